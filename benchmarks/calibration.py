@@ -158,17 +158,31 @@ def models(rng, n, draw, lists=1):
     )
 
 
-def requests(rng, n):
-    """Latencies of the requests of n users, who have a level of their own; each user is in one
-    variant."""
+def requests(rng, n, unit=0):
+    """Latencies of the requests of n users, who have a level of their own, perhaps rounded; each
+    user is in one variant."""
     user = np.repeat(np.arange(n), rng.poisson(9, n) + 1)
     variant = np.where(rng.random(n) < 0.5, "B", "A")[user]
     y = np.exp(rng.normal(size=n)[user] + rng.normal(size=len(user)))
+    y = np.round(y / unit) * unit if unit else y
     return pd.DataFrame({"person": user, "variant": variant, "y": y})
 
 
 def counts(rng, n):
     return rng.poisson(2, n).astype(float)
+
+
+def slow_path(share):
+    """Latencies around 100 ms, a share of which takes ten times as long."""
+    return lambda rng, n: np.where(rng.random(n) < share, 1000.0, 100.0) + rng.normal(0, 10, n)
+
+
+def prices(rng, n):
+    return rng.choice([4.99, 9.99, 19.99, 49.99], n, p=[0.2, 0.3, 0.4, 0.1])
+
+
+def rounded(rng, n):
+    return np.round(rng.lognormal(4, 0.7, n), -1)
 
 
 def skewed_difference(rng, n):
@@ -188,11 +202,9 @@ HOUSE = {"cluster": "household"}
 PERSON = {"cluster": "person", "strata": "week"}
 PAIRED = {"paired t": {"test": "t"}, "randomization": {"test": "randomization", "n_resamples": 999}}
 KEY = ["user_id", "list"]
-QUANTILES = {"p50": {"quantiles": 0.5}, "p90": {"quantiles": 0.9}}
-REQUESTS = {
-    name: {**given, "cluster": "person"}
-    for name, given in (*QUANTILES.items(), ("p99", {"quantiles": 0.99}))
-}
+P50, P95, P99 = ({f"p{100 * p:g}": {"quantiles": p}} for p in (0.5, 0.95, 0.99))
+QUANTILES = {**P50, "p90": {"quantiles": 0.9}}
+REQUESTS = {name: {**one, "cluster": "person"} for name, one in {**QUANTILES, **P99}.items()}
 PARTS = {"total": {"part": 0}, "share above 0": {"part": 1}, "mean above 0": {"part": 2}}
 
 # Why a setting, or a method in a kind of settings, rejects more or less than 5 %: the reader finds
@@ -200,7 +212,7 @@ PARTS = {"total": {"part": 0}, "share above 0": {"part": 1}, "mean above 0": {"p
 UNEQUAL_ARMS = {"more": "the small arm's mean is skewed, so t is too"}
 PEERS = {"more": "rows of one user or household are taken for independent"}
 SAFE_SKEW = {"less": "one large value makes both the difference and its error"}
-TIES = {"less": "values repeat: no density at the quantile, so no test"}
+STEPS = {"less": "the ends of an interval are values that there are"}
 OTHER_USERS = {"more": "the variants hold other users: what is compared differs"}
 SKEWED_LISTS = {"more": "the difference of a list is skewed, so t is too"}
 EXACT = {"less": "exact for counts, of which few are possible"}
@@ -242,11 +254,7 @@ WHY = {
     ("sequential", "sequential"): {"less": "the interval holds at all looks, of which this is one"},
     ("paired", "15 lists, skewed"): SKEWED_LISTS,
     ("paired", "500 lists, skewed"): SKEWED_LISTS,
-    ("quantiles", "5 % payers, 1,000/1,000"): TIES,
-    ("quantiles", "counts, 500/500"): TIES,
-    ("quantiles", "requests of 400 users"): {
-        "less": "the density is taken from a wide interval where it falls fast"
-    },
+    **{("quantiles", of): STEPS for of in ("p50", "p90", "p95", "p99")},
 }
 
 # Kind and setting → a function that draws it, and the methods with their arguments.
@@ -338,7 +346,17 @@ SETTINGS = {
             "paired t, lists": {"test": "t", "user_col": ["list"]},
         },
     ),
-    ("quantiles", "lognormal 1.5, 500/500"): (values(lognormal), QUANTILES),
+    ("quantiles", "5 % slow path, 1,000/1,000"): (values(slow_path(0.05), 1000, 1000), P95),
+    ("quantiles", "5 % slow path, 1,900/100"): (values(slow_path(0.05), 1900, 100), P95),
+    ("quantiles", "1 % slow path, 5,000/5,000"): (values(slow_path(0.01), 5000, 5000), P99),
+    ("quantiles", "half cache hits, 500/500"): (values(slow_path(0.5)), P50),
+    ("quantiles", "half cache hits, 950/50"): (values(slow_path(0.5), 950, 50), P50),
+    ("quantiles", "price points, 500/500"): (values(prices), P50),
+    ("quantiles", "rounded to 10 ms, 200/200"): (values(rounded, 200, 200), {**P50, **P95}),
+    ("quantiles", "rounded requests of 400 users"): (lambda rng: requests(rng, 400, 0.5), REQUESTS),
+    ("quantiles", "normal, 100/100"): (values(normal, 100, 100), P99),
+    ("quantiles", "normal, 950/50"): (values(normal, 950, 50), P99),
+    ("quantiles", "lognormal 1.5, 500/500"): (values(lognormal), {**QUANTILES, **P99}),
     ("quantiles", "lognormal 1.5, 950/50"): (values(lognormal, 950, 50), QUANTILES),
     ("quantiles", "5 % payers, 1,000/1,000"): (values(payers, 1000, 1000), QUANTILES),
     ("quantiles", "counts, 500/500"): (values(counts), QUANTILES),
@@ -448,10 +466,9 @@ def as_page(rows, runs):
     low, high = binom.interval(BAND, runs, 0.05) / np.float64(runs)
     said = (
         f"{runs:,} runs of each setting; the standard error of a share of 0.05 is "
-        f"{np.sqrt(0.05 * 0.95 / runs):.3f}. "
-        f"Where the truth is 0.05, a share is between {low:.3f} and {high:.3f} with a probability "
-        f"of {BAND}; the last "
-        "column says why others are outside."
+        f"{np.sqrt(0.05 * 0.95 / runs):.3f}. Where the truth is 0.05, a share is between "
+        f"{low:.3f} and {high:.3f} with a probability of {BAND}; the last column says why others "
+        "are outside."
     )
     return f"{text[0]}<!-- table -->\n\n{said}\n\n" + "\n".join(lines) + f"\n\n<!-- end -->{end}"
 

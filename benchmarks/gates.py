@@ -7,7 +7,7 @@ A population has a true mean change. A budget of exactly this change is just bro
 5 % of the runs may pass. Power is the share that passes if the budget is four standard errors
 larger than the change.
 
-    python benchmarks/gates.py 400 FOLDER       # the same on lists of MovieLens, beside a published gate
+    python benchmarks/gates.py 400 FOLDER  # the same on lists of MovieLens, beside a published gate
 
 FOLDER is that of `docs/draw_movielens.py`. The published gate is that of the package
 retrieval-eval-gate, if it is installed: its sequential test, which is given the budget, and its

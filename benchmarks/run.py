@@ -1,9 +1,10 @@
 """Time `recdf` and other libraries in turn on the same frames, and check that they give the same
 numbers.
 
-    python benchmarks/workload.py S M && python benchmarks/peers.py install rectools pytrec_eval replay
-    python benchmarks/run.py                                    # S, every layout
-    python benchmarks/run.py --sizes S M --rounds 3 --write     # and put the tables into benchmarks/README.md
+    python benchmarks/workload.py S M
+    python benchmarks/peers.py install rectools pytrec_eval replay
+    python benchmarks/run.py                                 # S, every layout
+    python benchmarks/run.py --sizes S M --rounds 3 --write  # and write benchmarks/README.md
 
 One round starts a fresh process for each library, one after the other. A process reads the frames
 and imports the library, then the clock starts: seconds from DataFrames to the global numbers of six
@@ -286,9 +287,8 @@ def setting(rounds: int, repeat: int) -> str:
     return (
         f"{datetime.date.today()}, Python {platform.python_version()}, {versions}; "
         f"{model[1].strip() if model else platform.machine()}, {len(os.sched_getaffinity(0))} "
-        f"cores, {memory:.0f} GiB. "
-        f"{rounds} rounds, {repeat} calls in each process; load of the machine at the end "
-        f"{os.getloadavg()[0]:.1f}."
+        f"cores, {memory:.0f} GiB. {rounds} rounds, {repeat} calls in each process; load of the "
+        f"machine at the end {os.getloadavg()[0]:.1f}."
     )
 
 

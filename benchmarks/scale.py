@@ -1,8 +1,8 @@
 """Time per row from ten million to 300 million rows of `pred`: `evaluate`, `evaluate_parquet`,
 Spark in local mode.
 
-    python benchmarks/workload.py M 10M L 300M --layout int_shuffled      # 300M takes 5 GB and half an hour
-    python benchmarks/scale.py M 10M L                                    # every engine, sizes in this order
+    python benchmarks/workload.py M 10M L 300M --layout int_shuffled  # 300M: 5 GB, half an hour
+    python benchmarks/scale.py M 10M L                                # every engine
     python benchmarks/scale.py L --engines files --limit 1GB --rounds 2
 
 Each call has a process of its own, and the fastest of `--rounds` counts: on a virtual machine,

@@ -168,10 +168,10 @@ OPTIONS: dict[str, dict[str, Any]] = {"graded relevance": {"relevance_col": "rel
 
 # Thirty that need no more than the two frames.
 THIRTY = """
-hitrate, hits, precision, precision(divisor=shown), precision(divisor=achievable), recall, recall(divisor=achievable),
-f1, f1(beta=2), f1(beta=0.5), mapr, mapr(normalizer=achievable), mapr(normalizer=hits), mapr(normalizer=k), mar, mrr,
-mrr(of=all), arhr, ndcg, ndcg(gain=exp2), ndcg(discount=jk), ndcg(ideal=k), dcg, rbp, rbp(p=0.5), err, auc, pauc, pap,
-first_rank
+hitrate, hits, precision, precision(divisor=shown), precision(divisor=achievable), recall,
+recall(divisor=achievable), f1, f1(beta=2), f1(beta=0.5), mapr, mapr(normalizer=achievable),
+mapr(normalizer=hits), mapr(normalizer=k), mar, mrr, mrr(of=all), arhr, ndcg, ndcg(gain=exp2),
+ndcg(discount=jk), ndcg(ideal=k), dcg, rbp, rbp(p=0.5), err, auc, pauc, pap, first_rank
 """
 FIVE_K = [5, 10, 20, 50, 100]
 

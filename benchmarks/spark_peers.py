@@ -1,7 +1,8 @@
 """The Spark metrics of RePlay and of recommenders beside those of recdf, on the same frames in one
 Spark session.
 
-    pip install 'replay-rec==0.22.0' 'pyspark[connect]>=4.0' && pip install --no-deps 'recommenders==1.2.1'
+    pip install 'replay-rec==0.22.0' 'pyspark[connect]>=4.0'
+    pip install --no-deps 'recommenders==1.2.1'
     python benchmarks/workload.py M --layout int_shuffled
     python benchmarks/spark_peers.py --users 13800 --rounds 3        # a tenth of M
 

@@ -80,13 +80,16 @@ def per_user_sql(true: str, pred: str, ks: list[int], dedup: bool) -> str:
             f"(coalesce(hits_{k}, 0) > 0)::double AS hitrate_{k}",
         ]
     once = f"SELECT user_id, item_id, max(score) AS score FROM {pred} GROUP BY user_id, item_id"
+    relevant = f"SELECT DISTINCT user_id, item_id FROM {true}" if dedup else f"FROM {true}"
     return f"""
-        WITH relevant AS ({f"SELECT DISTINCT user_id, item_id FROM {true}" if dedup else f"FROM {true}"}),
+        WITH relevant AS ({relevant}),
         users AS (SELECT user_id, count(*) AS n_true FROM relevant GROUP BY user_id),
         recommended AS ({once if dedup else f"FROM {pred}"}),
         ranked AS (
             SELECT user_id, item_id,
-                row_number() OVER (PARTITION BY user_id ORDER BY score DESC, item_id DESC)::double AS rank
+                row_number() OVER (
+                    PARTITION BY user_id ORDER BY score DESC, item_id DESC
+                )::double AS rank
             FROM recommended QUALIFY rank <= {last}
         ),
         hits AS (
@@ -311,17 +314,18 @@ def table(source: str, layout: str, size: str, found: dict[str, list[dict[str, A
     )
     lines = [
         f"### {size} {layout.replace('_', ' ')}, from {source}\n",
-        "| | warm s | ratio | processor s | ratio | cold s | ratio | processor s | ratio | values |",
+        "| | warm s | ratio | processor s | ratio | cold s | ratio | processor s | ratio | values "
+        "|",
         "|---|--:|--:|--:|--:|--:|--:|--:|--:|---|",
     ]
     for name, given in found.items():
         warm, processor = steady(given, "seconds"), steady(given, "processor")
         lines.append(
-            f"| {name} | {warm:.2f} | {warm / steady(own, 'seconds'):.1f} | {processor:.2f} "
-            f"| {processor / steady(own, 'processor'):.1f} | {cold[name]:.2f} | "
-            f"{cold[name] / cold['recdf']:.1f} "
-            f"| {cold_processor[name]:.2f} | {cold_processor[name] / cold_processor['recdf']:.1f} "
-            f"| {_equality(own[0], given[0])} |"
+            f"| {name} | {warm:.2f} | {warm / steady(own, 'seconds'):.1f} | {processor:.2f} | "
+            f"{processor / steady(own, 'processor'):.1f} | {cold[name]:.2f} | "
+            f"{cold[name] / cold['recdf']:.1f} | {cold_processor[name]:.2f} | "
+            f"{cold_processor[name] / cold_processor['recdf']:.1f} | "
+            f"{_equality(own[0], given[0])} |"
         )
     return "\n".join(lines) + "\n"
 

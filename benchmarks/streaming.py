@@ -1,9 +1,9 @@
 """Evaluate L (1 M lists x 100, 100 M rows of `pred`) from parquet within a memory limit: seconds
 and peak memory.
 
-    python benchmarks/workload.py L --layout int_sorted --layout str_shuffled   # once, 1 to 3 GB a layout
-    python benchmarks/streaming.py                                               # those, with a limit of 1 GB
-    python benchmarks/streaming.py M --limit 300MB --check                       # and equal to `evaluate` to 1e-12
+    python benchmarks/workload.py L --layout int_sorted --layout str_shuffled  # 1 to 3 GB each
+    python benchmarks/streaming.py                          # those, with a limit of 1 GB
+    python benchmarks/streaming.py M --limit 300MB --check  # and equal to `evaluate` to 1e-12
 
 Each layout runs in a process of its own. Peak memory is that of the whole process, Python and
 libraries included (about 120 MB before the first row is read); bytes on disk are those of the input
@@ -137,9 +137,8 @@ def main() -> None:
         )
         print(
             f"| {args.size} {layout} | {args.limit} | {found['lists']:,} | {found['seconds']:.1f} "
-            f"| {found['cpu']:.1f} "
-            f"| {found['before']:.0f} | {found['peak']:.0f} | {given / 1e9:.1f}, "
-            f"{found['disk'] / 1e9:.1f} |",
+            f"| {found['cpu']:.1f} | {found['before']:.0f} | {found['peak']:.0f} | "
+            f"{given / 1e9:.1f}, {found['disk'] / 1e9:.1f} |",
             flush=True,
         )
 

@@ -1,7 +1,7 @@
 """Generate the benchmark frames: S, M and L, in four layouts, as parquet files in a cache folder.
 
     python benchmarks/workload.py                          # S and M, every layout
-    python benchmarks/workload.py L --layout int_sorted    # 1 M lists x 100, in parts; so are 10M and 300M (rows)
+    python benchmarks/workload.py L --layout int_sorted    # in parts, as 10M and 300M (rows) are
 
 S and M are `{size}_{ids}_{order}_true.parquet` and `..._pred.parquet`; L is a folder of parts under
 each of these names (without `.parquet`). Items follow Zipf's law, users are lognormally active,

@@ -119,8 +119,9 @@ def write_handbook(folder):
             f"     - {words.partition(': ')[2]} {links}",
         ]
     write(folder / "options.rst", options_page())
-    words = """One page a family, written from the package. :doc:`../choose` asks ten questions that lead to a metric,
-:doc:`../metrics` lists all of them, and :doc:`options` has what all of them take beside their own parameters."""
+    words = """One page a family, written from the package. :doc:`../choose` asks ten questions that
+lead to a metric, :doc:`../metrics` lists all of them, and :doc:`options` has what all of them take
+beside their own parameters."""
     index = [*heading("Metric handbook", "="), words, "", *listed, ""]
     pages = ["../choose", "../metrics", *families, "options"]
     write(
@@ -143,9 +144,9 @@ def own_signature(metric):
 
 def options_page():
     """The options of every metric, of `evaluate` and of the tables of diagnostics, once."""
-    words = """What every metric takes, and ``rd.evaluate``, ``rd.check`` and the tables of ``rd.diagnostics`` too.
-Each is a keyword; ``options=rd.Options(...)`` holds those of a project, stated once. :doc:`../own_frames` shows most of
-them at work."""
+    words = """What every metric takes, and ``rd.evaluate``, ``rd.check`` and the tables of
+``rd.diagnostics`` too. Each is a keyword; ``options=rd.Options(...)`` holds those of a project,
+stated once. :doc:`../own_frames` shows most of them at work."""
     lines = [*heading("Options", "="), words, ""]
     for name, option in OPTIONS.items():
         lines += [f"``{name}`` : default ``{option.default!r}``", f"   {plain(option.doc)}", ""]

@@ -11,8 +11,8 @@ from pathlib import Path
 import recdf as rd
 
 # 1. What each user was shown in the experiment, and what they bought: `users="pred"` is everyone
-# who was shown a list.
-#    Who bought nothing scores 0: leaving them out would compare users whom the variants themselves selected.
+# who was shown a list. Who bought nothing scores 0: leaving them out would compare users whom the
+# variants themselves selected.
 shop = rd.sample_shop(seed=0)
 result = rd.evaluate(
     shop.true,
@@ -47,8 +47,8 @@ print(
 )
 
 # 4. The effect. What a user spent before the experiment explains some of what they spend in it
-# (CUPED), so that the
-#    interval gets narrower; revenue decides, the others explain. `ctr` is a ratio of sums: bought over shown.
+# (CUPED), so that the interval gets narrower; revenue decides, the others explain. `ctr` is a ratio
+# of sums: bought over shown.
 metrics = {"revenue": "revenue@20", "ctr": ("hits@20", "n_pred"), "ndcg": "ndcg@20"}
 options = {"control": "A", "covariates": "pre_spend", "expected": {"A": 0.5, "B": 0.5}}
 effect = rd.compare_variants(users, metrics, primary="revenue", **options)
@@ -61,9 +61,9 @@ print(rd.experiments.report_table(segments, digits=3), "\n")
 # 6. The decision, and the tables that a reviewer needs.
 decision = effect.set_index("metric").loc["revenue"]
 print(
-    f"B is {decision['verdict']}: {decision['diff']:+.2f} per user, "
-    f"between {decision['ci_low']:+.2f} and {decision['ci_high']:+.2f}; "
-    f"the covariate took {decision['variance_reduction']:.0%} of the variance away."
+    f"B is {decision['verdict']}: {decision['diff']:+.2f} per user, between "
+    f"{decision['ci_low']:+.2f} and {decision['ci_high']:+.2f}; the covariate took "
+    f"{decision['variance_reduction']:.0%} of the variance away."
 )
 with tempfile.TemporaryDirectory() as folder:
     for name, table in {"health": health, "effect": effect, "segments": segments}.items():

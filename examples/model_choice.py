@@ -21,14 +21,12 @@ print(
 )
 
 # 2. The intervals above say how users differ; which model is better is asked user by user. All
-# three pairs on three
-#    metrics are nine tests, and p is adjusted for all of them (Holm).
+# three pairs on three metrics are nine tests, and p is adjusted for all of them (Holm).
 pairs = result.compare_models()
 print(rd.experiments.report_table(pairs), "\n")
 
 # 3. Against what runs today; and does the answer hang on the test? Flipping the signs of the
-# differences at random
-#    asks for no distribution.
+# differences at random asks for no distribution.
 today = result.compare_models("ndcg@10", baseline="popularity")
 print(
     today[["model", "diff", "ci_low", "ci_high", "d_z", "p_adj", "verdict"]]

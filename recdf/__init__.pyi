@@ -1,4 +1,6 @@
-"""The public names as type checkers see them. Written by `python tests/generated.py` from recdf/public_names.py."""
+"""The public names of recdf/public_names.py, as type checkers see them. Written by
+`python tests/generated.py`.
+"""
 
 from . import diagnostics as diagnostics
 from . import errors as errors
@@ -41,6 +43,7 @@ from .errors import FewNegativesWarning as FewNegativesWarning
 from .errors import FoldByWarning as FoldByWarning
 from .errors import IdTypeError as IdTypeError
 from .errors import JudgedWarning as JudgedWarning
+from .errors import LogWarning as LogWarning
 from .errors import MissingExtraError as MissingExtraError
 from .errors import NoOverlapWarning as NoOverlapWarning
 from .errors import NullKeyError as NullKeyError
@@ -56,6 +59,7 @@ from .errors import UnknownWarning as UnknownWarning
 from .errors import WeightWarning as WeightWarning
 from .errors import WriteError as WriteError
 from .evaluation.evaluate import evaluate as evaluate
+from .evaluation.joined_results import join_results as join_results
 from .evaluation.result import Evaluation as Evaluation
 from .evaluation.result import read_parquet as read_parquet
 from .evaluation.summary import summarize as summarize
@@ -124,6 +128,7 @@ __all__ = [
     "IdTypeError",
     "JudgedWarning",
     "Lists",
+    "LogWarning",
     "Metric",
     "MissingExtraError",
     "NoOverlapWarning",
@@ -153,6 +158,7 @@ __all__ = [
     "from_impressions",
     "gate",
     "join_experiment",
+    "join_results",
     "leaderboard",
     "metric",
     "metrics_table",

@@ -56,7 +56,8 @@ WORDS: ContextVar[Words] = ContextVar("words", default=str)
 # pred)⟧ a call, and ⟦with .astype(str)⟧ a conversion. Only these marks are read, never the sentence
 # around them.
 MARKED = re.compile(
-    r"⟦(?:(\+?)(\w+)(\[[^⟧]*?\])?=([^⟧]*)|rd\.([\w.]+)([^⟧]*)|(with |both )?([^⟧]*?)\.astype\(([^⟧]*)\))⟧"
+    r"⟦(?:(\+?)(\w+)(\[[^⟧]*?\])?=([^⟧]*)|rd\.([\w.]+)([^⟧]*)"
+    r"|(with |both )?([^⟧]*?)\.astype\(([^⟧]*)\))⟧"
 )
 
 
@@ -218,6 +219,11 @@ class RankWarning(RecdfWarning):
 class OrderWarning(RecdfWarning):
     """The order of the rows ranks `pred`, and a column that looks like its scores or ranks says
     otherwise."""
+
+
+class LogWarning(RecdfWarning):
+    """A log has rows twice, its events come just before their impression, or its shares are not
+    those of an earlier run."""
 
 
 class NoOverlapWarning(RecdfWarning):

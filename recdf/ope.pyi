@@ -1,4 +1,6 @@
-"""The public names as type checkers see them. Written by `python tests/generated.py` from recdf/public_names.py."""
+"""The public names of recdf/public_names.py, as type checkers see them. Written by
+`python tests/generated.py`.
+"""
 
 from .off_policy.compare_targets import ope_compare as compare
 from .off_policy.estimate_value import ope_estimate as estimate

@@ -51,6 +51,7 @@ PUBLIC: dict[str, NamesByModule] = {
         "display.leaderboard": ["leaderboard"],
         "display.report.page": ["report"],
         "evaluation.evaluate": ["evaluate"],
+        "evaluation.joined_results": ["join_results"],
         "evaluation.result": ["Evaluation", "read_parquet"],
         "evaluation.summary": ["summarize"],
         "experiments.compare.compare_models": ["compare_models"],

@@ -5,6 +5,7 @@ shrinking them. It tries more of them in CI. The profile `soak` tries many more,
 run to run: `pytest --hypothesis-profile=soak`.
 """
 
+import functools
 import gc
 import os
 import sys
@@ -80,7 +81,8 @@ class Leftovers:
 
 
 class ProcessorTime:
-    """The processor time of each test and of the processes that it starts. A run ends with the
+    """The processor time of each test and of the processes that it starts, without its end, at
+    which the fixtures of the whole run may stop their processes. A run ends with the
     tests over `NAMED` seconds that have neither of the marks `long` and `slow`; in CI those over
     `REFUSED` seconds fail it. This is the only place that looks at a clock."""
 
@@ -104,7 +106,7 @@ class ProcessorTime:
         return report
 
     def pytest_runtest_logreport(self, report):
-        if not {"long", "slow"} & set(report.keywords):
+        if report.when != "teardown" and not {"long", "slow"} & set(report.keywords):
             time = self.spent.get(report.nodeid, 0.0) + report.processor_time
             self.spent[report.nodeid] = time
 
@@ -128,7 +130,24 @@ class ProcessorTime:
             terminalreporter.line(f"{time:6.2f} s  {name}{say}")
 
 
+def _generate_each_shop_once():
+    """Most pages, examples of docstrings and many tests begin with `rd.sample_shop()`, which takes
+    longer than what they do with it. They get copies."""
+    import recdf as rd  # after the number of threads is set, which Arrow reads once
+
+    generated = functools.cache(rd.sample_shop)
+
+    @functools.wraps(rd.sample_shop)
+    def sample_shop(*given, **named):
+        shop = generated(*given, **named)
+        return type(shop)(**{name: frame.copy() for name, frame in vars(shop).items()})
+
+    rd.sample_shop = sample_shop
+
+
 def pytest_configure(config):
+    if not config.getoption("numprocesses", None):  # a worker, or the only process
+        _generate_each_shop_once()
     config.pluginmanager.register(Leftovers())
     config.pluginmanager.register(ProcessorTime())
 

@@ -34,11 +34,12 @@ def built_in():
 # -- for type checkers
 
 STUB_HEAD = '''\
-"""The metrics as type checkers see them. Written by `python tests/generated.py`; a test holds it up to date.
+"""The metrics as type checkers see them. Written by `python tests/generated.py`.
 
-At run time the package's `__init__.py` exports what is registered, and `@metric` makes each function of lists a
-record that is called with frames. A type checker can follow neither: no generic type can turn the parameters of a
-kernel into those of a call, to which frames, `k`, side tables and the shared options are added.
+At run time the package's `__init__.py` exports what is registered, and `@metric` makes each
+function of lists a record that is called with frames. A type checker can follow neither: no generic
+type can turn the parameters of a kernel into those of a call, to which frames, `k`, side tables and
+the shared options are added.
 """
 
 from collections.abc import Callable
@@ -163,7 +164,9 @@ def names_stub(package):
 
 
 NAMES_HEAD = '''\
-"""The public names as type checkers see them. Written by `python tests/generated.py` from recdf/public_names.py."""
+"""The public names of recdf/public_names.py, as type checkers see them. Written by
+`python tests/generated.py`.
+"""
 
 '''
 STUBS = {STUB: stub} | {

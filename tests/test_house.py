@@ -37,8 +37,7 @@ MAY_IMPORT = {
     "diagnostics": "judge evaluation experiments metrics matching logs inputs stats tables",
     "display": "judge tables evaluation experiments off_policy diagnostics",
     "cli": "stats tables inputs formats matching logs metrics judge experiments off_policy "
-    "evaluation partitions diagnostics "
-    "display datasets",
+    "evaluation partitions diagnostics display datasets",
 }
 # Every module may import these: exceptions, the progress of a long call, and the version.
 FOR_ALL = ("errors", "progress", "_version")

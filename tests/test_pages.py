@@ -5,17 +5,15 @@ those of the package.
 """
 
 import builtins
-import dataclasses
 import doctest
-import functools
 import re
 from pathlib import Path
 
 import generated
 import pytest
+from quick import few
 
 import recdf as rd
-from recdf import datasets
 from recdf.public_names import NAMESPACES
 
 ROOT = Path(__file__).parents[1]
@@ -42,25 +40,21 @@ def as_session(block: str) -> str:
     return f">>> exec(compile({block!r}, 'block', 'exec'), globals())\n"
 
 
-@functools.cache
-def shop_of(*given, **named):
-    return datasets.sample_shop(*given, **named)
-
-
-def sample_shop(*given, **named):
-    """A copy of the shop of these arguments. Most pages begin with the same one, which is generated
-    once."""
-    shop = shop_of(*given, **named)
-    return datasets.Shop(*(getattr(shop, field.name).copy() for field in dataclasses.fields(shop)))
-
-
 # Pages whose code needs an extra, or data that are not part of the project and lie beside the
 # checkout.
 NEEDS = {"docs/engines.md": "dask.dataframe"}
 BESIDE = {"docs/judges_movielens.md": "shared/data/movielens_latest_small"}
 
 
-@pytest.mark.parametrize("page", PAGES)
+# Pages whose code takes long; of each kind of page (of models, experiments, reports and engines) a
+# shorter one is run each time.
+LONG = {
+    f"docs/{name}.md"
+    for name in ("gallery", "engines", "history", "report", "audit", "experiments", "designs")
+}
+
+
+@pytest.mark.parametrize("page", few(PAGES, PAGES.keys() - LONG))
 def test_python_blocks(page, monkeypatch):
     """All blocks of a page in order in one namespace, as a reader at the top of the checkout would
     type them."""
@@ -69,7 +63,6 @@ def test_python_blocks(page, monkeypatch):
     if page in BESIDE and not (ROOT.parent / BESIDE[page]).is_dir():
         pytest.skip(f"{page} reads ../{BESIDE[page]}, which is not there")
     monkeypatch.chdir(ROOT)
-    monkeypatch.setattr(rd, "sample_shop", sample_shop)
     blocks = python_blocks(PAGES[page].read_text(encoding="utf-8"))
     session = "".join(as_session(block) + "\n" for _, block in blocks)
     test = doctest.DocTestParser().get_doctest(session, {"__name__": "page"}, page, page, 0)

@@ -9,7 +9,7 @@ from typing import Any, get_args
 import pandas as pd
 
 from ..display.plot.effect_plots import trend_words
-from ..errors import OptionError, closest
+from ..errors import OptionError
 from ..evaluation.result import Evaluation, read_parquet
 from ..experiments.compare.cheap_labels import compared_labels
 from ..experiments.compare.compare_models import compare_models
@@ -49,6 +49,7 @@ from .output import (
     verdicts_fail,
 )
 from .role_flags import add_roles, decided, decision_text, failing_decisions, given_roles
+from .stored_runs import RUNS, as_paths, label, read_results
 
 OF_MODELS = (
     "test",
@@ -98,18 +99,16 @@ def add_compare(commands: Any) -> None:
         _run_compare,
         "compare models on the same users",
         "Compare the models of a result on the same users: print a row per metric and pair of "
-        "models; "
-        "with --out write the full table.",
-        usage="%(prog)s RESULTS [options]",
+        "models; with --out write the full table.",
+        usage="%(prog)s RESULTS [RESULTS ...] [options]",
         epilog=None,
     )
-    files = _add_results(command, "comparison.parquet")
+    files = _add_results(command, "comparison.parquet", several=True)
     add_arguments(
         files,
         {
             "--cheap RESULTS": "folder of the same recommendations on more lists under cheap "
-            "labels, where people judged "
-            "those of RESULTS",
+            "labels, where people judged those of RESULTS",
         },
     )
     add_arguments(
@@ -129,7 +128,7 @@ def add_compare(commands: Any) -> None:
 
 
 def _run_compare(given: argparse.Namespace) -> int:
-    result = read_parquet(given.results)
+    result = read_results(given.results)
     model_col = given.model_col or (result.spec["by"][0] if len(result.spec["by"]) == 1 else None)
     baseline = given.baseline
     if model_col in result.per_user.columns:
@@ -161,21 +160,6 @@ def _run_compare(given: argparse.Namespace) -> int:
     return verdicts_fail(given, table)
 
 
-def label(argument: str, text: str | None, values: pd.Series) -> Any:
-    """Return the label whose text this is, such as the number 3 for "3"; None if there is no
-    text."""
-    if text is None:
-        return None
-    labels = values.dropna().unique().tolist()
-    for label in labels:
-        if str(label) == text:
-            return label
-    known = ", ".join(map(str, labels))
-    raise OptionError(
-        f"--{argument} {text}: no such {values.name}; the result has {known}{closest(text, labels)}"
-    )
-
-
 # ------------------------------------------------------------------------------------------
 # variants
 
@@ -197,16 +181,14 @@ def add_experiment(commands: Any) -> None:
         "experiment",
         _experiment,
         "compare the variants of an experiment",
-        "Compare the variants of an experiment over all assigned users: print whether it is sound, "
-        "then a "
-        "row per metric and treatment; with --out write the full tables.",
+        "Compare the variants of an experiment over all assigned users: print whether it is "
+        "sound, then a row per metric and treatment; with --out write the full tables.",
         usage="%(prog)s RESULTS --assignment FILE (--control NAME | --all-pairs) [options]",
     )
     files = _add_results(
         command,
         "health.parquet, comparison.parquet, segments.parquet, over_time.parquet; with roles "
-        "decision.parquet "
-        "and roles.parquet",
+        "decision.parquet and roles.parquet",
     )
     add_arguments(
         files, {"--assignment FILE": "one row per assigned user: id, variant, more"}, required=True
@@ -219,17 +201,15 @@ def add_experiment(commands: Any) -> None:
             "--metric NAME ...": "columns such as ndcg@10, or ratios of sums such as "
             "ctr=hits@10/n_pred (default: all columns)",
             "--covariate COLUMN ...": "columns of the assignment from before the experiment "
-            "(CUPED), for all metrics, or for one as "
-            "ndcg@10=COLUMN, for a ratio as ctr=COLUMN/COLUMN",
+            "(CUPED), for all metrics, or for one as ndcg@10=COLUMN, for a ratio as "
+            "ctr=COLUMN/COLUMN",
             "--cap NAME=QUANTILE ...": "values above this quantile of all users count as the "
             "quantile, such as revenue@10=0.999",
             "--proportion NAME ...": "metrics of 0 and 1 to compare by Fisher's exact test, such "
             "as hitrate@10",
             "--expected NAME=SHARE ...": "planned share of every variant, such as A=0.9 B=0.1 "
-            "(default: equal); users that do not fit it make the "
-            "verdict invalid; in a ramp-up, of each of --strata, such as week1:A=0.9 week1:B=0.1 "
-            "week2:A=0.5 "
-            "week2:B=0.5",
+            "(default: equal); users that do not fit it make the verdict invalid; in a ramp-up, "
+            "of each of --strata, such as week1:A=0.9 week1:B=0.1 week2:A=0.5 week2:B=0.5",
             "--segment COLUMN ...": "columns of the assignment: compare within each",
         },
     )
@@ -238,8 +218,7 @@ def add_experiment(commands: Any) -> None:
         choices=get_args(PeriodKind),
         metavar="KIND",
         help="also the effect by period, and whether it fades (needs --exposure-col and "
-        "--time-col): daily, cumulative "
-        "(read at every look), or since_exposure",
+        "--time-col): daily, cumulative (read at every look), or since_exposure",
     )
     columns = command.add_argument_group("columns")
     add_arguments(
@@ -334,9 +313,8 @@ def _experiment(given: argparse.Namespace) -> int:
             lines += ["", *segment_sentences(tables["segments"]).values()]
     if given.over_time is not None:
         tables["over_time"] = _over_time(given, result, assignment, specs, of_join, options)
-        lines.append(
-            f"\n{given.over_time.replace('_', ' ').capitalize()}\n\n{compact(tables['over_time'])}\n"
-        )
+        heading = given.over_time.replace("_", " ").capitalize()
+        lines.append(f"\n{heading}\n\n{compact(tables['over_time'])}\n")
         for row in tables["over_time"].drop_duplicates(["metric", "treatment"]).to_dict("records"):
             words = plain_signs(trend_words(row))
             lines.append(f"{row['metric']}, {row['treatment']} vs. {row['control']}: {words}")
@@ -539,9 +517,9 @@ def _verdict(what: str, p: float, flagged: Any, good: str, bad: str) -> str:
 # -- both
 
 
-def _add_results(command: Any, written: str) -> Any:
+def _add_results(command: Any, written: str, several: bool = False) -> Any:
     files = command.add_argument_group("files")
-    add_arguments(files, {"RESULTS": "folder that recdf evaluate --out wrote"})
+    add_arguments(files, RUNS if several else {"RESULTS": "folder that recdf evaluate --out wrote"})
     add_out(files, COMPARISON_FILES, f"folder for {written}; without it nothing is written")
     return files
 
@@ -570,5 +548,8 @@ def _give_decision(
     them."""
     tables = {**(first or {}), **compared}
     for table in tables.values():  # pandas writes attrs, so that the file says what was evaluated
-        table.attrs |= {"recdf": result.spec, COMPARED_RESULT: digest_of_result(given.results)}
+        table.attrs |= {
+            "recdf": result.spec,
+            COMPARED_RESULT: digest_of_result(*as_paths(given.results)),
+        }
     give_tables(given, text, tables, compared | tables)

@@ -63,6 +63,7 @@ def _demo(given: argparse.Namespace) -> None:
         _demo_report(shop, result, segments),
         {"summary": result.summary, "segments": segments},
     )
+    frames = f"--true {folder / 'true.parquet'} --pred {folder / 'pred.parquet'}"
     note(
         given,
         f"""
@@ -70,8 +71,8 @@ Wrote to {folder}: the frames ({", ".join(DEMO_FRAMES)}) and the result (per_use
 {shown}
 
 Try next:
-  recdf evaluate --true {folder / "true.parquet"} --pred {folder / "pred.parquet"} --by model -m ndcg mapr -k 5 20
-  recdf check --true {folder / "true.parquet"} --pred {folder / "pred.parquet"} --by model
+  recdf evaluate {frames} --by model -m ndcg mapr -k 5 20
+  recdf check {frames} --by model
   recdf report {folder} --out report.html --baseline popularity
   recdf compare {folder} --baseline popularity --metric ndcg@10 --test randomization
   recdf evaluate --help

@@ -28,8 +28,7 @@ def add_diff(commands: Any) -> None:
         _run_diff,
         "say what changed from one version to another",
         "Say which lists gained and lost between two results, or which items entered, left and "
-        "moved between two files "
-        "of recommendations, without any truth.",
+        "moved between two files of recommendations, without any truth.",
         usage="%(prog)s BEFORE AFTER [options]",
     )
     files = command.add_argument_group("files")

@@ -39,8 +39,7 @@ def add_ope(commands: Any) -> None:
         _ope,
         "estimate what a policy that did not run would have earned",
         "Estimate from a log with propensities what other policies would have earned. The column "
-        "trust "
-        "says whether an estimate may be used, and flags say why not.",
+        "trust says whether an estimate may be used, and flags say why not.",
         usage="%(prog)s LOG [options]",
     )
     files = command.add_argument_group("files")
@@ -48,7 +47,7 @@ def add_ope(commands: Any) -> None:
         files,
         {
             "LOG": "one row per item that was shown, with its propensity",
-            "--pred FILE": "recommendations to estimate the value of (default: --target-col of LOG)",
+            "--pred FILE": "recommendations to give a value to (default: --target-col of LOG)",
         },
     )
     add_out(files, ESTIMATED)

@@ -60,8 +60,7 @@ def add_expected(group: Any) -> None:
             "--expect ROWS ...": "numbers of rows, such as rows>=1000000 (of --pred) or "
             "true.rows>=5000; else exit code 1",
             "--expect-days DAYS": "days that --pred must have: 2026-11-01..2026-11-30, all of them "
-            "and no other, or 7 for seven days "
-            "without a gap up to the latest one",
+            "and no other, or 7 for seven days without a gap up to the latest one",
         },
     )
     add_arguments(
@@ -174,8 +173,8 @@ def add_evaluate(commands: Any) -> None:
             "--allow-empty": "evaluate files without rows, or without a common user or item; else "
             "exit code 1",
             "--stream": "read --true and --pred piece by piece, so that they may be larger than "
-            "memory; files that are no parquet "
-            "files are first written as such to the temporary folder (TMPDIR)",
+            "memory; files that are no parquet files are first written as such to the temporary "
+            "folder (TMPDIR)",
             "--memory-limit SIZE": "memory for --stream, which it implies: 1GB, 512MiB (default a "
             "quarter of the machine's)",
         },
@@ -196,12 +195,11 @@ def add_evaluate(commands: Any) -> None:
         {
             "--item-by COLUMN": "column of --items: also evaluate within each group of items",
             "--carry COLUMN ...": "columns of --pred to copy into per_user.parquet, constant "
-            "within a list, or reduced, such as time=min "
-            "(first, last, min, max)",
+            "within a list, or reduced, such as time=min (first, last, min, max)",
             "-k K ...": "cut-offs of metrics that name none (default 10)",
             "--stat STAT ...": "print these statistics of the lists, as rd.summarize does: mean "
-            "(the default), sum, median, min, max, "
-            "std, gmean, or a quantile such as 0.9; files have means",
+            "(the default), sum, median, min, max, std, gmean, or a quantile such as 0.9; files "
+            "have means",
             "--weight-by COUNT": "print means with weights of lists: relevant, shown or rows",
         },
     )

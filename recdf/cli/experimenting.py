@@ -18,8 +18,9 @@ from ..experiments.plan.aa_splits import aa_test
 from ..experiments.plan.interleaving import interleave
 from ..formats.file_sets import read_files
 from .arguments import add_arguments, add_command, add_out, add_parameters, given_parameters
-from .deciding import add_control, compact, label, metric_arguments, planned_arguments
+from .deciding import add_control, compact, metric_arguments, planned_arguments
 from .output import fail_on, give_tables, row_name, text_table, verdicts_fail
+from .stored_runs import label
 
 OF_INTERLEAVE = ("method", "seed", "user_col", "item_col", "score_col", "rank_col")
 OF_INTERLEAVED = ("credit", "unit_col", "user_col", "item_col", "alternative", "confidence")
@@ -54,8 +55,7 @@ def add_interleave(commands: Any) -> None:
         _interleave,
         "mix the lists of two recommenders into one list per user",
         "Mix the lists of two recommenders into one list per user, and write lists.parquet with "
-        "the team "
-        "of each item; clicks on these lists tell which recommender users prefer (recdf "
+        "the team of each item; clicks on these lists tell which recommender users prefer (recdf "
         "interleaved).",
         usage="%(prog)s --a FILE --b FILE --out FOLDER [options]",
     )
@@ -94,8 +94,7 @@ def add_interleaved(commands: Any) -> None:
         _interleaved,
         "compare two recommenders by the clicks on interleaved lists",
         "Compare the recommenders a and b by the clicks on lists that recdf interleave mixed; "
-        "better means "
-        "that users prefer b.",
+        "better means that users prefer b.",
         usage="%(prog)s LOG --clicks FILE [options]",
     )
     files = command.add_argument_group("files")
@@ -118,8 +117,8 @@ def _interleaved(given: argparse.Namespace) -> int:
     row = table.iloc[0]
     lines = [
         f"{row['n_users']:,} users, {row['n_clicks']:,} clicks, of which "
-        f"{row['n_clicks_no_team']:,} on items of no "
-        f"team and {row['n_clicks_elsewhere']:,} elsewhere",
+        f"{row['n_clicks_no_team']:,} on items of no team and {row['n_clicks_elsewhere']:,} "
+        "elsewhere",
         "",
         compact(table),
         f"{row['wins']:,} users prefer b, {row['losses']:,} prefer a (sign test p = "
@@ -136,8 +135,7 @@ def add_aa(commands: Any) -> None:
         _aa,
         "test whether the tests of an experiment hold on your own data",
         "Split the users of a result at random many times, and count how often a test finds a "
-        "difference "
-        "where there is none.",
+        "difference where there is none.",
         usage="%(prog)s RESULTS [options]",
         epilog=None,
     )
@@ -197,8 +195,7 @@ def add_srm(commands: Any) -> None:
         _srm,
         "find where a broken sample ratio comes from",
         "Find the levels of columns (browser, country, day) in which the users per variant do not "
-        "fit the "
-        "plan.",
+        "fit the plan.",
         usage="%(prog)s --assignment FILE --column COLUMN ... [options]",
     )
     files = command.add_argument_group("files")
@@ -247,8 +244,7 @@ def add_quantiles(commands: Any) -> None:
         _run_quantiles,
         "compare quantiles of the variants of an experiment",
         "Compare quantiles of the variants of an experiment (latency, order value) on a file of "
-        "users or "
-        "of their requests, and metrics of which most users have none by their parts.",
+        "users or of their requests, and metrics of which most users have none by their parts.",
         usage="%(prog)s --rows FILE (--control NAME | --all-pairs) --metric NAME ... [options]",
     )
     files = command.add_argument_group("files")

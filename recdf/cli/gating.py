@@ -26,8 +26,8 @@ from .arguments import (
     given_parameters,
 )
 from .arguments import flag as as_flag
-from .deciding import label
 from .output import GATE_FILES, give_tables, say_why
+from .stored_runs import label
 
 __all__: list[str] = []
 
@@ -53,8 +53,7 @@ def add_gate(commands: Any) -> None:
         _run_gate,
         "decide whether a candidate may replace the baseline",
         "Decide whether a candidate loses no more than its budgets against a baseline on the same "
-        "lists. "
-        "Exit code 0: pass, 1: fail, 3: undecided, 2: the call or a file is wrong.",
+        "lists. Exit code 0: pass, 1: fail, 3: undecided, 2: the call or a file is wrong.",
         usage="%(prog)s RESULTS --baseline RESULTS --budget METRIC=CHANGE ... [options]",
         epilog=None,
     )
@@ -82,8 +81,8 @@ def add_gate(commands: Any) -> None:
         looked_at,
         {
             "--pred FILE ...": "recommendations of the candidate and of the baseline: sampled "
-            "candidates, other shares of items that are "
-            "in the log already, and fewer judged items make the gate undecided",
+            "candidates, other shares of items that are in the log already, and fewer judged "
+            "items make the gate undecided",
             "--true FILE": "the truth that both were evaluated on (--pred needs it)",
             "--log FILE": "past interactions: user and item",
         },
@@ -93,8 +92,8 @@ def add_gate(commands: Any) -> None:
         what,
         {
             "--budget METRIC=CHANGE ...": "what may be lost: ndcg@10=-2%% of the baseline's mean, "
-            "revenue@10=-0.05 in units of the metric, "
-            "latency=+5%% where smaller is better, 'ndcg@10[country=DE]=-5%%' of a segment",
+            "revenue@10=-0.05 in units of the metric, latency=+5%% where smaller is better, "
+            "'ndcg@10[country=DE]=-5%%' of a segment",
         },
         required=True,
         dest="budgets",

@@ -43,9 +43,8 @@ def add_history(commands: Any) -> None:
         "history",
         _run_history,
         "say when metrics or data changed, and which offline metric predicts",
-        "Read all results below a folder: when a metric or the data of a nightly job changed, what "
-        "was decided, and "
-        "which offline metric predicted the results of experiments.",
+        "Read all results below a folder: when a metric or the data of a nightly job changed, "
+        "what was decided, and which offline metric predicted the results of experiments.",
         usage="%(prog)s RESULTS [options]",
         epilog=None,
     )
@@ -88,8 +87,7 @@ def _run_history(given: argparse.Namespace) -> int:
     if not len(tests) and (given.offline or given.online):
         raise OptionError(
             f"--offline and --online are about experiments, and {given.results} holds none: a "
-            "folder "
-            "each, with the results of recdf compare and recdf experiment"
+            "folder each, with the results of recdf compare and recdf experiment"
         )
     said = []
     if not len(tests) or given.metric or given.since:

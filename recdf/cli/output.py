@@ -56,9 +56,11 @@ ESTIMATED = ("ope.parquet", "ope_diagnostics.parquet", "ope_comparison.parquet")
 COMPARED_RESULT = "recdf_result"  # in the attrs of COMPARED: which result was compared
 
 
-def digest_of_result(result: Path) -> str:
-    """Return a digest that tells a stored result from others."""
-    return hashlib.sha256((result / SUMMARY_FILE).read_bytes()).hexdigest()
+def digest_of_result(*results: Path) -> str:
+    """Return a digest that tells a stored result, or several that are joined, from others."""
+    return hashlib.sha256(
+        b"".join((one / SUMMARY_FILE).read_bytes() for one in results)
+    ).hexdigest()
 
 
 def add_output(command: Any, *, fail_on: bool = True) -> None:
@@ -86,12 +88,11 @@ def add_output(command: Any, *, fail_on: bool = True) -> None:
             metavar="{" + ",".join(FAIL_ON) + "}",
             default=[],
             help="exit with code 1, after all is printed and written, on: error, a finding of "
-            "recdf check or audit "
-            "of that severity (always so there); warning, any warning, also of a row; invalid, a "
-            "verdict that is "
-            "invalid, or withheld because the variants are not alike; worse, an effect that is so, or "
-            "the decision not to ship; undecided, the decision to keep running; deviation, a plan "
-            "that was not followed; drift, data that changed",
+            "recdf check or audit of that severity (always so there); warning, any warning, also "
+            "of a row; invalid, a verdict that is invalid, or withheld because the variants are "
+            "not alike; worse, an effect that is so, or the decision not to ship; undecided, the "
+            "decision to keep running; deviation, a plan that was not followed; drift, data that "
+            "changed",
         )
 
 

@@ -17,9 +17,10 @@ from ..experiments.plan.plan_experiment import plan_experiment
 from ..formats.file_sets import read_files
 from ..inputs.options import as_columns
 from .arguments import add_arguments, add_command, add_out, add_parameters, given_parameters
-from .deciding import label, metric_arguments, with_times
+from .deciding import metric_arguments, with_times
 from .output import give_tables, text_table
 from .role_flags import given_margins
+from .stored_runs import label
 
 __all__: list[str] = []
 
@@ -36,8 +37,7 @@ def add_plan(commands: Any) -> None:
         _plan,
         "say how many users and days an experiment needs, or lists a comparison",
         "Say from a result of the past how many users and days an experiment needs; with "
-        "--baseline, how many lists a "
-        "comparison of models needs.",
+        "--baseline, how many lists a comparison of models needs.",
         usage="%(prog)s RESULTS [options]",
     )
     files = command.add_argument_group("files")

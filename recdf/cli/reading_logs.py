@@ -29,7 +29,7 @@ from .arguments import (
     given_parameters,
     local,
 )
-from .output import print_tables
+from .output import fail_on, print_tables
 
 LOG_COLUMN_FLAGS = (
     "user_col",
@@ -52,8 +52,7 @@ def add_impressions(commands: Any) -> None:
         "turn a log of impressions into files of lists",
         "Attribute clicks and purchases to the impressions of a log, and write true.parquet and "
         "pred.parquet, which recdf evaluate reads. Parquet files may be larger than memory: users "
-        "are attributed part "
-        "by part.",
+        "are attributed part by part.",
         usage="%(prog)s LOG --out FOLDER [options]",
     )
     add_arguments(command, {"LOG": "one row per impression"}, type=local)
@@ -72,6 +71,14 @@ def add_impressions(commands: Any) -> None:
     add_arguments(
         files, {"--memory-limit SIZE": "1GB, 512MiB (default a quarter of the machine's)"}
     )
+    add_arguments(
+        files,
+        {
+            "--against PATH": "impressions.json of an earlier run, or its folder: warn of shares "
+            "(attributed, logged twice, unknown, ...) that moved beyond chance and by a quarter of "
+            "their odds"
+        },
+    )
     add_out(files, WRITTEN, f"folder for {', '.join(WRITTEN)} (the record of rules and counts)")
     columns = command.add_argument_group(
         "columns", "Where a time is needed and --time-col is not given, it is time."
@@ -89,7 +96,7 @@ def add_impressions(commands: Any) -> None:
     add_arguments(rules, {"--relevance EVENT=GAIN ...": relevance}, default=[])
 
 
-def _impressions(given: argparse.Namespace) -> None:
+def _impressions(given: argparse.Namespace) -> int:
     if given.out is None:
         raise OptionError("--out is missing; name the folder to write")
     options = given_parameters(given, (*LOG_COLUMN_FLAGS, "list_cols", *SPANS, *LOG_RULE_FLAGS))
@@ -109,10 +116,11 @@ def _impressions(given: argparse.Namespace) -> None:
         if not all(FileSet.of(path).is_plain_parquet for path in paths.values()):
             stack.enter_context(made(given.out))
             paths = _as_parquet(paths, options, stack.enter_context(staging_folder(given.out)))
-        rest = {"overwrite": given.overwrite, "memory_limit": given.memory_limit}
+        rest = {name: getattr(given, name) for name in ("overwrite", "memory_limit", "against")}
         named = {f"{role}_path": path for role, path in paths.items()}
         spec = impressions_parquet(**named, out=given.out, **rest, **options)
     print_tables(given, _report_text(spec, given.out), {"counts": _count_table(spec["counts"])})
+    return fail_on(given, (("drift", sentence) for sentence in spec.get("moved", [])))
 
 
 def _span(text: str) -> Any:
@@ -169,8 +177,8 @@ def _report_text(spec: dict[str, Any], out: Path) -> str:
     if positions["column"] is not None:
         lines.append(
             f"positions from {positions['start']:g}, with holes in "
-            f"{positions['lists_with_holes']:,} lists and one "
-            f"twice in {positions['lists_with_ties']:,}"
+            f"{positions['lists_with_holes']:,} lists and one twice in "
+            f"{positions['lists_with_ties']:,}"
         )
     for name in ("clicks", "purchases", "refunds"):
         if name in counts:

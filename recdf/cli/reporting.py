@@ -18,7 +18,6 @@ from ..evaluation.publishing import held_still, refuse_two_runs
 from ..evaluation.result import read_parquet
 from ..formats.file_sets import read_beside
 from .arguments import add_arguments, add_command, add_parameters, flag, given_parameters, local
-from .deciding import label
 from .output import (
     COMPARED_RESULT,
     COMPARISON_FILES,
@@ -28,7 +27,9 @@ from .output import (
     print_tables,
 )
 from .role_flags import add_roles, given_roles
+from .stored_runs import RUNS, label, read_results
 
+OF_REPORT = ("unit_col", "metrics", "fold", "seed_col")
 # Tables beside the result, by flag: what wrote them. Each is a parquet file.
 TABLES = {
     "comparison": "what recdf compare --out wrote, to be shown instead of paired t tests",
@@ -50,20 +51,17 @@ def add_report(commands: Any) -> None:
         _run_report,
         "write one HTML file: verdict, leaderboard, pictures, data health",
         "Write one HTML file about a result: which model to take, by how much, for whom it is "
-        "worse, and "
-        "whether to believe it. Without RESULTS the page is about --experiment or --off-policy. It "
-        "needs no network "
-        "and holds aggregates only.",
-        usage="%(prog)s [RESULTS] [options]",
+        "worse, and whether to believe it. Without RESULTS the page is about --experiment or "
+        "--off-policy. It needs no network and holds aggregates only.",
+        usage="%(prog)s [RESULTS ...] [options]",
     )
     files = command.add_argument_group("files")
-    add_arguments(files, {"RESULTS": "folder that recdf evaluate --out wrote"}, nargs="?")
+    add_arguments(files, RUNS, nargs="*")
     add_arguments(
         files,
         {
             "--cheap RESULTS": "folder of the same models on more lists under cheap labels, where "
-            "people judged those of "
-            "RESULTS",
+            "people judged those of RESULTS",
         },
     )
     add_arguments(
@@ -81,7 +79,7 @@ def add_report(commands: Any) -> None:
     add_arguments(what, {"--k N": "cut-off of the tables (default 10)"}, default=10)
     add_arguments(what, {"--max-rows N": "rows shown of a table (default 500)"}, default=500)
     add_arguments(what, {"--examples": "show the examples of --check, which hold ids of users"})
-    add_parameters(what, report, ("unit_col", "metrics"))
+    add_parameters(what, report, OF_REPORT)
     add_roles(command)
     tables = command.add_argument_group("tables beside the result")
     add_arguments(tables, {"--segments FILE": "one row per user: id and columns of segments"})
@@ -89,8 +87,7 @@ def add_report(commands: Any) -> None:
         tables,
         {
             "--experiment FILE ...": "the comparison.parquet that recdf experiment --out wrote, "
-            "and what recdf aa, srm, "
-            "plan, quantiles and interleaved wrote",
+            "and what recdf aa, srm, plan, quantiles and interleaved wrote",
         },
         type=local,
     )
@@ -104,12 +101,12 @@ def _run_report(given: argparse.Namespace) -> None:
     if given.out.exists() and not given.overwrite:
         raise FileExistsError(f"{given.out} is already there; pass --overwrite to replace it")
     alone = (given.experiment, given.off_policy, given.history)
-    if given.results is None and all(one is None for one in alone):
+    if not given.results and all(one is None for one in alone):
         given.parser.error(
             "name RESULTS, or a page of its own: --experiment FILE, --off-policy FILE, --history "
             "FOLDER"
         )
-    result = None if given.results is None else read_parquet(given.results)
+    result = read_results(given.results) if given.results else None
     paths = {name: path for name in TABLES if (path := getattr(given, name)) is not None}
     if "gate" in paths and paths["gate"].is_dir():
         paths["gate"] /= GATE_FILES[0]
@@ -128,13 +125,15 @@ def _run_report(given: argparse.Namespace) -> None:
         tables["gate"] = Gate(tables["gate"], tables.pop("checks"))
     if (
         "comparison" in tables
-        and given.results is not None
-        and tables["comparison"].attrs.get(COMPARED_RESULT, this := digest_of_result(given.results))
+        and given.results
+        and tables["comparison"].attrs.get(
+            COMPARED_RESULT, this := digest_of_result(*given.results)
+        )
         != this
     ):
         raise DataError(
-            f"{given.comparison} compares another result than {given.results}; run recdf compare "
-            "again"
+            f"{given.comparison} compares another result than "
+            f"{' '.join(map(str, given.results))}; run recdf compare again"
         )
     by, baseline = [] if result is None else result.spec["by"], given.baseline
     if result is not None and baseline is not None and len(by) == 1:
@@ -144,7 +143,7 @@ def _run_report(given: argparse.Namespace) -> None:
         segments = _read_beside("segments", Path(given.segments))
     elif given.segments is not None and result is not None:
         keys = list(result.spec["user_col"])
-        segments = read_beside(given.segments, given.results / "per_user.parquet", keys, [])
+        segments = read_beside(given.segments, given.results[0] / "per_user.parquet", keys, [])
     path = report(
         result,
         given.out,
@@ -155,7 +154,7 @@ def _run_report(given: argparse.Namespace) -> None:
         examples=given.examples,
         max_rows=given.max_rows,
         overwrite=given.overwrite,
-        **given_parameters(given, ("unit_col", "metrics")),
+        **given_parameters(given, OF_REPORT),
         **tables,
         roles=given_roles(given) or None,
         history=None if given.history is None else History(given.history),

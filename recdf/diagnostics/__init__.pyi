@@ -1,4 +1,6 @@
-"""The public names as type checkers see them. Written by `python tests/generated.py` from recdf/public_names.py."""
+"""The public names of recdf/public_names.py, as type checkers see them. Written by
+`python tests/generated.py`.
+"""
 
 from ..diagnostics.audits import audit as audit
 from ..diagnostics.chance import chance_level as chance_level

@@ -60,8 +60,8 @@ KNOWN: Mapping[str, tuple[Severity, str, str]] = {
     "pred_in_train": (
         "warning",
         "recommended items that the user has in train",
-        "they can be right only where users "
-        "want again what they had; without: as with ⟦+exclude=train⟧",
+        "they can be right only where users want again what they had; without: as with "
+        "⟦+exclude=train⟧",
     ),
     "train_after_cutoff": (
         "warning",
@@ -76,8 +76,8 @@ KNOWN: Mapping[str, tuple[Severity, str, str]] = {
     "train_after_list": (
         "info",
         "lists whose truth is older than other users' rows of train",
-        "the model knows what "
-        "was popular later (a split by user, not by time); without: the other lists",
+        "the model knows what was popular later (a split by user, not by time); without: the "
+        "other lists",
     ),
     "true_before_cutoff": (
         "warning",

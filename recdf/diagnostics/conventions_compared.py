@@ -42,8 +42,7 @@ def _k_third(
         if len(args) == 3 and isinstance(k := args[2], int | np.integer):
             warn_user(
                 f"compare_conventions(true, pred, {k}): the third argument is now metrics, as in "
-                "evaluate; pass "
-                f"⟦+k={k}⟧",
+                f"evaluate; pass ⟦+k={k}⟧",
                 DeprecatedWarning,
             )
             return function(*args[:2], k=k, **kwargs)  # type: ignore[arg-type]

@@ -16,6 +16,7 @@ from ..experiments.compare.runs import Runs
 from ..inputs.door import table_of_users
 from ..inputs.frames import as_frame, column
 from ..inputs.per_user_columns import evaluated
+from ..judge.comparability import facts_of, other_truth
 from ..metrics.direction import request_of
 from .check_lists import SAMPLED
 from .data_checks import MANY_SEEN, check
@@ -23,8 +24,6 @@ from .gate_result import CHECK_COLUMNS
 
 __all__: list[str] = []
 
-# Options that say how the rows of a model are written, so that two models may differ in them.
-OF_PRED = ("by", "by_in_true", "score_col", "rank_col", "item_col", "like")
 Pair = tuple[
     Any, ...
 ]  # of the candidate and of the baseline, and for some whether it makes a verdict doubtful
@@ -71,9 +70,8 @@ def read_side(role: str, given: Any) -> Side:
             if len(models) > 1:
                 raise OptionError(
                     f"{role} has {len(models)} values of {name!r} "
-                    f"({', '.join(map(repr, models[:5]))}); expected one "
-                    f"recommender: pass the rows of one, per_user[per_user[{name!r}] == "
-                    f"{models[0]!r}]",
+                    f"({', '.join(map(repr, models[:5]))}); expected one recommender: pass the "
+                    f"rows of one, per_user[per_user[{name!r}] == {models[0]!r}]",
                     argument=role,
                 )
             per_user = per_user.drop(columns=name)
@@ -111,28 +109,11 @@ def _lacks(side: Side, metric: str) -> str:
 
 def data_checks(sides: Sequence[Side], runs: Runs, metrics: Iterable[str]) -> dict[str, Pair]:
     """Return what both sides were evaluated on, by what it is; None where nothing tells."""
-    pairs: dict[str, Pair] = {}
-    if all(side.spec for side in sides):
-        for name in {name: None for side in sides for name in side.options}:
-            own, base = (str(side.options.get(name)) for side in sides)
-            if name not in OF_PRED and (own != base or name == "users"):
-                pairs[f"option {name}"] = own, base
-        for metric in metrics:
-            pairs[f"definition of {metric}"] = tuple(
-                side.recorded(metric, "definition") for side in sides
-            )
-        tables = [side.spec.get("side_tables", {}) for side in sides]
-        for name in {**tables[0], **tables[1]}:
-            if name == "exclude" or all(
-                name in one for one in tables
-            ):  # other tables belong to metrics
-                pairs[f"{name}="] = tuple(
-                    one.get(name, {"digest": "nothing"})["digest"] for one in tables
-                )
-    else:
-        pairs["options and definitions"] = tuple(
-            "recorded" if side.spec else None for side in sides
-        )
+    definitions = {
+        metric: [side.recorded(metric, "definition") for side in sides] for metric in metrics
+    }
+    facts = facts_of(sides[0].spec, sides[1].spec, definitions)
+    pairs: dict[str, Pair] = {name: (one.own, one.base) for name, one in facts.items()}
     return pairs | {"truth": _truth(sides, runs)}
 
 
@@ -142,11 +123,8 @@ def _truth(sides: Sequence[Side], runs: Runs) -> Pair:
     own, base = (side.spec.get("truth") for side in sides)
     if all("n_true" in side.per_user.columns for side in sides):
         both = runs.table("n_true")
-        # With users="true" the population is that of the truth, so that a list of one side alone is
-        # one too.
-        if all(side.options.get("users") in ("true", "all") for side in sides):
-            both = np.nan_to_num(both)
-        unlike = np.count_nonzero((both[0] != both[1]) & ~np.isnan(both).any(axis=0))
+        whole = all(side.options.get("users") in ("true", "all") for side in sides)
+        unlike, _ = other_truth(both, whole)
         if unlike:
             sums = [f"{int(np.nansum(one)):,} relevant items" for one in both]
             return f"{sums[0]}, other ones in {unlike:,} lists", sums[1]

@@ -126,8 +126,8 @@ def gate(
         segment is gated only if it has a budget of its own and `min_lists` users.
     alpha : float, default 0.05
         Largest probability that a candidate passes which has lost just more than a budget.
-    correction : {"holm", "hochberg", "sidak", "holm_sidak", "bonferroni", "bh", "by", "none"}, default "holm"
-        For the rows that fail.
+    correction : {"holm", "hochberg", "sidak", "holm_sidak", "bonferroni", "bh", "by", "none"}
+        For the rows that fail; default "holm".
     min_lists : int, default 30
         With fewer users than that a row is undecided, and a segment is not gated.
     looks : {"once", "any"}, optional
@@ -347,8 +347,7 @@ def _segment_of_lists(runs: Runs, name: str) -> tuple[Codes, Any]:
     if len(unlike):
         raise DataError(
             f"{name!r} differs between candidate and baseline in {len(unlike):,} lists "
-            f"({runs.show(unlike)}); a list "
-            "is in one segment",
+            f"({runs.show(unlike)}); a list is in one segment",
             argument="by",
             value=name,
         )

@@ -178,8 +178,8 @@ class History(ShownResult):
             `first`, `last` (dates), `level` (mean of the nights since the last change), `changed`
             (first night of the new level), `found` (night of the alarm), `before`, `after`, `diff`
             (means of the nights on both sides), `e_value` (evidence; 1/e_value is a p-value),
-            `better`, `effect`, `withheld`, `remarks`, `verdict`. Verdict: "better", "worse", "changed" (a metric without
-            direction), "no change shown"; "cannot tell" with a remark: "few_runs" (fewer than 14),
+            `better`, `effect`, `withheld`, `remarks`, `verdict`. Verdict: "better",
+            "worse", "changed" (a metric without direction), "no change shown"; "cannot tell" with a remark: "few_runs" (fewer than 14),
             "not_independent" (neighbouring nights are alike, as where each result is of a rolling
             window: evaluate each night on its own truth), "definition_changed".
 

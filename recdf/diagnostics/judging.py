@@ -205,8 +205,7 @@ def only_rows(role: str, frame: pd.DataFrame, codes: Codes, n: int, keys: list[s
     if again.any():
         raise DuplicateError(
             f"{role} has {int(again.sum()):,} repeated rows of {keys} "
-            f"({some_keys(frame, again, keys)}); expected one "
-            "each",
+            f"({some_keys(frame, again, keys)}); expected one each",
             argument=role,
             count=int(again.sum()),
         )
@@ -220,9 +219,8 @@ def _labels(frame: pd.DataFrame, role: str, name: str, min_relevance: float | No
         return np.asarray(values >= min_relevance, np.float64)
     if (grades := len(np.unique(values))) > MOST_GRADES:
         raise DataError(
-            f"{role}[{name!r}] has {grades:,} different labels, such as {values[0]}; round them to "
-            "at most "
-            f"{MOST_GRADES} grades, or pass ⟦+min_relevance=⟧",
+            f"{role}[{name!r}] has {grades:,} different labels, such as {values[0]}; round them "
+            f"to at most {MOST_GRADES} grades, or pass ⟦+min_relevance=⟧",
             column=f"{role}[{name!r}]",
             count=grades,
         )
@@ -493,8 +491,8 @@ def _allocate(n: int, size: Codes, weight: Floats) -> Codes:
     if not least.sum() <= n <= size.sum():
         raise OptionError(
             f"⟦n={n}⟧ of {size.sum():,} lists in {len(size):,} strata; expected at least two of "
-            "each stratum that has "
-            f"them, and no more than there are: from {least.sum():,} to {size.sum():,}",
+            f"each stratum that has them, and no more than there are: from {least.sum():,} to "
+            f"{size.sum():,}",
             argument="n",
             value=n,
         )

@@ -224,8 +224,8 @@ def _test(name: str, models: pd.DataFrame, variants: pd.DataFrame) -> dict[str, 
     if len(arms) > 1:
         raise DuplicateError(
             f"{name} has several treatments ({', '.join(map(str, arms['treatment']))}), which "
-            "share the users of "
-            "their control; keep the one that was to be launched in a folder of its own",
+            "share the users of their control; keep the one that was to be launched in a folder "
+            "of its own",
             count=len(arms),
         )
     pairs = models[["baseline", "model"]].drop_duplicates()
@@ -259,8 +259,7 @@ def _same_definitions(table: pd.DataFrame, name: str, known: dict[str, tuple[str
         if before != own:
             raise DataError(
                 f"{metric} is {before} in {where} and {own} in {name}, so that its differences do "
-                "not "
-                "compare; evaluate one of them again"
+                "not compare; evaluate one of them again"
             )
 
 
@@ -276,6 +275,5 @@ def _own_control(variants: pd.DataFrame, name: str, known: dict[str, str]) -> No
         if other != name:
             raise DuplicateError(
                 f"{other} and {name} have the same users in their control, so that their errors "
-                "are "
-                "not independent; keep one of them"
+                "are not independent; keep one of them"
             )

@@ -60,8 +60,7 @@ def _of_level(row: EstimateRow) -> dict[str, Any]:
         "percent": True,
         "verdict": row["verdict"],
         "numbers": f"{number(row['n_variant'], ',d')} users, planned "
-        f"{number(row['n_expected'], ',.0f')}; "
-        f"p {p_value(row['p_adj'])}{explains}",
+        f"{number(row['n_expected'], ',.0f')}; p {p_value(row['p_adj'])}{explains}",
     }
 
 
@@ -121,7 +120,8 @@ def _of_plan(row: EstimateRow) -> dict[str, Any]:
 
 def _of_proxy(row: EstimateRow) -> dict[str, Any]:
     form = f".{digits_for(row['slope'], row['slope_low'], row['slope_high'])}f"
-    slope = f"{number(row['slope'], form)} {interval(row['slope_low'], row['slope_high'], form)}".rstrip()
+    around = interval(row["slope_low"], row["slope_high"], form)
+    slope = f"{number(row['slope'], form)} {around}".rstrip()
     return {
         "metric": f"{row['online']} per unit of the offline metric",
         "label": row["offline"],

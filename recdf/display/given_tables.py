@@ -8,7 +8,7 @@ behind this door asks how many there are.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ import pandas as pd
 from ..diagnostics.gate_result import CHECK_COLUMNS, GATE_COLUMNS, Gate
 from ..diagnostics.history import History
 from ..errors import ColumnError, DataError, OptionError, closest, kind_of
+from ..evaluation.joined_results import join_results
 from ..evaluation.mean_tables import CONFIDENCE
 from ..evaluation.reductions import Stat
 from ..evaluation.result import Evaluation
@@ -168,6 +169,17 @@ def _starts(frame: pd.DataFrame, by: Sequence[str]) -> npt.NDArray[np.int64]:
         )
         changes[1:] |= np.asarray(pd.Series(values[1:] != values[:-1]).fillna(True), dtype=bool)
     return np.flatnonzero(changes)
+
+
+def as_result(given: Any) -> Evaluation:
+    """Return a result, or several by model as one; anything else raises."""
+    if isinstance(given, Mapping):
+        return join_results(given)
+    if not isinstance(given, Evaluation):
+        raise TypeError(
+            f"result is {kind_of(given)}; expected an Evaluation, as rd.evaluate returns"
+        )
+    return given
 
 
 def with_units(result: Evaluation, unit_col: str | Sequence[str] | None = None) -> Evaluation:

@@ -3,14 +3,14 @@ paper."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from ..errors import OptionError, kind_of
+from ..errors import OptionError
 from ..evaluation.reductions import STAT_OF_MODELS, Stat
 from ..evaluation.result import Evaluation
 from ..evaluation.shown import NO_INTERVAL
@@ -34,7 +34,8 @@ from ..tables.cells import (
     to_text,
     visible,
 )
-from .given_tables import check_model, direction_word, summary_of, with_stat, with_units
+from .folds_and_seeds import REPEATS, SEED_SD, SEEDS, over_repeats, seed_sentences, spread_of_rows
+from .given_tables import as_result, check_model, direction_word, summary_of, with_stat, with_units
 from .joined_labels import LABELS, with_both_labels
 from .leaderboard_values import EVERYONE, columns_of, floor_rows, n_differs, values_frame
 from .pairs import compare
@@ -66,8 +67,7 @@ MARK_WEIGHTS = {
 Compared = dict[tuple[str, str], pd.DataFrame]
 FLOORS_NOTE = (
     "Chance is a random order of the catalogue, popularity the most popular items of train less "
-    "the seen ones, and the "
-    "ceiling of a model the best order of the items in its lists."
+    "the seen ones, and the ceiling of a model the best order of the items in its lists."
 )
 CUT = 60  # rows that a notebook or a terminal shows
 
@@ -81,7 +81,8 @@ class Leaderboard:
     frame : DataFrame
         One row per model and metric (and segment): `segment`, `group`, `model`, `metric`, `better`,
         `value`, `ci_low`, `ci_high`, `half_width`, `n`, `n_undefined`, `place` (1 for the best,
-        null without a direction, or where models have values for different lists), `marks`.
+        null without a direction, or where models have values for different lists), `marks`; with
+        `seed_col=` also `seed_sd`.
     notes : tuple of str
         What the marks, weights and intervals mean, one sentence each.
     digits : int
@@ -191,9 +192,10 @@ class Leaderboard:
         )  # it is null for a metric that a segment lacks
         if pd.isna(row.value):
             return Cell(NULL, small="".join(n))
-        small = ", ".join(
-            [*([] if pd.isna(row.half_width) else [f"± {row.half_width:.{self.digits}f}"]), *n]
-        )
+        spread = getattr(row, SEED_SD, np.nan)
+        half = [] if pd.isna(row.half_width) else [f"± {row.half_width:.{self.digits}f}"]
+        seeds = [] if pd.isna(spread) else [f"± {spread:.{self.digits}f} over seeds"]
+        small = ", ".join([*half, *seeds, *n])
         place = 0 if pd.isna(row.place) else int(row.place)
         return Cell(number(row.value, f".{self.digits}f"), place == 1, place == 2, row.marks, small)
 
@@ -226,7 +228,7 @@ class Leaderboard:
 
 
 def leaderboard(
-    result: Evaluation,
+    result: Evaluation | Mapping[str, Any],
     *,
     baseline: Any = None,
     k: int | None = None,
@@ -238,14 +240,17 @@ def leaderboard(
     floors: pd.DataFrame | bool | None = None,
     stat: Stat = "mean",
     cheap: Evaluation | None = None,
+    fold: str | Sequence[str] | None = None,
+    seed_col: str | None = None,
 ) -> Leaderboard:
     """Make a table of models by metrics: values with intervals, the best and second, and which
     differences hold.
 
     Parameters
     ----------
-    result : Evaluation
-        An evaluation of one model or several (`by=`).
+    result : Evaluation or mapping
+        An evaluation of one model or several (`by=`), or model → its own evaluation or folder, as
+        `rd.join_results` takes them.
     baseline : label, optional
         The model that the others are compared with: "+" is better than the baseline, "−" is worse.
         Default: every pair is compared, and the letters behind a value name the models that it is
@@ -255,9 +260,9 @@ def leaderboard(
     metrics : str or list of str, optional
         Names such as "ndcg" or "ndcg@10", in the order of the columns. Default: all metrics of the
         result. The first one decides the order of the models, the best first.
-    correction : {"holm", "hochberg", "sidak", "holm_sidak", "bonferroni", "bh", "by", "none"} or None, default "holm"
-        Adjustment of the p-values over all tests of the table. None makes no tests and needs no
-        SciPy.
+    correction : str or None, default "holm"
+        Adjustment of the p-values over all tests of the table, as in `compare_models`. None
+        makes no tests and needs no SciPy.
     segments : DataFrame, optional
         One row per user: the list key (or some of its columns) and one column or more of segments.
         The table then has rows for all lists and for every value of every segment; all their tests
@@ -282,6 +287,13 @@ def leaderboard(
         and metrics that are one number for all lists are those of `cheap`. Where fewer than 30
         lists have labels of people, or these are no random sample, there is no interval and no
         mark.
+    fold : str or list of str, optional
+        Columns of folds: a model has one row, and a user counts once, with the mean over the folds,
+        as in `rd.compare_models`.
+    seed_col : str, optional
+        Column of repeated trainings of a model. A user counts once, with the mean over them; behind
+        the interval over users stands the standard deviation of the model's mean over seeds, and a
+        difference that is smaller than it is named.
 
     Returns
     -------
@@ -314,10 +326,7 @@ def leaderboard(
     1         knn  recall@10     +  0.231       0.016      1
     2  popularity    ndcg@10        0.139       0.012      2
     """
-    if not isinstance(result, Evaluation):
-        raise TypeError(
-            f"result is {kind_of(result)}; expected an Evaluation, as rd.evaluate returns"
-        )
+    result = over_repeats(as_result(result), fold, seed_col)
     check_value("correction", correction, Correction | None)
     check_value("digits", digits, NATURAL)
     STAT_OF_MODELS.check("stat", stat)
@@ -375,7 +384,11 @@ def board_of(
     follow from both."""
     frame["marks"] = marks(frame, baseline, compared)
     said = notes(result, frame, baseline, tests) + cautions(result, tests)
-    return Leaderboard(frame[TIDY], said, digits, tests)
+    columns = TIDY
+    if SEEDS in result.spec:
+        frame[SEED_SD] = spread_of_rows(result, frame)
+        columns, said = [*TIDY, SEED_SD], (*said, *seed_sentences(result, tests))
+    return Leaderboard(frame[columns], said, digits, tests)
 
 
 def _stacked_tables(compared: Compared) -> pd.DataFrame:
@@ -482,6 +495,9 @@ def notes(
     )
     mean = f"weighted {mean}" if "weight" in result.spec else mean
     said += result.spec.get(LABELS, [])
+    if REPEATS in result.spec:
+        over = " and ".join(result.spec[REPEATS])
+        said.append(f"A user counts once, with the mean over {over}.")
     directed, placed = frame["better"] != "", frame["place"].notna()
     said += (
         [f"± is half of the {level} interval of the {mean}."]

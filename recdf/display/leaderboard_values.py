@@ -69,8 +69,8 @@ def floors_of(given: Any) -> pd.DataFrame:
         )
         raise OptionError(
             f"{what} holds no frames to compute them from; pass ⟦+floors=rd.audit(true, pred, "
-            "metrics, k, "
-            "train=train, items=items, by=...)⟧, with the frames, metrics and options of the result",
+            "metrics, k, train=train, items=items, by=...)⟧, with the frames, metrics and options "
+            "of the result",
             argument="floors",
         )
     return floors

@@ -175,8 +175,7 @@ def _always_returns(column: pd.Series) -> bool:
 def _refused(name: str, dtype: Any, why: str) -> DataError:
     return DataError(
         f"column {name!r} ({dtype}) cannot be stored in parquet without change: {why}; convert it "
-        "before evaluating, "
-        "e.g. ⟦with .astype(str)⟧"
+        "before evaluating, e.g. ⟦with .astype(str)⟧"
     )
 
 

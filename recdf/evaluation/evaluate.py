@@ -38,15 +38,15 @@ k : int or list of int, default 10
 
 OTHER_ARGUMENTS = """\
 item_by : str, optional
-    Column of `items` with the groups of each item. The summary then also holds each accuracy metric within each
-    group: the metric of the same lists, with only those rows of `true` whose item is in the group. The population
-    follows from these rows too. In rows about all items the column is null. An item of several groups (`A|B`)
-    counts in each of them.
+    Column of `items` with the groups of each item. The summary then also holds each accuracy metric
+    within each group: the metric of the same lists, with only those rows of `true` whose item is in
+    the group. The population follows from these rows too. In rows about all items the column is
+    null. An item of several groups (`A|B`) counts in each of them.
 carry : str, list of str or mapping, optional
-    Columns of `pred` to copy into `per_user`, between the key and `n_true`, such as the time and the variant of a
-    visit. A column must be constant within each list, unless a mapping such as `{"time": "min"}` says how to reduce
-    it: "first" and "last" by rank, "min" or "max". It keeps its dtype and is null for lists that `pred` does not
-    have."""
+    Columns of `pred` to copy into `per_user`, between the key and `n_true`, such as the time and
+    the variant of a visit. A column must be constant within each list, unless a mapping such as
+    `{"time": "min"}` says how to reduce it: "first" and "last" by rank, "min" or "max". It keeps
+    its dtype and is null for lists that `pred` does not have."""
 
 EngineFunction = TypeVar("EngineFunction", bound=Callable[..., Any])
 

@@ -68,22 +68,18 @@ def warn_of_by(by: pd.DataFrame, n_lists: np.ndarray, overlap: Overlap, options:
         if n_times > 1:
             warn_user(
                 f"⟦by={time!r}⟧ is a time, and each of its {n_times:,} values is scored over the "
-                "users of all of "
-                f"them: {missing:.0%} of the lists are missing and score 0. To score each time "
-                "over its own users, "
-                f"make it part of the list key, ⟦user_col={keys}⟧, in true and in pred, and group "
-                "with "
-                f"rd.summarize(per_user, by={time!r})",
+                f"users of all of them: {missing:.0%} of the lists are missing and score 0. To "
+                "score each time over its own users, make it part of the list key, "
+                f"⟦user_col={keys}⟧, in true and in pred, and group with rd.summarize(per_user, "
+                f"by={time!r})",
                 TimeByWarning,
             )
     elif overlap.alone and int(n_lists.sum()) - overlap.n_without_pred >= ENOUGH_LISTS:
         warn_user(
             f"every list of pred has one value of ⟦by={columns}⟧, and each of the {n_values:,} "
-            "values is scored over "
-            f"the users of all of them: {missing:.0%} of the lists are missing and score 0. Where "
-            f"{columns[0]!r} tells "
-            "users or lists apart and not recommenders, take it along instead, "
-            f"⟦+carry={columns}⟧, and group with "
+            f"values is scored over the users of all of them: {missing:.0%} of the lists are "
+            f"missing and score 0. Where {columns[0]!r} tells users or lists apart and not "
+            f"recommenders, take it along instead, ⟦+carry={columns}⟧, and group with "
             f"rd.summarize(result, by={columns})",
             ByWarning,
         )
@@ -127,8 +123,7 @@ def finish_summary(call: Call, result: PartResult) -> Finished:
     if measured.moments is not None and not measured.moments.rows.any():
         raise DataError(
             f"all {measured.n_lists.sum():,} lists have the weight 0, so there is no mean: "
-            "weight_col must be above 0 "
-            "for some lists"
+            "weight_col must be above 0 for some lists"
         )
     described, side_counts = measured.side_tables, measured.side_counts
     if described is None:  # a part may have seen only its rows of a side table

@@ -60,8 +60,8 @@ class ListReduction:
         if refused and (weighted or self.weight_by is not None):
             raise OptionError(
                 f"⟦stat={refused[0]!r}⟧ is of lists that count alike, and these have weights; "
-                "mean, gmean and urisk "
-                "take weights. To leave them out, pass per_user without the column of weights"
+                "mean, gmean and urisk take weights. To leave them out, pass per_user without the "
+                "column of weights"
             )
 
     def weights_of(

@@ -93,8 +93,8 @@ def unseal(handle: pa.NativeFile, path: Path) -> Sealed:
     if not trailer.startswith(MARK):
         raise DataError(
             f"{path} has no recdf metadata that fits it: it was written by another program or by "
-            "an earlier recdf; "
-            "expected a file as Evaluation.to_parquet or recdf evaluate --out wrote it"
+            "an earlier recdf; expected a file as Evaluation.to_parquet or recdf evaluate --out "
+            "wrote it"
         )
     digest = trailer[-DIGEST:]
     handle.seek(end)

@@ -50,6 +50,7 @@ class Spec(TypedDict):
     carry: NotRequired[dict[str, str]]
     weight: NotRequired[str]
     interval_unit: NotRequired[str]
+    joined: NotRequired[dict[str, dict[str, Any]]]
 
 
 def spec_of(

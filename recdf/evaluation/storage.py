@@ -191,8 +191,7 @@ def _read_tables(target: Path, digest: str | None) -> StoredTables:
         if not (target / name).exists():
             raise FileNotFoundError(
                 f"{target / name} does not exist; expected a folder written by "
-                "Evaluation.to_parquet or recdf "
-                "evaluate --out"
+                "Evaluation.to_parquet or recdf evaluate --out"
             )
     with open_sealed(target / PER_USER) as sealed:
         if digest not in (None, sealed.digest):

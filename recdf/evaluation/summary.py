@@ -259,10 +259,8 @@ def recommender_columns(
     if len(listed) > 1 and not evaluated(per_user):
         raise DataError(
             f"per_user has {listed} before n_true, and which of them tell recommenders apart is "
-            "lost (a merge drops "
-            f"what evaluate wrote): name those in ⟦{argument}=⟧, such as "
-            f"⟦{argument}={listed[0]!r}⟧, or pass "
-            f"⟦{argument}=[]⟧"
+            f"lost (a merge drops what evaluate wrote): name those in ⟦{argument}=⟧, such as "
+            f"⟦{argument}={listed[0]!r}⟧, or pass ⟦{argument}=[]⟧"
         )
     return []
 
@@ -288,8 +286,8 @@ def _metric_columns(
         ]
         raise ColumnError(
             "per_user has no column named like a metric ('ndcg@10'), and names of your own are "
-            "lost in a merge, which "
-            f"drops what evaluate wrote: give them in ⟦+metrics=⟧; the columns of numbers are {own}"
+            "lost in a merge, which drops what evaluate wrote: give them in ⟦+metrics=⟧; the "
+            f"columns of numbers are {own}"
         )
     return names
 

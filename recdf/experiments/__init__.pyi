@@ -1,4 +1,6 @@
-"""The public names as type checkers see them. Written by `python tests/generated.py` from recdf/public_names.py."""
+"""The public names of recdf/public_names.py, as type checkers see them. Written by
+`python tests/generated.py`.
+"""
 
 from ..experiments.compare.bootstrap_ci import bootstrap_ci as bootstrap_ci
 from ..experiments.compare.cheap_labels import prediction_powered as prediction_powered

@@ -83,10 +83,8 @@ def own_variant(
     if astray.any():
         raise DataError(
             f"{len(distinct(user[astray])):,} users of per_user have lists of other variants than "
-            "their own only "
-            f"({some_keys(per_user, astray, keys)}); to count what they were shown all the same, "
-            "evaluate without "
-            f"⟦+by={variant_col!r}⟧"
+            f"their own only ({some_keys(per_user, astray, keys)}); to count what they were shown "
+            f"all the same, evaluate without ⟦+by={variant_col!r}⟧"
         )
     result: pd.DataFrame = per_user[shown == pair[user]].drop(columns=variant_col)
     result.attrs = copy.deepcopy(per_user.attrs)

@@ -99,9 +99,8 @@ def _regression(units: Units, designs: Designs, raw: tuple[Arm, Arm]) -> ArmsEst
         if n_strata * sum(units.n) > MOST_DUMMIES:
             raise OptionError(
                 f"strata has {n_strata:,} levels; beside covariates each is a column of "
-                f"{sum(units.n):,} rows, which "
-                "does not fit in memory: merge strata, or leave out one of ⟦+strata=⟧ and "
-                "⟦+covariates=⟧"
+                f"{sum(units.n):,} rows, which does not fit in memory: merge strata, or leave out "
+                "one of ⟦+strata=⟧ and ⟦+covariates=⟧"
             )
         dummies = both(lambda side: np.eye(n_strata)[side.strata.of][:, 1:], units.sides)
         designs = Designs(both(lambda *columns: np.hstack(columns), dummies, designs.arms))

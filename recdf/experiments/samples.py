@@ -87,8 +87,7 @@ def covariate_specs(
         if not ratio and any(isinstance(one, tuple) and len(one) > 1 for one in several):
             raise OptionError(
                 f"covariates[{metric!r}]={given!r} is a tuple, the numerator and denominator of a "
-                "ratio of sums, and "
-                "the metric is a mean; pass several covariates as a list"
+                "ratio of sums, and the metric is a mean; pass several covariates as a list"
             )
     return found
 

@@ -90,8 +90,8 @@ def check_together(
     ):
         raise OptionError(
             '⟦test="proportion"⟧ compares the shares of users as they are; it takes no '
-            "⟦+sequential_n=⟧, ⟦+strata=⟧, "
-            "⟦+cluster=⟧ or ⟦+covariates=⟧. Compare the other metrics in a call of their own"
+            "⟦+sequential_n=⟧, ⟦+strata=⟧, ⟦+cluster=⟧ or ⟦+covariates=⟧. Compare the other "
+            "metrics in a call of their own"
         )
     resampled = sorted(tests & {"bootstrap", "permutation"})
     if strata is not None and resampled:

@@ -190,9 +190,8 @@ def _in_strata(
         what = "users" if clusters is None else "clusters"
         raise DataError(
             f"{int(few.sum()):,} of {n_strata:,} strata have fewer than 2 {what} in an arm for "
-            f"metric {metric!r} "
-            f"({some_keys(labels, present[few], list(labels.columns))}); merge strata, or leave "
-            f"those {what} out"
+            f"metric {metric!r} ({some_keys(labels, present[few], list(labels.columns))}); merge "
+            f"strata, or leave those {what} out"
         )
     total = np.add(*both(lambda side, one: one.sums(side.den), sides, placed))
     weights = total / max(total.sum(), np.finfo(float).tiny)

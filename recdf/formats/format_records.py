@@ -294,6 +294,5 @@ def format_of(file: InputFile) -> Format:
     begins = f"its first line is {file.lines[0][:100]!r}" if file.lines else "it is empty"
     raise DataError(
         f"{file.path}: the format of this file is not known, and {begins}; name its format "
-        "(format= of rd.read, "
-        f"--file-format of the command), one of {', '.join(FORMATS)}"
+        f"(format= of rd.read, --file-format of the command), one of {', '.join(FORMATS)}"
     )

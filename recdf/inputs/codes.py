@@ -162,9 +162,8 @@ def check_kinds(columns: Sequence[IdColumn]) -> None:
             first = known[0]
             raise IdTypeError(
                 f"{first.where} holds {first.kind} ids ({_sample(first)}) and {ids.where} "
-                f"{ids.kind} ids "
-                f"({_sample(ids)}); they can never match. Convert one of them, e.g. "
-                f"{_cast_hint(first, ids)}",
+                f"{ids.kind} ids ({_sample(ids)}); they can never match. Convert one of them, "
+                f"e.g. {_cast_hint(first, ids)}",
                 column=ids.where,
             )
 

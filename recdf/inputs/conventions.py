@@ -78,17 +78,15 @@ CONVENTIONS: dict[str, Convention] = {
             name="trec_eval",
             library="trec_eval 9, by pytrec_eval-terrier 0.5.11",
             rules="The defaults of recdf, ordered by score in 32 bits: larger item id first among "
-            "equal scores. A list "
-            "without relevant items has the value 0 and counts in the mean. A negative relevance "
-            "says not judged.",
+            "equal scores. A list without relevant items has the value 0 and counts in the mean. "
+            "A negative relevance says not judged.",
             order="score",
             score_bits=32,
             not_judged="keep",
             options={"undefined": "zero"},
             metrics=_metrics(
                 "hitrate hits precision recall rprecision mapr mrr ndcg bpref infap "
-                "normalized_gain "
-                "utility",
+                "normalized_gain utility",
                 rbp={"p": 0.9},
                 rbp_residual={"p": 0.9},
                 f1={"divisor": "shown"},
@@ -97,19 +95,17 @@ CONVENTIONS: dict[str, Convention] = {
             ),
             differs={
                 "*": "pytrec_eval reports only users with recommendations; recdf, like trec_eval "
-                "-c, all users of "
-                "true.",
+                "-c, all users of true.",
                 "rbp": "trec_eval 10 scales gains above 1 by bounds that it reads before it sets "
                 "them.",
-                "pair_accuracy": "Its prefs_simp puts the smaller item id first among equal scores.",
+                "pair_accuracy": "Its prefs_simp puts the smaller of equally scored ids first.",
             },
         ),
         Convention(
             name="ranx",
             library="ranx 0.3.21",
             rules="Score order, row order among equal scores; linear gains. A list without "
-            "relevant items has the "
-            "value 0 and counts in the mean.",
+            "relevant items has the value 0 and counts in the mean.",
             order="score",
             options={"ties": "row", "undefined": "zero"},
             metrics=_metrics(
@@ -127,15 +123,13 @@ CONVENTIONS: dict[str, Convention] = {
             name="rectools",
             library="RecTools 0.19.0",
             rules="Rank order; binary; NDCG divides by the gain of k relevant items, however few "
-            "there are; a list has "
-            "k − TP false positives, however short it is. Its metrics beyond accuracy, of lists "
-            "alone, are means over "
+            "there are; a list has k − TP false positives, however short it is. Its metrics "
+            "beyond accuracy, of lists alone, are means over "
             'the users of pred: pass users="pred" for these.',
             options={"ties": "row"},
             metrics=_metrics(
                 "hitrate precision recall f1 mapr mrr pauc pap surprisal sufficient unrepeated "
-                "overlap "
-                "user_coverage",
+                "overlap user_coverage",
                 ndcg={**BINARY, "ideal": "k"},
                 accuracy={"length": "k"},
                 mcc={"length": "k"},
@@ -183,8 +177,7 @@ CONVENTIONS: dict[str, Convention] = {
             name="recommenders",
             library="recommenders 1.2.1",
             rules="Score order, row order among equal scores; binary; MAP divides by min(k, "
-            "n_true); means over the "
-            "users of both frames, of NDCG over the users of true.",
+            "n_true); means over the users of both frames, of NDCG over the users of true.",
             order="score",
             options={"ties": "row"},
             metrics=_metrics(
@@ -224,9 +217,8 @@ CONVENTIONS: dict[str, Convention] = {
             name="lenskit",
             library="LensKit 2026.4.0",
             rules="Rank order; binary; the lists of pred; precision divides by the items shown, "
-            "recall by "
-            "min(k, n_true), average precision by min(n_true, items shown); discount 1 to rank 2, "
-            "then 1/log2(rank).",
+            "recall by min(k, n_true), average precision by min(n_true, items shown); discount 1 "
+            "to rank 2, then 1/log2(rank).",
             options={"users": "pred", "ties": "row"},
             metrics=_metrics(
                 "hitrate mrr ils gini least_promoted pooled_rmse pooled_mae",
@@ -276,8 +268,7 @@ CONVENTIONS: dict[str, Convention] = {
             name="sklearn",
             library="scikit-learn 1.9.1",
             rules="ndcg_score on a scored candidate list: equal scores share their mean gain; the "
-            "ideal is the "
-            "candidate list itself, re-sorted.",
+            "ideal is the candidate list itself, re-sorted.",
             order="score",
             options={"users": "pred"},
             metrics=_metrics(
@@ -301,8 +292,8 @@ CONVENTIONS: dict[str, Convention] = {
             name="implicit",
             library="implicit 0.7.3",
             rules="Rank order; binary; users of true. Precision is one ratio of sums over all "
-            "users; average precision "
-            "divides by min(k, n_true), the area under the curve is that of the whole catalogue.",
+            "users; average precision divides by min(k, n_true), the area under the curve is that "
+            "of the whole catalogue.",
             metrics=_metrics(
                 precision={"divisor": "achievable", "pooled": True},
                 mapr={"normalizer": "achievable"},
@@ -318,9 +309,8 @@ CONVENTIONS: dict[str, Convention] = {
             name="cornac",
             library="Cornac 3.0.1",
             rules="Score order; binary; the users of both frames; cumulated reciprocal ranks "
-            "divide by those of "
-            "min(n_true, items shown) hits; in average precision and the area under the curve a "
-            "tie is a mistake.",
+            "divide by those of min(n_true, items shown) hits; in average precision and the area "
+            "under the curve a tie is a mistake.",
             order="score",
             options={"users": "both"},
             metrics=_metrics(
@@ -345,8 +335,7 @@ CONVENTIONS: dict[str, Convention] = {
             order="score",
             metrics=_metrics(
                 "hitrate precision recall mrr auc coverage gini pooled_mae pooled_rmse "
-                "pooled_log_loss "
-                "pooled_auc",
+                "pooled_log_loss pooled_auc",
                 mapr={"normalizer": "achievable"},
                 ndcg=BINARY,
                 popularity={"unit": "count"},
@@ -367,9 +356,8 @@ CONVENTIONS: dict[str, Convention] = {
             options={"users": "both"},
             metrics=_metrics(
                 "hitrate precision recall f1 mrr coverage user_coverage entropy popularity aplt "
-                "aclt epc "
-                "efd pop_reo pop_rsp gini bias_disparity item_gap subtopic_recall pooled_mae "
-                "pooled_mse pooled_rmse",
+                "aclt epc efd pop_reo pop_rsp gini bias_disparity item_gap subtopic_recall "
+                "pooled_mae pooled_mse pooled_rmse",
                 ndcg={"gain": "exp2"},
             ),
             differs={
@@ -383,8 +371,7 @@ CONVENTIONS: dict[str, Convention] = {
             name="evidently",
             library="evidently 0.7.23",
             rules="Rank order; binary; users of pred with a relevant item, which only labelled "
-            "rows of pred can be; "
-            "precision divides by the items shown.",
+            "rows of pred can be; precision divides by the items shown.",
             options={"users": "pred", "ties": "row"},
             metrics=_metrics(
                 "hitrate recall mapr mrr ild gini surprisal personalization mar",
@@ -401,7 +388,7 @@ CONVENTIONS: dict[str, Convention] = {
                 "serendipity": "evidently takes 1 − the sum of similarities over the length of the "
                 "past, of all items.",
                 "popularity": "evidently leaves out items that are not in the log.",
-                "gini": "evidently takes the n shown items for the catalogue, and divides by n − 1.",
+                "gini": "evidently takes the n shown items for the catalogue and divides by n − 1.",
                 "personalization": "evidently takes every list to have k items.",
             },
         ),
@@ -409,10 +396,8 @@ CONVENTIONS: dict[str, Convention] = {
             name="torchmetrics",
             library="TorchMetrics 1.9.0",
             rules="Score order; a query is the labelled rows of a user: relevant items that are "
-            "not among them do not "
-            "count; average precision divides by the hits; equal scores share their mean gain in "
-            "NDCG; a query "
-            "without a relevant row counts 0.",
+            "not among them do not count; average precision divides by the hits; equal scores "
+            "share their mean gain in NDCG; a query without a relevant row counts 0.",
             order="score",
             options={"users": "pred", "undefined": "zero"},
             metrics=_metrics(
@@ -422,8 +407,7 @@ CONVENTIONS: dict[str, Convention] = {
             ),
             differs={
                 "*": "TorchMetrics computes in 32 bits, and counts no hit with a score of 0 or "
-                "less in precision, hit "
-                "rate and average precision.",
+                "less in precision, hit rate and average precision.",
                 "auc": "It gives 0 to one class, and puts scores outside [0, 1] through a sigmoid, "
                 "where they may tie.",
             },
@@ -432,8 +416,7 @@ CONVENTIONS: dict[str, Convention] = {
             name="tf_ranking",
             library="TF-Ranking 0.5.5",
             rules="Score order; a list is the labelled rows of a user, relevant from 1 on; gains "
-            "2^g − 1; precision "
-            "divides by the items shown.",
+            "2^g − 1; precision divides by the items shown.",
             order="score",
             options={"users": "pred"},
             metrics=_metrics(

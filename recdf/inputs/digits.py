@@ -8,8 +8,8 @@ strings it returns None, mostly after a look at the first rows.
 The last eight bytes of a string are read as one integer, whose lowest byte is the first character,
 and are turned into a number in three steps. Each step joins neighbours, here for "00000123":
 
-    bytes              0   0   0   0   0   1   2   3        what is the same in all strings is taken away: '0' is 0
-    pairs             00      00      01      23            first x 10 + second, in every pair of bytes
+    bytes              0   0   0   0   0   1   2   3        '0' becomes 0
+    pairs             00      00      01      23            first x 10 + second
     fours            0000            0123                   first x 100 + second
     eight        00000123                                   first x 10,000 + second
 """

@@ -239,9 +239,8 @@ def _refuse_turned(names: Mapping[str, str], role: str, turned: Collection[str])
     if turned:
         right = dict((own, name) if name in turned else (name, own) for name, own in names.items())
         raise ColumnError(
-            f"⟦{role}_cols={dict(names)!r}⟧ is the wrong way round: the standard name comes first, "
-            "then that in "
-            f"{role}; pass ⟦+{role}_cols={right!r}⟧"
+            f"⟦{role}_cols={dict(names)!r}⟧ is the wrong way round: the standard name comes "
+            f"first, then that in {role}; pass ⟦+{role}_cols={right!r}⟧"
         )
 
 
@@ -264,8 +263,7 @@ def new_names(columns: Iterable[Hashable], names: Mapping[str, str], role: str) 
         if name in columns and name not in standard:
             raise ColumnError(
                 f"⟦{role}_cols=⟧ names {own!r} as {name!r}, and {role} has a column {name!r} too; "
-                "drop one of them, or "
-                "name the other one as well"
+                "drop one of them, or name the other one as well"
             )
     return [standard.get(one, one) if isinstance(one, str) else one for one in columns]
 

@@ -94,10 +94,8 @@ def refuse_engine_frame(data: Any, role: str) -> None:
     if (engine := engine_of(data)) is not None:
         raise TypeError(
             f"{role} is a frame of {engine.capitalize()}; call rd.{engine}.evaluate, or collect "
-            "the rows first. The "
-            "rows of its result come into memory by result.to_pandas(); for an experiment larger "
-            "than memory, call "
-            "result.variant_moments"
+            "the rows first. The rows of its result come into memory by result.to_pandas(); for "
+            "an experiment larger than memory, call result.variant_moments"
         )
 
 
@@ -207,9 +205,8 @@ def from_dict(
     """
     if user_col in lists and item_col in lists:
         raise TypeError(
-            f"the keys of the mapping are {user_col!r} and {item_col!r}, so they look like columns "
-            "and not like users; "
-            "pass a frame: pandas.DataFrame(...) of this mapping"
+            f"the keys of the mapping are {user_col!r} and {item_col!r}, so they look like "
+            "columns and not like users; pass a frame: pandas.DataFrame(...) of this mapping"
         )
     for user, items in lists.items():
         if isinstance(items, str | bytes) or not isinstance(items, Iterable):
@@ -344,8 +341,10 @@ def from_labelled(
 # role of the argument.
 USUAL_NAMES = {
     "user": "u|usr|user|customer|cust|client|visitor|member|account|person|reader|viewer|query|q",
-    "item": "i|item|movie|product|prod|sku|article|track|song|book|video|asin|doc|document|content|rec|recommendation",
-    "score": "score|pred|prediction|predicted(rating|score)|recscore|est|estimate|rating|prob|proba|probability",
+    "item": "i|item|movie|product|prod|sku|article|track|song|book|video|asin|doc|document|content"
+    "|rec|recommendation",
+    "score": "score|pred|prediction|predicted(rating|score)|recscore|est|estimate|rating|prob|proba"
+    "|probability",
     "rank": "rank|ranking|position|pos",
     "relevance": "relevance|rel|label|target|rating|gain|grade",
     "time": "time|timestamp|ts|date|datetime|day|createdat",
@@ -494,7 +493,8 @@ def read_values(frame: pd.DataFrame, name: str, role: str) -> np.ndarray:
     bad = ~np.isfinite(values)
     if bad.any():
         raise DataError(
-            f"{role}[{name!r}] holds {bad.sum():,} null or infinite values; expected finite numbers",
+            f"{role}[{name!r}] holds {bad.sum():,} null or infinite values; expected finite "
+            "numbers",
             column=f"{role}[{name!r}]",
             count=int(bad.sum()),
         )

@@ -214,9 +214,8 @@ def check_labels(series: pd.Series, where: str) -> pd.Series:
             if odd:
                 raise IdTypeError(
                     f"{where} has {odd[0]!a}, a text with a lone surrogate, which UTF-8 cannot "
-                    "encode and pandas "
-                    "cannot tell from others of its kind; write such labels as plain text, e.g. "
-                    "with .map(ascii)"
+                    "encode and pandas cannot tell from others of its kind; write such labels as "
+                    "plain text, e.g. with .map(ascii)"
                 ) from None
     return series
 
@@ -242,8 +241,8 @@ def _refuse_nested(dtype: Any, where: str) -> None:
     if is_nested(dtype):
         raise IdTypeError(
             f"{where} is {dtype.pyarrow_dtype}, whose values cannot tell rows apart; expected "
-            "strings, numbers, dates "
-            "or other hashable labels. Convert the column, e.g. ⟦with .astype(str)⟧",
+            "strings, numbers, dates or other hashable labels. Convert the column, e.g. ⟦with "
+            ".astype(str)⟧",
             column=where,
         )
 
@@ -263,8 +262,7 @@ def label_codes(series: pd.Series, where: str) -> tuple[np.ndarray, Any]:
     except TypeError as error:  # lists, arrays and dicts as Python objects
         raise IdTypeError(
             f"{where} holds values that cannot tell rows apart ({error}); expected strings, "
-            "numbers, dates or other "
-            "hashable labels. Convert the column, e.g. ⟦with .astype(str)⟧",
+            "numbers, dates or other hashable labels. Convert the column, e.g. ⟦with .astype(str)⟧",
             column=where,
         ) from error
 
@@ -315,10 +313,9 @@ def _float_ids(series: pd.Series, where: str) -> IdColumn:
     whole = null | ((np.abs(values) < 2.0**digits) & (np.floor(values) == values))
     if not whole.all():
         raise IdTypeError(
-            f"{where} is {series.dtype} and {np.count_nonzero(~whole):,} ids are not whole numbers "
-            f"below 2**{digits} "
-            f"({examples(values[~whole])}); ids that went through float may have lost digits: "
-            "read them as integers or strings",
+            f"{where} is {series.dtype} and {np.count_nonzero(~whole):,} ids are not whole "
+            f"numbers below 2**{digits} ({examples(values[~whole])}); ids that went through float "
+            "may have lost digits: read them as integers or strings",
             column=where,
             count=int(np.count_nonzero(~whole)),
             examples=values[~whole][:5].tolist(),

@@ -96,9 +96,8 @@ class ItemLists:
                 ):
                     raise DataError(
                         f"{where} has one number for a list of items, which does not order them; "
-                        "expected a list as "
-                        f"long as that of {self.item_col!r}, or no such column if the lists are "
-                        "best first"
+                        f"expected a list as long as that of {self.item_col!r}, or no such column "
+                        "if the lists are best first"
                     )
                 once[name] = values
                 found[name] = _repeated(values, length)
@@ -111,9 +110,8 @@ class ItemLists:
                     )
                     raise DataError(
                         f"{self.role}: the row with {which or row[0]} has {length[row[0]]:,} "
-                        "values in "
-                        f"{self.item_col!r} and {other[0][row[0]]:,} in {name!r}; expected lists "
-                        "of one length in a row"
+                        f"values in {self.item_col!r} and {other[0][row[0]]:,} in {name!r}; "
+                        "expected lists of one length in a row"
                     )
                 found |= _columns(name, other[1])
         long = pd.DataFrame(found, copy=False)
@@ -357,8 +355,8 @@ def refuse_joined(true: IdColumn, pred: IdColumn, keys: Sequence[IdColumn]) -> N
                 items = ", ".join(map(repr, parts[hit[0]][:5])) + ", ..." * (len(parts[hit[0]]) > 5)
                 raise DataError(
                     f"{own.where} holds several items in one text, which are in {other.where}: "
-                    f"{having[hit[0]][:60]!r} "
-                    f"→ {items}; pass ⟦+items_sep={sep!r}⟧ to split them, best item first",
+                    f"{having[hit[0]][:60]!r} → {items}; pass ⟦+items_sep={sep!r}⟧ to split them, "
+                    "best item first",
                     column=own.where,
                 )
 

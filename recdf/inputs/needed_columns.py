@@ -75,8 +75,7 @@ def needed_frame(data: Any, role: str, needed: NeededColumns, label: str = "") -
     if not hasattr(data, "__arrow_c_stream__") or isinstance(data, pd.Series):
         raise TypeError(
             f"{role} is {kind_of(data)}; expected a DataFrame, such as result.per_user, a path of "
-            "parquet files, or an "
-            "object with the Arrow stream interface (pyarrow, polars, DuckDB)"
+            "parquet files, or an object with the Arrow stream interface (pyarrow, polars, DuckDB)"
         )
     reader = (
         data if isinstance(data, pa.RecordBatchReader) else pa.RecordBatchReader.from_stream(data)

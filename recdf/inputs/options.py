@@ -105,7 +105,8 @@ class Options:
         None,
         """
         Names of columns that `true` calls otherwise: the standard name, then that in `true`, as in
-        {"user_id": "customer"}. The standard name is the one that the other options and the results use.""",
+        {"user_id": "customer"}. The standard name is the one that the other options and the results
+        use.""",
         NAMES_OF,
     )
     pred_cols: Mapping[str, str] | None = option(
@@ -117,22 +118,24 @@ class Options:
     items_sep: str | None = option(
         None,
         """
-        What separates the items where one text holds all items of a list, best first, as in "7 3 9"; a blank stands for
-        any white space. They become integers if the other frame has integers.""",
+        What separates the items where one text holds all items of a list, best first, as in "7 3
+        9"; a blank stands for any white space. They become integers if the other frame has
+        integers.""",
         SOME_TEXT,
     )
     wide: str | Sequence[str] | None = option(
         None,
         """
-        Columns of `pred` that hold the items of a list, best first, as in ["top1", "top2"], or what the names of these
-        columns begin with, as in "top". A null is no item.""",
+        Columns of `pred` that hold the items of a list, best first, as in ["top1", "top2"], or what
+        the names of these columns begin with, as in "top". A null is no item.""",
     )
     score_col: str | Literal[False] | None = option(
         None,
         """
-        Column of `pred` that orders the items of a list, descending. If neither it nor `rank_col` is given, a column
-        named `rank` orders them, else one named `score`, else the order of the rows; `spec["order"]` tells which. With
-        False it is the order of the rows, whatever the columns. Giving both is an error.""",
+        Column of `pred` that orders the items of a list, descending. If neither it nor `rank_col`
+        is given, a column named `rank` orders them, else one named `score`, else the order of the
+        rows; `spec["order"]` tells which. With False it is the order of the rows, whatever the
+        columns. Giving both is an error.""",
     )
     rank_col: str | None = option(
         None, "Column of `pred` that orders the items of a list, ascending."
@@ -140,11 +143,12 @@ class Options:
     relevance_col: str | Literal[False] | None = option(
         None,
         """
-        Column of `true` with the gain of each row, at least 0. If it is not given, a column named `relevance` is taken,
-        else every row has gain 1; `spec["relevance"]` tells which. With False, every row has gain 1, whatever the
-        columns. A row of gain 0 is judged and not relevant. A null or negative relevance is an error, unless a metric
-        of the call asks what is judged (judged, bpref, infap, user_model, rbp_residual): the row is then in the pool
-        and not judged, and other metrics of the call do not see it.""",
+        Column of `true` with the gain of each row, at least 0. If it is not given, a column named
+        `relevance` is taken, else every row has gain 1; `spec["relevance"]` tells which. With
+        False, every row has gain 1, whatever the columns. A row of gain 0 is judged and not
+        relevant. A null or negative relevance is an error, unless a metric of the call asks what is
+        judged (judged, bpref, infap, user_model, rbp_residual): the row is then in the pool and not
+        judged, and other metrics of the call do not see it.""",
     )
     min_relevance: float | None = option(
         None,
@@ -154,29 +158,29 @@ class Options:
     value_col: str | None = option(
         None,
         """
-        Column with the value (price) of an item, for the money metrics: as recommended in `pred` and as bought in
-        `true`, or else in `items`.""",
+        Column with the value (price) of an item, for the money metrics: as recommended in `pred`
+        and as bought in `true`, or else in `items`.""",
     )
     weight_col: str | Mapping[Any, float] | None = option(
         None,
         """
-        Weight of a list in every mean, at least 0. It is a column of the frame `users` if that has it, else a column of
-        `true` that is constant within a list. It may also be a mapping of users to weights. `per_user` has the weights
-        as a column.""",
+        Weight of a list in every mean, at least 0. It is a column of the frame `users` if that has
+        it, else a column of `true` that is constant within a list. It may also be a mapping of
+        users to weights. `per_user` has the weights as a column.""",
         either(COLUMN_KINDS[str], OF_USERS, NONE),
     )
     propensity_col: str | None = option(
         None,
         """
-        Column of `true`: the probability, above 0 and at most 1, that a relevant item was observed. A relevant item
-        then counts 1/propensity in recall, precision, ndcg, mapr and mrr; other metrics that read `true` refuse it.
-        Repeated rows of one item in a list must agree.""",
+        Column of `true`: the probability, above 0 and at most 1, that a relevant item was observed.
+        A relevant item then counts 1/propensity in recall, precision, ndcg, mapr and mrr; other
+        metrics that read `true` refuse it. Repeated rows of one item in a list must agree.""",
     )
     propensity_floor: float = option(
         0.0,
         """
-        Propensities below it count as this number, which limits how much one item can count. If it is above 0,
-        propensities may be 0.""",
+        Propensities below it count as this number, which limits how much one item can count. If it
+        is above 0, propensities may be 0.""",
         a_number(0, 1),
     )
     judged_only: bool = option(
@@ -187,35 +191,38 @@ class Options:
     by: str | Sequence[str] | None = option(
         None,
         """
-        Columns of `pred` that tell recommenders apart; each value is evaluated on the whole population.""",
+        Columns of `pred` that tell recommenders apart; each value is evaluated on the whole
+        population.""",
     )
     by_in_true: bool | str | Sequence[str] | None = option(
         None,
         """
-        Columns of `by` that `true` has too, such as the fold of a cross-validation. Each value is then evaluated with
-        the rows of `true` that have the same value, and over their users. True takes all such columns. By default and
-        with False each value is evaluated with all rows of `true`; by default, a `FoldByWarning` says so.""",
+        Columns of `by` that `true` has too, such as the fold of a cross-validation. Each value is
+        then evaluated with the rows of `true` that have the same value, and over their users. True
+        takes all such columns. By default and with False each value is evaluated with all rows of
+        `true`; by default, a `FoldByWarning` says so.""",
     )
     users: PopulationRule | Ids = option(
         "true",
         """
-        Population: the lists over which a mean is taken. The key columns of the result have the dtype of the frame that
-        the population comes from. With "all" it is the dtype in which the keys of both frames fit, as `pandas.concat`
-        chooses it. Where a frame is read from several files, it is the dtype in which the keys of all of them fit.
-        """,
+        Population: the lists over which a mean is taken. The key columns of the result have the
+        dtype of the frame that the population comes from. With "all" it is the dtype in which the
+        keys of both frames fit, as `pandas.concat` chooses it. Where a frame is read from several
+        files, it is the dtype in which the keys of all of them fit.""",
         either(one_of(get_args(PopulationRule)), GIVEN_IDS),
     )
     ties: Ties = option(
         "item_desc",
         """
-        Order of equal scores: larger item id first, smaller first, row order, relevant last, or an error.""",
+        Order of equal scores: larger item id first, smaller first, row order, relevant last, or an
+        error.""",
     )
     duplicates: Duplicates = option(
         "drop",
         """
-        What happens where a (list, item) pair stands twice: the row with the best rank (`pred`) or the largest gain
-        (`true`) stays; or every row counts, and the second recommendation of an item matches its second row in `true`;
-        or an error is raised.""",
+        What happens where a (list, item) pair stands twice: the row with the best rank (`pred`) or
+        the largest gain (`true`) stays; or every row counts, and the second recommendation of an
+        item matches its second row in `true`; or an error is raised.""",
     )
     null_keys: NullKeys = option(
         "raise", "What happens to rows with a null user, item or `by` value."
@@ -223,22 +230,24 @@ class Options:
     nan_score: NanScore = option(
         "raise",
         """
-        What happens to rows with a null score or rank: they raise an error, they are ranked last, or they are dropped
-        as if they had not been given.""",
+        What happens to rows with a null score or rank: they raise an error, they are ranked last,
+        or they are dropped as if they had not been given.""",
     )
     undefined: Undefined = option(
         "nan",
         """
-        What stands for the value of a metric where a list has none, such as recall of a list without relevant items.
-        "zero" never gives the best value: where smaller values are better it is the worst bound, such as 1 of ils, and
-        a metric that has no such bound (first_rank, rmse) stays undefined there. "one" counts 1 for every metric, as
-        TorchMetrics does with `empty_target_action="pos"`. `n_undefined` counts these lists in any case.""",
+        What stands for the value of a metric where a list has none, such as recall of a list
+        without relevant items. "zero" never gives the best value: where smaller values are better
+        it is the worst bound, such as 1 of ils, and a metric that has no such bound (first_rank,
+        rmse) stays undefined there. "one" counts 1 for every metric, as TorchMetrics does with
+        `empty_target_action="pos"`. `n_undefined` counts these lists in any case.""",
     )
     like: str | Convention | None = option(
         None,
         """
-        Convention of another library, as `conventions_table()` lists them. It sets the defaults of all of the above and
-        of the parameters of metrics. Options that are given explicitly take precedence.""",
+        Convention of another library, as `conventions_table()` lists them. It sets the defaults of
+        all of the above and of the parameters of metrics. Options that are given explicitly take
+        precedence.""",
         LIKE,
     )
 
@@ -307,22 +316,19 @@ class Options:
                 "rank_col",
                 self.score_col and self.rank_col is not None,
                 f"⟦score_col={self.score_col!r}⟧ and ⟦rank_col={self.rank_col!r}⟧ are both given; "
-                "the order of `pred` has "
-                "one source",
+                "the order of `pred` has one source",
             ),
             (
                 "weight_col",
                 isinstance(self.weight_col, Mapping) and len(as_columns(self.user_col)) > 1,
                 f"weight_col is a mapping, which has one key, but ⟦user_col={self.user_col!r}⟧; "
-                "give the weights as a "
-                "column of true, or of ⟦+users=⟧",
+                "give the weights as a column of true, or of ⟦+users=⟧",
             ),
             (
                 "propensity_floor",
                 self.propensity_floor > 0 and self.propensity_col is None,
                 f"⟦propensity_floor={self.propensity_floor!r}⟧ needs ⟦+propensity_col=⟧, the "
-                "column of true that it "
-                "limits",
+                "column of true that it limits",
             ),
         )
         for name, broken, words in rules:
@@ -394,7 +400,7 @@ class Option:
         default = (
             "optional" if self.default is None else f"default {self.default!r}".replace("'", '"')
         )
-        text = textwrap.fill(self.doc, 116, break_on_hyphens=False, break_long_words=False)
+        text = textwrap.fill(self.doc, 96, break_on_hyphens=False, break_long_words=False)
         return f"{self.name} : {self.constraint.typed}, {default}\n{textwrap.indent(text, '    ')}"
 
 

@@ -39,10 +39,8 @@ def warn_of_weights(per_user: pd.DataFrame, role: str, used: Collection[Any]) ->
         return
     warn_user(
         f"{role} has the weights of its evaluation in {name!r}, and every row counts alike here; "
-        "rd.summarize, "
-        f"⟦rd.compare_models⟧ and ⟦rd.compare_variants⟧ take ⟦+weight_col={name!r}⟧. Drop the "
-        "column if no weights "
-        "are meant",
+        "rd.summarize, ⟦rd.compare_models⟧ and ⟦rd.compare_variants⟧ take "
+        f"⟦+weight_col={name!r}⟧. Drop the column if no weights are meant",
         WeightWarning,
     )
 
@@ -97,6 +95,5 @@ def refuse_mixed_models(
     if found:
         raise DataError(
             f"per_user has each list for several values of {found}, whose rows would be averaged "
-            "together; pass "
-            f"⟦+by={[*found, *by]}⟧, or {keep} if their mean is meant"
+            f"together; pass ⟦+by={[*found, *by]}⟧, or {keep} if their mean is meant"
         )

@@ -233,9 +233,9 @@ def by_in_true(true: pd.DataFrame, options: Options) -> list[str]:
     names = shared if asked is True else as_columns(asked or None)
     if asked and (not names or not set(names) <= set(shared)):
         raise ColumnError(
-            f"⟦by_in_true={asked!r}⟧; expected columns of ⟦+by={as_columns(options.by)}⟧ that true "
-            "has, which are "
-            f"{shared or 'none'}; true has {', '.join(map(repr, true.columns))}"
+            f"⟦by_in_true={asked!r}⟧; expected columns of ⟦+by={as_columns(options.by)}⟧ that "
+            f"true has, which are {shared or 'none'}; true has "
+            f"{', '.join(map(repr, true.columns))}"
         )
     return names
 

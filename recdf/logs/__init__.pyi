@@ -1,4 +1,6 @@
-"""The public names as type checkers see them. Written by `python tests/generated.py` from recdf/public_names.py."""
+"""The public names of recdf/public_names.py, as type checkers see them. Written by
+`python tests/generated.py`.
+"""
 
 from ..inputs.frames import from_dict as from_dict
 from ..inputs.frames import from_labelled as from_labelled

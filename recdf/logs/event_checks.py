@@ -1,27 +1,39 @@
-"""Findings of `check_log` about clicks and purchases: without an impression, written twice,
-refunds."""
+"""Findings about clicks and purchases: without an impression, written twice, refunds.
+
+`check_log` lists them all. `from_impressions` counts two of them and warns: rows that were written
+twice, and events that come just before their impression.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from ..inputs.codes import first_rows
+from ..inputs.options import as_columns
 from ..inputs.sorting import run_heads, stable_order
 from ..stats.many_tests import adjust
 from ..tables.findings import Findings, row_objects
-from .attribution import Outcome, find_candidates
+from .attribution import Candidates, Outcome, find_candidates
 from .clock_checks import SOON
-from .impression_rows import EventRows, LogRows
+from .impression_rows import EventRows, ImpressionRows, LogRows, Rules
 from .named_lists import candidates_by_list, lists_of_events
-from .times import TICKS_PER_SECOND, Clock
+from .times import Clock
 
 # Click rates are compared with those of the other users, of whom the 5 % with the highest are left
 # out, so that programs do not hide each other: a user must be beyond twice their rate and beyond 5
 # standard deviations of the users' own rates (on the scale of the logit), with p < 0.01 after
 # Holm's correction.
 FEWEST, USUAL_SHARE, TIMES_USUAL, DEVIATIONS, LEVEL = 20, 0.95, 2.0, 5.0, 0.01
+
+# What copies do: those of an event, and those of an impression.
+WHAT_COPIES_DO = (
+    "each copy counts, also in what was paid",
+    'one impression stands for all copies; with ⟦+repeats="each"⟧ every copy counts',
+)
 
 
 def check_events(
@@ -43,18 +55,14 @@ def check_events(
     outcome, ahead = Outcome.of_none(len(lists)), []
     for event, candidates in candidates_by_list(log, events, followed, window, 0):
         outcome.put(event, candidates.outcome)
-        next_one = np.flatnonzero(
-            candidates.outcome.attributed | candidates.outcome.before_impression
-        )
-        first = candidates.row[candidates.low[next_one]]
-        ahead.append(log.moments.time[first] - events.moments.time[event][next_one])
+        ahead.append(ahead_of_impression(log, events, event, candidates, clock))
     never = (
         'they belong to no list; ⟦+unattributed="true"⟧ keeps them in true, so that recall '
         "counts them"
     )
     late = (
         "all impressions of the item came later, so nothing is attributed; "
-        f"{_skew(np.concatenate(ahead), clock)}"
+        f"{words_of_skew(skew_of(np.concatenate(ahead), clock))}"
     )
     unknown = 'they belong to no list of the log; ⟦+named_lists="none"⟧ attributes by time'
     for finding, flags, effect in (
@@ -70,28 +78,68 @@ def check_events(
         _add(found, finding, events, np.flatnonzero(flags), len(outcome.attributed), names, effect)
     lists[outcome.unknown_list] = -1
     _check_named_lists(found, log, events, (lists, bool((followed >= 0).any())), window, names)
-    _check_copies(found, events, names)
 
 
-def _skew(ahead: np.ndarray, clock: Clock) -> str:
-    """Say by how much events came before their impression, and which tolerance for two clocks takes
-    most of them in.
+def ahead_of_impression(
+    log: LogRows, events: EventRows, event: slice | np.ndarray, found: Candidates, clock: Clock
+) -> np.ndarray:
+    """Return by how many seconds some events came before the first impression of their item, where
+    they belong to none for it.
 
-    Impressions much later than the event are taken for others than the one that caused it.
+    An impression more than twice SOON seconds later is another one than that which caused the
+    event, and is left out. Plain numbers that count no time since 1970 have no such limit.
     """
-    near = ahead[ahead > 0] if clock.is_number else ahead[ahead > 0] / TICKS_PER_SECOND[clock.unit]
-    near = near if clock.is_number else near[near <= SOON]
+    lost = np.flatnonzero(found.outcome.before_impression)
+    first = log.moments.time[found.row[found.low[lost]]]
+    ahead: np.ndarray = (first - events.moments.time[event][lost]) / (clock.second or 1)
+    return ahead if clock.second is None else ahead[ahead <= 2 * SOON]
+
+
+def skew_of(ahead: np.ndarray, clock: Clock) -> dict[str, Any]:
+    """Return how far events came before their impression, as quantiles, and the `clock_skew` that
+    takes in 99 % of them.
+
+    `farther` are the events of the next SOON seconds. Where clocks are right, users meet an item
+    that they found by themselves at any later time, so that these are about as many.
+    """
+    near = ahead if clock.second is None else ahead[ahead <= SOON]
     if not len(near):
+        return {}
+    quantiles = np.quantile(near, [0.5, 0.9, 0.99], method="inverted_cdf")
+    half, most, nearly_all = (np.ceil(quantiles * 1000 - 1e-6) / 1000).tolist()
+    skew = nearly_all * (clock.second or 1) if clock.is_number else f"{nearly_all:.12g}s"
+    return {
+        "events": len(near),
+        "farther": len(ahead) - len(near),
+        "half": half,
+        "most": most,
+        "nearly_all": nearly_all,
+        "unit": "s" if clock.second else "",
+        "clock_skew": skew,
+    }
+
+
+def skews(ahead: Mapping[str, np.ndarray], clock: Clock) -> dict[str, dict[str, Any]]:
+    """Return how far the events of each kind came before their impression, where some did."""
+    found = {name: skew_of(seconds, clock) for name, seconds in ahead.items()}
+    return {name: skew for name, skew in found.items() if skew}
+
+
+def words_of_skew(found: Mapping[str, Any]) -> str:
+    """Say by how much events came before their impression, and which tolerance for two clocks takes
+    most of them in."""
+    if not found:
         return "⟦+clock_skew=⟧ allows for two clocks"
+    unit = found["unit"]
+    limit = f" of the {found['events']:,} within {SOON} s" if unit else ""
     half, most, nearly_all = (
-        np.ceil(np.quantile(near, [0.5, 0.9, 0.99], method="inverted_cdf") * 1000 - 1e-6) / 1000
+        f"{found[name]:.12g}{unit}" for name in ("half", "most", "nearly_all")
     )
-    unit, limit = ("", "") if clock.is_number else ("s", f" of the {len(near):,} within {SOON} s")
-    span = f"{nearly_all:.12g}" if clock.is_number else f'"{nearly_all:.12g}s"'
+    skew = found["clock_skew"]
+    span = f'"{skew}"' if isinstance(skew, str) else f"{skew:.12g}"
     return (
-        f"half{limit} came at most {half:.12g}{unit} before it, 90 % at most {most:.12g}{unit}, 99 "
-        "% at most "
-        f"{nearly_all:.12g}{unit}; ⟦+clock_skew={span}⟧ allows for two clocks"
+        f"half{limit} came at most {half} before it, 90 % at most {most}, 99 % at most "
+        f"{nearly_all}; ⟦+clock_skew={span}⟧ allows for two clocks"
     )
 
 
@@ -136,18 +184,49 @@ def _check_named_lists(
     _add(found, f"{events.name} that name another list", events, wrong, len(event), names, effect)
 
 
-def _check_copies(found: Findings, events: EventRows, names: list[str]) -> None:
-    """Report events of the same user, item and time, which were probably written twice."""
-    keys = [*events.moments, *([] if events.paid is None else [events.paid])]
-    order = stable_order(keys)
-    again = np.ones(len(order), bool)
-    again[run_heads([key[order] for key in keys])] = False
-    copies = np.sort(order[again])
-    effect = (
-        f"each copy counts, also in what was paid; {events.name}.drop_duplicates() takes the "
-        "copies out"
-    )
-    _add(found, f"{events.name} logged twice", events, copies, len(order), names, effect)
+class Copies(NamedTuple):
+    """Rows of a frame that repeat an earlier one in every column: how many, of how many, and the
+    ids and times of the first three."""
+
+    n: int
+    of: int
+    first: list[Any]
+
+
+def logged_twice(rows: ImpressionRows, rules: Rules) -> dict[str, Copies]:
+    """Count in the log, if it has times, and in its events the rows that were written twice."""
+    log, found = rows.log, {}
+    names = [rules.user_col, rules.item_col, *as_columns(rules.time_col)]
+    if log.time is not None:
+        of_log = [rules.user_col, *rules.source_lists, rules.item_col]
+        found["log"] = _repeating(log.frame, log.repeated, of_log)
+    for events in rows.events:
+        order = stable_order(list(events.moments))
+        alone = np.zeros(len(order) + 1, bool)
+        alone[run_heads([key[order] for key in events.moments])] = True
+        alone[-1] = True
+        some = np.sort(order[~(alone[:-1] & alone[1:])])
+        found[events.name] = _repeating(events.frame, some, names)
+    return found
+
+
+def _repeating(frame: pd.DataFrame, some: np.ndarray, names: list[str]) -> Copies:
+    """Find those of some rows that repeat an earlier one of them in every column."""
+    rows = frame.take(some)
+    try:
+        again = rows.duplicated()
+    except TypeError:  # lists in cells
+        again = rows.astype(str).duplicated()
+    copies = rows.loc[again.to_numpy(), names]
+    return Copies(len(copies), len(frame), row_objects(copies[:3]))
+
+
+def check_copies(found: Findings, rows: ImpressionRows, rules: Rules) -> None:
+    """Report rows of the log and of its events that repeat an earlier one in every column."""
+    for name, copies in logged_twice(rows, rules).items():
+        finding = "rows logged twice" if name == "log" else f"{name} logged twice"
+        effect = f"{WHAT_COPIES_DO[name == 'log']}; {name}.drop_duplicates() takes the copies out"
+        found.add(finding, "warning", copies.n, copies.of, copies.first, effect)
 
 
 def check_refunds(found: Findings, counts: Mapping[str, Mapping[str, int]]) -> None:
@@ -194,8 +273,8 @@ def check_prices(found: Findings, events: EventRows, name: str) -> None:
     below = np.flatnonzero(events.paid < 0)
     effect = (
         "a refund lowers what its impression brought in, and metrics of money refuse a negative "
-        "value; give refunds "
-        "to from_impressions as a frame of their own (refunds=), which takes out what they cancel"
+        "value; give refunds to from_impressions as a frame of their own (refunds=), which takes "
+        "out what they cancel"
     )
     _add(found, "prices below 0", events, below, len(events.paid), [name], effect)
 
@@ -236,7 +315,6 @@ def check_click_rates(found: Findings, log: LogRows, clicks: EventRows, name: st
     )
     effect = (
         f"other users click on {usual:.1%} of their impressions; programs do not click like "
-        "people, and ten can "
-        "decide an experiment: leave such users out"
+        "people, and ten can decide an experiment: leave such users out"
     )
     found.add("users with implausible click rates", "warning", len(odd), len(user), words, effect)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -18,7 +19,7 @@ from ..inputs.codes import encode
 from ..inputs.frames import as_frame, column, read_numbers, read_values
 from ..inputs.ids import read_ids
 from .attribution import Attribution, TimedPairs
-from .sessions import ListRule, Repeats, arrange_lists, sessions_by_gap
+from .sessions import ListRule, Repeats, arrange_lists, repeated_rows, sessions_by_gap
 from .times import Clock, read_times
 
 SESSION = "session_id"
@@ -110,6 +111,11 @@ class LogRows:
     @property
     def user(self) -> np.ndarray:
         return self.keys[0]
+
+    @cached_property
+    def repeated(self) -> np.ndarray:
+        """The rows, ascending, whose item stands in more than one row of their list."""
+        return repeated_rows(self.lists.code, self.item, self.n_items)
 
     @property
     def moments(self) -> TimedPairs:
@@ -299,8 +305,7 @@ def _read_clicked(frame: pd.DataFrame, rules: Rules) -> np.ndarray | None:
     if shares.any() and not bad.any():
         raise DataError(
             f"log[{name!r}] holds {int(shares.sum()):,} fractions ({examples(clicks[shares])}); "
-            "expected True and "
-            "False, or numbers of clicks; a probability of a click is no click"
+            "expected True and False, or numbers of clicks; a probability of a click is no click"
         )
     if bad.any():
         raise DataError(

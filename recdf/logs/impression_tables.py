@@ -18,10 +18,11 @@ from ..errors import DataError
 from ..inputs.frames import read_values
 from ..inputs.sorting import dense_codes, distinct, run_heads, stable_order
 from .attribution import Outcome, TimedPairs, bisect, give_credit, rows_of_pairs
+from .event_checks import Copies, ahead_of_impression, logged_twice
 from .impression_rows import EventRows, ImpressionRows, LogRows, Rules
 from .named_lists import candidates_by_list, lists_of_events
 from .refunds import without_refunded
-from .sessions import Ranking, rank_lists, repeated_rows, standing_rows
+from .sessions import Ranking, rank_lists, standing_rows
 from .times import Clock
 
 CLICKS, PURCHASES, VALUE = "clicks", "purchases", "value"
@@ -90,6 +91,8 @@ class ImpressionTables(NamedTuple):
     n_repeated: int
     n_better_later: int
     outcomes: dict[str, dict[str, int]]
+    copies: dict[str, Copies]
+    ahead: dict[str, np.ndarray]
 
 
 def make_tables(rows: ImpressionRows, rules: Rules) -> ImpressionTables:
@@ -98,7 +101,10 @@ def make_tables(rows: ImpressionRows, rules: Rules) -> ImpressionTables:
     window = rows.clock.span(rules.window, "window")
     skew = rows.clock.span(rules.clock_skew, "clock_skew") or 0
     named = lists_of_events(log, events)
-    response, outcomes, counted = _respond(log, events, named, rules, window, skew)
+    response, outcomes, counted, ahead = _respond(
+        log, events, named, rules, (window, skew), rows.clock
+    )
+    copies = logged_twice(rows, rules)
     added = []
     if rules.unattributed == "true":
         left = [np.flatnonzero(~outcomes[kind.name].attributed) for kind in events]
@@ -110,6 +116,8 @@ def make_tables(rows: ImpressionRows, rules: Rules) -> ImpressionTables:
         counted[name] = counted.get(name, {}) | counts
     if refunded:
         counted["purchases"]["events"] += refunded["purchases"]["refunded"]
+    for name in counted:
+        counted[name]["logged_twice"] = copies[name].n
     more = _added_rows(log, added, response, rules)
     stays, response, n_repeated = _settle_repeats(log, response, rules)
     ranking = rank_lists(log.lists, log.position, stays)
@@ -128,6 +136,8 @@ def make_tables(rows: ImpressionRows, rules: Rules) -> ImpressionTables:
         n_repeated,
         n_better_later,
         counted,
+        copies,
+        ahead,
     )
     frame = (
         log.frame if log.session is None else log.frame.assign(**{rules.list_cols[-1]: log.session})
@@ -155,20 +165,24 @@ def _respond(
     all_events: Sequence[EventRows],
     named: list[np.ndarray],
     rules: Rules,
-    window: float | None,
-    skew: float,
-) -> tuple[Response, dict[str, Outcome], dict[str, dict[str, int]]]:
-    """Return the response of every row of the log, what became of every event, and the counts of
-    that."""
+    spans: tuple[float | None, float],
+    clock: Clock,
+) -> tuple[Response, dict[str, Outcome], dict[str, dict[str, int]], dict[str, np.ndarray]]:
+    """Return the response of every row of the log, what became of every event, the counts of that,
+    and by how many seconds events were ahead of their impression.
+
+    `spans` are the window and the tolerance for clocks.
+    """
     n = len(log)
-    depth, sums, outcomes, counts = np.zeros(n, np.int8), {}, {}, {}
+    depth, sums, outcomes, counts, ahead = np.zeros(n, np.int8), {}, {}, {}, {}
     if log.clicks is not None:
         sums[CLICKS] = log.clicks
         depth[log.clicks > 0] = CLICKED
     for events, lists in zip(all_events, named, strict=True):
         followed = lists if rules.follows_lists(events.name) else np.full(len(lists), -1)
-        whole = Outcome.of_none(len(lists))
-        for event, candidates in candidates_by_list(log, events, followed, window, skew):
+        whole, early = Outcome.of_none(len(lists)), []
+        for event, candidates in candidates_by_list(log, events, followed, *spans):
+            early.append(ahead_of_impression(log, events, event, candidates, clock))
             credit = give_credit(
                 candidates, rules.attribution, None if events.paid is None else events.paid[event]
             )
@@ -182,9 +196,10 @@ def _respond(
             name: int(np.count_nonzero(flags)) for name, flags in whole._asdict().items()
         }
         counts[events.name]["by_list"] = int(np.count_nonzero(whole.attributed & (followed >= 0)))
+        ahead[events.name] = np.concatenate(early)
     if rules.value_col is not None and rules.value == "shown" and PURCHASES in sums:
         sums[VALUE] = read_values(log.frame, rules.value_col, "log") * sums[PURCHASES]
-    return Response(depth, sums), outcomes, counts
+    return Response(depth, sums), outcomes, counts, ahead
 
 
 def _settle_repeats(
@@ -193,7 +208,7 @@ def _settle_repeats(
     """Return which rows stay (None: all), their response, and how many rows repeat an item of their
     list."""
     lists = log.lists.code
-    repeated = repeated_rows(lists, log.item, log.n_items)
+    repeated = log.repeated
     if not len(repeated):
         return None, response, 0
     if rules.repeats == "each":
@@ -216,7 +231,7 @@ def _best_first(
     impression. The second result is the value of each row of `pred` in that order, so that a hit
     has the value of its row of `true`.
     """
-    rows = repeated_rows(log.lists.code, log.item, log.n_items)
+    rows = log.repeated
     pair, gain = dense_codes([log.lists.code[rows], log.item[rows]])[0], response.gains(rules)[rows]
     by_rank = stable_order([pair, rank[rows]])
     by_gain = stable_order([pair, -gain, rank[rows]])

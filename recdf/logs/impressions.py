@@ -4,17 +4,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+import numpy as np
 import pandas as pd
 
-from ..errors import DuplicateWarning, NoOverlapWarning, OptionError, closest, warn_user
+from ..errors import (
+    DuplicateWarning,
+    LogWarning,
+    NoOverlapWarning,
+    OptionError,
+    closest,
+    warn_user,
+)
 from ..inputs.constraints import a_number, check_record, check_value
 from ..inputs.door import takes_columns
 from ..inputs.options import Options, as_columns
 from ..progress import Progress
 from .attribution import Outcome
+from .event_checks import WHAT_COPIES_DO, skews, words_of_skew
 from .impression_rows import SESSION, Rules, read_log_rows
 from .impression_tables import ImpressionTables, make_tables
 from .persons import key_of_lists, read_persons
@@ -29,6 +38,10 @@ RECORDED = (
     *("attribution", "named_lists", "relevance", "repeats", "unattributed", "value"),
 )
 KINDS = ("clicks", "purchases")
+# A share of the rows from which the log is warned of; fewer are only counted.
+# Where a tolerance for clocks is given, which takes in most of the events that it is for, there may
+# be more.
+WORTH_A_WARNING, BESIDE_SKEW = 0.001, 0.01
 RELEVANCE_LEVELS = {"shown": 0.0, "clicked": 1.0, "bought": 3.0}
 
 
@@ -57,6 +70,8 @@ class Impressions:
     pred: pd.DataFrame
     events: pd.DataFrame
     spec: dict[str, Any]
+    # By how many seconds events of each kind came before their impression.
+    _ahead: Mapping[str, np.ndarray] = field(default_factory=dict, repr=False)
 
     def __iter__(self) -> Iterator[pd.DataFrame]:
         return iter((self.true, self.pred))
@@ -78,8 +93,8 @@ class Impressions:
         if positions["column"] is not None:
             lines.append(
                 f"positions from {positions['start']:g}, holes in "
-                f"{positions['lists_with_holes']:,} lists, "
-                f"a position twice in {positions['lists_with_ties']:,}"
+                f"{positions['lists_with_holes']:,} lists, a position twice in "
+                f"{positions['lists_with_ties']:,}"
             )
         if len(self.events):
             lines.append(self.events.to_string(index=False))
@@ -217,15 +232,26 @@ def from_impressions(
         `events`: `event`, `events` (how many), `attributed`, `never_shown` (its user, or the list
         that it names, was never shown its item), `before_impression` (all its impressions came
         later), `outside_window`, `unknown_list` (it names a list that the log does not have), which
-        add up; `by_list` (how many of the attributed ones went by the list that they name); with
-        `refunds`, `refunded` (it adds up too) and `refunded_in_part`; with `unattributed="true"`
-        also `kept_in_true`, `shown_in_list` and `without_list`.
+        add up; `by_list` (how many of the attributed ones went by the list that they name);
+        `logged_twice` (rows that repeat an earlier one in every column); with `refunds`, `refunded`
+        (it adds up too) and `refunded_in_part`; with `unattributed="true"` also `kept_in_true`,
+        `shown_in_list` and `without_list`.
 
     Raises
     ------
     ColumnError, IdTypeError, NullKeyError, DataError, OptionError
         If the log or the events break a rule; the message names the argument, the column and how to
         mend it.
+
+    Warns
+    -----
+    LogWarning
+        If 0.1 % or more of the impressions, clicks, purchases or refunds repeat an earlier row in
+        every column; or of the events belong to no impression but to one that comes within 600 s
+        after them (1 % with `clock_skew`), and those are more than twice the ones of the next 600
+        s. `spec["first_copies"]` and `spec["ahead"]` have examples and the `clock_skew` to pass.
+    NoOverlapWarning
+        If no event of a kind belongs to an impression.
 
     Notes
     -----
@@ -336,7 +362,7 @@ def from_impressions(
         tables = make_tables(read.pop(), rules)  # which frees the rows as soon as it can
     spec = _spec(tables, rules)
     spec["counts"] |= devices
-    warn_of_counts(spec["counts"])
+    warn_of_counts(spec)
     for frame in (tables.true, tables.pred):
         frame.attrs = {"recdf_impressions": spec}
     counted = [
@@ -345,7 +371,7 @@ def from_impressions(
     found = pd.DataFrame(
         {name: [one.get(name, 0) for one in counted] for one in counted[-1:] for name in one}
     )
-    return Impressions(tables.true, tables.pred, found, spec)
+    return Impressions(tables.true, tables.pred, found, spec, tables.ahead)
 
 
 def _levels(relevance: Mapping[str, float] | None) -> dict[str, float]:
@@ -407,11 +433,16 @@ def _check_distinct(rules: Rules) -> None:
         )
 
 
-def warn_of_counts(counts: Mapping[str, Any]) -> None:
+def warn_of_counts(spec: Mapping[str, Any]) -> None:
     """Warn where the counts of a spec say that metrics will mislead."""
+    counts = spec["counts"]
     for name in KINDS:
         if name in counts:
             _warn_no_overlap(name, counts[name], counts["impressions"])
+            _warn_just_before(name, counts[name], spec)
+    for name, first in spec["first_copies"].items():
+        own = {"events": counts["impressions"], **counts, **counts.get(name, {})}
+        _warn_copies(name, own["logged_twice"], own["events"], first)
     devices = counts.get("persons", {"devices": 0})
     if devices["devices"] and devices["devices"] == devices["unknown_devices"]:
         warn_user(
@@ -423,10 +454,8 @@ def warn_of_counts(counts: Mapping[str, Any]) -> None:
     if alone:
         warn_user(
             f"{alone:,} of {counts['refunds']['events']:,} refunds cancel nothing: there is no "
-            "purchase of their user "
-            "and item (and order) at or before them that is not yet refunded; compare the ids and "
-            "the times of the two "
-            "frames",
+            "purchase of their user and item (and order) at or before them that is not yet "
+            "refunded; compare the ids and the times of the two frames",
             NoOverlapWarning,
         )
     if counts["better_later"]:
@@ -450,10 +479,36 @@ def _warn_no_overlap(name: str, counts: Mapping[str, int], n_impressions: int) -
         reasons = {what: counts[what] for what in Outcome._fields[1:]}
         found = ", ".join(f"{n:,} {what}" for what, n in reasons.items() if n)
         warn_user(
-            f"none of the {n_events:,} {name} belongs to an impression ({found}); compare the ids, "
-            "the units "
-            "and the time zones of the two frames",
+            f"none of the {n_events:,} {name} belongs to an impression ({found}); compare the "
+            "ids, the units and the time zones of the two frames",
             NoOverlapWarning,
+        )
+
+
+def _warn_copies(name: str, n: int, of: int, first: Sequence[str]) -> None:
+    """Warn of rows that were written twice."""
+    if n >= WORTH_A_WARNING * of:
+        rows = "impressions" if name == "log" else name
+        warn_user(
+            f"{n:,} of {of:,} {rows} ({n / of:.1%}) repeat an earlier row in every column, such as "
+            f"{', '.join(first)}: {WHAT_COPIES_DO[name == 'log']}. Leave the copies out if each is "
+            "not an event of its own",
+            LogWarning,
+            count=n,
+            examples=first,
+        )
+
+
+def _warn_just_before(name: str, counts: Mapping[str, int], spec: Mapping[str, Any]) -> None:
+    """Warn of events that are lost since they came just before their impression."""
+    skew, of = spec["ahead"].get(name, {}), counts["events"] - counts.get("refunded", 0)
+    n, least = skew.get("events", 0), BESIDE_SKEW if spec["clock_skew"] else WORTH_A_WARNING
+    if n and n >= least * of and n > 2 * skew["farther"]:
+        warn_user(
+            f"{n:,} of {of:,} {name} ({n / of:.1%}) belong to no impression, since those of their "
+            f"item to their user came just after them: {words_of_skew(skew)}",
+            LogWarning,
+            count=n,
         )
 
 
@@ -477,15 +532,22 @@ def _spec(tables: ImpressionTables, rules: Rules) -> dict[str, Any]:
         **spans,
         "options": options,
         "list_cols": list(rules.list_cols),
-        "clock": {"kind": tables.clock.kind, "unit": tables.clock.unit} if rules.time_col else None,
+        "clock": asdict(tables.clock) if rules.time_col else None,
         "positions": {
             "column": "position" if rules.rank_col == "rank" else rules.rank_col,
             "start": ranking.start,
             "lists_with_holes": ranking.lists_with_holes,
             "lists_with_ties": ranking.lists_with_ties,
         },
+        "ahead": skews(tables.ahead, tables.clock),
+        "first_copies": {
+            name: list(map(repr, copies.first))
+            for name, copies in tables.copies.items()
+            if copies.n
+        },
         "counts": {
             "impressions": tables.n_impressions,
+            "logged_twice": tables.copies["log"].n if "log" in tables.copies else 0,
             "lists": ranking.n_lists,
             "repeated": tables.n_repeated,
             "better_later": tables.n_better_later,

@@ -15,11 +15,12 @@ from ..inputs.constraints import check_value
 from ..inputs.door import takes_columns
 from ..inputs.frames import as_frame, column, read_numbers
 from ..inputs.options import Options
-from ..inputs.sorting import dense_codes, distinct, run_heads, stable_order
+from ..inputs.sorting import dense_codes, distinct
 from ..tables.findings import Findings, row_objects
 from .clock_checks import check_clocks
 from .event_checks import (
     check_click_rates,
+    check_copies,
     check_events,
     check_persons,
     check_prices,
@@ -28,7 +29,7 @@ from .event_checks import (
 from .impression_rows import SESSION, ImpressionRows, LogRows, Rules, read_log_rows
 from .persons import key_of_lists, read_persons
 from .refunds import check_refund_rules, without_refunded
-from .sessions import rank_lists, repeated_rows
+from .sessions import rank_lists
 from .time_slices import empty_hours
 from .times import TICKS_PER_SECOND
 
@@ -116,7 +117,8 @@ value_col, window, session_gap, named_lists
     --------
     >>> import pandas as pd, recdf as rd
     >>> log = pd.DataFrame({
-    ...     "user_id": [1, 1, 2], "session_id": [1, 1, 1], "item_id": ["a", "a", "b"], "position": [1, 2, 1]})
+    ...     "user_id": [1, 1, 2], "session_id": [1, 1, 1],
+    ...     "item_id": ["a", "a", "b"], "position": [1, 2, 1]})
     >>> rd.logs.check_log(log)[["finding", "severity", "count", "share", "examples"]]
                            finding severity  count  share     examples
     0  items shown twice in a list  warning      1    0.5  (1, 1, 'a')
@@ -179,14 +181,15 @@ value_col, window, session_gap, named_lists
         )
         return found.table()
     if len(rows.log):
+        names = [rules.user_col, item_col, str(time_col)]
         for one in remaining:
-            names = [rules.user_col, item_col, str(time_col)]
             check_events(
                 found, rows.log, one, span, rows.clock, names, rules.follows_lists(one.name)
             )
             check_prices(found, one, str(value_col))
             if one.name == "clicks":
                 check_click_rates(found, rows.log, one, rules.user_col)
+        check_copies(found, rows, rules)
         check_refunds(found, refunded)
         check_persons(found, devices.get("persons"))
         check_clocks(found, rows)
@@ -216,7 +219,7 @@ def _check_nulls(found: Findings, frames: Mapping[str, pd.DataFrame], rules: Rul
 
 
 def _check_heavy_users(found: Findings, log: LogRows, many: int, rules: Rules) -> None:
-    """Report users with too many impressions to be people, and rows that were logged twice."""
+    """Report users with too many impressions to be people."""
     rows = np.bincount(log.user)
     busy = np.flatnonzero(rows > many)
     busy = busy[np.argsort(-rows[busy], kind="stable")]
@@ -240,27 +243,6 @@ def _check_heavy_users(found: Findings, log: LogRows, many: int, rules: Rules) -
             "it is a program"
         )
         found.add("a user with over 5 % of the impressions", "warning", 1, n_users, words, effect)
-    keys = [*log.keys, log.item, *(key for key in (log.time, log.position) if key is not None)]
-    if log.time is None:
-        return
-    order = stable_order(keys)
-    again = np.ones(len(log), bool)
-    again[run_heads([key[order] for key in keys])] = False
-    twice = order[again]
-    effect = (
-        'one impression stands for all copies; with ⟦+repeats="each"⟧ every copy counts. '
-        "log.drop_duplicates() takes "
-        "them out"
-    )
-    names = [rules.user_col, *rules.source_lists, rules.item_col]
-    found.add(
-        "rows logged twice",
-        "warning",
-        len(twice),
-        len(log),
-        _log_labels(log, names, np.sort(twice)),
-        effect,
-    )
 
 
 def _log_labels(log: LogRows, names: list[str], rows: np.ndarray) -> list[Any]:
@@ -271,7 +253,7 @@ def _check_lists(found: Findings, log: LogRows, rules: Rules) -> None:
     """Report items shown twice in a list, and positions that do not start at 1, have holes or occur
     twice."""
     names = [rules.user_col, *rules.source_lists, rules.item_col]
-    repeated = repeated_rows(log.lists.code, log.item, log.n_items)
+    repeated = log.repeated
     ranking = rank_lists(log.lists, log.position)
     if len(repeated):
         concerned = len(distinct(log.lists.code[repeated]))

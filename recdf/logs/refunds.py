@@ -80,8 +80,7 @@ def _amounts(
     if events is refunds and (amount < 0).any():
         raise DataError(
             f"refunds[{name!r}] holds {int((amount < 0).sum()):,} values below 0; expected what "
-            "was paid back, such as "
-            f"refunds.assign({name}=refunds[{name!r}].abs())"
+            f"was paid back, such as refunds.assign({name}=refunds[{name!r}].abs())"
         )
     return amount
 
@@ -135,7 +134,7 @@ def match_refunds(
         for values, some, small in ((left, at[refund], least), (rest, refund, least_rest)):
             values[some] -= part
             values[some[values[some] <= small[some]]] = 0
-        done = ~there | (rest[now] <= 0)
+        done = ~there | (met[now] & (rest[now] <= 0))
         jump = now[done & (at[now] < last[now]) & (last[now] >= low[now])]
         below[last[jump]] = at[jump]
         at[now[~done]] = below[at[now[~done]]]

@@ -22,6 +22,9 @@ from ..inputs.ids import read_ids
 
 # Units of datetimes from the coarsest to the finest, and how many of each make a second.
 TICKS_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+# Plain numbers from so many seconds (1980) on are taken to count seconds since 1970, or a part of
+# them.
+SINCE_1970 = 315_532_800
 
 
 class TimeColumn(NamedTuple):
@@ -36,10 +39,15 @@ class TimeColumn(NamedTuple):
 @dataclass(frozen=True)
 class Clock:
     """What the numbers of the times mean: datetimes count `unit`s since 1970, plain numbers have no
-    unit."""
+    unit.
+
+    `second` is how many of them make a second; None for plain numbers that are too small to count
+    time since 1970.
+    """
 
     kind: str
     unit: str = ""
+    second: int | None = None
 
     @property
     def is_number(self) -> bool:
@@ -120,15 +128,17 @@ def read_times(columns: Sequence[tuple[str, pd.Series]]) -> tuple[Clock, list[Ti
         if one.kind != known[0].kind:
             raise DataError(_differ(known[0], one))
     if not known:
-        return Clock("datetime", "ns"), found
+        return Clock("datetime", "ns", TICKS_PER_SECOND["ns"]), found
     if known[0].kind == "number":
         whole = all(one.values.dtype.kind == "i" for one in found)
         kind = np.int64 if whole else np.float64
-        return Clock("number"), [
+        largest = max(float(one.values.max(initial=0)) for one in known)
+        second = [ticks for ticks in TICKS_PER_SECOND.values() if largest >= SINCE_1970 * ticks]
+        return Clock("number", second=max(second, default=None)), [
             one._replace(values=one.values.astype(kind, copy=False)) for one in found
         ]
     unit = max((one.unit for one in known), key=list(TICKS_PER_SECOND).index)
-    return Clock(known[0].kind, unit), [
+    return Clock(known[0].kind, unit, TICKS_PER_SECOND[unit]), [
         one._replace(values=_in_unit(one, unit), unit=unit) for one in found
     ]
 
@@ -202,8 +212,7 @@ def as_datetimes(series: pd.Series, where: str) -> pd.Series:
     ) as error:  # datetimes of several time zones, or with and without one
         raise DataError(
             f"{where} holds times of several zones, or with and without one ({error}); bring them "
-            "to one zone, e.g. "
-            f"pd.to_datetime({where}, utc=True)"
+            f"to one zone, e.g. pd.to_datetime({where}, utc=True)"
         ) from error
 
 

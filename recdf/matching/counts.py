@@ -78,8 +78,7 @@ class Counts:
     def _counted(self, one: Sum) -> np.ndarray:
         raise OptionError(
             f"reads the sum {one.name!r}, which it does not name in ⟦+sums=⟧, so that it was not "
-            "added up over the "
-            "parts of files; name it, or use evaluate"
+            "added up over the parts of files; name it, or use evaluate"
         )
 
     def _sum(self, name: str) -> np.ndarray:

@@ -44,8 +44,8 @@ def refuse_two_propensities(
     label = tuple(ids.show(repeat[at : at + 1])[0] for ids in (*table.keys, table.item))
     raise DataError(
         f"true[{name!r}] differs in {len(differ):,} of the rows that repeat an item of a list: "
-        f"{label} has "
-        f"{low!r} and {high!r}; an item of a list has one propensity, so keep one row of each"
+        f"{label} has {low!r} and {high!r}; an item of a list has one propensity, so keep one row "
+        "of each"
     )
 
 

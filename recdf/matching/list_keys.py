@@ -189,8 +189,8 @@ def key_frame(
         ]
         raise IdTypeError(
             f'⟦users="all"⟧: the categories of the key columns {odd} hold strings with lone '
-            f"surrogates ({error}), "
-            "which pandas cannot join; convert the columns ⟦with .astype(object)⟧"
+            f"surrogates ({error}), which pandas cannot join; convert the columns ⟦with "
+            ".astype(object)⟧"
         ) from error
     return key_labels(both, names, row_of[key])
 
@@ -212,8 +212,7 @@ def _holds_both(name: str, columns: list[pd.Series], dtypes: Sequence[object]) -
         return "uint64" if plain else "UInt64"
     raise IdTypeError(
         f'⟦users="all"⟧: the key column {name!r} has ids from {low} to {high}, which no integer '
-        "dtype holds; convert "
-        "both columns, e.g. ⟦with .astype(str)⟧"
+        "dtype holds; convert both columns, e.g. ⟦with .astype(str)⟧"
     )
 
 

@@ -196,17 +196,16 @@ def _of_columns(overlap: Overlap) -> Told:
     if names := overlap.true_by:
         yield (
             f"true has the by column{'s' * (len(names) > 1)} {', '.join(map(repr, names))} too, "
-            "and each value of "
-            "pred is scored with all rows of true. Pass ⟦+by_in_true=True⟧ to score a fold, or the "
-            "like, with the "
-            "rows of true of the same value; ⟦+by_in_true=False⟧ says that all of true is meant",
+            "and each value of pred is scored with all rows of true. Pass ⟦+by_in_true=True⟧ to "
+            "score a fold, or the like, with the rows of true of the same value; "
+            "⟦+by_in_true=False⟧ says that all of true is meant",
             FoldByWarning,
         )
     if overlap.swapped:
         yield (
             "true has a score or a rank, or pred a relevance, and no column orders pred: are they "
-            "swapped? true "
-            "comes first; ⟦+score_col=False⟧ says that the order of the rows of pred is meant",
+            "swapped? true comes first; ⟦+score_col=False⟧ says that the order of the rows of "
+            "pred is meant",
             OrderWarning,
         )
 
@@ -237,18 +236,15 @@ def _of_rows(overlap: Overlap, counts: Mapping[str, int], options: Options) -> T
         more = "another column in ⟦+by=⟧" if options.by else "⟦by=⟧"
         yield (
             f"ranks repeat within a list, whose order then says nothing; is {more} missing, or a "
-            "column of "
-            "⟦+user_col=⟧? ⟦rd.check(true, pred)⟧ tells more",
+            "column of ⟦+user_col=⟧? ⟦rd.check(true, pred)⟧ tells more",
             RankWarning,
         )
     if overlap.disordered and min(overlap.disordered.values()):
         name, n = next(iter(overlap.disordered.items()))
         yield (
             "the order of the rows ranks pred, which has no column named 'rank' or 'score', and "
-            f"pred[{name!r}] says "
-            f"otherwise in {n:,} list{'s' * (n > 1)}: pass {argument_of(name)}, or "
-            "⟦+score_col=False⟧ to keep their "
-            "order",
+            f"pred[{name!r}] says otherwise in {n:,} list{'s' * (n > 1)}: pass "
+            f"{argument_of(name)}, or ⟦+score_col=False⟧ to keep their order",
             OrderWarning,
         )
 
@@ -290,8 +286,7 @@ def _why_no_hits(overlap: Overlap, by: pd.DataFrame) -> Told:
     for what in apart[:1] if rows else ():
         yield (
             f"no recommended {what} is in true, so every list scores 0 "
-            f"({overlap.shown(what, ('true', 'pred'))}); "
-            "⟦rd.check(true, pred)⟧ tells more",
+            f"({overlap.shown(what, ('true', 'pred'))}); ⟦rd.check(true, pred)⟧ tells more",
             NoOverlapWarning,
         )
     silent = overlap.silent if overlap.n_judged.any() else np.empty(0, np.int64)
@@ -300,9 +295,8 @@ def _why_no_hits(overlap: Overlap, by: pd.DataFrame) -> Told:
         labels = zip(*(some[name].tolist() for name in some.columns), strict=True)
         named = ", ".join(repr(one[0] if len(one) == 1 else one) for one in labels)
         yield (
-            f"{len(silent):,} of {len(by):,} by values recommend the users of true nothing that is "
-            "in true, "
-            f"and score 0: {named}; ⟦rd.check(true, pred, by=...)⟧ tells more",
+            f"{len(silent):,} of {len(by):,} by values recommend the users of true nothing that "
+            f"is in true, and score 0: {named}; ⟦rd.check(true, pred, by=...)⟧ tells more",
             NoOverlapWarning,
         )
     reasons = {

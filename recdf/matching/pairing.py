@@ -68,8 +68,8 @@ def pair_within(
     stands in the high bits, so that equal items are neighbours once the row is sorted, which numpy
     does at the speed of memory:
 
-        | list of the row | item code, or a filler above all codes | 1 if sought | place in its list |
-          high bits                                                                    low bits
+        | list of the row | item code, or a filler above all | 1 if sought | place in its list |
+          high bits                                                              low bits
 
     Short lists share a row, in which the highest bits keep them apart.
     """

@@ -153,8 +153,7 @@ def list_weights(
         some = ", ".join(map(repr, labels[missing].head(3).to_dict("records")))
         raise DataError(
             f"{missing.sum():,} of {len(weights):,} lists have no weight, such as {some}; "
-            "weight_col is "
-            f"{WEIGHT_PLACES[source]}, which lacks them"
+            f"weight_col is {WEIGHT_PLACES[source]}, which lacks them"
         )
     return weights
 

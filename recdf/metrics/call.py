@@ -216,8 +216,8 @@ def _refuse_propensities(request: Request) -> None:
     if "true" in metric.arguments and "propensity" not in metric.optional:
         raise OptionError(
             f"{request.columns[0]} has no form with ⟦+propensity_col=⟧, which weighs relevant "
-            "items in recall, "
-            "precision, ndcg, mapr and mrr; measure it in a call without ⟦+propensity_col=⟧"
+            "items in recall, precision, ndcg, mapr and mrr; measure it in a call without "
+            "⟦+propensity_col=⟧"
         )
 
 

@@ -28,8 +28,8 @@ def categories(
 
     Formula
     -------
-    |categories of the first k items| / d, where d is the divisor. Items without a category add nothing, and
-    `spec["counts"]` counts them.
+    |categories of the first k items| / d, where d is the divisor. Items without a category add
+    nothing, and `spec["counts"]` counts them.
 
     Parameters
     ----------

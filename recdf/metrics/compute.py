@@ -168,8 +168,7 @@ def _refuse_beyond(values: Floats, request: Request, matched: Matched | None = N
             where = f"the list {label_frame(matched).iloc[[place]].to_dict('records')[0]}"
         raise DataError(
             f"{metric.name} is {values[place]:g} for {where}, outside its bounds [{low}, {high}] "
-            "in "
-            f"{beyond.sum():,} of {len(values):,} values; declare what it can be, as in "
+            f"in {beyond.sum():,} of {len(values):,} values; declare what it can be, as in "
             "@rd.metric(bounds=(0, None))"
         )
 

@@ -211,8 +211,8 @@ def subtopic_recall(lists: Lists, *, aspect_col: str | None = None) -> np.ndarra
 
     Formula
     -------
-    |aspects of the hits in the first k| / |aspects of the relevant items|. Undefined for a list without a relevant
-    item that has an aspect.
+    |aspects of the hits in the first k| / |aspects of the relevant items|. Undefined for a list
+    without a relevant item that has an aspect.
 
     Notes
     -----
@@ -248,8 +248,7 @@ def _single_metric(given: Any) -> tuple[Metric, dict[str, Any]]:
     if not alone or params.get("pooled") or not {*found.needs} <= {"true", "candidates", "value"}:
         raise OptionError(
             "intent_aware takes a metric of true and pred with one value per list and without a "
-            "cut-off, such as "
-            f"'mapr'; {given!r} is not one"
+            f"cut-off, such as 'mapr'; {given!r} is not one"
         )
     return found, found.request(params, None, Options()).params
 

@@ -46,12 +46,13 @@ _TITLE = re.compile(r"\n\n([A-Z]\w*)\n-+\n")
 # The options, which are the same for all metrics, are explained in one place.
 OPTIONS_TEXT = """\
 **options
-    What every call takes: columns, order, ties, population, repeated rows, undefined values, and `like=` for the
-    definitions of another library. `help(rd.evaluate)` explains each."""
+    What every call takes: columns, order, ties, population, repeated rows, undefined values, and
+    `like=` for the definitions of another library. `help(rd.evaluate)` explains each."""
 
 RAISES = """\
 ColumnError, IdTypeError, NullKeyError, DataError, OptionError, EmptyPopulationError
-    For input that no metric can be computed from; each is also the builtin KeyError, TypeError or ValueError."""
+    For input that no metric can be computed from; each is also the builtin KeyError, TypeError or
+    ValueError."""
 
 
 # What each parameter of the package's metrics means, by module and name: the last text that a

@@ -27,8 +27,8 @@ def coverage(counts: Counts, *, normalize: bool = True) -> float:
 
     Formula
     -------
-    |items of the catalogue that are in the first k of any list| / |items of the catalogue|. Recommended items outside
-    the catalogue count only in `spec["counts"]`.
+    |items of the catalogue that are in the first k of any list| / |items of the catalogue|.
+    Recommended items outside the catalogue count only in `spec["counts"]`.
 
     Parameters
     ----------

@@ -85,8 +85,7 @@ class Metric(MetricRecord):
         if len(args) > len(self.positional):
             raise TypeError(
                 f"{self.name}() takes {len(self.positional)} positional arguments "
-                f"({', '.join(self.positional)}) "
-                f"but {len(args)} were given"
+                f"({', '.join(self.positional)}) but {len(args)} were given"
             )
         given = dict(zip(self.positional, args, strict=False))
         known = [*self.positional, *self.defaults, *self.sides, *NAMES, "options"]
@@ -185,8 +184,9 @@ def metric(kernel: Kernel | None = None, /, **keywords: Any) -> Any:
         In which direction the metric is better; None if in neither.
     aliases : sequence of str
         Further names for metric strings.
-    needs : sequence of {"value", "candidates", "log", "items", "aspects", "features", "base", "popular"}
-        What the metric needs beyond its arguments: side tables, values, or candidates.
+    needs : sequence of str
+        What the metric needs beyond its arguments: "value", "candidates", or side tables by their
+        names, such as "log".
     outputs : sequence of str
         Names of the results of a kernel that returns a tuple of arrays.
     cut : bool, default True

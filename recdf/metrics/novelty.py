@@ -133,9 +133,9 @@ def unseen(lists: Lists) -> np.ndarray:
 
     Formula
     -------
-    |items of the first k that are not in the user's rows of `log`| / m, where m = min(k, n_pred). Undefined for a list
-    without recommendations. For a user without rows in the log the value is 1, and `spec["counts"]`
-    counts the lists of such users.
+    |items of the first k that are not in the user's rows of `log`| / m, where m = min(k, n_pred).
+    Undefined for a list without recommendations. For a user without rows in the log the value is 1,
+    and `spec["counts"]` counts the lists of such users.
 
     Notes
     -----
@@ -285,10 +285,10 @@ def aplt(lists: Lists, *, head: Head = HEAD, tail: TailSize | None = None) -> np
 
     Formula
     -------
-    |items of the first k in the tail| / m, where m = min(k, n_pred). The head is the smallest set of the most popular
-    items that holds the share `head` of the interactions of `log`. Of equally popular items, those
-    with smaller ids come first. The tail is all other items, also those that are not in the log.
-    Undefined for a list without recommendations.
+    |items of the first k in the tail| / m, where m = min(k, n_pred). The head is the smallest set
+    of the most popular items that holds the share `head` of the interactions of `log`. Of equally
+    popular items, those with smaller ids come first. The tail is all other items, also those that
+    are not in the log. Undefined for a list without recommendations.
 
     Parameters
     ----------

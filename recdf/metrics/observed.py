@@ -87,6 +87,5 @@ def refuse(name: str, value: str, taken: tuple[str, ...]) -> None:
     if value not in taken:
         raise OptionError(
             f'{name}="{value}" has no form with ⟦+propensity_col=⟧; take '
-            f"{' or '.join(map(repr, taken))}, "
-            "or measure without ⟦+propensity_col=⟧"
+            f"{' or '.join(map(repr, taken))}, or measure without ⟦+propensity_col=⟧"
         )

@@ -45,8 +45,7 @@ def _check_probabilities(rated: Rated) -> None:
         if len(beyond):
             raise DataError(
                 "log_loss and brier compare probabilities with labels, both from 0 to 1; "
-                f"{len(beyond):,} {what} are "
-                f"not: {examples(beyond)}. For ratings take mse or mae"
+                f"{len(beyond):,} {what} are not: {examples(beyond)}. For ratings take mse or mae"
             )
 
 

@@ -31,8 +31,7 @@ def _answered(lists: Lists, column: str) -> np.ndarray:
         if lists.matched.responses(other) is not None:
             raise DataError(
                 f"true has a column {other!r} but no column {column!r}, which this metric counts; "
-                f"pass {column}= to "
-                f"from_impressions, or give true a column {column!r}"
+                f"pass {column}= to from_impressions, or give true a column {column!r}"
             )
         return lists.n_hits
     judged = lists.judged

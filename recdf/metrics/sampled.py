@@ -140,10 +140,9 @@ def _warn_if_few(metric: SampledMetric, n_items: int, n_sampled: int, k: int | N
         return
     warn_user(
         f"n_sampled={n_sampled:,} of ⟦n_items={n_items:,}⟧ has {top * n_sampled / n_items:.2g} of "
-        f"the first {top} "
-        f"items on average, so that {metric} of a good model comes out far too low, and its "
-        "interval does not say so; "
-        f"sample at least {-(-n_items // top):,} negatives, or rank all items",
+        f"the first {top} items on average, so that {metric} of a good model comes out far too "
+        f"low, and its interval does not say so; sample at least {-(-n_items // top):,} "
+        "negatives, or rank all items",
         FewNegativesWarning,
     )
 

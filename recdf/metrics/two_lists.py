@@ -180,8 +180,8 @@ def overlap(
 
     Formula
     -------
-    |R ∩ B| / d, where R is the set of the first k items, B the set of the first `base_k` items of the baseline's list
-    with the same list key, and d is the divisor. Undefined for d = 0.
+    |R ∩ B| / d, where R is the set of the first k items, B the set of the first `base_k` items of
+    the baseline's list with the same list key, and d is the divisor. Undefined for d = 0.
 
     Parameters
     ----------

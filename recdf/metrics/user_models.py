@@ -148,8 +148,7 @@ def user_model(
 
     Parameters
     ----------
-    model : {"rbp", "npv", "precision", "sdcg", "insq", "inst", "bpm", "nerr8", "nerr9", "nerr10", "nerr11", "set", \
-"tbg", "umeasure", "weights"}, default "rbp"
+    model : str, default "rbp"
         "rbp": C = p. "npv": the same with p = 1 / (1 + rate). "precision": 1 before rank k and 0
         there, as in all models with k. "sdcg": log2(i + 1) / log2(i + 2), with k. "insq": ((i + 2T
         − 1) / (i + 2T))². "inst": the same with T − c_i/2 in place of T. "bpm": 1 while c_i < T,

@@ -38,9 +38,9 @@ COMPARED_TARGET_COLUMNS = (
     "n_units",
     "n_clusters",
     "confidence",
-    "flags",
     "effect",
     "withheld",
+    "flags",
     "trust",
 )
 
@@ -246,8 +246,7 @@ def _check_same(one: _Target, other: _Target, names: tuple[Any, Any]) -> None:
         )
         raise DataError(
             f"targets {names[0]!r} and {names[1]!r} do not stand on the same rows: {n:,} clusters "
-            "differ in their "
-            "number of rows or sum of rewards; give each the whole log, as "
+            "differ in their number of rows or sum of rewards; give each the whole log, as "
             "target_from_recs(⟦+by=⟧...) does"
         )
 

@@ -61,9 +61,9 @@ ESTIMATE_COLUMNS = (
     "n_matched",
     "method",
     "confidence",
-    "flags",
     "effect",
     "withheld",
+    "flags",
     "trust",
 )
 
@@ -355,16 +355,15 @@ def check_weights(rows: LogGroup, weights: WeightNumbers, plan: Plan) -> None:
     if not weights.n_matched:
         raise DataError(
             f"{target} is 0 in all {len(rows):,} rows: the log has nothing that the target policy "
-            "shows; "
-            "nothing can be estimated"
+            "shows; nothing can be estimated"
         )
     if rows.position is not None:
         empty = np.bincount(rows.position, rows.weight, rows.n_positions) == 0
         if empty.any() and any(request.estimator.normalised for request in plan.requests):
             raise DataError(
                 f"all weights are 0 at {np.count_nonzero(empty)} of {rows.n_positions} positions, "
-                "where a "
-                "self-normalised estimator is not defined; use the estimator without normalisation"
+                "where a self-normalised estimator is not defined; use the estimator without "
+                "normalisation"
             )
     if plan.weight_range is not None:
         low, high = plan.weight_range
@@ -375,8 +374,8 @@ def check_weights(rows: LogGroup, weights: WeightNumbers, plan: Plan) -> None:
         if outside:
             raise DataError(
                 f"{target}/log[{plan.propensity!r}] is outside ⟦weight_range=⟧({low:g}, {high:g}) "
-                f"in {outside:,} rows "
-                f"(from {rows.weight.min():g} to {weights.max:g}); widen the range"
+                f"in {outside:,} rows (from {rows.weight.min():g} to {weights.max:g}); widen the "
+                "range"
             )
 
 

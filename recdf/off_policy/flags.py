@@ -53,21 +53,18 @@ FLAGS: dict[str, str] = {
 # What a flag means and what to do, in a sentence for those who meet it first.
 MEANINGS: dict[str, str] = {
     "no_variation": "all rewards under the target policy are equal, as in a log of clicked rows "
-    "only, so there is no "
-    "interval; log the rows without a reward too",
+    "only, so there is no interval; log the rows without a reward too",
     "few_rewards": "fewer than 100 effective rewards, seen or to be expected: too few to tell; "
     "collect more of the log",
     "low_ess": "few rows carry the weight: the target policy is too different from the logging "
     "policy",
     "dominated": "one row has more than a tenth of the weight, so the value rests on it",
     "unsupported": "weights average less than 1: the target policy shows what the log never does, "
-    "or the propensities "
-    "are wrong",
+    "or the propensities are wrong",
     "mean_weight": "weights do not average 1: the propensities are not those of these rows; see "
     "propensity_check",
     "model_mismatch": "q_target is not the mean of q_logged under the target policy: candidates "
-    "are missing, or those "
-    "of another policy, or the columns are swapped",
+    "are missing, or those of another policy, or the columns are swapped",
     "few_clusters": "fewer than 50 clusters: standard errors are too small",
     "concentrated": "few rows or clusters carry most of the variance, so the interval is not to be "
     "believed",

@@ -59,8 +59,7 @@ def log_frame(log: Any, role: str = "log", rows: str = "one row per shown item")
     if not isinstance(log, pd.DataFrame) and not hasattr(log, "__arrow_c_stream__"):
         raise TypeError(
             f"{role} is {kind_of(log)}; expected a DataFrame, or an object with the Arrow stream "
-            "interface "
-            "(pyarrow, polars, DuckDB)"
+            "interface (pyarrow, polars, DuckDB)"
         )
     frame = as_frame(log, role)
     if not len(frame):
@@ -100,10 +99,8 @@ def read_probabilities(
     if not zero and 0 < low < least:
         raise DataError(
             f"{where} is below {least:.3g} in {np.count_nonzero(values < least):,} of "
-            f"{len(values):,} rows (from "
-            f"{low:.3g}); {what}. So small a number is no probability with which an item was "
-            "shown; was it multiplied "
-            f"too often, or is it exp of a score?"
+            f"{len(values):,} rows (from {low:.3g}); {what}. So small a number is no probability "
+            "with which an item was shown; was it multiplied too often, or is it exp of a score?"
         )
     if (low >= 0 if zero else low > 0) and high <= 1:
         return values

@@ -193,8 +193,7 @@ def model_columns(
     if missing:
         raise OptionError(
             f"estimators names {needing[0]!r}, which needs "
-            f"{' and '.join(f'⟦{name}=⟧' for name in missing)}: columns "
-            "of a reward model at the logged item and on average under the target policy "
-            "(reward_table makes them)"
+            f"{' and '.join(f'⟦{name}=⟧' for name in missing)}: columns of a reward model at the "
+            "logged item and on average under the target policy (reward_table makes them)"
         )
     return q_logged, q_target

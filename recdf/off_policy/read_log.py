@@ -43,8 +43,8 @@ NO_CLUSTER = (
 )
 WRITE_TARGET = (
     "write there the probability with which the other policy would show the item of the row: 1/n "
-    "for a policy that "
-    "picks one of n items at random, or let target_from_recs write it for a recommender"
+    "for a policy that picks one of n items at random, or let target_from_recs write it for a "
+    "recommender"
 )
 # Fourth powers of weight times reward are summed, and must stay below the largest float.
 LARGEST_WEIGHT = 1e15
@@ -116,8 +116,7 @@ class LogArrays:
         if cluster is not None and (cluster[1:] != cluster[:-1])[~layout.first[1:]].any():
             raise DataError(
                 f"a unit of log[{', '.join(map(repr, self.plan.unit))}] has rows of several "
-                "clusters "
-                f"(⟦cluster={list(self.plan.cluster)}⟧); expected one cluster per unit"
+                f"clusters (⟦cluster={list(self.plan.cluster)}⟧); expected one cluster per unit"
             )
         return LogGroup(
             _usable(slate_weights(ratio, layout, interaction, self.plan.kind)),
@@ -136,9 +135,8 @@ class LogArrays:
         if twice.any():
             raise DuplicateError(
                 f"{np.count_nonzero(twice):,} rows of log repeat a (unit, position) pair; a "
-                "position of a slate shows "
-                "one item: drop the repeated rows, or name the columns of the slate in "
-                "⟦+slate_col=⟧"
+                "position of a slate shows one item: drop the repeated rows, or name the columns "
+                "of the slate in ⟦+slate_col=⟧"
             )
         present, place = np.unique(position, return_inverse=True)
         full = (layout.lengths == len(present)).all()
@@ -152,9 +150,8 @@ class LogArrays:
             )
             raise DataError(
                 f"units of log have {found}; expected the same positions in every unit. "
-                "⟦+ragged='as_logged'⟧ takes "
-                "them as they are, which assumes that the target policy shows as many items as the "
-                "log"
+                "⟦+ragged='as_logged'⟧ takes them as they are, which assumes that the target "
+                "policy shows as many items as the log"
             )
         return place
 
@@ -180,8 +177,7 @@ class LogArrays:
         if weight is not None and (weight[1:] != weight[:-1])[~layout.first[1:]].any():
             raise DataError(
                 f"log[{self.plan.sample_weight!r}] differs between the rows of a unit; slates are "
-                "kept or dropped "
-                "whole, so expected one value per unit"
+                "kept or dropped whole, so expected one value per unit"
             )
         return weight
 
@@ -204,8 +200,7 @@ def read_log(frame: pd.DataFrame, plan: Plan, by: Sequence[str] = ()) -> LogArra
     if largest > LARGEST_REWARD:
         raise DataError(
             f"log[{plan.reward!r}] holds rewards up to {largest:.3g} in size; expected at most "
-            f"{LARGEST_REWARD:g}, "
-            "whose powers are still numbers"
+            f"{LARGEST_REWARD:g}, whose powers are still numbers"
         )
     if plan.reward_range is not None:
         low, high = plan.reward_range
@@ -213,8 +208,8 @@ def read_log(frame: pd.DataFrame, plan: Plan, by: Sequence[str] = ()) -> LogArra
         if outside:
             raise DataError(
                 f"log[{plan.reward!r}] is outside ⟦reward_range=⟧({low:g}, {high:g}) in "
-                f"{outside:,} of "
-                f"{len(frame):,} rows (from {reward.min():g} to {reward.max():g}); widen the range"
+                f"{outside:,} of {len(frame):,} rows (from {reward.min():g} to {reward.max():g}); "
+                "widen the range"
             )
     ordered = plan.interval == "bootstrap"  # whose weights depend on the order of the clusters
     unit = (
@@ -263,8 +258,7 @@ def _check_columns(frame: pd.DataFrame, plan: Plan) -> None:
         if roles[one] == roles[other]:
             raise OptionError(
                 f"{one} and {other} are both {roles[one]!r}; expected two columns. For "
-                f"{plan.target!r}, "
-                f"{WRITE_TARGET}"
+                f"{plan.target!r}, {WRITE_TARGET}"
             )
     models = (plan.q_logged, plan.q_target)
     taken = {
@@ -304,8 +298,8 @@ def _sample_weight(frame: pd.DataFrame, name: str | None) -> Floats | None:
     if low.any():
         text = (
             f"log[{name!r}] is below 1 in {np.count_nonzero(low):,} of {len(values):,} rows "
-            f"({examples(values[low])}); "
-            "expected 1/(probability that the row was kept), which is at least 1"
+            f"({examples(values[low])}); expected 1/(probability that the row was kept), which is "
+            "at least 1"
         )
         if values.min() > 0 and values.max() <= 1 + SUM_ROUNDING:
             text += (
@@ -345,8 +339,7 @@ def _usable(weight: Floats) -> Floats:
     if not weight.max() <= LARGEST_WEIGHT:
         n = int(np.count_nonzero(~(weight <= LARGEST_WEIGHT)))
         raise DataError(
-            f"target/propensity is above {LARGEST_WEIGHT:g} in {n:,} rows; a propensity that small "
-            "is no probability "
-            "with which an item was shown"
+            f"target/propensity is above {LARGEST_WEIGHT:g} in {n:,} rows; a propensity that "
+            "small is no probability with which an item was shown"
         )
     return weight

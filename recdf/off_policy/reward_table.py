@@ -143,11 +143,9 @@ def _warn_of_missing_mass(mass: Floats) -> None:
     if short.any():
         warn_user(
             "the target's probabilities of the candidates sum to less than 1 in "
-            f"{np.count_nonzero(short):,} of "
-            f"{len(mass):,} rows of log (from {mass.min():.3g}; see target_mass): what is missing "
-            "counts as earning "
-            "nothing in q_target. Give all items that the target policy may show, or probabilities "
-            "that sum to 1",
+            f"{np.count_nonzero(short):,} of {len(mass):,} rows of log (from {mass.min():.3g}; "
+            "see target_mass): what is missing counts as earning nothing in q_target. Give all "
+            "items that the target policy may show, or probabilities that sum to 1",
             RecdfWarning,
         )
 
@@ -265,9 +263,8 @@ def _expected_reward(
     if (mass > 1 + SUM_ROUNDING).any():
         raise DataError(
             f"probabilities of the {what} sum to more than 1 in "
-            f"{np.count_nonzero(mass > 1 + SUM_ROUNDING):,} cases "
-            f"(up to {mass.max():.6g}); give the columns of the log that say for which rows a "
-            "candidate is"
+            f"{np.count_nonzero(mass > 1 + SUM_ROUNDING):,} cases (up to {mass.max():.6g}); give "
+            "the columns of the log that say for which rows a candidate is"
         )
     none = np.bincount(of_pair, minlength=n)[of_row] == 0
     if none.any():

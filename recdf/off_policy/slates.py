@@ -63,8 +63,7 @@ def check_kind(interaction: Interaction, kind: SlateKind) -> None:
     if kind not in ALLOWED[interaction]:
         raise OptionError(
             f"⟦interaction={interaction!r}⟧ cannot be computed from ⟦propensity_kind={kind!r}⟧ "
-            f"({MEANING[kind]}); "
-            f"it needs {' or '.join(repr(one) for one in ALLOWED[interaction])}"
+            f"({MEANING[kind]}); it needs {' or '.join(repr(one) for one in ALLOWED[interaction])}"
         )
 
 
@@ -75,17 +74,16 @@ def check_products(values: Floats, layout: Layout, kind: SlateKind, where: str) 
     if kind == "slate" and (np.abs(same[inside]) > SLATE_TOLERANCE).any():
         n = len(distinct(np.cumsum(layout.first)[1:][inside & (np.abs(same) > SLATE_TOLERANCE)]))
         raise DataError(
-            f"{where} differs between the rows of {n:,} units, but ⟦propensity_kind='slate'⟧ means "
-            "one value per unit; "
-            "values of single positions are ⟦+propensity_kind='conditional'⟧"
+            f"{where} differs between the rows of {n:,} units, but ⟦propensity_kind='slate'⟧ "
+            "means one value per unit; values of single positions are "
+            "⟦+propensity_kind='conditional'⟧"
         )
     if kind == "prefix" and (same[inside] > SLATE_TOLERANCE).any():
         n = int(np.count_nonzero(same[inside] > SLATE_TOLERANCE))
         raise DataError(
             f"{where} grows from one position to the next in {n:,} rows, but "
-            "⟦+propensity_kind='prefix'⟧ means the "
-            "running product, which cannot grow; values of single positions are "
-            "⟦+propensity_kind='conditional'⟧"
+            "⟦+propensity_kind='prefix'⟧ means the running product, which cannot grow; values of "
+            "single positions are ⟦+propensity_kind='conditional'⟧"
         )
 
 
@@ -106,10 +104,8 @@ def check_per_slate(
     if one or all(len(distinct(values[layout.first])) > 1 for values in (logged, target)):
         raise DataError(
             f"{where} has one value for all rows of each unit, which is the probability of a "
-            "slate, but "
-            f"⟦propensity_kind={kind!r}⟧ means {MEANING[kind]}; pass ⟦+propensity_kind='slate'⟧ "
-            "with "
-            "⟦+interaction='standard'⟧"
+            f"slate, but ⟦propensity_kind={kind!r}⟧ means {MEANING[kind]}; pass "
+            "⟦+propensity_kind='slate'⟧ with ⟦+interaction='standard'⟧"
         )
 
 
@@ -124,8 +120,7 @@ def check_slate_product(
         at = int(np.flatnonzero(wrong)[0])
         raise DataError(
             f"the product of {wheres[0]} is not {wheres[1]} in {np.count_nonzero(wrong):,} of "
-            f"{len(given):,} units "
-            f"(first: {product[at]:.6g} and {given[at]:.6g})"
+            f"{len(given):,} units (first: {product[at]:.6g} and {given[at]:.6g})"
         )
 
 

@@ -138,8 +138,7 @@ def target_from_recs(
     if not result[TARGET].any():
         raise DataError(
             f"no row of log is recommended by pred (⟦on={keys}⟧): nothing can be estimated; "
-            "compare the ids, the "
-            "positions and k"
+            "compare the ids, the positions and k"
         )
     return result
 

@@ -45,9 +45,9 @@ WEIGHT_COLUMNS = (
     "ess_share",
     "ess_reward",
     "ess_reward_expected",
-    "flags",
     "effect",
     "withheld",
+    "flags",
     "trust",
 )
 

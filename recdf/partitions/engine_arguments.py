@@ -88,8 +88,7 @@ def no_order(options: Options, pred: pd.DataFrame, engine: str) -> OptionError:
     ]
     return OptionError(
         f'⟦like="{name}"⟧ takes pred in the order of its rows, which a {engine} frame does not '
-        "keep; pass "
-        f"{' or '.join(there) or '⟦+score_col=⟧ or ⟦+rank_col=⟧'}, and ⟦+ties=⟧ (now "
+        f"keep; pass {' or '.join(there) or '⟦+score_col=⟧ or ⟦+rank_col=⟧'}, and ⟦+ties=⟧ (now "
         f'"{options.ties}") for equal scores' + DIFFER.format(name=name)
     )
 
@@ -99,13 +98,15 @@ RESULTS = """\
 Returns
 -------
 EngineEvaluation
-    `.per_user` is a {name} frame whose rows are computed when they are used. `.summary` and `.spec` are those of
-    `rd.evaluate`. `.to_pandas()` returns an `Evaluation` in memory. `.to_parquet(folder)` writes the rows from the
-    workers.
+    `.per_user` is a {name} frame whose rows are computed when they are used. `.summary` and `.spec`
+    are those of `rd.evaluate`. `.to_pandas()` returns an `Evaluation` in memory.
+    `.to_parquet(folder)` writes the rows from the workers.
 
 Raises
 ------
-ColumnError, IdTypeError, NullKeyError, DataError, OptionError, EmptyPopulationError, UndefinedMetricError
+ColumnError, IdTypeError, NullKeyError, DataError, OptionError
+    For the same reasons as in `rd.evaluate`.
+EmptyPopulationError, UndefinedMetricError
     For the same reasons as in `rd.evaluate`.
 TypeError
     If a frame is not a {name} DataFrame.
@@ -114,9 +115,9 @@ MissingExtraError
 
 Notes
 -----
-Use it where the data are in {name} already, or do not fit in the memory of one machine. Do not use it for frames that
-fit in memory: `rd.evaluate` has no job to start and nothing to shuffle. For parquet files on one machine,
-`rd.evaluate_parquet` needs no cluster."""
+Use it where the data are in {name} already, or do not fit in the memory of one machine. Do not use
+it for frames that fit in memory: `rd.evaluate` has no job to start and nothing to shuffle. For
+parquet files on one machine, `rd.evaluate_parquet` needs no cluster."""
 
 
 def takes_engine_arguments(name: str) -> Callable[[EngineFunction], EngineFunction]:
@@ -156,14 +157,12 @@ MORE = (
 # The memory of Spark's Python workers is not that of Java.
 MEMORY = {
     "Spark": "give Python more memory: raise spark.executor.memoryOverhead, and "
-    "spark.executor.pyspark.memory if it is "
-    "set"
+    "spark.executor.pyspark.memory if it is set"
 }
 INSTALL = (
     f"Install on every worker what this process has: {SAME}, and what your own metrics import. "
-    "recdf may also be sent "
-    "as a zip: by addPyFile, addArtifacts or upload_file. Spark's workers run the Python that "
-    "PYSPARK_PYTHON names"
+    "recdf may also be sent as a zip: by addPyFile, addArtifacts or upload_file. Spark's workers "
+    "run the Python that PYSPARK_PYTHON names"
 )
 
 CAUSES = (
@@ -180,8 +179,8 @@ CAUSES = (
         "driver ran out of it",
     ),
     Cause(
-        r"MemoryError|OutOfMemory|Cannot allocate memory|bad_alloc|memory limits|realloc of size|malloc of size"
-        r"|OOMKilled|(exit|code|status)\W{0,3}137\b|OversizedAllocation",
+        r"MemoryError|OutOfMemory|Cannot allocate memory|bad_alloc|memory limits|realloc of size"
+        r"|malloc of size|OOMKilled|(exit|code|status)\W{0,3}137\b|OversizedAllocation",
         "a worker ran out of memory{where}{wanted}",
         MORE,
     ),
@@ -208,9 +207,9 @@ CAUSES = (
         "Call without cache=True",
     ),
     Cause(
-        r"NO_ACTIVE_SESSION|NO_ACTIVE_OR_DEFAULT_SESSION|SESSION_(CLOSED|NOT_FOUND|CHANGED)|stopped SparkContext"
-        r"|SparkContext (was|has been) (shut ?down|stopped)|No active Spark ?session"
-        r"|SparkSession should be created first|'setCallSite'",
+        r"NO_ACTIVE_SESSION|NO_ACTIVE_OR_DEFAULT_SESSION|SESSION_(CLOSED|NOT_FOUND|CHANGED)"
+        r"|stopped SparkContext|SparkContext (was|has been) (shut ?down|stopped)"
+        r"|No active Spark ?session|SparkSession should be created first|'setCallSite'",
         "the session of Spark has stopped",
         "Start a new session, read the frames in it, and repeat the call",
     ),
@@ -223,12 +222,11 @@ CAUSES = (
         r"FileNotFound|No such file|FILE_NOT_EXIST|FAILED_READ_FILE",
         "a file of a frame cannot be read ({detail})",
         "Check the path. If the file was deleted or written again after the frame was made, read "
-        "the frame again and "
-        "repeat the call",
+        "the frame again and repeat the call",
     ),
     Cause(
-        r"KilledWorker|exited unexpectedly|ExecutorLost|[Ee]xecutor .*(lost|exited)|Worker .*(lost|died)|crashed"
-        r"|BrokenProcessPool|CancelledError|CommClosed|SIGKILL",
+        r"KilledWorker|exited unexpectedly|ExecutorLost|[Ee]xecutor .*(lost|exited)"
+        r"|Worker .*(lost|died)|crashed|BrokenProcessPool|CancelledError|CommClosed|SIGKILL",
         "a worker process ended{where}",
         "Most often it ran out of memory. " + MORE + ". The log of the worker says more",
     ),

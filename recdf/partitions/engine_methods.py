@@ -158,9 +158,8 @@ def to_bytes(shared: Shared) -> bytes:
             )
             why = plain_line(str(error)).rstrip(".")
             raise OptionError(
-                f"{what or 'an option or a side table'} cannot be sent to the workers: {why}; make "
-                "such objects "
-                "inside the function, or import them from a module"
+                f"{what or 'an option or a side table'} cannot be sent to the workers: {why}; "
+                "make such objects inside the function, or import them from a module"
             ) from error
 
 
@@ -340,8 +339,7 @@ class EngineRows(Generic[EngineFrame]):
         if n != self.n:
             raise EngineError(
                 f"{what} {n:,} rows, but the summary is of {self.n:,} lists. If the frames have "
-                "changed since the "
-                "call, evaluate them again"
+                "changed since the call, evaluate them again"
             )
 
 

@@ -360,9 +360,8 @@ def _check_join_options(given: Mapping[str, Any]) -> None:
         if given.get(name) is not None:
             raise OptionError(
                 f"⟦{name}=⟧ needs the rows of all users together. Bring them into memory "
-                "(result.to_pandas()) for "
-                "⟦rd.join_experiment⟧ and rd.variant_moments, or drop the rows before each "
-                "exposure before you evaluate"
+                "(result.to_pandas()) for ⟦rd.join_experiment⟧ and rd.variant_moments, or drop "
+                "the rows before each exposure before you evaluate"
             )
     valid = [
         one.name

@@ -171,8 +171,7 @@ class EngineEvaluation(Result, Generic[EngineFrame]):
             path = f": pass {found}" if (found := mounted(str(folder))) else ""
             raise OptionError(
                 f"{folder} is an address; expected a folder on a drive that the workers and this "
-                f"process share{path}. "
-                "Or write the rows with the engine itself: "
+                f"process share{path}. Or write the rows with the engine itself: "
                 f"result.per_user.write.parquet({str(folder)!r}) in Spark, "
                 f"result.per_user.to_parquet({str(folder)!r}) in Dask; and keep result.summary, a "
                 "pandas frame"

@@ -319,8 +319,8 @@ class FilesRun(Run[Any]):
         if largest > limit:
             raise OptionError(
                 f"⟦memory_limit={limit:,}⟧: one of {self.n_buckets:,} buckets of lists has "
-                f"{largest:,} bytes; pass "
-                "more memory, or, if no single list is that long, more buckets"
+                f"{largest:,} bytes; pass more memory, or, if no single list is that long, more "
+                "buckets"
             )
 
     def _measure_all(self, results: Results) -> PartResult | None:

@@ -20,17 +20,20 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from ..errors import DuplicateWarning, NoOverlapWarning, RecdfError
+from ..errors import DuplicateWarning, LogWarning, NoOverlapWarning, RecdfError, warn_user
 from ..evaluation.publishing import staged
 from ..evaluation.storage import local_path
 from ..inputs.memory_limit import memory_bytes
+from ..logs.event_checks import skews
 from ..logs.impressions import Impressions, from_impressions, warn_of_counts
+from ..logs.moved_shares import SPEC_FILE, moved_since, read_spec
 from ..logs.persons import with_persons
+from ..logs.times import Clock
 from .files_run import BucketCells, Memory
 from .packed import bucket_of, dealt
 from .source import Source, frame_of_arrow
 
-IMPRESSION_FILES = ("true.parquet", "pred.parquet", "impressions.json")
+IMPRESSION_FILES = ("true.parquet", "pred.parquet", SPEC_FILE)
 
 BATCH_ROWS = 2**18
 # Attribution needs this many bytes for each byte of a part, the part itself included.
@@ -49,6 +52,7 @@ def impressions_parquet(
     user_col: str = "user_id",
     memory_limit: int | str | None = None,
     overwrite: bool = False,
+    against: Any = None,
     **options: Any,
 ) -> dict[str, Any]:
     """Turn parquet files of a log of impressions, which may be larger than memory, into files of
@@ -77,6 +81,11 @@ def impressions_parquet(
         memory.
     overwrite : bool, default False
         Replace files that `out` already holds.
+    against : path, optional
+        `impressions.json` of an earlier run, or its folder. A share that moved since then (of
+        events attributed, logged twice or unknown, ...) is a `LogWarning`, and is in `moved` of the
+        spec: the difference is beyond chance (p < 0.001 of a test of two shares, after Holm's
+        correction over all shares), and the odds of the share changed by a quarter or more.
     **options
         The other options of `from_impressions`: columns, and rules of attribution.
 
@@ -132,6 +141,7 @@ def impressions_parquet(
         "refunds": refunds_path,
         "persons": persons_path,
     }
+    older = None if against is None else read_spec(against)  # `out` may replace it
     sources = {role: Source(path, role) for role, path in given.items() if path is not None}
     target, limit, options = (
         local_path(out),
@@ -175,7 +185,13 @@ def impressions_parquet(
                 dealt(table, _buckets(to_user(table), n_parts), n_parts) for table in tables
             )
         spec = _write_parts(_measured_parts(cells, n_parts, options), folder)
-    warn_of_counts(spec["counts"])
+        if older is not None:
+            spec["moved"] = moved_since(spec, older)
+        text = json.dumps(spec, indent=1)
+        (folder / SPEC_FILE).write_text(text, encoding="utf-8")
+    warn_of_counts(spec)
+    for sentence in spec.get("moved", []):
+        warn_user(f"⟦against={against!s}⟧: {sentence}", LogWarning)
     return spec
 
 
@@ -211,11 +227,8 @@ def _measured_parts(
             continue
         try:
             with warnings.catch_warnings():
-                for category in (
-                    NoOverlapWarning,
-                    DuplicateWarning,
-                ):  # `impressions_parquet` warns once for all parts
-                    warnings.simplefilter("ignore", category)
+                for category in (NoOverlapWarning, DuplicateWarning, LogWarning):
+                    warnings.simplefilter("ignore", category)  # the caller warns once for all parts
                 found = from_impressions(**frames, **options)
         except RecdfError as error:
             if n_parts == 1:
@@ -232,6 +245,7 @@ def _write_parts(parts: Iterator[Impressions], folder: Path) -> dict[str, Any]:
 
     spec: dict[str, Any] | None = None
     writers: dict[str, Any] = {}
+    ahead: dict[str, list[np.ndarray]] = {}
     with ExitStack() as stack:
         for found in parts:
             for name, frame in (("true", found.true), ("pred", found.pred)):
@@ -244,8 +258,12 @@ def _write_parts(parts: Iterator[Impressions], folder: Path) -> dict[str, Any]:
                     )
                 writers[name].write_table(table.cast(writers[name].schema))
             spec = found.spec if spec is None else _added(spec, found.spec)
+            for name, seconds in found._ahead.items():
+                ahead.setdefault(name, []).append(seconds)
     assert spec is not None
-    (folder / "impressions.json").write_text(json.dumps(spec, indent=1), encoding="utf-8")
+    if spec["clock"] is not None:
+        together = {name: np.concatenate(parts) for name, parts in ahead.items()}
+        spec["ahead"] = skews(together, Clock(**spec["clock"]))
     return spec
 
 
@@ -258,6 +276,10 @@ def _added(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
     return {
         **one,
         "positions": positions,
+        "first_copies": {
+            name: [row for spec in (one, two) for row in spec["first_copies"].get(name, [])][:3]
+            for name in one["first_copies"] | two["first_copies"]
+        },
         "counts": _summed_counts_of_parts(one["counts"], two["counts"]),
     }
 

@@ -303,8 +303,7 @@ def _check_signs(call: Call, schemas: Schemas) -> None:
         if unsigned and any(map(pa.types.is_signed_integer, kinds.values())):
             raise IdTypeError(
                 f"⟦users='all'⟧: {unsigned[0]}[{name!r}] holds uint64 and the other frame signed "
-                "integers, "
-                "which no column of both keeps exact; store both as int64, or as strings"
+                "integers, which no column of both keeps exact; store both as int64, or as strings"
             )
 
 

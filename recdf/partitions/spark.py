@@ -113,8 +113,7 @@ def _spark() -> Any:
     except ImportError as error:
         raise MissingExtraError(
             "rd.spark needs pyspark, which is not installed: pip install 'recdf[spark]', or "
-            "'recdf[spark-connect]' for "
-            "Spark Connect alone, which needs no Java"
+            "'recdf[spark-connect]' for Spark Connect alone, which needs no Java"
         ) from error
     return pyspark.sql
 
@@ -248,9 +247,8 @@ class SparkEngine:
             if len(found) > 1:
                 raise ColumnError(
                     f"the columns {' and '.join(map(repr, found))} of per_user differ only in "
-                    "case, and Spark takes "
-                    "them for one column; give one of them another name, or set "
-                    "spark.sql.caseSensitive to true"
+                    "case, and Spark takes them for one column; give one of them another name, or "
+                    "set spark.sql.caseSensitive to true"
                 )
 
     def _spark_schema(self, schema: pa.Schema) -> Any:

@@ -31,7 +31,7 @@ def shop(tmp_path, monkeypatch):
     events = log.iloc[rng.integers(0, n, 400)][["user_id", "item_id", "time"]].reset_index(
         drop=True
     )
-    events["time"] += pd.to_timedelta(rng.integers(-600, 7200, 400), unit="s")
+    events["time"] += pd.to_timedelta(rng.integers(-7200, 7200, 400), unit="s")
     frames = {
         "log": log,
         "clicks": events[:300],

@@ -1,7 +1,8 @@
 """Every option of every command: from a file, with the flag repeated, and with several values it is
 one call.
 
-The cases come from the parsers, so that a new option is tested without a change here.
+The cases come from the parsers, so that a new option is tested without a change here. One test
+tries all options of a command.
 """
 
 import argparse
@@ -46,10 +47,12 @@ FUNCTIONS = {
 }
 
 
-def ids(options):
-    return [
-        f"{command} {(action.option_strings or [action.dest])[-1]}" for command, action in options
-    ]
+def by_command(options):
+    """One case for each command that has such options, with all of them."""
+    found = {}
+    for command, action in options:
+        found.setdefault(command, []).append(action)
+    return pytest.mark.parametrize(("command", "actions"), found.items(), ids=found)
 
 
 def two_values(action):
@@ -100,58 +103,75 @@ def key_of(action):
     return action.option_strings[-1].lstrip("-")
 
 
-@pytest.mark.parametrize(("command", "action"), LISTS, ids=ids(LISTS))
-def test_a_list_is_one_call_however_it_is_given(called, command, action):
-    flag, texts = action.option_strings[-1], two_values(action)
-    values = [(action.type or str)(text) for text in texts]
-    together = called(command, [flag, *texts], besides=action)
-    assert together[action.dest] == values
-    assert called(command, [flag, texts[0], flag, texts[1]], besides=action) == together
-    assert (
-        called(
-            command,
-            [f"{flag}{'=' if '--' in flag else ''}{text}" for text in texts],
-            besides=action,
-        )
-        == together
-    )
-    assert called(command, [], {key_of(action): values}, besides=action) == together
-    assert (
-        called(command, [], {key_of(action).replace("-", "_"): values}, besides=action) == together
-    )
-    one = called(command, [flag, texts[1]], besides=action)
-    assert one[action.dest] == values[1:]
-    assert called(command, [], {key_of(action): values[1]}, besides=action) == one
-    assert called(command, [flag, texts[1]], {key_of(action): values}, besides=action) == one
-    empty = called(command, [], {key_of(action): []}, besides=action)
-    if action.nargs == "*":
-        assert empty == called(command, [flag], besides=action)
-        assert empty[action.dest] == []
-    else:
-        assert f"{key_of(action)} = []" in empty
+@by_command(LISTS)
+def test_a_list_is_one_call_however_it_is_given(called, command, actions):
+    for action in actions:
+        with case(command, action.option_strings[-1]):
+            flag, texts = action.option_strings[-1], two_values(action)
+            values = [(action.type or str)(text) for text in texts]
+            together = called(command, [flag, *texts], besides=action)
+            assert together[action.dest] == values
+            assert called(command, [flag, texts[0], flag, texts[1]], besides=action) == together
+            assert (
+                called(
+                    command,
+                    [f"{flag}{'=' if '--' in flag else ''}{text}" for text in texts],
+                    besides=action,
+                )
+                == together
+            )
+            assert called(command, [], {key_of(action): values}, besides=action) == together
+            assert (
+                called(command, [], {key_of(action).replace("-", "_"): values}, besides=action)
+                == together
+            )
+            one = called(command, [flag, texts[1]], besides=action)
+            assert one[action.dest] == values[1:]
+            assert called(command, [], {key_of(action): values[1]}, besides=action) == one
+            assert (
+                called(command, [flag, texts[1]], {key_of(action): values}, besides=action) == one
+            )
+            empty = called(command, [], {key_of(action): []}, besides=action)
+            if action.nargs == "*":
+                assert empty == called(command, [flag], besides=action)
+                assert empty[action.dest] == []
+            else:
+                assert f"{key_of(action)} = []" in empty
 
 
-@pytest.mark.parametrize(("command", "action"), SCALARS, ids=ids(SCALARS))
-def test_a_scalar_is_given_once(called, command, action):
-    flag, texts = action.option_strings[-1], two_values(action)
-    one, other = ([f"{flag}{'=' if '--' in flag else ''}{text}"] for text in texts)
-    expected = called(command, one, besides=action)
-    in_file = json.loads(texts[0]) if action.type in (int, float) else texts[0]
-    assert called(command, [], {key_of(action): in_file}, besides=action) == expected
-    assert called(command, one, {key_of(action): texts[1]}, besides=action) == expected
-    assert "given twice; expected one value" in called(command, [*one, *other], besides=action)
-    assert "expected one value" in called(command, [], {key_of(action): texts}, besides=action)
-    assert f"{key_of(action)} = []" in called(command, [], {key_of(action): []}, besides=action)
+@by_command(SCALARS)
+def test_a_scalar_is_given_once(called, command, actions):
+    for action in actions:
+        with case(command, action.option_strings[-1]):
+            flag, texts = action.option_strings[-1], two_values(action)
+            one, other = ([f"{flag}{'=' if '--' in flag else ''}{text}"] for text in texts)
+            expected = called(command, one, besides=action)
+            in_file = json.loads(texts[0]) if action.type in (int, float) else texts[0]
+            assert called(command, [], {key_of(action): in_file}, besides=action) == expected
+            assert called(command, one, {key_of(action): texts[1]}, besides=action) == expected
+            assert "given twice; expected one value" in called(
+                command, [*one, *other], besides=action
+            )
+            assert "expected one value" in called(
+                command, [], {key_of(action): texts}, besides=action
+            )
+            assert f"{key_of(action)} = []" in called(
+                command, [], {key_of(action): []}, besides=action
+            )
 
 
-@pytest.mark.parametrize(("command", "action"), SWITCHES, ids=ids(SWITCHES))
-def test_a_switch_of_a_file_is_true_or_false(called, command, action):
-    typed = called(command, [action.option_strings[-1]], besides=action)
-    assert called(command, [], {key_of(action): True}, besides=action) == typed
-    assert called(command, [], {key_of(action): False}, besides=action) == called(
-        command, [], besides=action
-    )
-    assert "expected true or false" in called(command, [], {key_of(action): "yes"}, besides=action)
+@by_command(SWITCHES)
+def test_a_switch_of_a_file_is_true_or_false(called, command, actions):
+    for action in actions:
+        with case(command, action.option_strings[-1]):
+            typed = called(command, [action.option_strings[-1]], besides=action)
+            assert called(command, [], {key_of(action): True}, besides=action) == typed
+            assert called(command, [], {key_of(action): False}, besides=action) == called(
+                command, [], besides=action
+            )
+            assert "expected true or false" in called(
+                command, [], {key_of(action): "yes"}, besides=action
+            )
 
 
 def test_every_parameter_of_a_list_is_an_option_of_a_list():

@@ -92,6 +92,7 @@ def leaks(found: pd.DataFrame) -> dict[str, int]:
     return dict(zip(own["finding"], own["count"], strict=True))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("split", SPLITS)
 def test_a_clean_split_has_no_finding(split) -> None:
     data = split()
@@ -99,6 +100,7 @@ def test_a_clean_split_has_no_finding(split) -> None:
     assert leaks(audited(data, cutoff=None)) == {}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("split", SPLITS)
 def test_planted_leaks_are_found_with_their_counts(split) -> None:
     data = split()

@@ -197,5 +197,5 @@ def test_numbers_that_never_change_are_no_sign_of_nights_that_are_alike(tmp_path
 
 def test_the_reason_of_a_failed_job_names_the_series_alone(tmp_path, capsys):
     job(tmp_path, ["2026-10-01"])
-    assert main(["history", str(tmp_path), "--fail-on", "remarks"]) == 1
+    assert main(["history", str(tmp_path), "--fail-on", "warning"]) == 1
     assert "--fail-on warning: hitrate@1: cannot tell (few_runs)" in capsys.readouterr().err

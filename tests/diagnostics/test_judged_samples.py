@@ -145,7 +145,7 @@ def test_the_variance_is_that_of_the_strata():
     assert row["se"] ** 2 == pytest.approx(sum(parts) + between, rel=1e-9)
 
 
-def test_lists_whose_metric_one_kind_of_labels_leaves_undefined_withhold_the_verdict_of_a_drawn_sample():
+def test_lists_undefined_under_one_kind_of_labels_withhold_the_verdict_of_a_drawn_sample():
     """A list in which people find nothing relevant has no ndcg; those that have one are no random
     sample of all."""
     _, people, judge, pred = population()

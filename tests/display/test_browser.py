@@ -134,8 +134,10 @@ def test_it_opens_whole_at_every_width(browser, path, width, scheme):
         assert visit.requests == [path.as_uri()]
         assert visit.wide() <= 0
         over = visit.page.evaluate(
-            """() => [...document.querySelectorAll('h1, h2, h3, p, li, figure, .picture, .badge, summary, dl')]
-                 .filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('.scroll'))
+            """() => [...document.querySelectorAll(
+                   'h1, h2, h3, p, li, figure, .picture, .badge, summary, dl')]
+                 .filter(e => e.getBoundingClientRect().right > innerWidth + 1)
+                 .filter(e => !e.closest('.scroll'))
                  .map(e => e.textContent.slice(0, 60))"""
         )
         assert over == []
@@ -360,8 +362,9 @@ def test_it_prints_on_a4_without_cut_tables(browser, path):
         visit.page.set_viewport_size({"width": 700, "height": 1000})  # A4 without its margins
         assert visit.wide() <= 0
         cut = visit.page.evaluate(
-            """() => [...document.querySelectorAll('table')].filter(t => t.offsetParent && t.scrollWidth >
-                 t.closest('.scroll').clientWidth + 1).map(t => t.closest('.scroll').ariaLabel)"""
+            """() => [...document.querySelectorAll('table')].filter(t => t.offsetParent)
+                 .filter(t => t.scrollWidth > t.closest('.scroll').clientWidth + 1)
+                 .map(t => t.closest('.scroll').ariaLabel)"""
         )
         assert cut == []
         assert visit.page.locator("nav").is_hidden()
@@ -381,10 +384,13 @@ def test_pictures_of_twelve_long_names_are_legible(browser, many_path, width, sc
                    const box = one.getBoundingClientRect();
                    return [box.left, box.top, box.right, box.bottom];
                  };
-                 const scale = picture.getBoundingClientRect().width / picture.viewBox.baseVal.width;
+                 const width = picture.getBoundingClientRect().width;
+                 const scale = width / picture.viewBox.baseVal.width;
+                 const pixels = text => scale * parseFloat(getComputedStyle(text).fontSize);
                  const said = text => ({text: text.textContent, box: size(text),
-                                        pixels: scale * parseFloat(getComputedStyle(text).fontSize)});
-                 return {whole: size(picture), texts: [...picture.querySelectorAll("text")].map(said)};
+                                        pixels: pixels(text)});
+                 const texts = [...picture.querySelectorAll("text")].map(said);
+                 return {whole: size(picture), texts: texts};
                })"""
         )
         assert len(pictures) >= 4

@@ -34,10 +34,10 @@ MODES = ("own figure", "small axes", "dark", "page")
 ALL = list(itertools.product((1, 3, 12, 40), NAMES, MODES))
 SOME = [
     (1, "decimals", "page"),
-    (3, "long", "small axes"),
-    (3, "right-to-left", "page"),
-    (12, "long", "dark"),
-    (40, "long", "page"),
+    pytest.param(3, "long", "small axes", marks=pytest.mark.long),
+    pytest.param(3, "right-to-left", "page", marks=pytest.mark.long),
+    pytest.param(12, "long", "dark", marks=pytest.mark.long),
+    pytest.param(40, "long", "page", marks=pytest.mark.long),
 ]
 PHONE = 300  # pixels of a picture on a phone: 360 without the margins of the page and of its card
 

@@ -100,7 +100,9 @@ def test_every_period_has_the_look_and_the_words_of_its_verdict(kind):
         "check: tiny",
         "better",
     ]
-    table = effects().sort_values("period").assign(verdict=verdicts, kind=kind, p_adj=0.5)
+    codes = ["better", "worse", "none", "", "better"]
+    table = effects().sort_values("period")
+    table = table.assign(verdict=verdicts, effect=codes, kind=kind, p_adj=0.5)
     data = rd.plot.over_time.data(table)
     assert data["verdict"].tolist() == verdicts
     assert data["sign"].tolist() == ["better", "worse", "open", "open", "better"]

@@ -157,7 +157,13 @@ def two_models(difference, n=40, better="larger"):
         ),
         (0.0, "larger", {"baseline": "new"}, "not shown"),
         (0.2, "smaller", {"baseline": "new"}, "old is better than the baseline new on score"),
-        (-0.2, "smaller", {}, "new is better than the second best, old on score"),
+        pytest.param(
+            -0.2,
+            "smaller",
+            {},
+            "new is better than the second best, old on score",
+            marks=pytest.mark.long,
+        ),
     ],
 )
 def test_the_rule_of_the_headline(difference, better, options, words, tmp_path):

@@ -87,7 +87,11 @@ def test_segments_are_counted_for_the_pair_of_the_headline(tmp_path):
 
 
 def test_trust_is_the_badge_of_an_estimate(tmp_path):
-    table = off_policy().assign(trust=["do not use: few rewards", "ok", "ok"])
+    table = off_policy().assign(
+        trust=["do not use: few rewards", "ok", "ok"],
+        withheld=["few_rewards", "", ""],
+        effect=["", "ok", "ok"],
+    )
     path = rd.report(path=tmp_path / "r.html", off_policy=table)
     lines, kind, badge = card_of(path)
     assert (kind, badge) == ("error", "do not use: few rewards")

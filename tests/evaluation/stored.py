@@ -59,7 +59,8 @@ forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="fork and SIGKILL are
 # would lose.
 FORKING = """
 import os, signal, sys, traceback, warnings
-warnings.filterwarnings("ignore", "This process", DeprecationWarning)  # threads of numpy wait, and hold no lock
+# Threads of numpy wait, and hold no lock.
+warnings.filterwarnings("ignore", "This process", DeprecationWarning)
 import recdf as rd
 
 def forked(work, *given):
@@ -68,7 +69,8 @@ def forked(work, *given):
         return child
     try:
         work(*given)
-        os._exit(0)  # at once: Arrow may abort a process that ends while its threads start (seen with pyarrow 26)
+        # At once: Arrow may abort a process that ends while its threads start (pyarrow 26).
+        os._exit(0)
     except BaseException:
         traceback.print_exc()
         os._exit(1)

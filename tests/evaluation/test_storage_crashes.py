@@ -81,11 +81,13 @@ def test_a_full_disk_of_a_report_and_of_parts_is_said_with_its_path(tmp_path, mo
 
 WRITER = f"""{FORKING}
 def write(folder, step):
-    new = rd.evaluate({{"u": ["a", "b"], "v": ["c"]}}, {{"u": ["x", "a"], "v": ["c"]}}, ["ndcg@1", "mrr@1"])
+    true = {{"u": ["a", "b"], "v": ["c"]}}
+    new = rd.evaluate(true, {{"u": ["x", "a"], "v": ["c"]}}, ["ndcg@1", "mrr@1"])
     kill_at_rename(step)
     new.to_parquet(folder, overwrite=True)
 
-print(*(ended(forked(write, folder, int(step))) for folder, step in zip(sys.argv[1::2], sys.argv[2::2])))
+given = zip(sys.argv[1::2], sys.argv[2::2])
+print(*(ended(forked(write, folder, int(step))) for folder, step in given))
 """
 
 

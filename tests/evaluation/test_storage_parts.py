@@ -45,7 +45,8 @@ def write(folder, kind, step):
     kill_at_rename(step)
     globals()[kind](NEW, folder)
 
-print(*(ended(forked(write, folder, kind, int(step))) for folder, kind, step in zip(*[iter(sys.argv[1:])] * 3)))
+given = zip(*[iter(sys.argv[1:])] * 3)
+print(*(ended(forked(write, folder, kind, int(step))) for folder, kind, step in given))
 """
 
 

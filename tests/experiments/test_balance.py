@@ -176,7 +176,9 @@ def test_a_covariate_measured_after_the_exposure_is_named(rng):
         compare(data.assign(measured_at=1), **options)
 
 
-@pytest.mark.parametrize("n", [(2000, 2000), (1900, 100), (190, 10)])
+@pytest.mark.parametrize(
+    "n", [(2000, 2000), pytest.param((1900, 100), marks=pytest.mark.long), (190, 10)]
+)
 @pytest.mark.parametrize("values", ["normal", "payers", "rare"])
 def test_p_of_a_random_split_holds(n, values):
     rng = np.random.default_rng(5)

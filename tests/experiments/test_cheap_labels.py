@@ -497,7 +497,7 @@ def test_intervals_cover_the_mean_under_a_judge_who_errs_rarely_and_on_one_side(
     assert np.mean(held) >= 0.95 - 3 * (0.95 * 0.05 / 400) ** 0.5
 
 
-def test_lists_that_are_undefined_under_one_kind_of_labels_are_counted_as_the_comparison_counts_them():
+def test_lists_undefined_under_one_kind_of_labels_are_counted_as_in_the_comparison():
     human, cheap, *_ = two_models(n=80)
     some = human["user_id"].isin(human["user_id"].unique()[:20])
     judge_finds_none = cheap.assign(

@@ -8,6 +8,7 @@ import pytest
 
 import recdf as rd
 from recdf.errors import OptionError
+from recdf.experiments.decide.decide_experiment import plan_sentence
 
 EX = rd.experiments
 TEXT = """

@@ -1,9 +1,12 @@
 """Intervals of several tests read together: they agree with the adjusted p-values, and are as wide
 as those ask."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
+from quick import few
 from scipy import stats
 
 import recdf as rd
@@ -25,9 +28,15 @@ def agrees(table, low="ci_low", high="ci_high"):
     return ((table[low] > 0) | (table[high] < 0))[known].eq(table["reject"][known]).all()
 
 
-@pytest.mark.parametrize("test", ["t", "randomization", "bootstrap"])
 @pytest.mark.parametrize(
-    "correction", ["holm", "bh", "bonferroni", "hochberg", "sidak", "holm_sidak", "by"]
+    ("correction", "test"),
+    few(
+        itertools.product(
+            ["holm", "bh", "bonferroni", "hochberg", "sidak", "holm_sidak", "by"],
+            ["t", "randomization", "bootstrap"],
+        ),
+        [("holm", "t"), ("bonferroni", "t"), ("holm", "randomization")],
+    ),
 )
 def test_an_interval_excludes_zero_where_its_test_rejects(test, correction):
     late = 0
@@ -163,7 +172,7 @@ def test_the_words_beside_the_interval_agree_with_it(capsys):
 
 
 @pytest.mark.parametrize("alternative", ["greater", "less"])
-@pytest.mark.parametrize("correction", ["none", "holm", "by", "holm_sidak"])
+@pytest.mark.parametrize("correction", few(["holm", "none", "by", "holm_sidak"], 1))
 def test_one_sided_sequential_intervals_agree_with_their_tests(alternative, correction):
     rejected = 0
     for seed in range(5):

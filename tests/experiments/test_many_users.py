@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.dataset
 import pyarrow.parquet
 import pytest
+from quick import few
 
 import recdf as rd
 from recdf import DataError
@@ -133,7 +134,9 @@ SOURCES = {
 }
 
 
-@pytest.mark.parametrize("source", [*SOURCES, "polars", "lazy", "duckdb"])
+@pytest.mark.parametrize(
+    "source", few([*SOURCES, "polars", "lazy", "duckdb"], ["path", "reader", "duckdb"])
+)
 def test_files_and_arrow_data_give_the_table_of_the_frame(stored, source):
     data, path = stored
     if source in ("polars", "lazy"):

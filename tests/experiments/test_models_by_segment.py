@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from quick import few
 from statsmodels.stats.multitest import multipletests
 
 import recdf as rd
@@ -44,7 +45,7 @@ def by_hand(frame, segments, **options):
     ],
 )
 @pytest.mark.parametrize(
-    "options", [{}, {"baseline": "b"}, {"test": "bootstrap", "n_resamples": 200}]
+    "options", few([{"baseline": "b"}, {}, {"test": "bootstrap", "n_resamples": 200}], 1)
 )
 def test_the_tests_of_all_segments_are_one_family(frame, correction, theirs, options):
     table = rd.compare_models(frame, METRICS, by="segment", correction=correction, **options)
@@ -144,7 +145,7 @@ def test_the_method_of_a_result_and_the_leaderboard_give_the_same_rows():
         "ci_high",
         "p_value",
         "verdict",
-        "warning",
+        "remarks",
     ]
     one, two = (
         pd.DataFrame(part).sort_values(["model", name]).reset_index(drop=True)

@@ -4,7 +4,7 @@ on the users."""
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import recdf as rd
@@ -129,7 +129,6 @@ def test_the_table_is_that_of_the_users(by):
 
 
 @pytest.mark.long
-@settings(max_examples=25, deadline=None)
 @given(
     shard=st.lists(st.integers(0, 6), min_size=60, max_size=60),
     centre=st.sampled_from([0.0, -3.0, 1e4]),

@@ -9,6 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from cli.command import fails, run
+from quick import few
 
 import recdf as rd
 from recdf.formats.format_records import FORMATS
@@ -139,7 +140,9 @@ def test_ids_of_two_kinds_are_an_error_and_never_a_silent_mismatch():
 
 
 @pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize("pred", ["pred.csv", "pred.tsv", "pred.jsonl", "pred.run", "pred.arrow"])
+@pytest.mark.parametrize(
+    "pred", few(["pred.tsv", "pred.csv", "pred.jsonl", "pred.run", "pred.arrow"], 1)
+)
 def test_streamed_files_of_other_formats_are_evaluated_as_whole_ones(capsys, pred, monkeypatch):
     """In pieces of few bytes: whether ids are integers is seen in the last of them."""
     monkeypatch.setattr("recdf.formats.file_sets.PIECE_BYTES", 256)

@@ -9,6 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from cli.command import run
+from quick import crossed
 
 import recdf as rd
 
@@ -74,8 +75,9 @@ def test_what_is_relevant(name):
     assert same(rd.evaluate(found, PRED, METRICS), rd.evaluate(TRUE, PRED, METRICS))
 
 
-@pytest.mark.parametrize("true", QRELS)
-@pytest.mark.parametrize("pred", [name for name in RUNS if not name.startswith("lenskit")])
+@pytest.mark.parametrize(
+    ("pred", "true"), crossed([name for name in RUNS if not name.startswith("lenskit")], QRELS)
+)
 def test_the_command_takes_them_without_glue(true, pred, capsys, tmp_path):
     call = [
         "evaluate",

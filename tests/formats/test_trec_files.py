@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import pytrec_eval
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import recdf as rd
@@ -135,7 +135,6 @@ def test_a_score_that_need_not_change_stays(tmp_path):
 
 
 @pytest.mark.long
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=12))
 def test_written_scores_fall_in_32_bits_and_in_64(scores):
     import tempfile

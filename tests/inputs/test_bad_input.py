@@ -3,6 +3,7 @@ expected."""
 
 import inspect
 import uuid
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -550,13 +551,21 @@ TABLE = [
     ids=[f"{i}-{' '.join(words)}"[:60] for i, (*_, words) in enumerate(TABLE)],
 )
 def test_error(call, error, builtin, words):
-    with pytest.raises(error) as raised:
-        run(**call)
+    """Its class, its words, what it advises, and no mark left in a sentence."""
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        with pytest.raises(error) as raised:
+            run(**call)
     assert isinstance(raised.value, builtin)
     message = str(raised.value)
     for word in words:
         assert word in message
     assert "\\n" not in message  # a KeyError would show its repr
+    for argument, value in getattr(raised.value, "advice", []):
+        assert f"{argument}={value}" in message
+    for text in (message, *map(str, raised.value.args), *(str(one.message) for one in warned)):
+        assert "⟦" not in text
+        assert "⟧" not in text
 
 
 @pytest.mark.parametrize("items", [5, "abc"])

@@ -103,7 +103,7 @@ OTHERS = {
 @pytest.mark.parametrize("name", OTHERS)
 @pytest.mark.filterwarnings("ignore::recdf.UnknownWarning")
 def test_a_side_table_without_an_item_of_the_frames(name, call):
-    words = rf"{name}= has no item of true or pred.*pred\['item_id'\]: 'x', 'a'; {name}\['item_id'\]: 'q'"
+    words = rf"{name}= has no item of true or pred.*'x', 'a'; {name}\['item_id'\]: 'q'"
     with pytest.warns(rd.NoOverlapWarning) as found:
         call("recall", **{name: OTHERS[name]}) if name in ("items",) else rd.evaluate(
             TRUE, PRED, "recall@3", **{name: OTHERS[name]}

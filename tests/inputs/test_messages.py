@@ -19,7 +19,10 @@ def test_all_columns_of_a_key_are_shown(tmp_path):
     """Users and sessions are both known, yet no session of one user is that of the other frame."""
     true = pd.DataFrame({"user": [1, 2], "session": ["x", "y"], "item_id": ["a", "b"]})
     pred = pd.DataFrame({"user": [1, 2], "session": ["y", "x"], "item_id": ["a", "b"]})
-    words = r"true\['user'\], true\['session'\]: \(1, 'x'\), \(2, 'y'\); pred\['user'\], pred\['session'\]: \(1, 'y'\)"
+    words = (
+        r"true\['user'\], true\['session'\]: \(1, 'x'\), \(2, 'y'\); "
+        r"pred\['user'\], pred\['session'\]: \(1, 'y'\)"
+    )
     with pytest.warns(rd.NoOverlapWarning, match=words):
         rd.evaluate(true, pred, "mrr@1", user_col=["user", "session"])
     with pytest.warns(rd.NoOverlapWarning, match=words):

@@ -10,10 +10,10 @@ START = pd.Timestamp("2026-09-01 10:00")
 
 
 def quietly(*args, **options):
-    """from_impressions without the warning that no event belongs to an impression, which small logs
-    often get."""
+    """from_impressions without the warnings that events belong to no impression, come just before
+    it, or stand twice, which small logs often get."""
     with warnings.catch_warnings():
-        for category in (rd.NoOverlapWarning, rd.DuplicateWarning):
+        for category in (rd.NoOverlapWarning, rd.DuplicateWarning, rd.LogWarning):
             warnings.simplefilter("ignore", category)
         return rd.from_impressions(*args, **options)
 

@@ -256,7 +256,7 @@ def test_sessions_by_a_gap_within_other_columns():
 
 
 def test_one_list_per_user():
-    found = rd.from_impressions(
+    found = quietly(
         log_of(),
         list_cols=(),
         time_col="time",

@@ -171,6 +171,7 @@ def test_files_are_alike(tmp_path, limit):
         "outside_window": 0,
         "unknown_list": 50,
         "by_list": 50,
+        "logged_twice": 0,
     }
     true = (
         pd.read_parquet(tmp_path / "lists/true.parquet")

@@ -71,6 +71,7 @@ def test_equals_a_plain_loop(log, purchases, refunds, amounts, orders, unattribu
         "matched": sum(rest is not None for rest in found_rests),
         "without_purchase": sum(rest is None for rest in found_rests),
         "beyond_price": sum(bool(rest) for rest in found_rests),
+        "logged_twice": len(back) - len(back.drop_duplicates()),
     }
 
 
@@ -181,7 +182,7 @@ def test_many_refunds_of_one_user_and_item():
     n = 3000
     log = log_of().iloc[:1]
     purchases = pd.concat([bought(1)] * n, ignore_index=True)
-    found = rd.from_impressions(
+    found = quietly(
         log,
         time_col="time",
         purchases=purchases,

@@ -9,7 +9,7 @@ from matching.watched import ARROW_TYPES, STRINGS, Watch, assert_same, refuse, r
 from recdf.inputs import codes as coding
 from recdf.inputs import ids
 
-# -------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # codes
 
 

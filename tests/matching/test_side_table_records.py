@@ -108,7 +108,8 @@ for function in (rd.evaluate, rd.evaluate_parquet, rd.spark.evaluate, rd.dask.ev
     assert "prices : DataFrame" in inspect.getdoc(function), function
 results = [rd.evaluate(true, pred, ["mean_price@2"], prices=prices)]
 for buckets in (1, 3):
-    results.append(rd.evaluate_parquet("true.parquet", "pred.parquet", "mean_price@2", buckets=buckets, prices=prices))
+    given = ("true.parquet", "pred.parquet", "mean_price@2")
+    results.append(rd.evaluate_parquet(*given, buckets=buckets, prices=prices))
 if importlib.util.find_spec("dask"):
     import dask.dataframe as dd
     frames = [dd.from_pandas(frame, npartitions=2) for frame in (true, pred)]

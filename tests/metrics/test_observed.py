@@ -301,7 +301,10 @@ def test_an_item_of_a_list_has_one_propensity(duplicates, tmp_path):
     )
     pred = pd.DataFrame({"user_id": [1, 1, 2], "item_id": [1, 3, 1]})
     options = {"propensity_col": "p", "duplicates": duplicates}
-    words = r"true\['p'\] differs in 1 of the rows that repeat an item of a list: \(1, 1\) has 0\.\d and 0\.\d"
+    words = (
+        r"true\['p'\] differs in 1 of the rows that repeat an item of a list: "
+        r"\(1, 1\) has 0\.\d and 0\.\d"
+    )
     for order in itertools.permutations(range(4)):
         with pytest.raises(rd.DataError, match=words):
             rd.recall(rows.iloc[list(order)], pred, 2, **options)

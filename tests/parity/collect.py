@@ -10,7 +10,7 @@ Writes `tests/golden/parity/<peer>.json`:
     digests        frame -> digest      of the frame that was measured
     frames         frame -> "accuracy" and "beyond", each
                      users              the users that the library reports
-                     per_user           metric -> one value for each of `users`; null: the library has no row
+                     per_user           metric -> one value for each of `users`, or null: no row
                      mean               metric -> the library's own global number
                      error              what the library raised instead
 

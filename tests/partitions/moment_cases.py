@@ -152,7 +152,8 @@ OF_ROWS = [
         GROUPS.assign(user_id=GROUPS["user_id"] + 1000),
         {},
         rd.DataError,
-        r"^no user of assignment is in per_user: assignment\['user_id'\] has 10.*, per_user\['user_id'\] has \d",
+        r"^no user of assignment is in per_user: assignment\['user_id'\] has 10.*, "
+        r"per_user\['user_id'\] has \d",
     ),
     (
         pd.concat([GROUPS, GROUPS.assign(variant="A")]),

@@ -77,8 +77,8 @@ FAILURES = [
     (
         RuntimeError(
             "ExecutorLostFailure (executor 3 exited caused by one of the running tasks) Reason: "
-            "Container killed "
-            "by YARN for exceeding memory limits. 5.5 GB of 5.5 GB physical memory used."
+            "Container killed by YARN for exceeding memory limits. 5.5 GB of 5.5 GB physical "
+            "memory used."
         ),
         "a worker ran out of memory. Pass more partitions= (now 8)",
         "spark.executor.memoryOverhead",
@@ -93,8 +93,7 @@ FAILURES = [
     (
         RuntimeError(
             "Container from a bad node: c_1 on host: x. Exit status: 137. Diagnostics: Container "
-            "killed on "
-            "request. Exit code is 137"
+            "killed on request. Exit code is 137"
         ),
         "a worker ran out of memory.",
         "spark.executor.pyspark.memory",
@@ -158,7 +157,8 @@ FAILURES = [
     ),
     (
         AnalysisException("[PATH_NOT_FOUND] Path does not exist: file:/x. SQLSTATE: 42K03;\n'Plan"),
-        "a path or a table of a frame does not exist (Path does not exist: file:/x). Check its name",
+        "a path or a table of a frame does not exist (Path does not exist: file:/x). "
+        "Check its name",
         "workers",
     ),
     (
@@ -351,8 +351,8 @@ def test_a_metric_that_cannot_be_sent_is_named():
 
     true, pred = map(to_dask, frames(43))
     words = (
-        r"^the metric 'locked' cannot be sent to the workers: cannot pickle '_thread\.lock' object; make such objects "
-        "inside the function, or import them from a module$"
+        r"^the metric 'locked' cannot be sent to the workers: cannot pickle '_thread\.lock' object"
+        "; make such objects inside the function, or import them from a module$"
     )
     with (
         dask.config.set(scheduler="synchronous"),

@@ -5,6 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from partitions.parquet_files import USUAL, as_dtype, assert_equal, check, data, write
+from quick import few
 
 import recdf as rd
 from recdf.partitions import source, whole_columns
@@ -77,7 +78,11 @@ KINDS = [
 
 
 @pytest.mark.parametrize(
-    ("kind", "users"), [*((kind, "all") for kind in KINDS), ("category", "true"), ("date", "pred")]
+    ("kind", "users"),
+    few(
+        [*((kind, "all") for kind in KINDS), ("category", "true"), ("date", "pred")],
+        [("string", "all"), ("big", "all"), ("category", "true"), ("date", "pred")],
+    ),
 )
 def test_each_kind_of_id(tmp_path, kind, users):
     true, pred = data()
@@ -86,7 +91,7 @@ def test_each_kind_of_id(tmp_path, kind, users):
     check(write(tmp_path, true, pred), users=users, by="model")
 
 
-@pytest.mark.parametrize("users", ["true", "pred", "all", "both"])
+@pytest.mark.parametrize("users", few(["true", "pred", "all", "both"], ["all"]))
 @pytest.mark.parametrize(
     ("one", "two"), [("int32", "Int64"), ("float", "int32"), ("category", "large_string")]
 )

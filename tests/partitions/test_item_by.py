@@ -4,6 +4,7 @@ of whole frames."""
 import pandas as pd
 import pytest
 from partitions.parquet_files import USUAL, data, write
+from quick import crossed, few
 from registry.seeded import one_null, quietly, side_tables
 
 import recdf as rd
@@ -19,9 +20,10 @@ def paths(tmp_path):
     return write(tmp_path, *data(11))
 
 
-@pytest.mark.parametrize("buckets", [1, 7])
-@pytest.mark.parametrize("users", ["true", "pred", "both", "all", "ids"])
-@pytest.mark.parametrize("item_by", ["category", "group"])
+@pytest.mark.parametrize("buckets", few([7, 1], 1))
+@pytest.mark.parametrize(
+    ("item_by", "users"), crossed(["category", "group"], ["true", "pred", "both", "all", "ids"])
+)
 def test_equal_to_whole_frames(paths, buckets, users, item_by):
     true, pred = map(pd.read_parquet, paths)
     if users == "ids":

@@ -37,6 +37,7 @@ def some_option_sets_fail(metric):
     return failed
 
 
+@pytest.mark.long
 def test_a_right_metric_passes(register):
     def again(lists):
         return np.divide(

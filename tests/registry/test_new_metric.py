@@ -62,13 +62,16 @@ from recdf.metrics import brand_new, newer
 
 true, pred = {"u": ["a", "b"]}, {"u": ["a", "x"]}
 table = rd.metrics_table().set_index("metric")
+new = ("brand_new", "newer")
+unpickled = pickle.loads(pickle.dumps(brand_new))
+evaluated = rd.evaluate(true, pred, ["brand(divisor=two)@4", "newer"], k=4, items=["a"])
 print(json.dumps({
     "package": rd.__file__,
-    "exported": [name in rd.__all__ and name in rd.metrics.__all__ for name in ("brand_new", "newer")],
-    "same": rd.brand_new is brand_new is rd.METRICS["brand_new"] is pickle.loads(pickle.dumps(brand_new)),
+    "exported": [name in rd.__all__ and name in rd.metrics.__all__ for name in new],
+    "same": rd.brand_new is brand_new is rd.METRICS["brand_new"] is unpickled,
     "called": [rd.brand_new(true, pred, k=4, divisor="two"), rd.newer(["a"], pred)],
     "per_user": rd.brand_new.per_user(true, pred, k=4)["brand_new@4"].tolist(),
-    "evaluated": rd.evaluate(true, pred, ["brand(divisor=two)@4", "newer"], k=4, items=["a"]).summary["value"].tolist(),
+    "evaluated": evaluated.summary["value"].tolist(),
     "table": table.loc[["brand_new", "newer"], ["family", "better"]].values.tolist(),
     "signature": list(inspect.signature(rd.brand_new).parameters)[:4],
     "stub": [f"\\n{name}: _" in generated.stub() for name in ("brand_new", "newer")],

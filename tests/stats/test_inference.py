@@ -353,14 +353,21 @@ class Block:
         if name.split(".")[0] == "scipy": raise ImportError(name)
 sys.meta_path.insert(0, Block())
 import pandas as pd, recdf as rd
-f = pd.DataFrame({"user_id": range(40), "variant": ["A", "B"] * 20, "m": [i % 7 / 7 for i in range(40)]})
+m = [i % 7 / 7 for i in range(40)]
+f = pd.DataFrame({"user_id": range(40), "variant": ["A", "B"] * 20, "m": m})
 rd.join_experiment(f[["user_id", "m"]], f[["user_id", "variant"]])
-assert rd.compare_variants(f, "m", control="A", test="bootstrap", n_resamples=50).p_value.notna().all()
+found = rd.compare_variants(f, "m", control="A", test="bootstrap", n_resamples=50)
+assert found.p_value.notna().all()
 rd.bootstrap_ci(f, "m"); rd.roll_up(f[["user_id", "m"]])
-pair = {"a": f[["user_id", "m"]], "b": f[["user_id", "m"]].assign(m=lambda x: x.m.iloc[::-1].to_numpy())}
+values = f[["user_id", "m"]]
+pair = {"a": values, "b": values.assign(m=lambda x: x.m.iloc[::-1].to_numpy())}
 for test in ("randomization", "bootstrap"):
     assert rd.compare_models(pair, test=test, n_resamples=50).p_value.notna().all()
-for call in (lambda: rd.compare_variants(f, "m", control="A"), lambda: rd.plan_experiment(f, "m", n=40)):
+needs_scipy = (
+    lambda: rd.compare_variants(f, "m", control="A"),
+    lambda: rd.plan_experiment(f, "m", n=40),
+)
+for call in needs_scipy:
     try:
         call()
     except ImportError as error:

@@ -308,8 +308,7 @@ def longtail(
     style.caption(
         ax,
         f"{int(data.loc[data['model'] == LOG, 'n_items'].sum()):,} items in the log; grey: share "
-        "of the "
-        "past interactions",
+        "of the past interactions",
     )
     return ax
 

@@ -361,8 +361,7 @@ def tradeoff(
     style.caption(
         ax,
         f"bars: {interval_percent(result)} where the metric has one; {count_text(data['n'])} "
-        "lists; "
-        "dashed: models that no other beats on both metrics",
+        "lists; dashed: models that no other beats on both metrics",
     )
     return ax
 

@@ -305,8 +305,7 @@ def pairs(
     style.caption(
         ax,
         f"{count_text(data['n'])} users; * holds, p-values {adjustment(comparison).words}; blue: "
-        "the row "
-        f"is better, orange: worse{left}",
+        f"the row is better, orange: worse{left}",
     )
     return ax
 

@@ -63,8 +63,8 @@ Axes or array of Axes
     One Axes for one metric, else a flat array.{raises}""",
     "{highlight}": """\
 highlight : str or list of str, optional
-    Models that keep a colour of their own where there are more than eight, such as the baseline. The five best keep
-    theirs too; all others are grey.""",
+    Models that keep a colour of their own where there are more than eight, such as the baseline.
+    The five best keep theirs too; all others are grey.""",
     "{raises}": "\n\nRaises\n------\nMissingExtraError\n    If matplotlib is not installed.",
     "{parameters_returns}": """\
 Parameters

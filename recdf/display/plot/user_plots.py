@@ -130,8 +130,7 @@ def users(
     style.caption(
         ax,
         f"all users with a defined {metric}; {count_text(data['n'])} per model; the mark is the "
-        "share at "
-        "the smallest value",
+        "share at the smallest value",
     )
     return ax
 

@@ -119,8 +119,7 @@ def _of_models(table: pd.DataFrame, name: str, place: str, most: int) -> Section
             said.append(
                 (
                     f"{row['wins']:,} users prefer {row['model']}, {row['losses']:,} prefer "
-                    f"{row['baseline']} "
-                    f"(sign test, p {p_value(row['p_sign'])}).",
+                    f"{row['baseline']} (sign test, p {p_value(row['p_sign'])}).",
                 )
             )
     marks = [badge(badge_of(row), row["verdict"]) for row in table.to_dict("records")]

@@ -204,8 +204,7 @@ def _soundness(tables: ReportTables) -> tuple[Badge, Sentence]:
         p = broken[0].get("srm_p", np.nan)
         return Badge("error", "sample ratio"), (
             f"The users who are compared do not fit the plan: {_users(pd.Series(broken[0]))}; p "
-            f"{_p(p)}. Find out why "
-            "before reading an effect.",
+            f"{_p(p)}. Find out why before reading an effect.",
         )
     if health is None and tested:
         return Badge("good", "sound"), (

@@ -220,8 +220,7 @@ def comparison_section(subject: Subject) -> Section | None:
     )
     how: Sentence = (
         "The data support the differences inside an interval, and not those outside. “No "
-        "difference shown” is no proof "
-        "that there is none.",
+        "difference shown” is no proof that there is none.",
     )
     return Section("comparison", "Comparison", tables=(table,), text=(how,))
 
@@ -243,8 +242,7 @@ def _pair_matrix(subject: Subject, comparison: pd.DataFrame) -> TableBlock:
     ]
     caption = (
         f"{subject.primary}, the model of the row against that of the column, by their numbers: ▲ "
-        "better, "
-        "▼ worse, ● no difference shown, ! withheld"
+        "better, ▼ worse, ● no difference shown, ! withheld"
     )
     head = ("model", *(f"{i + 1}" for i in range(len(order))))
     return TableBlock(

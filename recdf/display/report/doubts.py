@@ -16,6 +16,7 @@ import pandas as pd
 from ...experiments.compare.where_both import sentence_of_both
 from ...tables.cells import digits_for, number, visible
 from ...tables.findings import finding_of
+from ..folds_and_seeds import seed_sentences
 from ..given_tables import ONLY
 from ..pairs import model_rows
 from .headline import Duel
@@ -49,6 +50,13 @@ def find_doubts(subject: Subject, check: pd.DataFrame | None, duel: Duel | None)
     if duel is not None:
         both = sentence_of_both(duel.row)
         found += [Doubt("", (both,))] if both else []
+        row = pd.DataFrame([duel.row])
+        found += [
+            Doubt(
+                "not beyond the spread over seeds" if i and duel.sign != "open" else "", (sentence,)
+            )
+            for i, sentence in enumerate(seed_sentences(subject.result, row))
+        ]
     models = list(subject.models) if duel is None else [duel.model, duel.rival]
     found += [_no_hit(subject, model) for model in models]
     if check is None:

@@ -148,8 +148,7 @@ def find_duel(subject: Subject, column: str, model: str, rival: str) -> Duel | N
         both = int(row.get("n_lists", row["n_users"]))
         warned += (
             f" {row['model']} has a value for {both + int(row['n_only_model']):,} lists, "
-            f"{row['baseline']} for "
-            f"{both + int(row['n_only_baseline']):,}, and both for {both:,}."
+            f"{row['baseline']} for {both + int(row['n_only_baseline']):,}, and both for {both:,}."
         )
     return Duel(
         model,
@@ -211,9 +210,8 @@ def _of_duel(subject: Subject, duel: Duel, n_models: int) -> Headline:
         how = adjustment(subject.comparison).words if subject.comparison is not None else ""
         picked.append(
             (
-                f"It {_best_model(subject)} of {n_models} models. That it was picked among several "
-                f"is {counted}: the "
-                f"p-values are {how}.",
+                f"It {_best_model(subject)} of {n_models} models. That it was picked among "
+                f"several is {counted}: the p-values are {how}.",
             )
         )
     if subject.baseline is None:

@@ -23,6 +23,8 @@ from ...evaluation.storage import local_path
 from ...experiments.plan.experiment_plan import ExperimentPlan
 from ...progress import Progress
 from ...tables.cells import visible
+from ..folds_and_seeds import over_repeats
+from ..given_tables import as_result
 from ..pairs import model_rows
 from .about_data import check_section, definitions_section, gate_section, reproducibility_section
 from .about_estimates import estimate_section, history_section
@@ -54,7 +56,7 @@ __all__ = ["report"]
 
 
 def report(
-    result: Evaluation | None = None,
+    result: Evaluation | Mapping[str, Any] | None = None,
     path: str | os.PathLike[str] = "report.html",
     *,
     title: str | None = None,
@@ -80,6 +82,8 @@ def report(
     roles: Mapping[str, Any] | ExperimentPlan | None = None,
     history: History | None = None,
     cheap: Evaluation | None = None,
+    fold: str | Sequence[str] | None = None,
+    seed_col: str | None = None,
 ) -> Path:
     """Write one HTML file that says which model to take, by how much, for whom it is worse, and
     whether to believe it.
@@ -90,9 +94,10 @@ def report(
 
     Parameters
     ----------
-    result : Evaluation, optional
-        What `rd.evaluate` or `rd.read_parquet` returned. The first metric is the one that decides.
-        Without it the page is about `experiment`, or else about `off_policy`.
+    result : Evaluation or mapping, optional
+        What `rd.evaluate` or `rd.read_parquet` returned, or model → its own result or folder. The
+        first metric is the one that decides. Without it the page is about `experiment`, or else
+        about `off_policy`.
     path : path, default "report.html"
         The file to write.
     title : str, optional
@@ -158,6 +163,9 @@ def report(
         random sample of them. Verdict, tables and curves then use both, and say how far the cheap
         labels are off. Pictures of lists, and the counts of who gains and who loses, are those of
         people.
+    fold, seed_col : str, optional
+        Columns of folds and of repeated trainings of a model, as in `rd.leaderboard`: a model has
+        one row, and the spread over seeds stands beside the interval over users.
 
     Returns
     -------
@@ -205,6 +213,7 @@ def report(
     with Progress(2, "report", progress) as shown:
         subject = None
         if result is not None or (experiment is None and off_policy is None and history is None):
+            result = over_repeats(as_result(result), fold, seed_col)
             subject = read_subject(
                 result, baseline, k, comparison, max_rows, unit_col, metrics, cheap
             )
@@ -235,6 +244,8 @@ def report(
                     "unit_col": unit_col,
                     "gate": gate,
                     "cheap": cheap,
+                    "fold": fold,
+                    "seed_col": seed_col,
                 },
             )
         sections = _report_sections(subject, tables, max_rows, examples)

@@ -11,7 +11,7 @@ import pandas as pd
 
 from ...diagnostics.gate_result import Gate
 from ...diagnostics.history import History
-from ...errors import DataError, OptionError, kind_of
+from ...errors import DataError, OptionError
 from ...evaluation.publishing import refuse_two_runs
 from ...evaluation.result import Evaluation
 from ...evaluation.spec import definitions
@@ -153,7 +153,7 @@ class Subject:
 
 
 def read_subject(
-    result: Any,
+    result: Evaluation,
     baseline: Any,
     k: int,
     comparison: pd.DataFrame | None,
@@ -163,10 +163,6 @@ def read_subject(
     cheap: Any = None,
 ) -> Subject:
     """Check the result and what is said about it."""
-    if not isinstance(result, Evaluation):
-        raise TypeError(
-            f"result is {kind_of(result)}; expected an Evaluation, as rd.evaluate returns"
-        )
     check_value("max_rows", max_rows, POSITIVE)
     people = result = _without_attrs(with_units(result, unit_col))
     if cheap is not None:

@@ -162,9 +162,10 @@ def prediction_powered(
         `ci_low`, `ci_high`; `mean_human` with its interval, from human labels alone; `mean_cheap`
         (of all n + N, biased); `bias` (mean of f − Y) with its interval; `weight` (λ),
         `n_effective` (human labels that would give the same interval alone), `p_random` (test of
-        the random sample), `confidence`, `warning`, `verdict`. Verdict of a mean: "both" where the
+        the random sample), `confidence`, `effect`, `withheld`, `remarks`, `verdict`.
+        Verdict of a mean: "both" where the
         joint interval is shorter, else "human alone"; of a difference "better", "worse", "no
-        difference shown" ("higher", "lower" without a direction); "cannot tell" with a warning:
+        difference shown" ("higher", "lower" without a direction); "cannot tell" with a remark:
         "few_human" (fewer than 30, or with probabilities lists whose weights count as fewer),
         "not_random" (the lists that people judged differ from the others, p below 0.01),
         "undefined_differs" (with probabilities: a judged list has a value under one kind of labels

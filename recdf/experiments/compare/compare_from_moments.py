@@ -100,8 +100,8 @@ def compare_variants_from_moments(
     Returns
     -------
     DataFrame
-        The table that `compare_variants` makes of the users, with the same columns, warnings and
-        verdicts. Two warnings say what moments without all columns cannot tell:
+        The table that `compare_variants` makes of the users, with the same columns, remarks and
+        verdicts. Two remarks say what moments without all columns cannot tell:
         "missing_not_checked" and "skewness_not_checked".
 
     Raises
@@ -126,7 +126,7 @@ def compare_variants_from_moments(
     `diff_without_top` is null, and nobody can say whether a few units decide.
 
     Without `n_null`, the users whose metric is null, it is not tested whether they are more in one
-    arm: the warning "missing_not_checked", and null in `n_dropped`. Without `skewness` the warning
+    arm: the remark "missing_not_checked", and null in `n_dropped`. Without `skewness` the remark
     is "skewness_not_checked" where arms are so unequal that it could matter (beyond 55 : 45), and
     `sequential_n` is refused there. `skewness` is that of `scipy.stats.skew` and of Spark's
     function of this name. `min` and `max` only show values that are not right.
@@ -233,9 +233,8 @@ def _users_of_moments(table: MomentTable, health: pd.DataFrame | None) -> Floats
         users = np.where(np.isnan(users), np.asarray(table.moments.n)[:, :, 0], users)
     if np.isnan(users).any():
         raise OptionError(
-            "⟦expected=⟧ counts users, also those whose metric is null, so moments need the column "
-            "'n_null' (0 if no "
-            "metric is null); or pass ⟦+health=⟧"
+            "⟦expected=⟧ counts users, also those whose metric is null, so moments need the "
+            "column 'n_null' (0 if no metric is null); or pass ⟦+health=⟧"
         )
     return np.vstack([users, users[0] if len(users) == 1 else np.full(users.shape[1], np.nan)])
 

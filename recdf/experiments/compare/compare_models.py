@@ -179,12 +179,13 @@ def compare_models(
         families), `confidence`, `test`, `n_resamples`, `seed` (null without resampling),
         `n_lacking_baseline`, `n_lacking_model` (lists that the other model has, and this one not,
         by `n_pred`), the same comparison where both have lists (`n_both`, `mean_baseline_both`,
-        `mean_model_both`, `diff_both`, `se_both`, `ci_low_both`, `ci_high_both`, `verdict_both`;
-        null if none is lacking), `warning`, `verdict`. `ci_low` and `ci_high` hold for the m tests
+        `mean_model_both`, `diff_both`, `se_both`, `ci_low_both`, `ci_high_both`, `effect_both`,
+        `withheld_both`; null if none is lacking), `effect`, `withheld`, `remarks`, `verdict` (see
+        `compare_variants`). `ci_low` and `ci_high` hold for the m tests
         of a family together: they are those of 1 − alpha/m (with Šidák's corrections of (1 −
         alpha)^(1/m), with "by" of 1 − alpha/(m·Σ_{l≤m} 1/l)), and where a later step of the
         correction decides, those of that step, so that an interval excludes 0 exactly where
-        `reject` is True. Warnings, separated by "; ": "zero_variance" (all differences equal),
+        `reject` is True. Remarks: "zero_variance" (all differences equal),
         "too_few_users" (below 2) and "huge_values" (from 1e150 on): no statistics;
         "wilcoxon_not_mean"; "mostly_zero" (95 % or more of the differences are ties, so that few
         users decide and t and TOST are not to be trusted); "few_differ" (fewer than 50 users
@@ -192,7 +193,8 @@ def compare_models(
         than it says; "few_users_carry" (unequal weights or numbers of lists that are worth fewer
         than 30 equal users, and less than half of them); "different_lists" (missing="drop" left
         some out); "repeated_units" (`user_id` or a later column of the key repeats and is not the
-        unit); "missing_lists" (a model lacks lists, and the verdict is another one where both have
+        unit); "few_lists", "few_lists_differ"; "within_margin"; "missing_lists" (a
+        model lacks lists, and the effect is another one where both have
         lists: "worse, but better where both have lists"). Verdict: withheld ("check: ...") below 30
         users, below 20 that differ if any does, where fewer than K more users at the worst value would
         turn it ("check: 1.4 users who lose all would turn it"), where few users carry it, where lists were left
@@ -202,13 +204,13 @@ def compare_models(
         mean; all of them with ", within the margin" where p_equivalence_adj ≤ alpha too; else
         "equivalent" (p_equivalence_adj ≤ alpha) or "no difference shown". With `cheap=`, `n_users`,
         `n_lists`, `wins`, `ties`, `losses` and `d_z` are of the lists that people judged,
-        `mean_model` is `mean_baseline` + `diff`, and `diff_without_top` is null. Before `warning`
+        `mean_model` is `mean_baseline` + `diff`, and `diff_without_top` is null. Before `effect`
         stand `n_human` and `n_cheap` (lists that people judged, and more with cheap labels alone),
         `diff_human` with `ci_low_human` and `ci_high_human`, `diff_cheap`, `bias` (of the
         difference under cheap labels) with `bias_low` and `bias_high`, `weight`, `n_effective` and
         `p_random`, as `rd.prediction_powered` explains them. Their intervals are each by itself.
-        Warnings "few_human" and "not_random" (the lists that people judged differ from the others,
-        p below 0.01) withhold the verdict. A list where people find nothing relevant, so that the
+        The remark "not_random" (the lists that people judged differ from the others, p below 0.01)
+        withholds the verdict, and "few_human" says that it is of fewer than 30. A list where people find nothing relevant, so that the
         metric is undefined, is no list of that mean, and the estimate allows for the lists like it
         that nobody judged.
 

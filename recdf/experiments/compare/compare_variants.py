@@ -119,7 +119,7 @@ def compare_variants(
     covariates : str, list of str or mapping, optional
         Pre-period columns: one or a list of several for all metrics, or metric → column or list.
         For a ratio of sums, each may be a tuple (numerator, denominator). A covariate that is
-        missing more often in one arm (p < 0.01) is not used and named in `warning`. One that
+        missing more often in one arm (p < 0.01) is not used and named in `remarks`. One that
         differs between the arms was not fixed before the experiment, and withholds the verdict.
     strata, cluster : str or list of str, optional
         Columns of strata, such as the periods of a ramp-up, and of clusters, whose rows may be in
@@ -131,8 +131,8 @@ def compare_variants(
         one side.
     confidence : float, default 0.95
         Of the intervals; `reject` uses alpha = 1 − confidence.
-    correction : {"holm", "hochberg", "sidak", "holm_sidak", "bonferroni", "bh", "by", "none"}, default "holm"
-        Of p_value into p_adj, see `adjust_pvalues`.
+    correction : {"holm", "hochberg", "sidak", "holm_sidak", "bonferroni", "bh", "by", "none"}
+        Of p_value into p_adj, see `adjust_pvalues`; default "holm".
     family : str or list of str, optional
         Columns of the result whose values are separate families. Default: the whole table is one.
     primary : str or list of str, optional
@@ -177,7 +177,7 @@ def compare_variants(
     user_col : str or list of str, optional
         Key that must be unique (within `by`). Default: "user_id" if there is such a column; else
         rows are users. If `user_id`, the first of several columns, or what looks like a unit
-        repeats, the warning is "repeated_units".
+        repeats, the remark is "repeated_units".
     progress : bool, optional
         Show the progress on stderr: with tqdm if that is installed, else in plain lines. By default
         only on a terminal, and only after two seconds.
@@ -213,7 +213,10 @@ def compare_variants(
         smallest where several tests are made), `balance_p` (that the arms have the same mean of the
         covariates and weights; the smallest, times the number of these tests in the table),
         `unbalanced` (columns that differ), `better` ("larger", "smaller", or "" for a metric
-        without direction), `warning`, `verdict`. Warnings, separated by "; ". Without statistics:
+        without direction), `effect` ("better", "worse", "higher", "lower", "none"; "" where the
+        verdict is withheld), `withheld` (the remark that withholds it), `remarks` (codes of all
+        cautions that hold, the most serious first, separated by "; "), `verdict` (their sentence,
+        for people). Remarks. Without statistics:
         "zero_variance", "constant_arm" (one arm has a single value), "too_few_users" (an arm below
         2), "zero_denominator", "huge_values" (from 1e150 on), "sequential_refused". With them:
         "tiny" (fewer than 20 users in an arm), "few_clusters" (fewer than 20), "few_users_carry"
@@ -226,11 +229,11 @@ def compare_variants(
         "strata_differ" (the shares of the variants differ between strata, p < 0.001),
         "mostly_zero_denominator" (95 % or more), "shared_clusters" (a cluster has users in both
         arms, which are taken as independent), "no_covariate" (its denominators are all 0 in an
-        arm). Verdict, first rule that holds: "invalid: sample ratio" · "check: ..." for a warning
+        arm). Verdict, first rule that holds: "invalid: sample ratio" · "check: ..." for a remark
         with which the effect should not be read · "better" or "worse" (p_adj ≤ alpha), "higher" or
         "lower" for a metric without direction · "no difference shown", which is not proof of no
-        difference: see the interval and `mde`. Without `expected` and `health` it ends with
-        "(sample ratio not checked)".
+        difference: see the interval and `mde`. Without `expected` and `health`
+        the remark is "ratio_not_checked", and it ends with "(sample ratio not checked)".
 
     Raises
     ------
@@ -250,7 +253,7 @@ def compare_variants(
 
     Notes
     -----
-    Which test for which data, what a verdict may say and what every warning means stand in
+    Which test for which data, what a verdict may say and what every remark means stand in
     docs/experiments.md. Where the users do not fit in memory, `compare_variants_from_moments` makes
     this table from sums of parts of them.
 

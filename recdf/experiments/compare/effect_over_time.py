@@ -127,9 +127,9 @@ def effect_over_time(
         Users in two variants: error, or leave them out.
     confidence : float, default 0.95
         Of the intervals.
-    correction : {"holm", "hochberg", "sidak", "holm_sidak", "bonferroni", "bh", "by", "none"}, default "holm"
+    correction : {"holm", "hochberg", "sidak", "holm_sidak", "bonferroni", "bh", "by", "none"}
         Of p_value into p_adj: over all periods, metrics and treatments, or for "cumulative" over
-        those of one look. Trends are a family of their own.
+        those of one look. Trends are a family of their own. Default "holm".
     sequential_n : int, optional
         For "cumulative": the planned number of units in two arms, at which the bands are tightest.
         It belongs to the plan; by default it is the number that there is at the end.
@@ -154,7 +154,8 @@ def effect_over_time(
         the columns of `compare_variants`, `kind`, and for each metric and treatment, the same in
         all its rows: `trend` (change of the daily effect per day), `trend_se`, `trend_ci_low`,
         `trend_ci_high`, `trend_p`, `trend_p_adj`, `trend_early` and `trend_late` (mean effect of
-        the first and of the last third of the periods), `trend_verdict`: "fades" or "grows" (the
+        the first and of the last third of the periods), `trend_effect`, `trend_withheld`,
+        `trend_remarks`, `trend_verdict`: "fades" or "grows" (the
         effect is smaller or larger late, whatever its sign), "turns" (both thirds are shown, p <
         0.001, with opposite signs), "no trend shown", which is no proof of a constant effect, or
         why it is withheld.

@@ -82,7 +82,7 @@ def compare_interleaved(
     -------
     DataFrame
         One row with the columns of `compare_models` (`baseline` is "a", `model` is "b", the metric
-        is the credit per unit; `wins` are units that prefer b), and before `warning`: `preference`
+        is the credit per unit; `wins` are units that prefer b), and before `effect`: `preference`
         (share of b among the units that prefer one), `preference_low`, `preference_high` (Wilson's
         interval), `p_sign`, `mde` (smallest true difference found with power 0.8), `n_needed`
         (units that would show a true difference of the size of `diff` with power 0.8; for the next
@@ -91,9 +91,9 @@ def compare_interleaved(
         `n_clicks_elsewhere` (on items that are not in `log`; neither kind counts). `p_balance`
         tests that teams were drawn by fair coins: by Student's t that the mean credit of the items
         shown, and that of the first item with a team, is 0 (the smaller p, times 2; null below 20
-        units). Below 0.001 the warning is "unbalanced_teams" and the verdict "invalid: teams out of
+        units). Below 0.001 the remark is "unbalanced_teams" and the verdict "invalid: teams out of
         balance", as for lists of the balanced method where it is biased, or where rows of the log
-        are lost. Other warnings and verdicts are those of `compare_models`: "better" says that b is
+        are lost. Other remarks and verdicts are those of `compare_models`: "better" says that b is
         preferred to a.
 
     Raises
@@ -191,8 +191,7 @@ def _credit_of_items(log: pd.DataFrame) -> Floats:
     if unknown.any():
         raise DataError(
             f'log["team"] is neither "a", "b" nor "" in {int(unknown.sum()):,} of {len(log):,} '
-            "rows "
-            f"({examples(team[unknown])})",
+            f"rows ({examples(team[unknown])})",
             column="team",
             count=int(unknown.sum()),
         )

@@ -191,10 +191,8 @@ def read_runs(
         twice = distinct(np.flatnonzero(counts > 1) % max(n_cells, 1))
         raise DuplicateError(
             f"per_user has several rows for one model and {' and '.join([*keys, *folds])}, in "
-            f"{len(twice):,} cases "
-            f"such as {show(twice)}. Name the columns that tell them apart in ⟦+user_col=⟧ or "
-            "⟦+fold=⟧, or roll them "
-            "up first with rd.roll_up"
+            f"{len(twice):,} cases such as {show(twice)}. Name the columns that tell them apart "
+            "in ⟦+user_col=⟧ or ⟦+fold=⟧, or roll them up first with rd.roll_up"
         )
     list_of_cell = unit_of_list = None
     n_lists = n_cells
@@ -247,8 +245,7 @@ def paired_values(
         or_zero = ', or "zero" to count 0 for the model that lacks them' if takes_zero else ""
         raise DataError(
             f"{metric!r} has a value for {first!r} only in {n_only[0]:,} users and for {second!r} "
-            "only in "
-            f"{n_only[1]:,} ({runs.show(np.flatnonzero(only[0] | only[1])[:5])}); pass "
+            f"only in {n_only[1]:,} ({runs.show(np.flatnonzero(only[0] | only[1])[:5])}); pass "
             '⟦+missing="drop"⟧ to leave '
             f"them out{or_zero}"
         )

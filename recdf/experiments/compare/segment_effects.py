@@ -60,8 +60,8 @@ def segment_effects(
         of them.
     by : str or list of str, optional
         Columns of the segments. Default: those before `metric`.
-    correction : {"holm", "hochberg", "sidak", "holm_sidak", "bonferroni", "bh", "by", "none"}, default "holm"
-        Of p_value into p_adj over the metrics and pairs.
+    correction : {"holm", "hochberg", "sidak", "holm_sidak", "bonferroni", "bh", "by", "none"}
+        Of p_value into p_adj over the metrics and pairs; default "holm".
     confidence : float, default 0.95
         Of the intervals of the shrunken effects; a difference between segments is shown at p_adj ≤
         1 − confidence.
@@ -142,8 +142,7 @@ def segment_effects(
     if twice.any():
         raise OptionError(
             f"comparison has {int(twice.sum()):,} rows too many for one per {[*segments, *pair]}; "
-            "name all columns of "
-            "segments in ⟦+by=⟧"
+            "name all columns of segments in ⟦+by=⟧"
         )
     kept = [name for name in _KEPT if name in comparison.columns and name not in segments]
     result = pd.DataFrame(comparison[[*segments, *kept]].reset_index(drop=True))
@@ -209,7 +208,6 @@ def segment_sentences(comparison: pd.DataFrame) -> dict[tuple[str, str, str], st
             str(row[other]),
             str(row[base]),
         ): f"{row['metric']}, {row[other]} against {row[base]}: {row['verdict']} (Q = "
-        f"{row['q']:.4g} of "
-        f"{row['n_segments']} segments, p {p_value(row['p_adj'])})."
+        f"{row['q']:.4g} of {row['n_segments']} segments, p {p_value(row['p_adj'])})."
         for row in found.drop_duplicates(["metric", base, other]).to_dict("records")
     }

@@ -89,8 +89,7 @@ def no_share(metric: str) -> DataError:
     """Return the error for a metric that is to be compared as a share and is none."""
     return DataError(
         f'metric {metric!r} has values other than 0 and 1; ⟦+test="proportion"⟧ compares shares of '
-        "users, so give it a "
-        "column such as hitrate@10"
+        "users, so give it a column such as hitrate@10"
     )
 
 

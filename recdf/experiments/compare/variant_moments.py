@@ -108,9 +108,8 @@ def read_moments(
     if not set(NEEDED) & set(moments.columns):
         raise ColumnError(
             f"moments has none of the columns {', '.join(map(repr, NEEDED))}; expected what "
-            "variant_moments returns. "
-            "If it has one row per user, call rd.variant_moments first, or pass the users to "
-            "⟦rd.compare_variants⟧"
+            "variant_moments returns. If it has one row per user, call rd.variant_moments first, "
+            "or pass the users to ⟦rd.compare_variants⟧"
         )
     require(moments, "moments", [variant_col, *NEEDED])
     by_cols = label_columns(moments, "moments", by, variant_col)
@@ -119,11 +118,9 @@ def read_moments(
     ]
     if other:
         raise ColumnError(
-            f"moments has the column {other[0]!r}, which is no moment. If it is a segment, name it "
-            "in ⟦+by=⟧. If it "
-            "is a part of the users (a file, a shard), drop it, and the rows of its values are "
-            "added: each user must "
-            "be in one part only"
+            f"moments has the column {other[0]!r}, which is no moment. If it is a segment, name "
+            "it in ⟦+by=⟧. If it is a part of the users (a file, a shard), drop it, and the rows "
+            "of its values are added: each user must be in one part only"
         )
     if not len(moments):
         raise DataError("moments has no rows; expected one per variant and metric")
@@ -240,18 +237,16 @@ def _check_same_users(table: MomentTable, there: Mask) -> None:
     where = ", ".join(f"{name}={value!r}" for name, value in labels)
     raise DataError(
         "the metrics of moments have different numbers of users (n + n_null) in "
-        f"{int(wrong.sum()):,} of "
-        f"{int(some.sum()):,} variants or segments, such as {where}: {found}. Every part of the "
-        "users must have every "
-        "metric; if the metrics are of different users, name those of the same users in ⟦+metrics=⟧"
+        f"{int(wrong.sum()):,} of {int(some.sum()):,} variants or segments, such as {where}: "
+        f"{found}. Every part of the users must have every metric; if the metrics are of "
+        "different users, name those of the same users in ⟦+metrics=⟧"
     )
 
 
 # What to do instead where a function has moments and needs the users.
 GIVE_ROWS = (
     "call ⟦rd.compare_variants⟧ on one row per user in memory (result.to_pandas(), then "
-    "join_experiment), or on "
-    "those of a sample of the users by a hash of their id"
+    "join_experiment), or on those of a sample of the users by a hash of their id"
 )
 
 

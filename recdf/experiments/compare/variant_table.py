@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ...judge.verdict import add_verdicts, effects_of, remark
-from ..choices import Better
+from ..choices import Alternative, Better
 from ..decide.adjust_pvalues import read_together
 from ..decide.balance import Difference
 from ..decide.sample_ratio import Arms, SampleRatio
@@ -43,6 +43,7 @@ def decide(
     settings: Settings,
     differences: Sequence[Difference] = (),
     balance: Mapping[str, Floats] | None = None,
+    intervals: Callable[[pd.DataFrame, Floats, Alternative], None] | None = None,
 ) -> pd.DataFrame:
     """Add what the checks found, the adjusted p-values and the verdicts, with which side of each
     metric is better."""
@@ -51,7 +52,7 @@ def decide(
     remark(result, ratio.fails[at[0]], "sample_ratio")
     remark(result, ~ratio.checked[at[0]], "ratio_not_checked")
     _add_differences(result, at, differences, balance or {})
-    read_together(result, settings)
+    read_together(result, settings, intervals)
     add_verdicts(result, "variants", effects_of(result, result["reject"].to_numpy(), better))
     result["srm_p"] = ratio.p[at[0]]
     result["better"] = pd.Series([better[metric] or "" for metric in result["metric"]], dtype=str)

@@ -97,8 +97,7 @@ def split_by_segment(
     if not known.all():
         warnings.warn(
             f"{np.count_nonzero(~known):,} of {len(known):,} rows of per_user have no "
-            f"{' and '.join(by)}; they are in "
-            "no segment that is compared",
+            f"{' and '.join(by)}; they are in no segment that is compared",
             UnknownWarning,
             stacklevel=4,
         )
@@ -144,8 +143,8 @@ def _in_bands(column: pd.Series) -> pd.Series:
     if not (dates or pd.api.types.is_numeric_dtype(column.dtype)):
         raise OptionError(
             f"segments[{column.name!r}] has {n:,} different values, such as "
-            f"{column.dropna().iloc[0]!r}; leave it out, "
-            f"or group it into at most {MANY_GROUPS} segments"
+            f"{column.dropna().iloc[0]!r}; leave it out, or group it into at most {MANY_GROUPS} "
+            "segments"
         )
     plain = column if dates else column.astype("float64")
     edges = plain.quantile(np.linspace(0, 1, SEGMENT_BANDS + 1)).drop_duplicates()

@@ -3,7 +3,7 @@ in which direction each metric is better."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ from ...inputs.options import as_columns
 from ...metrics.direction import direction_of
 from ...stats.always_valid import always_valid_multiplier
 from ...stats.many_tests import adjust_within, joint_levels, t_quantiles, widened, widened_ratio
-from ..choices import Better, Correction
+from ..choices import Alternative, Better, Correction
 from ..experiment_columns import Codes, Floats, Mask, frame_of, group_codes, metric_values, require
 from ..samples import subset
 from ..settings import Settings
@@ -46,8 +46,8 @@ def adjust_pvalues(
         not counted.
     p_col : str, default "p_value"
         Column of p-values in [0, 1].
-    correction : {"holm", "hochberg", "sidak", "holm_sidak", "bonferroni", "bh", "by", "none"}, default "holm"
-        Adjustment.
+    correction : {"holm", "hochberg", "sidak", "holm_sidak", "bonferroni", "bh", "by", "none"}
+        Adjustment; default "holm".
     family : str or list of str, optional
         Columns whose values tell families apart (`"metric"`: each metric is adjusted by itself).
         Default: the whole table is one family.
@@ -145,24 +145,31 @@ def _family_codes(table: pd.DataFrame, settings: Settings) -> Codes:
     return group_codes(labelled, "table", list(labelled.columns))[0]
 
 
-def read_together(table: pd.DataFrame, settings: Settings) -> None:
+def read_together(
+    table: pd.DataFrame,
+    settings: Settings,
+    intervals: Callable[[pd.DataFrame, Floats, Alternative], None] | None = None,
+) -> None:
     """Put adjusted p-values, decisions and the intervals that agree with them in place of those of
     single tests.
 
     An interval excludes 0 exactly where the test rejects after the correction. Wilcoxon's test is
     not about the mean, so that its interval only becomes as wide as the number of tests asks.
+    `intervals` are made anew for so many standard errors, where they cannot be widened.
     """
     table["p_adj"], table["reject"] = adjusted_columns(table, settings)
-    if settings.correction == "none":
+    if settings.correction == "none" and intervals is None:
         return
 
     def column(name: str) -> Floats:
         return table[name].to_numpy(np.float64, na_value=np.nan)
 
     p, p_adj, reject = column("p_value"), column("p_adj"), table["reject"].to_numpy(bool)
-    level = joint_levels(
-        p, p_adj, reject, _family_codes(table, settings), settings.alpha, settings.correction
-    )
+    level = np.full(len(table), settings.alpha)
+    if settings.correction != "none":
+        level = joint_levels(
+            p, p_adj, reject, _family_codes(table, settings), settings.alpha, settings.correction
+        )
     mean = (
         (table["test"] != "wilcoxon").to_numpy()
         if "test" in table.columns
@@ -178,6 +185,9 @@ def read_together(table: pd.DataFrame, settings: Settings) -> None:
             always_valid_multiplier(n, planned, settings.confidence, settings.alternative, level)
         )
 
+    if intervals is not None:
+        intervals(table, quantiles(level), settings.alternative)
+        return
     table["ci_low"], table["ci_high"], ratio = widened(
         column("diff"),
         column("ci_low"),

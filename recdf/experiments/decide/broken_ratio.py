@@ -72,8 +72,8 @@ def find_srm(
         (the one that is farthest from its plan, in standard deviations), `n_variant`, `n_expected`
         (of that variant), `chi2`, `p_value` (null where an expected count is below 8), `p_adj`,
         `p_all` (of all users), `p_without` (of all other users), `explains` (the level does not
-        fit, the whole does not, and without the level it does), `verdict` ("invalid: sample ratio",
-        "fits" or "not tested").
+        fit, the whole does not, and without the level it does), `effect` ("fits"), `withheld`
+        ("sample_ratio", "not_tested"), `remarks`, `verdict`.
 
     Raises
     ------

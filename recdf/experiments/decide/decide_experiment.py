@@ -221,8 +221,7 @@ def decide_experiment(
     if table["control"].nunique() > 1:
         raise OptionError(
             "table compares all pairs of variants; a decision is about treatments beside one "
-            "control: pass what "
-            "rd.compare_variants returned with it as ⟦+control=⟧"
+            "control: pass what rd.compare_variants returned with it as ⟦+control=⟧"
         )
     if table.duplicated(["metric", "treatment"]).any():
         raise DataError(
@@ -259,8 +258,7 @@ def _read_roles(table: pd.DataFrame, roles: Any) -> dict[str, tuple[RoleWord, Bu
     if segments := list(table.columns[: list(table.columns).index("metric")]):
         raise OptionError(
             f"table compares within {segments}; a decision is of all users: pass what "
-            "rd.compare_variants returned "
-            "without ⟦by=⟧"
+            "rd.compare_variants returned without ⟦by=⟧"
         )
     if isinstance(roles, ExperimentPlan):  # what was not compared is a deviation
         roles = {name: role for name, role in roles.roles.items() if name in set(table["metric"])}

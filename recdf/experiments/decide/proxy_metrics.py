@@ -111,9 +111,9 @@ def proxy_metrics(
         `noise_online` (share of the variance of the estimates that is sampling noise);
         `called_right` (share of the experiments in which the offline metric has the sign of the
         true online effect) and `regret` (online effect that is lost per experiment if the sign of
-        the offline metric decides), both with normal true effects; `confidence`, `warning`,
-        `verdict`. Verdict: "predicts", "predicts the opposite", "no relation shown"; "cannot tell"
-        with a warning: "few_tests" (fewer than 10), "noise" (sampling noise above the signal of
+        the offline metric decides), both with normal true effects; `confidence`, `effect`,
+        `withheld`, `remarks`, `verdict`. Verdict: "predicts", "predicts the opposite", "no relation shown"; "cannot tell"
+        with a remark: "few_tests" (fewer than 10), "noise" (sampling noise above the signal of
         either side, or a slope without bounds).
 
     Raises
@@ -268,8 +268,8 @@ def _one_row_each(tests: pd.DataFrame, keys: list[str]) -> None:
     if again.any():
         raise DuplicateError(
             f"tests has several rows of one experiment ({some_keys(tests, again, keys)}), which "
-            "share the users of "
-            "its control, so that their errors are not independent; keep one row of each experiment",
+            "share the users of its control, so that their errors are not independent; keep one "
+            "row of each experiment",
             argument="experiment_col",
             count=int(again.sum()),
         )

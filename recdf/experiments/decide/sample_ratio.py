@@ -142,8 +142,7 @@ def count_rows(rows: ExperimentRows, within: bool) -> CountedUnits:
     if known < overall.sum():
         raise OptionError(
             "shares of every stratum are planned, but users (or clusters) are in several strata; "
-            "give each of them "
-            "the stratum of its assignment, or pass the shares of the variants"
+            "give each of them the stratum of its assignment, or pass the shares of the variants"
         )
     return labels, np.concatenate(
         [by_group, [overall if known == overall.sum() else overall * np.nan]]
@@ -253,9 +252,8 @@ def _read_health(
     unknown = [name for name in by if name not in groups.columns and name not in strata.columns]
     if unknown:
         raise OptionError(
-            f"health is by {by}, but the comparison is not by {unknown}; make it without them, or, "
-            "where the planned "
-            f"shares change, compare within ⟦+strata={unknown[0]!r}⟧"
+            f"health is by {by}, but the comparison is not by {unknown}; make it without them, "
+            f"or, where the planned shares change, compare within ⟦+strata={unknown[0]!r}⟧"
         )
     of_row, labels = group_codes(health, "health", by)
     variant = pd.Index(variants).get_indexer(pd.Index(health["variant"]))
@@ -294,6 +292,6 @@ def _other_users(variants: list[Any], assigned: Floats, compared: Floats) -> Opt
 
     return OptionError(
         f"health was made of other users than data: it counts {counts(assigned)}, and data has "
-        f"{counts(compared)}. "
-        "Pass what experiment_health gives for the assignment that data was joined with"
+        f"{counts(compared)}. Pass what experiment_health gives for the assignment that data was "
+        "joined with"
     )

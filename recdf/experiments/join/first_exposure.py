@@ -58,8 +58,8 @@ def read_exposure(
     if kind != own_kind:
         raise DataError(
             f"{role}[{time_col!r}] is {own_kind} and {assigned_in}[{exposure_col!r}] {kind}; they "
-            "cannot be compared: "
-            "bring both to one form (tz_localize gives a naive datetime its time zone)"
+            "cannot be compared: bring both to one form (tz_localize gives a naive datetime its "
+            "time zone)"
         )
     order = np.argsort(exposed, kind="stable")
     rows = np.flatnonzero(known)[order]

@@ -331,9 +331,8 @@ def _metric_rows(
     if twice.any():
         what = "user" if not options.by else f"user and {options.by}"
         raise DuplicateError(
-            f"per_user has several rows per {what}: {len(distinct(cell[twice])):,} users have more "
-            "than one "
-            f"({some_keys(metrics, twice, options.keys)}); roll them up first with "
+            f"per_user has several rows per {what}: {len(distinct(cell[twice])):,} users have "
+            f"more than one ({some_keys(metrics, twice, options.keys)}); roll them up first with "
             f"rd.roll_up(per_user, unit_col={options.keys}), pass ⟦+how=⟧, or name in ⟦+by=⟧ what "
             "tells the rows apart"
         )

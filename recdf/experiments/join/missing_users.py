@@ -56,11 +56,9 @@ def fill_values(
     if unknown:
         raise OptionError(
             f"⟦missing={missing!r}⟧: per_user[{unknown[0]!r}] is no metric that recdf knows, so "
-            "its value for a user "
-            "without metrics is not known either. Name it in ⟦+larger_is_better=⟧ (0, such as a "
-            "revenue) or in "
-            f"⟦smaller_is_better=⟧ (null, such as a waiting time); the same for {unknown}, or drop "
-            "these columns"
+            "its value for a user without metrics is not known either. Name it in "
+            "⟦+larger_is_better=⟧ (0, such as a revenue) or in ⟦smaller_is_better=⟧ (null, such "
+            f"as a waiting time); the same for {unknown}, or drop these columns"
         )
     return found
 

@@ -143,8 +143,7 @@ def _check_rule(
     if before is None and "n_rows" in per_user.columns:
         raise OptionError(
             "per_user has a column n_rows, so it was rolled up before; say by which rule in "
-            "⟦+rolled_by=⟧, such as "
-            f"⟦+rolled_by={how!r}⟧"
+            f"⟦+rolled_by=⟧, such as ⟦+rolled_by={how!r}⟧"
         )
     if isinstance(before, str) and before != how:
         raise OptionError(
@@ -187,18 +186,15 @@ def _refuse_mixing(per_user: pd.DataFrame, units: list[str], listed: list[str]) 
     if mixed:
         raise DataError(
             f"per_user was evaluated by {mixed}, which ⟦unit_col={units}⟧ lacks; a unit would mix "
-            "them: "
-            f"pass ⟦+unit_col={[*mixed, *units]}⟧, or select one of them first"
+            f"them: pass ⟦+unit_col={[*mixed, *units]}⟧, or select one of them first"
         )
     known = (*as_columns(spec.get("user_col")), *spec.get("carry", {}), spec.get("weight"))
     unknown = [name for name in listed if name not in known]
     if unknown:
         raise DataError(
             f"per_user has {unknown} before n_true, beside ⟦unit_col={units}⟧; name in ⟦+over=⟧ "
-            "the columns that the "
-            "rows of a unit are rolled up over (sessions, days), and add to ⟦+unit_col=⟧ those "
-            "that must not be mixed "
-            "(models)"
+            "the columns that the rows of a unit are rolled up over (sessions, days), and add to "
+            "⟦+unit_col=⟧ those that must not be mixed (models)"
         )
 
 

@@ -98,8 +98,8 @@ def aa_test(
         `n_rejected_high` (with a lower and a higher treatment), `rejected` (share), `rejected_low`,
         `rejected_high` (its 99 % interval, Wilson), `ks`, `p_ks` (distance of the p-values from the
         uniform distribution, Kolmogorov and Smirnov), `alpha`, `effect`, `withheld`, `remarks`,
-        `verdict` and `recommended`. Verdict: "rejects too often" or "rejects too rarely" where alpha is outside
-        the interval, else "holds"; "not tested" without a split that has a test. `recommended`, the
+        `verdict` and `recommended`. Verdict: "rejects too often" or "rejects too rarely" where
+        alpha is outside the interval, else "holds"; "not tested" without a split that has a test. `recommended`, the
         same in all rows of a metric, is the first that holds: "t", or "t, cap=0.99"; else
         "proportion" for a 0/1 metric, and "permutation" for others, which holds because it splits
         in the same way. Remark: "few_clusters", with fewer than 40 clusters in an arm, where
@@ -230,9 +230,8 @@ def _units_of_splits(
         again = np.bincount(code)[code] > 1
         one = keys[0] if len(keys) == 1 else keys
         raise DuplicateError(
-            f"per_user has several rows per {keys} ({some_keys(per_user, again, keys)}), which are "
-            "not independent; "
-            f"pass ⟦+cluster={one!r}⟧ to split users as wholes",
+            f"per_user has several rows per {keys} ({some_keys(per_user, again, keys)}), which "
+            f"are not independent; pass ⟦+cluster={one!r}⟧ to split users as wholes",
             argument="cluster",
             count=int(again.sum()),
         )

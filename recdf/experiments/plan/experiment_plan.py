@@ -122,7 +122,8 @@ def read_plan(path: str | os.PathLike[str]) -> ExperimentPlan:
     Examples
     --------
     >>> import pathlib, tempfile, recdf as rd
-    >>> text = "hypothesis = 'Longer lists bring clicks'\\nprimary = 'ctr'\\nn = 400\\n[guardrails]\\nspend = '-2%'"
+    >>> text = "hypothesis = 'Longer lists'\\nprimary = 'ctr'\\nn = 400\\n"
+    >>> text += "[guardrails]\\nspend = '-2%'"
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "plan.toml")
     ...     _ = path.write_text(text)

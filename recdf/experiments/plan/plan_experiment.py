@@ -151,8 +151,7 @@ def plan_experiment(
     ):
         raise DuplicateError(
             "per_user has several rows per user_id, and a plan counts users; roll them up first "
-            "with "
-            "rd.experiments.roll_up, or pass the rows of one model",
+            "with rd.experiments.roll_up, or pass the rows of one model",
             count=int(again.sum()),
         )
     coming = None if arrivals is None else daily_arrivals(arrivals)

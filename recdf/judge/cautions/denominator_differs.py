@@ -1,4 +1,4 @@
-"""The treatment moves the denominator of a ratio, so that more per unit may be the same of fewer."""
+"""The treatment moves the denominator of a ratio: more per unit may be the same of fewer."""
 
 import pandas as pd
 

@@ -203,6 +203,26 @@ _ALL = (
         "variants segments",
     ),
     Caution(
+        "few_values",
+        "check: fewer rows lie beyond {metric} than an interval needs",
+        "fewer rows lie beyond the quantile than an interval needs, so that it is open",
+        "variants segments",
+        only=lambda row: not row["reject"],
+    ),
+    Caution(
+        "gap",
+        "",
+        "the quantile lies between two groups of values, so that its estimate jumps",
+        adds="; {metric} lies between two groups of values ({gap_low:.4g} to {gap_high:.4g}), "
+        "compare the share above {gap_low:.4g}",
+    ),
+    Caution(
+        "ties",
+        "",
+        "the quantile stands on steps, so that a share says more",
+        adds="; {metric} stands on steps, compare the share at or below {mean_control:.4g}",
+    ),
+    Caution(
         "not_random",
         "check: lists of people not random",
         "the lists that people judged are no random sample of all, so that there is no verdict",
@@ -243,6 +263,15 @@ _ALL = (
         "variants models trend segments",
         only=_apart,
     ),
+    Caution(
+        "few_values",
+        "check: few values beyond it",
+        "fewer rows lie beyond the quantile than an interval needs, so that it is open",
+        "variants trend segments",
+        only=lambda row: not row.get("reject", False),
+    ),
+    Caution("ties", "", "the quantile stands on steps; compare the share at or below its value"),
+    Caution("gap", "", "the quantile lies between two groups of values, and its estimate jumps"),
     Caution("too_few_units", "", "fewer units have a value than an interval needs"),
     Caution(
         "sequential_refused", "", "the data are too skewed for an interval that holds at every look"

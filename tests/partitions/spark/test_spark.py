@@ -287,7 +287,10 @@ def test_jobs_that_fail_say_what_failed_and_what_to_do(spark, tmp_path):
         """A constant; larger is better, in [0, 1]."""
         raise MemoryError
 
-    words = r"^a job of Spark failed: a worker ran out of memory in bucket \d of 3 \(raised in the metric hungry@5\)\."
+    words = (
+        r"^a job of Spark failed: a worker ran out of memory in bucket \d of 3 "
+        r"\(raised in the metric hungry@5\)\."
+    )
     with pytest.raises(rd.EngineError, match=words):
         rd.spark.evaluate(to_spark(spark, true), to_spark(spark, pred), hungry, 5, by="model")
     to_spark(spark, pred, 1).write.parquet(str(tmp_path / "pred"))
@@ -483,20 +486,24 @@ def my_share(lists):
     "Share of hits; larger is better, in [0, 1]."
     return lists.n_hits / lists.k
 
-session = SparkSession.builder.remote("local[2]").config("spark.sql.shuffle.partitions", "2").getOrCreate()
+builder = SparkSession.builder.remote("local[2]")
+session = builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()
 assert "connect" in type(session).__module__
 true, pred = frames(28)
 given = pd.DataFrame({"user_id": [3, 4, 5, 6, 100]})
 tables = side_tables()
-sdf = [session.createDataFrame(pa.Table.from_pandas(one, preserve_index=False)) for one in (true, pred)]
+tables_of = [pa.Table.from_pandas(one, preserve_index=False) for one in (true, pred)]
+sdf = [session.createDataFrame(one) for one in tables_of]
 for n_bytes in (10, 10**9):  # as a file, and with the task
     with sized(Sizes(inline_bytes=n_bytes)):
         options = {"by": "model", "users": given, **tables}
         found = rd.spark.evaluate(*sdf, ["ndcg", my_share, "coverage"], 5, **options)
         in_order = pred.sort_values("model", kind="stable", ignore_index=True)
-        assert_same(found, rd.evaluate(true, in_order, ["ndcg", my_share, "coverage"], 5, **options))
+        same = rd.evaluate(true, in_order, ["ndcg", my_share, "coverage"], 5, **options)
+        assert_same(found, same)
         asked = {"metrics": "ndcg@5", "missing": "zero", "nan": "drop"}
-        assert_same_moments(found.variant_moments(GROUPS, **asked), in_memory(found, GROUPS, **asked))
+        moments = found.variant_moments(GROUPS, **asked)
+        assert_same_moments(moments, in_memory(found, GROUPS, **asked))
 in_spark = session.createDataFrame(pa.Table.from_pandas(GROUPS, preserve_index=False))
 assert_same_moments(found.variant_moments(in_spark, **asked), in_memory(found, GROUPS, **asked))
 try:

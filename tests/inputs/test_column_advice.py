@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from quick import few
 
 import recdf as rd
 
@@ -38,7 +39,7 @@ NAMES = [
 NAMES += ["y_hat", "ALS score", "pred"]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", few(NAMES, ["prediction", "rating", "ALS score", "y_hat"]))
 def test_a_score_of_another_name_is_named_with_the_argument(name, tmp_path):
     """The relevant item is last by rows and first by the score: mrr is 1/3 where it should be 1."""
     pred = PRED.rename(columns={"prediction": name})
@@ -250,7 +251,10 @@ def test_values_beyond_the_bounds_are_an_error_that_names_metric_and_list(tmp_pa
         "Three for each hit; larger is better, in [0, 1]."
         return 3.0 * lists.n_hits
 
-    words = r"three is 3 for the list \{'user_id': 1\}, outside its bounds \[0.0, 1.0\] in 2 of 2 .*bounds=\(0, None\)"
+    words = (
+        r"three is 3 for the list \{'user_id': 1\}, outside its bounds \[0.0, 1.0\] in 2 of 2 "
+        r".*bounds=\(0, None\)"
+    )
     calls = [
         lambda: rd.evaluate(TRUE, PRED, "three@3", score_col="prediction"),
         lambda: three(TRUE, PRED, 3, score_col="prediction"),
