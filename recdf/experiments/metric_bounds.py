@@ -7,10 +7,12 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from ..errors import DataError, OptionError
 from ..metrics.direction import direction_of
 from ..stats.numbers import Floats
+from .experiment_columns import metric_values
 
 MetricBounds = tuple[float, float]
 
@@ -79,6 +81,21 @@ def bounds_of(
         argument="bounds",
         value=found,
     )
+
+
+def bounds_of_result(
+    spec: Mapping[str, Any], per_user: pd.DataFrame, metrics: Collection[str]
+) -> dict[str, MetricBounds]:
+    """Return the bounds of metrics whose columns a caller has named, as their definitions say."""
+    found: dict[str, MetricBounds] = {}
+    for name in metrics:
+        definition = spec["metrics"].get(name, {}).get("definition")
+        if definition and defined_bounds(name) is None and defined_bounds(definition):
+            bounds = bounds_of(
+                name, {}, metric_values(per_user, "per_user", name), definition=definition
+            )
+            found |= {} if bounds is None else {name: bounds}
+    return found
 
 
 def of_difference(bounds: MetricBounds) -> MetricBounds:

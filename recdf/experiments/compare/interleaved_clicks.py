@@ -168,6 +168,7 @@ def compare_interleaved(
         alternative=alternative,
         confidence=confidence,
         larger_is_better=metric,
+        bounds={metric: (0, 1)} if credit == "binary" else None,
     )
     more = _preference(sides[1] - sides[0], confidence, alternative) | {
         "n_shown_a": int((own < 0).sum()),
