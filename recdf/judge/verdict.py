@@ -85,7 +85,7 @@ EFFECTS: dict[str, dict[str, str]] = {
     },
 }
 # Effects that look good or bad; all others are open.
-SIGNS: dict[str, Sign] = {
+SIGN_OF_EFFECT: dict[str, Sign] = {
     **dict.fromkeys(["better", "safe", "holds", "fits", "predicts", "pass"], "better"),
     **dict.fromkeys(["worse", "within_margin", "harmed", "drifted", "fail"], "worse"),
     **dict.fromkeys(["rejects_often", "rejects_rarely", "predicts_opposite"], "worse"),
@@ -144,7 +144,7 @@ def sign_of(row: Mapping[Any, Any]) -> Sign:
     have lists; else "open"."""
     if "missing_lists" in codes_of(row.get("remarks")):
         return "open"
-    return SIGNS.get(row.get("effect", ""), "open")
+    return SIGN_OF_EFFECT.get(row.get("effect", ""), "open")
 
 
 def is_withheld(row: Mapping[Any, Any]) -> bool:

@@ -149,9 +149,9 @@ correction, family, primary, sequential_n, expected, health, time_col, user_col
     ...     correction="none",
     ... )
     >>> table[["metric", "mean_control", "mean_treatment", "verdict"]].round(1)
-            metric  mean_control  mean_treatment verdict
-    0  latency p50          85.3            79.8  better
-    1  latency p95         230.8           323.7   worse
+            metric  mean_control  mean_treatment              verdict
+    0  latency p50          85.3            79.8  no difference shown
+    1  latency p95         230.8           323.7                worse
     """
     check_value("nan", nan, RaiseOrDrop)
     given = np.atleast_1d(np.asarray(quantiles, object)).tolist()
