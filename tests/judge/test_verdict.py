@@ -14,7 +14,11 @@ NUMBERS = {
     "both": "worse",
     "metric": "ms p99",
     **dict.fromkeys(["mean_control", "gap_low", "gap_high"], 9.99),
-    **{"n_users": 100, "turned_by": 1.4, "turned_to": "lose", "turning_value": -2.5, "unseen": 3.0},
+    "n_users": 100,
+    "turned_by": 1.4,
+    "turned_to": "lose",
+    "turning_value": -2.5,
+    "unseen": 3.0,
 }
 
 
