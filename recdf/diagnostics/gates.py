@@ -436,7 +436,7 @@ def _gate_row(
         f"{lacks.sum():,} lists have a value on one side only": math.isnan(worst) and lacks.any(),
         "the lists that people judged are no random sample of all": labelled.get("p_random", 1.0)
         < NOT_RANDOM,
-        f"one large loss more could decide, and the metric has no bounds: {_turned(row)} turn it": (
+        f"one large loss more could decide, and the metric has no bounds: all turns if {_turned(row)}": (
             not change.bound
         ),
     }
@@ -469,10 +469,7 @@ def _gate_row(
 def _turned(row: Mapping[Any, Any]) -> str:
     """Say how many users with what difference would turn what is said of a row."""
     unseen = unseen_units(row["alpha"])
-    return (
-        f"{unseen:.2g} in {row['n_users']:,} users that differ by {row['turning_value']:+.3g} or "
-        "more"
-    )
+    return f"{unseen:.2g} in {row['n_users']:,} users differ by {row['turning_value']:+.3g} or more"
 
 
 def _unseen_weight(segment: str, value: str, most: float, settings: _Settings) -> float:
