@@ -274,6 +274,8 @@ QUANTILES = {**P50, "p90": {"quantiles": 0.9}}
 REQUESTS = {name: {**one, "cluster": "person"} for name, one in {**QUANTILES, **P99}.items()}
 PARTS = {"total": {"part": 0}, "share above 0": {"part": 1}, "mean above 0": {"part": 2}}
 
+# Kinds of settings whose trouble is not in the sample; they have a table of their own.
+UNKIND = ("rare losses", "few labels", "gate")
 GATES = ("Pareto lists, n = 1,000", "time-outs, n = 60", "time-outs, n = 300")
 LOST = {name: {"test": name, "n_resamples": 199} for name in ("t", "randomization", "bootstrap")}
 GATE = {"budgets": {"ndcg@10": -0.02}, "weight_col": "n"}
@@ -587,7 +589,21 @@ def table(chosen, given):
 
 
 def as_page(rows, runs):
-    """The text of the page."""
+    """The text of the page; a table of which no setting was run stays as it is."""
+    text = PAGE.read_text(encoding="utf-8")
+    for marker, own in (
+        ("unkind", [row for row in rows if row[0] in UNKIND]),
+        ("table", [row for row in rows if row[0] not in UNKIND]),
+    ):
+        if own:
+            before, _, rest = text.partition(f"<!-- {marker} -->")
+            end = rest.partition("<!-- end -->")[2]
+            text = f"{before}<!-- {marker} -->\n\n{as_table(own, runs)}\n\n<!-- end -->{end}"
+    return text
+
+
+def as_table(rows, runs):
+    """Rows with a sentence that says how exact they are."""
     lines = [
         "| | no effect in | method | rejected | warned | rejected without a warning | why not 5 % |"
     ]
@@ -600,9 +616,6 @@ def as_page(rows, runs):
             f"{reason} |"
         )
         before = kind
-    empty = "<!-- table -->\n<!-- end -->\n"
-    text = (PAGE.read_text(encoding="utf-8") if PAGE.exists() else empty).split("<!-- table -->")
-    end = text[1].split("<!-- end -->")[1]
     low, high = binom.interval(BAND, runs, 0.05) / np.float64(runs)
     said = (
         f"{runs:,} runs of each setting; the standard error of a share of 0.05 is "
@@ -610,7 +623,7 @@ def as_page(rows, runs):
         f"{low:.3f} and {high:.3f} with a probability of {BAND}; the last column says why others "
         "are outside."
     )
-    return f"{text[0]}<!-- table -->\n\n{said}\n\n" + "\n".join(lines) + f"\n\n<!-- end -->{end}"
+    return f"{said}\n\n" + "\n".join(lines)
 
 
 def main():
