@@ -213,7 +213,7 @@ def prediction_powered(
     ...     ]
     ... ].round(3)
         mean  ci_low  ci_high  ci_low_human  ci_high_human  mean_cheap  n_effective
-    0  0.391   0.378    0.404         0.337          0.417       0.599      908.276
+    0  0.391   0.359    0.437         0.337          0.418       0.599      107.017
     """
     for name, value, hint in (("confidence", confidence, SHARE), ("tuning", tuning, Tuning)):
         check_value(name, value, hint)
