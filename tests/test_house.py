@@ -18,6 +18,7 @@ PACKAGE = Path(rd.__file__).parent
 MAY_IMPORT = {
     "errors": "",
     "progress": "",
+    "publishing": "",
     "_version": "",
     "datasets": "",
     "public_names": "",
@@ -39,8 +40,9 @@ MAY_IMPORT = {
     "cli": "stats tables inputs formats matching logs metrics judge experiments off_policy "
     "evaluation partitions diagnostics display datasets",
 }
-# Every module may import these: exceptions, the progress of a long call, and the version.
-FOR_ALL = ("errors", "progress", "_version")
+# Every module may import these: exceptions, the progress of a long call, how files are written, and
+# the version.
+FOR_ALL = ("errors", "progress", "publishing", "_version")
 # A room that is a namespace loads its public names late, by the rows of `public_names`.
 NAMESPACES = {"experiments", "logs", "diagnostics"}
 # The one module that a room may import although its room is closed: in which direction a metric is

@@ -47,10 +47,10 @@ from . import (
     reading_logs,
     reporting,
 )
-from .arguments import Parser, add_file_formats, check_out, in_flags, with_formats
+from .arguments import Parser, add_file_formats, in_flags, with_formats
 from .evaluating import Unexpected
 from .option_files import add_config, with_files
-from .output import RunRecord, add_output, can_be_retried, complain, fail_on
+from .output import RunRecord, add_output, can_be_retried, complain, fail_on, refuse_outputs
 
 __all__ = ["main", "run"]
 
@@ -173,8 +173,7 @@ def _run_command(given: argparse.Namespace, record: RunRecord) -> int:
     what = ""
     try:
         with_formats(given)
-        if hasattr(given, "writes"):
-            check_out(given.out, given.writes, given.overwrite)
+        refuse_outputs(given)
         code: int = given.run(given) or 0
         if changed := record.changed():
             what, code = f"error: {changed[0]} changed while it was read; run this again", 4

@@ -263,20 +263,6 @@ BOUNDS_FLAG = {
 }
 
 
-def check_out(folder: Path | None, names: Iterable[str], overwrite: bool) -> None:
-    """Check the folder of the results before any work is done, instead of when they are written."""
-    if folder is None:
-        return
-    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-    if not there.is_dir():
-        raise FileExistsError(f"{there} is a file; expected a folder")
-    held = [name for name in names if (folder / name).exists()]
-    if held and not overwrite:
-        raise FileExistsError(
-            f"{folder} already holds {held[0]}; pass --overwrite to replace the result"
-        )
-
-
 # -- the shared options
 
 

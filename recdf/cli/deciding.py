@@ -11,6 +11,7 @@ import pandas as pd
 from ..display.plot.effect_plots import trend_words
 from ..errors import OptionError
 from ..evaluation.result import Evaluation, read_parquet
+from ..evaluation.storage import digest_of_result, file_of_rows
 from ..experiments.compare.cheap_labels import compared_labels
 from ..experiments.compare.compare_models import compare_models
 from ..experiments.compare.compare_variants import compare_variants
@@ -40,7 +41,6 @@ from .arguments import (
 from .output import (
     COMPARED_RESULT,
     COMPARISON_FILES,
-    digest_of_result,
     fail_on,
     failing_verdicts,
     give_tables,
@@ -255,7 +255,7 @@ def _experiment(given: argparse.Namespace) -> int:
     segments = given.segment or list((plan.segments if plan else None) or [])
     labels = [given.variant_col, *segments, *options.get("strata", []), *options.get("cluster", [])]
     keys = given.user_col or result.spec["user_col"]
-    assignment = read_beside(given.assignment, given.results / "per_user.parquet", keys, labels)
+    assignment = read_beside(given.assignment, file_of_rows(given.results), keys, labels)
     of_join = given_parameters(given, OF_JOIN)
     for name in (of_join.get("exposure_col"), given.period_col, options.get("covariate_time_col")):
         assignment = with_times(assignment, name)

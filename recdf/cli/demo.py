@@ -14,14 +14,16 @@ from ..diagnostics.data_checks import check
 from ..display.report.page import report
 from ..errors import MissingExtraError
 from ..evaluation.evaluate import evaluate
-from ..evaluation.publishing import RESULT_FILES, staged
 from ..evaluation.result import Evaluation
+from ..evaluation.storage import write_files
 from ..evaluation.summary import summarize
-from .arguments import add_command, add_out, check_out
+from ..publishing import PER_USER, RESULT_FILES, published, refuse_files
+from .arguments import add_command, add_out
 from .output import note, print_tables
 
 DEMO_FOLDER = "recdf-demo"
 DEMO_FRAMES = ("true", "pred", "log", "users", "items", "assignment", "shown")
+DEMO_FILES = [*RESULT_FILES, *(f"{name}.parquet" for name in DEMO_FRAMES), "report.html"]
 DEMO_METRICS = ["ndcg", "recall", "hitrate", "mrr", "revenue", "coverage"]
 DEMO_K = [5, 10, 20]
 
@@ -38,7 +40,7 @@ def add_demo(commands: Any) -> None:
     )
     add_out(
         command,
-        RESULT_FILES,
+        DEMO_FILES,
         f"folder to write (default {DEMO_FOLDER}, which a second run replaces)",
     )
 
@@ -46,18 +48,20 @@ def add_demo(commands: Any) -> None:
 def _demo(given: argparse.Namespace) -> None:
     folder = given.out or Path(DEMO_FOLDER)
     overwrite = given.overwrite or given.out is None
-    check_out(folder, RESULT_FILES, overwrite)
+    files = [folder / name for name in DEMO_FILES]
+    refuse_files(files, overwrite)
     shop = sample_shop()
     result = evaluate(
         shop.true, shop.pred, DEMO_METRICS, DEMO_K, by="model", value_col="value", items=shop.items
     )
     joined = result.per_user.merge(shop.users, on="user_id", validate="many_to_one")
     segments = summarize(joined, by=["model", "segment"], metrics=["ndcg@10"])
-    with staged(folder, [f"{name}.parquet" for name in DEMO_FRAMES], overwrite=True) as staging:
+    with published(files, overwrite=overwrite) as place:
+        staging = place(folder / PER_USER).parent
         for name in DEMO_FRAMES:
             getattr(shop, name).to_parquet(staging / f"{name}.parquet", index=False)
-    result.to_parquet(folder, overwrite=overwrite)
-    shown = _write_report(folder / "report.html", shop, result)
+        write_files(staging, [result.per_user], result.summary, result.spec)
+        shown = _write_report(folder / "report.html", staging, shop, result)
     print_tables(
         given,
         _demo_report(shop, result, segments),
@@ -80,12 +84,12 @@ Try next:
     )
 
 
-def _write_report(path: Path, shop: Shop, result: Evaluation) -> str:
+def _write_report(path: Path, staging: Path, shop: Shop, result: Evaluation) -> str:
     """Write the report of the shop, and return the line that says where it is, or what it needs."""
     try:
-        report(
+        written = report(
             result,
-            path,
+            staging / "report" / path.name,
             title="Models of the sample shop",
             baseline="popularity",
             check=check(shop.true, shop.pred, by="model", items=shop.items, log=shop.log),
@@ -93,8 +97,8 @@ def _write_report(path: Path, shop: Shop, result: Evaluation) -> str:
             exposure=exposure_table(shop.pred, by="model", items=shop.items, true=shop.true),
             log=shop.log,
             position=position_table(shop.true, shop.pred, by="model"),
-            overwrite=True,
         )
+        written.replace(staging / path.name)
     except MissingExtraError as error:
         return f"No report: {error}."
     return f"Wrote {path}: one page about these models, to open in a browser."

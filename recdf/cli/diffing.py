@@ -4,12 +4,12 @@ recommendations."""
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 from ..diagnostics.list_changes import diff
 from ..errors import OptionError
-from ..formats.file_sets import read_files
+from ..evaluation.storage import is_result
+from ..formats.file_sets import is_remote, read_files
 from ..inputs.options import as_columns
 from .arguments import add_arguments, add_command, add_out, add_parameters, given_parameters
 from .gating import read_lists, side_of_folder
@@ -51,9 +51,7 @@ def _run_diff(given: argparse.Namespace) -> int:
     options: dict[str, Any] = given_parameters(given, OF_DIFF)
     roles, flags = ("before", "after"), ("before_model", "after_model")
     paths = {role: getattr(given, role) for role in roles}
-    results = [
-        Path(path).expanduser().joinpath("per_user.parquet").exists() for path in paths.values()
-    ]
+    results = [not is_remote(path) and is_result(path) for path in paths.values()]
     if any(results) and not all(results):
         raise OptionError(
             f"{paths[roles[results.index(False)]]} is no result, and the other side is one; name "

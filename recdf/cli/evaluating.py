@@ -22,11 +22,10 @@ import pandas as pd
 
 from ..diagnostics.data_checks import check
 from ..diagnostics.data_profiles import data_profile
-from ..diagnostics.history import PROFILE, PROFILED
 from ..errors import EmptyPopulationError, OptionError, RecdfError
 from ..evaluation.evaluate import evaluate
-from ..evaluation.publishing import RESULT_FILES, staged, staging_folder, sweep
 from ..evaluation.shown import EXCLUDED
+from ..evaluation.storage import write_tables
 from ..formats.file_sets import FileSet, as_parquet, is_remote, read_beside, read_files
 from ..inputs.door import NamedFiles
 from ..inputs.frames import column
@@ -34,9 +33,10 @@ from ..inputs.options import NAMES, OPTIONS, Options, as_columns
 from ..matching.side_tables.records import SIDE_TABLES
 from ..partitions.evaluate_parquet import evaluate_parquet
 from ..partitions.source import Source
+from ..publishing import PER_USER, RESULT_FILES, SUMMARY_FILE, staging_folder
 from ..tables.findings import finding_of
 from .arguments import add_arguments, add_command, add_options, add_out, as_pairs, given_options
-from .output import digest_of_result, fail_on, give_tables, note, print_tables, verbose
+from .output import fail_on, give_tables, note, print_tables, verbose
 
 OPERATORS = {
     ">=": operator.ge,
@@ -217,14 +217,6 @@ def add_lists(command: Any) -> Any:
     return files
 
 
-def _settle(given: argparse.Namespace) -> None:
-    """Bring back files that a killed `recdf impressions` was about to replace, and refuse files
-    that are too old."""
-    for path in (given.true, given.pred):
-        sweep(Path(path).parent)
-    check_age(given)
-
-
 def _streamed_days(source: Source, name: str) -> pd.Series:
     """Return the values of one column of files that are read piece by piece."""
     tables = (source.as_pandas(table) for table in source.batches([name], 2**20))
@@ -242,7 +234,7 @@ def _evaluate_files(given: argparse.Namespace) -> None:
         raise OptionError(
             "--profile needs --out, and files that are read as a whole: leave out --stream"
         )
-    _settle(given)
+    check_age(given)
     started = time.perf_counter()
     options = given_options(given)
     names = [name for name, one in SIDE_TABLES.items() if one.usage == "FILE"]
@@ -298,9 +290,9 @@ def _evaluate_files(given: argparse.Namespace) -> None:
         result = evaluate(frames["true"], frames["pred"], given.metrics, **options)
         result.spec["files"] = given.files
         if given.out is not None:
-            result.to_parquet(given.out, overwrite=given.overwrite)
-        if given.profile:
-            _write_profile(given, frames, options)
+            profile = _profile(frames, options) if given.profile else None
+            tables = result.per_user, result.summary, result.spec
+            write_tables(given.out, *tables, overwrite=given.overwrite, profile=profile)
     summary = result.summary
     if given.stat or given.weight_by:
         stats = [
@@ -323,21 +315,14 @@ def _evaluate_files(given: argparse.Namespace) -> None:
     if given.out is not None:
         from pyarrow.parquet import read_metadata  # costs time that other commands need not take
 
-        per_user, summary = (given.out / name for name in RESULT_FILES)
+        per_user, summary = given.out / PER_USER, given.out / SUMMARY_FILE
         note(given, f"\nwrote {per_user} ({read_metadata(per_user).num_rows:,} rows) and {summary}")
     verbose(given, f"evaluated in {time.perf_counter() - started:.1f} s")
 
 
-def _write_profile(
-    given: argparse.Namespace, frames: Mapping[str, pd.DataFrame], options: Mapping[str, Any]
-) -> None:
-    """Write the profile of the data beside the result, with the digest of the result that it
-    belongs to."""
+def _profile(frames: Mapping[str, pd.DataFrame], options: Mapping[str, Any]) -> pd.DataFrame:
     own = {name: one for name, one in options.items() if name in OPTIONS or name == "items"}
-    profile = data_profile(frames["true"], frames["pred"], **own)
-    profile.attrs[PROFILED] = digest_of_result(given.out)
-    with staged(given.out, [PROFILE], overwrite=True) as staging:
-        profile.to_parquet(staging / PROFILE, index=False)
+    return data_profile(frames["true"], frames["pred"], **own)
 
 
 def _is_file(name: str) -> bool:
@@ -455,7 +440,7 @@ def add_check(commands: Any) -> None:
 
 
 def _check(given: argparse.Namespace) -> int:
-    _settle(given)
+    check_age(given)
     options = given_options(given)
     paths = {name: path for name in ("items", "log", "exclude") if (path := getattr(given, name))}
     frames = read_frames_of(given, options, paths)

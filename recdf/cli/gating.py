@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from ..diagnostics.gate_result import junit_text
 from ..diagnostics.gate_sides import Side, pair_of, read_side
 from ..diagnostics.gates import gate
 from ..errors import OptionError
@@ -143,13 +145,15 @@ def _run_gate(given: argparse.Namespace) -> int:
         **frames,
         **given_parameters(given, OF_GATE),
     )
+    verdicts: dict[Path, str] = {}
     if given.junit is not None:
-        found.to_junit(given.junit, undecided="skipped" if given.undecided == "pass" else "error")
+        verdicts[given.junit] = junit_text(
+            found, "skipped" if given.undecided == "pass" else "error"
+        )
     if given.summary is not None:
-        given.summary.write_text(found.to_markdown(), encoding="utf-8")
-    give_tables(
-        given, repr(found), {"gate": found.table, "checks": found.checks}, {"gate": found.table}
-    )
+        verdicts[given.summary] = found.to_markdown()
+    tables = {"gate": found.table, "checks": found.checks}
+    give_tables(given, repr(found), tables, {"gate": found.table}, verdicts)
     code = GATE_CODES[
         given.undecided if found.verdict == "undecided" and given.undecided else found.verdict
     ]

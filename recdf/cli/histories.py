@@ -20,11 +20,13 @@ from .arguments import add_arguments, add_command, add_out, add_parameters, give
 from .output import give_tables, text_table, verdicts_fail
 
 HISTORY_FILES = tuple(
-    f"{name}.parquet" for name in ("changes", "drift", "summary", "runs", "tests", "proxies")
+    f"{name}.parquet"
+    for name in ("changes", "drift", "gaps", "summary", "runs", "tests", "proxies")
 )
 OF_CHANGES = ("confidence",)
 OF_PROXIES = ("smaller_is_better", "larger_is_better")
-SHOWN_OF_CHANGES = ("level", "changed", "found", "before", "after", "verdict")
+SHOWN_OF_CHANGES = ("level", "could_see", "changed", "before", "after", "verdict")
+COULD_SEE = "could_see: a change of this size is found within a week in 8 of 10 cases"
 SHOWN_OF_PROXIES = (
     "online",
     "offline",
@@ -73,6 +75,9 @@ def add_history(commands: Any) -> None:
             "--since DAY": "first day that is looked at, such as 2026-11-01, or 30d for the last "
             "30 days",
             "--until DAY": "last day of the results (default: the latest)",
+            "--max-age NUMBER": "find a newest night that is older than so many days, counted to "
+            "--until or today",
+            "--without DAY ...": "nights to leave out, as a file 'quarantined' in their folder does",
             "--offline NAME ...": "offline metrics of past experiments (default: all)",
             "--online NAME ...": "online metrics of past experiments (default: all)",
         },
@@ -100,7 +105,7 @@ def _run_history(given: argparse.Namespace) -> int:
             said.append(_brief_text(tables["proxies"], SHOWN_OF_PROXIES))
     first = {"changes": tables["changes"]} if "changes" in tables else {"tests": tests}
     give_tables(given, "\n\n".join(said), tables, {**first, **tables})
-    judged = [tables[name] for name in ("changes", "drift", "proxies") if name in tables]
+    judged = [tables[name] for name in ("changes", "drift", "gaps", "proxies") if name in tables]
     return verdicts_fail(given, *judged) if judged else 0
 
 
@@ -111,16 +116,31 @@ def _job_tables(given: argparse.Namespace) -> tuple[str, dict[str, pd.DataFrame]
         if given.users is None
         else read_files({"users": given.users}, ["user_id"], [])["users"]
     )
-    history = History(given.results, since=given.since, until=given.until, users=users, by=given.by)
+    history = History(
+        given.results,
+        since=given.since,
+        until=given.until,
+        users=users,
+        by=given.by,
+        without=given.without,
+    )
     options: dict[str, Any] = {
         "weekly": not given.not_weekly,
         **given_parameters(given, OF_CHANGES),
     }
     changes, drift = history.changes(given.metric, **options), history.drift(**options)
-    text = f"{history.headline}\n\n{_changes_text(changes)}\n\n{_changes_text(drift)}"
-    return text, {
+    gaps = history.gaps(max_age=given.max_age)
+    texts = [history.headline, _changes_text(changes), _changes_text(drift)]
+    texts += [COULD_SEE] if changes["could_see"].notna().any() else []
+    texts += (
+        [_brief_text(gaps.drop(columns="remarks"), ["job", "what", "last", "verdict"])]
+        if len(gaps)
+        else []
+    )
+    return "\n\n".join(texts), {
         "changes": changes,
         "drift": drift,
+        "gaps": gaps,
         "summary": history.summary.drop(columns="path"),
     }
 
@@ -139,7 +159,8 @@ def _brief_text(table: pd.DataFrame, names: Iterable[str]) -> str:
 
 def _changes_text(table: pd.DataFrame) -> str:
     return _brief_text(
-        table, [*table.columns[: table.columns.get_loc("n_runs")], *SHOWN_OF_CHANGES]
+        table.drop(columns="remarks"),
+        [*table.columns[: table.columns.get_loc("n_runs")], *SHOWN_OF_CHANGES],
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..display.leaderboard import leaderboard
 from ..evaluation.result import read_parquet
+from ..evaluation.storage import file_of_rows
 from ..formats.file_sets import read_beside
 from .arguments import add_arguments, add_command, add_out, add_parameters, given_parameters
 from .output import give_tables, plain_signs
@@ -46,7 +47,7 @@ def _run_leaderboard(given: argparse.Namespace) -> None:
     by, segments = result.spec["by"], None
     baseline = label("baseline", given.baseline, result.summary[by[0]]) if by else given.baseline
     if given.segments is not None:
-        first, keys = given.results[0] / "per_user.parquet", list(result.spec["user_col"])
+        first, keys = file_of_rows(given.results[0]), list(result.spec["user_col"])
         segments = read_beside(given.segments, first, keys, [])
     cheap = None if given.cheap is None else read_parquet(given.cheap)
     found = leaderboard(

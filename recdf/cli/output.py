@@ -30,10 +30,19 @@ import pandas as pd
 
 from .._version import __version__
 from ..errors import RecdfError
-from ..evaluation.publishing import RUN, SUMMARY_FILE, WINDOWS, put_in_place, staged, staging_folder
 from ..formats.file_sets import FileSet, is_remote
 from ..judge.cautions.table import UNLIKE
 from ..judge.verdict import VERDICT_COLUMNS, warnings_of
+from ..publishing import (
+    RUN,
+    WINDOWS,
+    is_hidden,
+    plain_file,
+    publish_text,
+    published,
+    refuse_files,
+    write_text,
+)
 from .arguments import add_arguments
 
 FAIL_ON = ("error", "warning", "invalid", "worse", "undecided", "drift", "deviation")
@@ -54,13 +63,6 @@ COMPARISON_FILES = (
 GATE_FILES = ("gate.parquet", "checks.parquet")
 ESTIMATED = ("ope.parquet", "ope_diagnostics.parquet", "ope_comparison.parquet")
 COMPARED_RESULT = "recdf_result"  # in the attrs of COMPARED: which result was compared
-
-
-def digest_of_result(*results: Path) -> str:
-    """Return a digest that tells a stored result, or several that are joined, from others."""
-    return hashlib.sha256(
-        b"".join((one / SUMMARY_FILE).read_bytes() for one in results)
-    ).hexdigest()
 
 
 def add_output(command: Any, *, fail_on: bool = True) -> None:
@@ -175,27 +177,34 @@ def give_tables(
     text: str,
     tables: Mapping[str, pd.DataFrame],
     printed: Mapping[str, pd.DataFrame] | None = None,
+    verdicts: Mapping[Path, str] | None = None,
 ) -> None:
-    """Write tables to files of --out in one step, if that is given; then print them, and note what
-    was written.
+    """Write tables to files of --out in one step, if that is given, and then the texts of
+    `verdicts`; then print the tables, and note what was written.
 
     Of all files that a run may write, none of an older run stays beside the new ones.
     """
-    wrote = "" if given.out is None else _write_out(given, tables)
+    wrote = _write_out(given, {} if given.out is None else tables, verdicts or {})
     print_tables(given, text, tables if printed is None else printed)
     note(given, wrote)
 
 
-def _write_out(given: argparse.Namespace, tables: Mapping[str, pd.DataFrame]) -> str:
+def _write_out(
+    given: argparse.Namespace, tables: Mapping[str, pd.DataFrame], verdicts: Mapping[Path, str]
+) -> str:
     digest = hashlib.sha256(
         b"".join(table.to_parquet(index=False) for table in tables.values())
     ).hexdigest()
-    with staged(given.out, given.writes, overwrite=given.overwrite) as staging:
-        for name, table in tables.items():
-            written = pd.DataFrame(table, copy=False)
-            written.attrs = {**table.attrs, RUN: digest}
-            written.to_parquet(staging / f"{name}.parquet", index=False)
-    return "\nwrote " + ", ".join(str(given.out / f"{name}.parquet") for name in tables)
+    files = {name: given.out / f"{name}.parquet" for name in tables}
+    every = [given.out / name for name in given.writes] if tables else []
+    with published(every, overwrite=given.overwrite, verdicts=verdicts) as place:
+        for name, path in files.items():
+            written = pd.DataFrame(tables[name], copy=False)
+            written.attrs = {**tables[name].attrs, RUN: digest}
+            written.to_parquet(place(path), index=False)
+        for path, said in verdicts.items():
+            write_text(path, place(path), said)
+    return "\nwrote " + ", ".join(map(str, files.values())) if files else ""
 
 
 # What `--fail-on` may name, with the sentence of a row for which it holds.
@@ -242,7 +251,7 @@ def failing_verdicts(*tables: pd.DataFrame, decided: bool = False) -> Iterator[t
     fails: dict[str, Callable[[Mapping[Any, Any]], bool]] = {
         "invalid": lambda row: row["withheld"] in UNLIKE,
         "worse": lambda row: row["effect"] == "worse" and not decided,
-        "drift": lambda row: row["effect"] == "drifted",
+        "drift": lambda row: row["effect"] in ("drifted", "drifts", "missing", "too_old"),
         "warning": lambda row: bool(warnings_of(row["remarks"])),
     }
     rows = [row for table in tables for row in table.to_dict("records")]
@@ -259,7 +268,7 @@ def row_name(row: Mapping[Any, Any]) -> str:
         names = [
             name
             for name in names
-            if name not in ("better", *VERDICT_COLUMNS) and _is_text(row[name])
+            if name not in ("better", "alike", "outliers", *VERDICT_COLUMNS) and _is_text(row[name])
         ]
         return ", ".join(row[name] for name in names)
     segments = [f"{name} {row[name]}" for name in names[: names.index("metric")]]
@@ -294,6 +303,17 @@ PASSING = {
     errno.ECONNREFUSED,
     errno.ENETUNREACH,
 }
+
+
+def refuse_outputs(given: argparse.Namespace) -> None:
+    """Check all files that a command writes before it does any work."""
+    out, overwrite = getattr(given, "out", None), getattr(given, "overwrite", False)
+    if out is not None:
+        names = getattr(given, "writes", None)
+        refuse_files([out] if names is None else [out / name for name in names], overwrite)
+    for name in ("junit", "summary"):
+        if (path := getattr(given, name, None)) is not None:
+            refuse_files([path], True)
 
 
 class RunRecord:
@@ -335,9 +355,7 @@ class RunRecord:
             },
             "outputs": [_file_record(path) for path in outputs],
         }
-        with staging_folder(place.parent) as staging:
-            (staging / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-            put_in_place(staging / RECORD, place)
+        publish_text(place, json.dumps(record, indent=1) + "\n")
 
     def _place(self) -> tuple[Path, list[str]]:
         """Return the path of the record, and the files of the result."""
@@ -346,8 +364,10 @@ class RunRecord:
             return Path(f"{out}.{RECORD}"), [] if out is None else [str(out)]
         other = command
         with suppress(OSError, ValueError, LookupError, TypeError):
-            other = json.loads((out / RECORD).read_text(encoding="utf-8"))["command"][1]
-        files = sorted(str(path) for path in out.rglob("*.parquet") if path.is_file())
+            text = plain_file(out / RECORD).read_text(encoding="utf-8")
+            other = json.loads(text)["command"][1]
+        found = (path for path in out.rglob("*.parquet") if path.is_file())
+        files = sorted(str(path) for path in found if not (path.is_symlink() or is_hidden(path)))
         return out / (RECORD if other == command else f"run-{command}.json"), files
 
 

@@ -13,12 +13,12 @@ import pandas as pd
 import pyarrow as pa
 
 from ..errors import DataError, OptionError
-from ..evaluation.publishing import made, staging_folder
 from ..formats.file_sets import FileSet, read_files
 from ..inputs.options import as_columns
 from ..logs.impressions import SPANS, from_impressions
 from ..partitions.impressions_parquet import IMPRESSION_FILES as WRITTEN
 from ..partitions.impressions_parquet import impressions_parquet
+from ..publishing import made, staging_folder
 from .arguments import (
     add_arguments,
     add_command,

@@ -8,22 +8,21 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pyarrow as pa
 
 from ..diagnostics.gate_result import Gate
 from ..diagnostics.history import History
 from ..display.report.page import report
 from ..errors import DataError
-from ..evaluation.publishing import held_still, refuse_two_runs
 from ..evaluation.result import read_parquet
+from ..evaluation.storage import digest_of_result, file_of_rows
 from ..formats.file_sets import read_beside
+from ..publishing import is_there, read_table, refuse_two_runs, steadily
 from .arguments import add_arguments, add_command, add_parameters, flag, given_parameters, local
 from .output import (
     COMPARED_RESULT,
     COMPARISON_FILES,
     ESTIMATED,
     GATE_FILES,
-    digest_of_result,
     print_tables,
 )
 from .role_flags import add_roles, given_roles
@@ -98,8 +97,6 @@ def add_report(commands: Any) -> None:
 
 
 def _run_report(given: argparse.Namespace) -> None:
-    if given.out.exists() and not given.overwrite:
-        raise FileExistsError(f"{given.out} is already there; pass --overwrite to replace it")
     alone = (given.experiment, given.off_policy, given.history)
     if not given.results and all(one is None for one in alone):
         given.parser.error(
@@ -143,7 +140,7 @@ def _run_report(given: argparse.Namespace) -> None:
         segments = _read_beside("segments", Path(given.segments))
     elif given.segments is not None and result is not None:
         keys = list(result.spec["user_col"])
-        segments = read_beside(given.segments, given.results[0] / "per_user.parquet", keys, [])
+        segments = read_beside(given.segments, file_of_rows(given.results[0]), keys, [])
     path = report(
         result,
         given.out,
@@ -168,30 +165,39 @@ def _run_report(given: argparse.Namespace) -> None:
 
 
 def _read_all(paths: Mapping[str, Path]) -> dict[str, pd.DataFrame]:
-    """Read tables by flag while no writer is at work on their folders; refuse those of two runs in
-    one folder."""
-    with held_still(path.parent for path in paths.values()):
-        tables = {name: _read_beside(name, path) for name, path in paths.items()}
-        if "gate" in paths:
-            tables["checks"] = _read_beside("gate", paths["gate"].parent / GATE_FILES[1])
-        for name, path in paths.items():
-            kinds = [
-                kind for kind in (COMPARISON_FILES, ESTIMATED, GATE_FILES) if path.name in kind
-            ]
-            beside = [path.parent / one for kind in kinds for one in kind]
-            refuse_two_runs(
-                {path: tables[name]}
-                | {one: _read_beside(name, one) for one in beside if one.exists()}
-            )
+    """Read tables by flag, all of them of the same moment; refuse those of two runs in one
+    folder."""
+    beside = {
+        name: [
+            path.parent / one
+            for kind in (COMPARISON_FILES, ESTIMATED, GATE_FILES)
+            if path.name in kind
+            for one in kind
+        ]
+        for name, path in paths.items()
+    }
+    watched = [*paths.values(), *(one for found in beside.values() for one in found)]
+    return steadily(watched, lambda: _read_once(paths, beside)) if paths else {}
+
+
+def _read_once(
+    paths: Mapping[str, Path], beside: Mapping[str, list[Path]]
+) -> dict[str, pd.DataFrame]:
+    tables = {name: _read_beside(name, path) for name, path in paths.items()}
+    if "gate" in paths:
+        tables["checks"] = _read_beside("gate", paths["gate"].parent / GATE_FILES[1])
+    for name, path in paths.items():
+        others = {one: _read_beside(name, one) for one in beside[name] if is_there(one)}
+        refuse_two_runs({path: tables[name]} | others)
     return tables
 
 
 def _read_beside(name: str, path: Path) -> pd.DataFrame:
     """Read a table beside the result; the first word of its name is its flag."""
-    name = name.split()[0]
+    name = flag(name.split()[0])
     try:
-        return pd.read_parquet(path)
+        return read_table(path)
     except FileNotFoundError:
-        raise FileNotFoundError(f"{flag(name)} {path}: no such file") from None
-    except (ValueError, TypeError, pa.ArrowException) as error:
-        raise DataError(f"{flag(name)} {path} cannot be read as a parquet file: {error}") from error
+        raise FileNotFoundError(f"{name} {path}: no such file") from None
+    except DataError as error:
+        raise error.within(f"{name} ") from error

@@ -15,6 +15,7 @@ import pandas as pd
 from ..experiments.compare.cheap_labels import label_sentences
 from ..inputs.budgets import signed
 from ..judge.verdict import sentence
+from ..publishing import publish_text
 from ..tables.cells import digits_for, markdown_text, number, visible
 from ..tables.shown_frames import ReportTable, ShownResult
 
@@ -146,30 +147,7 @@ class Gate(ShownResult):
         undecided : {"error", "skipped"}, default "error"
             How an undecided row stands there.
         """
-        from xml.etree import ElementTree as xml  # only reports need it
-
-        too_few = undecided if set(self.table["effect"]) == {NOT_GATED} else "skipped"
-        kinds = {FAIL: "failure", UNDECIDED: undecided, NOT_GATED: too_few}
-        tags = [kinds.get(effect, "") for effect in self._asked["effect"]]
-        names = {"failures": "failure", "errors": "error", "skipped": "skipped"}
-        counts = {"tests": str(len(tags))} | {
-            name: str(tags.count(tag)) for name, tag in names.items()
-        }
-        suites = xml.Element("testsuites")
-        suite = xml.SubElement(suites, "testsuite", {"name": "recdf gate", **counts})
-        for row, tag in zip(self._asked.to_dict("records"), tags, strict=True):
-            name = visible(f"{_where(row)} {row['budget']}")
-            case = xml.SubElement(suite, "testcase", {"classname": "recdf.gate", "name": name})
-            data = self.reasons if row["reason"].startswith("the data") else []
-            said = visible("; ".join([row_sentence(row), *data]))
-            if tag:
-                xml.SubElement(case, tag, {"message": said, "type": row["verdict"]})
-            else:
-                xml.SubElement(case, "system-out").text = said
-        xml.indent(suites)
-        Path(path).expanduser().write_bytes(
-            xml.tostring(suites, encoding="utf-8", xml_declaration=True) + b"\n"
-        )
+        publish_text(Path(path).expanduser(), junit_text(self, undecided))
 
     @property
     def headline(self) -> str:
@@ -232,6 +210,31 @@ class Gate(ShownResult):
             *both,
             *([f"The labels of people count alone for {alone}: {why}."] if alone else []),
         ]
+
+
+def junit_text(found: Gate, undecided: Literal["error", "skipped"]) -> str:
+    """Return the JUnit report of a gate."""
+    from xml.etree import ElementTree as xml  # only reports need it
+
+    too_few = undecided if set(found.table["effect"]) == {NOT_GATED} else "skipped"
+    kinds = {FAIL: "failure", UNDECIDED: undecided, NOT_GATED: too_few}
+    tags = [kinds.get(effect, "") for effect in found._asked["effect"]]
+    names = {"failures": "failure", "errors": "error", "skipped": "skipped"}
+    counts = {"tests": str(len(tags))} | {name: str(tags.count(tag)) for name, tag in names.items()}
+    suites = xml.Element("testsuites")
+    suite = xml.SubElement(suites, "testsuite", {"name": "recdf gate", **counts})
+    for row, tag in zip(found._asked.to_dict("records"), tags, strict=True):
+        name = visible(f"{_where(row)} {row['budget']}")
+        case = xml.SubElement(suite, "testcase", {"classname": "recdf.gate", "name": name})
+        data = found.reasons if row["reason"].startswith("the data") else []
+        said = visible("; ".join([row_sentence(row), *data]))
+        if tag:
+            xml.SubElement(case, tag, {"message": said, "type": row["verdict"]})
+        else:
+            xml.SubElement(case, "system-out").text = said
+    xml.indent(suites)
+    text: str = xml.tostring(suites, encoding="utf-8", xml_declaration=True).decode()
+    return f"{text}\n"
 
 
 def _where(row: Mapping[Any, Any]) -> str:

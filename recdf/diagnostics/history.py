@@ -3,27 +3,32 @@ changed."""
 
 from __future__ import annotations
 
-import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
 
 from ..errors import DataError, OptionError
-from ..evaluation.publishing import PER_USER, SUMMARY_FILE
 from ..evaluation.result import read_parquet
 from ..evaluation.spec import better_of
-from ..evaluation.storage import read_summary
+from ..evaluation.storage import PROFILED, digest_of_result, read_summary
 from ..evaluation.summary import summarize
 from ..experiments.experiment_columns import frame_of, key_codes, require
-from ..inputs.constraints import SHARE, check_value
+from ..inputs.constraints import SHARE, a_number, check_value
 from ..inputs.options import as_columns
-from ..judge.verdict import VERDICT_COLUMNS, add_verdicts, by_rank
-from ..stats.change_points import changes_of_level
+from ..judge.verdict import VERDICT_COLUMNS, add_verdicts, by_rank, codes_of
+from ..publishing import PER_USER, PROFILE, SUMMARY_FILE, folders_below, is_there, read_table
+from ..stats.change_points import (
+    LEAST_NIGHTS,
+    LevelChange,
+    Nights,
+    changes_of_level,
+    seen_in_a_week,
+)
 from ..tables.cells import brief
 from ..tables.shown_frames import ReportTable, ShownResult
 from .judging import only_rows
@@ -33,8 +38,8 @@ DATE = re.compile(
     r"(?:\w+=)?(?<!\d)((?:19|20)\d\d)([-_/.]?)(0[1-9]|1[0-2])\2([0-2]\d|3[01])"
     r"(?:[T_ -]?\d\d[:_-]?\d\d(?:[:_-]?\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?(?!\d)"
 )  # a day, and the time of day if there is one
-LEAST_RUNS = 14  # fewer nights tell nothing of a change
-CORRELATED = 3.0  # how much neighbouring nights may be alike, in standard errors
+QUARANTINED = "quarantined"  # a file of this name in its folder leaves a result out
+RECENT_RUNS = 14  # a model, or a day of the week, that these have is expected in the next one
 CHANGE_COLUMNS = [
     "n_runs",
     "first",
@@ -42,18 +47,21 @@ CHANGE_COLUMNS = [
     "level",
     "changed",
     "found",
+    "sure",
+    "until",
     "before",
     "after",
     "diff",
+    "per_month",
     "e_value",
+    "could_see",
+    "alike",
+    "outliers",
     "better",
     *VERDICT_COLUMNS,
 ]
+GAP_COLUMNS = ["job", "what", "last", "date", *VERDICT_COLUMNS]
 OWN_COLUMNS = {"date", "job", "path", "column", "definition", *CHANGE_COLUMNS}
-PROFILE, PROFILED = (
-    "profile.parquet",
-    "recdf_result",
-)  # the attrs of a profile say of which result it is
 
 
 class History(ShownResult):
@@ -75,6 +83,9 @@ class History(ShownResult):
         One row per user, whose columns `by` make segments; the results are then read list by list.
     by : str or list of str, optional
         Columns of `users`.
+    without : date, str or list of them, optional
+        Nights to leave out, such as "2026-11-03". A file `quarantined` in the folder of a result
+        leaves it out too.
 
     Attributes
     ----------
@@ -86,6 +97,8 @@ class History(ShownResult):
         One row per run and quantity of its data: `date`, `job`, `model`, `quantity`, `value`. Users
         and counts of rows are those of the spec; what `recdf evaluate --profile` wrote comes
         beside.
+    left_out : DataFrame
+        `date`, `job`, `path` and `why` of the results that were left out.
     runs : DataFrame
         What `rd.diagnostics.past_runs` says of the folder.
 
@@ -122,6 +135,7 @@ class History(ShownResult):
         until: Any = None,
         users: pd.DataFrame | None = None,
         by: str | Sequence[str] | None = None,
+        without: str | Sequence[Any] | None = None,
     ) -> None:
         root = existing_folder(folder)
         segments = as_columns(by)
@@ -129,7 +143,9 @@ class History(ShownResult):
             raise OptionError(
                 "⟦by=⟧ names columns of ⟦+users=⟧, one row per user; pass both, or neither"
             )
-        dated, self.since = _until(_dated_results(root), since, until)
+        found, self.left_out = _dated_results(root, without)
+        dated, self.since = _until(found, since, until)
+        self._dated, self.until = dated, None if until is None else _day("until", until, None)
         tables = [_summary_of_result(root / path, segments, users) for path in dated["path"]]
         names = dict.fromkeys(
             name for one in tables for name in one.columns[: one.columns.get_loc("metric")]
@@ -155,19 +171,20 @@ class History(ShownResult):
         weekly: bool = True,
         confidence: float = 0.95,
     ) -> pd.DataFrame:
-        """Say when the level of a metric changed, with a chance of any false alarm, ever, of 1 −
-        confidence.
+        """Say when the level of a metric changed, so that one may look every night.
 
-        Every series (job, `by` value, metric) has an e-process: the evidence that its level changed
-        at some night, against any constant level and spread. All series share 1 − confidence
-        (Bonferroni), so that one may look every night. After an alarm the search begins anew.
+        Every night is weighed by its own standard error, and a change is found by bets on the ranks
+        of the nights: the chance of a false alarm, ever, is at most 1 − confidence for nights that
+        are independent, whatever their law. All series share it (Bonferroni). Nights may be alike,
+        so that a second look decides what is said: see docs/history.md. After a change that is
+        sure, the search begins anew.
 
         Parameters
         ----------
         metrics : str or list of str, optional
             Columns such as "ndcg@10". Default: all; fewer are watched more sharply.
         weekly : bool, default True
-            Every day of the week has its own level. The first week then shows nothing.
+            Every day of the week has its own level.
         confidence : float, default 0.95
             1 − the chance of a false alarm.
 
@@ -176,12 +193,17 @@ class History(ShownResult):
         DataFrame
             One row per series, or per change of it: `job`, `by` columns, `column`, `n_runs`,
             `first`, `last` (dates), `level` (mean of the nights since the last change), `changed`
-            (first night of the new level), `found` (night of the alarm), `before`, `after`, `diff`
-            (means of the nights on both sides), `e_value` (evidence; 1/e_value is a p-value),
-            `better`, `effect`, `withheld`, `remarks`, `verdict`. Verdict: "better",
-            "worse", "changed" (a metric without direction), "no change shown"; "cannot tell" with a remark: "few_runs" (fewer than 14),
-            "not_independent" (neighbouring nights are alike, as where each result is of a rolling
-            window: evaluate each night on its own truth), "definition_changed".
+            (first night of the new level), `found`, `sure` (nights after which it was said, and was
+            a verdict), `until` (last night of a level that is over), `before`, `after`, `diff`
+            (means of the nights on both sides), `per_month` (slope, where it drifts), `e_value`
+            (evidence; 1/e_value is a p-value), `could_see` (size of a change that is found within a
+            week in 8 of 10 cases), `alike`, `outliers`, `better`, `effect`, `withheld`, `remarks`,
+            `verdict`. Effects: "better", "worse", "changed" (a metric without direction), "drifts"
+            (a line fits better than a step), "none". Withheld: "few_runs" (fewer than 22),
+            "not_independent" (nights are alike from one to the next, from week to week, or in slow
+            waves), "definition_changed", "early" (found, and a slow wave of the past could do it).
+            Remarks: "back" (the latest nights no longer differ), "outlier_night" (beyond 5 standard
+            deviations of its day of the week).
 
         Raises
         ------
@@ -191,11 +213,12 @@ class History(ShownResult):
         Notes
         -----
         The difference is that of the nights that the alarm divided, and rather too large if the
-        alarm came soon.
+        alarm came soon. Nights of rolling windows share their data, and cannot tell: evaluate each
+        night on its own truth.
 
         References
         ----------
-        Shafer and others 2011; Ramdas and others 2023 (e-processes).
+        Shin, Ramdas and Rinaldo 2024 (e-detectors); Andrews 1991 (long-run variance).
         """
         known = self._values["column"].drop_duplicates().tolist()
         wanted = as_columns(metrics) or known
@@ -217,15 +240,17 @@ class History(ShownResult):
         found = []
         for key, nights in series:
             whole, changes = _of_series(
-                nights.sort_values("date"), weekly, (1 - confidence) / series.ngroups
+                nights.sort_values("date"), weekly, (1 - confidence) / series.ngroups, self.since
             )
             late = [change for change in changes if change["found"] >= self.since]
             found += [
                 {**dict(zip(keys, key, strict=True)), **whole, **change} for change in late or [{}]
             ]
-        table = pd.DataFrame(found, columns=[*keys, *CHANGE_COLUMNS])
-        add_verdicts(table, "history", table["effect"])
-        return table.astype(dict.fromkeys(["changed", "found"], rows["date"].dtype))
+        table = pd.DataFrame(found, columns=[*keys, "way", *CHANGE_COLUMNS])
+        dates = ["changed", "found", "sure", "until"]
+        table = table.astype(dict.fromkeys(dates, rows["date"].dtype))
+        add_verdicts(table, "history", table["effect"].tolist())
+        return table.drop(columns="way")
 
     def drift(self, *, weekly: bool = True, confidence: float = 0.95) -> pd.DataFrame:
         """Say when the data changed: users, items, rows, unknown ids, judged share, quantiles of
@@ -244,15 +269,74 @@ class History(ShownResult):
             As `changes` returns it, one row per quantity or change of it; the verdict is "drifted"
             for a change.
         """
-        table = self._changes(self._data, ["job", "model", "quantity"], weekly, confidence)
-        add_verdicts(table, "history", table["effect"].replace({"changed": "drifted"}))
-        return table.assign(better=None)
+        return self._changes(self._data, ["job", "model", "quantity"], weekly, confidence)
+
+    def gaps(self, *, max_age: float | None = None) -> pd.DataFrame:
+        """List what is not there: models, metrics and nights that are missing, and what was left
+        out.
+
+        Parameters
+        ----------
+        max_age : float, optional
+            Days that the newest result may be old, counted to `until`, or else to today (UTC).
+
+        Returns
+        -------
+        DataFrame
+            One row per finding: `job`, `what` ("model als", "ndcg@10", "night 2026-11-03", "newest
+            night 2026-11-03"), `last` (the last night that had it), `date` (of the missing night, or the newest one),
+            `effect` ("missing", "too_old", "left_out"), `withheld`, `remarks`, `verdict`. A model
+            or metric is missing where one of the 14 results before the newest has it; a night,
+            where most weeks have a result of that day of the week.
+
+        Examples
+        --------
+        >>> import pandas as pd, recdf as rd, tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> for day in ["2026-11-01", "2026-11-02", "2026-11-04"]:
+        ...     rd.evaluate({"u": ["a"]}, {"u": ["a"]}, "mrr@1").to_parquet(f"{folder}/{day}")
+        >>> rd.History(folder, until="2026-11-09").gaps(max_age=3)[["what", "verdict"]]
+                              what  verdict
+        0         night 2026-11-03  missing
+        1  newest night 2026-11-04  too old
+        """
+        found, newest = [], self._dated["date"].max()
+        for job, nights in self._dated.groupby("job", sort=False):
+            rows = self._values[self._values["job"] == job]
+            found += [{"job": job, **one} for one in _gone(rows, self._series[1:])]
+            found += [
+                {"job": job, "what": f"night {day:%Y-%m-%d}", "date": day, "effect": "missing"}
+                for day in _missing_nights(nights["date"], self.left_out, newest)
+                if day >= self.since
+            ]
+        if max_age is not None:
+            check_value("max_age", max_age, Annotated[float, a_number(0)])
+            today = self.until or pd.Timestamp.now("UTC").tz_localize(None).normalize()
+            if (today - newest).days > max_age:
+                found.append(
+                    {
+                        "job": "",
+                        "what": f"newest night {newest:%Y-%m-%d}",
+                        "date": newest,
+                        "effect": "too_old",
+                    }
+                )
+        for job, day in zip(self.left_out["job"], self.left_out["date"], strict=True):
+            if day >= self.since:
+                what = f"night {day:%Y-%m-%d}"
+                found.append({"job": job, "what": what, "date": day, "effect": "left_out"})
+        table = pd.DataFrame(found, columns=GAP_COLUMNS)
+        days = dict.fromkeys(["last", "date"], self.summary["date"].dtype)
+        add_verdicts(table, "history", table["effect"].tolist())
+        return table.astype(days)[GAP_COLUMNS]
 
     @property
     def headline(self) -> str:
-        """How many runs there are, of which days."""
+        """How many runs there are, of which days, and which were left out."""
         dates, n = self.summary["date"], self.summary["path"].nunique()
-        return f"{n} result{'s' * (n > 1)}, {dates.min():%Y-%m-%d} to {dates.max():%Y-%m-%d}"
+        out = ", ".join(f"{day:%Y-%m-%d}" for day in self.left_out["date"].unique())
+        said = f"{n} result{'s' * (n > 1)}, {dates.min():%Y-%m-%d} to {dates.max():%Y-%m-%d}"
+        return f"{said}; left out: {out}" if out else said
 
     def _shown(self) -> ReportTable:
         shown = self.changes()[
@@ -264,40 +348,54 @@ class History(ShownResult):
 # -- the results
 
 
-def _dated_results(root: Path) -> pd.DataFrame:
-    """Return `date`, `job` and `path` of all results below a folder."""
+def _dated_results(root: Path, without: Any) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return `date`, `job` and `path` of all results below a folder, and of those that are left
+    out, with `why`."""
     started = past_runs(root).groupby("folder")["started"].min()
+    given = [] if without is None else without if isinstance(without, list | tuple) else [without]
+    bad = [_day("without", one, None) for one in given]
     rows = []
-    for found in sorted(root.rglob(PER_USER)):
-        path = found.parent.relative_to(root).as_posix()
+    for folder in folders_below(root):
+        if not is_there(folder / PER_USER):
+            continue
+        path = folder.relative_to(root).as_posix()
         dates = [f"{year}-{month}-{day}" for year, _, month, day in DATE.findall(path)]
         day = pd.to_datetime(dates[-1], errors="coerce") if dates else started.get(path, pd.NaT)
-        if pd.isna(day):
-            said = f"{found.parent} has no date in its path below {root} and no run.json"
+        quarantined = is_there(folder / QUARANTINED)
+        if pd.isna(day) and not quarantined:
+            said = f"{folder} has no date in its path below {root} and no run.json"
             raise DataError(f"{said}; name it such as 2026-11-20")
-        if not (found.parent / SUMMARY_FILE).exists():
+        day = pd.NaT if pd.isna(day) else pd.Timestamp(str(day)).tz_localize(None).normalize()
+        why = QUARANTINED if quarantined else "without" if day in bad else ""
+        if not (why or is_there(folder / SUMMARY_FILE)):
             raise DataError(
-                f"{found.parent} is no whole result: it lacks {SUMMARY_FILE}; run it again or move "
-                "it away"
+                f"{folder} is no whole result: it lacks {SUMMARY_FILE}; run it again, move "
+                f"it away, or put a file {QUARANTINED} into it"
             )
         job = re.sub(r"//+", "/", DATE.sub("", path)).strip("/.-_ ")
-        rows.append({"date": day.tz_localize(None).normalize(), "job": job, "path": path})
-    if not rows:
+        rows.append({"date": day, "job": job, "path": path, "why": why})
+    table = pd.DataFrame(rows, columns=["date", "job", "path", "why"])
+    table = table.sort_values(["job", "date"], kind="stable", ignore_index=True)
+    if unknown := [f"{day:%Y-%m-%d}" for day in bad if day not in set(table["date"])]:
+        raise OptionError(
+            f"⟦without={unknown}⟧: there is no result of that day", argument="without"
+        )
+    kept, left_out = (table[table["why"].ne("") == out] for out in (False, True))
+    if not len(kept):
         raise DataError(
             f"{root} holds no result; expected folders that Evaluation.to_parquet or recdf "
             "evaluate wrote"
         )
-    table = pd.DataFrame(rows).sort_values(["job", "date"], kind="stable", ignore_index=True)
-    again = table[table.duplicated(["job", "date"], keep=False)]
+    again = kept[kept.duplicated(["job", "date"], keep=False)]
     if len(again):
         raise DataError(
             f"{', '.join(again['path'].head(2))} are two results of one day; keep one of them"
         )
-    return table
+    return kept.drop(columns="why").reset_index(drop=True), left_out.reset_index(drop=True)
 
 
-def _day(argument: str, given: Any, default: pd.Timestamp) -> pd.Timestamp:
-    if given is None:
+def _day(argument: str, given: Any, default: Any) -> Any:
+    if given is None and default is not None:
         return default
     day = (
         pd.to_datetime(given, errors="coerce")
@@ -367,12 +465,9 @@ def _quantities(folder: Path) -> pd.DataFrame:
     table = pd.DataFrame(
         {"model": "", "quantity": list(found), "value": np.array(list(found.values()), np.float64)}
     )
-    if (folder / PROFILE).exists():
-        profile = pd.read_parquet(folder / PROFILE)
-        if (
-            profile.attrs.get(PROFILED)
-            == hashlib.sha256((folder / SUMMARY_FILE).read_bytes()).hexdigest()
-        ):
+    if is_there(folder / PROFILE):
+        profile = read_table(folder / PROFILE)
+        if profile.attrs.get(PROFILED) == digest_of_result(folder):
             table = pd.concat([table, profile], ignore_index=True)
     return table
 
@@ -385,51 +480,121 @@ def _stacked(dated: pd.DataFrame, tables: Sequence[pd.DataFrame]) -> pd.DataFram
     )
 
 
+# -- what is missing
+
+
+def _gone(rows: pd.DataFrame, names: list[str]) -> Iterator[dict[str, Any]]:
+    """Give the models, or metrics of a model, of recent results that the newest one lacks."""
+    dates = np.sort(rows["date"].unique())[-RECENT_RUNS - 1 :]
+    recent = rows[rows["date"] >= dates[0]]
+    gone: set[tuple[Any, ...]] = set()
+    for keys in (names, [*names, "column"]):
+        if not keys:
+            continue
+        last = recent.groupby(keys, sort=False, observed=True)["date"].max()
+        for key, day in last[last < dates[-1]].items():
+            labels = key if isinstance(key, tuple) else (key,)
+            if labels[: len(names)] in gone:
+                continue
+            gone |= {labels} if keys == names else set()
+            named = zip([*names, ""], labels, strict=False)
+            what = ", ".join(f"{name} {label}".strip() for name, label in named)
+            yield {"what": what, "last": day, "date": dates[-1], "effect": "missing"}
+
+
+def _missing_nights(
+    dates: pd.Series, left_out: pd.DataFrame, newest: pd.Timestamp
+) -> list[pd.Timestamp]:
+    """Return the days without a result of a daily job, on days of the week that mostly have one."""
+    if len(dates) < 3 or (dates.diff().dt.days == 1).sum() * 2 < len(dates) - 1:
+        return []
+    days = pd.date_range(dates.min(), newest)
+    there = pd.Series(days.isin([*dates, *left_out["date"]]), days)
+    missing = []
+    for day in days[~there]:
+        weeks = [day + pd.Timedelta(weeks=w) for w in range(-4, 5) if w]
+        near = there[days.isin(weeks)]
+        if near.mean() >= 0.5 if len(near) else day.day_of_week < 5:
+            missing.append(day)
+    return missing
+
+
 # -- changes
 
 
 def _of_series(
-    nights: pd.DataFrame, weekly: bool, alpha: float
+    nights: pd.DataFrame, weekly: bool, alpha: float, since: pd.Timestamp
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return what is said of a series as a whole, and what is said of each of its changes."""
     dates, values = nights["date"].tolist(), nights["value"].to_numpy(np.float64)
-    day = nights["date"].dt.day_of_week.to_numpy() if weekly else np.zeros(len(values), np.int64)
-    counted = "quantity" in nights.columns and bool((values > 1).all())
+    of_data = "quantity" in nights.columns
+    counted = of_data and bool((values > 1).all())
     own = np.log(values) if counted else values
-    found, alike = changes_of_level(own, day, alpha)
+    day = nights["date"].dt.day_of_week.to_numpy() if weekly else np.zeros(len(values), np.int64)
+    se = np.zeros(len(own)) if of_data else nights["se"].to_numpy(np.float64, na_value=0.0)
+    series = changes_of_level(Nights(own, np.nan_to_num(se), day), alpha)
+    apart = {dates[at]: off for at, off in series.outliers.items() if dates[at] >= since}
     doubts = {
-        "few_runs": len(values) < LEAST_RUNS,
-        "not_independent": len(values) >= LEAST_RUNS and alike > CORRELATED,
+        "few_runs": len(values) < LEAST_NIGHTS,
+        "not_independent": series.alike != "",
         "definition_changed": "definition" in nights.columns and nights["definition"].nunique() > 1,
+        "outlier_night": bool(apart),
     }
-    better = better_of(str(nights["column"].iloc[0])) if "column" in nights.columns else None
-    edges, rows = [0, *(change.begins for change in found), len(values)], []
-    for change, first, at, end in zip(found, edges, edges[1:], edges[2:], strict=False):
-        diff = float(own[at:end].mean() - own[first:at].mean())
-        effect = (
-            "changed"
-            if better is None
-            else "better"
-            if (diff > 0) == (better == "larger")
-            else "worse"
-        )
-        rows.append(
-            {
-                "changed": dates[at],
-                "found": dates[change.found],
-                "before": values[first:at].mean(),
-                "after": values[at:end].mean(),
-                "diff": np.expm1(diff) if counted else diff,
-                "e_value": np.exp(min(change.log_evidence, 700.0)),
-                "effect": effect,
-            }
-        )
-    return {
+    back = (lambda number: float(np.expm1(number))) if counted else float
+    begins = [0, *(change.begins for change in series.changes), len(values)]
+    whole = {
         "n_runs": len(values),
         "first": dates[0],
         "last": dates[-1],
-        "level": values[edges[-2] :].mean(),
-        "better": better,
+        "level": values[begins[-2] :].mean(),
+        "could_see": back(seen_in_a_week(len(values), alpha) * series.sd),
+        "alike": series.alike,
+        "outliers": ", ".join(f"{day:%Y-%m-%d} ({off:+.0f} sd)" for day, off in apart.items()),
+        "better": None if of_data else better_of(str(nights["column"].iloc[0])),
         "effect": "none",
         "remarks": by_rank(code for code, holds in doubts.items() if holds),
-    }, rows
+    }
+    return whole, [
+        _change_row(change, first, end, whole, (dates, values, own), back, of_data)
+        for change, first, end in zip(series.changes, begins, begins[2:], strict=False)
+    ]
+
+
+def _change_row(
+    change: LevelChange,
+    first: int,
+    end: int,
+    whole: dict[str, Any],
+    nights: tuple[list[Any], np.ndarray, np.ndarray],
+    back: Callable[[float], float],
+    of_data: bool,
+) -> dict[str, Any]:
+    """Return what is said of one change between the nights `first` and `end`."""
+    (dates, values, own), at, last = nights, change.begins, change.ends or end
+    diff, ended = float(own[at:last].mean() - own[first:at].mean()), change.ends is not None
+    way, effect = "higher" if diff > 0 else "lower", "drifted" if of_data else "changed"
+    if whole["better"]:
+        effect = "better" if (diff > 0) == (whole["better"] == "larger") else "worse"
+    days = (pd.DatetimeIndex(dates[first:end]) - dates[first]).days.to_numpy()
+    slope = float(np.polyfit(days, own[first:end], 1)[0]) if change.drifts else np.nan
+    said = {
+        "early": change.sure is None and not ended,
+        "line_fits": change.drifts,
+        "back": ended,
+    }
+    return {
+        "changed": dates[at],
+        "found": dates[change.found],
+        "sure": pd.NaT if change.sure is None else dates[change.sure],
+        "until": dates[last - 1] if ended else pd.NaT,
+        "before": values[first:at].mean(),
+        "after": values[at:last].mean(),
+        "diff": back(diff),
+        "per_month": back(slope * 365.25 / 12),
+        "e_value": float(np.exp(min(change.log_evidence, 700.0))),
+        "way": way,
+        "effect": "none" if ended else "drifts" if change.drifts else effect,
+        "remarks": by_rank(
+            [*codes_of(whole["remarks"]), *(code for code, holds in said.items() if holds)]
+        ),
+    }

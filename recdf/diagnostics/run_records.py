@@ -3,6 +3,7 @@ differences online."""
 
 from __future__ import annotations
 
+import fnmatch
 import json
 import os
 import re
@@ -15,6 +16,7 @@ import pandas as pd
 from ..errors import DataError, DuplicateError, kind_of
 from ..evaluation.storage import local_path
 from ..inputs.options import Options
+from ..publishing import folders_below, is_there, names_in, plain_file, read_table, where
 
 COMPARED, HEALTH_FILE, DECIDED, GATED = (
     "comparison.parquet",
@@ -66,7 +68,7 @@ def past_runs(folder: Any) -> pd.DataFrame:
     ['folder', 'command', 'started', 'seconds', 'exit', 'recdf', 'decided']
     """
     root, rows = existing_folder(folder), []
-    for path in sorted(root.rglob("run*.json")):
+    for path in _files_below(root, "run*.json"):
         record = _record(path)
         command, own = (
             str(record["command"][1]),
@@ -168,11 +170,19 @@ def definitions_of(spec: Mapping[str, Any]) -> dict[str, str]:
     return {metric: one["definition"] + words for metric, one in spec.get("metrics", {}).items()}
 
 
+def _files_below(root: Path, pattern: str) -> list[Path]:
+    return [
+        folder / name
+        for folder in folders_below(root)
+        for name in sorted(fnmatch.filter(names_in(folder), pattern))
+    ]
+
+
 def _record(path: Path) -> dict[str, Any]:
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
+        record = json.loads(plain_file(where(path)).read_text(encoding="utf-8"))
         return {name: record[name] for name in ("command", "started", "seconds", "exit", "recdf")}
-    except (ValueError, LookupError, TypeError) as error:
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
         raise DataError(
             f"{path} is no record of a run of recdf ({error}); move it elsewhere"
         ) from error
@@ -180,16 +190,16 @@ def _record(path: Path) -> dict[str, Any]:
 
 def _words_of_decision(place: Path, command: str) -> str:
     """What a run decided, from the tables beside its record."""
-    if command == "experiment" and (place / DECIDED).exists():
-        found = pd.read_parquet(place / DECIDED)
+    if command == "experiment" and is_there(place / DECIDED):
+        found = read_table(place / DECIDED)
         return "; ".join(
             f"{a}: {b}" for a, b in zip(found["treatment"], found["decision"], strict=True)
         )
-    if command == "gate" and (place / GATED).exists():
-        counts = pd.read_parquet(place / GATED)["verdict"].value_counts()
+    if command == "gate" and is_there(place / GATED):
+        counts = read_table(place / GATED)["verdict"].value_counts()
         return ", ".join(f"{n} {word}" for word, n in counts.items())
-    if command in ("compare", "experiment") and (place / COMPARED).exists():
-        found = pd.read_parquet(place / COMPARED)
+    if command in ("compare", "experiment") and is_there(place / COMPARED):
+        found = read_table(place / COMPARED)
         new = "model" if "model" in found.columns else "treatment"
         return "; ".join(
             f"{row[new]}: {row['metric']} {row['verdict']}" for row in found.to_dict("records")
@@ -203,8 +213,8 @@ def _words_of_decision(place: Path, command: str) -> str:
 def _comparisons(place: Path) -> Iterator[tuple[str, pd.DataFrame]]:
     """Give the comparison of models and that of variants below the folder of an experiment."""
     seen: dict[str, Path] = {}
-    for path in sorted(place.rglob(COMPARED)):
-        table = pd.read_parquet(path)
+    for path in _files_below(place, COMPARED):
+        table = read_table(path)
         for kind in KINDS_OF_COMPARISON:
             if kind in table.columns:
                 if kind in seen:
@@ -249,7 +259,7 @@ def _test(name: str, models: pd.DataFrame, variants: pd.DataFrame) -> dict[str, 
 
 def _decided_on(variants: pd.DataFrame) -> str:
     path = variants.attrs["folder"] / DECIDED
-    return str(pd.read_parquet(path)["decision"].iloc[0]) if path.exists() else ""
+    return str(read_table(path)["decision"].iloc[0]) if is_there(path) else ""
 
 
 def _same_definitions(table: pd.DataFrame, name: str, known: dict[str, tuple[str, str]]) -> None:
@@ -266,9 +276,9 @@ def _same_definitions(table: pd.DataFrame, name: str, known: dict[str, tuple[str
 def _own_control(variants: pd.DataFrame, name: str, known: dict[str, str]) -> None:
     """Refuse an experiment whose control has the users of an earlier one."""
     path = variants.attrs["folder"] / HEALTH_FILE
-    if not path.exists():
+    if not is_there(path):
         return
-    health = pd.read_parquet(path)
+    health = read_table(path)
     own = health.loc[health["variant"] == variants["control"].iloc[0], "users_digest"]
     for digest in own.iloc[:1]:
         other = known.setdefault(digest, name)

@@ -140,6 +140,8 @@ def _of_change(row: EstimateRow) -> dict[str, Any]:
     ]
     if pd.isna(row["diff"]):
         numbers = f"{number(row['level'], '.4g')} in {row['n_runs']} runs"
+        if row["effect"] == "none" and not pd.isna(row["could_see"]):
+            numbers += f"; {number(row['could_see'], '.2g')} would be seen within a week"
     else:
         numbers = (
             f"{number(row['before'], '.4g')} to {number(row['after'], '.4g')} from "

@@ -14,10 +14,9 @@ from ..formats.trec_files import write_trec_values
 from ..inputs.door import table_of_users
 from ..inputs.options import as_columns
 from .handed_over import HandedOver
-from .publishing import settle_folder
 from .received import check_received
 from .shown import result_html, result_text
-from .storage import is_in_parts, local_path, read_parts, read_tables, write_tables
+from .storage import read_tables, write_tables
 
 EQUAL_TOLERANCE = 1e-12  # of `==`
 
@@ -442,7 +441,6 @@ def read_parquet(folder: Any) -> Evaluation:
       user_id  n_true  n_pred  mrr@1
     0       u       1       1    1.0
     """
-    settle_folder(local_path(folder))
-    tables = read_parts(folder) if is_in_parts(folder) else read_tables(folder)
+    tables = read_tables(folder)
     check_received(*tables, folder)
     return Evaluation(*tables)

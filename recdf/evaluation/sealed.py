@@ -24,6 +24,7 @@ from typing import BinaryIO, NamedTuple
 import pyarrow as pa
 
 from ..errors import DataError
+from ..publishing import plain_file
 
 MAGIC = b"PAR1"
 MARK = b"recdf\x00\x00\x01"
@@ -49,10 +50,7 @@ class Sealed(NamedTuple):
 
 
 def seal(path: Path, carried: Carried) -> str:
-    """Seal a parquet file that was just written, add some data to it, and return its digest.
-
-    When this function returns, the file is on the disk and not only in the system's memory.
-    """
+    """Seal a parquet file that was just written, add some data to it, and return its digest."""
     lengths = b"".join(len(part).to_bytes(LENGTH, "little") for part in carried)
     head = b"".join(carried) + MARK + lengths
     with open(path, "r+b") as handle:
@@ -62,8 +60,6 @@ def seal(path: Path, carried: Carried) -> str:
         digest = _sealed_digest(handle, end, head + footer)
         handle.seek(end)
         handle.write(head + digest + footer)
-        handle.flush()
-        os.fsync(handle.fileno())
     return digest.hex()
 
 
@@ -74,7 +70,7 @@ def open_sealed(path: Path) -> Iterator[Sealed]:
     The file is opened by Arrow. If Arrow's threads read a Python file, they may abort a process
     that is ending.
     """
-    with pa.OSFile(str(path), "rb") as handle:
+    with pa.OSFile(str(plain_file(path)), "rb") as handle:
         yield unseal(handle, path)
 
 

@@ -12,7 +12,7 @@ names and sizes of the files, so that a missing or foreign one is not read as a 
 
 from __future__ import annotations
 
-import errno
+import hashlib
 import json
 import os
 import re
@@ -26,6 +26,19 @@ import pandas as pd
 import pyarrow as pa
 
 from ..errors import DataError, OptionError
+from ..publishing import (
+    HIDDEN_NAME,
+    PER_USER,
+    PROFILE,
+    RESULT_FILES,
+    SUMMARY_FILE,
+    is_folder,
+    is_there,
+    plain_file,
+    published,
+    steadily,
+    where,
+)
 from .dtypes import (
     categories_of,
     describe,
@@ -35,14 +48,11 @@ from .dtypes import (
     restore,
     to_table,
 )
-from .publishing import HIDDEN_NAME, PER_USER, SUMMARY_FILE, repair_summary, staged, sweep, to_disk
 from .sealed import Carried, Sealed, open_sealed, seal, unseal
 from .spec import OneSpec
 
 SPEC, DTYPES = b"recdf", b"recdf_dtypes"  # keys of the schema metadata
-STALE_READS = (
-    3  # how often a network drive may lose the file that is being read because it was replaced
-)
+PROFILED = "recdf_result"  # in the attrs of a profile: the digest of the result beside it
 
 
 class StoredTables(NamedTuple):
@@ -72,16 +82,35 @@ def write_tables(
     spec: dict[str, Any],
     *,
     overwrite: bool = False,
+    profile: pd.DataFrame | None = None,
 ) -> None:
-    """Write `per_user.parquet` and `summary.parquet` into a folder, all or nothing."""
-    with staged(local_path(folder), overwrite=overwrite) as staging:
+    """Write the files of a result into a folder, all or nothing."""
+    with staged(folder, overwrite=overwrite) as staging:
         write_files(staging, [per_user], summary, spec)
+        if profile is not None:
+            profile.attrs[PROFILED] = digest_of_result(staging)
+            profile.to_parquet(staging / PROFILE, index=False)
+
+
+@contextmanager
+def staged(folder: Any, *, overwrite: bool) -> Iterator[Path]:
+    """Give a hidden folder for the files of a result, which appear at the end of the block."""
+    target = local_path(folder)
+    files = [target / name for name in RESULT_FILES]
+    with published(files, overwrite=overwrite) as place:
+        yield place(files[0]).parent
+
+
+def digest_of_result(*folders: Path) -> str:
+    """Return a digest that tells a stored result, or several that are joined, from others."""
+    files = [plain_file(where(folder / SUMMARY_FILE)) for folder in folders]
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
 def write_files(
     folder: Path, blocks: Iterable[pd.DataFrame], summary: pd.DataFrame, spec: dict[str, Any]
 ) -> Written:
-    """Write both files of a result into a folder from `staged`.
+    """Write the tables of a result into a folder from `staged`.
 
     `blocks` are the rows of `per_user` in their order, in any number of frames.
     """
@@ -163,9 +192,8 @@ def frame_to_arrow(frame: pd.DataFrame, spec: dict[str, Any]) -> tuple[pa.Table,
 def read_tables(folder: Any, digest: str | None = None) -> StoredTables:
     """Read the two tables and the spec that were written together.
 
-    `per_user.parquet` is opened once. It contains the summary that was written with it, so that the
-    tables always belong together. `summary.parquet` is only checked, and repaired if a process was
-    killed before it wrote it.
+    `per_user.parquet` contains the summary that was written with it, so that the tables always
+    belong together. `summary.parquet` is only checked.
 
     Raises
     ------
@@ -176,45 +204,52 @@ def read_tables(folder: Any, digest: str | None = None) -> StoredTables:
         names.
     """
     target = local_path(folder)
-    for _ in range(STALE_READS):
-        try:
-            return _read_tables(target, digest)
-        except OSError as error:
-            if error.errno != errno.ESTALE:
-                raise
-    return _read_tables(target, digest)
+    files = [target / name for name in (PER_USER, SUMMARY_FILE)]
+    return steadily(files, lambda: _read_tables(files[0], files[1], digest))
 
 
-def _read_tables(target: Path, digest: str | None) -> StoredTables:
-    sweep(target)
-    for name in (PER_USER, SUMMARY_FILE):
-        if not (target / name).exists():
+def _read_tables(path: Path, beside: Path, digest: str | None) -> StoredTables:
+    for one in (path, beside):
+        if not is_there(one):
             raise FileNotFoundError(
-                f"{target / name} does not exist; expected a folder written by "
-                "Evaluation.to_parquet or recdf evaluate --out"
+                f"{one} does not exist; expected a folder written by Evaluation.to_parquet or "
+                "recdf evaluate --out"
             )
-    with open_sealed(target / PER_USER) as sealed:
+    rows = where(path)
+    with open_sealed(file_of_rows(path.parent)) as sealed:
         if digest not in (None, sealed.digest):
             raise DataError(
-                f"{target / PER_USER} was overwritten since; read the new result with "
-                "rd.read_parquet"
+                f"{path} was overwritten since; read the new result with rd.read_parquet"
             )
-        per_user, spec = _read_sealed(sealed, target / PER_USER)
-        summary, _ = _read_sealed(
-            unseal(pa.BufferReader(sealed.carried.summary), target / PER_USER), target / PER_USER
-        )
-    if (target / SUMMARY_FILE).read_bytes() != sealed.carried.summary:
-        with open_sealed(target / SUMMARY_FILE):  # raises if it is damaged or not of recdf
-            repair_summary(target)
-    return StoredTables(per_user, summary, spec)
+        per_user, spec = _read_sealed(sealed, path)
+        summary, _ = _read_sealed(unseal(pa.BufferReader(sealed.carried.summary), path), path)
+    if plain_file(where(beside)).read_bytes() != sealed.carried.summary:
+        with open_sealed(where(beside)):  # raises if it is damaged or not of recdf
+            pass
+    found = StoredTables(per_user, summary, spec)
+    return _read_parts(rows, found) if is_folder(rows) else found
+
+
+def is_result(folder: Any) -> bool:
+    """Tell whether a folder holds a result."""
+    return is_there(local_path(folder) / PER_USER)
+
+
+def file_of_rows(folder: Path) -> Path:
+    """Return the file of a result whose schema is that of its rows."""
+    rows = where(folder / PER_USER)
+    return plain_file(rows / HIDDEN_NAME / PER_USER if is_folder(rows) else rows)
 
 
 def read_summary(folder: Any) -> tuple[pd.DataFrame, dict[str, Any]]:
     """Read the summary of a result and its spec alone, without the rows of its lists."""
-    target = local_path(folder)
-    sweep(target)
-    with open_sealed(target / SUMMARY_FILE) as sealed:
-        return _read_sealed(sealed, target / SUMMARY_FILE)
+    path = local_path(folder) / SUMMARY_FILE
+
+    def read() -> tuple[pd.DataFrame, dict[str, Any]]:
+        with open_sealed(where(path)) as sealed:
+            return _read_sealed(sealed, path)
+
+    return steadily([path], read)
 
 
 def _read_sealed(sealed: Sealed, path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
@@ -245,11 +280,6 @@ def _read_sealed(sealed: Sealed, path: Path) -> tuple[pd.DataFrame, dict[str, An
 PARTS_FILE = "parts.json"
 
 
-def is_in_parts(folder: Any) -> bool:
-    """Tell whether a folder holds a result in parts."""
-    return (local_path(folder) / PER_USER / HIDDEN_NAME).is_dir()
-
-
 @contextmanager
 def staged_parts(folder: Any, *, overwrite: bool) -> Iterator[Path]:
     """Give the path of a hidden folder for the rows; at the end of the block it becomes
@@ -257,13 +287,10 @@ def staged_parts(folder: Any, *, overwrite: bool) -> Iterator[Path]:
 
     A failure at any point leaves the old result as it was.
     """
-    with staged(local_path(folder), overwrite=overwrite) as staging:
+    with staged(folder, overwrite=overwrite) as staging:
         rows = staging / PER_USER
         yield rows
         shutil.copyfile(rows / HIDDEN_NAME / SUMMARY_FILE, staging / SUMMARY_FILE)
-        for path in rows.rglob("*"):
-            if path.is_file():
-                to_disk(path)
 
 
 def write_head(
@@ -286,15 +313,16 @@ def stored_rows(rows: Path) -> int:
 def _sizes(rows: Path) -> dict[str, int]:
     """Return the size of each file of rows, in bytes."""
     files = sorted(path for path in rows.glob("*.parquet") if not path.name.startswith((".", "_")))
-    return {path.name: path.stat().st_size for path in files}
+    return {path.name: plain_file(path).stat().st_size for path in files}
 
 
 def _check_files(rows: Path) -> list[str]:
     """Return the paths of the files of rows; raise if one is missing, was changed, or is none of
     this result."""
     try:
-        written = json.loads((rows / HIDDEN_NAME / PARTS_FILE).read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError) as error:
+        path = plain_file(rows / HIDDEN_NAME / PARTS_FILE)
+        written = dict(json.loads(path.read_text(encoding="utf-8")))
+    except (FileNotFoundError, ValueError, TypeError, RecursionError) as error:
         what = f"{rows / HIDDEN_NAME} does not say which files belong to it"
         raise DataError(f"{what}: {error}; write the result again") from error
     found = _sizes(rows)
@@ -315,43 +343,11 @@ def _count_difference(found: int | None, written: int | None) -> str:
     return "not of this result" if written is None else f"{found:,} bytes for {written:,}"
 
 
-def read_parts(folder: Any) -> StoredTables:
-    """Read a result in parts; its rows are sorted by `by` value and list key.
-
-    If another process replaces the folder in the meantime, the new one is read.
-    """
-    target = local_path(folder)
-    for _ in range(STALE_READS):
-        before = _identity(target / PER_USER)
-        try:
-            found = _read_parts(target / PER_USER)
-        except (DataError, OSError):
-            if _identity(target / PER_USER) == before:
-                raise
-            continue
-        if _identity(target / PER_USER) == before:
-            break
-    if (target / SUMMARY_FILE).read_bytes() != (
-        target / PER_USER / HIDDEN_NAME / SUMMARY_FILE
-    ).read_bytes():
-        repair_summary(target)
-    return found
-
-
-def _identity(rows: Path) -> tuple[int, int] | None:
-    """Return numbers that tell a folder from another of the same name, or None while there is
-    none."""
-    try:
-        found = os.stat(rows / HIDDEN_NAME)
-    except FileNotFoundError:
-        return None
-    return found.st_ino, found.st_mtime_ns
-
-
-def _read_parts(rows: Path) -> StoredTables:
+def _read_parts(rows: Path, head: StoredTables) -> StoredTables:
+    """Read the rows of a result in parts, sorted by `by` value and list key."""
     import pyarrow.dataset as ds
 
-    empty, summary, spec = read_tables(rows / HIDDEN_NAME)
+    empty, summary, spec = head
     files = _check_files(rows)
     if not files:
         raise DataError(

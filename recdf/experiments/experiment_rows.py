@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,10 +15,56 @@ from ..inputs.codes import strictly_ascends
 from ..inputs.options import as_columns
 from .assigned_users import in_several_variants
 from .choices import Columns
-from .experiment_columns import Codes, count_distinct, group_codes, key_codes, some_keys, split
+from .experiment_columns import (
+    Codes,
+    Mask,
+    count_distinct,
+    group_codes,
+    key_codes,
+    some_keys,
+    split,
+)
 
 # A column of fewer values names no units.
 _LEAST_UNITS = 20
+
+
+@dataclass(frozen=True)
+class ArmRows:
+    """Rows of two variants, in the order of the ids of each, and the arm of each: 0 the control, 1
+    the treatment.
+
+    `rows` is None where they are all rows as they stand.
+    """
+
+    rows: Codes | None
+    arm: Codes
+
+    @classmethod
+    def of(cls, control: Codes, treatment: Codes) -> ArmRows:
+        arm = np.repeat(np.arange(2), [len(control), len(treatment)])
+        return cls(np.concatenate([control, treatment]), arm)
+
+    def take(self, values: Any) -> Any:
+        return values if self.rows is None else values[self.rows]
+
+    def where(self, mask: Mask) -> ArmRows:
+        """Those of a mask of them."""
+        kept = np.flatnonzero(mask) if self.rows is None else self.rows[mask]
+        return ArmRows(kept, self.arm[mask])
+
+    def defined(self, mask: Mask | None) -> ArmRows:
+        """Those of a mask of all rows."""
+        return self if mask is None else self.where(self.take(mask))
+
+    def split(self, values: Any) -> tuple[Any, Any]:
+        """Values of these rows by arm."""
+        return values[self.arm == 0], values[self.arm == 1]
+
+    @cached_property
+    def n(self) -> tuple[int, int]:
+        control, treatment = np.bincount(self.arm, minlength=2).tolist()
+        return control, treatment
 
 
 @dataclass(frozen=True)
@@ -65,24 +112,29 @@ class ExperimentRows:
         """Whether the rows stand in the order of their users."""
         return self.users is not None and strictly_ascends(self.users)
 
-    def strata_of(self, arms: tuple[Codes, Codes]) -> tuple[Codes, Codes] | None:
-        """The stratum of each row of both arms, None without strata."""
-        return None if self.strata is None else (self.strata[0][arms[0]], self.strata[0][arms[1]])
+    def both(self, group: int, pair: tuple[int, int]) -> ArmRows:
+        """Rows of two variants in a group."""
+        if (
+            len(self.groups) == 1
+            and len(self.variants) == 2
+            and (self.users is None or self.in_order)
+        ):
+            return ArmRows(None, self.variant if pair[1] else 1 - self.variant)
+        return ArmRows.of(self.arm(group, pair[0]), self.arm(group, pair[1]))
 
-    def comparable(self, arms: tuple[Codes, Codes]) -> tuple[Codes, Codes]:
+    def strata_of(self, both: ArmRows) -> tuple[Codes, Codes] | None:
+        """The stratum of each row of both arms, None without strata."""
+        return None if self.strata is None else both.split(both.take(self.strata[0]))
+
+    def comparable(self, both: ArmRows) -> ArmRows:
         """The rows of both arms without those of thin strata, if these are to be left out."""
         if self.strata is None or not self.drop_thin:
-            return arms
-        (of, labels), unit = self.strata, self.clusters
-        if unit is None:
-            n = [np.bincount(of[own], minlength=len(labels)) for own in arms]
-        else:
-            n = [
-                count_distinct(of[own], len(labels), unit[own], int(unit.max(initial=-1)) + 1)
-                for own in arms
-            ]
-        thick = np.minimum(*n) >= 2
-        return arms if thick.all() else (arms[0][thick[of[arms[0]]]], arms[1][thick[of[arms[1]]]])
+            return both
+        stratum, n = both.take(self.strata[0]), len(self.strata[1])
+        unit = np.arange(len(stratum)) if self.clusters is None else both.take(self.clusters)
+        cell, n_units = both.arm * n + stratum, int(unit.max(initial=-1)) + 1
+        thick = count_distinct(cell, 2 * n, unit, n_units).reshape(2, n).min(axis=0) >= 2
+        return both if thick.all() else both.where(thick[stratum])
 
     @property
     def randomised(self) -> Codes | None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -18,6 +19,7 @@ from ..inputs.door import takes_columns
 from ..inputs.frames import as_frame, column, read_numbers
 from ..inputs.options import Options
 from ..inputs.true_and_pred import Order, order_source, read_pred, relevance_source
+from ..publishing import published
 
 LONG = partial(pa.scalar, type=pa.large_string())
 
@@ -187,7 +189,11 @@ def _qrels(frame: pd.DataFrame, name: str | None, ids: list[Any]) -> list[Any]:
 
 def _write_lines(path: Any, fields: list[Any], separator: str) -> None:
     lines = pc.binary_join_element_wise(*fields, LONG(separator))
-    with pa.output_stream(os.path.expanduser(os.fspath(path)), compression="detect") as file:
+    target = Path(path).expanduser()
+    with (
+        published([], overwrite=True, verdicts=[target]) as place,
+        pa.output_stream(os.fspath(place(target)), compression="detect") as file,
+    ):
         file.write("".join(f"{line}\n" for line in lines.to_pylist()).encode())
 
 

@@ -18,6 +18,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from ..errors import DataError
+from ..publishing import where
 
 
 def data_files(path: str) -> list[str]:
@@ -28,6 +29,8 @@ def data_files(path: str) -> list[str]:
     names them. Links are followed. What several paths lead to is read once, by a path without a
     link if there is one.
     """
+    if (one := where(Path(path))) != Path(path):
+        path = str(one)
     if os.path.isfile(path):
         return [path]
     if os.path.isdir(path):

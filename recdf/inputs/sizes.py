@@ -41,8 +41,6 @@ class Sizes:
     · feature_bytes : gathered features of a block of lists · product : multiplications that
     OpenBLAS makes in one thread, since threads of small products wait for each other.
 
-    Experiments: many_users : variants of so many users are compared by one pass over all columns.
-
     Logs: log_rows : rows of a log with propensities at a time · most_log_rows : a pass over all
     clusters costs as much as so many rows, so pieces are longer where there are many clusters.
 
@@ -89,7 +87,6 @@ class Sizes:
     product: int = 2**17
     log_rows: int = 2**17
     most_log_rows: int = 2**21
-    many_users: int = 2**17
     read_rows: int = 2**16
     together_rows: int = 2**18
     batch_rows: tuple[int, int] = (2**10, 2**20)

@@ -59,7 +59,11 @@ EFFECTS: dict[str, dict[str, str]] = {
         "worse": "worse",
         "changed": "changed",
         "drifted": "drifted",
+        "drifts": "drifts",
         "none": "no change shown",
+        "missing": "missing",
+        "too_old": "too old",
+        "left_out": "left out",
     },
     "gate": {
         "pass": "pass",
@@ -89,9 +93,10 @@ SIGN_OF_EFFECT: dict[str, Sign] = {
     **dict.fromkeys(["better", "safe", "holds", "fits", "predicts", "pass"], "better"),
     **dict.fromkeys(["worse", "within_margin", "harmed", "drifted", "fail"], "worse"),
     **dict.fromkeys(["rejects_often", "rejects_rarely", "predicts_opposite"], "worse"),
+    **dict.fromkeys(["missing", "too_old"], "worse"),
 }
 # Kinds whose verdicts say no more than this where they are withheld; `remarks` say why.
-CANNOT_TELL = dict.fromkeys(("labels", "proxy", "history"), "cannot tell")
+CANNOT_TELL = dict.fromkeys(("labels", "proxy"), "cannot tell")
 
 
 def sentence(

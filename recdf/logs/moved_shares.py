@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import DataError
+from ..publishing import plain_file, where
 from ..stats.many_tests import adjust
 from ..stats.shares import equal_shares_test
 
@@ -49,7 +50,7 @@ def read_spec(path: Any) -> dict[str, Any]:
     file = Path(path)
     file = file / SPEC_FILE if file.is_dir() else file
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        found = json.loads(plain_file(where(file)).read_text(encoding="utf-8"))
         return {"counts": {"impressions": found["counts"]["impressions"]}, **found}
     except (ValueError, LookupError, TypeError, RecursionError):
         raise DataError(

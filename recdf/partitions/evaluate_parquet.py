@@ -17,15 +17,15 @@ from typing import Any, Unpack
 
 from ..evaluation.evaluate import EvaluateArguments, call_of, takes_evaluate_arguments
 from ..evaluation.finish import finish
-from ..evaluation.publishing import staged, staging_folder
 from ..evaluation.result import Evaluation, read_parquet
-from ..evaluation.storage import local_path, write_files
+from ..evaluation.storage import local_path, staged, write_files
 from ..inputs.constraints import NONE, POSITIVE, check_value, either
 from ..inputs.memory_limit import memory_bytes
 from ..inputs.sizes import sizes
 from ..matching.side_tables.records import as_frames
 from ..metrics.metric import Metric
 from ..progress import Progress
+from ..publishing import staging_folder
 from .files_run import evaluate_dealt
 from .needed import NeededOfFiles
 from .results import StoredEvaluation
@@ -148,9 +148,7 @@ def evaluate_parquet(
         )  # made once here, since every part reads them
         paths = {"true": true_path, "pred": pred_path}
         if not all(map(is_path, paths.values())):
-            temporary = stack.enter_context(
-                staging_folder(folder or Path(tempfile.gettempdir()), sweeping=False)
-            )
+            temporary = stack.enter_context(staging_folder(folder or Path(tempfile.gettempdir())))
             paths = in_files(call, paths, temporary)
         true, pred = (Source(path, role, how.read_rows) for role, path in paths.items())
         files = NeededOfFiles.of_files(

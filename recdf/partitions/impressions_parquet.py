@@ -21,7 +21,6 @@ import pandas as pd
 import pyarrow as pa
 
 from ..errors import DuplicateWarning, LogWarning, NoOverlapWarning, RecdfError, warn_user
-from ..evaluation.publishing import staged
 from ..evaluation.storage import local_path
 from ..inputs.memory_limit import memory_bytes
 from ..logs.event_checks import skews
@@ -29,6 +28,7 @@ from ..logs.impressions import Impressions, from_impressions, warn_of_counts
 from ..logs.moved_shares import SPEC_FILE, moved_since, read_spec
 from ..logs.persons import with_persons
 from ..logs.times import Clock
+from ..publishing import published
 from .files_run import BucketCells, Memory
 from .packed import bucket_of, dealt
 from .source import Source, frame_of_arrow
@@ -173,12 +173,14 @@ def impressions_parquet(
     to_user = partial(_user_column, persons, (user_col, person_col, options.get("time_col")))
     memory = Memory(np.inf if n_parts == 1 else 0)
     with ExitStack() as stack:
-        folder = stack.enter_context(staged(target, IMPRESSION_FILES, overwrite=overwrite))
+        files = [target / name for name in IMPRESSION_FILES]
+        place = stack.enter_context(published(files, overwrite=overwrite))
+        folder = place(files[0]).parent
         cells = {}
         for role, source in sources.items():
             names = source.schema.names
             cells[role] = stack.enter_context(
-                closing(BucketCells(folder.parent, n_parts, source.fields(names), memory))
+                closing(BucketCells(folder, n_parts, source.fields(names), memory))
             )
             tables = source.batches(names, BATCH_ROWS)
             cells[role].extend(

@@ -14,10 +14,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.ipc as ipc
 
-from ..evaluation.publishing import PER_USER
 from ..evaluation.result import Evaluation
 from ..evaluation.storage import Written, read_tables
 from ..inputs.sizes import Sizes
+from ..publishing import PER_USER
 
 PLACE = "__place__"  # column of distinct integers by which the rows are to be sorted
 

@@ -1,130 +1,307 @@
-"""When did a series of nightly values change its level? By an e-process, so that one may look every
-night.
+"""When did a series of nightly values change its level? By bets on ranks, so that one may look
+every night, and by a second look at what the bets find.
 
-Contract: without a change, the values are independent and normal, of any spread, around a level
-that may depend on the day of the week. Then the chance that `log_evidence` ever exceeds ln(1/α), at
-whatever night one looks, is at most α.
+Contract, for nights with values x and standard errors s of their own:
 
-For a change at night j the evidence is a Bayes factor that does not depend on level, spread and
-days of the week (a right Haar prior on them; the change has a normal prior of `SPREAD` standard
-deviations squared). With n nights in d kinds of days, S the squares of the step at j around its
-means by kind of day, and R² its squared correlation with the values around theirs:
+1. Scale. Night t has variance v = s² + τ², where τ² is robust: τ² = max(0, median(q/.4549 − s²))
+   with q the squared distance from the median of its day of the week.
+2. Ranks. r = (x − mean of its day of the week, by 1/v, clipped at 4 sd)/sd, and R its rank among
+   r₁..r_t. Without a change R is uniform on 1..t, whatever the law of the nights.
+3. Evidence. A night gives exp(δ z(R)) over its mean over all ranks, z the normal score and δ = ±1,
+   ±2, ±3; a change at night j multiplies what the nights from j on give. The sum over j, with
+   weights that add up to 1, exceeds 1/α ever with a chance of at most α. One night gives at most
+   a bounded amount, so that an outage alone is no change.
+4. The second look, because nights may be alike: a change is found (`found`) if at least two nights
+   are on its side, and the mean after it differs by more than 4 standard errors, of the largest of
+   three variances and with the long-run variance of the nights before it, at one of its standard
+   errors; it is sure (`sure`) at three of them.
 
-    BF_j = (1 + gS)^(−1/2) · (1 − gS/(1 + gS)·R²)^(−(n − d)/2)
-
-The nights at which a change may begin have weights that add up to 1, and so do their factors, which
-makes the sum an e-process. References: Shafer and others 2011; Pérez-Ortiz and others 2024
-(invariance).
+References: Gandy and Lau 2013; Shin, Ramdas and Rinaldo 2024 (e-detectors); Andrews 1991.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
+import math
+from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
 
 from .numbers import Floats
 
-SPREAD = 4.0  # g: a change of two nightly standard deviations is what is looked for
+SHIFTS = np.array([-3.0, -2.0, -1.0, 1.0, 2.0, 3.0])  # in nightly standard deviations
 HALF_OF_WEIGHT = 30.0  # nights within which a change begins with probability one half
-LEAST_NIGHTS = 5  # that a series needs beyond its kinds of days
+LEAST_NIGHTS = 22  # fewer tell nothing of a change
+CLIP, OUTLIER = 4.0, 5.0  # standard deviations: cut in means, named as a night apart
+SECOND, EARLY_LOOK, SURE_LOOK = 4.0, 1.0, 3.0  # see 4 above
+RECENT, LAGS = 14, 14
+# Standard errors of correlations; fewer where a change is said.
+TOO_ALIKE, ALIKE_BEFORE = 3.0, 2.0
+ALIKENESS = ("from one to the next", "from week to week", "in slow waves")
+MEDIAN_OF_SQUARE = 0.4549  # of a standard normal variable
+
+
+class Nights(NamedTuple):
+    """Values, their standard errors (0 where unknown), and a code of the day of the week."""
+
+    x: Floats
+    se: Floats
+    day: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def take(self, rows: slice | np.ndarray) -> Nights:
+        return Nights(self.x[rows], self.se[rows], self.day[rows])
 
 
 class LevelChange(NamedTuple):
-    """A change of level: the first night of the new one, the night at which it was found, and ln of
-    its evidence."""
+    """First night of the new level, the nights on which it was found and was sure (None: not yet),
+    ln of its evidence when it was found, and its size in standard deviations of a night.
+
+    `ends` is the night after its last one where the latest nights no longer differ, and `drifts`
+    says that a line fits better than a step.
+    """
 
     begins: int
     found: int
+    sure: int | None
     log_evidence: float
+    size: float
+    ends: int | None = None
+    drifts: bool = False
 
 
-def changes_of_level(
-    values: Floats, day: np.ndarray, alpha: float
-) -> tuple[list[LevelChange], float]:
-    """Return the changes of a series, in order, and how much neighbouring nights are alike (see
-    `_lag_one`).
+class Series(NamedTuple):
+    """The changes of a series, how its nights are alike ("" if they are not), its outlier nights
+    with their distances in standard deviations, and the standard deviation of a night."""
 
-    The chance of any false change is at most α. After each alarm the search begins anew with the
-    nights that follow, at half of what was left of α.
+    changes: list[LevelChange]
+    alike: str
+    outliers: dict[int, float]
+    sd: float
+
+
+def changes_of_level(nights: Nights, alpha: float) -> Series:
+    """Return what a series says on the morning after its last night.
+
+    After each sure change the search begins anew with the nights that follow, at half of what was
+    left of α.
     """
-    found: list[LevelChange] = []
-    start, left, likeliest = 0, alpha, 0
-    while len(values) - start > LEAST_NIGHTS:
-        left /= 2
-        evidence, begins = log_evidence(values[start:], day[start:])
-        alarms = np.flatnonzero(evidence > -np.log(left))
-        if not len(alarms):
-            likeliest = start + int(begins[-1])
+    changes: list[LevelChange] = []
+    start, left, n, likeliest = 0, alpha, len(nights), 0
+    while n - start >= LEAST_NIGHTS:
+        left /= 2 if changes else 1
+        change, begins = _first_change(nights.take(slice(start, None)), left)
+        likeliest = start + begins
+        if change is None:
             break
-        at = int(alarms[0])
-        found.append(LevelChange(start + int(begins[at]), start + at, float(evidence[at])))
-        start += at + 1
-    # A change that is not yet shown must not pass for nights that are alike, so it has a level of
-    # its own here.
-    return found, _lag_one(
-        values, day, sorted({0, len(values), likeliest, *(change.begins for change in found)})
-    )
-
-
-def log_evidence(values: Floats, day: np.ndarray) -> tuple[Floats, np.ndarray]:
-    """Return ln of the e-process at every night, and the night at which the likeliest change until
-    then begins."""
-    n = len(values)
-    off = values - values.mean()
-    kinds = day[:, None] == np.unique(day)
-    # Sums over the nights before each night, by kind of day; the last row has all nights.
-    counts, sums = (
-        np.vstack([np.zeros(kinds.shape[1]), np.cumsum(each, axis=0)])
-        for each in (
-            kinds.astype(np.float64),
-            kinds * off[:, None],
+        sure = None if change.sure is None else start + change.sure
+        changes.append(
+            change._replace(begins=start + change.begins, found=start + change.found, sure=sure)
         )
-    )
-    squares = np.cumsum(off**2)
-    at = np.arange(n)
-    log_weight = (
-        np.log(HALF_OF_WEIGHT) - np.log(HALF_OF_WEIGHT + at - 1) - np.log(HALF_OF_WEIGHT + at)
-    )
-    evidence, begins = np.zeros(n), np.zeros(n, np.int64)
-    for last in range(LEAST_NIGHTS, n):
-        seen, total = counts[last + 1], sums[last + 1]
-        free = last + 1 - np.count_nonzero(seen)
-        rest = squares[last] - (total**2 / np.maximum(seen, 1)).sum()
-        if free < 2 or rest <= 1e-12 * squares[last]:
+        if sure is None:
+            break
+        start = sure + 1
+    edges, like = [0, *(one.begins for one in changes), n], np.zeros(4)
+    line = _off_line(nights, edges) if changes else None
+    if line is not None:
+        changes, edges = [changes[0]._replace(drifts=True)], [0, n]
+    for i, (first, at, end) in enumerate(zip(edges, edges[1:], edges[2:], strict=False)):
+        before, after = nights.take(slice(first, at)), nights.take(slice(at, end))
+        like = np.maximum(like, likeness(off_levels(before, [0, at - first])[0]))
+        _, z, _ = second_look(before, after.take(slice(-RECENT, None)), EARLY_LOOK)
+        if end == n and not (z * changes[i].size > 0 and abs(z) > 2):
+            side = math.copysign(1.0, changes[i].size)
+            beyond = side * second_look(before, after, EARLY_LOOK)[2] - abs(changes[i].size) / 2
+            changes[i] = changes[i]._replace(ends=at + int(np.argmax(np.cumsum(beyond))) + 1)
+            edges = sorted({*edges, changes[i].ends or n})
+    apart, sd = {}, math.nan
+    if n >= LEAST_NIGHTS:
+        # A change that is not yet shown must not pass for nights that are alike.
+        parts = edges if changes else sorted({0, likeliest, n})
+        like = np.maximum(like, likeness(off_levels(nights, parts)[0] if line is None else line))
+        off, of_nights = off_levels(nights, edges, cut=False)
+        apart = {int(at): float(off[at]) for at in np.flatnonzero(np.abs(off) > OUTLIER)}
+        sd = float(np.median(of_nights))
+    most = int(np.argmax(like[:3]))
+    limit = ALIKE_BEFORE if any(one.ends is None for one in changes) else TOO_ALIKE
+    return Series(changes, ALIKENESS[most] if like[most] > limit else "", apart, sd)
+
+
+def seen_in_a_week(n: int, alpha: float) -> float:
+    """Return the size, in standard deviations of a night, of a change that is found within seven
+    nights in 8 of 10 cases, after n nights; NaN where none is. Fitted to simulations."""
+    needed = -math.log(alpha)
+    return 2.4 + 10 * needed / n if n >= 6.5 * needed else math.nan
+
+
+def _first_change(nights: Nights, alpha: float) -> tuple[LevelChange | None, int]:
+    """Return the first sure change, or else the first that was found, and where the likeliest
+    begins."""
+    evidence, begins = log_evidence(nights)
+    over = np.flatnonzero(evidence > -math.log(alpha))
+    found: LevelChange | None = None
+    for last in map(int, [*over[:30], *over[30::7]]):  # a look that fails for a month is weekly
+        at = int(begins[last])
+        if last == at or at < 8 or (found is not None and at > found.begins + RECENT):
             continue
-        after, sum_after = seen - counts[1 : last + 1], total - sums[1 : last + 1]
-        share = after / np.maximum(seen, 1)
-        spread = (after * (1 - share)).sum(axis=1)
-        grown = SPREAD * spread / (1 + SPREAD * spread)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            fit = np.where(
-                spread > 1e-9, (sum_after - share * total).sum(axis=1) ** 2 / (spread * rest), 0.0
-            )
-        log_factor = -0.5 * np.log1p(SPREAD * spread) - free / 2 * np.log1p(
-            -grown * np.minimum(fit, 1 - 1e-12)
-        )
-        weighted = log_factor + log_weight[1 : last + 1]
-        unchanged = np.log(
-            HALF_OF_WEIGHT / (HALF_OF_WEIGHT + last)
-        )  # the weight of the nights to come
-        evidence[last] = np.logaddexp.reduce([*weighted, unchanged])
-        begins[last] = 1 + int(np.argmax(weighted))
+        before, after = nights.take(slice(0, at)), nights.take(slice(at, last + 1))
+        size, z, off = second_look(before, after, EARLY_LOOK)
+        if abs(z) <= SECOND or np.count_nonzero(off * size > 0) < 2:
+            continue
+        found = found or LevelChange(at, last, None, float(evidence[last]), size)
+        if abs(second_look(before, after, SURE_LOOK)[1]) > SECOND:
+            found = found._replace(begins=at, sure=last, size=size)
+            break
+    return found, int(begins[-1])
+
+
+@functools.cache
+def _log_mean_bets(n: int) -> Floats:
+    """Return ln of the mean of exp(δ z) over the normal scores of ranks 1..n."""
+    z = np.array([NormalDist().inv_cdf((rank - 0.5) / n) for rank in range(1, n + 1)])
+    return np.asarray(np.log(np.exp(SHIFTS[:, None] * z).mean(axis=1)))
+
+
+def _medians(values: Floats, group: np.ndarray) -> Floats:
+    """Return the median of the group of every value."""
+    found = [np.median(values[group == one]) for one in range(group.max() + 1)]
+    return np.asarray(np.array(found)[group])
+
+
+def _weighted_means(values: Floats, group: np.ndarray, weight: Floats) -> Floats:
+    """Return the weighted mean of the group of every value."""
+    total = np.maximum(np.bincount(group, weight), 1e-300)
+    return np.asarray((np.bincount(group, weight * values) / total)[group])
+
+
+def _days(nights: Nights) -> np.ndarray:
+    """Return codes 0.. of the days of the week that there are."""
+    return np.unique(nights.day, return_inverse=True)[1]
+
+
+def between(nights: Nights, off: Floats, spent: Floats | float) -> float:
+    """Return τ² from distances of which the share `spent` is fitted."""
+    squares = off**2 / (MEDIAN_OF_SQUARE * np.maximum(1 - spent, 0.25))
+    return max(0.0, float(np.median(squares - nights.se**2)))
+
+
+def variances(nights: Nights, tau2: float) -> Floats:
+    """Return s² + τ² of every night, and at least what rounding makes of equal values."""
+    least = 1e-12 * float(np.square(nights.x).max()) + 1e-300
+    return np.asarray(np.maximum(nights.se**2 + tau2, least))
+
+
+def _by_day(nights: Nights) -> tuple[Floats, float]:
+    """Return the median of the day of the week of every night, and τ² around it."""
+    day = _days(nights)
+    middle = _medians(nights.x, day)
+    return middle, between(nights, nights.x - middle, 1 / np.bincount(day)[day])
+
+
+def log_evidence(nights: Nights) -> tuple[Floats, np.ndarray]:
+    """Return ln of the evidence at every night, and the night at which the likeliest change until
+    then begins."""
+    n, day = len(nights), _days(nights)
+    evidence, begins = np.zeros(n), np.zeros(n, np.int64)
+    total, best = np.full(len(SHIFTS), -np.inf), np.zeros(len(SHIFTS))
+    start = np.zeros(len(SHIFTS), np.int64)
+    first = 3 * int(day.max() + 1) if day.any() else 8
+    for last in range(first, n):
+        seen, own = nights.take(slice(last + 1)), day[: last + 1]
+        if last == first or last % 7 == 0:
+            middle, tau2 = _by_day(seen)
+            usual = np.full(int(day.max()) + 1, np.median(seen.x))
+            usual[own] = middle
+            of_all = usual[day]
+            variance = variances(nights, tau2)
+            reach = CLIP * np.sqrt(variance)
+            cut = np.clip(nights.x, of_all - reach, of_all + reach)
+        weight, since = 1 / variance[: last + 1], last - first
+        mean = _weighted_means(cut[: last + 1], own, weight)
+        left = 1 - weight / np.bincount(own, weight)[own]
+        r = (seen.x - mean) * np.sqrt(weight / np.maximum(left, 1e-9))
+        below, same = r < r[-1] - 1e-9, np.abs(r - r[-1]) < 1e-9
+        rank = np.count_nonzero(below) + (np.count_nonzero(same) + 1) / 2
+        won = SHIFTS * NormalDist().inv_cdf((rank - 0.5) / (last + 1)) - _log_mean_bets(last + 1)
+        begun = math.log(HALF_OF_WEIGHT / ((HALF_OF_WEIGHT + since) * (HALF_OF_WEIGHT + since + 1)))
+        total = np.logaddexp(total, begun) + won
+        later = math.log(HALF_OF_WEIGHT / (HALF_OF_WEIGHT + since + 1))
+        evidence[last] = np.logaddexp(np.logaddexp.reduce(total) - math.log(len(SHIFTS)), later)
+        start[best <= 0] = last
+        best = np.maximum(best, 0) + won
+        begins[last] = start[best.argmax()]
     return evidence, begins
 
 
-def _lag_one(values: Floats, day: np.ndarray, edges: list[int]) -> float:
-    """Return the correlation of neighbouring nights around their levels, times √n: about standard
-    normal if none."""
-    off = np.empty(len(values))
-    for first, end in itertools.pairwise(edges):
-        kinds = np.unique(day[first:end], return_inverse=True)[1]
-        means = np.bincount(kinds, values[first:end]) / np.bincount(kinds)
-        off[first:end] = values[first:end] - means[kinds]
-    total = float(off @ off)
-    return (
-        float(off[1:] @ off[:-1]) / total * np.sqrt(len(off))
-        if total > 1e-24 * float(values @ values)
-        else 0.0
+def off_levels(nights: Nights, edges: list[int], cut: bool = True) -> tuple[Floats, Floats]:
+    """Return distances from levels between edges plus days of the week, in standard deviations,
+    and these; or not cut."""
+    n, part = len(nights), np.repeat(np.arange(len(edges) - 1), np.diff(edges))
+    day = _days(nights) if n >= LEAST_NIGHTS - 1 else np.zeros(n, np.int64)
+    off = nights.x - np.median(nights.x)
+    for group in (part, day, part, day):
+        off = off - _medians(off, group)
+    tau2 = between(nights, off, (day.max() + part.max()) / n)
+    sd = np.sqrt(variances(nights, tau2))
+    if cut:
+        off = np.clip(off, -CLIP * sd, CLIP * sd)
+        for group in (part, day, part, day, part):
+            off = off - _weighted_means(off, group, sd**-2)
+    return off / sd, sd
+
+
+def likeness(off: Floats) -> Floats:
+    """Return correlations of nights at lag 1, at lag 7 and summed over lags 1 to 14, in standard
+    errors; and the long-run variance over the variance (Bartlett)."""
+    n = len(off)
+    off = off - off.mean()
+    squares, lags = float(off @ off), min(LAGS, n // 4)
+    if squares <= 0 or lags < 1:
+        return np.array([0.0, 0.0, 0.0, 1.0])
+    r = np.array([off[lag:] @ off[:-lag] / squares + 1 / n for lag in range(1, lags + 1)])
+    long_run = 1 + 2 * float((1 - np.arange(1, lags + 1) / (lags + 1)) @ r)
+    week = r[6] if lags >= 7 else 0.0
+    root = math.sqrt(n)
+    return np.array([r[0] * root, week * root, r.sum() * root / math.sqrt(lags), long_run])
+
+
+def second_look(before: Nights, after: Nights, more: float) -> tuple[float, float, Floats]:
+    """Return how far the nights after a change are off, in standard deviations, on average, over
+    its standard error, and each.
+
+    The long-run variance of the nights before is taken `more` of its standard errors larger.
+    """
+    n, m = len(before), len(after)
+    off, _ = off_levels(before, [0, n])
+    long_run = max(1.0, float(likeness(off)[3]) + more * 2 * math.sqrt(4.5 / n))
+    middle, tau2 = _by_day(before)
+    var, reach = variances(before, tau2), CLIP * np.sqrt(variances(before, tau2))
+    level = _weighted_means(
+        np.clip(before.x, middle - reach, middle + reach), _days(before), 1 / var
     )
+    of_day = dict(zip(before.day.tolist(), level.tolist(), strict=True))
+    usual = float(np.median(before.x))
+    gone = after.x - np.array([of_day.get(day, usual) for day in after.day.tolist()])
+    off_by = np.clip(gone / np.sqrt(variances(after, tau2)), -2 * CLIP, 2 * CLIP)
+    recent = float(off[-RECENT:] @ off[-RECENT:]) / RECENT if n > 2 * RECENT else 0.0
+    spread = max(1.0, float(off @ off) / max(n - 7, 1), recent)
+    of_after = (4 * spread + float(np.square(off_by - off_by.mean()).sum())) / (3 + m)
+    fitted = max(1, 7 / min(m, 7)) / n
+    error = math.sqrt(long_run * (max(spread, of_after) / m + spread * fitted))
+    size = float(off_by.mean())
+    return size, size / error, off_by
+
+
+def _off_line(nights: Nights, edges: list[int]) -> Floats | None:
+    """Return what is off a line through all nights, if it fits better than levels between edges."""
+    n, off = len(nights), off_levels(nights, [0, len(nights)])[0]
+    time = np.arange(n) - (n - 1) / 2
+    fitted = time * ((time @ off) / (time @ time))
+    steps = sum(
+        (end - first) * off[first:end].mean() ** 2 for first, end in itertools.pairwise(edges)
+    )
+    return off - fitted if fitted @ fitted > steps else None

@@ -36,15 +36,16 @@ def effect(
     confidence: float = 0.95,
     relative: Relative = "fieller",
     always_valid: Number | None = None,
+    diff: Number | None = None,
 ) -> Effect:
     """Compare two independent arms by Welch's test, or by the always-valid test.
 
     se = √(v_c + v_t), t = diff/se, df = (v_c + v_t)²/(v_c²/df_c + v_t²/df_t), interval diff ∓
     t_q·se. The relative interval comes from `fieller` or `log_ratio`. `always_valid` is the result
     of `always_valid_multiplier`; it replaces t_q, and the caller then takes p from
-    `always_valid_p`.
+    `always_valid_p`. `diff` is known better than by the means where these are huge.
     """
-    diff = treatment.mean - control.mean
+    diff = treatment.mean - control.mean if diff is None else diff
     var = control.var + treatment.var
     with np.errstate(divide="ignore", invalid="ignore"):
         se = np.where(var > 0, np.sqrt(var), np.nan)

@@ -18,7 +18,7 @@ from .numbers import Floats, Number
 HUGE = 1e150
 
 # Standard deviations below this share of the largest value are rounding error, not variation.
-MEAN_ROUNDING = 1e-12
+MEAN_ROUNDING = 1e-14
 
 # Moments of more values are those of pieces of so many, which stay in the cache of a processor.
 _IN_CACHE = 2**16

@@ -49,13 +49,19 @@ def demo(tmp_path_factory):
     return Demo(folder, code, out.getvalue(), err.getvalue())
 
 
+def empty_page(_, path, **__):
+    path.parent.mkdir()
+    path.touch()
+    return path
+
+
 @pytest.fixture
 def small_shop(monkeypatch):
     """The demo is about a shop of fewer users and draws no report, for tests that do not read its
     numbers."""
     shop = rd.sample_shop(n_users=100, n_items=60)
     monkeypatch.setattr(demo_command, "sample_shop", lambda: shop)
-    monkeypatch.setattr(demo_command, "report", lambda *_, **__: None)
+    monkeypatch.setattr(demo_command, "report", empty_page)
 
 
 @pytest.fixture(scope="session")

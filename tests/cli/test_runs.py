@@ -3,7 +3,6 @@ not read as one."""
 
 import itertools
 import os
-import signal
 from pathlib import Path
 
 import pandas as pd
@@ -12,10 +11,12 @@ from cases import case
 from cli.command import fails, run
 from cli.frames import PRED
 from cli.shop import models
-from evaluation.stored import FORKING, FULL, fail_at, forks, names, python
+from evaluation.stored import FULL, fail_at
+from killed import is_killed, killed_at, tree
 
 import recdf as rd
-from recdf.evaluation.publishing import PREFIX, RUN, held_still
+from recdf.cli import main
+from recdf.publishing import RUN
 
 pytestmark = pytest.mark.slow
 
@@ -96,96 +97,43 @@ def both(capsys, inputs):
 
 
 @pytest.mark.parametrize("command", RUNS)
-def test_a_failure_at_any_rename_keeps_the_older_files(capsys, both, monkeypatch, command):
+def test_a_failure_at_any_rename_keeps_the_files_of_one_run(capsys, both, monkeypatch, command):
+    """The older files until the manifest is in its place, and then the newer ones."""
     old, new = both(command)
-    run(capsys, *RUNS[command][0], "--overwrite")
     replace = os.replace
-    for step, error in itertools.product(
-        range(1, len(old) + len(new) + 2), [FULL, KeyboardInterrupt()]
-    ):
+    for step, error in itertools.product(range(1, len(old) + 2), [FULL, KeyboardInterrupt()]):
         with case(f"step {step} {error!r}"):
+            run(capsys, *RUNS[command][0], "--overwrite")
             fail_at(step, monkeypatch, (os, "replace"), error)
             code, out, err = run(capsys, *RUNS[command][1], "--overwrite")
             monkeypatch.setattr(os, "replace", replace)
             assert (code, out) == (4 if error is FULL else 130, "")
             assert ("No space left" in err) is (error is FULL)
-            assert contents("out") == old
-    run(capsys, *RUNS[command][1], "--overwrite")
-    assert contents("out") == new
+            assert contents("out") == (old if step == 1 else new)
 
 
 @pytest.mark.parametrize("command", RUNS)
 def test_a_failure_of_a_first_run_leaves_no_folder(capsys, inputs, monkeypatch, command):
-    for step in (1, len(WRITTEN[command][0])):
-        fail_at(step, monkeypatch, (os, "replace"))
-        assert run(capsys, *RUNS[command][0])[0] == 4
-        assert not Path("out").exists()
+    fail_at(1, monkeypatch, (os, "replace"))
+    assert run(capsys, *RUNS[command][0])[0] == 4
+    assert not Path("out").exists()
 
 
-KILLED = f"""{FORKING}
-from recdf.cli import main
-
-def work(folder, step, call):
-    os.chdir(folder)
-    kill_at_rename(step)
-    main([*call, "-q"])
-
-for one in sys.argv[1:]:
-    folder, step, *call = one.split("|")
-    print(ended(forked(work, folder, int(step), call)))
-"""
-
-
-@forks
-@pytest.mark.parametrize("command", RUNS)
-def test_a_killed_run_leaves_the_files_of_one_run(capsys, both, command, tmp_path):
-    """Right after the kill, files of two runs are not beside each other. The next call finds all of
-    one run."""
-    old, new = both(command)
-    inputs = [path for path in tmp_path.iterdir() if path.name != "out"]
-    folders = [tmp_path / f"killed{step}" for step in range(1, len(old) + len(new) + 3)]
-    for folder in folders:
-        (folder / "out").mkdir(parents=True)
-        for path in inputs:
-            (folder / path.name).symlink_to(path)
-        for name, content in old.items():
-            (folder / "out" / name).write_bytes(content)
-    call = "|".join([*RUNS[command][1], "--overwrite"])
-    done = python(KILLED, *(f"{folder}|{step}|{call}" for step, folder in enumerate(folders, 1)))
-    assert done.stderr == ""
-    assert done.stdout.split()[:-1] == [str(-signal.SIGKILL)] * (
-        len(folders) - 1
-    )  # the last one replaces run.json
-    for folder in folders:
-        with case(folder.name):
-            left = contents(folder / "out")
-            assert left.items() <= old.items() or left.items() <= new.items()
-            with held_still([folder / "out"]):
-                assert contents(folder / "out") == (new if folder == folders[-1] else old)
-                assert not [name for name in names(folder / "out") if name.startswith(PREFIX)]
-
-
-@forks
-def test_a_killed_first_run_leaves_nothing(inputs, tmp_path):
-    calls = [
-        [word if word != "out" else f"out of {name}" for word in call]
-        for name, (call, _) in RUNS.items()
-    ]
-    done = python(KILLED, *("|".join([str(tmp_path), "2", *call]) for call in calls))
-    assert (done.stdout.split(), done.stderr) == ([str(-signal.SIGKILL)] * 3, "")
-    for command in RUNS:
-        with held_still([Path(f"out of {command}")]), case(command):
-            assert names(f"out of {command}") == set()
-
-
-@forks
-def test_lists_are_read_after_the_run_that_should_replace_them_was_killed(capsys, both, tmp_path):
+def test_lists_are_read_after_the_run_that_should_replace_them_was_killed(
+    capsys, both, monkeypatch
+):
     both("impressions")
-    done = python(KILLED, "|".join([str(tmp_path), "3", *LISTS, "--overwrite"]))
-    assert done.stdout == f"{-signal.SIGKILL}\n"
-    assert not Path("out/true.parquet").exists()
+    for step in range(1, 40):
+        with killed_at(step, monkeypatch) as done:
+            main([*LISTS, "--overwrite"])
+        if is_killed(done, step) and not Path("out/pred.parquet").exists():
+            break
+    assert not Path("out/pred.parquet").exists()
     call = ["--true", "out/true.parquet", "--pred", "out/pred.parquet", "--allow-empty"]
+    before = tree("out")
+    capsys.readouterr()
     assert run(capsys, "evaluate", *call, "-m", "hits@2")[0] == 0
+    assert tree("out") == before
 
 
 # -- readers

@@ -9,7 +9,7 @@ import pytest
 
 import recdf as rd
 from recdf.cli import main
-from recdf.stats.change_points import changes_of_level
+from recdf.stats.change_points import Nights, changes_of_level
 
 USERS = 40
 SEGMENTS = pd.DataFrame({"user_id": range(USERS), "kind": np.repeat(["a", "b"], USERS // 2)})
@@ -107,10 +107,7 @@ def test_another_option_is_another_definition(tmp_path):
     job(tmp_path, days[:20], metrics=["ndcg@1"])
     job(tmp_path, days[20:], metrics=["ndcg@1"], undefined="zero")
     history = rd.History(tmp_path)
-    assert history.changes()[["remarks", "verdict"]].iloc[0].tolist() == [
-        "definition_changed",
-        "cannot tell",
-    ]
+    assert history.changes()["withheld"].tolist() == ["definition_changed"]
     assert history.summary["definition"].str.endswith("; undefined=zero").sum() == 10
 
 
@@ -184,8 +181,10 @@ def test_the_command_says_that_a_job_has_no_experiments(tmp_path, capsys):
 @pytest.mark.long
 def test_numbers_that_never_change_are_no_sign_of_nights_that_are_alike(tmp_path, capsys):
     """The logarithm of 10,000 less the mean of such logarithms is not quite 0."""
-    assert changes_of_level(np.full(44, np.log(10_000.0)), np.arange(44) % 7, 0.05) == ([], 0.0)
-    for day in pd.date_range("2026-09-01", periods=20):
+    same = Nights(np.full(44, np.log(10_000.0)), np.zeros(44), np.arange(44) % 7)
+    series = changes_of_level(same, 0.05)
+    assert (series.changes, series.alike, series.outliers) == ([], "", {})
+    for day in pd.date_range("2026-09-01", periods=24):
         true = pd.DataFrame({"user_id": range(10_000), "item_id": 1})
         pred = true.assign(item_id=np.random.default_rng(day.day).integers(1, 3, 10_000), score=1.0)
         rd.evaluate(true, pred, "hitrate@1").to_parquet(tmp_path / f"{day:%Y-%m-%d}")
@@ -198,4 +197,75 @@ def test_numbers_that_never_change_are_no_sign_of_nights_that_are_alike(tmp_path
 def test_the_reason_of_a_failed_job_names_the_series_alone(tmp_path, capsys):
     job(tmp_path, ["2026-10-01"])
     assert main(["history", str(tmp_path), "--fail-on", "warning"]) == 1
-    assert "--fail-on warning: hitrate@1: cannot tell (few_runs)" in capsys.readouterr().err
+    assert (
+        "--fail-on warning: hitrate@1: cannot tell: fewer than 22 nights (few_runs)"
+        in capsys.readouterr().err
+    )
+
+
+@pytest.mark.long
+def test_what_is_missing_is_found_and_fails_the_job(tmp_path, capsys):
+    days = [f"2026-10-{day:02d}" for day in range(1, 23)]
+    job(tmp_path, [day for day in days if day != "2026-10-14"], metrics=["hitrate@1", "mrr@1"])
+    frame = pd.DataFrame({"user_id": range(USERS), "item_id": 1})
+    two = pd.concat([frame.assign(model="als"), frame.assign(model="knn")])
+    for day, pred in (("2026-10-21", two), ("2026-10-22", two[two["model"] == "knn"])):
+        folder = tmp_path / "models" / day
+        rd.evaluate(frame, pred.assign(score=1.0), "hitrate@1", by="model").to_parquet(folder)
+    call = ["history", str(tmp_path), "--until", "2026-10-22"]
+    history = rd.History(tmp_path, until="2026-10-25")
+    assert history.gaps()[["job", "what", "effect"]].to_numpy().tolist() == [
+        ["", "night 2026-10-14", "missing"],
+        ["models", "model als", "missing"],
+    ]
+    assert history.gaps().loc[1, "last"] == pd.Timestamp("2026-10-21")
+    assert history.gaps(max_age=3)["effect"].tolist() == ["missing"] * 2
+    late = history.gaps(max_age=2)
+    assert late.iloc[2][["what", "verdict"]].tolist() == ["newest night 2026-10-22", "too old"]
+    assert main(call) == 0
+    assert main([*call, "--fail-on", "drift", "worse"]) == 1
+    said = capsys.readouterr()
+    assert "night 2026-10-14" in said.out
+    assert "--fail-on drift: night 2026-10-14: missing (and 1 more)" in said.err
+    page = rd.report(path=tmp_path / "page.html", history=history).read_text(encoding="utf-8")
+    assert "model als: missing." in page
+    with pytest.raises(rd.OptionError, match="max_age"):
+        history.gaps(max_age=-1)
+
+
+def test_a_job_that_misses_a_metric_says_so(tmp_path):
+    job(tmp_path, ["2026-10-01", "2026-10-02"], metrics=["hitrate@1", "mrr@1"])
+    job(tmp_path, ["2026-10-03"])
+    gaps = rd.History(tmp_path).gaps()
+    assert gaps[["what", "effect"]].to_numpy().tolist() == [["mrr@1", "missing"]]
+
+
+@pytest.mark.long
+def test_honest_jobs_miss_nothing(tmp_path):
+    weekdays = pd.bdate_range("2026-10-01", periods=12)
+    job(tmp_path, [f"daily/{day:%Y-%m-%d}" for day in pd.date_range("2026-10-01", periods=16)])
+    job(tmp_path, [f"weekdays/{day:%Y-%m-%d}" for day in weekdays])
+    job(
+        tmp_path,
+        [f"weekly/{day:%Y-%m-%d}" for day in pd.date_range("2026-09-03", periods=7, freq="7D")],
+    )
+    assert len(rd.History(tmp_path).gaps()) == 0
+
+
+def test_a_bad_night_is_left_out_and_the_table_says_so(tmp_path, capsys):
+    days = [f"2026-10-{day:02d}" for day in range(1, 9)]
+    job(tmp_path, days)
+    (tmp_path / "2026-10-03" / "quarantined").touch()
+    (tmp_path / "2026-10-03" / "summary.parquet").unlink()
+    history = rd.History(tmp_path, without=["2026-10-05"])
+    assert len(history.summary) == 6
+    assert history.left_out["why"].tolist() == ["quarantined", "without"]
+    assert history.headline.endswith("left out: 2026-10-03, 2026-10-05")
+    assert history.gaps()["verdict"].tolist() == ["left out"] * 2
+    call = ["history", str(tmp_path), "--without", "2026-10-05", "--fail-on", "drift", "worse"]
+    assert main(call) == 0
+    assert "night 2026-10-05" in capsys.readouterr().out
+    with pytest.raises(rd.OptionError, match="there is no result of that day"):
+        rd.History(tmp_path, without="2026-11-05")
+    with pytest.raises(rd.OptionError, match="without='x' is no day"):
+        rd.History(tmp_path, without="x")

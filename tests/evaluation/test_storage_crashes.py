@@ -12,10 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 from cases import case
 from evaluation.stored import FILES, FORKING, FULL, NEW, OLD, equal, fail_at, forks, names, python
+from killed import tree
 from registry.seeded import frames, quietly
 
 import recdf as rd
-from recdf.evaluation import publishing, storage
+from recdf import publishing
+from recdf.evaluation import storage
 
 pytestmark = pytest.mark.slow
 
@@ -23,46 +25,53 @@ pytestmark = pytest.mark.slow
 # crashes
 
 
+# The calls that fail, and whether the new result counts from there on: its manifest is there.
 STEPS = [
-    ((pq, "write_table"), 1),
-    ((pq, "ParquetWriter"), 1),
-    ((os, "fsync"), 1),
-    ((os, "fsync"), 2),
-    ((os, "replace"), 1),
-    ((os, "replace"), 2),
+    ((pq, "write_table"), 1, False),
+    ((pq, "ParquetWriter"), 1, False),
+    ((os, "fsync"), 1, False),
+    ((os, "fsync"), 2, False),
+    ((os, "replace"), 1, False),
+    ((os, "replace"), 2, True),
+    ((os, "replace"), 3, True),
 ]
 
 
-@pytest.mark.parametrize(("target", "call"), STEPS)
+@pytest.mark.parametrize(("target", "call", "new"), STEPS)
 @pytest.mark.parametrize("error", [FULL, KeyboardInterrupt()])
-def test_a_failure_at_any_step_keeps_the_old_result(target, call, error, tmp_path, monkeypatch):
-    OLD.to_parquet(tmp_path)
-    before = {name: (tmp_path / name).read_bytes() for name in FILES}
+def test_a_failure_at_any_step_keeps_one_result(target, call, new, error, tmp_path, monkeypatch):
+    for name, result in (("old", OLD), ("new", NEW), ("out", OLD)):
+        result.to_parquet(tmp_path / name)
     fail_at(call, monkeypatch, target, error)
     with pytest.raises(type(error)):
-        NEW.to_parquet(tmp_path, overwrite=True)
+        NEW.to_parquet(tmp_path / "out", overwrite=True)
     monkeypatch.undo()
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
-    equal(rd.read_parquet(tmp_path), OLD)
-    NEW.to_parquet(tmp_path, overwrite=True)
-    equal(rd.read_parquet(tmp_path), NEW)
+    found = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+    kept = tmp_path / ("new" if new else "old")
+    assert found == {path.name: path.read_bytes() for path in kept.iterdir()}
+    equal(rd.read_parquet(tmp_path / "out"), NEW if new else OLD)
+    NEW.to_parquet(tmp_path / "out", overwrite=True)
+    equal(rd.read_parquet(tmp_path / "out"), NEW)
 
 
-@pytest.mark.parametrize(("target", "call"), STEPS)
-def test_a_failure_of_the_first_write_leaves_nothing(target, call, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("target", "call", "new"), STEPS)
+def test_a_failure_of_the_first_write(target, call, new, tmp_path, monkeypatch):
     fail_at(call, monkeypatch, target)
     with pytest.raises(
-        rd.WriteError, match=f"{tmp_path}/result: No space left on device"
+        rd.WriteError, match=rf"{tmp_path}/result(/\w+\.parquet cannot be written)?: No space left"
     ) as caught:
         NEW.to_parquet(tmp_path / "result")
+    monkeypatch.undo()
     assert isinstance(caught.value, OSError)
     assert caught.value.errno == errno.ENOSPC
-    assert names(tmp_path) == set()
+    assert names(tmp_path) == ({"result"} if new else set())
+    if new:
+        equal(rd.read_parquet(tmp_path / "result"), NEW)
 
 
 def test_a_full_disk_of_a_report_and_of_parts_is_said_with_its_path(tmp_path, monkeypatch):
     fail_at(1, monkeypatch, (os, "replace"))
-    with pytest.raises(rd.WriteError, match=f"{tmp_path}/new: No space left on device"):
+    with pytest.raises(rd.WriteError, match=r"new/report\.html cannot be written: No space left"):
         rd.report(OLD, tmp_path / "new" / "report.html")
     monkeypatch.undo()
     for name, frame in (
@@ -92,9 +101,10 @@ print(*(ended(forked(write, folder, int(step))) for folder, step in given))
 
 
 @forks
-def test_what_a_killed_process_left_is_swept_by_the_next_call(tmp_path):
-    """Nothing runs after the kill: before the first rename, and between the two."""
-    cases = list(itertools.product([False, True], [1, 2], ["read", "write"]))
+def test_what_a_killed_process_left_is_read_where_it_lies(tmp_path):
+    """Nothing runs after the kill: before the manifest, and then before each file takes its
+    place."""
+    cases = list(itertools.product([False, True], [1, 2, 3], ["read", "write"]))
     folders = [tmp_path / str(number) for number in range(len(cases))]
     for folder, (first, _, _) in zip(folders, cases, strict=True):
         folder.mkdir()
@@ -106,28 +116,33 @@ def test_what_a_killed_process_left_is_swept_by_the_next_call(tmp_path):
     assert killed.stdout.split() == [str(-signal.SIGKILL)] * len(cases)
     for folder, (first, step, then) in zip(folders, cases, strict=True):
         with case(f"first={first} step={step} then={then}"):
-            check_swept(folder, first, then)
+            expected = NEW if step > 1 else None if first else OLD
+            check_left(folder, expected, then)
 
 
-def check_swept(folder, first, then):
-    """The next call finds the old result, or none if the killed process wrote the first one, and
-    sweeps the rest."""
+def check_left(folder, expected, then):
+    """A reader finds what counts, and changes nothing; a writer completes or removes the rest."""
     assert len(names(folder) - FILES) == 1
+    before = tree(folder)
     if then == "write":
-        (OLD if first else NEW).to_parquet(folder, overwrite=not first)
-        equal(rd.read_parquet(folder), OLD if first else NEW)
-    elif first:
+        if expected is not None:
+            with pytest.raises(FileExistsError):
+                OLD.to_parquet(folder)
+        OLD.to_parquet(folder, overwrite=expected is not None)
+        equal(rd.read_parquet(folder), OLD)
+        assert names(folder) == FILES
+        return
+    if expected is None:
         with pytest.raises(FileNotFoundError):
             rd.read_parquet(folder)
     else:
-        equal(rd.read_parquet(folder), OLD)
-        pd.testing.assert_frame_equal(pd.read_parquet(folder / "summary.parquet"), OLD.summary)
-    assert names(folder) == (set() if first and then == "read" else FILES)
+        equal(rd.read_parquet(folder), expected)
+    assert tree(folder) == before
 
 
 def test_the_folder_of_a_writer_that_lives_is_left_alone(tmp_path):
     OLD.to_parquet(tmp_path)
-    with publishing.staged(tmp_path, overwrite=True) as staging:
+    with storage.staged(tmp_path, overwrite=True) as staging:
         equal(rd.read_parquet(tmp_path), OLD)
         OLD.to_parquet(tmp_path, overwrite=True)
         assert staging.exists()
@@ -144,6 +159,8 @@ def test_without_locks_a_folder_is_swept_after_a_day(age, tmp_path, monkeypatch)
     left.mkdir()
     os.utime(left, (left.stat().st_mtime - age,) * 2)
     equal(rd.read_parquet(tmp_path), OLD)
+    assert left.exists()
+    NEW.to_parquet(tmp_path, overwrite=True)
     assert left.exists() is (age == 0)
 
 
@@ -186,10 +203,11 @@ def test_a_result_is_replaced_where_files_are_open_and_folders_cannot_be(tmp_pat
 
 def test_files_of_one_run_are_replaced_together_there_too(tmp_path, monkeypatch):
     on_windows(monkeypatch)
+    files = tmp_path / "a.parquet", tmp_path / "b.parquet"
     for text in ("old", "new"):
-        with publishing.staged(tmp_path, ("a.parquet", "b.parquet"), overwrite=True) as staging:
-            for name in ("a.parquet", "b.parquet"):
-                (staging / name).write_text(text, encoding="utf-8")
+        with publishing.published(files, overwrite=True) as place:
+            for path in files:
+                place(path).write_text(text, encoding="utf-8")
     assert [path.read_text(encoding="utf-8") for path in sorted(tmp_path.iterdir())] == [
         "new",
         "new",
@@ -197,7 +215,7 @@ def test_files_of_one_run_are_replaced_together_there_too(tmp_path, monkeypatch)
 
 
 def test_of_two_first_writers_one_is_refused(tmp_path):
-    late = publishing.staged(tmp_path, overwrite=False)
+    late = storage.staged(tmp_path, overwrite=False)
     storage.write_files(late.__enter__(), [NEW.per_user], NEW.summary, NEW.spec)
     OLD.to_parquet(tmp_path)
     with pytest.raises(FileExistsError, match="overwrite=True"):

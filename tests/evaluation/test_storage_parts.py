@@ -3,18 +3,18 @@ between two renames."""
 
 import itertools
 import os
-import signal
+import shutil
 from pathlib import Path
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from evaluation.stored import FORKING, NEW, OLD, equal, forks, names, python
+from cases import case
+from evaluation.stored import NEW, OLD, equal, names
+from killed import is_killed, killed_at, tree
 
 import recdf as rd
-from recdf.evaluation import publishing
-from recdf.evaluation.storage import read_parts, staged_parts, write_head
+from recdf.evaluation.storage import staged_parts, write_head
 
 TESTS = Path(__file__).parents[1]
 FILES = {"per_user.parquet", "summary.parquet"}
@@ -37,43 +37,36 @@ def write_file(result, folder):
 # The kind of the older result, and that of the newer one.
 KINDS = [(write_parts, write_parts), (write_parts, write_file), (write_file, write_parts)]
 
-KILLED = f"""{FORKING}
-from evaluation.stored import NEW
-from evaluation.test_storage_parts import write_file, write_parts
 
-def write(folder, kind, step):
-    kill_at_rename(step)
-    globals()[kind](NEW, folder)
-
-given = zip(*[iter(sys.argv[1:])] * 3)
-print(*(ended(forked(write, folder, kind, int(step))) for folder, kind, step in given))
-"""
+@pytest.mark.long
+@pytest.mark.parametrize(("older", "newer"), KINDS)
+def test_a_kill_at_any_operation_leaves_one_result(older, newer, tmp_path, monkeypatch):
+    """A reader changes nothing, and the next writer leaves nothing behind."""
+    older(OLD, tmp_path / "old")
+    for step in itertools.count(1):
+        shutil.rmtree(tmp_path / "out", ignore_errors=True)
+        shutil.copytree(tmp_path / "old", tmp_path / "out")
+        with killed_at(step, monkeypatch) as done:
+            newer(NEW, tmp_path / "out")
+        with case(f"killed at {step}: {done[-3:]}"):
+            before = tree(tmp_path)
+            found = rd.read_parquet(tmp_path / "out")
+            equal(found, NEW if found.spec == NEW.spec else OLD)
+            assert tree(tmp_path) == before
+            older(OLD, tmp_path / "out")
+            assert names(tmp_path / "out") == FILES
+        if not is_killed(done, step):
+            break
+    equal(found, NEW)
 
 
 @pytest.mark.long
-@forks
-def test_a_process_that_is_killed_while_it_replaces_a_result(tmp_path):
-    """It is killed before each of the three renames. The next read finds the older result whole."""
-    calls, folders = [], []
-    for (older, newer), step in itertools.product(KINDS, [1, 2, 3]):
-        folder = tmp_path / f"{older.__name__}-{newer.__name__}-{step}"
-        older(OLD, folder)
-        folders.append(folder)
-        calls += [folder, newer.__name__, step]
-    done = python(f"import sys; sys.path.insert(0, {os.fspath(TESTS)!r})\n{KILLED}", *calls)
-    assert done.stderr == ""
-    assert done.stdout.split() == [str(-signal.SIGKILL)] * len(folders)
-    for folder in folders:
-        equal(rd.read_parquet(folder), OLD)
-        pd.testing.assert_frame_equal(pd.read_parquet(folder / "summary.parquet"), OLD.summary)
-        assert names(folder) == FILES
-
-
 @pytest.mark.parametrize(("older", "newer"), KINDS)
-def test_an_error_at_any_rename_leaves_the_older_result(older, newer, tmp_path, monkeypatch):
-    older(OLD, tmp_path)
+def test_an_error_at_any_rename_leaves_one_result(older, newer, tmp_path, monkeypatch):
+    """The older one until the manifest is in its place, and then the newer one."""
     replace = os.replace
-    for step in (1, 2, 3):
+    for step in (1, 2, 3, 4, 5):
+        older(OLD, tmp_path)
         calls = []
 
         def fails(*given, calls=calls, step=step):
@@ -86,21 +79,8 @@ def test_an_error_at_any_rename_leaves_the_older_result(older, newer, tmp_path, 
         with pytest.raises(OSError, match="the drive has gone"):
             newer(NEW, tmp_path)
         monkeypatch.setattr(os, "replace", replace)
-        equal(rd.read_parquet(tmp_path), OLD)
+        equal(rd.read_parquet(tmp_path), OLD if step == 1 else NEW)
         assert names(tmp_path) == FILES
-    newer(NEW, tmp_path)
-    equal(rd.read_parquet(tmp_path), NEW)
-
-
-def test_a_reader_between_two_renames_waits_for_the_writer(tmp_path, monkeypatch):
-    """The reader is called while the older folder is away; it would wait for the lock, which the
-    test stands for."""
-    write_parts(OLD, tmp_path)
-    waits = []
-    monkeypatch.setattr(publishing, "sweep", lambda folder, wait=False: waits.append(wait))
-    publishing.settle_folder(tmp_path)
-    publishing.settle_folder(tmp_path / "away")
-    assert waits == [False, False, True]
 
 
 def test_a_folder_that_is_replaced_while_it_is_read_is_read_again(tmp_path, monkeypatch):
@@ -109,14 +89,14 @@ def test_a_folder_that_is_replaced_while_it_is_read_is_read_again(tmp_path, monk
     write_parts(OLD, tmp_path)
     read, done = storage._read_parts, []
 
-    def meanwhile(rows):
-        found = read(rows)
+    def meanwhile(*given):
+        found = read(*given)
         if not done:
             done.append(write_parts(NEW, tmp_path))
         return found
 
     monkeypatch.setattr(storage, "_read_parts", meanwhile)
-    assert read_parts(tmp_path).spec == NEW.spec
-    (tmp_path / "summary.parquet").write_bytes(b"of another program")
     equal(rd.read_parquet(tmp_path), NEW)
-    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "summary.parquet"), NEW.summary)
+    (tmp_path / "summary.parquet").write_bytes(b"of another program")
+    with pytest.raises(rd.DataError, match=r"summary\.parquet is no whole parquet file"):
+        rd.read_parquet(tmp_path)

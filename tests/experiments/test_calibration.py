@@ -6,10 +6,15 @@ axis), with a fixed seed. 93.5 to 96.5 % is more than three standard errors of a
 runs (0.5 %).
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
 
+from recdf.experiments.experiment_rows import ArmRows
+from recdf.experiments.units import units_of
+from recdf.judge.effects.means import estimate
 from recdf.stats import (
     always_valid,
     arms,
@@ -80,8 +85,33 @@ def test_ratio(rng):
 
 
 def cuped(control, treatment):
-    found = arms.slopes(arms.pool(control, treatment))
-    return arms.estimate_arm(control, *found), arms.estimate_arm(treatment, *found)
+    """Both arms of every run, from samples of many runs."""
+    return several(
+        estimate(
+            units_of(
+                arms.Sample(*map(together, c[:2], t[:2]), (arms.Sample(*map(together, cx, tx)),)),
+                ArmRows.of(np.arange(len(c[0])), np.arange(len(t[0]))),
+            )
+        ).arms
+        for c, cx, t, tx in zip(*runs_of(control), *runs_of(treatment), strict=True)
+    )
+
+
+def together(control, treatment):
+    return None if control is None else np.concatenate([control, treatment])
+
+
+def runs_of(sample):
+    """(num, den) of each run, and those of the covariate."""
+    return [
+        [(one.num[i], None if one.den is None else one.den[i]) for i in range(RUNS)]
+        for one in (sample, sample.covariates[0])
+    ]
+
+
+def several(found):
+    sides = zip(*found, strict=True)
+    return [arms.Arm(*np.array(side, np.float64).T) for side in sides]
 
 
 def test_cuped(rng):
@@ -107,14 +137,11 @@ def test_stratified(rng):
     # Strata with other means and spreads; which user is in which stratum is drawn once.
     strata = np.repeat(np.arange(4), [60, 120, 40, 180])
     level, spread = np.array([0.5, 1.0, 4.0, 0.0]), np.array([0.1, 1.0, 2.0, 0.5])
-    sides = []
-    shares = np.bincount(strata) / len(strata)
-    for _ in range(2):
-        values = level[strata] + spread[strata] * (rng.gamma(2, 0.5, (RUNS, len(strata))) - 1)
-        placed = arms.Strata(strata, shares)
-        found = [arms.estimate_arm(arms.Sample(of_run, strata=placed)) for of_run in values]
-        sides.append(arms.Arm(*(np.array(numbers) for numbers in zip(*found, strict=True))))
-    check(effect_sizes.effect(*sides))
+    both = ArmRows.of(strata, strata)
+    values = level[strata] + spread[strata] * (rng.gamma(2, 0.5, (2, RUNS, len(strata))) - 1)
+    units = [units_of(arms.Sample(together(*one)), both) for one in values.swapaxes(0, 1)]
+    found = [estimate(replace(one, stratum=both.rows, n_strata=4)).arms for one in units]
+    check(effect_sizes.effect(*several(found)))
 
 
 def test_regression_on_covariates_with_gaps(rng):

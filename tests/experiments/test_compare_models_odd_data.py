@@ -1,4 +1,5 @@
-"""No false verdict on pairs of models."""
+"""`compare_models` gives no false verdict on odd data: ties, huge values, and users that
+a model lacks."""
 
 import numpy as np
 import pandas as pd

@@ -1,5 +1,7 @@
-"""No false verdict from odd samples: constant and small arms, skew, missing values, heavy users,
-clusters, power."""
+"""`compare_variants` gives no false verdict from odd samples: constant and small arms, skew,
+missing values, heavy users, clusters, power."""
+
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -8,8 +10,11 @@ from experiments.verdicts import NUMBERS, arms, compare, payers
 from scipy import stats
 
 import recdf as rd
+from recdf.experiments.experiment_rows import ArmRows
+from recdf.experiments.units import units_of
+from recdf.judge.effects.means import estimate
 from recdf.stats import effect_sizes, permutation
-from recdf.stats.arms import Sample, arm, estimate_arm
+from recdf.stats.arms import Sample, arm
 
 # -- constant arms, small arms
 
@@ -316,13 +321,12 @@ def test_few_unequal_clusters_cover(rng):
         sides = []
         for _ in range(2):
             size = np.maximum(1.0, np.floor(rng.lognormal(3, 1.2, 10)))
-            sides.append(
-                Sample(rng.normal(size=10) * size + rng.normal(size=10) * np.sqrt(size), size)
-            )
-        for name, leave_out in (("delta", False), ("jackknife", True)):
-            found = effect_sizes.effect(
-                *(estimate_arm(side, leave_out=leave_out) for side in sides)
-            )
+            num = rng.normal(size=10) * size + rng.normal(size=10) * np.sqrt(size)
+            sides.append((num, size))
+        whole = Sample(*(np.concatenate(parts) for parts in zip(*sides, strict=True)))
+        units = units_of(whole, ArmRows.of(np.arange(10), np.arange(10)))
+        for name, clustered in (("delta", False), ("jackknife", True)):
+            found = effect_sizes.effect(*estimate(replace(units, clustered=clustered)).arms)
             covered[name] += bool(found.ci_low <= 0 <= found.ci_high)
     assert covered["jackknife"] >= stats.binom.ppf(0.005, runs, 0.95)
     assert covered["delta"] < 0.9 * runs

@@ -1,5 +1,5 @@
-"""No false verdict from odd tables: sample ratios, relative intervals, no numbers, directions,
-exposure."""
+"""`compare_variants` gives no false verdict from odd tables: sample ratios, relative
+intervals, no numbers, directions, exposure."""
 
 import numpy as np
 import pandas as pd

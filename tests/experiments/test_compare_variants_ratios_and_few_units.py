@@ -1,5 +1,5 @@
-"""No false verdict from ratios and few units: moved denominators, bots, skew by its formula, pairs
-as covariates."""
+"""`compare_variants` gives no false verdict from what a ratio hides: moved denominators, few units
+that decide, skew by its formula, pairs as covariates."""
 
 import numpy as np
 import pandas as pd

@@ -1,5 +1,5 @@
-"""Many users are compared by one pass over all columns, and files by the columns that are needed:
-the same table."""
+"""Users in any order give the same table to the last bit, and files that of the columns that are
+needed."""
 
 import numpy as np
 import pandas as pd
@@ -11,7 +11,6 @@ from quick import few
 
 import recdf as rd
 from recdf import DataError
-from recdf.experiments.compare.many_users import ManyUsers
 from recdf.inputs.needed_columns import needed_frame
 
 METRICS = {
@@ -43,73 +42,14 @@ def assert_same(found, expected, rtol=1e-11):
     pd.testing.assert_frame_equal(found, expected, rtol=rtol, atol=1e-15)
 
 
-@pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("known", [True, False])
-@pytest.mark.parametrize(
-    "covariates", [None, {"level": "before", "spend": "before", "bought": "gaps"}]
-)
-def test_one_pass_gives_the_table_of_many(seed, known, covariates, resized):
-    data = users(seed, variants=("A", "B", "C")[: 2 + seed % 2])
-    if not known:
-        data = data.drop(columns="user_id")
-    given = {
-        "control": "A",
-        "covariates": covariates,
-        "expected": dict.fromkeys(data["variant"].unique(), 1),
-    }
-    expected = rd.compare_variants(data, METRICS, **given)
-    resized(many_users=100)
-    found = rd.compare_variants(data, METRICS, **given)
-    assert_same(found, expected)
-    whole = found["metric"].isin(["bought", "count", "ctr"])
-    for name in ("mean_control", "mean_treatment", "n_control"):
-        assert found.loc[whole, name].tolist() == expected.loc[whole, name].tolist()
-
-
-def test_one_pass_is_taken_where_it_can_be(resized, monkeypatch):
-    made, row = {}, ManyUsers.row
-
-    def noted(self, metric, *given):
-        made[metric.name] = row(self, metric, *given)
-        return made[metric.name]
-
-    monkeypatch.setattr(ManyUsers, "row", noted)
-    resized(many_users=100)
-    rd.compare_variants(
-        users(0, 40_000, ("A", "B")), METRICS, control="A", covariates={"level": "before"}
-    )
-    assert {name for name, found in made.items() if found is not None} >= {
-        "level",
-        "spend",
-        "count",
-        "ctr",
-        "per_view",
-    }
-    assert made["same"] is None
-    assert made["tight"] is None  # no variance, and one of which most digits are lost
-
-
-@pytest.mark.parametrize("skewed", [True, False])
-def test_warnings_are_those_of_the_other_path(skewed, resized):
-    rng = np.random.default_rng(5)
-    n = 20_000
-    data = pd.DataFrame({"variant": np.where(rng.random(n) < (0.07 if skewed else 0.5), "B", "A")})
-    data["revenue"] = (rng.random(n) < 0.02) * rng.lognormal(0, 2, n)
-    data.loc[[3, 7], "revenue"] = 4e3  # two users carry the difference
-    data["views"] = (rng.random(n) < 0.03) * rng.pareto(0.7, n)
-    data["clicks"] = data["views"] * rng.random(n)
-    metrics = {"revenue": "revenue", "ctr": ("clicks", "views")}
-    expected = rd.compare_variants(data, metrics, control="A")
-    assert skewed == ("skewed" in expected["remarks"].str.cat())
-    resized(many_users=100)
-    assert_same(rd.compare_variants(data, metrics, control="A"), expected)
-
-
-def test_rows_in_any_order_give_the_same_numbers(resized):
-    resized(many_users=100)
-    data = users(1)
-    first = rd.compare_variants(data, METRICS, control="A")
-    again = rd.compare_variants(data.sample(frac=1, random_state=1), METRICS, control="A")
+@pytest.mark.parametrize("variants", [("A", "B"), ("A", "B", "C")])
+def test_rows_in_any_order_give_the_same_numbers(known, variants):
+    data = users(1, variants=variants)
+    data = data if known else data.drop(columns="user_id")
+    given = {"control": "A", "covariates": {"level": "before", "spend": "before"}}
+    first = rd.compare_variants(data, METRICS, **given)
+    again = rd.compare_variants(data.sample(frac=1, random_state=1), METRICS, **given)
     pd.testing.assert_frame_equal(first, again, check_exact=True)
 
 

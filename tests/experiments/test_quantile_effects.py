@@ -114,18 +114,29 @@ def test_what_the_values_cannot_tell_is_said():
             "few": rng.normal(size=n),
         }
     )
-    table = compare_quantiles(frame, "price", control="A", quantiles=0.25, expected=PLAN)
-    assert table[["remarks", "ci_low", "ci_high", "p_value"]].to_numpy().tolist() == [
-        ["ties", 0, 0, 1]
-    ]
-    row = compare_quantiles(frame, "ms", control="A", quantiles=0.95, expected=PLAN).iloc[0]
-    assert row["remarks"] == "gap"
-    few = compare_quantiles(frame.head(300), "few", control="A", quantiles=0.99, expected=PLAN)
-    assert few["remarks"].tolist() == ["few_values"]
-    assert np.isinf(few["ci_high"].iloc[0])
+    options = {"control": "A", "expected": PLAN}
+    row = compare_quantiles(frame, "price", quantiles=0.25, **options).iloc[0]
+    assert row[["remarks", "ci_low", "ci_high", "p_value"]].tolist() == ["ties", 0, 0, 1]
+    steps = "; price p25 stands on steps, compare the share at or below 9.99"
+    assert row["verdict"] == f"no difference shown{steps}"
+    row = compare_quantiles(frame, "ms", quantiles=0.95, **options).iloc[0]
+    assert (row["remarks"], row["withheld"]) == ("gap", "")
+    assert "; ms p95 lies between two groups of values (1" in row["verdict"]
+    row = compare_quantiles(frame.head(300), "few", quantiles=0.99, **options).iloc[0]
+    assert (row["effect"], row["withheld"], row["ci_high"]) == ("", "few_values", np.inf)
+    assert row["verdict"] == "check: fewer rows lie beyond few p99 than an interval needs"
+    far = frame[(frame["variant"] == "A") | (frame.index < 300)]
+    far = far.assign(few=far["few"] + 9 * (far["variant"] == "B"))
+    row = compare_quantiles(far, "few", control="A", quantiles=0.99).iloc[0]
+    assert (row["effect"], row["withheld"], row["remarks"].split("; ")[0]) == (
+        "better",
+        "",
+        "few_values",
+    )
+    assert (row["ci_low"] > 0, row["ci_high"]) == (True, np.inf)
     tiny = frame.groupby("variant").head(1)
-    row = compare_quantiles(tiny, "few", control="A", quantiles=0.5, expected=PLAN).iloc[0]
-    assert row["verdict"] == "check: tiny arms"
+    row = compare_quantiles(tiny, "few", quantiles=0.5, **options).iloc[0]
+    assert row["withheld"] == "too_few_users"
     assert np.isnan(row["p_value"])
 
 
@@ -154,7 +165,7 @@ def test_interval_and_verdict_never_disagree(correction, alternative):
 def test_rows_of_a_user_without_cluster_are_named():
     frame = requests(200).rename(columns={"user_id": "person"})
     table = compare_quantiles(frame, "ms", control="A", quantiles=0.5)
-    assert table["verdict"].tolist() == ["check: repeated units"]
+    assert table["withheld"].tolist() == ["repeated_units"]
     assert table["design_effect"].iloc[0] > 2
 
 

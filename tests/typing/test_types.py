@@ -44,6 +44,7 @@ def output_of(checker, *arguments):
     return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=300).stdout
 
 
+@pytest.mark.slow
 def test_mypy_accepts_right_lines_and_refuses_each_wrong_one():
     output = output_of("mypy", "--strict", f"--cache-dir={CACHE}")
     found = re.findall(r"typing[\\/](\w+)\.py:(\d+): error: .*\[([\w-]+)\]$", output, flags=re.M)
@@ -51,6 +52,7 @@ def test_mypy_accepts_right_lines_and_refuses_each_wrong_one():
     assert {int(line): code for name, line, code in found if name == "wrong"} == expected(), output
 
 
+@pytest.mark.slow
 def test_pyright_accepts_right_lines_and_refuses_each_wrong_one():
     output = output_of("pyright", f"--pythonpath={sys.executable}")
     found = re.findall(r"typing[\\/](\w+)\.py:(\d+):\d+ - error", output)

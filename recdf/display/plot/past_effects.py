@@ -197,7 +197,7 @@ def _history_data(history: History, metric: str | None = None) -> pd.DataFrame:
     ]
     data = rows[["date", "value", "ci_low", "ci_high"]].reset_index(drop=True)
     data.insert(0, "model", labels(rows, keys) if keys else wanted)
-    begun = changes.dropna(subset="changed")
+    begun = changes[changes["changed"].notna() & ~changes["effect"].isin(["", "none"])]
     at = set(
         zip(labels(begun, keys) if keys else [wanted] * len(begun), begun["changed"], strict=True)
     )

@@ -146,7 +146,7 @@ def history_section(history: History | None, most: int, pen: Pen) -> Section | N
     """Show when the metrics and the data of a job changed, and the metrics by date."""
     if history is None:
         return None
-    blocks, marks, said = [], [], []
+    blocks, marks, said, gaps = [], [], [], history.gaps()
     for title, table in (("Metrics", history.changes()), ("Data", history.drift())):
         kind = kind_of_estimates(table)
         assert kind is not None
@@ -158,6 +158,9 @@ def history_section(history: History | None, most: int, pen: Pen) -> Section | N
         ]
         marks += [] if part.badge is None else [Shown(Cell(""), badge=part.badge)]
         said += [(f"{title}: ", *sentence) for sentence in part.text]
+    said += [(f"{row['what']}: {row['verdict']}.",) for row in gaps.head(most).to_dict("records")]
+    gone = gaps["effect"].isin(["missing", "too_old"]).any()
+    marks += [badge("worse", "missing")] if gone else []
     drawings = [
         pen(plot.history, history, name)
         for name in history.summary["column"].drop_duplicates()[:MOST_SAID]

@@ -17,11 +17,11 @@ from ..._version import __version__
 from ...diagnostics.gate_result import Gate
 from ...diagnostics.history import History
 from ...errors import MissingExtraError
-from ...evaluation.publishing import made, put_in_place, staging_folder
 from ...evaluation.result import Evaluation
 from ...evaluation.storage import local_path
 from ...experiments.plan.experiment_plan import ExperimentPlan
 from ...progress import Progress
+from ...publishing import publish_text, refuse_files
 from ...tables.cells import visible
 from ..folds_and_seeds import over_repeats
 from ..given_tables import as_result
@@ -207,8 +207,7 @@ def report(
         raise IsADirectoryError(
             f"{target} is a folder; expected the path of a file, such as {target / 'report.html'}"
         )
-    if os.path.exists(target) and not overwrite:
-        raise FileExistsError(f"{target} is already there; pass overwrite=True to replace it")
+    refuse_files([target], overwrite)
     _jinja()
     with Progress(2, "report", progress) as shown:
         subject = None
@@ -251,7 +250,7 @@ def report(
         sections = _report_sections(subject, tables, max_rows, examples)
         heading = "Evaluation of recommendations" if subject is not None else _heading(tables)
         about = _about(subject) if subject is not None else _about_users(tables)
-        _write_page(target, _page(title or heading, about, sections, examples is not False))
+        publish_text(target, _page(title or heading, about, sections, examples is not False))
     return target
 
 
@@ -423,10 +422,3 @@ def _file(name: str) -> str:
 def _policy_digest(text: str) -> str:
     """Return the source expression of a policy that allows one inline style or script."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-
-
-def _write_page(target: Path, page: str) -> None:
-    """Write the whole file in one step: a reader sees the old one or the new one."""
-    with made(target.parent.absolute()), staging_folder(target.parent) as staging:
-        (staging / target.name).write_text(page, encoding="utf-8", newline="\n")
-        put_in_place(staging / target.name, target)

@@ -12,13 +12,13 @@ import pandas as pd
 from ...diagnostics.gate_result import Gate
 from ...diagnostics.history import History
 from ...errors import DataError, OptionError
-from ...evaluation.publishing import refuse_two_runs
 from ...evaluation.result import Evaluation
 from ...evaluation.spec import definitions
 from ...experiments.choices import POSITIVE, check_value
 from ...experiments.decide.decide_experiment import decide_experiment
 from ...experiments.plan.experiment_plan import ExperimentPlan
 from ...judge.comparisons import COMPARISON_COLUMNS
+from ...publishing import refuse_two_runs
 from ..estimate_tables import kind_of_estimates
 from ..given_tables import check_model, need, need_gate, need_history, summary_of, with_units
 from ..joined_labels import with_both_labels

@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ...inputs.sums import exact_sums
+from ...judge.effects.means import (
+    EffectOfUnits,
+    Farthest,
+    Units,
+    arms_of_denominators,
+    estimate,
+    share_records,
+)
 from ...progress import Progress
-from ...stats.arms import Arm, Sample, arm, both, effective_number, estimate_arm, linearise
+from ...stats.arms import Arm, Sample, both, linearise
 from ...stats.bootstrap import bootstrap_effect, replicate_estimates
 from ...stats.effect_sizes import effect, fieller
-from ...stats.moments import HUGE, may_be_skewed, moments_of, skewness_of_means
+from ...stats.moments import HUGE, imbalance, may_be_skewed, moments_of, skewness_of_means
 from ...stats.numbers import Number
 from ...stats.permutation import observed_t, permutation_p, permutation_quantiles, permuted_t
 from ...stats.power import beyond, detectable
 from ...stats.resampling_weights import by_row
-from ..estimates import ArmsEstimate, estimate_arms, residuals
 from ..experiment_columns import Codes, Floats
-from ..experiment_rows import ExperimentRows
+from ..experiment_rows import ArmRows, ExperimentRows
 from ..samples import MetricRows
 from ..settings import Settings
-from ..units import Covariates, Units, make_units
-from .top_units import without_top
+from ..units import Covariates, Ready, make_units
+from .top_units import n_top, without_top
 from .two_sample import (
     POWER,
     SKEWED_SAMPLES,
@@ -43,52 +51,57 @@ FEW_UNITS_CARRY = 15
 ALIKE = 1.25
 # Share of units without a denominator from which a ratio rests on few units.
 MOSTLY = 0.95
+# Metrics whose columns are added up in one pass: products grow with the square of their number.
+TOGETHER = 5
 
 
 def compare_arms(
-    metrics: list[MetricRows], arms: tuple[Codes, Codes], data: ExperimentRows, settings: Settings
+    metrics: list[MetricRows], both_arms: ArmRows, data: ExperimentRows, settings: Settings
 ) -> list[Row]:
     """One row per metric for one treatment in one segment."""
     rows: list[Row] = []
-    waiting: dict[int, tuple[Units, ArmsEstimate]] = {}
-    made: dict[Any, Covariates] = {}
+    waiting: dict[int, tuple[EffectOfUnits, Farthest]] = {}
+    repeats: dict[int, Codes] = {}
 
-    def checked(row: Row, metric: MetricRows, units: Units, found: ArmsEstimate) -> Row:
+    def checked(i: int, found: EffectOfUnits, far: Farthest) -> Row:
         """The row with what else may decide: the denominators, several rows of a unit, a few
         units."""
-        row = _with_denominators(row, metric, units)
-        if data.repeated is not None:
-            codes = [data.repeated[metric.kept(one)] for one in arms]
-            row = _with_repeats(row, residuals(units, found), codes, data.guessed)
-        return without_top(row, units, found, settings)
+        row = _with_denominators(rows[i], metrics[i], found)
+        if i in repeats:
+            of_arms = both(lambda arm: repeats[i][found.units.arm == arm], (0, 1))
+            row = _with_repeats(row, found.residuals(), of_arms, data.guessed)
+        return without_top(row, found, far, settings)
 
-    for i, metric in enumerate(metrics):
-        test = settings.tests[metric.name]
-        units = make_units(metric, arms, data, test == "bootstrap", made)
+    for i, ready in enumerate(_ready(metrics, both_arms, data, settings)):
+        metric, test = metrics[i], settings.tests[metrics[i].name]
+        units = ready.units
+        if data.repeated is not None:
+            repeats[i] = ready.both.take(data.repeated)
         row = first_row(
             metric.name,
             settings,
             units.n,
-            units.n_dropped,
-            units.warnings,
+            ready.n_dropped,
+            ready.warnings,
             clustered=units.clustered,
             cap=metric.cap,
-            n_covariate_missing=units.n_covariate_missing,
+            n_covariate_missing=ready.n_covariate_missing,
         )
         rows.append(row)
         if problem := _no_estimate(units):
             rows[i] = without_estimate(row, problem, _means(units))
             continue
-        found = estimate_arms(units)
+        found = estimate(units)
+        far = found.values.farthest(n_top(sum(units.n)))
         cautions = (
-            () if test == "proportion" else _unit_cautions(units, found, test)
+            () if test == "proportion" else _unit_cautions(found, far, test)
         )  # Fisher's test is exact
         plain = metric.sample.den is None and not units.clustered
         rows[i], tested = compare_pair(row, found, settings, cautions, plain)
         if tested and test != "t":
-            waiting[i] = units, found
+            waiting[i] = found, far
         else:
-            rows[i] = checked(rows[i], metric, units, found)
+            rows[i] = checked(i, found, far)
     # Metrics over the same units share one set of weights; dropped users make other units.
     batches: dict[tuple[str, int], list[int]] = {}
     for i in waiting:
@@ -99,11 +112,31 @@ def compare_arms(
     for (kind, _), batch in batches.items():
         resample = _bootstrap if kind == "bootstrap" else _permute
         numbers = resample(
-            [rows[i] for i in batch], [waiting[i] for i in batch], unordered, settings
+            [rows[i] for i in batch], [waiting[i][0] for i in batch], unordered, settings
         )
         for i, new in zip(batch, numbers, strict=True):
-            rows[i] = checked(but(rows[i], **new), metrics[i], *waiting[i])
+            rows[i] = but(rows[i], **new)
+            rows[i] = checked(i, *waiting[i])
     return rows
+
+
+def _ready(
+    metrics: list[MetricRows], both_arms: ArmRows, data: ExperimentRows, settings: Settings
+) -> Iterator[Ready]:
+    """The units of every metric; those of some metrics over the same rows are added up together."""
+    made: dict[Any, Covariates] = {}
+    for start in range(0, len(metrics), TOGETHER):
+        found = [
+            make_units(one, both_arms, data, settings.tests[one.name] == "bootstrap", made)
+            for one in metrics[start : start + TOGETHER]
+        ]
+        same = [
+            i for i, one in enumerate(found) if one.both is both_arms and not one.units.clustered
+        ]
+        shared = share_records([found[i].units for i in same]) if same else []
+        for i, units in zip(same, shared, strict=True):
+            found[i] = replace(found[i], units=units)
+        yield from found
 
 
 def _with_repeats(row: Row, parts: Sequence[Floats], codes: Sequence[Codes], guessed: bool) -> Row:
@@ -129,21 +162,13 @@ def _with_repeats(row: Row, parts: Sequence[Floats], codes: Sequence[Codes], gue
     )
 
 
-def _with_denominators(row: Row, metric: MetricRows, units: Units) -> Row:
+def _with_denominators(row: Row, metric: MetricRows, found: EffectOfUnits) -> Row:
     """The row with the mean denominator of each arm (rows of a cluster), and Welch's p of their
     difference."""
-    sides = units.sides
-    if sides[0].den is None or not (metric.ratio or units.clustered):
+    units = found.units
+    if units.metric.den is None or not (metric.ratio or units.clustered):
         return row
-    control, treatment = both(lambda side: arm(side.den), units.whole)
-    means = control.mean, treatment.mean
-    if sides[0].strata is not None:
-        size = np.add(*both(lambda side: side.strata.sums(), sides))
-        shares = both(lambda side: side.strata._replace(weights=size / size.sum()), sides)
-        control, treatment = both(
-            lambda side, strata: estimate_arm(Sample(side.den, strata=strata)), sides, shares
-        )
-    return with_denominators(row, means, (control, treatment))
+    return with_denominators(row, *arms_of_denominators(units))
 
 
 def with_denominators(row: Row, means: tuple[Number, Number], arms: tuple[Arm, Arm]) -> Row:
@@ -159,16 +184,13 @@ def with_denominators(row: Row, means: tuple[Number, Number], arms: tuple[Arm, A
 
 def _no_estimate(units: Units) -> str:
     """Why there is nothing to compute, or nothing."""
+    low, high = units.span
+    largest = max(high.max(), -low.min(), units.designs.largest if units.designs else 0.0)
+    if largest >= HUGE:
+        return "too_few_users" if min(units.n) < 2 else "huge_values"
     if min(units.n) < 2:
         return "too_few_users"
-    samples = [one for side in units.sides for one in (side, *side.covariates)]
-    parts = [part for one in samples for part in (one.num, one.den) if part is not None]
-    largest = [max(part.max(initial=0), -part.min(initial=0)) for part in parts]
-    if max(largest) >= HUGE or (units.designs is not None and units.designs.largest >= HUGE):
-        return "huge_values"
-    if not all(side.has_denominators for side in units.sides):
-        return "zero_denominator"
-    return ""
+    return "" if units.counts else "zero_denominator"
 
 
 def _means(units: Units) -> tuple[float, float]:
@@ -179,40 +201,53 @@ def _means(units: Units) -> tuple[float, float]:
         scale = max(1.0, float(np.abs(side.num).max(initial=0)))
         return np.nan if empty else float(linearise(side.num / scale, side.den)[0]) * scale
 
-    return both(mean, units.whole)
+    return both(lambda arm: mean(units.whole.sample(arm)), (0, 1))
 
 
-def _unit_cautions(units: Units, found: ArmsEstimate, test: str) -> tuple[str, ...]:
+def _unit_cautions(found: EffectOfUnits, far: Farthest, test: str) -> tuple[str, ...]:
     """Warnings about the units that the test is made of."""
-    dens = [side.den for side in units.whole if side.den is not None]
+    units, n = found.units, np.array(found.units.n)
+    whole, zeros = units.whole, np.zeros(2, np.int64)
+    if whole.metric.den is not None:
+        zeros = np.bincount(whole.arm[whole.columns[1] == 0], minlength=2)
     # A few users may have most of a ratio's denominator in an arm, such as a program with thousands
     # of views.
-    carried = any(len(den) >= TINY and effective_number(den) < FEW_UNITS_CARRY for den in dens)
-    # Where the difference cannot be so skewed that its t interval is too far to one side, no value
-    # need be read.
-    lopsided = test != "permutation" and may_be_skewed(*units.n, SKEWED_SAMPLES)
+    carried = any((n >= TINY) & (np.array(units.n_effective) < FEW_UNITS_CARRY))
     cautions = {
-        "few_clusters": units.clustered and min(side.n_effective for side in units.whole) < TINY,
-        "tiny": not units.clustered and units.n_counting < TINY,
-        "mostly_zero_denominator": any((den == 0).mean() >= MOSTLY for den in dens),
+        "few_clusters": units.clustered and min(units.n_effective) < TINY,
+        "tiny": not units.clustered and min(n - zeros) < TINY,
+        "mostly_zero_denominator": any(zeros >= MOSTLY * n),
         "few_users_carry": test == "t" and not units.clustered and carried,
-        "skewed": lopsided
-        and abs(skewness_of_means(*both(moments_of, residuals(units, found)))) > SKEWED_SAMPLES,
+        "skewed": test != "permutation" and _skewed(found, far),
     }
     return tuple(word for word, holds in cautions.items() if holds)
 
 
-Waiting = Sequence[tuple[Units, ArmsEstimate]]
+def _skewed(found: EffectOfUnits, far: Farthest) -> bool:
+    """Whether the difference is so skewed that its t interval lies too far to one side.
+
+    No value need be read where that is not possible: γ of n values is at most √n, and at most
+    their largest distance from the mean in standard deviations.
+    """
+    n = found.units.n
+    if not may_be_skewed(n[0], n[1], SKEWED_SAMPLES):
+        return False
+    if found.units.stratum is None and not found.units.clustered and found.units.metric.den is None:
+        var = sum(one.var * k**2 for one, k in zip(found.arms, n, strict=True)) / sum(n)
+        beyond = far.largest + abs(found.diff)
+        if var > 0 and abs(imbalance(*n)) * beyond < SKEWED_SAMPLES * np.sqrt(var):
+            return False
+    return abs(skewness_of_means(*both(moments_of, found.residuals()))) > SKEWED_SAMPLES
 
 
 def _bootstrap(
-    rows: list[Row], waiting: Waiting, unordered: bool, settings: Settings
+    rows: list[Row], waiting: list[EffectOfUnits], unordered: bool, settings: Settings
 ) -> list[dict[str, float]]:
     """se, intervals and p from the replicates of both arms."""
-    replicates, slopes = [], [(found.theta, found.centre) for _, found in waiting]
+    replicates, slopes = [], [(found.theta, found.centre) for found in waiting]
     with Progress(2, "both arms") as progress:
         for side in range(2):
-            samples, seed = [units.sides[side] for units, _ in waiting], (settings.seed, side)
+            samples, seed = [found.units.sample(side) for found in waiting], (settings.seed, side)
             replicates.append(
                 replicate_estimates(samples, settings.n_resamples, seed, slopes, unordered)
             )
@@ -230,12 +265,11 @@ def _bootstrap(
 
 
 def _permute(
-    rows: list[Row], waiting: Waiting, unordered: bool, settings: Settings
+    rows: list[Row], waiting: list[EffectOfUnits], unordered: bool, settings: Settings
 ) -> list[dict[str, float]]:
     """p and interval from shuffled labels; the interval holds 0 where p is above alpha."""
-    control, treatment = (
-        np.column_stack([found.values[side] for _, found in waiting]) for side in (0, 1)
-    )
+    values = [found.values.arms() for found in waiting]
+    control, treatment = (np.column_stack([one[side] for one in values]) for side in (0, 1))
     if unordered:
         # Units without ids are put in the order of their values, so that the order of the rows says
         # nothing.
@@ -248,7 +282,7 @@ def _permute(
     below, above = permutation_quantiles(shuffled, settings.alternative, settings.confidence)
     wide = above if settings.alternative == "less" else below
     sides = both(
-        lambda side: Arm(*np.array([found.arms[side] for _, found in waiting], np.float64).T),
+        lambda side: Arm(*np.array([found.arms[side] for found in waiting], np.float64).T),
         (0, 1),
     )
     se, diff = np.sqrt(sides[0].var + sides[1].var), np.array([row["diff"] for row in rows])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -174,7 +175,7 @@ def _unit_sums(
     samples, n_units = [], []
     for metric in metrics:
         own = slice(None) if metric.defined is None else metric.defined[rows]
-        sample, of = metric.sample.take(rows[own]), unit[own]
+        sample, of = metric.sample.each(itemgetter(rows[own])), unit[own]
         if metric.defined is not None or n < len(rows):
             den = np.ones(len(of)) if sample.den is None else sample.den
             sample = Sample(exact_sums(sample.num, of, n), exact_sums(den, of, n))

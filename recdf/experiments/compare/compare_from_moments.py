@@ -11,13 +11,13 @@ import pandas as pd
 
 from ...errors import OptionError, renamed
 from ...inputs.options import check_names, says_as
+from ...judge.effects.means import MeanEffect
 from ...stats.arms import arm_of_moments, both
 from ...stats.moments import HUGE, Moments, may_be_skewed, skewness_of_means
 from ...stats.numbers import Floats
 from ..choices import Alternative, Columns, Correction, Relative, VariantTest, new_word
 from ..decide.adjust_pvalues import directions
 from ..decide.sample_ratio import Arms, check_sample_ratio, without_strata
-from ..estimates import ArmsEstimate
 from ..samples import subset
 from ..settings import Settings, check_together, which_tests
 from ..units import differ
@@ -256,9 +256,11 @@ def _row_of_moments(
     huge = any(one.largest >= HUGE or np.isnan(one.var) for one in moments)
     if problem := "too_few_users" if min(n) < 2 else "huge_values" if huge else "":
         return without_estimate(row, problem, both(lambda one: one.mean, moments))
-    arms, no_values = both(arm_of_moments, moments), (np.empty(0), np.empty(0))
+    arms = both(arm_of_moments, moments)
     cautions = () if settings.tests[row["metric"]] == "proportion" else _moment_cautions(*moments)
-    return compare_pair(row, ArmsEstimate(arms, arms, no_values), settings, cautions)[0]
+    return compare_pair(
+        row, MeanEffect(arms, arms, float(arms[1].mean - arms[0].mean)), settings, cautions
+    )[0]
 
 
 def _moment_cautions(control: Moments, treatment: Moments) -> tuple[str, ...]:

@@ -34,7 +34,6 @@ from ..samples import covariate_specs, read_metrics, subset
 from ..settings import Settings, check_together, which_tests
 from .arms_of_users import compare_arms
 from .columns_of_users import columns_of_users
-from .many_users import ManyUsers
 from .two_sample import VARIANT_RESULT_COLUMNS, Row, measured_means, no_share
 from .variant_table import compare_each, decide
 
@@ -327,17 +326,12 @@ def compare_variants(
     found, balance = unbalanced(columns, weight, rows, arms.pairs)
     found += measured_late(data, covariate_time_col, time_col, rows)
     found += shares_change(data, time_col, as_columns(strata), [variant_col, *by_cols], rows)
-    many = ManyUsers.of(columns, rows, settings)
     with Progress(len(arms.groups) * len(arms.pairs), "compare_variants", progress) as shown:
 
         def test_both(group: int, pair: tuple[int, int]) -> list[Row]:
-            quick = [] if many is None else [many.row(one, pair, settings) for one in columns]
-            found = {row["metric"]: row for row in quick if row is not None}
-            if left := [one for one in columns if one.name not in found]:
-                both = rows.arm(group, pair[0]), rows.arm(group, pair[1])
-                found |= {row["metric"]: row for row in compare_arms(left, both, rows, settings)}
+            found = compare_arms(columns, rows.both(group, pair), rows, settings)
             shown.add()
-            return [found[one.name] for one in columns]
+            return found
 
         table = compare_each(arms, test_both)
     return decide(arms, table, ratio, better, settings, found, balance)

@@ -21,7 +21,7 @@ from ..decide.adjust_pvalues import directions
 from ..decide.balance import Difference
 from ..decide.sample_ratio import Arms, check_sample_ratio, without_strata
 from ..experiment_columns import Floats, MetricColumns, key_codes, metric_specs, named_frame
-from ..experiment_rows import ExperimentRows
+from ..experiment_rows import ArmRows, ExperimentRows
 from ..join.missing_users import fill_values
 from ..samples import subset
 from ..settings import Settings, which_tests
@@ -278,7 +278,7 @@ def effect_over_time(
         for period, (alone, so_far) in enumerate(each_period(people, periods, read, cumulative)):
             present = periods.present(period)
             own = [of[present[of]] for of in of_variant]
-            there = [(own[c], own[t]) for c, t in arms.pairs]
+            there = [ArmRows.of(own[c], own[t]) for c, t in arms.pairs]
             found.append(
                 [
                     compare_arms(so_far, pair, of, settings)
@@ -295,7 +295,7 @@ def effect_over_time(
     result = decide(arms, table, ratio, better, settings, ramped)
     ever = [of[(periods.start < periods.stop)[of]] for of in of_variant]
     slopes = [
-        trend.row((ever[c], ever[t]), confidence)
+        trend.row(ArmRows.of(ever[c], ever[t]), confidence)
         for of_metric in trends
         for trend, (c, t) in zip(of_metric, arms.pairs, strict=True)
     ]

@@ -13,16 +13,17 @@ import pandas as pd
 from ...inputs.sorting import distinct
 from ...judge.cautions import HEALTH_ALPHA
 from ...judge.cautions.table import UNLIKE
+from ...judge.effects.means import arms_of_sums, influence
 from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, has, remark
-from ...stats.arms import Arm, Sample, Strata, both, contributions, deviations, estimate_arm
+from ...stats.arms import Arm, Sample, both
 from ...stats.effect_sizes import Effect, effect
 from ...stats.moments import MEAN_ROUNDING
 from ..decide.adjust_pvalues import read_together
-from ..experiment_columns import Codes, Floats
-from ..experiment_rows import ExperimentRows
+from ..experiment_columns import Floats
+from ..experiment_rows import ArmRows, ExperimentRows
 from ..samples import MetricRows
 from ..settings import Settings
-from ..units import make_units
+from ..units import in_strata, make_units
 from .two_sample import TINY
 
 TREND_COLUMNS = [
@@ -62,32 +63,34 @@ class Trend:
         self.effects = np.zeros(4)
         self.largest = 0.0
 
-    def add(self, period: int, metric: MetricRows, arms: tuple[Codes, Codes]) -> None:
-        kept = self.users.comparable(both(metric.kept, arms))
-        if min(map(len, kept)) < 2:
+    def add(self, period: int, metric: MetricRows, both_arms: ArmRows) -> None:
+        kept = self.users.comparable(both_arms.defined(metric.defined))
+        if min(kept.n) < 2:
             return
-        sides = make_units(metric, kept, replace(self.users, clusters=None), False).sides
-        found = both(deviations, sides)
-        means = float(found[0][0]), float(found[1][0])
-        if not np.isfinite(means).all():
+        units = make_units(metric, kept, replace(self.users, clusters=None)).units
+        if not units.counts:
             return
-        weight = 1 / sum(map(_inverse_size, sides))
+        means, added = influence(units)
+        size = units.record.n[units.cells]
+        weight = 1 / float((units.weights**2 / np.maximum(size, 1)).sum())
         factors = weight * np.array([self.days[period], 1.0, *self.thirds[:, period]])
-        for own, side, (_, z) in zip(kept, sides, found, strict=True):
-            z = contributions(side, z)
-            for part, factor in zip(self.parts, factors / len(own), strict=True):
-                if factor:
-                    part[own] += factor * z
+        for part, factor in zip(self.parts, factors, strict=True):
+            if factor:
+                part[kept.rows] += factor * added
         self.effects += factors * (means[1] - means[0])
         self.weights[period] = weight
-        self.largest = max(self.largest, *map(abs, means))
+        self.largest = max(self.largest, *np.abs(means).tolist())
 
-    def row(self, arms: tuple[Codes, Codes], confidence: float) -> dict[str, Any]:
+    def row(self, both_arms: ArmRows, confidence: float) -> dict[str, Any]:
         """The slope with its test, the mean effects of the first and last third, and whether these
         turn the sign."""
-        arms = self.users.comparable(arms)
+        kept = self.users.comparable(both_arms)
         of = self.users.clusters
-        n = both(lambda own: len(own if of is None else distinct(of[own])), arms)
+        n = (
+            kept.n
+            if of is None
+            else both(lambda own: len(distinct(own)), kept.split(kept.take(of)))
+        )
         row: dict[str, Any] = dict.fromkeys(SLOPE, np.nan) | {"n": min(n), "turns": False}
         if np.count_nonzero(self.weights) < 2 or min(n) < 2:
             return row | {"early": np.nan, "late": np.nan}
@@ -99,8 +102,12 @@ class Trend:
             """Test a linear combination of what is kept."""
             sizes = np.array([np.abs(days) @ weights, total, *thirds])
             least = MEAN_ROUNDING * self.largest * float(np.abs(factors) @ sizes)
+            sample = Sample(factors @ self.parts[:, kept.rows])
+            clusters = None if of is None else kept.take(of)
+            units = in_strata(sample, kept, self.users, clusters, "the trend", None)
             control, treatment = (
-                _arm_of_parts(factors @ self.parts[:, own], own, self.users, least) for own in arms
+                Arm(np.float64(0.0), np.float64(one.var * (np.sqrt(one.var) > least)), one.df)
+                for one in arms_of_sums(units)
             )
             change = factors @ self.effects
             treatment = treatment._replace(mean=change if abs(change) > least else 0.0)
@@ -120,33 +127,6 @@ class Trend:
             row |= {"early": float(ends[0].diff), "late": float(ends[1].diff)}
             row["turns"] = bool(shown and row["early"] * row["late"] < 0)
         return row
-
-
-def _inverse_size(side: Sample) -> float:
-    """Σ W_h²/n_h, or 1/n without strata."""
-    strata = side.strata
-    return (
-        1 / side.n
-        if strata is None
-        else float((strata.weights**2 / np.maximum(strata.sums(), 1)).sum())
-    )
-
-
-def _arm_of_parts(parts: Floats, own: Codes, users: ExperimentRows, least: float) -> Arm:
-    """An arm whose estimate is a sum of parts of users, which are added up within clusters."""
-    stratum = np.zeros(len(own), np.int64) if users.strata is None else users.strata[0][own]
-    unit = None
-    if users.clusters is not None:
-        n_strata = int(stratum.max(initial=0)) + 1
-        cell, place = np.unique(users.clusters[own] * n_strata + stratum, return_inverse=True)
-        parts, stratum = np.bincount(place, parts).astype(np.float64, copy=False), cell % n_strata
-        unit = np.unique(cell // n_strata, return_inverse=True)[1]
-    stratum = np.unique(stratum, return_inverse=True)[1]
-    size = np.bincount(stratum).astype(np.float64)
-    found = estimate_arm(Sample(parts, strata=Strata(stratum, size, unit)))
-    return Arm(
-        np.float64(0.0), np.float64(0.0 if np.sqrt(found.var) <= least else found.var), found.df
-    )
 
 
 def trend_table(

@@ -304,7 +304,7 @@ def _quantile_intervals(table: pd.DataFrame, reach: Floats, alternative: Alterna
 def _ends(
     control: QuantileArm, treatment: QuantileArm, c: float, alternative: Alternative
 ) -> dict[str, Any]:
-    """Interval and errors of one row by the names of their columns, and codes of its remarks."""
+    """Interval and errors of one row by the names of their columns, and codes of remarks."""
     low, high = order_interval(control, treatment, c)
     rel_low, rel_high = np.expm1(order_interval(control, treatment, c, np.log))
     se, *of_arms = (

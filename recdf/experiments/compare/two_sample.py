@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import DataError
+from ...judge.effects.means import MeanEffect
 from ...judge.verdict import VERDICT_COLUMNS, codes_of
 from ...stats.always_valid import always_valid_multiplier, always_valid_p
 from ...stats.effect_sizes import Effect, effect
@@ -20,7 +21,6 @@ from ...stats.moments import MEAN_ROUNDING
 from ...stats.numbers import Number
 from ...stats.power import beyond, detectable, detectable_t
 from ...stats.shares import compare_shares
-from ..estimates import ArmsEstimate
 from ..experiment_columns import MetricColumns
 from ..settings import Settings
 
@@ -148,7 +148,7 @@ def without_estimate(row: Row, problem: str, means: tuple[float, float]) -> Row:
 
 
 def compare_pair(
-    row: Row, found: ArmsEstimate, settings: Settings, cautions: Sequence[str], plain: bool = True
+    row: Row, found: MeanEffect, settings: Settings, cautions: Sequence[str], plain: bool = True
 ) -> tuple[Row, bool]:
     """Return the row with its estimates and its test; False where no test can be made.
 
@@ -157,15 +157,16 @@ def compare_pair(
     test, _, cluster = row["method"].partition("+")
     control, treatment = (float(one.mean) for one in found.arms)
     varies = any(one.var > 0 for one in found.arms)
-    if not varies and abs(treatment - control) <= MEAN_ROUNDING * abs(control):
-        treatment = control  # the means of equal values differ by rounding error
+    diff = found.diff
+    if not varies and abs(diff) <= MEAN_ROUNDING * abs(control):
+        treatment, diff = control, 0.0  # the means of equal values differ by rounding error
     row = but(
         row,
         mean_control=found.raw[0].mean,
         mean_treatment=found.raw[1].mean,
         mean_control_adjusted=control if found.how else np.nan,
         mean_treatment_adjusted=treatment if found.how else np.nan,
-        diff=treatment - control,
+        diff=diff,
         se_control=np.sqrt(found.arms[0].var),
         se_treatment=np.sqrt(found.arms[1].var),
         rel_diff=treatment / control - 1 if control > 0 else np.nan,
@@ -193,7 +194,7 @@ def compare_pair(
     return _welch(row, found, settings) if settings.tests[row["metric"]] == "t" else row, True
 
 
-def _welch(row: Row, found: ArmsEstimate, settings: Settings) -> Row:
+def _welch(row: Row, found: MeanEffect, settings: Settings) -> Row:
     """The row with Welch's test, or the one that holds at all looks, and the smallest effect that
     this test finds."""
     planned, multiplier, n = settings.sequential_n, None, row["n_control"] + row["n_treatment"]
@@ -202,7 +203,12 @@ def _welch(row: Row, found: ArmsEstimate, settings: Settings) -> Row:
             always_valid_multiplier(n, planned, settings.confidence, settings.alternative)
         )
     tested = effect(
-        *found.arms, settings.alternative, settings.confidence, settings.relative, multiplier
+        *found.arms,
+        settings.alternative,
+        settings.confidence,
+        settings.relative,
+        multiplier,
+        found.diff,
     )
     if planned is None or multiplier is None:
         factor = detectable_t(tested.df, settings.alpha, POWER, settings.alternative)

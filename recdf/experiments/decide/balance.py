@@ -4,7 +4,6 @@ weights, times, strata."""
 from __future__ import annotations
 
 import datetime
-import functools
 import itertools
 import re
 from collections.abc import Mapping, Sequence
@@ -15,11 +14,11 @@ import pandas as pd
 
 from ...errors import OptionError
 from ...judge.cautions import HEALTH_ALPHA
-from ...stats.arms import Sample, around_pooled, both
+from ...stats.arms import Sample, linearise
 from ...stats.permutation import random_split_p
 from ...stats.shares import LEAST_EXPECTED, independence_test
 from ..experiment_columns import Codes, Floats, Mask, group_codes, require, split
-from ..experiment_rows import ExperimentRows
+from ..experiment_rows import ArmRows, ExperimentRows
 from ..samples import MetricRows, sum_by, without_gaps
 from ..units import not_used
 
@@ -59,7 +58,7 @@ def unbalanced(
     for (i, one), group, pair in itertools.product(
         enumerate(used.values()), range(len(rows.groups)), pairs
     ):
-        p[i, group, *pair] = _p_value(one, rows, both(functools.partial(rows.arm, group), pair))
+        p[i, group, *pair] = _p_value(one, rows, rows.both(group, pair))
     p = np.fmin(p * np.count_nonzero(~np.isnan(p)), 1.0)
     found, of_metric = [], {metric.name: np.full(p.shape[1:], np.nan) for metric in metrics}
     for name, one in zip(used, p, strict=True):
@@ -69,29 +68,23 @@ def unbalanced(
     return found, of_metric
 
 
-def _p_value(covariate: Sample, rows: ExperimentRows, arms: tuple[Codes, Codes]) -> float:
+def _p_value(covariate: Sample, rows: ExperimentRows, both: ArmRows) -> float:
     """Compare units as they were assigned: users, or the sums of their clusters, within strata if
     there are any."""
-    users, n, strata = covariate.take(np.concatenate(arms)), both(len, arms), rows.strata_of(arms)
-    if not_used(users, n, strata):
+    users, arm = covariate.each(both.take), both.arm
+    if not_used(users, both, rows):
         return np.nan
-    sides = both(without_gaps(users).take, (slice(n[0]), slice(n[0], None)))
-    if (clusters := rows.clusters) is not None:
-        of = (0, 0) if strata is None else strata
-        n_strata = int(max(map(np.max, of))) + 1
-        summed = both(
-            lambda side, own, stratum: sum_by(side, clusters[own] * n_strata + stratum),
-            sides,
-            arms,
-            of,
-        )
-        sides = both(lambda one: one[0], summed)
-        strata = None if strata is None else both(lambda one: one[1] % n_strata, summed)
-    return (
-        np.nan
-        if min(len(side.num) for side in sides) < 2
-        else random_split_p(*around_pooled(*sides), strata)
-    )
+    one, stratum = without_gaps(users), None if rows.strata is None else both.take(rows.strata[0])
+    if rows.clusters is not None:
+        of = (np.zeros_like(arm) if stratum is None else stratum) * 2 + arm
+        n = int(of.max(initial=0)) + 1
+        one, cell = sum_by(one, both.take(rows.clusters) * n + of)
+        arm, stratum = cell % n % 2, None if stratum is None else cell % n // 2
+    if np.bincount(arm, minlength=2).min() < 2:
+        return np.nan
+    values = one.num if one.den is None else linearise(one.num, one.den)[1]
+    strata = None if stratum is None else (stratum[arm == 0], stratum[arm == 1])
+    return random_split_p(values[arm == 0], values[arm == 1], strata)
 
 
 def measured_late(

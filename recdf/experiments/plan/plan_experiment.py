@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from statistics import NormalDist
 from typing import Any, cast
 
@@ -15,12 +16,15 @@ from ...errors import DataError, DuplicateError, OptionError
 from ...inputs.budgets import read_change
 from ...inputs.constraints import NONE, Positive, Share, a_number, check_record, either
 from ...inputs.options import as_columns
+from ...judge.effects.means import UnitValues, slopes
 from ...stats.always_valid import always_valid_multiplier
-from ...stats.arms import Sample, adjusted, arm, both, deviations, slopes
+from ...stats.arms import Sample, arm, both, linearise
 from ...stats.power import STEPS, beyond, chance_beyond, detectable, detectable_t
 from ..choices import Alternative, Columns, RaiseOrDrop, check_value
 from ..experiment_columns import Codes, frame_of, group_codes, metric_specs
+from ..experiment_rows import ArmRows
 from ..samples import MetricRows, covariate_specs, read_metrics, subset, sum_by, without_gaps
+from ..units import units_of
 from .days_needed import daily_arrivals, days_until
 
 Z95 = NormalDist().inv_cdf(0.975)
@@ -277,7 +281,7 @@ class Past:
 def read_past(metric: MetricRows, n_rows: int, clusters: Codes | None) -> Past:
     """What the rows of the past say of one metric."""
     kept = metric.kept(np.arange(n_rows))
-    sample = metric.sample.take(kept)
+    sample = metric.sample.each(itemgetter(kept))
     by_rows = float(arm(sample.num, sample.den).var) if len(kept) > 1 else math.nan
     seen = _as_seen(metric, sample, kept)
     if clusters is not None:
@@ -288,8 +292,11 @@ def read_past(metric: MetricRows, n_rows: int, clusters: Codes | None) -> Past:
         raise DataError(
             f"metric {metric.name!r} has {n_units} {unit}; a standard deviation needs at least 2"
         )
-    mean, z = deviations(sample)
-    z_seen = adjusted(seen, *slopes(seen))[1] if seen.covariates else deviations(seen)[1]
+    nowhere = ArmRows(None, np.zeros(n_units, np.int64))
+    units = units_of(seen, nowhere)
+    mean = linearise(sample.num, sample.den)[0]
+    z = UnitValues.around_both(units_of(sample, nowhere), np.zeros(0)).z()
+    z_seen = UnitValues.around_both(units, slopes(units)[0]).z()
     plain, planned = (
         math.sqrt(float(one @ one) / (n_units - 1) * len(kept) / n_units) for one in (z, z_seen)
     )
@@ -316,7 +323,7 @@ def read_past(metric: MetricRows, n_rows: int, clusters: Codes | None) -> Past:
 def _as_seen(metric: MetricRows, sample: Sample, kept: Codes) -> Sample:
     """The sample as the experiment will see it, with its covariates or without what they
     explain."""
-    taken = [one.take(kept) for one in metric.covariates.values()]
+    taken = [one.each(itemgetter(kept)) for one in metric.covariates.values()]
     gaps = [
         Sample(one.missing.astype(np.float64))
         for one in taken

@@ -249,9 +249,50 @@ _ALL = (
         "people judged lists that have a value under one kind of labels alone",
         "labels",
     ),
-    Caution("few_runs", "cannot tell", "the history has fewer than 14 runs", "history"),
-    Caution("not_independent", "cannot tell", "runs are alike from one to the next", "history"),
-    Caution("definition_changed", "cannot tell", "the definition of the number changed", "history"),
+    Caution(
+        "few_runs",
+        "cannot tell: fewer than 22 nights",
+        "the history has fewer than 22 runs",
+        "history",
+    ),
+    Caution(
+        "definition_changed",
+        "cannot tell: the definition changed",
+        "the definition of the number changed",
+        "history",
+    ),
+    Caution(
+        "not_independent",
+        "cannot tell: nights are alike {alike}",
+        "runs are alike from one to the next, from week to week, or in slow waves",
+        "history",
+    ),
+    Caution(
+        "early",
+        "early: {way} since {changed:%Y-%m-%d} (found {found:%Y-%m-%d}); a slow wave of the past "
+        "could do this, so wait for more nights",
+        "a change was found that a slow wave of the past could do, so that more nights are needed",
+        "history",
+    ),
+    Caution(
+        "line_fits",
+        "",
+        "a line fits better than a step",
+        adds=" by {per_month:+.3g} a month; a line fits better than a step",
+    ),
+    Caution(
+        "back",
+        "",
+        "the latest runs do not differ from those before the change",
+        adds=" now; was {way} from {changed:%Y-%m-%d} to {until:%Y-%m-%d}",
+    ),
+    Caution(
+        "outlier_night",
+        "",
+        "a run is far from the others of its day of the week",
+        adds="; outlier night {outliers} of its day of the week",
+        warns=False,
+    ),
     Caution("few_tests", "cannot tell", "there are fewer than 10 experiments", "proxy"),
     Caution(
         "noise", "cannot tell", "the sampling noise is above the signal of the experiments", "proxy"
@@ -263,15 +304,6 @@ _ALL = (
         "variants models trend segments",
         only=_apart,
     ),
-    Caution(
-        "few_values",
-        "check: few values beyond it",
-        "fewer rows lie beyond the quantile than an interval needs, so that it is open",
-        "variants trend segments",
-        only=lambda row: not row.get("reject", False),
-    ),
-    Caution("ties", "", "the quantile stands on steps; compare the share at or below its value"),
-    Caution("gap", "", "the quantile lies between two groups of values, and its estimate jumps"),
     Caution("too_few_units", "", "fewer units have a value than an interval needs"),
     Caution(
         "sequential_refused", "", "the data are too skewed for an interval that holds at every look"

@@ -1,0 +1,217 @@
+"""Sums of products of columns in cells (arm × stratum): what means and ratios read of the units.
+
+Rows, files, moments and engines make the same record.
+
+Contract: parts add up with `+`. A column is a whole number of steps of a fixed grid, cut into
+slices of so few bits that the products of a block have an exact sum, which is added as a whole
+number. So the same rows give the same bytes in any order, and however they are cut into parts.
+
+    x − base = unit · (s0 + s1/2^19 + s2/2^38),  |s| ≤ 2^19;  2^15 rows · 2^19 · 2^19 = 2^53
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..inputs.codes import Codes
+from ..inputs.threads import each
+from ..stats.numbers import Floats
+
+# Bits of a slice, rows of a block, and blocks that a thread takes at a time.
+_BITS, BLOCK, BLOCKS = 19, 2**15, 16
+# Two slices tell values to 4·10⁻¹² of their range. Fewer rows than this are told to the last bit.
+_THREE_SLICES = 2**17
+# Sums are kept as hi · 2^27 + lo.
+_LOW = 27
+# More cells than this are summed after a sort, and not one after the other.
+_FEW_CELLS = 8
+# Squares below this share of the products that they are the difference of are computed exactly.
+_LOST = 1e-6
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Base and unit of every column, as powers of two and their multiples, and how many slices.
+
+    Parts that add up have one grid: that of the range of all their values.
+    """
+
+    base: Floats
+    unit: Floats
+    slices: int
+
+    @classmethod
+    def of(cls, low: Floats, high: Floats, n: int) -> Grid:
+        """The grid of columns between these values, of n rows."""
+        span = np.maximum(high - low, 0.0)
+        wide = np.exp2(np.ceil(np.log2(np.where(span > 0, span, 1.0))))
+        # A multiple of a power of two near the middle, so that whole numbers stay whole.
+        base = np.where(span > 0, np.round((low / 2 + high / 2) / wide) * wide, low)
+        return cls(base, wide / 2**_BITS, 3 if n < _THREE_SLICES else 2)
+
+
+@dataclass(frozen=True)
+class Aggregates:
+    """`products` (2, cells, size, size): hi and lo of Σ of products of 1 and the slices; `low` and
+    `high` are the range of each column."""
+
+    grid: Grid
+    products: Codes
+    low: Floats
+    high: Floats
+
+    @classmethod
+    def of(
+        cls,
+        columns: Sequence[Floats],
+        cell: Codes,
+        n_cells: int,
+        span: tuple[Floats, Floats] | None = None,
+        grid: Grid | None = None,
+    ) -> Aggregates:
+        """Add up columns without nulls; `cell` has the cell of each row."""
+        if span is None:
+            every = [block_ranges(x) for x in columns]
+            span = np.array([x[0].min() for x in every]), np.array([x[1].max() for x in every])
+        low, high = span
+        grid = grid or Grid.of(low, high, len(cell))
+
+        def part(rows: range) -> Codes:
+            return _products(columns, cell, n_cells, grid, rows)
+
+        starts = range(0, max(len(cell), 1), BLOCKS * BLOCK)
+        parts = each(part, [range(a, min(a + BLOCKS * BLOCK, len(cell)), BLOCK) for a in starts])
+        return cls(grid, np.sum(parts, axis=0), low, high)
+
+    def __add__(self, other: Aggregates) -> Aggregates:
+        return replace(
+            self,
+            products=self.products + other.products,
+            low=np.minimum(self.low, other.low),
+            high=np.maximum(self.high, other.high),
+        )
+
+    def cells(self, at: Any) -> Aggregates:
+        """Some cells; those of each row of a matrix are put together."""
+        found = self.products[:, np.asarray(at)]
+        return replace(self, products=found if found.ndim == 4 else found.sum(axis=2))
+
+    def columns(self, at: Sequence[int]) -> Aggregates:
+        """Some columns."""
+        k = self.grid.slices
+        kept = np.array([0, *(1 + k * j + i for j in at for i in range(k))])
+        own = list(at)
+        grid = Grid(self.grid.base[own], self.grid.unit[own], k)
+        products = self.products[:, :, kept[:, None], kept]
+        return Aggregates(grid, products, self.low[own], self.high[own])
+
+    @cached_property
+    def _whole(self) -> tuple[Any, Any, Any]:
+        """n, Σ x and n Σ x y − Σ x Σ y of the cells, as whole numbers of steps of the grid."""
+        k, slices = len(self.grid.unit), self.grid.slices
+        high, low = self.products.astype(object)
+        scale = np.array([1, *[2 ** (_BITS * i) for i in reversed(range(slices))] * k], object)
+        found = (high * 2**_LOW + low) * scale * scale[:, None]
+        n, shape = found[:, 0, 0], (len(found), k, slices)
+        total = found[:, 0, 1:].reshape(shape).sum(axis=2)
+        squares = found[:, 1:, 1:].reshape(*shape, k, slices).sum(axis=(2, 4))
+        apart = n[:, None, None] * squares - total[:, :, None] * total[:, None, :]
+        return n, total, apart
+
+    @property
+    def _steps(self) -> Floats:
+        return self.grid.unit / 2.0 ** (_BITS * (self.grid.slices - 1))
+
+    @cached_property
+    def n(self) -> Floats:
+        """Units of each cell."""
+        return np.asarray(self._whole[0], np.float64)
+
+    @cached_property
+    def above(self) -> Floats:
+        """Means of the columns less their base, which keep the digits of huge values."""
+        n, total, _ = self._whole
+        return np.asarray((total / np.maximum(n, 1)[:, None]).astype(np.float64) * self._steps)
+
+    @property
+    def mean(self) -> Floats:
+        return np.asarray(self.grid.base + self.above)
+
+    @cached_property
+    def central(self) -> Floats:
+        """Σ(x − mean x)(y − mean y) of each cell."""
+        found = self._whole[2].astype(np.float64) / np.maximum(self.n, 1)[:, None, None]
+        return np.asarray(found * self._steps * self._steps[:, None])
+
+    def squares(self, form: Floats) -> Floats:
+        """Σ z² of z = Σ f·(x − mean x) in each cell; `form` is (cells, columns)."""
+        found: Floats = np.einsum("ci,cij,cj->c", form, self.central, form)
+        parts = np.einsum("ci,cii,ci->c", form, self.central, form)
+        for c in np.flatnonzero(found <= _LOST * parts):
+            steps = [Fraction(float(one)) for one in form[c] * self._steps]
+            exact = np.array(steps) @ (self._whole[2][c] @ np.array(steps))
+            found[c] = float(exact) / max(self.n[c], 1)
+        return found
+
+    def largest(self, column: int) -> float:
+        """The largest absolute value."""
+        return float(max(self.high[column], -self.low[column]))
+
+
+def block_ranges(column: Floats) -> Floats:
+    """The smallest and the largest value of each block of a column (2, blocks); 0 of none."""
+    starts = np.arange(0, len(column), BLOCK)
+    if not len(starts):
+        return np.zeros((2, 1))
+    return np.array([np.minimum.reduceat(column, starts), np.maximum.reduceat(column, starts)])
+
+
+def _products(
+    columns: Sequence[Floats], cell: Codes, n_cells: int, grid: Grid, rows: range
+) -> Codes:
+    """Products of the slices of some rows in every cell."""
+    size = 1 + grid.slices * len(columns)
+    sums, block = np.zeros((2, n_cells, size, size), np.int64), np.ones((size, rows.step))
+    for start in rows:
+        part = slice(start, min(start + rows.step, rows.stop))
+        at, found = cell[part], np.zeros((n_cells, size, size))
+        if n_cells <= _FEW_CELLS:
+            for c in range(n_cells):
+                (mine,) = (at == c).nonzero()
+                own, used = _sliced([x[part].take(mine) for x in columns], grid, block)
+                found[c, used[:, None], used] = own @ own.T
+        else:
+            order = np.argsort(at, kind="stable")
+            present, first = np.unique(at[order], return_index=True)
+            own, used = _sliced([x[part].take(order) for x in columns], grid, block)
+            for one, i in zip(own, used.tolist(), strict=True):
+                of_cells = np.add.reduceat(one * own, first, axis=1)
+                found[present[:, None], i, used] = of_cells.T
+        whole = found.astype(np.int64)
+        sums += whole >> _LOW, whole & (2**_LOW - 1)
+    return sums
+
+
+def _sliced(columns: list[Floats], grid: Grid, block: Floats) -> tuple[Floats, Codes]:
+    """1 and the slices of the columns, and their places; slices that are all 0 are left out."""
+    n, used = len(columns[0]), [0]
+    for j, rest in enumerate(columns):
+        rest -= grid.base[j]
+        rest *= 1 / grid.unit[j]
+        for i in range(grid.slices):
+            if i == 1 and not rest.any():
+                break
+            if i:
+                rest *= 2.0**_BITS
+            own = block[len(used), :n]
+            np.rint(rest, out=own)
+            if i + 1 < grid.slices:
+                rest -= own
+            used.append(1 + grid.slices * j + i)
+    return block[: len(used), :n], np.array(used)

@@ -1,0 +1,575 @@
+"""The effect on a mean or a ratio of sums: both arms from aggregates of their units.
+
+An arm is estimated by Σ_h W_h R_h over its strata h, with R_h = ΣN/ΣD within the stratum (a mean
+has D = 1), less θ·(x − x of both arms) for each covariate x, which is estimated in the same way.
+Everything is a linear form z = Σ f·(column − mean): the variance is Σ z²/(n − 1)/n.
+
+Contract: the record of the units suffices, but for clusters in several strata, the jackknife of few
+clusters, and regressions, which need the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...errors import OptionError
+from ...inputs.codes import Codes
+from ...inputs.sums import exact_sums
+from ...inputs.threads import each
+from ...stats.arms import Arm, Sample, both
+from ...stats.moments import HUGE, MEAN_ROUNDING
+from ...stats.numbers import Floats
+from ...stats.regression import Designs, regression_arm
+from ..aggregates import BLOCK, BLOCKS, Aggregates, block_ranges
+
+# Cells of the strata's dummies beside covariates: 800 MB.
+MOST_DUMMIES = 10**8
+# With fewer clusters than this (counted as equal ones), an arm's variance is the jackknife's.
+JACKKNIFE_BELOW = 40
+
+
+class Linear(NamedTuple):
+    """A mean, or a ratio of sums, of columns by their place."""
+
+    num: int
+    den: int | None = None
+
+
+class Quantity(NamedTuple):
+    """The estimate of each cell, and the form of its units around it."""
+
+    value: Floats
+    form: Floats
+
+
+def quantity(record: Aggregates, one: Linear) -> Quantity:
+    """A mean, or a ratio with z = (N − R·D)/mean(D), in every cell; 0 where nothing is counted."""
+    mean, form = record.mean, np.zeros((len(record.n), len(record.grid.unit)))
+    form[:, one.num] = 1
+    if one.den is None:
+        return Quantity(mean[:, one.num], form)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = mean[:, one.num] / mean[:, one.den]
+        form[:, one.den] = -ratio
+        form /= mean[:, one.den, None]
+    return Quantity(
+        np.where(np.isfinite(ratio), ratio, 0.0), np.nan_to_num(form, posinf=0, neginf=0)
+    )
+
+
+@dataclass(frozen=True)
+class Units:
+    """The columns of the units of two arms (0 the control, 1 the treatment), or of what their
+    clusters have in each stratum.
+
+    `cluster` is the unit of each row where it may be in several strata, None where rows are units.
+    `designs` are the covariates of a regression, and `counted` the rows of each arm, if known.
+    """
+
+    columns: Sequence[Floats]
+    metric: Linear
+    arm: Codes
+    covariates: tuple[Linear, ...] = ()
+    stratum: Codes | None = None
+    n_strata: int = 1
+    cluster: Codes | None = None
+    clustered: bool = False
+    designs: Designs | None = None
+    counted: tuple[int, int] | None = None
+    known: Aggregates | None = None
+    seen: Sequence[Floats] | None = None
+
+    @cached_property
+    def cell(self) -> Codes:
+        return self.arm if self.stratum is None else self.arm * self.n_strata + self.stratum
+
+    @cached_property
+    def blocks(self) -> Sequence[Floats]:
+        """The smallest and the largest value of each block of each column."""
+        return self.seen or each(block_ranges, self.columns)
+
+    @cached_property
+    def span(self) -> tuple[Floats, Floats]:
+        """The smallest and the largest value of each column."""
+        low, high = ([one(x) for x in self.blocks] for one in (np.min, np.max))
+        return np.array(low), np.array(high)
+
+    @cached_property
+    def record(self) -> Aggregates:
+        if self.known is not None:
+            return self.known
+        return Aggregates.of(self.columns, self.cell, 2 * self.n_strata, self.span)
+
+    @cached_property
+    def cells(self) -> Codes:
+        """Cells of both arms (2, strata)."""
+        return np.arange(2 * self.n_strata).reshape(2, self.n_strata)
+
+    @cached_property
+    def strata(self) -> Aggregates:
+        """Both arms together, by stratum."""
+        return self.record.cells(self.cells.T)
+
+    @cached_property
+    def weights(self) -> Floats:
+        """W_h: the share of each stratum in the denominators of both arms."""
+        den, of = self.metric.den, self.strata
+        total = of.n if den is None else of.n * of.mean[:, den]
+        return np.asarray(total / max(float(total.sum()), np.finfo(float).tiny))
+
+    @property
+    def plain(self) -> Units:
+        """The rows without strata and covariates."""
+        return Units(
+            self.columns, self.metric, self.arm, clustered=self.clustered, counted=self.counted
+        )
+
+    @cached_property
+    def whole(self) -> Units:
+        """One row per unit, as if there were no strata and covariates."""
+        at = [i for i in self.metric if i is not None]
+        columns, metric = [self.columns[i] for i in at], Linear(*range(len(at)))
+        if self.cluster is None and self.stratum is None and len(columns) == len(self.columns):
+            return self
+        if self.cluster is None:
+            record = self.record.cells(self.cells).columns(at)
+            seen = None if self.seen is None else [self.seen[i] for i in at]
+            return replace(self.plain, columns=columns, metric=metric, known=record, seen=seen)
+        n = int(self.cluster.max(initial=-1)) + 1
+        arm = np.zeros(n, np.int64)
+        arm[self.cluster] = self.arm
+        columns = [exact_sums(one, self.cluster, n) for one in columns]
+        return Units(columns, metric, arm, clustered=True)
+
+    @cached_property
+    def n(self) -> tuple[int, int]:
+        """Units of each arm."""
+        control, treatment = self.counted or np.bincount(self.whole.arm, minlength=2).tolist()
+        return control, treatment
+
+    @cached_property
+    def n_effective(self) -> tuple[float, float]:
+        """How many units of equal size would carry as much as those of each arm: (Σd)²/Σd²."""
+        whole = self.whole.record
+        if self.metric.den is None:
+            return (float(whole.n[0]), float(whole.n[1]))
+        square = whole.n * whole.mean[:, 1] ** 2
+        total = square + whole.central[:, 1, 1]
+        n = np.divide(whole.n * square, total, out=np.zeros(2), where=total > 0)
+        return float(n[0]), float(n[1])
+
+    def sample(self, arm: int) -> Sample:
+        """The rows of an arm, without strata."""
+        rows = np.flatnonzero(self.arm == arm)
+
+        def of(one: Linear) -> Sample:
+            den = None if one.den is None else self.columns[one.den][rows]
+            return Sample(self.columns[one.num][rows], den)
+
+        return of(self.metric)._replace(covariates=tuple(map(of, self.covariates)))
+
+    @property
+    def counts(self) -> bool:
+        """Whether each arm has a denominator above 0 in every stratum that counts."""
+        if self.metric.den is None:
+            return True
+        some = self.weights > 0
+        means = self.record.mean[self.cells, self.metric.den]
+        return bool(some.any() and (means[:, some] > 0).all())
+
+    def scores(self, form: Floats, mean: Floats, rows: Any = slice(None)) -> Floats:
+        """z = Σ f·(x − mean) of some rows, by the forms and means of their cells."""
+        cell, z = self.cell[rows], None
+        for j in np.flatnonzero(form.any(axis=0)).tolist():
+            part = self.columns[j][rows] - (mean[0, j] if _all_equal(mean[:, j]) else mean[cell, j])
+            if not (form[:, j] == 1).all():
+                part *= form[0, j] if _all_equal(form[:, j]) else form[cell, j]
+            z = part if z is None else np.add(z, part, out=z)
+        return np.zeros(len(cell)) if z is None else z
+
+
+def _all_equal(values: Floats) -> bool:
+    return bool((values == values[0]).all())
+
+
+class Farthest(NamedTuple):
+    """Some units among which are the farthest from the mean, their distances, and the largest."""
+
+    rows: Codes
+    values: Floats
+    largest: float
+
+
+class UnitValues(NamedTuple):
+    """One number per unit of both arms, which says how it moves the effect: z around both arms, by
+    cells of strata.
+
+    `weights` are those of the strata in the estimate of each arm.
+    """
+
+    units: Units
+    form: Floats
+    mean: Floats
+    weights: Floats
+
+    @classmethod
+    def around_both(cls, units: Units, theta: Floats) -> UnitValues:
+        """z around both arms, without what the covariates explain."""
+        parts = [quantity(units.strata, one).form for one in (units.metric, *units.covariates)]
+        form = parts[0] - sum((t * x for t, x in zip(theta, parts[1:], strict=True)), 0 * parts[0])
+        mean, weights = units.strata.mean, np.tile(units.weights, (2, 1))
+        return cls(units, np.tile(form, (2, 1)), np.tile(mean, (2, 1)), weights)
+
+    @classmethod
+    def of(cls, values: Floats, units: Units) -> UnitValues:
+        """Numbers that are no form of columns, in the strata of the units if they are in one."""
+        one = units.whole
+        if units.stratum is not None and units.cluster is None:
+            one = replace(one, stratum=units.stratum, n_strata=units.n_strata)
+        one = replace(one, columns=[values], metric=Linear(0), known=None, seen=None)
+        size = one.record.n[one.cells]
+        weights, n = size / size.sum(axis=1, keepdims=True), 2 * one.n_strata
+        return cls(one, np.ones((n, 1)), np.zeros((n, 1)), weights)
+
+    def z(self, rows: Any = slice(None)) -> Floats:
+        return self.units.scores(self.form, self.mean, rows)
+
+    def at(self, rows: Any = slice(None)) -> Floats:
+        """z as it counts in the mean over the units of its arm."""
+        one = self.units
+        if one.stratum is None:
+            return self.z(rows)
+        size = one.record.n[one.cells]
+        shares = self.weights * size.sum(axis=1, keepdims=True) / np.maximum(size, 1)
+        return np.asarray(self.z(rows) * shares.ravel()[one.cell[rows]])
+
+    @property
+    def means(self) -> Floats:
+        """Mean of z in each cell."""
+        means: Floats = np.einsum("ci,ci->c", self.form, self.units.record.mean - self.mean)
+        return means
+
+    @property
+    def centre(self) -> float:
+        """Mean over the units of both arms."""
+        own = (self.weights * self.means.reshape(self.weights.shape)).sum(axis=1)
+        return float(own @ np.array(self.units.n)) / max(sum(self.units.n), 1)
+
+    def arms(self) -> tuple[Floats, Floats]:
+        """Those of each arm."""
+        values = self.at()
+        return both(lambda arm: values[self.units.arm == arm], (0, 1))
+
+    def farthest(self, k: int) -> Farthest:
+        """The blocks of units with the k units that are farthest from the mean of all."""
+        n, centre = len(self.units.arm), self.centre
+
+        def blocks(part: range) -> list[float]:
+            found = []
+            for at in part:
+                values = self.at(slice(at, at + BLOCK))
+                found.append(max(float(values.max()) - centre, centre - float(values.min())))
+            return found
+
+        starts, used = range(0, n, BLOCK), np.flatnonzero(self.form.any(axis=0))
+        if len(used) == 1 and self.units.stratum is None and (self.form[:, used] == 1).all():
+            low, high = self.units.blocks[used[0]] - self.mean[0, used[0]] - centre
+            far = np.maximum(high, -low)
+        else:
+            parts = [starts[a : a + BLOCKS] for a in range(0, len(starts), BLOCKS)]
+            far = np.concatenate(each(blocks, parts))
+        # In k blocks there are at least k units as far as the nearest of their farthest.
+        least = np.partition(far, -k)[-k] if len(far) >= k else 0.0
+        kept = np.flatnonzero(far >= least * (1 - 1e-9))
+        rows = (kept[:, None] * BLOCK + np.arange(BLOCK)).ravel()
+        rows = rows[rows < n]
+        return Farthest(rows, self.at(rows) - centre, float(far.max()))
+
+
+_NONE = np.zeros(0)
+
+
+@dataclass(frozen=True)
+class MeanEffect:
+    """Both arms as they are (`raw`) and as they are compared (`arms`).
+
+    `diff` keeps the digits of huge means; `theta` are the slopes of the covariates, and `how` names
+    the adjustment.
+    """
+
+    raw: tuple[Arm, Arm]
+    arms: tuple[Arm, Arm]
+    diff: float
+    how: str = ""
+    theta: Floats = field(default_factory=lambda: _NONE)
+
+    @property
+    def slope(self) -> float:
+        """That of a single covariate."""
+        return float(self.theta[0]) if len(self.theta) == 1 else np.nan
+
+    @property
+    def reduction(self) -> float:
+        """1 − v/v without covariate and strata; null without them."""
+        before = float(self.raw[0].var + self.raw[1].var)
+        known = self.how and before > 0
+        return 1 - float(self.arms[0].var + self.arms[1].var) / before if known else np.nan
+
+
+@dataclass(frozen=True, kw_only=True)
+class EffectOfUnits(MeanEffect):
+    """`centre` are the means of the covariates, and `forms` those of the units around their arm."""
+
+    units: Units
+    values: UnitValues
+    centre: Floats = field(default_factory=lambda: _NONE)
+    forms: Floats = field(default_factory=lambda: _NONE)
+
+    def residuals(self) -> tuple[Floats, Floats]:
+        """Each unit's distance from the estimate of its own arm, as the estimate counts it."""
+        assert self.units is not None
+        assert self.values is not None
+        if self.how.startswith("regression"):
+            found, own = self.values.arms(), self.units
+            of = np.zeros_like(own.arm) if own.stratum is None else own.stratum
+            return both(
+                lambda z, arm: z - _cell_means(z, of[own.arm == arm], own.n_strata), found, (0, 1)
+            )
+        z = self.units.scores(self.forms, self.units.record.mean)
+        values = contributions(self.units, z) if self.units.clustered else z
+        arm = self.units.whole.arm
+        return both(lambda side: values[arm == side], (0, 1))
+
+
+def _cell_means(values: Floats, of: Codes, n: int) -> Floats:
+    return (exact_sums(values, of, n) / np.maximum(np.bincount(of, minlength=n), 1))[of]
+
+
+def share_records(several: Sequence[Units]) -> list[Units]:
+    """The units of several metrics, which are the same rows and cells, with their records from one
+    pass over all columns."""
+    columns = {id(x): x for one in several for x in one.columns}
+    place = {name: i for i, name in enumerate(columns)}
+    every = each(block_ranges, list(columns.values()))
+    span = np.array([x[0].min() for x in every]), np.array([x[1].max() for x in every])
+    if max(span[1].max(), -span[0].min()) >= HUGE:
+        return list(several)
+    first = several[0]
+    record = Aggregates.of(list(columns.values()), first.cell, 2 * first.n_strata, span)
+    found = []
+    for one in several:
+        at = [place[id(x)] for x in one.columns]
+        found.append(replace(one, known=record.columns(at), seen=[every[i] for i in at]))
+    return found
+
+
+def estimate(units: Units) -> EffectOfUnits:
+    """Estimate both arms; the caller has checked that they have two units each and denominators
+    that are not 0."""
+    few = both(lambda n: units.clustered and n < JACKKNIFE_BELOW, units.n_effective)
+    whole = units.whole
+    raw, plain = _both_arms(whole, _NONE, _NONE, few)
+    if units.designs is not None:
+        return _regression(units, units.designs, raw)
+    covariates, strata = bool(units.covariates), units.stratum is not None
+    how = "+".join(["cuped"] * covariates + ["strata"] * strata)
+    theta, centre = slopes(units)
+    arms, forms = _both_arms(units, theta, centre, few) if how else (raw, plain)
+    values = UnitValues.around_both(units, theta)
+    if units.cluster is not None:
+        values = UnitValues.of(contributions(units, values.z()), units)
+    diff = float(arms[1].mean) - float(arms[0].mean)
+    if not how and units.metric.den is None:
+        diff = float(np.diff(whole.record.above[:, 0])[0])
+    return EffectOfUnits(
+        raw, arms, diff, how, theta, units=units, values=values, centre=centre, forms=forms
+    )
+
+
+def arms_of_denominators(units: Units) -> tuple[tuple[float, float], tuple[Arm, Arm]]:
+    """The mean denominator of each arm, and its estimate within the strata."""
+    assert units.metric.den is not None
+    size = units.strata.n / units.strata.n.sum()
+    found = _both_arms(units, _NONE, _NONE, (False, False), Linear(units.metric.den), size)[0]
+    control, treatment = units.whole.record.mean[:, 1].tolist()
+    return (control, treatment), found
+
+
+def influence(units: Units) -> tuple[Floats, Floats]:
+    """The estimate of each arm, and what each unit adds to that of its arm."""
+    found = quantity(units.record, units.metric)
+    z = contributions(units, units.scores(found.form, units.record.mean))
+    return found.value[units.cells] @ units.weights, z / np.array(units.n)[units.whole.arm]
+
+
+def arms_of_sums(units: Units) -> tuple[Arm, Arm]:
+    """Sums of the values of the units of both arms, within their strata."""
+    size = units.record.n[units.cells]
+    return _both_arms(units, _NONE, _NONE, (False, False), Linear(0), size)[0]
+
+
+def _row_shares(units: Units) -> Floats:
+    """What a row of each cell counts in the mean over the units of its arm (2, strata)."""
+    size = units.record.n[units.cells]
+    return np.asarray(units.weights * np.array(units.n)[:, None] / np.maximum(size, 1))
+
+
+def contributions(units: Units, z: Floats) -> Floats:
+    """z of each unit as the estimate counts it, whose mean over the units of an arm is Σ_h
+    W_h·mean_h(z)."""
+    if units.stratum is None:
+        return z
+    shares = z * _row_shares(units).ravel()[units.cell]
+    n = sum(units.n)
+    return shares if units.cluster is None else exact_sums(shares, units.cluster, n)
+
+
+def slopes(units: Units) -> tuple[Floats, Floats]:
+    """θ of the regression of the units' z on z_x of all covariates, and the covariates' values, in
+    both arms.
+
+    A covariate that does not vary explains nothing, θ = 0. So does what follows from other
+    covariates.
+    """
+    if not units.covariates:
+        return _NONE, _NONE
+    record = units.strata
+    found = [quantity(record, one) for one in (units.metric, *units.covariates)]
+    forms = np.array([one.form for one in found])
+    centre = np.array([units.weights @ one.value for one in found[1:]])
+    n = record.n.sum() if units.cluster is None else sum(units.n)
+    varies = []
+    for one, x in zip(forms[1:], units.covariates, strict=True):
+        spread = np.sqrt(record.squares(one).sum() / record.n.sum())
+        varies.append(spread > MEAN_ROUNDING * _size_of_values(record, x))
+    forms[1:] *= np.array(varies)[:, None, None]
+    share = units.weights * n / np.maximum(record.n, 1)
+    if units.cluster is not None and units.stratum is not None:
+        stratum, parts = units.stratum, []
+        for one in forms:
+            z = units.scores(np.tile(one, (2, 1)), np.tile(record.mean, (2, 1)))
+            parts.append(exact_sums(z * share[stratum], units.cluster, sum(units.n)))
+        products = np.array(parts) @ np.array(parts).T
+    else:
+        products = np.einsum("h,ahi,hij,bhj->ab", share**2, forms, record.central, forms)
+    spread = np.sqrt(np.diag(products)[1:])
+    spread = np.where(spread > 0, spread, 1.0)
+    inverse = np.linalg.pinv(
+        products[1:, 1:] / spread[:, None] / spread, rcond=1e-10, hermitian=True
+    )
+    return inverse @ (products[0, 1:] / spread) / spread, centre
+
+
+def _size_of_values(record: Aggregates, one: Linear) -> float:
+    """The largest value of the numerator in units of the estimate; spreads are negligible relative
+    to it."""
+    largest = record.largest(one.num)
+    if one.den is None:
+        return largest
+    mean = float(record.n @ record.mean[:, one.den] / record.n.sum())
+    return largest / abs(mean) if mean else np.inf
+
+
+def _both_arms(
+    units: Units,
+    theta: Floats,
+    centre: Floats,
+    leave_out: tuple[bool, bool],
+    metric: Linear | None = None,
+    weights: Floats | None = None,
+) -> tuple[tuple[Arm, Arm], Floats]:
+    """The estimates of both arms, and the forms of their units in every cell.
+
+    The variance is Σ_g (Σ_i u_i)² over the units g and their rows i in strata h, where u =
+    W_h z/√(n_h(n_h − 1)), its degrees of freedom Satterthwaite's. With `leave_out`, z is what the
+    estimate changes by when the row is left out, times n_h − 1: the variance is the jackknife's
+    (Bell & McCaffrey 2002), with at most the effective number of units minus 1 degrees of freedom.
+    `metric` and `weights` (of the strata, perhaps by arm) are others than those of the units.
+    """
+    record, cells = units.record, units.cells
+    covariates, metric = units.covariates if metric is None else (), metric or units.metric
+    shares = np.broadcast_to(units.weights if weights is None else weights, cells.shape)
+    parts = [quantity(record, one) for one in (metric, *covariates)]
+    values = np.array([(one.value[cells] * shares).sum(axis=1) for one in parts])
+    form = parts[0].form - sum(
+        (t * one.form for t, one in zip(theta, parts[1:], strict=True)), 0.0 * parts[0].form
+    )
+    size, squares = record.n[cells], record.squares(form)[cells]
+    factor = shares**2 / (size * np.maximum(size - 1, 1))
+    found = []
+    for arm in (0, 1):
+        mean = values[0, arm] - theta @ (values[1:, arm] - centre)
+        spread = np.sqrt(squares[arm].sum() / size[arm].sum())
+        of = record.cells(cells[arm])
+        varies = spread > MEAN_ROUNDING * _size_of_values(of, metric)
+        part = factor[arm] * squares[arm]
+        if leave_out[arm] or (units.cluster is not None and units.stratum is not None):
+            forms = [
+                parts[0].form,
+                *(-t * one.form for t, one in zip(theta, parts[1:], strict=True)),
+            ]
+            dens = [one.den for one in (metric, *covariates)]
+            part = _parts_of_rows(units, forms, dens, factor[arm], arm, leave_out[arm])
+        var = part.sum() if varies else 0.0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            # By shares, since the squares of large variances overflow.
+            free = 1 / ((part / part.sum()) ** 2 / np.maximum(size[arm] - 1, 1)).sum()
+        df = np.fmin(free, units.n[arm] - 1.0)
+        if leave_out[arm]:
+            df = max(min(df, units.n_effective[arm] - 1), 1.0)
+        found.append(Arm(np.float64(mean), np.float64(var), np.float64(df)))
+    return (found[0], found[1]), form
+
+
+def _parts_of_rows(
+    units: Units,
+    forms: Sequence[Floats],
+    dens: Sequence[int | None],
+    factor: Floats,
+    arm: int,
+    leave_out: bool,
+) -> Floats:
+    """The parts of the strata in the variance of an arm, from its rows; z is a sum of forms."""
+    rows = np.flatnonzero(units.arm == arm)
+    h = np.zeros(len(rows), np.int64) if units.stratum is None else units.stratum[rows]
+    record, size, z = units.record, units.record.n[units.cells[arm]], np.zeros(len(rows))
+    for form, den in zip(forms, dens, strict=True):
+        part = units.scores(form, record.mean, rows)
+        if leave_out and den is not None:
+            total = (size * record.mean[units.cells[arm], den])[h]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                left = total / (total - units.columns[den][rows])
+                part = part * left * ((size[h] - 1) / size[h])
+        z += part
+    u = z * np.sqrt(factor)[h]
+    of = None if units.cluster is None else units.cluster[rows]
+    whole = u if of is None else np.bincount(of, u)[of]
+    return np.bincount(h, u * whole, len(factor)).astype(np.float64)
+
+
+def _regression(units: Units, designs: Designs, raw: tuple[Arm, Arm]) -> EffectOfUnits:
+    """Lin's regression on all covariates, with the strata as dummies."""
+    numbers = both(lambda arm: units.columns[units.metric.num][units.arm == arm], (0, 1))
+    if units.stratum is not None:
+        if units.n_strata * sum(units.n) > MOST_DUMMIES:
+            raise OptionError(
+                f"strata has {units.n_strata:,} levels; beside covariates each is a column of "
+                f"{sum(units.n):,} rows, which does not fit in memory: merge strata, or leave out "
+                "one of ⟦+strata=⟧ and ⟦+covariates=⟧"
+            )
+        stratum, n = units.stratum, units.n_strata
+        dummies = both(lambda arm: np.eye(n)[stratum[units.arm == arm]][:, 1:], (0, 1))
+        designs = Designs(both(lambda *columns: np.hstack(columns), dummies, designs.arms))
+    arms = both(regression_arm, numbers, designs.ready[:2])
+    values, q = np.concatenate(numbers), designs.ready[2].q
+    values = values - values.mean()
+    ordered = np.empty(len(values))
+    ordered[np.argsort(units.arm, kind="stable")] = values - q @ (q.T @ values)
+    how = "regression" if units.stratum is None else "regression+strata"
+    diff = float(arms[1].mean - arms[0].mean)
+    return EffectOfUnits(raw, arms, diff, how, units=units, values=UnitValues.of(ordered, units))
