@@ -95,7 +95,7 @@ def test_a_metric_without_bounds_says_what_turns_it():
 
 def test_a_value_out_of_declared_bounds_and_wrong_bounds_are_errors():
     frames = two(2.0, "seconds")
-    with pytest.raises(rd.DataError, match="from 0.5 to 2.52, outside of"):
+    with pytest.raises(rd.DataError, match=r"from 0\.5 to 2\.52, outside of"):
         rd.compare_models(frames, bounds={"seconds": (0, 1)})
     for bounds in ({"seconds": (1, 0)}, {"seconds": 3}, {"hours": (0, 1)}, {"seconds": "ab"}, 3):
         with pytest.raises(rd.OptionError, match="bounds"):
