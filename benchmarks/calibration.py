@@ -510,7 +510,7 @@ def outcome(kind, data, given):
     """Whether a run is wrong about what is true, and whether its reader is warned."""
     if kind == "few labels":
         human, cheap, mean = data
-        row = rd.prediction_powered(human, cheap, "ndcg@10").iloc[0]
+        row = rd.experiments.prediction_powered(human, cheap, "ndcg@10").iloc[0]
         return not row["ci_low"] <= mean <= row["ci_high"], row["withheld"] != ""
     if kind == "gate":
         own, base, users = data

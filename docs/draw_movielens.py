@@ -89,8 +89,8 @@ def draw(folder: Path, target: Path) -> None:
         by="model",
         items=movies[["item_id"]],
     )
-    exposed = rd.exposure_table(pred, by="model", items=movies[["item_id"]])
-    ranks = rd.position_table(true, pred, k=10, by="model")
+    exposed = rd.diagnostics.exposure_table(pred, by="model", items=movies[["item_id"]])
+    ranks = rd.diagnostics.position_table(true, pred, k=10, by="model")
     n_rated = past.groupby("user_id").size().rename("n_rated").reset_index()
     n_rated["history"] = pd.cut(
         n_rated["n_rated"], [0, 50, 150, 10**6], labels=["up to 50", "51–150", "over 150"]

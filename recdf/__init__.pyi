@@ -11,14 +11,6 @@ from . import ope as ope
 from ._version import __version__ as __version__
 from .datasets import Shop as Shop
 from .datasets import sample_shop as sample_shop
-from .diagnostics import History as History
-from .diagnostics import compare_conventions as compare_conventions
-from .diagnostics import exposure_table as exposure_table
-from .diagnostics import hit_table as hit_table
-from .diagnostics import position_table as position_table
-from .diagnostics import sample_to_judge as sample_to_judge
-from .diagnostics import sampled_values as sampled_values
-from .diagnostics import user_gap as user_gap
 from .diagnostics.audits import audit as audit
 from .diagnostics.chance import chance_level as chance_level
 from .diagnostics.data_checks import check as check
@@ -34,7 +26,6 @@ from .display.report.page import report as report
 from .errors import ByWarning as ByWarning
 from .errors import ColumnError as ColumnError
 from .errors import DataError as DataError
-from .errors import DeprecatedWarning as DeprecatedWarning
 from .errors import DuplicateError as DuplicateError
 from .errors import DuplicateWarning as DuplicateWarning
 from .errors import EmptyPopulationError as EmptyPopulationError
@@ -63,17 +54,6 @@ from .evaluation.joined_results import join_results as join_results
 from .evaluation.result import Evaluation as Evaluation
 from .evaluation.result import read_parquet as read_parquet
 from .evaluation.summary import summarize as summarize
-from .experiments import ReportTable as ReportTable
-from .experiments import adjust_pvalues as adjust_pvalues
-from .experiments import bootstrap_ci as bootstrap_ci
-from .experiments import compare_variants_from_moments as compare_variants_from_moments
-from .experiments import experiment_health as experiment_health
-from .experiments import plan_experiment as plan_experiment
-from .experiments import prediction_powered as prediction_powered
-from .experiments import proxy_metrics as proxy_metrics
-from .experiments import report_table as report_table
-from .experiments import roll_up as roll_up
-from .experiments import variant_moments as variant_moments
 from .experiments.compare.compare_models import compare_models as compare_models
 from .experiments.compare.compare_variants import compare_variants as compare_variants
 from .experiments.join.join_experiment import join_experiment as join_experiment
@@ -83,12 +63,7 @@ from .inputs.conventions import CONVENTIONS as CONVENTIONS
 from .inputs.conventions import Convention as Convention
 from .inputs.conventions import conventions_table as conventions_table
 from .inputs.options import Options as Options
-from .logs import Impressions as Impressions
-from .logs import check_log as check_log
-from .logs import from_dict as from_dict
-from .logs import from_labelled as from_labelled
-from .logs import impressions_parquet as impressions_parquet
-from .logs import time_slice as time_slice
+from .logs.impressions import Impressions as Impressions
 from .logs.impressions import from_impressions as from_impressions
 from .matching.counts import Counts as Counts
 from .matching.hits import Hits as Hits
@@ -98,13 +73,6 @@ from .metrics.metric import METRICS as METRICS
 from .metrics.metric import Metric as Metric
 from .metrics.metric import metric as metric
 from .metrics.metric import metrics_table as metrics_table
-from .off_policy.compare_targets import ope_compare as ope_compare
-from .off_policy.estimate_value import ope_estimate as ope_estimate
-from .off_policy.weight_diagnostics import ope_diagnostics as ope_diagnostics
-from .ope import popularity_propensity as popularity_propensity
-from .ope import propensity_check as propensity_check
-from .ope import reward_table as reward_table
-from .ope import target_from_recs as target_from_recs
 from .partitions import dask as dask
 from .partitions import engines as engines
 from .partitions import spark as spark
@@ -116,7 +84,6 @@ __all__ = [
     "Convention",
     "Counts",
     "DataError",
-    "DeprecatedWarning",
     "DuplicateError",
     "DuplicateWarning",
     "EmptyPopulationError",

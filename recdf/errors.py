@@ -7,14 +7,13 @@ warning is a class of its own so that it can be filtered.
 from __future__ import annotations
 
 import difflib
-import functools
 import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
-from typing import Any, Literal, NamedTuple, ParamSpec, Self, TypeVar
+from typing import Any, Literal, NamedTuple, Self
 
 import pandas as pd
 
@@ -264,16 +263,6 @@ class WeightWarning(RecdfWarning):
     passed."""
 
 
-class DeprecatedWarning(RecdfWarning, FutureWarning):
-    """A call uses an old name, which goes after one minor version; the message says the new one."""
-
-
-RenamedArguments = ParamSpec("RenamedArguments")
-Returned = TypeVar("Returned")
-# An argument's new name, or that and a function that makes its value of the old argument's.
-NewWord = str | tuple[str, Callable[[Any], Any]]
-
-
 def closest(word: str, known: Iterable[object]) -> str:
     """Return `'; did you mean "x"?'` for the known word nearest to `word`, or an empty string."""
     match = difflib.get_close_matches(word, [str(name) for name in known], n=1, cutoff=0.5)
@@ -310,50 +299,6 @@ def examples(values: Any) -> str:
 def warn_user(message: str, category: type[RecdfWarning], **data: Any) -> None:
     """Warn at the line outside this package that called it."""
     warnings.warn(category(message, **data), stacklevel=outside_recdf())
-
-
-def renamed(
-    **words: NewWord,
-) -> Callable[[Callable[RenamedArguments, Returned]], Callable[RenamedArguments, Returned]]:
-    """Let a function take keyword arguments by their old names too: `@renamed(old="new")`.
-
-    Where the value changes as well, it is `@renamed(alpha=("confidence", lambda alpha: 1 -
-    alpha))`.
-    """
-
-    def decorate(
-        function: Callable[RenamedArguments, Returned],
-    ) -> Callable[RenamedArguments, Returned]:
-        @functools.wraps(function)
-        def with_new_words(
-            *args: RenamedArguments.args, **kwargs: RenamedArguments.kwargs
-        ) -> Returned:
-            return function(*args, **in_new_words(kwargs, words, function.__name__))
-
-        with_new_words.renamed = words  # type: ignore[attr-defined]  # the command reads its old flags from here
-        return with_new_words
-
-    return decorate
-
-
-def in_new_words(
-    given: Mapping[str, Any], words: Mapping[str, NewWord], what: str
-) -> dict[str, Any]:
-    """Return arguments under their new names, and warn of each old one; both at once are an
-    error."""
-    found = {name: value for name, value in given.items() if name not in words}
-    for old in [name for name in given if name in words]:
-        word, convert = (new, None) if isinstance(new := words[old], str) else new
-        if word in given:
-            raise OptionError(
-                f"{what} got ⟦{old}=⟧ and ⟦{word}=⟧, which is its new name; pass ⟦{word}=⟧ alone"
-            )
-        found[word] = given[old] if convert is None else convert(given[old])
-        warn_user(
-            f"{what}: ⟦{old}=⟧ is now ⟦{word}=⟧; the old name goes after one minor version",
-            DeprecatedWarning,
-        )
-    return found
 
 
 def outside_recdf() -> int:

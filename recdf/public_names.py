@@ -129,50 +129,15 @@ PUBLIC: dict[str, NamesByModule] = {
     },
 }
 
-# Names at the top that `dir(recdf)` does not list: those of the namespaces, registries, and classes
-# of results.
-ALIASES: NamesByModule = {
+# Names at the top that `dir(recdf)` does not list: registries, and classes of results.
+UNLISTED: NamesByModule = {
     "datasets": ["Shop"],
-    "diagnostics": [
-        "History",
-        "compare_conventions",
-        "exposure_table",
-        "hit_table",
-        "position_table",
-        "sample_to_judge",
-        "sampled_values",
-        "user_gap",
-    ],
     "diagnostics.gate_result": ["Gate"],
     "diagnostics.list_changes": ["Diff"],
     "display.leaderboard": ["Leaderboard"],
-    "experiments": [
-        "ReportTable",
-        "adjust_pvalues",
-        "bootstrap_ci",
-        "compare_variants_from_moments",
-        "experiment_health",
-        "plan_experiment",
-        "prediction_powered",
-        "proxy_metrics",
-        "report_table",
-        "roll_up",
-        "variant_moments",
-    ],
     "inputs.conventions": ["CONVENTIONS"],
-    "logs": [
-        "Impressions",
-        "check_log",
-        "from_dict",
-        "from_labelled",
-        "impressions_parquet",
-        "time_slice",
-    ],
+    "logs.impressions": ["Impressions"],
     "metrics.metric": ["METRICS"],
-    "off_policy.compare_targets": ["ope_compare"],
-    "off_policy.estimate_value": ["ope_estimate"],
-    "off_policy.weight_diagnostics": ["ope_diagnostics"],
-    "ope": ["popularity_propensity", "propensity_check", "reward_table", "target_from_recs"],
 }
 
 
@@ -191,14 +156,19 @@ def late_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[st
     found = {public: (module, own) for module, own, public in places(PUBLIC[package])}
     listed = sorted(found, key=lambda name: (name.lower() == name, name))
     if top:
-        found |= {public: (module, own) for module, own, public in places(ALIASES)}
+        found |= {public: (module, own) for module, own, public in places(UNLISTED)}
         found |= {name: (module, "") for name, module in NAMESPACES.items()}
 
     def get(name: str) -> Any:
         if name not in found:
-            held = sys.modules[package]
+            where = [
+                space for space, rows in PUBLIC.items() if name in (p[2] for p in places(rows))
+            ]
             raise AttributeError(
-                f"module {package!r} has no attribute {name!r}", name=name, obj=held
+                f"module {package!r} has no attribute {name!r}"
+                + "".join(f"; it is {space}.{name}" for space in where),
+                name=name,
+                obj=sys.modules[package],
             )
         module, own = found[name]
         loaded = importlib.import_module(f"recdf.{module}")

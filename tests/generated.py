@@ -17,7 +17,7 @@ import recdf as rd
 from recdf.formats.format_records import FORMATS, UNNAMED
 from recdf.inputs.options import OPTIONS
 from recdf.metrics.docstrings import ARGUMENTS
-from recdf.public_names import ALIASES, NAMESPACES, PUBLIC, late_names, places
+from recdf.public_names import NAMESPACES, PUBLIC, UNLISTED, late_names, places
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = Path(rd.__path__[0])
@@ -140,7 +140,7 @@ def names_stub(package):
     if top:
         rows += [
             (f".{module}", own, name)
-            for module, own, name in [*places(ALIASES), ("_version", *2 * ["__version__"])]
+            for module, own, name in [*places(UNLISTED), ("_version", *2 * ["__version__"])]
         ]
         rows += [
             (f".{module.rpartition('.')[0]}", name, name) for name, module in NAMESPACES.items()

@@ -70,4 +70,4 @@ def test_help_of_moments_says_what_that_of_users_says():
         "separate families."
     )
     assert text in inspect.getdoc(rd.compare_variants)
-    assert text in inspect.getdoc(rd.compare_variants_from_moments)
+    assert text in inspect.getdoc(rd.experiments.compare_variants_from_moments)

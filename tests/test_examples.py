@@ -45,7 +45,7 @@ def run(monkeypatch, capsys, example, *arguments):
 
 
 @pytest.mark.parametrize(
-    "example", few([name for name in EXAMPLES if name != "quickstart.py"], ["online_retail.py"])
+    "example", few([name for name in EXAMPLES if name != "quickstart.py"], ["impressions.py"])
 )
 def test_runs_without_a_warning(monkeypatch, capsys, example):
     for path in ARGUMENTS.get(example, []):

@@ -50,7 +50,16 @@ BESIDE = {"docs/judges_movielens.md": "shared/data/movielens_latest_small"}
 # shorter one is run each time.
 LONG = {
     f"docs/{name}.md"
-    for name in ("gallery", "engines", "history", "report", "audit", "experiments", "designs")
+    for name in (
+        "gallery",
+        "engines",
+        "history",
+        "report",
+        "audit",
+        "experiments",
+        "designs",
+        "judges_movielens",
+    )
 }
 
 

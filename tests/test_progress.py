@@ -156,7 +156,7 @@ def log(n=1500):
 
 
 LONG = {
-    "bootstrap_ci": lambda users: rd.bootstrap_ci(users, "hits@10", n_resamples=20),
+    "bootstrap_ci": lambda users: rd.experiments.bootstrap_ci(users, "hits@10", n_resamples=20),
     "compare_models": lambda users: rd.compare_models(
         models(users), "hits@10", test="bootstrap", n_resamples=20
     ),
@@ -170,9 +170,9 @@ LONG = {
     "compare_variants by permutation": lambda users: rd.compare_variants(
         users, "hits@10", control="A", test="permutation", n_resamples=5000
     ),
-    "ope_estimate": lambda _: rd.ope_estimate(log(), interval="bootstrap", n_resamples=20),
+    "ope_estimate": lambda _: rd.ope.estimate(log(), interval="bootstrap", n_resamples=20),
     "check": lambda _: rd.check({"ann": ["a"]}, {"ann": ["a"]}),
-    "compare_conventions": lambda _: rd.compare_conventions(
+    "compare_conventions": lambda _: rd.diagnostics.compare_conventions(
         {"ann": ["a"]}, {"ann": ["a"]}, metrics=["ndcg", "precision"]
     ),
     "evaluate": lambda _: rd.evaluate({"ann": ["a"]}, {"ann": ["a"]}, ["ndcg", "recall"]),
@@ -192,9 +192,9 @@ def test_long_calls_show_how_far_they_are(name, users, start):
 
 
 def test_the_same_numbers_with_progress_and_without(users, capsys):
-    silent = rd.bootstrap_ci(users, "hits@10", n_resamples=20, progress=False)
+    silent = rd.experiments.bootstrap_ci(users, "hits@10", n_resamples=20, progress=False)
     assert capsys.readouterr().err == ""
     pd.testing.assert_frame_equal(
-        rd.bootstrap_ci(users, "hits@10", n_resamples=20, progress=True), silent
+        rd.experiments.bootstrap_ci(users, "hits@10", n_resamples=20, progress=True), silent
     )
     assert "100%" in capsys.readouterr().err

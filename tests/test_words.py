@@ -143,14 +143,6 @@ def test_columns_are_named_by_words_that_say_so():
         ), f"{name}: {odd}"
 
 
-def test_old_words_are_in_no_signature():
-    for name, function in FUNCTIONS.items():
-        old = getattr(function, "renamed", {})
-        assert not {*old} & {*SIGNATURES[name]}, name
-        new = {word if isinstance(word, str) else word[0] for word in old.values()}
-        assert new <= {*SIGNATURES[name]}, name
-
-
 def test_the_page_lists_these_words():
     page = (Path(__file__).parents[1] / "docs/design.md").read_text(encoding="utf-8")
     table = page.partition("## Arguments")[2].partition("\n## ")[0]

@@ -24,7 +24,6 @@ import pyarrow as pa
 
 from .._version import __version__
 from ..errors import (
-    DeprecatedWarning,
     EmptyPopulationError,
     NoOverlapWarning,
     OptionError,
@@ -52,7 +51,7 @@ from .evaluating import Unexpected
 from .option_files import add_config, with_files
 from .output import RunRecord, add_output, can_be_retried, complain, fail_on, refuse_outputs
 
-__all__ = ["main", "run"]
+__all__ = ["main", "run", "warn_user"]
 
 # Commands whose findings or verdicts may end them with code 1.
 VERDICTS = (
@@ -119,11 +118,6 @@ def main(argv: Sequence[str] | None = None) -> int:
             if not getattr(given, "allow_empty", True):
                 warnings.simplefilter("error", NoOverlapWarning)
             warnings.showwarning = partial(_show_warning, warnings.showwarning, given, seen)
-            for old, new in given.parser.renamed(words).items():
-                warn_user(
-                    f"{old} is now {new}; the old name goes after one minor version",
-                    DeprecatedWarning,
-                )
             record = RunRecord(given, words)
             code = _run_command(given, record)
             code = code or fail_on(given, (("warning", str(message)) for message in seen))

@@ -57,18 +57,6 @@ class Parser(argparse.ArgumentParser):
         }
         return {f"{name}s": one for name, one in found.items()} | found
 
-    def renamed(self, words: Iterable[str]) -> dict[str, str]:
-        """Return those of the words that are old flags, which the help does not show, and the new
-        flag of each."""
-        new, given = self.flags(), {word.partition("=")[0] for word in words}
-        old = [action for action in self._actions if action.help == argparse.SUPPRESS]
-        return {
-            name: new[action.dest]
-            for action in old
-            for name in action.option_strings
-            if name in given
-        }
-
 
 class _Given(argparse.Action):
     """Store one value, or the values of all places where the flag of a list stands. One value given
@@ -368,13 +356,6 @@ def add_parameters(group: Any, function: Callable[..., Any], names: Sequence[str
             inspect.signature(function).parameters[name].default,
             _shape(hints[name], "NAME"),
         )
-        for old, new in getattr(function, "renamed", {}).items():
-            word, convert = (new, None) if isinstance(new, str) else new
-            if word == name:
-                own = shape if convert is None else {**shape, "type": convert}
-                group.add_argument(
-                    flag(old), dest=name, default=argparse.SUPPRESS, help=argparse.SUPPRESS, **own
-                )
         _add_documented(group, name, texts[name], default, shape)
 
 

@@ -77,7 +77,7 @@ def add_history(commands: Any) -> None:
             "--until DAY": "last day of the results (default: the latest)",
             "--max-age NUMBER": "find a newest night that is older than so many days, counted to "
             "--until or today",
-            "--without DAY ...": "nights to leave out, as a file 'quarantined' in their folder does",
+            "--without DAY ...": "nights to leave out, as a file 'quarantined' in a folder does",
             "--offline NAME ...": "offline metrics of past experiments (default: all)",
             "--online NAME ...": "online metrics of past experiments (default: all)",
         },

@@ -35,9 +35,9 @@ TABLES = {
     "health": "the health.parquet that recdf experiment --out wrote",
     "check": "the findings of recdf check",
     "off_policy": "the estimates of recdf ope",
-    "exposure": "what rd.exposure_table returned",
+    "exposure": "what rd.diagnostics.exposure_table returned",
     "log": "past interactions, for the picture of the long tail (needs --exposure)",
-    "position": "what rd.position_table returned",
+    "position": "what rd.diagnostics.position_table returned",
     "over_time": "effects by period",
     "gate": "the folder that recdf gate --out wrote, or its gate.parquet",
 }

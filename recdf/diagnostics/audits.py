@@ -87,7 +87,13 @@ KNOWN: Mapping[str, tuple[Severity, str, str]] = {
     "true_cold": (
         "info",
         "relevant items that were not known before",
-        "a model that knows items only from train cannot hit them; without: those rows left out",
+        "the catalogue grows; without: those rows left out",
+    ),
+    "hits_cold": (
+        "warning",
+        "hits that the training data cannot explain",
+        "train does not know these items, so that the model has them from elsewhere, perhaps from "
+        "true; without: those hits taken out of pred",
     ),
     "pred_cold": (
         "info",
@@ -100,6 +106,7 @@ KNOWN: Mapping[str, tuple[Severity, str, str]] = {
         "nothing personal can be known of them; without: other users' lists",
     ),
 }
+LEAST_LISTS = 30  # the metric of fewer lists that are left is not shown
 LEVEL_WORDS = {
     "below chance": "a random order of the catalogue does better",
     "at chance": "no better than a random order of the catalogue is shown",
@@ -279,15 +286,14 @@ class _Pairs:
     def popular_lists(self, matched: Matched, frame_row: np.ndarray) -> Matched:
         """Return lists of the most popular items of train, less those that the user has there.
 
-        The rank of a relevant item is its place by popularity, less the items of the user that come
-        before it.
+        A pair that stands in true too is a leak, and stays in the list. The rank of a relevant item
+        is its place by popularity, less the items of the user that come before it.
         """
         lists, user = np.arange(len(matched)), self.users["lists"]
-        first, end = (np.searchsorted(self.train, (user + one) * self.n_items) for one in (0, 1))
-        of, row = true_rows(
-            matched, lists, (~self.seen["true"] & (self.items["true"] < self.n_popular))[frame_row]
-        )
-        before = np.searchsorted(self.train, self.of("true")[frame_row[row]]) - first[of]
+        seen = self.train[~np.isin(self.train, self.of("true"))]
+        first, end = (np.searchsorted(seen, (user + one) * self.n_items) for one in (0, 1))
+        of, row = true_rows(matched, lists, (self.items["true"] < self.n_popular)[frame_row])
+        before = np.searchsorted(seen, self.of("true")[frame_row[row]]) - first[of]
         rank = self.items["true"][frame_row[row]] + 1 - before
         return with_ranks(matched, lists, self.n_popular - (end - first), of, row, rank)
 
@@ -372,6 +378,8 @@ def _marks(
     cold = (history["n"] == 0).to_numpy() | (time.get("items", np.zeros(len(history))) > cutoff)
     found["true_cold"] = "true", cold[pairs.items["true"]] & relevant, relevant
     found["pred_cold"] = "pred", cold[pairs.items["pred"]], every["pred"]
+    hits = np.isin(pairs.of("pred"), pairs.of("true")[relevant])
+    found["hits_cold"] = "pred", found["pred_cold"][1] & hits, hits
     return found
 
 
@@ -436,8 +444,12 @@ def _values_without(
         part = within(matched, ~where[frame_row])
         stay = population_within(matched, part, call.options)
         return {name: np.where(stay, one, np.nan) for name, one in values_of(part, call).items()}
-    if key == "pred_in_train":
-        left = (frames[role][~marks[f"{role}_in_train"][1]] for role in ("true", "pred"))
+    if role == "pred" and key != "pred_unknown":
+        both = ("true_in_train", key) if key == "pred_in_train" else (key,)
+        out = {marks[one][0]: marks[one][1] for one in both}
+        left = (
+            frames[role][~out[role]] if role in out else frames[role] for role in ("true", "pred")
+        )
         lists = frames["lists"][[*matched.by.columns, *matched.keys.columns]]
         try:
             with matched_quietly(call, *left) as part:
@@ -524,10 +536,7 @@ def _table(lists: pd.DataFrame, counts: pd.DataFrame, asked: Question) -> Audite
         both = {
             one: (asked.mean(own, one), asked.mean(own, f"{one} without {key}")) for one in columns
         }
-        words = (
-            "{} {} with, {} without".format(one, *(number(x, ".4g") for x in two))
-            for one, two in both.items()
-        )
+        words = (_with_and_without(own, one, key, *two) for one, two in both.items())
         effect = effect if key == "pred_cold" else "; ".join([effect, ", ".join(words)])
         ranges = json.dumps(
             {one: [None if np.isnan(x) else x for x in two] for one, two in both.items()}
@@ -539,6 +548,19 @@ def _table(lists: pd.DataFrame, counts: pd.DataFrame, asked: Question) -> Audite
     table = Audited(found.table())
     table.floors = floors
     return table
+
+
+def _with_and_without(
+    lists: pd.DataFrame, metric: str, key: str, value: float, without: float
+) -> str:
+    """Write a metric with and without a finding, and of how many lists; of few it is no number."""
+    n, left = (
+        int(lists[name].notna().sum()) if name in lists else 0
+        for name in (metric, f"{metric} without {key}")
+    )
+    of_left = number(without, ".4g") if left >= min(LEAST_LISTS, n) else "–"
+    of_lists = "" if left == n else f" ({left:,} of {n:,} lists)"
+    return f"{metric} {number(value, '.4g')} with, {of_left} without{of_lists}"
 
 
 def audited(

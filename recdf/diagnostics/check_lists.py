@@ -205,7 +205,8 @@ def _check_sampled(found: ListFindings, matched: Matched) -> None:
         effect = (
             f"lists hold all relevant items and {usual:,} others. If these were sampled, metrics "
             "may order models otherwise than over all items: rank all items, or correct lists of "
-            f"one relevant item with rd.sampled_values(metric, n_items=..., n_sampled={usual})"
+            "one relevant item with rd.diagnostics.sampled_values(metric, n_items=..., "
+            f"n_sampled={usual})"
         )
         some = labels_where(matched, alike)
         found.add(SAMPLED, "warning", alike.sum(), served.sum(), some, effect, name)

@@ -3,15 +3,14 @@ difference."""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any, ParamSpec, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
 
-from ..errors import DataError, DeprecatedWarning, OptionError, warn_user
+from ..errors import DataError, OptionError
 from ..evaluation.evaluate import evaluate
 from ..inputs.accepted import Features
 from ..inputs.conventions import CONVENTIONS, Convention, find_convention
@@ -19,9 +18,10 @@ from ..inputs.door import takes_options
 from ..inputs.options import CallArguments, Options
 from ..matching.lists import Matched
 from ..matching.side_tables.records import as_frames
-from ..metrics.call import Call, check_k
+from ..metrics.call import Call
 from ..metrics.compute import defined_values, mean, settle_undefined
 from ..metrics.metric import Metric, find
+from ..metrics.strings import parse
 from ..progress import Progress
 
 # A convention, or one of its rules alone, may refuse data that others accept, such as gains above
@@ -29,29 +29,7 @@ from ..progress import Progress
 REFUSALS = (DataError, OptionError)
 METRICS_IN_COMMON = ("hitrate", "precision", "recall", "mapr", "ndcg", "mrr")
 
-ConventionArguments = ParamSpec("ConventionArguments")
 
-
-def _k_third(
-    function: Callable[ConventionArguments, pd.DataFrame],
-) -> Callable[ConventionArguments, pd.DataFrame]:
-    """Take k as the third argument too, where it stood before, with a warning."""
-
-    @functools.wraps(function)
-    def with_metrics_third(*args: Any, **kwargs: Any) -> pd.DataFrame:
-        if len(args) == 3 and isinstance(k := args[2], int | np.integer):
-            warn_user(
-                f"compare_conventions(true, pred, {k}): the third argument is now metrics, as in "
-                f"evaluate; pass ⟦+k={k}⟧",
-                DeprecatedWarning,
-            )
-            return function(*args[:2], k=k, **kwargs)  # type: ignore[arg-type]
-        return function(*args, **kwargs)
-
-    return with_metrics_third
-
-
-@_k_third
 @takes_options
 def compare_conventions(
     true: Any,
@@ -76,9 +54,10 @@ def compare_conventions(
     true, pred : DataFrame, mapping or Arrow stream
         As for `evaluate`, without `by`.
     metrics : str, Metric or list of them
-        Names of metrics. The parameters are those of each convention.
+        Names of metrics, with or without a cut-off, as in "ndcg@10". The parameters are those of
+        each convention.
     k : int, default 10
-        Cut-off.
+        Cut-off of metrics without one.
     conventions : list of str or Convention, default all
         Conventions to compare; the others are compared with the first one.
     exclude : DataFrame, mapping or Arrow stream, optional
@@ -124,8 +103,14 @@ def compare_conventions(
     records = [record for like in conventions if (record := find_convention(like)) is not None]
     if not records:
         raise OptionError("conventions is empty; name at least one")
-    asked = [metrics] if isinstance(metrics, str | Metric) else metrics
-    names = [one.name if isinstance(one, Metric) else find(one).name for one in asked]
+    requests = parse(metrics, k, call.options)
+    named = [metrics] if isinstance(metrics, str | Metric) else metrics
+    if given := [one for one in named if isinstance(one, str) and "(" in one]:
+        raise OptionError(
+            f"metric string {given[0]!r} has parameters, which are here those of each convention; "
+            f"pass {given[0].partition('(')[0]!r}"
+        )
+    names = [(one.metric.name, k if one.k is None else one.k) for one in requests]
     for record in records:
         Call.from_arguments(
             compare_conventions, {**options, "like": record}
@@ -133,7 +118,7 @@ def compare_conventions(
     with ExitStack() as stack:
         progress = stack.enter_context(Progress(len(names), "compare_conventions"))
         rows = _convention_rows(
-            _Measure(true, pred, check_k(k), options, sides, stack), names, records, k, progress
+            _Measure(true, pred, k, options, sides, stack), names, records, progress
         )
     columns = ["metric", "k", "convention", "value", "diff", "n", "n_undefined", "rule"]
     return pd.DataFrame(rows, columns=columns).astype(
@@ -142,11 +127,15 @@ def compare_conventions(
 
 
 def _convention_rows(
-    measure: _Measure, metrics: list[str], records: list[Convention], k: int, progress: Progress
+    measure: _Measure,
+    metrics: list[tuple[str, int]],
+    records: list[Convention],
+    progress: Progress,
 ) -> list[tuple[Any, ...]]:
     """Make one row per metric and convention that has it."""
     rows: list[tuple[Any, ...]] = []
-    for metric in metrics:
+    for metric, k in metrics:
+        measure.k = k
         having = [record for record in records if metric in record.metrics]
         base, start = None, float("nan")
         for record in having:

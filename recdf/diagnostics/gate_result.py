@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any, Final, Literal
 
 import pandas as pd
@@ -16,10 +17,13 @@ from ..experiments.compare.cheap_labels import label_sentences
 from ..inputs.budgets import signed
 from ..judge.verdict import sentence
 from ..publishing import publish_text
+from ..stats.shares import CHANCE_SEEN
 from ..tables.cells import digits_for, markdown_text, number, visible
 from ..tables.shown_frames import ReportTable, ShownResult
 
 __all__: list[str] = []
+
+MOST_SEEN = 4  # budgets whose reach is said
 
 PASS: Final = "pass"
 FAIL: Final = "fail"
@@ -190,7 +194,21 @@ class Gate(ShownResult):
                 else []
             ),
         ]
-        return [*lines, *self._labels(), said]
+        return [*lines, *self._labels(), *self._seen(), said]
+
+    def _seen(self) -> list[str]:
+        """Say which change each budget that was met by a t bound would have shown in 8 of 10 tests."""
+        met = self._asked["effect"].isin([PASS, PASS_BUT_WORSE]) & (self._asked["bound"] == "t")
+        normal = NormalDist().inv_cdf
+        seen = []
+        for row in self._asked[met].to_dict("records"):
+            reach = abs(row["change"] - row["provable"])
+            least = reach * (1 + normal(CHANCE_SEEN) / normal(1 - row["alpha"]))
+            worse = least if row["better"] == "smaller" else -least
+            seen.append(f"{_where(row)} {signed(worse, row['relative'])}")
+        more = ["..."] if len(seen) > MOST_SEEN else []
+        words = ", ".join([*seen[:MOST_SEEN], *more])
+        return [f"Losses that would have been seen in 8 of 10 tests: {words}."] if seen else []
 
     def _labels(self) -> list[str]:
         """Say which labels decided, if there were cheap ones."""

@@ -97,9 +97,10 @@ def _lacks(side: Side, metric: str) -> str:
         map(str, side.per_user.select_dtypes("float"))
     )
     (word, at, _), words = metric.partition("@"), [name.split("@")[0] for name in known]
-    hint = (
-        "; it was evaluated at another k" if at and word in words else closest(word.lower(), words)
-    )
+    near = closest(word.lower(), words)
+    if not at:  # the caller left out the cut-off
+        near = closest(next((one for one in known if one.split("@")[0] == word), metric), known)
+    hint = "; it was evaluated at another k" if at and word in words else near
     if metric in known:
         hint = f"; {metric!r} is one number for all lists, which has no interval"
     return (

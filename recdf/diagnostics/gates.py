@@ -41,7 +41,7 @@ from ..judge.cautions.few_lists import FEW_LISTS
 from ..judge.verdict import add_verdicts
 from ..stats.allowed_change import Change
 from ..stats.many_tests import adjust
-from ..stats.unseen_units import unseen_units
+from ..stats.turned import missing_by_chance
 from .gate_labels import powered_change, runs_of_both_labels
 from .gate_result import DOUBTFUL, FAIL, NOT_GATED, PASS, PASS_BUT_WORSE, UNDECIDED, Gate
 from .gate_sides import Side, check_metrics, checks_table, data_checks, look_at_frames, read_side
@@ -156,7 +156,7 @@ def gate(
     cheap : pair of Evaluation, path or DataFrame, optional
         Candidate and baseline on more lists under cheap labels (of a language model, of clicks),
         while `candidate` and `baseline` have the lists that people judged, a random sample of them.
-        The change is then that of `rd.prediction_powered`, tested by t with n − 2 degrees of
+            The change is then that of `rd.experiments.prediction_powered`, tested by t with n − 2 degrees of
         freedom. Where the weight of the cheap labels is 0, and where one large loss more among the
         lists of people could decide, which cheap labels may not see, the labels of people count
         alone.
@@ -181,8 +181,9 @@ def gate(
         (`n_only_candidate`, `n_only_baseline`). With `cheap=` all counts are of what people judged,
         and the table also has `labels` ("both", or "people" where these count alone), `n_cheap`
         (lists with cheap labels alone), `bias` (of the difference under cheap labels, with
-        `bias_low` and `bias_high`), `weight` and `p_random`, as in `rd.prediction_powered`. Below
-        30 users that people judged, and where their lists are no random sample, a row is undecided.
+        `bias_low` and `bias_high`), `weight` and `p_random`, as in
+        `rd.experiments.prediction_powered`. Below 30 users that people judged, and where their
+        lists are no random sample, a row is undecided.
 
     Raises
     ------
@@ -468,7 +469,7 @@ def _gate_row(
 
 def _turned(row: Mapping[Any, Any]) -> str:
     """Say how many users with what difference would turn what is said of a row."""
-    unseen = unseen_units(row["alpha"])
+    unseen = missing_by_chance(row["alpha"])
     return f"{unseen:.2g} in {row['n_users']:,} users differ by {row['turning_value']:+.3g} or more"
 
 

@@ -119,7 +119,7 @@ class History(ShownResult):
     >>> folder = tempfile.mkdtemp()
     >>> for day in pd.date_range("2026-11-01", periods=3):
     ...     rd.evaluate({"u": ["a"]}, {"u": ["a"]}, "mrr@1").to_parquet(f"{folder}/{day:%Y-%m-%d}")
-    >>> history = rd.History(folder)
+    >>> history = rd.diagnostics.History(folder)
     >>> history.summary[["date", "column", "value", "n"]]
             date column  value  n
     0 2026-11-01  mrr@1    1.0  1
@@ -284,10 +284,10 @@ class History(ShownResult):
         -------
         DataFrame
             One row per finding: `job`, `what` ("model als", "ndcg@10", "night 2026-11-03", "newest
-            night 2026-11-03"), `last` (the last night that had it), `date` (of the missing night, or the newest one),
-            `effect` ("missing", "too_old", "left_out"), `withheld`, `remarks`, `verdict`. A model
-            or metric is missing where one of the 14 results before the newest has it; a night,
-            where most weeks have a result of that day of the week.
+            night 2026-11-03"), `last` (the last night that had it), `date` (of the missing night,
+            or the newest one), `effect` ("missing", "too_old", "left_out"), `withheld`, `remarks`,
+            `verdict`. A model or metric is missing where one of the 14 results before the newest
+            has it; a night, where most weeks have a result of that day of the week.
 
         Examples
         --------
@@ -295,7 +295,7 @@ class History(ShownResult):
         >>> folder = tempfile.mkdtemp()
         >>> for day in ["2026-11-01", "2026-11-02", "2026-11-04"]:
         ...     rd.evaluate({"u": ["a"]}, {"u": ["a"]}, "mrr@1").to_parquet(f"{folder}/{day}")
-        >>> rd.History(folder, until="2026-11-09").gaps(max_age=3)[["what", "verdict"]]
+        >>> rd.diagnostics.History(folder, until="2026-11-09").gaps(max_age=3)[["what", "verdict"]]
                               what  verdict
         0         night 2026-11-03  missing
         1  newest night 2026-11-04  too old

@@ -379,7 +379,7 @@ def sample_to_judge(
     >>> import pandas as pd, recdf as rd
     >>> pred = {user: ["tea", "jam", "rye"] for user in range(6)}
     >>> users = pd.DataFrame({"user_id": range(6), "plan": ["free"] * 4 + ["paid"] * 2})
-    >>> rows = rd.sample_to_judge(pred, 4, k=1, strata=users)
+    >>> rows = rd.diagnostics.sample_to_judge(pred, 4, k=1, strata=users)
     >>> rows[["item_id", "stratum", "probability"]]
       item_id stratum  probability
     0     tea    free          0.5

@@ -119,7 +119,7 @@ def need_gate(gate: Any) -> Gate:
 def need_history(history: Any) -> History:
     """Return what is a history; anything else raises."""
     if not isinstance(history, History):
-        raise TypeError(f"history is {kind_of(history)}; expected rd.History(folder)")
+        raise TypeError(f"history is {kind_of(history)}; expected rd.diagnostics.History(folder)")
     return history
 
 

@@ -283,10 +283,10 @@ def leaderboard(
         nor floors.
     cheap : Evaluation, optional
         The same models on more lists under cheap labels, where people judged those of `result`, a
-        random sample of them. Means, intervals and tests are then those of `rd.prediction_powered`,
-        and metrics that are one number for all lists are those of `cheap`. Where fewer than 30
-        lists have labels of people, or these are no random sample, there is no interval and no
-        mark.
+        random sample of them. Means, intervals and tests are then those of
+        `rd.experiments.prediction_powered`, and metrics that are one number for all lists are those
+        of `cheap`. Where fewer than 30 lists have labels of people, or these are no random sample,
+        there is no interval and no mark.
     fold : str or list of str, optional
         Columns of folds: a model has one row, and a user counts once, with the mean over the folds,
         as in `rd.compare_models`.

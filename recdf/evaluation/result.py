@@ -379,6 +379,12 @@ class Evaluation(Result, HandedOver):
             per_user = per_user.drop(columns=weight)  # the caller asks for no weights
         if metrics is None:
             metrics = [name for name in self.spec["metrics"] if name in self.per_user.columns]
+            if not metrics:
+                raise OptionError(
+                    f"no metric of the evaluation is per list ({', '.join(self.spec['metrics'])}): "
+                    "each is one number for all lists, which no test can compare; evaluate one "
+                    "that has a value for each list too, such as 'ndcg@10'"
+                )
         known = bounds_of_result(self.spec, per_user, as_columns(metrics))
         options["bounds"] = known | (options.get("bounds") or {})
         return compare_models(per_user, metrics, **options)

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import pandas as pd
 
-from ..errors import ColumnError, DataError, closest, kind_of, renamed
+from ..errors import ColumnError, DataError, closest, kind_of
 from ..experiments.compare.runs import unit_of
 from ..inputs.constraints import SHARE, check_value
 from ..inputs.door import takes_columns
@@ -47,7 +47,6 @@ def per_user_table(given: pd.DataFrame | HasPerUser) -> pd.DataFrame:
     )
 
 
-@renamed(unit="unit_col")
 @takes_columns("user_col", "by", "weight_col")
 def summarize(
     per_user: pd.DataFrame | HasPerUser,

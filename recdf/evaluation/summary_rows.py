@@ -180,10 +180,10 @@ def summary_table(
 def _mean_rows(
     columns: Collection[str], moments: GroupMoments, by: pd.DataFrame, spec: Spec
 ) -> tuple[pd.DataFrame, np.ndarray]:
-    """Return the means over the lists of each `by` value that has lists, and the positions of these
-    values."""
-    present = np.flatnonzero(moments.rows)
-    return mean_table(by.take(present), list(columns), moments.take(present), spec), present
+    """Return the means over the lists of each `by` value, null where it has none, and the positions
+    of these values."""
+    present = np.arange(len(by))
+    return mean_table(by, list(columns), moments, spec), present
 
 
 def _placed(
@@ -223,12 +223,11 @@ def exposure_rows(
         name = request.name if request.own_column is None else request.own_column
         of_each = (counts(request.k, by) for by in range(len(n_lists)))
         for by, value in enumerate(compute_counts(of_each, request, options)):
-            if not n_lists[by]:
-                continue
             groups: dict[object, float] = value if isinstance(value, dict) else {None: value}
             for group, part in groups.items():
                 named = name if group is None else f"{name}[{group}]"
-                counted = float(settle_undefined(np.array(part), request, options))
+                settled = settle_undefined(np.array(part), request, options)
+                counted = float(settled) if n_lists[by] else np.nan
                 n, undefined = (0 if np.isnan(one) else n_lists[by] for one in (counted, part))
                 rows.append((by, number, named, request.k, counted, n, n_lists[by] - undefined))
     found = pd.DataFrame(

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
-from ..errors import DeprecatedWarning, OptionError, warn_user
+from ..errors import OptionError
 from ..inputs.constraints import NATURAL, POSITIVE, a_number, check_value
 from ..stats.bootstrap import Percentile
 from ..stats.effect_sizes import Relative
@@ -44,30 +44,11 @@ _REFUSED = {
     "proportion": _TWO_SAMPLES,
 }
 
-_OLD_WORDS = {"welch": "t", "mean": "t", "inner": "drop"}
-
-
-def new_word(value: Any) -> Any:
-    """Return the word that has taken the place of an old one, or the value itself."""
-    return _OLD_WORDS.get(value, value) if isinstance(value, str) else value
-
-
-def in_new_word(name: str, value: Any) -> Any:
-    """Return the value of an argument by its new word, with a warning if it is an old one."""
-    if (new := new_word(value)) != value:
-        text = (
-            f"⟦{name}={value!r}⟧ is now ⟦+{name}={new!r}⟧; the old word goes after one minor "
-            "version"
-        )
-        warn_user(text, DeprecatedWarning)
-    return new
-
 
 def check_test(name: str, value: Any, tests: object) -> Any:
     """Return the word of a test that a comparison has."""
-    test = in_new_word(name, value)
-    if test not in get_args(tests) and test in _REFUSED:
+    if value not in get_args(tests) and value in _REFUSED:
         valid = ", ".join(map(repr, get_args(tests)))
-        raise OptionError(f"⟦{name}={test!r}⟧ {_REFUSED[test]}; valid are {valid}")
-    check_value(name, test, tests)
-    return test
+        raise OptionError(f"⟦{name}={value!r}⟧ {_REFUSED[value]}; valid are {valid}")
+    check_value(name, value, tests)
+    return value

@@ -252,7 +252,7 @@ def _user_codes(
         raise DuplicateError(
             f"data has several rows per {[*by_cols, *keys]}: {int(again.sum()):,} rows too many "
             f"({some_keys(data, again, keys)}). Rows of one user are not independent: pass "
-            f"⟦+cluster={one!r}⟧, roll them up first with rd.roll_up, or name in ⟦+by=⟧ the "
-            "columns that tell them apart"
+            f"⟦+cluster={one!r}⟧, roll them up first with rd.experiments.roll_up, or name in "
+            "⟦+by=⟧ the columns that tell them apart"
         )
     return codes

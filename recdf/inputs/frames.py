@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -70,6 +70,10 @@ def as_frame(
         )
     elif isinstance(data, list | tuple | np.ndarray):
         hint = f"; lists in the order of users are a mapping too: dict(enumerate({role}))"
+    if isinstance(getattr(data, "index", None), pd.MultiIndex):
+        hint = f"; its index holds the ids: pass {role}.reset_index()"
+    if "GroupBy" in type(data).__name__:
+        hint = "; pass the frame itself: lists are told apart by user_col="
     if isinstance(data, str | os.PathLike):
         hint = f"; read the file first, as in {role} = rd.read({role}), or call rd.evaluate_parquet"
     raise TypeError(
@@ -352,13 +356,19 @@ USUAL_NAMES = {
 
 
 def column(
-    frame: pd.DataFrame, name: Any, role: str, *, suggest: Iterable[Any] | None = None
+    frame: pd.DataFrame,
+    name: Any,
+    role: str,
+    *,
+    suggest: Iterable[Any] | None = None,
+    apart: Collection[Any] = (),
 ) -> pd.Series:
     """Return one column, or raise a ColumnError that lists the columns of the frame and says what
     to do.
 
     `suggest` holds the columns that "did you mean" may name, by default all. A similar name with
-    another meaning would lead to a wrong number.
+    another meaning would lead to a wrong number. Columns that the call names otherwise stand
+    `apart`, and hold no items.
     """
     if name not in frame.columns:
         where = f"{role}[{name!r}]"
@@ -373,8 +383,15 @@ def column(
             raise ColumnError(said, column=where)
         frame = pd.DataFrame(columns=[*frame.columns, *unread]) if unread else frame
         known = list(frame.columns if suggest is None else suggest)
+        if len(frame.columns) == 1 and (mark := re.search(r"[;\t|]", str(frame.columns[0]))):
+            said = (
+                f"{role} has one column, {frame.columns[0]!r}: the separator of its file is "
+                f"{mark[0]!r}, as in {role} = pd.read_csv(path, sep={mark[0]!r})"
+            )
+            raise ColumnError(said, column=where)
         have = ", ".join(map(repr, frame.columns)) or "none"
-        said = f"{role} has no column {name!r}; it has {have}{_instead(frame, name, role, known)}"
+        said = f"{role} has no column {name!r}; it has {have}"
+        said += _instead(frame.drop(columns=[*apart], errors="ignore"), name, role, known)
         raise ColumnError(said, column=where)
     found: pd.Series | pd.DataFrame = frame[name]
     if isinstance(found, pd.DataFrame):

@@ -465,11 +465,20 @@ def as_columns(columns: str | Sequence[str] | None) -> list[str]:
     )
 
 
+# What callers take for options of an evaluation: how an option is called here, or where it stands.
+MEANT = {
+    "threshold": "the smallest relevance that counts is ⟦+min_relevance=⟧",
+    "confidence": "rd.summarize(result, confidence=...) makes intervals of another confidence",
+}
+
+
 def check_names(given: Iterable[str], known: Sequence[str], what: str) -> None:
     """Raise OptionError for the first name that is not known. The message lists the known ones."""
     for name in given:
         if name not in known:
-            raise OptionError(f"{what} has no option {name!r}{valid(name, known)}")
+            meant = MEANT.get(name) if "min_relevance" in known else None
+            rest = valid(name, known) if meant is None else f"; {meant}"
+            raise OptionError(f"{what} has no option {name!r}{rest}")
 
 
 def check_shared(given: Collection[str], function: Callable[..., Any]) -> None:

@@ -105,7 +105,7 @@ def _read_ids(
     """
 
     def ids(name: str) -> IdColumn:
-        return read_ids(column(frame, name, role), f"{role}[{name!r}]")
+        return read_ids(column(frame, name, role, apart=by), f"{role}[{name!r}]")
 
     if len(frame) >= 2**31:
         raise DataError(
@@ -347,8 +347,7 @@ def raw_scores(table: ReadRows, rows: np.ndarray, order: Order) -> np.ndarray:
 
 # Words in the names of columns that hold scores, and ranks.
 SCORES = re.compile(
-    "scor(es?|ing)|ratings?|stars|pred(s|ict(ed|ions?))?|est(imated?)?|prob(s|a|ability)?|likelihood|confidence|logits?|"
-    "sim(ilarity)?|y?hat|affinity"
+    "scor(es?|ing)|ratings?|stars|pred(s|ict(ed|ions?))?|est(imated?)?|prob(s|a|ability)?|likelihood|confidence|logits?|sim(ilarity)?|y?hat|affinity"
 )
 RANKS, IDS = re.compile("rank(s|ing)?|pos(ition)?|place"), re.compile("ids?")
 

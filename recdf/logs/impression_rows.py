@@ -75,7 +75,7 @@ class EventRows:
     paid, and the lists.
 
     `list_keys` are codes of the user and of the list columns, with -1 for a null. It is None where
-    the events have no list columns.
+    the events have no list columns. `kept` is the share of a price that was not paid back.
     """
 
     name: str
@@ -83,6 +83,7 @@ class EventRows:
     moments: TimedPairs
     paid: np.ndarray | None
     list_keys: list[np.ndarray] | None
+    kept: np.ndarray | None = None
 
 
 @dataclass(frozen=True)

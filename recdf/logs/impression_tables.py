@@ -181,14 +181,15 @@ def _respond(
     for events, lists in zip(all_events, named, strict=True):
         followed = lists if rules.follows_lists(events.name) else np.full(len(lists), -1)
         whole, early = Outcome.of_none(len(lists)), []
+        amount = events.kept if events.paid is None else events.paid
         for event, candidates in candidates_by_list(log, events, followed, *spans):
             early.append(ahead_of_impression(log, events, event, candidates, clock))
             credit = give_credit(
-                candidates, rules.attribution, None if events.paid is None else events.paid[event]
+                candidates, rules.attribution, None if amount is None else amount[event]
             )
             depth[credit.row] = CLICKED if events.name == CLICKS else BOUGHT
             for name, part in ((events.name, credit.share), (VALUE, credit.value)):
-                if name != VALUE or events.paid is not None:
+                if name != VALUE or amount is not None:
                     sums.setdefault(name, np.zeros(n))[credit.row] += part
             whole.put(event, candidates.outcome)
         outcomes[events.name] = whole
@@ -198,7 +199,8 @@ def _respond(
         counts[events.name]["by_list"] = int(np.count_nonzero(whole.attributed & (followed >= 0)))
         ahead[events.name] = np.concatenate(early)
     if rules.value_col is not None and rules.value == "shown" and PURCHASES in sums:
-        sums[VALUE] = read_values(log.frame, rules.value_col, "log") * sums[PURCHASES]
+        bought = sums.get(VALUE, sums[PURCHASES])  # without the share that was paid back
+        sums[VALUE] = read_values(log.frame, rules.value_col, "log") * bought
     return Response(depth, sums), outcomes, counts, ahead
 
 

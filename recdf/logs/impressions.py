@@ -204,7 +204,7 @@ def from_impressions(
         default it may not be later.
     value : {"paid", "shown"}, default "paid"
         Value of a purchase: `value_col` of `purchases`, or `value_col` of `log` (the price shown)
-        at the impression.
+        at the impression, times the share of the purchase that was not refunded.
     named_lists : {"clicks", "all", "none"}, default "clicks"
         Events that belong to the list that they name in `list_cols`, whenever it was shown: clicks,
         or purchases too. With "none", and where an event names no list, `window` and `attribution`

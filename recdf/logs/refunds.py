@@ -52,6 +52,7 @@ def without_refunded(
         purchases,
         frame=purchases.frame[~gone].reset_index(drop=True),
         paid=None if purchases.paid is None else np.where(reduced, left, purchases.paid)[~gone],
+        kept=np.divide(left, price, out=np.ones_like(price), where=reduced)[~gone],
         moments=TimedPairs(*(part[~gone] for part in purchases.moments)),
         list_keys=None
         if purchases.list_keys is None

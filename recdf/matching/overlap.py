@@ -296,7 +296,8 @@ def _why_no_hits(overlap: Overlap, by: pd.DataFrame) -> Told:
         named = ", ".join(repr(one[0] if len(one) == 1 else one) for one in labels)
         yield (
             f"{len(silent):,} of {len(by):,} by values recommend the users of true nothing that "
-            f"is in true, and score 0: {named}; ⟦rd.check(true, pred, by=...)⟧ tells more",
+            f"is in true, and score 0 in every list that they have: {named}; ⟦rd.check(true, "
+            "pred, by=...)⟧ tells more",
             NoOverlapWarning,
         )
     reasons = {

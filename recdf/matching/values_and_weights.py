@@ -227,7 +227,8 @@ def _by_key(
     """
     if not len(frame) or not len(labels):
         return np.full(len(labels), np.nan)
-    names = as_columns(options.user_col)
+    # A mapping of users, and a frame of them, know nothing of the `by` columns that `true` has too.
+    names = [name for name in as_columns(options.user_col) if name in frame]
     keys = [
         [read_ids(table[name], f"{role}[{name!r}]") for name in names]
         for role, table in (("lists", labels), (said[0].partition("[")[0], frame))

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from ..errors import OptionError, renamed
+from ..errors import OptionError
 from ..inputs.constraints import Share, a_number
 from ..inputs.sums import exact_sums
 from ..matching.counts import Counts, exposure_sum
@@ -136,7 +136,6 @@ def gini(
 
 
 @metric(bounds=(0.0, None), arguments=("pred",), per="item", sums=("shown",))
-@renamed(base="log_base")
 def entropy(
     counts: Counts,
     *,

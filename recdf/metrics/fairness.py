@@ -12,7 +12,6 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from ..errors import renamed
 from ..inputs.sorting import offsets
 from ..inputs.sums import exact_sums
 from ..matching.counts import SUMS, Counts, ListCounts, Sum, user_group_sums
@@ -261,7 +260,6 @@ def pop_rsp(counts: Counts, *, group_col: str | None = None, head: Head = 0.8) -
 
 
 @metric(bounds=(0.0, None), better=None, arguments=("log", "pred"), unknown=("log", "log_users"))
-@renamed(base="share_of")
 def arp_ratio(lists: Lists, *, share_of: Literal["users", "events"] = "users") -> np.ndarray:
     """Popularity of the recommended items over that of the user's past; above 1 is more popular, at
     least 0.

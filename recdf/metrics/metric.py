@@ -10,7 +10,7 @@ from typing import Any, Concatenate, NoReturn, ParamSpec, Protocol, overload
 import numpy as np
 import pandas as pd
 
-from ..errors import OptionError, in_new_words, valid
+from ..errors import OptionError, valid
 from ..inputs.door import at_the_door
 from ..inputs.options import NAMES, Options, check_names
 from ..matching.counts import ListCounts
@@ -89,7 +89,7 @@ class Metric(MetricRecord):
             )
         given = dict(zip(self.positional, args, strict=False))
         known = [*self.positional, *self.defaults, *self.sides, *NAMES, "options"]
-        for name, value in in_new_words(kwargs, self.renamed, self.name).items():
+        for name, value in kwargs.items():
             if name in given:
                 raise TypeError(f"{self.name}() got multiple values for argument {name!r}")
             if name not in known:

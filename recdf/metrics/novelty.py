@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from ..errors import OptionError, renamed
+from ..errors import OptionError
 from ..matching.counts import discount_at
 from ..matching.hits import ratio
 from ..matching.lists import Lists
@@ -29,7 +29,6 @@ HEAD = 0.8  # the share of the interactions that the head holds by default
     unknown=("log",),
     where={"unit=count": {"bounds": (0.0, None)}},
 )
-@renamed(base="share_of")
 def popularity(
     lists: Lists, *, share_of: ShareOf = "users", unit: Literal["share", "count", "rank"] = "share"
 ) -> np.ndarray:
@@ -77,7 +76,6 @@ def popularity(
 @metric(
     bounds=(0.0, None), aliases=("novelty", "miuf"), arguments=("log", "pred"), unknown=("log",)
 )
-@renamed(base="share_of")
 def surprisal(
     lists: Lists,
     *,

@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..errors import NewWord, OptionError, in_new_words, valid
+from ..errors import OptionError, valid
 from ..inputs.constraints import Constraint, constraint_of
 from ..inputs.options import NAMES, Options, parameters
 from ..inputs.sums import exact_sums
@@ -177,11 +177,6 @@ class MetricRecord:
         """The metric's own parameters and their defaults."""
         return {p.name: p.default for p in self._own}
 
-    @property
-    def renamed(self) -> Mapping[str, NewWord]:
-        """Old names of parameters, which `@renamed` gives to the kernel."""
-        return getattr(self.kernel, "renamed", {})
-
     @cached_property
     def hints(self) -> dict[str, Any]:
         """Types of the parameters and of the result, where the kernel is annotated."""
@@ -254,8 +249,7 @@ class MetricRecord:
     ) -> Request:
         """Check parameters and make a request; a convention gives the parameters that the caller
         does not."""
-        params = in_new_words(params, self.renamed, self.name)
-        defaults = in_new_words(options.parameters(self.name), self.renamed, self.name)
+        defaults = options.parameters(self.name)
         for name, value in (*params.items(), *defaults.items()):
             self._check(name, value)
         given = [name for name in self.defaults if name in params]

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ..errors import DataError, OptionError, closest, renamed
+from ..errors import DataError, OptionError, closest
 from ..inputs.door import takes_columns
 from ..inputs.options import Options, as_columns, says_as
 from ..stats.numbers import Floats
@@ -45,7 +45,6 @@ COMPARED_TARGET_COLUMNS = (
 )
 
 
-@renamed(unit="slate_col", sample_weight_col="weight_col")
 @says_as(ope_estimate)
 @takes_columns("by", "cluster")
 def ope_compare(
@@ -101,8 +100,8 @@ def ope_compare(
         One row per pair of targets, estimator and clip: `baseline`, the target under the name of
         `by`, `estimator`, `clip`, `value_baseline`, `value`, `diff`, `se`, `ci_low`, `ci_high`,
         `rel_diff`, `n_rows`, `n_units`, `n_clusters`, `confidence`, `flags` of either target, and
-        `effect`, `withheld` and `trust`, which follows from them; it is "wide" where half the interval is more than a fifth
-        of the baseline's value.
+        `effect`, `withheld` and `trust`, which follows from them; it is "wide" where half the
+        interval is more than a fifth of the baseline's value.
 
     Raises
     ------

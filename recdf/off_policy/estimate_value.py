@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from ..errors import DataError, renamed
+from ..errors import DataError
 from ..inputs.door import takes_columns
 from ..inputs.options import Options, as_columns
 from ..progress import Progress
@@ -68,7 +68,6 @@ ESTIMATE_COLUMNS = (
 )
 
 
-@renamed(unit="slate_col", sample_weight_col="weight_col", method="interval")
 @takes_columns("by", "cluster")
 def ope_estimate(
     log: Any,
@@ -206,8 +205,8 @@ def ope_estimate(
           `clipped_mass` = mean of max(w − L, 0), `unsupported_mass` = max(1 − weight_mean, 0),
           `n_matched` (rows with w > 0);
         * `method` (the `interval`), `confidence`, `flags` (joined by ", "), `effect`
-          ("ok", "wide", "interval_only", or "" where nothing may be used), `withheld` (the flag that
-          says so) and `trust`, their sentence.
+          ("ok", "wide", "interval_only", or "" where nothing may be used), `withheld` (the flag
+          that says so) and `trust`, their sentence.
 
     Raises
     ------

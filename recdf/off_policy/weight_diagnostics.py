@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from ..errors import OptionError, renamed
+from ..errors import OptionError
 from ..inputs.door import takes_columns
 from ..inputs.options import Options, as_columns, says_as
 from .estimate_value import gather_evidence, log_record, ope_estimate
@@ -52,7 +52,6 @@ WEIGHT_COLUMNS = (
 )
 
 
-@renamed(unit="slate_col", sample_weight_col="weight_col")
 @says_as(ope_estimate)
 @takes_columns("by", "cluster")
 def ope_diagnostics(
@@ -96,8 +95,8 @@ def ope_diagnostics(
         `weight_p50`, `weight_p99`, `weight_max`, `max_weight_share`, `worst_rows_share` (share of
         all weight on the 1 % of rows with the largest weights), `zero_weight_share` (share of rows
         that the target policy would not show), `unsupported_mass`, `ess`, `ess_share`,
-        `ess_reward`, `ess_reward_expected`, `flags`, `effect`, `withheld` and `trust` (those of ips, whose interval may
-        still make it "wide").
+        `ess_reward`, `ess_reward_expected`, `flags`, `effect`, `withheld` and `trust` (those of
+        ips, whose interval may still make it "wide").
 
     Raises
     ------

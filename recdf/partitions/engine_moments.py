@@ -2,8 +2,8 @@
 
 Contract: the rows per list and the assignment are packed by a hash of the user, so that a bucket
 has all rows of its users. On every bucket a worker calls the functions that `rd.join_experiment`
-and `rd.variant_moments` call. The moments of all buckets are added. An error of a bucket travels to
-the driver, which raises it.
+and `rd.experiments.variant_moments` call. The moments of all buckets are added. An error of a
+bucket travels to the driver, which raises it.
 
     per_user, assignment ─ each: pack ─► cells by bucket ─ meet: join, reduce ─► moments of buckets
     ─ add up ─► moments
@@ -360,8 +360,9 @@ def _check_join_options(given: Mapping[str, Any]) -> None:
         if given.get(name) is not None:
             raise OptionError(
                 f"⟦{name}=⟧ needs the rows of all users together. Bring them into memory "
-                "(result.to_pandas()) for ⟦rd.join_experiment⟧ and rd.variant_moments, or drop "
-                "the rows before each exposure before you evaluate"
+                "(result.to_pandas()) for ⟦rd.join_experiment⟧ and "
+                "rd.experiments.variant_moments, or drop the rows before each exposure before you "
+                "evaluate"
             )
     valid = [
         one.name

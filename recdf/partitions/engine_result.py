@@ -83,9 +83,9 @@ class EngineEvaluation(Result, Generic[EngineFrame]):
         """Join the rows to an experiment's assignment, and reduce the users to the moments of each
         variant.
 
-        The result is that of `rd.variant_moments` on the users that `join_experiment` gives in
-        memory. Here every worker joins and reduces the users of its buckets, and no rows come to
-        this process.
+        The result is that of `rd.experiments.variant_moments` on the users that `join_experiment`
+        gives in memory. Here every worker joins and reduces the users of its buckets, and no rows
+        come to this process.
 
         Parameters
         ----------
@@ -114,13 +114,14 @@ class EngineEvaluation(Result, Generic[EngineFrame]):
         Returns
         -------
         DataFrame
-            One row per (`by`, variant, metric) in memory, for `rd.compare_variants_from_moments`.
+            One row per (`by`, variant, metric) in memory, for
+            `rd.experiments.compare_variants_from_moments`.
 
         Raises
         ------
         ColumnError, IdTypeError, NullKeyError, DuplicateError, DataError
-            As `rd.join_experiment` and `rd.variant_moments`. Where a message counts rows or users,
-            it says that they are those of one bucket.
+            As `rd.join_experiment` and `rd.experiments.variant_moments`. Where a message counts
+            rows or users, it says that they are those of one bucket.
         OptionError
             An unknown option value, or times of exposure, which need all users together.
         EngineError
@@ -137,7 +138,9 @@ class EngineEvaluation(Result, Generic[EngineFrame]):
         >>> moments = result.variant_moments(
         ...     assignment, "ndcg@10", missing="zero"
         ... )  # doctest: +SKIP
-        >>> rd.compare_variants_from_moments(moments, control="A", by="model")  # doctest: +SKIP
+        >>> rd.experiments.compare_variants_from_moments(
+        ...     moments, control="A", by="model"
+        ... )  # doctest: +SKIP
         """
         columns = {"user_col": user_col, "variant_col": variant_col, "by": by, "nan": nan}
         return MomentsCall.of(

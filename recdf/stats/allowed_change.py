@@ -21,7 +21,7 @@ from .betting import STAKES, bets, last_shown, log_capital, log_capital_anytime
 from .numbers import Floats
 from .prediction_powered import LabelledUnits, PoweredMean, powered_mean
 from .student import t_p_value, t_quantile
-from .unseen_units import turning_value, typical_units
+from .turned import turning_value, typical_units
 
 Bound = Literal["t", "betting", "anytime", ""]
 

@@ -77,12 +77,14 @@ def bootstrap_p(replicates: Floats, alternative: Alternative) -> Floats:
     """Return p of "the effect is 0": the share of replicates on the other side of 0, with 1 added
     to both counts.
 
-    `replicates` (B, columns) are replicates of the effect. A two-sided p is twice the smaller tail.
+    `replicates` (B, columns) are replicates of the effect; those within a billionth of their spread
+    are 0. A two-sided p is twice the smaller tail.
     """
 
     def p_value(part: Floats) -> Floats:
-        below = (1 + (part <= 0).sum(axis=0)) / (len(part) + 1)
-        above = (1 + (part >= 0).sum(axis=0)) / (len(part) + 1)
+        near = 1e-9 * part.std(axis=0)
+        below = (1 + (part <= near).sum(axis=0)) / (len(part) + 1)
+        above = (1 + (part >= -near).sum(axis=0)) / (len(part) + 1)
         if alternative == "two-sided":
             return np.asarray(np.minimum(1.0, 2 * np.minimum(below, above)))
         return np.asarray(below if alternative == "greater" else above)

@@ -77,9 +77,9 @@ def _welch_t(control: Floats, treatment: Floats, n_c: int, n_t: int) -> Floats:
 
 
 def permutation_p(shuffled: Floats, observed: Floats, alternative: Alternative) -> Floats:
-    """Return p = (1 + #{t* at least as extreme as t})/(B + 1); values within a relative 1e-9 count
-    as tied."""
-    return sign_flip_p(shuffled, observed, alternative, 1e-9)
+    """Return p = (1 + #{t* at least as extreme as t})/(B + 1); values within 1e-9, relative to t
+    or to its standard error 1, count as tied."""
+    return sign_flip_p(shuffled, observed, alternative, 1e-9, scale=1.0)
 
 
 def permutation_quantiles(

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from .numbers import Floats
 from .student import student_quantile
-from .unseen_units import Ends, ends, typical_units
+from .turned import Ends, ends, typical_units
 
 Tuning = Literal["open", "clipped"]
 

@@ -16,6 +16,9 @@ from .scipy_extra import scipy_module
 # The χ² approximation is unreliable below this expected count.
 LEAST_EXPECTED = 8.0
 
+# What a check is said to have seen, it would have found in this share of the tests.
+CHANCE_SEEN = 0.8
+
 # Two tables count as equally likely if their probabilities differ only by rounding.
 _EQUAL = 1 + 1e-7
 
@@ -50,6 +53,31 @@ def share_tests(counts: npt.ArrayLike, shares: npt.ArrayLike) -> tuple[float, fl
         if known
         else (np.nan, np.nan)
     )
+
+
+def seen_loss(counts: npt.ArrayLike, shares: npt.ArrayLike, alpha: float) -> Floats:
+    """Return which share of each variant's units has to be lost so that `share_tests` finds it in 8
+    of 10 tests.
+
+    A loss of f moves χ² by f²·Σ_h n_h s_h(1 − s_h) over the strata h, with s the planned share; 1
+    where no loss is found so often, NaN where nothing is tested.
+    """
+    observed, planned = (np.asarray(one, dtype=np.float64) for one in (counts, shares))
+    total = observed.sum(axis=1, keepdims=True)
+    expected = total * planned / planned.sum(axis=1, keepdims=True)
+    known = expected.min(axis=1) >= LEAST_EXPECTED
+    df = int(known.sum()) * (observed.shape[1] - 1)
+    if not df:
+        return np.full(observed.shape[1], np.nan)
+    if df == 1:
+        normal = NormalDist().inv_cdf
+        needed = (normal(1 - alpha / 2) + normal(CHANCE_SEEN)) ** 2
+    else:
+        special = scipy_module("special")
+        needed = float(special.chndtrinc(special.chdtri(df, alpha), df, 1 - CHANCE_SEEN))
+    moved = (expected * (1 - expected / np.maximum(total, 1)))[known].sum(axis=0)
+    found: Floats = np.fmin(np.sqrt(needed / moved), 1.0)
+    return found
 
 
 def chi2_tail(chi2: float, df: int) -> float:

@@ -13,15 +13,20 @@ from .scipy_extra import scipy_module
 
 
 def sign_flip_p(
-    sums: Floats, observed: Floats, alternative: Alternative, tie: float = 1e-12
+    sums: Floats,
+    observed: Floats,
+    alternative: Alternative,
+    tie: float = 1e-12,
+    scale: Floats | float | None = None,
 ) -> Floats:
-    """Return p = (1 + #{T* at least as extreme as T})/(B + 1); values within a relative `tie` count
-    as tied.
+    """Return p = (1 + #{T* at least as extreme as T})/(B + 1); values within `tie` count as tied.
 
     `sums` (B, columns) are the resampled statistics T*, and `observed` (columns) are the statistics
-    T.
+    T. `tie` is relative to T or, where that is larger, to the `scale` of T*: without it their root
+    mean square. Else rounding would break the ties where T is 0.
     """
-    slack = tie * np.abs(observed)
+    spread = np.sqrt(np.mean(sums**2, axis=0)) if scale is None else scale
+    slack = tie * np.maximum(np.abs(observed), spread)
     with np.errstate(invalid="ignore"):
         if alternative == "two-sided":
             extreme = np.abs(sums) >= np.abs(observed) - slack
@@ -55,13 +60,24 @@ def exact_sign_flip_p(values: Floats, alternative: Alternative) -> float:
     )
 
 
-def wilcoxon(diff: Floats, alternative: Alternative) -> dict[str, float | bool]:
+def _one_size(diff: Floats, tolerance: float) -> Floats:
+    """Return the differences with those of one size that differ by rounding alone made equal."""
+    size = np.abs(diff)
+    order = size.argsort()
+    starts = np.diff(size[order], prepend=-np.inf) > tolerance
+    equal = np.empty_like(size)
+    equal[order] = size[order][starts][np.cumsum(starts) - 1]
+    return np.sign(diff) * equal
+
+
+def wilcoxon(diff: Floats, alternative: Alternative, tolerance: float) -> dict[str, float | bool]:
     """Return Wilcoxon's signed-rank statistic and p by the normal approximation; zeros are dropped
     (SciPy).
 
-    `ranks_higher` says whether the ranks of positive differences are the larger sum.
+    Sizes that are at most `tolerance` apart have one rank. `ranks_higher` says whether the ranks of
+    positive differences are the larger sum.
     """
-    stats = scipy_module("stats")
+    stats, diff = scipy_module("stats"), _one_size(diff, tolerance)
     with warnings.catch_warnings():
         # Below 10 differences SciPy warns of the approximation, although it was requested here.
         warnings.simplefilter("ignore", UserWarning)

@@ -125,6 +125,7 @@ def test_a_wrong_call_ends_with_two(capsys, words, code, said):
         assert said in err
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("leak", [False, True])
 def test_a_job_of_a_shell_goes_on_after_a_clean_split_and_stops_at_a_leak(leak):
     if not MOVIES.exists():

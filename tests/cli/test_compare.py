@@ -86,7 +86,7 @@ def test_sessions_join_to_users():
     with pytest.raises(rd.DuplicateError, match="roll them up"):
         result.join_experiment(GROUPS)
     joined = result.join_experiment(GROUPS, missing="zero", how="sum")
-    rolled = rd.roll_up(result.per_user, "user_id", "sum")
+    rolled = rd.experiments.roll_up(result.per_user, "user_id", "sum")
     pd.testing.assert_frame_equal(
         joined, rd.join_experiment(rolled, GROUPS, missing="zero"), check_like=True
     )
@@ -173,7 +173,7 @@ def test_compare_prints_what_report_table_says(capsys, folder):
     n = SHOP.true["user_id"].nunique()
     assert lines[0] == f"{n:,} users, test t, p adjusted by holm for 2 tests"
     assert lines[2].split("  ")[0] == "metric"
-    report = rd.report_table(want).frame
+    report = rd.experiments.report_table(want).frame
     for line, cells in zip(lines[3:5], report.to_dict("records"), strict=True):
         for name in ("metric", "comparison", "effect (95% CI)", "relative", "p", "verdict"):
             assert cells[name].replace("−", "-") in line
@@ -207,7 +207,7 @@ def test_compare_options_reach_the_comparison(capsys, folder):
     attrs = written("out/comparison.parquet").attrs
     assert attrs["recdf_comparison"]["correction"] == "bh"
     assert attrs["recdf"] == models().spec
-    assert "effect (90% CI)" in rd.report_table(written("out/comparison.parquet")).frame
+    assert "effect (90% CI)" in rd.experiments.report_table(written("out/comparison.parquet")).frame
 
 
 def test_compare_finds_labels_that_are_not_strings(capsys, folder):

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from cli.command import fails, instead, run
 from cli.shop import GROUPS, METRICS, SHOP, sessions, shown, written
+from quick import few
 
 import recdf as rd
 
@@ -44,7 +45,7 @@ def test_experiment_writes_what_the_functions_give(capsys, folder, kind):
     metrics = {"revenue@10": "revenue@10", "ctr": ("hits@10", "n_pred")}
     options = {"control": "A", "covariates": "pre_spend", "expected": {"A": 0.5, "B": 0.5}}
     wanted = {
-        "health": rd.experiment_health(result.per_user, GROUPS),
+        "health": rd.experiments.experiment_health(result.per_user, GROUPS),
         "comparison": rd.compare_variants(joined, metrics, **options),
         "segments": rd.compare_variants(joined, metrics, by="segment", **options),
     }
@@ -593,35 +594,38 @@ ROLE_CALL = (
 
 @pytest.mark.parametrize(
     ("roles", "decided", "fail_on"),
-    [
-        (("--role", "ctr=success", "--guardrail", "revenue@10=-2%"), "ship", ""),
-        (("--role", "ctr=success", "--guardrail", "revenue@10=-0.5"), "ship", ""),
-        (
-            ("--role", "ctr=success", "--smaller-is-better", "ctr", "--missing", "drop"),
-            "do not ship",
-            "worse",
-        ),
-        (
+    few(
+        [
+            (("--role", "ctr=success", "--guardrail", "revenue@10=-2%"), "ship", ""),
+            (("--role", "ctr=success", "--guardrail", "revenue@10=-0.5"), "ship", ""),
             (
-                "--role",
-                "ctr=success",
-                "--guardrail",
-                "hits@10=+2%",
-                "--smaller-is-better",
-                "hits@10",
-                "--missing",
-                "drop",
+                ("--role", "ctr=success", "--smaller-is-better", "ctr", "--missing", "drop"),
+                "do not ship",
+                "worse",
             ),
-            "do not ship",
-            "worse",
-        ),
-        (("--role", "ctr=success", "--expected", "A=0.8", "B=0.2"), "invalid", "invalid"),
-        (
-            ("--role", "ctr=success", "--confidence", "0.999999999999999"),
-            "keep running",
-            "undecided",
-        ),
-    ],
+            (
+                (
+                    "--role",
+                    "ctr=success",
+                    "--guardrail",
+                    "hits@10=+2%",
+                    "--smaller-is-better",
+                    "hits@10",
+                    "--missing",
+                    "drop",
+                ),
+                "do not ship",
+                "worse",
+            ),
+            (("--role", "ctr=success", "--expected", "A=0.8", "B=0.2"), "invalid", "invalid"),
+            (
+                ("--role", "ctr=success", "--confidence", "0.999999999999999"),
+                "keep running",
+                "undecided",
+            ),
+        ],
+        2,
+    ),
 )
 def test_experiment_decides_by_roles(capsys, folder, roles, decided, fail_on):
     call = instead(ROLE_CALL, roles)

@@ -42,6 +42,7 @@ def test_one_result_of_several_models(capsys, tmp_path):
     assert out.startswith("model")
 
 
+@pytest.mark.long
 def test_compare_and_report_take_several_folders(folders, capsys, tmp_path):
     paths = [folders / name for name in ("knn", "popularity")]
     code, out, _ = run(

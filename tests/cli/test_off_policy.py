@@ -64,17 +64,17 @@ def test_recommendations_of_two_models(tmp_path, capsys, kind):
         "--out",
         out,
     )
-    both = rd.target_from_recs(log, pred, by="model")
-    expected = rd.ope_estimate(both, by="model")
+    both = rd.ope.target_from_recs(log, pred, by="model")
+    expected = rd.ope.estimate(both, by="model")
     pd.testing.assert_frame_equal(pd.read_parquet(out / "ope.parquet"), expected, check_dtype=False)
     pd.testing.assert_frame_equal(
         pd.read_parquet(out / "ope_diagnostics.parquet"),
-        rd.ope_diagnostics(both, by="model"),
+        rd.ope.diagnostics(both, by="model"),
         check_dtype=False,
     )
     pd.testing.assert_frame_equal(
         pd.read_parquet(out / "ope_comparison.parquet"),
-        rd.ope_compare(both, by="model"),
+        rd.ope.compare(both, by="model"),
         check_dtype=False,
     )
     for row in expected.itertuples():
@@ -121,7 +121,7 @@ def test_slates_and_options(tmp_path, capsys):
         "--out",
         out,
     )
-    expected = rd.ope_estimate(
+    expected = rd.ope.estimate(
         log,
         slate_col="slate",
         estimators=["rips", "snsips"],

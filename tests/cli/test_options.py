@@ -43,7 +43,7 @@ FUNCTIONS = {
     "impressions": [rd.from_impressions],
     "compare": [compare_models, rd.compare_variants],
     "experiment": [rd.compare_variants, rd.join_experiment],
-    "ope": [rd.ope_estimate, ope_compare],
+    "ope": [rd.ope.estimate, ope_compare],
 }
 
 

@@ -154,6 +154,7 @@ def test_the_record_of_a_run(capsys, stream):
     )
 
 
+@pytest.mark.long
 def test_each_command_has_a_record_of_its_own(capsys):
     assert run(capsys, *CALL, "--out", "out")[0] == 0
     assert run(capsys, "compare", "out", "--out", "out")[0] == 0

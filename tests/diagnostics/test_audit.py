@@ -180,11 +180,13 @@ def test_new_items_are_those_first_seen_after_the_cut_off() -> None:
     assert leaks(found) == {
         "relevant items that were not known before": 1,
         "recommended items that were not known before": 2,
+        "hits that the training data cannot explain": 1,
     }
     found = rd.audit(true, pred, log=log, time_col="time", cutoff=5)
     assert leaks(found) == {
         "relevant items that were not known before": 1,
         "recommended items that were not known before": 2,
+        "hits that the training data cannot explain": 1,
     }
 
 
@@ -332,3 +334,34 @@ def test_a_report_shows_the_findings_of_an_audit_and_its_levels(tmp_path: Path) 
     for name in ("chance", "popularity", "ceiling"):
         for number in found.floors[name]:
             assert f"{number:.4g}" in page
+
+
+def test_hits_on_items_that_train_lacks_are_a_warning_with_the_metric_without_them() -> None:
+    users = np.arange(60)
+    true = pd.DataFrame({"user_id": users, "item_id": np.where(users % 2, "new", "old")})
+    pred = pd.DataFrame({"user_id": np.repeat(users, 2), "item_id": ["new", "old"] * 60})
+    pred["score"] = np.tile([2.0, 1.0], 60)
+    train = pd.DataFrame({"user_id": users + 100, "item_id": "old"})
+    found = rd.audit(true, pred, train=train, metrics="mrr", k=2).set_index("finding")
+    row = found.loc["hits that the training data cannot explain"]
+    assert (row["severity"], row["count"], row["share"]) == ("warning", 30, 0.5)
+    # Half of the users want the new item, which stands first; the others want the second one.
+    assert (row["value"], row["value_without"]) == (0.75, 0.25)
+    assert "cannot hit" not in " ".join(found["effect"])
+
+
+def test_the_metric_of_a_few_lists_that_are_left_is_no_number() -> None:
+    users = np.arange(60)
+    true = pd.DataFrame({"user_id": users, "item_id": "a"})
+    train = true[users > 0]
+    found = rd.audit(true, true, train=train, metrics="mrr", k=2).set_index("finding")
+    said = found.loc["rows of true that stand in train", "effect"]
+    assert "mrr@2 1 with, – without (1 of 60 lists)" in said
+
+
+def test_popularity_is_that_without_the_leaked_rows() -> None:
+    users = np.arange(60)
+    true = pd.DataFrame({"user_id": users, "item_id": "a"})
+    train = pd.DataFrame({"user_id": users + 100, "item_id": "a"})
+    for own in (train, pd.concat([train, true])):
+        assert rd.audit(true, true, train=own, metrics="mrr", k=2).floors["popularity"][0] == 1

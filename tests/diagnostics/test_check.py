@@ -340,7 +340,10 @@ def test_sampled_candidates(args: tuple[int, int, int], n_lists: int) -> None:
     if n_lists:
         row = found["candidates look sampled"]
         assert (row["severity"], row["count"], row["share"]) == ("warning", n_lists, 1.0)
-        assert f"rd.sampled_values(metric, n_items=..., n_sampled={args[1]})" in row["effect"]
+        assert (
+            f"rd.diagnostics.sampled_values(metric, n_items=..., n_sampled={args[1]})"
+            in row["effect"]
+        )
 
 
 def test_lists_that_miss_relevant_items_are_not_sampled_candidates() -> None:

@@ -536,3 +536,20 @@ def test_items_that_stand_nowhere_in_the_truth_are_unjudged():
         "fewer items of the candidate are judged (judged in true: 48.4% of"
         in gate.table["reason"].iloc[0]
     )
+
+
+def test_a_gate_that_passes_says_which_losses_it_would_have_seen():
+    rng = np.random.default_rng(4)
+    n = 2000
+    base = pd.DataFrame({"user_id": range(n), "ndcg@10": rng.uniform(0.2, 0.8, n)})
+    other = base.assign(**{"ndcg@10": base["ndcg@10"] + rng.uniform(-0.1, 0.1, n)})
+    gate = rd.gate(other, base, {"ndcg@10": -0.05})
+    assert gate.table["bound"].tolist() == ["t"]
+    se = np.std(other["ndcg@10"] - base["ndcg@10"], ddof=1) / np.sqrt(n)
+    # A loss is shown where it is 1.645 standard errors below 0, in 8 of 10 cases at 0.842 more.
+    least = (1.6449 + 0.8416) * se
+    (said,) = [note for note in gate.notes if "8 of 10" in note]
+    found = float(said.split("ndcg@10 −")[1].rstrip("."))
+    assert found == pytest.approx(least, rel=0.01)
+    failed = rd.gate(other.assign(**{"ndcg@10": 0.0}), base, {"ndcg@10": -0.05})
+    assert not [note for note in failed.notes if "8 of 10" in note]

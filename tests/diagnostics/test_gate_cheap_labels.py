@@ -43,7 +43,7 @@ def test_the_change_is_that_of_prediction_powered_and_passes_where_people_alone_
         pd.concat([one.assign(model=name) for one, name in zip(pair, ("new", "old"), strict=True)])
         for pair in (people, cheap)
     ]
-    found = rd.prediction_powered(*long, "m", baseline="old").iloc[0]
+    found = rd.experiments.prediction_powered(*long, "m", baseline="old").iloc[0]
     np.testing.assert_allclose(
         row[["diff", "change", "bias", "weight", "n_cheap"]].tolist(),
         found[["mean", "mean", "bias", "weight", "n_cheap"]].tolist(),

@@ -46,7 +46,7 @@ def job(tmp_path_factory):
 
 @pytest.mark.long
 def test_a_planted_change_is_found_within_a_week_with_its_night_and_its_size(job):
-    row = rd.History(job).changes().iloc[0]
+    row = rd.diagnostics.History(job).changes().iloc[0]
     assert row["verdict"] == "worse"
     assert row["changed"] == pd.Timestamp("2026-09-30")
     assert row["found"] <= pd.Timestamp("2026-10-06")
@@ -54,8 +54,9 @@ def test_a_planted_change_is_found_within_a_week_with_its_night_and_its_size(job
     assert row["diff"] == pytest.approx(row["after"] - row["before"], rel=1e-12)
 
 
+@pytest.mark.long
 def test_the_summary_has_a_row_for_every_night_and_the_values_of_the_results(job):
-    history = rd.History(job)
+    history = rd.diagnostics.History(job)
     assert len(history.summary) == NIGHTS
     one = rd.read_parquet(job / "2026-09-07").summary
     own = history.summary[history.summary["date"] == "2026-09-07"].iloc[0]
@@ -65,22 +66,24 @@ def test_the_summary_has_a_row_for_every_night_and_the_values_of_the_results(job
 
 @pytest.mark.long
 def test_since_shows_what_was_found_since_and_still_searches_in_all_nights(job):
-    late = rd.History(job, since="30d")
+    late = rd.diagnostics.History(job, since="30d")
     assert len(late.summary) == 30
-    pd.testing.assert_frame_equal(late.changes(), rd.History(job).changes())
-    row = rd.History(job, since="2026-10-09").changes().iloc[0]
+    pd.testing.assert_frame_equal(late.changes(), rd.diagnostics.History(job).changes())
+    row = rd.diagnostics.History(job, since="2026-10-09").changes().iloc[0]
     assert row["verdict"] == "no change shown"
     assert pd.isna(row["changed"])
 
 
 def test_no_alarm_before_the_change(job):
-    assert rd.History(job, until="2026-09-29").changes()["verdict"].tolist() == ["no change shown"]
+    assert rd.diagnostics.History(job, until="2026-09-29").changes()["verdict"].tolist() == [
+        "no change shown"
+    ]
 
 
 @pytest.mark.long
 def test_segments_have_series_of_their_own(job):
     users = pd.DataFrame({"user_id": np.arange(400), "group": np.arange(400) % 2})
-    changes = rd.History(job, users=users, by="group").changes()
+    changes = rd.diagnostics.History(job, users=users, by="group").changes()
     assert sorted(changes["group"]) == [0, 1]
 
 
@@ -151,7 +154,7 @@ def test_nights_that_are_alike_are_no_evidence():
 
 @pytest.fixture(scope="module")
 def history(job):
-    return rd.History(job)
+    return rd.diagnostics.History(job)
 
 
 def shown(history, values, se=0.1, metric="hitrate@1"):
@@ -210,40 +213,43 @@ def test_few_runs_and_changed_definitions_say_so(tmp_path):
     for night in range(24):
         metric = "ndcg@2" if night < 8 else {"ndcg@2": "ndcg(discount=jk)@2"}
         rd.evaluate(true, pred, metric).to_parquet(tmp_path / f"2026-11-{night + 1:02d}")
-    row = rd.History(tmp_path).changes().iloc[0]
+    row = rd.diagnostics.History(tmp_path).changes().iloc[0]
     assert (row["effect"], row["withheld"]) == ("", "definition_changed")
-    assert rd.History(tmp_path, until="2026-11-05").changes().iloc[0]["withheld"] == "few_runs"
+    assert (
+        rd.diagnostics.History(tmp_path, until="2026-11-05").changes().iloc[0]["withheld"]
+        == "few_runs"
+    )
 
 
 def test_folders_that_are_no_history_are_named(tmp_path):
     with pytest.raises(FileNotFoundError, match="is no folder"):
-        rd.History(tmp_path / "none")
+        rd.diagnostics.History(tmp_path / "none")
     with pytest.raises(rd.DataError, match="holds no result"):
-        rd.History(tmp_path)
+        rd.diagnostics.History(tmp_path)
     results(tmp_path, [0.5], name="tonight")
     with pytest.raises(rd.DataError, match="no date in its path"):
-        rd.History(tmp_path)
+        rd.diagnostics.History(tmp_path)
 
 
 def test_two_results_of_one_day_are_refused(tmp_path):
     results(tmp_path, [0.5])
     results(tmp_path, [0.5], name="{:%Y%m%d}")
     with pytest.raises(rd.DataError, match="two results of one day"):
-        rd.History(tmp_path)
+        rd.diagnostics.History(tmp_path)
 
 
 def test_unknown_metrics_days_and_columns_are_refused(job):
-    history = rd.History(job)
+    history = rd.diagnostics.History(job)
     with pytest.raises(rd.OptionError, match="no result has metrics="):
         history.changes("ndcg@5")
     with pytest.raises(rd.OptionError, match="no result has metric="):
         rd.plot.history.data(history, "ndcg@5")
     with pytest.raises(rd.DataError, match="no result is from"):
-        rd.History(job, since="2027-01-01", until="2027-02-01")
+        rd.diagnostics.History(job, since="2027-01-01", until="2027-02-01")
     with pytest.raises(rd.OptionError, match="users"):
-        rd.History(job, by="group")
+        rd.diagnostics.History(job, by="group")
     with pytest.raises(rd.OptionError, match="since='soon' is no day"):
-        rd.History(job, since="soon")
+        rd.diagnostics.History(job, since="soon")
     assert run(["history", job, "--since", "soon"]) == 2
 
 
@@ -272,7 +278,7 @@ def test_drift_of_the_data_comes_from_the_profiles_of_the_command(tmp_path, caps
             run(["evaluate", *files, "--profile", "--out", tmp_path / "job" / f"{day:%Y-%m-%d}"])
             == 0
         )
-    drift = rd.History(tmp_path / "job").drift().set_index("quantity")
+    drift = rd.diagnostics.History(tmp_path / "job").drift().set_index("quantity")
     assert drift.loc["score_q50", "verdict"] == "drifted"
     assert drift.loc["score_q50", "changed"] == pd.Timestamp("2026-09-21")
     assert drift.loc["unknown_users", "after"] == 0.5
@@ -287,7 +293,7 @@ def test_the_profile_of_an_older_result_does_not_count(tmp_path):
     results(tmp_path, [0.5])
     profile = pd.DataFrame({"model": [""], "quantity": ["judged"], "value": [0.1]})
     profile.to_parquet(tmp_path / "2026-09-01" / "profile.parquet")
-    assert rd.History(tmp_path).data["quantity"].tolist() == ["users"]
+    assert rd.diagnostics.History(tmp_path).data["quantity"].tolist() == ["users"]
 
 
 def test_a_profile_counts_what_the_frames_hold():
@@ -317,7 +323,7 @@ def test_a_profile_counts_what_the_frames_hold():
 
 def test_the_report_has_a_page_for_a_job_alone(job, tmp_path):
     pytest.importorskip("jinja2")
-    page = rd.report(path=tmp_path / "page.html", history=rd.History(job)).read_text(
+    page = rd.report(path=tmp_path / "page.html", history=rd.diagnostics.History(job)).read_text(
         encoding="utf-8"
     )
     assert "History of recommendations" in page
@@ -325,5 +331,5 @@ def test_the_report_has_a_page_for_a_job_alone(job, tmp_path):
     assert "would be seen within a week" in page
     assert "missing" not in page.split("History of recommendations")[1].split("<table")[0]
     assert run(["report", "--history", job, "--out", tmp_path / "two.html"]) == 0
-    with pytest.raises(TypeError, match=r"expected rd\.History"):
+    with pytest.raises(TypeError, match=r"expected rd\.diagnostics\.History"):
         rd.report(path=tmp_path / "three.html", history=str(job))

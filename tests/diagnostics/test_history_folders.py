@@ -49,7 +49,7 @@ STAMPS = [
 
 @pytest.mark.parametrize("stamp", STAMPS)
 def test_a_stamp_is_read_as_its_day(tmp_path, stamp):
-    history = rd.History(job(tmp_path, [stamp.format(day) for day in (1, 2, 3)]))
+    history = rd.diagnostics.History(job(tmp_path, [stamp.format(day) for day in (1, 2, 3)]))
     assert history.summary["date"].dt.strftime("%Y-%m-%d").tolist() == [
         "2026-10-01",
         "2026-10-02",
@@ -61,18 +61,18 @@ def test_a_stamp_is_read_as_its_day(tmp_path, stamp):
 def test_two_stamps_of_one_day_are_two_results_of_one_day(tmp_path):
     job(tmp_path, ["2026-10-01T02:00", "2026-10-01T14:00"])
     with pytest.raises(rd.DataError, match="two results of one day"):
-        rd.History(tmp_path)
+        rd.diagnostics.History(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["job-123456789", "2026-13-45", "2026-02-30"])
 def test_a_number_that_is_no_day_is_no_date(tmp_path, name):
     with pytest.raises(rd.DataError, match="no date in its path below"):
-        rd.History(job(tmp_path, [name]))
+        rd.diagnostics.History(job(tmp_path, [name]))
 
 
 @pytest.mark.parametrize("given", [None, 3, ["a"], night()])
 @pytest.mark.parametrize(
-    "function", [rd.History, rd.diagnostics.past_runs, rd.diagnostics.past_tests]
+    "function", [rd.diagnostics.History, rd.diagnostics.past_runs, rd.diagnostics.past_tests]
 )
 def test_what_is_no_path_is_named(function, given):
     with pytest.raises(TypeError, match=r"folder is .*; expected the path"):
@@ -83,20 +83,20 @@ def test_a_night_without_its_summary_is_named(tmp_path):
     job(tmp_path, ["2026-10-01", "2026-10-02"])
     (tmp_path / "2026-10-02" / "summary.parquet").unlink()
     with pytest.raises(rd.DataError, match="2026-10-02 is no whole result"):
-        rd.History(tmp_path)
+        rd.diagnostics.History(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["date", "job", "path", "column", "level", "verdict"])
 def test_models_in_a_column_of_the_history_are_refused(tmp_path, name):
     with pytest.raises(rd.DataError, match="columns of the history; rename"):
-        rd.History(job(tmp_path, ["2026-10-01"], by=name))
+        rd.diagnostics.History(job(tmp_path, ["2026-10-01"], by=name))
 
 
 @pytest.mark.long
 def test_a_model_column_that_came_later_makes_series_of_its_own(tmp_path):
     job(tmp_path, [f"2026-10-{day:02d}" for day in range(1, 16)])
     job(tmp_path, [f"2026-10-{day:02d}" for day in range(16, 31)], by="model")
-    changes = rd.History(tmp_path).changes()
+    changes = rd.diagnostics.History(tmp_path).changes()
     assert changes["n_runs"].tolist() == [15, 15]
     assert changes["model"].isna().tolist() == [True, False]
 
@@ -106,7 +106,7 @@ def test_another_option_is_another_definition(tmp_path):
     days = [f"2026-10-{day:02d}" for day in range(1, 31)]
     job(tmp_path, days[:20], metrics=["ndcg@1"])
     job(tmp_path, days[20:], metrics=["ndcg@1"], undefined="zero")
-    history = rd.History(tmp_path)
+    history = rd.diagnostics.History(tmp_path)
     assert history.changes()["withheld"].tolist() == ["definition_changed"]
     assert history.summary["definition"].str.endswith("; undefined=zero").sum() == 10
 
@@ -118,7 +118,7 @@ DAYS = [30, "30 days", "x", pd.NaT, 1.5, ["2026-10-01"]]
 def test_what_is_no_day_is_named(tmp_path, since):
     job(tmp_path, ["2026-10-01"])
     with pytest.raises(rd.OptionError, match="is no day; expected one such as 2026-11-01, or 30d"):
-        rd.History(tmp_path, since=since)
+        rd.diagnostics.History(tmp_path, since=since)
 
 
 SAME_DAY = [
@@ -131,7 +131,9 @@ SAME_DAY = [
 
 @pytest.mark.parametrize("since", SAME_DAY)
 def test_a_day_may_be_given_in_many_ways(tmp_path, since):
-    history = rd.History(job(tmp_path, ["2026-10-01", "2026-10-02", "2026-10-03"]), since=since)
+    history = rd.diagnostics.History(
+        job(tmp_path, ["2026-10-01", "2026-10-02", "2026-10-03"]), since=since
+    )
     assert len(history.summary) == 2
 
 
@@ -158,14 +160,14 @@ BAD_USERS = [
 def test_users_that_do_not_fit_are_named(tmp_path, options, error, words):
     job(tmp_path, ["2026-10-01"])
     with pytest.raises(error, match=words):
-        rd.History(tmp_path, **options)
+        rd.diagnostics.History(tmp_path, **options)
 
 
 def test_options_of_a_search_are_checked(tmp_path):
-    history = rd.History(job(tmp_path, ["2026-10-01"]))
+    history = rd.diagnostics.History(job(tmp_path, ["2026-10-01"]))
     with pytest.raises(rd.OptionError, match="weekly='yes'"):
         history.changes(weekly="yes")
-    with pytest.raises(TypeError, match=r"expected rd\.History"):
+    with pytest.raises(TypeError, match=r"expected rd\.diagnostics\.History"):
         rd.plot.history(tmp_path)
     assert history.changes()["changed"].dtype == history.summary["date"].dtype
 
@@ -188,7 +190,7 @@ def test_numbers_that_never_change_are_no_sign_of_nights_that_are_alike(tmp_path
         true = pd.DataFrame({"user_id": range(10_000), "item_id": 1})
         pred = true.assign(item_id=np.random.default_rng(day.day).integers(1, 3, 10_000), score=1.0)
         rd.evaluate(true, pred, "hitrate@1").to_parquet(tmp_path / f"{day:%Y-%m-%d}")
-    drift = rd.History(tmp_path).drift()
+    drift = rd.diagnostics.History(tmp_path).drift()
     assert drift[["quantity", "verdict"]].to_numpy().tolist() == [["users", "no change shown"]]
     assert main(["history", str(tmp_path)]) == 0
     assert "users     10,000  no change shown" in capsys.readouterr().out
@@ -213,7 +215,7 @@ def test_what_is_missing_is_found_and_fails_the_job(tmp_path, capsys):
         folder = tmp_path / "models" / day
         rd.evaluate(frame, pred.assign(score=1.0), "hitrate@1", by="model").to_parquet(folder)
     call = ["history", str(tmp_path), "--until", "2026-10-22"]
-    history = rd.History(tmp_path, until="2026-10-25")
+    history = rd.diagnostics.History(tmp_path, until="2026-10-25")
     assert history.gaps()[["job", "what", "effect"]].to_numpy().tolist() == [
         ["", "night 2026-10-14", "missing"],
         ["models", "model als", "missing"],
@@ -236,7 +238,7 @@ def test_what_is_missing_is_found_and_fails_the_job(tmp_path, capsys):
 def test_a_job_that_misses_a_metric_says_so(tmp_path):
     job(tmp_path, ["2026-10-01", "2026-10-02"], metrics=["hitrate@1", "mrr@1"])
     job(tmp_path, ["2026-10-03"])
-    gaps = rd.History(tmp_path).gaps()
+    gaps = rd.diagnostics.History(tmp_path).gaps()
     assert gaps[["what", "effect"]].to_numpy().tolist() == [["mrr@1", "missing"]]
 
 
@@ -249,7 +251,7 @@ def test_honest_jobs_miss_nothing(tmp_path):
         tmp_path,
         [f"weekly/{day:%Y-%m-%d}" for day in pd.date_range("2026-09-03", periods=7, freq="7D")],
     )
-    assert len(rd.History(tmp_path).gaps()) == 0
+    assert len(rd.diagnostics.History(tmp_path).gaps()) == 0
 
 
 def test_a_bad_night_is_left_out_and_the_table_says_so(tmp_path, capsys):
@@ -257,7 +259,7 @@ def test_a_bad_night_is_left_out_and_the_table_says_so(tmp_path, capsys):
     job(tmp_path, days)
     (tmp_path / "2026-10-03" / "quarantined").touch()
     (tmp_path / "2026-10-03" / "summary.parquet").unlink()
-    history = rd.History(tmp_path, without=["2026-10-05"])
+    history = rd.diagnostics.History(tmp_path, without=["2026-10-05"])
     assert len(history.summary) == 6
     assert history.left_out["why"].tolist() == ["quarantined", "without"]
     assert history.headline.endswith("left out: 2026-10-03, 2026-10-05")
@@ -266,6 +268,6 @@ def test_a_bad_night_is_left_out_and_the_table_says_so(tmp_path, capsys):
     assert main(call) == 0
     assert "night 2026-10-05" in capsys.readouterr().out
     with pytest.raises(rd.OptionError, match="there is no result of that day"):
-        rd.History(tmp_path, without="2026-11-05")
+        rd.diagnostics.History(tmp_path, without="2026-11-05")
     with pytest.raises(rd.OptionError, match="without='x' is no day"):
-        rd.History(tmp_path, without="x")
+        rd.diagnostics.History(tmp_path, without="x")

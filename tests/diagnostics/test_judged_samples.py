@@ -48,7 +48,7 @@ def drawn(users, pred, n, seed, **options):
         spread=users["kind"].map({name: sd for name, (_, _, sd) in STRATA.items()})
     )
     spread["spread"] *= np.where(np.arange(LISTS) % 2 == 0, 1, -1)
-    return rd.sample_to_judge(
+    return rd.diagnostics.sample_to_judge(
         pred,
         n,
         k=K,
@@ -94,7 +94,9 @@ def test_unequal_chances_leave_no_bias_and_the_interval_covers(baseline):
         human = every.merge(rows, on="user_id")
         options = {"metrics": metric, "baseline": baseline}
         found.append(
-            rd.prediction_powered(human, cheap, probability_col="probability", **options).iloc[-1]
+            rd.experiments.prediction_powered(
+                human, cheap, probability_col="probability", **options
+            ).iloc[-1]
         )
         plain.append(human[human["model"] == "new"][metric].mean())
     table = pd.DataFrame(found)
@@ -118,11 +120,13 @@ def test_a_few_lists_that_stand_for_many_are_few_labels():
     five, forty = (
         pd.concat([values[:200], values[200 : 200 + n].assign(p=n / 2800)]) for n in (5, 40)
     )
-    few = rd.prediction_powered(five, cheap, "m", user_col="user_id", probability_col="p").iloc[0]
+    few = rd.experiments.prediction_powered(
+        five, cheap, "m", user_col="user_id", probability_col="p"
+    ).iloc[0]
     assert (few["remarks"], few["verdict"]) == ("few_human", "cannot tell")
-    enough = rd.prediction_powered(forty, cheap, "m", user_col="user_id", probability_col="p").iloc[
-        0
-    ]
+    enough = rd.experiments.prediction_powered(
+        forty, cheap, "m", user_col="user_id", probability_col="p"
+    ).iloc[0]
     assert enough["remarks"] == ""
 
 
@@ -133,7 +137,9 @@ def test_the_variance_is_that_of_the_strata():
     human = pd.DataFrame([(p, value) for p, own in y.items() for value in own], columns=["p", "m"])
     human["user_id"] = np.arange(8)
     cheap = pd.DataFrame({"user_id": range(204), "m": 0.0})
-    row = rd.prediction_powered(human, cheap, "m", user_col="user_id", probability_col="p").iloc[0]
+    row = rd.experiments.prediction_powered(
+        human, cheap, "m", user_col="user_id", probability_col="p"
+    ).iloc[0]
     share = {1.0: 4 / 204, 0.02: 200 / 204}
     mean = {p: sum(own) / 4 for p, own in y.items()}
     whole = sum(share[p] * mean[p] for p in y)
@@ -159,7 +165,9 @@ def test_lists_undefined_under_one_kind_of_labels_withhold_the_verdict_of_a_draw
         )
         for baseline in (None, "old"):
             chosen = {"probability_col": "p", "metrics": ["ndcg@3", "precision@3"]}
-            found = rd.prediction_powered(human.assign(p=0.25), cheap, baseline=baseline, **chosen)
+            found = rd.experiments.prediction_powered(
+                human.assign(p=0.25), cheap, baseline=baseline, **chosen
+            )
             assert found["remarks"].tolist() == warnings * (2 if baseline is None else 1)
             assert ((found["verdict"] == "cannot tell") == (found["remarks"] != "")).all()
         # Where all lists had the same chance, the estimate allows for such lists.

@@ -220,7 +220,7 @@ def drawn_by_stratum(rows: pd.DataFrame) -> dict[str, int]:
 @pytest.mark.parametrize("allocation", ["proportional", "neyman"])
 def test_probabilities_are_the_drawn_share_of_each_stratum(allocation: Any) -> None:
     spread = SPREAD if allocation == "neyman" else None
-    rows = rd.sample_to_judge(
+    rows = rd.diagnostics.sample_to_judge(
         PRED, 14, k=3, by="model", strata=USERS, spread=spread, allocation=allocation
     )
     assert list(rows.columns) == ["user_id", "item_id", "stratum", "probability"]
@@ -237,28 +237,28 @@ def test_probabilities_are_the_drawn_share_of_each_stratum(allocation: Any) -> N
 def test_allocations_by_hand() -> None:
     # N = 20, 12, 8 → 10, 6, 4 of 20. S is √(20/19), 3·√(12/11) and 0, so that the third stratum has
     # its two lists.
-    even = rd.sample_to_judge(PRED, 20, by="model", strata=USERS)
+    even = rd.diagnostics.sample_to_judge(PRED, 20, by="model", strata=USERS)
     assert drawn_by_stratum(even) == {"free": 10, "paid": 6, "trial": 4}
     options = {"by": "model", "strata": USERS, "spread": SPREAD, "allocation": "neyman"}
     # N·S = 20.52 and 37.60: 16 lists beside the two of "trial" are 5.65 and 10.35.
-    assert drawn_by_stratum(rd.sample_to_judge(PRED, 18, **options)) == {
+    assert drawn_by_stratum(rd.diagnostics.sample_to_judge(PRED, 18, **options)) == {
         "free": 6,
         "paid": 10,
         "trial": 2,
     }
     # 28 would be 9.9 and 18.1, of which "paid" has 12; the rest goes to "free".
-    assert drawn_by_stratum(rd.sample_to_judge(PRED, 30, **options)) == {
+    assert drawn_by_stratum(rd.diagnostics.sample_to_judge(PRED, 30, **options)) == {
         "free": 16,
         "paid": 12,
         "trial": 2,
     }
-    assert drawn_by_stratum(rd.sample_to_judge(PRED, 40, **options)) == {
+    assert drawn_by_stratum(rd.diagnostics.sample_to_judge(PRED, 40, **options)) == {
         "free": 20,
         "paid": 12,
         "trial": 8,
     }
     none = {**options, "spread": SPREAD.assign(d=1.0)}  # nothing varies: as proportional
-    assert drawn_by_stratum(rd.sample_to_judge(PRED, 20, **none)) == {
+    assert drawn_by_stratum(rd.diagnostics.sample_to_judge(PRED, 20, **none)) == {
         "free": 10,
         "paid": 6,
         "trial": 4,
@@ -270,7 +270,7 @@ def test_neyman_allocation_has_the_least_variance_of_all(seed: int) -> None:
     rng = np.random.default_rng(seed)
     users = USERS.assign(plan=rng.choice(list("xyz"), 40))
     spread = SPREAD.assign(d=rng.normal(size=40) * users["plan"].map({"x": 1, "y": 4, "z": 0.3}))
-    rows = rd.sample_to_judge(
+    rows = rd.diagnostics.sample_to_judge(
         PRED, 12, by="model", strata=users, spread=spread, allocation="neyman"
     )
     by = spread["d"].groupby(users["plan"])
@@ -282,7 +282,7 @@ def test_neyman_allocation_has_the_least_variance_of_all(seed: int) -> None:
 
 def test_a_stratum_of_one_list_is_taken_whole() -> None:
     users = USERS.assign(plan=["one", *["rest"] * 39])
-    assert drawn_by_stratum(rd.sample_to_judge(PRED, 3, by="model", strata=users)) == {
+    assert drawn_by_stratum(rd.diagnostics.sample_to_judge(PRED, 3, by="model", strata=users)) == {
         "one": 1,
         "rest": 2,
     }
@@ -290,20 +290,22 @@ def test_a_stratum_of_one_list_is_taken_whole() -> None:
 
 def test_the_draw_depends_on_seed_and_ids_alone() -> None:
     options = {"by": "model", "strata": USERS, "k": 3}
-    rows = rd.sample_to_judge(PRED, 14, **options)
+    rows = rd.diagnostics.sample_to_judge(PRED, 14, **options)
     shuffled = {**options, "strata": USERS[::-1]}
     pd.testing.assert_frame_equal(
-        rows, rd.sample_to_judge(PRED.sample(frac=1, random_state=1), 14, **shuffled)
+        rows, rd.diagnostics.sample_to_judge(PRED.sample(frac=1, random_state=1), 14, **shuffled)
     )
-    assert not rows.equals(rd.sample_to_judge(PRED, 14, seed=1, **options))
-    assert set(rows["user_id"]) < set(rd.sample_to_judge(PRED, 25, **options)["user_id"])
+    assert not rows.equals(rd.diagnostics.sample_to_judge(PRED, 14, seed=1, **options))
+    assert set(rows["user_id"]) < set(
+        rd.diagnostics.sample_to_judge(PRED, 25, **options)["user_id"]
+    )
 
 
 @pytest.mark.long
 def test_every_list_is_drawn_as_often_as_its_probability_says() -> None:
     seen = np.zeros(40)
     for seed in range(400):
-        rows = rd.sample_to_judge(PRED, 14, k=1, by="model", strata=USERS, seed=seed)
+        rows = rd.diagnostics.sample_to_judge(PRED, 14, k=1, by="model", strata=USERS, seed=seed)
         seen[rows["user_id"].unique()] += 1
     probability = USERS["plan"].map(rows.groupby("stratum")["probability"].first()).to_numpy()
     z = (seen - 400 * probability) / np.sqrt(400 * probability * (1 - probability))
@@ -314,26 +316,30 @@ def test_judged_pairs_and_lists_are_left_out() -> None:
     top = PRED[PRED["score"] > -2]  # the first two of each model
     whole, part = top[top["user_id"] < 10], top[(top["user_id"] == 10) & (top["model"] == "a")]
     judged = pd.concat([whole, part])[["user_id", "item_id"]].drop_duplicates()
-    rows = rd.sample_to_judge(PRED, 30, k=2, by="model", judged=judged)
+    rows = rd.diagnostics.sample_to_judge(PRED, 30, k=2, by="model", judged=judged)
     assert rows["user_id"].min() >= 10
     assert (rows["probability"] == 1).all()
     assert rows.merge(judged).empty
     with pytest.raises(rd.OptionError, match=r"n=31.* of 30 lists .* from 2 to 30"):
-        rd.sample_to_judge(PRED, 31, k=2, by="model", judged=judged)
+        rd.diagnostics.sample_to_judge(PRED, 31, k=2, by="model", judged=judged)
     with pytest.raises(rd.EmptyPopulationError, match="judged has all"):
-        rd.sample_to_judge(
+        rd.diagnostics.sample_to_judge(
             PRED, 3, judged=PRED[["user_id", "item_id"]].drop_duplicates(), by="model"
         )
 
 
 def test_stratum_may_be_a_column_of_pred_and_keys_several_columns() -> None:
     pred = PRED.assign(day=PRED["user_id"] % 2, plan=PRED["user_id"].map(USERS["plan"]))
-    rows = rd.sample_to_judge(pred, 10, by="model", user_col=["user_id", "day"], strata="plan")
+    rows = rd.diagnostics.sample_to_judge(
+        pred, 10, by="model", user_col=["user_id", "day"], strata="plan"
+    )
     assert list(rows.columns[:3]) == ["user_id", "day", "item_id"]
     share = {"free": 5 / 20, "paid": 3 / 12, "trial": 2 / 8}
     assert rows["probability"].tolist() == rows["stratum"].map(share).tolist()
     with pytest.raises(rd.DuplicateError, match="strata has"):
-        rd.sample_to_judge(pred.assign(plan=pred["item_id"]), 10, by="model", strata="plan")
+        rd.diagnostics.sample_to_judge(
+            pred.assign(plan=pred["item_id"]), 10, by="model", strata="plan"
+        )
 
 
 @pytest.mark.parametrize(
@@ -380,4 +386,4 @@ def test_stratum_may_be_a_column_of_pred_and_keys_several_columns() -> None:
 )
 def test_drawing_refuses(n: int, options: Any, error: type[Exception], match: str) -> None:
     with pytest.raises(error, match=match):
-        rd.sample_to_judge(PRED, n, **{"by": "model", **options})
+        rd.diagnostics.sample_to_judge(PRED, n, **{"by": "model", **options})

@@ -90,20 +90,20 @@ def test_a_merge_does_not_pool_models():
     joined = evaluated().per_user.merge(USERS, on="user_id", validate="many_to_one")
     joined.attrs = {}
     with pytest.raises(rd.DataError, match=r"\['model', 'user_id'\].*name those in within="):
-        rd.user_gap(joined, by="segment")
+        rd.diagnostics.user_gap(joined, by="segment")
     with pytest.raises(rd.DataError, match="name those in by="):
         rd.summarize(joined)
     # By hand: model m has 1 for user 1 and 0 for user 2, model n the reverse; together they would
     # be equal.
-    gaps = rd.user_gap(joined, by="segment", within="model")
+    gaps = rd.diagnostics.user_gap(joined, by="segment", within="model")
     assert gaps[["model", "gap"]].to_numpy().tolist() == [["m", 1.0], ["n", 1.0]]
     kept = evaluated().per_user.assign(segment=["new", "old"] * 2)
-    pd.testing.assert_frame_equal(rd.user_gap(kept, by="segment"), gaps)
+    pd.testing.assert_frame_equal(rd.diagnostics.user_gap(kept, by="segment"), gaps)
     assert rd.summarize(joined, by=[], user_col=["model", "user_id"])["n"].tolist() == [4]
 
 
 def test_one_key_column_needs_no_word():
     one = rd.evaluate(TRUE, PRED[PRED["model"] == "m"], "mrr@2").per_user.merge(USERS, on="user_id")
     one.attrs = {}
-    assert rd.user_gap(one, by="segment")["gap"].tolist() == [1.0]
+    assert rd.diagnostics.user_gap(one, by="segment")["gap"].tolist() == [1.0]
     assert rd.summarize(one)["n"].tolist() == [2]

@@ -102,6 +102,7 @@ def test_each_experiment_is_one_row_with_both_differences(archive):
     assert tests.loc[2, "online_hitrate@1"] == online["diff"]
 
 
+@pytest.mark.long
 def test_every_run_stands_in_the_list_with_its_decision(archive):
     runs = rd.diagnostics.past_runs(archive)
     assert len(runs) == 16
@@ -111,6 +112,7 @@ def test_every_run_stands_in_the_list_with_its_decision(archive):
     assert of_last["experiment"].startswith("B: ")
 
 
+@pytest.mark.long
 def test_the_command_shows_experiments_and_the_relation_and_writes_them(archive, tmp_path, capsys):
     assert run(["history", archive, "--out", tmp_path / "out"]) == 0
     out = capsys.readouterr().out

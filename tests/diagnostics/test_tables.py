@@ -19,7 +19,7 @@ def close(value):
 
 
 def test_exposure_table():
-    table = rd.exposure_table({1: ["b", "a"], 2: ["b", "z"]}, 2, items=["a", "b", "c"])
+    table = rd.diagnostics.exposure_table({1: ["b", "a"], 2: ["b", "z"]}, 2, items=["a", "b", "c"])
     second = 1 / math.log2(3)
     expected = pd.DataFrame(
         {
@@ -31,14 +31,14 @@ def test_exposure_table():
         }
     )
     pd.testing.assert_frame_equal(table, expected)
-    alone = rd.exposure_table({1: ["b", "a"], 2: ["b", "z"]}, 1)
+    alone = rd.diagnostics.exposure_table({1: ["b", "a"], 2: ["b", "z"]}, 1)
     assert alone[["item_id", "shown"]].to_numpy().tolist() == [["b", 2]]
 
 
 def test_exposure_table_by_recommender_explains_the_metrics():
     _, pred = distinct(1)
     items = pd.DataFrame({"item_id": np.arange(16, dtype=np.int32)})
-    table = rd.exposure_table(pred, 3, items=items, by="model")
+    table = rd.diagnostics.exposure_table(pred, 3, items=items, by="model")
     assert list(table.columns) == ["model", "item_id", "shown", "share", "first_shown", "exposure"]
     summary = quietly(
         rd.evaluate,
@@ -61,10 +61,10 @@ def test_exposure_table_by_recommender_explains_the_metrics():
 def test_exposure_adds_up_over_parts(k):
     _, pred = frames(2)
     pred = pred[pred["model"] == "a"].drop(columns="rank").dropna()
-    whole = quietly(rd.exposure_table, pred, k, items=range(14)).set_index("item_id")
+    whole = quietly(rd.diagnostics.exposure_table, pred, k, items=range(14)).set_index("item_id")
     part = pred["user_id"] % 2 == 0
     parts = [
-        quietly(rd.exposure_table, some, k, items=range(14)).set_index("item_id")
+        quietly(rd.diagnostics.exposure_table, some, k, items=range(14)).set_index("item_id")
         for some in (pred[part], pred[~part])
     ]
     for name in ("shown", "first_shown", "exposure"):
@@ -93,7 +93,7 @@ def test_hit_table():
         },
         index=[9, 9, 9, 9],
     )
-    found = rd.hit_table(true, pred, 2, relevance_col="relevance", value_col="price")
+    found = rd.diagnostics.hit_table(true, pred, 2, relevance_col="relevance", value_col="price")
     expected = pd.DataFrame(
         {
             "user_id": [1, 1, 2],
@@ -114,7 +114,7 @@ def test_hit_table_gives_the_metrics(options):
     true, pred = frames(3)
     pred = pred.drop(columns="rank")
     given = {"by": "model", "nan_score": "last", "relevance_col": "relevance", **options}
-    table = quietly(rd.hit_table, true, pred, 4, **given)
+    table = quietly(rd.diagnostics.hit_table, true, pred, 4, **given)
     result = quietly(rd.evaluate, true, pred, ["hits", "dcg", "precision"], k=4, **given).per_user
     keys = ["model", "user_id"]
     summed = (
@@ -137,7 +137,7 @@ def test_hit_table_gives_the_metrics(options):
 def test_position_table():
     true = {user: ["a"] for user in range(5)}
     pred = {0: ["a", "x"], 1: ["a"], 2: ["x", "a"], 3: ["x", "y"], 4: []}
-    table = rd.position_table(true, pred, 3)
+    table = rd.diagnostics.position_table(true, pred, 3)
     assert table["rank"].tolist() == [1, 2, 3]
     assert table["shown"].tolist() == [4, 3, 0]
     assert table["hits"].tolist() == [2, 1, 0]
@@ -155,7 +155,7 @@ def test_position_table():
 def test_position_table_equals_statsmodels():
     proportion = pytest.importorskip("statsmodels.stats.proportion")
     true, pred = distinct(4)
-    table = quietly(rd.position_table, true, pred, 5, by="model")
+    table = quietly(rd.diagnostics.position_table, true, pred, 5, by="model")
     low, high = proportion.proportion_confint(table["hits"], table["shown"], method="wilson")
     assert table["ci_low"].tolist() == close(low.tolist())
     assert table["ci_high"].tolist() == close(high.tolist())
@@ -163,7 +163,7 @@ def test_position_table_equals_statsmodels():
 
 def test_position_table_by_recommender_sums_to_hits():
     true, pred = distinct(5)
-    table = quietly(rd.position_table, true, pred, 6, by="model")
+    table = quietly(rd.diagnostics.position_table, true, pred, 6, by="model")
     hits = (
         quietly(rd.evaluate, true, pred, "hits", k=6, by="model")
         .per_user.groupby("model", sort=False)["hits@6"]
@@ -174,7 +174,7 @@ def test_position_table_by_recommender_sums_to_hits():
     assert (table.groupby("model")["shown"].diff().dropna() <= 0).all()
 
 
-@pytest.mark.parametrize("table", [rd.hit_table, rd.position_table])
+@pytest.mark.parametrize("table", [rd.diagnostics.hit_table, rd.diagnostics.position_table])
 def test_tables_refuse_what_evaluate_refuses(table):
     with pytest.raises(rd.OptionError, match="k=0"):
         table({1: ["a"]}, {1: ["a"]}, 0)
@@ -195,12 +195,14 @@ def test_position_table_by_the_positions_on_the_page():
             "rank": [1, 2, 1, 2, 3],
         }
     )
-    table = rd.position_table(true, pred, k=3, position_col="position")
+    table = rd.diagnostics.position_table(true, pred, k=3, position_col="position")
     assert table[["position", "shown", "hits"]].to_numpy().tolist() == [[0, 2, 2], [3, 2, 1]]
     assert table["hit_rate"].tolist() == [1.0, 0.5]
-    assert rd.position_table(true, pred, k=1, position_col="position")["shown"].tolist() == [2]
+    assert rd.diagnostics.position_table(true, pred, k=1, position_col="position")[
+        "shown"
+    ].tolist() == [2]
     by = pd.concat([pred.assign(model="x"), pred.assign(model="y", position=[1, 2, 1, 2, 4])])
-    table = rd.position_table(true, by, k=3, position_col="position", by="model")
+    table = rd.diagnostics.position_table(true, by, k=3, position_col="position", by="model")
     assert table[table["shown"] > 0][["model", "position", "shown"]].to_numpy().tolist() == [
         ["x", 0, 2],
         ["x", 3, 2],

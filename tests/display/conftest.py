@@ -40,7 +40,7 @@ def small(shop):
 
 @pytest.fixture(scope="session")
 def exposed(shop):
-    return rd.exposure_table(shop.pred, by="model", items=shop.items)
+    return rd.diagnostics.exposure_table(shop.pred, by="model", items=shop.items)
 
 
 @pytest.fixture(scope="session")
@@ -76,7 +76,7 @@ def full(shop, result, exposed, tmp_path_factory):
             "adjusted": effect,
             "not adjusted": rd.compare_variants(assigned, "revenue@10", control="A"),
         },
-        "health": rd.experiment_health(
+        "health": rd.experiments.experiment_health(
             shown.per_user, shop.assignment, expected={"A": 0.5, "B": 0.5}
         ),
         "check": rd.check(shop.true, shop.pred, by="model", items=shop.items, log=shop.log),
@@ -84,7 +84,7 @@ def full(shop, result, exposed, tmp_path_factory):
         "off_policy": off_policy(),
         "exposure": exposed,
         "log": shop.log,
-        "position": rd.position_table(shop.true, shop.pred, k=5, by="model"),
+        "position": rd.diagnostics.position_table(shop.true, shop.pred, k=5, by="model"),
     }
     path = rd.report(
         result,

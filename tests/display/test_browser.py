@@ -101,8 +101,8 @@ def path(shop, result, exposed, tmp_path_factory):
         exposure=exposed,
         log=shop.log,
         experiment=rd.compare_variants(assigned, "revenue@10", control="A"),
-        health=rd.experiment_health(shown.per_user, shop.assignment),
-        position=rd.position_table(shop.true, shop.pred, k=5, by="model"),
+        health=rd.experiments.experiment_health(shown.per_user, shop.assignment),
+        position=rd.diagnostics.position_table(shop.true, shop.pred, k=5, by="model"),
     )
 
 

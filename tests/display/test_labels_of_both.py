@@ -125,7 +125,9 @@ def test_lists_that_do_not_overlap_are_an_error(tmp_path):
 @pytest.mark.long
 def test_means_are_those_of_prediction_powered_and_segments_have_their_own():
     people, cheap, _ = results(metrics=("precision@5",))
-    means = rd.prediction_powered(people.per_user, cheap.per_user, "precision@5").set_index("model")
+    means = rd.experiments.prediction_powered(
+        people.per_user, cheap.per_user, "precision@5"
+    ).set_index("model")
     board = rd.leaderboard(people, cheap=cheap, baseline="old").frame.set_index("model")
     np.testing.assert_allclose(board["value"], means["mean"][board.index], rtol=1e-12)
     np.testing.assert_allclose(board["ci_low"], means["ci_low"][board.index], rtol=1e-12)
@@ -133,7 +135,7 @@ def test_means_are_those_of_prediction_powered_and_segments_have_their_own():
     segments = segments.assign(half=np.where(segments["user_id"] % 2, "odd", "even"))
     frame = rd.leaderboard(people, cheap=cheap, segments=segments).frame
     odd = [one.per_user[one.per_user["user_id"] % 2 == 1] for one in (people, cheap)]
-    own = rd.prediction_powered(*odd, "precision@5").set_index("model")
+    own = rd.experiments.prediction_powered(*odd, "precision@5").set_index("model")
     found = frame[frame["group"] == "odd"].set_index("model")
     np.testing.assert_allclose(found["value"], own["mean"][found.index], rtol=1e-12)
     np.testing.assert_allclose(

@@ -194,7 +194,7 @@ def test_segments_are_one_family(shop, result):
             parts.append(
                 rd.compare_models(rows, "ndcg@10", baseline="popularity", correction="none")
             )
-    table = rd.adjust_pvalues(
+    table = rd.experiments.adjust_pvalues(
         pd.concat([part.drop(columns=["p_adj", "reject"]) for part in parts], ignore_index=True)
     )
     held = int(table["reject"].sum())

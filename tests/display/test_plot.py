@@ -40,14 +40,14 @@ def a_history(folder, model="a"):
         rd.evaluate(true, pred, "mrr@1", by="model").to_parquet(
             f"{folder}/2026-11-0{night}", overwrite=True
         )
-    return rd.History(folder)
+    return rd.diagnostics.History(folder)
 
 
 def pictures(shop, result, exposed):
     """Every picture with a call of its function and of its data."""
     users = result.per_user.merge(shop.users, on="user_id", validate="many_to_one")
     segments = rd.summarize(users, by=["model", "segment"], metrics=["ndcg@10"])
-    ranks = rd.position_table(shop.true, shop.pred, k=5, by="model")
+    ranks = rd.diagnostics.position_table(shop.true, shop.pred, k=5, by="model")
     compared = result.compare_models("ndcg@10", baseline="popularity")
     return {
         "curve": ((result,), {"metrics": "ndcg"}),
@@ -99,7 +99,7 @@ def test_there_are_sixteen_pictures_and_each_is_documented():
         assert repr(picture) == f"<recdf picture {name}>"
 
 
-@pytest.mark.parametrize("name", few(NAMES, ["forest", "tradeoff", "over_time"]))
+@pytest.mark.parametrize("name", few(NAMES, ["forest"]))
 def test_a_picture_serves_a_slide_and_changes_nothing_else(name, shop, result, exposed):
     args, options = pictures(shop, result, exposed)[name]
     before = [one.copy() for one in args if isinstance(one, pd.DataFrame)]
@@ -123,7 +123,7 @@ def test_a_picture_serves_a_slide_and_changes_nothing_else(name, shop, result, e
     given.figure.savefig(io.StringIO(), format="svg")
 
 
-@pytest.mark.parametrize("name", few(NAMES, ["forest", "tradeoff", "over_time"]))
+@pytest.mark.parametrize("name", few(NAMES, ["forest"]))
 def test_data_is_a_plain_frame_and_needs_no_matplotlib(name, shop, result, exposed, monkeypatch):
     args, options = pictures(shop, result, exposed)[name]
     monkeypatch.setitem(sys.modules, "matplotlib", None)

@@ -54,7 +54,7 @@ def by_day():
     lists = rd.from_impressions(log, time_col="time", clicks=clicks, window="1h")
     carry = {"time": "min", "variant": "constant"}
     visits = rd.evaluate(*lists, "clicked@1", user_col=["user_id", "session_id"], carry=carry)
-    daily = rd.time_slice(
+    daily = rd.logs.time_slice(
         visits.per_user, "time", "1D", tz="Europe/Berlin"
     )  # half past midnight of the next day
     effect = rd.compare_variants(
@@ -127,7 +127,7 @@ def test_over_time_draws_a_cumulative_effect_of_a_log(by_day):
     daily, _ = by_day
     tables = []
     for day in daily["day"].unique():
-        so_far = rd.roll_up(
+        so_far = rd.experiments.roll_up(
             daily[daily["day"] <= day], ["user_id", "variant"], how={"clicked@1": "sum"}
         )
         table = rd.compare_variants(so_far, "clicked@1", control="A", sequential_n=40)

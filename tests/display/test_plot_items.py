@@ -37,7 +37,7 @@ def test_longtail_by_hand():
 
 
 def test_position_draws_its_table(shop):
-    table = rd.position_table(shop.true, shop.pred, k=4, by="model")
+    table = rd.diagnostics.position_table(shop.true, shop.pred, k=4, by="model")
     data = rd.plot.position.data(table)
     assert data[["model", "rank", "hit_rate", "ci_low", "ci_high"]].equals(
         table[["model", "rank", "hit_rate", "ci_low", "ci_high"]]

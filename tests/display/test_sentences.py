@@ -264,7 +264,9 @@ def test_segments_count_what_they_name(result, tmp_path):
 
 def test_a_sample_ratio_that_was_not_tested_is_not_as_planned(result, tmp_path):
     users = pd.DataFrame({"user_id": range(300), "variant": ["A", "B"] * 150})
-    health = rd.experiment_health(result.per_user[result.per_user["model"] == "old"], users)
+    health = rd.experiments.experiment_health(
+        result.per_user[result.per_user["model"] == "old"], users
+    )
     path = rd.report(result, tmp_path / "1.html", health=health)
     assert "Sample ratio as planned" in section(path, "experiment")
     path = rd.report(result, tmp_path / "2.html", health=health.assign(srm_p=np.nan))

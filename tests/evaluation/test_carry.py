@@ -131,8 +131,11 @@ def test_carried_columns_are_no_metrics():
     segments = pd.DataFrame({"user_id": [1, 2, 3], "segment": list("xyx")})
     for per_user in (result.per_user, result.per_user.merge(segments)):
         assert rd.summarize(per_user, by="time")["metric"].unique().tolist() == ["mrr"]
-        assert "visit" not in rd.roll_up(per_user, how="sum", over=["visit", "time"]).columns
-    assert "visit" not in rd.roll_up(result.per_user, how="sum").columns
+        assert (
+            "visit"
+            not in rd.experiments.roll_up(per_user, how="sum", over=["visit", "time"]).columns
+        )
+    assert "visit" not in rd.experiments.roll_up(result.per_user, how="sum").columns
 
 
 def test_time_and_variant_on_the_way_to_an_experiment():

@@ -96,6 +96,7 @@ def test_other_keys_and_by_columns_are_refused():
         rd.join_results({"a": INTS, "b": keyed})
 
 
+@pytest.mark.long
 def test_leaderboard_and_report_take_runs_by_name(tmp_path):
     found = runs()
     joined = rd.join_results(found)

@@ -30,7 +30,7 @@ def joined(result):
 
 
 @pytest.mark.parametrize(
-    "call", [rd.summarize, lambda table, by: rd.bootstrap_ci(table, "ndcg@10", by=by)]
+    "call", [rd.summarize, lambda table, by: rd.experiments.bootstrap_ci(table, "ndcg@10", by=by)]
 )
 def test_segments_without_the_model(result, call):
     table = joined(result)
@@ -55,14 +55,14 @@ def test_segments_without_the_model(result, call):
 def test_all_lists_of_all_models(result):
     for table in (result.per_user, pd.DataFrame(result.per_user.to_dict("list"))):
         with pytest.raises(rd.DataError, match=WORDS + r"\['model'\]"):
-            rd.bootstrap_ci(table, "ndcg@10")
+            rd.experiments.bootstrap_ci(table, "ndcg@10")
         with pytest.raises(rd.DataError, match=WORDS + r"\['model'\]"):
             rd.summarize(table, by=[])
     bare = result.per_user[["model", "user_id", "ndcg@10"]].copy()
     bare.attrs = {}
     with pytest.raises(rd.DataError, match=WORDS + r"\['model'\]"):
-        rd.bootstrap_ci(bare, "ndcg@10")
-    assert len(rd.bootstrap_ci(bare, "ndcg@10", by="model")) == bare["model"].nunique()
+        rd.experiments.bootstrap_ci(bare, "ndcg@10")
+    assert len(rd.experiments.bootstrap_ci(bare, "ndcg@10", by="model")) == bare["model"].nunique()
     with pytest.raises(rd.DataError, match=WORDS + r"\['model'\]"):
         rd.summarize(result, by=[])
 
@@ -78,7 +78,10 @@ def test_two_columns_of_recommenders_and_folds(shop):
     folds = shop.pred.assign(fold=1)
     pred = pd.concat([folds, folds.assign(fold=2)])
     result = rd.evaluate(shop.true, pred, "ndcg", by=["model", "fold"])
-    for call in (rd.summarize, lambda table, by: rd.bootstrap_ci(table, "ndcg@10", by=by)):
+    for call in (
+        rd.summarize,
+        lambda table, by: rd.experiments.bootstrap_ci(table, "ndcg@10", by=by),
+    ):
         with pytest.raises(rd.DataError, match=WORDS + r"\['fold', 'model'\]"):
             call(result.per_user, "model")
     # Who means the average over folds says so.
@@ -92,7 +95,7 @@ def test_two_columns_of_recommenders_and_folds(shop):
         np.testing.assert_allclose(
             rd.summarize(table, by="model", user_col=["user_id", "fold"])["value"], one["value"]
         )
-    kept = rd.bootstrap_ci(result.per_user.drop(columns="fold"), "ndcg@10", by="model")
+    kept = rd.experiments.bootstrap_ci(result.per_user.drop(columns="fold"), "ndcg@10", by="model")
     np.testing.assert_allclose(kept["value"], one["value"])
 
 
@@ -117,11 +120,11 @@ def test_sessions_days_and_variants_are_no_models(attrs):
         if not attrs:
             table.attrs = {}
         assert len(rd.summarize(table, by="segment")) == 2
-        assert len(rd.bootstrap_ci(table, "ndcg@1", by="segment")) == 2
+        assert len(rd.experiments.bootstrap_ci(table, "ndcg@1", by="segment")) == 2
         assert len(rd.summarize(table, by="segment", unit_col="user_id")) == 2
     # Every user has the lists of the own variant alone: no list stands in two variants.
     own = pd.DataFrame(
         {"variant": ["A", "B"] * 20, "user_id": range(40), "segment": ["x"] * 40, "ndcg@1": 0.5}
     )
     own = own.sort_values("variant").assign(**{"ndcg@1": np.arange(40.0)})
-    assert len(rd.bootstrap_ci(own, "ndcg@1", by="segment")) == 1
+    assert len(rd.experiments.bootstrap_ci(own, "ndcg@1", by="segment")) == 1

@@ -110,7 +110,9 @@ def test_files_count_undefined_lists_too(tmp_path):
 
 
 def test_conventions_say_how_many_lists_are_undefined():
-    table = rd.compare_conventions(TRUE, PRED, ["recall"], 2, conventions=["trec_eval", "replay"])
+    table = rd.diagnostics.compare_conventions(
+        TRUE, PRED, ["recall"], 2, conventions=["trec_eval", "replay"]
+    )
     assert table[["n", "n_undefined"]].to_numpy().tolist() == [[3, 1], [2, 1]]
 
 

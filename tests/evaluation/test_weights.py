@@ -134,7 +134,7 @@ def test_tables_warn_where_their_weights_are_left_out():
         lambda **more: rd.summarize(result.per_user, **more),
         lambda **more: rd.compare_models(result.per_user, metrics, missing="drop", **more),
         lambda **more: rd.compare_variants(table, metrics, control="A", nan="drop", **more),
-        lambda **more: rd.bootstrap_ci(table, metrics, n_resamples=50),
+        lambda **more: rd.experiments.bootstrap_ci(table, metrics, n_resamples=50),
     ]
     for i, call in enumerate(calls):
         with pytest.warns(

@@ -201,7 +201,7 @@ def test_tables_and_pictures_name_both_variants(tmp_path):
     data.loc[data["variant"] == "B", "m"] -= 1
     table = rd.compare_variants(data, METRICS, control=None, expected=PLAN)
     names = ["B vs. A", "C vs. A", "C vs. B"]
-    assert rd.report_table(table).frame["comparison"].tolist() == names * 2
+    assert rd.experiments.report_table(table).frame["comparison"].tolist() == names * 2
     assert rd.plot.forest.data(table)["label"].tolist() == names * 2
     rd.plot.forest(table)
     within = rd.compare_variants(data, METRICS, control=None, by="half", expected=PLAN)

@@ -73,7 +73,7 @@ def test_only_the_metric_and_the_pair_of_the_covariate_are_withheld(rng):
         ("other", "C"): "",
     }
     assert table["balance_p"].isna().tolist() == [False, False, True, True]
-    shown = rd.report_table(table.reset_index()).frame
+    shown = rd.experiments.report_table(table.reset_index()).frame
     assert shown["notes"].tolist()[0] == "covariate differs: pre"
     segments = rd.compare_variants(data, "m", control="A", covariates="pre", by="half").set_index(
         ["half", "treatment"]
@@ -223,7 +223,7 @@ def test_dates_of_assignment_show_a_ramp_up_without_time_col(rng):
     shares = groups["variant"].value_counts(normalize=True).to_dict()
     users = rd.join_experiment(metrics, groups, missing="zero")
     withheld(compare(users, expected=shares), "assigned_at", **CHANGES)
-    health = rd.experiment_health(metrics, groups, expected=shares)
+    health = rd.experiments.experiment_health(metrics, groups, expected=shares)
     withheld(compare(users, health=health), "assigned_at", **CHANGES)
     for dates in (
         users["assigned_at"].astype(str),

@@ -105,13 +105,13 @@ def two_models(n=80, many=900, seed=1):
 
 def test_a_judge_who_prefers_the_worse_model_does_not_turn_the_verdict():
     human, cheap, (old, new) = two_models()
-    row = rd.prediction_powered(human, cheap, "ndcg@10", baseline="old").iloc[0]
+    row = rd.experiments.prediction_powered(human, cheap, "ndcg@10", baseline="old").iloc[0]
     assert (row["baseline"], row["model"], row["verdict"]) == ("old", "new", "better")
     assert row["mean_cheap"] < 0 < row["ci_low"] < (new - old).mean() < row["ci_high"]
     assert row["bias_high"] < 0
     assert row["n_human"] == 80
     assert row["n_cheap"] == 820
-    turned = rd.prediction_powered(
+    turned = rd.experiments.prediction_powered(
         human, cheap, "ndcg@10", baseline="old", smaller_is_better="ndcg@10"
     ).iloc[0]
     assert turned["verdict"] == "worse"
@@ -119,10 +119,10 @@ def test_a_judge_who_prefers_the_worse_model_does_not_turn_the_verdict():
 
 def test_means_come_by_model_and_any_order_of_rows_gives_the_same():
     human, cheap, _ = two_models()
-    found = rd.prediction_powered(human, cheap)
+    found = rd.experiments.prediction_powered(human, cheap)
     assert found["model"].tolist() == ["old", "new"]
     assert (found["n_effective"] > 80).all()
-    mixed = rd.prediction_powered(
+    mixed = rd.experiments.prediction_powered(
         human.sample(frac=1, random_state=1), cheap.sample(frac=1, random_state=2)
     )
     mixed = mixed.set_index("model").loc[found["model"]].reset_index()
@@ -135,9 +135,9 @@ def test_people_who_judged_other_lists_withhold_the_verdict():
     cheap = pd.DataFrame({"user_id": range(1000), "m": truth, "visits": rng.poisson(3, 1000)})
     active = np.argsort(-cheap["visits"].to_numpy(), kind="stable")[:60]
     human = cheap.take(active)[["user_id", "m"]]
-    row = rd.prediction_powered(human, cheap, "m", covariates="visits").iloc[0]
+    row = rd.experiments.prediction_powered(human, cheap, "m", covariates="visits").iloc[0]
     assert (row["verdict"], row["remarks"]) == ("cannot tell", "not_random")
-    few = rd.prediction_powered(human.head(20), cheap, "m").iloc[0]
+    few = rd.experiments.prediction_powered(human.head(20), cheap, "m").iloc[0]
     assert "few_human" in few["remarks"]
 
 
@@ -152,7 +152,9 @@ def test_chances_of_being_judged_weigh_the_lists():
         judged = rng.random(2000) < chance
         cheap = pd.DataFrame({"user_id": range(2000), "m": rng.random(2000)})
         human = pd.DataFrame({"user_id": np.arange(2000), "m": truth, "p": chance})[judged]
-        found.append(rd.prediction_powered(human, cheap, "m", probability_col="p").iloc[0])
+        found.append(
+            rd.experiments.prediction_powered(human, cheap, "m", probability_col="p").iloc[0]
+        )
     rows = pd.DataFrame(found)
     assert rows["mean"].mean() == pytest.approx(0.45, abs=0.01)
     assert ((rows["ci_low"] <= 0.45) & (rows["ci_high"] >= 0.45)).mean() >= 0.88
@@ -204,7 +206,7 @@ def test_bad_labels_are_named_errors(change, options, error, words):
     human, cheap, _ = two_models()
     human, cheap = change(human, cheap)
     with pytest.raises(error, match=words):
-        rd.prediction_powered(human, cheap, **{"metrics": "ndcg@10", **options})
+        rd.experiments.prediction_powered(human, cheap, **{"metrics": "ndcg@10", **options})
 
 
 SAME = {
@@ -250,7 +252,7 @@ def p_by_hand(left, rest, worst, df):
 def test_a_comparison_with_cheap_labels_is_that_of_prediction_powered():
     human, cheap, _ = two_models()
     cheap = cheap.sample(frac=1, random_state=1)
-    alone = rd.prediction_powered(human, cheap, "ndcg@10", baseline="old").iloc[0]
+    alone = rd.experiments.prediction_powered(human, cheap, "ndcg@10", baseline="old").iloc[0]
     table = rd.compare_models(human, "ndcg@10", baseline="old", cheap=cheap)
     row = table.iloc[0]
     np.testing.assert_allclose(
@@ -348,7 +350,7 @@ def test_missing_lists_are_said_with_cheap_labels_too():
     row = rd.compare_models(human, "ndcg@10", baseline="old", cheap=cheap).iloc[0]
     assert row["verdict"] == "worse, but better where both have lists"
     there = [one[one["user_id"] % 5 >= 2] for one in (human, cheap)]
-    alone = rd.prediction_powered(*there, "ndcg@10", baseline="old").iloc[0]
+    alone = rd.experiments.prediction_powered(*there, "ndcg@10", baseline="old").iloc[0]
     np.testing.assert_allclose(
         row[["diff_both", "se_both"]].tolist(), alone[["mean", "se"]].tolist(), rtol=1e-9
     )
@@ -438,7 +440,7 @@ def test_lists_where_people_find_nothing_relevant_do_not_bias_the_mean_of_the_ot
         defined = rng.random(2000) < np.clip(3 * taste, 0, 1)
         y = np.where(defined, taste, np.nan)
         human = pd.DataFrame({"user_id": np.arange(200), "m": y[:200]})
-        found = rd.prediction_powered(
+        found = rd.experiments.prediction_powered(
             human, pd.DataFrame({"user_id": np.arange(2000), "m": f}), "m"
         ).iloc[0]
         covered.append(found["ci_low"] <= MEAN_OF_DEFINED <= found["ci_high"])
@@ -470,7 +472,7 @@ def yes_or_no(missed, n=60, many=3000, seed=3):
 def test_a_judge_who_was_hardly_seen_to_err_may_have_erred_in_one_list_more(missed):
     """A judge who was right in all lists leaves an interval of one list more that is all wrong."""
     human, cheap = yes_or_no(missed)
-    found = rd.prediction_powered(human, cheap, "hitrate@10").iloc[0]
+    found = rd.experiments.prediction_powered(human, cheap, "hitrate@10").iloc[0]
     yes = int(human["hitrate@10"].sum())
     exact = stats.binomtest(yes, 60).proportion_ci(method="exact")
     np.testing.assert_allclose(found[["ci_low_human", "ci_high_human"]].astype(float), exact)
@@ -479,7 +481,9 @@ def test_a_judge_who_was_hardly_seen_to_err_may_have_erred_in_one_list_more(miss
         assert found["bias_high"] - found["bias_low"] == pytest.approx(
             2 * (1 + stats.t.ppf(0.95, 60)) / 61
         )
-    clipped = rd.prediction_powered(human, cheap, "hitrate@10", tuning="clipped").iloc[0]
+    clipped = rd.experiments.prediction_powered(human, cheap, "hitrate@10", tuning="clipped").iloc[
+        0
+    ]
     assert clipped["weight"] > 0  # as ppi-python
 
 
@@ -490,7 +494,7 @@ def test_intervals_cover_the_mean_under_a_judge_who_errs_rarely_and_on_one_side(
     for _ in range(400):
         y = (rng.random(many) < 0.3) * 1.0
         cheap = pd.DataFrame({"user_id": range(many), "hitrate@10": y * (rng.random(many) > 0.1)})
-        found = rd.prediction_powered(
+        found = rd.experiments.prediction_powered(
             cheap.assign(**{"hitrate@10": y}).head(n), cheap, "hitrate@10"
         ).iloc[0]
         held.append(found["ci_low"] <= 0.3 <= found["ci_high"])
@@ -503,11 +507,11 @@ def test_lists_undefined_under_one_kind_of_labels_are_counted_as_in_the_comparis
     judge_finds_none = cheap.assign(
         **{"ndcg@10": cheap["ndcg@10"].mask(cheap["user_id"].isin(human[some]["user_id"]))}
     )
-    powered = rd.prediction_powered(human, judge_finds_none, baseline="old").iloc[0]
+    powered = rd.experiments.prediction_powered(human, judge_finds_none, baseline="old").iloc[0]
     compared = rd.compare_models(human, baseline="old", cheap=judge_finds_none).iloc[0]
     assert powered["n_human"] == compared["n_human"] == 80
     people_find_none = human.assign(**{"ndcg@10": human["ndcg@10"].mask(~some)})
-    powered = rd.prediction_powered(people_find_none, cheap, baseline="old").iloc[0]
+    powered = rd.experiments.prediction_powered(people_find_none, cheap, baseline="old").iloc[0]
     assert (powered["n_human"], powered["remarks"], powered["verdict"]) == (
         20,
         "few_human",
@@ -522,7 +526,7 @@ def test_tables_without_a_common_metric_are_told_so():
     human, cheap, *_ = two_models()
     other = cheap.rename(columns={"ndcg@10": "ndcg@5"})
     for call in (
-        lambda: rd.prediction_powered(human, other),
+        lambda: rd.experiments.prediction_powered(human, other),
         lambda: rd.compare_models(human, cheap=other),
     ):
         with pytest.raises(rd.errors.OptionError, match="no metric in common"):

@@ -109,7 +109,7 @@ def test_zero_for_a_model_that_lacks_users_is_no_gift():
 
 def test_bootstrap_of_huge_values_is_named():
     frame = pd.DataFrame({"user_id": range(30), "m": np.r_[1e200, np.ones(29)]})
-    found = rd.bootstrap_ci(frame, "m", n_resamples=50).iloc[0]
+    found = rd.experiments.bootstrap_ci(frame, "m", n_resamples=50).iloc[0]
     assert found["remarks"] == "huge_values"
     assert found[["value", "se", "ci_low"]].isna().all()
 

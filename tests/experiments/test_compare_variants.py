@@ -100,7 +100,7 @@ def test_gbstats_sequential(log):
 
 def test_plan_has_the_power_it_says(log):
     control = log[log.variant == "A"]
-    plan = rd.plan_experiment(control, "ndcg", rel_effect=0.05).iloc[0]
+    plan = rd.experiments.plan_experiment(control, "ndcg", rel_effect=0.05).iloc[0]
     recorded = GOLDEN["power"]
     assert plan["std"] == pytest.approx(recorded["sd"], abs=1e-9)
     assert plan["mde_abs"] == pytest.approx(recorded["delta_5pct"], abs=1e-9)
@@ -108,14 +108,14 @@ def test_plan_has_the_power_it_says(log):
     assert plan["n_control"] == plan["n_treatment"] == math.ceil(recorded["n_control_ratio1"])
     power = pytest.importorskip("statsmodels.stats.power").NormalIndPower()
     for share in (0.5, 0.2):
-        n = rd.plan_experiment(
+        n = rd.experiments.plan_experiment(
             control, "ndcg", rel_effect=0.1, control_share=share, power=0.9
         ).iloc[0]
         found = power.power(
             n["mde_abs"] / n["std"], n["n_control"], 0.05, ratio=n["n_treatment"] / n["n_control"]
         )
         assert found == pytest.approx(0.9, abs=2e-3)
-        back = rd.plan_experiment(
+        back = rd.experiments.plan_experiment(
             control, "ndcg", n=n["n_control"] + n["n_treatment"], control_share=share, power=0.9
         )
         assert back["mde_rel"].iloc[0] == pytest.approx(0.1, rel=1e-3)
@@ -132,8 +132,10 @@ def test_mde_of_a_comparison_is_the_plans(log):
 
 
 def test_plan_with_covariate_needs_fewer_users(log):
-    plain = rd.plan_experiment(log, "ndcg", rel_effect=0.05).iloc[0]
-    cuped = rd.plan_experiment(log, "ndcg", rel_effect=0.05, covariates="pre_ndcg").iloc[0]
+    plain = rd.experiments.plan_experiment(log, "ndcg", rel_effect=0.05).iloc[0]
+    cuped = rd.experiments.plan_experiment(
+        log, "ndcg", rel_effect=0.05, covariates="pre_ndcg"
+    ).iloc[0]
     r = np.corrcoef(log["ndcg"], log["pre_ndcg"])[0, 1]
     assert cuped["variance_reduction"] == pytest.approx(r**2)
     assert np.isnan(plain["variance_reduction"])
@@ -212,17 +214,18 @@ def test_segment_without_an_arm_is_a_row_without_test():
 def test_families_and_primary_metrics(log):
     specs = {"ndcg": "ndcg", "ctr": ("hits", "n_recs"), "hits": "hits"}
     table = rd.compare_variants(log, specs, control="A")
-    np.testing.assert_allclose(table["p_adj"], rd.adjust_pvalues(table)["p_adj"])
+    np.testing.assert_allclose(table["p_adj"], rd.experiments.adjust_pvalues(table)["p_adj"])
     per_metric = rd.compare_variants(log, specs, control="A", family="metric")
     for _, part in per_metric.groupby("metric"):
         np.testing.assert_allclose(
-            np.sort(part["p_adj"]), np.sort(rd.adjust_pvalues(part)["p_adj"])
+            np.sort(part["p_adj"]), np.sort(rd.experiments.adjust_pvalues(part)["p_adj"])
         )
     primary = rd.compare_variants(log, specs, control="A", primary="ctr")
     ctr = primary["metric"] == "ctr"
     assert primary.loc[ctr, "p_adj"].min() == pytest.approx(2 * primary.loc[ctr, "p_value"].min())
     assert (
-        primary.loc[~ctr, "p_adj"] == rd.adjust_pvalues(table[table.metric != "ctr"])["p_adj"]
+        primary.loc[~ctr, "p_adj"]
+        == rd.experiments.adjust_pvalues(table[table.metric != "ctr"])["p_adj"]
     ).all()
 
 
@@ -343,7 +346,9 @@ def test_cuped_with_strata_and_with_clusters(log):
     clustered = rd.compare_variants(
         two, "ndcg", control="A", covariates="pre_ndcg", cluster="cluster"
     ).iloc[0]
-    sums = rd.roll_up(two, unit_col=["variant", "cluster"], how={"ndcg": "sum", "pre_ndcg": "sum"})
+    sums = rd.experiments.roll_up(
+        two, unit_col=["variant", "cluster"], how={"ndcg": "sum", "pre_ndcg": "sum"}
+    )
     want = rd.compare_variants(
         sums,
         {"ndcg": ("ndcg", "ndcg__n")},

@@ -196,14 +196,18 @@ def test_unequal_missing_values_withhold_the_verdict(rng):
 def test_few_missing_values_are_tested_exactly():
     # 1 of 100 against 0 of 9,900 was flagged with p = 3e-23.
     groups = pd.DataFrame({"user_id": range(10_000), "variant": ["A"] * 100 + ["B"] * 9900})
-    health = rd.experiment_health(groups[["user_id"]].iloc[1:], groups, expected={"A": 1, "B": 99})
+    health = rd.experiments.experiment_health(
+        groups[["user_id"]].iloc[1:], groups, expected={"A": 1, "B": 99}
+    )
     assert health["missing_p"].iloc[0] == pytest.approx(
         stats.fisher_exact([[1, 99], [0, 9900]]).pvalue, rel=1e-9
     )
     assert (health["missing_flag"] == "").all()
     # Three variants: the smallest p of one against all others, times three.
     three = pd.DataFrame({"user_id": range(130), "variant": ["A"] * 30 + ["B"] * 50 + ["C"] * 50})
-    found = rd.experiment_health(three[["user_id"]].iloc[12:], three)["missing_p"].iloc[0]
+    found = rd.experiments.experiment_health(three[["user_id"]].iloc[12:], three)["missing_p"].iloc[
+        0
+    ]
     assert found == pytest.approx(3 * stats.fisher_exact([[12, 18], [0, 100]]).pvalue, rel=1e-9)
 
 
@@ -349,13 +353,17 @@ def test_planning_small_experiments_has_the_power_it_says(effect, share):
     power = pytest.importorskip("statsmodels.stats.power").TTestIndPower()
     past = pd.DataFrame({"m": np.linspace(1, 3, 50)})
     std = past["m"].std()
-    plan = rd.plan_experiment(past, "m", rel_effect=effect * std / 2, control_share=share).iloc[0]
+    plan = rd.experiments.plan_experiment(
+        past, "m", rel_effect=effect * std / 2, control_share=share
+    ).iloc[0]
     n_c, n_t = plan["n_control"], plan["n_treatment"]
     assert power.power(effect, n_c, 0.05, ratio=n_t / n_c) >= 0.8 - 1e-6
     if min(n_c, n_t) > 3:
         fewer = power.power(effect, n_c - 1, 0.05, ratio=(n_t - 1) / (n_c - 1))
         assert fewer < 0.8
-    back = rd.plan_experiment(past, "m", n=int(n_c + n_t), control_share=n_c / (n_c + n_t)).iloc[0]
+    back = rd.experiments.plan_experiment(
+        past, "m", n=int(n_c + n_t), control_share=n_c / (n_c + n_t)
+    ).iloc[0]
     assert power.power(back["mde_abs"] / std, n_c, 0.05, ratio=n_t / n_c) == pytest.approx(
         0.8, abs=1e-5
     )

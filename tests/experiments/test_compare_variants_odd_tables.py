@@ -22,7 +22,7 @@ def test_an_unchecked_sample_ratio_is_said(rng):
     assert compare(data, expected={"A": 2, "B": 1})["verdict"] == "better"
     groups = data[["user_id", "variant"]]
     for expected, verdict in ((None, "invalid: sample ratio"), ({"A": 2, "B": 1}, "better")):
-        health = rd.experiment_health(data[["user_id"]], groups, expected=expected)
+        health = rd.experiments.experiment_health(data[["user_id"]], groups, expected=expected)
         assert compare(data, health=health)["verdict"] == verdict
     with pytest.raises(OptionError, match="both given"):
         compare(data, health=health, expected={"A": 2, "B": 1})
@@ -45,7 +45,9 @@ def test_health_by_segment_speaks_for_its_segment(rng):
         rng.normal(0.6, 1, 500),
         s=["x"] * 500 + ["y"] * 400 + ["x"] * 480 + ["y"] * 20,
     )
-    health = rd.experiment_health(data[["user_id"]], data[["user_id", "variant", "s"]], by="s")
+    health = rd.experiments.experiment_health(
+        data[["user_id"]], data[["user_id", "variant", "s"]], by="s"
+    )
     table = rd.compare_variants(data, "m", control="A", by="s", health=health)
     assert table["verdict"].tolist() == ["better", "invalid: sample ratio"]
     with pytest.raises(OptionError, match=r"not by \['s'\]"):
@@ -59,7 +61,7 @@ def experiment(rng, n=(1000, 1000), ids=0, **columns):
 
 
 def health_of(data, **options):
-    return rd.experiment_health(data[["user_id"]], data.drop(columns="m"), **options)
+    return rd.experiments.experiment_health(data[["user_id"]], data.drop(columns="m"), **options)
 
 
 def test_health_of_another_experiment_is_refused(rng):
@@ -94,7 +96,9 @@ def test_health_of_another_experiment_is_refused(rng):
             == "better"
         )
     with pytest.raises(OptionError, match="made of other users"):
-        rd.compare_variants_from_moments(rd.variant_moments(mine, "m"), control="A", health=small)
+        rd.experiments.compare_variants_from_moments(
+            rd.experiments.variant_moments(mine, "m"), control="A", health=small
+        )
 
 
 def test_health_may_be_of_more_users_than_are_compared(rng, tmp_path):
@@ -126,8 +130,8 @@ def test_health_may_be_of_more_users_than_are_compared(rng, tmp_path):
     three = health_of(pd.concat([data, third[third["variant"] == "C"]]))
     assert compare(data, health=three)["verdict"] == "better"
     # Twenty of three thousand users: the same test that `expected=` makes.
-    assert rd.compare_variants_from_moments(
-        rd.variant_moments(data, "m"), control="A", health=health
+    assert rd.experiments.compare_variants_from_moments(
+        rd.experiments.variant_moments(data, "m"), control="A", health=health
     )["verdict"].tolist() == ["better"]
 
 
@@ -142,14 +146,14 @@ def test_the_sample_ratio_is_that_of_the_users_compared(rng):
         {"user_id": range(n), "variant": np.where(treated, "B", "A"), "seen_at": day.where(seen)}
     )
     rows = pd.DataFrame({"user_id": range(n), "m": heavy + rng.normal(size=n), "time": day})[seen]
-    health = rd.experiment_health(rows, groups, expected={"A": 1, "B": 1})
+    health = rd.experiments.experiment_health(rows, groups, expected={"A": 1, "B": 1})
     assert not health["srm_flag"].any()
     users = rd.join_experiment(
         rows, groups, missing="zero", exposure_col="seen_at", time_col="time"
     )
     found = compare(users, health=health)
     assert (found["verdict"], found["remarks"]) == ("invalid: sample ratio", "sample_ratio")
-    exposed = rd.experiment_health(users, users, expected={"A": 1, "B": 1})
+    exposed = rd.experiments.experiment_health(users, users, expected={"A": 1, "B": 1})
     assert found["srm_p"] <= exposed["srm_p"].iloc[0] < 0.001
     # Users without metrics who are left out, more of them in one arm: the users who are left would
     # fit the plan.
@@ -160,8 +164,8 @@ def test_the_sample_ratio_is_that_of_the_users_compared(rng):
     part = joined.assign(m=rng.normal(size=n))[~lost]
     assert stats.binomtest(int((part["variant"] == "A").sum()), len(part)).pvalue > 0.001
     assert compare(part, health=health)["verdict"] == "invalid: sample ratio"
-    moments = rd.variant_moments(part, "m")
-    assert rd.compare_variants_from_moments(moments, control="A", health=health)[
+    moments = rd.experiments.variant_moments(part, "m")
+    assert rd.experiments.compare_variants_from_moments(moments, control="A", health=health)[
         "verdict"
     ].tolist() == ["invalid: sample ratio"]
 
@@ -262,7 +266,7 @@ def test_users_without_lists_leave_the_ratio_and_are_counted():
     )
     sessions["ndcg@10"] += np.arange(200) / 1000
     sessions.loc[sessions["user_id"] < 5, "ndcg@10"] = np.nan
-    users = rd.roll_up(sessions, how="sum")
+    users = rd.experiments.roll_up(sessions, how="sum")
     users["variant"] = np.where(users["user_id"] % 2, "A", "B")
     recipe = {"ndcg": ("ndcg@10", "ndcg@10__n"), "ctr": ("n_pred", "n_rows")}
     table = rd.compare_variants(users, recipe, control="A")

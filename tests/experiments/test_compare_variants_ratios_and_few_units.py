@@ -64,7 +64,11 @@ def test_a_denominator_that_the_treatment_moves(rng):
     assert found["p_value"] < 1e-10
     assert found["verdict"] == "check: denominator differs"
     assert "denominator_differs" in found["remarks"].split("; ")
-    notes = rd.report_table(rd.compare_variants(moved, CTR, control="A")).frame["notes"].iloc[0]
+    notes = (
+        rd.experiments.report_table(rd.compare_variants(moved, CTR, control="A"))
+        .frame["notes"]
+        .iloc[0]
+    )
     assert f"denominator differs ({means['B']:.4g} vs. {means['A']:.4g})" in notes
 
 
@@ -126,7 +130,11 @@ def test_ten_bots_decide(rng, metrics, variant):
     assert found["verdict"] == "check: few units decide"
     permuted = found_in(data, metrics, test="permutation", n_resamples=200)
     assert permuted["verdict"] == "check: few units decide"
-    note = rd.report_table(rd.compare_variants(data, metrics, control="A")).frame["notes"].iloc[0]
+    note = (
+        rd.experiments.report_table(rd.compare_variants(data, metrics, control="A"))
+        .frame["notes"]
+        .iloc[0]
+    )
     assert f"few units ({want:+.4f} without them)".replace("-", "−") in note
 
 
@@ -319,9 +327,9 @@ def test_a_pair_is_a_tuple_and_a_list_is_a_list(rng):
         OptionError, match="the metric is a mean; pass several covariates as a list"
     ):
         found_in(data, both, covariates=("pre_clicks", "pre_shown"))
-    planned = rd.plan_experiment(data, CTR, n=1000, covariates=["pre_clicks", "pre_shown"])[
-        "variance_reduction"
-    ]
+    planned = rd.experiments.plan_experiment(
+        data, CTR, n=1000, covariates=["pre_clicks", "pre_shown"]
+    )["variance_reduction"]
     assert planned[0] == pytest.approx(several[0]["variance_reduction"], abs=0.05)
 
 
@@ -367,7 +375,7 @@ def test_sessions_taken_for_users(rng):
     table = rd.compare_variants(data, "m", control="A", user_col=["user_id", "session_id"])
     assert (
         f"repeated units (design effect {row['design_effect']:.3g})"
-        in rd.report_table(table).frame["notes"].iloc[0]
+        in rd.experiments.report_table(table).frame["notes"].iloc[0]
     )
 
 
@@ -382,8 +390,13 @@ def test_a_repeated_unit_is_found_without_a_key(rng):
     for key in ("device", ["device", "user_id"]):
         assert found_in(renamed, "m", user_col=key)["verdict"] == "check: repeated units"
     with pytest.raises(DuplicateError, match="several rows of a user"):
-        rd.variant_moments(renamed, "m", user_col=["device", "user_id"])
-    assert len(rd.variant_moments(renamed, "m", user_col=["device", "user_id"], by="visit")) == 40
+        rd.experiments.variant_moments(renamed, "m", user_col=["device", "user_id"])
+    assert (
+        len(
+            rd.experiments.variant_moments(renamed, "m", user_col=["device", "user_id"], by="visit")
+        )
+        == 40
+    )
     # Buckets by which users are assigned hold users who are not alike.
     bucket = rng.integers(0, 100, 5000)
     users = pd.DataFrame(

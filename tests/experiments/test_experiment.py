@@ -36,7 +36,7 @@ def test_inner_join_turns_the_sign():
     assert words(whole) == ["better"]
     # By hand: 0.3·0.51 + 0.7·0.8·0.16 − (0.3·0.5 + 0.7·0.3·0.15)
     assert whole["diff"].iloc[0] == pytest.approx(0.0611, abs=0.01)
-    health = rd.experiment_health(per_user, groups)
+    health = rd.experiments.experiment_health(per_user, groups)
     assert (health["missing_flag"] == "missing_metrics").all()
 
 
@@ -89,7 +89,7 @@ def test_rows_below_the_user_need_cluster_or_roll_up():
     with pytest.raises(DuplicateError, match=r"150 rows too many.*cluster='user_id'.*rd\.roll_up"):
         rd.compare_variants(sessions, "m", control="A")
     clustered = rd.compare_variants(sessions, "m", control="A", cluster="user_id").iloc[0]
-    rolled = rd.roll_up(sessions, unit_col=["user_id", "variant"], how="sum")
+    rolled = rd.experiments.roll_up(sessions, unit_col=["user_id", "variant"], how="sum")
     by_sums = rd.compare_variants(rolled, {"m": ("m", "m__n")}, control="A").iloc[0]
     for name in ("diff", "se", "df", "p_value", "n_control", "n_treatment"):
         assert clustered[name] == pytest.approx(by_sums[name])
@@ -163,13 +163,13 @@ def test_inputs_stay_as_they_are_and_tables_go_to_parquet(log, tmp_path):
     joined = rd.join_experiment(metrics, groups)
     tables = [
         joined,
-        rd.experiment_health(metrics, groups),
+        rd.experiments.experiment_health(metrics, groups),
         rd.compare_variants(
             joined, ["ndcg", "hits"], control="A", covariates={"ndcg": "pre_ndcg"}, by="segment"
         ),
-        rd.plan_experiment(joined, "ndcg", n=500),
-        rd.bootstrap_ci(joined, "ndcg", by="variant"),
-        rd.roll_up(metrics),
+        rd.experiments.plan_experiment(joined, "ndcg", n=500),
+        rd.experiments.bootstrap_ci(joined, "ndcg", by="variant"),
+        rd.experiments.roll_up(metrics),
     ]
     pd.testing.assert_frame_equal(metrics, copies[0])
     pd.testing.assert_frame_equal(groups, copies[1])
@@ -220,12 +220,12 @@ def test_chain_from_lists_to_a_decision(tmp_path):
 def test_adjust_pvalues_errors():
     table = pd.DataFrame({"p_value": [0.5, 1.5]})
     with pytest.raises(OptionError, match=r"outside \[0, 1\] in 1 rows"):
-        rd.adjust_pvalues(table)
+        rd.experiments.adjust_pvalues(table)
     with pytest.raises(ColumnError):
-        rd.adjust_pvalues(table, p_col="p")
+        rd.experiments.adjust_pvalues(table, p_col="p")
     with pytest.raises(OptionError, match="'holm'"):
-        rd.adjust_pvalues(table, correction="holms")
-    empty = rd.adjust_pvalues(table.iloc[:0])
+        rd.experiments.adjust_pvalues(table, correction="holms")
+    empty = rd.experiments.adjust_pvalues(table.iloc[:0])
     assert empty["reject"].dtype == bool
 
 
@@ -242,7 +242,7 @@ SESSIONS = pd.DataFrame(
 
 
 def test_roll_up_by_hand():
-    mean = rd.roll_up(SESSIONS.drop(columns="day"), how="mean")
+    mean = rd.experiments.roll_up(SESSIONS.drop(columns="day"), how="mean")
     assert mean.columns.tolist() == [
         "user_id",
         "n_rows",
@@ -258,20 +258,22 @@ def test_roll_up_by_hand():
     assert mean["ndcg@10"].tolist() == [0.25, 0.5]
     assert mean["ndcg@10__n"].tolist() == [3, 1]
     assert mean["n_pred"].tolist() == [10.0, 5.0]
-    total = rd.roll_up(SESSIONS.drop(columns="day"), how="sum")
+    total = rd.experiments.roll_up(SESSIONS.drop(columns="day"), how="sum")
     assert total["n_pred"].tolist() == [30, 10]
     assert total["n_pred"].dtype == "int64"
     assert total["hits@10"].tolist() == [6.0, 2.0]
-    ranges = rd.roll_up(SESSIONS, how={"ndcg@10": "max", "n_pred": "min"})
+    ranges = rd.experiments.roll_up(SESSIONS, how={"ndcg@10": "max", "n_pred": "min"})
     assert ranges["ndcg@10"].tolist() == [0.5, 0.5]
     assert ranges["n_pred"].tolist() == [8, 5]
 
 
 @pytest.mark.parametrize("how", ["mean", "sum"])
 def test_two_steps_are_one(how):
-    at_once = rd.roll_up(SESSIONS.drop(columns="day"), how=how)
-    daily = rd.roll_up(SESSIONS, unit_col=["user_id", "day"], how=how)
-    in_steps = rd.roll_up(daily, how=dict.fromkeys(("n_pred", "hits@10", "ndcg@10"), how))
+    at_once = rd.experiments.roll_up(SESSIONS.drop(columns="day"), how=how)
+    daily = rd.experiments.roll_up(SESSIONS, unit_col=["user_id", "day"], how=how)
+    in_steps = rd.experiments.roll_up(
+        daily, how=dict.fromkeys(("n_pred", "hits@10", "ndcg@10"), how)
+    )
     assert (SESSIONS.groupby("user_id")["n_pred"].nunique() > 1).any()
     pd.testing.assert_frame_equal(in_steps[at_once.columns], at_once)
 
@@ -280,14 +282,14 @@ def test_ratio_after_roll_up_is_the_ratio_of_sums():
     with pytest.raises(
         DataError, match=r"whole numbers in \['day'\], which may be ids or counts; name in over="
     ):
-        rd.roll_up(SESSIONS, how="sum")
-    rolled = rd.roll_up(SESSIONS, how="sum", over="day")
-    table = rd.bootstrap_ci(
+        rd.experiments.roll_up(SESSIONS, how="sum")
+    rolled = rd.experiments.roll_up(SESSIONS, how="sum", over="day")
+    table = rd.experiments.bootstrap_ci(
         rolled, {"ctr": ("hits@10", "n_pred"), "ndcg": ("ndcg@10", "ndcg@10__n")}
     )
     assert table["value"].tolist() == [8 / 40, pytest.approx(1.25 / 4)]
     # the same as resampling users of the rows as they are
-    rows = rd.bootstrap_ci(SESSIONS, {"ctr": ("hits@10", "n_pred"), "ndcg": "ndcg@10"})
+    rows = rd.experiments.bootstrap_ci(SESSIONS, {"ctr": ("hits@10", "n_pred"), "ndcg": "ndcg@10"})
     np.testing.assert_allclose(rows[["value", "se"]], table[["value", "se"]])
 
 
@@ -295,13 +297,13 @@ def test_roll_up_does_not_mix_models():
     frame = pd.concat([SESSIONS.assign(model="a"), SESSIONS.assign(model="b")])
     frame.attrs["recdf"] = {"user_col": ["user_id", "session_id"], "by": ["model"]}
     with pytest.raises(DataError, match=r"\['model', 'user_id'\]"):
-        rd.roll_up(frame)
-    rolled = rd.roll_up(frame, unit_col=["model", "user_id"], how="sum")
+        rd.experiments.roll_up(frame)
+    rolled = rd.experiments.roll_up(frame, unit_col=["model", "user_id"], how="sum")
     assert rolled["n_rows"].tolist() == [3, 2, 3, 2]
     with pytest.raises(OptionError, match="rolled up by how='sum'"):
-        rd.roll_up(rolled, unit_col=["model", "user_id"], how="mean")
+        rd.experiments.roll_up(rolled, unit_col=["model", "user_id"], how="mean")
     with pytest.raises(OptionError, match="how="):
-        rd.roll_up(SESSIONS, how="median")
+        rd.experiments.roll_up(SESSIONS, how="median")
 
 
 def test_report_table_formats(log):
@@ -312,7 +314,7 @@ def test_report_table_formats(log):
         covariates="pre_ndcg",
         by="segment",
     )
-    report = rd.report_table(table, digits=3)
+    report = rd.experiments.report_table(table, digits=3)
     assert report.frame.columns.tolist() == [
         "segment",
         "metric",
@@ -339,12 +341,12 @@ def test_report_table_formats(log):
     assert ">a|b</td>" in report._repr_html_()
     assert str(report) == report.to_markdown()
     with pytest.raises(ColumnError, match="expected what compare_variants"):
-        rd.report_table(log)
+        rd.experiments.report_table(log)
 
 
 def test_report_table_shows_nulls_and_warnings():
     data = pd.DataFrame({"user_id": range(40), "variant": ["A", "B"] * 20, "m": 1.0})
-    cells = rd.report_table(rd.compare_variants(data, "m", control="A")).frame.iloc[0]
+    cells = rd.experiments.report_table(rd.compare_variants(data, "m", control="A")).frame.iloc[0]
     assert (cells["p"], cells["MDE"], cells["notes"]) == ("–", "–", "zero variance")
     assert cells["verdict"] == "no difference shown" + NOT_CHECKED
     assert cells["effect (95% CI)"] == "+0.0000"

@@ -1,6 +1,8 @@
 """experiment_health: the sample ratio, missing values, and what else makes an experiment
 invalid."""
 
+from html import unescape
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,7 +16,7 @@ from recdf.errors import OptionError
 
 
 def test_health_golden(log):
-    table = rd.experiment_health(
+    table = rd.experiments.experiment_health(
         log[["user_id", "ndcg"]],
         log[["user_id", "variant"]],
         expected={"A": 0.4, "B": 0.35, "C": 0.25},
@@ -23,7 +25,7 @@ def test_health_golden(log):
     assert table["n_assigned"].tolist() == list(GOLDEN["srm"]["counts"].values())
     assert table["srm_chi2"].tolist() == [pytest.approx(GOLDEN["srm"]["chi2"], abs=1e-9)] * 3
     assert table["srm_p"].tolist() == [pytest.approx(GOLDEN["srm"]["p"], abs=1e-9)] * 3
-    equal = rd.experiment_health(log[["user_id"]], log[["user_id", "variant"]])
+    equal = rd.experiments.experiment_health(log[["user_id"]], log[["user_id", "variant"]])
     assert equal["srm_p"].iloc[0] == pytest.approx(GOLDEN["srm"]["p_equal_split"], abs=1e-9)
     assert (equal["srm_flag"] == "sample_ratio").all()
     assert (table["srm_flag"] == "").all()
@@ -38,7 +40,7 @@ def test_health_counts():
         }
     )
     metrics = pd.DataFrame({"user_id": [*range(1, 60), 500, 501], "m": 1.0})
-    table = rd.experiment_health(metrics, groups, expected={"A": 1, "B": 1, "C": 2})
+    table = rd.experiments.experiment_health(metrics, groups, expected={"A": 1, "B": 1, "C": 2})
     assert table["variant"].tolist() == ["A", "B", "C"]
     assert table["n_assigned"].tolist() == [99, 1, 0]  # user 0 is in two variants
     assert table["n_multi_variant"].tolist() == [1, 1, 0]
@@ -54,14 +56,14 @@ def test_health_missing_is_chi2_contingency():
         {"user_id": range(400), "variant": ["A", "B"] * 200, "country": ["x"] * 200 + ["y"] * 200}
     )
     metrics = pd.DataFrame({"user_id": [u for u in range(400) if u % 2 or u % 3]})
-    table = rd.experiment_health(metrics, groups)
+    table = rd.experiments.experiment_health(metrics, groups)
     want = stats.chi2_contingency([table["n_with_metrics"], table["n_missing"]], correction=False)
     assert table["missing_chi2"].iloc[0] == pytest.approx(want.statistic)
     assert table["missing_p"].iloc[0] == pytest.approx(want.pvalue)
     assert (table["missing_flag"] == "missing_metrics").all()
-    split = rd.experiment_health(metrics, groups, by="country")
+    split = rd.experiments.experiment_health(metrics, groups, by="country")
     assert split["country"].tolist() == ["x", "x", "y", "y"]
-    one = rd.experiment_health(metrics, groups[groups.country == "x"])
+    one = rd.experiments.experiment_health(metrics, groups[groups.country == "x"])
     assert split["missing_p"].iloc[0] == one["missing_p"].iloc[0]
 
 
@@ -75,7 +77,7 @@ def test_health_missing_is_chi2_contingency():
 )
 def test_health_bad_shares(expected, words):
     with pytest.raises(OptionError, match=words):
-        rd.experiment_health(METRICS, GROUPS, expected=expected)
+        rd.experiments.experiment_health(METRICS, GROUPS, expected=expected)
 
 
 def test_persons_with_several_devices_are_counted_once():
@@ -84,8 +86,10 @@ def test_persons_with_several_devices_are_counted_once():
     variant = np.where(person < 500, "A", "B")
     groups = pd.DataFrame({"device": np.arange(len(person)), "person": person, "variant": variant})
     with_metrics = groups[["device"]][groups["person"] % 50 > 0]
-    devices = rd.experiment_health(with_metrics, groups, user_col="device")
-    persons = rd.experiment_health(with_metrics, groups, user_col="device", cluster="person")
+    devices = rd.experiments.experiment_health(with_metrics, groups, user_col="device")
+    persons = rd.experiments.experiment_health(
+        with_metrics, groups, user_col="device", cluster="person"
+    )
     assert devices["n_assigned"].tolist() == groups["variant"].value_counts().sort_index().tolist()
     assert persons["n_assigned"].tolist() == [500, 430]
     assert persons["n_with_metrics"].tolist() == [490, 421]
@@ -95,7 +99,7 @@ def test_persons_with_several_devices_are_counted_once():
     )
     assert devices["srm_p"].iloc[0] != pytest.approx(persons["srm_p"].iloc[0])
     # Users who were assigned one by one within regions are still counted as users.
-    region = rd.experiment_health(
+    region = rd.experiments.experiment_health(
         with_metrics,
         groups.assign(region=groups["device"] % 7),
         user_col="device",
@@ -104,6 +108,47 @@ def test_persons_with_several_devices_are_counted_once():
     pd.testing.assert_frame_equal(region, devices)
     # A user in two variants is left out, and does not make the persons users.
     twice = pd.concat([groups, groups[:1].assign(variant="B")])
-    found = rd.experiment_health(with_metrics, twice, user_col="device", cluster="person")
+    found = rd.experiments.experiment_health(
+        with_metrics, twice, user_col="device", cluster="person"
+    )
     assert found["n_assigned"].tolist() == [499, 430]
     assert found["n_multi_variant"].tolist() == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("shares", "n"), [([0.5, 0.5], 40_000), ([0.9, 0.1], 40_000), ([0.4, 0.3, 0.3], 60_000)]
+)
+def test_the_loss_that_is_said_to_be_seen_is_seen_in_8_of_10_tests(shares, n):
+    rng = np.random.default_rng(0)
+    planned = np.array(shares)
+    variants = list("ABC")[: len(shares)]
+    groups = pd.DataFrame(
+        {"user_id": range(n), "variant": np.repeat(variants, (planned * n).astype(int))}
+    )
+    health = rd.experiment_health(
+        groups[["user_id"]], groups, expected=dict(zip(variants, shares, strict=True))
+    )
+    loss = health["seen_loss"].iloc[-1]
+    counts = rng.multinomial(n, planned, 1000)
+    counts[:, -1] = rng.binomial(counts[:, -1], 1 - loss)
+    expected = counts.sum(axis=1, keepdims=True) * planned
+    chi2 = ((counts - expected) ** 2 / expected).sum(axis=1)
+    seen = (stats.chi2.sf(chi2, len(shares) - 1) < 0.001).mean()
+    assert seen == pytest.approx(0.8, abs=4 * np.sqrt(0.16 / 1000))
+
+
+def test_a_ratio_that_fits_says_what_it_would_have_seen(tmp_path):
+    n = 20_000
+    rng = np.random.default_rng(1)
+    users = pd.DataFrame(
+        {"user_id": range(n), "variant": ["A", "B"] * (n // 2), "m": rng.normal(size=n)}
+    )
+    table = rd.compare_variants(users, "m", control="A", expected={"A": 1, "B": 1})
+    # 4.13/√(n s_A s_B)
+    assert table["seen_loss"].iloc[0] == pytest.approx(4.132 / np.sqrt(n / 4), rel=1e-3)
+    page = rd.report(path=tmp_path / "r.html", experiment=table).read_text(encoding="utf-8")
+    assert "a loss of 5.8% of B's users would have been seen in 8 of 10 tests" in unescape(page)
+    unchecked = rd.compare_variants(users, "m", control="A")
+    assert unchecked["seen_loss"].isna().all()
+    few = rd.compare_variants(users.head(40), "m", control="A", expected={"A": 1, "B": 1})
+    assert few["seen_loss"].tolist() == [pytest.approx(1.0)]

@@ -42,7 +42,7 @@ def people(n=400, seed=1):
 def in_shards(users, metrics, shard, **options):
     """Moments of the users of each shard, from the last to the first, as one frame."""
     parts = [
-        rd.variant_moments(users[shard == one], metrics, **options)
+        rd.experiments.variant_moments(users[shard == one], metrics, **options)
         for one in np.unique(shard)[::-1]
     ]
     return pd.concat(parts, ignore_index=True)
@@ -83,16 +83,18 @@ def test_moments_by_hand():
             "max": [6.0, 4.0],
         }
     )
-    pd.testing.assert_frame_equal(rd.variant_moments(users, "m", nan="drop"), expected)
-    assert rd.variant_moments(users[:0], "m").columns.tolist() == expected.columns.tolist()
+    pd.testing.assert_frame_equal(rd.experiments.variant_moments(users, "m", nan="drop"), expected)
+    assert (
+        rd.experiments.variant_moments(users[:0], "m").columns.tolist() == expected.columns.tolist()
+    )
 
 
 def test_the_skewness_is_that_of_scipy():
     stats = pytest.importorskip("scipy.stats")
     users, _ = people()
-    found = rd.variant_moments(users, "revenue@10", by="segment").set_index(["segment", "variant"])[
-        "skewness"
-    ]
+    found = rd.experiments.variant_moments(users, "revenue@10", by="segment").set_index(
+        ["segment", "variant"]
+    )["skewness"]
     expected = users.groupby(["segment", "variant"])["revenue@10"].apply(
         lambda values: stats.skew(values)
     )
@@ -122,9 +124,13 @@ def test_the_table_is_that_of_the_users(by):
     moments = in_shards(users, metrics, users["user_id"] % 5, by=by, nan="drop")
     for options in OPTIONS:
         expected = rd.compare_variants(rows, metrics, control="A", by=by, nan="drop", **options)
-        found = rd.compare_variants_from_moments(moments, metrics, control="A", by=by, **options)
+        found = rd.experiments.compare_variants_from_moments(
+            moments, metrics, control="A", by=by, **options
+        )
         assert_equal(found, expected)
-    some = rd.compare_variants_from_moments(moments, ["hit", "same"], control="A", by=by)
+    some = rd.experiments.compare_variants_from_moments(
+        moments, ["hit", "same"], control="A", by=by
+    )
     assert_equal(some, rd.compare_variants(rows, ["hit", "same"], control="A", by=by))
 
 
@@ -146,7 +152,7 @@ def test_any_split_of_the_users_in_any_order(shard, centre, order):
         sorted(rows, key=lambda row: row["metric"])
     )  # the order of the metrics is that of the rows
     options = {"control": "A", "test": {"share": "proportion"}}
-    found = rd.compare_variants_from_moments(moments, **options)
+    found = rd.experiments.compare_variants_from_moments(moments, **options)
     expected = rd.compare_variants(users, ["m", "share"], **options)
     numbers = ["mean_control", "mean_treatment", "se", "df"]
     pd.testing.assert_frame_equal(found[numbers], expected[numbers], rtol=1e-12, atol=0)
@@ -159,12 +165,12 @@ def test_any_split_of_the_users_in_any_order(shard, centre, order):
 
 def test_what_a_health_check_found_withholds_the_verdict():
     users, _ = people()
-    health = rd.experiment_health(
+    health = rd.experiments.experiment_health(
         users[["user_id"]], users[["user_id", "variant"]], expected={"A": 1, "B": 1, "C": 1}
     )
-    moments = rd.variant_moments(users, "hit")
+    moments = rd.experiments.variant_moments(users, "hit")
     assert_equal(
-        rd.compare_variants_from_moments(moments, control="A", health=health),
+        rd.experiments.compare_variants_from_moments(moments, control="A", health=health),
         rd.compare_variants(users, "hit", control="A", health=health),
     )
 
@@ -173,7 +179,7 @@ def test_equal_values_have_no_difference_whatever_their_number():
     # The mean of 37 or of 83 times 0.1 is not 0.1 in floating point.
     users = pd.DataFrame({"user_id": range(120), "variant": ["A"] * 37 + ["B"] * 83, "m": 0.1})
     of_users = rd.compare_variants(users, "m", control="A").iloc[0]
-    of_moments = rd.compare_variants_from_moments(
+    of_moments = rd.experiments.compare_variants_from_moments(
         in_shards(users, "m", users["user_id"] % 7), control="A"
     ).iloc[0]
     for row in (of_users, of_moments):
@@ -190,7 +196,7 @@ def test_moments_without_the_optional_columns():
     users, _ = people()
     values = users.groupby("variant")["ndcg@10"]
     moments = values.agg(n="count", mean="mean", std="std").reset_index().assign(metric="ndcg@10")
-    table = rd.compare_variants_from_moments(moments, control="A")
+    table = rd.experiments.compare_variants_from_moments(moments, control="A")
     a, b, _ = (moments.loc[i, ["mean", "std", "n"]].tolist() for i in range(3))
     row = table.iloc[0]
     assert row["p_value"] == pytest.approx(
@@ -202,16 +208,20 @@ def test_moments_without_the_optional_columns():
         == ["missing_not_checked; skewness_not_checked; ratio_not_checked"] * 2
     )
     assert table[["n_dropped", "n_dropped_control", "n_dropped_treatment"]].isna().all(axis=None)
-    refused = rd.compare_variants_from_moments(moments, control="A", sequential_n=1000)
+    refused = rd.experiments.compare_variants_from_moments(moments, control="A", sequential_n=1000)
     assert refused["remarks"].str.contains("sequential_refused").all()
     equal = moments.assign(n=100, n_null=0)
-    equal = rd.compare_variants_from_moments(equal, control="A", expected=dict.fromkeys("ABC", 1))
+    equal = rd.experiments.compare_variants_from_moments(
+        equal, control="A", expected=dict.fromkeys("ABC", 1)
+    )
     assert equal["remarks"].tolist() == ["", ""]
     shares = pd.DataFrame(
         {"variant": ["A", "B"], "metric": "hit", "n": [40, 50], "mean": [0.25, 0.5]}
     )
     shares["std"] = np.sqrt(shares["mean"] * (1 - shares["mean"]) * shares["n"] / (shares["n"] - 1))
-    row = rd.compare_variants_from_moments(shares, control="A", test="proportion").iloc[0]
+    row = rd.experiments.compare_variants_from_moments(shares, control="A", test="proportion").iloc[
+        0
+    ]
     assert row["p_value"] == pytest.approx(
         stats.fisher_exact([[10, 30], [25, 25]]).pvalue, rel=1e-9
     )
@@ -240,7 +250,8 @@ BAD_MOMENTS = [
     (
         USERS,
         rd.ColumnError,
-        "none of the columns 'metric'.* If it has one row per user, call rd.variant_moments first",
+        "none of the columns 'metric'.* If it has one row per user, call "
+        "rd.experiments.variant_moments first",
     ),
     (
         GOOD.assign(shard=[1, 2]),
@@ -293,7 +304,7 @@ BAD_MOMENTS = [
 @pytest.mark.parametrize(("moments", "error", "words"), BAD_MOMENTS)
 def test_bad_moments(moments, error, words):
     with pytest.raises(error, match=words):
-        rd.compare_variants_from_moments(moments, control="A")
+        rd.experiments.compare_variants_from_moments(moments, control="A")
 
 
 BAD_CALLS = [
@@ -311,7 +322,7 @@ BAD_CALLS = [
     ({"primary": "other"}, rd.OptionError, "primary= names"),
     ({"alternative": "two_sided"}, rd.OptionError, "alternative="),
     ({"covariats": "x"}, rd.OptionError, "has no option 'covariats'"),
-    ({"nan": "drop"}, rd.OptionError, "nan= is about users.*rd.variant_moments"),
+    ({"nan": "drop"}, rd.OptionError, "nan= is about users.*rd.experiments.variant_moments"),
     ({"user_col": "user_id"}, rd.OptionError, "user_col= is about users"),
     *(
         (
@@ -337,16 +348,16 @@ BAD_CALLS = [
 @pytest.mark.parametrize(("options", "error", "words"), BAD_CALLS)
 def test_bad_options_of_a_comparison_from_moments(options, error, words):
     with pytest.raises(error, match=words):
-        rd.compare_variants_from_moments(GOOD, **{"control": "A", **options})
+        rd.experiments.compare_variants_from_moments(GOOD, **{"control": "A", **options})
 
 
 def test_options_of_the_rows_at_their_defaults_and_the_need_of_a_null_count():
-    table = rd.compare_variants_from_moments(
+    table = rd.experiments.compare_variants_from_moments(
         GOOD, control="A", test="t", covariates=None, progress=False
     )
     assert table["remarks"].tolist() == ["ratio_not_checked"]
     with pytest.raises(rd.OptionError, match=r"expected= counts users.*'n_null'"):
-        rd.compare_variants_from_moments(
+        rd.experiments.compare_variants_from_moments(
             GOOD.drop(columns="n_null"), control="A", expected={"A": 1, "B": 1}
         )
 
@@ -383,11 +394,11 @@ BAD_USERS = [
 @pytest.mark.parametrize(("data", "options", "error", "words"), BAD_USERS)
 def test_bad_users(data, options, error, words):
     with pytest.raises(error, match=words):
-        rd.variant_moments(data, **{"metrics": "m", **options})
+        rd.experiments.variant_moments(data, **{"metrics": "m", **options})
 
 
 def test_weights_of_the_evaluation_warn():
     users = USERS.dropna().assign(weight=2.0)
     users.attrs["recdf"] = {"weight": "weight"}
     with pytest.warns(rd.WeightWarning, match="weight"):
-        rd.variant_moments(users, "m")
+        rd.experiments.variant_moments(users, "m")

@@ -83,11 +83,15 @@ CALLS = {
     ),
     "bootstrap_ci": (
         lists,
-        lambda f: rd.bootstrap_ci(f, ["x", "y"], by="model", cluster="unit", n_resamples=99),
+        lambda f: rd.experiments.bootstrap_ci(
+            f, ["x", "y"], by="model", cluster="unit", n_resamples=99
+        ),
     ),
     "roll_up": (
         sessions,
-        lambda f: rd.roll_up(f[["user_id", "x", "y"]], "user_id").sort_values("user_id"),
+        lambda f: rd.experiments.roll_up(f[["user_id", "x", "y"]], "user_id").sort_values(
+            "user_id"
+        ),
     ),
     "join_experiment": (sessions, joined),
     "clusters": (

@@ -29,38 +29,38 @@ def test_roll_up_asks_what_sessions_and_models_are():
     per_user = lists()
     lost = merged(per_user)
     with pytest.raises(DataError, match=r"evaluated by \['model'\]"):
-        rd.roll_up(per_user)
+        rd.experiments.roll_up(per_user)
     # Took session_id for a metric, and mixed the models.
     with pytest.raises(DataError, match=r"\['model', 'session_id'\] before n_true.*over="):
-        rd.roll_up(lost)
+        rd.experiments.roll_up(lost)
     with pytest.raises(DataError, match=r"whole numbers in \['age'\]"):
-        rd.roll_up(lost, ["model", "user_id"], over="session_id")
-    want = rd.roll_up(per_user, ["model", "user_id"])
+        rd.experiments.roll_up(lost, ["model", "user_id"], over="session_id")
+    want = rd.experiments.roll_up(per_user, ["model", "user_id"])
     assert "session_id" not in want.columns
-    found = rd.roll_up(lost, ["model", "user_id"], over=["session_id", "age"])
+    found = rd.experiments.roll_up(lost, ["model", "user_id"], over=["session_id", "age"])
     pd.testing.assert_frame_equal(found, want)
     rules = {"n_true": "sum", "hits@1": "sum"}
-    told = rd.roll_up(lost, ["model", "user_id"], rules)
+    told = rd.experiments.roll_up(lost, ["model", "user_id"], rules)
     assert (
         told["hits@1"].tolist()
-        == rd.roll_up(per_user, ["model", "user_id"], "sum")["hits@1"].tolist()
+        == rd.experiments.roll_up(per_user, ["model", "user_id"], "sum")["hits@1"].tolist()
     )
 
 
 def test_roll_up_asks_for_the_rule_of_the_first_step():
     per_user = lists()
-    first = rd.roll_up(per_user, ["model", "user_id"], "sum")
+    first = rd.experiments.roll_up(per_user, ["model", "user_id"], "sum")
     lost = first.copy()
     lost.attrs = {}
     with pytest.raises(OptionError, match="rolled up by how='sum'"):
-        rd.roll_up(first, "model", "mean", over="user_id")
+        rd.experiments.roll_up(first, "model", "mean", over="user_id")
     with pytest.raises(OptionError, match="rolled_by="):
-        rd.roll_up(lost, "model", "mean", over="user_id")
+        rd.experiments.roll_up(lost, "model", "mean", over="user_id")
     with pytest.raises(OptionError, match="rolled up by how='sum'"):
-        rd.roll_up(lost, "model", "mean", over="user_id", rolled_by="sum")
-    found = rd.roll_up(lost, "model", "sum", over="user_id", rolled_by="sum")
+        rd.experiments.roll_up(lost, "model", "mean", over="user_id", rolled_by="sum")
+    found = rd.experiments.roll_up(lost, "model", "sum", over="user_id", rolled_by="sum")
     pd.testing.assert_frame_equal(
-        found, rd.roll_up(per_user, "model", "sum", over=["user_id", "session_id"])
+        found, rd.experiments.roll_up(per_user, "model", "sum", over=["user_id", "session_id"])
     )
 
 
@@ -99,12 +99,12 @@ def test_user_gap_asks_which_columns_are_models():
     kept = per_user.assign(segment=per_user["user_id"].map(users.set_index("user_id")["segment"]))
     kept.attrs = dict(per_user.attrs)
     lost = merged(per_user)
-    want = rd.user_gap(kept, "segment")
+    want = rd.diagnostics.user_gap(kept, "segment")
     assert want["model"].unique().tolist() == ["a", "b"]
     # Pooled the models.
     with pytest.raises(DataError, match="within='model'"):
-        rd.user_gap(lost, "segment")
-    pd.testing.assert_frame_equal(rd.user_gap(lost, "segment", within="model"), want)
+        rd.diagnostics.user_gap(lost, "segment")
+    pd.testing.assert_frame_equal(rd.diagnostics.user_gap(lost, "segment", within="model"), want)
 
 
 def test_compare_models_takes_every_float_column_with_and_without():
@@ -131,8 +131,10 @@ def test_comparisons_and_reports_do_not_need_attrs():
         found = rd.compare_variants(lost, "m", **options)
         pd.testing.assert_frame_equal(found, want)
     found.attrs = {}
-    assert "effect (90% CI)" in rd.report_table(found).frame.columns
-    pd.testing.assert_frame_equal(rd.report_table(found).frame, rd.report_table(want).frame)
+    assert "effect (90% CI)" in rd.experiments.report_table(found).frame.columns
+    pd.testing.assert_frame_equal(
+        rd.experiments.report_table(found).frame, rd.experiments.report_table(want).frame
+    )
 
 
 def test_integer_column_names_become_strings(tmp_path):

@@ -31,7 +31,9 @@ def calls(true, pred):
         "by keyword": lambda **how: rd.ndcg(pred=pred, true=true, **how),
         "per_user": lambda **how: rd.ndcg.per_user(true, pred, k=2, **how),
         "check": lambda **how: rd.check(true, pred, **how),
-        "compare_conventions": lambda **how: rd.compare_conventions(true, pred, "recall", 2, **how),
+        "compare_conventions": lambda **how: rd.diagnostics.compare_conventions(
+            true, pred, "recall", 2, **how
+        ),
         "hit_table": lambda **how: rd.diagnostics.hit_table(true, pred, k=2, **how),
         "exposure_table": lambda **how: rd.diagnostics.exposure_table(pred, k=2, **how),
     }

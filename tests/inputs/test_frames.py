@@ -59,11 +59,13 @@ def test_mappings_take_the_names_of_columns():
 
 
 def test_from_dict():
-    found = rd.from_dict({"u": ["a", "b"], "v": [], "w": ["c"]}, user_col="who", item_col="what")
+    found = rd.logs.from_dict(
+        {"u": ["a", "b"], "v": [], "w": ["c"]}, user_col="who", item_col="what"
+    )
     pd.testing.assert_frame_equal(
         found, pd.DataFrame({"who": ["u", "u", "w"], "what": ["a", "b", "c"]})
     )
-    numbered = rd.from_dict({1: {10: 3, 11: 0.5}})  # may be either of the two frames
+    numbered = rd.logs.from_dict({1: {10: 3, 11: 0.5}})  # may be either of the two frames
     expected = {
         "user_id": [1, 1],
         "item_id": [10, 11],
@@ -71,12 +73,12 @@ def test_from_dict():
         "score": [3.0, 0.5],
     }
     pd.testing.assert_frame_equal(numbered, pd.DataFrame(expected))
-    found = rd.from_dict({1: {10: 3, 11: 0.5}}, value_name="stars")
+    found = rd.logs.from_dict({1: {10: 3, 11: 0.5}}, value_name="stars")
     pd.testing.assert_frame_equal(
         found, pd.DataFrame({"user_id": [1, 1], "item_id": [10, 11], "stars": [3.0, 0.5]})
     )
-    assert list(rd.from_dict({}).columns) == ["user_id", "item_id"]
-    assert len(rd.from_dict({"u": []})) == 0
+    assert list(rd.logs.from_dict({}).columns) == ["user_id", "item_id"]
+    assert len(rd.logs.from_dict({"u": []})) == 0
 
 
 def test_big_ids_of_mappings_stay_exact():
@@ -221,7 +223,7 @@ def test_from_labelled():
     }
     frame = pd.DataFrame({**lists, "m1": [1, 2, 3], "m2": [0.5, 0.1, 0.2]}, index=[4, 4, 4])
     before = frame.copy(deep=True)
-    true, pred = rd.from_labelled(
+    true, pred = rd.logs.from_labelled(
         frame,
         relevance_col="label",
         score_cols=["m1", "m2"],
@@ -242,11 +244,11 @@ def test_from_labelled():
 def test_from_labelled_names_what_is_missing():
     frame = pd.DataFrame({"user_id": [1], "item_id": [1], "label": ["yes"], "als": [1.0]})
     with pytest.raises(rd.ColumnError, match=r"'bpr'.*'als'"):
-        rd.from_labelled(frame, relevance_col="label", score_cols="bpr")
+        rd.logs.from_labelled(frame, relevance_col="label", score_cols="bpr")
     with pytest.raises(rd.ColumnError, match="'relevant'"):
-        rd.from_labelled(frame, relevance_col="relevant", score_cols="als")
+        rd.logs.from_labelled(frame, relevance_col="relevant", score_cols="als")
     with pytest.raises(rd.DataError, match=r"frame\['label'\]"):
-        rd.from_labelled(frame, relevance_col="label", score_cols="als")
+        rd.logs.from_labelled(frame, relevance_col="label", score_cols="als")
 
 
 # -- odd frames
@@ -288,12 +290,12 @@ JUDGED = {1: {10: 2.0, 11: 1.0}, 2: {12: 1.0}}
 
 def test_a_mapping_of_numbers_may_be_either_frame():
     assert (
-        rd.mrr(rd.from_dict(JUDGED), rd.from_dict(RUN), k=2)
+        rd.mrr(rd.logs.from_dict(JUDGED), rd.logs.from_dict(RUN), k=2)
         == rd.mrr(JUDGED, RUN, k=2)
         == (0.5 + 1) / 2
     )
-    assert rd.mrr(rd.from_dict(JUDGED), {1: [20, 10], 2: [12]}, k=2) == 0.75
-    assert rd.mrr(rd.from_dict(JUDGED), rd.from_dict({1: [20, 10], 2: [12]}), k=2) == 0.75
+    assert rd.mrr(rd.logs.from_dict(JUDGED), {1: [20, 10], 2: [12]}, k=2) == 0.75
+    assert rd.mrr(rd.logs.from_dict(JUDGED), rd.logs.from_dict({1: [20, 10], 2: [12]}), k=2) == 0.75
 
 
 @pytest.mark.parametrize("kind", [tuple, list])
@@ -313,15 +315,18 @@ def test_pairs_of_items_and_numbers_are_a_mapping_too(kind, number):
     ndcg = (2 / np.log2(3)) / (2 + 1 / np.log2(3))
     found = rd.ndcg(true, {1: ["20", "10"], 2: ["12"]}, k=2)
     assert found == pytest.approx((ndcg + 1) / 2)
-    frame = rd.from_dict(pairs, value_name="score")
+    frame = rd.logs.from_dict(pairs, value_name="score")
     assert frame["item_id"].tolist() == [10, 20, 14, 12]
     assert frame["score"].tolist() == pytest.approx([0.1, 0.9, 0.2, 0.7])
-    assert rd.from_dict({1: [kind((10, 0.5)), kind((10, 0.4))]})["item_id"].tolist() == [10, 10]
+    assert rd.logs.from_dict({1: [kind((10, 0.5)), kind((10, 0.4))]})["item_id"].tolist() == [
+        10,
+        10,
+    ]
 
 
 def test_ids_of_two_parts_are_no_pairs():
     for ids in ([("shop", 7), ("shop", 8)], [("a", "b")], [("a", True)]):
-        assert rd.from_dict({1: ids})["item_id"].tolist() == ids
+        assert rd.logs.from_dict({1: ids})["item_id"].tolist() == ids
         assert rd.recall({1: ids}, {1: ids}, k=2) == 1.0
     with pytest.raises(
         rd.IdTypeError, match=r"of items with numbers are a mapping: \{item: number\}"
@@ -336,7 +341,7 @@ class Run:
 
 class Lists:
     def to_df(self):
-        return rd.from_dict(RUN)
+        return rd.logs.from_dict(RUN)
 
 
 @pytest.mark.parametrize(

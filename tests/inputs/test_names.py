@@ -51,14 +51,14 @@ def test_columns_that_files_are_read_with(name, old, tmp_path):
 def test_hit_table(name):
     true, pred = (frame.rename(columns={"item_id": name}) for frame in (TRUE, PRED))
     with pytest.raises(rd.ColumnError, match=f"'{name}' has the name of a column of the table"):
-        rd.hit_table(true, pred, item_col=name)
+        rd.diagnostics.hit_table(true, pred, item_col=name)
 
 
 def test_position_and_exposure_table():
     with pytest.raises(rd.ColumnError, match="'hits' has the name of a column of the table"):
-        rd.position_table(TRUE, PRED.rename(columns={"model": "hits"}), by="hits")
+        rd.diagnostics.position_table(TRUE, PRED.rename(columns={"model": "hits"}), by="hits")
     with pytest.raises(rd.ColumnError, match="'share' has the name of a column of the table"):
-        rd.exposure_table(PRED.rename(columns={"item_id": "share"}), item_col="share")
+        rd.diagnostics.exposure_table(PRED.rename(columns={"item_id": "share"}), item_col="share")
 
 
 @pytest.mark.parametrize(
@@ -69,6 +69,6 @@ def test_from_labelled(model_col, user_col):
         {"user_id": [1], "score": [1], "item_id": ["a"], "label": [1], "als": [0.5]}
     )
     with pytest.raises(rd.ColumnError, match="names two columns of pred"):
-        rd.from_labelled(
+        rd.logs.from_labelled(
             frame, relevance_col="label", score_cols="als", model_col=model_col, user_col=user_col
         )

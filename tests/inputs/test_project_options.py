@@ -47,7 +47,9 @@ CALLS = {
     "per_user": lambda **how: rd.ndcg.per_user(TRUE, PRED, k=2, by="model", **how),
     "exposure metric": lambda **how: rd.coverage(["a", "b", "c", "x", "y"], ONE, **how),
     "check": lambda **how: rd.check(TRUE, PRED, by="model", **how),
-    "compare_conventions": lambda **how: rd.compare_conventions(TRUE, ONE, ["recall"], 2, **how),
+    "compare_conventions": lambda **how: rd.diagnostics.compare_conventions(
+        TRUE, ONE, ["recall"], 2, **how
+    ),
     "hit_table": lambda **how: rd.diagnostics.hit_table(TRUE, ONE, k=2, **how),
     "position_table": lambda **how: rd.diagnostics.position_table(TRUE, ONE, k=2, **how),
     "exposure_table": lambda **how: rd.diagnostics.exposure_table(ONE, k=2, **how),

@@ -89,11 +89,11 @@ def test_labelled_candidates_need_no_further_word():
     frame = pd.DataFrame(
         {"user_id": [1, 1], "item_id": ["a", "b"], "clicked": [0, 1], "als": [0.9, 0.2]}
     )
-    true, pred = rd.from_labelled(frame, relevance_col="clicked", score_cols="als")
+    true, pred = rd.logs.from_labelled(frame, relevance_col="clicked", score_cols="als")
     assert list(true.columns) == ["user_id", "item_id", "relevance"]
     assert rd.mrr.per_user(true, pred, 2, by="model")["mrr@2"].tolist() == [0.5]
     with pytest.raises(rd.ColumnError, match="a key column is named 'relevance'"):
-        rd.from_labelled(
+        rd.logs.from_labelled(
             frame.rename(columns={"user_id": "relevance"}),
             relevance_col="clicked",
             score_cols="als",

@@ -83,7 +83,7 @@ ASKED = {
     "join_experiment": lambda result, other: joined(result, other)[
         ["variant", "mrr@1"]
     ].values.tolist(),
-    "experiment_health": lambda result, other: rd.experiment_health(
+    "experiment_health": lambda result, other: rd.experiments.experiment_health(
         model(result, "a"), of_users(other, variant=["c", "t"] * 20)
     )[["n_assigned", "n_with_metrics", "n_unassigned"]].values.tolist(),
     "compare_variants": lambda result, other: rd.compare_variants(
@@ -120,7 +120,10 @@ def test_rows_of_both_kinds_that_pandas_joins_to_floats_are_an_error():
     both = pd.concat(
         [model(result, name).assign(model=name).astype({"user_id": kinds[name]}) for name in kinds]
     )
-    for call in (rd.compare_models, lambda frame: rd.bootstrap_ci(frame, "mrr@1", by="model")):
+    for call in (
+        rd.compare_models,
+        lambda frame: rd.experiments.bootstrap_ci(frame, "mrr@1", by="model"),
+    ):
         with pytest.raises(rd.IdTypeError, match="is float64 and 80 ids"):
             call(both)
 

@@ -29,7 +29,7 @@ def clean():
 
 def findings(log, clicks=None, **options):
     """Count of each finding."""
-    found = rd.check_log(log, clicks=clicks, **{"time_col": "time", **options})
+    found = rd.logs.check_log(log, clicks=clicks, **{"time_col": "time", **options})
     assert found.columns.tolist() == ["finding", "severity", "count", "share", "examples", "effect"]
     assert found[["count", "share"]].dtypes.astype(str).tolist() == ["int64", "float64"]
     order = {"error": 0, "warning": 1, "info": 2}
@@ -180,12 +180,14 @@ def test_planted_faults_are_found(fault):
 def test_refunds():
     log, clicks = clean()
     purchases = clicks.assign(price=[-4.5, *[3.0] * 99])
-    found = rd.check_log(log, purchases=purchases, value_col="price", time_col="time", window="1h")
+    found = rd.logs.check_log(
+        log, purchases=purchases, value_col="price", time_col="time", window="1h"
+    )
     assert found[["finding", "count", "examples"]].to_numpy().tolist() == [
         ["prices below 0", 1, "-4.5"]
     ]
     with pytest.raises(rd.OptionError, match="pass purchases="):
-        rd.check_log(log, value_col="price", time_col="time")
+        rd.logs.check_log(log, value_col="price", time_col="time")
 
 
 def test_variants_between_lists():
@@ -254,7 +256,7 @@ def test_sessions_made_of_gaps_and_logs_without_times():
 )
 def test_bad_input(options, error, words):
     with pytest.raises(error) as found:
-        rd.check_log(clean()[0], **options)
+        rd.logs.check_log(clean()[0], **options)
     assert words in str(found.value)
 
 
@@ -286,7 +288,7 @@ def test_programs_that_click_on_everything_are_named(n, shown, spread):
     impressions = rng.poisson(6, 2000) + 1
     rates[:n], impressions[:n] = 0.9, shown
     log, clicks = clicked(rng, rates, impressions)
-    found = rd.check_log(log, clicks=clicks, time_col="time").set_index("finding")
+    found = rd.logs.check_log(log, clicks=clicks, time_col="time").set_index("finding")
     row = found.loc["users with implausible click rates"]
     assert row["count"] == n
     assert row["severity"] == "warning"
@@ -307,7 +309,7 @@ def test_programs_that_click_on_everything_are_named(n, shown, spread):
 def test_honest_users_who_differ_are_not_named(draw):
     rng = np.random.default_rng(3)
     log, clicks = clicked(rng, draw(rng, 2000), np.ceil(rng.lognormal(2.5, 1, 2000)).astype(int))
-    found = rd.check_log(log, clicks=clicks, time_col="time", many=10**6)
+    found = rd.logs.check_log(log, clicks=clicks, time_col="time", many=10**6)
     assert "users with implausible click rates" not in set(found["finding"])
 
 

@@ -342,3 +342,33 @@ def test_the_command(tmp_path, monkeypatch, capsys, ending):
     assert (spec["user_col"], spec["device_col"]) == ("person_id", "user_id")
     code, out, err = run(capsys, *out.splitlines()[-1].removeprefix("next: recdf ").split())
     assert (code, err) == (0, "")
+
+
+def test_roll_up_and_join_count_persons_and_not_their_devices():
+    rng = np.random.default_rng(3)
+    key = ["person_id", "user_id", "session_id"]
+    lists = pd.DataFrame({"session_id": range(40)})
+    true = lists.assign(person_id=lists.index // 4, user_id=lists.index // 2, item_id=1)
+    pred = true.assign(item_id=rng.integers(1, 3, 40), rank=1)
+    per_user = rd.evaluate(true, pred, "recall", k=1, user_col=key).per_user
+    owners = pd.DataFrame({"user_id": range(20), "person_id": np.arange(20) // 2})
+    by_device = pd.DataFrame(
+        {"user_id": range(20), "variant": ["A", "B"] * 10, "at": pd.Timestamp("2026-09-01")}
+    )
+    persons = rd.logs.assign_persons(by_device, owners, person_col="person_id", time_col="at")
+    rolled = rd.experiments.roll_up(per_user, unit_col="person_id")
+    expected = per_user.groupby("person_id")["recall@1"].mean()
+    for joined in (
+        rd.join_experiment(per_user, persons, user_col="person_id", how="mean"),
+        rd.join_experiment(rolled, persons, user_col="person_id"),
+    ):
+        found = joined.set_index("person_id")["recall@1"]
+        pd.testing.assert_series_equal(found.sort_index(), expected, check_names=False)
+    with pytest.raises(rd.DataError, match="several units are of one 'person_id'"):
+        rd.experiments.roll_up(per_user)
+    with pytest.raises(rd.DataError, match="both have 'person_id'"):
+        rd.join_experiment(per_user, persons, how="mean")
+    with pytest.raises(rd.DataError, match="several units are of one 'person_id'"):
+        rd.join_experiment(per_user, by_device, how="mean")
+    devices = per_user.drop(columns="person_id")
+    assert len(rd.experiments.roll_up(devices, over="session_id")) == 20

@@ -37,7 +37,7 @@ def by_hand(moment, every, zone):
 )
 def test_equals_the_calendar_of_python(moments, every, zone):
     frame = pd.DataFrame({"time": pd.to_datetime(moments).tz_localize("UTC")})
-    found = rd.time_slice(frame, "time", every, tz=zone, name="slice")
+    found = rd.logs.time_slice(frame, "time", every, tz=zone, name="slice")
     assert found["slice"].tolist() == [by_hand(moment, every, zone) for moment in moments]
     assert (
         found["slice"].dt.tz is None if every.startswith("1") else found["slice"].dtype == "Int64"
@@ -54,16 +54,16 @@ def test_names_of_columns_and_a_frame_left_alone():
         "1h": "hour_start",
         "hour": "hour",
     }.items():
-        assert rd.time_slice(frame, "time", every).columns.tolist() == ["time", name]
-    assert rd.time_slice(frame, "time", "day").index.tolist() == [5]
+        assert rd.logs.time_slice(frame, "time", every).columns.tolist() == ["time", name]
+    assert rd.logs.time_slice(frame, "time", "day").index.tolist() == [5]
     pd.testing.assert_frame_equal(frame, copy)
 
 
 def test_nulls_and_arrow():
     frame = pd.DataFrame({"time": pd.to_datetime(["2026-09-03 13:45", None])})
-    assert rd.time_slice(frame, "time", "1D")["day"].isna().tolist() == [False, True]
-    assert rd.time_slice(frame, "time", "hour")["hour"].tolist() == [13, pd.NA]
-    assert rd.time_slice(pa.Table.from_pandas(frame), "time", "1W")["week"][0] == pd.Timestamp(
+    assert rd.logs.time_slice(frame, "time", "1D")["day"].isna().tolist() == [False, True]
+    assert rd.logs.time_slice(frame, "time", "hour")["hour"].tolist() == [13, pd.NA]
+    assert rd.logs.time_slice(pa.Table.from_pandas(frame), "time", "1W")["week"][0] == pd.Timestamp(
         "2026-08-31"
     )
 
@@ -72,8 +72,8 @@ def test_the_hour_that_comes_twice_is_one_slice():
     frame = pd.DataFrame(
         {"time": pd.to_datetime(["2026-10-25 00:30", "2026-10-25 01:30"]).tz_localize("UTC")}
     )
-    assert rd.time_slice(frame, "time", "1h", tz=BERLIN)["hour_start"].nunique() == 1
-    assert rd.time_slice(frame, "time", "1h")["hour_start"].nunique() == 2
+    assert rd.logs.time_slice(frame, "time", "1h", tz=BERLIN)["hour_start"].nunique() == 1
+    assert rd.logs.time_slice(frame, "time", "1h")["hour_start"].nunique() == 2
 
 
 @pytest.mark.parametrize(
@@ -100,5 +100,5 @@ def test_the_hour_that_comes_twice_is_one_slice():
 )
 def test_bad_input(frame, options, error, words):
     with pytest.raises(error) as found:
-        rd.time_slice(pd.DataFrame(frame), "time", **{"every": "1D", **options})
+        rd.logs.time_slice(pd.DataFrame(frame), "time", **{"every": "1D", **options})
     assert words in str(found.value)

@@ -98,12 +98,12 @@ def test_a_match_is_closed_when_a_metric_raises(work, monkeypatch):
         (lambda: rd.evaluate(TRUE, PRED, "ndcg@1"), 1),
         (lambda: rd.ndcg(TRUE, PRED, k=1), 1),
         (lambda: rd.hhi(PRED, k=1), 1),
-        (lambda: rd.hit_table(TRUE, PRED), 1),
-        (lambda: rd.position_table(TRUE, PRED), 1),
-        (lambda: rd.exposure_table(PRED), 1),
+        (lambda: rd.diagnostics.hit_table(TRUE, PRED), 1),
+        (lambda: rd.diagnostics.position_table(TRUE, PRED), 1),
+        (lambda: rd.diagnostics.exposure_table(PRED), 1),
         (lambda: rd.check(TRUE, PRED, log=TRUE), 2),
         (
-            lambda: rd.compare_conventions(
+            lambda: rd.diagnostics.compare_conventions(
                 TRUE, PRED, metrics=["ndcg"], conventions=["trec_eval", "ranx"]
             ),
             1,

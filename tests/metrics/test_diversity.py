@@ -80,7 +80,12 @@ def test_a_ndcg_on_mappings():
     )
     with pytest.warns(rd.DuplicateWarning):
         found = rd.a_ndcg(
-            rd.from_dict(true), rd.from_dict(pred), frame, case["k"], case["alpha"], ideal="even"
+            rd.logs.from_dict(true),
+            rd.logs.from_dict(pred),
+            frame,
+            case["k"],
+            case["alpha"],
+            ideal="even",
         )
     assert found == close(case["value"])
 

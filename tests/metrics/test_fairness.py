@@ -92,7 +92,7 @@ def test_user_gap():
     result = rd.evaluate(true, pred, ["mrr", "hitrate"], k=2)
     segments = pd.DataFrame({"user_id": range(6), "segment": list("nnooll")})
     joined = result.per_user.merge(segments, on="user_id", validate="many_to_one")
-    table = rd.user_gap(joined, by="segment").set_index("metric")
+    table = rd.diagnostics.user_gap(joined, by="segment").set_index("metric")
     # Means of mrr: n 1, o 1/2, l 1/2.
     assert table.loc["mrr", ["k", "gap", "mad", "low", "high", "n_groups"]].tolist() == close(
         [2, 0.5, 1 / 3, 0.5, 1, 3]
@@ -105,9 +105,9 @@ def test_user_gap_per_recommender():
     result = rd.evaluate({1: ["a"], 2: ["b"]}, pred, "mrr@1", by="model")
     joined = result.per_user.assign(segment=result.per_user["user_id"])
     joined.attrs = result.per_user.attrs
-    table = rd.user_gap(joined, by="segment")
+    table = rd.diagnostics.user_gap(joined, by="segment")
     assert table[["model", "gap"]].to_numpy().tolist() == [["x", 1.0], ["y", 0.0]]
-    alone = rd.user_gap(joined[joined["user_id"] == 1], by="segment")
+    alone = rd.diagnostics.user_gap(joined[joined["user_id"] == 1], by="segment")
     assert alone["gap"].isna().all()
     assert alone["n_groups"].tolist() == [1, 1]
 

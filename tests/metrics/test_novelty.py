@@ -28,7 +28,7 @@ def test_worked_cases(name, form):
         {int(user): items for user, items in case["pred"].items()},
     )
     if form == "frames":
-        pred = rd.from_dict(pred)
+        pred = rd.logs.from_dict(pred)
     else:
         log = log.groupby("user_id")["item_id"].agg(list).to_dict()
     assert rd.METRICS[name](log, pred, case["k"]) == close(case["value"])

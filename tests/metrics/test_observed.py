@@ -202,7 +202,7 @@ def test_files_and_the_command_give_the_same(tmp_path, monkeypatch, capsys):
 def test_popularity_propensity_joins():
     log = pd.DataFrame({"user_id": [1, 2, 3, 1], "item_id": ["a", "a", "a", "b"]})
     true = pd.DataFrame({"user_id": [1, 1], "item_id": ["a", "b"]})
-    true = true.merge(rd.popularity_propensity(log, gamma=1), on="item_id", how="left")
+    true = true.merge(rd.ope.popularity_propensity(log, gamma=1), on="item_id", how="left")
     assert true["propensity"].tolist() == pytest.approx([1, 1 / 3])
     assert rd.recall(true, {1: ["b", "x"]}, 2, propensity_col="propensity") == pytest.approx(3 / 4)
 

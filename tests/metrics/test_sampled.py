@@ -33,7 +33,9 @@ def expected(values, rank, n_items, n_sampled):
 @pytest.mark.parametrize("gamma", [0.05, 0.5, 1.0])
 def test_values_minimise_bias_and_variance(metric, k, gamma):
     n_items, n_sampled = 40, 4
-    values = rd.sampled_values(metric, n_items=n_items, n_sampled=n_sampled, k=k, gamma=gamma)
+    values = rd.diagnostics.sampled_values(
+        metric, n_items=n_items, n_sampled=n_sampled, k=k, gamma=gamma
+    )
 
     def loss(values):
         total = 0.0
@@ -67,12 +69,12 @@ def test_no_negatives_are_left_out():
         (wanted[0] * system[1][1] - system[0][1] * wanted[1]) / determinant,
         (system[0][0] * wanted[1] - wanted[0] * system[1][0]) / determinant,
     ]
-    values = rd.sampled_values("recall", n_items=3, n_sampled=1, k=1, gamma=0.25)
+    values = rd.diagnostics.sampled_values("recall", n_items=3, n_sampled=1, k=1, gamma=0.25)
     assert values.tolist() == pytest.approx([float(one) for one in solved], abs=1e-12)
 
 
 def test_auc_is_unbiased_as_it_is():
-    values = rd.sampled_values("auc", n_items=500, n_sampled=20)
+    values = rd.diagnostics.sampled_values("auc", n_items=500, n_sampled=20)
     for rank in (1, 7, 250, 500):
         assert expected(values, rank, 500, 20) == pytest.approx(
             metric_at("auc", rank, None, 500), abs=1e-12
@@ -81,7 +83,7 @@ def test_auc_is_unbiased_as_it_is():
 
 def test_every_sampled_rank_is_a_rank_when_all_items_are_sampled_often():
     # With γ near 0 and few items the correction is nearly unbiased.
-    values = rd.sampled_values("ndcg", n_items=12, n_sampled=11, k=5, gamma=1e-12)
+    values = rd.diagnostics.sampled_values("ndcg", n_items=12, n_sampled=11, k=5, gamma=1e-12)
     for rank in range(1, 13):
         assert expected(values, rank, 12, 11) == pytest.approx(
             metric_at("ndcg", rank, 5, 12), abs=1e-4
@@ -99,9 +101,9 @@ def test_correction_is_nearer_than_the_raw_sampled_metric(metric):
     sampled = 1 + rng.binomial(n_sampled, (ranks - 1) / (n_items - 1))
     truth = np.mean([metric_at(metric, rank, k, n_items) for rank in ranks])
     raw = np.mean([metric_at(metric, rank, k, n_items) for rank in sampled])
-    corrected = rd.sampled_values(metric, n_items=n_items, n_sampled=n_sampled, k=k, gamma=0.01)[
-        sampled - 1
-    ].mean()
+    corrected = rd.diagnostics.sampled_values(
+        metric, n_items=n_items, n_sampled=n_sampled, k=k, gamma=0.01
+    )[sampled - 1].mean()
     assert abs(corrected - truth) < abs(raw - truth) / 3
 
 
@@ -124,9 +126,13 @@ def test_how_low_the_values_of_a_strong_model_are(n_sampled):
             with pytest.warns(
                 rd.FewNegativesWarning, match="0.1 of the first 10 items .* at least 200 negatives"
             ):
-                values = rd.sampled_values(metric, n_items=n_items, n_sampled=n_sampled, k=k)
+                values = rd.diagnostics.sampled_values(
+                    metric, n_items=n_items, n_sampled=n_sampled, k=k
+                )
         else:
-            values = rd.sampled_values(metric, n_items=n_items, n_sampled=n_sampled, k=k)
+            values = rd.diagnostics.sampled_values(
+                metric, n_items=n_items, n_sampled=n_sampled, k=k
+            )
         truth = np.mean([metric_at(metric, rank, k, n_items) for rank in ranks])
         shares[metric] = values[sampled - 1].mean() / truth
     assert shares["mrr"] < shares["ndcg"] < shares["recall"]
@@ -140,10 +146,10 @@ def test_how_low_the_values_of_a_strong_model_are(n_sampled):
 def test_without_a_cut_off_the_first_ten_ranks_count():
     for metric in ("ndcg", "mrr", "map"):
         with pytest.warns(rd.FewNegativesWarning, match="of the first 10 items"):
-            rd.sampled_values(metric, n_items=200, n_sampled=19, k=None)
-    assert rd.sampled_values("recall", n_items=200, n_sampled=19, k=None) == pytest.approx(
-        np.ones(20), abs=0.05
-    )
+            rd.diagnostics.sampled_values(metric, n_items=200, n_sampled=19, k=None)
+    assert rd.diagnostics.sampled_values(
+        "recall", n_items=200, n_sampled=19, k=None
+    ) == pytest.approx(np.ones(20), abs=0.05)
 
 
 @pytest.mark.parametrize(
@@ -161,5 +167,5 @@ def test_without_a_cut_off_the_first_ten_ranks_count():
 def test_bad_options(options, words):
     options = {"metric": "recall", "n_items": 100, "n_sampled": 9} | options
     with pytest.raises(rd.OptionError) as found:
-        rd.sampled_values(options.pop("metric"), **options)
+        rd.diagnostics.sampled_values(options.pop("metric"), **options)
     assert all(word in str(found.value) for word in words)

@@ -351,7 +351,7 @@ TABLE = [
 @pytest.mark.parametrize(("log", "options", "error", "words"), TABLE)
 def test_ope_estimate(log, options, error, words):
     with pytest.raises(error) as found:
-        rd.ope_estimate(log, **options)
+        rd.ope.estimate(log, **options)
     message = str(found.value)
     assert all(word in message for word in words), message
 
@@ -363,7 +363,7 @@ def test_no_column_of_another_meaning_is_suggested(absent):
     # A user who follows "did you mean" must not get a number that is wrong in silence.
     q = {"q_logged": "q_logged", "q_target": "q_target"}
     with pytest.raises(rd.ColumnError) as found:
-        rd.ope_estimate(LOG.drop(columns=absent), estimators="dr", **q)
+        rd.ope.estimate(LOG.drop(columns=absent), estimators="dr", **q)
     assert f"no column {absent!r}" in str(found.value)
     assert "did you mean" not in str(found.value)
 
@@ -373,7 +373,7 @@ def test_candidates_that_are_not_all_are_warned_of():
     with pytest.warns(
         rd.RecdfWarning, match=r"sum to less than 1 in 40 of 40 rows of log \(from 0.5"
     ):
-        found = rd.reward_table(
+        found = rd.ope.reward_table(
             log, by="item_id", candidates=CANDIDATES.assign(target_propensity=0.1)
         )
     assert found["target_mass"].tolist() == pytest.approx([0.5] * 40)
@@ -383,14 +383,14 @@ def test_what_looks_wrong_and_is_right():
     # A uniform policy that draws with replacement has the same conditional probability at every
     # position.
     uniform = SLATES.assign(propensity=0.2, target_propensity=0.1)
-    assert len(rd.ope_estimate(uniform, **CASCADE)) == 2
+    assert len(rd.ope.estimate(uniform, **CASCADE)) == 2
     products = SLATES.groupby("slate")["propensity"].transform("prod")
     assert (
-        len(rd.ope_estimate(SLATES.assign(whole=products), slate_propensity_col="whole", **CASCADE))
+        len(rd.ope.estimate(SLATES.assign(whole=products), slate_propensity_col="whole", **CASCADE))
         == 2
     )
     # Sums of softmax shares pass 1 by rounding.
-    assert len(rd.ope_estimate(LOG.assign(propensity=1 + 1e-12))) == 2
+    assert len(rd.ope.estimate(LOG.assign(propensity=1 + 1e-12))) == 2
 
 
 TARGET = LOG.drop(columns="target_propensity")
@@ -466,7 +466,7 @@ OTHERS = [
         ["below 1e-15 in 1 of 40"],
     ),
     (
-        "ope_diagnostics",
+        "diagnostics",
         (LOG,),
         {"target_col": "propensity"},
         rd.OptionError,
@@ -540,35 +540,35 @@ OTHERS = [
         rd.IdTypeError,
         ["log['item_id']", "candidates['item_id']"],
     ),
-    ("ope_compare", (LOG.assign(model="a"),), {}, rd.OptionError, ["1 target"]),
+    ("compare", (LOG.assign(model="a"),), {}, rd.OptionError, ["1 target"]),
     (
-        "ope_compare",
+        "compare",
         (LOG.assign(model=LOG["item_id"] % 2),),
         {},
         rd.DataError,
         ["do not stand on the same rows"],
     ),
     (
-        "ope_compare",
+        "compare",
         (LOG.assign(model="a"),),
         {"cluster": None},
         rd.OptionError,
         ["cluster=None and slate_col=None"],
     ),
     (
-        "ope_compare",
+        "compare",
         (pd.concat([LOG.assign(model="als"), LOG.assign(model="bpr")]),),
         {"baseline": "alz"},
         rd.OptionError,
         ["baseline='alz'", "did you mean 'als'?"],
     ),
-    ("ope_diagnostics", (SLATES,), {"slate_col": "slate"}, rd.OptionError, ["interaction="]),
+    ("diagnostics", (SLATES,), {"slate_col": "slate"}, rd.OptionError, ["interaction="]),
 ]
 
 
 @pytest.mark.parametrize(("function", "frames", "options", "error", "words"), OTHERS)
 def test_the_other_functions(function, frames, options, error, words):
     with pytest.raises(error) as found:
-        getattr(rd, function)(*frames, **options)
+        getattr(rd.ope, function)(*frames, **options)
     message = str(found.value)
     assert all(word in message for word in words), message

@@ -43,7 +43,7 @@ TRUTH = float(TARGET @ RATE)
 
 @pytest.mark.parametrize("users", [None, 120])
 def test_delta(users):
-    table = rd.ope_estimate(draw(1200, 0, users), by="run")
+    table = rd.ope.estimate(draw(1200, 0, users), by="run")
     assert coverage(table, TRUTH).between(0.92, 0.98).all()
     lift = TRUTH - float(LOGGED @ RATE)
     table[["ci_low", "ci_high"]] = table[["lift_ci_low", "lift_ci_high"]]
@@ -55,8 +55,8 @@ def test_delta(users):
 @pytest.mark.long
 def test_rows_that_are_taken_for_independent_cover_too_rarely():
     log = draw(1200, 1, users=30)
-    rows = rd.ope_estimate(log, by="run", cluster=None)
-    users = rd.ope_estimate(log, by="run")
+    rows = rd.ope.estimate(log, by="run", cluster=None)
+    users = rd.ope.estimate(log, by="run")
     assert (coverage(rows, TRUTH) < 0.85).all()
     assert (coverage(users, TRUTH) > 0.9).all()
     assert users["flags"].str.contains("few_clusters").all()
@@ -65,7 +65,7 @@ def test_rows_that_are_taken_for_independent_cover_too_rarely():
 @pytest.mark.long
 def test_bootstrap():
     log = draw(600, 2, users=120)
-    table = rd.ope_estimate(log[log["run"] < 200], by="run", interval="bootstrap", n_resamples=200)
+    table = rd.ope.estimate(log[log["run"] < 200], by="run", interval="bootstrap", n_resamples=200)
     assert coverage(table, TRUTH).between(0.9, 0.99).all()
 
 
@@ -75,8 +75,8 @@ def test_bounded_intervals_hold_where_rewards_are_few():
     log = draw(300, 3, scale=scale)
     log = log[log["run"] < 200]
     options = {"by": "run", "cluster": None}
-    delta = rd.ope_estimate(log, **options)
-    bounded = rd.ope_estimate(
+    delta = rd.ope.estimate(log, **options)
+    bounded = rd.ope.estimate(
         log, interval="bounded", reward_range=(0, 1), weight_range=(0, 4), **options
     )
     assert (coverage(delta, scale * TRUTH) < 0.93).all()
@@ -88,7 +88,7 @@ def test_bounded_intervals_hold_where_rewards_are_few():
 def test_unsupported_actions_are_flagged():
     log = draw(1200, 4)
     # The target policy shows a fifth action in a fifth of its decisions, and the log never does.
-    table = rd.ope_estimate(log.assign(target_propensity=log["target_propensity"] * 0.8), by="run")
+    table = rd.ope.estimate(log.assign(target_propensity=log["target_propensity"] * 0.8), by="run")
     assert table["flags"].str.contains("unsupported").mean() > 0.99
     assert (coverage(table, 0.8 * TRUTH + 0.2 * 0.9) < 0.5).all()
 
@@ -99,15 +99,15 @@ def test_negatives_that_were_sampled_down_are_flagged_and_mended():
     rng = np.random.default_rng(50)
     log = log[(log["reward"] > 0) | (rng.random(len(log)) < 0.2)]
     log["kept"] = np.where(log["reward"] > 0, 1.0, 5.0)
-    silent = rd.ope_estimate(log, by="run")
+    silent = rd.ope.estimate(log, by="run")
     assert (coverage(silent, TRUTH) < 0.05).all()
     assert silent["flags"].str.contains("mean_weight").mean() > 0.95
-    mended = rd.ope_estimate(log, by="run", weight_col="kept")
+    mended = rd.ope.estimate(log, by="run", weight_col="kept")
     assert coverage(mended, TRUTH).between(0.92, 0.98).all()
 
 
 @pytest.mark.long
 def test_clipping_that_biases_is_flagged():
-    table = rd.ope_estimate(draw(1200, 6), by="run", clip=1.5)
+    table = rd.ope.estimate(draw(1200, 6), by="run", clip=1.5)
     assert (coverage(table, TRUTH) < 0.9).all()
     assert table["flags"].str.contains("clip_bias").mean() > 0.95

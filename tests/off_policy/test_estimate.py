@@ -32,7 +32,7 @@ EXACT = pd.DataFrame(
 
 
 def one(log, estimator="ips", **options):
-    table = rd.ope_estimate(log, estimators=estimator, **{"cluster": None, **options})
+    table = rd.ope.estimate(log, estimators=estimator, **{"cluster": None, **options})
     assert len(table) == 1
     return table.iloc[0]
 
@@ -43,7 +43,7 @@ def one(log, estimator="ips", **options):
 def test_the_exact_case():
     # The log holds every action in the share in which it was drawn, so the estimate is the
     # expectation: 1/4 + 3/4 + 5.
-    table = rd.ope_estimate(EXACT, cluster=None)
+    table = rd.ope.estimate(EXACT, cluster=None)
     assert table["value"].tolist() == [6.0, 6.0]
     assert table["logging_value"].tolist() == [3.75, 3.75]
     assert table["lift"].tolist() == [2.25, 2.25]
@@ -70,7 +70,7 @@ def test_the_exact_case():
 def test_the_target_is_the_logging_policy():
     log = bandit_log()
     log = log.assign(target_propensity=log["propensity"])
-    table = rd.ope_estimate(log)
+    table = rd.ope.estimate(log)
     assert table["lift"].tolist() == [0, 0]
     assert table["lift_se"].tolist() == [0, 0]
     assert table[["lift_ci_low", "lift_ci_high", "rel_lift"]].to_numpy().tolist() == [[0, 0, 0]] * 2
@@ -81,7 +81,7 @@ def test_the_target_is_the_logging_policy():
 def test_without_a_model_dr_is_ips():
     log = bandit_log().assign(q_logged=0.0, q_target=0.0)
     plain, model = (
-        rd.ope_estimate(log, estimators=names, **Q) for names in (["ips", "snips"], ["dr", "sndr"])
+        rd.ope.estimate(log, estimators=names, **Q) for names in (["ips", "snips"], ["dr", "sndr"])
     )
     pd.testing.assert_frame_equal(plain.drop(columns="estimator"), model.drop(columns="estimator"))
 
@@ -107,7 +107,7 @@ def test_a_clip_above_all_weights_changes_nothing():
 
 
 def test_what_clipping_takes_away():
-    table = rd.ope_estimate(EXACT, estimators="ips", clip=[0.75, None], cluster=None)
+    table = rd.ope.estimate(EXACT, estimators="ips", clip=[0.75, None], cluster=None)
     # Weights 1/2, 1/2, 1, 2 become 1/2, 1/2, 3/4, 3/4.
     assert table["value"].tolist() == pytest.approx([(0.5 + 0.5 + 2.25 + 7.5) / 4, 6.0], abs=1e-12)
     assert table["n_clipped"].tolist() == [2, 0]
@@ -186,22 +186,22 @@ def test_prefix_and_slate_propensities_are_products_of_conditional_ones():
     whole = log.groupby("slate")[["propensity", "target_propensity"]].transform("prod")
     for interaction in ("cascade", "standard"):
         options = {"slate_col": "slate", "interaction": interaction, "estimators": ["ips", "snips"]}
-        conditional = rd.ope_estimate(log, propensity_kind="conditional", **options)
+        conditional = rd.ope.estimate(log, propensity_kind="conditional", **options)
         kinds = {"prefix": prefix} | ({"slate": whole} if interaction == "standard" else {})
         for kind, columns in kinds.items():
-            other = rd.ope_estimate(log.assign(**columns), propensity_kind=kind, **options)
+            other = rd.ope.estimate(log.assign(**columns), propensity_kind=kind, **options)
             pd.testing.assert_frame_equal(conditional, other, rtol=1e-12)
 
 
 def test_one_call_takes_estimators_of_two_interactions():
     log = slate_log()
     names = ["rips", "snsips", "sips"]
-    together = rd.ope_estimate(
+    together = rd.ope.estimate(
         log, estimators=names, slate_col="slate", propensity_kind="conditional"
     )
     assert together["estimator"].tolist() == ["rips", "snsips", "sips"]
     alone = [
-        rd.ope_estimate(log, estimators=name, slate_col="slate", propensity_kind="conditional")
+        rd.ope.estimate(log, estimators=name, slate_col="slate", propensity_kind="conditional")
         for name in together["estimator"]
     ]
     pd.testing.assert_frame_equal(together, pd.concat(alone, ignore_index=True))
@@ -215,10 +215,10 @@ def test_one_call_takes_estimators_of_two_interactions():
 def test_row_order(interval, cluster):
     log = bandit_log()
     options = {"estimators": ALL, "cluster": cluster, "interval": interval, "n_resamples": 200, **Q}
-    first = rd.ope_estimate(log, **options)
+    first = rd.ope.estimate(log, **options)
     for seed in range(3):
         shuffled = log.sample(frac=1, random_state=seed)
-        pd.testing.assert_frame_equal(first, rd.ope_estimate(shuffled, **options), rtol=1e-12)
+        pd.testing.assert_frame_equal(first, rd.ope.estimate(shuffled, **options), rtol=1e-12)
 
 
 @pytest.mark.parametrize("piece", [1, 7, 59])
@@ -234,19 +234,19 @@ def test_pieces(piece, log):
     else:
         options |= {"estimators": [*ALL[:2], "dr", "sndr"], **Q}
     for cluster in (None, "user_id"):
-        whole = rd.ope_estimate(log, cluster=cluster, **options)
+        whole = rd.ope.estimate(log, cluster=cluster, **options)
         with sized(Sizes(log_rows=piece, most_log_rows=piece)):
-            pieces = rd.ope_estimate(log, cluster=cluster, **options)
+            pieces = rd.ope.estimate(log, cluster=cluster, **options)
         pd.testing.assert_frame_equal(whole, pieces, rtol=1e-12)
 
 
 def test_index_and_inputs_are_left_alone():
     log = bandit_log()
     before = log.copy(deep=True)
-    first = rd.ope_estimate(log)
+    first = rd.ope.estimate(log)
     pd.testing.assert_frame_equal(log, before)
     pd.testing.assert_frame_equal(
-        first, rd.ope_estimate(log.set_index(log["item_id"].to_numpy() * 0))
+        first, rd.ope.estimate(log.set_index(log["item_id"].to_numpy() * 0))
     )
 
 
@@ -273,15 +273,15 @@ FORMS = {
 @pytest.mark.parametrize("form", FORMS)
 def test_dtypes(form):
     log = bandit_log().drop(columns="kept")
-    first, other = rd.ope_estimate(log), rd.ope_estimate(FORMS[form](log))
+    first, other = rd.ope.estimate(log), rd.ope.estimate(FORMS[form](log))
     pd.testing.assert_frame_equal(first, other, rtol=1e-12)
 
 
 def test_float32_is_read_as_it_is():
     log = bandit_log()
     small = log.astype({"propensity": "float32", "target_propensity": "float32"})
-    expected = rd.ope_estimate(small.astype("float64"))
-    pd.testing.assert_frame_equal(expected, rd.ope_estimate(small))
+    expected = rd.ope.estimate(small.astype("float64"))
+    pd.testing.assert_frame_equal(expected, rd.ope.estimate(small))
 
 
 def test_every_by_value_is_estimated_alone():
@@ -289,7 +289,7 @@ def test_every_by_value_is_estimated_alone():
     log = pd.concat(
         [bandit_log(40, seed=i).assign(model=model, week=week) for i, (model, week) in cells]
     )
-    table = rd.ope_estimate(log, by=["model", "week"], clip=[None, 2.0])
+    table = rd.ope.estimate(log, by=["model", "week"], clip=[None, 2.0])
     assert list(table.columns[:4]) == ["model", "week", "estimator", "clip"]
     assert table[["model", "week"]].drop_duplicates().to_numpy().tolist() == [
         ["a", 1],
@@ -299,7 +299,7 @@ def test_every_by_value_is_estimated_alone():
     ]
     for (model, week), own in table.groupby(["model", "week"]):
         part = log[(log["model"] == model) & (log["week"] == week)]
-        alone = rd.ope_estimate(part, clip=[None, 2.0])
+        alone = rd.ope.estimate(part, clip=[None, 2.0])
         pd.testing.assert_frame_equal(
             own.drop(columns=["model", "week"]).reset_index(drop=True), alone, rtol=1e-12
         )
@@ -309,9 +309,9 @@ def test_users_of_small_groups_do_not_cost_a_table_of_all_users():
     log = bandit_log(400).assign(
         user_id=np.arange(400) * 1000, segment=np.repeat(np.arange(40), 10)
     )
-    table = rd.ope_estimate(log, by="segment", estimators="snips")
+    table = rd.ope.estimate(log, by="segment", estimators="snips")
     assert (table["n_clusters"] == 10).all()
-    alone = rd.ope_estimate(log[log["segment"] == 7], estimators="snips")
+    alone = rd.ope.estimate(log[log["segment"] == 7], estimators="snips")
     pd.testing.assert_frame_equal(
         table[table["segment"] == 7].drop(columns="segment").reset_index(drop=True), alone
     )
@@ -332,7 +332,7 @@ def test_users_of_small_groups_do_not_cost_a_table_of_all_users():
 def test_any_log_against_loops(rows):
     log = pd.DataFrame(rows, columns=["user_id", "propensity", "target_propensity", "reward"])
     units = units_of(log)
-    table = rd.ope_estimate(log).set_index("estimator")
+    table = rd.ope.estimate(log).set_index("estimator")
     scale = 1 + log["reward"].abs().max() * 100
     for name in table.index:
         assert table.loc[name, "value"] == pytest.approx(value(units, name), abs=1e-9 * scale)
@@ -344,7 +344,7 @@ def test_any_log_against_loops(rows):
 
 
 def test_the_table_is_tidy_and_goes_to_parquet(tmp_path):
-    table = rd.ope_estimate(bandit_log().assign(model="a"), by="model", clip=[None, 3])
+    table = rd.ope.estimate(bandit_log().assign(model="a"), by="model", clip=[None, 3])
     assert table.columns.is_unique
     assert all(isinstance(name, str) for name in table.columns)
     assert isinstance(table.index, pd.RangeIndex)
@@ -357,7 +357,7 @@ def test_the_table_is_tidy_and_goes_to_parquet(tmp_path):
 @pytest.mark.parametrize("width", [60, 80, 120, 200])
 @pytest.mark.parametrize("most", [0, 4, 8, 20])
 def test_a_value_is_never_printed_without_its_flags(width, most):
-    table = rd.ope_estimate(bandit_log())
+    table = rd.ope.estimate(bandit_log())
     assert (table["trust"] != "ok").all()
     with pd.option_context("display.width", width, "display.max_columns", most):
         text = repr(table)

@@ -28,7 +28,7 @@ def even_log(n, rewards=None, users=None, weight=1.0):
 
 def flags_of(log, estimator="ips", **options):
     """Flags but `same_policy`, which stands on every log of equal weights 1."""
-    flags = rd.ope_estimate(log, estimators=estimator, **options).iloc[0]["flags"]
+    flags = rd.ope.estimate(log, estimators=estimator, **options).iloc[0]["flags"]
     return flags.removeprefix("same_policy").removeprefix(", ").split(", ")
 
 
@@ -43,7 +43,7 @@ def test_rewards_that_heavy_rows_happen_not_to_have(n_heavy, flagged):
     # rewards say nothing.
     heavy = np.arange(2000) >= 2000 - n_heavy
     log = even_log(2000, 400).assign(target_propensity=0.75, propensity=np.where(heavy, 0.06, 1.0))
-    row = rd.ope_estimate(log, estimators="snips").iloc[0]
+    row = rd.ope.estimate(log, estimators="snips").iloc[0]
     weights = np.where(heavy, 12.5, 0.75)
     expected = weights.sum() ** 2 / (weights**2).sum() * 400 * 0.75 / weights.sum()
     assert row["ess_reward"] == pytest.approx(400)
@@ -55,19 +55,19 @@ def test_rewards_that_heavy_rows_happen_not_to_have(n_heavy, flagged):
 
 def test_rewards_to_expect_of_amounts_and_of_negatives_that_were_sampled_down():
     amounts = even_log(1000).assign(reward=np.arange(1000.0))
-    found = rd.ope_diagnostics(amounts).iloc[0]
+    found = rd.ope.diagnostics(amounts).iloc[0]
     assert found["ess_reward_expected"] == pytest.approx(499_500**2 / 332_833_500)
     # 500 slates of two rows, each of them with one reward: 250 first rows and 250 second ones have
     # it.
     slates = even_log(1000).assign(slate=np.arange(1000) // 2, position=np.arange(1000) % 2 + 1)
     slates["reward"] = (slates["slate"] % 2 == slates["position"] - 1).astype(float)
-    found = rd.ope_diagnostics(
+    found = rd.ope.diagnostics(
         slates, slate_col="slate", interaction="independent", cluster="slate"
     ).iloc[0]
     assert (found["ess_reward"], found["ess_reward_expected"]) == pytest.approx((500, 500))
     # 200 rewards are kept, and of the rows without one every fifth: as many rewards as there were.
     kept = even_log(1000, 200).assign(kept=lambda log: np.where(log["reward"] > 0, 1.0, 5.0))
-    found = rd.ope_estimate(kept, weight_col="kept")
+    found = rd.ope.estimate(kept, weight_col="kept")
     assert found["ess_reward_expected"].tolist() == pytest.approx([200, 200])
 
 
@@ -91,7 +91,7 @@ def test_low_ess_share(n, flagged):
 def test_dominated(largest, flagged):
     log = even_log(1000).assign(propensity=0.005, target_propensity=0.005)
     log.loc[0, "target_propensity"] = 0.005 * largest
-    row = rd.ope_estimate(log, estimators="ips").iloc[0]
+    row = rd.ope.estimate(log, estimators="ips").iloc[0]
     assert row["max_weight_share"] == pytest.approx(largest / (999 + largest))
     assert ("dominated" in row["flags"]) is flagged
 
@@ -106,9 +106,9 @@ def two_weights(share):
 
 @pytest.mark.parametrize("share", [0.45, 0.46, 0.47, 0.5, 0.54, 0.55])
 def test_mean_weight_and_unsupported(share):
-    row = rd.ope_estimate(two_weights(share), estimators="ips").iloc[0]
+    row = rd.ope.estimate(two_weights(share), estimators="ips").iloc[0]
     z = (2 * share - 1) / (2 * math.sqrt(share * (1 - share) / 999))
-    diagnosed = rd.ope_diagnostics(two_weights(share)).iloc[0]
+    diagnosed = rd.ope.diagnostics(two_weights(share)).iloc[0]
     assert diagnosed["weight_mean_z"] == pytest.approx(z, abs=1e-9)
     assert ("mean_weight" in row["flags"].split(", ")) is (abs(z) > 3)
     assert ("unsupported" in row["flags"]) is (z < -2)
@@ -135,15 +135,15 @@ def test_rows_of_users_that_are_taken_for_independent():
     assert flags_of(log) == [""]
     assert flags_of(even_log(2000), cluster=None) == [""]
     assert flags_of(log.drop(columns="user_id"), cluster=None) == [""]
-    assert rd.ope_diagnostics(log, cluster=None)["flags"][0] == "same_policy, unclustered"
+    assert rd.ope.diagnostics(log, cluster=None)["flags"][0] == "same_policy, unclustered"
     # A log that is stacked by model repeats its users, but not within a model.
     stacked = pd.concat([even_log(2000).assign(model=model) for model in "ab"])
     assert (
-        rd.ope_estimate(stacked, by="model", cluster=None)["flags"].tolist() == ["same_policy"] * 4
+        rd.ope.estimate(stacked, by="model", cluster=None)["flags"].tolist() == ["same_policy"] * 4
     )
     # The value does not depend on clusters, but its interval does.
     word = "do not use the interval: users have several rows"
-    assert rd.ope_estimate(log, cluster=None)["trust"].tolist() == [word, word]
+    assert rd.ope.estimate(log, cluster=None)["trust"].tolist() == [word, word]
 
 
 def test_concentrated():
@@ -155,7 +155,7 @@ def test_concentrated():
         user_id=np.where(np.arange(2000) % 2, 0, log["user_id"]),
         reward=lambda log: log["user_id"] == 0,
     )
-    row = rd.ope_estimate(heavy, estimators="ips").iloc[0]
+    row = rd.ope.estimate(heavy, estimators="ips").iloc[0]
     assert "concentrated" in row["flags"]
     psi = (heavy["reward"] - heavy["reward"].mean()).groupby(heavy["user_id"]).sum()
     assert row["ess_influence"] == pytest.approx((psi**2).sum() ** 2 / (psi**4).sum())
@@ -164,13 +164,13 @@ def test_concentrated():
 def test_clip_bias():
     log = bandit_log(5000, users=5000)
     weights = log["target_propensity"] / log["propensity"]
-    table = rd.ope_estimate(log, clip=[1.0, weights.max()], estimators=["ips", "snips"])
+    table = rd.ope.estimate(log, clip=[1.0, weights.max()], estimators=["ips", "snips"])
     assert table["flags"].str.contains("clip_bias").tolist() == [True, False, True, False]
 
 
 def test_a_reward_model_alone_is_never_trusted():
     log = even_log(1000).assign(q_logged=0.5, q_target=0.5)
-    row = rd.ope_estimate(log, estimators="dm", q_logged="q_logged", q_target="q_target").iloc[0]
+    row = rd.ope.estimate(log, estimators="dm", q_logged="q_logged", q_target="q_target").iloc[0]
     assert row["flags"] == "model_only, same_policy"
     assert row["trust"] == "do not use alone: reward model only"
 
@@ -203,7 +203,7 @@ def test_trust_follows_from_the_flags(flags, half, method, word):
 def test_every_flag_has_a_meaning_and_stands_on_the_docstring():
     assert MEANINGS.keys() == FLAGS.keys()
     for name in FLAGS:
-        assert f"`{name}`" in rd.ope_estimate.__doc__
+        assert f"`{name}`" in rd.ope.estimate.__doc__
 
 
 def test_flags_without_a_finding_are_empty():
@@ -211,7 +211,7 @@ def test_flags_without_a_finding_are_empty():
     other = even_log(2000).assign(
         target_propensity=lambda log: np.where(np.arange(2000) % 4 < 2, 0.4, 0.6)
     )
-    row = rd.ope_estimate(other, estimators="snips").iloc[0]
+    row = rd.ope.estimate(other, estimators="snips").iloc[0]
     assert row["flags"] == ""
     assert row["trust"] == "ok"
 
@@ -260,7 +260,7 @@ def test_model_mismatch(change, flagged):
         "q_logged": "q_logged",
         "q_target": "q_target",
     }
-    table = rd.ope_estimate(log, **options).set_index("estimator")
+    table = rd.ope.estimate(log, **options).set_index("estimator")
     found = table["flags"].str.contains("model_mismatch")
     assert found.to_dict() == {"ips": False, "dm": flagged, "dr": flagged, "sndr": flagged}
     word = "do not use: reward model does not fit the target policy"
@@ -271,7 +271,7 @@ def test_model_mismatch(change, flagged):
             log.assign(model="b", q_target=0.23, q_logged=model_log()["q_logged"]),
         ]
     )
-    compared = rd.ope_compare(both, **options | {"estimators": "dr"})
+    compared = rd.ope.compare(both, **options | {"estimators": "dr"})
     assert ("model_mismatch" in compared["flags"][0]) is flagged
 
 

@@ -41,7 +41,7 @@ def by_estimator(table):
 def test_values_of_obp(case):
     make, golden, cluster = CASES[case]
     table = by_estimator(
-        rd.ope_estimate(
+        rd.ope.estimate(
             make(), estimators=["ips", "snips", "dm", "dr", "sndr"], cluster=cluster, **Q
         )
     )
@@ -56,7 +56,7 @@ def test_clipped_values_of_obp(case):
     make, golden, cluster = CASES[case]
     clips = sorted({int(name.split("=")[1][:-1]) for name in golden["obp"] if "clip" in name})
     assert len(clips) == 3
-    table = rd.ope_estimate(
+    table = rd.ope.estimate(
         make(), estimators=["ips", "dr", "switch_dr", "dros"], clip=clips, cluster=cluster, **Q
     ).set_index(["estimator", "clip"])
     assert len(table) == 12
@@ -72,7 +72,7 @@ def test_closed_forms(case, clustered):
     closed = golden["closed_form"]
     which = "se_cluster" if clustered else "se_rows"
     table = by_estimator(
-        rd.ope_estimate(
+        rd.ope.estimate(
             make(),
             estimators=["ips", "snips", "dr", "sndr"],
             cluster=cluster if clustered else None,
@@ -100,7 +100,7 @@ def test_closed_forms(case, clustered):
 def test_clipped_closed_forms(case):
     make, golden, _ = CASES[case]
     for clip, closed in golden["clipped_closed_form"].items():
-        table = by_estimator(rd.ope_estimate(make(), clip=float(clip), cluster=None))
+        table = by_estimator(rd.ope.estimate(make(), clip=float(clip), cluster=None))
         assert table.loc["ips", "value"] == pytest.approx(closed["ips"], **CLOSE)
         assert table.loc["snips", "value"] == pytest.approx(closed["snips"], **CLOSE)
         assert table.loc["snips", "se"] == pytest.approx(closed["snips_se_rows"], **CLOSE)
@@ -112,7 +112,7 @@ def test_clipped_closed_forms(case):
 def test_bounded_interval_of_vw_estimators(case):
     make, golden, _ = CASES[case]
     vw = golden["vw_estimators_0.2.2"]
-    table = rd.ope_estimate(
+    table = rd.ope.estimate(
         make(),
         cluster=None,
         interval="bounded",
@@ -126,7 +126,7 @@ def test_bounded_interval_of_vw_estimators(case):
 
 @pytest.mark.parametrize("name", ["men", "women", "all"])
 def test_every_campaign_of_open_bandit_has_too_few_rewards(name):
-    table = rd.ope_estimate(
+    table = rd.ope.estimate(
         campaign(name), estimators=["ips", "snips", "dr", "sndr"], cluster=None, **Q
     )
     assert table["flags"].str.contains("few_rewards").all()
@@ -163,7 +163,7 @@ def test_slates(name, kind):
         "target_col": f"e_{kind}",
         "propensity_kind": SLATE_KINDS[kind],
     }
-    row = rd.ope_estimate(log, estimators=name, slate_col="slate", cluster=None, **options).iloc[0]
+    row = rd.ope.estimate(log, estimators=name, slate_col="slate", cluster=None, **options).iloc[0]
     closed = OPE["slate"]["closed_form"][name]
     assert row["value"] == pytest.approx(OPE["slate"]["obp"][name], **CLOSE)
     assert row["value"] == pytest.approx(closed["value"], **CLOSE)
@@ -173,21 +173,21 @@ def test_slates(name, kind):
     interaction = {"i": "independent", "r": "cascade", "s": "standard"}[name.removeprefix("sn")[0]]
     usual = "snips" if name.startswith("sn") else "ips"
     options |= {"slate_col": "slate", "interaction": interaction, "cluster": None}
-    same = rd.ope_estimate(log, estimators=usual, **options).iloc[0]
+    same = rd.ope.estimate(log, estimators=usual, **options).iloc[0]
     assert same.drop("estimator").equals(row.drop("estimator"))
 
 
 def test_the_older_log():
     log, golden = pd.read_csv(GOLDEN / "ope_log.csv"), OLD["ope_log"]
     plain = by_estimator(
-        rd.ope_estimate(log, estimators=["ips", "snips", "dm", "dr", "sndr"], cluster=None, **Q)
+        rd.ope.estimate(log, estimators=["ips", "snips", "dm", "dr", "sndr"], cluster=None, **Q)
     )
     for name in plain.index:
         assert plain.loc[name, "value"] == pytest.approx(golden[name], **CLOSE)
     assert plain.loc["ips", ["ess", "weight_max", "weight_mean"]].tolist() == pytest.approx(
         [golden["ess"], golden["w_max"], golden["w_mean"]], **CLOSE
     )
-    clipped = rd.ope_estimate(
+    clipped = rd.ope.estimate(
         log, estimators=["ips", "dr", "switch_dr", "dros"], clip=[1, 3], cluster=None, **Q
     )
     for row in clipped.itertuples():
@@ -210,7 +210,7 @@ def test_the_older_slates():
         (["rips", "snrips", "sips", "snsips"], conditional),
     ):
         table = by_estimator(
-            rd.ope_estimate(log, estimators=names, slate_col="slate_id", **options)
+            rd.ope.estimate(log, estimators=names, slate_col="slate_id", **options)
         )
         for name in names:
             assert table.loc[name, "value"] == pytest.approx(golden[name], **CLOSE)

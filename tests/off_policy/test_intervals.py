@@ -19,7 +19,7 @@ Q = {"q_logged": "q_logged", "q_target": "q_target"}
 
 @pytest.mark.parametrize("confidence", [0.8, 0.95, 0.999])
 def test_delta_is_normal(confidence):
-    table = rd.ope_estimate(bandit_log(), confidence=confidence)
+    table = rd.ope.estimate(bandit_log(), confidence=confidence)
     low, high = stats.norm.interval(confidence, table["value"], table["se"])
     assert table["ci_low"].tolist() == pytest.approx(low.tolist(), abs=1e-12)
     assert table["ci_high"].tolist() == pytest.approx(high.tolist(), abs=1e-12)
@@ -53,7 +53,7 @@ ASKED = [
 @pytest.mark.parametrize(("name", "clip"), ASKED)
 def test_bootstrap_replicates_are_estimates_of_resampled_users(name, clip):
     log = bandit_log(n=25, users=6)
-    row = rd.ope_estimate(
+    row = rd.ope.estimate(
         log, estimators=name, clip=clip, interval="bootstrap", n_resamples=60, seed=4, **Q
     ).iloc[0]
     units = units_of(log.drop(columns="kept"))
@@ -83,7 +83,7 @@ def test_bootstrap_of_ragged_slates(name):
         "ragged": "as_logged",
     }
     options |= {"interval": "bootstrap", "n_resamples": 40, "seed": 1}
-    row = rd.ope_estimate(log, estimators=name, **options).iloc[0]
+    row = rd.ope.estimate(log, estimators=name, **options).iloc[0]
     units = units_of(log.drop(columns="kept"), "slate")
     users = sorted(set(log["user_id"]))
     values = []
@@ -101,8 +101,8 @@ def test_bootstrap_of_ragged_slates(name):
 def test_bootstrap_agrees_with_delta_on_a_large_log():
     log = bandit_log(n=4000, users=800)
     names = ["ips", "snips", "dr", "sndr"]
-    delta = rd.ope_estimate(log, estimators=names, **Q)
-    bootstrap = rd.ope_estimate(log, estimators=names, interval="bootstrap", n_resamples=1000, **Q)
+    delta = rd.ope.estimate(log, estimators=names, **Q)
+    bootstrap = rd.ope.estimate(log, estimators=names, interval="bootstrap", n_resamples=1000, **Q)
     # The standard deviation of 1,000 replicates is known to about 1/√2000.
     np.testing.assert_allclose(bootstrap["se"], delta["se"], rtol=0.1)
     np.testing.assert_allclose(bootstrap["lift_se"], delta["lift_se"], rtol=0.1)
@@ -167,7 +167,7 @@ def test_bounded_interval_is_the_extreme_reweighting():
         "weight_range": (0, 4),
         "cluster": None,
     }
-    row = rd.ope_estimate(log, estimators="ips", **options).iloc[0]
+    row = rd.ope.estimate(log, estimators="ips", **options).iloc[0]
 
     def unseen_gain(w, sign):
         return w * (-1 if sign > 0 else 2)
@@ -185,8 +185,8 @@ def test_bounded_interval_is_the_extreme_reweighting():
 def test_bounded_intervals_lie_in_the_rewards_and_know_clusters():
     log = bandit_log()
     options = {"interval": "bounded", "reward_range": (0, 3), "weight_range": (0, 20)}
-    rows = rd.ope_estimate(log, cluster=None, **options)
-    users = rd.ope_estimate(log, **options)
+    rows = rd.ope.estimate(log, cluster=None, **options)
+    users = rd.ope.estimate(log, **options)
     for table in (rows, users):
         assert (table["ci_low"] >= 0).all()
         assert (table["ci_high"] <= 3).all()
@@ -199,7 +199,7 @@ def test_bounded_intervals_lie_in_the_rewards_and_know_clusters():
         ).all()
     assert not np.allclose(rows["ci_high"], users["ci_high"])
     # Users of one row each are rows.
-    alone = rd.ope_estimate(log.assign(user_id=np.arange(len(log))), **options)
+    alone = rd.ope.estimate(log.assign(user_id=np.arange(len(log))), **options)
     pd.testing.assert_frame_equal(alone.drop(columns=JUDGED), rows.drop(columns=JUDGED))
 
 
@@ -207,6 +207,6 @@ def test_bounded_interval_of_wider_rewards_is_wider():
     widths = []
     for rewards in [(0, 3), (-2, 3), (-2, 5)]:
         options = {"interval": "bounded", "reward_range": rewards, "weight_range": (0, 20)}
-        row = rd.ope_estimate(bandit_log(), estimators="ips", **options).iloc[0]
+        row = rd.ope.estimate(bandit_log(), estimators="ips", **options).iloc[0]
         widths.append(row["ci_high"] - row["ci_low"])
     assert widths[0] < widths[1] < widths[2] < math.inf

@@ -28,9 +28,9 @@ def clicks(n=4000, seed=0):
 @pytest.mark.parametrize("value", [1.0, 0.25, [0.1 + 0.2, 0.3]])
 def test_clicked_rows_only(options, value):
     log = clicks()
-    whole = rd.ope_estimate(log, **options)
+    whole = rd.ope.estimate(log, **options)
     assert whole["trust"].tolist() == ["ok", "ok"]
-    table = rd.ope_estimate(
+    table = rd.ope.estimate(
         log[log["reward"] > 0].assign(reward=lambda rows: np.resize(value, len(rows))), **options
     )
     assert table["flags"].str.startswith("no_variation").all()
@@ -40,10 +40,10 @@ def test_clicked_rows_only(options, value):
 
 def test_no_reward_at_all_has_a_bounded_interval_alone():
     log = clicks().assign(reward=0.0)
-    table = rd.ope_estimate(log)
+    table = rd.ope.estimate(log)
     assert table[LIMITS].isna().all(axis=None)
     assert table["trust"].tolist() == ["do not use: few rewards"] * 2
-    bounded = rd.ope_estimate(log, **BOUNDS)
+    bounded = rd.ope.estimate(log, **BOUNDS)
     assert bounded["trust"].tolist() == ["use the interval only: few rewards"] * 2
     assert (bounded["ci_high"] > 0).all()
 
@@ -52,18 +52,18 @@ def test_one_group_and_one_target():
     log = clicks().assign(
         country=lambda log: np.where(log["reward"] * (log["user_id"] % 3 == 0) > 0, "x", "y")
     )
-    table = rd.ope_estimate(log, by="country", estimators="snips").set_index("country")
+    table = rd.ope.estimate(log, by="country", estimators="snips").set_index("country")
     assert table.loc["x", "trust"] == "do not use: rewards do not vary"
     assert table.loc["y", "trust"] == "ok"
     # Policy b shows what was clicked, and nothing else.
     only = log["target_propensity"].where(log["reward"] > 0, 0.0)
     both = pd.concat([log.assign(model="a"), log.assign(model="b", target_propensity=only)])
-    found = rd.ope_estimate(both, by="model", estimators="snips").set_index("model")
+    found = rd.ope.estimate(both, by="model", estimators="snips").set_index("model")
     assert found["flags"].str.contains("no_variation").to_dict() == {"a": False, "b": True}
-    compared = rd.ope_compare(both, estimators="snips").iloc[0]
+    compared = rd.ope.compare(both, estimators="snips").iloc[0]
     assert compared["trust"] == "do not use: rewards do not vary"
     assert compared[["se", "ci_low", "ci_high"]].isna().all()
-    diagnosed = rd.ope_diagnostics(both, by="model").set_index("model")
+    diagnosed = rd.ope.diagnostics(both, by="model").set_index("model")
     assert diagnosed.loc["b", "trust"] == "do not use: rewards do not vary"
     assert diagnosed.loc["a", "trust"] == "ok"
 
@@ -76,9 +76,9 @@ def test_slates_that_were_all_clicked_once():
     log["propensity"], log["target_propensity"] = 0.5, rng.choice([0.4, 0.6], 3 * n)
     log["reward"] = (log["position"] == np.repeat(rng.integers(1, 4, n), 3)) * 1.0
     options = {"slate_col": "slate", "interaction": "independent", "estimators": "snips"}
-    assert rd.ope_estimate(log, **options)["flags"].str.contains("no_variation").all()
+    assert rd.ope.estimate(log, **options)["flags"].str.contains("no_variation").all()
     log.loc[log["slate"] < 100, "reward"] = 0.0
-    assert not rd.ope_estimate(log, **options)["flags"].str.contains("no_variation").any()
+    assert not rd.ope.estimate(log, **options)["flags"].str.contains("no_variation").any()
 
 
 @pytest.mark.long
@@ -92,7 +92,7 @@ def test_the_command_and_the_page_say_why(tmp_path, capsys):
     assert "no_variation: all rewards under the target policy are equal" in printed
     shop = rd.sample_shop()
     result = rd.evaluate(shop.true, shop.pred, "ndcg", by="model")
-    rd.report(result, tmp_path / "report.html", off_policy=rd.ope_estimate(log))
+    rd.report(result, tmp_path / "report.html", off_policy=rd.ope.estimate(log))
     words = re.sub("<[^>]+>", " ", (tmp_path / "report.html").read_text(encoding="utf-8"))
     assert "2 of them should not be used" in words
     assert "no variation" in words

@@ -30,7 +30,7 @@ PRED = pd.DataFrame(
 
 
 def targets(pred=PRED, log=LOG, **options):
-    return rd.target_from_recs(log, pred, **options)["target_propensity"].tolist()
+    return rd.ope.target_from_recs(log, pred, **options)["target_propensity"].tolist()
 
 
 # -------------------------------------------------------------------------------------
@@ -65,13 +65,13 @@ def test_the_order_of_recommendations_is_that_of_evaluate():
 
 def test_several_recommenders():
     pred = pd.concat([PRED.assign(model="z"), PRED[PRED["user_id"] == 2].assign(model="y")])
-    both = rd.target_from_recs(LOG, pred, by="model")
+    both = rd.ope.target_from_recs(LOG, pred, by="model")
     assert both["model"].tolist() == ["y"] * 5 + ["z"] * 5
     assert both["target_propensity"].tolist() == [0, 0, 1, 0, 0, *targets()]
     assert both["reward"].tolist() == LOG["reward"].tolist() * 2
-    ranked = rd.target_from_recs(LOG, pred, by="model", k=1)["target_propensity"].tolist()
+    ranked = rd.ope.target_from_recs(LOG, pred, by="model", k=1)["target_propensity"].tolist()
     assert ranked == [0, 0, 0, 0, 0, *targets(k=1)]
-    assert len(rd.ope_estimate(both, by="model")) == 4
+    assert len(rd.ope.estimate(both, by="model")) == 4
 
 
 def test_list_keys_of_several_columns():
@@ -84,7 +84,7 @@ def test_list_keys_of_several_columns():
 
 def test_inputs_stay_as_they_are():
     log, pred = LOG.copy(), PRED.copy()
-    rd.target_from_recs(log, pred, k=1, position_col="position")
+    rd.ope.target_from_recs(log, pred, k=1, position_col="position")
     pd.testing.assert_frame_equal(log, LOG)
     pd.testing.assert_frame_equal(pred, PRED)
     shifted = LOG.set_index(pd.Index([9, 8, 7, 6, 5]))
@@ -92,7 +92,7 @@ def test_inputs_stay_as_they_are():
 
 
 def test_replay_by_hand():
-    found = rd.ope_estimate(rd.target_from_recs(LOG, PRED), estimators=["ips", "snips"])
+    found = rd.ope.estimate(rd.ope.target_from_recs(LOG, PRED), estimators=["ips", "snips"])
     # Weights 2, 2, 4, 0, 0 of rewards 1, 0, 2.
     assert found["value"].tolist() == pytest.approx([(2 + 8) / 5, 10 / 8])
     assert found["n_matched"].tolist() == [3, 3]
@@ -120,7 +120,7 @@ def test_reward_table_against_loops(folds):
             "target_propensity": [0.4, 0.3, 0.2, 0.1] * 2,
         }
     )
-    found = rd.reward_table(log, candidates=candidates, prior=4, folds=folds)
+    found = rd.ope.reward_table(log, candidates=candidates, prior=4, folds=folds)
     users = sorted(set(log["user_id"]))
     fold = [users.index(user) % folds for user in log["user_id"]]
     for i in range(len(log)):
@@ -136,7 +136,7 @@ def test_reward_table_against_loops(folds):
         assert found.loc[i, "q_target"] == pytest.approx(expected, rel=1e-12)
     assert found["target_mass"].tolist() == pytest.approx([1.0] * 40)
     assert list(found.columns) == [*log.columns, "q_logged", "q_target", "target_mass"]
-    shuffled = rd.reward_table(
+    shuffled = rd.ope.reward_table(
         log.sample(frac=1, random_state=0), candidates=candidates, prior=4, folds=folds
     )
     assert sorted(shuffled["q_target"]) == pytest.approx(sorted(found["q_target"]), rel=1e-12)
@@ -151,7 +151,7 @@ def test_personal_candidates_take_the_position_of_the_row():
         }
     )
     with pytest.warns(rd.RecdfWarning, match="in 1 of 5 rows"):
-        found = rd.reward_table(LOG, candidates=candidates, prior=0, folds=1)
+        found = rd.ope.reward_table(LOG, candidates=candidates, prior=0, folds=1)
     # Mean rewards: (a, 1) is 1, (b, 2) 0, (c, 2) 1; cells without rows take the mean of all, 4/5.
     assert found["q_logged"].tolist() == pytest.approx([1, 0, 1, 1, 1])
     assert found["q_target"].tolist() == pytest.approx([0.5 + 0.4, 0.4 + 0.0, 0.8, 1.0, 0.25])
@@ -169,7 +169,7 @@ def test_the_golden_model_of_open_bandit():
         }
     )
     uniform = pd.DataFrame({"item_id": [1, 2], "target_propensity": 0.5})
-    found = rd.reward_table(log, candidates=uniform, folds=1, fold_by=None)
+    found = rd.ope.reward_table(log, candidates=uniform, folds=1, fold_by=None)
     rate = 5 / 40
     q = [(2 + 50 * rate) / 60, (3 + 50 * rate) / 80]
     assert found["q_logged"].tolist() == pytest.approx([q[0]] * 10 + [q[1]] * 30)
@@ -182,7 +182,7 @@ def test_the_golden_model_of_open_bandit():
 
 def test_diagnostics_by_hand():
     log = bandit_log(200)
-    found = rd.ope_diagnostics(log).iloc[0]
+    found = rd.ope.diagnostics(log).iloc[0]
     weight = log["target_propensity"] / log["propensity"]
     assert found["propensity_min"] == log["propensity"].min()
     assert found["weight_p50"] == pytest.approx(np.quantile(weight, 0.5))
@@ -191,7 +191,7 @@ def test_diagnostics_by_hand():
     assert found["zero_weight_share"] == pytest.approx((weight == 0).mean())
     z = (weight.mean() - 1) / (weight.std(ddof=1) / math.sqrt(200))
     assert found["weight_mean_z"] == pytest.approx(z)
-    estimated = rd.ope_estimate(log, estimators="ips").iloc[0]
+    estimated = rd.ope.estimate(log, estimators="ips").iloc[0]
     shared = [
         "n_rows",
         "n_units",
@@ -211,11 +211,11 @@ def test_diagnostics_by_hand():
 def test_diagnostics_by_group_and_of_slates():
     log = slate_log()
     options = {"slate_col": "slate", "interaction": "standard", "propensity_kind": "conditional"}
-    table = rd.ope_diagnostics(
+    table = rd.ope.diagnostics(
         pd.concat([log.assign(week=2), log.assign(week=1)]), by="week", **options
     )
     assert table["week"].tolist() == [1, 2]
-    alone = rd.ope_diagnostics(log, **options)
+    alone = rd.ope.diagnostics(log, **options)
     pd.testing.assert_frame_equal(table[table["week"] == 1].drop(columns="week"), alone)
     ratio = (log["target_propensity"] / log["propensity"]).groupby(log["slate"]).prod()
     assert alone["ess"][0] == pytest.approx(ratio.sum() ** 2 / (ratio**2).sum())
@@ -241,7 +241,7 @@ def stacked(models=("x", "y"), make=bandit_log):
 @pytest.mark.parametrize("cluster", ["user_id", "row"])
 def test_differences_against_loops(name, cluster):
     log = stacked(make=lambda: bandit_log().assign(row=np.arange(40) * 7)).drop(columns="kept")
-    found = rd.ope_compare(
+    found = rd.ope.compare(
         log, estimators=name, cluster=cluster, q_logged="q_logged", q_target="q_target"
     ).iloc[0]
     x, y = (units_of(log[log["model"] == model]) for model in "xy")
@@ -258,7 +258,7 @@ def test_differences_against_loops(name, cluster):
     assert found["se"] == pytest.approx(standard_error(difference, both, clusters), rel=1e-7)
     assert found["n_clusters"] == len(set(clusters))
     assert found[["baseline", "model"]].tolist() == ["x", "y"]
-    separate = rd.ope_estimate(
+    separate = rd.ope.estimate(
         log, estimators=name, by="model", cluster=cluster, q_logged="q_logged", q_target="q_target"
     )
     assert found[["value_baseline", "value"]].tolist() == separate["value"].tolist()
@@ -268,16 +268,16 @@ def test_differences_against_loops(name, cluster):
 
 def test_comparison_with_oneself_is_exactly_nothing():
     log = pd.concat([bandit_log().assign(model=model) for model in "ab"])
-    found = rd.ope_compare(log)
+    found = rd.ope.compare(log)
     assert found[["diff", "se", "ci_low", "ci_high"]].to_numpy().tolist() == [[0, 0, 0, 0]] * 2
 
 
 def test_all_pairs_or_one_baseline():
     log = stacked(("b", "a", "c"))
-    pairs = rd.ope_compare(log, estimators="ips")[["baseline", "model"]].to_numpy().tolist()
+    pairs = rd.ope.compare(log, estimators="ips")[["baseline", "model"]].to_numpy().tolist()
     assert pairs == [["a", "b"], ["a", "c"], ["b", "c"]]
     pairs = (
-        rd.ope_compare(log, estimators="ips", baseline="c")[["baseline", "model"]]
+        rd.ope.compare(log, estimators="ips", baseline="c")[["baseline", "model"]]
         .to_numpy()
         .tolist()
     )
@@ -289,10 +289,10 @@ def test_comparison_of_slates_and_row_order():
     both = pd.concat([log.assign(model="a"), log.assign(model="b", target_propensity=0.5)])
     options = {"slate_col": "slate", "interaction": "cascade", "propensity_kind": "conditional"}
     for cluster in ("user_id", None):
-        first = rd.ope_compare(both, cluster=cluster, **options)
-        again = rd.ope_compare(both.sample(frac=1, random_state=1), cluster=cluster, **options)
+        first = rd.ope.compare(both, cluster=cluster, **options)
+        again = rd.ope.compare(both.sample(frac=1, random_state=1), cluster=cluster, **options)
         pd.testing.assert_frame_equal(first, again, rtol=1e-12)
-    separate = rd.ope_estimate(both, by="model", **options)
+    separate = rd.ope.estimate(both, by="model", **options)
     assert first["value"].tolist() == pytest.approx(
         separate.loc[separate["model"] == "b", "value"].tolist()
     )
@@ -302,8 +302,8 @@ def test_flags_of_either_target_stand_on_the_difference():
     log = bandit_log(4000, users=4000)
     even = log.assign(model="even", target_propensity=log["propensity"])
     rare = log.assign(model="rare", target_propensity=np.where(log["item_id"] == 0, 0.01, 0))
-    row = rd.ope_compare(pd.concat([even, rare]), estimators="snips").iloc[0]
-    flags = rd.ope_estimate(pd.concat([even, rare]), by="model", estimators="snips")["flags"]
+    row = rd.ope.compare(pd.concat([even, rare]), estimators="snips").iloc[0]
+    flags = rd.ope.estimate(pd.concat([even, rare]), by="model", estimators="snips")["flags"]
     assert flags[0] == "same_policy"
     assert row["flags"] == f"{flags[1]}, same_policy"
     assert flags[1] == "unsupported, mean_weight"

@@ -9,7 +9,6 @@ import tomllib
 
 import dialects
 import frames as parity
-import numpy as np
 import pandas as pd
 import pytest
 from registry.seeded import BEYOND
@@ -209,7 +208,9 @@ def test_own_record_and_unknown_name() -> None:
 
 def test_compare_conventions_tells_the_rule() -> None:
     frame = parity.section9()
-    table = rd.compare_conventions(frame.true, frame.pred).set_index(["metric", "convention"])
+    table = rd.diagnostics.compare_conventions(frame.true, frame.pred).set_index(
+        ["metric", "convention"]
+    )
     assert table.loc[("ndcg", "rectools"), "rule"].startswith("ideal=k")
     assert table.loc[("mapr", "replay"), "rule"].startswith("normalizer=achievable")
     assert table.loc[("hitrate", "lenskit"), "rule"].startswith("only together: ")
@@ -217,7 +218,7 @@ def test_compare_conventions_tells_the_rule() -> None:
     assert (same["rule"] == "").all()
     assert (table[table["diff"].abs() > 1e-9]["rule"] != "").all()
     with pytest.raises(ValueError, match="takes no by="):
-        rd.compare_conventions(frame.true, frame.pred, by="model")
+        rd.diagnostics.compare_conventions(frame.true, frame.pred, by="model")
 
 
 def test_compare_conventions_of_graded_data() -> None:
@@ -225,7 +226,9 @@ def test_compare_conventions_of_graded_data() -> None:
         {"user_id": list("uuuvw"), "item_id": list("abcab"), "relevance": [3, 1, 2, 1, 2]}
     )
     pred = pd.DataFrame({"user_id": list("uuuv"), "item_id": list("bcaa"), "score": [3.0, 2, 1, 1]})
-    table = rd.compare_conventions(true, pred, ["ndcg", "rbp"], 2, relevance_col="relevance")
+    table = rd.diagnostics.compare_conventions(
+        true, pred, ["ndcg", "rbp"], 2, relevance_col="relevance"
+    )
     table = table.set_index(["metric", "convention"])
     # ideal=k alone does not take gains above 1, rectools, which is binary, does
     assert table.loc[("ndcg", "rectools"), "rule"].startswith("gain=binary (")
@@ -239,7 +242,7 @@ def test_compare_conventions_of_graded_data() -> None:
     assert refused[["value", "diff"]].isna().all()
     assert table.loc[("rbp", "lenskit"), "diff"] == 0  # the first one that computes it
     with pytest.raises(rd.OptionError, match="users='some'"):
-        rd.compare_conventions(true, pred, users="some")
+        rd.diagnostics.compare_conventions(true, pred, users="some")
 
 
 def test_a_rule_that_refuses_the_data_alone_is_skipped() -> None:
@@ -247,7 +250,7 @@ def test_a_rule_that_refuses_the_data_alone_is_skipped() -> None:
     base = rd.Convention("base", metrics={"ndcg": {}})
     other = rd.Convention("other", metrics={"ndcg": {"gain": "binary", "ideal": "k"}})
     true = pd.DataFrame({"user_id": ["u", "v"], "item_id": ["a", "a"], "relevance": 3})
-    table = rd.compare_conventions(
+    table = rd.diagnostics.compare_conventions(
         true, pred, ["ndcg"], 2, conventions=[base, other], relevance_col="relevance"
     )
     assert table.loc[1, "rule"].startswith("only together: gain=binary and ideal=k (")
@@ -261,23 +264,8 @@ def test_metrics_are_the_third_argument_as_in_evaluate():
     table = rd.diagnostics.compare_conventions(true, pred, ["precision", rd.recall], 5)
     assert table["metric"].unique().tolist() == ["precision", "recall"]
     assert set(table["k"]) == {5}
-    alone = rd.compare_conventions(true, pred, "recall", 5)
+    alone = rd.diagnostics.compare_conventions(true, pred, "recall", 5)
     assert alone.values.tolist() == table[table["metric"] == "recall"].values.tolist()
-
-
-def test_k_as_the_third_argument_warns_and_works():
-    true, pred = {1: ["a", "b"]}, {1: ["a", "x", "b"]}
-    new = rd.compare_conventions(true, pred, ["recall"], 2)
-    with pytest.warns(
-        rd.DeprecatedWarning, match=r"third argument is now metrics, .*; pass k=2"
-    ) as seen:
-        old = rd.compare_conventions(true, pred, 2, metrics=["recall"])
-    assert [one.filename for one in seen] == [__file__]
-    pd.testing.assert_frame_equal(old, new)
-    with pytest.warns(rd.DeprecatedWarning):
-        assert len(rd.compare_conventions(true, pred, np.int64(2))) == len(
-            rd.compare_conventions(true, pred)
-        )
 
 
 @pytest.mark.long
@@ -287,7 +275,7 @@ def test_compare_conventions_takes_side_tables_and_metrics_of_all_lists() -> Non
         {"item_id": range(1 + max(frame.true["item_id"].max(), frame.pred["item_id"].max()))}
     )
     metrics = ["precision", "auc", "coverage", "surprisal"]
-    table = rd.compare_conventions(
+    table = rd.diagnostics.compare_conventions(
         frame.true, frame.pred, metrics, 10, items=items, log=frame.side["log"]
     )
     found = table.set_index(["metric", "convention"])
@@ -303,6 +291,6 @@ def test_compare_conventions_takes_side_tables_and_metrics_of_all_lists() -> Non
         assert set(found.loc[metric].index) == {
             one.name for one in rd.CONVENTIONS.values() if metric in one.metrics
         }
-    without = rd.compare_conventions(frame.true, frame.pred, "coverage", 10)
+    without = rd.diagnostics.compare_conventions(frame.true, frame.pred, "coverage", 10)
     assert without["value"].isna().all()
     assert without["rule"].str.contains("items").all()

@@ -83,7 +83,7 @@ def in_memory(result, assignment, metrics=None, by=None, nan="raise", **options)
     if metrics is None:
         metrics = [name for name in rows.spec["metrics"] if name in users.columns]
     keys = [name for name in rows.spec["user_col"] if name in assignment.columns]
-    return rd.variant_moments(users, metrics, by=by, nan=nan, user_col=keys)
+    return rd.experiments.variant_moments(users, metrics, by=by, nan=nan, user_col=keys)
 
 
 def assert_same_moments(found, expected, labels=None):

@@ -159,7 +159,7 @@ def test_no_label_is_lost_where_categories_are_unknown_or_differ(users, known, t
             assert found["user_id"].dtype == expected.per_user["user_id"].dtype
         pd.testing.assert_frame_equal(as_text(found), as_text(expected.per_user))
     moments = result.variant_moments(given[2], missing="zero", nan="drop")
-    rows = rd.variant_moments(
+    rows = rd.experiments.variant_moments(
         expected.join_experiment(groups, missing="zero"), "mrr@5", by="model", nan="drop"
     )
     labels = ["model", "variant"]

@@ -284,6 +284,7 @@ def test_jobs_of_dask_that_fail(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.long
 def test_frames_that_change_after_the_call(tmp_path):
     true, pred = frames(42)
     pred.to_pickle(tmp_path / "pred")
@@ -380,6 +381,7 @@ RAISED = [
 ]
 
 
+@pytest.mark.long
 def test_an_error_inside_a_metric_names_it():
     def odd(lists):
         """A constant; larger is better, in [0, 1]."""

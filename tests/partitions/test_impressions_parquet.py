@@ -1,4 +1,4 @@
-"""`rd.impressions_parquet`: the tables of `from_impressions`, from files and part by part."""
+"""`rd.logs.impressions_parquet`: the tables of `from_impressions`, from files and part by part."""
 
 import json
 
@@ -46,7 +46,7 @@ def test_the_files_are_those_of_from_impressions(tmp_path, paths, limit):
     given = frames()
     expected = rd.from_impressions(given["log"], purchases=given["purchases"], **OPTIONS)
     out = tmp_path / "lists"
-    spec = rd.impressions_parquet(**paths, out=out, memory_limit=limit, **OPTIONS)
+    spec = rd.logs.impressions_parquet(**paths, out=out, memory_limit=limit, **OPTIONS)
     for name, table in (("true", expected.true), ("pred", expected.pred)):
         written = pd.read_parquet(out / f"{name}.parquet")
         pd.testing.assert_frame_equal(in_order(written), in_order(table), check_dtype=False)
@@ -61,12 +61,12 @@ def test_the_files_are_those_of_from_impressions(tmp_path, paths, limit):
 
 def test_files_are_not_replaced_unasked(tmp_path, paths):
     out = tmp_path / "lists"
-    rd.impressions_parquet(**paths, out=out, **OPTIONS)
+    rd.logs.impressions_parquet(**paths, out=out, **OPTIONS)
     before = (out / "true.parquet").read_bytes()
     with pytest.raises(FileExistsError, match="overwrite=True"):
-        rd.impressions_parquet(**paths, out=out, **OPTIONS | {"relevance": {"bought": 2}})
+        rd.logs.impressions_parquet(**paths, out=out, **OPTIONS | {"relevance": {"bought": 2}})
     assert (out / "true.parquet").read_bytes() == before
-    rd.impressions_parquet(
+    rd.logs.impressions_parquet(
         **paths, out=out, overwrite=True, **OPTIONS | {"relevance": {"bought": 2}}
     )
     assert (out / "true.parquet").read_bytes() != before
@@ -82,7 +82,7 @@ def test_files_are_not_replaced_unasked(tmp_path, paths):
 )
 def test_a_refused_call_leaves_no_folder(tmp_path, paths, options, error, words):
     with pytest.raises(error, match=words):
-        rd.impressions_parquet(**paths, out=tmp_path / "lists", **OPTIONS | options)
+        rd.logs.impressions_parquet(**paths, out=tmp_path / "lists", **OPTIONS | options)
     assert not (tmp_path / "lists").exists()
 
 
@@ -92,8 +92,8 @@ def test_rows_without_a_user_are_refused_or_dropped(tmp_path, paths):
     log.loc[::50, "user_id"] = None
     log.to_parquet(paths["log_path"])
     with pytest.raises(rd.NullKeyError, match=r"40 .*found in one of"):
-        rd.impressions_parquet(**paths, out=tmp_path / "lists", memory_limit="60KB", **OPTIONS)
-    spec = rd.impressions_parquet(
+        rd.logs.impressions_parquet(**paths, out=tmp_path / "lists", memory_limit="60KB", **OPTIONS)
+    spec = rd.logs.impressions_parquet(
         **paths, out=tmp_path / "lists", memory_limit="60KB", null_keys="drop", **OPTIONS
     )
     expected = rd.from_impressions(log, purchases=given["purchases"], null_keys="drop", **OPTIONS)

@@ -51,6 +51,7 @@ def test_a_right_metric_passes(register):
     check_own_columns(made)
 
 
+@pytest.mark.long
 def test_the_oracle_check_catches_a_wrong_divisor(register):
     def by_k(lists):
         return np.where(lists.n_true > 0, lists.n_hits / lists.k, np.nan)

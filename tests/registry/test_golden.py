@@ -126,7 +126,7 @@ def test_course(form):
     case = CASES["course"]
     true, pred, expected = case["true"], case["pred"], case["expected"]
     if form == "frame":
-        true, pred = rd.from_dict(true), rd.from_dict(pred)
+        true, pred = rd.logs.from_dict(true), rd.logs.from_dict(pred)
     names = ["hitrate", "precision", "recall", "mrr", "mapr", "ndcg"]
     result = rd.evaluate(
         true, pred, names, case["k"], users=case["population"], undefined=case["undefined"]
@@ -147,7 +147,7 @@ def test_candidates():
     case = CASES["candidates"]
     frame = pd.read_parquet(GOLDEN / case["file"])
     assert " ".join(frame.columns) == case["columns"]
-    true, pred = rd.from_labelled(
+    true, pred = rd.logs.from_labelled(
         frame,
         relevance_col="relevant",
         score_cols=["random", "knn"],
@@ -194,7 +194,7 @@ def test_call_signatures(name, case, form):
     if form == "numbers":
         true, pred = ({int(user): items for user, items in lists.items()} for lists in (true, pred))
     if form in ("frame", "other names"):
-        true, pred = rd.from_dict(true), rd.from_dict(pred)
+        true, pred = rd.logs.from_dict(true), rd.logs.from_dict(pred)
     if form == "other names":
         columns = {"user_col": "customer", "item_col": "sku"}
         true, pred = (frame.set_axis(["customer", "sku"], axis=1) for frame in (true, pred))

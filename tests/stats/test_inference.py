@@ -358,14 +358,14 @@ f = pd.DataFrame({"user_id": range(40), "variant": ["A", "B"] * 20, "m": m})
 rd.join_experiment(f[["user_id", "m"]], f[["user_id", "variant"]])
 found = rd.compare_variants(f, "m", control="A", test="bootstrap", n_resamples=50)
 assert found.p_value.notna().all()
-rd.bootstrap_ci(f, "m"); rd.roll_up(f[["user_id", "m"]])
+rd.experiments.bootstrap_ci(f, "m"); rd.experiments.roll_up(f[["user_id", "m"]])
 values = f[["user_id", "m"]]
 pair = {"a": values, "b": values.assign(m=lambda x: x.m.iloc[::-1].to_numpy())}
 for test in ("randomization", "bootstrap"):
     assert rd.compare_models(pair, test=test, n_resamples=50).p_value.notna().all()
 needs_scipy = (
     lambda: rd.compare_variants(f, "m", control="A"),
-    lambda: rd.plan_experiment(f, "m", n=40),
+    lambda: rd.experiments.plan_experiment(f, "m", n=40),
 )
 for call in needs_scipy:
     try:

@@ -79,7 +79,9 @@ def calls() -> None:
     assert_type(
         rd.experiments.compare_interleaved(mixed, mixed.head(3), credit="binary"), pd.DataFrame
     )
-    assert_type(rd.bootstrap_ci(per_user, "ndcg@10", by="model", n_resamples=99), pd.DataFrame)
+    assert_type(
+        rd.experiments.bootstrap_ci(per_user, "ndcg@10", by="model", n_resamples=99), pd.DataFrame
+    )
     bandit = pd.DataFrame(
         {
             "item_id": [1, 2],
@@ -89,6 +91,6 @@ def calls() -> None:
         }
     )
     assert_type(rd.ope.estimate(bandit, cluster=None), pd.DataFrame)
-    assert_type(rd.ope_diagnostics(bandit, cluster=None), pd.DataFrame)
+    assert_type(rd.ope.diagnostics(bandit, cluster=None), pd.DataFrame)
     assert_type(rd.logs.from_dict({1: ["a"]}), pd.DataFrame)
     assert_type(rd.diagnostics.hit_table(true, one), pd.DataFrame)

@@ -33,12 +33,14 @@ def calls() -> None:
     rd.compare_variants(pred, "ndcg@10", control="A", alternative="two_sided")  # error: arg-type
     rd.compare_variants(pred, "ndcg@10", control="A", test="proportions")  # error: arg-type
     rd.compare_variants(pred, "ndcg@10", control="A", relative="delta")  # error: arg-type
-    rd.compare_variants_from_moments(pred, control="A", covariates="spend")  # error: arg-type
+    rd.experiments.compare_variants_from_moments(
+        pred, control="A", covariates="spend"
+    )  # error: arg-type
     rd.compare_models(pred, test="ttest")  # error: arg-type
     rd.join_experiment(pred, pred, missing="zeros")  # error: arg-type
     rd.join_experiment(pred, pred, unexposed="keep")  # error: arg-type
-    rd.roll_up(pred, how="median")  # error: arg-type
-    rd.bootstrap_ci(pred, "ndcg@10", interval="bca")  # error: arg-type
+    rd.experiments.roll_up(pred, how="median")  # error: arg-type
+    rd.experiments.bootstrap_ci(pred, "ndcg@10", interval="bca")  # error: arg-type
     rd.ndgc(true, pred)  # error: attr-defined
     rd.ope.estmate(pred)  # error: attr-defined
     rd.ope.estimate(pred, estimators=7)  # error: arg-type

@@ -24,12 +24,12 @@ LOG = "past interactions"
 
 def _by_and_item(exposure_table: pd.DataFrame) -> tuple[list[str], str]:
     """Return the columns of the recommenders and of the item, which stand before `shown`."""
-    need(exposure_table, "exposure_table", EXPOSED, "what rd.exposure_table returned")
+    need(exposure_table, "exposure_table", EXPOSED, "what rd.diagnostics.exposure_table returned")
     before = list(exposure_table.columns[: list(exposure_table.columns).index("shown")])
     if not before:
         raise OptionError(
-            "exposure_table has no item column before 'shown'; expected what rd.exposure_table "
-            "returned"
+            "exposure_table has no item column before 'shown'; expected what "
+            "rd.diagnostics.exposure_table returned"
         )
     return before[:-1], before[-1]
 
@@ -325,7 +325,7 @@ def _position_data(position_table: pd.DataFrame) -> pd.DataFrame:
         One row per model and rank; `n` is the number of lists with an item at this rank.
     """
     columns = ("rank", "hit_rate", "ci_low", "ci_high")
-    need(position_table, "position_table", columns, "what rd.position_table returned")
+    need(position_table, "position_table", columns, "what rd.diagnostics.position_table returned")
     by = list(position_table.columns[: list(position_table.columns).index("rank")])
     counted = next(
         (name for name in ("shown", "n_pred", "n") if name in position_table.columns), None

@@ -232,12 +232,12 @@ def history(history: History, metric: str | None = None, *, ax: Axes | None = No
     >>> folder = tempfile.mkdtemp()
     >>> for day in pd.date_range("2026-11-01", periods=3):
     ...     rd.evaluate({"u": ["a"]}, {"u": ["a"]}, "mrr@1").to_parquet(f"{folder}/{day:%Y-%m-%d}")
-    >>> rd.plot.history.data(rd.History(folder))[["model", "date", "value", "changed"]]
+    >>> rd.plot.history.data(rd.diagnostics.History(folder))[["model", "date", "value", "changed"]]
        model       date  value  changed
     0  mrr@1 2026-11-01    1.0    False
     1  mrr@1 2026-11-02    1.0    False
     2  mrr@1 2026-11-03    1.0    False
-    >>> ax = rd.plot.history(rd.History(folder))
+    >>> ax = rd.plot.history(rd.diagnostics.History(folder))
     """
     data = _history_data(history, metric)
     wanted, ax = data.attrs["recdf_metric"], style.new_axes(ax)

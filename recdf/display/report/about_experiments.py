@@ -8,7 +8,7 @@ one shows no effect in large type.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from ...experiments.decide.decide_experiment import (
     plan_sentence,
     role_verdicts,
 )
+from ...experiments.decide.sample_ratio import seen_loss_words
 from ...judge.cautions.table import UNLIKE
 from ...judge.comparisons import note_of
 from ...judge.verdict import codes_of, warnings_of
@@ -208,11 +209,13 @@ def _soundness(tables: ReportTables) -> tuple[Badge, Sentence]:
         )
     if health is None and tested:
         return Badge("good", "sound"), (
-            f"Sample ratio of the users who are compared as planned; p {_p(min(tested))}.",
+            "Sample ratio of the users who are compared as planned; "
+            f"p {_p(min(tested))}{_seen(rows, 'treatment')}.",
         )
     if health is None:
         return Badge("warning", "not checked"), (
-            "The sample ratio was not checked: pass health= (what rd.experiment_health returned).",
+            "The sample ratio was not checked: pass health= (what "
+            "rd.experiments.experiment_health returned).",
         )
     arms = ", ".join(
         f"{_arm(row)} {int(row['n_assigned']):,} ({row['share']:.1%}, planned "
@@ -237,7 +240,16 @@ def _soundness(tables: ReportTables) -> tuple[Badge, Sentence]:
     fits, mark = "Sample ratio as planned", Badge("good", "sound")
     if pd.isna(p):
         fits, mark = "The sample ratio could not be tested", Badge("warning", "not tested")
-    return mark, (f"{fits}: {arms}; p {_p(p)}. Users without metrics: {missing}; p {_p(lost)}.",)
+    seen = _seen(health.to_dict("records"), "variant")
+    lost_users = f"Users without metrics: {missing}; p {_p(lost)}."
+    return mark, (f"{fits}: {arms}; p {_p(p)}{seen}. {lost_users}",)
+
+
+def _seen(rows: Sequence[Mapping[Any, Any]], variant: str) -> str:
+    """Say which loss of users would have been seen, of the variant where that is largest."""
+    known = [row for row in rows if not pd.isna(row.get("seen_loss", np.nan))]
+    worst = max(known, key=lambda row: float(row["seen_loss"]), default=None)
+    return "" if worst is None else f"; {seen_loss_words(worst[variant], worst['seen_loss'])}"
 
 
 def _arm(row: Mapping[Any, Any]) -> str:

@@ -255,11 +255,11 @@ def read_report_tables(experiment: Any, given: ReportTables) -> ReportTables:
             experiment, pd.DataFrame
         ):  # of several, some may be of another run over the same users
             refuse_two_runs({"experiment": experiment, "health": health})
-        need(health, "health", HEALTH, "what rd.experiment_health returned")
+        need(health, "health", HEALTH, "what rd.experiments.experiment_health returned")
     if check is not None:
         need(check, "check", CHECK, "what rd.check returned")
     if off_policy is not None:
-        need(off_policy, "off_policy", OFF_POLICY, "what rd.ope_estimate returned")
+        need(off_policy, "off_policy", OFF_POLICY, "what rd.ope.estimate returned")
     if given.gate is not None:
         need_gate(given.gate)
     if given.history is not None:
@@ -279,7 +279,7 @@ def read_report_tables(experiment: Any, given: ReportTables) -> ReportTables:
     if given.log is not None and given.exposure is None:
         raise OptionError(
             "⟦log=⟧ is for the picture of the long tail, which needs ⟦exposure=⟧ (from "
-            "rd.exposure_table)"
+            "rd.diagnostics.exposure_table)"
         )
     if given.roles is None:
         return given

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...errors import EmptyPopulationError, renamed
+from ...errors import EmptyPopulationError
 from ...inputs.constraints import NATURAL, SHARE, a_number
 from ...inputs.door import takes_columns
 from ...inputs.options import Options, as_columns
@@ -33,7 +33,6 @@ from ..experiment_columns import (
 from ..samples import MetricRows, read_metrics
 
 
-@renamed(unit="cluster", unit_col="cluster", method="interval")
 @takes_columns("by", "cluster")
 def bootstrap_ci(
     per_user: pd.DataFrame,

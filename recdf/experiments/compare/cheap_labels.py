@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...errors import DataError, DuplicateError, OptionError
+from ...errors import DataError, DuplicateError, OptionError, closest
 from ...inputs.constraints import SHARE
 from ...inputs.options import as_columns
 from ...inputs.per_user_columns import evaluated, list_columns
@@ -26,7 +26,7 @@ from ...stats.prediction_powered import (
 )
 from ...stats.shares import is_binary
 from ...stats.student import t_p_value
-from ...stats.unseen_units import clopper_pearson, typical_units
+from ...stats.turned import clopper_pearson, typical_units
 from ...tables.cells import digits_for, interval, number, visible
 from ..choices import Better, Columns, check_value
 from ..decide.adjust_pvalues import directions
@@ -139,10 +139,10 @@ def prediction_powered(
         Numeric columns of `cheap` (activity, age of the account) by which the random sample is
         tested, beside f.
     probability_col : str, optional
-        Column of `human`: the probability with which a list was chosen, as `rd.sample_to_judge`
-        returns it, and 1 for lists that people had judged in full before. Each list has the weight
-        1/probability; where the weights add up to the number of lists in `cheap`, lists of one
-        probability are a stratum. Default: all lists had the same.
+        Column of `human`: the probability with which a list was chosen, as
+        `rd.diagnostics.sample_to_judge` returns it, and 1 for lists that people had judged in full
+        before. Each list has the weight 1/probability; where the weights add up to the number of
+        lists in `cheap`, lists of one probability are a stratum. Default: all lists had the same.
     tuning : {"open", "clipped"}, default "open"
         "clipped" is what ppi-python does: λ between 0 and 1, normal quantiles, no list more.
     smaller_is_better, larger_is_better : str or list of str, optional
@@ -200,7 +200,7 @@ def prediction_powered(
     ... )
     >>> judged = rng.choice(3000, 100, replace=False)
     >>> human = pd.DataFrame({"user_id": judged, "ndcg@10": truth[judged]})
-    >>> found = rd.prediction_powered(human, cheap, "ndcg@10", user_col="user_id")
+    >>> found = rd.experiments.prediction_powered(human, cheap, "ndcg@10", user_col="user_id")
     >>> found[
     ...     [
     ...         "mean",
@@ -230,7 +230,10 @@ def prediction_powered(
     tested = require(cheap, "cheap", as_columns(covariates))
     sides = _judged_lists(human, cheap, names, keys, model_col, probability_col)
     if baseline is not None and baseline not in sides:
-        raise OptionError(f"⟦baseline={baseline!r}⟧ is not a model; models are {list(sides)}")
+        raise OptionError(
+            f"⟦baseline={baseline!r}⟧ is not a model; models are {list(sides)}"
+            + closest(str(baseline), sides)
+        )
     base = None if baseline is None else sides.pop(baseline)
     better = directions({name: name for name in names}, smaller_is_better, larger_is_better)
     declared = declared_bounds(bounds, names)

@@ -9,13 +9,13 @@ from typing import Any, Never
 import numpy as np
 import pandas as pd
 
-from ...errors import OptionError, renamed
+from ...errors import OptionError
 from ...inputs.options import check_names, says_as
 from ...judge.effects.means import MeanEffect
 from ...stats.arms import arm_of_moments, both
 from ...stats.moments import HUGE, Moments, may_be_skewed, skewness_of_means
 from ...stats.numbers import Floats
-from ..choices import Alternative, Columns, Correction, Relative, VariantTest, new_word
+from ..choices import Alternative, Columns, Correction, Relative, VariantTest
 from ..decide.adjust_pvalues import directions
 from ..decide.sample_ratio import Arms, check_sample_ratio, without_strata
 from ..samples import subset
@@ -42,7 +42,6 @@ _OF_ROWS = ("nan", "user_col")
 _ROUNDING = 1e-9
 
 
-@renamed(method=("test", new_word))
 @says_as(compare_variants)
 def compare_variants_from_moments(
     moments: pd.DataFrame,
@@ -198,13 +197,16 @@ def _refuse_options(given: Mapping[str, Any]) -> None:
         if name != "needs_users"
     ]
     check_names(
-        [name for name in given if name not in of_users], own, "rd.compare_variants_from_moments"
+        [name for name in given if name not in of_users],
+        own,
+        "rd.experiments.compare_variants_from_moments",
     )
     for name, value in given.items():
         default = of_users[name].default
         if name in _OF_ROWS:
             raise OptionError(
-                f"⟦{name}=⟧ is about users and not about moments; pass it to rd.variant_moments"
+                f"⟦{name}=⟧ is about users and not about moments; pass it to "
+                "rd.experiments.variant_moments"
             )
         if name != "progress" and value is not default and value != default:
             raise OptionError(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...errors import OptionError, renamed
+from ...errors import OptionError, closest
 from ...inputs.constraints import a_number
 from ...inputs.door import takes_columns
 from ...inputs.options import Options, as_columns
@@ -23,8 +23,6 @@ from ..choices import (
     PairTest,
     check_test,
     check_value,
-    in_new_word,
-    new_word,
 )
 from ..decide.adjust_pvalues import adjusted_columns, directions, read_together
 from ..experiment_columns import Floats, require
@@ -37,7 +35,7 @@ from .cheap_labels import (
     labels_of_both,
     powered_pair,
 )
-from .paired import RESAMPLED, add_turned, paired_resamples, paired_test
+from .paired import RESAMPLED, add_turned, paired_resamples, paired_test, without_rounding
 from .runs import Runs, paired_values, read_runs
 from .where_both import COLUMNS, NONE_LACKING, has_lists, judge_both, where_both
 from .within_segments import split_by_segment
@@ -48,7 +46,6 @@ Sums = tuple[Floats, Floats | None]  # Σ w d of every unit, and Σ w, None wher
 PAIRS_AT_ONCE = 32
 
 
-@renamed(users=("missing", new_word))
 @takes_columns("user_col", "weight_col")
 def compare_models(
     per_user: pd.DataFrame | Mapping[str, pd.DataFrame],
@@ -158,9 +155,9 @@ def compare_models(
     cheap : Evaluation, DataFrame or mapping, optional
         The same recommendations on more lists under cheap labels, of a language model or of clicks,
         while `per_user` has the lists that people judged, a random sample of them. Differences,
-        intervals and p-values are then those of `rd.prediction_powered`, with n − 2 degrees of
-        freedom, by `test="t"` alone, and the intervals allow for one more list at either bound of
-        the metric.
+        intervals and p-values are then those of `rd.experiments.prediction_powered`, with n − 2
+        degrees of freedom, by `test="t"` alone, and the intervals allow for one more list at either
+        bound of the metric.
 
     Returns
     -------
@@ -181,38 +178,38 @@ def compare_models(
         by `n_pred`), the same comparison where both have lists (`n_both`, `mean_baseline_both`,
         `mean_model_both`, `diff_both`, `se_both`, `ci_low_both`, `ci_high_both`, `effect_both`,
         `withheld_both`; null if none is lacking), `effect`, `withheld`, `remarks`, `verdict` (see
-        `compare_variants`). `ci_low` and `ci_high` hold for the m tests
-        of a family together: they are those of 1 − alpha/m (with Šidák's corrections of (1 −
-        alpha)^(1/m), with "by" of 1 − alpha/(m·Σ_{l≤m} 1/l)), and where a later step of the
-        correction decides, those of that step, so that an interval excludes 0 exactly where
-        `reject` is True. Remarks: "zero_variance" (all differences equal),
-        "too_few_users" (below 2) and "huge_values" (from 1e150 on): no statistics;
-        "wilcoxon_not_mean"; "mostly_zero" (95 % or more of the differences are ties, so that few
-        users decide and t and TOST are not to be trusted); "few_differ" (fewer than 50 users
-        differ) and "skewed" (skewness of the differences above .14·√n): the test errs more often
-        than it says; "few_users_carry" (unequal weights or numbers of lists that are worth fewer
-        than 30 equal users, and less than half of them); "different_lists" (missing="drop" left
-        some out); "repeated_units" (`user_id` or a later column of the key repeats and is not the
-        unit); "few_lists", "few_lists_differ"; "within_margin"; "missing_lists" (a
-        model lacks lists, and the effect is another one where both have
-        lists: "worse, but better where both have lists"). Verdict: withheld ("check: ...") below 30
-        users, below 20 that differ if any does, where fewer than K more users at the worst value would
-        turn it ("check: 1.4 users who lose all would turn it"), where few users carry it, where lists were left
-        out, of huge values, and of equal differences that are not 0. Else "better" or "worse"
-        (p_adj ≤ alpha), "higher" or "lower" for a metric without direction; with test="wilcoxon"
-        "ranks higher" or "ranks lower", which follows the signed ranks and says nothing of the
-        mean; all of them with ", within the margin" where p_equivalence_adj ≤ alpha too; else
-        "equivalent" (p_equivalence_adj ≤ alpha) or "no difference shown". With `cheap=`, `n_users`,
-        `n_lists`, `wins`, `ties`, `losses` and `d_z` are of the lists that people judged,
-        `mean_model` is `mean_baseline` + `diff`, and `diff_without_top` is null. Before `effect`
-        stand `n_human` and `n_cheap` (lists that people judged, and more with cheap labels alone),
-        `diff_human` with `ci_low_human` and `ci_high_human`, `diff_cheap`, `bias` (of the
+        `compare_variants`). `ci_low` and `ci_high` hold for the m tests of a family together: they
+        are those of 1 − alpha/m (with Šidák's corrections of (1 − alpha)^(1/m), with "by" of 1 −
+        alpha/(m·Σ_{l≤m} 1/l)), and where a later step of the correction decides, those of that
+        step, so that an interval excludes 0 exactly where `reject` is True. Remarks:
+        "zero_variance" (all differences equal), "too_few_users" (below 2) and "huge_values" (from
+        1e150 on): no statistics; "wilcoxon_not_mean"; "mostly_zero" (95 % or more of the
+        differences are ties, so that few users decide and t and TOST are not to be trusted);
+        "few_differ" (fewer than 50 users differ) and "skewed" (skewness of the differences above
+        .14·√n): the test errs more often than it says; "few_users_carry" (unequal weights or
+        numbers of lists that are worth fewer than 30 equal users, and less than half of them);
+        "different_lists" (missing="drop" left some out); "repeated_units" (`user_id` or a later
+        column of the key repeats and is not the unit); "few_lists", "few_lists_differ";
+        "within_margin"; "missing_lists" (a model lacks lists, and the effect is another one where
+        both have lists: "worse, but better where both have lists"). Verdict: withheld ("check:
+        ...") below 30 users, below 20 that differ if any does, where fewer than K more users at
+        the worst value would turn it ("check: 1.4 users who lose all would turn it"), where few
+        users carry it, where
+        lists were left out, of huge values, and of equal differences that are not 0. Else "better"
+        or "worse" (p_adj ≤ alpha), "higher" or "lower" for a metric without direction; with
+        test="wilcoxon" "ranks higher" or "ranks lower", which follows the signed ranks and says
+        nothing of the mean; all of them with ", within the margin" where p_equivalence_adj ≤ alpha
+        too; else "equivalent" (p_equivalence_adj ≤ alpha) or "no difference shown". With `cheap=`,
+        `n_users`, `n_lists`, `wins`, `ties`, `losses` and `d_z` are of the lists that people
+        judged, `mean_model` is `mean_baseline` + `diff`, and `diff_without_top` is null. Before
+        `effect` stand `n_human` and `n_cheap` (lists that people judged, and more with cheap labels
+        alone), `diff_human` with `ci_low_human` and `ci_high_human`, `diff_cheap`, `bias` (of the
         difference under cheap labels) with `bias_low` and `bias_high`, `weight`, `n_effective` and
-        `p_random`, as `rd.prediction_powered` explains them. Their intervals are each by itself.
-        The remark "not_random" (the lists that people judged differ from the others, p below 0.01)
-        withholds the verdict, and "few_human" says that it is of fewer than 30. A list where people find nothing relevant, so that the
-        metric is undefined, is no list of that mean, and the estimate allows for the lists like it
-        that nobody judged.
+        `p_random`, as `rd.experiments.prediction_powered` explains them. Their intervals are each
+        by itself. The remark "not_random" (the lists that people judged differ from the others, p
+        below 0.01) withholds the verdict, and "few_human" says that it is of fewer than 30. A list
+        where people find nothing relevant, so that the metric is undefined, is no list of that
+        mean, and the estimate allows for the lists like it that nobody judged.
 
     Raises
     ------
@@ -260,7 +257,6 @@ def compare_models(
     1  old   als       50  0.448  better
     """
     test = check_test("test", test, PairTest)
-    missing = in_new_word("missing", missing)
     settings = Settings(
         alternative=alternative,
         confidence=confidence,
@@ -398,7 +394,10 @@ def _model_pairs(models: list[Any], baseline: Any) -> list[tuple[int, int]]:
     if baseline is None:
         return [(b, m) for b in range(len(models)) for m in range(b + 1, len(models))]
     if baseline not in models:
-        raise OptionError(f"⟦baseline={baseline!r}⟧ is not a model; models are {models}")
+        raise OptionError(
+            f"⟦baseline={baseline!r}⟧ is not a model; models are {models}"
+            + closest(str(baseline), models)
+        )
     b = models.index(baseline)
     return [(b, m) for m in range(len(models)) if m != b]
 
@@ -532,6 +531,7 @@ def _compare_pairs(
                 int(np.count_nonzero(~np.isnan(base))),
             )
         sums, divisor = runs.unit_sums(runs.per_list(model - base))
+        sums, tolerance = without_rounding(sums, divisor, (base, model))
         there = slice(None) if divisor is None else divisor > 0
         own, of_own = sums[there], None if single or divisor is None else divisor[there]
         powered: dict[str, Any] = {}
@@ -560,7 +560,13 @@ def _compare_pairs(
             ),
             "rel_diff": means[1] / means[0] - 1 if means[0] > 0 else np.nan,
             **paired_test(
-                own, metric, settings, of_own, runs.repeated, powered.pop("estimate", None)
+                own,
+                metric,
+                settings,
+                tolerance,
+                of_own,
+                runs.repeated,
+                powered.pop("estimate", None),
             ),
         }
         if powered:

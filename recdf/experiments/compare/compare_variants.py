@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from ...errors import OptionError, renamed
+from ...errors import OptionError
 from ...inputs.door import takes_columns
 from ...inputs.needed_columns import needed_frame
 from ...inputs.options import Options, as_columns
@@ -23,7 +23,6 @@ from ..choices import (
     Relative,
     VariantTest,
     check_value,
-    new_word,
 )
 from ..decide.adjust_pvalues import directions
 from ..decide.balance import measured_late, shares_change, unbalanced
@@ -38,7 +37,6 @@ from .two_sample import VARIANT_RESULT_COLUMNS, Row, measured_means, no_share
 from .variant_table import compare_each, decide
 
 
-@renamed(method=("test", new_word))
 @takes_columns("user_col", "by", "weight_col")
 def compare_variants(
     data: Any,
@@ -209,7 +207,8 @@ def compare_variants(
         units of both arms whose values are farthest from the mean of all, 5 % of fewer than 200
         units, counted as `df` + 2 where that is less), `design_effect` (variance by units over that
         by rows, where rows repeat units), `srm_p` (of the sample ratio of the users compared; the
-        smallest where several tests are made), `balance_p` (that the arms have the same mean of the
+        smallest where several tests are made), `seen_loss` (share of the treatment's users whose
+        loss that test would have found in 8 of 10 cases), `balance_p` (that the arms have the same mean of the
         covariates and weights; the smallest, times the number of these tests in the table),
         `unbalanced` (columns that differ), `better` ("larger", "smaller", or "" for a metric
         without direction), `effect` ("better", "worse", "higher", "lower", "none"; "" where the

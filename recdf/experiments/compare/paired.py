@@ -18,14 +18,14 @@ from ...stats.numbers import Number
 from ...stats.resampling_weights import by_row, distinct_columns, poisson_sums, sign_sums
 from ...stats.sign_flips import exact_sign_flip_p, sign_flip_interval, sign_flip_p, wilcoxon
 from ...stats.student import equivalence_p
-from ...stats.unseen_units import Ends, turned_by, turning_value, typical_units, unseen_units
+from ...stats.turned import Ends, missing_by_chance, turned_by, turning_value, typical_units
 from ..choices import Better
 from ..experiment_columns import Floats, Mask
 from ..settings import Settings
 from .top_units import mean_without_top
 from .two_sample import but
 
-# Differences up to this size are ties: they are rounding of equal metrics.
+# Differences up to this part of the largest value are ties: they are rounding of equal metrics.
 TIE = 1e-12
 RESAMPLED = ("randomization", "bootstrap")
 # Up to 2^16 sign patterns are enumerated, if that is no more than the resamples asked for.
@@ -57,23 +57,34 @@ PAIRED_NUMBERS = (
 )
 
 
+def without_rounding(
+    sums: Floats, divisor: Floats | None, values: tuple[Floats, Floats]
+) -> tuple[Floats, float]:
+    """Return the units' sums of differences of two models' values, 0 where only rounding is left,
+    and how large that can be for a unit."""
+    tolerance = TIE * max(float(np.fmax.reduce(np.abs(one), initial=0.0)) for one in values)
+    limit = tolerance if divisor is None else tolerance * divisor
+    return np.where(np.abs(sums) > limit, sums, 0.0), tolerance
+
+
 def paired_test(
     sums: Floats,
     metric: str,
     settings: Settings,
+    tolerance: float,
     weights: Floats | None = None,
     repeated: bool = False,
     estimate: Ends | None = None,
 ) -> dict[str, Any]:
     """Statistics of the units' sums of differences; `weights` are what the sum of each unit is
-    divided by.
+    divided by. Differences that are at most `tolerance` apart are equal.
 
     `ranks_higher` says that the signed ranks of the model are higher. `estimate` is one from more
     than these units, whose interval and p-values count. `typical` is how many units of the typical
     weight these are.
     """
     d = sums if weights is None else sums / weights
-    wins, losses = int(np.count_nonzero(d > TIE)), int(np.count_nonzero(d < -TIE))
+    wins, losses = int(np.count_nonzero(d > 0)), int(np.count_nonzero(d < 0))
     row: dict[str, Any] = dict.fromkeys(PAIRED_NUMBERS, np.nan)
     row |= {"wins": wins, "ties": len(d) - wins - losses, "losses": losses, "ranks_higher": False}
     row["typical"] = len(d) if weights is None else typical_units(weights)
@@ -107,7 +118,9 @@ def paired_test(
         else ("ci_low", "ci_high", "statistic", "df", "p_value")
     )
     row |= {name: float(t[name]) for name in used}
-    return row | wilcoxon(d, settings.alternative) if test == "wilcoxon" else row
+    if test == "wilcoxon":
+        row |= wilcoxon(d, settings.alternative, tolerance)
+    return row
 
 
 def _powered_numbers(estimate: Ends, settings: Settings, margin: float | None) -> dict[str, float]:
@@ -221,7 +234,7 @@ def add_turned(
     """
     diff, units, reach = (table[name].to_numpy(np.float64) for name in ("diff", "typical", "reach"))
     margin = np.array([settings.margins.get(name, np.nan) for name in table["metric"]])
-    unseen, powered = unseen_units(settings.alpha), table["powered"].to_numpy(bool)
+    unseen, powered = missing_by_chance(settings.alpha), table["powered"].to_numpy(bool)
     claims: list[Number] = [0.0, -margin, margin]
     by = [turned_by(diff, units, -reach, reach, claim) for claim in claims]
     least = np.where(powered, np.inf, np.fmin(by[1], by[2]))

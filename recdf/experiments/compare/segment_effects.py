@@ -72,13 +72,12 @@ def segment_effects(
         One row per row of the comparison, with its labels, counts, `diff`, `se`, `ci_low`,
         `ci_high`, `confidence` and `srm_p` (sample ratio within the segment; for variants), then
         `shrunken`, `shrunken_low`, `shrunken_high`, and for each metric and pair, the same in all
-        its rows: `n_segments` (those with a standard error), `mean_effect` (τ̄), `q`, `df`, `p_value`,
-        `p_adj`, `reject`, `tau` (T), `effect` ("differs", "none"), `withheld`, `remarks` (doubts
-        about segments), `verdict`. Verdict:
-        "differs between segments", "no difference between segments shown", or why it is withheld: a
-        sample ratio that does not fit in a segment, or a difference that rests on segments that
-        should not be read (tiny arms, skewed) and is not shown without them. A segment has no
-        verdict of its own here.
+        its rows: `n_segments` (those with a standard error), `mean_effect` (τ̄), `q`, `df`,
+        `p_value`, `p_adj`, `reject`, `tau` (T), `effect` ("differs", "none"), `withheld`, `remarks`
+        (doubts about segments), `verdict`. Verdict: "differs between segments", "no difference
+        between segments shown", or why it is withheld: a sample ratio that does not fit in a
+        segment, or a difference that rests on segments that should not be read (tiny arms, skewed)
+        and is not shown without them. A segment has no verdict of its own here.
 
     Raises
     ------

@@ -64,6 +64,7 @@ VARIANT_RESULT_COLUMNS = [
     "diff_without_top",
     "design_effect",
     "srm_p",
+    "seen_loss",
     "balance_p",
     "unbalanced",
     "better",

@@ -108,8 +108,8 @@ def read_moments(
     if not set(NEEDED) & set(moments.columns):
         raise ColumnError(
             f"moments has none of the columns {', '.join(map(repr, NEEDED))}; expected what "
-            "variant_moments returns. If it has one row per user, call rd.variant_moments first, "
-            "or pass the users to ⟦rd.compare_variants⟧"
+            "variant_moments returns. If it has one row per user, call "
+            "rd.experiments.variant_moments first, or pass the users to ⟦rd.compare_variants⟧"
         )
     require(moments, "moments", [variant_col, *NEEDED])
     by_cols = label_columns(moments, "moments", by, variant_col)
@@ -352,8 +352,8 @@ def variant_moments(
         len(distinct(repeated[cell])) < len(cell) for cell in rows.cells
     ):
         raise DuplicateError(
-            "data has several rows of a user, whose values are not independent; use rd.roll_up "
-            "first"
+            "data has several rows of a user, whose values are not independent; use "
+            "rd.experiments.roll_up first"
         )
     return _moments_of_rows(rows, columns).frame()
 

@@ -54,7 +54,7 @@ def decide(
     _add_differences(result, at, differences, balance or {})
     read_together(result, settings, intervals)
     add_verdicts(result, "variants", effects_of(result, result["reject"].to_numpy(), better))
-    result["srm_p"] = ratio.p[at[0]]
+    result["srm_p"], result["seen_loss"] = ratio.p[at[0]], ratio.seen[at[0], at[2]]
     result["better"] = pd.Series([better[metric] or "" for metric in result["metric"]], dtype=str)
     return settings.compared(result, VARIANT_RESULT_COLUMNS, "variants", by_cols)
 

@@ -11,7 +11,7 @@ import pandas as pd
 
 from ...judge.cautions.few_lists import FEW_LISTS
 from ...judge.verdict import effects_of, sentence
-from ...stats.unseen_units import turned_by
+from ...stats.turned import turned_by
 from ...tables.cells import digits_for, interval, number, visible
 from ..choices import Better
 from ..experiment_columns import Floats, Mask

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from ...errors import OptionError, renamed
+from ...errors import OptionError
 from ...inputs.options import as_columns
 from ...metrics.direction import direction_of
 from ...stats.always_valid import always_valid_multiplier
@@ -19,7 +19,6 @@ from ..samples import subset
 from ..settings import Settings
 
 
-@renamed(method="correction", alpha=("confidence", lambda alpha: 1 - alpha))
 def adjust_pvalues(
     table: pd.DataFrame,
     *,

@@ -31,8 +31,8 @@ PERIODS = 10
 
 
 class Difference(NamedTuple):
-    """The code of a caution, what it is about, the groups or (group, control, treatment) where it holds, and of
-    which metrics."""
+    """The code of a caution, what it is about, the groups or (group, control, treatment) where it
+    holds, and of which metrics."""
 
     code: str
     name: str

@@ -112,9 +112,9 @@ def proxy_metrics(
         `called_right` (share of the experiments in which the offline metric has the sign of the
         true online effect) and `regret` (online effect that is lost per experiment if the sign of
         the offline metric decides), both with normal true effects; `confidence`, `effect`,
-        `withheld`, `remarks`, `verdict`. Verdict: "predicts", "predicts the opposite", "no relation shown"; "cannot tell"
-        with a remark: "few_tests" (fewer than 10), "noise" (sampling noise above the signal of
-        either side, or a slope without bounds).
+        `withheld`, `remarks`, `verdict`. Verdict: "predicts", "predicts the opposite", "no relation
+        shown"; "cannot tell" with a remark: "few_tests" (fewer than 10), "noise" (sampling noise
+        above the signal of either side, or a slope without bounds).
 
     Raises
     ------

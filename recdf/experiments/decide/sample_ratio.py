@@ -12,7 +12,8 @@ import pandas as pd
 
 from ...errors import OptionError, examples, kind_of
 from ...judge.cautions import HEALTH_ALPHA
-from ...stats.shares import independence_test, share_tests
+from ...stats.shares import independence_test, seen_loss, share_tests
+from ...tables.cells import number, visible
 from ..experiment_columns import (
     Codes,
     Floats,
@@ -68,11 +69,12 @@ class Arms:
 
 class SampleRatio(NamedTuple):
     """Per group: whether the users per variant do not fit the plan, whether that was tested at all,
-    and the p of it."""
+    the p of it, and by variant the share of its users whose loss would have been seen."""
 
     fails: Mask
     checked: Mask
     p: Floats
+    seen: Floats
 
 
 # Labels of the strata (one row without columns if there are none), and units by group, stratum and
@@ -108,7 +110,8 @@ def check_sample_ratio(
         plans = plans_of(expected, list(labels.columns), labels, "strata")
         return _from_plan(shares_of_plans(plans, arms.names).to_numpy(), counts)
     n = len(arms.groups)
-    return SampleRatio(np.zeros(n, bool), np.zeros(n, bool), np.full(n, np.nan))
+    seen = np.full((n, len(arms.names)), np.nan)
+    return SampleRatio(np.zeros(n, bool), np.zeros(n, bool), seen[:, 0], seen)
 
 
 def _from_plan(shares: Floats, counts: Floats) -> SampleRatio:
@@ -125,6 +128,12 @@ def _from_plan(shares: Floats, counts: Floats) -> SampleRatio:
         (p < HEALTH_ALPHA) | (overall < HEALTH_ALPHA),
         ~np.isnan(p) | ~np.isnan(overall),
         np.fmin(p, overall),
+        np.array(
+            [
+                seen_loss(own, plan, HEALTH_ALPHA)[: counts.shape[2]]
+                for own, plan in zip(units[:-1], planned, strict=False)
+            ]
+        ),
     )
 
 
@@ -221,15 +230,26 @@ def _from_health(
     flagged = (cells("srm_flag") != "").any(axis=(1, 2))
     tested = ~np.isnan(cells("srm_p").astype(np.float64)).all(axis=(1, 2))
     p_value = np.fmin(own.p, left_out)
-    return SampleRatio(
-        flagged | own.fails | (left_out < HEALTH_ALPHA), tested | own.checked, p_value
-    )
+    fails = flagged | own.fails | (left_out < HEALTH_ALPHA)
+    return SampleRatio(fails, tested | own.checked, p_value, own.seen)
+
+
+def seen_loss_words(variant: Any, loss: float) -> str:
+    """Say which loss of a variant's users a sample ratio that fits would have shown; nothing where
+    it was not tested."""
+    if np.isnan(loss):
+        return ""
+    of = "even the loss of all" if loss >= 1 else f"a loss of {number(loss, '.1%')}"
+    would = "would not" if loss >= 1 else "would"
+    return f"{of} of {visible(variant)}'s users {would} have been seen in 8 of 10 tests"
 
 
 def _by_of_health(health: pd.DataFrame, variants: list[Any]) -> list[str]:
     """The columns of a health table within whose values it was made."""
     if not isinstance(health, pd.DataFrame):
-        raise TypeError(f"health is {kind_of(health)}; expected the table of rd.experiment_health")
+        raise TypeError(
+            f"health is {kind_of(health)}; expected the table of rd.experiments.experiment_health"
+        )
     require(health, "health", ["variant", "n_assigned", "expected_share", "srm_p", "srm_flag"])
     lacking = [name for name in variants if name not in health["variant"].tolist()]
     if lacking:

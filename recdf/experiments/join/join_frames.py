@@ -20,6 +20,7 @@ from ...inputs.codes import encode_keys
 from ...inputs.constraints import check_record
 from ...inputs.ids import read_by
 from ...inputs.options import as_columns
+from ...inputs.per_user_columns import evaluated
 from ...inputs.sorting import distinct
 from ..assigned_users import Users, match_users
 from ..choices import Columns, Missing, RaiseOrDrop, Roll
@@ -82,7 +83,10 @@ def read_frames(per_user: pd.DataFrame, assignment: pd.DataFrame, options: JoinO
         per_user = per_user.drop(
             columns=[name for name in assignment.columns if name in per_user and name not in kept]
         )
-    _distinct_columns(per_user, assignment, keys)
+    # Rolling up leaves out what stands behind the key in that of the lists, such as devices.
+    listed = as_columns(evaluated(per_user).get("user_col")) if options.how is not None else []
+    last = max((i for i, name in enumerate(listed) if name in keys), default=len(listed))
+    _distinct_columns(per_user, assignment, [*keys, *listed[last + 1 :]])
     return Frames(
         per_user, assignment, match_users(per_user, assignment, keys, options.variant_col)
     )
@@ -333,7 +337,7 @@ def _metric_rows(
         raise DuplicateError(
             f"per_user has several rows per {what}: {len(distinct(cell[twice])):,} users have "
             f"more than one ({some_keys(metrics, twice, options.keys)}); roll them up first with "
-            f"rd.roll_up(per_user, unit_col={options.keys}), pass ⟦+how=⟧, or name in ⟦+by=⟧ what "
-            "tells the rows apart"
+            f"rd.experiments.roll_up(per_user, unit_col={options.keys}), pass ⟦+how=⟧, or name in "
+            "⟦+by=⟧ what tells the rows apart"
         )
     return row, metrics

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...errors import DataError, OptionError, renamed
+from ...errors import DataError, OptionError
 from ...inputs.door import takes_columns
 from ...inputs.frames import read_numbers
 from ...inputs.options import Options, as_columns
@@ -30,7 +30,6 @@ from ..experiment_columns import (
 )
 
 
-@renamed(unit="unit_col")
 @takes_columns("unit_col")
 def roll_up(
     per_user: pd.DataFrame,
@@ -113,6 +112,7 @@ def roll_up(
     _check_rule(per_user, how, rolled_by)
     rules = _rules(per_user, units, how, rolled_over)
     (codes,), n = key_codes([("per_user", per_user)], units)
+    _refuse_parts(per_user, [*units, *rolled_over], (codes, n))
     first = first_rows(codes, n)
     order = np.argsort(first)
     result = per_user[units].iloc[first[order]].reset_index(drop=True)
@@ -171,6 +171,22 @@ def _rules(
         if name not in {*keys, *listed} and is_metric(per_user[name])
     ]
     return dict.fromkeys(_without_ids(per_user, numbers), how)
+
+
+def _refuse_parts(per_user: pd.DataFrame, named: Sequence[str], units: tuple[Codes, int]) -> None:
+    """Raise if the units are parts of what stands before them in the list key: devices of
+    persons."""
+    listed = list_columns(per_user)
+    places = [i for i, name in enumerate(listed) if name in named]
+    for name in listed[: max(places, default=0)]:
+        if name in named:
+            continue
+        (whole,), n = key_codes([("per_user", per_user)], [name])
+        if len(distinct(units[0] * n + whole)) == units[1] > n:
+            raise DataError(
+                f"several units are of one {name!r}, which stands before them in the list key; "
+                f"pass ⟦+unit_col={name!r}⟧, or drop the column if the units are to be apart"
+            )
 
 
 def _refuse_mixing(per_user: pd.DataFrame, units: list[str], listed: list[str]) -> None:

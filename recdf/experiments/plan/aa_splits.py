@@ -99,11 +99,11 @@ def aa_test(
         `rejected_high` (its 99 % interval, Wilson), `ks`, `p_ks` (distance of the p-values from the
         uniform distribution, Kolmogorov and Smirnov), `alpha`, `effect`, `withheld`, `remarks`,
         `verdict` and `recommended`. Verdict: "rejects too often" or "rejects too rarely" where
-        alpha is outside the interval, else "holds"; "not tested" without a split that has a test. `recommended`, the
-        same in all rows of a metric, is the first that holds: "t", or "t, cap=0.99"; else
-        "proportion" for a 0/1 metric, and "permutation" for others, which holds because it splits
-        in the same way. Remark: "few_clusters", with fewer than 40 clusters in an arm, where
-        `compare_variants` takes the jackknife, which rejects less often.
+        alpha is outside the interval, else "holds"; "not tested" without a split that has a test.
+        `recommended`, the same in all rows of a metric, is the first that holds: "t", or "t,
+        cap=0.99"; else "proportion" for a 0/1 metric, and "permutation" for others, which holds
+        because it splits in the same way. Remark: "few_clusters", with fewer than 40 clusters in an
+        arm, where `compare_variants` takes the jackknife, which rejects less often.
 
     Raises
     ------

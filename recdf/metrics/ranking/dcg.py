@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from ...errors import DataError, OptionError, examples, renamed
+from ...errors import DataError, OptionError, examples
 from ...inputs.constraints import Share, a_number
 from ...matching.hits import Hits, ratio, running
 from ...matching.lists import Lists
@@ -208,7 +208,6 @@ def _idcg_of_list(
 
 
 @metric(optional=("propensity",))
-@renamed(base="log_base")
 def ndcg(
     lists: Lists,
     *,
@@ -308,7 +307,6 @@ def ndcg(
 
 
 @metric(bounds=(0.0, None), better=None)
-@renamed(base="log_base")
 def dcg(
     lists: Lists,
     *,

@@ -33,7 +33,9 @@ def reduced(name):
 def grouped_auc(frames: Frames, params: Params) -> float:
     """GAUC of labelled rows: the mean of the AUC of each user, weighted by relevant items or by
     rows."""
-    true, pred = rd.from_labelled(frames.clicks, relevance_col="label", score_cols="probability")
+    true, pred = rd.logs.from_labelled(
+        frames.clicks, relevance_col="label", score_cols="probability"
+    )
     result = rd.evaluate(true, pred, f"auc@{WHOLE}")
     how = params.get("weight_by", params.get("weight"))
     return float(rd.summarize(result, weight_by=None if how == "none" else how)["value"].iloc[0])

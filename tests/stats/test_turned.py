@@ -7,18 +7,18 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from recdf.stats.unseen_units import (
+from recdf.stats.turned import (
     clopper_pearson,
     ends,
+    missing_by_chance,
     turned_by,
     turning_value,
     typical_units,
-    unseen_units,
 )
 
 
 def test_three_units_may_be_missing():
-    assert unseen_units(0.05) == pytest.approx(2.9957, abs=1e-4)
+    assert missing_by_chance(0.05) == pytest.approx(2.9957, abs=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_units_of_a_typical_weight():
 
 def test_the_value_that_turns_a_mean_without_bounds():
     value = turning_value(2.0, 60, 5.0, 0.05)
-    more = unseen_units(0.05)
+    more = missing_by_chance(0.05)
     assert 60 * (2.0 - 5.0) + more * (value - 5.0) == pytest.approx(0)
     assert value == pytest.approx(5 + 60 * 3 / more)
 

@@ -20,7 +20,7 @@ from .scipy_extra import scipy_module
 from .student import t_p_value, t_quantile
 
 
-def unseen_units(alpha: float) -> float:
+def missing_by_chance(alpha: float) -> float:
     """Return K, how many unseen units a sample cannot rule out."""
     return float(-np.log(alpha))
 
@@ -49,7 +49,7 @@ def turning_value(mean: Number, units: Number, claim: Number, alpha: float) -> N
 
     It is what can be said of a metric without bounds.
     """
-    found: Number = claim - units * (mean - claim) / unseen_units(alpha)
+    found: Number = claim - units * (mean - claim) / missing_by_chance(alpha)
     return found
 
 
