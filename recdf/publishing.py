@@ -348,16 +348,17 @@ def staging_folder(parent: Path, *, what: Path | None = None) -> Iterator[Path]:
     process is killed. `what` is the one file that will be written."""
     with _locked(parent):
         _settle(parent)
-    staging, lock = _new_staging(parent)
     into = f"nothing can be written into the folder {parent}"
-    try:
-        with named_if_full(what or parent, "" if what else into):
-            yield staging
-    finally:
-        if not os.path.lexists(staging / MANIFEST):  # else the next writer completes the work
-            shutil.rmtree(staging, ignore_errors=True)
+    with ExitStack() as stack:
+        staging, lock = _new_staging(parent)
         if lock is not None:
-            os.close(lock)
+            stack.callback(os.close, lock)
+        try:
+            with named_if_full(what or parent, "" if what else into):
+                yield staging
+        finally:
+            if not os.path.lexists(staging / MANIFEST):  # else the next writer completes the work
+                shutil.rmtree(staging, ignore_errors=True)
 
 
 def _new_staging(parent: Path) -> tuple[Path, int | None]:
@@ -405,6 +406,7 @@ def _complete(staging: Path, target: Path) -> None:
     _to_disk(staging, below=False)
     files = _manifest(staging)
     left = [name for name, new in files.items() if not new or os.path.lexists(staging / name)]
+    refuse_files([target / name for name in left], True)
     for name in left:
         direct = name == next(iter(files)) and not (
             is_folder(staging / name) or is_folder(target / name)
@@ -465,7 +467,7 @@ def _settle(folder: Path, but: Path | None = None) -> None:
         if os.path.lexists(staging / MANIFEST):  # its writer would still hold the lock
             try:
                 _complete(staging, folder)
-            except DataError:
+            except (DataError, IsADirectoryError):
                 pass  # recdf did not write this
             except OSError as error:
                 if error.errno not in STRANGE:

@@ -12,6 +12,7 @@ import pytest
 from cases import case
 from cli.command import run
 from cli.frames import PRED, TRUE
+from cli.shop import SHOP, models
 from evaluation.stored import FULL, NEW, OLD, equal, fail_at, names
 from killed import is_killed, killed_at, tree
 
@@ -48,6 +49,13 @@ def names_outside(staging):
 
 def absolute_names(staging):
     manifest(staging, {str(staging.parents[1] / "victim" / "secret.txt"): True})
+
+
+def file_in_the_place_of_a_folder(staging):
+    """The older folder, which may be full of files, stays."""
+    (staging / "notes").touch()
+    (staging.parent / "notes" / "mine").mkdir(parents=True, exist_ok=True)
+    manifest(staging, {"notes": True})
 
 
 def link_as_manifest(staging):
@@ -103,7 +111,7 @@ def its_own_files(staging):
     manifest(staging, {MANIFEST: True, f"{PREFIX}b": True, "": True})
 
 
-HARMLESS = [old_undoing]
+HARMLESS = [old_undoing, file_in_the_place_of_a_folder]
 PLANTED = [
     names_outside,
     absolute_names,
@@ -223,7 +231,8 @@ def test_a_writer_goes_on_and_touches_nothing_outside(plant, place):
     equal(rd.read_parquet(place), NEW)
     assert tree("victim") == outside
     kept = {"per_user.parquet", "summary.parquet", "true.parquet", "pred.parquet", "health.parquet"}
-    assert names(place) == kept
+    assert names(place) - {"notes"} == kept
+    assert not (place / "notes").exists() or (place / "notes" / "mine").is_dir()
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid(), reason="needs another user")
@@ -280,6 +289,17 @@ def test_records_and_tables_that_are_no_files(what, name, place, capsys):
     code, _, err = run(capsys, "report", "--experiment", table, "--out", "page.html")
     assert (code, err.count("\n")) == (2, 1)
     assert tree(".") == before
+
+
+def test_a_link_to_data_is_followed(place, capsys):
+    SHOP.log.to_parquet("log.parquet")
+    rd.diagnostics.exposure_table(SHOP.pred, by="model").to_parquet("exposure.parquet")
+    models().to_parquet("models")
+    call = ["report", "models", "--out", "page.html"]
+    for name in ("log", "exposure"):
+        (place / f"{name}.parquet").symlink_to(Path(f"{name}.parquet").absolute())
+        call += [f"--{name}", place / f"{name}.parquet"]
+    assert run(capsys, *call)[0] == 0
 
 
 # -------------------------------------------------------------------------------------------

@@ -356,7 +356,7 @@ def add_parameters(group: Any, function: Callable[..., Any], names: Sequence[str
             inspect.signature(function).parameters[name].default,
             _shape(hints[name], "NAME"),
         )
-        _add_documented(group, name, texts[name], default, shape)
+        _add_documented(group, name, texts.get(name, ""), default, shape)
 
 
 def given_parameters(given: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:

@@ -43,6 +43,9 @@ TABLES = {
 }
 
 
+FLAGS_OF_DATA = ("--exposure", "--log", "--position")  # no run wrote them: links are followed
+
+
 def add_report(commands: Any) -> None:
     command = add_command(
         commands,
@@ -196,7 +199,7 @@ def _read_beside(name: str, path: Path) -> pd.DataFrame:
     """Read a table beside the result; the first word of its name is its flag."""
     name = flag(name.split()[0])
     try:
-        return read_table(path)
+        return read_table(path.resolve() if name in FLAGS_OF_DATA else path)
     except FileNotFoundError:
         raise FileNotFoundError(f"{name} {path}: no such file") from None
     except DataError as error:

@@ -25,6 +25,8 @@ from ..stats.numbers import Floats
 
 # Bits of a slice, rows of a block, and blocks that a thread takes at a time.
 _BITS, BLOCK, BLOCKS = 19, 2**15, 16
+# Rows whose smallest and largest value are known.
+SHORT = 2**11
 # Two slices tell values to 4·10⁻¹² of their range. Fewer rows than this are told to the last bit.
 _THREE_SLICES = 2**17
 # Sums are kept as hi · 2^27 + lo.
@@ -77,7 +79,7 @@ class Aggregates:
     ) -> Aggregates:
         """Add up columns without nulls; `cell` has the cell of each row."""
         if span is None:
-            every = [block_ranges(x) for x in columns]
+            every = ranges_of(columns)
             span = np.array([x[0].min() for x in every]), np.array([x[1].max() for x in every])
         low, high = span
         grid = grid or Grid.of(low, high, len(cell))
@@ -165,11 +167,17 @@ class Aggregates:
 
 
 def block_ranges(column: Floats) -> Floats:
-    """The smallest and the largest value of each block of a column (2, blocks); 0 of none."""
-    starts = np.arange(0, len(column), BLOCK)
+    """The smallest and the largest value of each short block of a column (2, blocks); 0 of none."""
+    starts = np.arange(0, len(column), SHORT)
     if not len(starts):
         return np.zeros((2, 1))
     return np.array([np.minimum.reduceat(column, starts), np.maximum.reduceat(column, starts)])
+
+
+def ranges_of(columns: Sequence[Floats]) -> list[Floats]:
+    """Those of all columns; long ones at the same time."""
+    long = len(columns) and len(columns[0]) > BLOCK
+    return each(block_ranges, columns) if long else [*map(block_ranges, columns)]
 
 
 def _products(

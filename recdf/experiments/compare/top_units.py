@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...inputs.sums import exact_sums
 from ...judge.effects.means import EffectOfUnits, Farthest, UnitValues
 from ...stats.arms import Arm, linearise
 from ...stats.student import t_p_value
@@ -74,8 +73,13 @@ class _Rest:
             self.top, self.weights = (values.z(top), np.ones(len(top))), values.weights
             self.mean, self.form = np.array([values.means, np.ones(len(self.n))]), values.form
 
+        # In the order of the values, so that the sums have no order of rows.
+        order = np.lexsort((self.out, *self.top, self.cell))
+        self.cell, self.out = self.cell[order], self.out[order]
+        self.top = (self.top[0][order], self.top[1][order])
+
     def _less(self, values: Floats, share: float) -> Floats:
-        return exact_sums(share * self.out * values, self.cell, len(self.n))
+        return np.asarray(np.bincount(self.cell, share * self.out * values, len(self.n)), float)
 
     def means(self, share: float) -> tuple[Floats, Floats]:
         """Means of the cells without this share of what is left out, and their denominators."""

@@ -25,7 +25,7 @@ from ...stats.arms import Arm, Sample, both
 from ...stats.moments import HUGE, MEAN_ROUNDING
 from ...stats.numbers import Floats
 from ...stats.regression import Designs, regression_arm
-from ..aggregates import BLOCK, BLOCKS, Aggregates, block_ranges
+from ..aggregates import BLOCK, BLOCKS, SHORT, Aggregates, block_ranges, ranges_of
 
 # Cells of the strata's dummies beside covariates: 800 MB.
 MOST_DUMMIES = 10**8
@@ -91,7 +91,7 @@ class Units:
     @cached_property
     def blocks(self) -> Sequence[Floats]:
         """The smallest and the largest value of each block of each column."""
-        return self.seen or each(block_ranges, self.columns)
+        return self.seen or ranges_of(self.columns)
 
     @cached_property
     def span(self) -> tuple[Floats, Floats]:
@@ -269,12 +269,13 @@ class UnitValues(NamedTuple):
         """The blocks of units with the k units that are farthest from the mean of all."""
         n, centre = len(self.units.arm), self.centre
 
-        def blocks(part: range) -> list[float]:
+        def blocks(part: range) -> Floats:
             found = []
             for at in part:
                 values = self.at(slice(at, at + BLOCK))
-                found.append(max(float(values.max()) - centre, centre - float(values.min())))
-            return found
+                low, high = block_ranges(values) - centre
+                found.append(np.maximum(high, -low))
+            return np.concatenate(found)
 
         starts, used = range(0, n, BLOCK), np.flatnonzero(self.form.any(axis=0))
         if len(used) == 1 and self.units.stratum is None and (self.form[:, used] == 1).all():
@@ -286,7 +287,7 @@ class UnitValues(NamedTuple):
         # In k blocks there are at least k units as far as the nearest of their farthest.
         least = np.partition(far, -k)[-k] if len(far) >= k else 0.0
         kept = np.flatnonzero(far >= least * (1 - 1e-9))
-        rows = (kept[:, None] * BLOCK + np.arange(BLOCK)).ravel()
+        rows = (kept[:, None] * SHORT + np.arange(SHORT)).ravel()
         rows = rows[rows < n]
         return Farthest(rows, self.at(rows) - centre, float(far.max()))
 
@@ -355,7 +356,7 @@ def share_records(several: Sequence[Units]) -> list[Units]:
     pass over all columns."""
     columns = {id(x): x for one in several for x in one.columns}
     place = {name: i for i, name in enumerate(columns)}
-    every = each(block_ranges, list(columns.values()))
+    every = ranges_of(list(columns.values()))
     span = np.array([x[0].min() for x in every]), np.array([x[1].max() for x in every])
     if max(span[1].max(), -span[0].min()) >= HUGE:
         return list(several)
