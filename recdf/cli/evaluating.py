@@ -58,8 +58,8 @@ def add_expected(group: Any) -> None:
         group,
         {
             "--expect ROWS ...": "numbers of rows, such as rows>=1000000 (of --pred), "
-            "true.rows>=5000 or rows[model=als]>=1000 (of one value of a column), and models=als,knn "
-            "(the values of --by: these and no other); else exit code 1",
+            "true.rows>=5000 or rows[model=als]>=1000 (of one value of a column), and "
+            "models=als,knn (the values of --by: these and no other); else exit code 1",
             "--expect-days DAYS ...": "days that --pred, or with true= --true, must have: "
             "2026-11-01..2026-11-30 or true=2026-11-01..2026-11-01, all of them and no other, or 7 "
             "for seven days without a gap up to the latest one",

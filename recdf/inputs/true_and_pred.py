@@ -361,8 +361,9 @@ class Hints(NamedTuple):
     """What the columns tell.
 
     unused_order : columns of `pred` that look like scores or ranks, where the order of its rows
-    ranks it unasked · doubts : what to look for in the lists, and in which column · swapped : `true` has a score or a rank instead, or `pred` a relevance ·
-    true_by : `by` columns that `true` has too.
+    ranks it unasked · doubts : what to look for in the lists, and in which column · swapped :
+    `true` has a score or a rank instead, or `pred` a relevance · true_by : `by` columns that `true`
+    has too.
     """
 
     unused_order: list[Any]

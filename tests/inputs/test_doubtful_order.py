@@ -1,5 +1,5 @@
-"""A score that is a rank, a rank and a score that contradict each other, a distance: evaluate, files
-and the command warn of them, and check lists them. Honest orders are no warning."""
+"""A score that is a rank, a rank and a score that contradict each other, a distance: evaluate,
+files and the command warn of them, and check lists them. Honest orders are no warning."""
 
 import numpy as np
 import pandas as pd
