@@ -193,6 +193,19 @@ class MissingExtraError(RecdfError, ImportError):
     """An optional library that a call needs is not installed."""
 
 
+def not_loaded(needs: str, library: str, install: str, error: ImportError) -> Exception:
+    """Return the error for an optional library: it is not installed, or it is and cannot be loaded,
+    for example for lack of memory."""
+    if isinstance(error, ModuleNotFoundError):
+        return MissingExtraError(
+            f"{needs} needs {library}, which is not installed; install it with: pip install "
+            f"'{install}'"
+        )
+    text = f"{needs} needs {library}, which cannot be loaded: {error}"
+    no_memory = re.search("memory|failed to map segment", str(error), re.I)
+    return MemoryError(text) if no_memory else MissingExtraError(text)
+
+
 class WriteError(RecdfError, OSError):
     """Files cannot be written because the disk or a quota is full; what was there before is still
     there."""
@@ -216,8 +229,8 @@ class RankWarning(RecdfWarning):
 
 
 class OrderWarning(RecdfWarning):
-    """The order of the rows ranks `pred`, and a column that looks like its scores or ranks says
-    otherwise."""
+    """What orders `pred` is probably not what is meant: another column says otherwise, or the score
+    is a rank or a distance."""
 
 
 class LogWarning(RecdfWarning):

@@ -22,7 +22,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from .._version import __version__
+from .._version import version_and_build
 from ..errors import (
     EmptyPopulationError,
     NoOverlapWarning,
@@ -72,6 +72,12 @@ VERDICTS = (
 EXPECTED = (RecdfError, OSError, ValueError, TypeError, MemoryError, ImportError, pa.ArrowException)
 
 
+# What Python makes of a path that is not UTF-8, which Arrow cannot open.
+NOT_UTF8 = (
+    "{!r} is not UTF-8, and files are opened by names in UTF-8 only: rename the file or folder"
+)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code.
 
@@ -98,6 +104,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     parser, commands = _parser()
     words = list(sys.argv[1:] if argv is None else argv)
+    if odd := next((word for word in words if not _is_utf8(word)), None):
+        complain(f"recdf: error: {NOT_UTF8.format(odd)}")
+        return 2
     command = next((word for word in words if not word.startswith("-")), "")
     of_project: list[str] = []
     try:
@@ -128,7 +137,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         complain(
             f"recdf {command}: error: the record of the run cannot be written: {_one_line(error)}"
         )
-        return 4
+        return 4 if can_be_retried(error) else 2
     except KeyboardInterrupt as stopped:
         return 128 + (stopped.args or [signal.SIGINT])[0]
 
@@ -167,6 +176,7 @@ def _run_command(given: argparse.Namespace, record: RunRecord) -> int:
     what = ""
     try:
         with_formats(given)
+        record.check()
         refuse_outputs(given)
         code: int = given.run(given) or 0
         if changed := record.changed():
@@ -228,7 +238,8 @@ def _ended_by_signals() -> Iterator[None]:
 def _parser() -> tuple[argparse.ArgumentParser, Mapping[str, Parser]]:
     """Return the parser, and the parser of each command by its name."""
     parser = Parser(prog="recdf", description="Evaluate logged recommendations.")
-    parser.add_argument("--version", action="version", version=f"recdf {__version__}")
+    version = f"recdf {version_and_build()}"
+    parser.add_argument("--version", action="version", version=version)
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     for add in (
         evaluating.add_evaluate,
@@ -264,9 +275,18 @@ def _parser() -> tuple[argparse.ArgumentParser, Mapping[str, Parser]]:
 
 
 def _one_line(error: BaseException) -> str:
+    if isinstance(error, UnicodeEncodeError) and error.reason == "surrogates not allowed":
+        return NOT_UTF8.format(str(error.object))
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.filename}: {error.strerror}"
     return " ".join(str(error).split()) or type(error).__name__
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        return bool(text.encode("utf-8")) or not text
+    except UnicodeEncodeError:
+        return False
 
 
 def _show_warning(

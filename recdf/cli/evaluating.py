@@ -57,10 +57,12 @@ def add_expected(group: Any) -> None:
     add_arguments(
         group,
         {
-            "--expect ROWS ...": "numbers of rows, such as rows>=1000000 (of --pred) or "
-            "true.rows>=5000; else exit code 1",
-            "--expect-days DAYS": "days that --pred must have: 2026-11-01..2026-11-30, all of them "
-            "and no other, or 7 for seven days without a gap up to the latest one",
+            "--expect ROWS ...": "numbers of rows, such as rows>=1000000 (of --pred), "
+            "true.rows>=5000 or rows[model=als]>=1000 (of one value of a column), and "
+            "models=als,knn (the values of --by: these and no other); else exit code 1",
+            "--expect-days DAYS ...": "days that --pred, or with true= --true, must have: "
+            "2026-11-01..2026-11-30 or true=2026-11-01..2026-11-01, all of them and no other, or 7 "
+            "for seven days without a gap up to the latest one",
         },
     )
     add_arguments(
@@ -96,33 +98,81 @@ def check_age(given: argparse.Namespace) -> None:
             )
 
 
-def check_expected(given: argparse.Namespace, days: Callable[[], pd.Series]) -> None:
-    """Raise if the numbers of rows, or the days that `days` returns, are not as expected."""
+EXPECTED_ROWS = re.compile(
+    r"(?:(true|pred)\.)?rows(?:\[([^=\]]+)=([^\]]*)\])?\s*(>=|<=|==|>|<)\s*([\d_,]+)"
+)
+EXPECTED_MODELS = re.compile(r"models\s*==?\s*(.+)")
+# The rows of each value of a column of --true or --pred.
+CountsOf = Callable[[str, str], pd.Series]
+
+
+def check_expected(given: argparse.Namespace, counts_of: CountsOf) -> None:
+    """Raise if the numbers of rows, the models or the days are not as expected."""
     for text in given.expect or []:
-        found = re.fullmatch(r"(?:(true|pred)\.)?rows\s*(>=|<=|==|>|<)\s*([\d_,]+)", text)
+        if models := EXPECTED_MODELS.fullmatch(text):
+            _check_models(given, text, models[1].split(","), counts_of)
+            continue
+        found = EXPECTED_ROWS.fullmatch(text)
         if not found:
             raise OptionError(
-                f"--expect {text}; expected rows, pred.rows or true.rows with >=, <= or == and a "
-                "number"
+                f"--expect {text}; expected rows, pred.rows, true.rows or rows[COLUMN=VALUE] with "
+                ">=, <= or == and a number, or models=A,B"
             )
-        role, sign, number = found[1] or "pred", found[2], int(re.sub("[_,]", "", found[3]))
+        role, name, value, sign = found[1] or "pred", found[2], found[3], found[4]
         n_rows = given.rows[role]
-        if not OPERATORS[sign](n_rows, number):
+        if name is not None:
+            n_rows = int(counts_of(role, name).get(value, 0))
+        if not OPERATORS[sign](n_rows, int(re.sub("[_,]", "", found[5]))):
+            of = "" if name is None else f" with {name} {value}"
             raise Unexpected(
-                f"--{role} {getattr(given, role)} has {n_rows:,} rows; --expect {text}"
+                f"--{role} {getattr(given, role)} has {n_rows:,} rows{of}; --expect {text}"
             )
-    if given.expect_days is not None:
-        texts = days().astype(str).str.slice(0, 10).drop_duplicates()
-        _check_days(given, pd.to_datetime(texts, errors="coerce", format="mixed"))
+    for text in given.expect_days or []:
+        role, named, days = text.rpartition("=")
+        if named and role not in ("true", "pred"):
+            raise OptionError(f"--expect-days {text}; expected true=DAYS, or DAYS of --pred")
+        role = role or "pred"
+        texts = pd.Series(counts_of(role, given.day_col).index.str.slice(0, 10)).drop_duplicates()
+        found_days = pd.to_datetime(texts, errors="coerce", format="mixed")
+        _check_days(given, (role, days, text), found_days)
 
 
-def _check_days(given: argparse.Namespace, found: pd.Series) -> None:
-    there = pd.DatetimeIndex(found).sort_values()
+def _check_models(
+    given: argparse.Namespace, text: str, wanted: list[str], counts_of: CountsOf
+) -> None:
+    """Raise if the values of --by are not the wanted ones."""
+    names = as_columns(getattr(given, "by", None))
+    if len(names) != 1:
+        raise OptionError(f"--expect {text} is about the values of one column; pass --by COLUMN")
+    there = [str(one) for one in counts_of("pred", names[0]).index]
+    for models, word in (
+        ([one for one in wanted if one not in there], "lacks"),
+        ([one for one in there if one not in wanted], "has, beside the expected ones,"),
+    ):
+        if models:
+            raise Unexpected(
+                f"--pred {given.pred} {word} {', '.join(models[:5])} in {names[0]!r}; --expect "
+                f"{text}"
+            )
+
+
+def _counts(values: pd.Series) -> pd.Series:
+    """Count the rows of each value, by its text."""
+    counts = values.value_counts(dropna=False)
+    return _counts_together(counts.set_axis(counts.index.astype(str)))
+
+
+def _counts_together(counts: pd.Series) -> pd.Series:
+    found: pd.Series = counts.groupby(level=0).sum()
+    return found
+
+
+def _check_days(given: argparse.Namespace, asked: tuple[str, str, str], found: pd.Series) -> None:
+    role, days, text = asked
+    there, where = pd.DatetimeIndex(found).sort_values(), f"--{role} {getattr(given, role)}"
     if there.hasnans or there.empty:
-        raise Unexpected(
-            f"--pred {given.pred} has no days in {given.day_col!r}, or values that are none"
-        )
-    first, between, last = given.expect_days.partition("..")
+        raise Unexpected(f"{where} has no days in {given.day_col!r}, or values that are none")
+    first, between, last = days.partition("..")
     try:
         wanted = (
             pd.date_range(first, last)
@@ -131,19 +181,16 @@ def _check_days(given: argparse.Namespace, found: pd.Series) -> None:
         )
     except ValueError:
         raise OptionError(
-            f"--expect-days {given.expect_days}; expected 2026-11-01..2026-11-30 or a number"
+            f"--expect-days {text}; expected 2026-11-01..2026-11-30 or a number"
         ) from None
     more = there.difference(wanted) if between else there[:0]
-    for days, word in (
+    for some, word in (
         (wanted.difference(there), "lacks"),
         (more, "has, beside the expected days,"),
     ):
-        if len(days):
-            what = (
-                f"{word} {len(days):,} of the days: "
-                f"{', '.join(str(day.date()) for day in days[:5])}"
-            )
-            raise Unexpected(f"--pred {given.pred} {what}; --expect-days {given.expect_days}")
+        if len(some):
+            what = f"{len(some):,} of the days: {', '.join(str(day.date()) for day in some[:5])}"
+            raise Unexpected(f"{where} {word} {what}; --expect-days {text}")
 
 
 FINDINGS_FILE = "findings.parquet"
@@ -217,11 +264,10 @@ def add_lists(command: Any) -> Any:
     return files
 
 
-def _streamed_days(source: Source, name: str) -> pd.Series:
-    """Return the values of one column of files that are read piece by piece."""
+def _streamed_counts(source: Source, name: str) -> pd.Series:
+    """Count the rows of each value of one column of files that are read piece by piece."""
     tables = (source.as_pandas(table) for table in source.batches([name], 2**20))
-    found: pd.Series = pd.concat([table[name].drop_duplicates() for table in tables])
-    return found
+    return _counts_together(pd.concat([_counts(table[name]) for table in tables]))
 
 
 def _evaluate(given: argparse.Namespace) -> None:
@@ -275,7 +321,7 @@ def _evaluate_files(given: argparse.Namespace) -> None:
     options["k"] = given.k or 10
     if stream:
         _refuse_empty(given, {name: one.n_rows for name, one in sources.items()})
-        check_expected(given, lambda: _streamed_days(sources["pred"], given.day_col))
+        check_expected(given, lambda role, name: _streamed_counts(sources[role], name))
         where: dict[str, Any] = {
             "out": given.out,
             "overwrite": given.overwrite,
@@ -286,7 +332,7 @@ def _evaluate_files(given: argparse.Namespace) -> None:
         )
     else:
         _refuse_empty(given, {name: len(frames[name]) for name in ("true", "pred")})
-        check_expected(given, lambda: column(frames["pred"], given.day_col, "pred"))
+        check_expected(given, lambda role, name: _counts(column(frames[role], name, role)))
         result = evaluate(frames["true"], frames["pred"], given.metrics, **options)
         result.spec["files"] = given.files
         if given.out is not None:
@@ -445,7 +491,7 @@ def _check(given: argparse.Namespace) -> int:
     paths = {name: path for name in ("items", "log", "exclude") if (path := getattr(given, name))}
     frames = read_frames_of(given, options, paths)
     given.rows = {name: len(frame) for name, frame in frames.items()}
-    check_expected(given, lambda: column(frames["pred"], given.day_col, "pred"))
+    check_expected(given, lambda role, name: _counts(column(frames[role], name, role)))
     sides: dict[str, Any] = {name: frames[name] for name in paths}
     found = check(frames["true"], frames["pred"], given.k, **sides, **options)
     text, tables = (

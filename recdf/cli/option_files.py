@@ -237,7 +237,7 @@ def _toml(path: Path, source: str) -> dict[str, Any]:
         return tomllib.loads(
             path.read_text(encoding="utf-8-sig")
         )  # editors of Windows begin a file with a mark
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise OptionError(f"{source} is no TOML file: {error}") from None
 
 

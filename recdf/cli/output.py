@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .._version import __version__
+from .._version import version_and_build
 from ..errors import RecdfError
 from ..formats.file_sets import FileSet, is_remote
 from ..judge.cautions.table import UNLIKE
@@ -47,6 +47,7 @@ from .arguments import add_arguments
 
 FAIL_ON = ("error", "warning", "invalid", "worse", "undecided", "drift", "deviation")
 
+STDOUT = "stdout"
 # Errors of a stdout whose reader, such as `head`, has ended; Windows has the second one.
 READER_ENDED = (errno.EPIPE, errno.EINVAL) if WINDOWS else (errno.EPIPE,)
 
@@ -104,7 +105,7 @@ def say(text: str, end: str = "\n") -> None:
         print(text, end=end, flush=True)
     except OSError as error:
         if error.errno not in READER_ENDED:
-            raise OSError(error.errno, error.strerror, "stdout") from error
+            raise OSError(error.errno, error.strerror, STDOUT) from error
         with suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -334,18 +335,30 @@ class RunRecord:
         self.states = {path: _state(path) for path in paths}
         self.older = {path: _state(path) for path in self._place()[1]}
 
+    def check(self) -> None:
+        """Raise before the command runs if the record cannot be written: a folder has its name, or
+        the name is too long."""
+        place = self._place()[0]
+        if self.out is not None and os.path.isdir(place):
+            raise IsADirectoryError(
+                errno.EISDIR, "is a folder; expected a file or none", str(place)
+            )
+        with suppress(FileNotFoundError, NotADirectoryError):
+            os.lstat(place)
+
     def changed(self) -> list[str]:
         """Return the inputs that have gone or changed since the command began."""
         return [path for path, state in self.states.items() if _state(path) != state]
 
     def write(self, code: int) -> None:
         """Write the record beside the result that this run wrote, if it wrote one."""
-        place, outputs = self._place()
-        if all(_state(path) == self.older.get(path) for path in outputs):
+        place, files = self._place()
+        outputs = [path for path in files if _state(path) != self.older.get(path)]
+        if not outputs:
             return  # the run was refused, and what stands there is an older result, or nothing
         record = {
             "command": ["recdf", *self.words],
-            "recdf": __version__,
+            "recdf": version_and_build(),
             "started": datetime.fromtimestamp(self.started, UTC).isoformat(timespec="seconds"),
             "seconds": round(time.time() - self.started, 3),
             "exit": code,
@@ -360,13 +373,17 @@ class RunRecord:
     def _place(self) -> tuple[Path, list[str]]:
         """Return the path of the record, and the files of the result."""
         out, command = self.out, self.given.command
-        if out is None or not out.is_dir():
+        if out is None or not (os.path.isdir(out) or hasattr(self.given, "writes")):
             return Path(f"{out}.{RECORD}"), [] if out is None else [str(out)]
         other = command
-        with suppress(OSError, ValueError, LookupError, TypeError):
+        with suppress(OSError, ValueError, LookupError, TypeError, RecursionError):
             text = plain_file(out / RECORD).read_text(encoding="utf-8")
             other = json.loads(text)["command"][1]
-        found = (path for path in out.rglob("*.parquet") if path.is_file())
+        found = (
+            path
+            for path in (out.rglob("*.parquet") if os.path.isdir(out) else [])
+            if path.is_file()
+        )
         files = sorted(str(path) for path in found if not (path.is_symlink() or is_hidden(path)))
         return out / (RECORD if other == command else f"run-{command}.json"), files
 
@@ -422,6 +439,8 @@ def _file_record(path: str) -> dict[str, Any]:
 def can_be_retried(error: BaseException | None) -> bool:
     """Whether the same call may work at another time: no room, no memory, a drive that does not
     answer."""
+    if isinstance(error, OSError) and error.filename == STDOUT:
+        return False  # the files are written, and nobody got the tables
     while error is not None:
         if isinstance(error, MemoryError) or (
             isinstance(error, OSError) and error.errno in PASSING

@@ -9,7 +9,9 @@ without the rows of each finding; and counts.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from numbers import Integral
 from typing import Any, ClassVar, NamedTuple, Unpack
@@ -28,12 +30,14 @@ from ..inputs.sorting import distinct
 from ..inputs.true_and_pred import gains, read_relevance, relevance_source
 from ..logs.times import read_times
 from ..matching.lists import Matched
+from ..matching.overlap import Overlap
 from ..metrics.call import Call
 from ..metrics.compute import mean, per_user_frame
 from ..stats.numbers import Floats
 from ..tables.cells import number
 from ..tables.findings import Findings, Severity, ShownFindings, findings_text, row_objects
 from .chance import chance_of
+from .check_lists import check_doubts
 from .levels import (
     Metrics,
     best_order,
@@ -385,9 +389,9 @@ def _marks(
 
 def _measured(
     frames: AuditFrames, history: pd.DataFrame, asked: Question
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Audit some users, with all their rows: return one row per list, and the counts of each
-    finding."""
+) -> tuple[pd.DataFrame, pd.DataFrame, Overlap]:
+    """Audit some users, with all their rows: return one row per list, the counts of each finding,
+    and what both frames share."""
     call, counts, more = asked.call, [], {}
     counted = asked.items is None and "items" not in call.given
     with matched_quietly(call, frames["true"], frames["pred"]) as matched:
@@ -420,9 +424,8 @@ def _measured(
     levels = {
         f"{name} {what}": one for what, by_name in more.items() for name, one in by_name.items()
     }
-    return lists.assign(**levels), pd.DataFrame(
-        counts, columns=["key", "by", "count", "of", "examples"]
-    )
+    table = pd.DataFrame(counts, columns=["key", "by", "count", "of", "examples"])
+    return lists.assign(**levels), table, matched.overlap
 
 
 def _values_without(
@@ -527,8 +530,13 @@ def _compared(lists: pd.DataFrame, asked: Question, found: AuditFindings) -> pd.
     return pd.DataFrame(rows)
 
 
-def _table(lists: pd.DataFrame, counts: pd.DataFrame, asked: Question) -> Audited:
+def _table(
+    lists: pd.DataFrame, counts: pd.DataFrame, overlaps: Sequence[Overlap], asked: Question
+) -> Audited:
     found, apart, (first, *_) = AuditFindings(), asked.rows_by(lists), asked.call.columns
+    doubtful: Counter[str] = sum((Counter(one.doubtful) for one in overlaps), Counter())
+    repeat = any(one.ranks_repeat for one in overlaps)
+    check_doubts(found, replace(overlaps[0], doubtful=doubtful, ranks_repeat=repeat))
     for key, by in counts[["key", "by"]].drop_duplicates().itertuples(index=False):
         rows = counts[(counts["key"] == key) & (counts["by"] == by)]
         severity, finding, effect = KNOWN[key]
@@ -582,8 +590,9 @@ def audited(
         except EmptyPopulationError:
             if part == n_parts - 1 and not found:
                 raise
-    lists, counts = (pd.concat(tables, ignore_index=True) for tables in zip(*found, strict=True))
-    return _table(lists, counts, asked)
+    *tables, overlaps = zip(*found, strict=True)
+    lists, counts = (pd.concat(some, ignore_index=True) for some in tables)
+    return _table(lists, counts, overlaps, asked)
 
 
 @takes_options

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,6 +22,7 @@ from ..inputs.sorting import distinct
 from ..inputs.true_and_pred import Order
 from ..matching.hits import Hits
 from ..matching.lists import Matched
+from ..matching.overlap import Overlap, doubt_in_words
 from ..metrics.compute import compute, label_frame, mean
 from ..metrics.metric import find
 from ..tables.findings import FINDING_COLUMNS, Findings, Severity, row_objects
@@ -212,6 +213,11 @@ def _check_sampled(found: ListFindings, matched: Matched) -> None:
         found.add(SAMPLED, "warning", alike.sum(), served.sum(), some, effect, name)
 
 
+ORDER_DOUBTS = {
+    "counts": "scores that are 1, 2, 3, ... along the rows",
+    "distance": "distances taken for scores",
+    "beside": "ranks and scores that contradict each other",
+}
 TIE_METRICS = ("hitrate", "precision", "recall", "mapr", "ndcg", "mrr")
 
 
@@ -230,12 +236,30 @@ def check_order(found: ListFindings, data: Data, matched: Matched) -> None:
         )
     elif matched.tie_level is not None:
         _check_ties(found, data, matched, matched.tie_level)
-    if data.order["by"] == "rank" and "pred_duplicates" not in matched.counts:
+    by, several = data.order["by"], "pred_duplicates" not in matched.counts
+    if by == "rank" and several:
         _check_ranks(found, data, matched)
-        if "score" in data.pred.columns and pd.api.types.is_numeric_dtype(data.pred["score"].dtype):
-            _check_scores_beside_ranks(found, data, matched)
-    if data.order["by"] == "score":
+    other = "score" if by == "rank" else "rank"
+    taken = {*data.pair, *data.by, data.order["column"], data.options.value_col}
+    if (
+        by != "row"
+        and several
+        and other in {*data.pred.columns} - taken
+        and pd.api.types.is_numeric_dtype(data.pred[other].dtype)
+    ):
+        _check_other_order(found, data, matched, other)
+    if by == "score":
         _check_rows_beside_scores(found, data, matched)
+    check_doubts(found, replace(matched.overlap, order=[*matched.overlap.order[:1], ""]))
+
+
+def check_doubts(found: Findings, overlap: Overlap) -> None:
+    """Report what is doubtful about the order of most lists. Where the other column has no name,
+    ranks and scores that contradict each other are reported elsewhere."""
+    for doubt, n, of in overlap.in_doubt():
+        what, advice = doubt_in_words(doubt, *overlap.order)
+        if doubt != "beside" or overlap.order[1]:
+            found.add(ORDER_DOUBTS[doubt], "warning", n, of, what, advice)
 
 
 def _check_ties(found: ListFindings, data: Data, matched: Matched, level: np.ndarray) -> None:
@@ -275,23 +299,26 @@ def _check_ranks(found: ListFindings, data: Data, matched: Matched) -> None:
     found.lists("ranks with gaps", "warning", matched, gaps, matched.n_pred > 0, effect)
 
 
-def _check_scores_beside_ranks(found: ListFindings, data: Data, matched: Matched) -> None:
-    """Report scores that are all equal, or that contradict the ranks."""
-    score = _in_list_order(matched, read_numbers(data.pred["score"], "score"))
-    several = matched.n_pred > 1
-    if several.any() and not _lists_where(matched, score[1:] != score[:-1]).any():
+def _check_other_order(found: ListFindings, data: Data, matched: Matched, other: str) -> None:
+    """Report scores that are all equal, and scores and ranks that contradict each other."""
+    number = _in_list_order(matched, read_numbers(data.pred[other], other))
+    several, served = matched.n_pred > 1, matched.n_pred > 0
+    if (
+        other == "score"
+        and several.any()
+        and not _lists_where(matched, number[1:] != number[:-1]).any()
+    ):
         effect = "rank decides; by these scores, as other tools order, every list is one tie"
-        found.lists("constant scores", "info", matched, several, matched.n_pred > 0, effect)
-    against = _lists_where(matched, score[1:] > score[:-1])
+        found.lists("constant scores", "info", matched, several, served, effect)
+    steps = number[1:] > number[:-1] if other == "score" else number[1:] < number[:-1]
+    against = _lists_where(matched, steps)
+    severity: Severity = "warning" if 2 * against.sum() > several.sum() else "info"
+    what = "score order that contradicts the ranks"
     effect = "rank decides; pass ⟦+score_col=⟧ to order by score"
-    found.lists(
-        "score order that contradicts the ranks",
-        "warning",
-        matched,
-        against,
-        matched.n_pred > 0,
-        effect,
-    )
+    if other == "rank":
+        what = "rank order that contradicts the scores"
+        effect = "score decides; pass ⟦+rank_col=⟧ to order by rank"
+    found.lists(what, severity, matched, against, served, effect)
 
 
 def _check_rows_beside_scores(found: ListFindings, data: Data, matched: Matched) -> None:
@@ -301,13 +328,15 @@ def _check_rows_beside_scores(found: ListFindings, data: Data, matched: Matched)
         return
     rows = matched.rows(np.arange(len(matched.item)))
     against = _lists_where(matched, (rows[1:] < rows[:-1]) & ~_tied(matched))
+    upside_down = against & ~_lists_where(matched, rows[1:] > rows[:-1])
+    severity: Severity = "warning" if 2 * upside_down.sum() > (matched.n_pred > 1).sum() else "info"
     effect = (
         "the score decides; if the rows were in the right order, smaller scores are better: "
         "pass ⟦+rank_col=⟧"
     )
     found.lists(
         "row order that contradicts the scores",
-        "info",
+        severity,
         matched,
         against,
         matched.n_pred > 0,

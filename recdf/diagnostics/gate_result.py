@@ -197,7 +197,8 @@ class Gate(ShownResult):
         return [*lines, *self._labels(), *self._seen(), said]
 
     def _seen(self) -> list[str]:
-        """Say which change each budget that was met by a t bound would have shown in 8 of 10 tests."""
+        """Say which change each budget that was met by a t bound would have shown in 8 of 10
+        tests."""
         met = self._asked["effect"].isin([PASS, PASS_BUT_WORSE]) & (self._asked["bound"] == "t")
         normal = NormalDist().inv_cdf
         seen = []

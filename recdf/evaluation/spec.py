@@ -11,7 +11,7 @@ from typing import Any, NotRequired, TypedDict, cast
 
 import pandas as pd
 
-from .._version import __version__
+from .._version import version_and_build
 from ..errors import OptionError
 from ..inputs.options import Options, as_columns
 from ..inputs.true_and_pred import Order
@@ -65,7 +65,7 @@ def spec_of(
     """Return the record of a call: the metrics and options, the columns that order `pred` and grade
     `true`, and counts."""
     spec: Spec = {
-        "recdf": __version__,
+        "recdf": version_and_build(),
         "user_col": list(map(str, as_columns(options.user_col))),
         "by": list(map(str, as_columns(options.by))),
         "metrics": {name: one for request in requests for name, one in _request_columns(request)},

@@ -380,7 +380,9 @@ CONVENTIONS: dict[str, Convention] = {
                 ndcg={"ideal": "listed"},
                 popularity={"unit": "count"},
             ),
-            undefined=dict.fromkeys(("hitrate", "precision", "f1", "mrr", "ndcg"), "n_true"),
+            undefined=dict.fromkeys(
+                ("hitrate", "precision", "f1", "mrr", "ndcg", "arhr"), "n_true"
+            ),
             differs={
                 "mapr": "After the end of a list evidently goes on adding the precision of its "
                 "last hit, also above 1.",

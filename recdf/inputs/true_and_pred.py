@@ -350,19 +350,26 @@ SCORES = re.compile(
     "scor(es?|ing)|ratings?|stars|pred(s|ict(ed|ions?))?|est(imated?)?|prob(s|a|ability)?|likelihood|confidence|logits?|sim(ilarity)?|y?hat|affinity"
 )
 RANKS, IDS = re.compile("rank(s|ing)?|pos(ition)?|place"), re.compile("ids?")
+DISTANCES = re.compile("dist(s|ances?)?|dissimilarity")
+# Why the order of the lists may be another one than that which is meant: the score counts 1, 2, 3,
+# ... along the rows as ranks do; a score stands beside the rank and says otherwise; the score is a
+# distance, of which the smallest is best.
+OrderDoubt = Literal["counts", "beside", "distance"]
 
 
 class Hints(NamedTuple):
     """What the columns tell.
 
     unused_order : columns of `pred` that look like scores or ranks, where the order of its rows
-    ranks it unasked · swapped : `true` has a score or a rank instead, or `pred` a relevance ·
-    true_by : `by` columns that `true` has too.
+    ranks it unasked · doubts : what to look for in the lists, and in which column · swapped :
+    `true` has a score or a rank instead, or `pred` a relevance · true_by : `by` columns that `true`
+    has too.
     """
 
     unused_order: list[Any]
     swapped: bool
     true_by: list[str]
+    doubts: dict[OrderDoubt, str]
 
 
 def hints_of(true: pd.DataFrame | None, pred: pd.DataFrame, options: Options) -> Hints:
@@ -389,7 +396,26 @@ def hints_of(true: pd.DataFrame | None, pred: pd.DataFrame, options: Options) ->
         and "relevance" not in columns
         and bool({"score", "rank"} & columns - taken or "relevance" in others),
         shared_by(true, options) if true is not None and options.by_in_true is None else [],
+        _doubts(pred, order_source(pred, options), taken, options),
     )
+
+
+def _doubts(
+    pred: pd.DataFrame, order: Order, taken: set[Any], options: Options
+) -> dict[OrderDoubt, str]:
+    """Return what may be wrong with the order: nothing where the caller named its column, unless
+    that has the name of something else."""
+    name = order["column"]
+    if name is None:
+        return {}
+    if options.rank_col is not None or options.score_col is not None:
+        by_score = order["by"] == "score"
+        found: dict[OrderDoubt, str] = {"counts": name} if by_score and is_rank(name) else {}
+        return found | ({"distance": name} if by_score and _has(name, DISTANCES) else {})
+    if order["by"] == "score":  # beside a rank, only where a convention takes scores before ranks
+        return {"counts": name}
+    beside = "score" in pred.columns and "score" not in taken and _holds_numbers(pred["score"])
+    return {"beside": "score"} if beside else {}
 
 
 def looks_like_order(name: Any) -> bool:

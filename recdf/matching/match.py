@@ -263,7 +263,13 @@ def _rank_lists(rows: _Rows, codes: _Codes) -> _RankedLists:
         rows.pred, list_codes, codes.pred_heads, n_keys * n_by, codes.items.columns[1]
     )
     pred = PredLists(
-        rows.pred, blocks, codes.items, TrueByKey.of(true, gain, n_keys, n_by), options, excluded
+        rows.pred,
+        blocks,
+        codes.items,
+        TrueByKey.of(true, gain, n_keys, n_by),
+        options,
+        excluded,
+        rows.hints.doubts,
     )
     return _RankedLists(true, gain, pred, keys, {**counts, **pred.counts}, excluded)
 
@@ -498,6 +504,8 @@ def _overlap(
         ranks_repeat=by_rank and ranked.pred.some_tie,
         alone=codes.n_by == 1 or bool(np.bincount(key).max(initial=0) <= 1),
         disordered={name: _disordered(rows, ranked.pred, name) for name in rows.hints.unused_order},
+        order=[str(rows.order["column"]), rows.hints.doubts.get("beside", "")],
+        doubtful=ranked.pred.doubtful,
         swapped=rows.hints.swapped,
         true_by=rows.hints.true_by,
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
@@ -29,7 +29,7 @@ from ..inputs.codes import Coded, IdCodes
 from ..inputs.ids import IdColumn
 from ..inputs.options import Options
 from ..inputs.sorting import spans
-from ..inputs.true_and_pred import argument_of
+from ..inputs.true_and_pred import OrderDoubt, argument_of, is_rank
 from .true_and_pred_lists import PredLists
 
 
@@ -48,7 +48,9 @@ class Overlap:
     · n_lists, n_with_relevant : lists of the population, and those with a relevant item · n_ranked
     : rows of the ranked lists · in_sides : for each side table, such as "log item" and "log user",
     how much of both frames it has, 0 for nothing · disordered : for each column that looks like a
-    score or a rank and is not used, the lists whose rows are in another order · true_by : `by`
+    score or a rank and is not used, the lists whose rows are in another order · doubtful : for each
+    doubt about the order, the lists for which it holds, and those that were looked at · order : the
+    column that orders `pred`, and another one beside it · true_by : `by`
     columns that `true` has too and that are not matched · swapped : `true` has the columns of
     `pred`.
     """
@@ -72,6 +74,8 @@ class Overlap:
     n_ranked: int = 0
     in_sides: Mapping[str, int] = field(default_factory=dict)
     disordered: Mapping[str, int] = field(default_factory=dict)
+    doubtful: Mapping[str, int] = field(default_factory=dict)
+    order: list[str] = field(default_factory=list)
     true_by: list[str] = field(default_factory=list)
     swapped: bool = False
 
@@ -87,6 +91,14 @@ class Overlap:
         """Return two users, or items, of each of these frames as text."""
         names = [f"{role} {what}" for role in roles]
         return "; ".join(self.samples[name] for name in names if name in self.samples)
+
+    def in_doubt(self) -> Iterator[tuple[OrderDoubt, int, int]]:
+        """Give each doubt about the order that holds for more than half of the lists that were
+        looked at, with both numbers of lists. Where ranks repeat, their order says nothing."""
+        for doubt in get_args(OrderDoubt):
+            n, of = self.doubtful.get(doubt, 0), self.doubtful.get(f"of {doubt}", 0)
+            if 2 * n > of and not self.ranks_repeat:
+                yield doubt, n, of
 
     @property
     def silent(self) -> np.ndarray:
@@ -186,7 +198,12 @@ def warn_of_columns(overlap: Overlap) -> None:
 def warn(overlap: Overlap, counts: Mapping[str, int], by: pd.DataFrame, options: Options) -> None:
     """Warn of repeated rows and of frames that have nothing in common; `by` are the labels of the
     `by` values."""
-    told = (*_of_rows(overlap, counts, options), *_of_sides(overlap), *_why_no_hits(overlap, by))
+    told = (
+        *_of_rows(overlap, counts, options),
+        *_of_order(overlap),
+        *_of_sides(overlap),
+        *_why_no_hits(overlap, by),
+    )
     repeated = sum(counts.get(f"{role}_duplicates", 0) for role in ("true", "pred"))
     for message, category in told:
         warn_user(message, category, count=repeated if category is DuplicateWarning else None)
@@ -247,6 +264,35 @@ def _of_rows(overlap: Overlap, counts: Mapping[str, int], options: Options) -> T
             f"{argument_of(name)}, or ⟦+score_col=False⟧ to keep their order",
             OrderWarning,
         )
+
+
+def _of_order(overlap: Overlap) -> Told:
+    """Tell of a score that counts as ranks do, of a rank and a score that contradict each other,
+    and of a distance."""
+    for doubt, n, of in overlap.in_doubt():
+        words = doubt_in_words(doubt, *overlap.order)
+        yield f"{words[0]} in {n:,} of {of:,} lists that were looked at: {words[1]}", OrderWarning
+
+
+def doubt_in_words(doubt: OrderDoubt, name: str, other: str) -> tuple[str, str]:
+    """Return what a doubt about the order says, and what to pass."""
+    if doubt == "beside":
+        return (
+            f"pred[{name!r}] decides the order, and pred[{other!r}] says otherwise",
+            f"pass {argument_of(other)}, or {argument_of(name)} to keep the order",
+        )
+    keep = f"⟦+score_col={name!r}⟧ says that the largest is best"
+    if doubt == "counts":
+        return (
+            f"pred[{name!r}] is 1, 2, 3, ... in the order of the rows, as ranks are, and the "
+            "largest is taken for the best",
+            f"pass ⟦+rank_col={name!r}⟧ if 1 is the best" + ("" if is_rank(name) else f"; {keep}"),
+        )
+    return (
+        f"pred[{name!r}] is a distance by its name, has no value below 0, and the largest is taken "
+        "for the best",
+        f"pass ⟦+rank_col={name!r}⟧ if the smallest is the best, or give the column another name",
+    )
 
 
 def _of_sides(overlap: Overlap) -> Told:

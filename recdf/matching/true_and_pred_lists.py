@@ -9,16 +9,17 @@ the row at every place are computed again, by the same steps, when something rea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from ..inputs.codes import IdCodes
+from ..inputs.frames import read_numbers
 from ..inputs.options import Options
-from ..inputs.sorting import offsets
-from ..inputs.true_and_pred import ReadRows
+from ..inputs.sorting import offsets, spans
+from ..inputs.true_and_pred import OrderDoubt, ReadRows, is_rank
 from .blocks import Block, Blocks
 from .excluded import Excluded
 from .hits import HitArrays, Hits
@@ -154,6 +155,7 @@ class _Found:
     repeated: np.ndarray
     settled: bool
     lists: Ranked | None
+    doubtful: dict[str, int]
 
 
 class PredLists:
@@ -174,7 +176,9 @@ class PredLists:
         true: TrueByKey,
         options: Options,
         excluded: Excluded | None = None,
+        doubts: Mapping[OrderDoubt, str] | None = None,
     ) -> None:
+        self._doubts = doubts or {}
         self._table, self._blocks, self._items, self._excluded = table, blocks, items, excluded
         self._true, self._options = true, options
         parts = blocks.each(self._measured)
@@ -203,6 +207,10 @@ class PredLists:
             )
             for name in ("place", "repeat")
         )
+        self.doubtful: dict[str, int] = {}
+        for part in parts:
+            for name, n in part.doubtful.items():
+                self.doubtful[name] = self.doubtful.get(name, 0) + n
         self._has_levels = any(part.has_levels for part in parts)
         self._settled = any(part.settled for part in parts)
         self._one_block = parts[0].lists
@@ -251,6 +259,7 @@ class PredLists:
             n_tied=len(tied),
             repeated=repeated,
             settled=lists is not ranked,
+            doubtful=doubtful_lists(self._table, ranked, self._doubts),
             lists=lists if self._blocks.n == 1 else None,
         )
 
@@ -309,6 +318,41 @@ class PredLists:
         """A number per place: equal for equal scores of a list, and larger for every later score;
         None without ties."""
         return self._lists.level if self._has_levels else None
+
+
+# So many lists of a block are looked at, evenly spread, for an order that is not meant.
+LOOKED_AT = 100
+
+
+def doubtful_lists(
+    table: ReadRows, ranked: Ranked, doubts: Mapping[OrderDoubt, str]
+) -> dict[str, int]:
+    """Count for each doubt about the order the lists for which it holds, and those that were looked
+    at ("of counts").
+
+    Lists of two items count from 1 to 2 by chance, so that three are needed there.
+    """
+    found: dict[str, int] = {}
+    for doubt, name in doubts.items():
+        length = np.diff(ranked.start)
+        some = np.flatnonzero(length >= (3 if doubt == "counts" else 2))
+        some = some[:: max(len(some) // LOOKED_AT, 1)]
+        length, place = length[some], spans(ranked.start[some], length[some])
+        row, start = table.frame_rows(ranked.rows(place)), np.cumsum(length) - length
+        number = read_numbers(table.frame[name].take(row), f"{table.role}[{name!r}]")
+        within = np.arange(len(place)) - np.repeat(start, length)
+        if doubt == "distance":
+            holds = number >= 0
+        elif doubt == "counts":  # of a list, the last row has the largest score and comes first
+            holds = number == np.repeat(length, length) - within
+            holds &= (within == 0) | (row < np.roll(row, 1))
+        else:
+            above = np.roll(number, 1)
+            holds = (within == 0) | ~(number < above if is_rank(name) else number > above)
+        lists = np.logical_and.reduceat(holds, start) if len(start) else holds
+        n = int(np.count_nonzero(lists))
+        found |= {doubt: len(some) - n if doubt == "beside" else n, f"of {doubt}": len(some)}
+    return found
 
 
 def parts_of(parts: Sequence[_Found], name: str) -> np.ndarray:

@@ -318,9 +318,8 @@ def _read_names(
     answers = [name for name in RESPONSES if answered and name in empty["true"].columns]
     weights = [options.weight_name] if options.weight_source == "true" else []
     in_true = by_in_true(empty["true"], options) if "true" in empty else []
-    unused = hints_of(
-        None, empty["pred"], options
-    ).unused_order  # read to warn where it says otherwise
+    hints = hints_of(None, empty["pred"], options)
+    unused = [*hints.unused_order, *hints.doubts.values()]  # read to warn where it says otherwise
     names: dict[str, Sequence[Any]] = {
         "true": [*keys, *in_true, relevance, options.propensity_col, *weights, *answers],
         "pred": [*as_columns(options.by), *keys, order["column"], *unused, *call.carry],

@@ -14,6 +14,7 @@ import pytest
 from cli.command import WITH_RECDF, fails, instead, run
 
 import recdf as rd
+from recdf._version import version_and_build
 from recdf.inputs.options import NAMES, OPTIONS
 
 TRUE = pd.DataFrame(
@@ -488,7 +489,7 @@ def test_help_explains_every_option(capsys):
 
 
 def test_version(capsys):
-    assert run(capsys, "--version") == (0, f"recdf {rd.__version__}\n", "")
+    assert run(capsys, "--version") == (0, f"recdf {version_and_build()}\n", "")
 
 
 @pytest.mark.slow

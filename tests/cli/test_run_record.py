@@ -13,6 +13,7 @@ from cli.command import fails, refused, run
 from cli.frames import CALL, PRED, TRUE
 
 import recdf as rd
+from recdf._version import version_and_build
 from recdf.cli import evaluating
 
 pytestmark = pytest.mark.usefixtures("in_their_folder")
@@ -107,9 +108,9 @@ def test_age(capsys):
 @pytest.mark.parametrize(
     ("option", "value", "words"),
     [
-        ("--expect", "rows", "expected rows, pred.rows or true.rows"),
-        ("--expect", "users>=5", "expected rows, pred.rows or true.rows"),
-        ("--expect", "rows>=many", "expected rows, pred.rows or true.rows"),
+        ("--expect", "rows", "expected rows, pred.rows, true.rows or rows[COLUMN=VALUE]"),
+        ("--expect", "users>=5", "expected rows, pred.rows, true.rows or rows[COLUMN=VALUE]"),
+        ("--expect", "rows>=many", "expected rows, pred.rows, true.rows or rows[COLUMN=VALUE]"),
         ("--expect-days", "week", "expected 2026-11-01..2026-11-30 or a number"),
         ("--expect-days", "2026-13-01..2026-13-02", "expected 2026-11-01..2026-11-30 or a number"),
         ("--max-age", "26", "expected a number of minutes, hours or days"),
@@ -129,7 +130,7 @@ def test_the_record_of_a_run(capsys, stream):
     assert run(capsys, *CALL, *stream, "--out", "out")[0] == 0
     record = json.loads(Path("out/run.json").read_text(encoding="utf-8"))
     assert record["command"] == ["recdf", *CALL, *stream, "--out", "out"]
-    assert (record["recdf"], record["exit"]) == (rd.__version__, 0)
+    assert (record["recdf"], record["exit"]) == (version_and_build(), 0)
     assert record["rows"] == {"true": len(TRUE), "pred": len(PRED)}
     assert record["seconds"] >= 0
     assert pd.Timestamp(record["started"]).tz is not None

@@ -121,7 +121,7 @@ def test_streams_that_a_shell_closes():
 def test_a_full_disk_behind_stdout_is_said(recdf, how):
     with open("/dev/full", "wb") as full:
         done = recdf(*CALL, "--out", "out", *how.split(), stdout=full.fileno())
-    assert done.returncode == 4
+    assert done.returncode == 2
     assert done.stderr == b"recdf evaluate: error: stdout: No space left on device\n"
     assert Path("out/summary.parquet").exists()
 

@@ -124,7 +124,7 @@ FAULTS = [
     ("rank from 0", "ranks that do not start at 1", "warning", 60),
     ("rank gaps", "ranks with gaps", "warning", 1),
     ("rank against score", "score order that contradicts the ranks", "warning", 60),
-    ("rows against scores", "row order that contradicts the scores", "info", 60),
+    ("rows against scores", "row order that contradicts the scores", "warning", 60),
     ("outside", "items of pred outside the catalogue", "warning", None),
     ("seen", "recommendations already in the log", "warning", 600),
     ("seen", "relevant items already in the log", "warning", None),

@@ -218,7 +218,7 @@ def test_with_one_model_the_experiment_has_the_headline(shop, full, tmp_path):
     broken = health.assign(srm_flag=True, srm_p=1e-9)
     page = Page(rd.report(shown, tmp_path / "2.html", experiment=effect, health=broken))
     assert "The verdict is withheld" in page.text("verdict")
-    open_row = effect.assign(verdict="no difference shown")
+    open_row = effect.assign(effect="none", verdict="no difference shown")
     page = Page(rd.report(shown, tmp_path / "3.html", experiment=open_row))
     assert "No difference shown: B against the control A" in page.text("verdict")
 

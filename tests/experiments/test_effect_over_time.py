@@ -381,7 +381,7 @@ def variance(parts, stratum, unit):
 
 @pytest.mark.parametrize("kind", ["daily", "cumulative", "since_exposure"])
 @pytest.mark.parametrize(
-    ("columns", "cluster"), [(["x"], None), (["x", "shown"], None), (["x"], "shop")]
+    ("columns", "cluster"), few([(["x", "shown"], None), (["x"], None), (["x"], "shop")], 1)
 )
 def test_a_ramp_up_is_compared_within_the_days_of_exposure(rng, kind, columns, cluster):
     rows, users = ramp(rng)

@@ -83,7 +83,7 @@ def test_rows_in_the_order_of_the_score_are_no_warning():
         best.assign(prediction=[5, 5, 3, 3, 1, 1]),
         PRED.assign(position=[1, 2, 3] * 2),
         PRED[["user_id", "item_id"]],
-        PRED.drop(columns="prediction").assign(score=[1, 2, 3] * 2),
+        PRED.drop(columns="prediction").assign(score=[1, 2, 4] * 2),
     ]
     others = ["price", "timestamp", "place_id", "rating_id", "predicate", "estonia"]
     good += [PRED.rename(columns={"prediction": name}) for name in others]

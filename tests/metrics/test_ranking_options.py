@@ -308,3 +308,16 @@ def test_the_greedy_ideal_takes_the_largest_id_of_equal_ones():
     assert rd.a_ndcg(
         {"u": ["a", "m", "z"]}, {"u": ["z", "a"]}, aspects, k=2, discount="reciprocal"
     ) == close(1)
+
+
+def test_lists_without_a_relevant_item_are_undefined_alike_in_evidently():
+    """User b was shown z, which did not please: evidently has no such user in any of these."""
+    true = pd.DataFrame({"user_id": ["a", "b"], "item_id": ["x", "z"], "relevance": [1, 0]})
+    found = rd.evaluate(
+        true, {"a": ["x"], "b": ["z"]}, ["recall", "mapr", "mar", "arhr"], k=5, like="evidently"
+    )
+    assert found.summary["value"].tolist() == [1.0, 1.0, 1.0, 1.0]
+    assert rd.mar.per_user(true, {"a": ["x"], "b": ["z"]}, 5)["mar@5"].isna().tolist() == [
+        False,
+        True,
+    ]

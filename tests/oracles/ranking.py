@@ -62,7 +62,9 @@ def mapr(one, *, normalizer="relevant", transform="none", tied="ranked"):
 
 @oracle
 def mar(one, *, normalizer="hits"):
-    """(1/d) Σ h_i · R@i with R@i = hits in 1..i / n."""
+    """(1/d) Σ h_i · R@i with R@i = hits in 1..i / n; undefined when n = 0."""
+    if not one.n:
+        return float("nan")
     return normalized(
         sum(hits_up_to(one, i) / one.n for i, s in ranks(one) if s.hit), one, normalizer
     )

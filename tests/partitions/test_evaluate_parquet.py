@@ -16,7 +16,7 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize("by", [None, "model"])
+@pytest.mark.parametrize("by", few(["model", None], 1))
 @pytest.mark.parametrize("users", ["true", "pred", "both", "all", "ids"])
 def test_each_population(tmp_path, users, by):
     true, pred = data()
@@ -28,7 +28,7 @@ def test_each_population(tmp_path, users, by):
 
 
 @pytest.mark.parametrize(("duplicates", "judged_only"), [("drop", True), ("keep", False)])
-@pytest.mark.parametrize("ties", ["item_desc", "item_asc", "row", "worst"])
+@pytest.mark.parametrize("ties", few(["item_desc", "worst", "item_asc", "row"], 2))
 def test_duplicates_ties_and_condensed_lists(tmp_path, duplicates, judged_only, ties):
     options = {"duplicates": duplicates, "judged_only": judged_only, "ties": ties, "users": "both"}
     check(

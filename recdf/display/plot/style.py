@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, TypeVar
 import numpy as np
 import pandas as pd
 
-from ...errors import MissingExtraError, OptionError
+from ...errors import OptionError, not_loaded
 from ...tables.cells import digits_for, interval, number, short_names, visible
 from ..given_tables import check_model
 from . import space
@@ -195,10 +195,7 @@ def pyplot() -> Any:
     try:
         import matplotlib.pyplot
     except ImportError as error:
-        raise MissingExtraError(
-            "rd.plot needs matplotlib, which is not installed; install it with: pip install "
-            "'recdf[plot]'"
-        ) from error
+        raise not_loaded("rd.plot", "matplotlib", "recdf[plot]", error) from error
     return matplotlib.pyplot
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..._version import __version__
+from ..._version import version_and_build
 from ...diagnostics.gate_result import row_cells
 from ...evaluation.result import Evaluation
 from ...tables.cells import visible
@@ -207,7 +207,7 @@ def reproducibility_section(result: Evaluation) -> Section:
     order = spec.get("order", {})
     changed = {name: found for name, found in spec.get("options", {}).items() if found is not None}
     pairs = [
-        ("recdf", f"{spec.get('recdf', '')} evaluated, {__version__} wrote this page"),
+        ("recdf", f"{spec.get('recdf', '')} evaluated, {version_and_build()} wrote this page"),
         (
             "Python, pandas, NumPy",
             f"{platform.python_version()}, {pd.__version__}, {np.__version__}",

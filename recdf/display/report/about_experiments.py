@@ -209,8 +209,8 @@ def _soundness(tables: ReportTables) -> tuple[Badge, Sentence]:
         )
     if health is None and tested:
         return Badge("good", "sound"), (
-            "Sample ratio of the users who are compared as planned; "
-            f"p {_p(min(tested))}{_seen(rows, 'treatment')}.",
+            "Sample ratio of the users who are compared as planned; p "
+            f"{_p(min(tested))}{_seen(rows, 'treatment')}.",
         )
     if health is None:
         return Badge("warning", "not checked"), (

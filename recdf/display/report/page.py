@@ -16,7 +16,7 @@ import pandas as pd
 from ..._version import __version__
 from ...diagnostics.gate_result import Gate
 from ...diagnostics.history import History
-from ...errors import MissingExtraError
+from ...errors import not_loaded
 from ...evaluation.result import Evaluation
 from ...evaluation.storage import local_path
 from ...experiments.plan.experiment_plan import ExperimentPlan
@@ -368,10 +368,7 @@ def _jinja() -> Any:
     try:
         import jinja2
     except ImportError as error:
-        raise MissingExtraError(
-            "rd.report needs Jinja2, which is not installed; install it with: pip install "
-            "'recdf[report]'"
-        ) from error
+        raise not_loaded("rd.report", "Jinja2", "recdf[report]", error) from error
     return jinja2
 
 

@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from ...errors import MissingExtraError
+from ...errors import not_loaded
 from ...tables.cells import visible
 from ..plot import space, style
 from .page_blocks import Drawing, Entry
@@ -88,10 +88,7 @@ def drawing(
         from matplotlib.backends.backend_svg import FigureCanvasSVG
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise MissingExtraError(
-            "rd.report needs matplotlib, which is not installed; install it with: pip install "
-            "'recdf[report]'"
-        ) from error
+        raise not_loaded("rd.report", "matplotlib", "recdf[report]", error) from error
     # The page's fonts draw the letters, so that a letter that matplotlib's font lacks is no problem
     # here.
     settings: dict[Any, Any] = {

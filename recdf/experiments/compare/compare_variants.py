@@ -208,30 +208,30 @@ def compare_variants(
         units, counted as `df` + 2 where that is less), `design_effect` (variance by units over that
         by rows, where rows repeat units), `srm_p` (of the sample ratio of the users compared; the
         smallest where several tests are made), `seen_loss` (share of the treatment's users whose
-        loss that test would have found in 8 of 10 cases), `balance_p` (that the arms have the same mean of the
-        covariates and weights; the smallest, times the number of these tests in the table),
-        `unbalanced` (columns that differ), `better` ("larger", "smaller", or "" for a metric
-        without direction), `effect` ("better", "worse", "higher", "lower", "none"; "" where the
-        verdict is withheld), `withheld` (the remark that withholds it), `remarks` (codes of all
+        loss that test would have found in 8 of 10 cases), `balance_p` (that the arms have the same
+        mean of the covariates and weights; the smallest, times the number of these tests in the
+        table), `unbalanced` (columns that differ), `better` ("larger", "smaller", or "" for a
+        metric without direction), `effect` ("better", "worse", "higher", "lower", "none"; "" where
+        the verdict is withheld), `withheld` (the remark that withholds it), `remarks` (codes of all
         cautions that hold, the most serious first, separated by "; "), `verdict` (their sentence,
-        for people). Remarks. Without statistics:
-        "zero_variance", "constant_arm" (one arm has a single value), "too_few_users" (an arm below
-        2), "zero_denominator", "huge_values" (from 1e150 on), "sequential_refused". With them:
-        "tiny" (fewer than 20 users in an arm), "few_clusters" (fewer than 20), "few_users_carry"
-        (the denominators of an arm carry no more than those of 15 equal users would: (Σd)²/Σd² <
-        15), "skewed" (skewness of the difference beyond 0.2), "denominator_differs" (p_denominator,
-        Holm-adjusted, below 0.01), "few_units" (without the top units the sign or the verdict
-        turns), "repeated_units" (several rows of a unit, and no cluster=), "unequal_missing",
-        "unequal_covariate_missing", "shares_change", "sample_ratio", "covariate_differs" (balance_p
-        < 0.01; below 0.001 the verdict is withheld), "covariate_after" (measured after `time_col`),
-        "strata_differ" (the shares of the variants differ between strata, p < 0.001),
-        "mostly_zero_denominator" (95 % or more), "shared_clusters" (a cluster has users in both
-        arms, which are taken as independent), "no_covariate" (its denominators are all 0 in an
-        arm). Verdict, first rule that holds: "invalid: sample ratio" · "check: ..." for a remark
-        with which the effect should not be read · "better" or "worse" (p_adj ≤ alpha), "higher" or
-        "lower" for a metric without direction · "no difference shown", which is not proof of no
-        difference: see the interval and `mde`. Without `expected` and `health`
-        the remark is "ratio_not_checked", and it ends with "(sample ratio not checked)".
+        for people). Remarks. Without statistics: "zero_variance", "constant_arm" (one arm has a
+        single value), "too_few_users" (an arm below 2), "zero_denominator", "huge_values" (from
+        1e150 on), "sequential_refused". With them: "tiny" (fewer than 20 users in an arm),
+        "few_clusters" (fewer than 20), "few_users_carry" (the denominators of an arm carry no more
+        than those of 15 equal users would: (Σd)²/Σd² < 15), "skewed" (skewness of the difference
+        beyond 0.2), "denominator_differs" (p_denominator, Holm-adjusted, below 0.01), "few_units"
+        (without the top units the sign or the verdict turns), "repeated_units" (several rows of a
+        unit, and no cluster=), "unequal_missing", "unequal_covariate_missing", "shares_change",
+        "sample_ratio", "covariate_differs" (balance_p < 0.01; below 0.001 the verdict is withheld),
+        "covariate_after" (measured after `time_col`), "strata_differ" (the shares of the variants
+        differ between strata, p < 0.001), "mostly_zero_denominator" (95 % or more),
+        "shared_clusters" (a cluster has users in both arms, which are taken as independent),
+        "no_covariate" (its denominators are all 0 in an arm). Verdict, first rule that holds:
+        "invalid: sample ratio" · "check: ..." for a remark with which the effect should not be read
+        · "better" or "worse" (p_adj ≤ alpha), "higher" or "lower" for a metric without direction ·
+        "no difference shown", which is not proof of no difference: see the interval and `mde`.
+        Without `expected` and `health` the remark is "ratio_not_checked", and it ends with "(sample
+        ratio not checked)".
 
     Raises
     ------

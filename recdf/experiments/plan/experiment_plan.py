@@ -134,7 +134,7 @@ def read_plan(path: str | os.PathLike[str]) -> ExperimentPlan:
     content = Path(path).expanduser().read_bytes()
     try:
         keys = tomllib.loads(content.decode("utf-8-sig"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise OptionError(f"plan {path} is no TOML file: {error}") from None
     known = [field.name for field in fields(ExperimentPlan) if field.name != "digest"]
     for name in keys:

@@ -120,7 +120,7 @@ def mar(lists: Lists, *, normalizer: Normalizer = "hits") -> np.ndarray:
     normalizer : {"hits", "relevant", "achievable", "k", "shown"}, default "hits"
         "hits": d is the number of hits in the first k, and the value is 0 without hits. "relevant":
         d = n_true. "achievable": d = min(k, n_true). "k": d = k. "shown": d = min(n_true, k,
-        n_pred).
+        n_pred). Undefined for n_true = 0, as recall is.
 
     Notes
     -----
@@ -141,4 +141,5 @@ def mar(lists: Lists, *, normalizer: Normalizer = "hits") -> np.ndarray:
     total = (
         n_hits * (n_hits + 1) / 2
     )  # 1 + 2 + ... hits, since the j-th one makes the recall j / n_true
-    return _normalized(lists, total / np.maximum(lists.n_true, 1), normalizer)
+    of_all = _normalized(lists, total / np.maximum(lists.n_true, 1), normalizer)
+    return np.where(lists.n_true > 0, of_all, np.nan)

@@ -1,0 +1,154 @@
+"""Nights of a job, one after another, and faults planted in them: each fault leads to a code other
+than 0 or to a line on stderr, and no honest night to either."""
+
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+from cli.command import run
+
+DAYS = pd.date_range("2026-11-01", periods=6)
+USERS, ITEMS = 300, 40
+
+
+def night(number):
+    """The log, the clicks, and the lists of two models of one night; their users are the same."""
+    rng = np.random.default_rng(number)
+    start = DAYS[number].tz_localize("UTC")
+    taste = np.random.default_rng(99).permuted(np.tile(np.arange(ITEMS), (USERS, 1)), axis=1)
+    shown = taste[:, :8]
+    log = pd.DataFrame(
+        {
+            "user_id": np.repeat(np.arange(USERS), 8),
+            "session_id": 1,
+            "item_id": shown.ravel(),
+            "position": np.tile(np.arange(1, 9), USERS),
+            "time": start + pd.to_timedelta(np.repeat(rng.integers(0, 80_000, USERS), 8), unit="s"),
+        }
+    )
+    clicked = rng.random(len(log)) < np.tile(0.4 / np.arange(1, 9), USERS)
+    clicks = log.loc[clicked, ["user_id", "item_id", "time"]]
+    delay = pd.to_timedelta(rng.integers(5, 300, len(clicks)), unit="s")
+    clicks = clicks.assign(time=clicks["time"] + delay).reset_index(drop=True)
+    models = []
+    for model, noise in (("als", 1.0), ("knn", 3.0)):
+        noisy = np.argsort(np.arange(8) + noise * rng.random((USERS, 8)), axis=1)
+        items = np.take_along_axis(shown, noisy, axis=1).ravel()
+        lists = {"model": model, "user_id": np.repeat(np.arange(USERS), 8), "item_id": items}
+        models.append(pd.DataFrame(lists | {"score": np.tile(np.arange(8, 0, -1) / 9, USERS)}))
+    pred = pd.concat(models, ignore_index=True).assign(day=str(DAYS[number].date()))
+    return {"log": log, "clicks": clicks, "pred": pred, "true": None}
+
+
+def doubled(tables):
+    tables["clicks"] = pd.concat([tables["clicks"]] * 2, ignore_index=True)
+
+
+def early(tables):
+    tables["clicks"]["time"] -= pd.Timedelta("30s")
+
+
+def one_model(tables):
+    tables["pred"] = tables["pred"].query("model == 'als'")
+
+
+def of_another_day(tables):
+    tables["pred"]["day"] = str(DAYS[0].date())
+
+
+def null_ids(tables):
+    tables["pred"]["item_id"] = (
+        tables["pred"]["item_id"].astype("Int64").mask(tables["pred"].index < 5)
+    )
+
+
+def ids_of_text(tables):
+    tables["pred"]["item_id"] = "i" + tables["pred"]["item_id"].astype(str)
+
+
+def ranks_as_scores(tables):
+    tables["pred"]["score"] = tables["pred"].groupby(["model", "user_id"]).cumcount() + 1
+
+
+def half_of_the_clicks(tables):
+    lost = tables["clicks"].index % 2 == 0
+    tables["clicks"].loc[lost, "item_id"] += 1000
+
+
+def no_rows(tables):
+    tables["pred"] = tables["pred"][:0]
+
+
+def at_chance(tables):
+    """One model recommends random items of the log."""
+    own = tables["pred"]["model"] == "als"
+    rng = np.random.default_rng(0)
+    tables["pred"].loc[own, "score"] = rng.random(int(own.sum()))
+
+
+FAULTS = [
+    doubled,
+    early,
+    one_model,
+    of_another_day,
+    null_ids,
+    ids_of_text,
+    ranks_as_scores,
+    half_of_the_clicks,
+    no_rows,
+    at_chance,
+]
+
+
+def played(capsys, number, tables, before):
+    """Run the commands of a night until one ends with another code than 0, and return the codes and
+    what was said on stderr."""
+    day = str(DAYS[number].date())
+    for name in ("log", "clicks", "pred"):
+        tables[name].to_parquet(f"{name}.parquet", index=False)
+    lists, result = f"lists/{day}", f"results/{day}"
+    fail = ["--fail-on", "warning"]
+    against = ["--against", before] if before else []
+    log = ["log.parquet", "--clicks", "clicks.parquet", "--out", lists, *against]
+    files = ["--true", f"{lists}/true.parquet", "--pred", "pred.parquet", "--by", "model"]
+    files += ["--relevance-col", "relevance"]
+    expected = ["--expect", "models=als,knn", "rows>=1000", "--expect-days", f"{day}..{day}"]
+    commands = [
+        ["impressions", *log, *fail, "drift"],
+        ["check", *files, *expected, *fail],
+        ["evaluate", *files, "-m", "ndcg@5", "recall@5", *expected, "--out", result, *fail],
+        ["compare", result, "--baseline", "knn", "--fail-on", "worse", "invalid"],
+    ]
+    said = []
+    for command in commands:
+        code, _, err = run(capsys, *command, "-q")
+        said.append((command[0], code, err))
+        if code:
+            break
+    return said
+
+
+@pytest.fixture
+def job(tmp_path, monkeypatch, capsys):
+    """Four honest nights have been played in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    before = None
+    for number in range(4):
+        for command, code, err in played(capsys, number, night(number), before):
+            assert (number, command, code, err) == (number, command, 0, "")
+        before = f"lists/{DAYS[number].date()}"
+    return before
+
+
+@pytest.mark.slow
+def test_honest_nights_pass_and_each_fault_is_said(job, capsys):
+    for fault in FAULTS:
+        tables = night(4)
+        fault(tables)
+        said = played(capsys, 4, tables, job)
+        assert any(code or err for _, code, err in said), fault.__name__
+        for folder in ("lists", "results"):
+            shutil.rmtree(f"{folder}/{DAYS[4].date()}", ignore_errors=True)
+    for _, code, err in played(capsys, 4, night(4), job):
+        assert (code, err) == (0, "")
