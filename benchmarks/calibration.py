@@ -169,6 +169,72 @@ def requests(rng, n, unit=0):
     return pd.DataFrame({"person": user, "variant": variant, "y": y})
 
 
+def two_models(base, change, **columns):
+    """Values of ndcg@10 of two models on the same lists."""
+    frame = pd.DataFrame({"user_id": np.arange(len(base)), **columns})
+    sides = (("a", base), ("b", np.clip(base + change, 0, 1)))
+    return pd.concat([frame.assign(model=name, **{"ndcg@10": y}) for name, y in sides])
+
+
+def rare_losses(rng, n, share, size, lists=1, true=0.0):
+    """A few users lose much, the others gain a little, so that the true difference is `true`."""
+    few = rng.random(n) < share
+    gain = (share * size + true) / (1 - share)
+    change = np.repeat(np.where(few, -size, 2 * gain * rng.random(n)), lists)
+    base = np.where(change < 0, size, 0.4)
+    user = np.repeat(np.arange(n), lists)
+    return two_models(base, change, user_id=user, list=np.arange(n * lists))
+
+
+def few_labels(rng, n, draw, many=1500):
+    """Labels of people on n lists and of a judge on many, and the true mean."""
+    y, judge, mean = draw(rng, many)
+    cheap = pd.DataFrame({"user_id": np.arange(many), "ndcg@10": judge})
+    return cheap.assign(**{"ndcg@10": y}).head(n), cheap, mean
+
+
+def hits_missed(rng, n, share=0.1):
+    y = (rng.random(n) < 0.3).astype(float)
+    return y, y * (rng.random(n) > share), 0.3
+
+
+def nearly_all_hits(rng, n):
+    y = (rng.random(n) < 0.97).astype(float)
+    return y, np.where(rng.random(n) < 0.5, y, 1.0), 0.97
+
+
+def far_off(rng, n):
+    y = rng.beta(2, 3, n)
+    return y, np.where(rng.random(n) < 0.03, 1.0, y), 0.4
+
+
+def useless(rng, n):
+    return rng.beta(2, 3, n), rng.random(n), 0.4
+
+
+def pareto_lists(rng, n, heavy_loss):
+    """Numbers of lists with a Pareto tail; the heaviest users of the population lose. The
+    candidate has lost exactly the budget of 0.02."""
+    population = np.minimum(np.floor(rng.pareto(1.5, 50 * n) + 1), 2000)
+    rank = np.argsort(np.argsort(population, kind="stable"), kind="stable") / len(population)
+    worse = rank >= 1 - heavy_loss
+    share = population[worse].sum() / population.sum()
+    gain = (0.5 * share - 0.02) / (1 - share)
+    own = rng.choice(50 * n, n, replace=False)
+    change = np.where(worse[own], -0.5, gain * (1 + 0.2 * rng.normal(size=n)))
+    base = pd.DataFrame({"user_id": own, "n": population[own], "ndcg@10": 0.5})
+    users = pd.DataFrame({"user_id": np.arange(50 * n), "n": population})
+    return base.assign(**{"ndcg@10": 0.5 + change}), base, users
+
+
+def timeouts(rng, n):
+    """1 % of the requests time out after 30 seconds, which is more than the budget of 0.2."""
+    base = rng.gamma(4, 0.2, n)
+    late = rng.random(n) < 0.01
+    frame = pd.DataFrame({"user_id": np.arange(n), "seconds": base})
+    return frame.assign(seconds=np.where(late, 30.0, base + 0.02 * rng.random(n))), frame, None
+
+
 def counts(rng, n):
     return rng.poisson(2, n).astype(float)
 
@@ -208,6 +274,13 @@ QUANTILES = {**P50, "p90": {"quantiles": 0.9}}
 REQUESTS = {name: {**one, "cluster": "person"} for name, one in {**QUANTILES, **P99}.items()}
 PARTS = {"total": {"part": 0}, "share above 0": {"part": 1}, "mean above 0": {"part": 2}}
 
+# Kinds of settings whose trouble is not in the sample; they have a table of their own.
+UNKIND = ("rare losses", "few labels", "gate")
+GATES = ("Pareto lists, n = 1,000", "time-outs, n = 60", "time-outs, n = 300")
+LOST = {name: {"test": name, "n_resamples": 199} for name in ("t", "randomization", "bootstrap")}
+GATE = {"budgets": {"ndcg@10": -0.02}, "weight_col": "n"}
+SECONDS = {"budgets": {"seconds": 0.2}, "smaller_is_better": "seconds"}
+
 # Why a setting, or a method in a kind of settings, rejects more or less than 5 %: the reader finds
 # it on the page.
 UNEQUAL_ARMS = {"more": "the small arm's mean is skewed, so t is too"}
@@ -217,7 +290,15 @@ STEPS = {"less": "the ends of an interval are values that there are"}
 OTHER_USERS = {"more": "the variants hold other users: what is compared differs"}
 SKEWED_LISTS = {"more": "the difference of a list is skewed, so t is too"}
 EXACT = {"less": "exact for counts, of which few are possible"}
+UNSEEN = {"more": "the sample often holds none of the few who lose"}
+ALLOWED = {"less": "the interval allows for one list more at a bound"}
 WHY = {
+    **{("rare losses", method): UNSEEN for method in LOST},
+    ("few labels", "both"): ALLOWED,
+    ("gate", "Pareto lists, n = 1,000", "gate"): {
+        "more": "the heaviest users are not in the sample"
+    },
+    **{("gate", name): {"less": "the bound holds for every number of users"} for name in GATES},
     ("skew", "proportion"): EXACT,
     ("imbalance", "proportion"): EXACT,
     ("skew", "t"): SAFE_SKEW,
@@ -260,6 +341,49 @@ WHY = {
 
 # Kind and setting → a function that draws it, and the methods with their arguments.
 SETTINGS = {
+    ("rare losses", "1 % lose 0.9, 100 lists"): (lambda r: rare_losses(r, 100, 0.01, 0.9), LOST),
+    ("rare losses", "2 % lose 0.8, 60 lists"): (lambda r: rare_losses(r, 60, 0.02, 0.8), LOST),
+    ("rare losses", "3 % lose 0.9, 100 lists"): (lambda r: rare_losses(r, 100, 0.03, 0.9), LOST),
+    ("rare losses", "5 % lose 0.5, 60 lists"): (lambda r: rare_losses(r, 60, 0.05, 0.5), LOST),
+    ("rare losses", "2 % lose 0.8, 300 lists"): (lambda r: rare_losses(r, 300, 0.02, 0.8), LOST),
+    ("rare losses", "100 users with 3 lists"): (
+        lambda r: rare_losses(r, 100, 0.02, 0.8, lists=3),
+        {"t": {"user_col": ["user_id", "list"]}},
+    ),
+    ("rare losses", "equivalent by 0.02, 60 lists"): (
+        lambda r: rare_losses(r, 60, 0.03, 0.9, true=-0.02),
+        {"t": {"margin": 0.02}},
+    ),
+    ("few labels", "judge misses 10 %, n = 60"): (
+        lambda r: few_labels(r, 60, hits_missed),
+        {"both": {}},
+    ),
+    ("few labels", "97 % hits, n = 30"): (
+        lambda r: few_labels(r, 30, nearly_all_hits),
+        {"both": {}},
+    ),
+    ("few labels", "97 % hits, n = 100"): (
+        lambda r: few_labels(r, 100, nearly_all_hits),
+        {"both": {}},
+    ),
+    ("few labels", "3 % far off, n = 60"): (lambda r: few_labels(r, 60, far_off), {"both": {}}),
+    ("few labels", "3 % far off, n = 300"): (lambda r: few_labels(r, 300, far_off), {"both": {}}),
+    ("few labels", "useless judge, n = 100"): (
+        lambda r: few_labels(r, 100, useless),
+        {"both": {}},
+    ),
+    ("gate", "Pareto lists, n = 1,000"): (
+        lambda r: pareto_lists(r, 1000, 0.0005),
+        {"gate": GATE, "gate, users=": {**GATE, "users": True}},
+    ),
+    ("gate", "time-outs, n = 60"): (
+        lambda r: timeouts(r, 60),
+        {"gate": SECONDS, "gate, bounds=": {**SECONDS, "bounds": {"seconds": (0, 30)}}},
+    ),
+    ("gate", "time-outs, n = 300"): (
+        lambda r: timeouts(r, 300),
+        {"gate, bounds=": {**SECONDS, "bounds": {"seconds": (0, 30)}}},
+    ),
     ("skew", "normal, 500/500"): (
         values(normal),
         {**SKEW, "bootstrap": {"test": "bootstrap", "n_resamples": 200}},
@@ -370,14 +494,35 @@ SETTINGS = {
 
 def compare(kind, data, given):
     """One row of a comparison, of two models or of two variants."""
-    if kind == "paired":
-        return rd.compare_models(data, "y", baseline="a", **{"user_col": KEY[:1], **given}).iloc[0]
+    if kind in ("paired", "rare losses"):
+        given = {"user_col": KEY[:1], **given}
+        metric = "y" if kind == "paired" else "ndcg@10"
+        return rd.compare_models(data, metric, baseline="a", **given).iloc[0]
     given = {"metrics": "y", "control": "A", **given}
     if kind == "zero-inflated":
         part = given.pop("part")
         return rd.experiments.compare_zero_inflated(data, **given).iloc[part]
     function = rd.experiments.compare_quantiles if kind == "quantiles" else rd.compare_variants
     return function(data, **given).iloc[0]
+
+
+def outcome(kind, data, given):
+    """Whether a run is wrong about what is true, and whether its reader is warned."""
+    if kind == "few labels":
+        human, cheap, mean = data
+        row = rd.experiments.prediction_powered(human, cheap, "ndcg@10").iloc[0]
+        return not row["ci_low"] <= mean <= row["ci_high"], row["withheld"] != ""
+    if kind == "gate":
+        own, base, users = data
+        given = {**given, "users": users if given.get("users") else None}
+        row = rd.gate(own, base, **given).table.iloc[0]
+        passed = row["effect"] == "pass"
+        return row["p_pass"] <= 0.05, not passed or row["holds_for"] != ""
+    row = compare(kind, data, given)
+    warned = row["withheld"] != "" or bool(warnings_of(row["remarks"]))
+    if "margin" in given:
+        return row["p_equivalence"] <= 0.05, warned
+    return row["p_value"] <= 0.05 or row["ci_low"] > 0 or row["ci_high"] < 0, warned
 
 
 def of_setting(kind, name, runs, seed):
@@ -387,11 +532,7 @@ def of_setting(kind, name, runs, seed):
     for run in runs:
         data = draw(np.random.default_rng([seed, run]))
         for method, given in methods.items():
-            row = compare(kind, data, given)
-            rejects = (
-                bool(row["p_value"] <= 0.05) or bool(row["ci_low"] > 0) or bool(row["ci_high"] < 0)
-            )
-            warned = row["withheld"] != "" or bool(warnings_of(row["remarks"]))
+            rejects, warned = map(bool, outcome(kind, data, given))
             found[method] += [rejects, warned, rejects and not warned]
     return found
 
@@ -448,7 +589,21 @@ def table(chosen, given):
 
 
 def as_page(rows, runs):
-    """The text of the page."""
+    """The text of the page; a table of which no setting was run stays as it is."""
+    text = PAGE.read_text(encoding="utf-8")
+    for marker, own in (
+        ("unkind", [row for row in rows if row[0] in UNKIND]),
+        ("table", [row for row in rows if row[0] not in UNKIND]),
+    ):
+        if own:
+            before, _, rest = text.partition(f"<!-- {marker} -->")
+            end = rest.partition("<!-- end -->")[2]
+            text = f"{before}<!-- {marker} -->\n\n{as_table(own, runs)}\n\n<!-- end -->{end}"
+    return text
+
+
+def as_table(rows, runs):
+    """Rows with a sentence that says how exact they are."""
     lines = [
         "| | no effect in | method | rejected | warned | rejected without a warning | why not 5 % |"
     ]
@@ -461,9 +616,6 @@ def as_page(rows, runs):
             f"{reason} |"
         )
         before = kind
-    empty = "<!-- table -->\n<!-- end -->\n"
-    text = (PAGE.read_text(encoding="utf-8") if PAGE.exists() else empty).split("<!-- table -->")
-    end = text[1].split("<!-- end -->")[1]
     low, high = binom.interval(BAND, runs, 0.05) / np.float64(runs)
     said = (
         f"{runs:,} runs of each setting; the standard error of a share of 0.05 is "
@@ -471,7 +623,7 @@ def as_page(rows, runs):
         f"{low:.3f} and {high:.3f} with a probability of {BAND}; the last column says why others "
         "are outside."
     )
-    return f"{text[0]}<!-- table -->\n\n{said}\n\n" + "\n".join(lines) + f"\n\n<!-- end -->{end}"
+    return f"{said}\n\n" + "\n".join(lines)
 
 
 def main():

@@ -234,6 +234,23 @@ def as_pairs(
     return pairs
 
 
+def as_bounds(texts: Iterable[str] | None) -> dict[str, tuple[float, float]] | None:
+    """Return metric → smallest and largest value from texts such as latency=0,30."""
+
+    def pair(text: str) -> tuple[float, float]:
+        low, high = map(float, text.split(","))
+        return low, high
+
+    expected = "a metric with its smallest and largest value, as latency=0,30"
+    return as_pairs("--bounds", texts, expected, pair) if texts else None
+
+
+BOUNDS_FLAG = {
+    "--bounds METRIC=LOW,HIGH ...": "between which values a metric lies that recdf does not know, "
+    "such as latency=0,30"
+}
+
+
 # -- the shared options
 
 

@@ -30,10 +30,12 @@ from ..inputs.frames import column
 from ..judge.comparisons import report_table
 from ..judge.verdict import has, warning_sentences
 from .arguments import (
+    BOUNDS_FLAG,
     add_arguments,
     add_command,
     add_out,
     add_parameters,
+    as_bounds,
     as_pairs,
     given_parameters,
 )
@@ -121,6 +123,7 @@ def add_compare(commands: Any) -> None:
         },
     )
     options = command.add_argument_group("options")
+    add_arguments(options, BOUNDS_FLAG)
     add_parameters(options, compare_models, OF_MODELS)
     add_parameters(options, compare_variants, OF_BOTH)
 
@@ -142,6 +145,7 @@ def _run_compare(given: argparse.Namespace) -> int:
         user_col=given.user_col,
         baseline=baseline,
         cheap=None if given.cheap is None else read_parquet(given.cheap),
+        bounds=as_bounds(given.bounds),
         **given_parameters(given, (*OF_MODELS, *OF_BOTH)),
     )
     n = dict.fromkeys(f"{users:,}" for users in (table["n_users"].min(), table["n_users"].max()))

@@ -15,12 +15,15 @@ from ..diagnostics.gate_sides import Side, pair_of, read_side
 from ..diagnostics.gates import gate
 from ..errors import OptionError
 from ..evaluation.result import read_parquet
+from ..experiments.compare.runs import unit_of
 from ..formats.file_sets import read_files
 from .arguments import (
+    BOUNDS_FLAG,
     add_arguments,
     add_command,
     add_out,
     add_parameters,
+    as_bounds,
     as_pairs,
     given_parameters,
 )
@@ -64,6 +67,8 @@ def add_gate(commands: Any) -> None:
         {
             "--cheap RESULTS ...": "folders of candidate and baseline on more lists under cheap "
             "labels, where people judged those of RESULTS",
+            "--users FILE": "the population: one row per list, with the user, the weight and the "
+            "segments that the results have; without it the gate says up to what weight it holds",
             "--junit PATH": "write a JUnit report, which CI systems show",
             "--summary PATH": "write a summary in Markdown, for a comment on a change request",
         },
@@ -104,6 +109,7 @@ def add_gate(commands: Any) -> None:
             "--baseline-model NAME": "recommender of the baseline's folder, if that holds several",
         },
     )
+    add_arguments(what, BOUNDS_FLAG)
     what.add_argument(
         "--undecided",
         choices=["pass", "fail"],
@@ -127,8 +133,17 @@ def _run_gate(given: argparse.Namespace) -> int:
             side_of_folder(given, role, f"cheap_{role}", flag)
             for role, (_, flag) in folders.items()
         ]
+    if given.users is not None:
+        of_key = sides[0].spec["user_col"]
+        frames |= read_files({"users": given.users}, given.unit_col or unit_of(of_key), [])
     found = gate(
-        sides[0], sides[1], budgets, by=given.segment, **frames, **given_parameters(given, OF_GATE)
+        sides[0],
+        sides[1],
+        budgets,
+        by=given.segment,
+        bounds=as_bounds(given.bounds),
+        **frames,
+        **given_parameters(given, OF_GATE),
     )
     verdicts: dict[Path, str] = {}
     if given.junit is not None:

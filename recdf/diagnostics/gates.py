@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, Literal, NamedTuple, cast
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -13,10 +13,25 @@ import pandas as pd
 from ..errors import ColumnError, DataError, OptionError, examples
 from ..experiments.choices import Correction, check_value
 from ..experiments.compare.cheap_labels import FEW_HUMAN, NOT_RANDOM, cheap_column, powered_pair
-from ..experiments.compare.runs import Runs, read_runs
+from ..experiments.compare.runs import Runs, read_runs, unit_of
 from ..experiments.decide.adjust_pvalues import directions
-from ..experiments.experiment_columns import Codes, Floats, Mask
+from ..experiments.experiment_columns import (
+    Codes,
+    Floats,
+    Mask,
+    frame_of,
+    key_codes,
+    read_weight,
+    require,
+)
 from ..experiments.join.missing_users import zero_is_worst
+from ..experiments.metric_bounds import (
+    MetricBounds,
+    bounds_of,
+    declared_bounds,
+    defined_bounds,
+    seen_bounds,
+)
 from ..inputs.budgets import Budget, check_budget, read_budgets, signed
 from ..inputs.constraints import SHARE, Natural, Share
 from ..inputs.frames import column
@@ -24,9 +39,9 @@ from ..inputs.options import as_columns
 from ..inputs.sorting import distinct
 from ..judge.cautions.few_lists import FEW_LISTS
 from ..judge.verdict import add_verdicts
-from ..metrics.direction import direction_of
 from ..stats.allowed_change import Change
 from ..stats.many_tests import adjust
+from ..stats.turned import missing_by_chance
 from .gate_labels import powered_change, runs_of_both_labels
 from .gate_result import DOUBTFUL, FAIL, NOT_GATED, PASS, PASS_BUT_WORSE, UNDECIDED, Gate
 from .gate_sides import Side, check_metrics, checks_table, data_checks, look_at_frames, read_side
@@ -40,13 +55,21 @@ Looks = Literal["once", "any"]
 
 
 class _Settings(NamedTuple):
-    """Options of a gate that every row needs, and of each metric its direction and its bounds."""
+    """Options of a gate that every row needs, and of each metric its direction and definition.
+
+    `uneven` says that users may have several lists, or weights.
+    """
 
     alpha: float
     min_lists: int
     looks: bool
     better: Mapping[str, Any]
-    values: Mapping[str, tuple[float, float] | None]
+    definitions: Mapping[str, str]
+    declared: Mapping[str, MetricBounds]
+    users: pd.DataFrame | None
+    units: Sequence[str]
+    weight: str | None
+    uneven: bool
 
 
 def gate(
@@ -69,6 +92,8 @@ def gate(
     smaller_is_better: str | Sequence[str] | None = None,
     larger_is_better: str | Sequence[str] | None = None,
     cheap: Sequence[Any] | None = None,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+    users: pd.DataFrame | None = None,
 ) -> Gate:
     """Decide whether a candidate loses no more than its budgets against a baseline on the same
     lists.
@@ -81,9 +106,11 @@ def gate(
 
     The bound is that of Student's t with Johnson's correction for skewness where the values of the
     metric reach over at most half of √Σ(d − mean of d)²: then a user who loses all, and is not in
-    the sample, could not change much. Else it is the betting bound of Waudby-Smith and Ramdas,
-    which holds for every number of users, for metrics that have bounds. For others, whose reach is
-    that of the values seen, the row is undecided, with the remark "skewed".
+    the sample, could not change much. Users of unequal weights or numbers of lists must also be
+    worth 30 equal ones, and the skewness of their differences at most .14·√n. Else it is the
+    betting bound of Waudby-Smith and Ramdas, which holds for every number of users, for metrics
+    that have bounds. A metric without bounds is undecided, and the row says how large the
+    differences of three unseen users are that would turn what Student's t says.
 
     Parameters
     ----------
@@ -129,10 +156,20 @@ def gate(
     cheap : pair of Evaluation, path or DataFrame, optional
         Candidate and baseline on more lists under cheap labels (of a language model, of clicks),
         while `candidate` and `baseline` have the lists that people judged, a random sample of them.
-        The change is then that of `rd.experiments.prediction_powered`, tested by t with n − 2
-        degrees of freedom. Where the weight of the cheap labels is 0, and where one large loss more
-        among the lists of people could decide, which cheap labels may not see, the labels of people
-        count alone.
+            The change is then that of `rd.experiments.prediction_powered`, tested by t with n − 2 degrees of
+        freedom. Where the weight of the cheap labels is 0, and where one large loss more among the
+        lists of people could decide, which cheap labels may not see, the labels of people count
+        alone.
+    bounds : mapping, optional
+        Metric → (smallest, largest value), for metrics that recdf does not know, such as
+        `{"latency": (0, 30)}`.
+    users : DataFrame, optional
+        The population: one row per list, with the columns that name a unit, with `weight_col` if
+        the lists have weights, and with the columns of segments that have a budget. Where users
+        have unequal weights or numbers of lists, those heavier than any that was seen could turn a
+        verdict. With this frame their share of all weight Q is known, and a mean whose distance to
+        the budget is s stands only if (1 − Q)·s is at least Q times the worst distance. Without it
+        the row says up to what weight it holds.
 
     Returns
     -------
@@ -152,11 +189,12 @@ def gate(
     ------
     OptionError
         A budget that is not written as one, that allows what is better or all that can be lost;
-        several recommenders in a table; a metric at another k; `cheap=` with `looks="any"`.
+        several recommenders in a table; a metric at another k; `cheap=` with `looks="any"`;
+        `bounds` that are no pairs of numbers.
     ColumnError
         A metric, key or segment that a side lacks.
     FileNotFoundError, DataError
-        A folder that is missing or damaged.
+        A folder that is missing or damaged; a value outside of `bounds`.
     MissingExtraError
         If SciPy is not installed.
 
@@ -197,9 +235,11 @@ def gate(
     recorded = {name: [side.recorded(name, "definition") for side in sides] for name in metrics}
     known = {name: next(filter(None, both), name) for name, both in recorded.items()}
     better = directions(known, smaller_is_better, larger_is_better)
-    values = {name: _metric_bounds(known[name]) for name in metrics}
+    declared = declared_bounds(bounds, metrics)
     for one in read:
-        check_budget(one, better[one.metric], values[one.metric])
+        check_budget(
+            one, better[one.metric], declared.get(one.metric) or defined_bounds(known[one.metric])
+        )
     keys = _keys_of_lists(sides, user_col)
     pairs: dict[str, Any] = {}
     if pred is None and (true is not None or log is not None):
@@ -215,7 +255,22 @@ def gate(
     weight = weight_col or sides[0].spec.get("weight") or sides[1].spec.get("weight")
     runs = runs if weight is None else runs.weighted(weight)
     checks = checks_table(data_checks(sides, runs, metrics) | pairs)
-    settings = _Settings(alpha, min_lists, looks == "any", better, values)
+    units = as_columns(unit_col) or unit_of(keys)
+    if users is not None:
+        users = frame_of("users", users)
+        require(users, "users", [*units, *as_columns(weight)])
+    settings = _Settings(
+        alpha,
+        min_lists,
+        looks == "any",
+        better,
+        known,
+        declared,
+        users,
+        units,
+        weight,
+        weight is not None or units != keys,
+    )
     if cheap is not None:
         if settings.looks:
             raise OptionError(
@@ -229,15 +284,7 @@ def gate(
     rows = [_gate_row(*place, runs, settings) for place in _segments(read, runs, as_columns(by))]
     rows.sort(key=lambda row: metrics.index(row["metric"]))
     table, differs = pd.DataFrame(rows), bool(checks["found"].isin(DOUBTFUL).any())
-    return Gate(_decided(table, alpha, correction, worst, differs, _judged(runs, alpha)), checks)
-
-
-def _metric_bounds(definition: str) -> tuple[float, float] | None:
-    """Return the bounds of a metric, if it has both."""
-    known = direction_of(definition)
-    return (
-        None if known is None or None in known.bounds else cast(tuple[float, float], known.bounds)
-    )
+    return Gate(_decided(table, alpha, correction, worst, differs, _judged(runs, settings)), checks)
 
 
 def _keys_of_lists(sides: Sequence[Side], user_col: Any) -> list[str]:
@@ -312,17 +359,24 @@ def _gate_row(
     budget: Budget, segment: str, value: str, lists: Mask | bool, runs: Runs, settings: _Settings
 ) -> dict[str, Any]:
     """One row of numbers; what may not be decided says why in `reason`."""
-    better, values = settings.better[budget.metric], settings.values[budget.metric]
-    gated = not math.isnan(budget.allowed)
+    better, gated = settings.better[budget.metric], not math.isnan(budget.allowed)
+    table, definition = runs.table(budget.metric), settings.definitions[budget.metric]
+    values = bounds_of(budget.metric, settings.declared, table, definition=definition)
     worst = _worst_value(budget.metric, better, values)
-    both, lacks = _both_sides(runs.table(budget.metric), lists, worst)
+    both, lacks = _both_sides(table, lists, worst)
     n_only_baseline, n_only_candidate = lacks.sum(axis=1).tolist()
     mean_candidate, mean_baseline = runs.mean(both[0]), runs.mean(both[1])
-    change = _change_of_units(both, budget, values, runs, settings)
+    change = _change_of_units(both, budget, values, better, runs, settings)
     labelled: dict[str, Any] = {}
     if all(cheap_column(budget.metric) in frame.columns for _, frame in runs.parts):
         of_cheap, _ = _both_sides(runs.table(cheap_column(budget.metric)), lists, worst)
-        means, found = powered_pair([*both[::-1]], [*of_cheap[::-1]], runs, 1 - settings.alpha)
+        means, found = powered_pair(
+            [*both[::-1]],
+            [*of_cheap[::-1]],
+            runs,
+            1 - settings.alpha,
+            values or seen_bounds(both, of_cheap),
+        )
         labelled = {
             name: found[name]
             for name in ("n_cheap", "bias", "bias_low", "bias_high", "weight", "p_random")
@@ -363,9 +417,19 @@ def _gate_row(
         "n_needed": math.nan,
         "alpha": settings.alpha,
         "bound": change.bound,
+        "turning_value": sign * change.turning() if values is None else math.nan,
+        "unseen_weight": math.nan,
+        "holds_for": "",
         "remarks": "" if change.bound else "skewed",
         "reason": "",
     }
+    if settings.uneven and change.n:
+        most = float(change.weight.max())
+        of_lists = f"{most:,.0f} list{'s' * (most != 1)}, the most that was seen"
+        of_weight = f"a weight of {most:,.4g}, the largest that was seen"
+        row["unseen_weight"] = _unseen_weight(segment, value, most, settings)
+        if math.isnan(row["unseen_weight"]):
+            row["holds_for"] = f"users with up to {of_weight if settings.weight else of_lists}"
     few, no_share = change.n < settings.min_lists, budget.relative and not mean_baseline > 0
     reasons = {
         f"fewer than {settings.min_lists:,} users": few,
@@ -373,7 +437,9 @@ def _gate_row(
         f"{lacks.sum():,} lists have a value on one side only": math.isnan(worst) and lacks.any(),
         "the lists that people judged are no random sample of all": labelled.get("p_random", 1.0)
         < NOT_RANDOM,
-        "one large loss more could decide, and the metric has no bounds": not change.bound,
+        f"one large loss more could decide, and the metric has no bounds: all turns if {_turned(row)}": (
+            not change.bound
+        ),
     }
     row |= labelled
     row["reason"] = next((text for text, holds in reasons.items() if holds), "")
@@ -384,8 +450,40 @@ def _gate_row(
             f"p_{name}": change.p_value(sign * budget.allowed, better=name == "pass")
             for name in (PASS, FAIL)
         }
-        row["n_needed"] = change.needed() if row["p_pass"] > settings.alpha else math.nan
+        if row["p_pass"] > settings.alpha and values is not None:
+            row["n_needed"] = change.needed()
+        unseen = row["unseen_weight"]
+        if unseen > 0 and values is not None:
+            row["reason"] = next(
+                (
+                    f"{unseen:.1%} of the weight is of users heavier than any here, who could turn "
+                    "it"
+                    for name in (PASS, FAIL)
+                    if row[f"p_{name}"] <= settings.alpha
+                    and not change.outweighs(unseen, better=name == PASS)
+                ),
+                "",
+            )
     return row
+
+
+def _turned(row: Mapping[Any, Any]) -> str:
+    """Say how many users with what difference would turn what is said of a row."""
+    unseen = missing_by_chance(row["alpha"])
+    return f"{unseen:.2g} in {row['n_users']:,} users differ by {row['turning_value']:+.3g} or more"
+
+
+def _unseen_weight(segment: str, value: str, most: float, settings: _Settings) -> float:
+    """Return the share of the population's weight in units heavier than `most`; NaN if no frame of
+    users tells."""
+    users = settings.users
+    if users is None or (segment and segment not in users):
+        return math.nan
+    own = users[users[segment].astype(str) == value] if segment else users
+    (unit,), _ = key_codes([("users", own)], list(settings.units))
+    weight = None if settings.weight is None else read_weight(own, "users", settings.weight)
+    total = np.bincount(unit, weight)
+    return float(total[total > most * (1 + 1e-12)].sum() / max(total.sum(), 1e-300))
 
 
 def _both_sides(table: Floats, lists: Mask | bool, worst: float) -> tuple[Floats, Mask]:
@@ -407,18 +505,16 @@ def _worst_value(metric: str, better: str, values: tuple[float, float] | None) -
 def _change_of_units(
     both: Floats,
     budget: Budget,
-    values: tuple[float, float] | None,
+    values: MetricBounds | None,
+    better: Any,
     runs: Runs,
     settings: _Settings,
 ) -> Change:
     """Return the units of both sides, ready to be tested."""
     (gain, weight), (of_base, _) = (runs.unit_sums(one) for one in (both[0] - both[1], both[1]))
     weight = np.ones(len(gain)) if weight is None else weight
-    smaller, there = settings.better[budget.metric] == "smaller", weight > 0
-    seen = (float(np.nanmin(both)), float(np.nanmax(both))) if there.any() else (0.0, 0.0)
-    if values is not None and not values[0] <= seen[0] <= seen[1] <= values[1]:
-        values = None  # a column of another kind has the name of a metric
-    low, high = values or seen
+    smaller, there = better == "smaller", weight > 0
+    low, high = values or seen_bounds(both)
     allowed = 0.0 if math.isnan(budget.allowed) else budget.allowed * (-1 if smaller else 1)
     return Change(
         (-gain if smaller else gain)[there],
@@ -434,7 +530,7 @@ def _change_of_units(
     )
 
 
-def _judged(runs: Runs, alpha: float) -> dict[str, str]:
+def _judged(runs: Runs, settings: _Settings) -> dict[str, str]:
     """Return which verdicts the unjudged items of the two could turn, and why.
 
     Items that nobody judged count as not relevant: a side that shows more of them may be better
@@ -448,12 +544,10 @@ def _judged(runs: Runs, alpha: float) -> dict[str, str]:
         if str(one).startswith("judged") and one in base_frame.columns
     ]:
         own, base = both = runs.table(name)
-        settings = _Settings(alpha, 0, False, {name: "larger"}, {})
-        change = _change_of_units(
-            both, Budget(name, None, None, 0.0, False), (0.0, 1.0), runs, settings
-        )
+        budget, once = Budget(name, None, None, 0.0, False), settings._replace(looks=False)
+        change = _change_of_units(both, budget, (0.0, 1.0), "larger", runs, once)
         for better, verdict, less in ((False, FAIL, "candidate"), (True, PASS, "baseline")):
-            if change.p_value(0.0, better=better) <= alpha:
+            if change.p_value(0.0, better=better) <= settings.alpha:
                 shares = (
                     f"{np.nanmean(own):.1%} of the candidate and {np.nanmean(base):.1%} of "
                     "the baseline"
@@ -499,12 +593,20 @@ def _decide(
             reason = "worse than the baseline, within the budget"
     elif row["p_fail_adj"] <= alpha:
         effect = FAIL
-    doubt = judged.get(PASS if effect == PASS_BUT_WORSE else effect)
-    if doubt:
-        return UNDECIDED, doubt
+    word = PASS if effect == PASS_BUT_WORSE else effect
+    unbounded = not math.isnan(row["turning_value"])
+    if word in judged:
+        return UNDECIDED, judged[word]
+    if word in (PASS, FAIL) and unbounded:
+        which = "bounds= declares them"
+        return UNDECIDED, f"the metric has no bounds: {word}, unless {_turned(row)}; {which}"
+    if word in (PASS, FAIL) and row["holds_for"]:
+        reason = "; ".join(filter(None, [reason, f"holds for {row['holds_for']}"]))
     if effect == UNDECIDED and not reason:
+        by = "the metric has no bounds, and by Student's t " if unbounded else ""
         reason = (
-            f"the smallest budget that passes here is {signed(row['provable'], row['relative'])}"
+            f"{by}the smallest budget that passes here is "
+            f"{signed(row['provable'], row['relative'])}"
         )
         if not math.isnan(row["n_needed"]):
             reason += f"; if the change stays, this one needs about {int(row['n_needed']):,} users"

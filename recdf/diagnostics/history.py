@@ -39,6 +39,7 @@ DATE = re.compile(
     r"(?:[T_ -]?\d\d[:_-]?\d\d(?:[:_-]?\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?(?!\d)"
 )  # a day, and the time of day if there is one
 QUARANTINED = "quarantined"  # a file of this name in its folder leaves a result out
+MOST_APART = 3  # outlier nights that a verdict names, the latest
 RECENT_RUNS = 14  # a model, or a day of the week, that these have is expected in the next one
 CHANGE_COLUMNS = [
     "n_runs",
@@ -549,7 +550,9 @@ def _of_series(
         "level": values[begins[-2] :].mean(),
         "could_see": back(seen_in_a_week(len(values), alpha) * series.sd),
         "alike": series.alike,
-        "outliers": ", ".join(f"{day:%Y-%m-%d} ({off:+.0f} sd)" for day, off in apart.items()),
+        "outliers": ", ".join(
+            f"{day:%Y-%m-%d} ({off:+.0f} sd)" for day, off in list(apart.items())[-MOST_APART:]
+        ),
         "better": None if of_data else better_of(str(nights["column"].iloc[0])),
         "effect": "none",
         "remarks": by_rank(code for code, holds in doubts.items() if holds),

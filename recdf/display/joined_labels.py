@@ -23,6 +23,7 @@ from ..experiments.compare.cheap_labels import (
     labelled_row,
     labelled_values,
 )
+from ..experiments.metric_bounds import bounds_of, seen_bounds
 from ..judge.cautions.table import CAUTIONS
 from ..judge.verdict import has
 from .given_tables import column_names, labels
@@ -89,8 +90,10 @@ def powered_means(result: Evaluation, means: Sequence[tuple[str, np.ndarray]]) -
         y, f = labelled_values(own, column)
         weights = own[spec["weight"]].to_numpy(np.float64) if "weight" in spec else None
         unit = unit_codes(own, spec["unit_col"]) if "unit_col" in spec else None
+        definition = spec["metrics"][column]["definition"]
+        bounds = bounds_of(column, {}, y, f, definition=definition) or seen_bounds(y, f)
         row = labelled_row(
-            y, f, own[JUDGED].to_numpy(bool), weights, unit, spec.get("confidence", 0.95)
+            y, f, own[JUDGED].to_numpy(bool), weights, unit, spec.get("confidence", 0.95), bounds
         )
         n_undefined = int(np.isnan(f).sum())
         doubtful = dict.fromkeys(RESTATED[1:4], np.nan) if row["remarks"] else {}

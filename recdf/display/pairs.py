@@ -19,6 +19,7 @@ from ..evaluation.result import Evaluation
 from ..experiments.choices import Correction
 from ..experiments.compare.cheap_labels import JUDGED, cheap_column
 from ..experiments.compare.compare_models import compare_models
+from ..experiments.metric_bounds import bounds_of_result
 from ..judge.verdict import remark
 from .given_tables import direction_word, rows_by
 
@@ -135,6 +136,7 @@ def _compare_codes(
         unit_col=UNIT if UNIT in frame.columns else None,
         smaller_is_better=[name for name in columns if better[name] == "smaller"],
         larger_is_better=[name for name in columns if better[name] == "larger"],
+        bounds=bounds_of_result(result.spec, frame, columns),
     )
     if "repeated_units" in result.spec:
         remark(table, [True] * len(table), "repeated_units")

@@ -316,7 +316,7 @@ class Evaluation(Result, HandedOver):
         **options
             `baseline`, `segments`, `test`, `missing`, `alternative`, `confidence`, `margin`,
             `correction`, `family`, `n_resamples`, `seed`, `smaller_is_better`, `larger_is_better`,
-            `weight_col`, `unit_col`, `cheap`, as in `rd.compare_models`; the weights are those of
+            `weight_col`, `unit_col`, `cheap`, `bounds`, as in `rd.compare_models`; the weights are those of
             the evaluation by default.
 
         Returns
@@ -344,6 +344,7 @@ class Evaluation(Result, HandedOver):
         1  random     1537 -0.128   worse
         """
         from ..experiments.compare.compare_models import compare_models
+        from ..experiments.metric_bounds import bounds_of_result
 
         recommenders, key = self.spec["by"], self.spec["user_col"]
         if model_col is None:
@@ -384,6 +385,8 @@ class Evaluation(Result, HandedOver):
                     "each is one number for all lists, which no test can compare; evaluate one "
                     "that has a value for each list too, such as 'ndcg@10'"
                 )
+        known = bounds_of_result(self.spec, per_user, as_columns(metrics))
+        options["bounds"] = known | (options.get("bounds") or {})
         return compare_models(per_user, metrics, **options)
 
     def _of_rows(self) -> str:

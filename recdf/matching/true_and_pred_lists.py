@@ -321,7 +321,7 @@ class PredLists:
 
 
 # So many lists of a block are looked at, evenly spread, for an order that is not meant.
-LOOKED_AT = 500
+LOOKED_AT = 100
 
 
 def doubtful_lists(

@@ -16,17 +16,23 @@ from typing import Literal
 
 import numpy as np
 
+from .arms import effective_number
 from .betting import STAKES, bets, last_shown, log_capital, log_capital_anytime
 from .numbers import Floats
 from .prediction_powered import LabelledUnits, PoweredMean, powered_mean
 from .student import t_p_value, t_quantile
+from .turned import turning_value, typical_units
 
 Bound = Literal["t", "betting", "anytime", ""]
 
 # The t test reads the variance of the units that were seen. Where one unit more that loses all
 # there is to lose would change the root of their sum of squares by more than this share, rare
-# losses that the sample lacks decide.
+# losses that the sample lacks decide. A mean that then is 1.6 standard errors from the change that
+# is allowed is not turned by three more such units either.
 MOST_OF_ONE_UNIT = 0.5
+# With unequal weights, or numbers of lists, the few heaviest units decide the error of t: it needs
+# a skewness of at most this share of √n, and weights that are worth this many equal ones.
+MOST_SKEWED, LEAST_EQUAL_UNITS = 0.14, 30
 PROVEN_LATER = 2.0  # what a gambler has lost, in ln K, before the bets fit the data
 
 
@@ -107,12 +113,35 @@ class Change:
             (root / loss, float(((z / root) ** 3).sum()) / 6) if root > 1e-9 * loss else (0.0, 0.0)
         )
 
+    @property
+    def _is_even(self) -> bool:
+        """Whether no few heavy units decide; true of equal ones."""
+        return not np.ptp(self.weight) > 0 or (
+            6 * abs(self._spread[1]) <= MOST_SKEWED
+            and effective_number(self.weight) >= LEAST_EQUAL_UNITS
+        )
+
     @cached_property
     def bound(self) -> Bound:
         """Which test holds for these units; empty if none does."""
-        if not self.looks and self._spread[0] * MOST_OF_ONE_UNIT >= 1:
+        if not self.looks and self._spread[0] * MOST_OF_ONE_UNIT >= 1 and self._is_even:
             return "t"
         return "" if self.values is None else "anytime" if self.looks else "betting"
+
+    def turning(self) -> float:
+        """Return the gain per list of K more units that would take the change to the allowed one,
+        at the mean scale: what is said of a metric without bounds."""
+        if not self.n:
+            return math.nan
+        slack, units = self._slack(self.allowed)[0], typical_units(self.weight)
+        return float(turning_value(slack, units, 0.0, self.alpha)) + self.allowed * self._moments[1]
+
+    def outweighs(self, unseen: float, *, better: bool) -> bool:
+        """Whether the claim that the change is above the allowed one (`better`) or below it stands
+        if the share `unseen` of the weight is of units heavier than any here, at their worst."""
+        slack, (low, high) = self._slack(self.allowed)[0], self._range(self.allowed)
+        left, worst = (slack, -low) if better else (-slack, high)
+        return (1 - unseen) * left >= unseen * worst
 
     @cached_property
     def _shuffled(self) -> tuple[Floats, Floats, Floats]:
@@ -254,7 +283,7 @@ class PoweredChange(Change):
 
     @cached_property
     def bound(self) -> Bound:
-        return "t" if self._spread[0] >= 1 else ""
+        return "t" if self._spread[0] >= 1 and self._is_even else ""
 
     def needed(self) -> float:
         return math.nan

@@ -125,7 +125,7 @@ def changes_of_level(nights: Nights, alpha: float) -> Series:
         like = np.maximum(like, likeness(off_levels(nights, parts)[0] if line is None else line))
         off, of_nights = off_levels(nights, edges, cut=False)
         apart = {int(at): float(off[at]) for at in np.flatnonzero(np.abs(off) > OUTLIER)}
-        sd = float(np.median(of_nights))
+        sd = float(np.median(of_nights)) if np.ptp(nights.x) > 0 else math.nan
     most = int(np.argmax(like[:3]))
     limit = ALIKE_BEFORE if any(one.ends is None for one in changes) else TOO_ALIKE
     return Series(changes, ALIKENESS[most] if like[most] > limit else "", apart, sd)

@@ -15,18 +15,22 @@ import numpy.typing as npt
 
 from .numbers import Floats
 from .student import student_quantile
+from .turned import Ends, ends, typical_units
 
 Tuning = Literal["open", "clipped"]
 
 
 class PoweredMean(NamedTuple):
     """A mean with its variance and degrees of freedom (infinite: normal), and the weight λ of the
-    cheap values."""
+    cheap values; then λ times their mean, and how much of the variance does not come from Y − λf.
+    """
 
     mean: float
     var: float
     df: float
     weight: float
+    cheap_mean: float = 0.0
+    cheap_var: float = 0.0
 
 
 class LabelledUnits(NamedTuple):
@@ -35,8 +39,8 @@ class LabelledUnits(NamedTuple):
     y, f : exact and cheap values of units that have both · rest : cheap values of the lists that
     have no exact ones · share : of the lists (their weights) that have both · same : where units
     that are in f and in rest stand in each · beside : other columns, of the lists with exact values
-    and of the rest · n : units with an exact value · n_off : units where the exact and the cheap
-    values differ, or one of both is undefined
+    and of the rest · n : units with an exact value · typical : how many units of the typical weight
+    those with both are · plain : each list is a unit, and all have one weight
     """
 
     y: Floats
@@ -46,7 +50,8 @@ class LabelledUnits(NamedTuple):
     same: Sequence[npt.NDArray[np.int64]] = ()
     beside: Sequence[tuple[Floats, Floats]] = ()
     n: int = 0
-    n_off: int = 0
+    typical: float = 0.0
+    plain: bool = False
 
 
 def labelled_units(
@@ -74,10 +79,7 @@ def labelled_units(
         np.arange(len(y)) if unit is None else unit,
         np.ones(len(y)) if weights is None else weights,
     )
-    n, n_off = (
-        np.unique(of[sides[0] & (w > 0) & one]).size
-        for one in (~np.isnan(y), ~(np.abs(y - f) <= 1e-12))
-    )
+    n = np.unique(of[sides[0] & (w > 0) & ~np.isnan(y)]).size
     plain = (
         weights is None
         and unit is None
@@ -98,7 +100,8 @@ def labelled_units(
         found.append(x[at] if plain else mean + (sums - mean * total) / part)
     same = () if plain else [np.flatnonzero((own[0] & own[1])[one]) for one in own]
     more = [*zip(found[3::2], found[4::2], strict=True)]
-    return LabelledUnits(found[0], found[1], found[2], share, same, more, n, n_off)
+    typical = typical_units(np.bincount(of[sides[0]], w[sides[0]], len(y))[own[0]].astype(float))
+    return LabelledUnits(found[0], found[1], found[2], share, same, more, n, typical, plain)
 
 
 def powered_mean(
@@ -126,19 +129,17 @@ def powered_mean(
         else 0.0
     )
     left, ddof = y - weight * f, 0 if clipped else 1
-    mean = weight * float(rest.mean()) + float(left.mean())
-    var = (
-        weight**2 * float(rest.var(ddof=min(ddof, n_rest - 1))) / n_rest
-        + float(left.var(ddof=ddof)) / n
-    )
+    cheap, own = weight * float(rest.mean()), float(left.var(ddof=ddof)) / n
+    more = weight**2 * float(rest.var(ddof=min(ddof, n_rest - 1))) / n_rest
     if len(same):
-        var += (
+        more += (
             2
             * weight
             * float((left - left.mean())[same[0]] @ (rest - rest.mean())[same[1]])
             / (n * n_rest)
         )
-    return PoweredMean(mean, max(var, 0.0), np.inf if clipped else n - 2, weight)
+    df = np.inf if clipped else n - 2
+    return PoweredMean(cheap + float(left.mean()), max(own + more, 0.0), df, weight, cheap, more)
 
 
 def sampled_mean(y: Floats, f: Floats, everything: Floats, chance: Floats) -> PoweredMean:
@@ -168,15 +169,28 @@ def sampled_mean(y: Floats, f: Floats, everything: Floats, chance: Floats) -> Po
     left = y - weight * f
     parts, means = scatter(left, left), np.bincount(stratum, share * left) / size
     middle = float(share @ left)
-    var = float(
+    more = float(
         (weight**2 * everything.var(ddof=1) + size @ (means - middle) ** 2) / len(everything)
-        + parts.sum()
     )
     df = float(parts.sum() ** 2 / (parts**2 / (n - 1)).sum()) if parts.any() else len(y) - 1
-    return PoweredMean(weight * float(everything.mean()) + middle, var, df - 1, weight)
+    cheap = weight * float(everything.mean())
+    return PoweredMean(cheap + middle, more + float(parts.sum()), df - 1, weight, cheap, more)
 
 
 def powered_interval(found: PoweredMean, confidence: float) -> tuple[float, float]:
     """The two-sided interval of the mean."""
     reach = student_quantile((1 + confidence) / 2, found.df) * float(np.sqrt(found.var))
     return found.mean - reach, found.mean + reach
+
+
+def powered_ends(found: PoweredMean, units: float, bounds: tuple[float, float]) -> Ends:
+    """The mean with the ends that one more unit with both values would give it, at its worst.
+
+    Where Y and f are between low and high, Y − λf is between low − λ·high and high − λ·low.
+    """
+    (low, high), weight = bounds, found.weight
+    reach = low - weight * high, high - weight * low
+    left = found.mean - found.cheap_mean
+    return ends(
+        found.mean, float(np.sqrt(found.var)), found.df, units, reach, left, found.cheap_var
+    )

@@ -58,7 +58,7 @@ def test_lists_are_those_of_python_and_clicks_decide(capsys):
         for said in ("300 users, 200 clicks", "200 users prefer b, 0 prefer a", "better")
     )
     found = pd.read_parquet("found/interleaved.parquet")
-    assert found[["n_users", "verdict"]].values.tolist() == [[300, "better"]]
+    assert found[["n_users", "effect"]].values.tolist() == [[300, "better"]]
     printed = json.loads(run(capsys, *call, "--format", "json")[1])
     assert printed[0]["diff"] == pytest.approx(found["diff"].iloc[0])
 

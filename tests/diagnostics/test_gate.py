@@ -112,8 +112,9 @@ def test_smaller_is_better():
     for frame in (own, base):
         frame["latency"] = 100 * frame["ndcg@10"]
     slow = own.assign(latency=own["latency"] + 20)
-    assert rd.gate(own, base, {"latency": "+5%"}, smaller_is_better="latency").verdict == "pass"
-    gate = rd.gate(slow, base, {"latency": "+5%"}, smaller_is_better="latency")
+    given = {"smaller_is_better": "latency", "bounds": {"latency": (0, 150)}}
+    assert rd.gate(own, base, {"latency": "+5%"}, **given).verdict == "pass"
+    gate = rd.gate(slow, base, {"latency": "+5%"}, **given)
     assert gate.verdict == "fail"
     row = gate.table.iloc[0]
     assert row["change_low"] < row["change"] < row["change_high"]
@@ -190,7 +191,7 @@ def test_nothing_is_changed():
 
 def test_segments_are_gated_by_their_own_budgets_only():
     own, base = sides(n=1000)
-    own.loc[own["country"] == "FR", "ndcg@10"] -= 0.1
+    own["ndcg@10"] = (own["ndcg@10"] - 0.1 * (own["country"] == "FR")).clip(0)
     shown = rd.gate(own, base, {"ndcg@10": -0.2}, by="country")
     assert shown.verdict == "pass"
     assert shown.table["segment_value"].tolist() == ["", "DE", "FR"]
@@ -436,7 +437,8 @@ def test_junit_has_a_case_per_budget(tmp_path):
         frame["a<b>\u202e"] = frame["ndcg@10"]
     budgets = {"ndcg@10": -0.02, "ndcg@10[country=DE]": -0.0001, "a<b>\u202e": -0.02}
     worse = own.assign(**{"a<b>\u202e": own["ndcg@10"] - 0.2})
-    gate = rd.gate(worse, base, budgets, by="country")
+    of_letters = {"a<b>\u202e": (-0.5, 1)}
+    gate = rd.gate(worse, base, budgets, by="country", bounds=of_letters)
     for undecided, tag in (("error", "errors"), ("skipped", "skipped")):
         gate.to_junit(tmp_path / "out.xml", undecided=undecided)
         suite = ElementTree.parse(tmp_path / "out.xml").getroot()[0]

@@ -9,6 +9,7 @@ import recdf as rd
 from recdf.cli import main
 
 MANY, N = 3000, 300
+OF_M = {"m": (0, 1)}
 
 
 def sides(loss=0.0, judge="biased", n=N, seed=1, judged=None):
@@ -33,7 +34,9 @@ def sides(loss=0.0, judge="biased", n=N, seed=1, judged=None):
 
 def test_the_change_is_that_of_prediction_powered_and_passes_where_people_alone_cannot_tell():
     people, cheap, _ = sides()
-    alone, both = (rd.gate(*people, {"m": -0.03}, **more) for more in ({}, {"cheap": cheap}))
+    alone, both = (
+        rd.gate(*people, {"m": -0.03}, bounds=OF_M, **more) for more in ({}, {"cheap": cheap})
+    )
     assert (alone.verdict, both.verdict) == ("undecided", "pass")
     row = both.table.iloc[0]
     long = [
@@ -60,7 +63,7 @@ def test_the_change_is_that_of_prediction_powered_and_passes_where_people_alone_
 
 def test_a_relative_budget_is_about_the_mean_under_both_labels():
     people, cheap, _ = sides()
-    row = rd.gate(*people, {"m": "-10%"}, cheap=cheap).table.iloc[0]
+    row = rd.gate(*people, {"m": "-10%"}, cheap=cheap, bounds=OF_M).table.iloc[0]
     assert row["verdict"].startswith("pass")
     assert row["labels"] == "both"
     assert row["change"] == pytest.approx(row["diff"] / row["mean_baseline"], abs=0.01)
@@ -70,7 +73,7 @@ def test_a_judge_who_prefers_the_candidate_does_not_let_it_pass():
     people, cheap, truth = sides(loss=0.15)
     assert truth < -0.05
     assert np.mean(cheap[0]["m"]) > np.mean(cheap[1]["m"])
-    assert rd.gate(*people, {"m": -0.01}, cheap=cheap).verdict == "fail"
+    assert rd.gate(*people, {"m": -0.01}, cheap=cheap, bounds=OF_M).verdict == "fail"
 
 
 def test_few_lists_of_people_are_undecided_whatever_min_lists_says():
@@ -110,7 +113,7 @@ def test_a_candidate_that_has_lost_the_budget_passes_in_one_of_twenty_runs(judge
     runs, passed = 100, 0
     for seed in range(runs):
         people, cheap, _ = sides(loss=0.05, judge=judge, n=150, seed=seed)
-        passed += rd.gate(*people, {"m": TRUE_LOSS}, cheap=cheap).passed
+        passed += rd.gate(*people, {"m": TRUE_LOSS}, cheap=cheap, bounds=OF_M).passed
     assert passed <= stats.binom.ppf(0.999, runs, 0.05)
 
 

@@ -66,7 +66,7 @@ def test_a_picture_says_the_verdicts_of_its_table(name):
     again = through_parquet(table)
     said = drawn_texts(rd.plot.forest(again))
     for verdict in table.get("verdict", []):
-        assert verdict in said
+        assert verdict.partition(", unless")[0] in said  # a picture cuts long sentences
     pd.testing.assert_frame_equal(rd.plot.forest.data(again), rd.plot.forest.data(table))
 
 

@@ -19,6 +19,11 @@ NUMBERS = {
     "outliers": "2026-11-03 (-8 sd)",
     "per_month": 0.1,
     **dict.fromkeys(["mean_control", "gap_low", "gap_high"], 9.99),
+    "n_users": 100,
+    "turned_by": 1.4,
+    "turned_to": "lose",
+    "turning_value": -2.5,
+    "unseen": 3.0,
 }
 
 

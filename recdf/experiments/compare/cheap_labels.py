@@ -14,17 +14,19 @@ from ...inputs.constraints import SHARE
 from ...inputs.options import as_columns
 from ...inputs.per_user_columns import evaluated, list_columns
 from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, by_rank, codes_of
-from ...stats.arms import Arm
 from ...stats.moments import moments_of
 from ...stats.prediction_powered import (
     LabelledUnits,
     Tuning,
     labelled_units,
+    powered_ends,
     powered_interval,
     powered_mean,
     sampled_mean,
 )
+from ...stats.shares import is_binary
 from ...stats.student import t_p_value
+from ...stats.turned import clopper_pearson, typical_units
 from ...tables.cells import digits_for, interval, number, visible
 from ..choices import Better, Columns, check_value
 from ..decide.adjust_pvalues import directions
@@ -39,12 +41,10 @@ from ..experiment_columns import (
     require,
     some_keys,
 )
+from ..metric_bounds import MetricBounds, bounds_of, declared_bounds, of_difference, seen_bounds
 from .runs import Runs
 
 FEW_HUMAN = 30  # lists that people judged; with fewer the interval does not hold
-FEW_OFF = (
-    3  # units where people and judge differ; fewer do not tell how far the judge is off elsewhere
-)
 NOT_RANDOM = 0.01  # p of the test that people judged a random sample, all covariates together
 ORDER_OF_LISTS = "place of list"
 JUDGED = "judged by people"  # a column of a table that has both labels
@@ -103,6 +103,7 @@ def prediction_powered(
     smaller_is_better: Columns | None = None,
     larger_is_better: Columns | None = None,
     confidence: float = 0.95,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
 ) -> pd.DataFrame:
     """Estimate means, or differences of models, from few lists that people judged and many that a
     judge labelled.
@@ -113,11 +114,12 @@ def prediction_powered(
         θ = λ·mean_N(f) + mean_n(Y − λf),   λ = max(0, cov_n(Y, f)/((1 + n/N)·var_n(f)))
         var θ = λ²·var_N(f)/N + var_n(Y − λf)/n
 
-    and the interval is that of Student's t with n − 2 degrees of freedom. It holds however biased
-    the judge is, since people correct it; a good judge makes it shorter, and a useless one leaves
-    the interval of the human labels. λ is 0 where Y and f differ in fewer than three lists: so few
-    errors do not tell how many there are in the other lists, and an interval that counts on them
-    held the truth in as few as 62 % of simulated runs.
+    and the interval is that of Student's t with n − 2 degrees of freedom, joined with the one-sided
+    ends, at twice the tail, of the sample with one more list at either bound of Y − λf: a judge
+    that is rarely wrong, and then far, may not have been wrong in n lists. It holds however biased
+    the judge is, since people correct it. The interval of the human labels alone is made in the
+    same way (that of Clopper and Pearson where every value is 0 or 1), and where it is the
+    narrower one, it counts and λ is 0.
 
     Parameters
     ----------
@@ -142,12 +144,15 @@ def prediction_powered(
         before. Each list has the weight 1/probability; where the weights add up to the number of
         lists in `cheap`, lists of one probability are a stratum. Default: all lists had the same.
     tuning : {"open", "clipped"}, default "open"
-        "clipped" is what ppi-python does: λ between 0 and 1, normal quantiles.
+        "clipped" is what ppi-python does: λ between 0 and 1, normal quantiles, no list more.
     smaller_is_better, larger_is_better : str or list of str, optional
         As in `compare_models`.
     confidence : float, default 0.95
         Of the intervals, each by itself; `rd.compare_models` with `cheap=` corrects for several
         tests.
+    bounds : mapping, optional
+        Metric → (smallest, largest value), for metrics that recdf does not know. Default: the
+        bounds of the metric; else those of the values seen, which may be too narrow.
 
     Returns
     -------
@@ -176,7 +181,9 @@ def prediction_powered(
         Several rows of a model and list.
     DataError
         No list of `human` is in `cheap`, some are not, or `cheap` has no more; fewer than 3 lists;
-        probabilities out of (0, 1].
+        probabilities out of (0, 1]; a value outside of `bounds`.
+    MissingExtraError
+        If SciPy is not installed.
 
     References
     ----------
@@ -206,7 +213,7 @@ def prediction_powered(
     ...     ]
     ... ].round(3)
         mean  ci_low  ci_high  ci_low_human  ci_high_human  mean_cheap  n_effective
-    0  0.391   0.378    0.404         0.337          0.417       0.599      908.276
+    0  0.391   0.359    0.437         0.337          0.418       0.599      107.017
     """
     for name, value, hint in (("confidence", confidence, SHARE), ("tuning", tuning, Tuning)):
         check_value(name, value, hint)
@@ -229,6 +236,7 @@ def prediction_powered(
         )
     base = None if baseline is None else sides.pop(baseline)
     better = directions({name: name for name in names}, smaller_is_better, larger_is_better)
+    declared = declared_bounds(bounds, names)
     rows, effects = [], []
     for model, own in sides.items():
         if base is not None and not own[[ORDER_OF_LISTS, JUDGED]].equals(
@@ -241,8 +249,11 @@ def prediction_powered(
         for name in names:
             y, f = labelled_values(own, name)
             beside = [metric_values(own, "cheap", one) for one in tested]
-            if base is not None:
-                of_base = labelled_values(base, name)
+            of_base = () if base is None else labelled_values(base, name)
+            values = y, f, *of_base
+            ends = bounds_of(name, declared, *values) or seen_bounds(*values)
+            if of_base:
+                ends = of_difference(ends)
                 y, f, beside = y - of_base[0], f - of_base[1], [of_base[1], *beside]
             there = ~np.isnan(y) & ~np.isnan(f)
             if there.sum() < 3:
@@ -258,7 +269,12 @@ def prediction_powered(
                 y, f = np.where(there, y, np.nan), np.where(judged & ~there, np.nan, f)
                 counted, chance = there, own[probability_col].to_numpy(np.float64)[there]
             row = powered_row(
-                labelled_units(y, f, counted, beside=beside), confidence, tuning, chance, unlike
+                labelled_units(y, f, counted, beside=beside),
+                confidence,
+                ends,
+                tuning,
+                chance,
+                unlike,
             )
             row |= {
                 "n_human": int((judged & ~np.isnan(y)).sum()),
@@ -420,24 +436,35 @@ def labelled_values(rows: pd.DataFrame, name: str) -> tuple[Floats, Floats]:
 def powered_row(
     units: LabelledUnits,
     confidence: float,
+    bounds: MetricBounds,
     tuning: Tuning = "open",
     chance: Floats | None = None,
     unlike: bool = False,
 ) -> dict[str, Any]:
-    """All numbers of one mean or difference."""
+    """All numbers of one mean or difference, whose values are between the bounds.
+
+    Of the estimates with and without the judge, the one with the narrower interval counts.
+    """
     y, f, rest = units[:3]
-    n, nothing = len(y), np.zeros(len(y) + len(rest))
-    used = 0 * f if tuning == "open" and units.n_off < FEW_OFF else f
+    n, nothing, typical = len(y), np.zeros(len(y) + len(rest)), units.typical
     if chance is None:
-        found = powered_mean(y, used, rest, tuning, units.same)
+        found = powered_mean(y, f, rest, tuning, units.same)
         alone, bias = (powered_mean(one, nothing[:n], nothing[:1]) for one in (y, f - y))
     else:
-        found = sampled_mean(y, used, np.concatenate([f, rest]), chance)
+        found = sampled_mean(y, f, np.concatenate([f, rest]), chance)
         alone, bias = (sampled_mean(one, nothing[:n], nothing, chance) for one in (y, f - y))
-    low, high = powered_interval(found, confidence)
-    human, off = (
-        powered_interval(one._replace(df=one.df + 1), confidence) for one in (alone, bias)
-    )
+        typical = typical_units(1 / chance)
+    alone, bias = (one._replace(df=one.df + 1) for one in (alone, bias))
+    both, own = (powered_ends(one, typical, bounds) for one in (found, alone))
+    human = own.interval(confidence)
+    if units.plain and chance is None and bounds == (0, 1) and is_binary(y):
+        human = clopper_pearson(int(y.sum()), n, confidence)
+    low, high = both.interval(confidence)
+    if tuning == "clipped":  # as ppi-python has it
+        low, high = powered_interval(found, confidence)
+    elif not high - low < human[1] - human[0]:
+        (low, high), found, both = human, alone, own
+    off = powered_ends(bias, typical, of_difference(bounds)).interval(confidence)
     random = np.nan if chance is not None else _random_p([(f, rest), *units.beside])
     count = (
         units.n if chance is None else (1 / chance).sum() ** 2 / (1 / chance**2).sum()
@@ -449,8 +476,9 @@ def powered_row(
     }
     return {
         "mean": found.mean,
-        "se": float(np.sqrt(found.var)),
+        "se": both.se,
         "df": found.df,
+        "ends": both,
         "ci_low": low,
         "ci_high": high,
         "mean_human": alone.mean,
@@ -477,6 +505,7 @@ def labelled_row(
     weights: Floats | None,
     unit: Codes | None,
     confidence: float,
+    bounds: MetricBounds,
     beside: Sequence[Floats] = (),
 ) -> dict[str, Any]:
     """The same from the values of lists, with their numbers; null for fewer than three lists of
@@ -487,12 +516,17 @@ def labelled_row(
         "n_cheap": int((~judged & ~np.isnan(f)).sum()),
     }
     if min(counts["n_human"], len(units.y)) > 2:
-        return powered_row(units, confidence) | counts
-    return dict.fromkeys(["df", *POWERED_COLUMNS], np.nan) | counts | {"remarks": "few_human"}
+        return powered_row(units, confidence, bounds) | counts
+    nothing = {**dict.fromkeys(["df", *POWERED_COLUMNS], np.nan), "ends": None}
+    return nothing | counts | {"remarks": "few_human"}
 
 
 def powered_pair(
-    pair: Sequence[Floats], cheap: Sequence[Floats], runs: Runs, confidence: float
+    pair: Sequence[Floats],
+    cheap: Sequence[Floats],
+    runs: Runs,
+    confidence: float,
+    bounds: MetricBounds,
 ) -> tuple[tuple[float, float], dict[str, Any]]:
     """Return the means of two models, and all numbers of their difference, from values of cells
     under both labels.
@@ -506,14 +540,15 @@ def powered_pair(
     table = runs.table(JUDGED)
     judged = runs.per_list(table.max(axis=0, initial=0, where=~np.isnan(table))) > 0
     found, base = (
-        labelled_row(one, other, judged, runs.weights, runs.unit_of_list, confidence, [base_f])
-        for one, other in ((y, f), (base_y, np.where(np.isnan(f), np.nan, base_f)))
+        labelled_row(one, other, judged, runs.weights, runs.unit_of_list, confidence, of, [base_f])
+        for one, other, of in (
+            (y, f, of_difference(bounds)),
+            (base_y, np.where(np.isnan(f), np.nan, base_f), bounds),
+        )
     )
     found |= {name.replace("mean", "diff"): found[name] for name in ("mean_human", "mean_cheap")}
     row = {name: found[name] for name in (*CHEAP_COLUMNS, "remarks")}
-    row["estimate"] = (
-        None if np.isnan(found["mean"]) else Arm(found["mean"], found["se"] ** 2, found["df"])
-    )
+    row["estimate"] = found["ends"]
     return (base["mean"], base["mean"] + found["mean"]), row
 
 

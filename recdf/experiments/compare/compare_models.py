@@ -14,7 +14,7 @@ from ...inputs.constraints import a_number
 from ...inputs.door import takes_columns
 from ...inputs.options import Options, as_columns
 from ...inputs.per_user_columns import warn_of_weights
-from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, effects_of, remark
+from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, effects_of
 from ...progress import Progress
 from ..choices import (
     Alternative,
@@ -27,6 +27,7 @@ from ..choices import (
 from ..decide.adjust_pvalues import adjusted_columns, directions, read_together
 from ..experiment_columns import Floats, require
 from ..join.missing_users import zero_is_worst
+from ..metric_bounds import MetricBounds, bounds_of, declared_bounds, seen_bounds
 from ..settings import Settings
 from .cheap_labels import (
     CHEAP_COLUMNS,
@@ -34,7 +35,7 @@ from .cheap_labels import (
     labels_of_both,
     powered_pair,
 )
-from .paired import RESAMPLED, paired_resamples, paired_test, without_rounding
+from .paired import RESAMPLED, add_turned, paired_resamples, paired_test, without_rounding
 from .runs import Runs, paired_values, read_runs
 from .where_both import COLUMNS, NONE_LACKING, has_lists, judge_both, where_both
 from .within_segments import split_by_segment
@@ -72,6 +73,7 @@ def compare_models(
     segments: pd.DataFrame | None = None,
     options: Options | None = None,
     cheap: Any = None,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
 ) -> pd.DataFrame:
     """Compare models on the same users by the differences d = model − baseline per user.
 
@@ -146,11 +148,16 @@ def compare_models(
         four bands, as in `rd.leaderboard`. `by` may be left out if there is one column.
     options : Options, optional
         `user_col` and `weight_col` of a project, where they are not given here.
+    bounds : mapping, optional
+        Metric → (smallest, largest value), for metrics that recdf does not know, such as
+        `{"latency": (0, 30)}`. A metric that it knows has its own, and one without bounds says in
+        its verdict how large the differences of three unseen users are that would turn it.
     cheap : Evaluation, DataFrame or mapping, optional
         The same recommendations on more lists under cheap labels, of a language model or of clicks,
         while `per_user` has the lists that people judged, a random sample of them. Differences,
         intervals and p-values are then those of `rd.experiments.prediction_powered`, with n − 2
-        degrees of freedom, by `test="t"` alone.
+        degrees of freedom, by `test="t"` alone, and the intervals allow for one more list at either
+        bound of the metric.
 
     Returns
     -------
@@ -160,7 +167,11 @@ def compare_models(
         `n_only_model` (lists), `mean_baseline`, `mean_model`, `diff`, `diff_without_top` (without
         the ten units whose differences are farthest from the mean, 5 % of fewer than 200 units),
         `rel_diff` (null unless the baseline's mean is positive), `se`, `ci_low`, `ci_high`, `d_z`
-        (d̄/s_d), `wins`, `ties` (|d| ≤ 1e-12), `losses` (of the model), `statistic`, `df`,
+        (d̄/s_d), `turned_by` (so many more users at the worst value of the metric would turn the
+        verdict; null where nothing is said, for ranks, and with `cheap=`), `turned_to` ("lose" or
+        "gain", what they would do), `turning_value` (of a metric without bounds: the difference
+        that `unseen` more users must have to turn it), `unseen` (K = ln(1/alpha), how many users of
+        a kind may be missing by chance: 3.0), `wins`, `ties` (|d| ≤ 1e-12), `losses` (of the model), `statistic`, `df`,
         `p_value`, `p_adj`, `reject`, `p_equivalence`, `p_equivalence_adj` (adjusted in the same
         families), `confidence`, `test`, `n_resamples`, `seed` (null without resampling),
         `n_lacking_baseline`, `n_lacking_model` (lists that the other model has, and this one not,
@@ -181,7 +192,9 @@ def compare_models(
         column of the key repeats and is not the unit); "few_lists", "few_lists_differ";
         "within_margin"; "missing_lists" (a model lacks lists, and the effect is another one where
         both have lists: "worse, but better where both have lists"). Verdict: withheld ("check:
-        ...") below 30 users, below 20 that differ if any does, where few users carry it, where
+        ...") below 30 users, below 20 that differ if any does, where fewer than K more users at
+        the worst value would turn it ("check: 1.4 users who lose all would turn it"), where few
+        users carry it, where
         lists were left out, of huge values, and of equal differences that are not 0. Else "better"
         or "worse" (p_adj ≤ alpha), "higher" or "lower" for a metric without direction; with
         test="wilcoxon" "ranks higher" or "ranks lower", which follows the signed ranks and says
@@ -282,6 +295,7 @@ def compare_models(
         name for name in _metric_names(metrics, runs[0], [*keys, model_col]) if name != weight_col
     ]
     settings = replace(settings, tests=dict.fromkeys(names, test), margins=_margins(margin, names))
+    declared = declared_bounds(bounds, names)
     better = directions({name: name for name in names}, smaller_is_better, larger_is_better)
     if weight_col is None:
         warn_of_weights(
@@ -296,7 +310,7 @@ def compare_models(
     )
     with Progress(steps, "compare_models", progress) as shown:
         tables = [
-            _compare_model_pairs(names, own, of, settings, shown)
+            _compare_model_pairs(names, own, of, settings, declared, shown)
             for own, of in zip(runs, pairs, strict=True)
         ]
     result = pd.concat(tables, ignore_index=True)
@@ -314,7 +328,7 @@ def compare_models(
         ranks = np.where(result["ranks_higher"], "ranks_higher", "ranks_lower")
         effects[reject] = ranks[reject]
     effects[equivalent & ~reject] = "equivalent"
-    remark(result, equivalent & reject, "within_margin")
+    add_turned(result, effects, equivalent, better, settings)
     judge_both(result, better)
     add_verdicts(result, "models", effects.tolist())
     cheap_columns = [name for name in CHEAP_COLUMNS if name in result.columns]
@@ -339,6 +353,10 @@ MODEL_RESULT_COLUMNS = [
     "ci_low",
     "ci_high",
     "d_z",
+    "turned_by",
+    "turned_to",
+    "turning_value",
+    "unseen",
     "wins",
     "ties",
     "losses",
@@ -389,6 +407,7 @@ def _compare_model_pairs(
     runs: Runs,
     pairs: list[tuple[int, int]],
     settings: Settings,
+    declared: Mapping[str, MetricBounds],
     progress: Progress,
 ) -> pd.DataFrame:
     """One row of numbers per metric and pair."""
@@ -403,7 +422,7 @@ def _compare_model_pairs(
         waiting.clear()
 
     for name in names:
-        for row, sums in _compare_pairs(name, pairs, runs, settings):
+        for row, sums in _compare_pairs(name, pairs, runs, settings, declared):
             rows.append(row)
             if test in RESAMPLED and row["se"] > 0:
                 waiting.append((row, sums))
@@ -471,12 +490,18 @@ def _margins(margin: Any, names: list[str]) -> dict[str, float]:
 
 
 def _compare_pairs(
-    metric: str, pairs: list[tuple[int, int]], runs: Runs, settings: Settings
+    metric: str,
+    pairs: list[tuple[int, int]],
+    runs: Runs,
+    settings: Settings,
+    declared: Mapping[str, MetricBounds],
 ) -> Iterator[tuple[dict[str, Any], Sums]]:
     """Row and units' sums of differences of every pair for one metric."""
     table, cheap = runs.table(metric), None
     if all(cheap_column(metric) in frame.columns for _, frame in runs.parts):
         cheap = runs.table(cheap_column(metric))
+    values = [table] if cheap is None else [table, cheap]
+    bounds = bounds_of(metric, declared, *values)
     complete = cheap is None and not np.isnan(table).any()
     # One mean per model, not one per pair, where all models have the same lists.
     averages = [runs.mean(values) for values in table] if complete else []
@@ -511,7 +536,9 @@ def _compare_pairs(
         own, of_own = sums[there], None if single or divisor is None else divisor[there]
         powered: dict[str, Any] = {}
         if of_cheap:
-            means, powered = powered_pair((base, model), of_cheap, runs, settings.confidence)
+            means, powered = powered_pair(
+                (base, model), of_cheap, runs, settings.confidence, bounds or seen_bounds(*values)
+            )
         row = {
             "metric": metric,
             "baseline": b,
@@ -522,10 +549,14 @@ def _compare_pairs(
             "n_only_model": only[1],
             "mean_baseline": means[0],
             "mean_model": means[1],
+            "reach": np.nan if bounds is None else bounds[1] - bounds[0],
+            "powered": bool(powered),
             **(
                 NONE_LACKING
                 if has is None
-                else where_both(base, model, (has[b], has[m]), runs, of_cheap)
+                else where_both(
+                    base, model, (has[b], has[m]), runs, of_cheap, bounds or seen_bounds(*values)
+                )
             ),
             "rel_diff": means[1] / means[0] - 1 if means[0] > 0 else np.nan,
             **paired_test(

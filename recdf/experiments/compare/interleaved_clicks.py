@@ -121,9 +121,9 @@ def compare_interleaved(
     >>> clicks = log[(log["team"] == "b") & (log["user_id"] % 3 > 0)]
     >>> table = rd.experiments.compare_interleaved(log, clicks)
     >>> table[
-    ...     ["n_users", "diff", "ci_low", "ci_high", "wins", "losses", "preference", "verdict"]
+    ...     ["n_users", "diff", "ci_low", "ci_high", "wins", "losses", "preference", "effect"]
     ... ].round(3)
-       n_users   diff  ci_low  ci_high  wins  losses  preference verdict
+       n_users   diff  ci_low  ci_high  wins  losses  preference  effect
     0       60  0.667   0.544    0.789    40       0         1.0  better
     """
     frame_of("log", log)
@@ -168,6 +168,7 @@ def compare_interleaved(
         alternative=alternative,
         confidence=confidence,
         larger_is_better=metric,
+        bounds={metric: (0, 1)} if credit == "binary" else None,
     )
     more = _preference(sides[1] - sides[0], confidence, alternative) | {
         "n_shown_a": int((own < 0).sum()),

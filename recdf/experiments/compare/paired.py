@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+import pandas as pd
 
+from ...judge.verdict import remark
 from ...stats.arms import Arm, arm, arm_of_moments, effective_number, linearise
 from ...stats.bootstrap import bootstrap_effect
 from ...stats.effect_sizes import one_sample
 from ...stats.moments import HUGE, moments_of
+from ...stats.numbers import Number
 from ...stats.resampling_weights import by_row, distinct_columns, poisson_sums, sign_sums
 from ...stats.sign_flips import exact_sign_flip_p, sign_flip_interval, sign_flip_p, wilcoxon
 from ...stats.student import equivalence_p
-from ..experiment_columns import Floats
+from ...stats.turned import Ends, missing_by_chance, turned_by, turning_value, typical_units
+from ..choices import Better
+from ..experiment_columns import Floats, Mask
 from ..settings import Settings
 from .top_units import mean_without_top
 from .two_sample import but
@@ -67,18 +74,20 @@ def paired_test(
     tolerance: float,
     weights: Floats | None = None,
     repeated: bool = False,
-    estimate: Arm | None = None,
+    estimate: Ends | None = None,
 ) -> dict[str, Any]:
     """Statistics of the units' sums of differences; `weights` are what the sum of each unit is
     divided by. Differences that are at most `tolerance` apart are equal.
 
     `ranks_higher` says that the signed ranks of the model are higher. `estimate` is one from more
-    than these units.
+    than these units, whose interval and p-values count. `typical` is how many units of the typical
+    weight these are.
     """
     d = sums if weights is None else sums / weights
     wins, losses = int(np.count_nonzero(d > 0)), int(np.count_nonzero(d < 0))
     row: dict[str, Any] = dict.fromkeys(PAIRED_NUMBERS, np.nan)
     row |= {"wins": wins, "ties": len(d) - wins - losses, "losses": losses, "ranks_higher": False}
+    row["typical"] = len(d) if weights is None else typical_units(weights)
     test, margin = settings.tests[metric], settings.margins.get(metric)
     row["remarks"] = "repeated_units" * repeated
     if len(d) < 2:
@@ -86,17 +95,18 @@ def paired_test(
     if max(d.max(), -d.min()) >= HUGE:
         return but(row, "huge_values")
     units, skewness = estimate_of(sums, weights)
+    constant = not units.var > 0 or not wins + losses  # ties differ by rounding alone
     row["diff"], row["diff_without_top"] = float(units.mean), mean_without_top(sums, weights)
-    if estimate is not None:  # what it would be without some lists of people says nothing of it
-        units, row["diff"], row["diff_without_top"] = estimate, float(estimate.mean), np.nan
-    diff = row["diff"]
-    if not units.var > 0 or not wins + losses:  # ties differ by rounding alone
+    if not constant:
+        row = but(row, *_pair_cautions(len(d), skewness, weights))
+        row["d_z"] = row["diff"] / _spread_of_differences(d, row["diff"], weights)
+    if estimate is not None:
+        return row | _powered_numbers(estimate, settings, margin)
+    if constant:
         return but(row, "zero_variance")
-    row = but(row, *_pair_cautions(len(d), skewness, weights))
     row["se"] = se = float(np.sqrt(units.var))
-    row["d_z"] = diff / _spread_of_differences(d, diff, weights)
     if margin is not None:
-        row["p_equivalence"] = float(equivalence_p(diff, se, units.df, margin))
+        row["p_equivalence"] = float(equivalence_p(row["diff"], se, units.df, margin))
     if test in RESAMPLED:
         return row
     t = one_sample(
@@ -111,6 +121,28 @@ def paired_test(
     if test == "wilcoxon":
         row |= wilcoxon(d, settings.alternative, tolerance)
     return row
+
+
+def _powered_numbers(estimate: Ends, settings: Settings, margin: float | None) -> dict[str, float]:
+    """The numbers of a test that is of more than these units; what the estimate would be without
+    some of them says nothing of it."""
+    low, high = estimate.interval(settings.confidence, settings.alternative)
+    equivalence = (
+        np.nan
+        if margin is None
+        else max(estimate.p_value("greater", -margin), estimate.p_value("less", margin))
+    )
+    return {
+        "diff": estimate.mean,
+        "diff_without_top": np.nan,
+        "se": estimate.se,
+        "df": estimate.df,
+        "statistic": estimate.mean / estimate.se if estimate.se > 0 else np.nan,
+        "ci_low": low,
+        "ci_high": high,
+        "p_value": estimate.p_value(settings.alternative),
+        "p_equivalence": equivalence,
+    }
 
 
 def _spread_of_differences(d: Floats, mean: float, weights: Floats | None) -> float:
@@ -183,3 +215,38 @@ def paired_resamples(
                 "n_resamples": 2**unequal,
             }
     return found
+
+
+def add_turned(
+    table: pd.DataFrame,
+    effects: npt.NDArray[np.object_],
+    equivalent: Mask,
+    better: Mapping[str, Better | None],
+    settings: Settings,
+) -> None:
+    """Add what turns the effect of each row, which may change: a difference whose sign a few unseen
+    units could turn, and that is within the margin whatever they are, is equivalent.
+
+    `turned_by` units at a bound of the metric turn it, and K = `unseen` of them may be missing by
+    chance; of a metric without bounds, K units of `turning_value` do. Both are null where nothing
+    is said, and `turned_by` too where the estimate allows for one more unit at a bound (cheap
+    labels).
+    """
+    diff, units, reach = (table[name].to_numpy(np.float64) for name in ("diff", "typical", "reach"))
+    margin = np.array([settings.margins.get(name, np.nan) for name in table["metric"]])
+    unseen, powered = missing_by_chance(settings.alpha), table["powered"].to_numpy(bool)
+    claims: list[Number] = [0.0, -margin, margin]
+    by = [turned_by(diff, units, -reach, reach, claim) for claim in claims]
+    least = np.where(powered, np.inf, np.fmin(by[1], by[2]))
+    effects[equivalent & (by[0] < unseen) & (least >= unseen) & ~powered] = "equivalent"
+    remark(table, equivalent & (effects != "equivalent") & ~(least < unseen), "within_margin")
+    alike = effects == "equivalent"
+    said = alike | np.isin(effects, ("better", "worse", "higher", "lower"))
+    low = np.where(alike, by[1] < by[2], diff > 0)  # units at the lower bound turn it
+    table["turned_by"] = np.where(said & ~powered, np.where(alike, least, by[0]), np.nan)
+    claim = np.where(alike, np.where(low, -margin, margin), 0.0)
+    value = turning_value(diff, units, claim, settings.alpha)
+    table["turning_value"] = np.where(said & np.isnan(reach), value, np.nan)
+    smaller = np.array([better[metric] == "smaller" for metric in table["metric"]], bool)
+    table["turned_to"] = np.where(low != smaller, "lose", "gain")
+    table["unseen"] = unseen

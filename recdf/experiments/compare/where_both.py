@@ -11,9 +11,11 @@ import pandas as pd
 
 from ...judge.cautions.few_lists import FEW_LISTS
 from ...judge.verdict import effects_of, sentence
+from ...stats.turned import turned_by
 from ...tables.cells import digits_for, interval, number, visible
 from ..choices import Better
 from ..experiment_columns import Floats, Mask
+from ..metric_bounds import MetricBounds
 from .cheap_labels import powered_pair
 from .paired import estimate_of
 from .runs import Runs
@@ -30,8 +32,9 @@ COLUMNS = [
     "ci_high_both",
     "effect_both",
     "withheld_both",
+    "turned_by_both",
 ]
-NONE_LACKING = {**dict.fromkeys(COLUMNS[:2], 0), **dict.fromkeys(COLUMNS[2:-2], np.nan)}
+NONE_LACKING = {**dict.fromkeys(COLUMNS[:2], 0), **dict.fromkeys(COLUMNS[2:-3], np.nan)}
 
 
 def has_lists(runs: Runs) -> Mask | None:
@@ -44,7 +47,12 @@ def has_lists(runs: Runs) -> Mask | None:
 
 
 def where_both(
-    base: Floats, model: Floats, has: tuple[Mask, Mask], runs: Runs, cheap: Sequence[Floats] = ()
+    base: Floats,
+    model: Floats,
+    has: tuple[Mask, Mask],
+    runs: Runs,
+    cheap: Sequence[Floats],
+    bounds: MetricBounds,
 ) -> dict[str, Any]:
     """Return the means, the difference and its error on the lists that both models have, if one
     lacks some."""
@@ -67,14 +75,14 @@ def where_both(
         row |= {"diff_both": float(units.mean), "se_both": float(np.sqrt(units.var))}
     if cheap and row["n_both"] > 2:
         means, found = powered_pair(
-            pair, [np.where(both, one, np.nan) for one in cheap], runs, 0.95
+            pair, [np.where(both, one, np.nan) for one in cheap], runs, 0.95, bounds
         )
         if (units := found["estimate"]) is not None:
             row |= {
                 "mean_baseline_both": means[0],
                 "mean_model_both": means[1],
                 "diff_both": units.mean,
-                "se_both": float(np.sqrt(units.var)),
+                "se_both": units.se,
             }
     return row
 
@@ -94,8 +102,14 @@ def judge_both(table: pd.DataFrame, better: Mapping[str, Better | None]) -> None
     effects = effects_of(table.assign(diff=table["diff_both"]), shown.to_numpy(bool), better)
     lacking = table["n_lacking_baseline"] + table["n_lacking_model"] > 0
     few = lacking & (table["n_both"] < FEW_LISTS)
-    table["effect_both"] = pd.Series(np.where(lacking & ~few, effects, ""), dtype=str)
-    table["withheld_both"] = pd.Series(np.where(few, "few_lists", ""), dtype=str)
+    names = ("diff_both", "n_both", "typical", "n_users", "reach")
+    diff, n, typical, users, reach = (table[name].to_numpy(np.float64) for name in names)
+    by = turned_by(diff, n * typical / np.maximum(users, 1), -reach, reach, 0.0)
+    table["turned_by_both"] = np.where(shown & ~table["powered"], by, np.nan)
+    turned = lacking & ~few & (table["turned_by_both"] < table["unseen"])
+    withheld = np.select([few, turned], ["few_lists", "unseen_units"], "")
+    table["effect_both"] = pd.Series(np.where(lacking & (withheld == ""), effects, ""), dtype=str)
+    table["withheld_both"] = pd.Series(withheld, dtype=str)
 
 
 def sentence_of_both(row: Mapping[Any, Any]) -> str:
@@ -118,7 +132,6 @@ def sentence_of_both(row: Mapping[Any, Any]) -> str:
     )
     bounds = interval(row["ci_low_both"], row["ci_high_both"], "+" + form)
     effect = f"{number(row['diff_both'], '+' + form)} {bounds}".rstrip()
-    return (
-        f"{text}. Where both have lists, {row['metric']} is {means}: {effect}, "
-        f"{sentence('models', row['effect_both'], row['withheld_both'])}."
-    )
+    turned = {"turned_by": row["turned_by_both"], "turned_to": "lose or gain"}
+    said = sentence("models", row["effect_both"], row["withheld_both"], row=turned)
+    return f"{text}. Where both have lists, {row['metric']} is {means}: {effect}, {said}."

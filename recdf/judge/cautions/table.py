@@ -20,6 +20,7 @@ from .few_lists import few_lists
 from .few_lists_differ import few_lists_differ
 from .missing_lists import missing_lists
 from .mostly_zero import mostly_zero
+from .unseen_units import no_bounds, unseen_units
 from .wilcoxon_not_mean import wilcoxon_not_mean
 
 
@@ -228,6 +229,15 @@ _ALL = (
         "variants models segments labels",
     ),
     Caution(
+        "unseen_units",
+        "check: {turned_by:.1f} users who {turned_to} all would turn it",
+        "fewer than three more users at the worst value of the metric would turn the verdict, and "
+        "so few may be missing by chance",
+        "variants models segments",
+        needs="turned_by unseen",
+        fires=unseen_units,
+    ),
+    Caution(
         "few_human",
         "cannot tell",
         "people judged lists of fewer than 30 users, so that there is no verdict",
@@ -341,6 +351,15 @@ _ALL = (
         "the difference is shown, and is within the margin",
         adds=", within the margin",
         warns=False,
+    ),
+    Caution(
+        "no_bounds",
+        "",
+        "the metric has no bounds, and the verdict says how far off three more users would turn it",
+        adds=", unless {unseen:.2g} in {n_users:,} users differ by {turning_value:+.3g} or more",
+        warns=False,
+        needs="turning_value unseen n_users",
+        fires=no_bounds,
     ),
     Caution(
         "missing_lists",

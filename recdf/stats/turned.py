@@ -1,0 +1,129 @@
+"""Could a few units that the sample lacks turn what it says of a mean of bounded values?
+
+A kind of unit that makes up a share p of all is absent from n units with probability (1 − p)ⁿ. So
+at the level α a sample rules out no share below K/n, with K = ln(1/α), which is 3.0 at 0.05.
+Student's t reads the variance of the units that were seen, and does not know of the others.
+
+Contract: `units` is the number of units, or Σw/√(mean w²) where they have the weights w: then the
+mean is moved by one more unit at a bound as one more of the typical weight moves it. The heaviest
+weight that was seen is no better: it says nothing of the heaviest unseen.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .numbers import Alternative, Floats, Number
+from .scipy_extra import scipy_module
+from .student import t_p_value, t_quantile
+
+
+def missing_by_chance(alpha: float) -> float:
+    """Return K, how many unseen units a sample cannot rule out."""
+    return float(-np.log(alpha))
+
+
+def typical_units(weights: Floats) -> float:
+    """Return how many units of the typical weight √(mean w²) have the weight of all."""
+    squares = float(np.square(weights).mean()) if len(weights) else 0.0
+    return float(weights.sum()) / np.sqrt(squares) if squares > 0 else 0.0
+
+
+def turned_by(mean: Number, units: Number, low: Number, high: Number, claim: Number) -> Number:
+    """Return how many more units at the bound that hurts take the mean to the claim, such as 0.
+
+    The mean m of values in [low, high] is turned by n·(m − c)/(c − low) units at `low` if it is
+    above the claim c, and by n·(c − m)/(high − c) units at `high` if it is below.
+    """
+    above = np.asarray(mean) > claim
+    with np.errstate(divide="ignore", invalid="ignore"):
+        worst = np.where(above, claim - np.asarray(low), np.asarray(high) - claim)
+        found = units * np.abs(np.asarray(mean) - claim) / worst
+    return np.where(worst > 0, found, np.where(np.isnan(worst), np.nan, np.inf))
+
+
+def turning_value(mean: Number, units: Number, claim: Number, alpha: float) -> Number:
+    """Return the value that K more units must have to take the mean to the claim: c − n·(m − c)/K.
+
+    It is what can be said of a metric without bounds.
+    """
+    found: Number = claim - units * (mean - claim) / missing_by_chance(alpha)
+    return found
+
+
+class Ends(NamedTuple):
+    """A mean whose interval allows for one more unit at either bound of the values.
+
+    Its interval is Student's, joined with the ends of the one-sided intervals, at twice the tail,
+    of the sample with one more unit at the lower and at the upper bound. No verdict has to be
+    withheld then, and the interval of values that were all alike has a width.
+    mean, se, df : of the sample · below, above : mean and standard error with one more unit
+    """
+
+    mean: float
+    se: float
+    df: float
+    below: tuple[float, float]
+    above: tuple[float, float]
+
+    def interval(
+        self, confidence: float, alternative: Alternative = "two-sided"
+    ) -> tuple[float, float]:
+        """Return the interval, which is open on one side if the test is one-sided."""
+        tail = (1 - confidence) / (2 if alternative == "two-sided" else 1)
+        own, more = (
+            float(t_quantile(df, "greater", 1 - one))
+            for df, one in ((self.df, tail), (self.df + 1, min(2 * tail, 0.5)))
+        )
+        low = min(self.mean - own * self.se, self.below[0] - more * self.below[1])
+        high = max(self.mean + own * self.se, self.above[0] + more * self.above[1])
+        return (
+            -np.inf if alternative == "less" else float(low),
+            np.inf if alternative == "greater" else float(high),
+        )
+
+    def p_value(self, alternative: Alternative = "two-sided", claim: float = 0.0) -> float:
+        """Return the smallest error level at which the interval leaves out the claim."""
+        if alternative == "two-sided":
+            return min(1.0, 2 * min(self.p_value("greater", claim), self.p_value("less", claim)))
+        one = self.below if alternative == "greater" else self.above
+        with np.errstate(divide="ignore", invalid="ignore"):
+            own, more = (
+                float(t_p_value(np.nan_to_num(np.divide(mean - claim, se)), df, alternative))
+                for (mean, se), df in (((self.mean, self.se), self.df), (one, self.df + 1))
+            )
+        return max(own, more / 2)
+
+
+def ends(
+    mean: float,
+    se: float,
+    df: float,
+    units: float,
+    bounds: tuple[float, float],
+    sampled: float | None = None,
+    var: float = 0.0,
+) -> Ends:
+    """Return the mean of a sample with the ends that one more unit at either bound would give it.
+
+    Of an estimate that is the mean `sampled` of some units plus a number with the variance `var`
+    (the mean of cheap labels), the bounds are those of the units' values.
+    """
+    own = mean if sampled is None else sampled
+    squares = max(se**2 - var, 0.0) * units * (units - 1)
+    found = []
+    for bound in bounds:
+        more = squares + units / (units + 1) * (own - bound) ** 2
+        shifted = mean + (bound - own) / (units + 1)
+        found.append((shifted, float(np.sqrt(more / units / (units + 1) + var))))
+    return Ends(mean, se, df, found[0], found[1])
+
+
+def clopper_pearson(yes: int, n: int, confidence: float) -> tuple[float, float]:
+    """Return the exact interval of a share (Clopper and Pearson 1934)."""
+    inverse, tail = scipy_module("special").betaincinv, (1 - confidence) / 2
+    low = float(inverse(yes, n - yes + 1, tail)) if yes else 0.0
+    high = float(inverse(yes + 1, n - yes, 1 - tail)) if yes < n else 1.0
+    return low, high

@@ -1,0 +1,177 @@
+"""What a reader sees where a few users that the sample lacks could turn a verdict."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import recdf as rd
+from recdf.cli import main
+
+N = 60
+
+
+def two(change, metric="ndcg@10", base=0.5, **columns):
+    """Two models, of which b is better by `change` in every second list, and by .02 more in the
+    others."""
+    change = change + 0.02 * (np.arange(N) % 2)
+    frame = pd.DataFrame({"user_id": np.arange(N), **columns})
+    return {"a": frame.assign(**{metric: base}), "b": frame.assign(**{metric: base + change})}
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({}, "check: 1.8 users who lose all would turn it"),
+        ({"test": "randomization"}, "check: 1.8 users who lose all would turn it"),
+        ({"test": "bootstrap"}, "check: 1.8 users who lose all would turn it"),
+        ({"test": "wilcoxon"}, "ranks higher"),  # three more ranks do not turn 60 wins
+        ({"bounds": {"ndcg@10": (0.4, 0.9)}}, "better"),
+        ({"confidence": 0.9, "bounds": {"ndcg@10": (0.1, 0.92)}}, "check: 2.2 users who lose all"),
+    ],
+)
+def test_a_difference_that_fewer_than_three_unseen_users_turn(options, said):
+    """60 users gain .03 in the mean, a sum of 1.8: as much as 1.8 users who fall from 1 to 0."""
+    row = rd.compare_models(two(0.02), baseline="a", **options).iloc[0]
+    assert row["reject"]
+    assert row["verdict"].startswith(said)
+    assert (row["withheld"] == "unseen_units") == said.startswith("check")
+
+
+def test_the_side_that_turns_it_is_said():
+    worse = rd.compare_models(two(-0.04), baseline="a").iloc[0]
+    assert worse["verdict"] == "check: 1.8 users who gain all would turn it"
+    smaller = rd.compare_models(two(0.02), baseline="a", smaller_is_better="ndcg@10").iloc[0]
+    assert smaller["verdict"] == "check: 1.8 users who gain all would turn it"
+
+
+def test_equivalence_is_asked_on_the_nearer_side():
+    """A mean of .03 is .02 below the margin: units at 1 − .05 above it, 60·.02/.95."""
+    row = rd.compare_models(two(0.02), baseline="a", margin=0.05).iloc[0]
+    assert row["turned_by"] == pytest.approx(60 * 0.03)  # the difference is what is said first
+    none = two(0.0)
+    none["b"]["ndcg@10"] = 0.5 + 0.02 * np.where(np.arange(N) % 2, 1, -1)
+    row = rd.compare_models(none, baseline="a", margin=0.04).iloc[0]
+    assert row["p_equivalence"] < 0.001
+    assert row["turned_by"] == pytest.approx(60 * 0.04 / 0.96)
+    assert row["verdict"].startswith("check: 2.5 users who")
+
+
+def test_a_shown_difference_whose_size_is_certain_is_equivalent():
+    """Its sign could turn by 1.8 users, and 17 would be needed to take it out of the margin."""
+    row = rd.compare_models(two(0.02), baseline="a", margin=0.25).iloc[0]
+    assert row["reject"]
+    assert (row["effect"], row["withheld"]) == ("equivalent", "")
+    assert row["turned_by"] == pytest.approx(60 * 0.22 / 0.75)
+
+
+def test_sessions_and_weights_count_by_their_typical_user():
+    frames = two(0.02)
+    lists = {
+        name: one.loc[one.index.repeat(1 + 5 * (one["user_id"] == 0))].assign(
+            session=lambda rows: np.arange(len(rows))
+        )
+        for name, one in frames.items()
+    }
+    row = rd.compare_models(lists, baseline="a", user_col=["user_id", "session"]).iloc[0]
+    size = np.array([6.0] + [1.0] * 59)
+    typical = 65 / np.sqrt((size**2).mean())
+    assert row["turned_by"] == pytest.approx(typical * row["diff"])
+    weighted = rd.compare_models(
+        {name: one.assign(w=size) for name, one in frames.items()},
+        "ndcg@10",
+        baseline="a",
+        weight_col="w",
+    ).iloc[0]
+    assert weighted["turned_by"] == pytest.approx(typical * weighted["diff"])
+
+
+def test_a_metric_without_bounds_says_what_turns_it():
+    row = rd.compare_models(two(2.0, "seconds"), baseline="a", smaller_is_better="seconds").iloc[0]
+    value = -N * 2.01 / -np.log(0.05)
+    assert row["turning_value"] == pytest.approx(value)
+    assert row["verdict"] == f"worse, unless 3 in 60 users differ by {value:.3g} or more"
+    assert (row["effect"], row["withheld"]) == ("worse", "")
+
+
+def test_a_value_out_of_declared_bounds_and_wrong_bounds_are_errors():
+    frames = two(2.0, "seconds")
+    with pytest.raises(rd.DataError, match=r"from 0\.5 to 2\.52, outside of"):
+        rd.compare_models(frames, bounds={"seconds": (0, 1)})
+    for bounds in ({"seconds": (1, 0)}, {"seconds": 3}, {"hours": (0, 1)}, {"seconds": "ab"}, 3):
+        with pytest.raises(rd.OptionError, match="bounds"):
+            rd.compare_models(frames, bounds=bounds)
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """Results of two models, of which one is a little better for each user, and its names."""
+    users, folder = np.arange(200), tmp_path_factory.mktemp("results")
+    true = pd.DataFrame({"user_id": users, "item_id": 0})
+    pred = pd.concat(
+        pd.DataFrame(
+            {"model": model, "user_id": users.repeat(200), "item_id": np.tile(range(200), 200)}
+        ).assign(rank=lambda rows, at=at: 1 + (rows["item_id"] - at) % 200)
+        for model, at in (("a", 10), ("b", 11))
+    )
+    pred = pred[pred["rank"] <= 1 + 190 + pred["user_id"] % 3]
+    rd.evaluate(true, pred, {"own": "mrr@200"}, by="model").to_parquet(folder / "both")
+    return folder
+
+
+def test_the_command_the_method_and_the_leaderboard_know_the_bounds_of_a_definition(
+    folders, capsys
+):
+    result = rd.read_parquet(folders / "both")
+    row = result.compare_models(baseline="a").iloc[0]
+    if row["reject"]:
+        assert row["withheld"] == "unseen_units"
+        assert row["turned_by"] == pytest.approx(abs(row["diff"]) * 200)
+        assert "users who" in str(rd.leaderboard(result).tests["verdict"].tolist())
+    main(["compare", str(folders / "both"), "--baseline", "a"])
+    assert row["verdict"] in capsys.readouterr().out
+
+
+def gate_sides(loss, metric, n=N):
+    base = pd.DataFrame({"user_id": np.arange(n), metric: 0.5})
+    return base.assign(**{metric: 0.5 - loss + 0.01 * (np.arange(n) % 2)}), base
+
+
+def test_a_gate_without_bounds_is_undecided_and_names_what_turns_it():
+    sides = gate_sides(0.0, "seconds")
+    gate = rd.gate(*sides, {"seconds": 0.1}, smaller_is_better="seconds")
+    value = 0.1 + N * (0.1 - 0.005) / -np.log(0.05)
+    said = f"the metric has no bounds: pass, unless 3 in 60 users differ by +{value:.3g} or more"
+    assert gate.verdict == "undecided"
+    assert said in gate.reasons[0]
+    assert said in gate.to_markdown()
+    slow = rd.gate(
+        *sides, {"seconds": 0.1}, smaller_is_better="seconds", bounds={"seconds": (0, 30)}
+    )
+    assert slow.verdict == "undecided"  # 30 seconds in a user more are .5 in the mean
+    fast = rd.gate(
+        *sides, {"seconds": 0.1}, smaller_is_better="seconds", bounds={"seconds": (0, 1)}
+    )
+    assert fast.passed
+    assert not gate.table["turning_value"].isna().any()
+    assert fast.table["turning_value"].isna().all()
+
+
+def test_a_gate_says_up_to_what_weight_it_holds_and_asks_the_population():
+    own, base = gate_sides(0.0, "ndcg@10", 400)
+    sessions = [one.assign(session=1) for one in (own, base)]
+    key, budgets = {"user_col": ["user_id", "session"]}, {"ndcg@10": -0.1}
+    row = rd.gate(*sessions, budgets, **key).table.iloc[0]
+    assert row["effect"] == "pass"
+    assert row["reason"] == "holds for users with up to 1 list, the most that was seen"
+    # the population has 400 users with one list, and one with 4 or with 200
+    for many, effect in ((4, "pass"), (200, "undecided")):
+        users = pd.DataFrame({"user_id": [*range(400), *[400] * many]})
+        row = rd.gate(*sessions, budgets, users=users, **key).table.iloc[0]
+        assert row["effect"] == effect
+        assert row["unseen_weight"] == pytest.approx(many / (400 + many))
+        assert ("of the weight is of users heavier" in row["reason"]) == (effect == "undecided")
+    weighted = [one.assign(w=1.0 + (one["user_id"] % 2)) for one in (own, base)]
+    row = rd.gate(*weighted, budgets, weight_col="w").table.iloc[0]
+    assert row["reason"] == "holds for users with up to a weight of 2, the largest that was seen"
+    plain = rd.gate(own, base, budgets).table.iloc[0]
+    assert (plain["effect"], plain["reason"], plain["holds_for"]) == ("pass", "", "")
