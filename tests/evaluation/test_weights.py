@@ -159,7 +159,7 @@ def test_tables_warn_where_their_weights_are_left_out():
         rd.summarize(merged.drop(columns="weight"), by="model")
         plain = result.compare_models(missing="drop", weight_col=None)
     bare = rd.compare_models(
-        result.per_user.drop(columns="w"), list(plain["metric"].unique()), users="inner"
+        result.per_user.drop(columns="w"), list(plain["metric"].unique()), missing="drop"
     )
     pd.testing.assert_frame_equal(plain[["diff", "p_value"]], bare[["diff", "p_value"]])
 
