@@ -3,8 +3,8 @@ itself."""
 
 import copy
 import json
-import re
 import pickle
+import re
 
 import numpy as np
 import pandas as pd
