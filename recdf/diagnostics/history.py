@@ -40,6 +40,7 @@ DATE = re.compile(
 )  # a day, and the time of day if there is one
 QUARANTINED = "quarantined"  # a file of this name in its folder leaves a result out
 MOST_APART = 3  # outlier nights that a verdict names, the latest
+NEWEST_APART = 10  # standard deviations from which on the newest night of a metric is a finding
 RECENT_RUNS = 14  # a model, or a day of the week, that these have is expected in the next one
 CHANGE_COLUMNS = [
     "n_runs",
@@ -200,7 +201,8 @@ class History(ShownResult):
             (evidence; 1/e_value is a p-value), `could_see` (size of a change that is found within a
             week in 8 of 10 cases), `alike`, `outliers`, `better`, `effect`, `withheld`, `remarks`,
             `verdict`. Effects: "better", "worse", "changed" (a metric without direction), "drifts"
-            (a line fits better than a step), "none". Withheld: "few_runs" (fewer than 22),
+            (a line fits better than a step), "far_off" (no change, but the newest night is more
+            than 10 standard deviations from its day of the week), "none". Withheld: "few_runs" (fewer than 22),
             "not_independent" (nights are alike from one to the next, from week to week, or in slow
             waves), "definition_changed", "early" (found, and a slow wave of the past could do it).
             Remarks: "back" (the latest nights no longer differ), "outlier_night" (beyond 5 standard
@@ -542,6 +544,7 @@ def _of_series(
         "outlier_night": bool(apart),
     }
     back = (lambda number: float(np.expm1(number))) if counted else float
+    far_off = not of_data and abs(apart.get(dates[-1], 0.0)) > NEWEST_APART
     begins = [0, *(change.begins for change in series.changes), len(values)]
     whole = {
         "n_runs": len(values),
@@ -554,7 +557,7 @@ def _of_series(
             f"{day:%Y-%m-%d} ({off:+.0f} sd)" for day, off in list(apart.items())[-MOST_APART:]
         ),
         "better": None if of_data else better_of(str(nights["column"].iloc[0])),
-        "effect": "none",
+        "effect": "far_off" if far_off else "none",
         "remarks": by_rank(code for code, holds in doubts.items() if holds),
     }
     return whole, [
@@ -596,7 +599,7 @@ def _change_row(
         "per_month": back(slope * 365.25 / 12),
         "e_value": float(np.exp(min(change.log_evidence, 700.0))),
         "way": way,
-        "effect": "none" if ended else "drifts" if change.drifts else effect,
+        "effect": whole["effect"] if ended else "drifts" if change.drifts else effect,
         "remarks": by_rank(
             [*codes_of(whole["remarks"]), *(code for code, holds in said.items() if holds)]
         ),

@@ -194,6 +194,10 @@ def test_what_is_said_of_a_change(history):
     row = shown(history, np.where(night == 90, 9.2, x))
     assert (row["effect"], row["remarks"]) == ("none", "outlier_night")
     assert "outlier night 2026-04-01 (-" in row["verdict"]
+    for value, effect in ((9.4, "none"), (7.5, "far_off"), (12.5, "far_off")):
+        row = shown(history, np.where(night == len(x) - 1, value, x))
+        assert (row["effect"], row["remarks"]) == (effect, "outlier_night")
+    assert row["verdict"].startswith("newest night far off; outlier night ")
     row = shown(history, x[:20])
     assert (row["withheld"], row["verdict"]) == ("few_runs", "cannot tell: fewer than 22 nights")
 
