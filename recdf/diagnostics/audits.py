@@ -110,7 +110,7 @@ KNOWN: Mapping[str, tuple[Severity, str, str]] = {
         "nothing personal can be known of them; without: other users' lists",
     ),
 }
-OF_LISTS = ("pred_in_train", "hits_cold", "pred_cold", "pred_unknown")  # others stand once
+KNOWN_BY_MODEL = ("pred_in_train", "hits_cold", "pred_cold", "pred_unknown")  # others stand once
 LEAST_LISTS = 30  # the metric of fewer lists that are left is not shown
 LEVEL_WORDS = {
     "below chance": "a random order of the catalogue does better",
@@ -443,7 +443,7 @@ def _measured(
                     [one for one in (*asked.keys, call.options.item_col) if one in frames[role]]
                 ]
                 for by, own in (
-                    asked.rows_by(frames[role]) if key in OF_LISTS else {"": True}
+                    asked.rows_by(frames[role]) if key in KNOWN_BY_MODEL else {"": True}
                 ).items():
                     some = row_objects(rows.take(np.flatnonzero(where & own)[:5]))
                     counts.append((key, by, int((where & own).sum()), int((of & own).sum()), some))
