@@ -99,7 +99,8 @@ def _lacks(side: Side, metric: str) -> str:
     (word, at, _), words = metric.partition("@"), [name.split("@")[0] for name in known]
     near = closest(word.lower(), words)
     if not at:  # the caller left out the cut-off
-        near = closest(next((one for one in known if one.split("@")[0] == word), metric), known)
+        lower = metric.lower()
+        near = closest(next((one for one in known if one.split("@")[0] == lower), lower), known)
     hint = "; it was evaluated at another k" if at and word in words else near
     if metric in known:
         hint = f"; {metric!r} is one number for all lists, which has no interval"

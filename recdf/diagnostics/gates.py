@@ -157,9 +157,9 @@ def gate(
         Candidate and baseline on more lists under cheap labels (of a language model, of clicks),
         while `candidate` and `baseline` have the lists that people judged, a random sample of them.
         The change is then that of `rd.experiments.prediction_powered`, tested by t with n − 2
-        degrees of freedom. Where the weight of the cheap labels is 0, and where one large loss more among the
-        lists of people could decide, which cheap labels may not see, the labels of people count
-        alone.
+        degrees of freedom. Where the weight of the cheap labels is 0, and where one large loss more
+        among the lists of people could decide, which cheap labels may not see, the labels of people
+        count alone.
     bounds : mapping, optional
         Metric → (smallest, largest value), for metrics that recdf does not know, such as
         `{"latency": (0, 30)}`.

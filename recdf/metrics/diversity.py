@@ -287,7 +287,7 @@ def intent_aware(
     ----------
     metric : str or Metric, default "precision"
         A metric of `true` and `pred` with one value per list, perhaps with parameters: "mapr",
-        "ndcg(gain=binary)".
+        "ndcg(gain=binary)". `like=` gives it the parameters that it does not state.
     weights : {"equal"} or DataFrame, default "equal"
         w_a. "equal": 1 over the number of aspects. A frame has the columns of the list key, the
         column of aspects and `weight`, at least 0, 0 for a row that is missing; the weights of a

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Concatenate, NoReturn, ParamSpec, Protocol, overload
 
 import numpy as np
@@ -43,6 +43,22 @@ class Metric(MetricRecord):
             return super().stated(text) if inner is None else find(inner[2]).stated(inner[1])
         except OptionError:  # only named like a metric string
             return super().stated(text)
+
+    def request(
+        self, params: Mapping[str, Any], k: int | None, options: Options, label: str | None = None
+    ) -> Request:
+        """Make a request; a metric that this one takes has the parameters of the convention too."""
+        made = super().request(params, k, options, label)
+        inner = made.params.get("metric") if self.built_in else None
+        if inner is not None:
+            text = inner.name if isinstance(inner, Metric) else inner
+            name, _, inside = text.rstrip(") ").partition("(")
+            given = [part for part in inside.split(",") if part]
+            named = {part.partition("=")[0].strip() for part in given}
+            more = options.parameters(find(name.strip()).name).items()
+            given += [f"{one}={show(value)}" for one, value in more if one not in named]
+            made.params["metric"] = f"{name}({','.join(given)})" if more else inner
+        return made
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The value over all lists."""

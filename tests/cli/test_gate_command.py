@@ -163,8 +163,8 @@ def test_messages_are_in_the_words_of_the_command(capsys):
         (["ndcg@10=-2"], "did you mean '−2%'?"),
         (["ndcg@10[country=DE=-2%"], "expected the name of a metric, or of one in a segment"),
         (["ndcg@10=-2%", "ndcg@10 =-3%"], "ndcg@10 has two budgets"),
-        (["NDCG=-2%"], "did you mean 'ndcg'"),
-        (["ndcg=-2%"], "did you mean 'ndcg'"),
+        (["NDCG=-2%"], "did you mean 'ndcg@10'?"),
+        (["ndcg=-2%"], "did you mean 'ndcg@10'?"),
         (["ndcg@10[country]=-2%"], "candidate has no column 'country'; it has 'user_id'"),
         (["ndcg@10[country]=-2%"], "carry=, --carry in a shell"),
     ):

@@ -4,6 +4,7 @@ itself."""
 import copy
 import json
 import pickle
+import re
 
 import numpy as np
 import pandas as pd
@@ -144,7 +145,7 @@ def test_spec_is_json_safe_and_says_what_was_computed():
     )
     spec = result.spec
     assert json.loads(json.dumps(spec)) == spec
-    assert spec["recdf"] == rd.__version__
+    assert re.fullmatch(re.escape(rd.__version__) + r"(\+g[0-9a-f]{12})?", spec["recdf"])
     assert spec["by"] == ["model"]
     assert spec["user_col"] == ["user_id"]
     assert spec["order"] == {"by": "rank", "column": "rank"}

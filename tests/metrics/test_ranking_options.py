@@ -321,3 +321,22 @@ def test_lists_without_a_relevant_item_are_undefined_alike_in_evidently():
         False,
         True,
     ]
+
+
+def test_a_convention_reaches_the_metric_inside_intent_aware():
+    """One hit among two shown items, for one of two aspects: 1/2 · 1/2, and 1/2 · 1/3 where
+    precision divides by k."""
+    data = {"u": ["a", "b"]}, {"u": ["a", "x"]}
+    aspects = {"u": [["a"], ["b"]]}
+    for metric in ("precision", rd.precision):
+        assert rd.intent_aware(*data, aspects, k=3, metric=metric) == close(1 / 6)
+        found = rd.intent_aware(*data, aspects, k=3, metric=metric, like="tf_ranking")
+        assert found == close(1 / 4)
+    stated = rd.intent_aware(
+        *data, aspects, k=3, metric="precision( divisor = k )", like="tf_ranking"
+    )
+    assert stated == close(1 / 6)
+    result = rd.evaluate(*data, "intent_aware@3", aspects=aspects, like="tf_ranking")
+    assert result.per_user["intent_aware@3"].tolist() == close([1 / 4])
+    definition = result.spec["metrics"]["intent_aware@3"]["definition"]
+    assert definition.startswith("intent_aware(metric=precision(divisor=shown),")
