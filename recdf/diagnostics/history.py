@@ -202,9 +202,10 @@ class History(ShownResult):
             week in 8 of 10 cases), `alike`, `outliers`, `better`, `effect`, `withheld`, `remarks`,
             `verdict`. Effects: "better", "worse", "changed" (a metric without direction), "drifts"
             (a line fits better than a step), "far_off" (no change, but the newest night is more
-            than 10 standard deviations from its day of the week), "none". Withheld: "few_runs" (fewer than 22),
-            "not_independent" (nights are alike from one to the next, from week to week, or in slow
-            waves), "definition_changed", "early" (found, and a slow wave of the past could do it).
+            than 10 standard deviations from its day of the week), "none". Withheld: "few_runs"
+            (fewer than 22), "not_independent" (nights are alike from one to the next, from week to
+            week, or in slow waves), "definition_changed", "early" (found, and a slow wave of the
+            past could do it).
             Remarks: "back" (the latest nights no longer differ), "outlier_night" (beyond 5 standard
             deviations of its day of the week).
 

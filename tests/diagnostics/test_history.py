@@ -152,6 +152,14 @@ def test_nights_that_are_alike_are_no_evidence():
     assert changes_of_level(alone(weeks + 0.1 * plain[0]), 0.05).alike
 
 
+@pytest.mark.long
+def test_one_night_far_off_fails_the_job_on_its_morning_alone(tmp_path, capsys):
+    results(tmp_path, [0.5] * 24 + [0.05] + [0.5], n=1000)
+    call = ["history", tmp_path, "--fail-on", "drift", "worse", "-q", "--until"]
+    assert [run([*call, f"2026-09-{day}"]) for day in (24, 25, 26)] == [0, 1, 0]
+    assert "hitrate@1: newest night far off; outlier night 2026-09-25" in capsys.readouterr().err
+
+
 @pytest.fixture(scope="module")
 def history(job):
     return rd.diagnostics.History(job)
