@@ -328,8 +328,20 @@ def test_the_report_has_a_page_for_a_job_alone(job, tmp_path):
     )
     assert "History of recommendations" in page
     assert "1 of 1: worse" in page
-    assert "would be seen within a week" in page
+    # Only a search that finds nothing says what it could have seen.
+    assert "would be seen within a week" not in page
     assert "missing" not in page.split("History of recommendations")[1].split("<table")[0]
     assert run(["report", "--history", job, "--out", tmp_path / "two.html"]) == 0
     with pytest.raises(TypeError, match=r"expected rd\.diagnostics\.History"):
         rd.report(path=tmp_path / "three.html", history=str(job))
+
+
+@pytest.mark.long
+def test_the_report_of_a_steady_job_says_what_would_have_been_seen(tmp_path):
+    pytest.importorskip("jinja2")
+    results(tmp_path / "nights", [0.5] * NIGHTS)
+    history = rd.diagnostics.History(tmp_path / "nights")
+    row = history.changes().iloc[0]
+    assert row["effect"] == "none"
+    page = rd.report(path=tmp_path / "page.html", history=history).read_text(encoding="utf-8")
+    assert f"{row['could_see']:.2g} would be seen within a week" in page

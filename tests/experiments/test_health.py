@@ -125,7 +125,7 @@ def test_the_loss_that_is_said_to_be_seen_is_seen_in_8_of_10_tests(shares, n):
     groups = pd.DataFrame(
         {"user_id": range(n), "variant": np.repeat(variants, (planned * n).astype(int))}
     )
-    health = rd.experiment_health(
+    health = rd.experiments.experiment_health(
         groups[["user_id"]], groups, expected=dict(zip(variants, shares, strict=True))
     )
     loss = health["seen_loss"].iloc[-1]

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import get_args
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import integrate, stats
 
+import recdf as rd
 from recdf.stats import (
     always_valid,
     arms,
@@ -100,30 +102,36 @@ def test_one_arm_without_variance_still_has_a_test(rng):
     assert found.df == pytest.approx(11)
 
 
+def adjusted(y, x, arm):
+    """The row of a comparison of two arms that is adjusted by a covariate."""
+    users = pd.DataFrame({"variant": np.where(arm, "B", "A"), "y": y, "x": x})
+    return rd.compare_variants(users, "y", control="A", covariates="x").iloc[0]
+
+
 def test_cuped_is_the_regression_estimate(rng):
     sm = pytest.importorskip("statsmodels.regression.linear_model")
     x = rng.normal(size=400)
     y = 2 * x + rng.normal(size=400)
     arm = np.arange(400) % 2
-    c, t = (arms.Sample(y[arm == a], None, (arms.Sample(x[arm == a]),)) for a in (0, 1))
-    theta, mean = arms.slopes(arms.pool(c, t))
+    found = adjusted(y, x, arm)
     # theta is the slope of y on x over both arms, and a covariate leaves 1 - r^2 of the variance
     # (about).
-    assert theta[0] == pytest.approx(
-        sm.OLS(y, np.column_stack([np.ones_like(x), x])).fit().params[1], rel=1e-9
-    )
-    control, own = arms.estimate_arm(c, theta, mean), c.covariates[0].num
-    residual = (c.num - c.num.mean()) - theta * (own - own.mean())
-    assert control.var == pytest.approx((residual**2).sum() / 199 / 200)
-    assert control.mean == pytest.approx(c.num.mean() - theta[0] * (own.mean() - x.mean()))
+    theta = sm.OLS(y, np.column_stack([np.ones_like(x), x])).fit().params[1]
+    assert found["theta"] == pytest.approx(theta, rel=1e-9)
+    parts = [(y[arm == a], x[arm == a]) for a in (0, 1)]
+    residuals = [own - own.mean() - theta * (one - one.mean()) for own, one in parts]
+    assert found["se"] ** 2 == pytest.approx(sum((z**2).sum() / 199 / 200 for z in residuals))
+    means = [own.mean() - theta * (one.mean() - x.mean()) for own, one in parts]
+    assert found["mean_control_adjusted"] == pytest.approx(means[0])
+    assert found["diff"] == pytest.approx(means[1] - means[0])
 
 
 def test_covariate_without_variance_changes_nothing(rng):
-    c = arms.Sample(rng.normal(size=20), None, (arms.Sample(np.full(20, 0.1)),))
-    t = arms.Sample(rng.normal(size=30), None, (arms.Sample(np.full(30, 0.1)),))
-    theta, x = arms.slopes(arms.pool(c, t))
-    assert theta.tolist() == [0.0]
-    assert arms.estimate_arm(c, theta, x).var == pytest.approx(arms.arm(c.num).var)
+    y, arm = rng.normal(size=50), np.arange(50) >= 20
+    found = adjusted(y, np.full(50, 0.1), arm)
+    assert found["theta"] == 0.0
+    welch = stats.ttest_ind(y[arm], y[~arm], equal_var=False)
+    assert found["statistic"] == pytest.approx(welch.statistic)
 
 
 STATSMODELS = {

@@ -18,6 +18,7 @@ from ...inputs.sorting import distinct
 from ...inputs.sums import exact_sums
 from ...metrics.direction import direction_of
 from ..choices import Roll, check_value
+from ..compare.runs import FEW_VALUES
 from ..experiment_columns import (
     Codes,
     Floats,
@@ -182,7 +183,8 @@ def _refuse_parts(per_user: pd.DataFrame, named: Sequence[str], units: tuple[Cod
         if name in named:
             continue
         (whole,), n = key_codes([("per_user", per_user)], [name])
-        if len(distinct(units[0] * n + whole)) == units[1] > n:
+        # A column of few values tells models, days or countries apart, and not persons.
+        if len(distinct(units[0] * n + whole)) == units[1] > n >= FEW_VALUES:
             raise DataError(
                 f"several units are of one {name!r}, which stands before them in the list key; "
                 f"pass ⟦+unit_col={name!r}⟧, or drop the column if the units are to be apart"
