@@ -170,7 +170,7 @@ def shown(history, values, se=0.1, metric="hitrate@1"):
     history = copy.copy(history)
     days = pd.date_range("2026-01-01", periods=len(values))
     history._values = pd.DataFrame(
-        {"date": days, "job": "", "column": metric, "value": values, "se": se, "definition": ""}
+        {"date": days, "job": "", "column": metric, "value": values, "se": se, "unlike": ""}
     )
     history.since = days[0]
     return history.changes().iloc[-1]
@@ -227,6 +227,8 @@ def test_few_runs_and_changed_definitions_say_so(tmp_path):
         rd.evaluate(true, pred, metric).to_parquet(tmp_path / f"2026-11-{night + 1:02d}")
     row = rd.diagnostics.History(tmp_path).changes().iloc[0]
     assert (row["effect"], row["withheld"]) == ("", "definition_changed")
+    assert row["unlike"].startswith("8 nights (2026-11-01 to 2026-11-08) with other definition")
+    assert "discount=jk" in row["unlike"]
     assert (
         rd.diagnostics.History(tmp_path, until="2026-11-05").changes().iloc[0]["withheld"]
         == "few_runs"
@@ -357,3 +359,30 @@ def test_the_report_of_a_steady_job_says_what_would_have_been_seen(tmp_path):
     assert row["effect"] == "none"
     page = rd.report(path=tmp_path / "page.html", history=history).read_text(encoding="utf-8")
     assert f"{row['could_see']:.2g} would be seen within a week" in page
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        ({"undefined": "zero"}, "undefined zero, not"),
+        ({"score_col": None}, "order of pred row, not score"),
+    ],
+)
+def test_nights_that_were_evaluated_in_another_way_are_named(tmp_path, other, said):
+    true = {"u": ["a"], "v": ["b"]}
+    for night in range(24):
+        pred = pd.DataFrame(
+            {"user_id": ["u", "v", "v"], "item_id": ["a", "a", "b"], "score": [1.0, 2.0, 1.0]}
+        )
+        options = dict(other) if night in (3, 5) else {}
+        if "score_col" in options:  # the job lost the column of scores
+            pred, options = pred.drop(columns="score"), {}
+        result = rd.evaluate(true, pred, "ndcg@2", **options)
+        result.to_parquet(tmp_path / f"2026-11-{night + 1:02d}")
+    history = rd.diagnostics.History(tmp_path)
+    row = history.changes().iloc[0]
+    assert row["withheld"] == "definition_changed"
+    assert row["unlike"].startswith("2 nights (2026-11-04 to 2026-11-06) with ")
+    assert said in row["unlike"]
+    assert row["verdict"] == f"cannot tell: {row['unlike']}"
+    assert history.summary["unlike"].ne("").sum() == 2
