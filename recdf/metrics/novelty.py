@@ -305,8 +305,9 @@ def aplt(lists: Lists, *, head: Head = HEAD, tail: TailSize | None = None) -> np
         Share of the interactions that the head holds, in (0, 1].
     tail : float, optional
         The tail in place of all that is not in the head; an item that is not in the log is then not
-        in it. Below 1: this share of the items of the log, those with the fewest interactions, and
-        at least one item. From 1 on: the items of the log with at most so many interactions.
+        in it. Below 1: max(⌊tail · N⌋, 1) of the N items of the log, those with the fewest
+        interactions, and of equally popular ones those with the smaller ids. From 1 on: the items
+        of the log with at most so many interactions.
 
     Notes
     -----
@@ -344,7 +345,7 @@ def aclt(lists: Lists, *, head: Head = HEAD, tail: TailSize | None = None) -> np
 
     Formula
     -------
-    |items of the first k in the tail|, where the tail is that of `aplt`.
+    |items of the first k in the tail|, where the tail, with `head` and `tail`, is that of `aplt`.
 
     Notes
     -----
