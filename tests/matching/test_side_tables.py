@@ -339,7 +339,7 @@ def test_a_base_is_checked_whether_a_metric_reads_it_or_not(metric):
     pred = pd.DataFrame({"user_id": [1, 1], "item_id": [1, 2], "rank": [1, 2]})
     for base, error, says in (
         ({"user": [1], "item_id": [1]}, rd.ColumnError, "base has no column 'user_id'"),
-        ({"user_id": [1, None], "item_id": [1, 2]}, rd.DataError, "base has null ids: 1"),
+        ({"user_id": [1, None], "item_id": [1, 2]}, rd.NullKeyError, "base has null ids: 1"),
         ({"user_id": ["x"], "item_id": [1]}, rd.IdTypeError, "string ids"),
         ({"user_id": [1], "item_id": [1], "rank": ["x"]}, rd.DataError, "expected numbers"),
     ):
