@@ -121,7 +121,9 @@ def check_expected(given: argparse.Namespace, counts_of: CountsOf) -> None:
         role, name, value, sign = found[1] or "pred", found[2], found[3], found[4]
         n_rows = given.rows[role]
         if name is not None:
-            n_rows = int(counts_of(role, name).get(value, 0))
+            counts = counts_of(role, name)
+            text = value if value in counts.index else value.removesuffix(".0")
+            n_rows = int(counts.get(text, 0))
         if not OPERATORS[sign](n_rows, int(re.sub("[_,]", "", found[5]))):
             of = "" if name is None else f" with {name} {value}"
             raise Unexpected(
@@ -157,9 +159,12 @@ def _check_models(
 
 
 def _counts(values: pd.Series) -> pd.Series:
-    """Count the rows of each value, by its text."""
+    """Count the rows of each value, by its text: 1 for the number 1.0 too."""
     counts = values.value_counts(dropna=False)
-    return _counts_together(counts.set_axis(counts.index.astype(str)))
+    texts = counts.index.astype(str)
+    if pd.api.types.is_float_dtype(values.dtype):
+        texts = texts.str.removesuffix(".0")
+    return _counts_together(counts.set_axis(texts))
 
 
 def _counts_together(counts: pd.Series) -> pd.Series:

@@ -9,7 +9,15 @@ from ..display.leaderboard import leaderboard
 from ..evaluation.result import read_parquet
 from ..evaluation.storage import file_of_rows
 from ..formats.file_sets import read_beside
-from .arguments import add_arguments, add_command, add_out, add_parameters, given_parameters
+from .arguments import (
+    BOUNDS_FLAG,
+    add_arguments,
+    add_command,
+    add_out,
+    add_parameters,
+    as_bounds,
+    given_parameters,
+)
 from .output import give_tables, plain_signs
 from .stored_runs import RUNS, label, read_results
 
@@ -39,6 +47,7 @@ def add_leaderboard(commands: Any) -> None:
     add_out(files, LEADERBOARD_FILES)
     options = command.add_argument_group("options")
     add_arguments(options, {"--baseline NAME": "model that the others are compared with"})
+    add_arguments(options, BOUNDS_FLAG)
     add_parameters(options, leaderboard, OF_LEADERBOARD)
 
 
@@ -55,6 +64,7 @@ def _run_leaderboard(given: argparse.Namespace) -> None:
         baseline=baseline,
         segments=segments,
         cheap=cheap,
+        bounds=as_bounds(given.bounds),
         **given_parameters(given, OF_LEADERBOARD),
     )
     tables = {"leaderboard": found.frame, "comparison": found.comparisons}

@@ -252,7 +252,9 @@ def failing_verdicts(*tables: pd.DataFrame, decided: bool = False) -> Iterator[t
     fails: dict[str, Callable[[Mapping[Any, Any]], bool]] = {
         "invalid": lambda row: row["withheld"] in UNLIKE,
         "worse": lambda row: row["effect"] == "worse" and not decided,
-        "drift": lambda row: row["effect"] in ("drifted", "drifts", "missing", "too_old"),
+        "drift": lambda row: (
+            row["effect"] in ("drifted", "drifts", "far_off", "missing", "too_old")
+        ),
         "warning": lambda row: bool(warnings_of(row["remarks"])),
     }
     rows = [row for table in tables for row in table.to_dict("records")]

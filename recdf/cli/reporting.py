@@ -17,7 +17,16 @@ from ..evaluation.result import read_parquet
 from ..evaluation.storage import digest_of_result, file_of_rows
 from ..formats.file_sets import read_beside
 from ..publishing import is_there, read_table, refuse_two_runs, steadily
-from .arguments import add_arguments, add_command, add_parameters, flag, given_parameters, local
+from .arguments import (
+    BOUNDS_FLAG,
+    add_arguments,
+    add_command,
+    add_parameters,
+    as_bounds,
+    flag,
+    given_parameters,
+    local,
+)
 from .output import (
     COMPARED_RESULT,
     COMPARISON_FILES,
@@ -81,6 +90,7 @@ def add_report(commands: Any) -> None:
     add_arguments(what, {"--k N": "cut-off of the tables (default 10)"}, default=10)
     add_arguments(what, {"--max-rows N": "rows shown of a table (default 500)"}, default=500)
     add_arguments(what, {"--examples": "show the examples of --check, which hold ids of users"})
+    add_arguments(what, BOUNDS_FLAG)
     add_parameters(what, report, OF_REPORT)
     add_roles(command)
     tables = command.add_argument_group("tables beside the result")
@@ -154,6 +164,7 @@ def _run_report(given: argparse.Namespace) -> None:
         examples=given.examples,
         max_rows=given.max_rows,
         overwrite=given.overwrite,
+        bounds=as_bounds(given.bounds),
         **given_parameters(given, OF_REPORT),
         **tables,
         roles=given_roles(given) or None,

@@ -110,6 +110,7 @@ KNOWN: Mapping[str, tuple[Severity, str, str]] = {
         "nothing personal can be known of them; without: other users' lists",
     ),
 }
+KNOWN_BY_MODEL = ("pred_in_train", "hits_cold", "pred_cold", "pred_unknown")  # others stand once
 LEAST_LISTS = 30  # the metric of fewer lists that are left is not shown
 LEVEL_WORDS = {
     "below chance": "a random order of the catalogue does better",
@@ -246,15 +247,40 @@ def _history(read: Readers, asked: Question) -> pd.DataFrame:
         .agg({name: one for name, one in how.items() if name in rows})
         .rename_axis(item)
     )
-    return found.reset_index().sort_values("n", ascending=False, kind="stable")
+    return found.reset_index()
+
+
+def _leaked(frames: AuditFrames, history: pd.DataFrame, asked: Question) -> np.ndarray:
+    """Tell which rows of train stand in true too, or are later than the cut-off."""
+    two, item = {role: frames[role] for role in ("true", "train")}, asked.call.options.item_col
+    names = [*([name for name in asked.keys if name in two["train"]] or asked.keys), item]
+    (true, train), _ = encode_keys(
+        [[known_ids(one, role, name) for name in names] for role, one in two.items()]
+    )
+    leaked: np.ndarray = np.isin(train.all(), true.all())
+    time = {} if asked.cutoff is None else _clock({"train": two["train"]}, history, asked)
+    return leaked | (time["train"] > time["cutoff"][0]) if "train" in time else leaked
+
+
+def _by_popularity(
+    history: pd.DataFrame, parts: Iterable[AuditFrames], asked: Question
+) -> pd.DataFrame:
+    """Order the items by `n_fair`, their rows of train less those that are leaks."""
+    item, n_leaked = asked.call.options.item_col, np.zeros(len(history), np.int64)
+    for frames in parts:
+        rows = frames["train"][_leaked(frames, history, asked)]
+        ids = encode([known_ids(history, "train", item), known_ids(rows, "train", item)])
+        n_leaked += np.bincount(ids.codes[1], minlength=ids.n)[ids.codes[0]]
+    ordered = history.assign(n_fair=history["n"] - n_leaked)
+    return ordered.sort_values("n_fair", ascending=False, kind="stable")
 
 
 class _Pairs:
     """Users and items of the frames of a part as codes, and each pair of `train` once, as sorted
     numbers.
 
-    The code of an item is its place by popularity in `train`, so that the pairs of a user stand in
-    that order. Users are those that `train` tells apart.
+    The code of an item is its place by `n_fair` of the history, so that the pairs of a user stand
+    in that order. Users are those that `train` tells apart.
     """
 
     def __init__(self, frames: AuditFrames, history: pd.DataFrame, asked: Question) -> None:
@@ -269,12 +295,16 @@ class _Pairs:
         items = encode([known_ids(one, role, item) for role, one in held.items()])
         *codes, of_history = items.codes
         place = first_rows(of_history, items.n)
-        self.n_items, self.n_popular = len(history), int((history["n"] > 0).sum())
+        self.n_items, self.n_popular = len(history), int((history["n_fair"] > 0).sum())
         self.users = {
             role: one.all().astype(np.int64) for role, one in zip(frames, users, strict=True)
         }
         self.items = {role: place[one] for role, one in zip(held, codes, strict=False)}
-        self.train = distinct(self.of("train")) if "train" in frames else np.zeros(0, np.int64)
+        self.train = self.fair = np.zeros(0, np.int64)
+        if "train" in frames:
+            pairs = self.of("train")
+            self.train = distinct(pairs)
+            self.fair = distinct(pairs[~_leaked(frames, history, asked)])
 
     def of(self, role: str) -> np.ndarray:
         """One number for the user and the item of each row."""
@@ -290,11 +320,11 @@ class _Pairs:
     def popular_lists(self, matched: Matched, frame_row: np.ndarray) -> Matched:
         """Return lists of the most popular items of train, less those that the user has there.
 
-        A pair that stands in true too is a leak, and stays in the list. The rank of a relevant item
+        Rows of train that are leaks count for neither. The rank of a relevant item
         is its place by popularity, less the items of the user that come before it.
         """
         lists, user = np.arange(len(matched)), self.users["lists"]
-        seen = self.train[~np.isin(self.train, self.of("true"))]
+        seen = self.fair
         first, end = (np.searchsorted(seen, (user + one) * self.n_items) for one in (0, 1))
         of, row = true_rows(matched, lists, (self.items["true"] < self.n_popular)[frame_row])
         before = np.searchsorted(seen, self.of("true")[frame_row[row]]) - first[of]
@@ -412,11 +442,13 @@ def _measured(
                 rows = frames[role][
                     [one for one in (*asked.keys, call.options.item_col) if one in frames[role]]
                 ]
-                apart = asked.rows_by(frames[role if role in ("pred", "lists") else "lists"])
-                for by, mine in apart.items():
-                    own = mine if role in ("pred", "lists") else True
+                for by, own in (
+                    asked.rows_by(frames[role]) if key in KNOWN_BY_MODEL else {"": True}
+                ).items():
                     some = row_objects(rows.take(np.flatnonzero(where & own)[:5]))
                     counts.append((key, by, int((where & own).sum()), int((of & own).sum()), some))
+            if "train" in frames:
+                counts += _shared_with_train(frames, pairs, asked)
             for key in marks.keys() - {"pred_cold"}:
                 more[f"without {key}"] = _values_without(
                     key, marks, frames, pairs, matched, values, frame_row, call
@@ -426,6 +458,26 @@ def _measured(
     }
     table = pd.DataFrame(counts, columns=["key", "by", "count", "of", "examples"])
     return lists.assign(**levels), table, matched.overlap
+
+
+def _shared_with_train(
+    frames: AuditFrames, pairs: _Pairs, asked: Question
+) -> Iterable[tuple[str, str, int, int, list[Any]]]:
+    """Give how many rows of true and pred have a user, and an item, of train; and an id of each
+    frame."""
+    roles = ("true", "pred", "train")
+    for what, codes, name in (
+        ("user", pairs.users, asked.keys[0]),
+        ("item", pairs.items, asked.call.options.item_col),
+    ):
+        of = np.concatenate([codes["true"], codes["pred"]])
+        known = np.isin(of, codes["train"])
+        some = [
+            f"{role}[{name!r}] {row_objects(frames[role][[name]].head(1))[0]!r}"
+            for role in roles
+            if name in frames[role] and len(frames[role])
+        ]
+        yield f"{what} of train", "", int(known.sum()), len(known), some
 
 
 def _values_without(
@@ -537,15 +589,35 @@ def _table(
     doubtful: Counter[str] = sum((Counter(one.doubtful) for one in overlaps), Counter())
     repeat = any(one.ranks_repeat for one in overlaps)
     check_doubts(found, replace(overlaps[0], doubtful=doubtful, ranks_repeat=repeat))
+    shared = counts["key"].str.endswith(" of train")
+    for what in ("user", "item"):
+        rows = counts[counts["key"] == f"{what} of train"]
+        if not len(rows):
+            continue
+        found.add(
+            f"train has no {what} of true and pred",
+            "warning",
+            int(rows["of"].sum()) * (rows["count"].sum() == 0),
+            rows["of"].sum(),
+            ", ".join(rows["examples"].iloc[0]),
+            f"are its ids those of true? Nothing about {what}s seen in train can be found",
+        )
+    counts = counts[~shared]
     for key, by in counts[["key", "by"]].drop_duplicates().itertuples(index=False):
         rows = counts[(counts["key"] == key) & (counts["by"] == by)]
         severity, finding, effect = KNOWN[key]
-        own, columns = lists[apart[by]], asked.call.columns
-        both = {
-            one: (asked.mean(own, one), asked.mean(own, f"{one} without {key}")) for one in columns
-        }
-        words = (_with_and_without(own, one, key, *two) for one, two in both.items())
-        effect = effect if key == "pred_cold" else "; ".join([effect, ", ".join(words)])
+        both, words = {}, []
+        for label, mine in apart.items() if by not in apart else [("", apart[by])]:
+            own = lists[mine]
+            both = {
+                one: (asked.mean(own, one), asked.mean(own, f"{one} without {key}"))
+                for one in asked.call.columns
+            }
+            said = (_with_and_without(own, one, key, *two) for one, two in both.items())
+            words.append(f"{label}: " * bool(label) + ", ".join(said))
+        if by not in apart:  # one finding for all models, whose numbers stand in its words
+            both = dict.fromkeys(both, (np.nan, np.nan))
+        effect = effect if key == "pred_cold" else "; ".join([effect, *words])
         ranges = json.dumps(
             {one: [None if np.isnan(x) else x for x in two] for one, two in both.items()}
         )
@@ -576,16 +648,25 @@ def audited(
 ) -> Audited:
     """Audit the users in parts one after another; `part_of` tells the part of each row of a
     frame."""
-    history, found = _history(read, asked), []
-    for part in range(n_parts):
-        frames = {
+
+    def frames_of(part: int, *roles: str) -> AuditFrames:
+        return {
             role: pd.concat(
-                [one if n_parts == 1 else one[part_of(one) == part] for one in batches()]
+                [one if n_parts == 1 else one[part_of(one) == part] for one in read[role]()]
             )
-            for role, batches in read.items()
-            if role != "log"
+            for role in roles
+            if role in read
         }
+
+    item = asked.call.options.item_col
+    heads = {role: next(iter(batches()))[:1] for role, batches in read.items()}
+    encode([known_ids(one, role, item) for role, one in heads.items()])  # of one kind, or an error
+    history, found = _history(read, asked), []
+    parts = range(n_parts) if "train" in read else ()
+    history = _by_popularity(history, (frames_of(i, "true", "train") for i in parts), asked)
+    for part in range(n_parts):
         try:
+            frames = frames_of(part, "true", "pred", "train")
             found.append(_measured(frames, history, asked))
         except EmptyPopulationError:
             if part == n_parts - 1 and not found:
@@ -639,10 +720,12 @@ def audit(
     -------
     DataFrame
         The columns of `check` and `metric`, `value`, `value_without`: the first metric with the
-        rows of the finding and without them. `ranges` has both numbers of every metric as JSON. It
+        rows of the finding and without them. `ranges` has both numbers of every metric as JSON. A
+        finding about true and train alone stands once for all `by` values, whose numbers are in
+        `effect`. The table
         has no rows if nothing was found. Its attribute `floors` is a table of each metric with its
-        level of `chance`, `popularity` (the most popular items of train, less those that the user
-        has there) and `ceiling`, and what is `said` of the model.
+        level of `chance`, `popularity` (the most popular items of train without its leaked rows,
+        less those that the user has there) and `ceiling`, and what is `said` of the model.
 
     Raises
     ------

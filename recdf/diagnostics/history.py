@@ -3,8 +3,9 @@ changed."""
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,6 +18,7 @@ from ..evaluation.result import read_parquet
 from ..evaluation.spec import better_of
 from ..evaluation.storage import PROFILED, digest_of_result, read_summary
 from ..evaluation.summary import summarize
+from ..experiments.compare.comparable_runs import unlike_nights
 from ..experiments.experiment_columns import frame_of, key_codes, require
 from ..inputs.constraints import SHARE, a_number, check_value
 from ..inputs.options import as_columns
@@ -40,6 +42,7 @@ DATE = re.compile(
 )  # a day, and the time of day if there is one
 QUARANTINED = "quarantined"  # a file of this name in its folder leaves a result out
 MOST_APART = 3  # outlier nights that a verdict names, the latest
+NEWEST_APART = 10  # standard deviations from which on the newest night of a metric is a finding
 RECENT_RUNS = 14  # a model, or a day of the week, that these have is expected in the next one
 CHANGE_COLUMNS = [
     "n_runs",
@@ -58,6 +61,7 @@ CHANGE_COLUMNS = [
     "could_see",
     "alike",
     "outliers",
+    "unlike",
     "better",
     *VERDICT_COLUMNS,
 ]
@@ -92,8 +96,9 @@ class History(ShownResult):
     ----------
     summary : DataFrame
         One row per run, `by` value and metric: `date`, `job` (path without the date), the columns
-        of the results' summary, `column` ("ndcg@10") and `definition` (with the options of the call
-        that are not the usual ones).
+        of the results' summary, `column` ("ndcg@10"), `definition` (with the options of the call
+        that are not the usual ones) and `unlike`: what it was evaluated with, where the newest run
+        of its job and column was not ("option undefined zero, not default").
     data : DataFrame
         One row per run and quantity of its data: `date`, `job`, `model`, `quantity`, `value`. Users
         and counts of rows are those of the spec; what `recdf evaluate --profile` wrote comes
@@ -147,7 +152,10 @@ class History(ShownResult):
         found, self.left_out = _dated_results(root, without)
         dated, self.since = _until(found, since, until)
         self._dated, self.until = dated, None if until is None else _day("until", until, None)
-        tables = [_summary_of_result(root / path, segments, users) for path in dated["path"]]
+        read = {path: read_summary(root / path) for path in dated["path"]}
+        tables = [
+            _summary_of_result(root / path, *one, segments, users) for path, one in read.items()
+        ]
         names = dict.fromkeys(
             name for one in tables for name in one.columns[: one.columns.get_loc("metric")]
         )
@@ -158,7 +166,9 @@ class History(ShownResult):
             )
         stacked, self._series = _stacked(dated, tables), ["job", *names]
         self._values = stacked[list(dict.fromkeys([*dated.columns, *names, *stacked.columns]))]
-        self._data = _stacked(dated, [_quantities(root / path) for path in dated["path"]])
+        specs = {path: spec for path, (_, spec) in read.items()}
+        self._values["unlike"] = _unlike_the_newest(self._values, specs)
+        self._data = _stacked(dated, [_quantities(root / path, *one) for path, one in read.items()])
         self.summary, self.data = (
             one[one["date"] >= self.since].reset_index(drop=True)
             for one in (self._values, self._data)
@@ -198,11 +208,14 @@ class History(ShownResult):
             a verdict), `until` (last night of a level that is over), `before`, `after`, `diff`
             (means of the nights on both sides), `per_month` (slope, where it drifts), `e_value`
             (evidence; 1/e_value is a p-value), `could_see` (size of a change that is found within a
-            week in 8 of 10 cases), `alike`, `outliers`, `better`, `effect`, `withheld`, `remarks`,
+            week in 8 of 10 cases), `alike`, `outliers`, `unlike` (the nights that were evaluated in
+            another way than the newest, and how), `better`, `effect`, `withheld`, `remarks`,
             `verdict`. Effects: "better", "worse", "changed" (a metric without direction), "drifts"
-            (a line fits better than a step), "none". Withheld: "few_runs" (fewer than 22),
-            "not_independent" (nights are alike from one to the next, from week to week, or in slow
-            waves), "definition_changed", "early" (found, and a slow wave of the past could do it).
+            (a line fits better than a step), "far_off" (no change, but the newest night is more
+            than 10 standard deviations from its day of the week), "none". Withheld: "few_runs"
+            (fewer than 22), "not_independent" (nights are alike from one to the next, from week to
+            week, or in slow waves), "definition_changed", "early" (found, and a slow wave of the
+            past could do it).
             Remarks: "back" (the latest nights no longer differ), "outlier_night" (beyond 5 standard
             deviations of its day of the week).
 
@@ -431,11 +444,14 @@ def _until(dated: pd.DataFrame, since: Any, until: Any) -> tuple[pd.DataFrame, p
 
 
 def _summary_of_result(
-    folder: Path, segments: list[str], users: pd.DataFrame | None
+    folder: Path,
+    summary: pd.DataFrame,
+    spec: Mapping[str, Any],
+    segments: list[str],
+    users: pd.DataFrame | None,
 ) -> pd.DataFrame:
     """Return the summary of a result, also by segment, with the column and the definition of each
     metric."""
-    summary, spec = read_summary(folder)
     if users is not None:
         result, known = read_parquet(folder), frame_of("users", users)
         keys = [name for name in spec["user_col"] if name in known.columns] or spec["user_col"][:1]
@@ -458,10 +474,16 @@ def _summary_of_result(
     )
 
 
-def _quantities(folder: Path) -> pd.DataFrame:
+def _unlike_the_newest(values: pd.DataFrame, specs: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Say of each row how its run was evaluated where the newest of its job and column was not."""
+    newest = values.groupby(["job", "column"], sort=False)["path"].transform("last")
+    unlike = functools.cache(lambda own, base, name: unlike_nights(specs[own], specs[base], name))
+    return [*map(unlike, values["path"], newest, values["column"])]
+
+
+def _quantities(folder: Path, summary: pd.DataFrame, spec: Mapping[str, Any]) -> pd.DataFrame:
     """Return what is known of the data of a result: users, counts of rows, and the profile beside
     it."""
-    summary, spec = read_summary(folder)
     found = {"users": int((summary["n"] + summary["n_undefined"]).max()), **spec["counts"]}
     table = pd.DataFrame(
         {"model": "", "quantity": list(found), "value": np.array(list(found.values()), np.float64)}
@@ -535,13 +557,15 @@ def _of_series(
     se = np.zeros(len(own)) if of_data else nights["se"].to_numpy(np.float64, na_value=0.0)
     series = changes_of_level(Nights(own, np.nan_to_num(se), day), alpha)
     apart = {dates[at]: off for at, off in series.outliers.items() if dates[at] >= since}
+    unlike = "" if of_data else _words_of_unlike(nights)
     doubts = {
         "few_runs": len(values) < LEAST_NIGHTS,
         "not_independent": series.alike != "",
-        "definition_changed": "definition" in nights.columns and nights["definition"].nunique() > 1,
+        "definition_changed": unlike != "",
         "outlier_night": bool(apart),
     }
     back = (lambda number: float(np.expm1(number))) if counted else float
+    far_off = not of_data and abs(apart.get(dates[-1], 0.0)) > NEWEST_APART
     begins = [0, *(change.begins for change in series.changes), len(values)]
     whole = {
         "n_runs": len(values),
@@ -553,14 +577,25 @@ def _of_series(
         "outliers": ", ".join(
             f"{day:%Y-%m-%d} ({off:+.0f} sd)" for day, off in list(apart.items())[-MOST_APART:]
         ),
+        "unlike": unlike,
         "better": None if of_data else better_of(str(nights["column"].iloc[0])),
-        "effect": "none",
+        "effect": "far_off" if far_off else "none",
         "remarks": by_rank(code for code, holds in doubts.items() if holds),
     }
     return whole, [
         _change_row(change, first, end, whole, (dates, values, own), back, of_data)
         for change, first, end in zip(series.changes, begins, begins[2:], strict=False)
     ]
+
+
+def _words_of_unlike(nights: pd.DataFrame) -> str:
+    """Say which nights of a series were evaluated in another way than the newest, and how."""
+    words = []
+    for how, some in nights[nights["unlike"] != ""].groupby("unlike", sort=False)["date"]:
+        first, last = f"{some.min():%Y-%m-%d}", f"{some.max():%Y-%m-%d}"
+        days = first if first == last else f"{first} to {last}"
+        words.append(f"{len(some)} night{'s' * (len(some) > 1)} ({days}) with {how}")
+    return "; ".join(words)
 
 
 def _change_row(
@@ -596,7 +631,7 @@ def _change_row(
         "per_month": back(slope * 365.25 / 12),
         "e_value": float(np.exp(min(change.log_evidence, 700.0))),
         "way": way,
-        "effect": "none" if ended else "drifts" if change.drifts else effect,
+        "effect": whole["effect"] if ended else "drifts" if change.drifts else effect,
         "remarks": by_rank(
             [*codes_of(whole["remarks"]), *(code for code, holds in said.items() if holds)]
         ),

@@ -25,6 +25,7 @@ from ..evaluation.result import Evaluation
 from ..evaluation.spec import better_of
 from ..evaluation.summary import summarize
 from ..experiments.compare.runs import repeated_unit, unit_of
+from ..experiments.metric_bounds import declared_bounds
 
 __all__: list[str] = []
 
@@ -180,6 +181,14 @@ def as_result(given: Any) -> Evaluation:
             f"result is {kind_of(given)}; expected an Evaluation, as rd.evaluate returns"
         )
     return given
+
+
+def with_bounds(result: Evaluation, bounds: Any) -> Evaluation:
+    """Return the result with the bounds of its metrics that the caller declares in its spec."""
+    if bounds is None:
+        return result
+    declared = declared_bounds(bounds, list(result.spec["metrics"]))
+    return Evaluation(result.per_user, result.summary, {**result.spec, "bounds": declared})
 
 
 def with_units(result: Evaluation, unit_col: str | Sequence[str] | None = None) -> Evaluation:

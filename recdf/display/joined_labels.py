@@ -60,7 +60,9 @@ def with_both_labels(people: Evaluation, cheap: Any) -> Evaluation:
     summary = people.summary[same].merge(cheap.summary, on=same)  # in the order of `people`
     spec = {**cheap.spec, "metrics": metrics, "labels of people": people.spec}
     spec |= {
-        name: people.spec[name] for name in ("unit_col", "repeated_units") if name in people.spec
+        name: people.spec[name]
+        for name in ("unit_col", "repeated_units", "bounds")
+        if name in people.spec
     }
     found = Evaluation(rows, summary.assign(std=np.nan), spec)
     places, models = model_rows(found), labels(summary, by)
@@ -91,7 +93,8 @@ def powered_means(result: Evaluation, means: Sequence[tuple[str, np.ndarray]]) -
         weights = own[spec["weight"]].to_numpy(np.float64) if "weight" in spec else None
         unit = unit_codes(own, spec["unit_col"]) if "unit_col" in spec else None
         definition = spec["metrics"][column]["definition"]
-        bounds = bounds_of(column, {}, y, f, definition=definition) or seen_bounds(y, f)
+        declared = spec.get("bounds", {})
+        bounds = bounds_of(column, declared, y, f, definition=definition) or seen_bounds(y, f)
         row = labelled_row(
             y, f, own[JUDGED].to_numpy(bool), weights, unit, spec.get("confidence", 0.95), bounds
         )

@@ -35,7 +35,15 @@ from ..tables.cells import (
     visible,
 )
 from .folds_and_seeds import REPEATS, SEED_SD, SEEDS, over_repeats, seed_sentences, spread_of_rows
-from .given_tables import as_result, check_model, direction_word, summary_of, with_stat, with_units
+from .given_tables import (
+    as_result,
+    check_model,
+    direction_word,
+    summary_of,
+    with_bounds,
+    with_stat,
+    with_units,
+)
 from .joined_labels import LABELS, with_both_labels
 from .leaderboard_values import EVERYONE, columns_of, floor_rows, n_differs, values_frame
 from .pairs import compare
@@ -242,6 +250,7 @@ def leaderboard(
     cheap: Evaluation | None = None,
     fold: str | Sequence[str] | None = None,
     seed_col: str | None = None,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
 ) -> Leaderboard:
     """Make a table of models by metrics: values with intervals, the best and second, and which
     differences hold.
@@ -294,6 +303,8 @@ def leaderboard(
         Column of repeated trainings of a model. A user counts once, with the mean over them; behind
         the interval over users stands the standard deviation of the model's mean over seeds, and a
         difference that is smaller than it is named.
+    bounds : mapping, optional
+        Metric of one's own → its smallest and largest value, as in `rd.compare_models`.
 
     Returns
     -------
@@ -326,7 +337,7 @@ def leaderboard(
     1         knn  recall@10     +  0.231       0.016      1
     2  popularity    ndcg@10        0.139       0.012      2
     """
-    result = over_repeats(as_result(result), fold, seed_col)
+    result = with_bounds(over_repeats(as_result(result), fold, seed_col), bounds)
     check_value("correction", correction, Correction | None)
     check_value("digits", digits, NATURAL)
     STAT_OF_MODELS.check("stat", stat)

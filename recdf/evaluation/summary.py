@@ -70,14 +70,15 @@ def summarize(
     interval.
 
     Formula: value = Σ x / n over the n defined rows, std with divisor n − 1, se = std / √n,
-    interval value ∓ z · se, z the normal quantile of (1 + confidence) / 2; below 100 units that of
-    Student's t, with one degree of freedom less than there are equal units that would be as
-    precise. Where all values are equal, std is 0, and se and interval are null: they tell nothing
-    of other users. With weights w: value m = Σ w x / Σ w, std² = Σ w (x − m)² / (Σ w − Σ w² / Σ w),
-    se = √(n/(n − 1) · Σ w² (x − m)²) / Σ w (delta method of the ratio), and n_effective = (Σ w)² /
-    Σ w², the number of equal weights that would be as precise (Kish 1965). The rows of a unit
-    (`unit_col`) are not taken for independent: se = √(u/(u − 1) · Σ_units (Σ_rows of the unit w (x
-    − m))²) / Σ w, for u units; w is 1 without weights.
+    interval value ∓ z · se, z the normal quantile of (1 + confidence) / 2; where e < 100 that of
+    Student's t with ⌊e⌋ − 1 degrees of freedom. e is n; with weights n_effective; with `unit_col`
+    (Σ W)² / Σ W², W the sum of the weights of the rows of a unit. Where all values are equal, std
+    is 0, and se and interval are null: they tell nothing of other users. With weights w: value m =
+    Σ w x / Σ w, std² = Σ w (x − m)² / (Σ w − Σ w² / Σ w), se = √(n/(n − 1) · Σ w² (x − m)²) / Σ w
+    (delta method of the ratio), and n_effective = (Σ w)² / Σ w², the number of equal weights that
+    would be as precise (Kish 1965). The rows of a unit (`unit_col`) are not taken for independent:
+    se = √(u/(u − 1) · Σ_units (Σ_rows of the unit w (x − m))²) / Σ w, for u units; w is 1 without
+    weights.
 
     `stat` names other statistics of the n defined values. "sum" is n times the mean, and so are its
     errors. "gmean" is exp(mean of ln max(x, floor)), se the delta method's: value · se of the mean

@@ -86,9 +86,11 @@ def bounds_of(
 def bounds_of_result(
     spec: Mapping[str, Any], per_user: pd.DataFrame, metrics: Collection[str]
 ) -> dict[str, MetricBounds]:
-    """Return the bounds of metrics whose columns a caller has named, as their definitions say."""
-    found: dict[str, MetricBounds] = {}
-    for name in metrics:
+    """Return the bounds of metrics that a caller has declared, and of those whose columns the
+    caller has named, as their definitions say."""
+    declared = spec.get("bounds", {})
+    found: dict[str, MetricBounds] = {one: declared[one] for one in metrics if one in declared}
+    for name in [one for one in metrics if one not in found]:
         definition = spec["metrics"].get(name, {}).get("definition")
         if definition and defined_bounds(name) is None and defined_bounds(definition):
             bounds = bounds_of(

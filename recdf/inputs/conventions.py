@@ -88,7 +88,7 @@ CONVENTIONS: dict[str, Convention] = {
                 "hitrate hits precision recall rprecision mapr mrr ndcg bpref infap "
                 "normalized_gain utility",
                 rbp={"p": 0.9},
-                rbp_residual={"p": 0.9},
+                rbp_residual={"p": 0.9, "beyond": "unjudged"},
                 f1={"divisor": "shown"},
                 iprecision={"rounding": "trec9"},
                 pair_accuracy={"within": "judged"},
@@ -374,11 +374,12 @@ CONVENTIONS: dict[str, Convention] = {
             "rows of pred can be; precision divides by the items shown.",
             options={"users": "pred", "ties": "row"},
             metrics=_metrics(
-                "hitrate recall mapr mrr ild gini surprisal personalization mar",
+                "hitrate recall mapr mrr ild gini personalization mar",
                 precision={"divisor": "shown"},
                 f1={"divisor": "shown"},
                 ndcg={"ideal": "listed"},
-                popularity={"unit": "count"},
+                popularity={"unit": "count", "divisor": "known"},
+                surprisal={"divisor": "known"},
             ),
             undefined=dict.fromkeys(
                 ("hitrate", "precision", "f1", "mrr", "ndcg", "arhr"), "n_true"
@@ -389,7 +390,6 @@ CONVENTIONS: dict[str, Convention] = {
                 "ild": "evidently divides the sum of distances by m, not by the m(m − 1)/2 pairs.",
                 "serendipity": "evidently takes 1 − the sum of similarities over the length of the "
                 "past, of all items.",
-                "popularity": "evidently leaves out items that are not in the log.",
                 "gini": "evidently takes the n shown items for the catalogue and divides by n − 1.",
                 "personalization": "evidently takes every list to have k items.",
             },

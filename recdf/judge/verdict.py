@@ -61,6 +61,7 @@ EFFECTS: dict[str, dict[str, str]] = {
         "drifted": "drifted",
         "drifts": "drifts",
         "none": "no change shown",
+        "far_off": "newest night far off",
         "missing": "missing",
         "too_old": "too old",
         "left_out": "left out",
@@ -93,7 +94,7 @@ SIGN_OF_EFFECT: dict[str, Sign] = {
     **dict.fromkeys(["better", "safe", "holds", "fits", "predicts", "pass"], "better"),
     **dict.fromkeys(["worse", "within_margin", "harmed", "drifted", "fail"], "worse"),
     **dict.fromkeys(["rejects_often", "rejects_rarely", "predicts_opposite"], "worse"),
-    **dict.fromkeys(["missing", "too_old"], "worse"),
+    **dict.fromkeys(["missing", "too_old", "far_off"], "worse"),
 }
 # Kinds whose verdicts say no more than this where they are withheld; `remarks` say why.
 CANNOT_TELL = dict.fromkeys(("labels", "proxy"), "cannot tell")

@@ -1093,13 +1093,13 @@ class _Popularity(ListMetric):
 
     def __call__(
         self, log: Rows, pred: Rows, k: int = 10, *, share_of: Literal["users", "events"] = "users",
-        unit: Literal["share", "count", "rank"] = "share", items: Ids | None = None, exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        unit: Literal["share", "count", "rank"] = "share", divisor: Literal["shown", "known"] = "shown",
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, log: Rows, pred: Rows, k: int = 10, *, share_of: Literal["users", "events"] = "users",
-        unit: Literal["share", "count", "rank"] = "share", items: Ids | None = None, exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        unit: Literal["share", "count", "rank"] = "share", divisor: Literal["shown", "known"] = "shown",
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 popularity: _Popularity
@@ -1172,12 +1172,12 @@ class _RbpResidual(ListMetric):
     """How much items that nobody judged could add to `rbp`; smaller is better, in [0, 1]."""
 
     def __call__(
-        self, true: Rows, pred: Rows, k: int = 10, *, p: float = 0.8, items: Ids | None = None,
-        exclude: Rows | None = None, **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, p: float = 0.8, beyond: Literal["always", "unjudged"] = "always",
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self, true: Rows, pred: Rows, k: int = 10, *, p: float = 0.8, items: Ids | None = None,
-        exclude: Rows | None = None, **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, p: float = 0.8, beyond: Literal["always", "unjudged"] = "always",
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 rbp_residual: _RbpResidual
@@ -1338,12 +1338,12 @@ class _Surprisal(ListMetric):
 
     def __call__(
         self, log: Rows, pred: Rows, k: int = 10, *, share_of: Literal["users", "events"] = "users",
-        normalize: bool = False, divisor: Literal["shown", "k"] = "shown", items: Ids | None = None,
+        normalize: bool = False, divisor: Literal["shown", "k", "known"] = "shown", items: Ids | None = None,
         exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, log: Rows, pred: Rows, k: int = 10, *, share_of: Literal["users", "events"] = "users",
-        normalize: bool = False, divisor: Literal["shown", "k"] = "shown", items: Ids | None = None,
+        normalize: bool = False, divisor: Literal["shown", "k", "known"] = "shown", items: Ids | None = None,
         exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 

@@ -14,10 +14,11 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from ..errors import ColumnError, OptionError
+from ..errors import ColumnError, OptionError, OrderWarning, warn_user
 from ..inputs.constraints import Constraint, a_number, check_value
 from ..inputs.options import Options, as_columns, check_shared
 from ..inputs.row_rules import BrokenRows
+from ..inputs.true_and_pred import argument_of
 from ..matching.lists import Matched
 from ..matching.match import match
 from ..matching.overlap import Overlap, no_lists, warn, warn_of_columns
@@ -173,6 +174,15 @@ class Call:
         warn_of_columns(overlap)
         warn(overlap, counts, by, self.options)
         warn_of_unknown(overlap, counts, self.requests, self.options)
+        rank, score = overlap.order or ("", "")
+        idle = [one.columns[0] for one in self.requests if one.breaks_ties]
+        if score and idle and not overlap.ranks_repeat:
+            warn_user(
+                f"⟦tied=⟧ has no effect on {', '.join(idle)}: pred[{rank!r}] decides the order, "
+                f"and no ranks are equal within a list; pass {argument_of(score)} for the ties of "
+                f"pred[{score!r}]",
+                OrderWarning,
+            )
 
     def match_part(
         self,

@@ -158,10 +158,11 @@ def a_ndcg(
         before.
     ideal : {"greedy", "even", "aspects", "none"}, default "greedy"
         The ideal list. "greedy": the relevant items, where the next item is always the one that
-        adds most, and of equal ones that with the largest id. "even": as many items as the list
-        has, which take the aspects in turn, as in rs_metrics; 0 for an empty list. "aspects": every
-        rank up to k has all A aspects of the relevant items, which gives Σ_{i ≤ k} disc(i)
-        (1−α)^(i−1) A. "none": α-DCG is not divided.
+        adds most, and of equal ones that with the largest id. "even": m = min(k, n_pred) items
+        which take the B aspects that the user has in `aspects` in turn, as in rs_metrics: Σ_{i ≤
+        rB} disc(i) + (1−α)^r Σ_{rB < i ≤ m} disc(i) with r = ⌊m/B⌋; the value is 0 for an empty
+        list. "aspects": every rank up to k has all A aspects of the relevant items, which gives
+        Σ_{i ≤ k} disc(i) (1−α)^(i−1) A. "none": α-DCG is not divided.
     discount : {"log", "reciprocal", "geometric"}, default "log"
         disc(i): 1/log2(i+1), 1/i, or p^(i−1).
     p : float in (0, 1), default 0.5

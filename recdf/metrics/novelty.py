@@ -30,15 +30,18 @@ HEAD = 0.8  # the share of the interactions that the head holds by default
     where={"unit=count": {"bounds": (0.0, None)}},
 )
 def popularity(
-    lists: Lists, *, share_of: ShareOf = "users", unit: Literal["share", "count", "rank"] = "share"
+    lists: Lists,
+    *,
+    share_of: ShareOf = "users",
+    unit: Literal["share", "count", "rank"] = "share",
+    divisor: Literal["shown", "known"] = "shown",
 ) -> np.ndarray:
     """Mean popularity of the recommended items; neither direction is better, in [0, 1].
 
     Formula
     -------
-    Σ_i p(i) / m over the first k items, where p(i) is the share of the users of `log` who have item
-    i, 0 for an item that is not in the log, and m = min(k, n_pred). Undefined for a list without
-    recommendations.
+    Σ_i p(i) / d over the first k items, where p(i) is the share of the users of `log` who have item
+    i, 0 for an item that is not in the log, and d is the divisor. Undefined for a list where d = 0.
 
     Parameters
     ----------
@@ -48,6 +51,8 @@ def popularity(
         "share": p(i) as above. "count": the number of users or interactions, which is at least 0.
         "rank": the rank of item i by that number, from the smallest, over the number of items in
         the log, so that the most popular item has 1; equal items share the mean of their ranks.
+    divisor : {"shown", "known"}, default "shown"
+        "shown": d = min(k, n_pred). "known": d is the number of the first k items that the log has.
 
     Notes
     -----
@@ -66,11 +71,16 @@ def popularity(
     0.75
     """
     log = lists.sides.log
-    if unit == "share":
-        return lists.mean_shown(log.share(share_of))
-    return lists.mean_shown(
-        log.rank_share(share_of) if unit == "rank" else log.count(share_of).astype(np.float64)
-    )
+    of = {"share": log.share, "rank": log.rank_share, "count": log.count}[unit]
+    return _mean_over(lists, of(share_of).astype(np.float64), divisor)
+
+
+def _mean_over(lists: Lists, per_item: np.ndarray, divisor: str) -> np.ndarray:
+    """Mean over the items shown of each list, or over those that the log has."""
+    if divisor != "known":
+        return lists.mean_shown(per_item, divisor)
+    known = (lists.sides.log.count("events") > 0) * 1.0
+    return ratio(lists.mean_shown(per_item * known), lists.mean_shown(known))
 
 
 @metric(
@@ -81,7 +91,7 @@ def surprisal(
     *,
     share_of: ShareOf = "users",
     normalize: bool = False,
-    divisor: Literal["shown", "k"] = "shown",
+    divisor: Literal["shown", "k", "known"] = "shown",
 ) -> np.ndarray:
     """Mean self-information of the recommended items, in bits; larger is better, at least 0.
 
@@ -98,8 +108,9 @@ def surprisal(
         interactions, and N is the number of interactions.
     normalize : bool, default False
         Divide by log2 N, so that values lie in [0, 1]; undefined for N = 1.
-    divisor : {"shown", "k"}, default "shown"
-        "shown": d = min(k, n_pred), undefined for a list without recommendations. "k": d = k.
+    divisor : {"shown", "k", "known"}, default "shown"
+        "shown": d = min(k, n_pred). "k": d = k. "known": d is the number of the first k items that
+        the log has, and the others add nothing. Undefined for a list where d = 0.
 
     Notes
     -----
@@ -113,7 +124,7 @@ def surprisal(
     Zhou et al. (2010), PNAS 107(10). The default equals `MeanInvUserFreq` of RecTools.
     normalize=True with divisor="k" equals `Surprisal` of RePlay. `novelty` of recommenders is like
     share_of="events", but there items that are not in the log add nothing, and the mean is over all
-    rows.
+    rows. `Novelty` of evidently has divisor="known".
 
     Examples
     --------
@@ -121,7 +132,7 @@ def surprisal(
     1.0
     """
     log = lists.sides.log
-    found = lists.mean_shown(log.surprise(share_of), divisor)
+    found = _mean_over(lists, log.surprise(share_of), divisor)
     return ratio(found, np.log2(max(log.total(share_of), 1))) if normalize else found
 
 
@@ -294,8 +305,9 @@ def aplt(lists: Lists, *, head: Head = HEAD, tail: TailSize | None = None) -> np
         Share of the interactions that the head holds, in (0, 1].
     tail : float, optional
         The tail in place of all that is not in the head; an item that is not in the log is then not
-        in it. Below 1: this share of the items of the log, those with the fewest interactions, and
-        at least one item. From 1 on: the items of the log with at most so many interactions.
+        in it. Below 1: max(⌊tail · N⌋, 1) of the N items of the log, those with the fewest
+        interactions, and of equally popular ones those with the smaller ids. From 1 on: the items
+        of the log with at most so many interactions.
 
     Notes
     -----
@@ -333,7 +345,7 @@ def aclt(lists: Lists, *, head: Head = HEAD, tail: TailSize | None = None) -> np
 
     Formula
     -------
-    |items of the first k in the tail|, where the tail is that of `aplt`.
+    |items of the first k in the tail|, where the tail, with `head` and `tail`, is that of `aplt`.
 
     Notes
     -----

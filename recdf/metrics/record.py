@@ -319,6 +319,12 @@ class Request:
         return self.params.get("pooled") is True
 
     @property
+    def breaks_ties(self) -> bool:
+        """Whether the caller says what equal scores of the shown items count."""
+        shown = self.params.get("within") != "catalogue"
+        return shown and "tied=" in self.name and "tied=ranked" not in self.name
+
+    @property
     def per(self) -> Literal["list", "item"]:
         """Whether there is a value for each list, or one for all lists, as a metric of exposure
         has."""

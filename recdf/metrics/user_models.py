@@ -439,7 +439,9 @@ WALKS: dict[str, Callable[..., Walk]] = {
 
 
 @metric(better="smaller", optional=("not_judged",))
-def rbp_residual(lists: Lists, *, p: Share = 0.8) -> np.ndarray:
+def rbp_residual(
+    lists: Lists, *, p: Share = 0.8, beyond: Literal["always", "unjudged"] = "always"
+) -> np.ndarray:
     """How much items that nobody judged could add to `rbp`; smaller is better, in [0, 1].
 
     Formula
@@ -451,6 +453,9 @@ def rbp_residual(lists: Lists, *, p: Share = 0.8) -> np.ndarray:
     ----------
     p : float in (0, 1), default 0.8
         Persistence, as in `rbp`.
+    beyond : {"always", "unjudged"}, default "always"
+        "always": the term p^m, of the items after rank m, counts in every list. "unjudged": a list
+        that shows judged items alone has the value 0.
 
     Notes
     -----
@@ -461,8 +466,8 @@ def rbp_residual(lists: Lists, *, p: Share = 0.8) -> np.ndarray:
 
     References
     ----------
-    Moffat & Zobel (2008), ACM TOIS 27(1); trec_eval 10 `rbp_resid`, where p is 0.9 and the term p^m
-    is left out if all shown items are judged.
+    Moffat & Zobel (2008), ACM TOIS 27(1); trec_eval 10 `rbp_resid`, with p=0.9 and
+    beyond="unjudged".
 
     Examples
     --------
@@ -470,4 +475,7 @@ def rbp_residual(lists: Lists, *, p: Share = 0.8) -> np.ndarray:
     >>> round(rd.rbp_residual(true, pred, p=0.5), 6)
     0.375
     """
-    return 1 - (1 - p) * lists.sum(p ** (lists.judged.rank - 1.0), lists.judged)
+    value = 1 - (1 - p) * lists.sum(p ** (lists.judged.rank - 1.0), lists.judged)
+    n_judged = np.bincount(lists.judged.list, minlength=len(lists))
+    whole = (n_judged == lists.n_shown) & (n_judged > 0)
+    return np.where(whole & (beyond == "unjudged"), 0.0, value)

@@ -24,7 +24,9 @@ def files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     pred = {"model": ["als", "als", "knn"], "user_id": [1, 2, 1], "item_id": ["a", "b", "b"]}
     day = {"day": ["2026-11-01", "2026-11-01", "2026-11-02"]}
-    pd.DataFrame({**pred, "score": [0.5, 0.4, 0.3], **day}).to_parquet("pred.parquet")
+    pd.DataFrame({**pred, "score": [0.5, 0.4, 0.3], "price": [1.0, 1.0, 0.5], **day}).to_parquet(
+        "pred.parquet"
+    )
     true = {"user_id": [1, 2], "item_id": ["a", "b"], "day": "2026-11-01"}
     pd.DataFrame(true).to_parquet("true.parquet")
 
@@ -64,6 +66,7 @@ def test_a_path_that_is_not_utf8(capsys):
 def test_what_is_expected_of_models_and_of_true(capsys, stream):
     call = [*EVALUATE, *stream, "-q"]
     good = ["rows[model=als]>=2", "models=als,knn", "true.rows[user_id=1]==1", "rows[model=x]==0"]
+    good += ["rows[price=1]==2", "rows[price=1.0]==2", "rows[price=0.5]==1"]
     days = ["true=2026-11-01..2026-11-01", "2026-11-01..2026-11-02"]
     assert run(capsys, *call, "--expect", *good, "--expect-days", *days) == (0, "", "")
     for bad, words in (

@@ -87,3 +87,42 @@ def test_folders_of_one_name_and_a_folder_twice(folders, capsys, tmp_path):
 def test_an_unknown_baseline_is_named(folders, capsys):
     said = fails(capsys, "leaderboard", folders / "knn", folders / "random", "--baseline", "rand")
     assert "did you mean 'random'" in said
+
+
+@pytest.fixture
+def of_own_metric():
+    """A result of two models and a metric of one's own, which says no upper bound."""
+
+    @rd.metric(bounds=(0, None), better="larger")
+    def seconds_saved(lists):
+        return 3.0 * lists.n_hits
+
+    pred = SHOP.pred[SHOP.pred["model"] != "random"]
+    return rd.evaluate(SHOP.true, pred, seconds_saved, 10, by="model")
+
+
+def test_bounds_of_ones_own_metric_reach_the_tests(of_own_metric, capsys, tmp_path):
+    result, name = of_own_metric, "seconds_saved@10"
+    plain = rd.leaderboard(result, baseline="popularity").comparisons
+    assert plain["turned_by"].isna().all()
+    board = rd.leaderboard(result, baseline="popularity", bounds={name: (0, 30)})
+    expected = result.compare_models(baseline="popularity", bounds={name: (0, 30)})
+    assert board.comparisons["turned_by"].tolist() == pytest.approx(expected["turned_by"].tolist())
+    assert (expected["turned_by"] > 0).all()
+    result.to_parquet(tmp_path / "result")
+    call = ["leaderboard", tmp_path / "result", "--baseline", "popularity"]
+    code, _, err = run(capsys, *call, "--bounds", f"{name}=0,30", "--out", tmp_path / "board")
+    assert (code, err) == (0, "")
+    stored = pd.read_parquet(tmp_path / "board" / "comparison.parquet")
+    assert stored["turned_by"].tolist() == board.comparisons["turned_by"].tolist()
+
+
+def test_a_report_takes_bounds(of_own_metric, capsys, tmp_path):
+    result, name = of_own_metric, "seconds_saved@10"
+    with pytest.raises(rd.DataError, match="outside of"):
+        rd.report(result, tmp_path / "report.html", bounds={name: (0, 0.1)})
+    result.to_parquet(tmp_path / "result")
+    call = ["report", tmp_path / "result", "--out", tmp_path / "report.html"]
+    code, _, err = run(capsys, *call, "--bounds", f"{name}=0,0.1")
+    assert code == 2
+    assert "outside of" in err

@@ -2,6 +2,7 @@
 than 0 or to a line on stderr, and no honest night to either."""
 
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,8 @@ from cli.command import run
 
 DAYS = pd.date_range("2026-11-01", periods=6)
 USERS, ITEMS = 300, 40
+GATE = ["gate", "--baseline-model", "knn", "--budget", "ndcg@5=-10%"]
+HISTORY = ["history", "results", "--fail-on", "drift", "worse", "--max-age", "1"]
 
 
 def night(number):
@@ -32,7 +35,7 @@ def night(number):
     delay = pd.to_timedelta(rng.integers(5, 300, len(clicks)), unit="s")
     clicks = clicks.assign(time=clicks["time"] + delay).reset_index(drop=True)
     models = []
-    for model, noise in (("als", 1.0), ("knn", 3.0)):
+    for model, noise in (("als", 1.0), ("knn", 6.0)):
         noisy = np.argsort(np.arange(8) + noise * rng.random((USERS, 8)), axis=1)
         items = np.take_along_axis(shown, noisy, axis=1).ravel()
         lists = {"model": model, "user_id": np.repeat(np.arange(USERS), 8), "item_id": items}
@@ -76,6 +79,42 @@ def half_of_the_clicks(tables):
     tables["clicks"].loc[lost, "item_id"] += 1000
 
 
+def doubled_log(tables):
+    tables["log"] = pd.concat([tables["log"]] * 2, ignore_index=True)
+
+
+def clicks_of_another_night(tables):
+    tables["clicks"] = night(3)["clicks"]
+
+
+def half_of_the_clicks_lost(tables):
+    tables["clicks"] = tables["clicks"][::2].reset_index(drop=True)
+
+
+def cut_to_five(tables):
+    lists = tables["pred"].groupby(["model", "user_id"])
+    tables["pred"] = lists.head(5).reset_index(drop=True)
+
+
+def shuffled_scores(tables):
+    own = tables["pred"]["model"] == "als"
+    scores = tables["pred"].loc[own, "score"]
+    tables["pred"].loc[own, "score"] = np.random.default_rng(0).permutation(scores)
+
+
+def constant_scores(tables):
+    tables["pred"].loc[tables["pred"]["model"] == "als", "score"] = 0.5
+
+
+def both_at_chance(tables):
+    """All lists are of random items, so that the models are alike."""
+    rng = np.random.default_rng(0)
+    n = len(tables["pred"]) // 8
+    tables["pred"]["item_id"] = rng.permuted(np.tile(np.arange(ITEMS), (n, 1)), axis=1)[
+        :, :8
+    ].ravel()
+
+
 def no_rows(tables):
     tables["pred"] = tables["pred"][:0]
 
@@ -96,6 +135,13 @@ FAULTS = [
     ids_of_text,
     ranks_as_scores,
     half_of_the_clicks,
+    doubled_log,
+    clicks_of_another_night,
+    half_of_the_clicks_lost,
+    cut_to_five,
+    shuffled_scores,
+    constant_scores,
+    both_at_chance,
     no_rows,
     at_chance,
 ]
@@ -113,12 +159,15 @@ def played(capsys, number, tables, before):
     log = ["log.parquet", "--clicks", "clicks.parquet", "--out", lists, *against]
     files = ["--true", f"{lists}/true.parquet", "--pred", "pred.parquet", "--by", "model"]
     files += ["--relevance-col", "relevance"]
-    expected = ["--expect", "models=als,knn", "rows>=1000", "--expect-days", f"{day}..{day}"]
+    expected = ["--expect", "models=als,knn", "rows>=4000", "true.rows[relevance=1]>=200"]
+    expected += ["--expect-days", f"{day}..{day}", "--max-age", "26h"]
     commands = [
         ["impressions", *log, *fail, "drift"],
         ["check", *files, *expected, *fail],
-        ["evaluate", *files, "-m", "ndcg@5", "recall@5", *expected, "--out", result, *fail],
+        ["evaluate", *files, "-m", "ndcg@5", *expected, "--profile", "--out", result, *fail],
         ["compare", result, "--baseline", "knn", "--fail-on", "worse", "invalid"],
+        [*GATE, "--model", "als", result, "--baseline", result, "--summary", f"{result}.md"],
+        [*HISTORY, "--until", str((DAYS[number] + pd.Timedelta("1D")).date())],
     ]
     said = []
     for command in commands:
@@ -152,3 +201,20 @@ def test_honest_nights_pass_and_each_fault_is_said(job, capsys):
             shutil.rmtree(f"{folder}/{DAYS[4].date()}", ignore_errors=True)
     for _, code, err in played(capsys, 4, night(4), job):
         assert (code, err) == (0, "")
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("job")
+def test_nights_that_do_not_come_are_said_and_one_in_quarantine_is_left_out(capsys):
+    late = [*HISTORY, "--until", DAYS[5].date()]
+    code, _, err = run(capsys, *late)
+    assert (code, "newest night 2026-11-04: too old" in err) == (1, True)
+    in_time = [*HISTORY, "--until", DAYS[4].date()]
+    assert run(capsys, *in_time)[::2] == (0, "")
+    Path(f"results/{DAYS[2].date()}/quarantined").touch()
+    code, out, err = run(capsys, *in_time)
+    assert (code, err) == (0, "")
+    assert "left out: 2026-11-03" in out
+    shutil.rmtree(f"results/{DAYS[2].date()}")
+    code, _, err = run(capsys, *in_time)
+    assert (code, "night 2026-11-03: missing" in err) == (1, True)

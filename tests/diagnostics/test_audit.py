@@ -365,3 +365,70 @@ def test_popularity_is_that_without_the_leaked_rows() -> None:
     train = pd.DataFrame({"user_id": users + 100, "item_id": "a"})
     for own in (train, pd.concat([train, true])):
         assert rd.audit(true, true, train=own, metrics="mrr", k=2).floors["popularity"][0] == 1
+
+
+def test_popularity_counts_no_leaked_row() -> None:
+    users = np.arange(60)
+    train = pd.DataFrame(
+        {"user_id": users + 100, "item_id": np.where(users % 3, "b", "a"), "time": 1}
+    )
+    true = pd.DataFrame({"user_id": users, "item_id": "a", "time": 5})
+    late = pd.DataFrame({"user_id": users + 200, "item_id": "a", "time": 9})
+    options = {"metrics": "mrr", "k": 2, "time_col": "time", "cutoff": 4}
+    # 20 rows of a and 40 of b: a is second. All leaked rows are of a.
+    for leaked in ([], [true.assign(time=2)], [late]):
+        found = rd.audit(true, true, train=pd.concat([train, *leaked]), **options)
+        assert found.floors["popularity"][0] == 0.5
+
+
+def test_findings_about_true_and_train_alone_stand_once_for_all_models() -> None:
+    users = np.arange(60)
+    true = pd.DataFrame({"user_id": users, "item_id": "a"})
+    pred = pd.concat(
+        [
+            true.assign(model="good"),
+            true.assign(model="bad", item_id=np.where(users < 30, "a", "b")),
+        ]
+    )
+    found = rd.audit(true, pred, train=true[:30], metrics="recall", k=1, by="model")
+    rows = found[found["finding"] == "rows of true that stand in train"]
+    assert rows[["by", "count"]].to_numpy().tolist() == [["", 30]]
+    effect = rows["effect"].iloc[0]
+    assert "bad: recall@1 0.5 with, 0 without (30 of 60 lists)" in effect
+    assert "good: recall@1 1 with, 1 without (30 of 60 lists)" in effect
+    per_model = found[found["finding"].str.startswith("recommended items that the user")]
+    assert set(per_model["by"]) == {"bad", "good"}
+
+
+@pytest.mark.parametrize(
+    ("train", "finding"),
+    [
+        ({"user_id": ["zz"], "item_id": ["a"]}, "train has no user of true and pred"),
+        ({"user_id": ["ann"], "item_id": ["zz"]}, "train has no item of true and pred"),
+    ],
+)
+def test_a_train_of_other_ids_is_named(train: dict[str, list[str]], finding: str) -> None:
+    true, pred = {"ann": ["a"]}, {"ann": ["a", "b"]}
+    found = rd.audit(true, pred, train=pd.DataFrame(train)).set_index("finding")
+    assert found.loc[finding, "severity"] == "warning"
+    assert "'zz'" in found.loc[finding, "examples"]
+    known = rd.audit(true, pred, train=pd.DataFrame({"user_id": ["ann"], "item_id": ["b"]}))
+    assert not known["finding"].str.startswith("train has no").any()
+
+
+@pytest.mark.parametrize("role", ["train", "log"])
+def test_ids_of_another_kind_name_their_frame(role: str) -> None:
+    other = pd.DataFrame({"user_id": ["ann"], "item_id": [3]})
+    with pytest.raises(rd.errors.IdTypeError, match=rf"{role}\['item_id'\] integer ids"):
+        rd.audit({"ann": ["a"]}, {"ann": ["a"]}, **{role: other})
+
+
+@pytest.mark.long
+def test_a_report_takes_no_finding_of_an_audit_for_ties(tmp_path: Path) -> None:
+    shop = rd.sample_shop()
+    result = rd.evaluate(shop.true, shop.pred, "ndcg", by="model")
+    train = pd.concat([shop.log, shop.true.head(300)])
+    found = rd.audit(shop.true, shop.pred, "ndcg", train=train, by="model")
+    page = rd.report(result, tmp_path / "report.html", check=found).read_text(encoding="utf-8")
+    assert "of all models together" not in page
+    assert "to ndcg@10 is not known" not in page

@@ -152,6 +152,14 @@ def test_nights_that_are_alike_are_no_evidence():
     assert changes_of_level(alone(weeks + 0.1 * plain[0]), 0.05).alike
 
 
+@pytest.mark.long
+def test_one_night_far_off_fails_the_job_on_its_morning_alone(tmp_path, capsys):
+    results(tmp_path, [0.5] * 24 + [0.05] + [0.5], n=1000)
+    call = ["history", tmp_path, "--fail-on", "drift", "worse", "-q", "--until"]
+    assert [run([*call, f"2026-09-{day}"]) for day in (24, 25, 26)] == [0, 1, 0]
+    assert "hitrate@1: newest night far off; outlier night 2026-09-25" in capsys.readouterr().err
+
+
 @pytest.fixture(scope="module")
 def history(job):
     return rd.diagnostics.History(job)
@@ -162,7 +170,7 @@ def shown(history, values, se=0.1, metric="hitrate@1"):
     history = copy.copy(history)
     days = pd.date_range("2026-01-01", periods=len(values))
     history._values = pd.DataFrame(
-        {"date": days, "job": "", "column": metric, "value": values, "se": se, "definition": ""}
+        {"date": days, "job": "", "column": metric, "value": values, "se": se, "unlike": ""}
     )
     history.since = days[0]
     return history.changes().iloc[-1]
@@ -194,6 +202,10 @@ def test_what_is_said_of_a_change(history):
     row = shown(history, np.where(night == 90, 9.2, x))
     assert (row["effect"], row["remarks"]) == ("none", "outlier_night")
     assert "outlier night 2026-04-01 (-" in row["verdict"]
+    for value, effect in ((9.4, "none"), (7.5, "far_off"), (12.5, "far_off")):
+        row = shown(history, np.where(night == len(x) - 1, value, x))
+        assert (row["effect"], row["remarks"]) == (effect, "outlier_night")
+    assert row["verdict"].startswith("newest night far off; outlier night ")
     row = shown(history, x[:20])
     assert (row["withheld"], row["verdict"]) == ("few_runs", "cannot tell: fewer than 22 nights")
 
@@ -215,6 +227,8 @@ def test_few_runs_and_changed_definitions_say_so(tmp_path):
         rd.evaluate(true, pred, metric).to_parquet(tmp_path / f"2026-11-{night + 1:02d}")
     row = rd.diagnostics.History(tmp_path).changes().iloc[0]
     assert (row["effect"], row["withheld"]) == ("", "definition_changed")
+    assert row["unlike"].startswith("8 nights (2026-11-01 to 2026-11-08) with other definition")
+    assert "discount=jk" in row["unlike"]
     assert (
         rd.diagnostics.History(tmp_path, until="2026-11-05").changes().iloc[0]["withheld"]
         == "few_runs"
@@ -345,3 +359,30 @@ def test_the_report_of_a_steady_job_says_what_would_have_been_seen(tmp_path):
     assert row["effect"] == "none"
     page = rd.report(path=tmp_path / "page.html", history=history).read_text(encoding="utf-8")
     assert f"{row['could_see']:.2g} would be seen within a week" in page
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        ({"undefined": "zero"}, "undefined zero, not"),
+        ({"score_col": None}, "order of pred row, not score"),
+    ],
+)
+def test_nights_that_were_evaluated_in_another_way_are_named(tmp_path, other, said):
+    true = {"u": ["a"], "v": ["b"]}
+    for night in range(24):
+        pred = pd.DataFrame(
+            {"user_id": ["u", "v", "v"], "item_id": ["a", "a", "b"], "score": [1.0, 2.0, 1.0]}
+        )
+        options = dict(other) if night in (3, 5) else {}
+        if "score_col" in options:  # the job lost the column of scores
+            pred, options = pred.drop(columns="score"), {}
+        result = rd.evaluate(true, pred, "ndcg@2", **options)
+        result.to_parquet(tmp_path / f"2026-11-{night + 1:02d}")
+    history = rd.diagnostics.History(tmp_path)
+    row = history.changes().iloc[0]
+    assert row["withheld"] == "definition_changed"
+    assert row["unlike"].startswith("2 nights (2026-11-04 to 2026-11-06) with ")
+    assert said in row["unlike"]
+    assert row["verdict"] == f"cannot tell: {row['unlike']}"
+    assert history.summary["unlike"].ne("").sum() == 2

@@ -1,5 +1,6 @@
 """`summarize` against plain pandas: any grouping of per-user rows, with its interval."""
 
+import math
 from statistics import NormalDist
 
 import numpy as np
@@ -398,3 +399,14 @@ def test_sessions_of_a_user_are_not_independent_in_a_result():
     )
     assert "interval_unit" not in one.spec
     assert "independent" not in repr(one)
+
+
+def test_degrees_of_freedom_of_weights():
+    """e = 25/11 gives one degree of freedom, whose quantile of .975 is tan(.475 π): se is
+    √(3/2 · (9 · .16 + .36 + .36))/5 = .36. Units of 2 + 1 rows have e = 9/5, and so none."""
+    table = pd.DataFrame({"user_id": [1, 2, 3], "n_true": 1, "n_pred": 1, "ndcg@10": [0.0, 1, 1]})
+    table = table.assign(w=[3.0, 1, 1], of=[1, 1, 2])
+    options = {"by": [], "user_col": "user_id"}
+    row = rd.summarize(table, weight_col="w", **options).iloc[0]
+    assert row["ci_high"] - row["value"] == pytest.approx(math.tan(0.475 * math.pi) * 0.36)
+    assert rd.summarize(table, unit_col="of", **options)["ci_high"].isna().all()

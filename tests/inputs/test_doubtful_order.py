@@ -1,6 +1,8 @@
 """A score that is a rank, a rank and a score that contradict each other, a distance: evaluate,
 files and the command warn of them, and check lists them. Honest orders are no warning."""
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -131,3 +133,25 @@ def test_the_commands_end_with_1_if_asked(tmp_path, capsys):
         assert run(capsys, *command, *files, "--rank-col", "score", "--fail-on", "warning")[0] == 0
     assert run(capsys, "check", *files, "-k", 3, "--fail-on", "warning")[0] == 1
     assert run(capsys, "audit", *files, "-k", 3, "--fail-on", "warning")[0] == 1
+
+
+def test_tied_has_no_effect_where_a_rank_decides(tmp_path):
+    """Two equal scores beside ranks: with the score, the mean gain of both ranks counts."""
+    true = pd.DataFrame({"user_id": [1], "item_id": ["a"]})
+    pred = pd.DataFrame(
+        {"user_id": [1, 1], "item_id": ["a", "b"], "rank": [1, 2], "score": [0.5, 0.5]}
+    )
+    metrics = ["ndcg(tied=averaged)@2", "auc(tied=ranked)@2", "ndcg@2"]
+    says = r"tied= has no effect on ndcg\(tied=averaged\)@2: pred\['rank'\] .*score_col='score'"
+    with pytest.warns(rd.OrderWarning, match=says):
+        assert rd.evaluate(true, pred, metrics).per_user["ndcg(tied=averaged)@2"].tolist() == [1]
+    with pytest.warns(rd.OrderWarning, match=says):
+        rd.ndcg(true, pred, 2, tied="averaged")
+    true.to_parquet(tmp_path / "true.parquet")
+    pred.to_parquet(tmp_path / "pred.parquet")
+    with pytest.warns(rd.OrderWarning, match=says):
+        rd.evaluate_parquet(tmp_path / "true.parquet", tmp_path / "pred.parquet", metrics)
+    found = rd.ndcg(true, pred, 2, tied="averaged", score_col="score")
+    assert found == pytest.approx((1 + 1 / math.log2(3)) / 2)
+    rd.ndcg(true, pred, 2, tied="averaged", rank_col="rank")  # the caller says that ranks are meant
+    rd.ndcg(true, pred, 2, like="sklearn", rank_col="rank")

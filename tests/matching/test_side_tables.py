@@ -331,3 +331,19 @@ def test_results_with_groups_go_to_parquet_and_back(tmp_path):
     result = rd.evaluate(TRUE, PRED, ["recall", "coverage"], items=ITEMS, item_by="category")
     result.to_parquet(tmp_path / "result")
     assert rd.read_parquet(tmp_path / "result") == result
+
+
+@pytest.mark.parametrize("metric", ["ndcg@2", "unexpectedness@2"])
+def test_a_base_is_checked_whether_a_metric_reads_it_or_not(metric):
+    true = pd.DataFrame({"user_id": [1], "item_id": [1]})
+    pred = pd.DataFrame({"user_id": [1, 1], "item_id": [1, 2], "rank": [1, 2]})
+    for base, error, says in (
+        ({"user": [1], "item_id": [1]}, rd.ColumnError, "base has no column 'user_id'"),
+        ({"user_id": [1, None], "item_id": [1, 2]}, rd.NullKeyError, "base has null ids: 1"),
+        ({"user_id": ["x"], "item_id": [1]}, rd.IdTypeError, "string ids"),
+        ({"user_id": [1], "item_id": [1], "rank": ["x"]}, rd.DataError, "expected numbers"),
+    ):
+        with pytest.raises(error, match=says):
+            rd.evaluate(true, pred, metric, base=pd.DataFrame(base))
+    with pytest.warns(rd.NoOverlapWarning, match="base= has no item of true or pred"):
+        rd.evaluate(true, pred, metric, base=pd.DataFrame({"user_id": [1], "item_id": [9]}))

@@ -172,6 +172,17 @@ def test_popularity_as_a_count_or_a_rank():
     assert rd.popularity(twice, {9: ["a"]}, unit="count", share_of="events") == 2.0
 
 
+def test_evidently_leaves_out_items_that_the_log_lacks():
+    """a has 3 of 3 users and c 1; x is not in the log, and user 8 is shown nothing else."""
+    pred, like = {9: ["x", "a", "c"], 8: ["x"]}, {"like": "evidently"}
+    assert rd.surprisal(COUNTED, pred) == close(((2 * math.log2(3)) / 3 + math.log2(3)) / 2)
+    assert rd.surprisal(COUNTED, pred, **like) == close(math.log2(3) / 2)
+    assert rd.surprisal(COUNTED, pred, k=2, **like) == 0.0
+    assert rd.surprisal.per_user(COUNTED, pred, k=1, **like)["surprisal@1"].isna().all()
+    assert rd.popularity(COUNTED, pred, **like) == close((3 + 1) / 2)
+    assert rd.popularity(COUNTED, pred, unit="rank", divisor="known") == close((4 + 1.5) / 4 / 2)
+
+
 def test_a_tail_of_some_items():
     pred = {9: ["a", "b", "c", "d", "x"]}
     for tail, expected in [

@@ -340,3 +340,12 @@ def test_a_convention_reaches_the_metric_inside_intent_aware():
     assert result.per_user["intent_aware@3"].tolist() == close([1 / 4])
     definition = result.spec["metrics"]["intent_aware@3"]["definition"]
     assert definition.startswith("intent_aware(metric=precision(divisor=shown),")
+
+
+def test_the_even_ideal_takes_all_aspects_of_the_user():
+    """Four aspects, of which no list of three repeats one; with two the third rank counts half."""
+    data, disc = ({"u": ["a", "b"]}, {"u": ["a", "x", "b"]}), [1, 1 / math.log2(3), 1 / 2]
+    found = rd.a_ndcg(*data, {"u": [["a"], ["z"], ["q"], ["r"]]}, k=3, ideal="even")
+    assert found == close(1 / sum(disc))
+    found = rd.a_ndcg(*data, {"u": [["a"], ["b"]]}, k=3, ideal="even")
+    assert found == close(1.5 / (disc[0] + disc[1] + disc[2] / 2))

@@ -205,3 +205,20 @@ def test_bounds_are_those_of_the_measure():
     assert [
         stated(f"user_model(measure={one})")[0][1] for one in ("utility", "total", "items")
     ] == [1.0, None, None]
+
+
+def test_the_residual_of_trec_eval_is_0_where_all_is_judged():
+    """u: two of two shown items are judged, p² = .25 by default; v: one of two, .5 · .5 + .25."""
+    true, pred = {"u": {"a": 1, "x": 0}, "v": {"a": 1}}, {"u": ["a", "x"], "v": ["a", "y"]}
+    for options, expected in (
+        ({}, [0.25, 0.5]),
+        ({"beyond": "unjudged"}, [0, 0.5]),
+        ({"like": "trec_eval"}, [0, 0.5]),
+        ({"like": "cwl_eval"}, [0.25, 0.5]),
+    ):
+        found = rd.rbp_residual.per_user(true, pred, p=0.5, **options)
+        assert found.iloc[:, 1].tolist() == close(expected)
+    shallow = rd.rbp_residual.per_user(true, pred, k=1, p=0.5, beyond="unjudged").iloc[:, 1]
+    assert shallow.tolist() == [0, 0]
+    nothing = rd.rbp_residual.per_user(true, {"u": ["a"]}, p=0.5, beyond="unjudged").iloc[:, 1]
+    assert nothing.tolist() == [0, 1]  # v is shown nothing

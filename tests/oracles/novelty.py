@@ -15,31 +15,37 @@ def had(item, world, share_of):
     return sum(what == item for _, what in world.log), len(world.log)
 
 
+def in_log(one, divisor):
+    """The recommended items, or with divisor="known" those that the log has."""
+    known = {item for _, item in one.world.log}
+    return [i for i in items_of(one) if divisor != "known" or i in known]
+
+
 @oracle
-def popularity(one, *, share_of="users", unit="share"):
+def popularity(one, *, share_of="users", unit="share", divisor="shown"):
     """Mean p(i) of the recommended, or mean count or rank share."""
+    items = in_log(one, divisor)
     if unit == "share":
-        return average(
-            [n / total for n, total in (had(i, one.world, share_of) for i in items_of(one))]
-        )
+        return average([n / total for n, total in (had(i, one.world, share_of) for i in items)])
     count = {item: had(item, one.world, share_of)[0] for _, item in one.world.log}
     if unit == "count":
-        return average([float(count.get(i, 0)) for i in items_of(one)])
+        return average([float(count.get(i, 0)) for i in items])
 
     def rank_share(item):
         less = sum(n < count[item] for n in count.values())
         equal = sum(n == count[item] for n in count.values())
         return (less + (equal + 1) / 2) / len(count)
 
-    return average([rank_share(i) if i in count else 0.0 for i in items_of(one)])
+    return average([rank_share(i) if i in count else 0.0 for i in items])
 
 
 @oracle
 def surprisal(one, *, share_of="users", normalize=False, divisor="shown"):
     """Mean −log2 p(i) of the recommended; an unseen item counts as had once."""
     total = had(None, one.world, share_of)[1]
-    bits = [-math.log2(max(had(i, one.world, share_of)[0], 1) / total) for i in items_of(one)]
-    value = ratio(sum(bits), one.k if divisor == "k" else one.m)
+    items = in_log(one, divisor)
+    bits = [-math.log2(max(had(i, one.world, share_of)[0], 1) / total) for i in items]
+    value = ratio(sum(bits), one.k if divisor == "k" else len(items))
     return value / math.log2(total) if normalize else value
 
 

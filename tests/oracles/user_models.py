@@ -99,6 +99,8 @@ def user_model(
 
 
 @oracle
-def rbp_residual(one, *, p=0.8):
+def rbp_residual(one, *, p=0.8, beyond="always"):
     """(1 − p) Σ p^(i−1) over shown ranks that are not judged, and p^m for all ranks after them."""
+    if beyond == "unjudged" and one.m and all(s.judged for _, s in ranks(one)):
+        return 0.0
     return (1 - p) * sum(p ** (i - 1) for i, s in ranks(one) if not s.judged) + p**one.m

@@ -46,7 +46,7 @@ FREE = {
     "iprecision": {"at"},
     "overlap": {"base_k"},
     "user_model": {"model", "measure", "p", "max_gain", "beta", "T"},
-    "rbp_residual": {"p"},
+    "rbp_residual": {"p", "beyond"},
     "aplt": {"tail"},
     "intent_aware": {"metric"},
     "bias_disparity": {"of"},

@@ -123,7 +123,7 @@ def _no_hit(subject: Subject, model: str) -> Doubt | None:
 def _of_ties(subject: Subject, check: pd.DataFrame, duel: Duel) -> Doubt | None:
     """Say how far other orders of equal scores could move the difference, and whether that changes
     the verdict."""
-    if "ranges" not in check.columns:
+    if "ranges" not in check.columns or "metric" in check.columns:  # those of an audit are no ties
         return None
     column, moves, words = subject.primary, {}, []
     for row in check[check["ranges"] != ""].to_dict("records"):

@@ -24,7 +24,7 @@ from ...progress import Progress
 from ...publishing import publish_text, refuse_files
 from ...tables.cells import visible
 from ..folds_and_seeds import over_repeats
-from ..given_tables import as_result
+from ..given_tables import as_result, with_bounds
 from ..pairs import model_rows
 from .about_data import check_section, definitions_section, gate_section, reproducibility_section
 from .about_estimates import estimate_section, history_section
@@ -84,6 +84,7 @@ def report(
     cheap: Evaluation | None = None,
     fold: str | Sequence[str] | None = None,
     seed_col: str | None = None,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
 ) -> Path:
     """Write one HTML file that says which model to take, by how much, for whom it is worse, and
     whether to believe it.
@@ -166,6 +167,8 @@ def report(
     fold, seed_col : str, optional
         Columns of folds and of repeated trainings of a model, as in `rd.leaderboard`: a model has
         one row, and the spread over seeds stands beside the interval over users.
+    bounds : mapping, optional
+        Metric of one's own → its smallest and largest value, as in `rd.compare_models`.
 
     Returns
     -------
@@ -212,7 +215,7 @@ def report(
     with Progress(2, "report", progress) as shown:
         subject = None
         if result is not None or (experiment is None and off_policy is None and history is None):
-            result = over_repeats(as_result(result), fold, seed_col)
+            result = with_bounds(over_repeats(as_result(result), fold, seed_col), bounds)
             subject = read_subject(
                 result, baseline, k, comparison, max_rows, unit_col, metrics, cheap
             )
@@ -245,6 +248,7 @@ def report(
                     "cheap": cheap,
                     "fold": fold,
                     "seed_col": seed_col,
+                    "bounds": bounds,
                 },
             )
         sections = _report_sections(subject, tables, max_rows, examples)

@@ -55,10 +55,9 @@ def comparing(runs: Runs) -> Callable[[str, int, int], dict[str, Any]]:
             codes, unlike = ["other_truth"], [f"other truth ({truths[base, model]})"]
         own, other = specs[model], specs[base]
         if own is not other and own and other:
-            meant = [_definition(spec, metric) for spec in (own, other)]
-            facts = facts_of(own, other, {metric: meant})
-            codes += [one.code for one in facts.values() if one.differs]
-            unlike += [_said(name, one) for name, one in facts.items() if one.differs]
+            facts = differing_facts(own, other, metric)
+            codes += [one.code for one in facts.values()]
+            unlike += [_said(name, one) for name, one in facts.items()]
         shares, k = np.zeros(2), _cut_off(own, metric)
         if k is not None and "n_pred" in counts:
             shares = of_short(base, model, k)
@@ -75,6 +74,33 @@ def comparing(runs: Runs) -> Callable[[str, int, int], dict[str, Any]]:
         }
 
     return compared
+
+
+def differing_facts(
+    own: Mapping[str, Any], base: Mapping[str, Any], metric: str
+) -> dict[str, Fact]:
+    """Return what two results of a metric were evaluated with where it differs."""
+    facts = facts_of(own, base, {metric: [_definition(spec, metric) for spec in (own, base)]})
+    return {name: one for name, one in facts.items() if one.differs}
+
+
+def unlike_nights(own: Mapping[str, Any], base: Mapping[str, Any], metric: str) -> str:
+    """Say how a night of a job was evaluated where another night was not, or nothing.
+
+    Truth, side tables and the number of given users may be others every night.
+    """
+    own, base = (
+        {
+            **spec,
+            "side_tables": {},
+            "options": {
+                name: re.sub(r"[\d,]+ given", "given", str(one)) if name == "users" else one
+                for name, one in spec.get("options", {}).items()
+            },
+        }
+        for spec in (own, base)
+    )
+    return ", ".join(_said(name, one) for name, one in differing_facts(own, base, metric).items())
 
 
 def _other_truth(

@@ -297,8 +297,8 @@ _ALL = (
     ),
     Caution(
         "definition_changed",
-        "cannot tell: the definition changed",
-        "the definition of the number changed",
+        "cannot tell: {unlike}",
+        "some nights were evaluated in another way",
         "history",
     ),
     Caution(

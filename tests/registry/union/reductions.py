@@ -78,11 +78,8 @@ def evidently_serendipity(frames: Frames, params: Params) -> float:
 
 
 def evidently_popularity(frames: Frames, params: Params) -> float:
-    """evidently leaves out items that the log does not have."""
-    known = frames.pred[
-        (frames.pred["rank"] <= 10) & frames.pred["item_id"].isin(frames.log["item_id"])
-    ]
-    return rd.popularity(frames.log, known, 10, like="evidently")
+    """evidently leaves out items that the log does not have, as `like=` does here."""
+    return rd.popularity(frames.log, frames.pred, 10, like="evidently")
 
 
 def evidently_gini(frames: Frames, params: Params) -> float:
