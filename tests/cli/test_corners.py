@@ -70,7 +70,10 @@ def test_what_is_expected_of_models_and_of_true(capsys, stream):
     days = ["true=2026-11-01..2026-11-01", "2026-11-01..2026-11-02"]
     assert run(capsys, *call, "--expect", *good, "--expect-days", *days) == (0, "", "")
     for bad, words in (
-        (["--expect", "rows[model=knn]>=2"], "has 1 rows with model knn"),
+        (
+            ["--expect", "rows[model=knn]>=2"],
+            "has 1 rows with model knn; --expect rows[model=knn]>=2",
+        ),
         (["--expect", "models=als,knn,ease"], "lacks ease in 'model'"),
         (["--expect", "models=als"], "has, beside the expected ones, knn"),
         (["--expect-days", "true=2026-11-02..2026-11-02"], "--true true.parquet lacks 1 of"),
