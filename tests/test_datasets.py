@@ -61,6 +61,7 @@ def test_other_seed_other_frames(shop):
     assert not shop_of(1).true.equals(shop.true)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", FRAMES)
 def test_schema(shop, name):
     frame = getattr(shop, name)
@@ -117,6 +118,7 @@ def test_nothing_bought_before_is_recommended(shop):
         assert frame.merge(past, on=["user_id", "item_id"]).empty
 
 
+@pytest.mark.long
 def test_holes(shop):
     users = set(shop.users["user_id"])
     opted_out = set(shop.users.loc[~shop.users["personalised"], "user_id"])
@@ -133,6 +135,7 @@ def test_holes(shop):
     assert shop.true["item_id"].isin(launched).any()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(3))
 def test_quality_order_of_models(seed):
     shop = shop_of(seed)

@@ -273,6 +273,7 @@ def test_what_is_no_file_is_an_error_and_not_opened(what, name, place, capsys):
     assert tree(".") == before
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("what", NO_FILES)
 @pytest.mark.parametrize("name", ["run.json", "comparison.parquet"])
 def test_records_and_tables_that_are_no_files(what, name, place, capsys):
@@ -291,6 +292,7 @@ def test_records_and_tables_that_are_no_files(what, name, place, capsys):
     assert tree(".") == before
 
 
+@pytest.mark.long
 def test_a_link_to_data_is_followed(place, capsys):
     SHOP.log.to_parquet("log.parquet")
     rd.diagnostics.exposure_table(SHOP.pred, by="model").to_parquet("exposure.parquet")

@@ -26,6 +26,7 @@ def files(tmp_path, monkeypatch):
         frame.to_csv(f"{name}.csv", index=False)
 
 
+@pytest.mark.long
 def test_findings_are_printed_and_written(capsys):
     code, out, err = run(capsys, "audit", *FILES, *OPTIONS, "--out", "kept")
     assert (code, err) == (0, "")

@@ -113,6 +113,7 @@ def test_compare_is_that_of_the_frames():
     pd.testing.assert_frame_equal(one, want)
 
 
+@pytest.mark.long
 def test_compare_pairs_within_what_is_left_of_keys_and_by():
     true, pred = sessions(SHOP.true), sessions(SHOP.pred)
     pred = pd.concat([pred.assign(day="mon"), pred.assign(day="tue")])
@@ -137,6 +138,7 @@ def test_compare_needs_models():
         shown().compare_models()
 
 
+@pytest.mark.long
 def test_chain_from_lists_through_parquet_to_a_decision(tmp_path):
     result = shown(by="variant")
     result.to_parquet(tmp_path / "result")
@@ -160,6 +162,7 @@ def test_chain_from_lists_through_parquet_to_a_decision(tmp_path):
 # -- recdf compare
 
 
+@pytest.mark.long
 def test_compare_prints_what_report_table_says(capsys, folder):
     code, out, err = run(
         capsys, "compare", "models", "--baseline", "popularity", "--model", "knn", "--out", "out"
@@ -181,6 +184,7 @@ def test_compare_prints_what_report_table_says(capsys, folder):
     assert out.isascii()
 
 
+@pytest.mark.long
 def test_compare_options_reach_the_comparison(capsys, folder):
     options = {
         "test": "bootstrap",

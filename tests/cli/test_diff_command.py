@@ -19,6 +19,7 @@ def files(tmp_path, monkeypatch):
         pred.to_parquet(f"{folder}.parquet")
 
 
+@pytest.mark.long
 def test_two_results(capsys):
     code, out, err = run(capsys, "diff", "old", "new", "--out", "kept")
     assert (code, err) == (0, "")
@@ -29,6 +30,7 @@ def test_two_results(capsys):
     assert not Path("kept/items.parquet").exists()
 
 
+@pytest.mark.long
 def test_two_files_of_recommendations(capsys):
     want = rd.diff(pd.read_parquet("old.parquet"), pd.read_parquet("new.parquet"), k=5)
     code, _, err = run(capsys, "diff", "old.parquet", "new.parquet", "--k", "5", "--out", "kept")
@@ -37,6 +39,7 @@ def test_two_files_of_recommendations(capsys):
     pd.testing.assert_frame_equal(pd.read_parquet("kept/summary.parquet"), want.summary)
 
 
+@pytest.mark.long
 def test_results_with_their_recommendations(capsys):
     code, out, _ = run(
         capsys, "diff", "old", "new", "--pred", "old.parquet", "new.parquet", "--format", "csv"
@@ -70,6 +73,7 @@ def test_bad_calls_are_named(capsys):
     assert "--p" in fails(capsys, "diff", "old.parquet", "new.parquet", "--p", "2")
 
 
+@pytest.mark.long
 def test_one_of_several_recommenders(capsys):
     rd.evaluate(SHOP.true, SHOP.pred, ["ndcg@10"], by="model").to_parquet("all")
     SHOP.pred.to_parquet("all.parquet")

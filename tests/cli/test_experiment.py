@@ -14,6 +14,7 @@ import recdf as rd
 # -- recdf experiment
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
 def test_experiment_writes_what_the_functions_give(capsys, folder, kind):
     code, out, err = run(
@@ -70,6 +71,7 @@ def test_experiment_writes_what_the_functions_give(capsys, folder, kind):
     assert out.isascii()
 
 
+@pytest.mark.long
 def test_experiment_options_reach_the_comparison(capsys, folder):
     options = {
         "nan": "drop",
@@ -129,6 +131,7 @@ def test_experiment_options_reach_the_comparison(capsys, folder):
     pd.testing.assert_frame_equal(written("out/comparison.parquet"), want, check_dtype=False)
 
 
+@pytest.mark.long
 def test_experiment_options_of_skew_shares_and_covariates(capsys, folder):
     week = np.arange(len(GROUPS)) % 3
     groups = GROUPS.assign(week=week, past=GROUPS["pre_spend"] ** 2)
@@ -200,6 +203,7 @@ def test_experiment_options_of_skew_shares_and_covariates(capsys, folder):
     pd.testing.assert_frame_equal(written("out/comparison.parquet"), want, check_dtype=False)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["daily", "cumulative", "since_exposure"])
 def test_experiment_shows_the_effect_over_time(capsys, folder, kind):
     rng = np.random.default_rng(1)
@@ -233,6 +237,7 @@ def test_experiment_shows_the_effect_over_time(capsys, folder, kind):
     assert out.isascii()
 
 
+@pytest.mark.long
 def test_experiment_takes_times_of_exposure(capsys, folder):
     """Lists by user and day; a CSV file has its times as text, and a user who was never exposed has
     none."""
@@ -275,6 +280,7 @@ def test_experiment_takes_times_of_exposure(capsys, folder):
     assert "were never exposed" in fails(capsys, *call, "--overwrite", "--unexposed", "raise")
 
 
+@pytest.mark.long
 def test_experiment_says_that_the_sample_ratio_is_wrong(capsys, folder):
     call = [
         "experiment",
@@ -303,6 +309,7 @@ def test_experiment_says_that_the_sample_ratio_is_wrong(capsys, folder):
     assert f"{n} users with metrics but no variant, left out" in out
 
 
+@pytest.mark.long
 def test_experiment_tests_the_users_whom_it_compares(capsys, folder):
     """All assigned users fit the plan; of those with lists, the only ones compared, B has few."""
     light = GROUPS.loc[GROUPS["variant"] == "B", "user_id"].head(120)
@@ -333,6 +340,7 @@ def test_experiment_tests_the_users_whom_it_compares(capsys, folder):
     assert "Sample ratio as planned" not in page
 
 
+@pytest.mark.long
 def test_experiment_by_variant_model_and_with_integer_variants(capsys, folder):
     numbers = {"A": 0, "B": 1}
     lists = SHOP.shown.assign(variant=SHOP.shown["variant"].map(numbers), model="m")
@@ -360,6 +368,7 @@ def test_experiment_by_variant_model_and_with_integer_variants(capsys, folder):
     assert table["diff"].item() == pytest.approx(want["diff"].item())
 
 
+@pytest.mark.long
 def test_experiment_rolls_sessions_up(capsys, folder):
     keys = ["user_id", "session"]
     result = rd.evaluate(
@@ -387,6 +396,7 @@ def test_experiment_rolls_sessions_up(capsys, folder):
     pd.testing.assert_frame_equal(written("out/comparison.parquet"), want, check_dtype=False)
 
 
+@pytest.mark.long
 def test_ids_of_a_text_assignment_follow_the_result(capsys, folder):
     """The same digits, as integers and as text, in the result; the CSV file cannot tell."""
     number = {user: i + 1 for i, user in enumerate(GROUPS["user_id"])}
@@ -457,6 +467,7 @@ def test_experiment_fails_in_one_line(capsys, folder, arguments, expected):
     assert expected in fails(capsys, *instead(call, arguments))
 
 
+@pytest.mark.long
 def test_experiment_compares_all_pairs(capsys, folder):
     groups = GROUPS.assign(variant=np.where(np.arange(len(GROUPS)) % 3, GROUPS["variant"], "C"))
     groups.to_csv("groups.csv", index=False)
@@ -551,6 +562,7 @@ def test_ten_users_decide_and_the_command_says_so(capsys, folder):
     assert "without them)" in out
 
 
+@pytest.mark.long
 def test_a_covariate_of_a_ratio_is_a_pair(capsys, folder):
     rng = np.random.default_rng(0)
     groups = GROUPS.assign(
@@ -592,6 +604,7 @@ ROLE_CALL = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("roles", "decided", "fail_on"),
     few(
@@ -641,6 +654,7 @@ def test_experiment_decides_by_roles(capsys, folder, roles, decided, fail_on):
         assert code == int(word == fail_on), (word, fail_on)
 
 
+@pytest.mark.long
 def test_success_metrics_are_the_family_that_decides(capsys, folder):
     run(capsys, *ROLE_CALL, "--role", "ctr=success", "--out", "out")
     table = written("out/comparison.parquet").set_index("metric")
@@ -686,6 +700,7 @@ def test_wrong_roles_are_refused(capsys, folder, roles, said):
     assert said in err
 
 
+@pytest.mark.long
 def test_a_report_takes_the_roles_of_its_experiment(capsys, folder):
     roles = ("--role", "ctr=success", "--guardrail", "revenue@10=-2%")
     run(capsys, *ROLE_CALL, *roles, "--out", "out")
@@ -840,6 +855,7 @@ def test_a_ramp_up_has_the_shares_of_each_period(capsys, folder):
     assert run(capsys, *srm, "--expected", *planned)[0] == 0
 
 
+@pytest.mark.long
 def test_a_guardrail_that_is_worse_within_its_margin_ships_and_does_not_fail(capsys, folder):
     n = 4000
     rng = np.random.default_rng(0)

@@ -16,6 +16,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.mark.long
 def test_aa_tests_the_metrics_of_a_result(capsys):
     result = rd.evaluate(SHOP.true, SHOP.shown, ["hits@10", "ndcg@10"], users="pred")
     result.to_parquet("night")
@@ -41,6 +42,7 @@ def test_aa_tests_the_metrics_of_a_result(capsys):
     assert "two shares" in fails(capsys, *call, "--shares", "1")
 
 
+@pytest.mark.long
 def test_srm_names_the_level(capsys):
     n = np.arange(4000)
     users = pd.DataFrame(

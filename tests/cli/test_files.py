@@ -27,6 +27,7 @@ def hive(frame, root, column, ending):
         )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
 def test_folders_globs_and_hive_folders_are_one_frame(capsys, ending):
     hive(PRED, "lists", "model", ending)
@@ -51,6 +52,7 @@ def test_a_folder_of_several_kinds_is_refused(capsys):
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "kinds", [("category", "str"), ("str", "category"), ("category", "ordered")]
 )
@@ -151,6 +153,7 @@ def test_results_are_not_written_to_addresses_nor_read_from_them(capsys, call):
     assert sorted(path.name for path in Path().iterdir()) == ["pred.parquet", "true.parquet"]
 
 
+@pytest.mark.long
 def test_side_tables_come_from_files(capsys):
     items = pd.DataFrame(
         {
@@ -224,6 +227,7 @@ def config(text):
     return ["--config", "job.toml"]
 
 
+@pytest.mark.long
 def test_a_file_of_options_stands_for_the_flags(capsys):
     job = config(
         """

@@ -28,6 +28,7 @@ def results(tmp_path, monkeypatch):
 GATE = ("gate", "new", "--baseline", "old", "--budget", "ndcg@10=-2%")
 
 
+@pytest.mark.long
 def test_pass_writes_what_a_pipeline_keeps(capsys):
     code, out, err = run(
         capsys,
@@ -54,6 +55,7 @@ def test_pass_writes_what_a_pipeline_keeps(capsys):
     assert {"results", "baseline"} <= set(record["inputs"])
 
 
+@pytest.mark.long
 def test_exit_codes(capsys):
     undecided = ("gate", "new", "--baseline", "new", "--budget", "ndcg@10=-0.001")
     assert (
@@ -105,6 +107,7 @@ def test_one_of_several_recommenders(capsys):
     assert json.loads(out)[0]["change_low"] == pytest.approx(want["change_low"].iloc[0])
 
 
+@pytest.mark.long
 def test_segments_that_were_carried(capsys):
     for folder, model in (("n", "knn"), ("o", "popularity")):
         pred = SHOP.pred[SHOP.pred["model"] == model].merge(SHOP.users[["user_id", "segment"]])
@@ -130,6 +133,7 @@ def test_a_shell_stops_where_the_gate_does(tmp_path):
         assert (done.stdout, done.returncode) == (after, 0 if after else 1)
 
 
+@pytest.mark.long
 def test_compare_fails_on_worse(capsys):
     call = ("compare", "all", "--model", "random", "--baseline", "popularity")
     assert run(capsys, *call)[0] == 0
@@ -156,6 +160,7 @@ def test_compare_fails_on_worse(capsys):
     )
 
 
+@pytest.mark.long
 def test_messages_are_in_the_words_of_the_command(capsys):
     for budget, says in (
         (["ndcg@10=-2pp"], "--budget ndcg@10=-2pp; expected a share"),
@@ -226,6 +231,7 @@ def test_recommendations_beside_the_results(capsys, tmp_path):
     )
 
 
+@pytest.mark.long
 def test_one_file_of_several_recommenders(capsys):
     SHOP.pred.to_parquet("pred.parquet")
     SHOP.true.to_parquet("true.parquet")
@@ -273,6 +279,7 @@ def test_a_report_shows_the_gate(capsys):
     )
 
 
+@pytest.mark.long
 def test_a_segment_with_too_few_users_is_said(capsys):
     """A budget of it is not met and not broken; where there is no other, nothing is decided."""
     for folder, model in (("n", "knn"), ("o", "popularity")):

@@ -84,6 +84,7 @@ def rows(frame):
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("ending", "limit"), [("parquet", "1GB"), ("parquet", "100KB"), ("csv", "1GB")]
 )

@@ -21,6 +21,7 @@ def folders(tmp_path_factory):
     return root
 
 
+@pytest.mark.long
 def test_runs_are_named_by_their_folders(folders, capsys, tmp_path):
     paths = [folders / name for name in ("knn", "popularity", "random")]
     call = ["leaderboard", *paths, "--baseline", "popularity", "--out", tmp_path / "board"]
@@ -101,6 +102,7 @@ def of_own_metric():
     return rd.evaluate(SHOP.true, pred, seconds_saved, 10, by="model")
 
 
+@pytest.mark.long
 def test_bounds_of_ones_own_metric_reach_the_tests(of_own_metric, capsys, tmp_path):
     result, name = of_own_metric, "seconds_saved@10"
     plain = rd.leaderboard(result, baseline="popularity").comparisons

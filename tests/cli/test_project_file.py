@@ -225,6 +225,7 @@ def test_a_wrong_value_of_config_names_the_file_too(capsys):
     )
 
 
+@pytest.mark.long
 def test_only_what_is_used_is_said(capsys):
     write(f'results = "other"\nquiet = true{PROJECT}')
     _, err = summary(capsys, *CALL, "-k", "4", "--true-cols", "user_id=customer")

@@ -11,6 +11,7 @@ from recdf.cli import main
 pytestmark = pytest.mark.usefixtures("nothing_left_behind")
 
 
+@pytest.mark.long
 def test_command_line(tmp_path, capsys):
     true, pred = write(tmp_path, *data())
     arguments = [

@@ -165,6 +165,7 @@ def test_nulls_are_null_in_json(capsys):
     assert rows[0]["std"] is None
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("small_shop")
 def test_every_command_speaks_json(capsys):
     run(capsys, *CALL, "--out", "result")
@@ -289,6 +290,7 @@ def test_the_commands_of_the_page_end_with_the_codes_that_it_gives(capsys):
 # -- tables from elsewhere
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("change", "words"),
     [

@@ -190,6 +190,7 @@ def test_new_items_are_those_first_seen_after_the_cut_off() -> None:
     }
 
 
+@pytest.mark.long
 def test_levels_stand_beside_the_metrics_and_are_said() -> None:
     shop = rd.sample_shop()
     found = rd.audit(
@@ -367,6 +368,7 @@ def test_popularity_is_that_without_the_leaked_rows() -> None:
         assert rd.audit(true, true, train=own, metrics="mrr", k=2).floors["popularity"][0] == 1
 
 
+@pytest.mark.long
 def test_popularity_counts_no_leaked_row() -> None:
     users = np.arange(60)
     train = pd.DataFrame(

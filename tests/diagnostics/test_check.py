@@ -214,6 +214,7 @@ def test_side_ids_that_cannot_match_or_are_null(by: str | None) -> None:
         assert set(findings(true, pred, log=strange, **options)) <= {"null ids in log"}
 
 
+@pytest.mark.long
 def test_every_finding_has_examples() -> None:
     for fault in sorted({fault for fault, *_ in FAULTS}):
         true, pred, options = plant(fault)

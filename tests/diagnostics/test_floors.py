@@ -118,6 +118,7 @@ def test_a_relevant_item_outside_the_catalogue_is_never_hit() -> None:
     np.testing.assert_allclose(level["value"], want.mean(), rtol=1e-12)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("items", [6, ITEMS])
 @pytest.mark.parametrize("excluded", [False, True])
 def test_simulated_levels_are_near_within_their_errors(items: object, excluded: bool) -> None:
@@ -171,6 +172,7 @@ def test_what_has_no_chance_level_is_refused(arguments: dict[str, object], said:
         rd.chance_level(TRUE, **{"metrics": "ndcg", **arguments})
 
 
+@pytest.mark.long
 def test_ceiling_is_the_best_of_all_orders() -> None:
     pred = {"u": ["x", "b", "a"], "v": ["x", "c"], "w": ["e", "f", "d", "x"]}
     level = rd.ceiling(TRUE, pred, ["ndcg", "recall", "mrr", "err"], k=2)

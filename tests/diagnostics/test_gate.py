@@ -398,6 +398,7 @@ def test_bad_sides(tmp_path):
 # -- what people read
 
 
+@pytest.mark.long
 def test_folders_results_and_tables_say_the_same(tmp_path):
     NEW.to_parquet(tmp_path / "new")
     OLD.to_parquet(tmp_path / "old")
@@ -473,6 +474,7 @@ def lists_of(model):
     return SHOP.pred[SHOP.pred["model"] == model].drop(columns="model")
 
 
+@pytest.mark.long
 def test_seen_items_turn_a_verdict_into_undecided():
     """The candidate recommends what the users had; each of its lists begins with three of them."""
     log = SHOP.log.drop_duplicates(["user_id", "item_id"])

@@ -74,6 +74,7 @@ def test_since_shows_what_was_found_since_and_still_searches_in_all_nights(job):
     assert pd.isna(row["changed"])
 
 
+@pytest.mark.long
 def test_no_alarm_before_the_change(job):
     assert rd.diagnostics.History(job, until="2026-09-29").changes()["verdict"].tolist() == [
         "no change shown"
@@ -176,6 +177,7 @@ def shown(history, values, se=0.1, metric="hitrate@1"):
     return history.changes().iloc[-1]
 
 
+@pytest.mark.long
 def test_what_is_said_of_a_change(history):
     x = 10 + 0.1 * np.random.default_rng(7).normal(size=200)
     night = np.arange(200)
@@ -210,6 +212,7 @@ def test_what_is_said_of_a_change(history):
     assert (row["withheld"], row["verdict"]) == ("few_runs", "cannot tell: fewer than 22 nights")
 
 
+@pytest.mark.long
 def test_an_early_word_says_that_it_is_one(history):
     x = 10 + 0.1 * np.random.default_rng(8).normal(size=90)
     said = [shown(history, (x - 0.28 * (np.arange(90) >= 60))[:n]) for n in range(61, 80)]
@@ -220,6 +223,7 @@ def test_an_early_word_says_that_it_is_one(history):
     assert said[-1]["effect"] == "worse"
 
 
+@pytest.mark.long
 def test_few_runs_and_changed_definitions_say_so(tmp_path):
     true, pred = {"u": ["a"], "v": ["b"]}, {"u": ["a"], "v": ["a", "b"]}
     for night in range(24):
@@ -252,6 +256,7 @@ def test_two_results_of_one_day_are_refused(tmp_path):
         rd.diagnostics.History(tmp_path)
 
 
+@pytest.mark.long
 def test_unknown_metrics_days_and_columns_are_refused(job):
     history = rd.diagnostics.History(job)
     with pytest.raises(rd.OptionError, match="no result has metrics="):
@@ -335,6 +340,7 @@ def test_a_profile_counts_what_the_frames_hold():
         np.testing.assert_allclose(wide[name], values, err_msg=name)
 
 
+@pytest.mark.long
 def test_the_report_has_a_page_for_a_job_alone(job, tmp_path):
     pytest.importorskip("jinja2")
     page = rd.report(path=tmp_path / "page.html", history=rd.diagnostics.History(job)).read_text(
@@ -361,6 +367,7 @@ def test_the_report_of_a_steady_job_says_what_would_have_been_seen(tmp_path):
     assert f"{row['could_see']:.2g} would be seen within a week" in page
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("other", "said"),
     [

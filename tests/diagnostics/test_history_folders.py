@@ -47,6 +47,7 @@ STAMPS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stamp", STAMPS)
 def test_a_stamp_is_read_as_its_day(tmp_path, stamp):
     history = rd.diagnostics.History(job(tmp_path, [stamp.format(day) for day in (1, 2, 3)]))
@@ -254,6 +255,7 @@ def test_honest_jobs_miss_nothing(tmp_path):
     assert len(rd.diagnostics.History(tmp_path).gaps()) == 0
 
 
+@pytest.mark.long
 def test_a_bad_night_is_left_out_and_the_table_says_so(tmp_path, capsys):
     days = [f"2026-10-{day:02d}" for day in range(1, 9)]
     job(tmp_path, days)

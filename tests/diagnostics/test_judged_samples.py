@@ -104,7 +104,9 @@ def test_unequal_chances_leave_no_bias_and_the_interval_covers(baseline):
     error = table["mean"] - want
     assert abs(error.mean()) < 3.5 * error.std() / np.sqrt(len(error))
     assert ((table["ci_low"] <= want) & (want <= table["ci_high"])).mean() >= 0.92
-    assert 0.9 < (table["ci_high"] - table["ci_low"]).mean() / (error.std() * 1.96 * 2) < 1.2
+    # It is no narrower than a normal interval, and allows for one list that nobody judged (at 60
+    # lists up to twice as wide).
+    assert 0.9 < (table["ci_high"] - table["ci_low"]).mean() / (error.std() * 1.96 * 2) < 2
     assert (table["ci_high_human"] - table["ci_low_human"]).mean() < 2 * (
         table["ci_high"] - table["ci_low"]
     ).mean()
@@ -151,6 +153,7 @@ def test_the_variance_is_that_of_the_strata():
     assert row["se"] ** 2 == pytest.approx(sum(parts) + between, rel=1e-9)
 
 
+@pytest.mark.long
 def test_lists_undefined_under_one_kind_of_labels_withhold_the_verdict_of_a_drawn_sample():
     """A list in which people find nothing relevant has no ndcg; those that have one are no random
     sample of all."""

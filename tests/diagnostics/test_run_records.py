@@ -129,6 +129,7 @@ def test_the_command_shows_experiments_and_the_relation_and_writes_them(archive,
     assert "no experiment measured it; there is hitrate@1" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_experiments_with_the_same_users_are_refused(archive, tmp_path):
     shutil.copytree(archive / "test-1", tmp_path / "one")
     shutil.copytree(archive / "test-1", tmp_path / "two")
@@ -136,6 +137,7 @@ def test_experiments_with_the_same_users_are_refused(archive, tmp_path):
         rd.diagnostics.past_tests(tmp_path)
 
 
+@pytest.mark.long
 def test_a_metric_whose_definition_changed_is_refused(archive, tmp_path):
     shutil.copytree(archive / "test-1", tmp_path / "one")
     experiment(tmp_path / "two", 9, metric="hitrate@1", users=9000)

@@ -147,6 +147,7 @@ def test_a_page_about_one_table(tmp_path, name):
         assert verdict in said
 
 
+@pytest.mark.long
 def test_the_words_of_segments_are_those_of_the_table_that_was_given(tmp_path):
     """A table with another correction or doubt is not tested again by the defaults."""
     tables = experiment_tables()

@@ -31,6 +31,7 @@ def seeds():
     return rd.evaluate(SHOP.true, pred, "ndcg@10", by=["model", "seed"])
 
 
+@pytest.mark.long
 def test_a_user_counts_once_with_the_mean_over_folds(folds):
     board = rd.leaderboard(folds, baseline="popularity", fold="fold")
     of_users = folds.per_user.groupby(["model", "user_id"])["ndcg@10"].mean()
@@ -53,6 +54,7 @@ def test_differences_are_those_of_a_comparison_with_folds(folds):
     assert own == pytest.approx(table[["diff", "se", "ci_low", "p_value"]].to_numpy(float))
 
 
+@pytest.mark.long
 def test_the_spread_over_seeds_stands_beside_the_interval_over_users(seeds):
     board = rd.leaderboard(seeds, baseline="popularity", seed_col="seed")
     each = seeds.per_user.groupby(["model", "seed"])["ndcg@10"].mean()
@@ -69,6 +71,7 @@ def test_the_spread_over_seeds_stands_beside_the_interval_over_users(seeds):
     ]
 
 
+@pytest.mark.long
 def test_the_report_says_what_the_leaderboard_says(seeds, tmp_path):
     page = rd.report(seeds, tmp_path / "page.html", seed_col="seed").read_text(encoding="utf-8")
     assert "less than the spread over seeds" in page

@@ -231,6 +231,7 @@ def test_own_names_keep_their_direction(shop):
     assert waits.loc[waits["place"] == 1, "value"].item() == waits["value"].min()
 
 
+@pytest.mark.long
 def test_every_form_has_every_number(result):
     board = rd.leaderboard(result, k=10, baseline="popularity", digits=2)
     numbers = [f"{value:.2f}" for value in board.frame["value"]]

@@ -245,6 +245,7 @@ def in_a_page(draw, args, options, names):
     return made
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("n", "kind", "mode"), ALL if settings.default.max_examples >= 1000 else SOME
 )

@@ -99,6 +99,7 @@ def test_there_are_sixteen_pictures_and_each_is_documented():
         assert repr(picture) == f"<recdf picture {name}>"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", few(NAMES, ["forest"]))
 def test_a_picture_serves_a_slide_and_changes_nothing_else(name, shop, result, exposed):
     args, options = pictures(shop, result, exposed)[name]
@@ -123,6 +124,7 @@ def test_a_picture_serves_a_slide_and_changes_nothing_else(name, shop, result, e
     given.figure.savefig(io.StringIO(), format="svg")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", few(NAMES, ["forest"]))
 def test_data_is_a_plain_frame_and_needs_no_matplotlib(name, shop, result, exposed, monkeypatch):
     args, options = pictures(shop, result, exposed)[name]
@@ -342,6 +344,7 @@ def test_the_gallery_of_real_data_is_skipped_where_they_are_absent(tmp_path, cap
 # -- gate
 
 
+@pytest.mark.long
 def test_the_numbers_of_a_gate_are_those_of_its_table(shop):
     """Every change, budget and verdict that is drawn stands so in the text of the gate."""
     gate = a_gate(shop, {"ndcg@10": "-2%", "recall@10": -0.01})
@@ -372,6 +375,7 @@ def test_the_numbers_of_a_gate_are_those_of_its_table(shop):
         assert any(list(one) == [ends["change"]] for one in lines)
 
 
+@pytest.mark.long
 def test_colours_and_marks_of_a_gate_follow_its_verdicts(shop):
     gate = a_gate(shop, {"ndcg@10": "-2%"})
     signs = {

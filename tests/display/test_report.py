@@ -31,6 +31,7 @@ SECTIONS = [
 ]
 
 
+@pytest.mark.long
 def test_every_section_stands_in_order(full):
     page, _ = full
     assert list(page.sections) == SECTIONS
@@ -113,6 +114,7 @@ def test_a_broken_sample_ratio_is_said_first(small, full, tmp_path):
     assert "The sample ratio was not checked" in unknown.text("verdict")
 
 
+@pytest.mark.long
 def test_no_row_of_a_user_is_in_the_page(full, small, tmp_path):
     page, tables = full
     assert not re.search(r"\bu\d{4}\b", page.source)
@@ -181,6 +183,7 @@ def test_the_rule_of_the_headline(difference, better, options, words, tmp_path):
         assert "No baseline was named" in text
 
 
+@pytest.mark.long
 def test_gains_and_losses_follow_the_direction(tmp_path):
     table = two_models(-0.2, better="smaller")
     text = Page(rd.report(table, tmp_path / "r.html", baseline="old")).text("verdict")
@@ -189,6 +192,7 @@ def test_gains_and_losses_follow_the_direction(tmp_path):
     assert f"{gain} of 40 users gain" in text
 
 
+@pytest.mark.long
 def test_one_model_and_no_direction_have_no_verdict(shop, tmp_path):
     one = rd.evaluate(shop.true, shop.pred[shop.pred["model"] == "knn"], "ndcg")
     assert "nothing is compared" in Page(rd.report(one, tmp_path / "1.html")).text("verdict")
@@ -223,6 +227,7 @@ def test_with_one_model_the_experiment_has_the_headline(shop, full, tmp_path):
     assert "No difference shown: B against the control A" in page.text("verdict")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("moved", "word"), [("n_pred", "denominator differs"), ("hits@10", "few units decide")]
 )
@@ -246,6 +251,7 @@ def test_what_a_ratio_hides_withholds_the_headline(shop, full, tmp_path, moved, 
     assert {"n_pred": " vs. ", "hits@10": "without them"}[moved] in section
 
 
+@pytest.mark.long
 def test_every_metric_is_shown_at_the_cutoff_nearest_to_k(shop, tmp_path):
     result = rd.evaluate(shop.true, shop.pred, ["ndcg@3", "ndcg@8", "recall@2"], by="model")
     page = Page(rd.report(result, tmp_path / "r.html", k=7))
@@ -261,6 +267,7 @@ def test_every_metric_is_shown_at_the_cutoff_nearest_to_k(shop, tmp_path):
     ]  # for a reader to choose
 
 
+@pytest.mark.long
 def test_a_gate_has_a_section_with_the_numbers_of_its_table(shop, result, tmp_path):
     own, base = (
         rd.evaluate(shop.true, shop.pred[shop.pred["model"] == name], ["ndcg@10", "recall@10"])

@@ -32,6 +32,7 @@ def compared(frame, **options):
     return rd.compare_variants(frame, names, **options)
 
 
+@pytest.mark.long
 def test_validity_comes_first_with_what_was_checked(tmp_path):
     path = rd.report(path=tmp_path / "r.html", experiment=compared(users()))
     page = path.read_text(encoding="utf-8")
@@ -45,6 +46,7 @@ def test_validity_comes_first_with_what_was_checked(tmp_path):
     assert list(card_of(path)[0]) == LINES
 
 
+@pytest.mark.long
 def test_a_harm_stands_above_every_open_line(tmp_path):
     table = compared(users(effects=(("ndcg", 0.0), ("clicks", -0.4))))
     path = rd.report(path=tmp_path / "r.html", experiment=table)
@@ -70,6 +72,7 @@ def test_an_invalid_experiment_shows_no_effect_in_large_type(tmp_path):
     assert "sample ratio sample ratio" not in section(path, "experiment")
 
 
+@pytest.mark.long
 def test_segments_are_counted_for_the_pair_of_the_headline(tmp_path):
     frame = users()
     path = rd.report(
@@ -105,6 +108,7 @@ def test_trust_is_the_badge_of_an_estimate(tmp_path):
     )
 
 
+@pytest.mark.long
 def test_the_command_makes_the_same_page(tmp_path, capsys):
     table = compared(users())
     table.to_parquet(tmp_path / "comparison.parquet")
@@ -179,6 +183,7 @@ def test_forty_models_stay_below_a_megabyte_with_a_matrix_of_pairs(tmp_path):
         assert said.split("withheld")[1].count(sign) == n
 
 
+@pytest.mark.long
 def test_twelve_users_are_too_few_to_tell(tmp_path):
     rng = np.random.default_rng(0)
     items = rng.integers(0, 2, 24)
@@ -193,6 +198,7 @@ def test_twelve_users_are_too_few_to_tell(tmp_path):
     assert "± 0.000" not in str(rd.leaderboard(alike))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("effects", "kind", "decided"),
     [

@@ -152,6 +152,7 @@ def test_long_tables_say_what_is_left_out(result, tmp_path):
     assert f"{len(result.summary) - 5} more rows are not shown" in page.text("leaderboard")
 
 
+@pytest.mark.long
 def test_a_file_is_not_overwritten_by_chance(small, tmp_path):
     path = rd.report(small, tmp_path / "r.html")
     before = path.read_bytes()
@@ -163,6 +164,7 @@ def test_a_file_is_not_overwritten_by_chance(small, tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["r.html"]
 
 
+@pytest.mark.long
 def test_a_place_that_takes_no_report(small, tmp_path):
     with pytest.raises(
         IsADirectoryError,

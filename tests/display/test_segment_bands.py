@@ -52,6 +52,7 @@ def test_dates_of_any_kind_and_nulls_are_cut(result, zone, unit):
     assert sorted(own["n"]) == [99, 100, 100, 100]  # the list without a date is in none
 
 
+@pytest.mark.long
 def test_thousands_of_names_are_asked_about(result, tmp_path):
     names = pd.DataFrame({"user_id": range(400), "town": [f"t{i}" for i in range(400)]})
     for call in (

@@ -7,6 +7,7 @@ from quick import few
 from .planted import try_one
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", few(range(36), 2))
 def test_the_page_says_what_its_tables_say(seed, tmp_path):
     try_one(seed, tmp_path)

@@ -30,6 +30,7 @@ def test_joined_results_are_the_result_by_model(tmp_path):
     assert rd.read_parquet(tmp_path) == joined
 
 
+@pytest.mark.long
 def test_folders_have_the_names_of_the_mapping(tmp_path):
     found = runs()
     for name, result in found.items():

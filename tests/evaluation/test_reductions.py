@@ -103,6 +103,7 @@ def test_errors_of_quantiles_are_those_of_a_bootstrap(stat):
         assert row.ci_low <= row.value <= row.ci_high
 
 
+@pytest.mark.long
 def test_the_seed_and_the_number_of_draws_are_the_callers_and_the_order_of_rows_is_nobodys():
     one = summarize(stat="median", seed=1)
     assert one["se"].tolist() != summarize(stat="median", seed=2)["se"].tolist()

@@ -299,6 +299,7 @@ def test_periods_and_intervals_come_back_in_a_new_process(tmp_path):
     assert out.split("\n")[:2] == [str(COLUMNS[kind].dtype) for kind in kinds]
 
 
+@pytest.mark.long
 def test_many_categories_stay_in_their_order(tmp_path):
     """More than parquet keeps in a dictionary."""
     users = [f"user {number:032d}" for number in range(40_000)]

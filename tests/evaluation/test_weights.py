@@ -124,6 +124,7 @@ def test_summarize_takes_the_weights_of_a_result_and_the_column_of_a_table():
     assert plain["metric"].tolist() == found["metric"].tolist()[: len(plain)]
 
 
+@pytest.mark.long
 def test_tables_warn_where_their_weights_are_left_out():
     true, pred, users = weighted(3)
     result = rd.evaluate(true, pred, METRICS, weight_col="w", **OPTIONS)

@@ -38,6 +38,7 @@ def p_of(table, metrics, **options):
     return np.array([one["p_value"].iloc[0] for one in compared])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("metric", few(["revenue", "bought", {"ctr": ("clicks", "shown")}], 1))
 def test_each_split_is_tested_as_compare_variants_does(metric):
     table = users()

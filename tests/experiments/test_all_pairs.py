@@ -61,6 +61,7 @@ def test_every_pair_has_the_row_of_its_own_control(options):
     )
 
 
+@pytest.mark.long
 def test_the_correction_takes_all_pairs_together():
     data = users(1)
     table = rd.compare_variants(data, "m", control=None, expected=PLAN)
@@ -119,6 +120,7 @@ def test_moments_quantiles_and_parts_compare_all_pairs():
     assert len(parts) == 9
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["daily", "cumulative", "since_exposure"])
 def test_effects_over_time_compare_all_pairs(kind):
     rng = np.random.default_rng(4)
@@ -196,6 +198,7 @@ def test_a_decision_needs_one_control():
         rd.experiments.decide_experiment(table, roles=roles)
 
 
+@pytest.mark.long
 def test_tables_and_pictures_name_both_variants(tmp_path):
     data = users(5)
     data.loc[data["variant"] == "B", "m"] -= 1

@@ -220,6 +220,7 @@ def ramp_up(rng, n=2000):
 CHANGES = {"warning": "shares_change", "verdict": "check: shares of the variants change"}
 
 
+@pytest.mark.long
 def test_dates_of_assignment_show_a_ramp_up_without_time_col(rng):
     metrics, groups = ramp_up(rng)
     shares = groups["variant"].value_counts(normalize=True).to_dict()

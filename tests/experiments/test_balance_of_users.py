@@ -130,6 +130,7 @@ def visits(seed, moved):
     )
 
 
+@pytest.mark.long
 def test_strata_that_the_treatment_moves_withhold_the_verdict():
     options = {"strata": "visits", "expected": PLANNED}
     moved = [compare(visits(seed, 0.25), **options) for seed in range(RUNS)]

@@ -66,6 +66,7 @@ def test_the_verdict_is_withheld_with_its_reason(name):
     assert joined.compare_models(METRIC, missing="drop")["verdict"].tolist() == [row["verdict"]]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", UNLIKE)
 def test_leaderboard_report_gate_and_diff_say_so(name, tmp_path):
     other, code, _ = UNLIKE[name]

@@ -115,6 +115,7 @@ def test_bootstrap_is_near_the_t_interval(long):
 # SciPy
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
 def test_alternatives_are_scipys(wide, long, alternative):
     options = {"baseline": "base", "alternative": alternative, "correction": "none"}

@@ -318,6 +318,7 @@ def test_few_clusters_are_named_and_their_variance_is_the_jackknifes(rng):
     assert many["remarks"] == "ratio_not_checked"
 
 
+@pytest.mark.long
 def test_few_unequal_clusters_cover(rng):
     # The delta method covered .80 to .90 with 10 clusters of unequal size.
     runs, covered = 1000, {"delta": 0, "jackknife": 0}

@@ -64,6 +64,7 @@ def health_of(data, **options):
     return rd.experiments.experiment_health(data[["user_id"]], data.drop(columns="m"), **options)
 
 
+@pytest.mark.long
 def test_health_of_another_experiment_is_refused(rng):
     mine, plan = experiment(rng, (10_000, 5_000)), {"A": 2, "B": 1}
     small = health_of(experiment(rng, (1_009, 991)))
@@ -101,6 +102,7 @@ def test_health_of_another_experiment_is_refused(rng):
         )
 
 
+@pytest.mark.long
 def test_health_may_be_of_more_users_than_are_compared(rng, tmp_path):
     data = experiment(
         rng, (3_000, 3_000), country=rng.choice(["x", "y"], 6_000), old=rng.random(6_000) < 0.3

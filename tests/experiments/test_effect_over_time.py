@@ -95,6 +95,7 @@ def welch(values):
     return mean, math.fsum(one * one for one in z) / (n - 1) / n, z
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["daily", "cumulative", "since_exposure"])
 @pytest.mark.parametrize(
     ("columns", "how"),
@@ -545,6 +546,7 @@ def test_a_ramp_up_covers_the_truth_and_fades_only_by_chance(rng, kind):
     assert_level(fading, draws * of_draw)
 
 
+@pytest.mark.long
 def test_users_who_are_not_assigned_yet_are_absent(log):
     rows, users = log
     table = effect_over_time(
@@ -576,6 +578,7 @@ def test_active_users_only_are_compared_where_it_is_asked_for(log):
     assert day["n_dropped_control"] > 0
 
 
+@pytest.mark.long
 def test_measures_of_lists_are_means_and_absent_lists_are_worth_what_the_join_says(log):
     rows, _ = log
     rows = rows.assign(
@@ -608,6 +611,7 @@ def test_measures_of_lists_are_means_and_absent_lists_are_worth_what_the_join_sa
     assert waits["n_dropped"].iloc[-1] > 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "America/New_York"])
 @pytest.mark.parametrize("kind", ["daily", "since_exposure"])
 def test_days_are_those_of_the_zone(log, zone, kind):
@@ -639,6 +643,7 @@ def test_midnights_of_a_zone_are_whole_days_apart_when_clocks_change():
     assert table["period"].tolist() == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.long
 def test_dates_of_every_kind_are_the_same_days(log):
     rows, _ = log
     dates = rows.assign(time=rows["time"].dt.normalize(), exposed=rows["exposed"].dt.normalize())
@@ -703,6 +708,7 @@ def test_shares_that_change_are_named_and_the_verdicts_hold(rng):
     assert table["trend_verdict"].iloc[0] == "no trend shown (sample ratio not checked)"
 
 
+@pytest.mark.long
 def test_days_of_one_variant_alone_are_left_out(rng):
     """Before the first treated users there is nothing to compare; what these days had says
     nothing."""
@@ -731,6 +737,7 @@ def test_a_broken_sample_ratio_invalidates_the_trend(rng):
     assert set(table["verdict"]) == set(table["trend_verdict"]) == {"invalid: sample ratio"}
 
 
+@pytest.mark.long
 def test_null_rows_raise_or_are_left_out(log):
     rows, _ = log
     gaps = rows.assign(value=rows["value"].where(rows.index % 9 != 0))

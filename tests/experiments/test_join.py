@@ -237,6 +237,7 @@ def test_bad_joins(make, error, words):
         rd.join_experiment(metrics, groups, **options)
 
 
+@pytest.mark.long
 @given(
     st.lists(st.integers(-3, 12), unique=True, min_size=1),
     st.lists(st.integers(-3, 12), unique=True, min_size=1),

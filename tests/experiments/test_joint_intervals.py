@@ -28,6 +28,7 @@ def agrees(table, low="ci_low", high="ci_high"):
     return ((table[low] > 0) | (table[high] < 0))[known].eq(table["reject"][known]).all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("correction", "test"),
     few(
@@ -171,6 +172,7 @@ def test_the_words_beside_the_interval_agree_with_it(capsys):
         assert (float(low) > 0 or float(high) < 0) == verdict.startswith(("better", "worse"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("alternative", ["greater", "less"])
 @pytest.mark.parametrize("correction", few(["holm", "none", "by", "holm_sidak"], 1))
 def test_one_sided_sequential_intervals_agree_with_their_tests(alternative, correction):
@@ -194,6 +196,7 @@ def test_one_sided_sequential_intervals_agree_with_their_tests(alternative, corr
     assert rejected > 0 or alternative == "less"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("correction", ["holm", "by", "sidak"])
 def test_relative_intervals_of_sequential_tests_agree_with_them_too(correction):
     rejected = 0

@@ -74,6 +74,7 @@ SOURCES = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "source", few([*SOURCES, "polars", "lazy", "duckdb"], ["path", "reader", "duckdb"])
 )

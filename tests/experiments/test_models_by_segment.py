@@ -63,6 +63,7 @@ def test_the_tests_of_all_segments_are_one_family(frame, correction, theirs, opt
         assert (table["ci_low"] <= hand["ci_low"]).all()  # the interval of a family is wider
 
 
+@pytest.mark.long
 def test_segments_come_from_a_frame_of_users_too(frame):
     users = frame.drop_duplicates("user_id")[["user_id", "segment"]]
     inside = rd.compare_models(frame, METRICS, by="segment")
@@ -86,6 +87,7 @@ def test_amounts_of_many_values_become_bands(frame):
     assert (table["n_users"] == 60).all()
 
 
+@pytest.mark.long
 def test_lists_without_a_segment_are_said(frame):
     some = frame.assign(segment=frame["segment"].where(frame["segment"] != "late"))
     with pytest.warns(

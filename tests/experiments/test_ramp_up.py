@@ -143,6 +143,7 @@ def slow_ratio(data, num, den, covariates):
 X, XZ, RATIO = [("x", None)], [("x", None), ("z", None)], [("x", "views"), ("z", None)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("span", [False, True], ids=["nested", "in several strata"])
 def test_covariates_of_ratios_in_strata_and_clusters(rng, span):
     data = ramped(rng, 240, span=span)

@@ -72,6 +72,7 @@ def test_as_many_gains_as_losses_of_one_size_are_no_difference(test):
     assert found["p_value"] > 0.9
 
 
+@pytest.mark.long
 def test_the_exact_randomization_test_counts_equal_sums_as_ties():
     """By hand, in fractions: the share of sign patterns with |T*| ≥ |T|."""
     for seed in range(30):

@@ -91,6 +91,7 @@ def test_a_ramp_up_as_planned_is_no_fault_and_a_broken_period_is():
     assert set(broken["verdict"]) == {"invalid: sample ratio"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["cumulative", "daily"])
 def test_effects_over_time_take_the_shares_of_each_period(kind):
     users = ramped()
@@ -130,6 +131,7 @@ def test_effects_over_time_count_clusters_in_their_period():
     assert found["srm_p"].iloc[-1] == pytest.approx(by_scipy(users)[1], rel=1e-9)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("cluster", [None, "user_id"])
 @pytest.mark.parametrize("lost", [0.0, 0.8])
 def test_a_health_table_by_period_is_taken_within_strata(lost, cluster):

@@ -127,6 +127,7 @@ def test_a_result_with_weights_is_compared_with_them():
     assert plain["diff"] == pytest.approx((frame["b"] > 0.4).mean() - (frame["a"] > 0.4).mean())
 
 
+@pytest.mark.long
 def test_variants():
     frame = users()
     row = rd.compare_variants(frame, "b", control="A", weight_col="w").iloc[0]

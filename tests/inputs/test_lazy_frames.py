@@ -275,6 +275,7 @@ def test_names_that_differ(kind):
         )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", LAZY)
 def test_a_score_of_another_name_is_named(kind):
     pred = PRED[::-1].rename(columns={"score": "prediction"})
@@ -354,6 +355,7 @@ def test_a_reader_that_was_read_before_is_an_error():
         rd.evaluate(both, PRED, "surprisal", by="model", log=both)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", few(LAZY, ["dataset"]))
 def test_rows_beyond_the_memory_go_in_parts(kind, monkeypatch, tmp_path):
     monkeypatch.setattr(lazy_frames, "memory_bytes", lambda limit: 20_000)
@@ -470,6 +472,7 @@ LISTS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("form", "kind"), crossed(LISTS, LAZY))
 def test_rows_that_hold_lists(kind, form):
     make, how = LISTS[form]
@@ -484,6 +487,7 @@ def test_rows_that_hold_lists(kind, form):
         same(found.summary, expected)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "kind", few([*LAZY, "narwhals of polars"], ["duckdb", "narwhals of polars"])
 )
@@ -526,6 +530,7 @@ def test_a_series_is_no_frame():
         rd.evaluate(TRUE, pl.from_pandas(PRED)["item_id"], "mrr")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", few(LAZY, ["LazyFrame"]))
 def test_gate_and_report_of_lazy_rows(kind, tmp_path):
     def sides(make):

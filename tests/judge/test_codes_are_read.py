@@ -55,6 +55,7 @@ def readers(source):
     return found
 
 
+@pytest.mark.long
 def test_nothing_reads_a_verdict_back():
     wrong = {name: lines for name, source in modules().items() if (lines := readers(source))}
     assert not wrong, f"read effect, withheld and remarks in its place: {wrong}"

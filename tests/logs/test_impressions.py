@@ -73,6 +73,7 @@ def as_dicts(found, each=False):
     return true, pred
 
 
+@pytest.mark.long
 @given(
     log=LOG,
     clicks=CLICKS,

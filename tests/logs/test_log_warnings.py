@@ -140,6 +140,7 @@ def test_users_who_find_items_by_themselves_are_no_clock():
     assert said == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("limit", ["1GB", "30KB"])
 def test_files_and_command_say_the_same(tmp_path, monkeypatch, capsys, limit):
     monkeypatch.chdir(tmp_path)
@@ -221,6 +222,7 @@ def test_chance_alone_moves_no_share():
     assert not any(found)
 
 
+@pytest.mark.long
 def test_against_the_night_before(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     log, clicks, _ = night()

@@ -14,6 +14,7 @@ import recdf as rd
 NAMED = st.one_of(st.none(), st.integers(0, 3))
 
 
+@pytest.mark.long
 @given(
     log=LOG,
     clicks=CLICKS,

@@ -24,6 +24,7 @@ def by_device(log):
     return [{**row, "session": 10 * row["user"] + row["session"]} for row in log]
 
 
+@pytest.mark.long
 @given(
     log=LOG,
     clicks=CLICKS,

@@ -247,6 +247,7 @@ def any_frames(draw):
     return true, pred
 
 
+@pytest.mark.long
 @settings(max_examples=2 * settings.default.max_examples)
 @given(any_frames(), st.booleans(), st.booleans(), st.booleans())
 @example(

@@ -79,6 +79,7 @@ def slow_order(numbers, descending):
     )
 
 
+@pytest.mark.long
 @settings(max_examples=4 * settings.default.max_examples)
 @given(st.data(), st.sampled_from(list(NUMBERS)), st.booleans(), st.booleans())
 def test_rank_within(data, dtype, descending, even):

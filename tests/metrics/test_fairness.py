@@ -177,6 +177,7 @@ def test_bias_disparity_equals_the_oracle(seed):
             assert found == close(oracles.ORACLES["bias_disparity"](lists, of=of))
 
 
+@pytest.mark.long
 def test_bias_disparity_adds_up_over_files(tmp_path):
     true, pred, given = groups_of_users(3)
     true.to_parquet(tmp_path / "true.parquet")

@@ -56,6 +56,7 @@ def test_golden_numbers():
         assert found.spec["options"]["propensity_col"] == "propensity"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "params"), EACH, ids=str)
 def test_equals_the_oracle(name, params):
     for seed, k, duplicates in itertools.product((1, 2), (1, 4, 20), ("drop", "keep")):
@@ -168,6 +169,7 @@ def test_within_groups_of_items():
 # other ways in
 
 
+@pytest.mark.long
 def test_files_and_the_command_give_the_same(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     true, pred = observed(5)
@@ -292,6 +294,7 @@ def test_bad_input(values, text, options, error, words):
         rd.evaluate(TRUE.assign(p=values), PRED, text, **{"propensity_col": "p", **options})
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("duplicates", ["drop", "keep"])
 def test_an_item_of_a_list_has_one_propensity(duplicates, tmp_path):
     """In whatever order the rows stand, two propensities of one item are refused; equal ones are

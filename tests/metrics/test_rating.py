@@ -56,6 +56,7 @@ def test_equals_the_oracle(name):
         assert_close(result.per_user[[name]], expected)
 
 
+@pytest.mark.long
 def test_equals_sklearn():
     metrics = pytest.importorskip("sklearn.metrics")
     true, pred = rated(3)

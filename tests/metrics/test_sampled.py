@@ -90,6 +90,7 @@ def test_every_sampled_rank_is_a_rank_when_all_items_are_sampled_often():
         )
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::recdf.FewNegativesWarning")
 @pytest.mark.parametrize("metric", ["recall", "ndcg", "mrr"])
 def test_correction_is_nearer_than_the_raw_sampled_metric(metric):

@@ -41,6 +41,7 @@ def coverage(table, truth):
 TRUTH = float(TARGET @ RATE)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("users", [None, 120])
 def test_delta(users):
     table = rd.ope.estimate(draw(1200, 0, users), by="run")
@@ -85,6 +86,7 @@ def test_bounded_intervals_hold_where_rewards_are_few():
         assert table["flags"].str.contains("few_rewards").all()
 
 
+@pytest.mark.long
 def test_unsupported_actions_are_flagged():
     log = draw(1200, 4)
     # The target policy shows a fifth action in a fifth of its decisions, and the log never does.

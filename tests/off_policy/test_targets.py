@@ -109,6 +109,7 @@ def smoothed(log, rows, item, position, prior):
     return (sum(log.loc[i, "reward"] for i in own) + prior * mean) / (len(own) + prior)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("folds", [1, 3])
 def test_reward_table_against_loops(folds):
     rng = np.random.default_rng(0)

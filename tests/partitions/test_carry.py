@@ -59,6 +59,7 @@ def test_bad_input(paths, carry, error, words):
         rd.evaluate_parquet(*paths, "hits@3", carry=carry, buckets=3, **OPTIONS)
 
 
+@pytest.mark.long
 def test_a_list_without_recommendations_makes_whole_numbers_nullable_whatever_its_bucket(tmp_path):
     true = pd.DataFrame({"user_id": range(12), "item_id": 1})
     for lacking in (0, 5, 11):

@@ -238,6 +238,7 @@ def refused(work):
     return str(caught.value), type(caught.value.__cause__)
 
 
+@pytest.mark.long
 def test_jobs_of_dask_that_fail(tmp_path):
     true, pred = frames(40)
     true, given = to_dask(true), to_dask(pred)

@@ -104,6 +104,7 @@ def test_ids_of_one_kind_in_two_types(tmp_path, one, two, users):
     check(write(tmp_path, true, pred), users=users)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("users", ["true", "all", "frame"])
 def test_composite_keys(tmp_path, users):
     true, pred = data()
@@ -115,6 +116,7 @@ def test_composite_keys(tmp_path, users):
     check(write(tmp_path, true, pred), user_col=["user_id", "session"], users=users, by="model")
 
 
+@pytest.mark.long
 def test_several_by_columns_of_categories(tmp_path):
     true, pred = data()
     pred["variant"] = pd.Categorical(
@@ -142,6 +144,7 @@ def test_null_ids_and_scores_dropped(tmp_path):
     assert {"true_null_keys", "pred_null_keys", "pred_null_scores"} <= set(expected.spec["counts"])
 
 
+@pytest.mark.long
 def test_files_folders_globs_and_folder_columns(tmp_path):
     true, pred = data()
     for name, frame in (("true", true), ("pred", pred)):
@@ -210,12 +213,14 @@ def test_a_column_that_was_an_index_is_a_column(tmp_path):
     )
 
 
+@pytest.mark.long
 def test_an_empty_pred_scores_zero(tmp_path):
     true, pred = data()
     check(write(tmp_path, true, pred.iloc[:0]), users="true", metrics="recall")
     check(write(tmp_path, true, pred.iloc[:0]), users="all", metrics="recall")
 
 
+@pytest.mark.long
 def test_the_summary_of_values_far_from_zero_keeps_its_digits(tmp_path):
     true, pred = data()
     pred["value"] = 1e9 + pred["item_id"] * 1e-3
@@ -224,6 +229,7 @@ def test_the_summary_of_values_far_from_zero_keeps_its_digits(tmp_path):
     check(paths, ["revenue"], value_col="value")
 
 
+@pytest.mark.long
 def test_a_file_is_read_once_whatever_is_needed_of_all_its_rows(tmp_path, monkeypatch):
     """`by` values and the largest gain are found while the rows are dealt; before, only the first
     rows are read."""

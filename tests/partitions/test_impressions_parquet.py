@@ -86,6 +86,7 @@ def test_a_refused_call_leaves_no_folder(tmp_path, paths, options, error, words)
     assert not (tmp_path / "lists").exists()
 
 
+@pytest.mark.long
 def test_rows_without_a_user_are_refused_or_dropped(tmp_path, paths):
     given = frames()
     log = given["log"].astype({"user_id": "Int64"})

@@ -20,6 +20,7 @@ def paths(tmp_path):
     return write(tmp_path, *data(11))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("buckets", few([7, 1], 1))
 @pytest.mark.parametrize(
     ("item_by", "users"), crossed(["category", "group"], ["true", "pred", "both", "all", "ids"])
@@ -48,6 +49,7 @@ def test_equal_to_whole_frames(paths, buckets, users, item_by):
     assert found == expected
 
 
+@pytest.mark.long
 def test_a_group_is_the_metric_beside_that_part_of_true(paths):
     """Without help of `evaluate` within groups: `true` holds the items of the group alone."""
     true, pred = map(pd.read_parquet, paths)

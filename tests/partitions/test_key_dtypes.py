@@ -28,6 +28,7 @@ def values(dtype):
     return VALUES["d" if "date" in name else "i" if "int" in name else "s"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("one", "two"), few(DTYPES, DTYPES[::3]), ids=str)
 def test_both_frames_agree_on_a_dtype(one, two, tmp_path):
     left, right = values(one)
@@ -42,6 +43,7 @@ def test_both_frames_agree_on_a_dtype(one, two, tmp_path):
         pd.testing.assert_frame_equal(from_files, in_memory)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("one", "two", "expected"),
     [

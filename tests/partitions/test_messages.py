@@ -48,6 +48,7 @@ def test_a_message_shows_the_first_wrong_values_in_the_order_of_the_rows(tmp_pat
     assert f"({true[column].iloc[0]}, {true[column].iloc[9]}, " in one
 
 
+@pytest.mark.long
 def test_errors_of_columns_and_types(tmp_path):
     true, pred = data()
     paths = write(tmp_path, true, pred)
@@ -90,6 +91,7 @@ def test_empty_population(tmp_path):
     assert one == two
 
 
+@pytest.mark.long
 def test_one_warning_of_duplicates_counts_all(tmp_path):
     paths = write(tmp_path, *data())
     for users in ("true", "pred", "both", "all"):
@@ -97,6 +99,7 @@ def test_one_warning_of_duplicates_counts_all(tmp_path):
         assert one == two
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["user_id", "item_id"])
 def test_one_warning_of_no_overlap_over_all(tmp_path, name):
     true, pred = (frame.drop_duplicates(["user_id", "item_id"]) for frame in data())
@@ -105,6 +108,7 @@ def test_one_warning_of_no_overlap_over_all(tmp_path, name):
     assert one == two
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("users", few(["both", "true", "pred", "all", "ids"], 1))
 def test_one_warning_of_recommenders_that_share_nothing(tmp_path, users):
     true, pred = distinct_data()
@@ -155,6 +159,7 @@ def test_no_warning_of_a_recommender_that_shares_items_but_no_hit(tmp_path):
             )
 
 
+@pytest.mark.long
 def test_no_warning_of_items_that_true_has_where_nothing_is_recommended(tmp_path):
     users = np.arange(10)
     true = pd.DataFrame({"user_id": users, "item_id": np.where(users < 5, 1, 2)})
@@ -172,6 +177,7 @@ def test_no_warning_of_items_that_true_has_where_nothing_is_recommended(tmp_path
             function(*given, "ndcg", by="model", users="pred", **more)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("reason", "options"),
     [
@@ -191,6 +197,7 @@ def test_one_warning_of_no_truth(tmp_path, reason, options):
     assert one.startswith(reason)
 
 
+@pytest.mark.long
 def test_no_warning_when_only_single_buckets_lack_overlap(tmp_path):
     true, pred = (frame.drop_duplicates(["user_id", "item_id"]) for frame in data())
     true = true[true["user_id"] < 9]

@@ -88,6 +88,7 @@ def test_float_ids_of_several_row_groups(tmp_path, dtype):
         assert found["hits@1"].tolist() == [1.0] * 5 + [0.0]
 
 
+@pytest.mark.long
 def test_periods_in_files_beside_periods_of_a_catalogue(tmp_path):
     """Parquet stores a period as an integer, which never matches one: an error says so, and its
     mend works."""
@@ -138,6 +139,7 @@ def months(frame, frequency, name="user_id"):
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("users", ["true", "all"])
 def test_periods_of_one_frequency(tmp_path, users):
     frames = [months(frame, "D") for frame in (TRUE, PRED)]
@@ -172,6 +174,7 @@ def test_files_of_periods_of_two_frequencies_are_refused(tmp_path):
         rd.evaluate_parquet(write(tmp_path, months(TRUE, "M"), PRED)[0], folder, "recall@1")
 
 
+@pytest.mark.long
 def test_by_a_day_of_a_file_is_a_warning(tmp_path):
     days = pd.to_datetime(["2026-09-01", "2026-09-02", "2026-09-03"])
     true = pd.DataFrame({"user_id": [1, 2, 3], "item_id": 1})

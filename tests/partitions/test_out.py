@@ -23,6 +23,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.long
 def test_out_holds_what_to_parquet_writes(tmp_path):
     paths = write(tmp_path, *data())
     expected = check(paths, by="model")
@@ -93,6 +94,7 @@ def test_the_tables_of_a_result_cannot_be_replaced(tmp_path, name):
             setattr(one, name, None)
 
 
+@pytest.mark.long
 def test_a_result_is_not_replaced_unasked(tmp_path):
     paths = write(tmp_path, *data())
     rd.evaluate_parquet(*paths, "ndcg@5", out=tmp_path / "out", **USUAL)
@@ -103,6 +105,7 @@ def test_a_result_is_not_replaced_unasked(tmp_path):
     assert list(rd.read_parquet(tmp_path / "out").summary["metric"]) == ["recall"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("module", "where"),
     [

@@ -41,6 +41,7 @@ def assert_same_bytes(one, two):
         assert [name for name in expected if not expected[name].equals(found[name])] == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("buckets", few([1, 4], 1))
 def test_files(tmp_path, buckets):
     found = []

@@ -149,6 +149,7 @@ def test_every_correction_has_an_oracle():
     assert {*get_args(Correction)} == {*STATSMODELS, "none"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("method", "name"), STATSMODELS.items())
 def test_adjust_golden_and_statsmodels(rng, method, name):
     recorded = GOLDEN["multipletests"]

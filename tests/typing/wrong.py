@@ -34,8 +34,10 @@ def calls() -> None:
     rd.compare_variants(pred, "ndcg@10", control="A", test="proportions")  # error: arg-type
     rd.compare_variants(pred, "ndcg@10", control="A", relative="delta")  # error: arg-type
     rd.experiments.compare_variants_from_moments(
-        pred, control="A", covariates="spend"
-    )  # error: arg-type
+        pred,
+        control="A",
+        covariates="spend",  # error: arg-type
+    )
     rd.compare_models(pred, test="ttest")  # error: arg-type
     rd.join_experiment(pred, pred, missing="zeros")  # error: arg-type
     rd.join_experiment(pred, pred, unexposed="keep")  # error: arg-type

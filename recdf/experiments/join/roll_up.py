@@ -18,7 +18,6 @@ from ...inputs.sorting import distinct
 from ...inputs.sums import exact_sums
 from ...metrics.direction import direction_of
 from ..choices import Roll, check_value
-from ..compare.runs import FEW_VALUES
 from ..experiment_columns import (
     Codes,
     Floats,
@@ -29,6 +28,9 @@ from ..experiment_columns import (
     metric_values,
     require,
 )
+
+# Devices of one person, on average: with more, a column names something else than persons.
+MOST_OF_ONE = 10
 
 
 @takes_columns("unit_col")
@@ -184,7 +186,8 @@ def _refuse_parts(per_user: pd.DataFrame, named: Sequence[str], units: tuple[Cod
             continue
         (whole,), n = key_codes([("per_user", per_user)], [name])
         # A column of few values tells models, days or countries apart, and not persons.
-        if len(distinct(units[0] * n + whole)) == units[1] > n >= FEW_VALUES:
+        least = units[1] / MOST_OF_ONE
+        if len(distinct(units[0] * n + whole)) == units[1] > n >= least:
             raise DataError(
                 f"several units are of one {name!r}, which stands before them in the list key; "
                 f"pass ⟦+unit_col={name!r}⟧, or drop the column if the units are to be apart"

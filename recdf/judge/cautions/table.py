@@ -121,6 +121,12 @@ _ALL = (
         fires=few_lists,
     ),
     Caution(
+        "huge_values",
+        "check: huge values",
+        "the values are too large to compute with",
+        "variants models segments",
+    ),
+    Caution(
         "unequal_missing",
         "check: unequal missing values",
         "the metric is null for different shares of the arms",
@@ -174,12 +180,6 @@ _ALL = (
         "models segments",
         needs="wins losses",
         fires=few_lists_differ,
-    ),
-    Caution(
-        "huge_values",
-        "check: huge values",
-        "the values are too large to compute with",
-        "variants models segments",
     ),
     Caution(
         "zero_denominator",
