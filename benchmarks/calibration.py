@@ -619,9 +619,8 @@ def as_table(rows, runs):
     low, high = binom.interval(BAND, runs, 0.05) / np.float64(runs)
     said = (
         f"{runs:,} runs of each setting; the standard error of a share of 0.05 is "
-        f"{np.sqrt(0.05 * 0.95 / runs):.3f}. Where the truth is 0.05, a share is between "
-        f"{low:.3f} and {high:.3f} with a probability of {BAND}; the last column says why others "
-        "are outside."
+        f"{np.sqrt(0.05 * 0.95 / runs):.3f}. Where the truth is 0.05, a share is between {low:.3f} "
+        f"and {high:.3f} with a probability of {BAND}; the last column says why others are outside."
     )
     return f"{said}\n\n" + "\n".join(lines)
 

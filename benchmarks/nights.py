@@ -144,8 +144,8 @@ def tables(given):
             most = np.quantile(nights[:, 0], 0.9, method="inverted_cdf")
             week = np.mean(nights[:, 0] <= 7)
             late.append(
-                f"| {size:g} | {median[0]:g} nights | {median[1]:g} nights | {most:g} nights "
-                f"| {week:.0%} |"
+                f"| {size:g} | {median[0]:g} nights | {median[1]:g} nights | {most:g} nights | "
+                f"{week:.0%} |"
             )
             print(late[-1], flush=True)
     return lines, late, worst

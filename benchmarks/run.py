@@ -223,8 +223,7 @@ def equality(mine: dict[str, float], theirs: dict[str, float]) -> str:
 
 HEAD = (
     "| library | version | median s | ratio | first call s | ratio | processor s | ratio | import "
-    "s | peak MB "
-    "| × input | values |\n|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|\n"
+    "s | peak MB | × input | values |\n|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|\n"
 )
 
 
@@ -262,8 +261,8 @@ def floor_table(results: list[Answer]) -> str:
     for result in results:
         floor, seconds = result["floors"], steady(result["answers"]["recdf"])
         lines.append(
-            f"| {result['name'].replace('_', ' ')} | {floor['mb']:,.0f} | {floor['memory']:.3g} "
-            f"| {seconds / floor['memory']:.1f} | {floor['parquet']:.3g} | "
+            f"| {result['name'].replace('_', ' ')} | {floor['mb']:,.0f} | {floor['memory']:.3g} | "
+            f"{seconds / floor['memory']:.1f} | {floor['parquet']:.3g} | "
             f"{seconds / floor['parquet']:.2f} |\n"
         )
     return f"### Against the machine\n\n{head}{''.join(lines)}"

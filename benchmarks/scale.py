@@ -204,9 +204,9 @@ def main() -> None:
                 for mine, other in zip(own, start, strict=True)
             ]
             print(
-                f"| {n_rows:,} | {engine} | {found['seconds']:.1f} | {own[0]:.0f} | {flat[0]} "
-                f"| {found['processor']:.1f} | {own[1]:.0f} | {flat[1]} | {found['before']:.0f} "
-                f"| {found['peak']:.0f} |",
+                f"| {n_rows:,} | {engine} | {found['seconds']:.1f} | {own[0]:.0f} | {flat[0]} | "
+                f"{found['processor']:.1f} | {own[1]:.0f} | {flat[1]} | {found['before']:.0f} | "
+                f"{found['peak']:.0f} |",
                 flush=True,
             )
 

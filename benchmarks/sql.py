@@ -324,8 +324,8 @@ def table(source: str, layout: str, size: str, found: dict[str, list[dict[str, A
             f"| {name} | {warm:.2f} | {warm / steady(own, 'seconds'):.1f} | {processor:.2f} | "
             f"{processor / steady(own, 'processor'):.1f} | {cold[name]:.2f} | "
             f"{cold[name] / cold['recdf']:.1f} | {cold_processor[name]:.2f} | "
-            f"{cold_processor[name] / cold_processor['recdf']:.1f} | "
-            f"{_equality(own[0], given[0])} |"
+            f"{cold_processor[name] / cold_processor['recdf']:.1f} | {_equality(own[0], given[0])} "
+            "|"
         )
     return "\n".join(lines) + "\n"
 

@@ -236,11 +236,11 @@ def report(name: str, size: Size, true: Rows, pred: Rows) -> None:
     print(
         f"{name}: {len(n_true):,} lists, {len(pred):,} recommended, {len(true):,} relevant rows\n"
         f"  n_true mean {n_true.mean():.1f}, median {np.median(n_true):.0f}, 99 % "
-        f"{np.quantile(n_true, 0.99):.0f}, "
-        f"largest {n_true.max()}; the top 1 % of items hold {head:.0%} of the relevant rows\n"
+        f"{np.quantile(n_true, 0.99):.0f}, largest {n_true.max()}; the top 1 % of items hold "
+        f"{head:.0%} of the relevant rows\n"
         f"  hits {hits.mean():.1%} of the recommendations; at rank 1 "
-        f"{hits[pred.rank == 1].mean():.1%}, "
-        f"at rank {size.n_pred} {hits[pred.rank == size.n_pred].mean():.1%}"
+        f"{hits[pred.rank == 1].mean():.1%}, at rank {size.n_pred} "
+        f"{hits[pred.rank == size.n_pred].mean():.1%}"
     )
     if not 0.08 <= hits.mean() <= 0.13:
         raise SystemExit(

@@ -173,8 +173,8 @@ def main(n_visits):
     print(f"ctr: {rd.experiments.segment_effects(segments)['verdict'].iloc[0]}\n")
     ctr = found.loc["all"]
     print(
-        f"B is {ctr['verdict']} on clicks per impression, {ctr['diff']:+.4f} "
-        f"({ctr['ci_low']:+.4f} to {ctr['ci_high']:+.4f}); the truth is {ctr['true_diff']:+.4f}."
+        f"B is {ctr['verdict']} on clicks per impression, {ctr['diff']:+.4f} ({ctr['ci_low']:+.4f} "
+        f"to {ctr['ci_high']:+.4f}); the truth is {ctr['true_diff']:+.4f}."
     )
 
 

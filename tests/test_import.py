@@ -126,17 +126,17 @@ SPACES = [
 IN_SPACES = {
     "experiments": "ReportTable aa_test adjust_pvalues arrivals_by_day bootstrap_ci "
     "compare_interleaved compare_models compare_quantiles compare_variants "
-    "compare_variants_from_moments compare_zero_inflated decide_experiment effect_over_time "
-    "experiment_health find_srm interleave join_experiment plan_comparison plan_experiment "
-    "prediction_powered proxy_metrics read_plan report_table role_verdicts roll_up "
-    "segment_effects variant_moments",
+    "compare_variants_from_moments compare_zero_inflated decide_experiment "
+    "effect_over_time experiment_health find_srm interleave join_experiment "
+    "plan_comparison plan_experiment prediction_powered proxy_metrics read_plan "
+    "report_table role_verdicts roll_up segment_effects variant_moments",
     "ope": "compare diagnostics estimate popularity_propensity propensity_check reward_table "
     "target_from_recs",
     "logs": "Impressions assign_persons check_log from_dict from_impressions from_labelled "
     "from_sparse from_top_k impressions_parquet time_slice",
     "diagnostics": "History audit ceiling chance_level check compare_conventions data_profile diff "
-    "exposure_table gate hit_table label_agreement past_runs past_tests position_table "
-    "sample_to_judge sampled_values user_gap",
+    "exposure_table gate hit_table label_agreement past_runs past_tests "
+    "position_table sample_to_judge sampled_values user_gap",
 }
 # Classes of what functions at the top return; users annotate them, and do not make them.
 RESULTS = {"Diff", "Gate", "Impressions", "Leaderboard", "Shop"}

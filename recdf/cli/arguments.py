@@ -26,8 +26,8 @@ from ..inputs.options import NAMES, OPTIONS
 FILES_HELP = (
     "A FILE is of a format that docs/files.md lists (.parquet, .csv, .jsonl, .arrow, a run or "
     "qrels of TREC, ...; also .csv.gz), a folder of such files, a quoted glob ('pred/*.parquet'), "
-    "or an address (s3://, gs://, https://) that fsspec reads; folders named day=2026-11-20 make "
-    "a column. Ids in CSV files are integers where every file writes the column as plain integers "
+    "or an address (s3://, gs://, https://) that fsspec reads; folders named day=2026-11-20 make a "
+    "column. Ids in CSV files are integers where every file writes the column as plain integers "
     "(7, not 007 or 7.0), else text."
 )
 

@@ -41,9 +41,9 @@ def add_audit(commands: Any) -> None:
         "audit",
         _audit,
         "find leaks, and models that are no better than none",
-        "Find leaks between training data and truth, and set each metric beside chance, "
-        "popularity and the ceiling of its lists. Exit code 1 when a finding is a warning and "
-        "--fail-on warning is given.",
+        "Find leaks between training data and truth, and set each metric beside chance, popularity "
+        "and the ceiling of its lists. Exit code 1 when a finding is a warning and --fail-on "
+        "warning is given.",
     )
     files = add_lists(command)
     add_arguments(

@@ -182,8 +182,8 @@ def add_experiment(commands: Any) -> None:
         "experiment",
         _experiment,
         "compare the variants of an experiment",
-        "Compare the variants of an experiment over all assigned users: print whether it is "
-        "sound, then a row per metric and treatment; with --out write the full tables.",
+        "Compare the variants of an experiment over all assigned users: print whether it is sound, "
+        "then a row per metric and treatment; with --out write the full tables.",
         usage="%(prog)s RESULTS --assignment FILE (--control NAME | --all-pairs) [options]",
     )
     files = _add_results(
@@ -202,15 +202,16 @@ def add_experiment(commands: Any) -> None:
             "--metric NAME ...": "columns such as ndcg@10, or ratios of sums such as "
             "ctr=hits@10/n_pred (default: all columns)",
             "--covariate COLUMN ...": "columns of the assignment from before the experiment "
-            "(CUPED), for all metrics, or for one as ndcg@10=COLUMN, for a ratio as "
-            "ctr=COLUMN/COLUMN",
+            "(CUPED), for all metrics, or for one as ndcg@10=COLUMN, for "
+            "a ratio as ctr=COLUMN/COLUMN",
             "--cap NAME=QUANTILE ...": "values above this quantile of all users count as the "
             "quantile, such as revenue@10=0.999",
             "--proportion NAME ...": "metrics of 0 and 1 to compare by Fisher's exact test, such "
             "as hitrate@10",
             "--expected NAME=SHARE ...": "planned share of every variant, such as A=0.9 B=0.1 "
-            "(default: equal); users that do not fit it make the verdict invalid; in a ramp-up, "
-            "of each of --strata, such as week1:A=0.9 week1:B=0.1 week2:A=0.5 week2:B=0.5",
+            "(default: equal); users that do not fit it make the "
+            "verdict invalid; in a ramp-up, of each of --strata, such "
+            "as week1:A=0.9 week1:B=0.1 week2:A=0.5 week2:B=0.5",
             "--segment COLUMN ...": "columns of the assignment: compare within each",
         },
     )

@@ -110,9 +110,8 @@ def _demo_report(shop: Shop, result: Evaluation, segments: pd.DataFrame) -> str:
     return (
         f"A generated shop: {len(shop.users):,} users, {len(shop.items):,} items, "
         f"{len(shop.true):,} purchases, {len(shop.pred):,} recommendations by "
-        f"{shop.pred['model'].nunique()} models."
-        f"\n\nMean over the {result.summary['n'].iloc[0]:,} users who bought, ± half of its 95 % "
-        "interval:\n\n"
+        f"{shop.pred['model'].nunique()} models.\n\nMean over the {result.summary['n'].iloc[0]:,} "
+        "users who bought, ± half of its 95 % interval:\n\n"
         f"{_grid(by_metric, 'model', 'column')}\n\n"
         f"ndcg@10 by segment of the users:\n\n{_grid(segments, 'model', 'segment')}"
     )

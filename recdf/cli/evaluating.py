@@ -58,11 +58,13 @@ def add_expected(group: Any) -> None:
         group,
         {
             "--expect ROWS ...": "numbers of rows, such as rows>=1000000 (of --pred), "
-            "true.rows>=5000 or rows[model=als]>=1000 (of one value of a column), and "
-            "models=als,knn (the values of --by: these and no other); else exit code 1",
+            "true.rows>=5000 or rows[model=als]>=1000 (of one value of a "
+            "column), and models=als,knn (the values of --by: these and no "
+            "other); else exit code 1",
             "--expect-days DAYS ...": "days that --pred, or with true= --true, must have: "
-            "2026-11-01..2026-11-30 or true=2026-11-01..2026-11-01, all of them and no other, or 7 "
-            "for seven days without a gap up to the latest one",
+            "2026-11-01..2026-11-30 or true=2026-11-01..2026-11-01, all "
+            "of them and no other, or 7 for seven days without a gap up "
+            "to the latest one",
         },
     )
     add_arguments(
@@ -225,8 +227,8 @@ def add_evaluate(commands: Any) -> None:
             "--allow-empty": "evaluate files without rows, or without a common user or item; else "
             "exit code 1",
             "--stream": "read --true and --pred piece by piece, so that they may be larger than "
-            "memory; files that are no parquet files are first written as such to the temporary "
-            "folder (TMPDIR)",
+            "memory; files that are no parquet files are first written as such to the "
+            "temporary folder (TMPDIR)",
             "--memory-limit SIZE": "memory for --stream, which it implies: 1GB, 512MiB (default a "
             "quarter of the machine's)",
         },
@@ -247,11 +249,12 @@ def add_evaluate(commands: Any) -> None:
         {
             "--item-by COLUMN": "column of --items: also evaluate within each group of items",
             "--carry COLUMN ...": "columns of --pred to copy into per_user.parquet, constant "
-            "within a list, or reduced, such as time=min (first, last, min, max)",
+            "within a list, or reduced, such as time=min (first, last, min, "
+            "max)",
             "-k K ...": "cut-offs of metrics that name none (default 10)",
             "--stat STAT ...": "print these statistics of the lists, as rd.summarize does: mean "
-            "(the default), sum, median, min, max, std, gmean, or a quantile such as 0.9; files "
-            "have means",
+            "(the default), sum, median, min, max, std, gmean, or a quantile "
+            "such as 0.9; files have means",
             "--weight-by COUNT": "print means with weights of lists: relevant, shown or rows",
         },
     )

@@ -68,7 +68,8 @@ def add_gate(commands: Any) -> None:
             "--cheap RESULTS ...": "folders of candidate and baseline on more lists under cheap "
             "labels, where people judged those of RESULTS",
             "--users FILE": "the population: one row per list, with the user, the weight and the "
-            "segments that the results have; without it the gate says up to what weight it holds",
+            "segments that the results have; without it the gate says up to what "
+            "weight it holds",
             "--junit PATH": "write a JUnit report, which CI systems show",
             "--summary PATH": "write a summary in Markdown, for a comment on a change request",
         },
@@ -83,8 +84,8 @@ def add_gate(commands: Any) -> None:
         looked_at,
         {
             "--pred FILE ...": "recommendations of the candidate and of the baseline: sampled "
-            "candidates, other shares of items that are in the log already, and fewer judged "
-            "items make the gate undecided",
+            "candidates, other shares of items that are in the log already, and "
+            "fewer judged items make the gate undecided",
             "--true FILE": "the truth that both were evaluated on (--pred needs it)",
             "--log FILE": "past interactions: user and item",
         },
@@ -94,8 +95,9 @@ def add_gate(commands: Any) -> None:
         what,
         {
             "--budget METRIC=CHANGE ...": "what may be lost: ndcg@10=-2%% of the baseline's mean, "
-            "revenue@10=-0.05 in units of the metric, latency=+5%% where smaller is better, "
-            "'ndcg@10[country=DE]=-5%%' of a segment",
+            "revenue@10=-0.05 in units of the metric, latency=+5%% "
+            "where smaller is better, 'ndcg@10[country=DE]=-5%%' of "
+            "a segment",
         },
         required=True,
         dest="budgets",

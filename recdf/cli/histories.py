@@ -45,8 +45,8 @@ def add_history(commands: Any) -> None:
         "history",
         _run_history,
         "say when metrics or data changed, and which offline metric predicts",
-        "Read all results below a folder: when a metric or the data of a nightly job changed, "
-        "what was decided, and which offline metric predicted the results of experiments.",
+        "Read all results below a folder: when a metric or the data of a nightly job changed, what "
+        "was decided, and which offline metric predicted the results of experiments.",
         usage="%(prog)s RESULTS [options]",
         epilog=None,
     )

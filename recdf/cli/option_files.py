@@ -30,10 +30,11 @@ def add_config(command: Any) -> None:
         command,
         {
             "--config FILE": "TOML file of options, with the names of the flags as keys (by = "
-            "'model'), for this command, or in a table of its name ([evaluate]) beside those of "
-            "others; a flag that is given wins",
+            "'model'), for this command, or in a table of its name ([evaluate]) "
+            "beside those of others; a flag that is given wins",
             "--project FILE": "the project's file of options; by default the nearest recdf.toml, "
-            "or pyproject.toml with [tool.recdf], in this folder or above. A flag and --config win",
+            "or pyproject.toml with [tool.recdf], in this folder or above. A "
+            "flag and --config win",
             "--no-project": "leave the options of the project's file out",
         },
     )

@@ -91,11 +91,11 @@ def add_output(command: Any, *, fail_on: bool = True) -> None:
             metavar="{" + ",".join(FAIL_ON) + "}",
             default=[],
             help="exit with code 1, after all is printed and written, on: error, a finding of "
-            "recdf check or audit of that severity (always so there); warning, any warning, also "
-            "of a row; invalid, a verdict that is invalid, or withheld because the variants are "
-            "not alike; worse, an effect that is so, or the decision not to ship; undecided, the "
-            "decision to keep running; deviation, a plan that was not followed; drift, data that "
-            "changed",
+            "recdf check or audit of that severity (always so there); warning, any warning, "
+            "also of a row; invalid, a verdict that is invalid, or withheld because the "
+            "variants are not alike; worse, an effect that is so, or the decision not to "
+            "ship; undecided, the decision to keep running; deviation, a plan that was not "
+            "followed; drift, data that changed",
         )
 
 

@@ -75,8 +75,8 @@ def add_impressions(commands: Any) -> None:
         files,
         {
             "--against PATH": "impressions.json of an earlier run, or its folder: warn of shares "
-            "(attributed, logged twice, unknown, ...) that moved beyond chance and by a quarter of "
-            "their odds"
+            "(attributed, logged twice, unknown, ...) that moved beyond chance "
+            "and by a quarter of their odds"
         },
     )
     add_out(files, WRITTEN, f"folder for {', '.join(WRITTEN)} (the record of rules and counts)")
@@ -85,8 +85,8 @@ def add_impressions(commands: Any) -> None:
     )
     add_parameters(columns, from_impressions, LOG_COLUMN_FLAGS)
     list_cols = (
-        "columns that, with the user, name one list (default session_id); none for one "
-        "list per user"
+        "columns that, with the user, name one list (default session_id); none for one list per "
+        "user"
     )
     add_arguments(columns, {"--list-cols COLUMN": list_cols}, nargs="*", default=argparse.SUPPRESS)
     add_arguments(columns, {"--rank-by-time": "there is no column of positions"})
@@ -202,7 +202,7 @@ def _report_text(spec: dict[str, Any], out: Path) -> str:
     lines += [
         "",
         f"wrote {', '.join(str(out / name) for name in WRITTEN)}",
-        f"next: recdf evaluate --true {out / WRITTEN[0]} --pred {out / WRITTEN[1]} {flags} "
-        "-m hits@10 ndcg@10",
+        f"next: recdf evaluate --true {out / WRITTEN[0]} --pred {out / WRITTEN[1]} {flags} -m "
+        "hits@10 ndcg@10",
     ]
     return "\n".join(lines)

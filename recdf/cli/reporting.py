@@ -99,7 +99,8 @@ def add_report(commands: Any) -> None:
         tables,
         {
             "--experiment FILE ...": "the comparison.parquet that recdf experiment --out wrote, "
-            "and what recdf aa, srm, plan, quantiles and interleaved wrote",
+            "and what recdf aa, srm, plan, quantiles and interleaved "
+            "wrote",
         },
         type=local,
     )
@@ -142,8 +143,8 @@ def _run_report(given: argparse.Namespace) -> None:
         != this
     ):
         raise DataError(
-            f"{given.comparison} compares another result than "
-            f"{' '.join(map(str, given.results))}; run recdf compare again"
+            f"{given.comparison} compares another result than {' '.join(map(str, given.results))}; "
+            "run recdf compare again"
         )
     by, baseline = [] if result is None else result.spec["by"], given.baseline
     if result is not None and baseline is not None and len(by) == 1:

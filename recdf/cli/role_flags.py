@@ -29,8 +29,8 @@ def add_roles(command: Any) -> None:
         command.add_argument_group("decision"),
         {
             "--guardrail METRIC=MARGIN ...": "what may be lost: revenue@10=-2%% of the control's "
-            "mean, or revenue@10=-0.05 in units of the metric, latency=+5%% where smaller is "
-            "better",
+            "mean, or revenue@10=-0.05 in units of the metric, "
+            "latency=+5%% where smaller is better",
             "--plan FILE": "TOML file from before the experiment: hypothesis, primary, guardrails, "
             "unit, segments, n, ...",
             "--role METRIC=ROLE ...": "ctr=success: ships if better; load=diagnostic (so are "

@@ -80,8 +80,8 @@ KNOWN: Mapping[str, tuple[Severity, str, str]] = {
     "train_after_list": (
         "info",
         "lists whose truth is older than other users' rows of train",
-        "the model knows what was popular later (a split by user, not by time); without: the "
-        "other lists",
+        "the model knows what was popular later (a split by user, not by time); without: the other "
+        "lists",
     ),
     "true_before_cutoff": (
         "warning",

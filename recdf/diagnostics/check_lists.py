@@ -288,8 +288,8 @@ def _check_ranks(found: ListFindings, data: Data, matched: Matched) -> None:
     first = np.zeros(len(matched), bool)
     first[served] = rank[matched.start[served]] != 1
     effect = (
-        "recdf ranks anew, so a shift changes nothing here; other tools may read rank 0 or 2 "
-        "as it stands"
+        "recdf ranks anew, so a shift changes nothing here; other tools may read rank 0 or 2 as it "
+        "stands"
     )
     found.lists(
         "ranks that do not start at 1", "warning", matched, first, matched.n_pred > 0, effect
@@ -331,8 +331,8 @@ def _check_rows_beside_scores(found: ListFindings, data: Data, matched: Matched)
     upside_down = against & ~_lists_where(matched, rows[1:] > rows[:-1])
     severity: Severity = "warning" if 2 * upside_down.sum() > (matched.n_pred > 1).sum() else "info"
     effect = (
-        "the score decides; if the rows were in the right order, smaller scores are better: "
-        "pass ⟦+rank_col=⟧"
+        "the score decides; if the rows were in the right order, smaller scores are better: pass "
+        "⟦+rank_col=⟧"
     )
     found.lists(
         "row order that contradicts the scores",

@@ -40,8 +40,8 @@ MANY_SEEN = 0.05
 AGAIN = "they can be right only where users want again what they had"
 UNORDERED: Final[Mapping[str, Any]] = {"by": None, "score_col": False, "rank_col": None}
 LEAK = (
-    "train and test overlap, or users want again what they had: a model that leaves out seen "
-    "items cannot hit them"
+    "train and test overlap, or users want again what they had: a model that leaves out seen items "
+    "cannot hit them"
 )
 
 
@@ -110,8 +110,8 @@ def check(
     found.add("pred is empty", "error", not len(data.pred), 1, "0 rows", "every list scores 0")
     hints = hints_of(data.true, data.pred, shared)
     effect = (
-        "each value is scored with all rows of true; ⟦+by_in_true=True⟧ scores it with those "
-        "of the same value"
+        "each value is scored with all rows of true; ⟦+by_in_true=True⟧ scores it with those of "
+        "the same value"
     )
     found.add("true has columns of by", "warning", len(hints.true_by), 0, hints.true_by, effect)
     effect = (
@@ -269,8 +269,8 @@ def _check_relevance(found: ListFindings, data: Data) -> None:
         found.add("constant relevance", severity, len(gain), len(gain), [float(gain[0])], effect)
     elif not bad.any() and len(gain) > 1 and gain.min() > 0:
         effect = (
-            "no row is judged and not relevant: ⟦judged_only=True⟧ keeps hits alone, and "
-            "bpref is undefined or 0"
+            "no row is judged and not relevant: ⟦judged_only=True⟧ keeps hits alone, and bpref is "
+            "undefined or 0"
         )
         found.add(
             "every judged row is relevant", "info", len(gain), len(gain), f"true[{name!r}]", effect

@@ -183,8 +183,8 @@ class Gate(ShownResult):
         unknown = self.checks["check"][self.checks["found"] == "not known"].tolist()
         looks = ", at all looks together" if "anytime" in set(self.table["bound"]) else ""
         said = (
-            f"Bounds of the change hold one-sided with {self.confidence:.0%}{looks}; users are "
-            "the units."
+            f"Bounds of the change hold one-sided with {self.confidence:.0%}{looks}; users are the "
+            "units."
         )
         lines = [
             *differs,

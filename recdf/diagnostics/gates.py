@@ -548,8 +548,8 @@ def _judged(runs: Runs, settings: _Settings) -> dict[str, str]:
         for better, verdict, less in ((False, FAIL, "candidate"), (True, PASS, "baseline")):
             if change.p_value(0.0, better=better) <= settings.alpha:
                 shares = (
-                    f"{np.nanmean(own):.1%} of the candidate and {np.nanmean(base):.1%} of "
-                    "the baseline"
+                    f"{np.nanmean(own):.1%} of the candidate and {np.nanmean(base):.1%} of the "
+                    "baseline"
                 )
                 found[verdict] = (
                     f"fewer items of the {less} are judged ({name}: {shares}), so that it is "

@@ -383,8 +383,8 @@ def _dated_results(root: Path, without: Any) -> tuple[pd.DataFrame, pd.DataFrame
         why = QUARANTINED if quarantined else "without" if day in bad else ""
         if not (why or is_there(folder / SUMMARY_FILE)):
             raise DataError(
-                f"{folder} is no whole result: it lacks {SUMMARY_FILE}; run it again, move "
-                f"it away, or put a file {QUARANTINED} into it"
+                f"{folder} is no whole result: it lacks {SUMMARY_FILE}; run it again, move it "
+                f"away, or put a file {QUARANTINED} into it"
             )
         job = re.sub(r"//+", "/", DATE.sub("", path)).strip("/.-_ ")
         rows.append({"date": day, "job": job, "path": path, "why": why})

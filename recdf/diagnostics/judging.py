@@ -219,8 +219,8 @@ def _labels(frame: pd.DataFrame, role: str, name: str, min_relevance: float | No
         return np.asarray(values >= min_relevance, np.float64)
     if (grades := len(np.unique(values))) > MOST_GRADES:
         raise DataError(
-            f"{role}[{name!r}] has {grades:,} different labels, such as {values[0]}; round them "
-            f"to at most {MOST_GRADES} grades, or pass ⟦+min_relevance=⟧",
+            f"{role}[{name!r}] has {grades:,} different labels, such as {values[0]}; round them to "
+            f"at most {MOST_GRADES} grades, or pass ⟦+min_relevance=⟧",
             column=f"{role}[{name!r}]",
             count=grades,
         )

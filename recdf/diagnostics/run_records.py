@@ -234,8 +234,8 @@ def _test(name: str, models: pd.DataFrame, variants: pd.DataFrame) -> dict[str, 
     if len(arms) > 1:
         raise DuplicateError(
             f"{name} has several treatments ({', '.join(map(str, arms['treatment']))}), which "
-            "share the users of their control; keep the one that was to be launched in a folder "
-            "of its own",
+            "share the users of their control; keep the one that was to be launched in a folder of "
+            "its own",
             count=len(arms),
         )
     pairs = models[["baseline", "model"]].drop_duplicates()

@@ -47,8 +47,8 @@ def over_repeats(
     if not columns or not models:
         if columns:
             raise OptionError(
-                f"the result is by {by} alone, so that no models are left; evaluate with "
-                "⟦+by=⟧ for models too"
+                f"the result is by {by} alone, so that no models are left; evaluate with ⟦+by=⟧ "
+                "for models too"
             )
         return result
     spec = {name: value for name, value in result.spec.items() if name != SEEDS}

@@ -166,8 +166,8 @@ class PartResult:
         both = self.buckets & other.buckets
         if both:
             raise DataError(
-                f"bucket {min(both)} was measured in two parts, so its lists were split; each "
-                "part must hold all rows of its lists"
+                f"bucket {min(both)} was measured in two parts, so its lists were split; each part "
+                "must hold all rows of its lists"
             )
         buckets = self.buckets | other.buckets
         findings = dict(self.findings)

@@ -46,8 +46,8 @@ class Result:
 
     def _title(self) -> str:
         return (
-            f"recdf {self.spec['recdf']}: per_user {self._of_rows()}, summary "
-            f"{len(self.summary)} rows"
+            f"recdf {self.spec['recdf']}: per_user {self._of_rows()}, summary {len(self.summary)} "
+            "rows"
         )
 
     def _of_rows(self) -> str:

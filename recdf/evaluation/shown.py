@@ -19,8 +19,8 @@ from .mean_tables import SUMMARY
 MOST_ROWS = 30
 MOST_K = 6
 NO_INTERVAL = (
-    "Where all lists have the same value there is no ±: that tells nothing of how the "
-    "mean would vary."
+    "Where all lists have the same value there is no ±: that tells nothing of how the mean would "
+    "vary."
 )
 EXCLUDED = (
     "exclude= ({exclude_rows:,} rows) left out {pred_excluded:,} rows of pred and "

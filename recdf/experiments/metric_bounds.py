@@ -76,8 +76,8 @@ def bounds_of(
     if metric not in declared:
         return None
     raise DataError(
-        f"{metric!r} has values from {low:g} to {high:g}, outside of ⟦bounds=⟧ {found}; "
-        "declare bounds that hold",
+        f"{metric!r} has values from {low:g} to {high:g}, outside of ⟦bounds=⟧ {found}; declare "
+        "bounds that hold",
         argument="bounds",
         value=found,
     )

@@ -177,7 +177,7 @@ def _caps(cap: Mapping[str, float] | None, specs: Mapping[str, MetricColumns]) -
     if not isinstance(cap, Mapping):
         raise OptionError(
             f"⟦cap={cap!r}⟧; expected a mapping of metrics to quantiles, such as {{'revenue': "
-            f"0.999}}"
+            "0.999}"
         )
     subset("cap", list(cap), specs)
     for name, value in cap.items():

@@ -105,14 +105,14 @@ def check_budget(
         most = values[1] - values[0]
     if better is None:
         says = (
-            f": neither larger nor smaller values of {metric!r} are better, so nothing says "
-            "what a loss is; name it "
+            f": neither larger nor smaller values of {metric!r} are better, so nothing says what a "
+            "loss is; name it "
         )
         says += "in ⟦+smaller_is_better=⟧ or ⟦+larger_is_better=⟧"
     elif budget.allowed and (budget.allowed < 0) != (sign == "-"):
         says = (
-            f" allows what is better, since {better} values of {metric!r} are; a budget says "
-            "how much may be lost: "
+            f" allows what is better, since {better} values of {metric!r} are; a budget says how "
+            "much may be lost: "
         )
         says += f"expected {sign}{signed(abs(budget.allowed), budget.relative)[1:]}"
     elif abs(budget.allowed) >= most:

@@ -162,8 +162,8 @@ def check_kinds(columns: Sequence[IdColumn]) -> None:
             first = known[0]
             raise IdTypeError(
                 f"{first.where} holds {first.kind} ids ({_sample(first)}) and {ids.where} "
-                f"{ids.kind} ids ({_sample(ids)}); they can never match. Convert one of them, "
-                f"e.g. {_cast_hint(first, ids)}",
+                f"{ids.kind} ids ({_sample(ids)}); they can never match. Convert one of them, e.g. "
+                f"{_cast_hint(first, ids)}",
                 column=ids.where,
             )
 
@@ -177,8 +177,8 @@ def _cast_hint(first: IdColumn, second: IdColumn) -> str:
     text, other = (first, second) if first.kind == "string" else (second, first)
     if other.kind == "tuple" or text.kind == "tuple":
         return (
-            "the tuples to what they have of the other; pairs of items with numbers are a "
-            "mapping: {item: number}"
+            "the tuples to what they have of the other; pairs of items with numbers are a mapping: "
+            "{item: number}"
         )
     if text.kind == "string":
         return f"⟦{other.where}.astype(str)⟧"

@@ -78,8 +78,8 @@ CONVENTIONS: dict[str, Convention] = {
             name="trec_eval",
             library="trec_eval 9, by pytrec_eval-terrier 0.5.11",
             rules="The defaults of recdf, ordered by score in 32 bits: larger item id first among "
-            "equal scores. A list without relevant items has the value 0 and counts in the mean. "
-            "A negative relevance says not judged.",
+            "equal scores. A list without relevant items has the value 0 and counts in the "
+            "mean. A negative relevance says not judged.",
             order="score",
             score_bits=32,
             not_judged="keep",
@@ -181,8 +181,8 @@ CONVENTIONS: dict[str, Convention] = {
             order="score",
             options={"ties": "row"},
             metrics=_metrics(
-                "precision recall ild entropy coverage rprecision pooled_rmse pooled_mae "
-                "pooled_r2 pooled_explained_variance pooled_auc pooled_log_loss",
+                "precision recall ild entropy coverage rprecision pooled_rmse pooled_mae pooled_r2 "
+                "pooled_explained_variance pooled_auc pooled_log_loss",
                 mapr={"normalizer": "achievable"},
                 ndcg=BINARY,
                 serendipity={"of": "similarity"},
@@ -217,8 +217,8 @@ CONVENTIONS: dict[str, Convention] = {
             name="lenskit",
             library="LensKit 2026.4.0",
             rules="Rank order; binary; the lists of pred; precision divides by the items shown, "
-            "recall by min(k, n_true), average precision by min(n_true, items shown); discount 1 "
-            "to rank 2, then 1/log2(rank).",
+            "recall by min(k, n_true), average precision by min(n_true, items shown); "
+            "discount 1 to rank 2, then 1/log2(rank).",
             options={"users": "pred", "ties": "row"},
             metrics=_metrics(
                 "hitrate mrr ils gini least_promoted pooled_rmse pooled_mae",
@@ -292,8 +292,8 @@ CONVENTIONS: dict[str, Convention] = {
             name="implicit",
             library="implicit 0.7.3",
             rules="Rank order; binary; users of true. Precision is one ratio of sums over all "
-            "users; average precision divides by min(k, n_true), the area under the curve is that "
-            "of the whole catalogue.",
+            "users; average precision divides by min(k, n_true), the area under the curve is "
+            "that of the whole catalogue.",
             metrics=_metrics(
                 precision={"divisor": "achievable", "pooled": True},
                 mapr={"normalizer": "achievable"},
@@ -309,8 +309,8 @@ CONVENTIONS: dict[str, Convention] = {
             name="cornac",
             library="Cornac 3.0.1",
             rules="Score order; binary; the users of both frames; cumulated reciprocal ranks "
-            "divide by those of min(n_true, items shown) hits; in average precision and the area "
-            "under the curve a tie is a mistake.",
+            "divide by those of min(n_true, items shown) hits; in average precision and the "
+            "area under the curve a tie is a mistake.",
             order="score",
             options={"users": "both"},
             metrics=_metrics(
@@ -398,8 +398,8 @@ CONVENTIONS: dict[str, Convention] = {
             name="torchmetrics",
             library="TorchMetrics 1.9.0",
             rules="Score order; a query is the labelled rows of a user: relevant items that are "
-            "not among them do not count; average precision divides by the hits; equal scores "
-            "share their mean gain in NDCG; a query without a relevant row counts 0.",
+            "not among them do not count; average precision divides by the hits; equal "
+            "scores share their mean gain in NDCG; a query without a relevant row counts 0.",
             order="score",
             options={"users": "pred", "undefined": "zero"},
             metrics=_metrics(

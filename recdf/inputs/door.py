@@ -239,8 +239,8 @@ def _refuse_turned(names: Mapping[str, str], role: str, turned: Collection[str])
     if turned:
         right = dict((own, name) if name in turned else (name, own) for name, own in names.items())
         raise ColumnError(
-            f"⟦{role}_cols={dict(names)!r}⟧ is the wrong way round: the standard name comes "
-            f"first, then that in {role}; pass ⟦+{role}_cols={right!r}⟧"
+            f"⟦{role}_cols={dict(names)!r}⟧ is the wrong way round: the standard name comes first, "
+            f"then that in {role}; pass ⟦+{role}_cols={right!r}⟧"
         )
 
 

@@ -313,9 +313,9 @@ def _float_ids(series: pd.Series, where: str) -> IdColumn:
     whole = null | ((np.abs(values) < 2.0**digits) & (np.floor(values) == values))
     if not whole.all():
         raise IdTypeError(
-            f"{where} is {series.dtype} and {np.count_nonzero(~whole):,} ids are not whole "
-            f"numbers below 2**{digits} ({examples(values[~whole])}); ids that went through float "
-            "may have lost digits: read them as integers or strings",
+            f"{where} is {series.dtype} and {np.count_nonzero(~whole):,} ids are not whole numbers "
+            f"below 2**{digits} ({examples(values[~whole])}); ids that went through float may have "
+            "lost digits: read them as integers or strings",
             column=where,
             count=int(np.count_nonzero(~whole)),
             examples=values[~whole][:5].tolist(),

@@ -39,8 +39,8 @@ def warn_of_weights(per_user: pd.DataFrame, role: str, used: Collection[Any]) ->
         return
     warn_user(
         f"{role} has the weights of its evaluation in {name!r}, and every row counts alike here; "
-        "rd.summarize, ⟦rd.compare_models⟧ and ⟦rd.compare_variants⟧ take "
-        f"⟦+weight_col={name!r}⟧. Drop the column if no weights are meant",
+        f"rd.summarize, ⟦rd.compare_models⟧ and ⟦rd.compare_variants⟧ take ⟦+weight_col={name!r}⟧. "
+        "Drop the column if no weights are meant",
         WeightWarning,
     )
 

@@ -105,8 +105,7 @@ NOT_JUDGED = (
 )
 PROPENSITIES = (
     "{n} propensities of {n_rows} ({some}); expected the probability that a relevant item was "
-    "observed, above 0 and "
-    "at most 1{hint}"
+    "observed, above 0 and at most 1{hint}"
 )
 WEIGHTS_BROKEN = "{n} weights of {n_rows} ({some}); expected finite numbers, at least 0"
 NULL_ORDER = '{n}s of {n_rows}; drop these rows or pass ⟦+nan_score="last"⟧ or "drop"'

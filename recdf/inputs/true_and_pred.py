@@ -157,8 +157,8 @@ def read_true(
     if name is None:
         if options.min_relevance is not None:
             raise OptionError(
-                f"⟦min_relevance={options.min_relevance}⟧ needs ⟦+relevance_col=⟧, "
-                f"or a column of true named {RELEVANCE_NAME!r}"
+                f"⟦min_relevance={options.min_relevance}⟧ needs ⟦+relevance_col=⟧, or a column of "
+                f"true named {RELEVANCE_NAME!r}"
             )
         ones = np.broadcast_to(1.0, len(frame))  # a view that repeats one number
         return _read_ids(frame, "true", ones, [], options, broken, findings)
@@ -233,9 +233,8 @@ def by_in_true(true: pd.DataFrame, options: Options) -> list[str]:
     names = shared if asked is True else as_columns(asked or None)
     if asked and (not names or not set(names) <= set(shared)):
         raise ColumnError(
-            f"⟦by_in_true={asked!r}⟧; expected columns of ⟦+by={as_columns(options.by)}⟧ that "
-            f"true has, which are {shared or 'none'}; true has "
-            f"{', '.join(map(repr, true.columns))}"
+            f"⟦by_in_true={asked!r}⟧; expected columns of ⟦+by={as_columns(options.by)}⟧ that true "
+            f"has, which are {shared or 'none'}; true has {', '.join(map(repr, true.columns))}"
         )
     return names
 

@@ -87,7 +87,7 @@ def _check_range(found: Findings, log: LogRows, events: EventRows) -> None:
         where = "after" if float(time.min()) > last else "before"
         words = f"all {events.name} are {where} the log, farther from it than it is long"
         effect = (
-            "one of the two has another unit or another beginning, such as seconds that were "
-            "read as milliseconds"
+            "one of the two has another unit or another beginning, such as seconds that were read "
+            "as milliseconds"
         )
         found.add("times that have nothing in common", "error", len(time), len(time), words, effect)

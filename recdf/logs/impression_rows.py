@@ -311,8 +311,7 @@ def _read_clicked(frame: pd.DataFrame, rules: Rules) -> np.ndarray | None:
     if bad.any():
         raise DataError(
             f"log[{name!r}] holds {bad.sum():,} null, infinite or negative values "
-            f"({examples(clicks[bad])}); expected "
-            "True and False, or numbers of clicks; where null means no click, pass "
-            f"log.fillna({{{name!r}: 0}})"
+            f"({examples(clicks[bad])}); expected True and False, or numbers of clicks; where null "
+            f"means no click, pass log.fillna({{{name!r}: 0}})"
         )
     return clicks

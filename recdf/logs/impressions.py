@@ -379,8 +379,8 @@ def _levels(relevance: Mapping[str, float] | None) -> dict[str, float]:
     for name, gain in given.items():
         if name not in RELEVANCE_LEVELS:
             raise OptionError(
-                f"relevance has {name!r}; it gives the gains of {', '.join(RELEVANCE_LEVELS)}"
-                f"{closest(str(name), RELEVANCE_LEVELS)}"
+                f"relevance has {name!r}; it gives the gains of "
+                f"{', '.join(RELEVANCE_LEVELS)}{closest(str(name), RELEVANCE_LEVELS)}"
             )
         check_value(f"relevance[{name!r}]", gain, a_number(0))
     return {name: float(given.get(name, gain)) for name, gain in RELEVANCE_LEVELS.items()}
@@ -479,8 +479,8 @@ def _warn_no_overlap(name: str, counts: Mapping[str, int], n_impressions: int) -
         reasons = {what: counts[what] for what in Outcome._fields[1:]}
         found = ", ".join(f"{n:,} {what}" for what, n in reasons.items() if n)
         warn_user(
-            f"none of the {n_events:,} {name} belongs to an impression ({found}); compare the "
-            "ids, the units and the time zones of the two frames",
+            f"none of the {n_events:,} {name} belongs to an impression ({found}); compare the ids, "
+            "the units and the time zones of the two frames",
             NoOverlapWarning,
         )
 

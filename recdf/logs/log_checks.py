@@ -230,8 +230,8 @@ def _check_heavy_users(found: Findings, log: LogRows, many: int, rules: Rules) -
     )
     share = rows[busy].sum() / len(log)
     effect = (
-        f"they have {share:.1%} of the impressions; programs do not click like people: leave "
-        "such users out"
+        f"they have {share:.1%} of the impressions; programs do not click like people: leave such "
+        "users out"
     )
     n_users = int((rows > 0).sum())
     found.add(f"users with over {many:,} impressions", "warning", len(busy), n_users, words, effect)
@@ -239,8 +239,8 @@ def _check_heavy_users(found: Findings, log: LogRows, many: int, rules: Rules) -
     if n_users >= ENOUGH_USERS and rows[largest] > MUCH * len(log) and rows[largest] <= many:
         words = repr(log.frame[rules.user_col].take([first[largest]]).tolist()[0])
         effect = (
-            "clicks per impression are then mostly those of one user; leave the user out if "
-            "it is a program"
+            "clicks per impression are then mostly those of one user; leave the user out if it is "
+            "a program"
         )
         found.add("a user with over 5 % of the impressions", "warning", 1, n_users, words, effect)
 
@@ -283,8 +283,8 @@ def _check_lists(found: Findings, log: LogRows, rules: Rules) -> None:
         effect,
     )
     effect = (
-        "ranks close the holes (advertisements, collapsed places); the positions stay as they "
-        "are in pred"
+        "ranks close the holes (advertisements, collapsed places); the positions stay as they are "
+        "in pred"
     )
     found.add("positions with holes", "info", ranking.lists_with_holes, of, "", effect)
     effect = (
@@ -371,8 +371,8 @@ def _check_propensities(
     if abs(mean - actions) > max(FAR * error, 1e-9 * actions):
         words = f"mean of 1/propensity {mean:.4g}, actions {actions:,}"
         effect = (
-            "propensities are not those with which the items were chosen; pass ⟦+n_actions=⟧ "
-            "if others could be shown"
+            "propensities are not those with which the items were chosen; pass ⟦+n_actions=⟧ if "
+            "others could be shown"
         )
         found.add(
             "propensities that do not fit the actions",

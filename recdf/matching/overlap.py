@@ -221,8 +221,8 @@ def _of_columns(overlap: Overlap) -> Told:
     if overlap.swapped:
         yield (
             "true has a score or a rank, or pred a relevance, and no column orders pred: are they "
-            "swapped? true comes first; ⟦+score_col=False⟧ says that the order of the rows of "
-            "pred is meant",
+            "swapped? true comes first; ⟦+score_col=False⟧ says that the order of the rows of pred "
+            "is meant",
             OrderWarning,
         )
 
@@ -341,9 +341,9 @@ def _why_no_hits(overlap: Overlap, by: pd.DataFrame) -> Told:
         labels = zip(*(some[name].tolist() for name in some.columns), strict=True)
         named = ", ".join(repr(one[0] if len(one) == 1 else one) for one in labels)
         yield (
-            f"{len(silent):,} of {len(by):,} by values recommend the users of true nothing that "
-            f"is in true, and score 0 in every list that they have: {named}; ⟦rd.check(true, "
-            "pred, by=...)⟧ tells more",
+            f"{len(silent):,} of {len(by):,} by values recommend the users of true nothing that is "
+            f"in true, and score 0 in every list that they have: {named}; ⟦rd.check(true, pred, "
+            "by=...)⟧ tells more",
             NoOverlapWarning,
         )
     reasons = {

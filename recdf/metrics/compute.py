@@ -87,8 +87,8 @@ def defined_values(matched: Matched, request: Request, options: Options) -> dict
             )  # the kernel may keep the array; built-in kernels share read-only arrays
         if values.shape != (len(lists),):
             raise TypeError(
-                f"metric {request.metric.name!r} returned shape {values.shape}, "
-                f"expected one value per list, ({len(lists)},)"
+                f"metric {request.metric.name!r} returned shape {values.shape}, expected one value "
+                f"per list, ({len(lists)},)"
             )
         values = _onto_bounds(values, request.bounds)
         _refuse_beyond(values, request, matched)

@@ -141,8 +141,8 @@ def _warn_if_few(metric: SampledMetric, n_items: int, n_sampled: int, k: int | N
     warn_user(
         f"n_sampled={n_sampled:,} of ⟦n_items={n_items:,}⟧ has {top * n_sampled / n_items:.2g} of "
         f"the first {top} items on average, so that {metric} of a good model comes out far too "
-        f"low, and its interval does not say so; sample at least {-(-n_items // top):,} "
-        "negatives, or rank all items",
+        f"low, and its interval does not say so; sample at least {-(-n_items // top):,} negatives, "
+        "or rank all items",
         FewNegativesWarning,
     )
 

@@ -109,16 +109,15 @@ COUNTED: dict[Unknown, Counted] = {
     "negatives": Counted(
         "lists_without_negatives",
         "lists with a relevant item have none that true judges as not relevant, with which {} "
-        "compares them: "
-        f"there it only tells what was found, as recall does. {JUDGE} take another metric",
+        f"compares them: there it only tells what was found, as recall does. {JUDGE} take another "
+        "metric",
         _negatives,
     ),
     "grades": Counted(
         "lists_judged_alike",
         "lists with a relevant item have judgements that are all alike, and ⟦+judged_only=True⟧ "
-        "drops what is not "
-        f"judged: there {{}} tells what was found and not how it was ranked. {JUDGE} pass "
-        "⟦+judged_only=False⟧",
+        "drops what is not judged: there {} tells what was found and not how it was ranked. "
+        f"{JUDGE} pass ⟦+judged_only=False⟧",
         _grades,
     ),
 }
@@ -166,7 +165,7 @@ def warn_of_unknown(
         category = NoOverlapWarning if what == "log_users" and n == total else UnknownWarning
         words = COUNTED[what].words + ("" if judged else OF_OTHERS)
         told = (
-            f"{n:,} of {total:,} {words.format(', '.join(dict.fromkeys(of)))} (spec['counts'] "
-            f"has {name!r})"
+            f"{n:,} of {total:,} {words.format(', '.join(dict.fromkeys(of)))} (spec['counts'] has "
+            f"{name!r})"
         )
         warn_user(told, JudgedWarning if judged else category, count=n)

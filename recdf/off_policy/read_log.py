@@ -339,7 +339,7 @@ def _usable(weight: Floats) -> Floats:
     if not weight.max() <= LARGEST_WEIGHT:
         n = int(np.count_nonzero(~(weight <= LARGEST_WEIGHT)))
         raise DataError(
-            f"target/propensity is above {LARGEST_WEIGHT:g} in {n:,} rows; a propensity that "
-            "small is no probability with which an item was shown"
+            f"target/propensity is above {LARGEST_WEIGHT:g} in {n:,} rows; a propensity that small "
+            "is no probability with which an item was shown"
         )
     return weight

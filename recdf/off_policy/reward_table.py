@@ -143,9 +143,9 @@ def _warn_of_missing_mass(mass: Floats) -> None:
     if short.any():
         warn_user(
             "the target's probabilities of the candidates sum to less than 1 in "
-            f"{np.count_nonzero(short):,} of {len(mass):,} rows of log (from {mass.min():.3g}; "
-            "see target_mass): what is missing counts as earning nothing in q_target. Give all "
-            "items that the target policy may show, or probabilities that sum to 1",
+            f"{np.count_nonzero(short):,} of {len(mass):,} rows of log (from {mass.min():.3g}; see "
+            "target_mass): what is missing counts as earning nothing in q_target. Give all items "
+            "that the target policy may show, or probabilities that sum to 1",
             RecdfWarning,
         )
 

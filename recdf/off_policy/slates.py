@@ -74,9 +74,8 @@ def check_products(values: Floats, layout: Layout, kind: SlateKind, where: str) 
     if kind == "slate" and (np.abs(same[inside]) > SLATE_TOLERANCE).any():
         n = len(distinct(np.cumsum(layout.first)[1:][inside & (np.abs(same) > SLATE_TOLERANCE)]))
         raise DataError(
-            f"{where} differs between the rows of {n:,} units, but ⟦propensity_kind='slate'⟧ "
-            "means one value per unit; values of single positions are "
-            "⟦+propensity_kind='conditional'⟧"
+            f"{where} differs between the rows of {n:,} units, but ⟦propensity_kind='slate'⟧ means "
+            "one value per unit; values of single positions are ⟦+propensity_kind='conditional'⟧"
         )
     if kind == "prefix" and (same[inside] > SLATE_TOLERANCE).any():
         n = int(np.count_nonzero(same[inside] > SLATE_TOLERANCE))

@@ -175,8 +175,7 @@ CAUSES = (
         r"Java heap space|GC overhead limit",
         "Java ran out of memory",
         "Pass more partitions= (now {n_buckets:,}), or raise spark.executor.memory, or "
-        "spark.driver.memory if the "
-        "driver ran out of it",
+        "spark.driver.memory if the driver ran out of it",
     ),
     Cause(
         r"MemoryError|OutOfMemory|Cannot allocate memory|bad_alloc|memory limits|realloc of size"

@@ -158,8 +158,8 @@ def to_bytes(shared: Shared) -> bytes:
             )
             why = plain_line(str(error)).rstrip(".")
             raise OptionError(
-                f"{what or 'an option or a side table'} cannot be sent to the workers: {why}; "
-                "make such objects inside the function, or import them from a module"
+                f"{what or 'an option or a side table'} cannot be sent to the workers: {why}; make "
+                "such objects inside the function, or import them from a module"
             ) from error
 
 

@@ -172,8 +172,8 @@ class MomentsCall(Generic[EngineFrame]):
             assignment = named_frame("assignment", assignment)
         if isinstance(metrics, Mapping):
             raise OptionError(
-                "metrics is a mapping; expected names of columns. A ratio of sums needs the "
-                f"users; {GIVE_ROWS}"
+                "metrics is a mapping; expected names of columns. A ratio of sums needs the users; "
+                f"{GIVE_ROWS}"
             )
         columns = _column_names(rows, assignment)
         variant, by = options["variant_col"], options["by"]
@@ -360,9 +360,8 @@ def _check_join_options(given: Mapping[str, Any]) -> None:
         if given.get(name) is not None:
             raise OptionError(
                 f"⟦{name}=⟧ needs the rows of all users together. Bring them into memory "
-                "(result.to_pandas()) for ⟦rd.join_experiment⟧ and "
-                "rd.experiments.variant_moments, or drop the rows before each exposure before you "
-                "evaluate"
+                "(result.to_pandas()) for ⟦rd.join_experiment⟧ and rd.experiments.variant_moments, "
+                "or drop the rows before each exposure before you evaluate"
             )
     valid = [
         one.name

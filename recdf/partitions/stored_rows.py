@@ -66,8 +66,8 @@ def _rows(data: Any, role: str) -> LazyRows:
         isinstance(data, pd.Series) or not hasattr(data, "__arrow_c_stream__")
     ):
         words = (
-            "expected a file, a folder, a glob or a list of them, or a lazy frame, dataset, "
-            "reader or frame of rows"
+            "expected a file, a folder, a glob or a list of them, or a lazy frame, dataset, reader "
+            "or frame of rows"
         )
         raise TypeError(f"{role}_path is {kind_of(data)}; {words}")
     table = pa.Table.from_pandas(as_frame(data, role), preserve_index=False)

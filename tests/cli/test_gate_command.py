@@ -140,8 +140,8 @@ def test_compare_fails_on_worse(capsys):
     code, _, err = run(capsys, *call, "--fail-on", "worse")
     assert code == 1
     said = (
-        "recdf compare: exit code 1, --fail-on worse: ndcg@10, random vs. popularity: worse "
-        "(and 1 more)\n"
+        "recdf compare: exit code 1, --fail-on worse: ndcg@10, random vs. popularity: worse (and 1 "
+        "more)\n"
     )
     assert err == said
     assert (

@@ -126,8 +126,8 @@ def test_a_folder_that_the_user_cannot_search_has_no_file(folder):
     """A job that changes its user, as `sudo -u`, is often in a folder of the user that started
     it."""
     code = (
-        "import os, sys, recdf.cli.option_files as files; os.chdir(sys.argv[1]); os.setuid(65534);"
-        "print(files._project(None))"
+        "import os, sys, recdf.cli.option_files as files; os.chdir(sys.argv[1]); "
+        "os.setuid(65534);print(files._project(None))"
     )
     write("k = 7")
     folder.chmod(0o700)

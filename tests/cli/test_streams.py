@@ -34,11 +34,11 @@ JOBS = {
     f"{EVALUATE} --out out": "per_user.parquet",
     "check --true true.parquet --pred pred.parquet --by model --out out": "findings.parquet",
     "compare result --baseline a --out out": "comparison.parquet",
-    "experiment ab --assignment groups.parquet --control A --missing zero "
-    "--out out": "health.parquet",
+    "experiment ab --assignment groups.parquet --control A --missing zero --out "
+    "out": "health.parquet",
     "ope log.parquet --out out": "ope.parquet",
-    "impressions shown.parquet --list-cols --clicked-col clicked --rank-by-time "
-    "--out out": "true.parquet",
+    "impressions shown.parquet --list-cols --clicked-col clicked --rank-by-time --out "
+    "out": "true.parquet",
     "report result --out out/report.html": "report.html",
 }
 NAMES = [call.split()[0] for call in JOBS]

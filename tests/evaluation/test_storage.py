@@ -292,8 +292,8 @@ def test_periods_and_intervals_come_back_in_a_new_process(tmp_path):
     for kind in kinds:
         by_result(COLUMNS[kind]).to_parquet(tmp_path / kind)
     code = (
-        "import sys, recdf as rd; [print(rd.read_parquet(name).per_user['kind'].dtype) for name "
-        "in sys.argv[1:]]"
+        "import sys, recdf as rd; [print(rd.read_parquet(name).per_user['kind'].dtype) for name in "
+        "sys.argv[1:]]"
     )
     out = python(code, *(tmp_path / kind for kind in kinds)).stdout
     assert out.split("\n")[:2] == [str(COLUMNS[kind].dtype) for kind in kinds]

@@ -198,8 +198,8 @@ def test_streamed_files_of_only_a_header(capsys):
 @pytest.mark.usefixtures("folder")
 def test_json_lines_keep_the_types_of_json():
     text = (
-        '{"user_id": "2026-11-20", "item_id": "007", "score": 1}\n{"user_id": "u", "item_id": '
-        '"8", "score": 2.5}\n'
+        '{"user_id": "2026-11-20", "item_id": "007", "score": 1}\n{"user_id": "u", "item_id": "8", '
+        '"score": 2.5}\n'
     )
     found = rd.read(write("a.jsonl", text))
     assert found.values.tolist() == [["2026-11-20", "007", 1.0], ["u", "8", 2.5]]

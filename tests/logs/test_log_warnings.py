@@ -73,9 +73,9 @@ def test_a_log_of_purchases_concatenated_with_itself():
     assert found.true["price"].sum() == 2 * bought["price"].sum()
     first = ", ".join(repr(row) for row in bought.iloc[:3, :3].itertuples(index=False, name=None))
     assert said == [
-        "100 of 200 purchases (50.0%) repeat an earlier row in every column, such as "
-        f"{first}: each copy counts, also in what was paid. Leave the copies out if each is not an "
-        "event of its own"
+        f"100 of 200 purchases (50.0%) repeat an earlier row in every column, such as {first}: "
+        "each copy counts, also in what was paid. Leave the copies out if each is not an event of "
+        "its own"
     ]
     assert found.spec["counts"]["purchases"]["logged_twice"] == 100
     checked = rd.logs.check_log(log, **options).set_index("finding")
@@ -115,8 +115,8 @@ def test_clicks_before_their_impression(early, numbers):
     share = len(lost) / len(clicks)
     assert said.startswith(
         f"{len(lost):,} of {len(clicks):,} clicks ({share:.1%}) belong to no impression, since "
-        "those of their item to their user came just after them: half of the "
-        f"{len(lost):,} within 600 s came at most "
+        f"those of their item to their user came just after them: half of the {len(lost):,} within "
+        "600 s came at most "
     )
     most = np.sort(lost)[int(np.ceil(0.99 * len(lost))) - 1]
     skew = most * 1000 if numbers else f"{most:.12g}s"

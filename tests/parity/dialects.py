@@ -91,7 +91,8 @@ READ = {
     "cornac": "mrr",
     "recbole": "pooled_auc",
     "elliot": "hitrate precision recall f1 mrr ndcg coverage user_coverage entropy popularity aplt "
-    "aclt epc efd pop_reo pop_rsp gini item_gap subtopic_recall pooled_mae pooled_mse pooled_rmse",
+    "aclt epc efd pop_reo pop_rsp gini item_gap subtopic_recall pooled_mae pooled_mse "
+    "pooled_rmse",
     "fuxictr": "pooled_log_loss pooled_auc",
     "recmetrics": "surprisal",
     "cwl_eval": "rbp rbp_residual mrr precision",

@@ -157,8 +157,8 @@ FAILURES = [
     ),
     (
         AnalysisException("[PATH_NOT_FOUND] Path does not exist: file:/x. SQLSTATE: 42K03;\n'Plan"),
-        "a path or a table of a frame does not exist (Path does not exist: file:/x). "
-        "Check its name",
+        "a path or a table of a frame does not exist (Path does not exist: file:/x). Check its "
+        "name",
         "workers",
     ),
     (

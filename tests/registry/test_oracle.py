@@ -115,8 +115,8 @@ def test_populations():
 
 def test_a_list_without_recommendations_scores_zero():
     names = (
-        "hitrate hits precision recall f1 rprecision mapr mar mrr arhr ndcg dcg rbp err pauc "
-        "pap bpref"
+        "hitrate hits precision recall f1 rprecision mapr mar mrr arhr ndcg dcg rbp err pauc pap "
+        "bpref"
     )
     assert {name: one([1, 2], [], name) for name in names.split()} == dict.fromkeys(
         names.split(), 0.0

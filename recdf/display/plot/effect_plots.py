@@ -326,8 +326,8 @@ def gate(gate: Gate, *, ax: Any = None) -> Any:
         if not metric:
             style.percent(panel.xaxis)
     said = (
-        f"bounds hold one-sided with {gate.confidence:.0%}; {count_text(data['n'])} users; "
-        "upright line: the budget"
+        f"bounds hold one-sided with {gate.confidence:.0%}; {count_text(data['n'])} users; upright "
+        "line: the budget"
     )
     style.caption(panels[-1], f"{said}; filled: passes (blue) or fails (orange)")
     return panels[0] if len(panels) == 1 else panels
@@ -475,8 +475,8 @@ def over_time(
         )
         ax.plot(data["time"], data["diff"], color=colour, linewidth=2)
         promise = (
-            "each point holds all data up to its period; made with sequential_n, the band "
-            "may be read every day"
+            "each point holds all data up to its period; made with sequential_n, the band may be "
+            "read every day"
         )
         if (
             "method" in effect.columns

@@ -214,8 +214,8 @@ def _soundness(tables: ReportTables) -> tuple[Badge, Sentence]:
         )
     if health is None:
         return Badge("warning", "not checked"), (
-            "The sample ratio was not checked: pass health= (what "
-            "rd.experiments.experiment_health returned).",
+            "The sample ratio was not checked: pass health= (what rd.experiments.experiment_health "
+            "returned).",
         )
     arms = ", ".join(
         f"{_arm(row)} {int(row['n_assigned']):,} ({row['share']:.1%}, planned "
@@ -342,8 +342,8 @@ def experiment_card(tables: ReportTables) -> Section | None:
 def _test_words(table: pd.DataFrame, row: pd.Series, believed: bool) -> list[Sentence]:
     least = row.get("mde", np.nan)
     shown = (
-        f" An effect of {number(least, f'.{digits_for(least)}f')} is shown in 8 of 10 "
-        "experiments of this size."
+        f" An effect of {number(least, f'.{digits_for(least)}f')} is shown in 8 of 10 experiments "
+        "of this size."
     )
     p = f" p {_p(row['p_adj'])}." if believed else ""
     return [
@@ -408,8 +408,9 @@ def _experiment_said(tables: ReportTables) -> list[Sentence]:
     ordered = harm_first(table)
     said: list[Sentence] = [
         (
-            f"Experiment, {row['treatment']} against {row['control']} on {row['metric']}"
-            f"{f' ({where})' if where else ''}: {row['verdict']}, {_effect(pd.Series(row))}.",
+            f"Experiment, {row['treatment']} against {row['control']} on "
+            f"{row['metric']}{f' ({where})' if where else ''}: {row['verdict']}, "
+            f"{_effect(pd.Series(row))}.",
         )
         for row, where in zip(
             ordered.head(FEW).to_dict("records"), segment_labels(ordered), strict=False
@@ -502,8 +503,8 @@ def off_policy_section(tables: ReportTables, most: int) -> tuple[Section | None,
     if useless:
         said += f" {useless} of them should not be used; the column trust says why."
     doubt = (
-        " A flagged estimate can be far off, and its interval holds the true value less often "
-        "than it says."
+        " A flagged estimate can be far off, and its interval holds the true value less often than "
+        "it says."
     )
     mark = Badge("warning", "flagged") if flagged else Badge("good", "no flag")
     sentence: Sentence = (said + (doubt if flagged else ""),)

@@ -210,8 +210,8 @@ def _of_duel(subject: Subject, duel: Duel, n_models: int) -> Headline:
         how = adjustment(subject.comparison).words if subject.comparison is not None else ""
         picked.append(
             (
-                f"It {_best_model(subject)} of {n_models} models. That it was picked among "
-                f"several is {counted}: the p-values are {how}.",
+                f"It {_best_model(subject)} of {n_models} models. That it was picked among several "
+                f"is {counted}: the p-values are {how}.",
             )
         )
     if subject.baseline is None:

@@ -385,8 +385,8 @@ def _page(title: str, about: Sentence, sections: Sequence[Section], examples: bo
     }
     style, script = _policy_digest(files["report.css"]), _policy_digest(files["report.js"])
     policy = (
-        f"default-src 'none'; style-src {style}; script-src {script}; base-uri 'none'; "
-        "form-action 'none'"
+        f"default-src 'none'; style-src {style}; script-src {script}; base-uri 'none'; form-action "
+        "'none'"
     )
     return str(
         _template().render(

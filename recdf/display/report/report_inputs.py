@@ -47,8 +47,8 @@ MODEL_COLUMNS = (
 OWN_ARGUMENTS = {"trend_verdict": "over_time", "shrunken": "segments", "decision": "decision"}
 EXPERIMENT = (*COMPARISON_COLUMNS, "control", "treatment", "n_control", "n_treatment", "rel_diff")
 EXPERIMENT_SOURCE = (
-    "what rd.compare_variants or a function of rd.experiments returned, or a "
-    "mapping of names to such"
+    "what rd.compare_variants or a function of rd.experiments returned, or a mapping of names to "
+    "such"
 )
 ONE_PAGE = "or make a page for each experiment"
 HEALTH = (

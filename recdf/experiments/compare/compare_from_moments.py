@@ -235,8 +235,8 @@ def _users_of_moments(table: MomentTable, health: pd.DataFrame | None) -> Floats
         users = np.where(np.isnan(users), np.asarray(table.moments.n)[:, :, 0], users)
     if np.isnan(users).any():
         raise OptionError(
-            "⟦expected=⟧ counts users, also those whose metric is null, so moments need the "
-            "column 'n_null' (0 if no metric is null); or pass ⟦+health=⟧"
+            "⟦expected=⟧ counts users, also those whose metric is null, so moments need the column "
+            "'n_null' (0 if no metric is null); or pass ⟦+health=⟧"
         )
     return np.vstack([users, users[0] if len(users) == 1 else np.full(users.shape[1], np.nan)])
 

@@ -191,8 +191,8 @@ def read_runs(
         twice = distinct(np.flatnonzero(counts > 1) % max(n_cells, 1))
         raise DuplicateError(
             f"per_user has several rows for one model and {' and '.join([*keys, *folds])}, in "
-            f"{len(twice):,} cases such as {show(twice)}. Name the columns that tell them apart "
-            "in ⟦+user_col=⟧ or ⟦+fold=⟧, or roll them up first with rd.experiments.roll_up"
+            f"{len(twice):,} cases such as {show(twice)}. Name the columns that tell them apart in "
+            "⟦+user_col=⟧ or ⟦+fold=⟧, or roll them up first with rd.experiments.roll_up"
         )
     list_of_cell = unit_of_list = None
     n_lists = n_cells

@@ -118,9 +118,9 @@ def read_moments(
     ]
     if other:
         raise ColumnError(
-            f"moments has the column {other[0]!r}, which is no moment. If it is a segment, name "
-            "it in ⟦+by=⟧. If it is a part of the users (a file, a shard), drop it, and the rows "
-            "of its values are added: each user must be in one part only"
+            f"moments has the column {other[0]!r}, which is no moment. If it is a segment, name it "
+            "in ⟦+by=⟧. If it is a part of the users (a file, a shard), drop it, and the rows of "
+            "its values are added: each user must be in one part only"
         )
     if not len(moments):
         raise DataError("moments has no rows; expected one per variant and metric")
@@ -238,8 +238,8 @@ def _check_same_users(table: MomentTable, there: Mask) -> None:
     raise DataError(
         "the metrics of moments have different numbers of users (n + n_null) in "
         f"{int(wrong.sum()):,} of {int(some.sum()):,} variants or segments, such as {where}: "
-        f"{found}. Every part of the users must have every metric; if the metrics are of "
-        "different users, name those of the same users in ⟦+metrics=⟧"
+        f"{found}. Every part of the users must have every metric; if the metrics are of different "
+        "users, name those of the same users in ⟦+metrics=⟧"
     )
 
 

@@ -272,8 +272,8 @@ def _read_health(
     unknown = [name for name in by if name not in groups.columns and name not in strata.columns]
     if unknown:
         raise OptionError(
-            f"health is by {by}, but the comparison is not by {unknown}; make it without them, "
-            f"or, where the planned shares change, compare within ⟦+strata={unknown[0]!r}⟧"
+            f"health is by {by}, but the comparison is not by {unknown}; make it without them, or, "
+            f"where the planned shares change, compare within ⟦+strata={unknown[0]!r}⟧"
         )
     of_row, labels = group_codes(health, "health", by)
     variant = pd.Index(variants).get_indexer(pd.Index(health["variant"]))

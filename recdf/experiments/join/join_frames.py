@@ -305,8 +305,7 @@ def _distinct_columns(per_user: pd.DataFrame, assignment: pd.DataFrame, keys: li
     if both:
         raise DataError(
             f"per_user and assignment both have {', '.join(map(repr, both))}; rename or drop one "
-            "of them, "
-            f"e.g. assignment.rename(columns={{{both[0]!r}: {f'assigned_{both[0]}'!r}}})"
+            f"of them, e.g. assignment.rename(columns={{{both[0]!r}: {f'assigned_{both[0]}'!r}}})"
         )
     for role, frame in (("per_user", per_user), ("assignment", assignment)):
         taken = [name for name in ("has_metrics", "n_before_exposure") if name in frame.columns]
@@ -341,8 +340,8 @@ def _metric_rows(
     if twice.any():
         what = "user" if not options.by else f"user and {options.by}"
         raise DuplicateError(
-            f"per_user has several rows per {what}: {len(distinct(cell[twice])):,} users have "
-            f"more than one ({some_keys(metrics, twice, options.keys)}); roll them up first with "
+            f"per_user has several rows per {what}: {len(distinct(cell[twice])):,} users have more "
+            f"than one ({some_keys(metrics, twice, options.keys)}); roll them up first with "
             f"rd.experiments.roll_up(per_user, unit_col={options.keys}), pass ⟦+how=⟧, or name in "
             "⟦+by=⟧ what tells the rows apart"
         )

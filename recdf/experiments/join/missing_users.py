@@ -57,8 +57,8 @@ def fill_values(
         raise OptionError(
             f"⟦missing={missing!r}⟧: per_user[{unknown[0]!r}] is no metric that recdf knows, so "
             "its value for a user without metrics is not known either. Name it in "
-            "⟦+larger_is_better=⟧ (0, such as a revenue) or in ⟦smaller_is_better=⟧ (null, such "
-            f"as a waiting time); the same for {unknown}, or drop these columns"
+            "⟦+larger_is_better=⟧ (0, such as a revenue) or in ⟦smaller_is_better=⟧ (null, such as "
+            f"a waiting time); the same for {unknown}, or drop these columns"
         )
     return found
 

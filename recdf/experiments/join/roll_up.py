@@ -230,9 +230,8 @@ def _without_ids(per_user: pd.DataFrame, numbers: list[str]) -> list[str]:
     if unknown and not spec:
         raise DataError(
             f"per_user has whole numbers in {unknown}, which may be ids or counts; name in "
-            "⟦+over=⟧ the columns that "
-            "the rows of a unit are rolled up over, or give every metric its rule, such as "
-            "⟦+how={'clicks': 'sum'}⟧"
+            "⟦+over=⟧ the columns that the rows of a unit are rolled up over, or give every metric "
+            "its rule, such as ⟦+how={'clicks': 'sum'}⟧"
         )
     return [name for name in numbers if name not in keys]
 

@@ -230,8 +230,8 @@ def _units_of_splits(
         again = np.bincount(code)[code] > 1
         one = keys[0] if len(keys) == 1 else keys
         raise DuplicateError(
-            f"per_user has several rows per {keys} ({some_keys(per_user, again, keys)}), which "
-            f"are not independent; pass ⟦+cluster={one!r}⟧ to split users as wholes",
+            f"per_user has several rows per {keys} ({some_keys(per_user, again, keys)}), which are "
+            f"not independent; pass ⟦+cluster={one!r}⟧ to split users as wholes",
             argument="cluster",
             count=int(again.sum()),
         )

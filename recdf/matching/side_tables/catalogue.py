@@ -104,8 +104,8 @@ def unique_rows(codes: np.ndarray, n_items: int, where: str) -> np.ndarray:
     repeated = len(codes) - len(pd.unique(codes))
     if repeated:
         raise DataError(
-            f"{where} has {repeated:,} repeated ids; expected one row per item. "
-            "An item of several categories has them in one cell: 'a|b', or a list"
+            f"{where} has {repeated:,} repeated ids; expected one row per item. An item of several "
+            "categories has them in one cell: 'a|b', or a list"
         )
     row_of = np.full(n_items, -1, np.int64)
     row_of[codes] = np.arange(len(codes))

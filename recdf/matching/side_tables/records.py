@@ -136,9 +136,9 @@ class SideTableArguments(TypedDict, total=False):
             hint="Features",
             kind="str, list of str, DataFrame, Series, mapping or callable",
             meaning="Columns of `items`, or a frame indexed by item. Columns hold numbers, lists "
-            "of numbers,\n    categories, `A|B` strings or lists of categories. A callable takes "
-            "two arrays of "
-            "positions in `items` and returns\n    the similarities of these pairs.",
+            "of numbers,\n    categories, `A|B` strings or lists of categories. A callable "
+            "takes two arrays of positions in `items` and returns\n    the similarities of "
+            "these pairs.",
             door=features_door,
             codes=features_codes,
             flag="what items are compared by: a file with a row per item, or columns of --items",
