@@ -185,7 +185,6 @@ def test_inputs_stay_as_they_are_and_tables_go_to_parquet(log, tmp_path):
     log.attrs.clear()
 
 
-@pytest.mark.long
 def test_chain_from_lists_to_a_decision(tmp_path):
     shop = rd.sample_shop()
     bought = shop.true.merge(shop.assignment)

@@ -275,7 +275,6 @@ def test_names_that_differ(kind):
         )
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("kind", LAZY)
 def test_a_score_of_another_name_is_named(kind):
     pred = PRED[::-1].rename(columns={"score": "prediction"})
@@ -472,7 +471,6 @@ LISTS = {
 }
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(("form", "kind"), crossed(LISTS, LAZY))
 def test_rows_that_hold_lists(kind, form):
     make, how = LISTS[form]
