@@ -47,8 +47,7 @@ RELEVANCE_LEVELS = {"shown": 0.0, "clicked": 1.0, "bought": 3.0}
 
 @dataclass(frozen=True, eq=False)
 class Impressions:
-    """The result of `from_impressions`. It unpacks into the two tables: `true, pred =
-    rd.from_impressions(...)`.
+    """The result of `from_impressions`, which unpacks into the two tables `true` and `pred`.
 
     `rd.evaluate(*lists, metrics, **lists.options)` evaluates them by the columns that they have.
 

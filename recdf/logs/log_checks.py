@@ -72,9 +72,8 @@ def check_log(
     ----------
     log : DataFrame or Arrow stream
         One row per impression.
-    user_col, item_col, rank_col, list_cols, time_col, clicks, purchases, refunds, order_col,
-    persons, person_col, \
-value_col, window, session_gap, named_lists
+    user_col, item_col, rank_col, list_cols, time_col, clicks, purchases, refunds, order_col, \
+persons, person_col, value_col, window, session_gap, named_lists
         As in `from_impressions`. What refunds cancel is no purchase, and persons are the users.
     variant_col : str, optional
         Column of the variant of an experiment. Variants that change within a list or between the

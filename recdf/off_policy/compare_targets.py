@@ -88,8 +88,9 @@ def ope_compare(
         Column that names the target.
     baseline : label, optional
         Target that the others are compared with; None compares all pairs.
-    {estimators, reward_col, propensity_col, target_col, slate_col, position_col, interaction,
-    propensity_kind, ragged} cluster : str, list of str or None, default "user_id"
+    {estimators, reward_col, propensity_col, target_col, slate_col}
+    {position_col, interaction, propensity_kind, ragged}
+    cluster : str, list of str or None, default "user_id"
         Key by which the rows of the targets are paired; None pairs them by `slate_col`.
     {weight_col, q_logged, q_target, clip, confidence}
     {options}

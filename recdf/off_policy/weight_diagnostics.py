@@ -82,8 +82,10 @@ def ope_diagnostics(
 
     Parameters
     ----------
-    {log, reward_col, propensity_col, target_col, slate_col, position_col, interaction,
-    propensity_kind, ragged} {cluster, weight_col} by : str or list of str, optional
+    {log, reward_col, propensity_col, target_col, slate_col}
+    {position_col, interaction, propensity_kind, ragged}
+    {cluster, weight_col}
+    by : str or list of str, optional
         Columns each of whose values is diagnosed alone.
     {options}
 
