@@ -47,6 +47,7 @@ def started(*command, until, env):
 @pytest.mark.skipif(
     not Path("/proc/self/stat").exists(), reason="the test finds a worker by /proc, as Linux has it"
 )
+@pytest.mark.slow
 def test_a_cluster_that_loses_a_worker(tmp_path):
     import pyspark
 

@@ -514,6 +514,7 @@ session.stop()
 """
 
 
+@pytest.mark.slow
 def test_spark_connect(spark):
     pytest.importorskip("grpc", reason="Spark Connect needs grpcio: pip install 'pyspark[connect]'")
     path = os.pathsep.join([str(Path(rd.__file__).parents[1]), str(Path(__file__).parents[2])])
