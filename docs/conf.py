@@ -7,11 +7,14 @@ of the repository.
 """
 
 import inspect
+import json
 import os
 import re
 import sys
 import tomllib
 from pathlib import Path
+
+from docutils import nodes
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
@@ -31,6 +34,7 @@ version = release = rd.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["_generated"]
+html_search_scorer = str(HERE / "_generated" / "search.js")
 html_theme = "pydata_sphinx_theme"
 html_title = "recdf"
 html_static_path = ["_static"]
@@ -79,6 +83,122 @@ FAMILIES = {
 }
 
 
+FAMILY_WORDS = {  # what people call these metrics, for the search
+    "relevance": [
+        "precision",
+        "recall",
+        "f1",
+        "hit rate",
+        "hit ratio",
+        "success at k",
+        "r-precision",
+        "how many relevant items are found",
+        "accuracy",
+    ],
+    "ranking": [
+        "ndcg",
+        "dcg",
+        "mrr",
+        "mean reciprocal rank",
+        "map",
+        "mean average precision",
+        "auc",
+        "gauc",
+        "rbp",
+        "formula of ndcg",
+        "ranking metric",
+        "exponential gain",
+        "log discount",
+        "position of the first hit",
+    ],
+    "money": ["revenue", "margin", "gmv", "profit", "value of recommendations"],
+    "diversity": [
+        "diversity",
+        "intra-list diversity",
+        "ild",
+        "intra-list similarity",
+        "variety",
+        "dissimilarity",
+        "embeddings",
+    ],
+    "novelty": [
+        "novelty",
+        "serendipity",
+        "unexpectedness",
+        "surprise",
+        "long tail",
+        "popularity bias",
+        "obscure items",
+        "mean popularity",
+        "self-information",
+        "arp",
+    ],
+    "exposure": [
+        "catalog coverage",
+        "catalogue coverage",
+        "item coverage",
+        "gini index",
+        "concentration",
+        "personalization",
+        "aggregate diversity",
+        "entropy",
+    ],
+    "fairness": [
+        "fairness",
+        "provider fairness",
+        "seller exposure",
+        "groups of items",
+        "equal exposure",
+        "gender",
+        "popularity parity",
+        "disparity",
+    ],
+    "rating": ["rmse", "mae", "rating prediction", "explicit feedback", "mean squared error", "r2"],
+    "responses": ["ctr", "click-through rate", "conversion rate"],
+    "category_shares": [
+        "calibration of categories",
+        "calibrated recommendations",
+        "genre distribution",
+        "steck",
+    ],
+    "discovery": [
+        "subtopics",
+        "intents",
+        "alpha-ndcg",
+        "aspects",
+        "diversification of search results",
+    ],
+    "judgements": ["unjudged documents", "holes", "bpref", "judged at k", "infap", "pooling"],
+    "probability": [
+        "log loss",
+        "cross-entropy",
+        "brier score",
+        "calibration of probabilities",
+        "pooled auc",
+        "ctr prediction",
+        "logloss",
+    ],
+    "two_lists": [
+        "rank-biased overlap",
+        "rbo",
+        "overlap of two rankings",
+        "similarity of rankings",
+        "kendall tau",
+        "churn of recommendations",
+        "how much lists change",
+    ],
+    "user_models": [
+        "user model",
+        "c/w/l",
+        "browsing model",
+        "expected reciprocal rank",
+        "patience",
+        "cwl_eval",
+    ],
+    "options": ["options of all metrics", "keyword arguments", "parameters"],
+}
+
+
 NAMES_TABLE = (".. list-table::", "   :class: names", "   :widths: 38 62", "")
 
 
@@ -86,6 +206,27 @@ def write_pages(app):
     """Write the pages that follow from the package."""
     write_handbook(HERE / "handbook")
     write_api(HERE / "_generated", HERE / "reference")
+    write_search(HERE / "_generated" / "search.js")
+
+
+LEFT_OUT = ["index", "changelog", "api", "handbook/index"]  # lists of links, not answers
+
+
+def write_search(path):
+    """The ranking of the search, with the words of each page's line "Also called"."""
+    words = {f"handbook/{family}": phrases for family, phrases in FAMILY_WORDS.items()}
+    for page in sorted(HERE.rglob("*.md")):
+        words[page.relative_to(HERE).with_suffix("").as_posix()] = also_called(page)
+    text = (HERE / "search.js").read_text(encoding="utf-8")
+    for name, value in (("PAGE_WORDS = {}", words), ("LEFT_OUT = []", LEFT_OUT)):
+        text = text.replace(name, name[:-2] + json.dumps(value, ensure_ascii=False))
+    write(path, text.splitlines())
+
+
+def also_called(page):
+    """The phrases of the line that a page ends with, which readers do not see."""
+    found = re.search(r"<!-- Also called: (.*?) -->", page.read_text(encoding="utf-8"), re.S)
+    return [phrase.strip() for phrase in found[1].split(",")] if found else []
 
 
 def write_handbook(folder):
@@ -122,7 +263,7 @@ def write_handbook(folder):
     words = """One page a family, written from the package. :doc:`../choose` asks ten questions that
 lead to a metric, :doc:`../metrics` lists all of them, and :doc:`options` has what all of them take
 beside their own parameters."""
-    index = [*heading("Metric handbook", "="), words, "", *listed, ""]
+    index = [":nosearch:", "", *heading("Metric handbook", "="), words, "", *listed, ""]
     pages = ["../choose", "../metrics", *families, "options"]
     write(
         folder / "index.rst",
@@ -277,7 +418,15 @@ def shoot(app, failed):
         draw_report.first_screen(target)
 
 
+def add_words(app, doctree):
+    """The line "Also called" of a page as its keywords, which the index of the search reads."""
+    words = also_called(Path(app.env.doc2path(app.env.docname)))
+    if words:
+        doctree.append(nodes.meta(name="keywords", content=", ".join(words)))
+
+
 def setup(app):
+    app.connect("doctree-read", add_words)
     app.connect("build-finished", shoot)
     app.connect("builder-inited", write_pages)
     app.connect(
