@@ -11,12 +11,11 @@ import pandas as pd
 
 from ...judge.verdict import remark
 from ...stats.arms import Arm, arm, arm_of_moments, effective_number, linearise
-from ...stats.bootstrap import bootstrap_effect
 from ...stats.effect_sizes import one_sample
 from ...stats.moments import HUGE, moments_of
 from ...stats.numbers import Number
-from ...stats.resampling_weights import by_row, distinct_columns, poisson_sums, sign_sums
-from ...stats.sign_flips import exact_sign_flip_p, sign_flip_interval, sign_flip_p, wilcoxon
+from ...stats.permutation import exact_sign_flip_p, sign_flip_interval, sign_flip_p, wilcoxon
+from ...stats.resampling import bootstrap_effect, by_row, distinct_columns, poisson_sums, sign_sums
 from ...stats.student import equivalence_p
 from ...stats.turned import Ends, missing_by_chance, turned_by, turning_value, typical_units
 from ..choices import Better
