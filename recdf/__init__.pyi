@@ -74,7 +74,6 @@ from .metrics.metric import Metric as Metric
 from .metrics.metric import metric as metric
 from .metrics.metric import metrics_table as metrics_table
 from .partitions import dask as dask
-from .partitions import engines as engines
 from .partitions import spark as spark
 from .partitions.evaluate_parquet import evaluate_parquet as evaluate_parquet
 

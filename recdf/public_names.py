@@ -28,7 +28,6 @@ NAMESPACES = {
     "plot": "display.plot",
     "spark": "partitions.spark",
     "dask": "partitions.dask",
-    "engines": "partitions.engines",
 }
 
 PUBLIC: dict[str, NamesByModule] = {
