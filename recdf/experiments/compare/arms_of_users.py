@@ -30,7 +30,6 @@ from ..experiment_rows import ArmRows, ExperimentRows
 from ..samples import MetricRows
 from ..settings import Settings
 from ..units import Covariates, Ready, make_units
-from .top_units import n_top, without_top
 from .two_sample import (
     POWER,
     SKEWED_SAMPLES,
@@ -39,7 +38,9 @@ from .two_sample import (
     but,
     compare_pair,
     first_row,
+    n_top,
     without_estimate,
+    without_top,
 )
 
 # Fewer equal users than this carry as much of a ratio's denominator as an arm does: one user has 26

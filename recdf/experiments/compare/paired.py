@@ -21,8 +21,7 @@ from ...stats.turned import Ends, missing_by_chance, turned_by, turning_value, t
 from ..choices import Better
 from ..experiment_columns import Floats, Mask
 from ..settings import Settings
-from .top_units import mean_without_top
-from .two_sample import but
+from .two_sample import but, mean_without_top
 
 # Differences up to this part of the largest value are ties: they are rounding of equal metrics.
 TIE = 1e-12
