@@ -68,135 +68,7 @@ napoleon_google_docstring = False
 napoleon_custom_sections = ["Formula"]
 napoleon_use_rtype = False
 
-FAMILIES = {
-    "relevance": "Relevance: how much of what is shown is right, and how much of what is right is "
-    "shown.",
-    "ranking": "Ranking: whether the right items stand high.",
-    "money": "Money: what the hits are worth.",
-    "diversity": "Diversity: how different the items of a list are from each other.",
-    "novelty": "Novelty: whether the items are new to the user, or known to everybody.",
-    "exposure": "Exposure: how the recommendations are spread over the catalogue. One number for "
-    "all lists.",
-    "fairness": "Fairness: whether groups of items and users get their share.",
-    "rating": "Rating: how good predicted ratings are.",
-    "responses": "Responses: what users did with what they were shown, in a log of impressions.",
-}
-
-
-FAMILY_WORDS = {  # what people call these metrics, for the search
-    "relevance": [
-        "precision",
-        "recall",
-        "f1",
-        "hit rate",
-        "hit ratio",
-        "success at k",
-        "r-precision",
-        "how many relevant items are found",
-        "accuracy",
-    ],
-    "ranking": [
-        "ndcg",
-        "dcg",
-        "mrr",
-        "mean reciprocal rank",
-        "map",
-        "mean average precision",
-        "auc",
-        "gauc",
-        "rbp",
-        "formula of ndcg",
-        "ranking metric",
-        "exponential gain",
-        "log discount",
-        "position of the first hit",
-    ],
-    "money": ["revenue", "margin", "gmv", "profit", "value of recommendations"],
-    "diversity": [
-        "diversity",
-        "intra-list diversity",
-        "ild",
-        "intra-list similarity",
-        "variety",
-        "dissimilarity",
-        "embeddings",
-    ],
-    "novelty": [
-        "novelty",
-        "serendipity",
-        "unexpectedness",
-        "surprise",
-        "long tail",
-        "popularity bias",
-        "obscure items",
-        "mean popularity",
-        "self-information",
-        "arp",
-    ],
-    "exposure": [
-        "catalog coverage",
-        "catalogue coverage",
-        "item coverage",
-        "gini index",
-        "concentration",
-        "personalization",
-        "aggregate diversity",
-        "entropy",
-    ],
-    "fairness": [
-        "fairness",
-        "provider fairness",
-        "seller exposure",
-        "groups of items",
-        "equal exposure",
-        "gender",
-        "popularity parity",
-        "disparity",
-    ],
-    "rating": ["rmse", "mae", "rating prediction", "explicit feedback", "mean squared error", "r2"],
-    "responses": ["ctr", "click-through rate", "conversion rate"],
-    "category_shares": [
-        "calibration of categories",
-        "calibrated recommendations",
-        "genre distribution",
-        "steck",
-    ],
-    "discovery": [
-        "subtopics",
-        "intents",
-        "alpha-ndcg",
-        "aspects",
-        "diversification of search results",
-    ],
-    "judgements": ["unjudged documents", "holes", "bpref", "judged at k", "infap", "pooling"],
-    "probability": [
-        "log loss",
-        "cross-entropy",
-        "brier score",
-        "calibration of probabilities",
-        "pooled auc",
-        "ctr prediction",
-        "logloss",
-    ],
-    "two_lists": [
-        "rank-biased overlap",
-        "rbo",
-        "overlap of two rankings",
-        "similarity of rankings",
-        "kendall tau",
-        "churn of recommendations",
-        "how much lists change",
-    ],
-    "user_models": [
-        "user model",
-        "c/w/l",
-        "browsing model",
-        "expected reciprocal rank",
-        "patience",
-        "cwl_eval",
-    ],
-    "options": ["options of all metrics", "keyword arguments", "parameters"],
-}
+FAMILIES = tomllib.loads((HERE / "families.toml").read_text(encoding="utf-8"))
 
 
 NAMES_TABLE = (".. list-table::", "   :class: names", "   :widths: 38 62", "")
@@ -214,7 +86,7 @@ LEFT_OUT = ["index", "changelog", "api", "handbook/index"]  # lists of links, no
 
 def write_search(path):
     """The ranking of the search, with the words of each page's line "Also called"."""
-    words = {f"handbook/{family}": phrases for family, phrases in FAMILY_WORDS.items()}
+    words = {f"handbook/{name}": one["also_called"].split(", ") for name, one in FAMILIES.items()}
     for page in sorted(HERE.rglob("*.md")):
         words[page.relative_to(HERE).with_suffix("").as_posix()] = also_called(page)
     text = (HERE / "search.js").read_text(encoding="utf-8")
@@ -235,17 +107,20 @@ def write_handbook(folder):
     folder.mkdir(exist_ok=True)
     names = tomllib.loads((HERE / "names_elsewhere.toml").read_text(encoding="utf-8"))
     metrics = [metric for metric in rd.METRICS.values() if metric.built_in]
-    # A family without words above has the first line of its module.
-    docs = {
-        one.family: sys.modules[one.kernel.__module__].__doc__.splitlines()[0] for one in metrics
-    }
-    families = {name: FAMILIES.get(name, docs[name]) for name in {**FAMILIES, **docs}}
     listed = [*NAMES_TABLE]
-    for family, words in families.items():
+    for family in dict.fromkeys(metric.family for metric in metrics):
         own = [metric for metric in metrics if metric.family == family]
         shared = "``**options`` are the :doc:`options` of all metrics."
         title = family.capitalize().replace("_", " ")
-        lines = [*heading(title, "="), words, "", shared, ""]
+        asks = FAMILIES[family]["asks"]
+        lines = [*heading(title, "="), asks, "", shared, "", *NAMES_TABLE]
+        for metric in own:
+            place = metric.name.replace("_", "-")
+            lines += [
+                f"   * - `{metric.name} <#{place}>`__",
+                f"     - {plain(metric.doc)}",
+            ]
+        lines.append("")
         for metric in own:
             lines += [*heading(metric.name, "-"), *facts(metric, names.get(metric.name, {})), ""]
             lines += [
@@ -257,18 +132,48 @@ def write_handbook(folder):
         links = ", ".join(f"``{metric.name}``" for metric in own)
         listed += [
             f"   * - :doc:`{title} <{family}>`",
-            f"     - {words.partition(': ')[2]} {links}",
+            f"     - {asks} {links}",
         ]
     write(folder / "options.rst", options_page())
+    write(folder / "names.rst", names_page(metrics, names))
     words = """One page a family, written from the package. :doc:`../choose` asks ten questions that
 lead to a metric, :doc:`../metrics` lists all of them, and :doc:`options` has what all of them take
 beside their own parameters."""
     index = [":nosearch:", "", *heading("Metric handbook", "="), words, "", *listed, ""]
-    pages = ["../choose", "../metrics", *families, "options"]
+    pages = [
+        "../choose",
+        "../metrics",
+        *dict.fromkeys(one.family for one in metrics),
+        "options",
+        "names",
+    ]
     write(
         folder / "index.rst",
         [*index, ".. toctree::", "   :hidden:", "", *(f"   {name}" for name in pages)],
     )
+
+
+def names_page(metrics, names):
+    """What each metric is called elsewhere: no metric is left out."""
+    words = """Every metric in alphabetical order: whether larger or smaller values are better, its
+range, and what other libraries call it. :doc:`../conventions` says where numbers are equal."""
+    lines = [*heading("Names in other libraries", "="), words, "", *NAMES_TABLE]
+    for metric in sorted(metrics, key=lambda one: one.name):
+        low, high = metric.bounds
+        called = sorted(names.get(metric.name, {}).items(), key=lambda one: one[0].lower())
+        elsewhere = (
+            "; ".join(f"{library} ``{name}``" for library, name in called) or "in recdf only"
+        )
+        better = metric.better or "neither"
+        lines += [
+            f"   * - ``{metric.name}``, {better}, {number(low)} to {number(high)}",
+            f"     - {elsewhere or 'in recdf only'}",
+        ]
+    return [*lines, ""]
+
+
+def number(bound):
+    return "∞" if bound is None or bound != bound else f"{bound:g}".replace("inf", "∞")
 
 
 def own_signature(metric):

@@ -15,7 +15,9 @@ import matplotlib.pyplot as plt
 
 HERE = Path(__file__).parent
 # A block of Python and, if one follows it, the image below.
-BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n!\[[^]]*\]\((?:docs/)?gallery/(\w+)\.png\))?", re.S | re.M)
+BLOCK = re.compile(
+    r"^```python\n(.*?)^```\n(?:\n!\[[^]]*\]\((?:docs/)?gallery/(\w+)\.png\))?", re.S | re.M
+)
 
 
 def statements(block: str) -> str:

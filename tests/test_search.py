@@ -1,7 +1,7 @@
-"""The search of the site answers questions that people asked in the trackers of the field's libraries.
+"""The search of the site answers questions that people asked in the trackers of the field.
 
-A question names the pages that answer it. The first 25 served to write the ranking (docs/search.js) and the lines "Also called";
-the other 25 were asked once, to see what it does with questions that it does not know.
+A question names the pages that answer it. The first 25 served to write the ranking (docs/search.js)
+and the lines "Also called"; the other 25 say what it does with questions that it does not know.
 """
 
 import json
@@ -72,7 +72,7 @@ UNTOUCHED = {
 
 @pytest.fixture(scope="module")
 def rankings(tmp_path_factory):
-    """The pages that the site finds for each question, the best first; by the code that a browser runs."""
+    """The pages that the site finds for each question, the best first, by the site's own code."""
     pytest.importorskip("pydata_sphinx_theme", reason="the site is built by the extra recdf[docs]")
     pytest.importorskip("myst_parser", reason="the site is built by the extra recdf[docs]")
     node = shutil.which("node")

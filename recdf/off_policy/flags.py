@@ -3,7 +3,7 @@ it.
 
 Contract: `find_flags` gives the flags of one estimate in a fixed order, and `trust` is a function
 of the flags, the estimate and its interval alone. The thresholds are those at which 95 % intervals
-stop covering about 95 %; the page docs/off_policy.md shows the measurement.
+stop covering about 95 %; the page docs/off_policy_why.md shows the measurement.
 """
 
 from __future__ import annotations
