@@ -20,8 +20,7 @@ from ..evaluation.finish import finish
 from ..evaluation.result import Evaluation, read_parquet
 from ..evaluation.storage import local_path, staged, write_files
 from ..inputs.constraints import NONE, POSITIVE, check_value, either
-from ..inputs.memory_limit import memory_bytes
-from ..inputs.sizes import sizes
+from ..inputs.sizes import memory_bytes, sizes
 from ..matching.side_tables.records import as_frames
 from ..metrics.metric import Metric
 from ..progress import Progress
