@@ -10,7 +10,7 @@ from itertools import islice
 import numpy as np
 
 from ..inputs.sizes import sizes
-from ..inputs.sums import exact_sums
+from ..inputs.sorting import exact_sums
 from ..stats.moments import MEAN_ROUNDING
 from ..stats.student import interval_quantile
 

@@ -11,7 +11,7 @@ import pandas as pd
 from ..errors import OptionError
 from ..inputs.constraints import Constraint, Share, a_number, either, one_of
 from ..inputs.options import Options
-from ..inputs.sums import exact_sums
+from ..inputs.sorting import exact_sums
 from ..matching.hits import ratio
 from ..matching.lists import Lists
 from .metric import Metric, metric

@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from ..inputs.sums import exact_sums
+from ..inputs.sorting import exact_sums
 from ..matching.counts import Counts, ListCounts, Sum
 from ..matching.hits import ratio
 from ..matching.lists import Lists

@@ -12,8 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ..inputs.sizes import sizes
-from ..inputs.sorting import run_heads, spans
-from ..inputs.sums import exact_sums
+from ..inputs.sorting import exact_sums, run_heads, spans
 from ..matching.lists import Lists
 from ..matching.side_tables.catalogue import FeatureTable, Similarity, called
 

@@ -14,8 +14,7 @@ from ...inputs.door import takes_columns
 from ...inputs.frames import read_numbers
 from ...inputs.options import Options, as_columns
 from ...inputs.per_user_columns import evaluated, list_columns
-from ...inputs.sorting import distinct
-from ...inputs.sums import exact_sums
+from ...inputs.sorting import distinct, exact_sums
 from ...metrics.direction import direction_of
 from ..choices import Roll, check_value
 from ..experiment_columns import (
