@@ -12,7 +12,7 @@ from evaluation.stored import FILES, OLD, TRUE, equal, fail_at, names
 from quick import few
 
 import recdf as rd
-from recdf.evaluation import sealed, storage
+from recdf.evaluation import storage
 
 # -- damaged files
 
