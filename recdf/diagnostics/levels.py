@@ -25,9 +25,9 @@ from ..matching.hits import HitArrays, Hits
 from ..matching.lists import Matched
 from ..metrics.call import Call
 from ..metrics.compute import compute, mean, per_user_frame
+from ..metrics.direction import parse
 from ..metrics.metric import Metric
 from ..metrics.record import Request
-from ..metrics.strings import parse
 from ..stats.numbers import Floats
 from ..tables.shown_frames import AnyFrame
 

@@ -4,13 +4,17 @@ else of metrics."""
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from ..errors import OptionError
+import numpy as np
+import pandas as pd
+
+from ..errors import OptionError, kind_of
 from ..inputs.options import Options
-from .metric import METRICS
+from .call import check_k
+from .metric import METRICS, Metric, find, written
 from .record import Bounds, MetricDirection, Request
-from .strings import read_string
 
 # Sums over the recommended items: a list that was not shown adds 0 to them, although a larger sum
 # is not always better.
@@ -53,3 +57,121 @@ def direction_of(column: str) -> Direction | None:
         return None
     bounds, better = metric.stated(column)
     return Direction(better, bounds, name in _SUMS)
+
+
+_STRING = re.compile(r"\s*([A-Za-z_]\w*)\s*(?:\((.*)\))?\s*(?:@\s*(\w+))?\s*")
+_BETWEEN = re.compile(r",(?![^(]*\))")  # commas that are not inside the brackets of another metric
+
+
+def parse(
+    metrics: str | Metric | Sequence[str | Metric] | Mapping[str, str | Metric],
+    k: int | Sequence[int],
+    options: Options,
+) -> list[Request]:
+    """Make requests from metric strings, metrics, or a mapping of own names to them; those without
+    a k get every k."""
+    if isinstance(k, Sequence | np.ndarray | pd.Index | pd.Series | range) and not isinstance(
+        k, str
+    ):
+        ks = [check_k(one) for one in k]
+        if not ks:
+            raise OptionError("k is an empty list; expected positive integers")
+    else:
+        ks = [check_k(k)]
+    if isinstance(metrics, str | Metric) or not isinstance(metrics, Iterable):
+        metrics = [metrics]
+    named = metrics.items() if isinstance(metrics, Mapping) else [(None, one) for one in metrics]
+    requests = [
+        request
+        for own, one in named
+        for request in _parse_one(own, one, list(dict.fromkeys(ks)), options)
+    ]
+    columns = [column for request in requests for column in request.columns]
+    if not columns:
+        raise OptionError("metrics is empty; name at least one, such as 'ndcg@10'")
+    twice = sorted({column for column in columns if columns.count(column) > 1})
+    if twice:
+        raise OptionError(f"metrics gives {', '.join(map(repr, twice))} more than once")
+    return requests
+
+
+def _parse_one(
+    own: str | None, text: str | Metric, ks: list[int], options: Options
+) -> list[Request]:
+    if isinstance(text, Metric):
+        found, params, label, at = text, dict[str, Any](), None, None
+    elif isinstance(text, str):
+        found, params, label, at = read_string(text)
+    else:
+        own = "; a function of your own becomes a metric by @rd.metric" if callable(text) else ""
+        raise OptionError(
+            f"metric {text!r} is {kind_of(text)}; expected a string such as 'ndcg@10', or a "
+            f"Metric{own}"
+        )
+    if at is not None:
+        if not at.isdecimal() or not 1 <= int(at) < 2**31:
+            raise OptionError(f"metric string {text!r}: k must be a positive integer below 2**31")
+        ks = [int(at)]
+    requests = []
+    for k in ks if found.cut else [None]:
+        request = found.request(params, k, options, label)
+        if own is not None:
+            alone = at is not None or len(ks) == 1 or not found.cut
+            if len(found.outputs) > 1:
+                raise OptionError(
+                    f"{found.name} has several columns ({', '.join(found.outputs)}) and takes no "
+                    "own name"
+                )
+            if not isinstance(own, str) or own in ("", "n_true", "n_pred"):
+                raise OptionError(
+                    f"own name {own!r} of metric {text!r}; expected a name of no other result "
+                    "column"
+                )
+            request = Request(found, request.params, k, own, own_column=own if alone else None)
+        requests.append(request)
+    return requests
+
+
+def read_string(text: str) -> tuple[Metric, dict[str, Any], str, str | None]:
+    """Return the metric of a string, its parameters, the string without the cut-off, and the
+    cut-off."""
+    match_ = _STRING.fullmatch(text)
+    if match_ is None:
+        several = (
+            "; pass several metrics as a list, and several cut-offs in ⟦+k=⟧" if "," in text else ""
+        )
+        raise OptionError(
+            f"metric string {text!r} is not of the form 'name', 'name@k' or "
+            f"'name(parameter=value)@k'{several}"
+        )
+    name, inside, at = match_.groups()
+    found = find(name)
+    params = _parse_parameters(found, text, inside or "")
+    given = ",".join(part.replace(" ", "") for part in (inside or "").split(",") if part.strip())
+    return found, params, written(name) + (f"({given})" if given else ""), at
+
+
+def _parse_parameters(found: Metric, text: str, inside: str) -> dict[str, Any]:
+    params: dict[str, Any] = {}
+    for part in filter(None, (part.strip() for part in _BETWEEN.split(inside))):
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals or not name or not value:
+            raise OptionError(
+                f"metric string {text!r}: {part!r} is not of the form parameter=value"
+            )
+        if name in params:
+            raise OptionError(f"metric string {text!r} gives {name!r} twice")
+        params[name] = value if value in found.choices(name) else _literal(value)
+    return params
+
+
+def _literal(text: str) -> Any:
+    words = {"none": None, "true": True, "false": False}
+    if text.lower() in words:
+        return words[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text.strip("'\"")

@@ -14,9 +14,9 @@ from ..inputs.options import Options
 from ..inputs.sorting import exact_sums
 from ..matching.hits import ratio
 from ..matching.lists import Lists
+from .direction import read_string
 from .metric import Metric, metric
 from .similarity import mean_similarity
-from .strings import read_string
 from .subtopics import (
     AspectLists,
     alpha_dcg,
