@@ -23,8 +23,8 @@ from ..matching.lists import Matched
 from ..matching.match import match
 from ..matching.overlap import Overlap, no_lists, warn, warn_of_columns
 from ..matching.side_tables.records import SIDES
+from .compute import unknown_counts, warn_of_unknown
 from .record import Request
-from .unknown import unknown_counts, warn_of_unknown
 
 CarryRule = Literal["constant", "first", "last", "min", "max"]
 # Columns of `pred` that are copied into the per-user table, and how each is reduced to one value
