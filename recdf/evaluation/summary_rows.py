@@ -24,7 +24,7 @@ from ..matching.lists import Matched
 from ..metrics.compute import compute_counts, defined_values, settle_undefined
 from ..metrics.record import Request
 from .mean_tables import OF_WEIGHTS, SUMMARY, mean_table, refuse_summary_names
-from .spec import Spec
+from .received import Spec
 from .value_moments import GroupMoments
 
 
