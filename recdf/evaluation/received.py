@@ -24,7 +24,7 @@ from ..inputs.true_and_pred import Order
 from ..matching.side_tables.digest import DescribedSide
 from ..metrics.metric import find
 from ..metrics.record import Request
-from .mean_tables import CONFIDENCE, SUMMARY, means
+from .value_moments import CONFIDENCE, SUMMARY, means
 
 MEAN_TOLERANCE = (
     1e-9  # of a mean, relative to the size of the values; sums of parts round differently

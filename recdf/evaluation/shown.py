@@ -18,8 +18,8 @@ import pyarrow as pa
 from ..errors import MissingExtraError, OptionError
 from ..experiments.compare.runs import unit_of
 from ..tables.cells import NULL, Align, Cell, html_text, number, to_html, to_text, visible
-from .mean_tables import SUMMARY
 from .storage import frame_to_arrow
+from .value_moments import SUMMARY
 
 MOST_ROWS = 30
 MOST_K = 6
