@@ -10,8 +10,7 @@ import pandas as pd
 import pytest
 
 import recdf as rd
-from recdf.partitions.engine_arguments import engine_error
-from recdf.partitions.engine_methods import Inline, Sent, opened, received
+from recdf.partitions.engine_methods import Inline, Sent, engine_error, opened, received
 
 dask = pytest.importorskip("dask")
 dd = pytest.importorskip("dask.dataframe")
