@@ -18,8 +18,7 @@ from ..inputs.budgets import signed
 from ..judge.verdict import sentence
 from ..publishing import publish_text
 from ..stats.shares import CHANCE_SEEN
-from ..tables.cells import digits_for, markdown_text, number, visible
-from ..tables.shown_frames import ReportTable, ShownResult
+from ..tables.cells import ReportTable, ShownResult, digits_for, markdown_text, number, visible
 
 __all__: list[str] = []
 

@@ -29,7 +29,7 @@ from ..metrics.direction import parse
 from ..metrics.metric import Metric
 from ..metrics.record import Request
 from ..stats.numbers import Floats
-from ..tables.shown_frames import AnyFrame
+from ..tables.cells import AnyFrame
 
 Metrics = str | Metric | Sequence[str | Metric] | Mapping[str, str | Metric]
 
