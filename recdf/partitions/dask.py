@@ -17,17 +17,8 @@ from ..inputs.options import as_columns
 from ..inputs.sizes import sizes
 from ..metrics.metric import Metric
 from .engine import Asked, evaluate_frames
-from .engine_methods import (
-    Handle,
-    Inline,
-    OnBucket,
-    OnChunk,
-    Sent,
-    as_dtypes,
-    labels_of_table,
-    not_a_frame,
-    takes_engine_arguments,
-)
+from .engine_arguments import not_a_frame, takes_engine_arguments
+from .engine_methods import Handle, Inline, OnBucket, OnChunk, Sent, as_dtypes, labels_of_table
 from .engine_result import EngineEvaluation
 from .needed import decoded
 from .packed import PACKED, arrow_table_of

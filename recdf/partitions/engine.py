@@ -44,6 +44,7 @@ from ..matching.list_keys import key_labels
 from ..matching.overlap import Overlap, samples_of
 from ..matching.side_tables.records import as_frames, read_sides
 from ..metrics.call import Call
+from .engine_arguments import Watched, no_order, refuse_ties_by_row
 from .engine_methods import (
     Engine,
     EngineFrame,
@@ -53,12 +54,9 @@ from .engine_methods import (
     InParts,
     OnBucket,
     Shared,
-    Watched,
     as_dtypes,
     digest_of_bytes,
     labels_of_table,
-    no_order,
-    refuse_ties_by_row,
     to_bytes,
 )
 from .engine_result import EngineEvaluation

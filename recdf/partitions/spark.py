@@ -27,16 +27,8 @@ from ..evaluation.storage import MOUNTED
 from ..inputs.sizes import sizes
 from ..metrics.metric import Metric
 from .engine import Asked, evaluate_frames
-from .engine_methods import (
-    Handle,
-    Inline,
-    OnBucket,
-    OnChunk,
-    Sent,
-    labels_of_table,
-    not_a_frame,
-    takes_engine_arguments,
-)
+from .engine_arguments import not_a_frame, takes_engine_arguments
+from .engine_methods import Handle, Inline, OnBucket, OnChunk, Sent, labels_of_table
 from .engine_result import EngineEvaluation
 from .packed import PACKED, Packing
 from .work import Distinct, adding_up

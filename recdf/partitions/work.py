@@ -31,7 +31,8 @@ from ..inputs.threads import limited
 from ..inputs.true_and_pred import gains, read_relevance
 from ..matching.list_keys import key_labels
 from ..matching.match import match
-from .engine_methods import Handle, Here, Shared, in_bucket, opened
+from .engine_arguments import in_bucket
+from .engine_methods import Handle, Here, Shared, opened
 from .packed import CELL, cast_table, distinct_rows, known_rows, of_cell, of_cells, to_cells
 from .source import frame_of_arrow, labels_as
 

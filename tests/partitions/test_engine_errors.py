@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 
 import recdf as rd
-from recdf.partitions.engine_methods import Inline, Sent, engine_error, opened, received
+from recdf.partitions.engine_arguments import engine_error
+from recdf.partitions.engine_methods import Inline, Sent, opened, received
 
 dask = pytest.importorskip("dask")
 dd = pytest.importorskip("dask.dataframe")
