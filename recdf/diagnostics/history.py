@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 
 from ..errors import DataError, OptionError
-from ..evaluation.received import better_of
 from ..evaluation.result import read_parquet
+from ..evaluation.spec import better_of
 from ..evaluation.storage import PROFILED, digest_of_result, read_summary
 from ..evaluation.summary import summarize
 from ..experiments.compare.comparable_runs import unlike_nights

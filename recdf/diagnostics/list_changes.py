@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import OptionError
-from ..evaluation.received import better_of
+from ..evaluation.spec import better_of
 from ..experiments.compare.runs import read_runs
 from ..inputs.constraints import SHARE, Share, check_value
 from ..inputs.frames import as_frame, column

@@ -19,8 +19,8 @@ from ..diagnostics.gate_result import CHECK_COLUMNS, GATE_COLUMNS, Gate
 from ..diagnostics.history import History
 from ..errors import ColumnError, DataError, OptionError, closest, kind_of
 from ..evaluation.joined_results import join_results
-from ..evaluation.received import better_of
 from ..evaluation.result import Evaluation
+from ..evaluation.spec import better_of
 from ..evaluation.summary import summarize
 from ..evaluation.value_moments import CONFIDENCE, Stat
 from ..experiments.compare.runs import repeated_unit, unit_of

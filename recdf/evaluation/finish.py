@@ -31,8 +31,8 @@ from ..metrics.call import Call
 from ..metrics.compute import per_user_frame
 from .exposure_sums import counts_of
 from .part import TRUTH, Failure, ListRows, Measured, PartResult
-from .received import Spec, spec_of
 from .result import Evaluation
+from .spec import Spec, spec_of
 from .summary_rows import exposure_rows, summary_table
 
 # A date in `by` can name a model by the day of its training; such models have lists for nearly

@@ -48,7 +48,7 @@ from .dtypes import (
     restore,
     to_table,
 )
-from .received import OneSpec
+from .spec import OneSpec
 
 SPEC, DTYPES = b"recdf", b"recdf_dtypes"  # keys of the schema metadata
 PROFILED = "recdf_result"  # in the attrs of a profile: the digest of the result beside it

@@ -23,7 +23,7 @@ from ..matching.hits import Hits
 from ..matching.lists import Matched
 from ..metrics.compute import compute_counts, defined_values, settle_undefined
 from ..metrics.record import Request
-from .received import Spec
+from .spec import Spec
 from .value_moments import OF_WEIGHTS, SUMMARY, GroupMoments, mean_table, refuse_summary_names
 
 

@@ -9,8 +9,8 @@ from typing import Any, Generic
 import pandas as pd
 
 from ..errors import OptionError
-from ..evaluation.received import OneSpec
 from ..evaluation.result import Evaluation, Result
+from ..evaluation.spec import OneSpec
 from ..evaluation.storage import (
     is_address,
     mounted,

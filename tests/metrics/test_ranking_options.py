@@ -9,7 +9,7 @@ import pytest
 from close import close
 
 import recdf as rd
-from recdf.evaluation.received import definitions
+from recdf.evaluation.spec import definitions
 from recdf.metrics.direction import direction_of
 
 TRUE = {"u": {"a": 3, "b": 1, "c": 1, "z": 0}}

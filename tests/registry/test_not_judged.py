@@ -21,7 +21,7 @@ from registry.seeded import (
 )
 
 import recdf as rd
-from recdf.evaluation.received import definitions
+from recdf.evaluation.spec import definitions
 from recdf.metrics.direction import direction_of
 
 # `intent_aware` asks what its inner metric asks, and needs aspects.

@@ -12,8 +12,8 @@ import pandas as pd
 from ...diagnostics.gate_result import Gate
 from ...diagnostics.history import History
 from ...errors import DataError, OptionError
-from ...evaluation.received import definitions
 from ...evaluation.result import Evaluation
+from ...evaluation.spec import definitions
 from ...experiments.choices import POSITIVE, check_value
 from ...experiments.decide.decide_experiment import decide_experiment
 from ...experiments.plan.experiment_plan import ExperimentPlan
