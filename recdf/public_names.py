@@ -91,7 +91,7 @@ PUBLIC: dict[str, NamesByModule] = {
         "experiments.plan.plan_comparison": ["plan_comparison"],
         "experiments.plan.plan_experiment": ["plan_experiment"],
         "judge.comparisons": ["report_table"],
-        "tables.shown_frames": ["ReportTable"],
+        "tables.cells": ["ReportTable"],
     },
     "recdf.ope": {
         "off_policy.compare_targets": ["ope_compare as compare"],

@@ -12,6 +12,12 @@ is stored, add the results in any order, and `finish` the sum.
 An error of recdf inside a part travels in its result, and `finish` raises it. Rows with a null id,
 score or relevance are counted in each part, so that the error of `finish` has the counts of the
 whole population.
+
+Between processes a result is an Arrow table with one row, without pickle. `tree` is JSON of the
+whole result: records by the name of their class with their fields in order, and numbers and texts
+as they are. Arrays, frames and labels stand beside it in `arrays`, each as the bytes of an Arrow
+stream, and the tree has their places. Rows per list are not sent, since engines keep them as a
+table. Rows of exposure are not sent either: only a part that is the whole population has them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The display of a result in a notebook and a terminal: one row per model and metric, one column
-per k.
+"""What others see of a result: its display in a notebook and a terminal, with one row per model and
+metric and one column per k, and its tables for Arrow, polars and DuckDB.
 
-Contract: this is a rounded excerpt of the summary; `result.summary` holds every number.
+Contract: the display is a rounded excerpt of the summary; `result.summary` holds every number.
 """
 
 from __future__ import annotations

@@ -1,13 +1,24 @@
 """A result in a folder: two parquet files that pandas, DuckDB, polars, Spark and pyarrow read, with
 the spec inside.
 
-`dtypes` restores the dtype of every column, `sealed` detects damaged files, and `publishing` makes
-a result visible in one step. This module knows the content of the files.
+`dtypes` restores the dtype of every column, and `publishing` makes a result visible in one step.
+This module knows the content of the files.
 
 Where the workers of an engine write the rows per list, `per_user.parquet` is a folder. It holds the
 files of the workers, and in `_recdf`, which other readers of parquet skip, a result without rows in
 the same form: it has the summary, the spec and the dtypes of the rows. `_recdf/parts.json` has the
 names and sizes of the files, so that a missing or foreign one is not read as a result.
+
+A parquet file is read from its end: the footer says where each column is, and nothing refers to
+bytes between the last column and the footer. `seal` puts three things there, which other readers of
+parquet ignore:
+
+    PAR1 | columns | categories, summary | MARK, the two lengths, digest | footer | length of the
+    footer | PAR1
+
+The digest is the SHA-256 of all bytes of the file except its own. Equal content therefore has an
+equal digest, and a file that another program truncated, changed or wrote again no longer fits its
+digest.
 """
 
 from __future__ import annotations

@@ -1,5 +1,9 @@
 """Sums from which the statistics of a summary follow; the sums of disjoint parts of a population
-can be added."""
+can be added. The rows of its tables are made here too.
+
+Contract: a table of means has one row per group, metric column and statistic, in the columns
+`SUMMARY`; `stat` names the statistic. Nothing here computes a metric.
+"""
 
 from __future__ import annotations
 
@@ -207,9 +211,9 @@ def _weighted_moments(
         return exact_sums(values, group, n_groups)
 
     found = []
-    for column in columns:
-        defined = ~np.isnan(column[counts])
-        x, w = np.where(defined, column[counts], 0.0), np.where(defined, weight, 0.0)
+    for values in columns:
+        defined = ~np.isnan(values[counts])
+        x, w = np.where(defined, values[counts], 0.0), np.where(defined, weight, 0.0)
         total, mass = sums(w * x), sums(w)
         with np.errstate(invalid="ignore", divide="ignore"):
             off = x - np.nan_to_num(total / mass, nan=0.0, posinf=np.inf, neginf=-np.inf)[group]

@@ -1,7 +1,7 @@
 """How large the pieces are in which rows are read, coded, sorted, dealt, ranked, measured and sent.
 
 Contract: no size changes a result. Tests that cut small frames as large ones are cut give small
-sizes.
+sizes. The memory limit of a call is a number of bytes, read here.
 """
 
 from __future__ import annotations

@@ -7,6 +7,9 @@ faster than it sorts positions. `stable_order` sorts a table by several integer 
 `order_of_codes` by one small code, and `rank_within` sorts each list of a table, where list i has
 the rows `start[i]:start[i + 1]`. Time is linear in the number of rows, times the logarithm of the
 length of what is sorted.
+
+A sum of floats is exact before it is rounded, so that the same numbers in another order, or cut
+into other blocks, have the same sum to the last bit.
 """
 
 from __future__ import annotations

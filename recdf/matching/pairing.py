@@ -1,8 +1,12 @@
-"""Pair the rows of lists with rows of the same item, and find repeated items.
+"""Pair the rows of lists with rows of the same item, find repeated items, and take out the rows of
+`exclude=`.
 
 Contract: `pair_within` finds repeated items in lists given by start and length, and finds where
 sought items stand in them. It sorts the rows of each list as integers, in time that is linear in
 the number of rows, times the logarithm of a list's length.
+
+`exclude=` takes rows out of one block of lists after another, before they are ranked. A list that
+loses all its rows is no list any more, as if they had not been given.
 """
 
 from __future__ import annotations

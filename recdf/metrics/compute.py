@@ -2,6 +2,8 @@
 ones are settled.
 
 The per-user table has one row per list, with the labels of the list and the values of the metrics.
+What side tables do not know is counted beside it: the record of a metric names it, and the counts
+of parts can be added.
 """
 
 from __future__ import annotations

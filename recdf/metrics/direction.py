@@ -1,5 +1,6 @@
-"""The direction in which a metric is better, by the name of its column. Experiments know nothing
-else of metrics."""
+"""Metric strings, such as "ndcg@10" or "mapr(normalizer=achievable)@20", and the direction in which
+the metric of a column is better. Experiments know nothing else of metrics.
+"""
 
 from __future__ import annotations
 

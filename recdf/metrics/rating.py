@@ -1,5 +1,6 @@
-"""The rated recommendations, and losses of their scores: means over the rows of a list, and over
-those of all lists.
+"""Rating error: how far is the score of a recommended item from the rating that the user gave it?
+
+Losses are means over the rows of a list, or over those of all lists.
 
 The rows that count are the recommended items that have a rating, or a label, in `true`, whatever
 their rank.

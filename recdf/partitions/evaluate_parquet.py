@@ -3,7 +3,8 @@
 
 Contract: files that fit are read whole, by several threads, and measured as one part. Other files
 are dealt to parts on disk (`files_run`). Both paths read only the columns that the call needs
-(`needed.NeededOfFiles`).
+(`needed.NeededOfFiles`). Rows that are in no file are read once, batch by batch, after all columns
+were checked, and their needed columns are written to temporary files.
 """
 
 from __future__ import annotations

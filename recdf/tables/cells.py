@@ -1,5 +1,5 @@
 """Cells of a table for people: numbers as text, and the same cells as Markdown, LaTeX, HTML and
-plain text.
+plain text; and the frames that show themselves in this way.
 
 Contract: every text is escaped here and nowhere else. A name from a log can hold tags, pipes,
 dollars, line breaks and marks that turn the direction of writing round; it comes out as letters in
