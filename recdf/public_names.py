@@ -98,10 +98,10 @@ PUBLIC: dict[str, NamesByModule] = {
     "recdf.ope": {
         "off_policy.compare_targets": ["ope_compare as compare"],
         "off_policy.estimate_value": ["ope_estimate as estimate"],
-        "off_policy.propensity_check": ["popularity_propensity", "propensity_check"],
-        "off_policy.reward_table": ["reward_table"],
-        "off_policy.target_from_recs": ["target_from_recs"],
-        "off_policy.weight_diagnostics": ["ope_diagnostics as diagnostics"],
+        "off_policy.log_diagnostics": ["popularity_propensity", "propensity_check"],
+        "off_policy.log_additions": ["reward_table"],
+        "off_policy.log_additions": ["target_from_recs"],
+        "off_policy.log_diagnostics": ["ope_diagnostics as diagnostics"],
     },
     "recdf.logs": {
         "inputs.frames": ["from_dict", "from_labelled"],
