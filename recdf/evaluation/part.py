@@ -32,9 +32,8 @@ from ..matching.counts import ListCounts
 from ..matching.lists import Matched
 from ..matching.overlap import Overlap
 from ..matching.side_tables.digest import DescribedSide, hashes
-from ..metrics.call import Call
+from ..metrics.call import Call, unknown_counts
 from ..metrics.compute import defined_values, settle_undefined
-from ..metrics.unknown import unknown_counts
 from ..progress import Progress
 from .carry import carried_columns
 from .exposure_sums import ExposureSums, distinct_items, exposure_sums

@@ -1,4 +1,5 @@
-"""`ope_estimate`: one tidy row per group, estimator and clip, with the flags that say whether it may be trusted."""
+"""`ope_estimate`: one tidy row per group, estimator and clip, with the flags that say whether it
+may be trusted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Values of estimators, their standard errors by the delta method, and whether a reward model fits: arrays in, numbers out."""
+"""Values of estimators, their standard errors by the delta method, and whether a reward model fits:
+arrays in, numbers out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Intervals of the estimates of one group: by the delta method, by bootstrap of clusters, and bounded by an empirical likelihood."""
+"""Intervals of the estimates of one group: by the delta method, by bootstrap of clusters, and
+bounded by an empirical likelihood."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What is written into a log before an estimate: the target policy of a recommender, and a reward model."""
+"""What is written into a log before an estimate: the target policy of a recommender, and a reward
+model."""
 
 from __future__ import annotations
 

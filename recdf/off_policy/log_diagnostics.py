@@ -1,4 +1,4 @@
-"""`ope_diagnostics` and `propensity_check`: what a log says of itself before any estimate is read."""
+"""`ope_diagnostics` and `propensity_check`: what a log says of itself before it is estimated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What one call asks of a log: the estimators, and the options of the call, checked before any row is read.
+"""What one call asks of a log: the estimators, and the options of the call, checked before any row
+is read.
 
 Contract: an estimator is one record of `ESTIMATORS`. Its value is the mean over units of base +
 g·(reward − base of the log), where g is the row's importance weight after `effective_weight`.

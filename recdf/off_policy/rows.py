@@ -1,6 +1,5 @@
-"""The logged rows of one group as arrays, and their importance weights: of single rows, of slates, and how
-evenly they are spread. Nothing here knows a column.
-"""
+"""The logged rows of one group as arrays, and their importance weights: of single rows, of slates,
+and how evenly they are spread. Nothing here knows a column."""
 
 from __future__ import annotations
 

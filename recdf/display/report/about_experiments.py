@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from ...experiments.compare.segment_effects import segment_sentences
-from ...experiments.decide.adjustment import adjustment
+from ...experiments.decide.adjust_pvalues import adjustment
 from ...experiments.decide.decide_experiment import (
     change_texts,
     plan_sentence,

@@ -12,7 +12,7 @@ import numpy as np
 from ...inputs.per_user_columns import evaluated
 from ...judge.cautions.not_comparable import MANY_SHORT
 from ...judge.comparability import Fact, facts_of, lists_shorter_than, other_truth, spec_of_each
-from ...metrics.direction import request_of
+from ...metrics.strings import request_of
 from ...stats.numbers import Floats
 from .runs import Runs
 

@@ -26,7 +26,7 @@ from ..choices import (
 )
 from ..decide.adjust_pvalues import adjusted_columns, directions, read_together
 from ..experiment_columns import Floats, require
-from ..join.missing_users import zero_is_worst
+from ..join.join_experiment import zero_is_worst
 from ..metric_bounds import MetricBounds, bounds_of, declared_bounds, seen_bounds
 from ..settings import Settings
 from .cheap_labels import (

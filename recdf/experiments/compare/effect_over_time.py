@@ -14,7 +14,7 @@ from ...inputs.constraints import check_value
 from ...inputs.door import takes_columns
 from ...inputs.options import Options, as_columns
 from ...judge.comparisons import Comparison
-from ...metrics.direction import direction_of
+from ...metrics.strings import direction_of
 from ...progress import Progress
 from ..choices import Columns, Correction, RaiseOrDrop
 from ..decide.adjust_pvalues import directions
@@ -22,7 +22,7 @@ from ..decide.balance import Difference
 from ..decide.sample_ratio import Arms, check_sample_ratio, without_strata
 from ..experiment_columns import Floats, MetricColumns, key_codes, metric_specs, named_frame
 from ..experiment_rows import ArmRows, ExperimentRows
-from ..join.missing_users import fill_values
+from ..join.join_experiment import fill_values
 from ..samples import subset
 from ..settings import Settings, which_tests
 from .arms_of_users import compare_arms
