@@ -10,9 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..stats.bootstrap import bootstrap_effect
 from ..stats.numbers import Floats
-from ..stats.resampling_weights import by_row, poisson_sums
+from ..stats.resampling import bootstrap_effect, by_row, poisson_sums
 from ..stats.student import student_quantile
 from .influence import Estimates
 from .plan import EstimatorRequest, ValueRange, effective_weight
