@@ -36,12 +36,12 @@ from ..metrics.compute import mean, per_user_frame
 from ..stats.numbers import Floats
 from ..tables.cells import number
 from ..tables.findings import Findings, Severity, ShownFindings, findings_text, row_objects
-from .chance import chance_of
-from .check_lists import check_doubts
+from .check_findings import check_doubts
 from .levels import (
     Metrics,
     best_order,
     call_of_levels,
+    chance_of,
     matched_quietly,
     true_rows,
     values_of,

@@ -20,8 +20,8 @@ from ..matching.lists import Matched
 from ..matching.side_tables.records import as_frames
 from ..metrics.call import Call
 from ..metrics.compute import defined_values, mean, settle_undefined
-from ..metrics.direction import parse
 from ..metrics.metric import Metric, find
+from ..metrics.strings import parse
 from ..progress import Progress
 
 # A convention, or one of its rules alone, may refuse data that others accept, such as gains above

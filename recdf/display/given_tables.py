@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ..diagnostics.gate_result import CHECK_COLUMNS, GATE_COLUMNS, Gate
+from ..diagnostics.gate_records import CHECK_COLUMNS, GATE_COLUMNS, Gate
 from ..diagnostics.history import History
 from ..errors import ColumnError, DataError, OptionError, closest, kind_of
 from ..evaluation.joined_results import join_results

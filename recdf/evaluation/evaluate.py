@@ -15,8 +15,8 @@ from ..inputs.door import through_the_door
 from ..inputs.options import DESCRIPTION, CallArguments, parameters
 from ..matching.side_tables.records import SIDE_TABLES, SideTableArguments
 from ..metrics.call import Call, Carry
-from ..metrics.direction import parse
 from ..metrics.metric import Metric
+from ..metrics.strings import parse
 from .finish import finish
 from .part import Part, measure
 from .result import Evaluation

@@ -44,8 +44,8 @@ from ..matching.counts import ListCounts
 from ..matching.lists import Matched
 from ..matching.overlap import Overlap
 from ..matching.side_tables.digest import DescribedSide, hashes
-from ..metrics.call import Call
-from ..metrics.compute import defined_values, settle_undefined, unknown_counts
+from ..metrics.call import Call, unknown_counts
+from ..metrics.compute import defined_values, settle_undefined
 from ..progress import Progress
 from .carry import carried_columns
 from .dtypes import to_stream

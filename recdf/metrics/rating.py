@@ -1,10 +1,4 @@
-"""Rating error: how far is the score of a recommended item from the rating that the user gave it?
-
-Losses are means over the rows of a list, or over those of all lists.
-
-The rows that count are the recommended items that have a rating, or a label, in `true`, whatever
-their rank.
-"""
+"""Rating error: how far is the score of a recommended item from the rating that the user gave?"""
 
 from __future__ import annotations
 
@@ -20,6 +14,13 @@ from ..matching.counts import Counts, ListCounts, Sum
 from ..matching.hits import ratio
 from ..matching.lists import Lists
 from .metric import metric
+
+# ------------------------------------------------------------------------------------------
+# The rated recommendations, and losses of their scores: means over the rows of a list, and over
+# those of all lists.
+#
+# The rows that count are the recommended items that have a rating, or a label, in `true`,
+# whatever their rank.
 
 
 class Rated(NamedTuple):
@@ -90,6 +91,14 @@ def total_loss(loss: Callable[[Rated], np.ndarray], counts: ListCounts) -> np.nd
 
 def pooled_loss(counts: Counts, losses: Sum) -> float:
     return float(ratio(*counts.summed(*losses)))
+
+
+# ------------------------------------------------------------------------------------------
+# Rating error: how far is the score of a recommended item from the rating that the user gave it?
+#
+# The rows that count are the recommended items that have a rating in `true`, whatever their rank.
+# `relevance_col` names the column of ratings in `true`. The score that orders `pred` is the
+# predicted rating.
 
 
 def _absolute(rated: Rated) -> np.ndarray:

@@ -32,14 +32,14 @@ from ..experiments.compare.from_moments import (
     variant_moments,
 )
 from ..experiments.experiment_columns import named_frame, require
-from ..experiments.join.join_frames import (
+from ..experiments.join.join_experiment import (
     Frames,
     JoinOptions,
     join_frames,
+    known_values,
     no_common_user,
     read_frames,
 )
-from ..experiments.join.missing_users import known_values
 from ..inputs.options import as_columns, check_names
 from ..inputs.per_user_columns import warn_of_weights
 from .engine_methods import (

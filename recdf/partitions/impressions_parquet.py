@@ -25,7 +25,7 @@ from ..evaluation.storage import local_path
 from ..inputs.sizes import memory_bytes
 from ..logs.event_checks import skews
 from ..logs.impressions import Impressions, from_impressions, warn_of_counts
-from ..logs.moved_shares import SPEC_FILE, moved_since, read_spec
+from ..logs.log_checks import SPEC_FILE, moved_since, read_spec
 from ..logs.persons import with_persons
 from ..logs.times import Clock
 from ..publishing import published

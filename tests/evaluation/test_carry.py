@@ -13,7 +13,7 @@ import recdf as rd
 from recdf.evaluation.finish import finish
 from recdf.evaluation.part import Part, measure
 from recdf.metrics.call import Call
-from recdf.metrics.direction import parse
+from recdf.metrics.strings import parse
 
 TIMES = pd.to_datetime(["2026-09-01 10:00", "2026-09-02 11:00", "2026-09-03 12:00"], utc=True)
 PRED = pd.DataFrame(

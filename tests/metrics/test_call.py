@@ -11,8 +11,8 @@ import recdf as rd
 from recdf.matching.lists import Matched
 from recdf.metrics import call as calling
 from recdf.metrics.call import Call
-from recdf.metrics.direction import parse
 from recdf.metrics.metric import ListMetric
+from recdf.metrics.strings import parse
 
 # Examples are small, so that side tables lack much of them.
 pytestmark = pytest.mark.filterwarnings("ignore::recdf.UnknownWarning")

@@ -77,7 +77,7 @@ def test_measures_by_other_names_are_metric_strings() -> None:
     for written in re.findall(r"`([^`]+)`", " ".join(cells)):
         metric = re.match(r"\w+", written)[0]
         if metric in rd.METRICS:
-            assert rd.metrics.direction.parse(
+            assert rd.metrics.strings.parse(
                 written.replace("@inf", "@1000000"), 10, rd.Options()
             ), written
         else:
@@ -88,7 +88,7 @@ def test_measures_by_parameter_are_metric_strings() -> None:
     for like, metric, text in dialects.BY_PARAMETER:
         assert like in rd.CONVENTIONS
         for one in text.split("; "):
-            assert rd.metrics.direction.parse(one, 10, rd.Options())[0].metric.name == metric
+            assert rd.metrics.strings.parse(one, 10, rd.Options())[0].metric.name == metric
 
 
 def test_the_page_is_what_the_comparison_gives() -> None:

@@ -38,7 +38,7 @@ from ..experiment_columns import (
     split,
 )
 from ..experiment_rows import ExperimentRows
-from ..join.first_exposure import Times, comparable_times, read_exposure
+from ..join.roll_up import Times, comparable_times, read_exposure
 from ..samples import MetricRows
 
 PeriodKind = Literal["daily", "cumulative", "since_exposure"]
