@@ -1,5 +1,5 @@
-"""docs/gate.md and the recipes of docs/gate_recipes.md: each runs with a candidate that passes and with one that does
-not."""
+"""docs/gate.md and the recipes of docs/gate_recipes.md: each runs with a candidate that passes and
+with one that does not."""
 
 import re
 import subprocess
