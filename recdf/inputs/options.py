@@ -270,9 +270,7 @@ class Options:
         }
         for name in {**defaults, **stated}:
             OPTIONS[name].constraint.check(name, values[name])
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
-        object.__setattr__(self, "_given", stated)
+        vars(self).update(values, _given=stated)
         self._check_together()
 
     @property
@@ -304,7 +302,7 @@ class Options:
 
     @property
     def convention(self) -> Convention | None:
-        return find_convention(self.like)
+        return self.like if isinstance(self.like, Convention) else None  # __init__ has found it
 
     @property
     def population(self) -> Population:
