@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...experiments.compare.segment_effects import segment_sentences
-from ...experiments.decide.adjustment import adjustment
+from ...experiments.compare.by_segment import segment_sentences
+from ...experiments.decide.adjust_pvalues import adjustment
 from ...judge.comparisons import COMPARISON_COLUMNS, note_of
 from ...judge.verdict import is_withheld, says_worse, turned
 from ...tables.cells import Cell, digits_for, interval, p_value, shorten, visible

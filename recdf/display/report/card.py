@@ -15,10 +15,10 @@ import numpy as np
 import pandas as pd
 
 from ...diagnostics.audits import KNOWN, LEVEL_WORDS
-from ...diagnostics.check_lists import SAMPLED
+from ...diagnostics.check_findings import SAMPLED
 from ...experiments.compare.cheap_labels import compared_labels
-from ...experiments.compare.where_both import sentence_of_both
-from ...experiments.decide.adjustment import adjustment
+from ...experiments.compare.comparable_runs import sentence_of_both
+from ...experiments.decide.adjust_pvalues import adjustment
 from ...judge.cautions.few_lists import FEW_LISTS
 from ...judge.cautions.table import CAUTIONS
 from ...judge.verdict import (

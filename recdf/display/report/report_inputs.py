@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...diagnostics.gate_result import Gate
+from ...diagnostics.gate_records import Gate
 from ...diagnostics.history import History
 from ...errors import DataError, OptionError
 from ...evaluation.result import Evaluation
 from ...evaluation.spec import definitions
 from ...experiments.choices import POSITIVE, check_value
-from ...experiments.decide.adjustment import adjustment
+from ...experiments.decide.adjust_pvalues import adjustment
 from ...experiments.decide.decide_experiment import decide_experiment
 from ...experiments.plan.experiment_plan import ExperimentPlan
 from ...judge.comparisons import COMPARISON_COLUMNS
