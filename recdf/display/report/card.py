@@ -550,7 +550,9 @@ def _reasons(subject: Subject, check: pd.DataFrame | None, case: Case) -> list[R
     row, found = case.row, [_lacking_lists(subject)]
     models = list(subject.models) if row is None else [str(row["model"]), str(row["baseline"])]
     if row is not None:
-        both = sentence_of_both({**row, **{side: subject.name(row[side]).name for side in SIDES}})
+        both = sentence_of_both(
+            {**row, **{side: subject.name(row[side]).name for side in BOTH_SIDES}}
+        )
         found += [Reason((both,))] if both else []
         sentences = seed_sentences(subject.result, pd.DataFrame([row]))
         beyond = "not beyond the spread over seeds"
@@ -578,7 +580,7 @@ def _reasons(subject: Subject, check: pd.DataFrame | None, case: Case) -> list[R
     return [reason for reason in found if reason is not None]
 
 
-SIDES = ("model", "baseline")
+BOTH_SIDES = ("model", "baseline")
 
 
 def _lacking_lists(subject: Subject) -> Reason | None:
@@ -644,7 +646,7 @@ def _of_ties(subject: Subject, check: pd.DataFrame, row: Mapping[Any, Any]) -> R
             words.append(f"{column} of {name} could be {low} to {high}, where it is {is_now}")
     if not words:
         return None
-    own, other = (moves.get(str(row[side]), (0.0, 0.0)) for side in SIDES)
+    own, other = (moves.get(str(row[side]), (0.0, 0.0)) for side in BOTH_SIDES)
     shifts = own[0] - other[1], own[1] - other[0]
     larger = subject.better(column) == "larger"
     turns = len({_sign_if_moved(row, larger, shift) for shift in (0.0, *shifts)}) > 1
