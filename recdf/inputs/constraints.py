@@ -191,5 +191,5 @@ def _constraints(kind: type) -> dict[str, Constraint]:
 
 def check_record(record: Any) -> None:
     """Check the fields of a record whose annotations state a constraint."""
-    for name, constraint in _constraints(type(record)).items():
+    for name, constraint in _constraints(record.__class__).items():
         constraint.check(name, getattr(record, name))
