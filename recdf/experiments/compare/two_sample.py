@@ -211,6 +211,9 @@ def _welch(row: Row, found: MeanEffect, settings: Settings) -> Row:
         multiplier,
         found.diff,
     )
+    if found.score is not None:
+        of = settings.alternative, settings.confidence, multiplier
+        tested = found.score.test(tested, *of)
     if planned is None or multiplier is None:
         factor = detectable_t(tested.df, settings.alpha, POWER, settings.alternative)
     else:
