@@ -55,7 +55,7 @@ from .evaluation.result import Evaluation as Evaluation
 from .evaluation.result import read_parquet as read_parquet
 from .evaluation.summary import summarize as summarize
 from .experiments.compare.compare_models import compare_models as compare_models
-from .experiments.compare.compare_variants import compare_variants as compare_variants
+from .experiments.compare.variants import compare_variants as compare_variants
 from .experiments.join.join_experiment import join_experiment as join_experiment
 from .formats.reading import read as read
 from .formats.trec_files import write_trec as write_trec
@@ -74,7 +74,6 @@ from .metrics.metric import Metric as Metric
 from .metrics.metric import metric as metric
 from .metrics.metric import metrics_table as metrics_table
 from .partitions import dask as dask
-from .partitions import engines as engines
 from .partitions import spark as spark
 from .partitions.evaluate_parquet import evaluate_parquet as evaluate_parquet
 

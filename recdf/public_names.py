@@ -28,7 +28,6 @@ NAMESPACES = {
     "plot": "display.plot",
     "spark": "partitions.spark",
     "dask": "partitions.dask",
-    "engines": "partitions.engines",
 }
 
 PUBLIC: dict[str, NamesByModule] = {
@@ -55,7 +54,7 @@ PUBLIC: dict[str, NamesByModule] = {
         "evaluation.result": ["Evaluation", "read_parquet"],
         "evaluation.summary": ["summarize"],
         "experiments.compare.compare_models": ["compare_models"],
-        "experiments.compare.compare_variants": ["compare_variants"],
+        "experiments.compare.variants": ["compare_variants"],
         "experiments.join.join_experiment": ["join_experiment"],
         "formats.reading": ["read"],
         "formats.trec_files": ["write_trec"],
@@ -71,14 +70,13 @@ PUBLIC: dict[str, NamesByModule] = {
     "recdf.experiments": {
         "experiments.compare.bootstrap_ci": ["bootstrap_ci"],
         "experiments.compare.cheap_labels": ["prediction_powered"],
-        "experiments.compare.compare_from_moments": ["compare_variants_from_moments"],
         "experiments.compare.compare_models": ["compare_models"],
-        "experiments.compare.compare_variants": ["compare_variants"],
-        "experiments.compare.effect_over_time": ["effect_over_time"],
-        "experiments.compare.interleaved_clicks": ["compare_interleaved"],
-        "experiments.compare.quantile_effects": ["compare_quantiles", "compare_zero_inflated"],
-        "experiments.compare.segment_effects": ["segment_effects"],
-        "experiments.compare.variant_moments": ["variant_moments"],
+        "experiments.compare.variants": ["compare_variants"],
+        "experiments.compare.over_time": ["effect_over_time"],
+        "experiments.compare.interleaved": ["compare_interleaved"],
+        "experiments.compare.quantiles": ["compare_quantiles", "compare_zero_inflated"],
+        "experiments.compare.by_segment": ["segment_effects"],
+        "experiments.compare.from_moments": ["compare_variants_from_moments", "variant_moments"],
         "experiments.decide.decide_experiment": ["decide_experiment", "role_verdicts"],
         "experiments.decide.experiment_health": ["experiment_health"],
         "experiments.decide.broken_ratio": ["find_srm"],

@@ -15,7 +15,7 @@ from ..evaluation.reductions import STAT_OF_MODELS, Stat
 from ..evaluation.result import Evaluation
 from ..evaluation.shown import NO_INTERVAL
 from ..experiments.choices import NATURAL, Correction, check_value
-from ..experiments.compare.where_both import sentence_of_both
+from ..experiments.compare.comparable_runs import sentence_of_both
 from ..experiments.decide.adjustment import adjustment
 from ..judge.cautions.table import CAUTIONS
 from ..judge.verdict import codes_of, sign_of, warning_sentences

@@ -18,8 +18,13 @@ from ..errors import ColumnError, DataError, OptionError
 from ..experiments.experiment_columns import key_codes, require
 from ..inputs.constraints import SHARE, Positive, a_number, check_record, either, one_of
 from ..inputs.frames import column
-from ..stats.bootstrap import quantile_interval, standard_error
-from ..stats.resampled_lists import drawn_quantile, drawn_std, replicate_statistic
+from ..stats.resampling import (
+    drawn_quantile,
+    drawn_std,
+    quantile_interval,
+    replicate_statistic,
+    standard_error,
+)
 from .mean_tables import groups_of, means, split_column, unit_codes
 
 WeightBy = Literal["relevant", "shown", "rows"]

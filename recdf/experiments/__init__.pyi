@@ -3,16 +3,16 @@
 """
 
 from ..experiments.compare.bootstrap_ci import bootstrap_ci as bootstrap_ci
+from ..experiments.compare.by_segment import segment_effects as segment_effects
 from ..experiments.compare.cheap_labels import prediction_powered as prediction_powered
-from ..experiments.compare.compare_from_moments import compare_variants_from_moments as compare_variants_from_moments
 from ..experiments.compare.compare_models import compare_models as compare_models
-from ..experiments.compare.compare_variants import compare_variants as compare_variants
-from ..experiments.compare.effect_over_time import effect_over_time as effect_over_time
-from ..experiments.compare.interleaved_clicks import compare_interleaved as compare_interleaved
-from ..experiments.compare.quantile_effects import compare_quantiles as compare_quantiles
-from ..experiments.compare.quantile_effects import compare_zero_inflated as compare_zero_inflated
-from ..experiments.compare.segment_effects import segment_effects as segment_effects
-from ..experiments.compare.variant_moments import variant_moments as variant_moments
+from ..experiments.compare.from_moments import compare_variants_from_moments as compare_variants_from_moments
+from ..experiments.compare.from_moments import variant_moments as variant_moments
+from ..experiments.compare.interleaved import compare_interleaved as compare_interleaved
+from ..experiments.compare.over_time import effect_over_time as effect_over_time
+from ..experiments.compare.quantiles import compare_quantiles as compare_quantiles
+from ..experiments.compare.quantiles import compare_zero_inflated as compare_zero_inflated
+from ..experiments.compare.variants import compare_variants as compare_variants
 from ..experiments.decide.adjust_pvalues import adjust_pvalues as adjust_pvalues
 from ..experiments.decide.broken_ratio import find_srm as find_srm
 from ..experiments.decide.decide_experiment import decide_experiment as decide_experiment

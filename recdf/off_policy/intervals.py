@@ -13,9 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..stats.bootstrap import bootstrap_effect
 from ..stats.numbers import Floats
-from ..stats.resampling_weights import by_row, poisson_sums
+from ..stats.resampling import bootstrap_effect, by_row, poisson_sums
 from .bounded import ValueRange, cressie_read
 from .estimators import EstimatorRequest, effective_weight
 from .influence import Estimates

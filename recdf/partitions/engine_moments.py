@@ -26,7 +26,7 @@ from ..evaluation.part import Failure, PartResult
 from ..evaluation.part_arrow import to_arrow
 from ..experiments.assigned_users import own_variant
 from ..experiments.choices import RaiseOrDrop
-from ..experiments.compare.variant_moments import (
+from ..experiments.compare.from_moments import (
     GIVE_ROWS,
     MOMENT_COLUMNS,
     read_moments,

@@ -11,7 +11,7 @@ from scipy import optimize, stats
 
 import recdf as rd
 from recdf.off_policy.bounded import student_quantile
-from recdf.stats.resampling_weights import poisson_sums
+from recdf.stats.resampling import poisson_sums
 
 JUDGED = ["flags", "effect", "withheld", "trust"]
 Q = {"q_logged": "q_logged", "q_target": "q_target"}

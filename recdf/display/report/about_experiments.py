@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...experiments.compare.segment_effects import segment_sentences
+from ...experiments.compare.by_segment import segment_sentences
 from ...experiments.decide.adjustment import adjustment
 from ...experiments.decide.decide_experiment import (
     change_texts,

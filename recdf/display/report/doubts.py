@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from ...experiments.compare.where_both import sentence_of_both
+from ...experiments.compare.comparable_runs import sentence_of_both
 from ...tables.cells import digits_for, number, visible
 from ...tables.findings import finding_of
 from ..folds_and_seeds import seed_sentences

@@ -17,8 +17,8 @@ from ...inputs.per_user_columns import refuse_mixed_models, warn_of_weights
 from ...inputs.sums import exact_sums
 from ...progress import Progress
 from ...stats.arms import Sample, arm, linearise
-from ...stats.bootstrap import quantile_interval, replicate_estimates, standard_error
 from ...stats.moments import HUGE
+from ...stats.resampling import quantile_interval, replicate_estimates, standard_error
 from ..choices import Percentile, check_value
 from ..experiment_columns import (
     Codes,

@@ -19,7 +19,7 @@ from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, remark
 from ...progress import Progress
 from ...stats.arms import Arm, effective_number
 from ...stats.effect_sizes import effect
-from ...stats.resampling_weights import distinct_columns, split_sums
+from ...stats.resampling import distinct_columns, split_sums
 from ...stats.scipy_extra import scipy_module
 from ...stats.shares import is_binary, wilson
 from ..choices import Alternative, RaiseOrDrop

@@ -33,30 +33,14 @@ from ..choices import Alternative, Columns, Correction, RaiseOrDrop, check_value
 from ..decide.adjust_pvalues import directions
 from ..decide.balance import shares_change
 from ..decide.sample_ratio import Arms, check_sample_ratio, count_rows
-from ..experiment_columns import (
-    Codes,
-    Floats,
-    by_columns,
-    frame_of,
-    metric_specs,
-    metric_values,
-)
+from ..experiment_columns import Codes, Floats, by_columns, frame_of, metric_specs, metric_values
 from ..experiment_rows import ExperimentRows, read_experiment_rows
 from ..samples import MetricRows, read_metrics, subset
 from ..settings import Settings
 from ..units import differ
 from .arms_of_users import ALIKE, with_denominators
-from .compare_variants import compare_variants
-from .two_sample import (
-    POWER,
-    TINY,
-    VARIANT_RESULT_COLUMNS,
-    Row,
-    but,
-    first_row,
-    without_estimate,
-)
-from .variant_table import compare_each, decide
+from .two_sample import POWER, TINY, VARIANT_RESULT_COLUMNS, Row, but, first_row, without_estimate
+from .variants import compare_each, compare_variants, decide
 
 
 def compare_quantiles(

@@ -1,22 +1,25 @@
-"""Compare the variants of an experiment on per-user metrics."""
+"""Compare the variants of an experiment, from the rows of users to the table with its verdicts."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from ...errors import OptionError
 from ...inputs.door import takes_columns
-from ...inputs.needed_columns import needed_frame
+from ...inputs.needed_columns import NeededColumns, needed_frame
 from ...inputs.options import Options, as_columns
-from ...inputs.per_user_columns import warn_of_weights
+from ...inputs.per_user_columns import evaluated, warn_of_weights
+from ...judge.verdict import add_verdicts, effects_of, remark
 from ...progress import Progress
 from ...stats.arms import Sample
 from ...stats.shares import is_binary
 from ..choices import (
     Alternative,
+    Better,
     Columns,
     Correction,
     RaiseOrDrop,
@@ -24,23 +27,132 @@ from ..choices import (
     VariantTest,
     check_value,
 )
-from ..decide.adjust_pvalues import directions
+from ..decide.adjust_pvalues import directions, read_together
 from ..decide.balance import (
+    Difference,
+    looks_like_date,
     measured_late,
     shares_change,
     strata_moved,
     unbalanced,
     users_in_both,
 )
-from ..decide.sample_ratio import Arms, check_sample_ratio, count_rows
-from ..experiment_columns import by_columns, frame_of, metric_specs, read_weight
+from ..decide.experiment_health import key_of
+from ..decide.sample_ratio import Arms, SampleRatio, check_sample_ratio, count_rows
+from ..experiment_columns import (
+    Codes,
+    Floats,
+    by_columns,
+    frame_of,
+    metric_specs,
+    read_weight,
+    require,
+)
 from ..experiment_rows import read_experiment_rows
 from ..samples import covariate_specs, read_metrics, subset
 from ..settings import Settings, check_together, which_tests
 from .arms_of_users import compare_arms
-from .columns_of_users import columns_of_users
 from .two_sample import VARIANT_RESULT_COLUMNS, Row, measured_means, no_share
-from .variant_table import compare_each, decide
+
+
+def columns_of_users(
+    metrics: Any,
+    covariates: Any,
+    variant_col: str,
+    named: Sequence[Any],
+    health: pd.DataFrame | None,
+) -> NeededColumns:
+    """Return which columns of a frame a comparison reads: those that are named, and those that it
+    looks at by itself.
+
+    The latter are the user, dates that may be the time of the assignment, weights and, where no
+    user is known, ids that may repeat.
+    """
+
+    def needed(head: pd.DataFrame) -> list[str]:
+        specs = metric_specs(metrics, head, "data")
+        pairs = [
+            *specs.values(),
+            *(x for xs in covariate_specs(covariates, specs, head).values() for x in xs),
+        ]
+        names = require(
+            head, "data", [variant_col, *(name for one in named for name in as_columns(one))]
+        )
+        names += [name for pair in pairs for name in pair if name is not None]
+        if isinstance(health, pd.DataFrame) and "users_digest" in health.columns and len(health):
+            names += key_of(health["users_digest"].iloc[0])
+        names += ["user_id", "n_true", "n_rows", "weight", str(evaluated(head).get("weight"))]
+        names += [name for name in head.columns if looks_like_date(head[name])]
+        if "user_id" not in head.columns and not named[0]:
+            kinds = pd.api.types.is_float_dtype, pd.api.types.is_bool_dtype
+            names += [
+                name for name in head.columns if not any(kind(head[name].dtype) for kind in kinds)
+            ]
+        return [name for name in head.columns if name in names]
+
+    return needed
+
+
+def compare_each(arms: Arms, test: Callable[[int, tuple[int, int]], list[Row]]) -> pd.DataFrame:
+    """Test every pair of variants in every group; `test` takes the group and the pair, and gives a
+    row per metric.
+
+    Returns one row per (group, metric, pair) with its labels and numbers.
+    """
+    found: list[Row] = []
+    for g in range(len(arms.groups)):
+        for of_metric in zip(*[test(g, pair) for pair in arms.pairs], strict=True):
+            found += of_metric
+    table = pd.DataFrame(found)
+    group, *pair = arms.of_rows(len(table))
+    for side, variant in zip(("control", "treatment"), pair, strict=True):
+        table[side] = arms.variants.iloc[variant].reset_index(drop=True)
+    return pd.concat([arms.groups.iloc[group].reset_index(drop=True), table], axis=1)
+
+
+def decide(
+    arms: Arms,
+    result: pd.DataFrame,
+    ratio: SampleRatio,
+    better: Mapping[str, Better | None],
+    settings: Settings,
+    differences: Sequence[Difference] = (),
+    balance: Mapping[str, Floats] | None = None,
+    intervals: Callable[[pd.DataFrame, Floats, Alternative], None] | None = None,
+) -> pd.DataFrame:
+    """Add what the checks found, the adjusted p-values and the verdicts, with which side of each
+    metric is better."""
+    at = arms.of_rows(len(result))
+    by_cols = list(arms.groups.columns)
+    remark(result, ratio.fails[at[0]], "sample_ratio")
+    remark(result, ~ratio.checked[at[0]], "ratio_not_checked")
+    _add_differences(result, at, differences, balance or {})
+    read_together(result, settings, intervals)
+    add_verdicts(result, "variants", effects_of(result, result["reject"].to_numpy(), better))
+    result["srm_p"], result["seen_loss"] = ratio.p[at[0]], ratio.seen[at[0], at[2]]
+    result["better"] = pd.Series([better[metric] or "" for metric in result["metric"]], dtype=str)
+    return settings.compared(result, VARIANT_RESULT_COLUMNS, "variants", by_cols)
+
+
+def _add_differences(
+    table: pd.DataFrame,
+    at: tuple[Codes, Codes, Codes],
+    differences: Sequence[Difference],
+    balance: Mapping[str, Floats],
+) -> None:
+    """Name what differs between the two variants of every row, with p of their covariates."""
+    names = pd.Series([""] * len(table), dtype=object)
+    for code, name, where, metrics in differences:
+        rows = where[at[: where.ndim]] & (
+            True if metrics is None else table["metric"].isin(metrics).to_numpy()
+        )
+        names[rows] += f", {name}"
+        remark(table, rows, code)
+    table["unbalanced"] = names.str.removeprefix(", ").astype(str)
+    p = {metric: of[at] for metric, of in balance.items()}
+    table["balance_p"] = [
+        p[metric][i] if metric in p else np.nan for i, metric in enumerate(table["metric"])
+    ]
 
 
 @takes_columns("user_col", "by", "weight_col")
