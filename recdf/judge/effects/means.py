@@ -407,6 +407,15 @@ def arms_of_denominators(units: Units) -> tuple[tuple[float, float], tuple[Arm, 
     return (control, treatment), found
 
 
+def arms_of_part(units: Units, column: int) -> tuple[Arm, Arm]:
+    """The mean per unit of the numerator or the denominator of a ratio, less what the covariates'
+    columns explain."""
+    columns = dict.fromkeys(i for one in units.covariates for i in one if i is not None)
+    covariates = tuple(Linear(i) for i in columns)
+    own = replace(units, metric=Linear(column), covariates=covariates, known=units.record)
+    return _both_arms(own, *slopes(own), (False, False))[0]
+
+
 def influence(units: Units) -> tuple[Floats, Floats]:
     """The estimate of each arm, and what each unit adds to that of its arm."""
     found = quantity(units.record, units.metric)
