@@ -349,11 +349,11 @@ def compare_variants(
         loss that test would have found in 8 of 10 cases), `balance_p` (that the arms have the same
         mean of the covariates and weights; the smallest, times the number of these tests in the
         table), `unbalanced` (columns that differ), `detail` (what "surplus" or "parts_unclear"
-        found), `better` ("larger", "smaller", or "" for a
-        metric without direction), `effect` ("better", "worse", "higher", "lower", "none"; "" where
-        the verdict is withheld), `withheld` (the remark that withholds it), `remarks` (codes of all
-        cautions that hold, the most serious first, separated by "; "), `verdict` (their sentence,
-        for people). docs/experiments_warnings.md says what every remark means. Verdict, first rule that holds:
+        found), `better` ("larger", "smaller", or "" for a metric without direction), `effect`
+        ("better", "worse", "higher", "lower", "none"; "" where the verdict is withheld), `withheld`
+        (the remark that withholds it), `remarks` (codes of all cautions that hold, the most serious
+        first, separated by "; "), `verdict` (their sentence, for people).
+        docs/experiments_warnings.md says what every remark means. Verdict, first rule that holds:
         "invalid: sample ratio" · "check: ..." for a remark with which the effect should not be read
         · "better" or "worse" (p_adj ≤ alpha), "higher" or "lower" for a metric without direction ·
         "no difference shown", which is not proof of no difference: see the interval and `mde`.
