@@ -23,8 +23,8 @@ from ...stats.numbers import Alternative, Floats, Number
 from ...stats.student import t_p_value, t_quantile
 from ..aggregates import Aggregates
 
-# Σ x(1 − x) of zeros and ones is 0 but for rounding.
-_ROUNDING = 1e-9
+# Σ x(1 − x) of zeros and ones is at most this share of n, by rounding.
+_NOT_BINARY = 1e-9
 
 
 class ScoreTest(NamedTuple):
@@ -64,7 +64,7 @@ def score_test(
     """
     n, mean = (one.reshape(2, -1) for one in (record.n, record.mean[:, 0]))
     odd = record.n * record.mean[:, 0] * (1 - record.mean[:, 0]) - record.central[:, 0, 0]
-    if record.low[0] < 0 or record.high[0] > 1 or abs(odd.sum()) > _ROUNDING * record.n.sum():
+    if record.low[0] < 0 or record.high[0] > 1 or abs(odd.sum()) > _NOT_BINARY * record.n.sum():
         return None
     total = n.sum(axis=0)
     share = (n * mean).sum(axis=0) / total
