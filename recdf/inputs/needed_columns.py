@@ -17,8 +17,7 @@ from ..errors import DataError, kind_of
 from .data_files import data_files, pandas_metadata
 from .frames import plain_table, refuse_engine_frame
 from .lazy_frames import lazy_rows, unwrapped
-from .sizes import sizes
-from .threads import each
+from .machine import each, sizes
 
 # Takes one row of all columns, and returns the names of the columns to read.
 NeededColumns = Callable[[pd.DataFrame], list[str]]

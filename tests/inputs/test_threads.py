@@ -12,7 +12,6 @@ import pytest
 from registry.seeded import frames
 
 import recdf as rd
-from recdf.inputs import threads
 
 METRICS = ["ndcg@3", "recall@3", "hhi@2"]
 OPTIONS = {

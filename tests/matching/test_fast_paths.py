@@ -24,7 +24,7 @@ from matching.watched import (
 
 import recdf as rd
 from recdf.inputs import ids
-from recdf.inputs.sizes import Sizes, sized
+from recdf.inputs.machine import Sizes, sized
 from recdf.inputs.sorting import rank_within
 from recdf.matching import blocks, ranked
 from recdf.matching import list_keys as keys

@@ -26,7 +26,7 @@ from partitions.engine_cases import (
 from partitions.spark_frames import to_spark
 
 import recdf as rd
-from recdf.inputs.sizes import Sizes, sized
+from recdf.inputs.machine import Sizes, sized
 
 
 def both(spark, true, pred, metrics, options, **more):
