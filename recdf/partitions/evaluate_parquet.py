@@ -38,7 +38,7 @@ from ..progress import Progress
 from ..publishing import staging_folder
 from .files_run import evaluate_dealt
 from .needed import Needed, NeededOfFiles
-from .packed import StoredEvaluation
+from .results import StoredEvaluation
 from .source import OF_ARROW, Source, plain_schema
 from .whole_columns import measure_whole
 

@@ -40,7 +40,8 @@ from ..progress import Progress
 from .engine import Run
 from .engine_methods import Here, OnBucket, OnChunk
 from .needed import ROW, NeededOfFiles
-from .packed import PLACE, Dealt, Packing, Results, known_rows
+from .packed import Dealt, Packing, known_rows
+from .results import PLACE, Results
 from .source import Source, frame_of_arrow
 from .work import part_of_bucket, rows_table
 

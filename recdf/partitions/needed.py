@@ -36,7 +36,7 @@ from ..matching.side_tables.records import read_sides
 from ..matching.side_tables.sides import Doors
 from ..matching.values_and_weights import RESPONSES
 from ..metrics.call import Call
-from .packed import PLACE
+from .results import PLACE
 from .source import Source, frame_of_arrow
 
 # column with the number of each row in its files; the lists are ordered by these numbers

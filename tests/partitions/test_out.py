@@ -15,7 +15,7 @@ from recdf.evaluation import exposure_sums as merging
 from recdf.evaluation import part as measuring
 from recdf.evaluation import storage
 from recdf.metrics import call as calling
-from recdf.partitions import packed
+from recdf.partitions import packed, results
 
 pytestmark = [
     pytest.mark.usefixtures("small_pieces", "nothing_left_behind"),
