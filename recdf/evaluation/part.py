@@ -43,7 +43,7 @@ from ..inputs.true_and_pred import Order
 from ..matching.counts import ListCounts
 from ..matching.lists import Matched
 from ..matching.overlap import Overlap
-from ..matching.side_tables.catalogue import DescribedSide, hashes
+from ..matching.side_tables.digest import DescribedSide, hashes
 from ..metrics.call import Call, unknown_counts
 from ..metrics.compute import defined_values, settle_undefined
 from ..progress import Progress

@@ -21,7 +21,7 @@ from .._version import version_and_build
 from ..errors import DataError, OptionError
 from ..inputs.options import OPTIONS, Options, as_columns
 from ..inputs.true_and_pred import Order
-from ..matching.side_tables.catalogue import DescribedSide
+from ..matching.side_tables.digest import DescribedSide
 from ..metrics.metric import find
 from ..metrics.record import Request
 from .value_moments import CONFIDENCE, SUMMARY, means

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recdf.matching.side_tables.catalogue import MANY_ROWS, SUMMED, described
+from recdf.matching.side_tables.digest import MANY_ROWS, SUMMED, described
 
 N_ROWS = MANY_ROWS + 5
 

@@ -13,17 +13,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from hashlib import blake2b
-from typing import Any, TypedDict
+from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 
 from ...errors import DataError, OptionError
 from ...inputs.frames import column, read_numbers
 from ...inputs.ids import as_series, check_labels
-from ...inputs.machine import each, sizes
+from ...inputs.machine import sizes
 from ...inputs.sorting import offsets, spans
 
 
@@ -348,123 +346,3 @@ def _vectors(
     null = null | np.isnan(matrix).any(axis=1)
     matrix[null] = 0.0
     return matrix, null
-
-
-DIGEST_BYTES = 8
-
-# A digest of very many numbers is that of weighted sums of so many neighbours, which takes a third
-# of the time.
-MANY_ROWS, SUMMED = 10**6, 2**12
-
-# So many values are read at a time, which stay in the processor's cache.
-READ = 2**16
-
-
-class DescribedSide(TypedDict):
-    """A side table as `spec` records it. A similarity that is a function has no rows, and its name
-    is its digest."""
-
-    columns: list[str]
-    rows: int | None
-    digest: str
-
-
-def described(columns: Sequence[pd.Series]) -> DescribedSide:
-    """Describe the columns of a side table by their names, their number of rows, and a digest of
-    their values."""
-    total = blake2b(digest_size=DIGEST_BYTES)
-    for series in columns:
-        total.update(str(series.name).encode())
-        _add_values(total, series)
-    return {
-        "columns": [str(series.name) for series in columns],
-        "rows": len(columns[0]) if columns else 0,
-        "digest": total.hexdigest(),
-    }
-
-
-def described_function(function: Any) -> DescribedSide:
-    """Describe a similarity that is the caller's own function."""
-    return {
-        "columns": [],
-        "rows": None,
-        "digest": str(getattr(function, "__name__", type(function).__name__)),
-    }
-
-
-def _add_values(total: Any, series: pd.Series) -> None:
-    try:
-        array = pa.array(series.array, from_pandas=True)
-    except (
-        pa.ArrowException,
-        TypeError,
-        ValueError,
-        OverflowError,
-    ):  # Arrow has no type for these values
-        total.update(repr(series.tolist()).encode("utf-8", "backslashreplace"))
-        return
-    if isinstance(array, pa.ChunkedArray):
-        array = pa.concat_arrays(array.chunks) if array.num_chunks != 1 else array.chunk(0)
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    kind = _plain_type(array.type)
-    if kind is None:
-        total.update(repr(array.to_pylist()).encode("utf-8", "backslashreplace"))
-        return
-    array = array.cast(kind)
-    n_null = array.null_count
-    total.update(
-        np.packbits(np.asarray(array.is_null(), bool)) if n_null else bytes(-(-len(array) // 8))
-    )
-    if kind == pa.large_string():
-        array = pa.concat_arrays([array.fill_null("")])
-        _, edges, data = array.buffers()
-        ends = np.frombuffer(edges, np.int64)[array.offset : array.offset + len(array) + 1]
-        total.update(np.diff(ends))
-        if data is not None and len(ends):
-            total.update(memoryview(data)[int(ends[0]) : int(ends[-1])])
-        return
-    array = array.fill_null(0) if n_null else array
-    values = np.ascontiguousarray(array.to_numpy(zero_copy_only=False))
-    if len(values) >= MANY_ROWS and values.itemsize == 8:
-        rows, values = np.split(values.view(np.uint64), [len(values) // SUMMED * SUMMED])
-        weight = np.random.RandomState(0).randint(2**63, size=SUMMED, dtype=np.uint64) | np.uint64(
-            1
-        )
-
-        def sums(first: int) -> np.ndarray:
-            bits = rows[first : first + READ].reshape(-1, SUMMED)
-            # A change of the highest bits alone would be alike for all weights.
-            found: np.ndarray = np.einsum(
-                "ij,j->i", bits ^ bits >> np.uint64(32), weight
-            )  # as @, but faster
-            return found
-
-        for found in each(sums, range(0, len(rows), READ)):
-            total.update(found)
-    total.update(values)
-
-
-def _plain_type(kind: Any) -> Any:
-    """Return the type in which values of one kind are compared; None for rare kinds, which are
-    compared as text."""
-    plain = {
-        pa.large_string(): pa.types.is_string(kind) or pa.types.is_large_string(kind),
-        pa.int8(): pa.types.is_boolean(kind),
-        pa.int64(): pa.types.is_signed_integer(kind),
-        pa.float64(): pa.types.is_floating(kind),
-    }
-    return next((one for one, holds in plain.items() if holds), None)
-
-
-def hashes(labels: pd.Series) -> np.ndarray:
-    """Return a hash of each label, equal for equal labels, whatever their dtype."""
-    numeric = pd.api.types.is_numeric_dtype(labels.dtype)
-    texts = (
-        ()
-        if numeric
-        else (str(label).encode("utf-8", "surrogatepass") for label in labels.astype(object))
-    )
-    values = labels.to_numpy(np.float64) if numeric else np.fromiter(texts, object, len(labels))
-    found: np.ndarray = pd.util.hash_array(values)
-    return found

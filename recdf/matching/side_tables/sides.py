@@ -37,14 +37,8 @@ from ..ranked import (
     repeats,
     tied_rows,
 )
-from .catalogue import (
-    Catalogue,
-    DescribedSide,
-    FeatureTable,
-    described,
-    described_function,
-    unique_rows,
-)
+from .catalogue import Catalogue, FeatureTable, unique_rows
+from .digest import DescribedSide, described, described_function
 from .log import LogCodes
 
 # Tables whose users are matched with the lists before these are ranked, and not afterwards.
