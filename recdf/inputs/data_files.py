@@ -1,7 +1,8 @@
 """Which files a path names, and the columns that stand in the names of their folders.
 
 Contract: every reader of files asks here, so that a function and the command, in memory and in
-parts, read the same files in the same order, and see the same columns.
+parts, read the same files in the same order, and see the same columns. Only the columns that a
+call needs are read, from files and from objects that hand over Arrow data.
 """
 
 from __future__ import annotations

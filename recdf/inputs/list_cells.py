@@ -3,7 +3,8 @@ top1, top2, ...
 
 Contract: such rows become rows of one item each, in the order of the list, column by column and
 without Python objects unless the cells are such. A list that is null or empty gives no row. What
-stands in other lists of a row goes along, and what stands once in a row is repeated.
+stands in other lists of a row goes along, and what stands once in a row is repeated. Sparse
+matrices of SciPy, and arrays with the k best items of each user, become such rows too.
 """
 
 from __future__ import annotations

@@ -1,7 +1,11 @@
-"""How large the pieces are in which rows are read, coded, sorted, dealt, ranked, measured and sent.
+"""Use of the machine: how large the pieces are in which rows are read, coded, sorted, dealt,
+ranked, measured and sent; how much memory a call may take; and the threads that do the work.
 
 Contract: no size changes a result. Tests that cut small frames as large ones are cut give small
-sizes. The memory limit of a call is a number of bytes, read here.
+sizes. There are as many threads as `pyarrow.cpu_count()` says, so `OMP_NUM_THREADS` and
+`pyarrow.set_cpu_count` set their number. `limited` gives fewer: an engine whose workers have one
+core each calls it with 1. Threads are started for one piece of work and end with it, so that a
+process may fork at any time between two calls.
 """
 
 from __future__ import annotations

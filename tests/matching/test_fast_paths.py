@@ -223,7 +223,7 @@ def test_freed_memory_stays_for_the_next_call(frames, monkeypatch):
     watch = Watch(monkeypatch, match, "keep_freed_memory")
     result(*frames)
     assert len(watch.calls) == 1
-    memory = importlib.import_module("recdf.inputs.threads")
+    memory = importlib.import_module("recdf.inputs.machine")
     sizes = []
     monkeypatch.setattr(
         memory.np, "empty", lambda size, dtype: sizes.append(size * np.dtype(dtype).itemsize)
