@@ -89,7 +89,7 @@ PUBLIC: dict[str, NamesByModule] = {
         "experiments.plan.experiment_plan": ["read_plan"],
         "experiments.plan.plan_comparison": ["plan_comparison"],
         "judge.comparisons": ["report_table"],
-        "tables.shown_frames": ["ReportTable"],
+        "tables.cells": ["ReportTable"],
     },
     "recdf.ope": {
         "off_policy.compare_targets": ["ope_compare as compare"],

@@ -21,8 +21,8 @@ import numpy as np
 import pandas as pd
 
 from ..errors import ColumnError, EmptyPopulationError, OptionError
-from ..evaluation.mean_tables import CONFIDENCE, groups_of, means
 from ..evaluation.summary_rows import population_within, within
+from ..evaluation.value_moments import CONFIDENCE, groups_of, means
 from ..inputs.codes import encode, encode_keys, first_rows, known_ids
 from ..inputs.door import takes_options
 from ..inputs.frames import as_frame, column, id_frame

@@ -30,8 +30,7 @@ from ..publishing import publish_text
 from ..stats.allowed_change import Change, PoweredChange
 from ..stats.prediction_powered import labelled_units
 from ..stats.shares import CHANCE_SEEN
-from ..tables.cells import digits_for, markdown_text, number, visible
-from ..tables.shown_frames import ReportTable, ShownResult
+from ..tables.cells import ReportTable, ShownResult, digits_for, markdown_text, number, visible
 from .check_findings import SAMPLED
 from .data_checks import MANY_SEEN, check
 

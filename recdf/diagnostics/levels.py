@@ -28,7 +28,7 @@ from ..metrics.metric import Metric
 from ..metrics.record import Request
 from ..metrics.strings import parse
 from ..stats.numbers import Floats
-from ..tables.shown_frames import AnyFrame
+from ..tables.cells import AnyFrame
 
 # ------------------------------------------------------------------------------------------
 # Levels beside a metric: the metric of lists that need no model, made from the rows of `true` at

@@ -28,7 +28,7 @@ from ..experiments.plan.plan_comparison import plan_comparison as plan_compariso
 from ..experiments.plan.plan_experiment import arrivals_by_day as arrivals_by_day
 from ..experiments.plan.plan_experiment import plan_experiment as plan_experiment
 from ..judge.comparisons import report_table as report_table
-from ..tables.shown_frames import ReportTable as ReportTable
+from ..tables.cells import ReportTable as ReportTable
 
 __all__ = [
     "ReportTable",

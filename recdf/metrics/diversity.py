@@ -13,8 +13,7 @@ from ..errors import OptionError
 from ..inputs.constraints import Constraint, Share, a_number, either, one_of
 from ..inputs.options import Options
 from ..inputs.sizes import sizes
-from ..inputs.sorting import run_heads, spans
-from ..inputs.sums import exact_sums
+from ..inputs.sorting import exact_sums, run_heads, spans
 from ..matching.hits import ratio
 from ..matching.lists import Lists
 from ..matching.side_tables.catalogue import FeatureTable, Similarity, called

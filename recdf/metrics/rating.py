@@ -9,8 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..errors import OptionError
-from ..inputs.sorting import offsets
-from ..inputs.sums import exact_sums
+from ..inputs.sorting import exact_sums, offsets
 from ..matching.counts import Counts, ListCounts, Sum
 from ..matching.hits import ratio
 from ..matching.lists import Lists

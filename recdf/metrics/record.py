@@ -17,7 +17,7 @@ import numpy as np
 from ..errors import OptionError, valid
 from ..inputs.constraints import Constraint, constraint_of
 from ..inputs.options import NAMES, Options, parameters
-from ..inputs.sums import exact_sums
+from ..inputs.sorting import exact_sums
 from ..matching.counts import OF_LOG, SUMS, ListCounts, Sum
 from ..matching.side_tables.records import SIDE_TABLES, SIDES
 

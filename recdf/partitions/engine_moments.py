@@ -22,8 +22,7 @@ import pyarrow as pa
 
 from ..errors import ColumnError, DataError, IdTypeError, OptionError, RecdfError, closest
 from ..evaluation.finish import told
-from ..evaluation.part import Failure, PartResult
-from ..evaluation.part_arrow import to_arrow
+from ..evaluation.part import Failure, PartResult, to_arrow
 from ..experiments.assigned_users import own_variant
 from ..experiments.choices import RaiseOrDrop
 from ..experiments.compare.from_moments import (

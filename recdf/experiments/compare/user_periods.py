@@ -17,7 +17,7 @@ import pandas as pd
 
 from ...errors import DataError, OptionError
 from ...inputs.constraints import check_value
-from ...inputs.sums import exact_sums
+from ...inputs.sorting import exact_sums
 from ...judge.cautions import HEALTH_ALPHA, UNEQUAL
 from ...stats.arms import Sample
 from ...stats.shares import LEAST_EXPECTED, equal_shares_test, independence_test

@@ -19,8 +19,7 @@ from ...inputs.frames import read_numbers
 from ...inputs.ids import read_ids
 from ...inputs.options import Options, as_columns
 from ...inputs.per_user_columns import evaluated, list_columns
-from ...inputs.sorting import distinct
-from ...inputs.sums import exact_sums
+from ...inputs.sorting import distinct, exact_sums
 from ...metrics.strings import direction_of
 from ..assigned_users import Users
 from ..choices import Roll, check_value
