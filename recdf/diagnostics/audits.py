@@ -649,7 +649,9 @@ def _table(
         count, of, some = rows["count"].sum(), rows["of"].sum(), rows["examples"].sum()[:5]
         if key == "hits_cold" and not _beyond_chance(count, chance := rows["chance"].sum()):
             severity = "info"
-            few = f"no more than by chance: a random order hits about {number(chance, '.3g')} of them"
+            few = (
+                f"no more than by chance: a random order hits about {number(chance, '.3g')} of them"
+            )
             effect = f"{few}; {effect.partition('; ')[2]}"
         if count:
             found.about(first, *both[first], finding, severity, count, of, some, effect, by, ranges)
