@@ -57,11 +57,11 @@ from .output import ESTIMATED, give_tables, plain_signs, text_table, verdicts_fa
 from .stored_runs import RUNS, given_margins, label, read_results
 
 Tables = dict[str, pd.DataFrame]
-Options = dict[str, Any]
-RESULTS = {"RESULTS": "folder that recdf evaluate --out wrote"}
+Given = dict[str, Any]
+ONE_RESULT = {"RESULTS": "folder that recdf evaluate --out wrote"}
 
 
-class Told(NamedTuple):
+class Reply(NamedTuple):
     """What a command says: text for a terminal, the tables that are written, and those that JSON
     and CSV have if these are others. Only the tables of `judged` decide the exit code."""
 
@@ -71,14 +71,14 @@ class Told(NamedTuple):
     judged: Sequence[str] | None = None
 
 
-class Made(NamedTuple):
+class MadeCommand(NamedTuple):
     """A command: its functions, and how they are called with the options that were given."""
 
     name: str
     says: str
     description: str
     usage: str
-    call: Callable[[argparse.Namespace, Options], Told]
+    call: Callable[[argparse.Namespace, Given], Reply]
     functions: Sequence[Callable[..., Any]]
     writes: Sequence[str]
     files: Mapping[str, str]
@@ -93,7 +93,7 @@ class Made(NamedTuple):
         command = add_command(
             commands,
             self.name,
-            partial(_run, self),
+            partial(_run_made, self),
             self.says,
             self.description,
             usage=f"%(prog)s {self.usage} [options]",
@@ -121,7 +121,7 @@ class Made(NamedTuple):
         return {*self.without, *own}
 
 
-def _run(made: Made, given: argparse.Namespace) -> int:
+def _run_made(made: MadeCommand, given: argparse.Namespace) -> int:
     names = {name for function in made.functions for name in typed_parameters(function)}
     told = made.call(given, given_parameters(given, names - made.taken))
     give_tables(given, told.text, told.tables, told.printed)
@@ -133,7 +133,7 @@ def _run(made: Made, given: argparse.Namespace) -> int:
     return verdicts_fail(given, *judged)
 
 
-def _taken_by(function: Callable[..., Any], options: Options) -> Options:
+def _taken_by(function: Callable[..., Any], options: Given) -> Given:
     """Return the options that a function takes."""
     known = inspect.signature(function).parameters
     return {name: value for name, value in options.items() if name in known}
@@ -142,7 +142,7 @@ def _taken_by(function: Callable[..., Any], options: Options) -> Options:
 def _frames(
     given: argparse.Namespace,
     function: Callable[..., Any],
-    options: Options,
+    options: Given,
     *roles: str,
     labels: Sequence[str] = (),
 ) -> dict[str, Any]:
@@ -202,16 +202,16 @@ def _texts_and(table: pd.DataFrame, *numbers: str) -> list[str]:
 # before and after an experiment
 
 
-def _interleave(given: argparse.Namespace, options: Options) -> Told:
+def _interleave(given: argparse.Namespace, options: Given) -> Reply:
     lists = interleave(**_frames(given, interleave, options, "a", "b"), **options)
     teams = lists["team"].value_counts()
     n = len(lists[as_columns(options.get("user_col", "user_id"))].drop_duplicates())
     of_teams = f"{teams.get('a', 0):,} of team a, {teams.get('b', 0):,} of team b"
     said = f"{n:,} lists with {len(lists):,} items: {of_teams}, {teams.get('', 0):,} of no team"
-    return Told(said, {"lists": lists})
+    return Reply(said, {"lists": lists})
 
 
-def _interleaved(given: argparse.Namespace, options: Options) -> Told:
+def _interleaved(given: argparse.Namespace, options: Given) -> Reply:
     frames = _frames(given, compare_interleaved, options, "log", "clicks", labels=["team"])
     table = compare_interleaved(**frames, **options)
     row = table.iloc[0]
@@ -224,40 +224,40 @@ def _interleaved(given: argparse.Namespace, options: Options) -> Told:
         f"{row['wins']:,} users prefer b, {row['losses']:,} prefer a (sign test p = "
         f"{row['p_sign']:.3g})",
     ]
-    return Told("\n".join(lines), {"interleaved": table})
+    return Reply("\n".join(lines), {"interleaved": table})
 
 
-def _aa(given: argparse.Namespace, options: Options) -> Told:
+def _aa(given: argparse.Namespace, options: Given) -> Reply:
     result = read_parquet(given.results)
     users, keys = result.per_user, result.spec["user_col"]
     specs = metric_arguments(given.metric, users.columns, result)
     table = aa_test(users, specs, user_col=keys, **options)
     names = _texts_and(table, "cap", "rejected", "rejected_low", "rejected_high")
-    return Told(_brief_text(table, names), {"aa": table})
+    return Reply(_brief_text(table, names), {"aa": table})
 
 
-def _planned(given: argparse.Namespace, options: Options, rows: pd.DataFrame) -> Any:
+def _planned_shares(given: argparse.Namespace, options: Given, rows: pd.DataFrame) -> Any:
     if given.expected is None:
         return None
     variants = rows[str(options.get("variant_col", "variant"))]
     return planned_arguments(given.expected, variants, rows, options.get("strata"))
 
 
-def _srm(given: argparse.Namespace, options: Options) -> Told:
+def _srm(given: argparse.Namespace, options: Given) -> Reply:
     asked = {**options, "columns": given.column}
     rows = _frames(given, find_srm, asked, "assignment")["assignment"]
-    table = find_srm(rows, expected=_planned(given, options, rows), **asked)
+    table = find_srm(rows, expected=_planned_shares(given, options, rows), **asked)
     names = _texts_and(table, "n_users", "n_variant", "n_expected", "p_adj", "p_without")
     said = f"all users: p = {table['p_all'].iloc[0]:.3g}\n\n"
-    return Told(said + _brief_text(table, names), {"srm": table})
+    return Reply(said + _brief_text(table, names), {"srm": table})
 
 
-def _quantiles(given: argparse.Namespace, options: Options) -> Told:
+def _quantiles(given: argparse.Namespace, options: Given) -> Reply:
     if not (given.metric or given.zero_inflated):
         raise OptionError("--metric and --zero-inflated are missing; name the columns to compare")
     rows = _frames(given, compare_quantiles, options, "rows")["rows"]
     variants = rows[options.get("variant_col", "variant")]
-    options["expected"] = _planned(given, options, rows)
+    options["expected"] = _planned_shares(given, options, rows)
     options["control"] = label("control", given.control, variants)
     tables = {}
     if given.metric:
@@ -265,10 +265,10 @@ def _quantiles(given: argparse.Namespace, options: Options) -> Told:
     if given.zero_inflated:
         options.pop("quantiles", None)
         tables["parts"] = compare_zero_inflated(rows, given.zero_inflated, **options)
-    return Told("\n\n".join(map(compact, tables.values())), tables)
+    return Reply("\n\n".join(map(compact, tables.values())), tables)
 
 
-def _plan(given: argparse.Namespace, options: Options) -> Told:
+def _plan(given: argparse.Namespace, options: Given) -> Reply:
     result = read_parquet(given.results)
     users, keys = result.per_user, result.spec["user_col"]
     specs = metric_arguments(given.metric, users.columns, result)
@@ -307,14 +307,14 @@ def _plan(given: argparse.Namespace, options: Options) -> Told:
             guardrails=given_margins(given) or None,
             **_taken_by(plan_experiment, options),
         )
-    return Told(_brief_text(table, table.columns), {"plan": table})
+    return Reply(_brief_text(table, table.columns), {"plan": table})
 
 
 # ------------------------------------------------------------------------------------------
 # results and logs
 
 
-def _leaderboard(given: argparse.Namespace, options: Options) -> Told:
+def _leaderboard(given: argparse.Namespace, options: Given) -> Reply:
     result = read_results(given.results)
     by, segments = result.spec["by"], None
     baseline = label("baseline", given.baseline, result.summary[by[0]]) if by else given.baseline
@@ -330,10 +330,10 @@ def _leaderboard(given: argparse.Namespace, options: Options) -> Told:
         **options,
     )
     tables = {"leaderboard": found.frame, "comparison": found.comparisons}
-    return Told(plain_signs(str(found)), tables, {"leaderboard": found.frame})
+    return Reply(plain_signs(str(found)), tables, {"leaderboard": found.frame})
 
 
-def _diff(given: argparse.Namespace, options: Options) -> Told:
+def _diff(given: argparse.Namespace, options: Given) -> Reply:
     roles, flags = ("before", "after"), ("before_model", "after_model")
     paths = {role: getattr(given, role) for role in roles}
     results = [not is_remote(path) and is_result(path) for path in paths.values()]
@@ -356,10 +356,10 @@ def _diff(given: argparse.Namespace, options: Options) -> Told:
         found = diff(**_frames(given, diff, columns, *roles), pred=given.pred, **options)
     tables = {"summary": found.summary, "lists": found.per_list}
     tables |= {"items": found.items} if found.items is not None else {}
-    return Told(repr(found), tables, {"summary": found.summary})
+    return Reply(repr(found), tables, {"summary": found.summary})
 
 
-def _ope(given: argparse.Namespace, options: Options) -> Told:
+def _ope(given: argparse.Namespace, options: Given) -> Reply:
     log, by = _log_with_target(given, options), as_columns(options.get("by"))
     asked = {name: value for name, value in options.items() if name not in ("on", "k")}
     tables = {"ope": ope_estimate(log, **asked)}
@@ -379,10 +379,10 @@ def _ope(given: argparse.Namespace, options: Options) -> Told:
     found = set(tables["ope"]["flags"].str.split(", ").explode())
     meant = [f"{name}: {text}" for name, text in MEANINGS.items() if name in found]
     none = "no flags: the intervals hold what they say if the propensities are right"
-    return Told("\n".join([*lines, *(meant or [none])]), tables)
+    return Reply("\n".join([*lines, *(meant or [none])]), tables)
 
 
-def _log_with_target(given: argparse.Namespace, options: Options) -> pd.DataFrame:
+def _log_with_target(given: argparse.Namespace, options: Given) -> pd.DataFrame:
     """The log, with the target policy of --pred where that is given."""
     on, by = options.get("on") or ["user_id", "item_id"], as_columns(options.get("by"))
     others = (options.get("cluster", "user_id"), options.get("slate_col"))
@@ -406,7 +406,7 @@ def _log_with_target(given: argparse.Namespace, options: Options) -> pd.DataFram
 COULD_SEE = "could_see: a change of this size is found within a week in 8 of 10 cases"
 
 
-def _history(given: argparse.Namespace, options: Options) -> Told:
+def _past(given: argparse.Namespace, options: Given) -> Reply:
     tests = past_tests(given.results)
     tables: Tables = {"runs": past_runs(given.results)}
     if not len(tests) and (given.offline or given.online):
@@ -426,10 +426,10 @@ def _history(given: argparse.Namespace, options: Options) -> Told:
             said.append(_brief_text(tables["proxies"], ["online", "offline", *names]))
     first: Tables = {name: tables[name] for name in ("changes", "tests") if name in tables}
     judged = ("changes", "drift", "gaps", "proxies")
-    return Told("\n\n".join(said), tables, {**first, **tables}, judged)
+    return Reply("\n\n".join(said), tables, {**first, **tables}, judged)
 
 
-def _job_tables(given: argparse.Namespace, options: Options) -> tuple[str, Tables]:
+def _job_tables(given: argparse.Namespace, options: Given) -> tuple[str, Tables]:
     """Return the text and the tables of a job's results."""
     asked = _taken_by(History, options)
     if given.users is not None:
@@ -455,10 +455,10 @@ def _changes_text(table: pd.DataFrame) -> str:
     return _brief_text(table.drop(columns="remarks"), names)
 
 
-def _proxies(given: argparse.Namespace, options: Options, tests: pd.DataFrame) -> Tables:
+def _proxies(given: argparse.Namespace, options: Given, tests: pd.DataFrame) -> Tables:
     """Relate the offline metrics of past experiments to the online ones, if three experiments
     measured both."""
-    sides: Options = {}
+    sides: Given = {}
     for kind in ("offline", "online"):
         known = [
             name
@@ -487,7 +487,7 @@ METRIC = {
     "all)"
 }
 MADE = (
-    Made(
+    MadeCommand(
         "leaderboard",
         "print models by metrics, with intervals and marks",
         "Print models by metrics: values with intervals, the best, and which differences hold.",
@@ -502,7 +502,7 @@ MADE = (
         },
         {"--baseline NAME": "model that the others are compared with"} | BOUNDS_FLAG,
     ),
-    Made(
+    MadeCommand(
         "diff",
         "say what changed from one version to another",
         "Say which lists gained and lost between two results, or which items entered, left and "
@@ -519,7 +519,7 @@ MADE = (
             "--after-model NAME": "recommender of AFTER, if that holds several",
         },
     ),
-    Made(
+    MadeCommand(
         "interleave",
         "mix the lists of two recommenders into one list per user",
         "Mix the lists of two recommenders into one list per user, and write lists.parquet with "
@@ -534,7 +534,7 @@ MADE = (
             "--b FILE (required)": "items of the other",
         },
     ),
-    Made(
+    MadeCommand(
         "interleaved",
         "compare two recommenders by the clicks on interleaved lists",
         "Compare the recommenders a and b by the clicks on lists that recdf interleave mixed; "
@@ -548,7 +548,7 @@ MADE = (
             "--clicks FILE (required)": "one row per click: key of the list, item",
         },
     ),
-    Made(
+    MadeCommand(
         "aa",
         "test whether the tests of an experiment hold on your own data",
         "Split the users of a result at random many times, and count how often a test finds a "
@@ -557,11 +557,11 @@ MADE = (
         _aa,
         [aa_test],
         ("aa.parquet",),
-        RESULTS,
+        ONE_RESULT,
         METRIC,
         ["metrics", "user_col"],
     ),
-    Made(
+    MadeCommand(
         "srm",
         "find where a broken sample ratio comes from",
         "Find the levels of columns (browser, country, day) in which the users per variant do not "
@@ -578,7 +578,7 @@ MADE = (
         },
         ["columns"],
     ),
-    Made(
+    MadeCommand(
         "quantiles",
         "compare quantiles of the variants of an experiment",
         "Compare quantiles of the variants of an experiment (latency, order value) on a file of "
@@ -598,7 +598,7 @@ MADE = (
         with_control=True,
         explained_by=compare_variants,
     ),
-    Made(
+    MadeCommand(
         "plan",
         "say how many users and days an experiment needs, or lists a comparison",
         "Say from a result of the past how many users and days an experiment needs; with "
@@ -607,7 +607,7 @@ MADE = (
         _plan,
         [plan_experiment, plan_comparison],
         ("plan.parquet",),
-        RESULTS
+        ONE_RESULT
         | {
             "--log FILE": "log whose new users by day an experiment would gain (needs --time-col)",
             "--time-col COLUMN": "times of the log",
@@ -622,13 +622,13 @@ MADE = (
         },
         ["metrics", "model_col", "user_col", "covariates", "arrivals"],
     ),
-    Made(
+    MadeCommand(
         "history",
         "say when metrics or data changed, and which offline metric predicts",
         "Read all results below a folder: when a metric or the data of a nightly job changed, what "
         "was decided, and which offline metric predicted the results of experiments.",
         "RESULTS",
-        _history,
+        _past,
         [History, History.changes, History.gaps, proxy_metrics],
         tuple(
             f"{name}.parquet"
@@ -648,7 +648,7 @@ MADE = (
         },
         ["metrics", "cov", "experiment_col", "joint"],
     ),
-    Made(
+    MadeCommand(
         "ope",
         "estimate what a policy that did not run would have earned",
         "Estimate from a log with propensities what other policies would have earned. The column "
