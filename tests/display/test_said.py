@@ -24,7 +24,7 @@ QUOTED = {
     "gap_low": 1.0,
     "gap_high": 2.0,
     "mean_control": 1.5,
-    "way": "worse",
+    "way": "changed",
     "changed": pd.Timestamp("2026-01-05"),
     "found": pd.Timestamp("2026-01-09"),
     "until": pd.Timestamp("2026-01-20"),
