@@ -16,6 +16,7 @@ from ..off_policy.estimate_value import ope_estimate
 from ..off_policy.flags import MEANINGS
 from ..off_policy.target_from_recs import target_from_recs
 from ..off_policy.weight_diagnostics import ope_diagnostics
+from ..tables.cells import brief_cells
 from .arguments import add_arguments, add_command, add_out, add_parameters, given_parameters
 from .output import ESTIMATED, give_tables, text_table
 
@@ -147,7 +148,8 @@ def _shown(table: pd.DataFrame, labels: Sequence[str], numbers: Sequence[str], l
     texts = {name: [str(label) for label in table[name]] for name in (*labels, "estimator")}
     if table["clip"].notna().any():
         texts["clip"] = ["" if pd.isna(one) else f"{one:g}" for one in table["clip"]]
-    texts |= {name: [f"{one:.5g}" for one in table[name]] for name in numbers}
+    cells = brief_cells(table)
+    texts |= {name: cells[name] for name in numbers}
     texts[last] = [f"{one:,.0f}" for one in table[last]]
     texts |= {name: table[name].tolist() for name in ("trust", "flags")}
     return text_table(texts) + "\n"

@@ -17,6 +17,7 @@ from ..experiments.decide.broken_ratio import find_srm
 from ..experiments.plan.aa_splits import aa_test
 from ..experiments.plan.interleaving import interleave
 from ..formats.file_sets import read_files
+from ..tables.cells import brief_cells
 from .arguments import add_arguments, add_command, add_out, add_parameters, given_parameters
 from .deciding import add_control, compact, metric_arguments, planned_arguments
 from .output import fail_on, give_tables, row_name, text_table, verdicts_fail
@@ -173,19 +174,7 @@ def _in_columns(table: pd.DataFrame, *numbers: str) -> str:
     """Return the columns of text for a terminal, and some of numbers."""
     texts = [name for name in table.columns if not pd.api.types.is_numeric_dtype(table[name].dtype)]
     names = [name for name in table.columns if name in (*texts, *numbers, "cap")]
-    return text_table(
-        {
-            name: [
-                f"{one:.4g}"
-                if name not in texts and not pd.isna(one)
-                else ""
-                if pd.isna(one)
-                else str(one)
-                for one in table[name]
-            ]
-            for name in names
-        }
-    )
+    return text_table({name: cells for name, cells in brief_cells(table).items() if name in names})
 
 
 def add_srm(commands: Any) -> None:

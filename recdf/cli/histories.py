@@ -15,7 +15,7 @@ from ..errors import OptionError
 from ..experiments.decide.proxy_metrics import proxy_metrics
 from ..formats.file_sets import read_files
 from ..inputs.options import as_columns
-from ..tables.cells import brief
+from ..tables.cells import brief_cells
 from .arguments import add_arguments, add_command, add_out, add_parameters, given_parameters
 from .output import give_tables, text_table, verdicts_fail
 
@@ -148,7 +148,8 @@ def _job_tables(given: argparse.Namespace) -> tuple[str, dict[str, pd.DataFrame]
 def _brief_text(table: pd.DataFrame, names: Iterable[str]) -> str:
     """Write columns of a table for a terminal, the remarks behind the verdict; empty columns are
     left out."""
-    cells = {name: [brief(cell) for cell in table[name]] for name in names}
+    known = brief_cells(table)
+    cells = {name: known[name] for name in names}
     if "remarks" in table.columns:
         verdicts = zip(table["verdict"], table["remarks"], strict=True)
         cells["verdict"] = [

@@ -22,7 +22,7 @@ from .output import give_tables, plain_signs
 from .stored_runs import RUNS, label, read_results
 
 LEADERBOARD_FILES = ("leaderboard.parquet", "comparison.parquet")
-OF_LEADERBOARD = ("metrics", "k", "correction", "digits", "unit_col", "stat", "fold", "seed_col")
+OF_LEADERBOARD = ("metrics", "k", "correction", "unit_col", "stat", "fold", "seed_col")
 
 
 def add_leaderboard(commands: Any) -> None:

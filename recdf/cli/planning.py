@@ -16,6 +16,7 @@ from ..experiments.plan.plan_comparison import plan_comparison
 from ..experiments.plan.plan_experiment import plan_experiment
 from ..formats.file_sets import read_files
 from ..inputs.options import as_columns
+from ..tables.cells import brief_cells
 from .arguments import add_arguments, add_command, add_out, add_parameters, given_parameters
 from .deciding import metric_arguments, with_times
 from .output import give_tables, text_table
@@ -106,16 +107,6 @@ def _plan(given: argparse.Namespace) -> int:
 def _text(table: pd.DataFrame) -> str:
     """Return the columns that are known, for a terminal."""
     known = table.loc[:, table.notna().any()]
-    return text_table(
-        {
-            name: [
-                f"{one:,.0f}"
-                if name.startswith(("n_", "days")) or name == "n"
-                else f"{one:.4g}"
-                if isinstance(one, float)
-                else str(one)
-                for one in known[name].tolist()
-            ]
-            for name in known.columns
-        }
-    )
+    whole = [name for name in map(str, known) if name.startswith(("n_", "days")) or name == "n"]
+    counts = {name: [f"{one:,.0f}" for one in known[name]] for name in whole}
+    return text_table(brief_cells(known) | counts)

@@ -14,11 +14,10 @@ from typing import Any, Final, Literal
 import pandas as pd
 
 from ..experiments.compare.cheap_labels import label_sentences
-from ..inputs.budgets import signed
 from ..judge.verdict import sentence
 from ..publishing import publish_text
 from ..stats.shares import CHANCE_SEEN
-from ..tables.cells import digits_for, markdown_text, number, visible
+from ..tables.cells import estimate, form_of, markdown_text, number, visible
 from ..tables.shown_frames import ReportTable, ShownResult
 
 __all__: list[str] = []
@@ -206,7 +205,7 @@ class Gate(ShownResult):
             reach = abs(row["change"] - row["provable"])
             least = reach * (1 + normal(CHANCE_SEEN) / normal(1 - row["alpha"]))
             worse = least if row["better"] == "smaller" else -least
-            seen.append(f"{_where(row)} {signed(worse, row['relative'])}")
+            seen.append(f"{_where(row)} {estimate(worse, sign='+%' if row['relative'] else '+')}")
         more = ["..."] if len(seen) > MOST_SEEN else []
         words = ", ".join([*seen[:MOST_SEEN], *more])
         return [f"Losses that would have been seen in 8 of 10 tests: {words}."] if seen else []
@@ -265,15 +264,14 @@ def _where(row: Mapping[Any, Any]) -> str:
 
 def row_cells(row: Mapping[Any, Any]) -> dict[str, str]:
     """Return what a row of a gate says, cell by cell."""
-    change, low, high = (
-        signed(row[name], row["relative"]) for name in ("change", "change_low", "change_high")
-    )
-    form = f".{digits_for(row['mean_baseline'], row['mean_candidate'])}f"
+    around = row["change"], row["change_low"], row["change_high"]
+    means = row["mean_baseline"], row["mean_candidate"]
+    form = form_of(*means, half=(means[1] - means[0]) / 2)
     return {
         "verdict": row["verdict"],
         "metric": _where(row),
         "budget": row["budget"] or "–",
-        "change": f"{change} [{low}, {high}]",
+        "change": estimate(*around, "+%" if row["relative"] else "+"),
         "baseline": number(row["mean_baseline"], form),
         "candidate": number(row["mean_candidate"], form),
         "users": f"{row['n_users']:,}",

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from ...errors import OptionError, not_loaded
-from ...tables.cells import digits_for, interval, number, short_names, visible
+from ...tables.cells import estimate, short_names, visible
 from ..given_tables import check_model
 from . import space
 
@@ -186,8 +186,7 @@ def says(artist: Any, words: Sequence[str], name: str = "") -> None:
 
 def spoken(name: str, value: Any, low: Any = np.nan, high: Any = np.nan) -> str:
     """Return a value with its interval in words, such as `knn: 0.185 [0.172, 0.198]`."""
-    form = f".{digits_for(value, low, high)}f"
-    return f"{name}: {number(value, form)} {interval(low, high, form)}".rstrip()
+    return f"{name}: {estimate(value, low, high)}"
 
 
 def pyplot() -> Any:

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from ...experiments.compare.where_both import sentence_of_both
-from ...tables.cells import digits_for, number, visible
+from ...tables.cells import estimate_form, number, visible
 from ...tables.findings import finding_of
 from ..folds_and_seeds import seed_sentences
 from ..given_tables import ONLY
@@ -142,7 +142,7 @@ def _of_ties(subject: Subject, check: pd.DataFrame, duel: Duel) -> Doubt | None:
             continue
         value = float(subject.values(column)["value"][model])
         moves[model] = (min(found[0] - value, 0.0), max(found[1] - value, 0.0))
-        form = f".{digits_for(*found)}f"
+        form = estimate_form(value, *found)
         low, high = (number(one, form) for one in found)
         if low == high:
             words.append(f"{column} of {visible(model)} stays at {low}")
@@ -155,7 +155,7 @@ def _of_ties(subject: Subject, check: pd.DataFrame, duel: Duel) -> Doubt | None:
         return None
     own, other = (moves.get(model, (0.0, 0.0)) for model in (duel.model, duel.rival))
     shifts = own[0] - other[1], own[1] - other[0]
-    form = f"+.{digits_for(duel.diff, duel.low, duel.high)}f"
+    form = estimate_form(duel.diff, duel.low, duel.high, "+")
     span = " to ".join(number(duel.diff + shift, form) for shift in shifts)
     turns = len({_verdict_if_moved(subject, duel, shift) for shift in (0.0, *shifts)}) > 1
     what = "so that the verdict depends on it" if turns else "and the verdict stays"

@@ -31,7 +31,7 @@ from ...judge.verdict import (
     warning_sentences,
     warnings_of,
 )
-from ...tables.cells import digits_for, number
+from ...tables.cells import estimate, estimate_form, number
 from .page_blocks import Badge, BadgeKind, Name, Sentence
 from .report_inputs import Subject
 
@@ -191,13 +191,15 @@ def _of_other_numbers(subject: Subject, column: str, row: Mapping[Any, Any]) -> 
     return "other_numbers"
 
 
-def effect_text(diff: float, low: float, high: float, relative: float) -> str:
+def effect_text(diff: float, low: float, high: float, relative: float, sign: str = "+") -> str:
     """Difference, interval and relative difference in words."""
-    form = f"+.{digits_for(diff, low, high)}f"
+    form = estimate_form(diff, low, high, sign)
     words = number(diff, form)
     if not np.isnan(low):
         words += f" (interval {number(low, form)} to {number(high, form)})"
-    return words + ("" if np.isnan(relative) else f", {number(relative, '+.0%')}")
+    return words + (
+        "" if np.isnan(relative) else f", {estimate(relative, sign='+%', significant=2)}"
+    )
 
 
 def _of_duel(subject: Subject, duel: Duel, n_models: int) -> Headline:
@@ -307,12 +309,10 @@ def _best_model(subject: Subject) -> str:
 
 def _one_model(subject: Subject, model: str) -> Sentence:
     row: Any = subject.values(subject.primary).loc[model]
-    bounds = (
-        "" if pd.isna(row["ci_low"]) else f" (interval {row['ci_low']:.3f} to {row['ci_high']:.3f})"
-    )
+    is_so = effect_text(row["value"], row["ci_low"], row["ci_high"], np.nan, "")
     return (
         Name(subject.primary),
-        f" is {row['value']:.3f}{bounds}. One model was evaluated: nothing is compared.",
+        f" is {is_so}. One model was evaluated: nothing is compared.",
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ...tables.cells import Cell, number, visible
+from ...tables.cells import Cell, Form, estimate_form, number, visible
 
 __all__: list[str] = []
 
@@ -159,7 +159,7 @@ def formula(words: str) -> Shown:
     return Shown(Cell(visible(words)), visible(words).casefold(), parts=tuple(parts))
 
 
-def value(found: Any, form: str, *, small: str = "") -> Shown:
+def value(found: Any, form: Form | str, *, small: str = "") -> Shown:
     """Return a cell of a number, sorted by the number itself."""
     return Shown(Cell(number(found, form), small=small), None if pd.isna(found) else float(found))
 
@@ -186,9 +186,10 @@ def bars(point: Any, low: Any, high: Any, kinds: list[BadgeKind], names: list[st
             cells.append(Shown(Cell("–"), None))
             continue
         left, right = (middle if np.isnan(left) else left), (middle if np.isnan(right) else right)
+        form = estimate_form(own, least, most, "+")
         words = (
-            f"{visible(name)}: {number(own, '+.4g')}, from {number(least, '+.4g')} to "
-            f"{number(most, '+.4g')}"
+            f"{visible(name)}: {number(own, form)}, from {number(least, form)} to "
+            f"{number(most, form)}"
         )
         bar = Bar(
             round(float(left), 1), round(float(right), 1), round(float(middle), 1), kind, words

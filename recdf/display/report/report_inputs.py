@@ -187,7 +187,7 @@ def read_subject(
     )
     tests = next(iter(marked.values()), pd.DataFrame())
     every = [*columns, *(name for name in dict.fromkeys(summary["column"]) if name not in columns)]
-    board = board_of(result, values_frame(result, summary, every, {}), base, marked, tests, 3)
+    board = board_of(result, values_frame(result, summary, every, {}), base, marked, tests)
     meanings = definitions(result.spec)
     return Subject(
         result, summary, models, columns, at, base, board, comparison, meanings, max_rows, people

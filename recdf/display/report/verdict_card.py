@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ...errors import OptionError
-from ...tables.cells import digits_for, number
+from ...tables.cells import estimate
 from .doubts import Doubt, find_doubts
 from .headline import Duel, Headline, belief, headline, other_metrics
 from .page_blocks import Badge, Section, Sentence
@@ -100,7 +100,7 @@ def _could_show(duel: Duel | None) -> list[Sentence]:
     if duel is None or not (duel.row["se"] > 0) or not np.isfinite(duel.high - duel.low):
         return []
     least = (duel.high - duel.low) / 2 + POWER_Z * float(duel.row["se"])
-    words = number(least, f".{digits_for(least)}f")
+    words = estimate(least)
     return [(f"With so many lists, a difference of {words} is shown in 8 of 10 cases.",)]
 
 
