@@ -114,7 +114,6 @@ LISTED = {
 SPACES = [
     "dask",
     "diagnostics",
-    "engines",
     "errors",
     "experiments",
     "logs",
@@ -170,7 +169,7 @@ def test_dir_of_a_namespace_lists_its_public_names(space):
     assert all(f"`{name}`" in module.__doc__ for name in module.__all__ if name.islower())
 
 
-@pytest.mark.parametrize("space", ["plot", "spark", "dask", "engines"])
+@pytest.mark.parametrize("space", ["plot", "spark", "dask"])
 def test_dir_of_a_module_lists_its_public_names(space):
     module = getattr(rd, space)
     assert sorted(dir(module)) == sorted(module.__all__)

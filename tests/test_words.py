@@ -16,7 +16,7 @@ def public_functions():
     """Every public function and metric, and the methods of public classes, by the name that users
     write."""
     found = {f"rd.{name}": getattr(rd, name) for name in rd.__all__}
-    for space in ("experiments", "ope", "logs", "diagnostics", "plot", "spark", "dask", "engines"):
+    for space in ("experiments", "ope", "logs", "diagnostics", "plot", "spark", "dask"):
         module = getattr(rd, space)
         found |= {f"rd.{space}.{name}": getattr(module, name) for name in module.__all__}
     methods = {

@@ -12,14 +12,14 @@ from ..display.plot.effect_plots import trend_words
 from ..errors import OptionError
 from ..evaluation.result import Evaluation, read_parquet
 from ..evaluation.storage import digest_of_result, file_of_rows
+from ..experiments.compare.by_segment import segment_sentences
 from ..experiments.compare.cheap_labels import compared_labels
+from ..experiments.compare.comparable_runs import sentence_of_both
 from ..experiments.compare.compare_models import compare_models
-from ..experiments.compare.compare_variants import compare_variants
-from ..experiments.compare.effect_over_time import effect_over_time
-from ..experiments.compare.segment_effects import segment_sentences
+from ..experiments.compare.over_time import effect_over_time
 from ..experiments.compare.user_periods import AbsentUsers, PeriodKind
-from ..experiments.compare.where_both import sentence_of_both
-from ..experiments.decide.adjustment import adjustment
+from ..experiments.compare.variants import compare_variants
+from ..experiments.decide.adjust_pvalues import adjustment
 from ..experiments.decide.experiment_health import by_stratum, experiment_health
 from ..experiments.decide.sample_ratio import seen_loss_words
 from ..experiments.join.join_experiment import join_experiment

@@ -15,15 +15,14 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ..diagnostics.gate_result import CHECK_COLUMNS, GATE_COLUMNS, Gate
+from ..diagnostics.gate_records import CHECK_COLUMNS, GATE_COLUMNS, Gate
 from ..diagnostics.history import History
 from ..errors import ColumnError, DataError, OptionError, closest, kind_of
 from ..evaluation.joined_results import join_results
-from ..evaluation.mean_tables import CONFIDENCE
-from ..evaluation.reductions import Stat
 from ..evaluation.result import Evaluation
 from ..evaluation.spec import better_of
 from ..evaluation.summary import summarize
+from ..evaluation.value_moments import CONFIDENCE, Stat
 from ..experiments.compare.runs import repeated_unit, unit_of
 from ..experiments.metric_bounds import declared_bounds
 
@@ -351,6 +350,14 @@ def confidence_of(comparison: pd.DataFrame) -> float | None:
         else [known]
     )
     return found[0] if len(found) == 1 else None
+
+
+def words_of_tests(comparison: pd.DataFrame) -> str:
+    """Return what the models of a comparison were tested with."""
+    known = {"t": "paired t tests", "wilcoxon": "Wilcoxon tests"}
+    known |= {name: f"{name} tests" for name in ("randomization", "bootstrap")}
+    found = set(comparison["test"]) if "test" in comparison.columns else set()
+    return known.get(str(next(iter(found))), "tests") if len(found) == 1 else "tests"
 
 
 def check_model(argument: str, wanted: Any, models: Sequence[str]) -> str:

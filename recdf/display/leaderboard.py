@@ -11,12 +11,12 @@ import numpy as np
 import pandas as pd
 
 from ..errors import OptionError
-from ..evaluation.reductions import STAT_OF_MODELS, Stat
 from ..evaluation.result import Evaluation
 from ..evaluation.shown import NO_INTERVAL
+from ..evaluation.value_moments import STAT_OF_MODELS, Stat
 from ..experiments.choices import Correction, check_value
-from ..experiments.compare.where_both import sentence_of_both
-from ..experiments.decide.adjustment import adjustment
+from ..experiments.compare.comparable_runs import sentence_of_both
+from ..experiments.decide.adjust_pvalues import adjustment
 from ..judge.cautions.table import CAUTIONS
 from ..judge.verdict import codes_of, sign_of, warning_sentences
 from ..tables.cells import (
@@ -45,6 +45,7 @@ from .given_tables import (
     with_bounds,
     with_stat,
     with_units,
+    words_of_tests,
 )
 from .joined_labels import LABELS, with_both_labels
 from .leaderboard_values import EVERYONE, columns_of, floor_rows, n_differs, values_frame
@@ -422,7 +423,7 @@ def marks(frame: pd.DataFrame, baseline: str | None, compared: Compared) -> list
     for (segment, group), table in compared.items():
         for row in table.to_dict("records"):
             sign, place = sign_of(row), (segment, group, str(row["model"]), str(row["metric"]))
-            if not row["reject"] or sign == "open":
+            if sign == "open":
                 continue
             if baseline is not None:
                 found[place] = "+" if sign == "better" else "−"
@@ -521,7 +522,7 @@ def notes(
         )
     if len(tests):
         how = (
-            f"paired t tests, p ≤ {1 - tests['confidence'].iloc[0]:.2g}, p-values "
+            f"{words_of_tests(tests)}, p ≤ {1 - tests['confidence'].iloc[0]:.2g}, p-values "
             f"{adjustment(tests).words}"
         )
         marks = "A letter behind a value names a model that it is better than"

@@ -8,9 +8,9 @@ from typing import Any, Literal, get_args
 
 from ..errors import OptionError
 from ..inputs.constraints import NATURAL, POSITIVE, a_number, check_value
-from ..stats.bootstrap import Percentile
 from ..stats.effect_sizes import Relative
 from ..stats.numbers import Alternative, Correction
+from ..stats.resampling import Percentile
 
 Columns = str | Sequence[str]
 

@@ -268,8 +268,9 @@ class Options:
             **stated,
             "like": convention,
         }
+        for name in {**defaults, **stated}:
+            OPTIONS[name].constraint.check(name, values[name])
         for name, value in values.items():
-            OPTIONS[name].constraint.check(name, value)
             object.__setattr__(self, name, value)
         object.__setattr__(self, "_given", stated)
         self._check_together()

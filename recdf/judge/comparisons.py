@@ -10,8 +10,17 @@ from typing import Any, Self
 import pandas as pd
 
 from ..errors import ColumnError, kind_of
-from ..tables.cells import estimate, estimate_form, form_of, number, p_value, visible
-from ..tables.shown_frames import AnyFrame, ReportTable, html_of_pandas
+from ..tables.cells import (
+    AnyFrame,
+    ReportTable,
+    estimate,
+    estimate_form,
+    form_of,
+    html_of_pandas,
+    number,
+    p_value,
+    visible,
+)
 from .verdict import VERDICT_COLUMNS, warnings_of
 
 COMPARISON_COLUMNS = ("metric", "diff", "ci_low", "ci_high", "p_adj", *VERDICT_COLUMNS)

@@ -16,8 +16,8 @@ from typing import Literal
 
 import numpy as np
 
+from .always_valid import STAKES, bets, last_shown, log_capital, log_capital_anytime
 from .arms import effective_number
-from .betting import STAKES, bets, last_shown, log_capital, log_capital_anytime
 from .numbers import Floats
 from .prediction_powered import LabelledUnits, PoweredMean, powered_mean
 from .student import t_p_value, t_quantile

@@ -6,7 +6,7 @@ import pytest
 from quick import few
 
 import recdf as rd
-from recdf.stats.resampling_weights import split_sums
+from recdf.stats.resampling import split_sums
 
 stats = pytest.importorskip("scipy.stats")
 aa_test = rd.experiments.aa_test

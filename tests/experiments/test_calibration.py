@@ -18,12 +18,11 @@ from recdf.judge.effects.means import estimate
 from recdf.stats import (
     always_valid,
     arms,
-    bootstrap,
     effect_sizes,
     many_tests,
+    permutation,
     regression,
-    resampling_weights,
-    sign_flips,
+    resampling,
     student,
 )
 from recdf.stats import shares as share_tests
@@ -246,23 +245,23 @@ class Found:
 def test_sign_flips(rng):
     d = (users(rng, 200)[0] - users(rng, 200)[0]).T
     n, mean = len(d), d.mean(axis=0)
-    sums = resampling_weights.sign_sums([*d.T, np.ones(n)], 1000, 0)
+    sums = resampling.sign_sums([*d.T, np.ones(n)], 1000, 0)
     flipped, ones = sums[:, :-1], sums[:, -1:]
     centred = (flipped - mean * ones) / n * np.sqrt(n / (n - 1))
-    interval = sign_flips.sign_flip_interval(
+    interval = permutation.sign_flip_interval(
         centred, mean, alternative="two-sided", confidence=0.95
     )
-    check(Found(sign_flips.sign_flip_p(flipped, d.sum(axis=0), "two-sided"), interval))
+    check(Found(permutation.sign_flip_p(flipped, d.sum(axis=0), "two-sided"), interval))
 
 
 def test_poisson_bootstrap_of_differences(rng):
     d = (users(rng, 300)[0] - users(rng, 300)[0]).T
-    sums = resampling_weights.poisson_sums([*d.T, np.ones(len(d))], 1000, 0)
+    sums = resampling.poisson_sums([*d.T, np.ones(len(d))], 1000, 0)
     means = sums[:, :-1] / sums[:, -1:]
-    interval = bootstrap.quantile_interval(
+    interval = resampling.quantile_interval(
         means, d.mean(axis=0), alternative="two-sided", confidence=0.95
     )
-    check(Found(bootstrap.bootstrap_p(means, "two-sided"), interval))
+    check(Found(resampling.bootstrap_p(means, "two-sided"), interval))
 
 
 def test_poisson_bootstrap_of_two_arms(rng):
@@ -272,13 +271,13 @@ def test_poisson_bootstrap_of_two_arms(rng):
         samples = [arms.Sample(a, b) for a, b in zip(num, den, strict=True)]
         # A few runs at a time, because each column of a call is compared with those before it.
         some = range(0, RUNS, 50)
-        found = [bootstrap.replicate_estimates(samples[i : i + 50], 1000, (0, side)) for i in some]
+        found = [resampling.replicate_estimates(samples[i : i + 50], 1000, (0, side)) for i in some]
         sides.append(np.concatenate(found, axis=1))
     diff = sides[1] - sides[0]
-    interval = bootstrap.quantile_interval(
+    interval = resampling.quantile_interval(
         diff, np.zeros(RUNS), alternative="two-sided", confidence=0.95
     )
-    check(Found(bootstrap.bootstrap_p(diff, "two-sided"), interval))
+    check(Found(resampling.bootstrap_p(diff, "two-sided"), interval))
 
 
 def test_sample_ratio(rng):

@@ -18,13 +18,12 @@ import recdf as rd
 from recdf.stats import (
     always_valid,
     arms,
-    bootstrap,
     effect_sizes,
     many_tests,
+    permutation,
     power,
-    resampling_weights,
+    resampling,
     shares,
-    sign_flips,
     student,
 )
 from recdf.stats.numbers import Correction
@@ -287,14 +286,14 @@ def test_equivalence_is_tost(rng):
 
 
 def test_poisson_table_has_mean_and_variance_one():
-    table = resampling_weights._POISSON
+    table = resampling._POISSON
     assert len(table) == 2**16
     assert (table.mean(), table.var()) == (pytest.approx(1, abs=1e-4), pytest.approx(1, abs=1e-3))
     share = np.bincount(table.astype(int)) / 2**16
     np.testing.assert_allclose(share, stats.poisson.pmf(np.arange(8), 1), atol=3e-5)
 
 
-@pytest.mark.parametrize("sums", [resampling_weights.poisson_sums, resampling_weights.sign_sums])
+@pytest.mark.parametrize("sums", [resampling.poisson_sums, resampling.sign_sums])
 def test_replicates_do_not_depend_on_company_or_number(rng, sums):
     # 2,500 units and 1,500 replicates: a part of a tile on both sides.
     x, y = rng.normal(size=(2, 2500))
@@ -309,8 +308,8 @@ def test_replicates_do_not_depend_on_company_or_number(rng, sums):
 
 def test_moments_of_replicates(rng):
     x = rng.normal(1, 2, size=3000)
-    signs = resampling_weights.sign_sums([x], 4000, 0)[:, 0]
-    poisson = resampling_weights.poisson_sums([x], 4000, 0)[:, 0]
+    signs = resampling.sign_sums([x], 4000, 0)[:, 0]
+    poisson = resampling.poisson_sums([x], 4000, 0)[:, 0]
     spread = math.sqrt((x**2).sum())
     assert signs.std() == pytest.approx(spread, rel=0.05)
     assert poisson.std() == pytest.approx(spread, rel=0.05)
@@ -327,7 +326,7 @@ def test_recorded_replicates():
     limits = np.cumsum([24110, 24109, 12054, 4018, 1005, 200, 35, 5])
     for b in range(3):
         counted = [int((number >= limits).sum()) for number in numbers[1024 * b : 1024 * b + 5]]
-        assert resampling_weights.poisson_sums([x], 3, 5)[b, 0] == pytest.approx(np.dot(counted, x))
+        assert resampling.poisson_sums([x], 3, 5)[b, 0] == pytest.approx(np.dot(counted, x))
 
 
 def test_exact_sign_flip_is_the_enumeration():
@@ -335,18 +334,18 @@ def test_exact_sign_flip_is_the_enumeration():
         (Path(__file__).parents[1] / "golden" / "inference.json").read_text("utf-8")
     )["paired_models"]["exact_small"]
     d = np.array(small["d"])
-    assert sign_flips.exact_sign_flip_p(d, "two-sided") == pytest.approx(
+    assert permutation.exact_sign_flip_p(d, "two-sided") == pytest.approx(
         small["p_exact"], abs=1e-12
     )
     flips = [np.dot(signs, np.abs(d)) for signs in itertools.product([1, -1], repeat=len(d))]
     share = np.mean(np.array(flips) >= d.sum() - 1e-12)
-    assert sign_flips.exact_sign_flip_p(d, "greater") == pytest.approx(share)
+    assert permutation.exact_sign_flip_p(d, "greater") == pytest.approx(share)
 
 
 def test_replicates_without_a_unit_are_left_out():
     replicates = np.array([[1.0, np.nan], [2.0, np.nan], [np.nan, np.nan], [3.0, np.nan]])
-    assert bootstrap.standard_error(replicates)[0] == pytest.approx(1.0)
-    low, high = bootstrap.quantile_interval(
+    assert resampling.standard_error(replicates)[0] == pytest.approx(1.0)
+    low, high = resampling.quantile_interval(
         replicates, np.array([2.0, 2.0]), alternative="two-sided", confidence=0.5
     )
     assert (low[0], high[0]) == (1.5, 2.5)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...inputs.sums import exact_sums
+from ...inputs.sorting import exact_sums
 from ...judge.effects.means import (
     EffectOfUnits,
     Farthest,
@@ -19,19 +19,17 @@ from ...judge.effects.means import (
 )
 from ...progress import Progress
 from ...stats.arms import Arm, Sample, both, linearise
-from ...stats.bootstrap import bootstrap_effect, replicate_estimates
 from ...stats.effect_sizes import effect, fieller
 from ...stats.moments import HUGE, imbalance, may_be_skewed, moments_of, skewness_of_means
 from ...stats.numbers import Number
 from ...stats.permutation import observed_t, permutation_p, permutation_quantiles, permuted_t
 from ...stats.power import beyond, detectable
-from ...stats.resampling_weights import by_row
+from ...stats.resampling import bootstrap_effect, by_row, replicate_estimates
 from ..experiment_columns import Codes, Floats
 from ..experiment_rows import ArmRows, ExperimentRows
 from ..samples import MetricRows
 from ..settings import Settings
 from ..units import Covariates, Ready, make_units
-from .top_units import n_top, without_top
 from .two_sample import (
     POWER,
     SKEWED_SAMPLES,
@@ -40,7 +38,9 @@ from .two_sample import (
     but,
     compare_pair,
     first_row,
+    n_top,
     without_estimate,
+    without_top,
 )
 
 # Fewer equal users than this carry as much of a ratio's denominator as an arm does: one user has 26

@@ -16,30 +16,25 @@ from ...inputs.options import Options, as_columns
 from ...inputs.per_user_columns import warn_of_weights
 from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, effects_of
 from ...progress import Progress
-from ..choices import (
-    Alternative,
-    Correction,
-    PairMissing,
-    PairTest,
-    check_test,
-    check_value,
-)
+from ..choices import Alternative, Correction, PairMissing, PairTest, check_test, check_value
 from ..decide.adjust_pvalues import adjusted_columns, directions, read_together
 from ..experiment_columns import Floats, require
-from ..join.missing_users import zero_is_worst
+from ..join.join_experiment import zero_is_worst
 from ..metric_bounds import MetricBounds, bounds_of, declared_bounds, seen_bounds
 from ..settings import Settings
-from .cheap_labels import (
-    CHEAP_COLUMNS,
-    cheap_column,
-    labels_of_both,
-    powered_pair,
+from .by_segment import split_by_segment
+from .cheap_labels import CHEAP_COLUMNS, cheap_column, labels_of_both, powered_pair
+from .comparable_runs import (
+    COLUMNS,
+    NONE_LACKING,
+    comparing,
+    frames_of_results,
+    has_lists,
+    judge_both,
+    where_both,
 )
-from .comparable_runs import comparing, frames_of_results
 from .paired import RESAMPLED, add_turned, paired_resamples, paired_test, without_rounding
 from .runs import Runs, paired_values, read_runs
-from .where_both import COLUMNS, NONE_LACKING, has_lists, judge_both, where_both
-from .within_segments import split_by_segment
 
 Sums = tuple[Floats, Floats | None]  # Σ w d of every unit, and Σ w, None where it is 1 for all
 

@@ -11,19 +11,17 @@ import pandas as pd
 
 from ...judge.verdict import remark
 from ...stats.arms import Arm, arm, arm_of_moments, effective_number, linearise
-from ...stats.bootstrap import bootstrap_effect
 from ...stats.effect_sizes import one_sample
 from ...stats.moments import HUGE, moments_of
 from ...stats.numbers import Number
-from ...stats.resampling_weights import by_row, distinct_columns, poisson_sums, sign_sums
-from ...stats.sign_flips import exact_sign_flip_p, sign_flip_interval, sign_flip_p, wilcoxon
+from ...stats.permutation import exact_sign_flip_p, sign_flip_interval, sign_flip_p, wilcoxon
+from ...stats.resampling import bootstrap_effect, by_row, distinct_columns, poisson_sums, sign_sums
 from ...stats.student import equivalence_p
 from ...stats.turned import Ends, missing_by_chance, turned_by, turning_value, typical_units
 from ..choices import Better
 from ..experiment_columns import Floats, Mask
 from ..settings import Settings
-from .top_units import mean_without_top
-from .two_sample import but
+from .two_sample import but, mean_without_top
 
 # Differences up to this part of the largest value are ties: they are rounding of equal metrics.
 TIE = 1e-12

@@ -13,13 +13,13 @@ from ...errors import DuplicateError, OptionError
 from ...inputs.constraints import NATURAL, a_number, check_value
 from ...inputs.door import takes_columns
 from ...inputs.options import Options, as_columns
-from ...inputs.sums import exact_sums
+from ...inputs.sorting import exact_sums
 from ...judge.effects.means import JACKKNIFE_BELOW
 from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, remark
 from ...progress import Progress
 from ...stats.arms import Arm, effective_number
 from ...stats.effect_sizes import effect
-from ...stats.resampling_weights import distinct_columns, split_sums
+from ...stats.resampling import distinct_columns, split_sums
 from ...stats.scipy_extra import scipy_module
 from ...stats.shares import is_binary, wilson
 from ..choices import Alternative, RaiseOrDrop

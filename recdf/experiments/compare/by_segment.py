@@ -1,0 +1,364 @@
+"""Comparisons within segments, whether an effect differs between them, and what each segment's
+effect is likely to be."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Mapping, Sequence
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ...errors import ColumnError, OptionError, UnknownWarning, kind_of
+from ...inputs.constraints import SHARE, check_value
+from ...inputs.options import as_columns
+from ...judge.cautions.table import UNLIKE
+from ...judge.verdict import by_rank, codes_of, has, sentence
+from ...stats.between_groups import heterogeneity
+from ...stats.many_tests import adjust
+from ...tables.cells import p_value
+from ..choices import Columns, Correction
+from ..experiment_columns import (
+    by_columns,
+    frame_of,
+    group_codes,
+    key_codes,
+    metric_values,
+    require,
+)
+
+__all__: list[str] = []
+
+MANY_GROUPS, SEGMENT_BANDS = (
+    30,
+    4,
+)  # a column of more values than these is cut into bands of amounts or dates
+
+
+def segment_columns(segments: Any, user_col: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the columns of the list key that a frame of segments has, and its columns of
+    segments."""
+    if not isinstance(segments, pd.DataFrame):
+        raise TypeError(
+            f"segments is {kind_of(segments)}; expected a DataFrame with one row per user"
+        )
+    keys = [name for name in user_col if name in segments.columns]
+    if not keys:
+        raise ColumnError(
+            f"segments has none of the key columns {list(user_col)}; it has "
+            f"{list(segments.columns)}"
+        )
+    names = [name for name in segments.columns if name not in keys]
+    if not names:
+        raise ColumnError(
+            f"segments has the key {keys} alone; expected a column of segments beside it"
+        )
+    return keys, names
+
+
+def segments_of_lists(
+    lists: pd.DataFrame, segments: pd.DataFrame, keys: list[str], names: list[str]
+) -> pd.DataFrame:
+    """Return the segments of every list, null where its user has none; amounts and dates become
+    bands."""
+    known = segments.dropna(subset=keys).reset_index(drop=True)
+    (of_list, of_row), n = key_codes([("per_user", lists), ("segments", known)], keys)
+    row = np.full(n, -1)
+    row[of_row] = np.arange(len(known))
+    twice = len(known) - np.count_nonzero(row >= 0)
+    if twice:
+        raise OptionError(
+            f"segments has several rows for {twice:,} keys of {keys}; expected one per user"
+        )
+    return (
+        known[names]
+        .assign(**{name: _in_bands(known[name]) for name in names})
+        .reindex(row[of_list])
+    )
+
+
+def split_by_segment(
+    per_user: Any,
+    by: list[str],
+    segments: pd.DataFrame | None,
+    user_col: list[str],
+    model_col: str,
+    baseline: Any,
+    taken: Sequence[str],
+) -> tuple[list[tuple[pd.DataFrame, Any]], list[str]]:
+    """Return the label of every segment, as a frame of one row, with its part of `per_user`; and
+    the columns of labels.
+
+    A segment without two models, or without the baseline, is left out: there is nothing to compare.
+    `taken` are names of columns that a comparison has.
+    """
+    given = per_user if isinstance(per_user, Mapping) else {"per_user": per_user}
+    frames = {name: frame_of("per_user", frame) for name, frame in given.items()}
+    if segments is None:
+        read = [frame[require(frame, "per_user", by)] for frame in frames.values()]
+    else:
+        keys, names = segment_columns(segments, user_col)
+        by = require(segments, "segments", by) or names
+        if len(by) > 1 and by == names:
+            raise OptionError(
+                f"segments has the columns {names}; name those to compare within in ⟦+by=⟧"
+            )
+        read = [segments_of_lists(frame, segments, keys, by) for frame in frames.values()]
+    found = pd.concat(read, ignore_index=True)
+    by_columns(found, "per_user", by, taken)
+    known = found.notna().all(axis=1).to_numpy()
+    if not known.all():
+        warnings.warn(
+            f"{np.count_nonzero(~known):,} of {len(known):,} rows of per_user have no "
+            f"{' and '.join(by)}; they are in no segment that is compared",
+            UnknownWarning,
+            stacklevel=4,
+        )
+    codes = np.full(len(found), -1)
+    codes[known], labels = group_codes(found[known], "per_user", by)
+    ends = np.cumsum([len(frame) for frame in frames.values()])[:-1]
+    rows = [
+        np.split(
+            order := np.argsort(own, kind="stable"),
+            np.searchsorted(own[order], np.arange(len(labels))),
+        )[1:]
+        for own in np.split(codes, ends)
+    ]
+    parts = []
+    for g in range(len(labels)):
+        own = {
+            name: frame.take(of[g])
+            for (name, frame), of in zip(frames.items(), rows, strict=True)
+            if len(of[g])
+        }
+        models = (
+            set(own) if isinstance(per_user, Mapping) else set(own["per_user"][model_col].unique())
+        )
+        if len(models) > 1 and (baseline is None or baseline in models):
+            parts.append(
+                (labels.iloc[[g]], own if isinstance(per_user, Mapping) else own["per_user"])
+            )
+    if not parts:
+        of = "two models" if baseline is None else f"the baseline {baseline!r} and another model"
+        raise OptionError(
+            f"no segment of {by} has lists of {of}; nothing can be compared within segments"
+        )
+    return parts, by
+
+
+def _in_bands(column: pd.Series) -> pd.Series:
+    """Return a column of many amounts or dates cut into bands of about as many users; other columns
+    as they stand."""
+    n = column.nunique()
+    if n <= MANY_GROUPS or isinstance(column.dtype, pd.CategoricalDtype):
+        return column
+    dates = pd.api.types.is_datetime64_any_dtype(column.dtype)
+    if not (dates or pd.api.types.is_numeric_dtype(column.dtype)):
+        raise OptionError(
+            f"segments[{column.name!r}] has {n:,} different values, such as "
+            f"{column.dropna().iloc[0]!r}; leave it out, or group it into at most {MANY_GROUPS} "
+            "segments"
+        )
+    plain = column if dates else column.astype("float64")
+    edges = plain.quantile(np.linspace(0, 1, SEGMENT_BANDS + 1)).drop_duplicates()
+    texts = [f"{edge:%Y-%m-%d}" if dates else f"{edge:.4g}" for edge in edges]
+    names = [f"{low} to {high}" for low, high in itertools.pairwise(texts)]
+    places = np.clip(edges.iloc[1:-1].searchsorted(plain, side="right"), 0, len(names) - 1)
+    return pd.Series(np.array(names, object)[places], column.index).where(column.notna())
+
+
+_KEPT = [
+    "metric",
+    "control",
+    "treatment",
+    "n_control",
+    "n_treatment",
+    "baseline",
+    "model",
+    "n_users",
+    "diff",
+    "se",
+    "ci_low",
+    "ci_high",
+    "confidence",
+    "srm_p",
+]
+
+
+def segment_effects(
+    comparison: pd.DataFrame,
+    *,
+    by: Columns | None = None,
+    correction: Correction = "holm",
+    confidence: float = 0.95,
+) -> pd.DataFrame:
+    """Test whether the effect on each metric differs between segments, and shrink the effects of
+    single segments.
+
+    With τ_h and se_h the effect of segment h and its standard error, w_h = 1/se_h² and τ̄ = Σ w_h
+    τ_h/Σ w_h: Q = Σ w_h(τ_h − τ̄)², which is χ² with H − 1 degrees of freedom where all segments
+    have the same effect (Cochran). The variance between segments is T² = max(0, (Q − (H − 1))/(Σ w
+    − Σ w²/Σ w)) (DerSimonian & Laird). With B_h = T²/(T² + se_h²) and μ the mean weighted by 1/(T²
+    + se_h²), the shrunken effect is μ + B_h(τ_h − μ), its variance B_h·se_h² + (1 − B_h)²·Var(μ).
+
+    Parameters
+    ----------
+    comparison : DataFrame
+        What `compare_variants(..., by=)` or `compare_models(..., by=)` returned: a row per segment,
+        metric and pair. Segments must have been known before the exposure, and every user be in one
+        of them.
+    by : str or list of str, optional
+        Columns of the segments. Default: those before `metric`.
+    correction : {"holm", "hochberg", "sidak", "holm_sidak", "bonferroni", "bh", "by", "none"}
+        Of p_value into p_adj over the metrics and pairs; default "holm".
+    confidence : float, default 0.95
+        Of the intervals of the shrunken effects; a difference between segments is shown at p_adj ≤
+        1 − confidence.
+
+    Returns
+    -------
+    DataFrame
+        One row per row of the comparison, with its labels, counts, `diff`, `se`, `ci_low`,
+        `ci_high`, `confidence` and `srm_p` (sample ratio within the segment; for variants), then
+        `shrunken`, `shrunken_low`, `shrunken_high`, and for each metric and pair, the same in all
+        its rows: `n_segments` (those with a standard error), `mean_effect` (τ̄), `q`, `df`,
+        `p_value`, `p_adj`, `reject`, `tau` (T), `effect` ("differs", "none"), `withheld`, `remarks`
+        (doubts about segments), `verdict`. Verdict: "differs between segments", "no difference
+        between segments shown", or why it is withheld: a sample ratio that does not fit in a
+        segment, or a difference that rests on segments that should not be read (tiny arms, skewed)
+        and is not shown without them. A segment has no verdict of its own here.
+
+    Raises
+    ------
+    ColumnError
+        A column is missing.
+    OptionError
+        The comparison has no column of segments, or not one row per segment, metric and pair; an
+        unknown option.
+    MissingExtraError
+        If SciPy is not installed (two segments need none).
+
+    Notes
+    -----
+    Use it before any single segment is read: of twenty segments one is "better" by chance, and the
+    largest effect is too large. The shrunken effects have no such winner's curse. Do not use it for
+    segments that share users (sessions by hour, groups of items) or clusters, whose effects are not
+    independent. The effects count as normal, so that a segment needs some dozens of users in each
+    arm.
+
+    References
+    ----------
+    Cochran 1954; DerSimonian & Laird 1986; Morris 1983 (empirical Bayes).
+
+    Examples
+    --------
+    >>> import pandas as pd, recdf as rd
+    >>> table = pd.DataFrame(
+    ...     {
+    ...         "country": ["fi", "se", "no"],
+    ...         "metric": "ctr",
+    ...         "control": "A",
+    ...         "treatment": "B",
+    ...         "diff": [0.10, 0.02, -0.06],
+    ...         "se": [0.02, 0.02, 0.04],
+    ...     }
+    ... )
+    >>> found = rd.experiments.segment_effects(table)
+    >>> found[["country", "diff", "shrunken", "q", "p_value", "verdict"]].round(3)
+      country  diff  shrunken     q  p_value                   verdict
+    0      fi  0.10     0.094  16.0      0.0  differs between segments
+    1      se  0.02     0.021  16.0      0.0  differs between segments
+    2      no -0.06    -0.036  16.0      0.0  differs between segments
+    """
+    frame_of("comparison", comparison)
+    check_value("correction", correction, Correction)
+    check_value("confidence", confidence, SHARE)
+    require(comparison, "comparison", ["metric", "diff", "se"])
+    before = list(comparison.columns[: list(comparison.columns).index("metric")])
+    segments = require(comparison, "comparison", as_columns(by)) or before
+    if not segments:
+        raise OptionError(
+            "comparison has no column of segments; make it with ⟦+by=⟧, which puts them before "
+            "'metric'"
+        )
+    pair = [
+        name
+        for name in ("metric", "control", "treatment", "baseline", "model")
+        if name in comparison.columns
+    ]
+    twice = comparison.duplicated([*segments, *pair])
+    if twice.any():
+        raise OptionError(
+            f"comparison has {int(twice.sum()):,} rows too many for one per {[*segments, *pair]}; "
+            "name all columns of segments in ⟦+by=⟧"
+        )
+    kept = [name for name in _KEPT if name in comparison.columns and name not in segments]
+    result = pd.DataFrame(comparison[[*segments, *kept]].reset_index(drop=True))
+    result.attrs = {}
+    diff, se = (metric_values(comparison, "comparison", name) for name in ("diff", "se"))
+    judged = comparison.reindex(columns=["withheld", "remarks"], fill_value="")
+    withheld = judged["withheld"].to_numpy(object)
+    doubted, unchecked = withheld != "", has(judged["remarks"], "ratio_not_checked")
+    group = comparison.groupby(pair, sort=False, dropna=False).ngroup().to_numpy()
+    rows = [np.flatnonzero(group == g) for g in range(int(group.max(initial=-1)) + 1)]
+    found = [heterogeneity(diff[own], se[own]) for own in rows]
+    # A difference has to be shown without the segments that should not be read.
+    sound = [heterogeneity(diff[own], np.where(doubted[own], np.nan, se[own])) for own in rows]
+    p_adj, p_sound = (
+        adjust(np.array([one.p_value for one in some]), correction) for some in (found, sound)
+    )
+    alpha, reach = 1 - confidence, NormalDist().inv_cdf((1 + confidence) / 2)
+    parts = []
+    for own, one, p, p_without in zip(rows, found, p_adj, p_sound, strict=True):
+        doubts = codes_of(by_rank(withheld[own][doubted[own]]))
+        differs = bool(p <= alpha)
+        # A difference that rests on segments in doubt is withheld, and so is any of variants that
+        # are not alike.
+        rests = differs and p_without > alpha
+        why = next((code for code in doubts if code in UNLIKE), (doubts if rests else [""])[0])
+        effect = "" if why else "differs" if differs else "none"
+        of = own[withheld[own] == why][:1] if why else []
+        row = result.iloc[of[0]].to_dict() if len(of) else None
+        remarks = [*doubts, *["ratio_not_checked"] * bool(unchecked[own].any())]
+        parts.append(
+            pd.DataFrame(
+                {
+                    "shrunken": one.shrunken,
+                    "shrunken_low": one.shrunken - reach * one.shrunken_se,
+                    "shrunken_high": one.shrunken + reach * one.shrunken_se,
+                    "n_segments": one.n_segments,
+                    "mean_effect": one.effect,
+                    "q": one.q,
+                    "df": one.df,
+                    "p_value": one.p_value,
+                    "p_adj": p,
+                    "reject": differs,
+                    "tau": one.tau,
+                    "effect": effect,
+                    "withheld": why,
+                    "remarks": "; ".join(remarks),
+                    "verdict": sentence("segments", effect, why, remarks, row),
+                },
+                index=own,
+            )
+        )
+    return result.join(pd.concat(parts))
+
+
+def segment_sentences(comparison: pd.DataFrame) -> dict[tuple[str, str, str], str]:
+    """Say whether the effect differs between segments, for each metric, new and old variant (or
+    model) as texts."""
+    found = comparison if "shrunken" in comparison.columns else segment_effects(comparison)
+    base, other = ("baseline", "model") if "baseline" in found.columns else ("control", "treatment")
+    return {
+        (
+            str(row["metric"]),
+            str(row[other]),
+            str(row[base]),
+        ): f"{row['metric']}, {row[other]} against {row[base]}: {row['verdict']} (Q = "
+        f"{row['q']:.4g} of {row['n_segments']} segments, p {p_value(row['p_adj'])})."
+        for row in found.drop_duplicates(["metric", base, other]).to_dict("records")
+    }

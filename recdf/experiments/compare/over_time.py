@@ -1,0 +1,523 @@
+"""The effect of an experiment by period: daily, cumulative, or by days since the exposure; and its
+trend: does it fade, grow or turn?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ...errors import OptionError
+from ...inputs.constraints import check_value
+from ...inputs.door import takes_columns
+from ...inputs.options import Options, as_columns
+from ...inputs.sorting import distinct
+from ...judge.cautions import HEALTH_ALPHA
+from ...judge.cautions.table import UNLIKE
+from ...judge.comparisons import Comparison
+from ...judge.effects.means import arms_of_sums, influence
+from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, has, remark
+from ...metrics.strings import direction_of
+from ...progress import Progress
+from ...stats.arms import Arm, Sample, both
+from ...stats.effect_sizes import Effect, effect
+from ...stats.moments import MEAN_ROUNDING
+from ..choices import Columns, Correction, RaiseOrDrop
+from ..decide.adjust_pvalues import directions, read_together
+from ..decide.balance import Difference
+from ..decide.sample_ratio import Arms, check_sample_ratio, without_strata
+from ..experiment_columns import Floats, MetricColumns, key_codes, metric_specs, named_frame
+from ..experiment_rows import ArmRows, ExperimentRows
+from ..join.join_experiment import fill_values
+from ..samples import MetricRows, subset
+from ..settings import Settings, which_tests
+from ..units import in_strata, make_units
+from .arms_of_users import compare_arms
+from .two_sample import TINY, Row, measured_means
+from .user_periods import (
+    AbsentUsers,
+    Exposures,
+    People,
+    PeriodKind,
+    Periods,
+    UserValue,
+    check_period_kind,
+    each_period,
+    read_people,
+    read_period_metric,
+    read_periods,
+)
+from .variants import compare_each, decide
+
+TREND_COLUMNS = [
+    "trend",
+    "trend_se",
+    "trend_ci_low",
+    "trend_ci_high",
+    "trend_p",
+    "trend_p_adj",
+    "trend_early",
+    "trend_late",
+    *(f"trend_{name}" for name in VERDICT_COLUMNS),
+]
+
+SLOPE = ["diff", "se", "ci_low", "ci_high", "df", "p_value"]
+
+
+class Trend:
+    """The slope Σ c_d·τ_d of one metric and treatment, added period by period, and the mean effects
+    early and late.
+
+    τ_d is the effect of the period that lies at d days, and c_d = w_d(d − d̄)/Σ w_d(d − d̄)² with
+    w_d = n_c·n_t/(n_c + n_t), or 1/Σ_h W_h²(1/n_ch + 1/n_th) in strata. A user's part in the slope
+    is Σ c_d·z_d, with z_d its part in the estimate of its arm (0 where it is absent), so that what
+    a user does on different days may be alike. Sums are kept for w_d·d and for w_d, because d̄ is
+    not known before the last period, and for w_d of the first and of the last third of the periods,
+    which lie at `days`.
+    """
+
+    def __init__(self, n_users: int, days: Floats, users: ExperimentRows) -> None:
+        self.users = users
+        third = max(1, round(len(days) / 3))
+        self.days = days - days.mean()  # small numbers, so that the sums keep their digits
+        self.thirds = np.array([self.days <= self.days[third - 1], self.days >= self.days[-third]])
+        self.weights = np.zeros(len(days))
+        self.parts = np.zeros((4, n_users))
+        self.effects = np.zeros(4)
+        self.largest = 0.0
+
+    def add(self, period: int, metric: MetricRows, both_arms: ArmRows) -> None:
+        kept = self.users.comparable(both_arms.defined(metric.defined))
+        if min(kept.n) < 2:
+            return
+        units = make_units(metric, kept, replace(self.users, clusters=None)).units
+        if not units.counts:
+            return
+        means, added = influence(units)
+        size = units.record.n[units.cells]
+        weight = 1 / float((units.weights**2 / np.maximum(size, 1)).sum())
+        factors = weight * np.array([self.days[period], 1.0, *self.thirds[:, period]])
+        for part, factor in zip(self.parts, factors, strict=True):
+            if factor:
+                part[kept.rows] += factor * added
+        self.effects += factors * (means[1] - means[0])
+        self.weights[period] = weight
+        self.largest = max(self.largest, *np.abs(means).tolist())
+
+    def row(self, both_arms: ArmRows, confidence: float) -> dict[str, Any]:
+        """The slope with its test, the mean effects of the first and last third, and whether these
+        turn the sign."""
+        kept = self.users.comparable(both_arms)
+        of = self.users.clusters
+        n = (
+            kept.n
+            if of is None
+            else both(lambda own: len(distinct(own)), kept.split(kept.take(of)))
+        )
+        row: dict[str, Any] = dict.fromkeys(SLOPE, np.nan) | {"n": min(n), "turns": False}
+        if np.count_nonzero(self.weights) < 2 or min(n) < 2:
+            return row | {"early": np.nan, "late": np.nan}
+        days, weights = self.days, self.weights
+        total, thirds = weights.sum(), self.thirds @ weights
+        centre = float(days @ weights) / total
+
+        def test(factors: Floats) -> Effect:
+            """Test a linear combination of what is kept."""
+            sizes = np.array([np.abs(days) @ weights, total, *thirds])
+            least = MEAN_ROUNDING * self.largest * float(np.abs(factors) @ sizes)
+            sample = Sample(factors @ self.parts[:, kept.rows])
+            clusters = None if of is None else kept.take(of)
+            units = in_strata(sample, kept, self.users, clusters, "the trend", None)
+            control, treatment = (
+                Arm(np.float64(0.0), np.float64(one.var * (np.sqrt(one.var) > least)), one.df)
+                for one in arms_of_sums(units)
+            )
+            change = factors @ self.effects
+            treatment = treatment._replace(mean=change if abs(change) > least else 0.0)
+            return effect(control, treatment, confidence=confidence)
+
+        slope = test(np.array([1.0, -centre, 0.0, 0.0]) / float(weights @ np.square(days - centre)))
+        row |= {name: float(getattr(slope, name)) for name in SLOPE} | {
+            "early": np.nan,
+            "late": np.nan,
+        }
+        if thirds.all():
+            ends = (
+                test(np.array([0.0, 0.0, 1.0 / thirds[0], 0.0])),
+                test(np.array([0.0, 0.0, 0.0, 1.0 / thirds[1]])),
+            )
+            shown = all(one.p_value <= HEALTH_ALPHA for one in ends)
+            row |= {"early": float(ends[0].diff), "late": float(ends[1].diff)}
+            row["turns"] = bool(shown and row["early"] * row["late"] < 0)
+        return row
+
+
+def trend_table(
+    rows: Sequence[dict[str, Any]],
+    metrics: Sequence[str],
+    n_treatments: int,
+    judged: pd.DataFrame,
+    settings: Settings,
+) -> pd.DataFrame:
+    """The trend of every metric and treatment, read together; `judged` are the rows of all
+    periods, in their order."""
+    table = pd.DataFrame(rows)
+    table.insert(0, "metric", np.repeat(list(metrics), n_treatments))
+    read_together(table, settings)
+    # What withholds the verdict of a period, or qualifies it, does so to the trend.
+    shared = judged["withheld"].where(judged["withheld"].isin([*UNLIKE, "unequal_missing"]), "")
+    shared += np.where(has(judged["remarks"], "ratio_not_checked"), "; ratio_not_checked", "")
+    table["remarks"] = ["; ".join(shared[i :: len(table)]) for i in range(len(table))]
+    remark(table, table["n"] < TINY, "tiny")
+    remark(table, table["se"].isna() & (table["diff"].abs() > 0), "zero_variance")
+    fades = np.where(table["late"].abs() > table["early"].abs(), "grows", "fades")
+    shown = np.where(table["turns"].astype(bool), "turns", fades)
+    add_verdicts(table, "trend", np.where(table["reject"], shown, "none"))
+    names = {
+        "diff": "trend",
+        "se": "trend_se",
+        "ci_low": "trend_ci_low",
+        "ci_high": "trend_ci_high",
+        "p_value": "trend_p",
+        "p_adj": "trend_p_adj",
+        "early": "trend_early",
+        "late": "trend_late",
+        **{name: f"trend_{name}" for name in VERDICT_COLUMNS},
+    }
+    return table.rename(columns=names)[TREND_COLUMNS]
+
+
+@takes_columns("user_col")
+def effect_over_time(
+    rows: pd.DataFrame,
+    metrics: str | Sequence[str] | Mapping[str, Any],
+    *,
+    control: Any,
+    time_col: str,
+    exposure_col: str | None,
+    kind: PeriodKind = "daily",
+    assignment: pd.DataFrame | None = None,
+    variant_col: str = "variant",
+    user_col: Columns = "user_id",
+    cluster: Columns | None = None,
+    how: UserValue | Mapping[str, UserValue] | None = None,
+    missing: AbsentUsers = "zero",
+    nan: RaiseOrDrop = "raise",
+    multi_variant: RaiseOrDrop = "raise",
+    confidence: float = 0.95,
+    correction: Correction = "holm",
+    sequential_n: int | None = None,
+    expected: Mapping[Any, Any] | None = None,
+    strata: Columns | None = None,
+    smaller_is_better: Columns | None = None,
+    larger_is_better: Columns | None = None,
+    progress: bool | None = None,
+    options: Options | None = None,
+) -> pd.DataFrame:
+    """Compare every variant with the control in each period, and say whether the effect fades or
+    grows.
+
+    A period has one value per user, from the rows of the user in it, and is compared as
+    `compare_variants` compares users. A user is in a period from the exposure on: before it the
+    user is absent, and not 0. With τ_d the effect on day d and w_d = n_c·n_t/(n_c + n_t), the trend
+    is the slope Σ c_d·τ_d, c_d = w_d(d − d̄)/Σ w_d(d − d̄)². Its variance is n/(n − 1)·Σ u² in each
+    arm, where u = Σ c_d·z_d/n_d has what one user (or cluster) adds on all days together.
+
+    * kind "daily": the users who are exposed by then, and what they did on that day.
+    * kind "cumulative": the same users, and all that they did up to the end of that day. Bands hold
+      at every look together (normal mixture, as `sequential_n=` of `compare_variants`). The trend
+      is that of single days.
+    * kind "since_exposure": day d of each user, counted from the exposure; only of users who were
+      observed to its end.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Events, or one row per user and day: `user_col`, `time_col` and metrics.
+    metrics : str, list of str or mapping
+        Metric columns, or name → column, or name → (numerator, denominator): a ratio of sums.
+    control : label or None
+        The variant that the others are compared with, or None for all pairs.
+    time_col : str
+        Time of the row: datetimes, dates, or numbers of which one is a day. Days are those of its
+        own time zone.
+    exposure_col : str or None
+        Time at which the user was assigned or exposed, of the same kind; the earliest counts. Rows
+        before it are left out, and so are users without one. None: all users were there before the
+        first row.
+    kind : {"daily", "cumulative", "since_exposure"}, default "daily"
+        What a period is.
+    assignment : DataFrame, optional
+        One row per assigned user, with `variant_col`, `exposure_col` and `cluster`. Without it
+        these are columns of `rows`, and users who have no row at all are not known.
+    variant_col : str, default "variant"
+        Column of the variant.
+    user_col : str or list of str, default "user_id"
+        Key of a user.
+    cluster : str or list of str, optional
+        Columns of clusters of users, which are the units then.
+    how : {"sum", "mean"} or mapping, optional
+        Metric → what a user with several rows in a period counts with. Default: the mean for
+        measures of lists that recdf knows (ndcg@10), the sum for everything else (counts and
+        revenue).
+    missing : {"zero", "drop"}, default "zero"
+        Exposed users without rows in a period: 0 (a mean of which less is better is null then, as
+        in `join_experiment`), or left out, which compares active users only and can turn the sign.
+    nan : {"raise", "drop"}, default "raise"
+        Rows whose metric is null: error, or leave them out. A user of a mean or sum all of whose
+        rows are null is left out of the period and counted in `n_dropped`.
+    multi_variant : {"raise", "drop"}, default "raise"
+        Users in two variants: error, or leave them out.
+    confidence : float, default 0.95
+        Of the intervals.
+    correction : {"holm", "hochberg", "sidak", "holm_sidak", "bonferroni", "bh", "by", "none"}
+        Of p_value into p_adj: over all periods, metrics and treatments, or for "cumulative" over
+        those of one look. Trends are a family of their own. Default "holm".
+    sequential_n : int, optional
+        For "cumulative": the planned number of units in two arms, at which the bands are tightest.
+        It belongs to the plan; by default it is the number that there is at the end.
+    expected : mapping, optional
+        Planned share of every variant, tested in each period and over all users (χ², p < 0.001). In
+        a ramp-up, those of each of `strata`, as `compare_variants` takes them.
+    strata : str or list of str, optional
+        Columns such as the period of a ramp-up, one value per user, within which users are
+        compared, and of which `expected` may have the shares. The days of exposure need not be
+        named.
+    smaller_is_better, larger_is_better : str or list of str, optional
+        Metrics of which less, or more, is better, as in `compare_variants`.
+    progress : bool, optional
+        Show the progress on stderr.
+    options : Options, optional
+        `user_col` of a project, where it is not given here.
+
+    Returns
+    -------
+    DataFrame
+        One row per period, metric and treatment: `period` (the day, or days since the exposure),
+        the columns of `compare_variants`, `kind`, and for each metric and treatment, the same in
+        all its rows: `trend` (change of the daily effect per day), `trend_se`, `trend_ci_low`,
+        `trend_ci_high`, `trend_p`, `trend_p_adj`, `trend_early` and `trend_late` (mean effect of
+        the first and of the last third of the periods), `trend_effect`, `trend_withheld`,
+        `trend_remarks`, `trend_verdict`: "fades" or "grows" (the
+        effect is smaller or larger late, whatever its sign), "turns" (both thirds are shown, p <
+        0.001, with opposite signs), "no trend shown", which is no proof of a constant effect, or
+        why it is withheld.
+
+    Raises
+    ------
+    ColumnError, NullKeyError
+        A column is missing; a user, variant or cluster is null.
+    OptionError
+        An unknown option or metric name, control absent, one variant, `sequential_n` for another
+        kind; a mean whose direction is not known, so that nobody can say what a user without rows
+        is worth.
+    DataError
+        A user in two variants; times that cannot be compared; a metric that is not numeric or null
+        with `nan="raise"`; no period to compare.
+
+    Notes
+    -----
+    Use "since_exposure" for novelty: days of the calendar mix users who are new with users who are
+    not. Its late days have only users who came early. Where the shares of the variants change over
+    the days of exposure, as in a ramp-up, users are compared within the day of their exposure (with
+    strata, as `compare_variants` does; "strata_differ" names the periods), and τ_d = Σ_h W_h·τ_dh,
+    w_d = 1/Σ_h W_h²(1/n_ch + 1/n_th). Neighbouring days with fewer than 8 units of a variant are
+    put together if their shares are alike. A day with fewer than 2 has nothing to compare; its
+    users are in `n_dropped`. Do not read the days of "daily" one by one until one of them is
+    significant; "cumulative" may be read every day.
+
+    References
+    ----------
+    Kohavi, Tang, Xu: Trustworthy Online Controlled Experiments, 2020, ch. 23 (long-term effects);
+    Waudby-Smith et al. 2023 (sequential); Liang & Zeger 1986 (variance by clusters).
+
+    Examples
+    --------
+    >>> import pandas as pd, recdf as rd
+    >>> users = pd.DataFrame(
+    ...     {
+    ...         "user_id": range(40),
+    ...         "variant": ["A", "B"] * 20,
+    ...         "exposed": pd.Timestamp("2026-03-02"),
+    ...     }
+    ... )
+    >>> days = pd.DataFrame({"day": pd.date_range("2026-03-01", periods=4)})
+    >>> rows = users.merge(days, how="cross")
+    >>> age = (rows["day"] - rows["exposed"]).dt.days
+    >>> rows["orders"] = rows["user_id"] * (1 + age) % 7 + (rows["variant"] == "B") * (6 - 3 * age)
+    >>> table = rd.experiments.effect_over_time(
+    ...     rows,
+    ...     "orders",
+    ...     control="A",
+    ...     time_col="day",
+    ...     exposure_col="exposed",
+    ...     kind="since_exposure",
+    ... )
+    >>> table[["period", "n_control", "diff", "trend", "trend_verdict"]]
+       period  n_control  diff  trend                     trend_verdict
+    0       0         20  5.95  -3.05  fades (sample ratio not checked)
+    1       1         20  2.90  -3.05  fades (sample ratio not checked)
+    2       2         20 -0.15  -3.05  fades (sample ratio not checked)
+    """
+    check_period_kind(kind, exposure_col)
+    check_value("nan", nan, RaiseOrDrop)
+    check_value("multi_variant", multi_variant, RaiseOrDrop)
+    rows = named_frame("rows", rows)
+    specs = metric_specs(metrics, rows, "rows")
+    cumulative = kind == "cumulative"
+    if sequential_n is not None and not cumulative:
+        raise OptionError(
+            '⟦sequential_n=⟧ is for ⟦+kind="cumulative"⟧, whose rows are looks at the same users'
+        )
+    values = _value_of_each(how, specs)
+    absent = _absent_count(rows, specs, values, missing, smaller_is_better, larger_is_better)
+    better = directions(measured_means(specs), smaller_is_better, larger_is_better)
+    given = None if assignment is None else named_frame("assignment", assignment)
+    people = read_people(
+        rows,
+        given,
+        [str(name) for name in as_columns(user_col)],
+        variant_col,
+        [*as_columns(cluster), *as_columns(strata)],
+        time_col,
+        exposure_col,
+        multi_variant,
+    )
+    read = [
+        read_period_metric(rows, name, specs[name], values[name], absent[name], nan)
+        for name in specs
+    ]
+    periods = read_periods(people, kind)
+    users = _experiment_rows(people, periods, as_columns(cluster))
+    arms = Arms.of(
+        users.groups, people.variants, control, "rows" if given is None else "assignment"
+    )
+    exposures = Exposures(people, periods, users, as_columns(strata))
+    counts = exposures.counts.sum(axis=1)
+    ratio = check_sample_ratio(
+        expected,
+        None,
+        arms,
+        lambda within: (
+            (exposures.labels, exposures.counts)
+            if within and strata is not None
+            else without_strata(counts)
+        ),
+    )
+    settings = Settings(
+        which_tests("t", specs),
+        confidence=confidence,
+        correction=correction,
+        family="period" if cumulative else None,
+        sequential_n=_planned(sequential_n, counts[-1], arms) if cumulative else None,
+    )
+    of_variant = [np.flatnonzero(people.variant == v) for v in range(len(people.variants))]
+    compared = [exposures.within(users, pair) for pair in arms.pairs]
+    trends = [
+        [Trend(len(people.frame), periods.days, within) for within in compared] for _ in specs
+    ]
+    found: list[list[list[Row]]] = []
+    with Progress(len(periods.rows), "effect_over_time", progress) as shown:
+        for period, (alone, so_far) in enumerate(each_period(people, periods, read, cumulative)):
+            present = periods.present(period)
+            own = [of[present[of]] for of in of_variant]
+            there = [ArmRows.of(own[c], own[t]) for c, t in arms.pairs]
+            found.append(
+                [
+                    compare_arms(so_far, pair, of, settings)
+                    for pair, of in zip(there, compared, strict=True)
+                ]
+            )
+            for metric, of_metric in zip(alone, trends, strict=True):
+                for trend, pair in zip(of_metric, there, strict=True):
+                    trend.add(period, metric, pair)
+            shown.add()
+    table = compare_each(arms, lambda group, pair: found[group][arms.pairs.index(pair)])
+    where = ", ".join(as_columns(strata)) or exposure_col
+    ramped = [] if where is None else [Difference("strata_differ", where, exposures.changed)]
+    result = decide(arms, table, ratio, better, settings, ramped)
+    ever = [of[(periods.start < periods.stop)[of]] for of in of_variant]
+    slopes = [
+        trend.row(ArmRows.of(ever[c], ever[t]), confidence)
+        for of_metric in trends
+        for trend, (c, t) in zip(of_metric, arms.pairs, strict=True)
+    ]
+    fixed = Settings(settings.tests, confidence=confidence, correction=correction)
+    trend_of = trend_table(slopes, list(specs), len(arms.pairs), result, fixed)
+    again = trend_of.iloc[np.tile(np.arange(len(trend_of)), len(periods.rows))].reset_index(
+        drop=True
+    )
+    whole = result.assign(kind=kind, **{name: again[name] for name in TREND_COLUMNS})
+    whole.attrs = result.attrs
+    return Comparison.of(whole)
+
+
+def _value_of_each(how: Any, specs: Mapping[str, MetricColumns]) -> dict[str, UserValue]:
+    """What a user counts with: the sum of the rows, or their mean, which measures of lists are by
+    themselves."""
+    found: dict[str, UserValue] = {}
+    for name, (column, _) in specs.items():
+        known = direction_of(column)
+        adds_up = (
+            known is None
+            or known.counts
+            or column.endswith("__n")
+            or column.partition("@")[0] == "revenue"
+        )
+        found[name] = "sum" if adds_up else "mean"
+    given: Mapping[str, Any] = dict.fromkeys(specs, how) if isinstance(how, str) else how or {}
+    for name in subset("how", list(given), specs):
+        check_value(f"how[{name!r}]" if isinstance(how, Mapping) else "how", given[name], UserValue)
+        found[name] = given[name]
+    return found
+
+
+def _absent_count(
+    rows: pd.DataFrame,
+    specs: Mapping[str, MetricColumns],
+    values: Mapping[str, UserValue],
+    missing: AbsentUsers,
+    smaller: Columns | None,
+    larger: Columns | None,
+) -> dict[str, bool]:
+    """Whether users without rows in a period count as 0: sums do, and means for which 0 is what no
+    list is worth."""
+    check_value("missing", missing, AbsentUsers)
+    if missing == "drop":
+        return dict.fromkeys(specs, False)
+    means = [name for name in specs if values[name] == "mean" and specs[name][1] is None]
+    columns = {name: specs[name][0] for name in means}
+
+    def own(named: Columns | None) -> list[str]:
+        return [columns.get(name, name) for name in as_columns(named)]
+
+    fills = fill_values(rows, list(columns.values()), "zero", own(smaller), own(larger), {})
+    return {name: name not in columns or fills[columns[name]] == 0 for name in specs}
+
+
+def _experiment_rows(people: People, periods: Periods, cluster: list[str]) -> ExperimentRows:
+    n = len(people.frame)
+    clusters = key_codes([("assignment", people.frame)], cluster)[0][0] if cluster else None
+    groups = pd.DataFrame({"period": periods.labels})
+    return ExperimentRows(
+        people.frame,
+        people.variants,
+        people.variant,
+        groups,
+        np.zeros(n, np.int64),
+        np.arange(n),
+        None,
+        clusters,
+    )
+
+
+def _planned(given: int | None, overall: Floats, arms: Arms) -> int:
+    """The number of units at which the bands are tightest: as planned, or all that there are."""
+    return (
+        given
+        if given is not None
+        else max(2, *(int(overall[c] + overall[t]) for c, t in arms.pairs))
+    )

@@ -1,0 +1,430 @@
+"""Quantiles of two variants, and metrics of which most users have none: payers beside their
+payments."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from ...errors import ColumnError, DataError
+from ...inputs.constraints import SHARE
+from ...inputs.options import as_columns
+from ...judge.verdict import remark
+from ...stats.always_valid import always_valid_p
+from ...stats.arms import arm, both, effective_number
+from ...stats.moments import HUGE
+from ...stats.power import beyond
+from ...stats.quantile_arms import (
+    FARTHEST,
+    QuantileArm,
+    degrees_of_freedom,
+    design_effect,
+    order_interval,
+    quantile_arm,
+    signed_root,
+)
+from ...stats.student import t_p_value
+from ..choices import Alternative, Columns, Correction, RaiseOrDrop, check_value
+from ..decide.adjust_pvalues import directions
+from ..decide.balance import shares_change
+from ..decide.sample_ratio import Arms, check_sample_ratio, count_rows
+from ..experiment_columns import Codes, Floats, by_columns, frame_of, metric_specs, metric_values
+from ..experiment_rows import ExperimentRows, read_experiment_rows
+from ..samples import MetricRows, read_metrics, subset
+from ..settings import Settings
+from ..units import differ
+from .arms_of_users import ALIKE, with_denominators
+from .two_sample import POWER, TINY, VARIANT_RESULT_COLUMNS, Row, but, first_row, without_estimate
+from .variants import compare_each, compare_variants, decide
+
+
+def compare_quantiles(
+    data: pd.DataFrame,
+    metrics: Columns,
+    *,
+    control: Any,
+    quantiles: float | Sequence[float] = (0.5, 0.9, 0.99),
+    variant_col: str = "variant",
+    cluster: Columns | None = None,
+    by: Columns | None = None,
+    nan: RaiseOrDrop = "raise",
+    smaller_is_better: Columns | None = None,
+    larger_is_better: Columns | None = None,
+    alternative: Alternative = "two-sided",
+    confidence: float = 0.95,
+    correction: Correction = "holm",
+    family: Columns | None = None,
+    primary: Columns | None = None,
+    sequential_n: int | None = None,
+    expected: Mapping[Any, Any] | None = None,
+    health: pd.DataFrame | None = None,
+    time_col: str | None = None,
+    user_col: Columns | None = None,
+) -> pd.DataFrame:
+    """Compare quantiles of every variant with those of the control: the latency of the slowest 1 %,
+    the median order.
+
+    By the empirical likelihood of two order statistics. In an arm of n rows, of which m = n/deff
+    count (deff: variance of the share at or below the quantile by cluster, over that by rows), the
+    claim that q is the quantile of order p costs d(q)² = 2 m KL(F ‖ p), with KL(F ‖ p) = F ln(F/p)
+    + (1 − F) ln((1 − F)/(1 − p)) and F the share of rows around q that is nearest to p. A
+    difference D costs T(D) = min over q of d_control(q)² + d_treatment(q + D)². p compares the root
+    of T(0) with Student's t (Satterthwaite's df over users, or clusters), and the interval holds
+    all D whose T(D) is no more: both are one object. No density is estimated, so that ties, gaps
+    and price points do no harm.
+
+    Parameters
+    ----------
+    data : DataFrame
+        One row per user, or per request of a user with `cluster`.
+    metrics : str or list of str
+        Columns.
+    control : label
+        The variant that the others are compared with.
+    quantiles : float or list of float, default (0.5, 0.9, 0.99)
+        Orders p, between 0 and 1.
+    variant_col, cluster, by, nan, smaller_is_better, larger_is_better, alternative, confidence, \
+correction, family, primary, sequential_n, expected, health, time_col, user_col
+        As in `compare_variants`; directions and `primary` name columns of `metrics`.
+
+    Returns
+    -------
+    DataFrame
+        What `compare_variants` returns, with `quantile` behind `metric`, which is named as "latency
+        p90". `mean_control` and `mean_treatment` are the quantiles, `se` is the width of the
+        interval over 2c, and `statistic` the root of T(0). An end for which an arm has too few rows
+        is infinite. Remarks of its own: "ties" (few values make up the interval), "gap" (one gap
+        between values is more than half of it), "few_values" (an end is infinite, which withholds
+        the verdict unless the finite end leaves out 0).
+
+    Raises
+    ------
+    OptionError
+        A quantile that is not between 0 and 1.
+    ColumnError, DataError, DuplicateError
+        As `compare_variants`.
+
+    References
+    ----------
+    Owen: Empirical Likelihood, 2001; Chen, Hall: Smoothed empirical likelihood confidence intervals
+    for quantiles, 1993.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd, recdf as rd
+    >>> users = pd.DataFrame(
+    ...     {"variant": ["A", "B"] * 2000, "latency": np.random.default_rng(1).gamma(2, 50, 4000)}
+    ... )
+    >>> slower = users.assign(
+    ...     latency=users["latency"] + 100 * (users["latency"] > 200) * (users["variant"] == "B")
+    ... )
+    >>> table = rd.experiments.compare_quantiles(
+    ...     slower,
+    ...     "latency",
+    ...     control="A",
+    ...     quantiles=[0.5, 0.95],
+    ...     smaller_is_better="latency",
+    ...     expected={"A": 1, "B": 1},
+    ...     correction="none",
+    ... )
+    >>> table[["metric", "mean_control", "mean_treatment", "verdict"]].round(1)
+            metric  mean_control  mean_treatment              verdict
+    0  latency p50          85.3            79.8  no difference shown
+    1  latency p95         230.8           323.7                worse
+    """
+    check_value("nan", nan, RaiseOrDrop)
+    given = np.atleast_1d(np.asarray(quantiles, object)).tolist()
+    orders = [check_value("quantiles", one, SHARE) for one in given]
+    by_cols = by_columns(frame_of("data", data), "data", by, ["quantile", *VARIANT_RESULT_COLUMNS])
+    specs = metric_specs(metrics, data, "data")
+    of = {f"{name} p{100 * p:g}": (name, p) for name in specs for p in orders}
+    settings = Settings(
+        dict.fromkeys(of, "t"),
+        alternative,
+        confidence,
+        correction,
+        family,
+        subset("primary", _named(primary, of), of),
+        sequential_n=sequential_n,
+    )
+    better = directions(
+        dict.fromkeys(of, ""), _named(smaller_is_better, of), _named(larger_is_better, of)
+    )
+    columns = read_metrics(data, specs, {}, nan)
+    rows = read_experiment_rows(data, variant_col, by_cols, user_col, (), as_columns(cluster))
+    arms = Arms.of(rows.groups, rows.variants, control, "data")
+    ratio = check_sample_ratio(
+        expected, health, arms, lambda within: count_rows(rows, within), rows
+    )
+    moved = shares_change(data, time_col, [], [variant_col, *by_cols], rows)
+
+    @functools.cache
+    def sides(group: int, variant: int) -> list[_QuantileSide]:
+        cell = rows.cells[group * len(rows.variants) + variant]
+        return [_side_of(metric, orders, rows, cell) for metric in columns]
+
+    def of_pair(group: int, pair: tuple[int, int]) -> list[Row]:
+        names, (control_sides, treatment_sides) = iter(of), (sides(group, one) for one in pair)
+        return [
+            {**_quantile_row(next(names), i, both, settings, rows.guessed), "quantile": p}
+            for both in zip(control_sides, treatment_sides, strict=True)
+            for i, p in enumerate(orders)
+        ]
+
+    table = compare_each(arms, of_pair)
+    found = decide(arms, table, ratio, better, settings, moved, intervals=_quantile_intervals)
+    found.insert(list(found.columns).index("metric") + 1, "quantile", table["quantile"])
+    return found
+
+
+class _QuantileSide(NamedTuple):
+    """One arm of a metric: its quantiles, or why there are none; its units, their numbers of rows,
+    and the design effect of the rows that repeat units."""
+
+    arms: list[QuantileArm]
+    problem: str
+    n: int
+    unit: Codes | None
+    per_unit: Floats
+    repeats: list[float]
+    n_rows: int
+    n_kept: int
+    n_null: int
+
+
+def _side_of(
+    metric: MetricRows, orders: Sequence[float], data: ExperimentRows, cell: Codes
+) -> _QuantileSide:
+    kept = metric.kept(cell)
+    values, known, per_unit = metric.sample.num[kept], data.clusters, np.ones(1)
+    unit = None if known is None else known[kept]
+    if unit is not None:
+        per_unit = np.unique(unit, return_counts=True)[1].astype(np.float64)
+    n = len(kept) if unit is None else len(per_unit)
+    largest = max(values.max(initial=0), -values.min(initial=0))
+    problem = "too_few_users" if n < 2 else "huge_values" if largest >= HUGE else ""
+    arms = [] if problem else [quantile_arm(values, p, unit) for p in orders]
+    again = None if data.repeated is None else data.repeated[kept]
+    repeats = (
+        [] if again is None else [design_effect(values, again, one.quantile)[0] for one in arms]
+    )
+    return _QuantileSide(
+        arms, problem, n, unit, per_unit, repeats, len(cell), len(kept), metric.n_null(cell)
+    )
+
+
+def _quantile_row(
+    name: str, i: int, sides: tuple[_QuantileSide, _QuantileSide], settings: Settings, guessed: bool
+) -> Row:
+    """The numbers of one quantile of two arms, but for the interval, which needs all p-values."""
+    one, other = sides
+    clustered = one.unit is not None
+    cautions = {
+        "shared_clusters": one.unit is not None
+        and other.unit is not None
+        and bool(np.isin(one.unit, other.unit).any()),
+        "unequal_missing": differ((one.n_null, other.n_null), (one.n_rows, other.n_rows)),
+        "few_clusters": clustered and min(effective_number(x.per_unit) for x in sides) < TINY,
+        "tiny": not clustered and min(one.n, other.n) < TINY,
+    }
+    row = first_row(
+        name,
+        settings,
+        (one.n, other.n),
+        (one.n_rows - one.n_kept, other.n_rows - other.n_kept),
+        [word for word, holds in cautions.items() if holds],
+        clustered=clustered,
+    ) | {"arms": None}
+    if problem := one.problem or other.problem:
+        return without_estimate(row, problem, (np.nan, np.nan))
+    control, treatment = one.arms[i], other.arms[i]
+    z, df = signed_root(control, treatment), degrees_of_freedom(control, treatment)
+    n, planned = one.n + other.n, settings.sequential_n
+    if planned is None:
+        p = t_p_value(z, df, settings.alternative)
+    else:
+        p = always_valid_p(z, n, planned, settings.confidence, settings.alternative)
+    if clustered:
+        row = with_denominators(
+            row, both(lambda x: x.per_unit.mean(), sides), both(lambda x: arm(x.per_unit), sides)
+        )
+    if one.repeats and other.repeats:
+        weights = 1 / control.n, 1 / treatment.n
+        effect = float(np.average([one.repeats[i], other.repeats[i]], weights=weights))
+        if not guessed or effect >= ALIKE:
+            row = but(row, "repeated_units", design_effect=effect)
+    found = but(
+        row,
+        mean_control=control.quantile,
+        mean_treatment=treatment.quantile,
+        diff=treatment.quantile - control.quantile,
+        rel_diff=treatment.quantile / control.quantile - 1 if control.quantile > 0 else np.nan,
+        statistic=z,
+        df=df if planned is None else np.nan,
+        p_value=p,
+        method=row["method"].replace("welch", "quantile"),
+    )
+    return found | {"arms": (control, treatment)}
+
+
+def _quantile_intervals(table: pd.DataFrame, reach: Floats, alternative: Alternative) -> None:
+    """Put intervals that reach so many standard errors into the table, and what they say of the
+    values."""
+    found = [
+        {} if arms is None else _ends(arms[0], arms[1], c, alternative)
+        for arms, c in zip(table["arms"], np.fmin(reach, FARTHEST).tolist(), strict=True)
+    ]
+    for name in ENDS:
+        table[name] = [one.get(name, np.nan) for one in found]
+    for code in ("few_values", "ties", "gap"):
+        remark(table, [bool(one.get(code)) for one in found], code)
+
+
+def _ends(
+    control: QuantileArm, treatment: QuantileArm, c: float, alternative: Alternative
+) -> dict[str, Any]:
+    """Interval and errors of one row by the names of their columns, and codes of remarks."""
+    low, high = order_interval(control, treatment, c)
+    rel_low, rel_high = np.expm1(order_interval(control, treatment, c, np.log))
+    se, *of_arms = (
+        (b - a) / (2 * c) if math.isfinite(b - a) else np.nan
+        for a, b in ((low, high), control.interval(c), treatment.interval(c))
+    )
+    steps = [one.steps(c) for one in (control, treatment)]
+    gaps = [ends for _, ends in steps if ends]
+    gap = max(gaps, key=lambda ends: ends[1] - ends[0], default=(np.nan, np.nan))
+    return {
+        "ci_low": -np.inf if alternative == "less" else low,
+        "ci_high": np.inf if alternative == "greater" else high,
+        "rel_ci_low": -np.inf if alternative == "less" else rel_low,
+        "rel_ci_high": np.inf if alternative == "greater" else rel_high,
+        "se": se,
+        "se_control": of_arms[0],
+        "se_treatment": of_arms[1],
+        "mde": beyond(c, POWER) * se,
+        "gap_low": gap[0],
+        "gap_high": gap[1],
+        "few_values": math.isinf(low) or math.isinf(high),
+        "ties": low == high == 0 or any(few for few, _ in steps),
+        "gap": bool(gaps),
+    }
+
+
+ENDS = [
+    "ci_low",
+    "ci_high",
+    "rel_ci_low",
+    "rel_ci_high",
+    "se",
+    "se_control",
+    "se_treatment",
+    "mde",
+    "gap_low",
+    "gap_high",
+]
+
+
+def compare_zero_inflated(
+    data: pd.DataFrame,
+    metrics: Columns,
+    *,
+    control: Any,
+    smaller_is_better: Columns | None = None,
+    larger_is_better: Columns | None = None,
+    **options: Any,
+) -> pd.DataFrame:
+    """Compare a metric of which most users have 0 by its two parts, the share of payers and their
+    mean, and its total.
+
+    mean = share of users above 0 × mean of these users. The second factor is a ratio of sums, Σ y /
+    #{y > 0}, by the delta method. It is of other users in each variant, so where the shares differ
+    (`denominator_differs`), it has no verdict: more payers who pay less each may be the same payers
+    as before and some small new ones.
+
+    Parameters
+    ----------
+    data, control
+        As in `compare_variants`.
+    metrics : str or list of str
+        Columns that are at least 0.
+    smaller_is_better, larger_is_better : str or list of str, optional
+        Columns of `metrics`; their parts have the same direction.
+    **options
+        Others of `compare_variants`, such as `expected`, `cluster` and `nan`.
+
+    Returns
+    -------
+    DataFrame
+        What `compare_variants` returns, with three metrics for each column, such as "revenue",
+        "revenue: share above 0" and "revenue: mean above 0".
+
+    Raises
+    ------
+    DataError
+        A value is negative.
+    ColumnError, OptionError, DuplicateError
+        As `compare_variants`.
+
+    Examples
+    --------
+    >>> import pandas as pd, recdf as rd
+    >>> revenue = [0, 0, 9, 0, 0, 5] * 50 + [0, 8, 7] * 100
+    >>> users = pd.DataFrame({"variant": ["A"] * 300 + ["B"] * 300, "revenue": revenue})
+    >>> table = rd.experiments.compare_zero_inflated(
+    ...     users, "revenue", control="A", expected={"A": 1, "B": 1}
+    ... )
+    >>> table[["metric", "mean_treatment", "verdict"]].round(2)
+                       metric  mean_treatment                     verdict
+    0                 revenue            5.00                      better
+    1  revenue: share above 0            0.67                      better
+    2   revenue: mean above 0            7.50  check: denominator differs
+    """
+    frame_of("data", data)
+    made: dict[str, Floats] = {}
+    specs: dict[str, Any] = {}
+    of: dict[str, tuple[str, str]] = {}
+    for name in as_columns(metrics):
+        values = metric_values(data, "data", name)
+        if (values < 0).any():
+            raise DataError(
+                f"data[{name!r}] is negative in {int((values < 0).sum()):,} rows; expected at "
+                "least 0"
+            )
+        share, mean = f"{name}: share above 0", f"{name}: mean above 0"
+        made[share] = np.where(np.isnan(values), np.nan, values > 0)
+        specs |= {name: name, share: share, mean: (name, share)}
+        of |= {one: (name, one) for one in (name, share, mean)}
+    return compare_variants(
+        _with_columns(data, made),
+        specs,
+        control=control,
+        smaller_is_better=_named(smaller_is_better, of),
+        larger_is_better=_named(larger_is_better, of),
+        **options,
+    )
+
+
+def _with_columns(data: pd.DataFrame, made: dict[str, Floats]) -> pd.DataFrame:
+    """The frame with more columns, of names that it does not have."""
+    there = [name for name in made if name in data.columns]
+    if there:
+        raise ColumnError(
+            f"data has a column {there[0]!r} already, which is made here; rename it",
+            column=there[0],
+        )
+    return pd.concat([data, pd.DataFrame(made, index=data.index)], axis=1)
+
+
+def _named(chosen: Columns | None, of: dict[str, tuple[str, Any]]) -> list[str] | None:
+    """The metrics that are made of the chosen columns; a column of which none is made stays, and is
+    refused."""
+    if chosen is None:
+        return None
+    columns = as_columns(chosen)
+    made = [name for name, (column, _) in of.items() if column in columns]
+    return [*made, *(one for one in columns if one not in {column for column, _ in of.values()})]

@@ -1,0 +1,458 @@
+"""Compare the variants of an experiment, from the rows of users to the table with its verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ...errors import OptionError
+from ...inputs.door import takes_columns
+from ...inputs.needed_columns import NeededColumns, needed_frame
+from ...inputs.options import Options, as_columns
+from ...inputs.per_user_columns import evaluated, warn_of_weights
+from ...judge.verdict import add_verdicts, effects_of, remark
+from ...progress import Progress
+from ...stats.arms import Sample
+from ...stats.shares import is_binary
+from ..choices import (
+    Alternative,
+    Better,
+    Columns,
+    Correction,
+    RaiseOrDrop,
+    Relative,
+    VariantTest,
+    check_value,
+)
+from ..decide.adjust_pvalues import directions, read_together
+from ..decide.balance import (
+    Difference,
+    looks_like_date,
+    measured_late,
+    shares_change,
+    strata_moved,
+    unbalanced,
+    users_in_both,
+)
+from ..decide.experiment_health import key_of
+from ..decide.sample_ratio import Arms, SampleRatio, check_sample_ratio, count_rows
+from ..experiment_columns import (
+    Codes,
+    Floats,
+    by_columns,
+    frame_of,
+    metric_specs,
+    read_weight,
+    require,
+)
+from ..experiment_rows import read_experiment_rows
+from ..samples import covariate_specs, read_metrics, subset
+from ..settings import Settings, check_together, which_tests
+from .arms_of_users import compare_arms
+from .two_sample import VARIANT_RESULT_COLUMNS, Row, measured_means, no_share
+
+
+def columns_of_users(
+    metrics: Any,
+    covariates: Any,
+    variant_col: str,
+    named: Sequence[Any],
+    health: pd.DataFrame | None,
+) -> NeededColumns:
+    """Return which columns of a frame a comparison reads: those that are named, and those that it
+    looks at by itself.
+
+    The latter are the user, dates that may be the time of the assignment, weights and, where no
+    user is known, ids that may repeat.
+    """
+
+    def needed(head: pd.DataFrame) -> list[str]:
+        specs = metric_specs(metrics, head, "data")
+        pairs = [
+            *specs.values(),
+            *(x for xs in covariate_specs(covariates, specs, head).values() for x in xs),
+        ]
+        names = require(
+            head, "data", [variant_col, *(name for one in named for name in as_columns(one))]
+        )
+        names += [name for pair in pairs for name in pair if name is not None]
+        if isinstance(health, pd.DataFrame) and "users_digest" in health.columns and len(health):
+            names += key_of(health["users_digest"].iloc[0])
+        names += ["user_id", "n_true", "n_rows", "weight", str(evaluated(head).get("weight"))]
+        names += [name for name in head.columns if looks_like_date(head[name])]
+        if "user_id" not in head.columns and not named[0]:
+            kinds = pd.api.types.is_float_dtype, pd.api.types.is_bool_dtype
+            names += [
+                name for name in head.columns if not any(kind(head[name].dtype) for kind in kinds)
+            ]
+        return [name for name in head.columns if name in names]
+
+    return needed
+
+
+def compare_each(arms: Arms, test: Callable[[int, tuple[int, int]], list[Row]]) -> pd.DataFrame:
+    """Test every pair of variants in every group; `test` takes the group and the pair, and gives a
+    row per metric.
+
+    Returns one row per (group, metric, pair) with its labels and numbers.
+    """
+    found: list[Row] = []
+    for g in range(len(arms.groups)):
+        for of_metric in zip(*[test(g, pair) for pair in arms.pairs], strict=True):
+            found += of_metric
+    table = pd.DataFrame(found)
+    group, *pair = arms.of_rows(len(table))
+    for side, variant in zip(("control", "treatment"), pair, strict=True):
+        table[side] = arms.variants.iloc[variant].reset_index(drop=True)
+    return pd.concat([arms.groups.iloc[group].reset_index(drop=True), table], axis=1)
+
+
+def decide(
+    arms: Arms,
+    result: pd.DataFrame,
+    ratio: SampleRatio,
+    better: Mapping[str, Better | None],
+    settings: Settings,
+    differences: Sequence[Difference] = (),
+    balance: Mapping[str, Floats] | None = None,
+    intervals: Callable[[pd.DataFrame, Floats, Alternative], None] | None = None,
+) -> pd.DataFrame:
+    """Add what the checks found, the adjusted p-values and the verdicts, with which side of each
+    metric is better."""
+    at = arms.of_rows(len(result))
+    by_cols = list(arms.groups.columns)
+    remark(result, ratio.fails[at[0]], "sample_ratio")
+    remark(result, ~ratio.checked[at[0]], "ratio_not_checked")
+    _add_differences(result, at, differences, balance or {})
+    read_together(result, settings, intervals)
+    add_verdicts(result, "variants", effects_of(result, result["reject"].to_numpy(), better))
+    result["srm_p"], result["seen_loss"] = ratio.p[at[0]], ratio.seen[at[0], at[2]]
+    result["better"] = pd.Series([better[metric] or "" for metric in result["metric"]], dtype=str)
+    return settings.compared(result, VARIANT_RESULT_COLUMNS, "variants", by_cols)
+
+
+def _add_differences(
+    table: pd.DataFrame,
+    at: tuple[Codes, Codes, Codes],
+    differences: Sequence[Difference],
+    balance: Mapping[str, Floats],
+) -> None:
+    """Name what differs between the two variants of every row, with p of their covariates."""
+    names = pd.Series([""] * len(table), dtype=object)
+    for code, name, where, metrics in differences:
+        rows = where[at[: where.ndim]] & (
+            True if metrics is None else table["metric"].isin(metrics).to_numpy()
+        )
+        names[rows] += f", {name}"
+        remark(table, rows, code)
+    table["unbalanced"] = names.str.removeprefix(", ").astype(str)
+    p = {metric: of[at] for metric, of in balance.items()}
+    table["balance_p"] = [
+        p[metric][i] if metric in p else np.nan for i, metric in enumerate(table["metric"])
+    ]
+
+
+@takes_columns("user_col", "by", "weight_col")
+def compare_variants(
+    data: Any,
+    metrics: str | Sequence[str] | Mapping[str, Any],
+    *,
+    control: Any,
+    variant_col: str = "variant",
+    covariates: str | Mapping[str, Any] | None = None,
+    strata: Columns | None = None,
+    cluster: Columns | None = None,
+    by: Columns | None = None,
+    alternative: Alternative = "two-sided",
+    confidence: float = 0.95,
+    correction: Correction = "holm",
+    family: Columns | None = None,
+    primary: Columns | None = None,
+    nan: RaiseOrDrop = "raise",
+    sequential_n: int | None = None,
+    n_resamples: int = 2000,
+    seed: int = 0,
+    expected: Mapping[Any, Any] | None = None,
+    health: pd.DataFrame | None = None,
+    smaller_is_better: Columns | None = None,
+    larger_is_better: Columns | None = None,
+    test: VariantTest | Mapping[str, VariantTest] = "t",
+    cap: Mapping[str, float] | None = None,
+    relative: Relative = "fieller",
+    time_col: str | None = None,
+    user_col: Columns | None = None,
+    progress: bool | None = None,
+    weight_col: str | None = None,
+    covariate_time_col: str | None = None,
+    options: Options | None = None,
+) -> pd.DataFrame:
+    """Compare every variant with the control, or with every other, metric by metric, on independent
+    users.
+
+    Each arm has an estimate m (a mean, or a ratio R = ΣN/ΣD of sums) and z, its value per user
+    around it: z = y − m, or (N − R·D)/mean(D) (delta method). v = Σz²/(n − 1)/n, se = √(v_c + v_t),
+    t = (m_t − m_c)/se, df = (v_c + v_t)²/(v_c²/(n_c − 1) + v_t²/(n_t − 1)) (Welch).
+
+    * strata: Σ W_h(m_th − m_ch), with z around m_ah within stratum h and arm a. W_h is the share of
+      h in ΣD of both arms, which for a mean is its share of the users; v = Σ W_h²Σz²/(n_h − 1)/n_h,
+      df as above over arms and strata.
+    * cluster: N and D are summed per cluster and arm; a mean becomes the ratio of its sum to the
+      number of rows. What a cluster adds in several strata is summed before it is squared. With
+      fewer than 40 clusters in an arm, counted as clusters of equal size, v is the jackknife's.
+    * covariates (CUPED): m' = m − Σθ(x_arm − x_both), z' = z − Σθ·z_x, with θ the slopes of z on
+      the z_x of all covariates over both arms, within strata. For means of independent users,
+      several covariates, one with missing values, or one beside strata are a regression in which
+      every centred covariate is interacted with the treatment, with HC2 variances; missing values
+      have an indicator of their own.
+    * weight_col: a mean becomes the ratio Σ w y / Σ w, a ratio of sums Σ w N / Σ w D, with the
+      delta method above.
+    * sequential_n: interval and p hold at every look at once (normal mixture, tightest at N*
+      users). A one-sided mixture is of effects in the direction of the alternative, and its bound
+      is nearer.
+    * test "bootstrap": percentile interval and p of Poisson(1) weights per user.
+    * test "permutation": t of the data against t under shuffled labels; it holds where a small arm
+      is skewed.
+    * test "proportion": Fisher's exact p and Newcombe's interval of two shares.
+
+    Parameters
+    ----------
+    data : DataFrame, path, or Arrow data
+        One row per user, as `join_experiment` returns it; rows below the user need `cluster`. Of
+        parquet files (a path, folder or glob), of a dataset or reader of pyarrow, of polars and of
+        DuckDB only the columns that are needed are read.
+    metrics : str, list of str or mapping
+        Metric columns, or name → column, or name → (numerator, denominator): a ratio of sums.
+    control : label or None
+        The variant that the others are compared with. It is never guessed. None: all pairs of
+        variants, the earlier in the order of names as the control of each, which `correction` takes
+        together.
+    variant_col : str, default "variant"
+        Column of the variant.
+    covariates : str, list of str or mapping, optional
+        Pre-period columns: one or a list of several for all metrics, or metric → column or list.
+        For a ratio of sums, each may be a tuple (numerator, denominator). A covariate that is
+        missing more often in one arm (p < 0.01) is not used and named in `remarks`. One that
+        differs between the arms was not fixed before the experiment, and withholds the verdict.
+    strata, cluster : str or list of str, optional
+        Columns of strata, such as the periods of a ramp-up, and of clusters, whose rows may be in
+        several strata.
+    by : str or list of str, optional
+        Segments: every comparison is made within each of their values.
+    alternative : {"two-sided", "greater", "less"}, default "two-sided"
+        "greater": the treatment has the larger value. One-sided intervals are open (infinite) on
+        one side.
+    confidence : float, default 0.95
+        Of the intervals; `reject` uses alpha = 1 − confidence.
+    correction : {"holm", "hochberg", "sidak", "holm_sidak", "bonferroni", "bh", "by", "none"}
+        Of p_value into p_adj, see `adjust_pvalues`; default "holm".
+    family : str or list of str, optional
+        Columns of the result whose values are separate families. Default: the whole table is one.
+    primary : str or list of str, optional
+        Metrics that decide: they are a family of their own, all others another.
+    nan : {"raise", "drop"}, default "raise"
+        Users whose metric is null: error, or leave them out of that metric and count them in
+        `n_dropped`. A ratio leaves out, in either case, users whose numerator is null and whose
+        denominator is 0.
+    sequential_n : int, optional
+        Planned total of users N* in the two arms, for an interval that may be looked at any time.
+    n_resamples, seed : int, default 2000, 0
+        Of the bootstrap and the permutation test.
+    expected : mapping, optional
+        Planned share of every variant. When users (or clusters) per variant do not fit it (χ², p <
+        0.001), in the segment or over all of them, the verdict is "invalid: sample ratio". In a
+        ramp-up, those of each of `strata`: {"week 1": {"A": 0.9, "B": 0.1}, "week 2": {"A": 0.5,
+        "B": 0.5}}; χ² is then the sum over the strata.
+    health : DataFrame, optional
+        What `experiment_health` found, in place of `expected`. The users in `data` are tested by
+        its planned shares, and so is whether the variants have lost different shares of their
+        assigned users on the way to `data`. Its groups may be those of `by` and of `strata`, such
+        as the periods of a ramp-up.
+    smaller_is_better, larger_is_better : str or list of str, optional
+        Metrics of which less, or more, is better. Default: what recdf knows of columns such as
+        first_rank@10; for ratios and for columns of other names larger is better. With
+        `smaller_is_better` alone, all others are larger.
+    test : {"t", "permutation", "bootstrap", "proportion"} or mapping, default "t"
+        The test of all metrics; or metric → test, where a metric that it does not name gets "t".
+        "proportion" is for metrics that are 0 or 1 (hitrate@10). "randomization" and "wilcoxon" are
+        tests of `compare_models`.
+    cap : mapping, optional
+        Metric → quantile, such as {"revenue": 0.999}: larger values count as that quantile of all
+        rows, in all arms and segments alike. It stands in the column `cap`.
+    relative : {"fieller", "log"}, default "fieller"
+        Relative interval: Fieller's, which agrees with the test; or that of the logarithm of the
+        ratio.
+    time_col : str, optional
+        Time or cohort of the assignment, or time of the exposure. When the shares of the variants
+        change over it (χ², p < 0.001), periods are compared and not variants, and the verdict is
+        withheld; give the period as `strata` to compare within. Default: every column of dates
+        without nulls that has one date per user.
+    user_col : str or list of str, optional
+        Key that must be unique (within `by`). Default: "user_id" if there is such a column; else
+        rows are users. If `user_id`, the first of several columns, or what looks like a unit
+        repeats, the remark is "repeated_units".
+    progress : bool, optional
+        Show the progress on stderr: with tqdm if that is installed, else in plain lines. By default
+        only on a terminal, and only after two seconds.
+    weight_col : str, optional
+        Column of the users' weights, at least 0, which must not depend on the variant (revenue
+        before the experiment, 1/probability of being sampled). Users of weight 0 are left out and
+        counted in `n_dropped`. It takes no proportions. Without it every user counts alike, and
+        `WeightWarning` says so if `data` was evaluated with weights.
+    covariate_time_col : str, optional
+        Time at which the covariates were measured. One after `time_col` withholds the verdict.
+    options : Options, optional
+        `user_col`, `by` and `weight_col` of a project, where they are not given here.
+
+    Returns
+    -------
+    DataFrame
+        One row per (`by`, metric, pair): `metric`, `control`, `treatment`, `n_control`,
+        `n_treatment` (users, or clusters), `n_dropped`, `n_dropped_control`, `n_dropped_treatment`,
+        `mean_control`, `mean_treatment` (as they are), `mean_control_adjusted`,
+        `mean_treatment_adjusted` (null without covariates and strata), `diff` (of the adjusted
+        means, if any), `se`, `se_control`, `se_treatment` (of each arm's mean as it is compared, by
+        its variance), `ci_low`, `ci_high`, `rel_diff` (null unless the control mean is positive),
+        `rel_ci_low`, `rel_ci_high` (null unless the control mean is positive beyond its error),
+        `statistic`, `df`, `p_value`, `p_adj`, `reject`, `mde` (smallest true effect that the same
+        test finds with power 0.8 at the unadjusted alpha), `confidence`, `method` (test and
+        adjustment, such as "welch+cuped"), `cap`, `theta`, `variance_reduction` (1 − v/v without
+        covariate and strata), `n_covariate_missing`, `mean_denominator_control`,
+        `mean_denominator_treatment` (per unit of a ratio of sums; rows per cluster),
+        `p_denominator` (Welch's p of their difference), `diff_without_top` (`diff` without the ten
+        units of both arms whose values are farthest from the mean of all, 5 % of fewer than 200
+        units, counted as `df` + 2 where that is less), `design_effect` (variance by units over that
+        by rows, where rows repeat units), `srm_p` (of the sample ratio of the users compared; the
+        smallest where several tests are made), `seen_loss` (share of the treatment's users whose
+        loss that test would have found in 8 of 10 cases), `balance_p` (that the arms have the same
+        mean of the covariates and weights; the smallest, times the number of these tests in the
+        table), `unbalanced` (columns that differ), `better` ("larger", "smaller", or "" for a
+        metric without direction), `effect` ("better", "worse", "higher", "lower", "none"; "" where
+        the verdict is withheld), `withheld` (the remark that withholds it), `remarks` (codes of all
+        cautions that hold, the most serious first, separated by "; "), `verdict` (their sentence,
+        for people). Remarks. Without statistics: "zero_variance", "constant_arm" (one arm has a
+        single value), "too_few_users" (an arm below 2), "zero_denominator", "huge_values" (from
+        1e150 on), "sequential_refused". With them: "tiny" (fewer than 20 users in an arm),
+        "few_clusters" (fewer than 20), "few_users_carry" (the denominators of an arm carry no more
+        than those of 15 equal users would: (Σd)²/Σd² < 15), "skewed" (skewness of the difference
+        beyond 0.2), "denominator_differs" (p_denominator, Holm-adjusted, below 0.01), "few_units"
+        (without the top units the sign or the verdict turns), "repeated_units" (several rows of a
+        unit, and no cluster=), "unequal_missing", "unequal_covariate_missing", "shares_change",
+        "sample_ratio", "covariate_differs" (balance_p < 0.01; below 0.001 the verdict is withheld),
+        "covariate_after" (measured after `time_col`), "strata_differ" (the shares of the variants
+        differ between strata, p < 0.001), "mostly_zero_denominator" (95 % or more),
+        "shared_clusters" (a cluster has users in both arms, which are taken as independent),
+        "no_covariate" (its denominators are all 0 in an arm), "users_in_both" (users of both arms
+        were left out, more of one arm's), "strata_moved" (users of one arm are in better strata, p
+        < 0.001; "strata_differ_in_worth" below 0.01). Verdict, first rule that holds:
+        "invalid: sample ratio" · "check: ..." for a remark with which the effect should not be read
+        · "better" or "worse" (p_adj ≤ alpha), "higher" or "lower" for a metric without direction ·
+        "no difference shown", which is not proof of no difference: see the interval and `mde`.
+        Without `expected` and `health` the remark is "ratio_not_checked", and it ends with "(sample
+        ratio not checked)".
+
+    Raises
+    ------
+    ColumnError, NullKeyError
+        A column is missing; a user, variant, segment, stratum or cluster is null.
+    OptionError
+        An unknown option or metric name, control absent, fewer than two variants, options that
+        exclude each other.
+    DuplicateError
+        Several rows of a user without `cluster`.
+    DataError
+        A user in two variants; a metric that is not numeric, infinite, or null with `nan="raise"`;
+        a negative denominator; a stratum with fewer than 2 users or clusters in an arm; a
+        proportion of values other than 0 and 1.
+    MissingExtraError
+        If SciPy is not installed (resampling and proportions of two variants need none).
+
+    Notes
+    -----
+    Which test for which data, what a verdict may say and what every remark means stand in
+    docs/experiments.md. Where the users do not fit in memory, `compare_variants_from_moments` makes
+    this table from sums of parts of them.
+
+    References
+    ----------
+    Deng, Xu, Kohavi, Walker 2013 (CUPED); Lin 2013 (regression); Deng, Knoblich, Lu 2018 (delta
+    method); Fieller 1954; Newcombe 1998; Bell & McCaffrey 2002 (jackknife); Janssen 1997
+    (permutation); Waudby-Smith et al. 2023 (sequential).
+
+    Examples
+    --------
+    >>> import pandas as pd, recdf as rd
+    >>> users = pd.DataFrame({"user_id": range(40), "variant": ["A", "B"] * 20, "n_pred": 10})
+    >>> users["hits@10"] = [1, 2, 3, 4, 2, 5, 3, 4] * 5
+    >>> metrics = {"hits": "hits@10", "ctr": ("hits@10", "n_pred")}
+    >>> table = rd.compare_variants(users, metrics, control="A", expected={"A": 1, "B": 1})
+    >>> table[["metric", "treatment", "diff", "ci_low", "ci_high", "verdict"]].round(3)
+      metric treatment  diff  ci_low  ci_high verdict
+    0   hits         B  1.50   0.765    2.235  higher
+    1    ctr         B  0.15   0.076    0.224  better
+    """
+    if not isinstance(data, pd.DataFrame):
+        named = [user_col, by, strata, cluster, weight_col, time_col, covariate_time_col]
+        needed = columns_of_users(metrics, covariates, variant_col, named, health)
+        data = needed_frame(data, "data", needed, variant_col)
+    frame_of("data", data)
+    specs = metric_specs(metrics, data, "data")
+    settings = Settings(
+        which_tests(test, specs),
+        alternative,
+        confidence,
+        correction,
+        family,
+        subset("primary", primary, specs),
+        n_resamples,
+        seed,
+        sequential_n,
+        relative,
+    )
+    check_together(settings, strata, cluster, covariates)
+    check_value("nan", nan, RaiseOrDrop)
+    if weight_col is not None and "proportion" in settings.tests.values():
+        raise OptionError(
+            'weight_col and ⟦test="proportion"⟧ exclude each other: it compares the shares of users'
+        )
+    by_cols = by_columns(data, "data", by, VARIANT_RESULT_COLUMNS)
+    if weight_col is None:
+        used = [name for pair in specs.values() for name in pair]
+        warn_of_weights(data, "data", [*by_cols, *as_columns(strata), *used])
+    better = directions(measured_means(specs), smaller_is_better, larger_is_better)
+    columns = read_metrics(
+        data, specs, covariate_specs(covariates, specs, data), nan, cap=cap, weight_col=weight_col
+    )
+    for metric in columns:
+        if settings.tests[metric.name] == "proportion":
+            known = (
+                metric.sample.num if metric.defined is None else metric.sample.num[metric.defined]
+            )
+            if metric.sample.den is not None or not is_binary(known):
+                raise no_share(metric.name)
+    rows = read_experiment_rows(
+        data, variant_col, by_cols, user_col, as_columns(strata), as_columns(cluster)
+    )
+    arms = Arms.of(rows.groups, rows.variants, control, "data")
+    ratio = check_sample_ratio(
+        expected, health, arms, lambda within: count_rows(rows, within), rows
+    )
+    weight = (
+        {} if weight_col is None else {weight_col: Sample(read_weight(data, "data", weight_col))}
+    )
+    found, balance = unbalanced(columns, weight, rows, arms.pairs)
+    found += measured_late(data, covariate_time_col, time_col, rows)
+    found += shares_change(data, time_col, as_columns(strata), [variant_col, *by_cols], rows)
+    found += users_in_both(data, health, arms, rows)
+    found += strata_moved(data, columns, time_col, as_columns(strata), rows, arms.pairs)
+    with Progress(len(arms.groups) * len(arms.pairs), "compare_variants", progress) as shown:
+
+        def test_both(group: int, pair: tuple[int, int]) -> list[Row]:
+            found = compare_arms(columns, rows.both(group, pair), rows, settings)
+            shown.add()
+            return found
+
+        table = compare_each(arms, test_both)
+    return decide(arms, table, ratio, better, settings, found, balance)
