@@ -49,8 +49,17 @@ from .output import (
     text_table,
     verdicts_fail,
 )
-from .role_flags import add_roles, decided, decision_text, failing_decisions, given_roles
-from .stored_runs import RUNS, as_paths, label, read_results
+from .stored_runs import (
+    RUNS,
+    add_roles,
+    as_paths,
+    decided,
+    decision_text,
+    failing_decisions,
+    given_roles,
+    label,
+    read_results,
+)
 
 OF_MODELS = (
     "test",
