@@ -168,6 +168,7 @@ def _run_report(given: argparse.Namespace) -> None:
         **given_parameters(given, OF_REPORT),
         **tables,
         roles=given_roles(given) or None,
+        ran={"looks": given.looks},
         history=None if given.history is None else History(given.history),
         cheap=None if given.cheap is None else read_parquet(given.cheap),
     )

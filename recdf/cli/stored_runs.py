@@ -82,6 +82,7 @@ def add_roles(command: Any) -> None:
             "latency=+5%% where smaller is better",
             "--plan FILE": "TOML file from before the experiment: hypothesis, primary, guardrails, "
             "unit, segments, n, ...",
+            "--looks N": "how often the numbers were looked at, which a plan may name",
             "--role METRIC=ROLE ...": "ctr=success: ships if better; load=diagnostic (so are "
             "metrics that are not named)",
         },
