@@ -32,7 +32,7 @@ from ..stats.shares import CHANCE_SEEN
 from ..tables.cells import (
     ReportTable,
     ShownResult,
-    estimate,
+    estimated,
     form_of,
     markdown_text,
     number,
@@ -229,7 +229,7 @@ class Gate(ShownResult):
             reach = abs(row["change"] - row["provable"])
             least = reach * (1 + normal(CHANCE_SEEN) / normal(1 - row["alpha"]))
             worse = least if row["better"] == "smaller" else -least
-            seen.append(f"{_where(row)} {estimate(worse, sign='+%' if row['relative'] else '+')}")
+            seen.append(f"{_where(row)} {estimated(worse, sign='+%' if row['relative'] else '+')}")
         more = ["..."] if len(seen) > MOST_SEEN else []
         words = ", ".join([*seen[:MOST_SEEN], *more])
         return [f"Losses that would have been seen in 8 of 10 tests: {words}."] if seen else []
@@ -295,7 +295,7 @@ def row_cells(row: Mapping[Any, Any]) -> dict[str, str]:
         "verdict": row["verdict"],
         "metric": _where(row),
         "budget": row["budget"] or "–",
-        "change": estimate(*around, "+%" if row["relative"] else "+"),
+        "change": estimated(*around, "+%" if row["relative"] else "+"),
         "baseline": number(row["mean_baseline"], form),
         "candidate": number(row["mean_candidate"], form),
         "users": f"{row['n_users']:,}",

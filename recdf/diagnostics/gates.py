@@ -42,7 +42,7 @@ from ..judge.verdict import add_verdicts
 from ..stats.allowed_change import Change
 from ..stats.many_tests import adjust
 from ..stats.turned import missing_by_chance
-from ..tables.cells import brief, estimate
+from ..tables.cells import brief, estimated
 from .gate_records import (
     DOUBTFUL,
     FAIL,
@@ -620,7 +620,7 @@ def _decide(
         by = "the metric has no bounds, and by Student's t " if unbounded else ""
         reason = (
             f"{by}the smallest budget that passes here is "
-            f"{estimate(row['provable'], sign='+%' if row['relative'] else '+')}"
+            f"{estimated(row['provable'], sign='+%' if row['relative'] else '+')}"
         )
         if not math.isnan(row["n_needed"]):
             reason += f"; if the change stays, this one needs about {int(row['n_needed']):,} users"

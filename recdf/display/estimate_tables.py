@@ -16,7 +16,7 @@ import pandas as pd
 from ..diagnostics.history import CHANGE_COLUMNS
 from ..experiments.decide.decide_experiment import allowed_of, change_text
 from ..judge.verdict import sign_of
-from ..tables.cells import brief, estimate, interval, number, p_value
+from ..tables.cells import brief, estimated, interval, number, p_value
 
 __all__: list[str] = []
 
@@ -46,7 +46,7 @@ def _of_splits(row: EstimateRow) -> dict[str, Any]:
         "percent": True,
         "from_zero": True,
         "verdict": row["verdict"],
-        "numbers": estimate(row["rejected"], row["rejected_low"], row["rejected_high"], "%"),
+        "numbers": estimated(row["rejected"], row["rejected_low"], row["rejected_high"], "%"),
     }
 
 
@@ -88,8 +88,8 @@ def _of_plan(row: EstimateRow) -> dict[str, Any]:
     n, unit = (row["n"], "lists") if models else (row["n_control"] + row["n_treatment"], "users")
     label = f"{row['metric']}, {row['model']}" if models else f"{row['metric']} ({row['role']})"
     beside = f", beside {row['baseline']}" if models else ""
-    share: str = f" ({estimate(row['mde_rel'], sign='%')})" if pd.notna(row["mde_rel"]) else ""
-    found = f"{estimate(row['mde_abs'])}{share}"
+    share: str = f" ({estimated(row['mde_rel'], sign='%')})" if pd.notna(row["mde_rel"]) else ""
+    found = f"{estimated(row['mde_abs'])}{share}"
     days: str = f", {number(row['days'], ',.0f')} days" if pd.notna(row.get("days", np.nan)) else ""
     numbers = f"{number(n, ',d')} {unit} {interval(row['n_low'], row['n_high'], ',.0f')}".rstrip()
     guards = not models and row["role"] == "guardrail"
@@ -118,7 +118,7 @@ def _of_plan(row: EstimateRow) -> dict[str, Any]:
 
 
 def _of_proxy(row: EstimateRow) -> dict[str, Any]:
-    slope = estimate(row["slope"], row["slope_low"], row["slope_high"])
+    slope = estimated(row["slope"], row["slope_low"], row["slope_high"])
     return {
         "metric": f"{row['online']} per unit of the offline metric",
         "label": row["offline"],
@@ -138,7 +138,7 @@ def _of_change(row: EstimateRow) -> dict[str, Any]:
     if pd.isna(row["diff"]):
         numbers = f"{brief(row['level'])} in {row['n_runs']} runs"
         if row["effect"] == "none" and not pd.isna(row["could_see"]):
-            numbers += f"; {estimate(row['could_see'], significant=2)} would be seen within a week"
+            numbers += f"; {estimated(row['could_see'], significant=2)} would be seen within a week"
     else:
         numbers = f"{brief(row['before'])} to {brief(row['after'])} from {row['changed']:%Y-%m-%d}"
     return {

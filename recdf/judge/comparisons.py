@@ -13,8 +13,8 @@ from ..errors import ColumnError, kind_of
 from ..tables.cells import (
     AnyFrame,
     ReportTable,
-    estimate,
     estimate_form,
+    estimated,
     form_of,
     html_of_pandas,
     number,
@@ -117,12 +117,14 @@ def report_table(comparison: pd.DataFrame) -> ReportTable:
         name: [str(value) for value in comparison[name].tolist()] for name in [*before, "metric"]
     }
     cells["comparison"] = text(other, base, form=lambda new, old: f"{new} vs. {old}")
-    cells[f"effect ({level})"] = text("diff", "ci_low", "ci_high", form=partial(estimate, sign="+"))
+    cells[f"effect ({level})"] = text(
+        "diff", "ci_low", "ci_high", form=partial(estimated, sign="+")
+    )
     if models:
-        cells["relative"] = text("rel_diff", form=partial(estimate, sign="+%"))
+        cells["relative"] = text("rel_diff", form=partial(estimated, sign="+%"))
     else:
         cells[f"relative ({level})"] = text(
-            "rel_diff", "rel_ci_low", "rel_ci_high", form=partial(estimate, sign="+%")
+            "rel_diff", "rel_ci_low", "rel_ci_high", form=partial(estimated, sign="+%")
         )
     cells["p"] = text("p_adj", form=p_value)
     pair = f"mean_{other}", f"mean_{base}"
@@ -138,7 +140,7 @@ def report_table(comparison: pd.DataFrame) -> ReportTable:
         )
     else:
         cells["n"] = text("n_treatment", "n_control", form=lambda new, old: f"{new:,} vs. {old:,}")
-        cells["MDE"] = text("mde", form=estimate)
+        cells["MDE"] = text("mde", form=estimated)
         if comparison["variance_reduction"].notna().any():
             cells["var. reduction"] = text(
                 "variance_reduction", form=lambda value: number(value, ".1%")

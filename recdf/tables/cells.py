@@ -20,7 +20,7 @@ import pandas as pd
 
 NULL = "–"
 POWERS = {0: "", 6: "M", 9: "G", 12: "T", 15: "P"}
-ROUNDING = 1e-12  # half an interval that is a smaller part of its number is rounding alone
+NO_WIDTH = 1e-12  # half an interval that is a smaller part of its number is rounding alone
 
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -108,7 +108,7 @@ def form_of(*values: Any, half: Any = math.nan, sign: str = "", significant: int
     power = math.floor(math.log10(largest)) // 3 * 3
     power = 0 if largest >= 1e-4 and power < 6 else power
     sizes = [value / 10.0**power for value in sizes]
-    if largest * ROUNDING < half < math.inf:
+    if largest * NO_WIDTH < half < math.inf:
         decimals = 1 - _exponent(half / 10.0**power, 1)
     else:
         decimals = max(0, significant - 1 - _exponent(max(sizes), significant - 1))
@@ -171,7 +171,7 @@ def estimate_form(
     return form_of(value, *ends, half=half, sign=sign, significant=significant)
 
 
-def estimate(
+def estimated(
     value: Any, low: Any = math.nan, high: Any = math.nan, sign: str = "", significant: int = 3
 ) -> str:
     """Return an estimate with its interval, such as +0.046 [+0.032, +0.061]."""
@@ -182,7 +182,7 @@ def estimate(
 def plus_minus(value: Any, half: Any, beside: Iterable[Any] = ()) -> tuple[str, str]:
     """Return a value and half its interval, such as 0.185 and ± 0.013; nothing instead of ± 0.
     Without an interval, a value has the digits of those that stand beside it."""
-    known = not pd.isna(half) and half > ROUNDING * abs(value)
+    known = not pd.isna(half) and half > NO_WIDTH * abs(value)
     form = form_of(value, half=half) if known else form_of(value, *beside, significant=4)
     return number(value, form), f"± {number(half, form)}" if known else ""
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recdf.tables.cells import brief, brief_cells, estimate, form_of, number, plus_minus
+from recdf.tables.cells import brief, brief_cells, estimated, form_of, number, plus_minus
 
 UNITS = {"": 1.0, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 NUMBER = re.compile(r"^([+−]?)([\d,]+\.?\d*)(?:([MGTP])|e(−?\d+))?(%?)$")
@@ -30,7 +30,7 @@ def read(text):
 @given(magnitudes, shares, st.sampled_from([1, -1]), st.sampled_from(["", "+", "%", "+%"]))
 def test_two_digits_of_half_the_interval_count(size, share, side, sign):
     value, half = side * size, size * share
-    words = estimate(value, value - half, value + half, sign)
+    words = estimated(value, value - half, value + half, sign)
     found = [read(text)[0] for text in re.split(r" \[|, |\]", words) if text]
     for shown, meant in zip(found, (value, value - half, value + half), strict=True):
         assert abs(shown - meant) <= 0.051 * half * (1 + 1e-9), words
@@ -45,7 +45,7 @@ def test_two_digits_of_half_the_interval_count(size, share, side, sign):
 
 @given(magnitudes, st.sampled_from(["", "+", "%"]))
 def test_a_number_that_is_not_0_is_not_written_as_0(size, sign):
-    text = estimate(size, sign=sign)
+    text = estimated(size, sign=sign)
     assert read(text)[0] == pytest.approx(size, rel=0.006)
     assert len(text) <= 12
 
@@ -84,7 +84,7 @@ def test_values_with_half_their_interval(value, half, shown):
     ],
 )
 def test_no_bound_that_is_not_0_is_written_as_0(ends, shown):
-    assert estimate(*ends, "+") == shown
+    assert estimated(*ends, "+") == shown
 
 
 def test_numbers_that_differ_are_written_differently():

@@ -13,7 +13,7 @@ from ...errors import ColumnError, OptionError
 from ...experiments.decide.adjust_pvalues import adjustment
 from ...judge.comparisons import COMPARISON_COLUMNS
 from ...judge.verdict import sign_of
-from ...tables.cells import estimate, shorten, visible
+from ...tables.cells import estimated, shorten, visible
 from ..estimate_tables import estimates_frame, kind_of_estimates
 from ..given_tables import JOINED_BY, confidence_of, count_text, labels, need, need_gate
 from . import space, style
@@ -232,7 +232,7 @@ def _words(row: Any) -> str:
     """Return the numbers of one row as text: effect, interval and verdict."""
     if hasattr(row, "words"):
         return str(row.words)
-    words = estimate(row.diff, row.ci_low, row.ci_high, "+"), shorten(visible(row.verdict), 36)
+    words = estimated(row.diff, row.ci_low, row.ci_high, "+"), shorten(visible(row.verdict), 36)
     return "  ".join(filter(None, words))
 
 
@@ -380,7 +380,7 @@ def trend_words(row: Mapping[Any, Any]) -> str:
     """Return the verdict and the slope of the trend of a row, or nothing if it has none."""
     if "trend_verdict" not in row:
         return ""
-    slope = estimate(row["trend"], row["trend_ci_low"], row["trend_ci_high"], "+")
+    slope = estimated(row["trend"], row["trend_ci_low"], row["trend_ci_high"], "+")
     return f"trend: {visible(row['trend_verdict'])}" + (f", {slope} per day" if slope else "")
 
 

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from ...errors import OptionError, not_loaded
-from ...tables.cells import estimate, short_names, visible
+from ...tables.cells import estimated, short_names, visible
 from ..given_tables import check_model
 from . import space
 
@@ -186,7 +186,7 @@ def says(artist: Any, words: Sequence[str], name: str = "") -> None:
 
 def spoken(name: str, value: Any, low: Any = np.nan, high: Any = np.nan) -> str:
     """Return a value with its interval in words, such as `knn: 0.185 [0.172, 0.198]`."""
-    return f"{name}: {estimate(value, low, high)}"
+    return f"{name}: {estimated(value, low, high)}"
 
 
 def pyplot() -> Any:

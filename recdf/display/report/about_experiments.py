@@ -26,7 +26,7 @@ from ...judge.cautions.table import UNLIKE
 from ...judge.comparisons import note_of
 from ...judge.verdict import codes_of, warnings_of
 from ...off_policy.estimate_value import MEANINGS
-from ...tables.cells import Cell, estimate, estimate_form, interval, number, p_value
+from ...tables.cells import Cell, estimate_form, estimated, interval, number, p_value
 from .. import plot
 from ..plot.effect_plots import trend_words
 from .about_estimates import doubts_beside
@@ -344,7 +344,7 @@ def experiment_card(tables: ReportTables) -> Section | None:
 
 def _test_words(table: pd.DataFrame, row: pd.Series, believed: bool) -> list[Sentence]:
     least = row.get("mde", np.nan)
-    shown = f" An effect of {estimate(least)} is shown in 8 of 10 experiments of this size."
+    shown = f" An effect of {estimated(least)} is shown in 8 of 10 experiments of this size."
     p = f" p {_p(row['p_adj'])}." if believed else ""
     return [
         (
@@ -588,9 +588,9 @@ def off_policy_card(tables: ReportTables) -> Section | None:
         Name(name),
         f", estimated by {row['estimator']}, is the first of {len(frame)} estimates.",
     )
-    amount = f"Value {estimate(row['value'], row['ci_low'], row['ci_high'])}"
+    amount = f"Value {estimated(row['value'], row['ci_low'], row['ci_high'])}"
     if lifts:
-        lift = estimate(row["lift"], row["lift_ci_low"], row["lift_ci_high"], "+")
+        lift = estimated(row["lift"], row["lift_ci_low"], row["lift_ci_high"], "+")
         amount += f", {lift} beside the logging policy"
     hidden = (
         "No value is shown here, since the estimate should not be used; the table has the numbers."

@@ -30,7 +30,7 @@ from ...judge.verdict import (
     warning_sentences,
     warnings_of,
 )
-from ...tables.cells import estimate, estimate_form, number, visible
+from ...tables.cells import estimate_form, estimated, number, visible
 from ...tables.findings import finding_of
 from ..folds_and_seeds import seed_sentences
 from ..given_tables import ONLY, words_of_tests
@@ -387,7 +387,7 @@ def _one_model(subject: Subject, model: str) -> Case:
     row: Any = subject.values(subject.primary).loc[model]
     which: Sentence = (
         subject.name(subject.primary),
-        f" is {estimate(row['value'], row['ci_low'], row['ci_high'])}. One model was evaluated: "
+        f" is {estimated(row['value'], row['ci_low'], row['ci_high'])}. One model was evaluated: "
         "nothing is compared.",
     )
     action: Sentence = ("Compare it with a baseline before acting on it.",)
@@ -464,7 +464,7 @@ def _could_show(row: Mapping[Any, Any] | None) -> list[Sentence]:
     least = None if row is None else _least_shown(row)
     if least is None:
         return []
-    return [(f"With so many lists, a difference of {estimate(least)} is shown in 8 of 10 cases.",)]
+    return [(f"With so many lists, a difference of {estimated(least)} is shown in 8 of 10 cases.",)]
 
 
 def _reach(subject: Subject) -> list[Sentence]:

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from ...judge.verdict import codes_of, is_withheld, sign_of
-from ...tables.cells import Cell, Form, estimate, estimate_form, number, shorten, visible
+from ...tables.cells import Cell, Form, estimate_form, estimated, number, shorten, visible
 
 __all__: list[str] = []
 
@@ -182,7 +182,7 @@ def effect_text(row: Mapping[Any, Any]) -> str:
     if not pd.isna(low):
         words += f" (interval {number(low, form)} to {number(high, form)})"
     relative = row.get("rel_diff", np.nan)
-    share = "" if pd.isna(relative) else f", {estimate(relative, sign='+%', significant=2)}"
+    share = "" if pd.isna(relative) else f", {estimated(relative, sign='+%', significant=2)}"
     return words + share
 
 

@@ -18,7 +18,7 @@ from ...stats.arms import Arm
 from ...stats.effect_sizes import effect, fieller
 from ...stats.many_tests import adjust
 from ...stats.student import t_quantile
-from ...tables.cells import estimate, p_value
+from ...tables.cells import estimated, p_value
 from ..choices import Alternative, Better, check_value
 from ..experiment_columns import frame_of
 from ..plan.experiment_plan import ExperimentPlan
@@ -471,7 +471,7 @@ def change_text(row: Mapping[Any, Any]) -> str:
     """Return the change of a row of `role_verdicts` with its bounds, in per cent if it is
     relative."""
     sign = "+%" if row["margin"].endswith("%") else "+"
-    return estimate(row["change"], row["change_low"], row["change_high"], sign)
+    return estimated(row["change"], row["change_low"], row["change_high"], sign)
 
 
 def plan_sentence(row: Mapping[Any, Any]) -> str:
