@@ -156,10 +156,10 @@ def pytest_configure(config):
 def resized():
     """Give the pieces of the package other sizes for the rest of a test, such as
     `resized(list_block_rows=4)`."""
-    from recdf.inputs.sizes import (
+    from recdf.inputs.machine import (  # after the number of threads is set, which Arrow reads once
         sized,
         sizes,
-    )  # after the number of threads is set, which Arrow reads once
+    )
 
     with ExitStack() as stack:
         yield lambda **given: stack.enter_context(sized(replace(sizes(), **given)))

@@ -16,11 +16,21 @@ import pandas as pd
 from ..diagnostics.gate_records import row_cells, row_sentence
 from ..diagnostics.history import CHANGE_COLUMNS
 from ..experiments.decide.adjust_pvalues import adjustment
-from ..experiments.decide.decide_experiment import allowed_of, change_texts
+from ..experiments.decide.decide_experiment import allowed_of, change_text
 from ..judge.comparisons import note_of
 from ..judge.verdict import is_withheld, sign_of
 from ..off_policy.estimate_value import MEANINGS
-from ..tables.cells import Cell, digits_for, interval, number, p_value, shorten, visible
+from ..tables.cells import (
+    Cell,
+    brief,
+    estimate_form,
+    estimated,
+    interval,
+    number,
+    p_value,
+    shorten,
+    visible,
+)
 from ..tables.findings import finding_of
 from .given_tables import rows_by
 from .report.page_blocks import (
@@ -126,20 +136,19 @@ def _comparison_cells(given: pd.DataFrame) -> RowCells:
     pairs = [f"{row[new]} vs. {row[old]}" for row in records]
     one_base = frame[old].map(str).nunique() == 1  # the caption names it
     others = [str(row[new]) for row in records] if one_base else pairs
-    drawn, digits = [Shown(Cell(""))] * len(frame), [0] * len(frame)
+    drawn = [Shown(Cell(""))] * len(frame)
     for metric, places in rows_by(frame, ["metric"]).items():
         own = frame.take(places)
         looks = [badge_of(row) for row in own.to_dict("records")]
-        ends = [own[name] for name in ("diff", "ci_low", "ci_high")]
         titles = [f"{pairs[i]} on {metric}" for i in places]
-        made = bars(ends[0], ends[1], ends[2], looks, titles)
+        made = bars(own["diff"], own["ci_low"], own["ci_high"], looks, titles)
         for i, cell in zip(places, made, strict=True):
-            drawn[i], digits[i] = cell, digits_for(*np.ravel(ends), significant=4)
+            drawn[i] = cell
     p = "p" if "not adjusted" in adjustment(given).words else "p (adjusted)"
     users = "users gain / same / lose" if new == "model" else "users"
     found = []
     for i, row in enumerate(records):
-        form = f"+.{digits[i]}f"
+        form = estimate_form(row["diff"], row["ci_low"], row["ci_high"], "+")
         verdict = badge(badge_of(row), row["verdict"])
         if warned := note_of(row, beside=row["withheld"]):
             verdict = verdict._replace(cell=Cell(verdict.cell.text, small=warned))
@@ -198,7 +207,6 @@ def _of_drawn(read: Callable[[TableRow], dict[str, Any]]) -> Callable[[TableRow]
 
 
 def _of_splits(row: TableRow) -> dict[str, Any]:
-    around = interval(row["rejected_low"], row["rejected_high"], ".1%")
     return {
         "metric": f"A/A splits rejected, {row['metric']}; recommended: {row['recommended']}",
         "label": "no cap" if pd.isna(row["cap"]) else f"cap={row['cap']:g}",
@@ -209,7 +217,7 @@ def _of_splits(row: TableRow) -> dict[str, Any]:
         "percent": True,
         "from_zero": True,
         "verdict": row["verdict"],
-        "numbers": f"{number(row['rejected'], '.1%')} {around}",
+        "numbers": estimated(row["rejected"], row["rejected_low"], row["rejected_high"], "%"),
     }
 
 
@@ -239,12 +247,12 @@ def _of_role(row: TableRow) -> dict[str, Any]:
         "percent": relative,
         "verdict": row["verdict"],
         "withheld": row["withheld"],
-        "numbers": f"{row['role']}: {' '.join(change_texts(row))}{margin}",
+        "numbers": f"{row['role']}: {change_text(row)}{margin}",
     }
 
 
 def _role_cells(row: TableRow) -> dict[str, Shown]:
-    change, ends = change_texts(row)
+    change, _, ends = change_text(row).partition(" ")
     sided = " one-sided" if pd.notna(row.get("p_safe")) else ""
     return {
         "metric": text(row["metric"]),
@@ -263,8 +271,8 @@ def _of_plan(row: TableRow) -> dict[str, Any]:
     n, unit = (row["n"], "lists") if models else (row["n_control"] + row["n_treatment"], "users")
     label = f"{row['metric']}, {row['model']}" if models else f"{row['metric']} ({row['role']})"
     beside = f", beside {row['baseline']}" if models else ""
-    size = number(row["mde_abs"], f".{digits_for(row['mde_abs'])}f")
-    found: str = f"{size} ({number(row['mde_rel'], '.2%')})" if pd.notna(row["mde_rel"]) else size
+    share: str = f" ({estimated(row['mde_rel'], sign='%')})" if pd.notna(row["mde_rel"]) else ""
+    found = f"{estimated(row['mde_abs'])}{share}"
     days: str = f", {number(row['days'], ',.0f')} days" if pd.notna(row.get("days", np.nan)) else ""
     numbers = f"{number(n, ',d')} {unit} {interval(row['n_low'], row['n_high'], ',.0f')}".rstrip()
     guards = not models and row["role"] == "guardrail"
@@ -290,9 +298,7 @@ def _of_plan(row: TableRow) -> dict[str, Any]:
 
 
 def _of_proxy(row: TableRow) -> dict[str, Any]:
-    form = f".{digits_for(row['slope'], row['slope_low'], row['slope_high'])}f"
-    around = interval(row["slope_low"], row["slope_high"], form)
-    slope = f"{number(row['slope'], form)} {around}".rstrip()
+    slope = estimated(row["slope"], row["slope_low"], row["slope_high"])
     called = number(row["called_right"], ".0%")
     return {
         "metric": f"{row['online']} per unit of the offline metric",
@@ -309,12 +315,11 @@ def _of_change(row: TableRow) -> dict[str, Any]:
     what = [str(row[name]) for name in row if name not in CHANGE_COLUMNS]
     what = [name for name in what if name not in ("", "None", "nan")]
     if pd.isna(row["diff"]):
-        numbers = f"{number(row['level'], '.4g')} in {amount(int(row['n_runs']), 'run')}"
+        numbers = f"{brief(row['level'])} in {amount(int(row['n_runs']), 'run')}"
         if row["effect"] == "none" and not pd.isna(row["could_see"]):
-            numbers += f"; {number(row['could_see'], '.2g')} would be seen within a week"
+            numbers += f"; {estimated(row['could_see'], significant=2)} would be seen within a week"
     else:
-        levels = f"{number(row['before'], '.4g')} to {number(row['after'], '.4g')}"
-        numbers = f"{levels} from {row['changed']:%Y-%m-%d}"
+        numbers = f"{brief(row['before'])} to {brief(row['after'])} from {row['changed']:%Y-%m-%d}"
     return {
         "metric": "Changes of level",
         "label": ", ".join(what),
@@ -364,16 +369,13 @@ def lift_text(row: TableRow) -> str:
     """Return the lift of an estimate over the logging policy with its interval."""
     if pd.isna(row.get("lift", np.nan)):
         return ""
-    ends = [row["lift"], row.get("lift_ci_low", np.nan), row.get("lift_ci_high", np.nan)]
-    form = f"+.{digits_for(*ends)}f"
-    return f"{number(ends[0], form)} {interval(*ends[1:], form)}".rstrip()
+    ends = (row.get(f"lift_ci_{end}", np.nan) for end in ("low", "high"))
+    return estimated(row["lift"], *ends, "+")
 
 
 def value_text(row: TableRow) -> str:
     """Return the value of an estimate with its interval."""
-    ends = row["value"], row["ci_low"], row["ci_high"]
-    form = f".{digits_for(*ends)}f"
-    return f"{number(ends[0], form)} {interval(*ends[1:], form)}".rstrip()
+    return estimated(row["value"], row["ci_low"], row["ci_high"])
 
 
 def look_of_estimate(row: TableRow) -> BadgeKind:
@@ -485,11 +487,10 @@ def _floor_cells(row: TableRow) -> dict[str, Shown]:
 
 
 def _of_convention(row: TableRow) -> str:
-    form = f".{digits_for(row['value'], row['diff'])}f"
-    diff = f", {number(row['diff'], '+' + form)} beside recdf" if row["diff"] else ""
+    diff = f", {estimated(row['diff'], sign='+')} beside recdf" if row["diff"] else ""
     k: str = f"@{int(row['k'])}" if pd.notna(row["k"]) else ""
     why = f" ({row['rule']})" if row["rule"] else ""
-    said = f"{row['metric']}{k} by {row['convention']}: {number(row['value'], form)}"
+    said = f"{row['metric']}{k} by {row['convention']}: {estimated(row['value'])}"
     return f"{said}{diff}{why}."
 
 

@@ -21,7 +21,7 @@ from ...experiments.decide.sample_ratio import seen_loss_words
 from ...judge.cautions.table import CAUTIONS, UNLIKE
 from ...judge.comparisons import note_of
 from ...judge.verdict import codes_of, is_withheld, says_worse, warnings_of
-from ...tables.cells import digits_for, number, p_value, visible
+from ...tables.cells import estimated, number, p_value, visible
 from ...tables.findings import finding_of
 from .. import plot
 from ..given_tables import confidence_of
@@ -358,10 +358,7 @@ def _effect_amount(row: Mapping[Any, Any], table: pd.DataFrame) -> Sentence:
 
 def _test_words(table: pd.DataFrame, row: Mapping[Any, Any], believed: bool) -> list[Sentence]:
     least = row.get("mde", np.nan)
-    shown = (
-        f" An effect of {number(least, f'.{digits_for(least)}f')} is shown in 8 of 10 experiments "
-        "of this size."
-    )
+    shown = f" An effect of {estimated(least)} is shown in 8 of 10 experiments of this size."
     p = f" p {_p(row['p_adj'])}." if believed else ""
     said = f"{_users(row)}; p-values {adjustment(table).words}.{p}"
     return [(f"{said}{'' if pd.isna(least) else shown}",)]
