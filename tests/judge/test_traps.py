@@ -193,3 +193,42 @@ def test_users_lost_by_an_arm_are_a_surplus_of_the_other():
     assert 0.001 < row["srm_p"] < 0.05
     assert row["withheld"] == "surplus"
     assert row["verdict"].startswith(f"check: A has {n_a / n_b - 1:.1%} more of its users than B")
+
+
+def stores(null=0, crossed=0, whole=True, alike=0.5):
+    """Users of 60 stores, which were assigned whole, and whose levels differ."""
+    draw = np.random.default_rng(2)
+    store = draw.integers(0, 60, 3000)
+    b = store % 2 == 1 if whole else draw.random(3000) < 0.5
+    b[:crossed] ^= True
+    y = draw.normal(size=3000) + alike * draw.normal(size=60)[store]
+    columns = {"variant": np.where(b, "B", "A"), "store": store, "y": y}
+    data = pd.DataFrame({"user_id": np.arange(3000), **columns, "row": np.arange(3000) // 2})
+    return data.assign(store=data["store"].where(data.index >= null))
+
+
+@pytest.mark.parametrize("faults", [{}, {"null": 1}, {"crossed": 1}, {"null": 5, "crossed": 3}])
+def test_stores_that_were_assigned_whole_are_the_units(faults):
+    table = rd.compare_variants(stores(**faults), "y", control="A", expected=EQUAL)
+    row = table.iloc[0]
+    assert (row["withheld"], row["unbalanced"]) == ("repeated_units", "store")
+    note = rd.experiments.report_table(table).frame["notes"].iloc[0]
+    assert note == f"repeated units (design effect {row['design_effect']:.3g}): store"
+    quantile = rd.experiments.compare_quantiles(stores(**faults), "y", control="A", quantiles=0.5)
+    assert quantile["withheld"].tolist() == ["repeated_units"]
+
+
+@pytest.mark.parametrize(
+    ("data", "options"),
+    [
+        (stores(whole=False), {}),
+        (stores(alike=0.0), {}),
+        (stores(null=300), {}),
+        (stores(crossed=1500), {}),
+        (stores(), {"user_col": "user_id"}),
+        (stores(), {"cluster": "store"}),
+    ],
+)
+def test_columns_that_are_no_units(data, options):
+    row = rd.compare_variants(data, "y", control="A", expected=EQUAL, **options).iloc[0]
+    assert "repeated_units" not in row["remarks"]

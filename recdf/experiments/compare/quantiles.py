@@ -156,7 +156,9 @@ correction, family, primary, sequential_n, expected, health, time_col, user_col
         dict.fromkeys(of, ""), _named(smaller_is_better, of), _named(larger_is_better, of)
     )
     columns = read_metrics(data, specs, {}, nan)
-    rows = read_experiment_rows(data, variant_col, by_cols, user_col, (), as_columns(cluster))
+    rows = read_experiment_rows(
+        data, variant_col, by_cols, user_col, (), as_columns(cluster), list(specs)
+    )
     arms = Arms.of(rows.groups, rows.variants, control, "data")
     ratio = check_sample_ratio(
         expected, health, arms, lambda within: count_rows(rows, within), rows
@@ -219,7 +221,7 @@ def _side_of(
 
 
 def _quantile_row(
-    name: str, i: int, sides: tuple[_QuantileSide, _QuantileSide], settings: Settings, guessed: bool
+    name: str, i: int, sides: tuple[_QuantileSide, _QuantileSide], settings: Settings, guessed: str
 ) -> Row:
     """The numbers of one quantile of two arms, but for the interval, which needs all p-values."""
     one, other = sides
@@ -257,7 +259,7 @@ def _quantile_row(
         weights = 1 / control.n, 1 / treatment.n
         effect = float(np.average([one.repeats[i], other.repeats[i]], weights=weights))
         if not guessed or effect >= ALIKE:
-            row = but(row, "repeated_units", design_effect=effect)
+            row = but(row, "repeated_units", design_effect=effect, unbalanced=guessed)
     found = but(
         row,
         mean_control=control.quantile,

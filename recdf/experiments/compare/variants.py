@@ -158,7 +158,8 @@ def _add_differences(
     balance: Mapping[str, Floats],
 ) -> None:
     """Name what differs between the two variants of every row, with p of their covariates."""
-    names = pd.Series([""] * len(table), dtype=object)
+    named = table["unbalanced"].notna()  # the unit that rows repeat
+    names = (", " + table["unbalanced"].astype(object)).where(named, "")
     for code, name, where, metrics in differences:
         rows = where[at[: where.ndim]] & (
             True if metrics is None else table["metric"].isin(metrics).to_numpy()
@@ -440,7 +441,13 @@ def compare_variants(
             if metric.sample.den is not None or not is_binary(known):
                 raise no_share(metric.name)
     rows = read_experiment_rows(
-        data, variant_col, by_cols, user_col, as_columns(strata), as_columns(cluster)
+        data,
+        variant_col,
+        by_cols,
+        user_col,
+        as_columns(strata),
+        as_columns(cluster),
+        [weight_col, *(name for pair in specs.values() for name in pair)],
     )
     arms = Arms.of(rows.groups, rows.variants, control, "data")
     ratio = check_sample_ratio(
