@@ -232,3 +232,34 @@ def test_stores_that_were_assigned_whole_are_the_units(faults):
 def test_columns_that_are_no_units(data, options):
     row = rd.compare_variants(data, "y", control="A", expected=EQUAL, **options).iloc[0]
     assert "repeated_units" not in row["remarks"]
+
+
+def test_users_of_both_arms_are_named_by_every_comparison():
+    """160 users in both arms are 8 % of 1,840 and 44 % of 200."""
+    draw = np.random.default_rng(4)
+    user = np.arange(2200)
+    assigned = pd.DataFrame({"user_id": user, "variant": np.where(user < 2000, "A", "B")})
+    assigned = pd.concat([assigned, assigned[:160].assign(variant="B")])
+    assigned["seen"] = pd.Timestamp("2026-11-01")
+    values = pd.DataFrame({"user_id": user, "y": draw.gamma(2, 1, 2200)})
+    health = rd.experiments.experiment_health(values, assigned, expected={"A": 10, "B": 1})
+    joined = rd.join_experiment(values, assigned, multi_variant="drop")
+    days = values.merge(pd.DataFrame({"day": pd.date_range("2026-11-01", periods=3)}), how="cross")
+    table = rd.experiments.effect_over_time(
+        days,
+        "y",
+        control="A",
+        time_col="day",
+        exposure_col="seen",
+        assignment=assigned,
+        multi_variant="drop",
+    )
+    assert set(table["withheld"]) == set(table["trend_withheld"]) == {"users_in_both"}
+    moments = rd.experiments.variant_moments(joined, "y")
+    shares = {"control": "A", "larger_is_better": "y", "health": health}
+    for found in (
+        rd.compare_variants(joined, "y", **shares),
+        rd.experiments.compare_variants_from_moments(moments, **shares),
+        rd.experiments.compare_quantiles(joined, "y", quantiles=0.5, **shares),
+    ):
+        assert "users_in_both" in found["remarks"].iloc[0]

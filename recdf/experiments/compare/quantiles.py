@@ -31,8 +31,8 @@ from ...stats.quantile_arms import (
 from ...stats.student import t_p_value
 from ..choices import Alternative, Columns, Correction, RaiseOrDrop, check_value
 from ..decide.adjust_pvalues import directions
-from ..decide.balance import shares_change
-from ..decide.sample_ratio import Arms, check_sample_ratio, count_rows
+from ..decide.balance import shares_change, users_in_both
+from ..decide.sample_ratio import Arms, check_sample_ratio, count_rows, count_units
 from ..experiment_columns import Codes, Floats, by_columns, frame_of, metric_specs, metric_values
 from ..experiment_rows import ExperimentRows, read_experiment_rows
 from ..samples import MetricRows, read_metrics, subset
@@ -164,6 +164,7 @@ correction, family, primary, sequential_n, expected, health, time_col, user_col
         expected, health, arms, lambda within: count_rows(rows, within), rows
     )
     moved = shares_change(data, time_col, [], [variant_col, *by_cols], rows)
+    moved += users_in_both(data, health, count_units(rows)[:-1], arms)
 
     @functools.cache
     def sides(group: int, variant: int) -> list[_QuantileSide]:

@@ -40,7 +40,7 @@ from ..decide.balance import (
     users_in_both,
 )
 from ..decide.experiment_health import key_of
-from ..decide.sample_ratio import Arms, SampleRatio, check_sample_ratio, count_rows
+from ..decide.sample_ratio import Arms, SampleRatio, check_sample_ratio, count_rows, count_units
 from ..experiment_columns import (
     Codes,
     Floats,
@@ -459,7 +459,7 @@ def compare_variants(
     found, balance = unbalanced(columns, weight, rows, arms.pairs)
     found += measured_late(data, covariate_time_col, time_col, rows)
     found += shares_change(data, time_col, as_columns(strata), [variant_col, *by_cols], rows)
-    found += users_in_both(data, health, arms, rows)
+    found += users_in_both(data, health, count_units(rows)[:-1], arms)
     found += strata_moved(data, columns, time_col, as_columns(strata), rows, arms.pairs)
     with Progress(len(arms.groups) * len(arms.pairs), "compare_variants", progress) as shown:
 
