@@ -43,6 +43,7 @@ from .given_tables import (
     with_bounds,
     with_stat,
     with_units,
+    words_of_tests,
 )
 from .joined_labels import LABELS, with_both_labels
 from .leaderboard_values import EVERYONE, columns_of, floor_rows, n_differs, values_frame
@@ -425,7 +426,7 @@ def marks(frame: pd.DataFrame, baseline: str | None, compared: Compared) -> list
     for (segment, group), table in compared.items():
         for row in table.to_dict("records"):
             sign, place = sign_of(row), (segment, group, str(row["model"]), str(row["metric"]))
-            if not row["reject"] or sign == "open":
+            if sign == "open":
                 continue
             if baseline is not None:
                 found[place] = "+" if sign == "better" else "−"
@@ -524,7 +525,7 @@ def notes(
         )
     if len(tests):
         how = (
-            f"paired t tests, p ≤ {1 - tests['confidence'].iloc[0]:.2g}, p-values "
+            f"{words_of_tests(tests)}, p ≤ {1 - tests['confidence'].iloc[0]:.2g}, p-values "
             f"{adjustment(tests).words}"
         )
         marks = "A letter behind a value names a model that it is better than"

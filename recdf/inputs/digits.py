@@ -23,8 +23,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from .sizes import sizes
-from .threads import each
+from .machine import each, sizes
 
 # The dtype in which strings and bytes of each type say where they begin.
 OFFSET_DTYPES: dict[Any, Any] = {

@@ -184,7 +184,7 @@ def table_of_users(data: Any, role: str) -> Any:
         hasattr(data, "__arrow_c_stream__") and hasattr(data, "columns")
     ):
         return data
-    from .needed_columns import needed_frame  # loads what few calls need
+    from .data_files import needed_frame  # loads what few calls need
 
     return needed_frame(data, role, lambda head: head.columns.tolist())
 

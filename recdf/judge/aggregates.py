@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..inputs.codes import Codes
-from ..inputs.threads import each
+from ..inputs.machine import each
 from ..stats.numbers import Floats
 
 # Bits of a slice, rows of a block, and blocks that a thread takes at a time.

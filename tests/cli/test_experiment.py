@@ -483,7 +483,7 @@ def test_experiment_compares_all_pairs(capsys, folder):
     ]
     call += ["--expected", "A=1", "B=1", "C=1"]
     _, out, _ = run(capsys, *call, "--all-pairs", "--segment", "segment", "--out", "out")
-    assert "All users, p adjusted by holm for 3 tests" in out
+    assert "All users, p adjusted by Holm's method for 3 tests" in out
     for pair in ("B vs. A", "C vs. A", "C vs. B"):
         assert pair in out
     assert "hits@10, C against B: " in out

@@ -79,7 +79,7 @@ def test_segments_are_counted_for_the_pair_of_the_headline(tmp_path):
         path=tmp_path / "r.html", experiment=compared(frame), segments=compared(frame, by="land")
     )
     said = card_of(path)[0]["For whom worse"]
-    assert "B against A: shown to be worse in none of 2 segments." in said
+    assert "B against A : shown to be worse in none of 2 segments." in said
     effects = rd.experiments.segment_effects(compared(frame, by="land"))
     q = effects.query("metric == 'ndcg' and treatment == 'B'").iloc[0]
     assert (

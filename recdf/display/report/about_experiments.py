@@ -31,25 +31,27 @@ from .. import plot
 from ..plot.effect_plots import trend_words
 from .about_estimates import doubts_beside
 from .about_models import Pen, comparison_table, forest_drawings, segment_labels, worse_for
-from .headline import badge_of, effect_text
+from .card import DOUBTS, FOR_WHOM, HOW_MUCH, SURE, WHICH, kept
 from .page_blocks import (
     Badge,
     BadgeKind,
     Drawing,
     Name,
+    Reason,
     Section,
     Sentence,
     Shown,
     TableBlock,
     badge,
+    badge_of,
     bars,
     csv_of,
     cut,
+    effect_text,
     text,
     value,
 )
 from .report_inputs import ReportTables
-from .verdict_card import DOUBTS, FOR_WHOM, HOW_MUCH, SURE, WHICH, kept
 
 __all__: list[str] = []
 
@@ -64,7 +66,7 @@ def harm_first(table: pd.DataFrame) -> pd.DataFrame:
 
 def experiment_section(
     tables: ReportTables, most: int, pen: Pen, alone: bool
-) -> tuple[Section | None, list[Sentence]]:
+) -> tuple[Section | None, list[Reason]]:
     """Show the effects of an experiment, harms first, also by rank and over time.
 
     On a page that is about it alone, another section says whether it is sound.
@@ -103,7 +105,8 @@ def experiment_section(
         tables=tuple(parts),
         drawings=tuple(drawings),
     )
-    return section, [*_decision_said(tables), *_experiment_said(tables), sentence]
+    said = [*_decision_said(tables), *_experiment_said(tables), sentence]
+    return section, [Reason(one) for one in said]
 
 
 DECISIONS: dict[str, BadgeKind] = {
@@ -314,7 +317,7 @@ def experiment_card(tables: ReportTables) -> Section | None:
             "numbers.",
         )
     else:
-        amount = (f"{_effect(row)}, {_users(row)}.",)
+        amount = (f"{effect_text(row.to_dict())}, {_users(row)}.",)
         trend = _trend_said(tables, row)
         if kind in ("better", "worse"):
             which = (Name(row["treatment"]), f" is {kind} than {the}", *pair[2:])
@@ -358,7 +361,7 @@ def _harms(harmed: list[dict[Any, Any]], believed: bool) -> list[Sentence]:
     """Say every metric that is shown to be worse, with its effect."""
     said = []
     for one in harmed:
-        effect = f" ({_effect(pd.Series(one))}; p {_p(one['p_adj'])})" if believed else ""
+        effect = f" ({effect_text(one)}; p {_p(one['p_adj'])})" if believed else ""
         said.append(f"{one['pair']} on {one['metric']}{effect}")
     return [(f"Worse: {'; '.join(said)}.",)] if said else [("No metric is shown to be worse.",)]
 
@@ -371,8 +374,8 @@ def _worse_segments(tables: ReportTables, row: pd.Series) -> list[Sentence]:
     own = given[(given["treatment"] == row["treatment"]) & (given["control"] == row["control"])]
     own = own[own["metric"] == row["metric"]]
     shrunken = "shrunken" in given.columns  # then no segment has a verdict of its own
-    pair = str(row["treatment"]), str(row["control"])
-    said: list[Sentence] = [] if shrunken else worse_for(own, segment_labels(own), pair)
+    reasons = [] if shrunken else worse_for(own.to_dict("records"), segment_labels(own))
+    said: list[Sentence] = [reason.said for reason in reasons]
     if "se" in given.columns and list(given.columns).index("metric") > 0:
         key = str(row["metric"]), str(row["treatment"]), str(row["control"])
         said += [
@@ -391,10 +394,6 @@ def _warned(table: pd.DataFrame) -> list[Sentence]:
     return said or [("No effect carries a warning.",)]
 
 
-def _effect(row: pd.Series) -> str:
-    return effect_text(row["diff"], row["ci_low"], row["ci_high"], row.get("rel_diff", np.nan))
-
-
 def _users(row: pd.Series) -> str:
     return f"{int(row['n_treatment']):,} users against {int(row['n_control']):,}"
 
@@ -410,7 +409,7 @@ def _experiment_said(tables: ReportTables) -> list[Sentence]:
         (
             f"Experiment, {row['treatment']} against {row['control']} on "
             f"{row['metric']}{f' ({where})' if where else ''}: {row['verdict']}, "
-            f"{_effect(pd.Series(row))}.",
+            f"{effect_text(row)}.",
         )
         for row, where in zip(
             ordered.head(FEW).to_dict("records"), segment_labels(ordered), strict=False
@@ -457,7 +456,7 @@ def _health_block(health: pd.DataFrame, most: int) -> TableBlock:
 # off-policy
 
 
-def off_policy_section(tables: ReportTables, most: int) -> tuple[Section | None, list[Sentence]]:
+def off_policy_section(tables: ReportTables, most: int) -> tuple[Section | None, list[Reason]]:
     """Show estimates of policies that did not run; a flagged estimate never stands without its
     flag."""
     table = tables.off_policy
@@ -511,7 +510,7 @@ def off_policy_section(tables: ReportTables, most: int) -> tuple[Section | None,
     section = Section(
         "off-policy", "Off-policy estimates", text=(sentence,), badge=mark, tables=(parts,)
     )
-    return section, [(said,)]
+    return section, [Reason((said,))]
 
 
 def _off_policy_columns(frame: pd.DataFrame) -> tuple[list[str], bool, set[str]]:

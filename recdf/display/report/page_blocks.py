@@ -6,14 +6,15 @@ Contract: a record holds texts and numbers, never markup. The template escapes e
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from ...tables.cells import Cell, number, visible
+from ...judge.verdict import codes_of, is_withheld, sign_of
+from ...tables.cells import Cell, digits_for, number, shorten, visible
 
 __all__: list[str] = []
 
@@ -40,6 +41,36 @@ class Name(NamedTuple):
 
 
 Sentence = tuple["str | Name", ...]
+NAME_LENGTH = 60  # of a name in a sentence
+
+
+def name_of(label: Any) -> Name:
+    """Return a name from data as a sentence shows it, its middle cut where it is long."""
+    return Name(shorten(visible(label), NAME_LENGTH))
+
+
+def amount(n: int, noun: str) -> str:
+    """Return a number with its noun: 1 model, 2 models."""
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
+def listed(names: Sequence[str | Name], most: int, noun: str) -> Sentence:
+    """Return names joined by commas, those beyond the first ones as a number."""
+    parts: list[str | Name] = []
+    for name in names[:most]:
+        parts += [", ", name] if parts else [name]
+    more = len(names) - most
+    return (*parts, *([f" and {amount(more, f'more {noun}')}"] if more > 0 else []))
+
+
+class Reason(NamedTuple):
+    """What speaks against a verdict: its sentence, words for the badge and what to do, none where
+    nothing changes, and whether nobody may act on the numbers."""
+
+    said: Sentence
+    badge: str = ""
+    action: str = ""
+    stops: bool = False
 
 
 class Badge(NamedTuple):
@@ -134,6 +165,24 @@ class Section:
     lists: tuple[Sentence, ...] = ()
     pairs: tuple[tuple[str, str], ...] = ()
     details: tuple[tuple[str, str], ...] = field(default=())  # folded texts: heading and code
+
+
+def badge_of(row: Mapping[Any, Any]) -> BadgeKind:
+    """Return the look of the badge of a verdict."""
+    if is_withheld(row) or "missing_lists" in codes_of(row.get("remarks")):
+        return "warning"
+    return sign_of(row)
+
+
+def effect_text(row: Mapping[Any, Any]) -> str:
+    """Difference, interval and relative difference of a row in words."""
+    diff, low, high = (row[name] for name in ("diff", "ci_low", "ci_high"))
+    form = f"+.{digits_for(diff, low, high)}f"
+    words = number(diff, form)
+    if not pd.isna(low):
+        words += f" (interval {number(low, form)} to {number(high, form)})"
+    relative = row.get("rel_diff", np.nan)
+    return words + ("" if pd.isna(relative) else f", {number(relative, '+.0%')}")
 
 
 # -- cells

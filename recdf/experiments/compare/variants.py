@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from ...errors import OptionError
+from ...inputs.data_files import NeededColumns, needed_frame
 from ...inputs.door import takes_columns
-from ...inputs.needed_columns import NeededColumns, needed_frame
 from ...inputs.options import Options, as_columns
 from ...inputs.per_user_columns import evaluated, warn_of_weights
 from ...judge.verdict import add_verdicts, effects_of, remark

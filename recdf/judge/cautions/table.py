@@ -204,7 +204,7 @@ _ALL = (
     ),
     Caution(
         "different_lists",
-        "check: undefined for different lists",
+        "check: values for different lists",
         "only one of the models has a value for some lists, and the difference is that of the "
         "others",
         "variants models segments",

@@ -19,8 +19,8 @@ import numpy as np
 
 from ...errors import OptionError
 from ...inputs.codes import Codes
+from ...inputs.machine import each
 from ...inputs.sorting import exact_sums
-from ...inputs.threads import each
 from ...stats.arms import Arm, Sample, both
 from ...stats.moments import HUGE, MEAN_ROUNDING
 from ...stats.numbers import Floats
