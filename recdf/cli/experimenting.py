@@ -245,7 +245,7 @@ def add_quantiles(commands: Any) -> None:
         "compare quantiles of the variants of an experiment",
         "Compare quantiles of the variants of an experiment (latency, order value) on a file of "
         "users or of their requests, and metrics of which most users have none by their parts.",
-        usage="%(prog)s --rows FILE (--control NAME | --all-pairs) --metric NAME ... [options]",
+        usage="%(prog)s --rows FILE --control NAME --metric NAME ... [options]",
     )
     files = command.add_argument_group("files")
     add_arguments(

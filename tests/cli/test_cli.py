@@ -449,6 +449,7 @@ def test_demo_writes_its_folder_again(capsys, demo, tmp_path, monkeypatch):
     assert (demo.code, demo.err) == (0, "")
     assert "knn" in demo.out
     assert "loyal" in demo.out
+    assert max(map(len, demo.out.splitlines())) <= 80
     demo.copy_to(tmp_path)
     result = rd.read_parquet("recdf-demo")
     assert set(result.summary["model"]) == {"knn", "popularity", "random"}
@@ -469,6 +470,7 @@ def test_demo_writes_no_other_result_again(capsys, tmp_path, monkeypatch):
 def test_what_the_demo_says_to_try_next_works(capsys, demo, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     demo.copy_to(tmp_path)
+    monkeypatch.chdir("recdf-demo")
     commands = [line.split() for line in demo.out.splitlines() if line.startswith("  recdf ")]
     assert len(commands) == 5
     for command in commands:
