@@ -49,8 +49,17 @@ from .output import (
     text_table,
     verdicts_fail,
 )
-from .role_flags import add_roles, decided, decision_text, failing_decisions, given_roles
-from .stored_runs import RUNS, as_paths, label, read_results
+from .stored_runs import (
+    RUNS,
+    add_roles,
+    as_paths,
+    decided,
+    decision_text,
+    failing_decisions,
+    given_roles,
+    label,
+    read_results,
+)
 
 OF_MODELS = (
     "test",
@@ -320,7 +329,8 @@ def _experiment(given: argparse.Namespace) -> int:
         for row in tables["over_time"].drop_duplicates(["metric", "treatment"]).to_dict("records"):
             words = plain_signs(trend_words(row))
             lines.append(f"{row['metric']}, {row['treatment']} vs. {row['control']}: {words}")
-    ran = {"unit": options.get("cluster", join["user_col"]), "segments": segments}
+    unit = options.get("cluster", join["user_col"])
+    ran = {"unit": unit, "segments": segments, "looks": given.looks}
     decision = decided(tables["comparison"], roles, ran)
     lines += [decision_text(decision["decision"])] if decision else []
     _give_decision(given, "\n".join(lines), result, tables | decision, {"health": health})

@@ -483,10 +483,10 @@ def test_help_explains_every_option(capsys):
     text = " ".join(out.split())
     for name in NAMES:
         assert "--" + name.replace("_", "-") in text
-    for option in OPTIONS.values():
-        assert (
-            "{" + ",".join(option.constraint.values) + "}" in text or not option.constraint.values
-        )
+    for name, option in OPTIONS.items():
+        values = option.constraint.values
+        shown = f"They are {', '.join(values)}" if name == "like" else "{" + ",".join(values) + "}"
+        assert shown in text or not values
     assert argparse.SUPPRESS not in text
 
 

@@ -83,7 +83,7 @@ def test_recommendations_of_two_models(tmp_path, capsys, kind):
             for line in text.splitlines()
             if line.startswith(row.model) and f" {row.estimator} " in line
         )
-        assert f"{row.value:.5g}" in line
+        assert f"{row.value:.4g}" in line
         assert row.trust in line
         assert row.flags in line
     assert "low_ess: few rows carry the weight" in text

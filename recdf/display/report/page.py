@@ -87,6 +87,7 @@ def report(
     progress: bool | None = None,
     unit_col: str | Sequence[str] | None = None,
     roles: Mapping[str, Any] | ExperimentPlan | None = None,
+    ran: Mapping[str, Any] | None = None,
     history: History | None = None,
     cheap: Evaluation | None = None,
     fold: str | Sequence[str] | None = None,
@@ -163,6 +164,8 @@ def report(
         Roles of the metrics of `experiment` (its first table), or a plan, as
         `rd.experiments.decide_experiment` takes them: the page then says whether to ship, with the
         reasons, and what each guardrail shows.
+    ran : mapping, optional
+        What a plan says and the table does not, as `decide_experiment` takes it: {"looks": 1}.
     history : History, optional
         Earlier results of the job: when its metrics and its data changed. It may have a page of its
         own.
@@ -240,6 +243,7 @@ def report(
             over_time,
             gate,
             roles,
+            ran,
             history=history,
         )
         tables = read_report_tables(experiment, given)

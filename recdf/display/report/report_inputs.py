@@ -95,6 +95,7 @@ class ReportTables:
     over_time: pd.DataFrame | None
     gate: Gate | None
     roles: Mapping[str, Any] | ExperimentPlan | None = None
+    ran: Mapping[str, Any] | None = None
     decision: pd.DataFrame | None = None
     history: History | None = None
     beside: Mapping[str, pd.DataFrame] = field(
@@ -383,9 +384,8 @@ def read_report_tables(experiment: Any, given: ReportTables) -> ReportTables:
         return given
     if not by_name:
         raise OptionError("⟦roles=⟧ is about the metrics of an experiment; pass ⟦+experiment=⟧ too")
-    return replace(
-        given, decision=decide_experiment(next(iter(by_name.values())), roles=given.roles)
-    )
+    table = next(iter(by_name.values()))
+    return replace(given, decision=decide_experiment(table, roles=given.roles, ran=given.ran))
 
 
 def _sorted_out(experiment: Any, given: ReportTables) -> ReportTables:
