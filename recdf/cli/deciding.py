@@ -547,9 +547,8 @@ def compact(table: pd.DataFrame) -> str:
     names = [
         name for name in shown.columns if name in before or name.split(" (")[0] in SHOWN_COLUMNS
     ]
-    plain = shown[names].map(plain_signs)
     head = {} if "not adjusted" in adjustment(table).words else {"p": "p adjusted"}
-    return text_table({head.get(name, name): plain[name].tolist() for name in names})
+    return text_table({head.get(name, name): shown[name].tolist() for name in names})
 
 
 def _give_decision(

@@ -18,6 +18,7 @@ from ..evaluation.result import Evaluation
 from ..evaluation.storage import write_files
 from ..evaluation.summary import summarize
 from ..publishing import PER_USER, RESULT_FILES, published, refuse_files
+from ..tables.cells import plus_minus
 from .arguments import add_command, add_out
 from .output import note, print_tables
 
@@ -122,10 +123,8 @@ def _demo_report(shop: Shop, result: Evaluation, segments: pd.DataFrame) -> str:
 def _grid(summary: pd.DataFrame, row: str, column: str) -> str:
     """Value ± half interval, one line per value of `row`, in order of appearance."""
     half = (summary["ci_high"] - summary["ci_low"]) / 2
-    cells = [
-        f"{value:.3f}" + ("" if pd.isna(width) else f" ± {width:.3f}")
-        for value, width in zip(summary["value"], half, strict=True)
-    ]
+    pairs = zip(summary["value"], half, strict=True)
+    cells = [" ".join(plus_minus(*one)).rstrip() for one in pairs]
     table = (
         summary[[row, column]].assign(cell=cells).pivot(index=row, columns=column, values="cell")
     )
