@@ -103,7 +103,7 @@ def test_trust_is_the_badge_of_an_estimate(tmp_path):
     good = rd.report(path=tmp_path / "g.html", off_policy=table.iloc[[2]])
     assert card_of(good)[1:] == ("good", "ok")
     assert (
-        "Value 0.0200 [0.0150, 0.0250], +0.00410 [+0.00100, +0.00700]"
+        "Value 0.0200 [0.0150, 0.0250], +0.0041 [+0.0010, +0.0070]"
         in card_of(good)[0]["By how much"]
     )
 

@@ -17,7 +17,7 @@ import pandas as pd
 from ...experiments.compare.by_segment import segment_sentences
 from ...experiments.decide.adjust_pvalues import adjustment
 from ...experiments.decide.decide_experiment import (
-    change_texts,
+    change_text,
     plan_sentence,
     role_verdicts,
 )
@@ -26,7 +26,7 @@ from ...judge.cautions.table import UNLIKE
 from ...judge.comparisons import note_of
 from ...judge.verdict import codes_of, warnings_of
 from ...off_policy.estimate_value import MEANINGS
-from ...tables.cells import Cell, digits_for, interval, number, p_value
+from ...tables.cells import Cell, estimate_form, estimated, interval, number, p_value
 from .. import plot
 from ..plot.effect_plots import trend_words
 from .about_estimates import doubts_beside
@@ -131,7 +131,7 @@ def _roles_block(judged: pd.DataFrame, most: int) -> TableBlock:
     """Show what each role makes of its metric."""
     rows = []
     for row in judged.to_dict("records"):
-        change, ends = change_texts(row)
+        change, _, ends = change_text(row).partition(" ")
         mark = badge(badge_of(row), row["verdict"])
         rows.append(
             (
@@ -344,10 +344,7 @@ def experiment_card(tables: ReportTables) -> Section | None:
 
 def _test_words(table: pd.DataFrame, row: pd.Series, believed: bool) -> list[Sentence]:
     least = row.get("mde", np.nan)
-    shown = (
-        f" An effect of {number(least, f'.{digits_for(least)}f')} is shown in 8 of 10 experiments "
-        "of this size."
-    )
+    shown = f" An effect of {estimated(least)} is shown in 8 of 10 experiments of this size."
     p = f" p {_p(row['p_adj'])}." if believed else ""
     return [
         (
@@ -539,7 +536,7 @@ def _estimates(frame: pd.DataFrame, flags: list[str]) -> list[tuple[Shown, ...]]
     )
     rows = []
     for i, row in enumerate(records):
-        form = f".{digits_for(row['value'], row['ci_low'], row['ci_high'])}f"
+        form = estimate_form(row["value"], row["ci_low"], row["ci_high"])
         cells = [*(text(row[name]) for name in by), text(row["estimator"])]
         cells += [value(row["clip"], "g")] if "clip" in optional else []
         cells += [text(row["trust"])] if "trust" in optional else []
@@ -547,7 +544,7 @@ def _estimates(frame: pd.DataFrame, flags: list[str]) -> list[tuple[Shown, ...]]
         cells.append(flag._replace(cell=Cell(flag.cell.text, small=meaning_of(row["flags"]))))
         cells.append(value(row["value"], form, small=interval(row["ci_low"], row["ci_high"], form)))
         if lifts:
-            plus = f"+.{digits_for(row['lift'], row['lift_ci_low'], row['lift_ci_high'])}f"
+            plus = estimate_form(row["lift"], row["lift_ci_low"], row["lift_ci_high"], "+")
             bounds = interval(row["lift_ci_low"], row["lift_ci_high"], plus)
             cells += [places[i], value(row["lift"], plus, small=bounds)]
         cells += [value(row["ess"], ",.0f")] if "ess" in optional else []
@@ -591,12 +588,10 @@ def off_policy_card(tables: ReportTables) -> Section | None:
         Name(name),
         f", estimated by {row['estimator']}, is the first of {len(frame)} estimates.",
     )
-    form = f".{digits_for(row['value'], row['ci_low'], row['ci_high'])}f"
-    amount = f"Value {number(row['value'], form)} {interval(row['ci_low'], row['ci_high'], form)}"
+    amount = f"Value {estimated(row['value'], row['ci_low'], row['ci_high'])}"
     if lifts:
-        plus = f"+.{digits_for(row['lift'], row['lift_ci_low'], row['lift_ci_high'])}f"
-        bounds = interval(row["lift_ci_low"], row["lift_ci_high"], plus)
-        amount += f", {number(row['lift'], plus)} {bounds} beside the logging policy"
+        lift = estimated(row["lift"], row["lift_ci_low"], row["lift_ci_high"], "+")
+        amount += f", {lift} beside the logging policy"
     hidden = (
         "No value is shown here, since the estimate should not be used; the table has the numbers."
     )

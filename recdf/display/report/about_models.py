@@ -14,7 +14,7 @@ from ...experiments.compare.by_segment import segment_sentences
 from ...experiments.decide.adjust_pvalues import adjustment
 from ...judge.comparisons import COMPARISON_COLUMNS, note_of
 from ...judge.verdict import is_withheld, says_worse, turned
-from ...tables.cells import Cell, digits_for, interval, p_value, shorten, visible
+from ...tables.cells import Cell, estimate_form, interval, p_value, shorten, visible
 from .. import plot
 from ..given_tables import confidence_of, rows_by
 from ..leaderboard_values import n_differs, values_frame
@@ -279,12 +279,8 @@ def comparison_table(comparison: pd.DataFrame, caption: str, file: str, most: in
     )
     head += ("p" if "not adjusted" in adjustment(frame).words else "p (adjusted)", users, "verdict")
     rows = []
-    ends = frame[["diff", "ci_low", "ci_high"]].to_numpy(np.float64)
-    of_metric = rows_by(frame, ["metric"]).items()
-    digits = {metric: digits_for(*ends[own].ravel(), significant=4) for metric, own in of_metric}
     for i, row in enumerate(frame.to_dict("records")):
-        # the same for a metric, so that its rows can be compared
-        form = f"+.{digits[str(row['metric'])]}f"
+        form = estimate_form(row["diff"], row["ci_low"], row["ci_high"], "+")
         verdict = badge(badge_of(row), row["verdict"])
         if warned := note_of(row, beside=row["withheld"]):
             verdict = verdict._replace(cell=Cell(verdict.cell.text, small=warned))

@@ -30,7 +30,7 @@ from ...judge.verdict import (
     warning_sentences,
     warnings_of,
 )
-from ...tables.cells import digits_for, interval, number, visible
+from ...tables.cells import estimate_form, estimated, number, visible
 from ...tables.findings import finding_of
 from ..folds_and_seeds import seed_sentences
 from ..given_tables import ONLY, words_of_tests
@@ -385,12 +385,10 @@ def _best_mean(subject: Subject) -> str:
 
 def _one_model(subject: Subject, model: str) -> Case:
     row: Any = subject.values(subject.primary).loc[model]
-    form = f".{digits_for(row['value'], row['ci_low'], row['ci_high'])}f"
-    around = interval(row["ci_low"], row["ci_high"], form)
     which: Sentence = (
         subject.name(subject.primary),
-        f" is {number(row['value'], form)}{f' {around}' if around else ''}. One model was "
-        "evaluated: nothing is compared.",
+        f" is {estimated(row['value'], row['ci_low'], row['ci_high'])}. One model was evaluated: "
+        "nothing is compared.",
     )
     action: Sentence = ("Compare it with a baseline before acting on it.",)
     return Case(Badge("info", "one model"), which, action, stands=False)
@@ -466,8 +464,7 @@ def _could_show(row: Mapping[Any, Any] | None) -> list[Sentence]:
     least = None if row is None else _least_shown(row)
     if least is None:
         return []
-    words = number(least, f".{digits_for(least)}f")
-    return [(f"With so many lists, a difference of {words} is shown in 8 of 10 cases.",)]
+    return [(f"With so many lists, a difference of {estimated(least)} is shown in 8 of 10 cases.",)]
 
 
 def _reach(subject: Subject) -> list[Sentence]:
@@ -637,7 +634,7 @@ def _of_ties(subject: Subject, check: pd.DataFrame, row: Mapping[Any, Any]) -> R
             continue
         value = float(subject.values(column)["value"][model])
         moves[model] = (min(found[0] - value, 0.0), max(found[1] - value, 0.0))
-        form = f".{digits_for(*found)}f"
+        form = estimate_form(value, *found)
         low, high = (number(end, form) for end in found)
         if low == high:
             words.append(f"{column} of {name} stays at {low}")
@@ -650,7 +647,7 @@ def _of_ties(subject: Subject, check: pd.DataFrame, row: Mapping[Any, Any]) -> R
     shifts = own[0] - other[1], own[1] - other[0]
     larger = subject.better(column) == "larger"
     turns = len({_sign_if_moved(row, larger, shift) for shift in (0.0, *shifts)}) > 1
-    form = f"+.{digits_for(row['diff'], row['ci_low'], row['ci_high'])}f"
+    form = estimate_form(row["diff"], row["ci_low"], row["ci_high"], "+")
     low, high = (number(row["diff"] + shift, form) for shift in shifts)
     ends = f" The difference stays at {low}." if low == high else ""
     if low != high:

@@ -228,7 +228,7 @@ def read_subject(
         marked = {(EVERYONE, ""): comparison}
     tests = next(iter(marked.values()), pd.DataFrame())
     every = [*columns, *(name for name in dict.fromkeys(summary["column"]) if name not in columns)]
-    board = board_of(result, values_frame(result, summary, every, {}), base, marked, tests, 3)
+    board = board_of(result, values_frame(result, summary, every, {}), base, marked, tests)
     meanings = definitions(result.spec)
     short = dict(zip(models, short_names(models, NAME_LENGTH), strict=True))
     return Subject(
