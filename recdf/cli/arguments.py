@@ -8,6 +8,7 @@ import inspect
 import os
 import re
 import shlex
+import textwrap
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,6 +23,7 @@ from ..formats.format_records import format_named
 from ..inputs.conventions import CONVENTIONS
 from ..inputs.door import check_names_of_columns
 from ..inputs.options import NAMES, OPTIONS
+from .examples import EXAMPLES
 
 FILES_HELP = (
     "A FILE is of a format that docs/files.md lists (.parquet, .csv, .jsonl, .arrow, a run or "
@@ -165,13 +167,20 @@ def add_command(
     run: Callable[[Any], int | None],
     help: str,
     description: str,
-    usage: str | None = None,
+    usage: str = "%(prog)s [options]",
     epilog: str | None = FILES_HELP,
 ) -> Any:
-    """Add a command. `usage` names files and folders first, since flags with several values would
-    swallow them."""
+    """Add a command, whose help begins with a line of usage and examples. `usage` names files and
+    folders first, since flags with several values would swallow them."""
+    examples = EXAMPLES[name].replace("\n", "\n  ")
+    few = "examples" if examples.count("\n  recdf") > 1 else "example"
     command = commands.add_parser(
-        name, usage=usage, help=help, description=description, epilog=epilog
+        name,
+        usage=usage,
+        help=help,
+        description=f"{few}:{examples}\n\n{textwrap.fill(description, 78)}",
+        epilog=epilog and textwrap.fill(epilog, 78),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     command.set_defaults(run=run, parser=command)
     return command
@@ -262,10 +271,8 @@ def add_options(group: Any, names: Sequence[str] = NAMES) -> None:
     the result."""
     for name, one in OPTIONS.items():
         if name in names:
-            shape = _shape(
-                one.hint,
-                {"like": f"{{{','.join(CONVENTIONS)}}}", "items_sep": "TEXT"}.get(name, "COLUMN"),
-            ) or {"metavar": "COLUMN"}
+            sign = {"like": "LIBRARY", "items_sep": "TEXT"}.get(name, "COLUMN")
+            shape = _shape(one.hint, sign) or {"metavar": sign}
             if name == "users":
                 shape = {
                     "metavar": "{" + ",".join(one.constraint.values) + "} or FILE",
@@ -275,7 +282,8 @@ def add_options(group: Any, names: Sequence[str] = NAMES) -> None:
                 shape["nargs"] = "*"
             elif name.endswith("_cols"):
                 shape = {"metavar": "NAME=COLUMN", "nargs": "+"}
-            _add_documented(group, name, one.doc, one.default, shape)
+            libraries = f" They are {', '.join(CONVENTIONS)}." if name == "like" else ""
+            _add_documented(group, name, one.doc + libraries, one.default, shape)
 
 
 def _shape(kind: Any, metavar: str, default: Any = None) -> dict[str, Any] | None:

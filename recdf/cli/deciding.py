@@ -193,7 +193,7 @@ def add_experiment(commands: Any) -> None:
         "compare the variants of an experiment",
         "Compare the variants of an experiment over all assigned users: print whether it is sound, "
         "then a row per metric and treatment; with --out write the full tables.",
-        usage="%(prog)s RESULTS --assignment FILE (--control NAME | --all-pairs) [options]",
+        usage="%(prog)s RESULTS --assignment FILE --control NAME [options]",
     )
     files = _add_results(
         command,
@@ -547,9 +547,8 @@ def compact(table: pd.DataFrame) -> str:
     names = [
         name for name in shown.columns if name in before or name.split(" (")[0] in SHOWN_COLUMNS
     ]
-    plain = shown[names].map(plain_signs)
     head = {} if "not adjusted" in adjustment(table).words else {"p": "p adjusted"}
-    return text_table({head.get(name, name): plain[name].tolist() for name in names})
+    return text_table({head.get(name, name): shown[name].tolist() for name in names})
 
 
 def _give_decision(

@@ -39,7 +39,7 @@ from ..off_policy.compare_targets import ope_compare
 from ..off_policy.estimate_value import MEANINGS, ope_estimate
 from ..off_policy.log_additions import target_from_recs
 from ..off_policy.log_diagnostics import ope_diagnostics
-from ..tables.cells import brief
+from ..tables.cells import brief_cells
 from .arguments import (
     BOUNDS_FLAG,
     FILES_HELP,
@@ -172,10 +172,11 @@ def _frames(
 def _brief_text(table: pd.DataFrame, names: Iterable[str]) -> str:
     """Write columns of a table for a terminal, the remarks behind the verdict; empty columns are
     left out."""
+    known = brief_cells(table)
     cells = {
         name: [
-            f"{cell:,.0f}" if name.startswith(("n_", "days")) and pd.notna(cell) else brief(cell)
-            for cell in table[name]
+            f"{cell:,.0f}" if name.startswith(("n_", "days")) and pd.notna(cell) else text
+            for cell, text in zip(table[name], known[name], strict=True)
         ]
         for name in names
     }
@@ -583,7 +584,7 @@ MADE = (
         "compare quantiles of the variants of an experiment",
         "Compare quantiles of the variants of an experiment (latency, order value) on a file of "
         "users or of their requests, and metrics of which most users have none by their parts.",
-        "--rows FILE (--control NAME | --all-pairs) --metric NAME ...",
+        "--rows FILE --control NAME --metric NAME ...",
         _quantiles,
         [compare_quantiles],
         ("quantiles.parquet", "parts.parquet"),

@@ -155,6 +155,7 @@ def _json_cell(cell: Any) -> Any:
 
 def text_table(columns: Mapping[str, Sequence[str]]) -> str:
     """Write columns of texts for a terminal, left-aligned."""
+    columns = {name: list(map(plain_signs, cells)) for name, cells in columns.items()}
     widths = [max(map(len, [name, *cells])) for name, cells in columns.items()]
     lines = [columns, *zip(*columns.values(), strict=True)]
     return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)

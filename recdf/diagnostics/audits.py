@@ -35,7 +35,7 @@ from ..matching.overlap import Overlap
 from ..metrics.call import Call
 from ..metrics.compute import mean, per_user_frame
 from ..stats.numbers import Floats
-from ..tables.cells import number
+from ..tables.cells import form_of, number
 from ..tables.findings import Findings, Severity, ShownFindings, findings_text, row_objects
 from .check_findings import check_doubts
 from .levels import (
@@ -586,7 +586,8 @@ def _compared(lists: pd.DataFrame, asked: Question, found: AuditFindings) -> pd.
                         sign * diff,
                         *sorted((sign * low, sign * high)),
                     )
-                    texts = (number(x, ".4g") for x in numbers)
+                    form = form_of(*numbers, half=(high - low) / 2)
+                    texts = (number(x, form) for x in numbers)
                     shown = "{} against {}, difference {} (interval {} to {})".format(*texts)
                     severity = "info" if level == "ceiling" else "warning"
                     found.about(
@@ -669,9 +670,10 @@ def _with_and_without(
         int(lists[name].notna().sum()) if name in lists else 0
         for name in (metric, f"{metric} without {key}")
     )
-    of_left = number(without, ".4g") if left >= min(LEAST_LISTS, n) else "–"
+    form = form_of(value, without, half=(value - without) / 2)
+    of_left = number(without, form) if left >= min(LEAST_LISTS, n) else "–"
     of_lists = "" if left == n else f" ({left:,} of {n:,} lists)"
-    return f"{metric} {number(value, '.4g')} with, {of_left} without{of_lists}"
+    return f"{metric} {number(value, form)} with, {of_left} without{of_lists}"
 
 
 def audited(

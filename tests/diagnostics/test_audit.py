@@ -424,7 +424,7 @@ def test_findings_about_true_and_train_alone_stand_once_for_all_models() -> None
     rows = found[found["finding"] == "rows of true that stand in train"]
     assert rows[["by", "count"]].to_numpy().tolist() == [["", 30]]
     effect = rows["effect"].iloc[0]
-    assert "bad: recall@1 0.5 with, 0 without (30 of 60 lists)" in effect
+    assert "bad: recall@1 0.50 with, 0.00 without (30 of 60 lists)" in effect
     assert "good: recall@1 1 with, 1 without (30 of 60 lists)" in effect
     per_model = found[found["finding"].str.startswith("recommended items that the user")]
     assert set(per_model["by"]) == {"bad", "good"}

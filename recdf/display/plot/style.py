@@ -19,7 +19,7 @@ import pandas as pd
 
 from ...docstrings import fill
 from ...errors import OptionError, not_loaded
-from ...tables.cells import digits_for, interval, number, short_names, visible
+from ...tables.cells import estimated, short_names, visible
 from ..given_tables import check_model
 from . import space
 
@@ -180,8 +180,7 @@ def says(artist: Any, words: Sequence[str], name: str = "") -> None:
 
 def spoken(name: str, value: Any, low: Any = np.nan, high: Any = np.nan) -> str:
     """Return a value with its interval in words, such as `knn: 0.185 [0.172, 0.198]`."""
-    form = f".{digits_for(value, low, high)}f"
-    return f"{name}: {number(value, form)} {interval(low, high, form)}".rstrip()
+    return f"{name}: {estimated(value, low, high)}"
 
 
 def pyplot() -> Any:
