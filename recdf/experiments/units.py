@@ -24,13 +24,17 @@ from .samples import MetricRows, sum_by, without_gaps
 
 @dataclass(frozen=True)
 class Ready:
-    """The units of one metric in both arms, and which rows and covariates were left out."""
+    """The units of one metric in both arms, and which rows (None: those of moments) and covariates
+    were left out."""
 
+    name: str
     units: Units
-    n_dropped: tuple[int, int]
-    n_covariate_missing: int
+    n_dropped: tuple[float, float]
     warnings: tuple[str, ...]
-    both: ArmRows
+    n_covariate_missing: int = 0
+    cap: float = np.nan
+    ratio: bool = False
+    both: ArmRows | None = None
 
 
 @dataclass(frozen=True)
@@ -94,10 +98,13 @@ def make_units(
         warnings.append("unequal_missing")
     before, after = both.n, kept.n
     return Ready(
+        metric.name,
         in_strata(sample, kept, data, clusters, metric.name, designs),
         (before[0] - after[0], before[1] - after[1]),
-        covariates.n_missing,
         tuple(warnings),
+        covariates.n_missing,
+        metric.cap,
+        metric.ratio,
         kept,
     )
 

@@ -21,6 +21,7 @@ import numpy as np
 
 from ..inputs.codes import Codes
 from ..inputs.threads import each
+from ..stats.moments import Moments, add_moments
 from ..stats.numbers import Floats
 
 # Bits of a slice, rows of a block, and blocks that a thread takes at a time.
@@ -164,6 +165,50 @@ class Aggregates:
     def largest(self, column: int) -> float:
         """The largest absolute value."""
         return float(max(self.high[column], -self.low[column]))
+
+
+@dataclass(frozen=True)
+class KnownMoments:
+    """A column of which only the moments in each cell are known: what a test reads of `Aggregates`,
+    and the skewness."""
+
+    moments: Moments
+
+    def cells(self, at: Any) -> KnownMoments:
+        """Some cells; those of each row of a matrix are put together."""
+        at = np.asarray(at)
+        of, n = np.divmod(np.arange(at.size), at.shape[-1])[0], len(at)
+        found = Moments(*(np.asarray(one)[at.ravel()] for one in self.moments))
+        return KnownMoments(found if at.ndim == 1 else add_moments(found, of, n))
+
+    def columns(self, at: Sequence[int]) -> KnownMoments:
+        """The column, which is the only one."""
+        return self
+
+    @property
+    def n(self) -> Floats:
+        return np.asarray(self.moments.n, np.float64)
+
+    @property
+    def mean(self) -> Floats:
+        return np.asarray(self.moments.mean)[:, None]
+
+    above = mean
+
+    @property
+    def central(self) -> Floats:
+        return (self.n * self.moments.var)[:, None, None]
+
+    def squares(self, form: Floats) -> Floats:
+        return np.asarray(form[:, 0] ** 2 * self.n * self.moments.var)
+
+    def largest(self, column: int) -> float:
+        """The largest absolute value; infinite where the squares of values overflow."""
+        largest = np.where(np.isnan(self.moments.var), np.inf, self.moments.largest)
+        return float(largest[self.n > 0].max(initial=0.0))
+
+
+Record = Aggregates | KnownMoments
 
 
 def block_ranges(column: Floats) -> Floats:

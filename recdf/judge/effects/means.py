@@ -22,15 +22,25 @@ from ...inputs.codes import Codes
 from ...inputs.sums import exact_sums
 from ...inputs.threads import each
 from ...stats.arms import Arm, Sample, both
-from ...stats.moments import HUGE, MEAN_ROUNDING
+from ...stats.moments import HUGE, MEAN_ROUNDING, Moments
 from ...stats.numbers import Floats
 from ...stats.regression import Designs, regression_arm
-from ..aggregates import BLOCK, BLOCKS, SHORT, Aggregates, block_ranges, ranges_of
+from ..aggregates import (
+    BLOCK,
+    BLOCKS,
+    SHORT,
+    Aggregates,
+    KnownMoments,
+    Record,
+    block_ranges,
+    ranges_of,
+)
 
 # Cells of the strata's dummies beside covariates: 800 MB.
 MOST_DUMMIES = 10**8
 # With fewer clusters than this (counted as equal ones), an arm's variance is the jackknife's.
 JACKKNIFE_BELOW = 40
+_NONE = np.zeros(0)
 
 
 class Linear(NamedTuple):
@@ -47,9 +57,9 @@ class Quantity(NamedTuple):
     form: Floats
 
 
-def quantity(record: Aggregates, one: Linear) -> Quantity:
+def quantity(record: Record, one: Linear) -> Quantity:
     """A mean, or a ratio with z = (N − R·D)/mean(D), in every cell; 0 where nothing is counted."""
-    mean, form = record.mean, np.zeros((len(record.n), len(record.grid.unit)))
+    mean, form = record.mean, np.zeros((len(record.n), record.mean.shape[1]))
     form[:, one.num] = 1
     if one.den is None:
         return Quantity(mean[:, one.num], form)
@@ -81,8 +91,20 @@ class Units:
     clustered: bool = False
     designs: Designs | None = None
     counted: tuple[int, int] | None = None
-    known: Aggregates | None = None
+    known: Record | None = None
     seen: Sequence[Floats] | None = None
+
+    @classmethod
+    def of_moments(cls, both: Moments) -> Units:
+        """Units of which the moments of both arms are known, and no values."""
+        record = KnownMoments(both)
+        n, no = record.n.astype(np.int64).tolist(), np.zeros(0, np.int64)
+        return cls([_NONE], Linear(0), no, counted=(n[0], n[1]), known=record)
+
+    @property
+    def moments(self) -> Moments | None:
+        """Moments of both arms, where nothing else is known."""
+        return self.known.moments if isinstance(self.known, KnownMoments) else None
 
     @cached_property
     def cell(self) -> Codes:
@@ -100,7 +122,7 @@ class Units:
         return np.array(low), np.array(high)
 
     @cached_property
-    def record(self) -> Aggregates:
+    def record(self) -> Record:
         if self.known is not None:
             return self.known
         return Aggregates.of(self.columns, self.cell, 2 * self.n_strata, self.span)
@@ -111,7 +133,7 @@ class Units:
         return np.arange(2 * self.n_strata).reshape(2, self.n_strata)
 
     @cached_property
-    def strata(self) -> Aggregates:
+    def strata(self) -> Record:
         """Both arms together, by stratum."""
         return self.record.cells(self.cells.T)
 
@@ -292,22 +314,24 @@ class UnitValues(NamedTuple):
         return Farthest(rows, self.at(rows) - centre, float(far.max()))
 
 
-_NONE = np.zeros(0)
-
-
 @dataclass(frozen=True)
 class MeanEffect:
     """Both arms as they are (`raw`) and as they are compared (`arms`).
 
     `diff` keeps the digits of huge means; `theta` are the slopes of the covariates, and `how` names
-    the adjustment.
+    the adjustment. `centre` are the means of the covariates, and `forms` those of the units around
+    their arm.
     """
 
     raw: tuple[Arm, Arm]
     arms: tuple[Arm, Arm]
     diff: float
-    how: str = ""
+    how: str
+    units: Units
+    values: UnitValues
     theta: Floats = field(default_factory=lambda: _NONE)
+    centre: Floats = field(default_factory=lambda: _NONE)
+    forms: Floats = field(default_factory=lambda: _NONE)
 
     @property
     def slope(self) -> float:
@@ -321,20 +345,8 @@ class MeanEffect:
         known = self.how and before > 0
         return 1 - float(self.arms[0].var + self.arms[1].var) / before if known else np.nan
 
-
-@dataclass(frozen=True, kw_only=True)
-class EffectOfUnits(MeanEffect):
-    """`centre` are the means of the covariates, and `forms` those of the units around their arm."""
-
-    units: Units
-    values: UnitValues
-    centre: Floats = field(default_factory=lambda: _NONE)
-    forms: Floats = field(default_factory=lambda: _NONE)
-
     def residuals(self) -> tuple[Floats, Floats]:
         """Each unit's distance from the estimate of its own arm, as the estimate counts it."""
-        assert self.units is not None
-        assert self.values is not None
         if self.how.startswith("regression"):
             found, own = self.values.arms(), self.units
             of = np.zeros_like(own.arm) if own.stratum is None else own.stratum
@@ -369,7 +381,7 @@ def share_records(several: Sequence[Units]) -> list[Units]:
     return found
 
 
-def estimate(units: Units) -> EffectOfUnits:
+def estimate(units: Units) -> MeanEffect:
     """Estimate both arms; the caller has checked that they have two units each and denominators
     that are not 0."""
     few = both(lambda n: units.clustered and n < JACKKNIFE_BELOW, units.n_effective)
@@ -387,9 +399,7 @@ def estimate(units: Units) -> EffectOfUnits:
     diff = float(arms[1].mean) - float(arms[0].mean)
     if not how and units.metric.den is None:
         diff = float(np.diff(whole.record.above[:, 0])[0])
-    return EffectOfUnits(
-        raw, arms, diff, how, theta, units=units, values=values, centre=centre, forms=forms
-    )
+    return MeanEffect(raw, arms, diff, how, units, values, theta, centre, forms)
 
 
 def arms_of_denominators(units: Units) -> tuple[tuple[float, float], tuple[Arm, Arm]]:
@@ -466,7 +476,7 @@ def slopes(units: Units) -> tuple[Floats, Floats]:
     return inverse @ (products[0, 1:] / spread) / spread, centre
 
 
-def _size_of_values(record: Aggregates, one: Linear) -> float:
+def _size_of_values(record: Record, one: Linear) -> float:
     """The largest value of the numerator in units of the estimate; spreads are negligible relative
     to it."""
     largest = record.largest(one.num)
@@ -553,7 +563,7 @@ def _parts_of_rows(
     return np.bincount(h, u * whole, len(factor)).astype(np.float64)
 
 
-def _regression(units: Units, designs: Designs, raw: tuple[Arm, Arm]) -> EffectOfUnits:
+def _regression(units: Units, designs: Designs, raw: tuple[Arm, Arm]) -> MeanEffect:
     """Lin's regression on all covariates, with the strata as dummies."""
     numbers = both(lambda arm: units.columns[units.metric.num][units.arm == arm], (0, 1))
     if units.stratum is not None:
@@ -573,4 +583,4 @@ def _regression(units: Units, designs: Designs, raw: tuple[Arm, Arm]) -> EffectO
     ordered[np.argsort(units.arm, kind="stable")] = values - q @ (q.T @ values)
     how = "regression" if units.stratum is None else "regression+strata"
     diff = float(arms[1].mean - arms[0].mean)
-    return EffectOfUnits(raw, arms, diff, how, units=units, values=UnitValues.of(ordered, units))
+    return MeanEffect(raw, arms, diff, how, units, UnitValues.of(ordered, units))
