@@ -12,11 +12,11 @@ from ._version import __version__ as __version__
 from .datasets import Shop as Shop
 from .datasets import sample_shop as sample_shop
 from .diagnostics.audits import audit as audit
-from .diagnostics.chance import chance_level as chance_level
 from .diagnostics.data_checks import check as check
-from .diagnostics.gate_result import Gate as Gate
+from .diagnostics.gate_records import Gate as Gate
 from .diagnostics.gates import gate as gate
 from .diagnostics.levels import ceiling as ceiling
+from .diagnostics.levels import chance_level as chance_level
 from .diagnostics.list_changes import Diff as Diff
 from .diagnostics.list_changes import diff as diff
 from .display import plot as plot
@@ -57,7 +57,7 @@ from .evaluation.summary import summarize as summarize
 from .experiments.compare.compare_models import compare_models as compare_models
 from .experiments.compare.variants import compare_variants as compare_variants
 from .experiments.join.join_experiment import join_experiment as join_experiment
-from .formats.reading import read as read
+from .formats.file_sets import read as read
 from .formats.trec_files import write_trec as write_trec
 from .inputs.conventions import CONVENTIONS as CONVENTIONS
 from .inputs.conventions import Convention as Convention

@@ -16,7 +16,7 @@ from pathlib import Path
 import recdf as rd
 from recdf.formats.format_records import FORMATS, UNNAMED
 from recdf.inputs.options import OPTIONS
-from recdf.metrics.docstrings import ARGUMENTS
+from recdf.metrics.record import ARGUMENTS
 from recdf.public_names import NAMESPACES, PUBLIC, UNLISTED, late_names, places
 
 ROOT = Path(__file__).parents[1]

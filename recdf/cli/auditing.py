@@ -12,8 +12,8 @@ import pandas as pd
 from ..diagnostics.audits import Audited, audit, audited, question
 from ..formats.file_sets import read_beside
 from ..inputs.list_cells import item_lists
-from ..inputs.memory_limit import memory_bytes
 from ..inputs.options import NAMES, as_columns
+from ..inputs.sizes import memory_bytes
 from ..partitions.source import Source, frame_of_arrow
 from .arguments import add_arguments, add_command, add_options, add_out, given_options
 from .evaluating import (

@@ -19,7 +19,7 @@ from ..experiments.compare.compare_models import compare_models
 from ..experiments.compare.over_time import effect_over_time
 from ..experiments.compare.user_periods import AbsentUsers, PeriodKind
 from ..experiments.compare.variants import compare_variants
-from ..experiments.decide.adjustment import adjustment
+from ..experiments.decide.adjust_pvalues import adjustment
 from ..experiments.decide.experiment_health import by_stratum, experiment_health
 from ..experiments.decide.sample_ratio import seen_loss_words
 from ..experiments.join.join_experiment import join_experiment

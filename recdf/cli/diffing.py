@@ -15,8 +15,6 @@ from .arguments import add_arguments, add_command, add_out, add_parameters, give
 from .gating import read_lists, side_of_folder
 from .output import give_tables
 
-__all__: list[str] = []
-
 DIFF_FILES = ("summary.parquet", "lists.parquet", "items.parquet")
 OF_DIFF = ("k", "p", "user_col", "item_col", "rank_col", "score_col")
 

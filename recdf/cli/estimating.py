@@ -12,10 +12,9 @@ import pandas as pd
 from ..formats.file_sets import read_files
 from ..inputs.options import as_columns
 from ..off_policy.compare_targets import ope_compare
-from ..off_policy.estimate_value import ope_estimate
-from ..off_policy.flags import MEANINGS
-from ..off_policy.target_from_recs import target_from_recs
-from ..off_policy.weight_diagnostics import ope_diagnostics
+from ..off_policy.estimate_value import MEANINGS, ope_estimate
+from ..off_policy.log_additions import target_from_recs
+from ..off_policy.log_diagnostics import ope_diagnostics
 from .arguments import add_arguments, add_command, add_out, add_parameters, given_parameters
 from .output import ESTIMATED, give_tables, text_table
 

@@ -13,7 +13,7 @@ from ..evaluation.result import read_parquet
 from ..experiments.compare.interleaved import compare_interleaved
 from ..experiments.compare.quantiles import compare_quantiles, compare_zero_inflated
 from ..experiments.compare.variants import compare_variants
-from ..experiments.decide.broken_ratio import find_srm
+from ..experiments.decide.sample_ratio import find_srm
 from ..experiments.plan.aa_splits import aa_test
 from ..experiments.plan.interleaving import interleave
 from ..formats.file_sets import read_files

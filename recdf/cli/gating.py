@@ -10,8 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from ..diagnostics.gate_result import junit_text
-from ..diagnostics.gate_sides import Side, pair_of, read_side
+from ..diagnostics.gate_records import Side, junit_text, pair_of, read_side
 from ..diagnostics.gates import gate
 from ..errors import OptionError
 from ..evaluation.result import read_parquet
@@ -30,8 +29,6 @@ from .arguments import (
 from .arguments import flag as as_flag
 from .output import GATE_FILES, give_tables, say_why
 from .stored_runs import label
-
-__all__: list[str] = []
 
 GATE_CODES = {"pass": 0, "fail": 1, "undecided": 3}
 OF_GATE = (

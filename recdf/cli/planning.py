@@ -11,9 +11,8 @@ import pandas as pd
 from ..errors import OptionError
 from ..evaluation.result import read_parquet
 from ..experiments.join.roll_up import roll_up
-from ..experiments.plan.days_needed import arrivals_by_day
 from ..experiments.plan.plan_comparison import plan_comparison
-from ..experiments.plan.plan_experiment import plan_experiment
+from ..experiments.plan.plan_experiment import arrivals_by_day, plan_experiment
 from ..formats.file_sets import read_files
 from ..inputs.options import as_columns
 from .arguments import add_arguments, add_command, add_out, add_parameters, given_parameters
@@ -21,8 +20,6 @@ from .deciding import metric_arguments, with_times
 from .output import give_tables, text_table
 from .role_flags import given_margins
 from .stored_runs import label
-
-__all__: list[str] = []
 
 OF_BOTH_PLANS = ("n", "alpha", "power", "n_comparisons", "alternative")
 OF_ARMS = ("rel_effect", "control_share", "cluster", "sequential")

@@ -20,8 +20,6 @@ from ..experiments.plan.experiment_plan import read_plan
 from .arguments import add_arguments, as_pairs
 from .output import plain_signs
 
-__all__: list[str] = []
-
 
 def add_roles(command: Any) -> None:
     """Add the flags that give metrics a role."""

@@ -20,8 +20,8 @@ import numpy as np
 import pandas as pd
 
 from ..errors import ColumnError, EmptyPopulationError, OptionError
-from ..evaluation.mean_tables import CONFIDENCE, groups_of, means
 from ..evaluation.summary_rows import population_within, within
+from ..evaluation.value_moments import CONFIDENCE, groups_of, means
 from ..inputs.codes import encode, encode_keys, first_rows, known_ids
 from ..inputs.door import takes_options
 from ..inputs.frames import as_frame, column, id_frame
@@ -36,12 +36,12 @@ from ..metrics.compute import mean, per_user_frame
 from ..stats.numbers import Floats
 from ..tables.cells import number
 from ..tables.findings import Findings, Severity, ShownFindings, findings_text, row_objects
-from .chance import chance_of
-from .check_lists import check_doubts
+from .check_findings import check_doubts
 from .levels import (
     Metrics,
     best_order,
     call_of_levels,
+    chance_of,
     matched_quietly,
     true_rows,
     values_of,

@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 
 from ..errors import ColumnError
-from ..evaluation.mean_tables import CONFIDENCE
 from ..evaluation.summary import recommender_columns, summarize
+from ..evaluation.value_moments import CONFIDENCE
 from ..inputs.codes import first_rows
 from ..inputs.door import takes_options
 from ..inputs.frames import as_frame, column, read_numbers

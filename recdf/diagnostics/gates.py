@@ -24,7 +24,7 @@ from ..experiments.experiment_columns import (
     read_weight,
     require,
 )
-from ..experiments.join.missing_users import zero_is_worst
+from ..experiments.join.join_experiment import zero_is_worst
 from ..experiments.metric_bounds import (
     MetricBounds,
     bounds_of,
@@ -42,9 +42,23 @@ from ..judge.verdict import add_verdicts
 from ..stats.allowed_change import Change
 from ..stats.many_tests import adjust
 from ..stats.turned import missing_by_chance
-from .gate_labels import powered_change, runs_of_both_labels
-from .gate_result import DOUBTFUL, FAIL, NOT_GATED, PASS, PASS_BUT_WORSE, UNDECIDED, Gate
-from .gate_sides import Side, check_metrics, checks_table, data_checks, look_at_frames, read_side
+from .gate_records import (
+    DOUBTFUL,
+    FAIL,
+    NOT_GATED,
+    PASS,
+    PASS_BUT_WORSE,
+    UNDECIDED,
+    Gate,
+    Side,
+    check_metrics,
+    checks_table,
+    data_checks,
+    look_at_frames,
+    powered_change,
+    read_side,
+    runs_of_both_labels,
+)
 
 __all__ = ["gate"]
 

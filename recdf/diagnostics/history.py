@@ -31,8 +31,7 @@ from ..stats.change_points import (
     changes_of_level,
     seen_in_a_week,
 )
-from ..tables.cells import brief
-from ..tables.shown_frames import ReportTable, ShownResult
+from ..tables.cells import ReportTable, ShownResult, brief
 from .judging import only_rows
 from .run_records import definitions_of, existing_folder, past_runs
 

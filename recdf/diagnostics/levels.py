@@ -1,10 +1,5 @@
-"""Levels beside a metric: the metric of lists that need no model, made from the rows of `true` at
-other ranks.
-
-Contract: a level is computed by the kernel of the metric itself, on the same population, over lists
-that hold the relevant items at the ranks of a random order, of the most popular items, or of the
-best order.
-"""
+"""Levels beside a metric: the best that lists without a model reach (floors and ceilings), and what
+a random order of the catalogue reaches."""
 
 from __future__ import annotations
 
@@ -12,24 +7,37 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from numbers import Integral
 from typing import Any, ClassVar, Unpack
 
 import numpy as np
 import pandas as pd
 
-from ..errors import OptionError, RecdfWarning
+from ..errors import DataError, OptionError, RecdfWarning
+from ..inputs.codes import first_rows
+from ..inputs.constraints import NATURAL, POSITIVE, check_value
 from ..inputs.door import takes_options
+from ..inputs.frames import as_frame
 from ..inputs.options import CallArguments
-from ..inputs.sorting import spans
-from ..matching.hits import HitArrays, Hits
+from ..inputs.sorting import dense_codes, spans
+from ..matching.hits import HitArrays, Hits, ratio
 from ..matching.lists import Matched
 from ..metrics.call import Call
-from ..metrics.compute import compute, mean, per_user_frame
+from ..metrics.compute import compute, mean, per_user_frame, settle_undefined
 from ..metrics.metric import Metric
 from ..metrics.record import Request
 from ..metrics.strings import parse
 from ..stats.numbers import Floats
-from ..tables.shown_frames import AnyFrame
+from ..tables.cells import AnyFrame
+
+# ------------------------------------------------------------------------------------------
+# Levels beside a metric: the metric of lists that need no model, made from the rows of `true` at
+# other ranks.
+#
+# Contract: a level is computed by the kernel of the metric itself, on the same population, over
+# lists that hold the relevant items at the ranks of a random order, of the most popular items, or
+# of the best order.
+
 
 Metrics = str | Metric | Sequence[str | Metric] | Mapping[str, str | Metric]
 
@@ -234,4 +242,254 @@ def ceiling(
         lengths = {"n_true": matched.n_true, "n_pred": matched.n_pred}
         return levels_table(
             matched, call, values_of(best_order(matched), call), lengths, lambda _: {}
+        )
+
+
+# ------------------------------------------------------------------------------------------
+# Chance levels: what a random order of the catalogue reaches, exactly or by simulation.
+#
+# A metric that is a sum over hits of numbers that depend on the rank has an exact level, whatever
+# its formula is: each relevant item stands at each rank with probability 1/N, so that the kernel
+# is called for lists that hold every relevant item at every rank, and its value divided by N. The
+# number of hits up to a rank, which average precision reads, is the expected one there. Lists
+# with equal lengths are computed once.
+
+
+DRAWN_ROWS = 1_000_000  # relevant items that a simulation draws, over all lists and repetitions
+MOST_DRAWS = 20_000
+RANKED_ROWS = 4_000_000  # relevant items at ranks that are held at the same time
+
+# Metrics that are sums over hits, some of them only with certain values of a parameter.
+SUMS_OVER_HITS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("precision", "recall", "f1", "hits", "rprecision", "arhr", "dcg", "rbp"), ()),
+    "mrr": ("of", "all"),
+    "ndcg": ("ideal", "relevant", "k"),
+    "mapr": ("normalizer", "relevant", "achievable", "k", "shown"),
+}
+# Metrics of the first hit, by what a hit at a rank is worth.
+OF_FIRST_HIT: dict[str, Callable[[int], float]] = {
+    "hitrate": lambda rank: 1.0,
+    "mrr": lambda rank: 1 / rank,
+}
+
+
+def _at_every_rank(
+    matched: Matched,
+    lists: np.ndarray,
+    request: Request,
+    call: Call,
+    n: Floats,
+    r: Floats,
+    inside: np.ndarray,
+) -> Floats:
+    """Return the expectation of a sum over hits for some lists; `n` and `r` are their (relevant)
+    candidates."""
+    k = np.minimum(
+        n, max(matched.n_true.max(initial=0), 1) if request.k is None else request.k
+    ).astype(np.int64)
+    blocks, parts = int((k * r).sum() // RANKED_ROWS) + 1, []
+    for some in np.array_split(np.arange(len(lists)), blocks):
+        of, row = true_rows(matched, lists[some], inside)
+        again = np.repeat(np.arange(len(of)), k[some][of])
+        rank = spans(np.ones(len(of), np.int64), k[some][of])
+        of = of[again]
+        number = 1 + (rank - 1) * (r[some][of] - 1) / np.maximum(n[some][of] - 1, 1)
+        ranked = with_ranks(
+            matched, lists[some], n[some].astype(np.int64), of, row[again], rank, number
+        )
+        parts.append(values_of(ranked, call, request)[request.columns[0]])
+    found: Floats = np.concatenate(parts) / np.maximum(n, 1)
+    return found
+
+
+def _of_first_hit(n: Floats, r: Floats, k: int, value: Callable[[int], float]) -> Floats:
+    """Return the expected value of the rank of the first hit among k, 0 without one."""
+    total, none = np.zeros(len(n)), np.ones(len(n))
+    for rank in range(1, int(min(k, n.max(initial=0))) + 1):
+        share: Floats = np.where(rank <= n, r / np.maximum(n - rank + 1, 1), 0.0).clip(0, 1)
+        total += none * share * value(rank)
+        none *= 1 - share
+    return total
+
+
+def _drawn_ranks(rng: np.random.Generator, of: np.ndarray, n: np.ndarray) -> np.ndarray:
+    """Draw different ranks up to `n` for the items of each list; `of` is the list of each item, `n`
+    by list.
+
+    Equal ranks of a list are drawn again until none are left. No rank is treated unlike another, so
+    that all ways to give out ranks are equally likely.
+    """
+    rank: np.ndarray = rng.integers(1, n[of] + 1)
+    left = np.arange(len(of))
+    while len(left):
+        again = left[pd.Series(of[left] * (int(n.max()) + 1) + rank[left]).duplicated().to_numpy()]
+        rank[again] = rng.integers(1, n[of[again]] + 1)
+        mixed = np.zeros(len(n), bool)
+        mixed[of[again]] = True
+        left = left[mixed[of[left]]]
+    return rank
+
+
+def _simulated(
+    matched: Matched,
+    lists: np.ndarray,
+    weight: Floats,
+    requests: Sequence[Request],
+    call: Call,
+    n: np.ndarray,
+    inside: np.ndarray,
+    seed: int,
+) -> tuple[dict[str, Floats], dict[str, float]]:
+    """Return the mean over random orders of each list, and the standard error of their weighted
+    mean.
+
+    A metric depends on the ranks of the relevant items alone, so that only these are drawn. All
+    lists are evaluated with many orders at once.
+    """
+    of, row = true_rows(matched, lists, inside)
+    times = int(np.clip(DRAWN_ROWS // max(len(of), len(lists)), 2, MOST_DRAWS))
+    again = (of + np.arange(times)[:, None] * len(lists)).ravel()
+    many, found, errors = np.tile(n, times), {}, {}
+    rank = _drawn_ranks(np.random.default_rng(seed), again, many)
+    drawn = with_ranks(matched, np.tile(lists, times), many, again, np.tile(row, times), rank)
+    for name, values in values_of(drawn, call, *requests).items():
+        by_draw = values.reshape(times, -1)
+        known = ~np.isnan(by_draw)
+        found[name] = ratio(np.nansum(by_draw, axis=0), np.count_nonzero(known, axis=0))
+        means = ratio(np.where(known, by_draw, 0.0) @ weight, known @ weight)
+        errors[name] = float(np.nanstd(means, ddof=1) / np.sqrt(times))
+    return found, errors
+
+
+def chance_of(
+    matched: Matched, call: Call, n_items: int | None, seed: int = 0
+) -> tuple[dict[str, Floats], dict[str, float]]:
+    """Return the chance level of each list, by column, and the standard errors of those that are
+    simulated.
+
+    `n_items` is the size of the catalogue; None stands for the side table `items`.
+    """
+    inside = np.ones(matched.n_items, bool) if n_items is not None else matched.sides.items.inside
+    size = len(matched.sides.items.codes) if n_items is None else n_items
+    n = np.full(len(matched), size) - (
+        0 if matched.n_excluded is None else matched.n_excluded(inside)
+    )
+    there = inside[matched.true_lists.item]
+    n_true, every = len(pd.unique(matched.true_lists.item[there])), np.arange(len(matched))
+    if (
+        size < n_true
+        or (np.bincount(true_rows(matched, every, there)[0], minlength=len(matched)) > n).any()
+    ):
+        raise DataError(f"items={size:,}, but true has {n_true:,} items", argument="items")
+    r, place = matched.at(None).sum_true(there), every
+    relevant = there & (matched.true_lists.gain > 0)
+    alike = matched.true_lists.constant_gain and matched.item_weights is None
+    if alike and all(
+        one.metric.built_in for one in call.requests
+    ):  # one list stands for all of the same lengths
+        place = dense_codes([n, r.astype(np.int64), matched.n_true])[0]
+    lists = first_rows(place, int(place.max(initial=-1)) + 1)
+    found, rest = {}, []
+    errors: dict[str, float] = {}
+    for request in call.requests:
+        metric, own = request.metric, (n[lists].astype(float), r[lists])
+        parameter, *values = SUMS_OVER_HITS.get(metric.name) or ("", None)
+        if not metric.built_in or matched.item_weights is not None:
+            rest.append(request)
+        elif metric.name in SUMS_OVER_HITS and request.params.get(parameter) in values:
+            found[request.columns[0]] = _at_every_rank(
+                matched, lists, request, call, *own, relevant
+            )
+        elif metric.name in OF_FIRST_HIT:
+            first = _of_first_hit(*own, request.k or size, OF_FIRST_HIT[metric.name])
+            found[request.columns[0]] = settle_undefined(first, request, call.options)
+        else:
+            rest.append(request)
+    if rest:
+        weight = np.bincount(place, matched.weight, minlength=len(lists)).astype(float)
+        simulated, errors = _simulated(matched, lists, weight, rest, call, n[lists], there, seed)
+        found |= simulated
+    return {name: one[place] for name, one in found.items()}, errors
+
+
+@takes_options
+def chance_level(
+    true: Any,
+    metrics: Metrics,
+    k: int | Sequence[int] = 10,
+    *,
+    items: Any,
+    exclude: Any = None,
+    seed: int = 0,
+    **options: Unpack[CallArguments],
+) -> Levels:
+    """Return what a random order of the catalogue reaches on average: the level below which a model
+    knows nothing.
+
+    Parameters
+    ----------
+    true : DataFrame, mapping or Arrow stream
+        As for `evaluate`.
+    metrics : str, Metric, list of them, or mapping of own names to them
+        As for `evaluate`. Metrics of exposure have no chance level.
+    k : int or list of int, default 10
+        Cut-offs of the metrics whose string has none.
+    items : int, DataFrame, list, Series or Index
+        The catalogue, or the number of its items. A relevant item outside the catalogue is never
+        recommended.
+    exclude : DataFrame, optional
+        Pairs of list key (or some of its columns) and item that are neither recommended nor
+        relevant.
+    seed : int, default 0
+        Seed of the simulation.
+    {options}
+
+    Returns
+    -------
+    DataFrame
+        `metric`, `k`, `value`, `se` (standard error of a simulated value, 0 for an exact one),
+        `how` ("exact" or "simulated"), `n` (lists with a value). Its attribute `per_user` has the
+        level of each list.
+
+    Raises
+    ------
+    ColumnError, IdTypeError, NullKeyError, DataError, OptionError
+        If the input is wrong, such as a catalogue with fewer items than a list has relevant ones.
+
+    Notes
+    -----
+    Let a list have N candidates, of which n are relevant, and m = min(k, N). Then precision has n/N
+    (if k ≤ N), recall m/N, hitrate 1 − C(N−n, m)/C(N, m), mrr Σ_r P(first hit at r)/r, ndcg (Σ
+    gain/N)·Σ_{i ≤ m} disc(i)/IDCG and mapr (1/n) Σ_{i ≤ m} (n/N)(1 + (i−1)(n−1)/(N−1))/i. In the
+    same way f1, rprecision, hits, arhr, dcg and rbp are exact. Other metrics, and parameters that
+    make a divisor depend on the hits, are simulated with random orders.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> rd.chance_level({"u": ["a", "b"], "v": ["c"]}, ["hitrate", "recall"], k=2, items=4)
+        metric  k     value   se    how  n
+    0  hitrate  2  0.666667  0.0  exact  2
+    1   recall  2  0.500000  0.0  exact  2
+    """
+    check_value("seed", seed, NATURAL)
+    counted = isinstance(items, Integral) and not isinstance(items, bool)
+    if counted:
+        POSITIVE.check("items", items)
+    given = {**options, "items": None if counted else items, "exclude": exclude}
+    call = call_of_levels(chance_level, given, metrics, k, ("by", "by_in_true", "judged_only"))
+    users = "true" if isinstance(call.options.users, str) else call.options.users
+    call = replace(call, options=call.options.updated(score_col=False, rank_col=None, users=users))
+    none = as_frame(true, "true", call.options.user_col, call.options.item_col).iloc[:0]
+    with matched_quietly(call, true, none) as matched:
+        found, errors = chance_of(matched, call, int(items) if counted else None, seed)
+        return levels_table(
+            matched,
+            call,
+            found,
+            {},
+            lambda name: {
+                "se": errors.get(name, 0.0),
+                "how": "simulated" if name in errors else "exact",
+            },
         )

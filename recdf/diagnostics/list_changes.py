@@ -18,9 +18,9 @@ from ..inputs.constraints import SHARE, Share, check_value
 from ..inputs.frames import as_frame, column
 from ..inputs.options import as_columns
 from ..metrics.call import check_k
-from ..tables.shown_frames import ReportTable, ShownResult
+from ..tables.cells import ReportTable, ShownResult
 from .count_tables import hit_table
-from .gate_sides import Side, data_checks, pair_of, read_side
+from .gate_records import Side, data_checks, pair_of, read_side
 
 __all__ = ["Diff", "diff"]
 

@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 
 from ..errors import OptionError, closest
-from ..evaluation.mean_tables import means
 from ..evaluation.result import Evaluation
+from ..evaluation.value_moments import means
 from .given_tables import labels
 
 __all__: list[str] = []

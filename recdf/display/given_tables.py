@@ -15,15 +15,14 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ..diagnostics.gate_result import CHECK_COLUMNS, GATE_COLUMNS, Gate
+from ..diagnostics.gate_records import CHECK_COLUMNS, GATE_COLUMNS, Gate
 from ..diagnostics.history import History
 from ..errors import ColumnError, DataError, OptionError, closest, kind_of
 from ..evaluation.joined_results import join_results
-from ..evaluation.mean_tables import CONFIDENCE
-from ..evaluation.reductions import Stat
 from ..evaluation.result import Evaluation
 from ..evaluation.spec import better_of
 from ..evaluation.summary import summarize
+from ..evaluation.value_moments import CONFIDENCE, Stat
 from ..experiments.compare.runs import repeated_unit, unit_of
 from ..experiments.metric_bounds import declared_bounds
 

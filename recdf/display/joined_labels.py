@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 
 from ..errors import OptionError, kind_of
-from ..evaluation.mean_tables import unit_codes
 from ..evaluation.result import Evaluation
+from ..evaluation.value_moments import unit_codes
 from ..experiments.compare.cheap_labels import (
     JUDGED,
     join_labels,

@@ -11,12 +11,12 @@ import numpy as np
 import pandas as pd
 
 from ..errors import OptionError
-from ..evaluation.reductions import STAT_OF_MODELS, Stat
 from ..evaluation.result import Evaluation
 from ..evaluation.shown import NO_INTERVAL
+from ..evaluation.value_moments import STAT_OF_MODELS, Stat
 from ..experiments.choices import NATURAL, Correction, check_value
 from ..experiments.compare.comparable_runs import sentence_of_both
-from ..experiments.decide.adjustment import adjustment
+from ..experiments.decide.adjust_pvalues import adjustment
 from ..judge.cautions.table import CAUTIONS
 from ..judge.verdict import codes_of, sign_of, warning_sentences
 from ..tables.cells import (

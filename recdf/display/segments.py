@@ -8,9 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from ..evaluation.mean_tables import mean_table, unit_codes
 from ..evaluation.result import Evaluation
-from ..evaluation.value_moments import GroupMoments, clustered
+from ..evaluation.value_moments import GroupMoments, clustered, mean_table, unit_codes
 from ..experiments.compare.by_segment import segment_columns, segments_of_lists
 from .given_tables import direction_word, labels
 from .joined_labels import LABELS, RESTATED, powered_means

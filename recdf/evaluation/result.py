@@ -13,9 +13,8 @@ from ..errors import OptionError
 from ..formats.trec_files import write_trec_values
 from ..inputs.door import table_of_users
 from ..inputs.options import as_columns
-from .handed_over import HandedOver
-from .received import check_received
-from .shown import result_html, result_text
+from .shown import HandedOver, result_html, result_text
+from .spec import check_received
 from .storage import read_tables, write_tables
 
 EQUAL_TOLERANCE = 1e-12  # of `==`

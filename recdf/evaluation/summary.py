@@ -21,8 +21,16 @@ from ..inputs.options import Options, as_columns
 from ..inputs.per_user_columns import evaluated, list_columns, refuse_mixed_models, warn_of_weights
 from ..inputs.true_and_pred import read_weights
 from ..metrics.metric import METRICS
-from .mean_tables import CONFIDENCE, means, split_column
-from .reductions import ListReduction, Stat, WeightBy, base_values, reduced
+from .value_moments import (
+    CONFIDENCE,
+    ListReduction,
+    Stat,
+    WeightBy,
+    base_values,
+    means,
+    reduced,
+    split_column,
+)
 
 
 class HasPerUser(Protocol):

@@ -23,9 +23,8 @@ from ..matching.hits import Hits
 from ..matching.lists import Matched
 from ..metrics.compute import compute_counts, defined_values, settle_undefined
 from ..metrics.record import Request
-from .mean_tables import OF_WEIGHTS, SUMMARY, mean_table, refuse_summary_names
 from .spec import Spec
-from .value_moments import GroupMoments
+from .value_moments import OF_WEIGHTS, SUMMARY, GroupMoments, mean_table, refuse_summary_names
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import DataError, OptionError
-from ..metrics.direction import direction_of
+from ..metrics.strings import direction_of
 from ..stats.numbers import Floats
 from .experiment_columns import metric_values
 

@@ -13,7 +13,7 @@ import pandas as pd
 from ..errors import DataError, OptionError
 from ..inputs.constraints import SHARE, check_value
 from ..inputs.options import as_columns
-from ..inputs.sums import exact_sums
+from ..inputs.sorting import exact_sums
 from ..stats.arms import Sample
 from .choices import RaiseOrDrop
 from .experiment_columns import (

@@ -1,14 +1,4 @@
-"""Read files of all formats to frames, for `rd.read` and the command, without changing ids.
-
-A frame may be in one file, in all files of a folder, or in the files of a glob. Columns in the
-names of folders (day=2026-11-20/) are read too. An address (s3://, gs://, https://) is read through
-fsspec.
-
-Contract: a column keeps the type that the format gives it. In formats without types (CSV), an id
-column is of integers where every file writes it as plain integers (7, not 007, 7.0 or +7) and no
-other file holds it as text; else it is text. Any other column with a value such as 007 is text too,
-since it may hold ids.
-"""
+"""Read files of all formats to frames, for `rd.read` and the command, without changing ids."""
 
 from __future__ import annotations
 
@@ -24,11 +14,25 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import DataError, MissingExtraError, OptionError, RecdfError
+from ..errors import DataError, MissingExtraError, OptionError, RecdfError, kind_of
 from ..inputs.data_files import cast, data_files, folder_columns, hidden, pandas_metadata, unified
-from ..inputs.door import new_names
+from ..inputs.door import new_names, takes_columns
+from ..inputs.options import Options, as_columns
 from .format_records import Format, format_named, format_of
 from .table_readers import TOO_LARGE, InputFile, beyond_numbers
+
+# ------------------------------------------------------------------------------------------
+# Read files of all formats to frames, for `rd.read` and the command, without changing ids.
+#
+# A frame may be in one file, in all files of a folder, or in the files of a glob. Columns in the
+# names of folders (day=2026-11-20/) are read too. An address (s3://, gs://, https://) is read
+# through fsspec.
+#
+# Contract: a column keeps the type that the format gives it. In formats without types (CSV), an
+# id column is of integers where every file writes it as plain integers (7, not 007, 7.0 or +7)
+# and no other file holds it as text; else it is text. Any other column with a value such as 007
+# is text too, since it may hold ids.
+
 
 # How many bytes of a file are read at a time where it is not read as a whole.
 PIECE_BYTES = 2**26
@@ -488,3 +492,79 @@ def _as_numbers(text: Any, kinds: Sequence[Any]) -> Any:
         with suppress(pa.ArrowInvalid):
             return values.cast(kind)
     return text
+
+
+# ------------------------------------------------------------------------------------------
+# `rd.read`: one file or folder of any known format as a long frame.
+
+
+@takes_columns("user_col", "item_col", "by")
+def read(
+    path: Any,
+    format: str | None = None,
+    *,
+    user_col: str | Sequence[str] | None = None,
+    item_col: str | None = None,
+    by: str | Sequence[str] | None = None,
+    options: Options | None = None,
+) -> pd.DataFrame:
+    """Read a file that another tool wrote to a long frame, which goes into `rd.evaluate` as `true`
+    or `pred`.
+
+    The command reads its files by the same rules, so `recdf evaluate --true test.qrels --pred
+    bm25.run` needs no other step.
+
+    Parameters
+    ----------
+    path : path
+        A file, a folder, a quoted glob such as "runs/*.run", or an address that fsspec reads. Files
+        may be compressed: .gz, .bz2 or .zst.
+    format : str, optional
+        Name of the format, such as "trec_run". By default it is recognised by the ending of the
+        name and by what the file holds. docs/files.md lists all formats.
+    user_col, item_col, by : str (or list of str for user_col and by), optional
+        Columns of ids and labels in formats whose columns have no types (CSV), by default user_id
+        and item_id. There an id column is of integers if all values are plain integers (7, not 007
+        or 7.0), else it is text. Ids are text in formats that say so (TREC, RecBole's token, BEIR).
+
+    Returns
+    -------
+    DataFrame
+        One row per user and item, in the order of the file. Formats with columns of their own get
+        the standard names user_id, item_id, and relevance, score or rank. CSV, JSON lines, parquet,
+        Arrow and tables of Delta and Iceberg keep the names of their columns.
+
+    Raises
+    ------
+    DataError
+        If the format is not recognised, where the message shows the first line, or if the file
+        cannot be read.
+    OptionError
+        If there is no format of that name.
+    MissingExtraError
+        If a table of Delta or Iceberg, or an address, needs a package that is not installed.
+    FileNotFoundError
+        If there is no such file.
+
+    Notes
+    -----
+    A run of TREC is ordered by its scores, as trec_eval does. The ranks that it states are not
+    read. For the values of trec_eval pass `like="trec_eval"` to `rd.evaluate`.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile, recdf as rd
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     run = pathlib.Path(folder, "bm25.run")
+    ...     _ = run.write_text("q1 Q0 d7 1 12.5 bm25\\nq1 Q0 d2 2 11.25 bm25\\n")
+    ...     pred = rd.read(run)
+    >>> pred[["user_id", "item_id", "score", "run"]]
+      user_id item_id  score   run
+    0      q1      d7  12.50  bm25
+    1      q1      d2  11.25  bm25
+    """
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"path is {kind_of(path)}; expected the path of a file or a folder")
+    keys = [*as_columns(user_col or Options.user_col), item_col or Options.item_col]
+    named = PathOfFormat(os.path.expanduser(os.fspath(path)), format)
+    return read_files({"path": named}, keys, as_columns(by))["path"]

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..errors import DataError
-from .memory_limit import memory_bytes
+from .sizes import memory_bytes
 
 READER = "a RecordBatchReader"
 

@@ -1,15 +1,19 @@
 """How large the pieces are in which rows are read, coded, sorted, dealt, ranked, measured and sent.
 
 Contract: no size changes a result. Tests that cut small frames as large ones are cut give small
-sizes.
+sizes. The memory limit of a call is a number of bytes, read here.
 """
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+
+from ..errors import OptionError
 
 
 @dataclass(frozen=True)
@@ -127,3 +131,37 @@ def sized(given: Sizes) -> Iterator[None]:
         yield
     finally:
         _SIZES.reset(token)
+
+
+BYTE_UNITS = {
+    "": 1,
+    "K": 10**3,
+    "M": 10**6,
+    "G": 10**9,
+    "T": 10**12,
+    "KI": 2**10,
+    "MI": 2**20,
+    "GI": 2**30,
+    "TI": 2**40,
+}
+
+
+def memory_bytes(limit: int | str | None) -> int:
+    """Return the memory limit in bytes."""
+    if limit is None:
+        try:
+            return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
+        except (AttributeError, ValueError):  # not on Windows
+            return 2 * 10**9
+    found = re.fullmatch(r"\s*([0-9]+\.?[0-9]*)\s*([KMGT]?I?)B?\s*", str(limit).upper())
+    if (
+        isinstance(limit, bool)
+        or found is None
+        or found[2] not in BYTE_UNITS
+        or float(found[1]) <= 0
+    ):
+        raise OptionError(
+            f'⟦memory_limit={limit!r}⟧; expected a number of bytes, or text such as "1GB" or '
+            '"512MiB"'
+        )
+    return int(float(found[1]) * BYTE_UNITS[found[2]])

@@ -9,8 +9,7 @@ from typing import Any, Self
 import pandas as pd
 
 from ..errors import ColumnError, OptionError, kind_of
-from ..tables.cells import interval, number, p_value, visible
-from ..tables.shown_frames import AnyFrame, ReportTable, html_of_pandas
+from ..tables.cells import AnyFrame, ReportTable, html_of_pandas, interval, number, p_value, visible
 from .verdict import VERDICT_COLUMNS, warnings_of
 
 COMPARISON_COLUMNS = ("metric", "diff", "ci_low", "ci_high", "p_adj", *VERDICT_COLUMNS)

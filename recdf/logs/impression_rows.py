@@ -1,13 +1,10 @@
-"""Read the rows of a log of impressions and of its events once, as codes, times and positions.
-
-Contract: `read_log_rows` checks every column that the arguments of `from_impressions` name. Rows
-with a null in one of them are refused or dropped, so that there is no null afterwards.
-"""
+"""Read the rows of a log of impressions and of its events once, as codes, times and positions;
+events that name their list, and refunds."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -18,9 +15,27 @@ from ..errors import ColumnError, DataError, NullKeyError, OptionError, examples
 from ..inputs.codes import encode
 from ..inputs.frames import as_frame, column, read_numbers, read_values
 from ..inputs.ids import read_ids
-from .attribution import Attribution, TimedPairs
-from .sessions import ListRule, Repeats, arrange_lists, repeated_rows, sessions_by_gap
+from ..inputs.sorting import dense_codes, run_heads, stable_order
+from .attribution import (
+    Attribution,
+    Candidates,
+    ListRule,
+    Repeats,
+    TimedPairs,
+    arrange_lists,
+    bisect,
+    find_candidates,
+    repeated_rows,
+    sessions_by_gap,
+)
 from .times import Clock, read_times
+
+# ------------------------------------------------------------------------------------------
+# Read the rows of a log of impressions and of its events once, as codes, times and positions.
+#
+# Contract: `read_log_rows` checks every column that the arguments of `from_impressions` name.
+# Rows with a null in one of them are refused or dropped, so that there is no null afterwards.
+
 
 SESSION = "session_id"
 
@@ -315,3 +330,207 @@ def _read_clicked(frame: pd.DataFrame, rules: Rules) -> np.ndarray | None:
             f"means no click, pass log.fillna({{{name!r}: 0}})"
         )
     return clicks
+
+
+# ------------------------------------------------------------------------------------------
+# Events that name the list of their impression: which list it is, and the impressions that such
+# an event belongs to.
+#
+# Contract: an event that names a list belongs to the impressions of its item in this list,
+# whenever they were; the window and the tolerance for clocks are for events that name none. A
+# list that the log does not have gets a code beyond its lists, so that its events belong to no
+# impression.
+
+
+def lists_of_events(log: LogRows, all_events: Sequence[EventRows]) -> list[np.ndarray]:
+    """Return for the events of each kind the code of the list that each names, or -1 if it names
+    none.
+
+    A list that the log has keeps its code. Other lists get new codes; a list that both a click and
+    a purchase name has one code.
+    """
+    found = [np.full(len(events.moments.item), -1, np.int64) for events in all_events]
+    naming = [number for number, events in enumerate(all_events) if events.list_keys is not None]
+    if not naming:
+        return found
+    n_lists = int(log.lists.code.max(initial=-1)) + 1
+    a_row = np.empty(n_lists, np.int64)
+    a_row[log.lists.code] = np.arange(len(log))
+    given = [all_events[number].list_keys or [] for number in naming]
+    columns = [
+        np.concatenate([own[a_row], *parts]) for own, *parts in zip(log.keys, *given, strict=True)
+    ]
+    together, n = dense_codes(columns)
+    code = np.arange(
+        n_lists, n_lists + n
+    )  # a list that the log does not have gets a number beyond its lists
+    code[together[:n_lists]] = np.arange(n_lists)
+    ends = np.cumsum([n_lists, *(len(found[number]) for number in naming)])
+    for number, keys, start, stop in zip(naming, given, ends[:-1], ends[1:], strict=True):
+        null = np.logical_or.reduce([key < 0 for key in keys])
+        found[number] = np.where(null, -1, code[together[start:stop]])
+    return found
+
+
+def candidates_by_list(
+    log: LogRows, events: EventRows, lists: np.ndarray, window: float | None, skew: float
+) -> Iterator[tuple[slice | np.ndarray, Candidates]]:
+    """Yield some events and the impressions they may belong to: first those that name no list, then
+    the others.
+
+    `lists` are the codes of the lists that the events name, -1 for none.
+    """
+    moments, named = events.moments, lists >= 0
+    free = np.flatnonzero(~named) if named.any() else slice(None)
+    yield (
+        free,
+        find_candidates(log.moments, TimedPairs(*(part[free] for part in moments)), window, skew),
+    )
+    if isinstance(free, slice):
+        return
+    event = np.flatnonzero(named)
+    code, (_, item, time) = lists[event], (part[event] for part in moments)
+    # In its list, the impression may be later than the event by any difference of two clocks.
+    shown = log.moments._replace(user=log.lists.code)
+    found = find_candidates(shown, TimedPairs(code, item, time), None, np.inf)
+    unknown = code > log.lists.code.max(initial=-1)
+    outcome = found.outcome._replace(
+        never_shown=found.outcome.never_shown & ~unknown, unknown_list=unknown
+    )
+    yield event, Candidates(found.row, found.low, found.high, outcome)
+
+
+# ------------------------------------------------------------------------------------------
+# Refunds: which purchases they cancel, wholly or in part.
+#
+# Contract: a refund cancels purchases of its own user and item (and order, where orders are
+# named) that were made at or before it: the last one that is not yet refunded, and with what
+# remains of its amount the one before that. Refunds go in the order of time. Without amounts,
+# each refund cancels one whole purchase.
+
+
+# What is left of an amount, as a share of it, if it is only a rounding error.
+ROUNDING = 1e-9
+
+
+def check_refund_rules(rules: Rules, events: Collection[str]) -> None:
+    """Refuse refunds without purchases, and orders without refunds."""
+    if "refunds" in events and "purchases" not in events:
+        raise OptionError("⟦refunds=⟧ cancel purchases; pass ⟦+purchases=⟧")
+    if rules.order_col is not None and "refunds" not in events:
+        raise OptionError(
+            f"⟦order_col={rules.order_col!r}⟧ matches refunds to purchases; pass ⟦+refunds=⟧"
+        )
+
+
+def without_refunded(
+    all_events: Sequence[EventRows], rules: Rules
+) -> tuple[list[EventRows], dict[str, dict[str, int]]]:
+    """Return the events without refunds and without what they cancel, and counts of purchases and
+    refunds."""
+    by_name = {events.name: events for events in all_events}
+    if "refunds" not in by_name:
+        return list(all_events), {}
+    refunds, purchases = by_name.pop("refunds"), by_name["purchases"]
+    price, amount = (_amounts(events, purchases, refunds, rules) for events in (purchases, refunds))
+    times = purchases.moments.time, refunds.moments.time
+    left, rest, met = match_refunds(
+        _refund_codes(purchases, refunds, rules.order_col), times, price, amount
+    )
+    gone, reduced = (left <= 0) & (price > 0), (left > 0) & (left < price)
+    by_name["purchases"] = replace(
+        purchases,
+        frame=purchases.frame[~gone].reset_index(drop=True),
+        paid=None if purchases.paid is None else np.where(reduced, left, purchases.paid)[~gone],
+        kept=np.divide(left, price, out=np.ones_like(price), where=reduced)[~gone],
+        moments=TimedPairs(*(part[~gone] for part in purchases.moments)),
+        list_keys=None
+        if purchases.list_keys is None
+        else [key[~gone] for key in purchases.list_keys],
+    )
+    counts = {
+        "purchases": {"refunded": int(gone.sum()), "refunded_in_part": int(reduced.sum())},
+        "refunds": {
+            "events": len(met),
+            "matched": int(met.sum()),
+            "without_purchase": int((~met).sum()),
+            "beyond_price": int((met & (rest > 0)).sum()),
+        },
+    }
+    return list(by_name.values()), counts
+
+
+def _amounts(
+    events: EventRows, purchases: EventRows, refunds: EventRows, rules: Rules
+) -> np.ndarray:
+    """Return what was paid or paid back; 1 each if refunds or purchases have no amounts."""
+    name = rules.value_col
+    if name is None or not all(name in one.frame.columns for one in (purchases, refunds)):
+        return np.ones(len(events.frame))
+    amount = read_values(events.frame, name, events.name)
+    if events is refunds and (amount < 0).any():
+        raise DataError(
+            f"refunds[{name!r}] holds {int((amount < 0).sum()):,} values below 0; expected what "
+            f"was paid back, such as refunds.assign({name}=refunds[{name!r}].abs())"
+        )
+    return amount
+
+
+def _refund_codes(
+    purchases: EventRows, refunds: EventRows, order_col: str | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return one code for user, item and order of each purchase and of each refund."""
+    keys = [
+        np.concatenate(both)
+        for both in list(zip(purchases.moments, refunds.moments, strict=True))[:2]
+    ]
+    if order_col is not None:
+        frames = {events.name: events.frame for events in (purchases, refunds)}
+        for name, frame in frames.items():
+            column(frame, order_col, name)
+        keys.append(np.concatenate(list(frame_codes(frames, list(frames), order_col)[0].values())))
+    code, n = dense_codes(keys)[0], len(purchases.frame)
+    return code[:n], code[n:]
+
+
+def match_refunds(
+    pairs: tuple[np.ndarray, np.ndarray],
+    times: tuple[np.ndarray, np.ndarray],
+    price: np.ndarray,
+    amount: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return what is left of each purchase and of each refund, and which refunds cancel anything.
+
+    Each step takes one refund of every pair of user and item at once, and compares it with one
+    purchase.
+    """
+    order, by_time = (stable_order([pair, time]) for pair, time in zip(pairs, times, strict=True))
+    pair, of = pairs[0][order], pairs[1][by_time]
+    left, rest, met = price[order], amount[by_time], np.zeros(len(amount), bool)
+    least, least_rest = left * ROUNDING, rest * ROUNDING
+    low, high = np.searchsorted(pair, of), np.searchsorted(pair, of, side="right")
+    last = bisect(times[0][order], low, high, times[1][by_time], right=True) - 1
+    at, below = (
+        last.copy(),
+        np.arange(len(pair)) - 1,
+    )  # of a purchase without a rest, the next one to try
+    now = run_heads([of])
+    end = np.append(now[1:], len(of))
+    while len(now):
+        there = at[now] >= low[now]
+        refund = now[there]
+        refund = refund[left[at[refund]] > 0]
+        part = np.minimum(rest[refund], left[at[refund]])
+        met[refund] = True
+        for values, some, small in ((left, at[refund], least), (rest, refund, least_rest)):
+            values[some] -= part
+            values[some[values[some] <= small[some]]] = 0
+        done = ~there | (met[now] & (rest[now] <= 0))
+        jump = now[done & (at[now] < last[now]) & (last[now] >= low[now])]
+        below[last[jump]] = at[jump]
+        at[now[~done]] = below[at[now[~done]]]
+        now = now + done
+        now, end = now[now < end], end[now < end]
+    found = np.empty_like(left), np.empty_like(rest), np.empty_like(met)
+    found[0][order], found[1][by_time], found[2][by_time] = left, rest, met
+    return found

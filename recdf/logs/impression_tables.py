@@ -17,12 +17,26 @@ import pandas as pd
 from ..errors import DataError
 from ..inputs.frames import read_values
 from ..inputs.sorting import dense_codes, distinct, run_heads, stable_order
-from .attribution import Outcome, TimedPairs, bisect, give_credit, rows_of_pairs
+from .attribution import (
+    Outcome,
+    Ranking,
+    TimedPairs,
+    bisect,
+    give_credit,
+    rank_lists,
+    rows_of_pairs,
+    standing_rows,
+)
 from .event_checks import Copies, ahead_of_impression, logged_twice
-from .impression_rows import EventRows, ImpressionRows, LogRows, Rules
-from .named_lists import candidates_by_list, lists_of_events
-from .refunds import without_refunded
-from .sessions import Ranking, rank_lists, standing_rows
+from .impression_rows import (
+    EventRows,
+    ImpressionRows,
+    LogRows,
+    Rules,
+    candidates_by_list,
+    lists_of_events,
+    without_refunded,
+)
 from .times import Clock
 
 CLICKS, PURCHASES, VALUE = "clicks", "purchases", "value"

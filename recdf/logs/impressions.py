@@ -24,10 +24,9 @@ from ..inputs.options import Options, as_columns
 from ..progress import Progress
 from .attribution import Outcome
 from .event_checks import WHAT_COPIES_DO, skews, words_of_skew
-from .impression_rows import SESSION, Rules, read_log_rows
+from .impression_rows import SESSION, Rules, check_refund_rules, read_log_rows
 from .impression_tables import ImpressionTables, make_tables
 from .persons import key_of_lists, read_persons
-from .refunds import check_refund_rules
 
 # The rules that the record of a call has.
 SPANS = ("window", "clock_skew", "session_gap")

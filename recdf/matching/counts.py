@@ -17,8 +17,7 @@ from typing import Any, Literal, NamedTuple, NoReturn
 import numpy as np
 
 from ..errors import OptionError
-from ..inputs.sorting import spans
-from ..inputs.sums import exact_sums
+from ..inputs.sorting import exact_sums, spans
 from .lists import Lists, Matched
 from .side_tables.sides import Sides
 

@@ -17,8 +17,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import DataError, OptionError
-from ..inputs.sorting import distinct, offsets, rank_within
-from ..inputs.sums import exact_sums
+from ..inputs.sorting import distinct, exact_sums, offsets, rank_within
 from ..inputs.true_and_pred import Order
 from .hits import HitArrays, Hits, ratio
 from .overlap import Overlap

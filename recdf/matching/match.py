@@ -39,7 +39,6 @@ from ..inputs.true_and_pred import (
     read_true,
     read_users,
 )
-from .excluded import Excluded
 from .hits import HitArrays, Hits
 from .item_weights import item_weights_of
 from .list_keys import (
@@ -54,6 +53,7 @@ from .list_keys import (
 )
 from .lists import Matched
 from .overlap import Overlap, compared, samples_of
+from .pairing import Excluded
 from .ranked import Ranked, pred_blocks, rank_true
 from .side_tables.records import CODERS, read_sides
 from .side_tables.sides import Doors, Sides, base_lists

@@ -21,9 +21,8 @@ from ..inputs.sizes import sizes
 from ..inputs.sorting import at, distinct, offsets, rank_within, sort_within, spans
 from ..inputs.true_and_pred import ReadRows
 from .blocks import Block, Blocks, list_blocks
-from .excluded import Excluded
 from .item_weights import refuse_two_propensities
-from .pairing import Pairs, pair_within
+from .pairing import Excluded, Pairs, pair_within
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,9 @@ from ..inputs.options import Options
 from ..inputs.sorting import offsets, spans
 from ..inputs.true_and_pred import OrderDoubt, ReadRows, is_rank
 from .blocks import Block, Blocks
-from .excluded import Excluded
 from .hits import HitArrays, Hits
 from .list_keys import split_codes
-from .pairing import Pairs
+from .pairing import Excluded, Pairs
 from .ranked import (
     Ranked,
     joined,

@@ -15,7 +15,7 @@ import pandas as pd
 
 from ..errors import ColumnError, DataError, OptionError, UndefinedMetricError
 from ..inputs.options import Options
-from ..inputs.sums import exact_sums
+from ..inputs.sorting import exact_sums
 from ..matching.counts import Counts
 from ..matching.hits import ratio
 from ..matching.list_keys import key_labels

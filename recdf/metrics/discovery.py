@@ -12,8 +12,8 @@ from ..inputs.constraints import Natural
 from ..inputs.sorting import spans
 from ..matching.hits import ratio
 from ..matching.lists import Lists
+from .diversity import nearest, total_to_past
 from .metric import metric
-from .similarity import nearest, total_to_past
 
 Likeness = Literal["cosine", "jaccard", "hamming", "cooccurrence"] | Callable[..., np.ndarray]
 LOG_ALONE = {"needs": ("log",), "unknown": ("log_users", "log")}

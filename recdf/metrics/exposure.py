@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import OptionError
 from ..inputs.constraints import Share, a_number
-from ..inputs.sums import exact_sums
+from ..inputs.sorting import exact_sums
 from ..matching.counts import Counts, exposure_sum
 from .metric import metric
 

@@ -12,8 +12,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from ..inputs.sorting import offsets
-from ..inputs.sums import exact_sums
+from ..inputs.sorting import exact_sums, offsets
 from ..matching.counts import SUMS, Counts, ListCounts, Sum, user_group_sums
 from ..matching.hits import ratio
 from ..matching.lists import Lists

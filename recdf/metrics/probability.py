@@ -17,7 +17,7 @@ from ..matching.counts import Counts, ListCounts, Sum
 from ..matching.hits import ratio
 from ..matching.lists import Lists
 from .metric import metric
-from .rated import Rated, mean_loss, pooled_loss, rated_of, squared_error, total_loss
+from .rating import Rated, mean_loss, pooled_loss, rated_of, squared_error, total_loss
 
 # Probabilities are moved this far from 0 and 1, whose logarithm would be infinite.
 SMALLEST_PROBABILITY = 2.0**-52

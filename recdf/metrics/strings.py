@@ -1,15 +1,11 @@
-"""Metric strings, such as "ndcg@10" or "mapr(normalizer=achievable)@20", and mappings of own names
-to them.
-
-`parse` turns the metrics that a caller names into `Request`s. It checks every parameter before
-anything is computed.
-"""
+"""Metric strings, such as "ndcg@10" or "mapr(normalizer=achievable)@20", mappings of own names, and
+the direction of the metric that a column is named after."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -17,8 +13,16 @@ import pandas as pd
 from ..errors import OptionError, kind_of
 from ..inputs.options import Options
 from .call import check_k
-from .metric import Metric, find, written
-from .record import Request
+from .metric import METRICS, Metric, find, written
+from .record import Bounds, MetricDirection, Request
+
+# ------------------------------------------------------------------------------------------
+# Metric strings, such as "ndcg@10" or "mapr(normalizer=achievable)@20", and mappings of own names
+# to them.
+#
+# `parse` turns the metrics that a caller names into `Request`s. It checks every parameter before
+# anything is computed.
+
 
 _STRING = re.compile(r"\s*([A-Za-z_]\w*)\s*(?:\((.*)\))?\s*(?:@\s*(\w+))?\s*")
 _BETWEEN = re.compile(r",(?![^(]*\))")  # commas that are not inside the brackets of another metric
@@ -136,3 +140,51 @@ def _literal(text: str) -> Any:
         except ValueError:
             continue
     return text.strip("'\"")
+
+
+# ------------------------------------------------------------------------------------------
+# The direction in which a metric is better, by the name of its column. Experiments know nothing
+# else of metrics.
+
+
+# Sums over the recommended items: a list that was not shown adds 0 to them, although a larger sum
+# is not always better.
+_SUMS = frozenset({"hits", "dcg", "tp", "fp", "aclt", "shown", "clicked", "bought"})
+
+
+class Direction(NamedTuple):
+    """The direction and the bounds of a metric; each is None where the metric has none.
+
+    `counts` says that the metric is a count or a sum over the recommended items, which is 0 for an
+    empty list.
+    """
+
+    better: MetricDirection
+    bounds: Bounds
+    counts: bool
+
+
+def request_of(text: str) -> Request | None:
+    """Return the request of a metric string with all its parameters; None if it is none of a known
+    metric."""
+    try:
+        found, params, _, at = read_string(text)
+        return found.request(
+            params, int(at) if at is not None and at.isdecimal() else None, Options()
+        )
+    except OptionError:
+        return None
+
+
+def direction_of(column: str) -> Direction | None:
+    """Return the direction of the metric of a column such as "first_rank@10"; None if it is of no
+    known metric."""
+    name = re.split("[@(]", column)[0]
+    metric = METRICS.get(name)
+    if metric is None:
+        named = (one for one in METRICS.values() if name in one.outputs or name in one.aliases)
+        metric = next(named, None)
+    if metric is None:
+        return None
+    bounds, better = metric.stated(column)
+    return Direction(better, bounds, name in _SUMS)

@@ -21,8 +21,7 @@ from ..inputs.codes import encode_keys
 from ..inputs.frames import column, read_numbers
 from ..inputs.ids import read_ids
 from ..inputs.sizes import sizes
-from ..inputs.sorting import distinct, offsets, rank_within, run_heads, spans
-from ..inputs.sums import exact_sums
+from ..inputs.sorting import distinct, exact_sums, offsets, rank_within, run_heads, spans
 from ..matching.hits import Hits, ratio
 from ..matching.lists import Lists, Matched
 from ..matching.side_tables.catalogue import Labels

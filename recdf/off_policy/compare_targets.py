@@ -14,15 +14,11 @@ from ..errors import DataError, OptionError, closest
 from ..inputs.door import takes_columns
 from ..inputs.options import Options, as_columns, says_as
 from ..stats.numbers import Floats
-from .estimate_value import gather_evidence, ope_estimate
-from .estimators import Interaction
-from .flags import FLAGS, find_flags, trust
+from .estimate_value import FLAGS, find_flags, gather_evidence, ope_estimate, trust
 from .influence import Estimates, clustered_error
-from .log_columns import Record, beside_groups, log_frame, split_groups
-from .plan import Plan, model_columns, read_requests
-from .read_log import LogArrays, read_log
+from .plan import Interaction, Plan, SlateKind, model_columns, read_requests
+from .read_log import LogArrays, Record, beside_groups, log_frame, read_log, split_groups
 from .rows import IntCodes
-from .slates import SlateKind
 
 COMPARED_TARGET_COLUMNS = (
     "estimator",

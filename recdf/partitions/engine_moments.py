@@ -22,8 +22,7 @@ import pyarrow as pa
 
 from ..errors import ColumnError, DataError, IdTypeError, OptionError, RecdfError, closest
 from ..evaluation.finish import told
-from ..evaluation.part import Failure, PartResult
-from ..evaluation.part_arrow import to_arrow
+from ..evaluation.part import Failure, PartResult, to_arrow
 from ..experiments.assigned_users import own_variant
 from ..experiments.choices import RaiseOrDrop
 from ..experiments.compare.from_moments import (
@@ -33,14 +32,14 @@ from ..experiments.compare.from_moments import (
     variant_moments,
 )
 from ..experiments.experiment_columns import named_frame, require
-from ..experiments.join.join_frames import (
+from ..experiments.join.join_experiment import (
     Frames,
     JoinOptions,
     join_frames,
+    known_values,
     no_common_user,
     read_frames,
 )
-from ..experiments.join.missing_users import known_values
 from ..inputs.options import as_columns, check_names
 from ..inputs.per_user_columns import warn_of_weights
 from .engine_methods import (

@@ -22,10 +22,10 @@ import pyarrow as pa
 
 from ..errors import DuplicateWarning, LogWarning, NoOverlapWarning, RecdfError, warn_user
 from ..evaluation.storage import local_path
-from ..inputs.memory_limit import memory_bytes
+from ..inputs.sizes import memory_bytes
 from ..logs.event_checks import skews
 from ..logs.impressions import Impressions, from_impressions, warn_of_counts
-from ..logs.moved_shares import SPEC_FILE, moved_since, read_spec
+from ..logs.log_checks import SPEC_FILE, moved_since, read_spec
 from ..logs.persons import with_persons
 from ..logs.times import Clock
 from ..publishing import published

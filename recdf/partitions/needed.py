@@ -18,8 +18,8 @@ import pyarrow as pa
 from ..errors import ColumnError, DataError, EmptyPopulationError, IdTypeError, OptionError
 from ..evaluation.carry import check_carried, nullable
 from ..evaluation.exposure_sums import common_type
-from ..evaluation.mean_tables import SUMMARY
 from ..evaluation.summary_rows import check_item_by
+from ..evaluation.value_moments import SUMMARY
 from ..inputs.frames import column
 from ..inputs.ids import IdColumn, read_ids
 from ..inputs.list_cells import ItemLists, item_lists

@@ -21,8 +21,7 @@ import pyarrow.compute as pc
 from ..errors import EngineError
 from ..evaluation.exposure_sums import label_array
 from ..evaluation.finish import checked
-from ..evaluation.part import Failure, ListRows, Part, PartResult, measure
-from ..evaluation.part_arrow import from_arrow, to_arrow
+from ..evaluation.part import Failure, ListRows, Part, PartResult, from_arrow, measure, to_arrow
 from ..inputs.codes import encode, encode_keys
 from ..inputs.ids import read_ids
 from ..inputs.list_cells import ItemLists

@@ -13,8 +13,17 @@ import numpy as np
 import pandas as pd
 
 from ..errors import in_words
-from .cells import Align, Cell, number, to_html, to_text, visible
-from .shown_frames import SHOWN_ROWS, AnyFrame, html_of_pandas
+from .cells import (
+    SHOWN_ROWS,
+    Align,
+    AnyFrame,
+    Cell,
+    html_of_pandas,
+    number,
+    to_html,
+    to_text,
+    visible,
+)
 
 Severity = Literal["error", "warning", "info"]
 

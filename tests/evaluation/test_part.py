@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 import recdf as rd
 from recdf.evaluation.evaluate import call_of as checked_call
 from recdf.evaluation.finish import checked, finish, finish_summary
-from recdf.evaluation.part import Failure, Part, PartResult, measure
-from recdf.evaluation.part_arrow import SCHEMA, from_arrow, to_arrow
+from recdf.evaluation.part import SCHEMA, Failure, Part, PartResult, from_arrow, measure, to_arrow
 
 USERS, ITEMS = 9, 8
 WEIGHTS = {user: [1.0, 0.25, 0.0][user % 3] for user in range(USERS)}

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import recdf as rd
-from recdf.experiments.decide.adjustment import adjustment
+from recdf.experiments.decide.adjust_pvalues import adjustment
 
 
 @pytest.fixture(scope="module")

@@ -18,8 +18,7 @@ from inputs.test_bad_input import run
 import recdf as rd
 from recdf import errors
 from recdf.cli import main
-from recdf.evaluation.part import Failure, PartResult
-from recdf.evaluation.part_arrow import from_arrow, to_arrow
+from recdf.evaluation.part import Failure, PartResult, from_arrow, to_arrow
 from recdf.inputs.options import NAMES
 
 PACKAGE = Path(rd.__path__[0])

@@ -10,7 +10,7 @@ import pytest
 from cli.command import run
 
 import recdf as rd
-from recdf.logs.moved_shares import moved_shares
+from recdf.logs.log_checks import moved_shares
 
 START = pd.Timestamp("2026-11-01", tz="UTC")
 TIMES = {"time_col": "time"}

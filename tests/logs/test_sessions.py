@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from oracles.impressions import ranks, sessions, standing
 
 from recdf.inputs.sorting import dense_codes, stable_order
-from recdf.logs.sessions import (
+from recdf.logs.attribution import (
     arrange_lists,
     rank_lists,
     repeated_rows,

@@ -15,7 +15,7 @@ from recdf.cli import main
 from recdf.evaluation.evaluate import EvaluateArguments
 from recdf.matching.side_tables.records import SIDE_TABLES, SIDES
 from recdf.metrics.call import NEEDS
-from recdf.metrics.docstrings import ARGUMENTS
+from recdf.metrics.record import ARGUMENTS
 
 NAMES = list(SIDE_TABLES)
 

@@ -10,7 +10,7 @@ from close import close
 
 import recdf as rd
 from recdf.evaluation.spec import definitions
-from recdf.metrics.direction import direction_of
+from recdf.metrics.strings import direction_of
 
 TRUE = {"u": {"a": 3, "b": 1, "c": 1, "z": 0}}
 PRED = {"u": ["b", "x", "a", "y"]}

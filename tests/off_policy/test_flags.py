@@ -9,8 +9,8 @@ import pytest
 from off_policy.logs import bandit_log
 
 import recdf as rd
-from recdf.off_policy.flags import FLAGS, MEANINGS, trust
-from recdf.off_policy.model_check import model_mismatch_z
+from recdf.off_policy.estimate_value import FLAGS, MEANINGS, trust
+from recdf.off_policy.influence import model_mismatch_z
 from recdf.off_policy.plan import Plan
 from recdf.off_policy.read_log import read_log
 

@@ -19,7 +19,7 @@ from registry.oracle_check import (
 from registry.seeded import BUILT_IN, SPACE, counts_candidates, oracle_values, text, variants
 
 import recdf as rd
-from recdf.metrics.docstrings import section
+from recdf.metrics.record import section
 
 really_every_metric = pytest.mark.parametrize("metric", EVERY, ids=[m.name for m in EVERY])
 

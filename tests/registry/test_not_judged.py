@@ -22,7 +22,7 @@ from registry.seeded import (
 
 import recdf as rd
 from recdf.evaluation.spec import definitions
-from recdf.metrics.direction import direction_of
+from recdf.metrics.strings import direction_of
 
 # `intent_aware` asks what its inner metric asks, and needs aspects.
 ASKING = [metric for metric in BUILT_IN if "not_judged" in metric.optional]

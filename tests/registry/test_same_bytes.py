@@ -18,7 +18,7 @@ from registry.seeded import BUILT_IN, quietly, text, variants
 from registry.test_beyond import VARIANTS
 
 import recdf as rd
-from recdf.inputs.sums import exact_sums
+from recdf.inputs.sorting import exact_sums
 
 N_USERS, N_ITEMS = 300, 120
 

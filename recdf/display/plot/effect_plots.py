@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...diagnostics.gate_result import Gate, row_cells
+from ...diagnostics.gate_records import Gate, row_cells
 from ...errors import ColumnError, OptionError
-from ...experiments.decide.adjustment import adjustment
+from ...experiments.decide.adjust_pvalues import adjustment
 from ...judge.comparisons import COMPARISON_COLUMNS
 from ...judge.verdict import sign_of
 from ...tables.cells import digits_for, interval, number, shorten, visible

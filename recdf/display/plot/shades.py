@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ...errors import OptionError, closest
-from ...experiments.decide.adjustment import adjustment
+from ...experiments.decide.adjust_pvalues import adjustment
 from ...judge.verdict import sign_of
 from ...tables.cells import digits_for, number
 from ..given_tables import JOINED_BY, count_text, direction_word, labels, need

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from ...errors import DataError, OptionError
-from ...evaluation.mean_tables import CONFIDENCE
 from ...evaluation.result import Evaluation
+from ...evaluation.value_moments import CONFIDENCE
 from ...experiments.choices import a_number, check_value
 from ...experiments.compare.runs import unit_of
 from ...tables.cells import short_names

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from ..._version import version_and_build
-from ...diagnostics.gate_result import row_cells
+from ...diagnostics.gate_records import row_cells
 from ...evaluation.result import Evaluation
 from ...tables.cells import visible
 from ...tables.findings import finding_of

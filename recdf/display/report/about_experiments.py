@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from ...experiments.compare.by_segment import segment_sentences
-from ...experiments.decide.adjustment import adjustment
+from ...experiments.decide.adjust_pvalues import adjustment
 from ...experiments.decide.decide_experiment import (
     change_texts,
     plan_sentence,
@@ -25,7 +25,7 @@ from ...experiments.decide.sample_ratio import seen_loss_words
 from ...judge.cautions.table import UNLIKE
 from ...judge.comparisons import note_of
 from ...judge.verdict import codes_of, warnings_of
-from ...off_policy.flags import MEANINGS
+from ...off_policy.estimate_value import MEANINGS
 from ...tables.cells import Cell, digits_for, interval, number, p_value
 from .. import plot
 from ..plot.effect_plots import trend_words

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ...experiments.compare.by_segment import segment_sentences
-from ...experiments.decide.adjustment import adjustment
+from ...experiments.decide.adjust_pvalues import adjustment
 from ...judge.comparisons import COMPARISON_COLUMNS, note_of
 from ...judge.verdict import is_withheld
 from ...tables.cells import Cell, digits_for, interval, number, p_value, shorten, visible

@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 
 from ...experiments.compare.cheap_labels import compared_labels
-from ...experiments.decide.adjustment import adjustment
+from ...experiments.decide.adjust_pvalues import adjustment
 from ...judge.cautions.table import CAUTIONS
 from ...judge.verdict import (
     codes_of,

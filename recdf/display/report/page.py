@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 
 from ..._version import __version__
-from ...diagnostics.gate_result import Gate
+from ...diagnostics.gate_records import Gate
 from ...diagnostics.history import History
 from ...errors import not_loaded
 from ...evaluation.result import Evaluation

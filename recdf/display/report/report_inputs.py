@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from ...diagnostics.gate_result import Gate
+from ...diagnostics.gate_records import Gate
 from ...diagnostics.history import History
 from ...errors import DataError, OptionError
 from ...evaluation.result import Evaluation

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...inputs.sums import exact_sums
+from ...inputs.sorting import exact_sums
 from ...judge.effects.means import (
     Farthest,
     MeanEffect,

@@ -14,7 +14,7 @@ from ...inputs.constraints import NATURAL, SHARE, a_number
 from ...inputs.door import takes_columns
 from ...inputs.options import Options, as_columns
 from ...inputs.per_user_columns import refuse_mixed_models, warn_of_weights
-from ...inputs.sums import exact_sums
+from ...inputs.sorting import exact_sums
 from ...progress import Progress
 from ...stats.arms import Sample, arm, linearise
 from ...stats.moments import HUGE

@@ -15,7 +15,7 @@ from ...judge.cautions.few_lists import FEW_LISTS
 from ...judge.cautions.not_comparable import MANY_SHORT
 from ...judge.comparability import Fact, facts_of, lists_shorter_than, other_truth, spec_of_each
 from ...judge.verdict import effects_of, sentence
-from ...metrics.direction import request_of
+from ...metrics.strings import request_of
 from ...stats.turned import turned_by
 from ...tables.cells import digits_for, interval, number, visible
 from ..choices import Better

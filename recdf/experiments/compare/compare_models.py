@@ -19,7 +19,7 @@ from ...progress import Progress
 from ..choices import Alternative, Correction, PairMissing, PairTest, check_test, check_value
 from ..decide.adjust_pvalues import adjusted_columns, directions, read_together
 from ..experiment_columns import Floats, require
-from ..join.missing_users import zero_is_worst
+from ..join.join_experiment import zero_is_worst
 from ..metric_bounds import MetricBounds, bounds_of, declared_bounds, seen_bounds
 from ..settings import Settings
 from .by_segment import split_by_segment

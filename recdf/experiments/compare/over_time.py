@@ -20,7 +20,7 @@ from ...judge.cautions.table import UNLIKE
 from ...judge.comparisons import Comparison
 from ...judge.effects.means import arms_of_sums, influence
 from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, has, remark
-from ...metrics.direction import direction_of
+from ...metrics.strings import direction_of
 from ...progress import Progress
 from ...stats.arms import Arm, Sample, both
 from ...stats.effect_sizes import Effect, effect
@@ -31,7 +31,7 @@ from ..decide.balance import Difference
 from ..decide.sample_ratio import Arms, check_sample_ratio, without_strata
 from ..experiment_columns import Floats, MetricColumns, key_codes, metric_specs, named_frame
 from ..experiment_rows import ArmRows, ExperimentRows
-from ..join.missing_users import fill_values
+from ..join.join_experiment import fill_values
 from ..samples import MetricRows, subset
 from ..settings import Settings, which_tests
 from ..units import in_strata, make_units

@@ -17,7 +17,7 @@ import pandas as pd
 
 from ...errors import DataError, OptionError
 from ...inputs.constraints import check_value
-from ...inputs.sums import exact_sums
+from ...inputs.sorting import exact_sums
 from ...judge.cautions import HEALTH_ALPHA, UNEQUAL
 from ...stats.arms import Sample
 from ...stats.shares import LEAST_EXPECTED, equal_shares_test, independence_test
@@ -38,7 +38,7 @@ from ..experiment_columns import (
     split,
 )
 from ..experiment_rows import ExperimentRows
-from ..join.first_exposure import Times, comparable_times, read_exposure
+from ..join.roll_up import Times, comparable_times, read_exposure
 from ..samples import MetricRows
 
 PeriodKind = Literal["daily", "cumulative", "since_exposure"]

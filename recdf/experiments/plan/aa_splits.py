@@ -13,7 +13,7 @@ from ...errors import DuplicateError, OptionError
 from ...inputs.constraints import NATURAL, a_number, check_value
 from ...inputs.door import takes_columns
 from ...inputs.options import Options, as_columns
-from ...inputs.sums import exact_sums
+from ...inputs.sorting import exact_sums
 from ...judge.effects.means import JACKKNIFE_BELOW
 from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, remark
 from ...progress import Progress

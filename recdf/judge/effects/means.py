@@ -19,7 +19,7 @@ import numpy as np
 
 from ...errors import OptionError
 from ...inputs.codes import Codes
-from ...inputs.sums import exact_sums
+from ...inputs.sorting import exact_sums
 from ...inputs.threads import each
 from ...stats.arms import Arm, Sample, both
 from ...stats.moments import HUGE, MEAN_ROUNDING, Moments

@@ -5,7 +5,7 @@ The categories of the items come from one of its columns. An item may have none,
 
 Feature columns, or a caller's function, say how similar items are. Their arrays have one entry per
 row of the frame that the caller gave. `row_of` is the row of each item code, -1 for a code without
-a row. `recdf.metrics.similarity` computes similarities for one block of lists at a time.
+a row. `recdf.metrics.diversity` computes similarities for one block of lists at a time.
 """
 
 from __future__ import annotations

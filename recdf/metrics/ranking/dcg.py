@@ -14,7 +14,7 @@ from ...inputs.constraints import Share, a_number
 from ...matching.hits import Hits, ratio, running
 from ...matching.lists import Lists
 from ..metric import metric
-from ..observed import refuse, weights_of
+from ..relevance import refuse, weights_of
 from .preference import tied_ranks
 
 Gain = Literal["linear", "exp2", "binary"]

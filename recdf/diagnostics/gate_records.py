@@ -1,0 +1,538 @@
+"""What `gate` is handed and what it gives back: the two sides of a gate, those with labels of
+people and cheap ones, and the result."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any, Final, Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from ..errors import ColumnError, OptionError, closest, kind_of
+from ..evaluation.result import read_parquet
+from ..experiments.compare.cheap_labels import JUDGED, join_labels, label_sentences, shared_metrics
+from ..experiments.compare.runs import Runs, read_runs
+from ..experiments.experiment_columns import Floats
+from ..inputs.budgets import signed
+from ..inputs.door import table_of_users
+from ..inputs.frames import as_frame, column
+from ..inputs.per_user_columns import evaluated
+from ..judge.comparability import facts_of, other_truth
+from ..judge.verdict import sentence
+from ..metrics.strings import request_of
+from ..publishing import publish_text
+from ..stats.allowed_change import Change, PoweredChange
+from ..stats.prediction_powered import labelled_units
+from ..stats.shares import CHANCE_SEEN
+from ..tables.cells import ReportTable, ShownResult, digits_for, markdown_text, number, visible
+from .check_findings import SAMPLED
+from .data_checks import MANY_SEEN, check
+
+# ------------------------------------------------------------------------------------------
+# What `gate` returns: a table of verdicts that is true where the candidate passed, as text,
+# Markdown and JUnit.
+
+
+MOST_SEEN = 4  # budgets whose reach is said
+
+PASS: Final = "pass"
+FAIL: Final = "fail"
+UNDECIDED: Final = "undecided"
+PASS_BUT_WORSE, NOT_GATED = "pass_but_worse", "not_gated"  # effects of rows alone
+GateVerdict = Literal["pass", "fail", "undecided"]
+# What is shown of the table, and the columns of the checks, of which `found` is a word of
+# `checks_table`.
+GATE_COLUMNS = (
+    "metric",
+    "segment",
+    "segment_value",
+    "budget",
+    "effect",
+    "verdict",
+    "mean_baseline",
+    "mean_candidate",
+    "change",
+    "change_low",
+    "change_high",
+    "allowed",
+    "relative",
+    "n_users",
+    "alpha",
+    "bound",
+    "reason",
+)
+CHECK_COLUMNS = ["check", "candidate", "baseline", "found"]
+DOUBTFUL = ("differs", "in doubt")  # what is found of the data where nothing is decided
+GATE_TITLES = {PASS: "Passed", FAIL: "Failed", UNDECIDED: "Undecided"}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Gate(ShownResult):
+    """The decision of `rd.gate`. It is true where the candidate passed: `assert rd.gate(...)`.
+
+    Parameters
+    ----------
+    table : DataFrame
+        One row per metric and segment: `metric`, `segment`, `segment_value` (empty for all lists),
+        `budget` (text), `verdict` ("pass", "pass, but worse", "fail", "undecided", "not gated"),
+        `better`, `mean_baseline`, `mean_candidate`, `diff`, `rel_diff`; `change`, `change_low`,
+        `change_high` (of the mean, relative where `relative` is True, with its bounds, each
+        one-sided at 1 − α), `allowed`, `relative`, `provable` (the smallest budget that would have
+        passed), `n_users`, `n_lists`, `n_differ` (users with a difference), `n_only_candidate`,
+        `n_only_baseline` (lists of one side alone), `p_pass`, `p_fail`, `p_fail_adj`, `n_needed`
+        (about how many users would pass in 80 % of the runs if the change stays as it is), `alpha`
+        (error rate of the bounds), `bound` ("t", "betting", "anytime"), `effect` ("pass",
+        "pass_but_worse", "fail", "undecided", "not_gated"), `withheld`, `remarks`, `reason`.
+    checks : DataFrame
+        What was compared of the data: `check`, `candidate`, `baseline`, `found` ("same", "differs",
+        "not known"; of recommendations that were given, "in doubt" or "no doubt").
+    """
+
+    table: pd.DataFrame
+    checks: pd.DataFrame
+
+    @property
+    def verdict(self) -> GateVerdict:
+        """Fail if any row fails; else undecided if any is, or if no row is gated; else pass."""
+        found = set(self.table["effect"])
+        return (
+            FAIL
+            if FAIL in found
+            else UNDECIDED
+            if UNDECIDED in found or found == {NOT_GATED}
+            else PASS
+        )
+
+    @property
+    def confidence(self) -> float:
+        """The probability with which each bound holds, 1 − α."""
+        return 1 - float(self.table["alpha"].iloc[0])
+
+    @property
+    def passed(self) -> bool:
+        """Whether the verdict is "pass"."""
+        return self.verdict == PASS
+
+    @property
+    def _asked(self) -> pd.DataFrame:
+        """The rows with a budget; that of a segment with too few users is not gated."""
+        return self.table[self.table["budget"] != ""]
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why the candidate did not pass: what differs in the data, and one sentence for each such
+        row."""
+        data = [
+            f"{row['check']} {row['found']}: {row['candidate']} of the candidate, "
+            f"{row['baseline']} of the baseline"
+            for row in self.checks[self.checks["found"].isin(DOUBTFUL)].to_dict("records")
+        ]
+        doubtful = [FAIL, UNDECIDED, *([] if self.passed else [NOT_GATED])]
+        rows = self._asked[self._asked["effect"].isin(doubtful)].to_dict("records")
+        return data + ([] if data else [row_sentence(row) for row in rows])
+
+    def __bool__(self) -> bool:
+        if not self.passed and "PYTEST_CURRENT_TEST" in os.environ:
+            # pytest cuts the text of what it asserts, and shows in full what was written to stderr.
+            print(f"\n{self}", file=sys.stderr)
+        return self.passed
+
+    def to_markdown(self) -> str:
+        """Return a summary that reads well as a comment on a change request: verdict, table,
+        reasons.
+
+        Examples
+        --------
+        >>> import recdf as rd
+        >>> result = rd.evaluate({"u": ["a"]}, {"u": ["a"]}, "mrr@1")
+        >>> print(rd.gate(result, result, {"mrr@1": -0.1}).to_markdown().splitlines()[0])
+        ### Undecided: 0 of 1 budgets are met, 1 undecided
+        """
+        lines = [f"### {self.headline}", "", self._shown().to_markdown()]
+        return "\n".join([*lines, "", *(f"* {markdown_text(line)}" for line in self.notes)]) + "\n"
+
+    def to_junit(self, path: Any, *, undecided: Literal["error", "skipped"] = "error") -> None:
+        """Write a JUnit report, which CI systems show: one test case per budget.
+
+        Parameters
+        ----------
+        path : path
+            The file, which is replaced.
+        undecided : {"error", "skipped"}, default "error"
+            How an undecided row stands there.
+        """
+        publish_text(Path(path).expanduser(), junit_text(self, undecided))
+
+    @property
+    def headline(self) -> str:
+        """The verdict and how many budgets are met, broken, undecided and not gated, as one
+        line."""
+        found = self._asked["effect"].tolist()
+        n = {code: found.count(code) for code in (FAIL, UNDECIDED, NOT_GATED)}
+        held = len(found) - sum(n.values())
+        of = (
+            "1 budget is met"
+            if held == len(found) == 1
+            else f"{held} of {len(found)} budgets are met"
+        )
+        more = [
+            f"{count} {'broken' if code == FAIL else sentence('gate', code)}"
+            for code, count in n.items()
+            if count
+        ]
+        return f"{GATE_TITLES[self.verdict]}: {', '.join([of, *more])}"
+
+    def _shown(self) -> ReportTable:
+        cells = pd.DataFrame([row_cells(row) for row in self.table.to_dict("records")])
+        return ReportTable(cells if cells["why"].any() else cells.drop(columns="why"))
+
+    @property
+    def notes(self) -> list[str]:
+        """What differs in the data, what nobody knows of it, and what the bounds mean."""
+        differs = self.reasons if self.checks["found"].isin(DOUBTFUL).any() else []
+        unknown = self.checks["check"][self.checks["found"] == "not known"].tolist()
+        looks = ", at all looks together" if "anytime" in set(self.table["bound"]) else ""
+        said = (
+            f"Bounds of the change hold one-sided with {self.confidence:.0%}{looks}; users are the "
+            "units."
+        )
+        lines = [
+            *differs,
+            *(
+                [f"Not compared, since nothing records them: {', '.join(unknown)}."]
+                if unknown
+                else []
+            ),
+        ]
+        return [*lines, *self._labels(), *self._seen(), said]
+
+    def _seen(self) -> list[str]:
+        """Say which change each budget that was met by a t bound would have shown in 8 of 10
+        tests."""
+        met = self._asked["effect"].isin([PASS, PASS_BUT_WORSE]) & (self._asked["bound"] == "t")
+        normal = NormalDist().inv_cdf
+        seen = []
+        for row in self._asked[met].to_dict("records"):
+            reach = abs(row["change"] - row["provable"])
+            least = reach * (1 + normal(CHANCE_SEEN) / normal(1 - row["alpha"]))
+            worse = least if row["better"] == "smaller" else -least
+            seen.append(f"{_where(row)} {signed(worse, row['relative'])}")
+        more = ["..."] if len(seen) > MOST_SEEN else []
+        words = ", ".join([*seen[:MOST_SEEN], *more])
+        return [f"Losses that would have been seen in 8 of 10 tests: {words}."] if seen else []
+
+    def _labels(self) -> list[str]:
+        """Say which labels decided, if there were cheap ones."""
+        if "labels" not in self.table.columns:
+            return []
+        rows = self.table.assign(
+            what=[f"{_where(row)}, candidate − baseline" for row in self.table.to_dict("records")]
+        )
+        alone = ", ".join(
+            visible(_where(row)) for row in rows[rows["labels"] == "people"].to_dict("records")
+        )
+        why = (
+            "the cheap ones tell too little, or one large loss more among these lists could decide"
+        )
+        both = label_sentences(rows["n_users"], rows["n_cheap"], rows.to_dict("records"))
+        return [
+            *both,
+            *([f"The labels of people count alone for {alone}: {why}."] if alone else []),
+        ]
+
+
+def junit_text(found: Gate, undecided: Literal["error", "skipped"]) -> str:
+    """Return the JUnit report of a gate."""
+    from xml.etree import ElementTree as xml  # only reports need it
+
+    too_few = undecided if set(found.table["effect"]) == {NOT_GATED} else "skipped"
+    kinds = {FAIL: "failure", UNDECIDED: undecided, NOT_GATED: too_few}
+    tags = [kinds.get(effect, "") for effect in found._asked["effect"]]
+    names = {"failures": "failure", "errors": "error", "skipped": "skipped"}
+    counts = {"tests": str(len(tags))} | {name: str(tags.count(tag)) for name, tag in names.items()}
+    suites = xml.Element("testsuites")
+    suite = xml.SubElement(suites, "testsuite", {"name": "recdf gate", **counts})
+    for row, tag in zip(found._asked.to_dict("records"), tags, strict=True):
+        name = visible(f"{_where(row)} {row['budget']}")
+        case = xml.SubElement(suite, "testcase", {"classname": "recdf.gate", "name": name})
+        data = found.reasons if row["reason"].startswith("the data") else []
+        said = visible("; ".join([row_sentence(row), *data]))
+        if tag:
+            xml.SubElement(case, tag, {"message": said, "type": row["verdict"]})
+        else:
+            xml.SubElement(case, "system-out").text = said
+    xml.indent(suites)
+    text: str = xml.tostring(suites, encoding="utf-8", xml_declaration=True).decode()
+    return f"{text}\n"
+
+
+def _where(row: Mapping[Any, Any]) -> str:
+    """Return the metric of a row with its segment."""
+    return str(row["metric"]) + (
+        f" [{row['segment']}={row['segment_value']}]" if row["segment"] else ""
+    )
+
+
+def row_cells(row: Mapping[Any, Any]) -> dict[str, str]:
+    """Return what a row of a gate says, cell by cell."""
+    change, low, high = (
+        signed(row[name], row["relative"]) for name in ("change", "change_low", "change_high")
+    )
+    form = f".{digits_for(row['mean_baseline'], row['mean_candidate'])}f"
+    return {
+        "verdict": row["verdict"],
+        "metric": _where(row),
+        "budget": row["budget"] or "–",
+        "change": f"{change} [{low}, {high}]",
+        "baseline": number(row["mean_baseline"], form),
+        "candidate": number(row["mean_candidate"], form),
+        "users": f"{row['n_users']:,}",
+        "why": row["reason"],
+    }
+
+
+def row_sentence(row: Mapping[Any, Any]) -> str:
+    """Say the verdict of a row, with its change and budget."""
+    cells = row_cells(row)
+    said = f"{cells['metric']}: {cells['verdict']}, {cells['change']}, budget {cells['budget']}"
+    return f"{said} ({cells['why']})" if cells["why"] else said
+
+
+# ------------------------------------------------------------------------------------------
+# The two sides of a gate: what a caller hands over as a per-user table, and whether both come
+# from the same data.
+
+
+Pair = tuple[
+    Any, ...
+]  # of the candidate and of the baseline, and for some whether it makes a verdict doubtful
+SEEN = "recommendations already in the log"
+
+
+class Side(NamedTuple):
+    """One side: its role, its table with one row per list, and what `evaluate` recorded (empty if
+    that is lost)."""
+
+    role: str
+    per_user: pd.DataFrame
+    spec: Mapping[str, Any]
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """The options of the evaluation."""
+        options: Mapping[str, Any] = self.spec.get("options", {})
+        return options
+
+    def recorded(self, metric: str, what: str) -> Any:
+        """What is recorded of a metric, such as its k; None if nothing is."""
+        found = self.spec.get("metrics", {}).get(metric, {}).get(what)
+        request = request_of(found) if what == "definition" and found else None
+        # An older version wrote a definition without the parameters that were added since.
+        return found if request is None else request.definition
+
+
+def read_side(role: str, given: Any) -> Side:
+    """Read a result, a folder with one, or a per-user table; one with several models raises."""
+    if isinstance(given, str | os.PathLike):
+        given = read_parquet(given)
+    per_user, spec = (
+        table_of_users(getattr(given, "per_user", given), role),
+        getattr(given, "spec", None),
+    )
+    if not isinstance(per_user, pd.DataFrame):
+        expected = "a result of rd.evaluate, a folder with one, or its per_user"
+        raise TypeError(f"{role} is {kind_of(given)}; expected {expected}")
+    spec = evaluated(per_user) if spec is None else spec
+    for name in spec.get("by", []):
+        if name in per_user.columns:
+            models = per_user[name].drop_duplicates().tolist()
+            if len(models) > 1:
+                raise OptionError(
+                    f"{role} has {len(models)} values of {name!r} "
+                    f"({', '.join(map(repr, models[:5]))}); expected one recommender: pass the "
+                    f"rows of one, per_user[per_user[{name!r}] == {models[0]!r}]",
+                    argument=role,
+                )
+            per_user = per_user.drop(columns=name)
+    return Side(role, per_user, spec)
+
+
+def check_metrics(sides: Sequence[Side], metrics: Iterable[str]) -> None:
+    """Raise for a metric that a side lacks, or has at another k."""
+    for metric in metrics:
+        for side in sides:
+            if metric not in side.per_user.columns:
+                raise ColumnError(_lacks(side, metric), argument="budgets", value=metric)
+        ks = {side.role: side.recorded(metric, "k") for side in sides}
+        if None not in ks.values() and len(set(ks.values())) > 1:
+            at = " and ".join(f"at k = {k} in {role}" for role, k in ks.items())
+            says = f"{metric!r} is {at}; evaluate both at the same k"
+            raise OptionError(says, argument="budgets", value=metric)
+
+
+def _lacks(side: Side, metric: str) -> str:
+    """Say that a side has no such metric, and what the caller may have meant."""
+    known = list(side.spec.get("metrics", {})) or list(
+        map(str, side.per_user.select_dtypes("float"))
+    )
+    (word, at, _), words = metric.partition("@"), [name.split("@")[0] for name in known]
+    near = closest(word.lower(), words)
+    if not at:  # the caller left out the cut-off
+        lower = metric.lower()
+        near = closest(next((one for one in known if one.split("@")[0] == lower), lower), known)
+    hint = "; it was evaluated at another k" if at and word in words else near
+    if metric in known:
+        hint = f"; {metric!r} is one number for all lists, which has no interval"
+    return (
+        f"{side.role} has no metric {metric!r} per list; it has {', '.join(known) or 'none'}{hint}"
+    )
+
+
+def data_checks(sides: Sequence[Side], runs: Runs, metrics: Iterable[str]) -> dict[str, Pair]:
+    """Return what both sides were evaluated on, by what it is; None where nothing tells."""
+    definitions = {
+        metric: [side.recorded(metric, "definition") for side in sides] for metric in metrics
+    }
+    facts = facts_of(sides[0].spec, sides[1].spec, definitions)
+    pairs: dict[str, Pair] = {name: (one.own, one.base) for name, one in facts.items()}
+    return pairs | {"truth": _truth(sides, runs)}
+
+
+def _truth(sides: Sequence[Side], runs: Runs) -> Pair:
+    """Describe the truth of both sides: equal texts where it is the same, None where nothing
+    tells."""
+    own, base = (side.spec.get("truth") for side in sides)
+    if all("n_true" in side.per_user.columns for side in sides):
+        both = runs.table("n_true")
+        whole = all(side.options.get("users") in ("true", "all") for side in sides)
+        unlike, _ = other_truth(both, whole)
+        if unlike:
+            sums = [f"{int(np.nansum(one)):,} relevant items" for one in both]
+            return f"{sums[0]}, other ones in {unlike:,} lists", sums[1]
+        if None in (own, base):
+            own = base = "as many relevant items in each list"
+    return own, base
+
+
+def pair_of(
+    pred: Any, roles: Sequence[str], argument: str = "pred", what: str = "recommendations"
+) -> dict[str, Any]:
+    """Return the recommendations of each side, or their files; anything but two raises."""
+    if not isinstance(pred, list | tuple) or len(pred) != len(roles):
+        held = f"holds {len(pred)}" if isinstance(pred, list | tuple) else f"is {kind_of(pred)}"
+        raise OptionError(
+            f"⟦{argument}=⟧ {held}; expected two, the {what} of {' and of '.join(roles)}"
+        )
+    return dict(zip(roles, pred, strict=True))
+
+
+def look_at_frames(
+    sides: Sequence[Side], pred: Any, true: Any, log: Any, k: int, keys: Sequence[str]
+) -> tuple[tuple[Side, Side], dict[str, Pair]]:
+    """Return the sides with the share of judged items of each list, and what `check` finds in the
+    lists of both."""
+    lists = pair_of(pred, [side.role for side in sides])
+    if true is None:
+        raise OptionError("⟦pred=⟧ needs ⟦+true=⟧, the truth that both sides were evaluated on")
+    item_col = sides[0].options.get("item_col", "item_id")
+    options: Any = {"user_col": keys[0] if len(keys) == 1 else list(keys), "item_col": item_col}
+    judged = column(as_frame(true, "true", **options), item_col, "true")
+    found: list[Side] = []
+    shares: list[dict[str, float]] = []
+    for side in sides:
+        frame = as_frame(lists[side.role], f"pred of the {side.role}", **options)
+        own = {
+            name: side.options[name] for name in ("score_col", "rank_col") if name in side.options
+        }
+        findings = check(true, frame, k, log=log, **options, **own)
+        shares.append(dict(zip(findings["finding"], findings["share"], strict=True)))
+        of_list = (
+            frame[item_col]
+            .isin(judged)
+            .groupby([frame[name] for name in keys])
+            .mean()
+            .rename("judged in true")
+        )
+        found.append(
+            side._replace(
+                per_user=side.per_user.merge(of_list.reset_index(), on=list(keys), how="left")
+            )
+        )
+    sampled = [f"sampled in {one.get(SAMPLED, 0):.0%} of the lists" for one in shares]
+    pairs: dict[str, Pair] = {"candidates": (*sampled, any(SAMPLED in one for one in shares))}
+    if log is not None:
+        seen = [one.get(SEEN, 0.0) for one in shares]
+        pairs["seen items"] = (
+            *(f"{one:.1%} of the recommendations" for one in seen),
+            abs(seen[0] - seen[1]) > MANY_SEEN,
+        )
+    return (found[0], found[1]), pairs
+
+
+def checks_table(pairs: Mapping[str, Pair]) -> pd.DataFrame:
+    """Return one row per check: what it is of both sides, and whether that is the same or, where
+    said, in doubt."""
+    rows = []
+    for name, (own, base, *doubt) in pairs.items():
+        known = "not known" if None in (own, base) else "same" if own == base else "differs"
+        rows.append(
+            (
+                name,
+                str(own),
+                str(base),
+                ("in doubt" if doubt[0] else "no doubt") if doubt else known,
+            )
+        )
+    return pd.DataFrame(rows, columns=CHECK_COLUMNS, dtype="str")
+
+
+# ------------------------------------------------------------------------------------------
+# Both sides of a gate with labels of people and cheap ones: the lists with both, and their
+# change.
+
+
+def runs_of_both_labels(
+    cheap: Any,
+    sides: Sequence[Side],
+    metrics: Sequence[str],
+    keys: list[str],
+    units: list[str],
+    weight: str | None,
+) -> tuple[Runs, pd.DataFrame]:
+    """Return the lists of both sides with both labels, and what was compared of the cheap ones."""
+    roles = [side.role for side in sides]
+    given = [
+        read_side(role, one)
+        for role, one in pair_of(cheap, roles, "cheap", "results under cheap labels").items()
+    ]
+    check_metrics([side._replace(role=f"cheap of the {side.role}") for side in given], metrics)
+    own = read_runs({side.role: side.per_user for side in given}, keys, [], "model", units)
+    checks = checks_table(
+        {f"cheap: {name}": pair for name, pair in data_checks(given, own, metrics).items()}
+    )
+    both = {}
+    for side, more in zip(sides, given, strict=True):
+        shared_metrics(side.per_user, more.per_user, metrics, side.role)
+        both[side.role] = join_labels(side.per_user, more.per_user, metrics, keys, side.role)
+    runs = read_runs(both, keys, [], "model", units)
+    return runs if weight is None else runs.weighted(weight), checks
+
+
+def powered_change(change: Change, both: Floats, cheap: Floats, runs: Runs) -> PoweredChange:
+    """Return the change from both labels beside that of people alone."""
+    sign = -1 if change.smaller else 1
+    y, f = (sign * (one[0] - one[1]) for one in (both, cheap))
+    of_base = (both[1], cheap[1]) if change.relative else (0 * y + 1, 0 * f + 1)
+    judged = np.asarray((runs.table(JUDGED) > 0).any(axis=0))
+    gains, scales = (
+        labelled_units(one, other, judged, runs.weights, runs.unit_of_list)
+        for one, other in ((y, f), of_base)
+    )
+    own = {one.name: getattr(change, one.name) for one in fields(Change)}
+    return PoweredChange(**own, gains=gains, scales=scales)
