@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -115,17 +116,34 @@ class Aggregates:
         return Aggregates(grid, products, self.low[own], self.high[own])
 
     @cached_property
-    def _whole(self) -> tuple[Any, Any, Any]:
-        """n, Σ x and n Σ x y − Σ x Σ y of the cells, as whole numbers of steps of the grid."""
-        k, slices = len(self.grid.unit), self.grid.slices
-        high, low = self.products.astype(object)
-        scale = np.array([1, *[2 ** (_BITS * i) for i in reversed(range(slices))] * k], object)
-        found = (high * 2**_LOW + low) * scale * scale[:, None]
-        n, shape = found[:, 0, 0], (len(found), k, slices)
-        total = found[:, 0, 1:].reshape(shape).sum(axis=2)
-        squares = found[:, 1:, 1:].reshape(*shape, k, slices).sum(axis=(2, 4))
-        apart = n[:, None, None] * squares - total[:, :, None] * total[:, None, :]
-        return n, total, apart
+    def _whole(self) -> list[list[list[int]]]:
+        """n, Σ x and Σ x y of each cell, as a matrix of whole numbers of steps of the grid."""
+        slices = self.grid.slices
+        steps = [2 ** (_BITS * i) for i in reversed(range(slices))]
+
+        def added(row: Sequence[int]) -> list[int]:
+            parts = (row[at : at + slices] for at in range(1, len(row), slices))
+            return [row[0], *(sum(map(mul, steps, part)) for part in parts)]
+
+        found = []
+        for cell in zip(*self.products.tolist(), strict=True):
+            rows = [
+                [(a << _LOW) + b for a, b in zip(*of, strict=True)]
+                for of in zip(*cell, strict=True)
+            ]
+            found.append([added(row) for row in zip(*map(added, rows), strict=True)])
+        return found
+
+    @cached_property
+    def _apart(self) -> list[list[list[int]]]:
+        """n Σ x y − Σ x Σ y of each cell."""
+        return [
+            [
+                [n * xy - x * y for xy, y in zip(row[1:], total, strict=True)]
+                for x, row in zip(total, rows, strict=True)
+            ]
+            for (n, *total), *rows in self._whole
+        ]
 
     @property
     def _steps(self) -> Floats:
@@ -134,22 +152,22 @@ class Aggregates:
     @cached_property
     def n(self) -> Floats:
         """Units of each cell."""
-        return np.asarray(self._whole[0], np.float64)
+        return np.array([one[0][0] for one in self._whole], np.float64)
 
     @cached_property
     def above(self) -> Floats:
         """Means of the columns less their base, which keep the digits of huge values."""
-        n, total, _ = self._whole
-        return np.asarray((total / np.maximum(n, 1)[:, None]).astype(np.float64) * self._steps)
+        of_cells = [[x / max(n, 1) for x in total] for (n, *total), *_ in self._whole]
+        return np.array(of_cells) * self._steps
 
-    @property
+    @cached_property
     def mean(self) -> Floats:
         return np.asarray(self.grid.base + self.above)
 
     @cached_property
     def central(self) -> Floats:
         """Σ(x − mean x)(y − mean y) of each cell."""
-        found = self._whole[2].astype(np.float64) / np.maximum(self.n, 1)[:, None, None]
+        found = np.array(self._apart, np.float64) / np.maximum(self.n, 1)[:, None, None]
         return np.asarray(found * self._steps * self._steps[:, None])
 
     def squares(self, form: Floats) -> Floats:
@@ -158,7 +176,7 @@ class Aggregates:
         parts = np.einsum("ci,cii,ci->c", form, self.central, form)
         for c in np.flatnonzero(found <= _LOST * parts):
             steps = [Fraction(float(one)) for one in form[c] * self._steps]
-            exact = np.array(steps) @ (self._whole[2][c] @ np.array(steps))
+            exact = np.array(steps) @ (np.array(self._apart[c], object) @ np.array(steps))
             found[c] = float(exact) / max(self.n[c], 1)
         return found
 
@@ -208,7 +226,7 @@ class KnownMoments:
         return float(largest[self.n > 0].max(initial=0.0))
 
 
-Record = Aggregates | KnownMoments
+UnitsRecord = Aggregates | KnownMoments
 
 
 def block_ranges(column: Floats) -> Floats:
@@ -230,7 +248,8 @@ def _products(
 ) -> Codes:
     """Products of the slices of some rows in every cell."""
     size = 1 + grid.slices * len(columns)
-    sums, block = np.zeros((2, n_cells, size, size), np.int64), np.ones((size, rows.step))
+    sums = np.zeros((2, n_cells, size, size), np.int64)
+    block = np.ones((size, min(rows.step, rows.stop - rows.start)))
     for start in rows:
         part = slice(start, min(start + rows.step, rows.stop))
         at, found = cell[part], np.zeros((n_cells, size, size))

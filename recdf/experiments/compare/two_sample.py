@@ -123,7 +123,7 @@ def first_row(
     """What is known before anything is estimated: units that count and that are left out (NaN if
     unknown), of both."""
     test = "sequential" if settings.sequential_n is not None else settings.tests[metric]
-    row = dict.fromkeys(VARIANT_RESULT_COLUMNS, np.nan) | {
+    row = dict.fromkeys(VARIANT_RESULT_COLUMNS[: -len(VERDICT_COLUMNS)], np.nan) | {
         "metric": metric,
         "n_control": n[0],
         "n_treatment": n[1],
@@ -314,6 +314,8 @@ class _Rest:
         self.top = (self.top[0][order], self.top[1][order])
 
     def _less(self, values: Floats, share: float) -> Floats:
+        if not share:
+            return np.zeros(len(self.n))
         return np.asarray(np.bincount(self.cell, share * self.out * values, len(self.n)), float)
 
     def means(self, share: float) -> tuple[Floats, Floats]:

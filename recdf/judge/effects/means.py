@@ -31,7 +31,7 @@ from ..aggregates import (
     SHORT,
     Aggregates,
     KnownMoments,
-    Record,
+    UnitsRecord,
     block_ranges,
     ranges_of,
 )
@@ -57,9 +57,10 @@ class Quantity(NamedTuple):
     form: Floats
 
 
-def quantity(record: Record, one: Linear) -> Quantity:
-    """A mean, or a ratio with z = (N − R·D)/mean(D), in every cell; 0 where nothing is counted."""
-    mean, form = record.mean, np.zeros((len(record.n), record.mean.shape[1]))
+def quantity(mean: Floats, one: Linear) -> Quantity:
+    """A mean, or a ratio with z = (N − R·D)/mean(D), in every cell, by the means of the columns; 0
+    where nothing is counted."""
+    form = np.zeros(mean.shape)
     form[:, one.num] = 1
     if one.den is None:
         return Quantity(mean[:, one.num], form)
@@ -91,7 +92,7 @@ class Units:
     clustered: bool = False
     designs: Designs | None = None
     counted: tuple[int, int] | None = None
-    known: Record | None = None
+    known: UnitsRecord | None = None
     seen: Sequence[Floats] | None = None
 
     @classmethod
@@ -118,11 +119,13 @@ class Units:
     @cached_property
     def span(self) -> tuple[Floats, Floats]:
         """The smallest and the largest value of each column."""
+        if isinstance(self.known, Aggregates):
+            return self.known.low, self.known.high
         low, high = ([one(x) for x in self.blocks] for one in (np.min, np.max))
         return np.array(low), np.array(high)
 
     @cached_property
-    def record(self) -> Record:
+    def record(self) -> UnitsRecord:
         if self.known is not None:
             return self.known
         return Aggregates.of(self.columns, self.cell, 2 * self.n_strata, self.span)
@@ -133,15 +136,26 @@ class Units:
         return np.arange(2 * self.n_strata).reshape(2, self.n_strata)
 
     @cached_property
-    def strata(self) -> Record:
+    def strata(self) -> UnitsRecord:
         """Both arms together, by stratum."""
         return self.record.cells(self.cells.T)
 
     @cached_property
+    def centres(self) -> Floats:
+        """Means of the columns in each stratum, of both arms together."""
+        if self.stratum is not None:
+            return self.strata.mean
+        n, mean = self.record.n[self.cells, None], self.record.mean[self.cells]
+        return np.asarray((n * mean).sum(axis=0) / np.maximum(n.sum(axis=0), 1))
+
+    @cached_property
     def weights(self) -> Floats:
         """W_h: the share of each stratum in the denominators of both arms."""
-        den, of = self.metric.den, self.strata
-        total = of.n if den is None else of.n * of.mean[:, den]
+        if self.n_strata == 1:
+            return np.ones(1)
+        den, total = self.metric.den, self.record.n[self.cells].sum(axis=0)
+        if den is not None:
+            total = total * self.centres[:, den]
         return np.asarray(total / max(float(total.sum()), np.finfo(float).tiny))
 
     @property
@@ -242,9 +256,9 @@ class UnitValues(NamedTuple):
     @classmethod
     def around_both(cls, units: Units, theta: Floats) -> UnitValues:
         """z around both arms, without what the covariates explain."""
-        parts = [quantity(units.strata, one).form for one in (units.metric, *units.covariates)]
+        mean, weights = units.centres, np.tile(units.weights, (2, 1))
+        parts = [quantity(mean, one).form for one in (units.metric, *units.covariates)]
         form = parts[0] - sum((t * x for t, x in zip(theta, parts[1:], strict=True)), 0 * parts[0])
-        mean, weights = units.strata.mean, np.tile(units.weights, (2, 1))
         return cls(units, np.tile(form, (2, 1)), np.tile(mean, (2, 1)), weights)
 
     @classmethod
@@ -384,7 +398,9 @@ def share_records(several: Sequence[Units]) -> list[Units]:
 def estimate(units: Units) -> MeanEffect:
     """Estimate both arms; the caller has checked that they have two units each and denominators
     that are not 0."""
-    few = both(lambda n: units.clustered and n < JACKKNIFE_BELOW, units.n_effective)
+    few = (False, False)
+    if units.clustered:
+        few = both(lambda n: n < JACKKNIFE_BELOW, units.n_effective)
     whole = units.whole
     raw, plain = _both_arms(whole, _NONE, _NONE, few)
     if units.designs is not None:
@@ -405,7 +421,8 @@ def estimate(units: Units) -> MeanEffect:
 def arms_of_denominators(units: Units) -> tuple[tuple[float, float], tuple[Arm, Arm]]:
     """The mean denominator of each arm, and its estimate within the strata."""
     assert units.metric.den is not None
-    size = units.strata.n / units.strata.n.sum()
+    size = units.record.n[units.cells].sum(axis=0)
+    size /= size.sum()
     found = _both_arms(units, _NONE, _NONE, (False, False), Linear(units.metric.den), size)[0]
     control, treatment = units.whole.record.mean[:, 1].tolist()
     return (control, treatment), found
@@ -413,7 +430,7 @@ def arms_of_denominators(units: Units) -> tuple[tuple[float, float], tuple[Arm, 
 
 def influence(units: Units) -> tuple[Floats, Floats]:
     """The estimate of each arm, and what each unit adds to that of its arm."""
-    found = quantity(units.record, units.metric)
+    found = quantity(units.record.mean, units.metric)
     z = contributions(units, units.scores(found.form, units.record.mean))
     return found.value[units.cells] @ units.weights, z / np.array(units.n)[units.whole.arm]
 
@@ -450,7 +467,7 @@ def slopes(units: Units) -> tuple[Floats, Floats]:
     if not units.covariates:
         return _NONE, _NONE
     record = units.strata
-    found = [quantity(record, one) for one in (units.metric, *units.covariates)]
+    found = [quantity(record.mean, one) for one in (units.metric, *units.covariates)]
     forms = np.array([one.form for one in found])
     centre = np.array([units.weights @ one.value for one in found[1:]])
     n = record.n.sum() if units.cluster is None else sum(units.n)
@@ -476,13 +493,14 @@ def slopes(units: Units) -> tuple[Floats, Floats]:
     return inverse @ (products[0, 1:] / spread) / spread, centre
 
 
-def _size_of_values(record: Record, one: Linear) -> float:
-    """The largest value of the numerator in units of the estimate; spreads are negligible relative
-    to it."""
+def _size_of_values(record: UnitsRecord, one: Linear, cells: Any = slice(None)) -> float:
+    """The largest value of the numerator in units of the estimate of some cells; spreads are
+    negligible relative to it."""
     largest = record.largest(one.num)
     if one.den is None:
         return largest
-    mean = float(record.n @ record.mean[:, one.den] / record.n.sum())
+    n = record.n[cells]
+    mean = float(n @ record.mean[cells, one.den] / n.sum())
     return largest / abs(mean) if mean else np.inf
 
 
@@ -505,7 +523,7 @@ def _both_arms(
     record, cells = units.record, units.cells
     covariates, metric = units.covariates if metric is None else (), metric or units.metric
     shares = np.broadcast_to(units.weights if weights is None else weights, cells.shape)
-    parts = [quantity(record, one) for one in (metric, *covariates)]
+    parts = [quantity(record.mean, one) for one in (metric, *covariates)]
     values = np.array([(one.value[cells] * shares).sum(axis=1) for one in parts])
     form = parts[0].form - sum(
         (t * one.form for t, one in zip(theta, parts[1:], strict=True)), 0.0 * parts[0].form
@@ -516,8 +534,7 @@ def _both_arms(
     for arm in (0, 1):
         mean = values[0, arm] - theta @ (values[1:, arm] - centre)
         spread = np.sqrt(squares[arm].sum() / size[arm].sum())
-        of = record.cells(cells[arm])
-        varies = spread > MEAN_ROUNDING * _size_of_values(of, metric)
+        varies = spread > MEAN_ROUNDING * _size_of_values(record, metric, cells[arm])
         part = factor[arm] * squares[arm]
         if leave_out[arm] or (units.cluster is not None and units.stratum is not None):
             forms = [
