@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import DataError
+from ...inputs.sorting import exact_sums
 from ...judge.effects.means import Farthest, MeanEffect, UnitValues
 from ...judge.verdict import VERDICT_COLUMNS, codes_of
 from ...stats.always_valid import always_valid_multiplier, always_valid_p
@@ -308,14 +309,18 @@ class _Rest:
             self.top, self.weights = (values.z(top), np.ones(len(top))), values.weights
             self.mean, self.form = np.array([values.means, np.ones(len(self.n))]), values.form
 
-        # In the order of the values, so that the sums have no order of rows.
-        order = np.lexsort((self.out, *self.top, self.cell))
+        # Few are put in the order of their values, and the sums of many are exact, so that no sum
+        # depends on the order of rows.
+        self.many = len(out) > MANY_UNITS
+        order: Any = np.lexsort((self.out, *self.top, self.cell)) if not self.many else slice(None)
         self.cell, self.out = self.cell[order], self.out[order]
         self.top = (self.top[0][order], self.top[1][order])
 
     def _less(self, values: Floats, share: float) -> Floats:
         if not share:
             return np.zeros(len(self.n))
+        if self.many:
+            return exact_sums(share * self.out * values, self.cell, len(self.n))
         return np.asarray(np.bincount(self.cell, share * self.out * values, len(self.n)), float)
 
     def means(self, share: float) -> tuple[Floats, Floats]:

@@ -188,8 +188,9 @@ def count_units(rows: ExperimentRows) -> Floats:
         found = np.bincount(cell, minlength=n) if once else count_distinct(cell, n, unit, n_units)
         return found.astype(np.float64)
 
-    by_group = count(rows.group * n_variants + rows.variant, n_groups * n_variants)
-    overall = count(rows.variant, n_variants)
+    overall = by_group = count(rows.variant, n_variants)
+    if n_groups > 1:
+        by_group = count(rows.group * n_variants + rows.variant, n_groups * n_variants)
     # Without a key, rows of several groups could be the same users, whose counts must not be added.
     known = units is not None or n_groups == 1
     return np.vstack(

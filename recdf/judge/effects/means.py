@@ -323,9 +323,15 @@ class UnitValues(NamedTuple):
         # In k blocks there are at least k units as far as the nearest of their farthest.
         least = np.partition(far, -k)[-k] if len(far) >= k else 0.0
         kept = np.flatnonzero(far >= least * (1 - 1e-9))
-        rows = (kept[:, None] * SHORT + np.arange(SHORT)).ravel()
-        rows = rows[rows < n]
-        return Farthest(rows, self.at(rows) - centre, float(far.max()))
+        rows: Any = slice(None)
+        if len(kept) < len(far):
+            rows = (kept[:, None] * SHORT + np.arange(SHORT)).ravel()
+            rows = rows[rows < n]
+        values = self.at(rows) - centre
+        near = np.flatnonzero(np.abs(values) >= least * (1 - 1e-9))
+        return Farthest(
+            near if isinstance(rows, slice) else rows[near], values[near], float(far.max())
+        )
 
 
 @dataclass(frozen=True)
