@@ -4,7 +4,8 @@
 
 Each setting draws experiments of which the truth is that nothing differs, and each method tests
 them at 5 %. A method may reject more than 8 % of them only where at least 90 % of the runs have a
-warning, or a verdict that is withheld. `--write` puts the table on the page docs/calibration.md.
+warning, or a verdict that is withheld. `--write` puts the tables on docs/calibration.md
+and docs/calibration_settings.md.
 With `--minutes` no round of runs begins after that time, and with `--kept` a later call goes on
 where this one ended. The exit code is 1 if a setting breaks the rule, or rejects more or less than
 chance allows for a reason that is not known.
@@ -29,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import recdf as rd
 from recdf.judge.verdict import warnings_of
 
-PAGE = Path(__file__).parents[1] / "docs" / "calibration.md"
+DOCS = Path(__file__).parents[1] / "docs"
 MOST, LEAST_WARNED = 0.08, 0.9
 # A share outside of what 5 % gives with this probability is not chance; all rows together pass it
 # in 93 % of all seeds.
@@ -588,41 +589,48 @@ def table(chosen, given):
     return rows, runs
 
 
-def as_page(rows, runs):
-    """The text of the page; a table of which no setting was run stays as it is."""
-    text = PAGE.read_text(encoding="utf-8")
-    for marker, own in (
-        ("unkind", [row for row in rows if row[0] in UNKIND]),
-        ("table", [row for row in rows if row[0] not in UNKIND]),
+TAILS = ("quantiles", "zero-inflated")
+
+
+def write_pages(rows, runs):
+    """Put the tables on their pages; one of which no setting was run stays as it is."""
+    for page, marker, kept in (
+        ("calibration", "unkind", lambda kind: kind in UNKIND),
+        ("calibration", "tails", lambda kind: kind in TAILS),
+        ("calibration_settings", "table", lambda kind: kind not in (*UNKIND, *TAILS)),
     ):
+        own = [row for row in rows if kept(row[0])]
         if own:
-            before, _, rest = text.partition(f"<!-- {marker} -->")
+            path = DOCS / f"{page}.md"
+            before, _, rest = path.read_text(encoding="utf-8").partition(f"<!-- {marker} -->")
             end = rest.partition("<!-- end -->")[2]
             text = f"{before}<!-- {marker} -->\n\n{as_table(own, runs)}\n\n<!-- end -->{end}"
-    return text
+            path.write_text(text, encoding="utf-8")
 
 
 def as_table(rows, runs):
-    """Rows with a sentence that says how exact they are."""
-    lines = [
-        "| | no effect in | method | rejected | warned | rejected without a warning | why not 5 % |"
-    ]
-    lines += ["|---|---|---|--:|--:|--:|---|"]
-    before = ""
+    """Rows with a sentence that says how exact they are, and numbered reasons below them."""
+    lines = ["| | no effect in | method | rejected | warned | rejected without a warning |"]
+    lines += ["|---|---|---|--:|--:|--:|"]
+    before, reasons = "", []
     for kind, name, method, rejects, warned, quiet, reason, _ in rows:
         first = "" if kind == before else kind
+        if reason and reason not in reasons:
+            reasons.append(reason)
+        note = f" ({reasons.index(reason) + 1})" if reason else ""
         lines.append(
-            f"| {first} | {name} | {method} | {rejects:.3f} | {warned:.2f} | {quiet:.3f} | "
-            f"{reason} |"
+            f"| {first} | {name} | {method} | {rejects:.3f}{note} | {warned:.2f} | {quiet:.3f} |"
         )
         before = kind
     low, high = binom.interval(BAND, runs, 0.05) / np.float64(runs)
     said = (
         f"{runs:,} runs of each setting; the standard error of a share of 0.05 is "
         f"{np.sqrt(0.05 * 0.95 / runs):.3f}. Where the truth is 0.05, a share is between {low:.3f} "
-        f"and {high:.3f} with a probability of {BAND}; the last column says why others are outside."
+        f"and {high:.3f} with a probability of {BAND}. A number in "
+        "brackets says why others are outside."
     )
-    return f"{said}\n\n" + "\n".join(lines)
+    notes = "\n".join(f"{number}. {reason}" for number, reason in enumerate(reasons, start=1))
+    return f"{said}\n\n" + "\n".join(lines) + (f"\n\n{notes}" if notes else "")
 
 
 def main():
@@ -635,11 +643,11 @@ def main():
     asked.add_argument("--only", nargs="*", default=[], help="kinds of settings, such as clusters")
     asked.add_argument("--seed", type=int, default=0)
     asked.add_argument("--processes", type=int, default=2)
-    asked.add_argument("--write", action="store_true", help="put the table on docs/calibration.md")
+    asked.add_argument("--write", action="store_true", help="put the tables on the pages")
     given = asked.parse_args()
     rows, runs = table([one for one in SETTINGS if not given.only or one[0] in given.only], given)
     if given.write:
-        PAGE.write_text(as_page(rows, runs), encoding="utf-8")
+        write_pages(rows, runs)
     broken = [row for row in rows if not row[-1]]
     print(f"{len(broken)} of {len(rows)} rows break the rule or are not explained")
     return int(bool(broken))

@@ -5,8 +5,8 @@
 
 Each setting draws logs from a known logging policy, estimates a known target policy, and counts how
 often the 95 % interval holds the true value: over all runs, and over the runs without a flag. Flags
-must leave out what does not cover. The table is shown on the page docs/off_policy.md, whose text
-says what each setting is.
+must leave out what does not cover. The table is on the page docs/off_policy_why.md, whose text says
+what each setting is.
 """
 
 from __future__ import annotations

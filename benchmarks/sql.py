@@ -191,7 +191,7 @@ def with_recdf(true: Any, pred: Any, ks: list[int]) -> tuple[Any, dict[str, floa
 
 
 def with_one_thread(true: Any, pred: Any, ks: list[int]) -> tuple[Any, dict[str, float]]:
-    from recdf.inputs.threads import limited
+    from recdf.inputs.machine import limited
 
     with limited(1):
         return with_recdf(true, pred, ks)

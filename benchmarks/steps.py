@@ -33,7 +33,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 import recdf as rd  # noqa: E402 (after the path is set)
-from recdf.inputs.threads import limited  # noqa: E402
+from recdf.inputs.machine import limited  # noqa: E402
 
 REST = "everything else"
 

@@ -7,11 +7,14 @@ of the repository.
 """
 
 import inspect
+import json
 import os
 import re
 import sys
 import tomllib
 from pathlib import Path
+
+from docutils import nodes
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
@@ -31,6 +34,7 @@ version = release = rd.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["_generated"]
+html_search_scorer = str(HERE / "_generated" / "search.js")
 html_theme = "pydata_sphinx_theme"
 html_title = "recdf"
 html_static_path = ["_static"]
@@ -64,19 +68,7 @@ napoleon_google_docstring = False
 napoleon_custom_sections = ["Formula"]
 napoleon_use_rtype = False
 
-FAMILIES = {
-    "relevance": "Relevance: how much of what is shown is right, and how much of what is right is "
-    "shown.",
-    "ranking": "Ranking: whether the right items stand high.",
-    "money": "Money: what the hits are worth.",
-    "diversity": "Diversity: how different the items of a list are from each other.",
-    "novelty": "Novelty: whether the items are new to the user, or known to everybody.",
-    "exposure": "Exposure: how the recommendations are spread over the catalogue. One number for "
-    "all lists.",
-    "fairness": "Fairness: whether groups of items and users get their share.",
-    "rating": "Rating: how good predicted ratings are.",
-    "responses": "Responses: what users did with what they were shown, in a log of impressions.",
-}
+FAMILIES = tomllib.loads((HERE / "families.toml").read_text(encoding="utf-8"))
 
 
 NAMES_TABLE = (".. list-table::", "   :class: names", "   :widths: 38 62", "")
@@ -86,6 +78,27 @@ def write_pages(app):
     """Write the pages that follow from the package."""
     write_handbook(HERE / "handbook")
     write_api(HERE / "_generated", HERE / "reference")
+    write_search(HERE / "_generated" / "search.js")
+
+
+LEFT_OUT = ["index", "changelog", "api", "handbook/index"]  # lists of links, not answers
+
+
+def write_search(path):
+    """The ranking of the search, with the words of each page's line "Also called"."""
+    words = {f"handbook/{name}": one["also_called"].split(", ") for name, one in FAMILIES.items()}
+    for page in sorted(HERE.rglob("*.md")):
+        words[page.relative_to(HERE).with_suffix("").as_posix()] = also_called(page)
+    text = (HERE / "search.js").read_text(encoding="utf-8")
+    for name, value in (("PAGE_WORDS = {}", words), ("LEFT_OUT = []", LEFT_OUT)):
+        text = text.replace(name, name[:-2] + json.dumps(value, ensure_ascii=False))
+    write(path, text.splitlines())
+
+
+def also_called(page):
+    """The phrases of the line that a page ends with, which readers do not see."""
+    found = re.search(r"<!-- Also called: (.*?) -->", page.read_text(encoding="utf-8"), re.S)
+    return [phrase.strip() for phrase in found[1].split(",")] if found else []
 
 
 def write_handbook(folder):
@@ -94,17 +107,20 @@ def write_handbook(folder):
     folder.mkdir(exist_ok=True)
     names = tomllib.loads((HERE / "names_elsewhere.toml").read_text(encoding="utf-8"))
     metrics = [metric for metric in rd.METRICS.values() if metric.built_in]
-    # A family without words above has the first line of its module.
-    docs = {
-        one.family: sys.modules[one.kernel.__module__].__doc__.splitlines()[0] for one in metrics
-    }
-    families = {name: FAMILIES.get(name, docs[name]) for name in {**FAMILIES, **docs}}
     listed = [*NAMES_TABLE]
-    for family, words in families.items():
+    for family in dict.fromkeys(metric.family for metric in metrics):
         own = [metric for metric in metrics if metric.family == family]
         shared = "``**options`` are the :doc:`options` of all metrics."
         title = family.capitalize().replace("_", " ")
-        lines = [*heading(title, "="), words, "", shared, ""]
+        asks = FAMILIES[family]["asks"]
+        lines = [*heading(title, "="), asks, "", shared, "", *NAMES_TABLE]
+        for metric in own:
+            place = metric.name.replace("_", "-")
+            lines += [
+                f"   * - `{metric.name} <#{place}>`__",
+                f"     - {plain(metric.doc)}",
+            ]
+        lines.append("")
         for metric in own:
             lines += [*heading(metric.name, "-"), *facts(metric, names.get(metric.name, {})), ""]
             lines += [
@@ -116,18 +132,48 @@ def write_handbook(folder):
         links = ", ".join(f"``{metric.name}``" for metric in own)
         listed += [
             f"   * - :doc:`{title} <{family}>`",
-            f"     - {words.partition(': ')[2]} {links}",
+            f"     - {asks} {links}",
         ]
     write(folder / "options.rst", options_page())
+    write(folder / "names.rst", names_page(metrics, names))
     words = """One page a family, written from the package. :doc:`../choose` asks ten questions that
 lead to a metric, :doc:`../metrics` lists all of them, and :doc:`options` has what all of them take
 beside their own parameters."""
-    index = [*heading("Metric handbook", "="), words, "", *listed, ""]
-    pages = ["../choose", "../metrics", *families, "options"]
+    index = [":nosearch:", "", *heading("Metric handbook", "="), words, "", *listed, ""]
+    pages = [
+        "../choose",
+        "../metrics",
+        *dict.fromkeys(one.family for one in metrics),
+        "options",
+        "names",
+    ]
     write(
         folder / "index.rst",
         [*index, ".. toctree::", "   :hidden:", "", *(f"   {name}" for name in pages)],
     )
+
+
+def names_page(metrics, names):
+    """What each metric is called elsewhere: no metric is left out."""
+    words = """Every metric in alphabetical order: whether larger or smaller values are better, its
+range, and what other libraries call it. :doc:`../conventions` says where numbers are equal."""
+    lines = [*heading("Names in other libraries", "="), words, "", *NAMES_TABLE]
+    for metric in sorted(metrics, key=lambda one: one.name):
+        low, high = metric.bounds
+        called = sorted(names.get(metric.name, {}).items(), key=lambda one: one[0].lower())
+        elsewhere = (
+            "; ".join(f"{library} ``{name}``" for library, name in called) or "in recdf only"
+        )
+        better = metric.better or "neither"
+        lines += [
+            f"   * - ``{metric.name}``, {better}, {number(low)} to {number(high)}",
+            f"     - {elsewhere or 'in recdf only'}",
+        ]
+    return [*lines, ""]
+
+
+def number(bound):
+    return "∞" if bound is None or bound != bound else f"{bound:g}".replace("inf", "∞")
 
 
 def own_signature(metric):
@@ -277,7 +323,15 @@ def shoot(app, failed):
         draw_report.first_screen(target)
 
 
+def add_words(app, doctree):
+    """The line "Also called" of a page as its keywords, which the index of the search reads."""
+    words = also_called(Path(app.env.doc2path(app.env.docname)))
+    if words:
+        doctree.append(nodes.meta(name="keywords", content=", ".join(words)))
+
+
 def setup(app):
+    app.connect("doctree-read", add_words)
     app.connect("build-finished", shoot)
     app.connect("builder-inited", write_pages)
     app.connect(

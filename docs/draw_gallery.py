@@ -1,6 +1,6 @@
-"""Draw the pictures of gallery.md: python docs/draw_gallery.py
+"""Draw the pictures of gallery.md and of README.md: python docs/draw_gallery.py
 
-Runs the Python blocks of the page in order, and saves what a block draws under the name that the
+Runs the Python blocks of each page in order, and saves what a block draws under the name that the
 image below it has.
 """
 
@@ -15,7 +15,9 @@ import matplotlib.pyplot as plt
 
 HERE = Path(__file__).parent
 # A block of Python and, if one follows it, the image below.
-BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n!\[[^]]*\]\(gallery/(\w+)\.png\))?", re.S | re.M)
+BLOCK = re.compile(
+    r"^```python\n(.*?)^```\n(?:\n!\[[^]]*\]\((?:docs/)?gallery/(\w+)\.png\))?", re.S | re.M
+)
 
 
 def statements(block: str) -> str:
@@ -28,13 +30,14 @@ def statements(block: str) -> str:
 
 
 def main() -> None:
-    names: dict[str, object] = {}
     (HERE / "gallery").mkdir(exist_ok=True)
-    for block, picture in BLOCK.findall((HERE / "gallery.md").read_text(encoding="utf-8")):
-        exec(compile(statements(block), picture or "gallery.md", "exec"), names)
-        if picture:
-            plt.gcf().savefig(HERE / "gallery" / f"{picture}.png", dpi=80)
-        plt.close("all")
+    for page in (HERE / "gallery.md", HERE.parent / "README.md"):
+        names: dict[str, object] = {}
+        for block, picture in BLOCK.findall(page.read_text(encoding="utf-8")):
+            exec(compile(statements(block), picture or page.name, "exec"), names)
+            if picture:
+                plt.gcf().savefig(HERE / "gallery" / f"{picture}.png", dpi=80)
+            plt.close("all")
 
 
 if __name__ == "__main__":

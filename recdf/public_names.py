@@ -103,7 +103,7 @@ PUBLIC: dict[str, NamesByModule] = {
     },
     "recdf.logs": {
         "inputs.frames": ["from_dict", "from_labelled"],
-        "inputs.matrices": ["from_sparse", "from_top_k"],
+        "inputs.list_cells": ["from_sparse", "from_top_k"],
         "logs.impressions": ["Impressions", "from_impressions"],
         "logs.log_checks": ["check_log"],
         "logs.persons": ["assign_persons"],

@@ -107,8 +107,8 @@ class ProcessorTime:
 
     def pytest_runtest_logreport(self, report):
         if report.when != "teardown" and not {"long", "slow"} & set(report.keywords):
-            time = self.spent.get(report.nodeid, 0.0) + report.processor_time
-            self.spent[report.nodeid] = time
+            time = getattr(report, "processor_time", 0.0)  # a worker that crashed sends none
+            self.spent[report.nodeid] = self.spent.get(report.nodeid, 0.0) + time
 
     def over(self, limit):
         found = [(time, name) for name, time in self.spent.items() if time > limit]
@@ -156,10 +156,10 @@ def pytest_configure(config):
 def resized():
     """Give the pieces of the package other sizes for the rest of a test, such as
     `resized(list_block_rows=4)`."""
-    from recdf.inputs.sizes import (
+    from recdf.inputs.machine import (  # after the number of threads is set, which Arrow reads once
         sized,
         sizes,
-    )  # after the number of threads is set, which Arrow reads once
+    )
 
     with ExitStack() as stack:
         yield lambda **given: stack.enter_context(sized(replace(sizes(), **given)))

@@ -15,7 +15,6 @@ from pathlib import Path
 
 import recdf as rd
 from recdf.formats.format_records import FORMATS, UNNAMED
-from recdf.inputs.options import OPTIONS
 from recdf.metrics.record import ARGUMENTS
 from recdf.public_names import NAMESPACES, PUBLIC, UNLISTED, late_names, places
 
@@ -184,52 +183,18 @@ STUBS = {STUB: stub} | {
 # -- for readers
 
 
-def metrics_table():
-    """Rows of the table of metrics: those of the package, family by family."""
-    table = rd.metrics_table()
-    table = table[table["metric"].isin([metric.name for metric in built_in()])]
-    families = ["relevance", "ranking", "money", *table["family"].unique()]
-    table = table.sort_values(
-        "family", key=lambda column: column.map(families.index), kind="stable"
-    )
-    rows = ["| metric | aliases | meaning | parameters | needs |", "|---|---|---|---|---|"]
-    for row in table.itertuples():
-        cells = [f"`{row.metric}`", row.aliases, row.meaning, code(row.parameters), row.needs]
-        rows.append("| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |")
-    return rows
-
-
-def census_table():
-    """Rows of the table of what each metric is called elsewhere: no metric is left out."""
-    names = tomllib.loads((ROOT / "docs/names_elsewhere.toml").read_text(encoding="utf-8"))
-    rows = ["| metric | better | bounds | needs | in other libraries |", "|---|---|---|---|---|"]
-    for row in rd.metrics_table().sort_values("metric").itertuples():
-        if not rd.METRICS[row.metric].built_in:
-            continue
-        low = "−∞" if row.low != row.low else f"{row.low:g}"
-        high = "∞" if row.high != row.high else f"{row.high:g}"
-        called = sorted(names.get(row.metric, {}).items(), key=lambda one: one[0].lower())
-        found = "; ".join(f"{library} `{name}`" for library, name in called) or "in recdf only"
-        cells = [
-            f"`{row.metric}`",
-            row.better or "neither",
-            f"{low} to {high}",
-            row.needs or "–",
-            found,
-        ]
-        rows.append("| " + " | ".join(cells) + " |")
-    return rows
-
-
-def options_table():
-    """Rows of the table of options, from the text that all docstrings share."""
-    rows = ["| option | values (default first) | meaning |", "|---|---|---|"]
-    for name, option in OPTIONS.items():
-        values = ", ".join(
-            f'`"{choice}"`' for choice in option.constraint.values if option.default is not None
-        )
-        values = values or f"`{option.default!r}`".replace("'", '"')
-        rows.append(f"| `{name}` | {values} | {option.doc} |")
+def families_table():
+    """Rows of the table of families: what each asks, and its metrics."""
+    words = tomllib.loads((ROOT / "docs/families.toml").read_text(encoding="utf-8"))
+    rows = ["| family | asks | metrics |", "|---|---|---|"]
+    found: dict[str, list[str]] = {}
+    for metric in rd.METRICS.values():
+        if metric.built_in:
+            found.setdefault(metric.family, []).append(f"`{metric.name}`")
+    for family in sorted(found, key=[*words].index):
+        title = family.capitalize().replace("_", " ")
+        link = f"[{title}](handbook/{family}.rst)"
+        rows.append(f"| {link} | {words[family]['asks']} | {', '.join(found[family])} |")
     return rows
 
 
@@ -244,10 +209,6 @@ def formats_table():
     return rows
 
 
-def code(text):
-    return f"`{text}`" if text else ""
-
-
 def between(text, name):
     """The lines between the markers of a table."""
     found = re.search(rf"<!-- {name}: .*? -->\n(.*?)<!-- end of {name} -->", text, flags=re.S)
@@ -256,9 +217,7 @@ def between(text, name):
 
 
 TABLES = {
-    "options": (ROOT / "docs/own_frames.md", options_table),
-    "metrics": (ROOT / "docs/metrics.md", metrics_table),
-    "census": (ROOT / "docs/metrics.md", census_table),
+    "families": (ROOT / "docs/metrics.md", families_table),
     "formats": (ROOT / "docs/files.md", formats_table),
 }
 

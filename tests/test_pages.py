@@ -42,7 +42,7 @@ def as_session(block: str) -> str:
 
 # Pages whose code needs an extra, or data that are not part of the project and lie beside the
 # checkout.
-NEEDS = {"docs/engines.md": "dask.dataframe"}
+NEEDS = dict.fromkeys(["docs/engines.md", "docs/engines_experiments.md"], "dask.dataframe")
 BESIDE = {"docs/judges_movielens.md": "shared/data/movielens_latest_small"}
 
 
@@ -53,10 +53,14 @@ LONG = {
     for name in (
         "gallery",
         "engines",
+        "engines_experiments",
         "history",
         "report",
         "audit",
         "experiments",
+        "experiments_decide",
+        "experiments_over_time",
+        "experiments_plan",
         "designs",
         "judges_movielens",
     )
@@ -121,23 +125,15 @@ def test_links_lead_somewhere(page):
             )
 
 
-def test_the_readme_and_the_index_list_every_page():
-    pages = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md")}
-    trees = [
-        tree
-        for text in pages.values()
-        for tree in re.findall(r"```{toctree}\n(.*?)```", text, flags=re.S)
-    ]
-    contents = {name.strip("<>") for tree in trees for name in tree.split()}
-    pages = pages.keys() - {
-        "index",
-        "choose",
-        "metrics",
-    }  # the handbook, which the build writes, lists the last two
-    assert not pages - contents, "add these pages to a toctree of docs/index.md or docs/how_to.md"
-    linked = set(re.findall(r"\]\(docs/(\w+)\.md", README.read_text(encoding="utf-8")))
-    unlinked = pages - linked - {"api", "changelog", "how_to"}
-    assert not unlinked, "add these pages to the table 'What is where' of README.md"
+def test_the_index_lists_every_page():
+    index = (ROOT / "docs/index.md").read_text(encoding="utf-8")
+    pages = {path.stem for path in (ROOT / "docs").glob("*.md")} - {"index", "changelog", "api"}
+    trees = " ".join(re.findall(r"```{toctree}\n(.*?)```", index, flags=re.S))
+    assert not pages - {"metrics"} - set(trees.split()), (
+        "add these pages to a toctree of docs/index.md"
+    )
+    linked = set(re.findall(r"\]\((\w+)\.md", index))
+    assert not pages - linked, "add these pages to the table of docs/index.md"
 
 
 def test_the_doors_of_the_site_lead_somewhere():
@@ -170,6 +166,57 @@ def test_names_in_the_text_exist(page):
             Path(rd.__file__).parents[1] if path.startswith("recdf/") else ROOT
         )  # which may be installed elsewhere
         assert (above / path).exists(), f"{page} names {path}, which does not exist"
+
+
+# -- how pages are written
+
+GENERATED = {"convention_rules"}  # from records of the package
+GUIDES = {
+    path.relative_to(ROOT / "docs").as_posix(): path
+    for path in sorted((ROOT / "docs").rglob("*.md"))
+    if path.stem not in GENERATED | {"changelog"}
+}
+
+
+def sentences(text: str) -> list[str]:
+    """The prose of a page: code counts as one word, tables and headings as none."""
+    for pattern, by in [
+        (r"\A---\n.*?\n---\n", ""),
+        (r"^ *```.*?^ *```$", "\n\n"),
+        (r"<!--.*?-->", "\n\n"),
+        (r"^(\||#|:::).*$", "\n"),
+        (r"`[^`]*`", "code"),
+        (r"!?\[([^\]]*)\]\([^)]*\)", r"\1"),
+        (r"^ *([*-]|\d+\.|:) ", "\n\n"),
+    ]:
+        text = re.sub(pattern, by, text, flags=re.S | re.M if ".*?" in pattern else re.M)
+    paragraphs = [" ".join(one.split()) for one in re.split(r"\n\s*\n", text)]
+    end = r"(?<=[.!?])[\"”)*]* (?=[\"“(*]*[\w`∑])"
+    return [sentence for one in paragraphs for sentence in re.split(end, one)]
+
+
+@pytest.mark.parametrize("page", sorted(GUIDES.keys() - {"index.md", "api.md"}))
+def test_a_page_says_first_for_whom_it_is(page):
+    first = GUIDES[page].read_text(encoding="utf-8").split("\n\n")[1]
+    assert re.match(r"(For|Background for) ", first)
+    assert re.search(r"\b([Yy]ou will|Copy)\b", first) or page.startswith("convention")
+
+
+@pytest.mark.parametrize("page", GUIDES)
+def test_no_sentence_is_above_30_words(page):
+    found = sentences(GUIDES[page].read_text(encoding="utf-8"))
+    assert [one for one in found if len(one.split()) > 30] == []
+
+
+@pytest.mark.parametrize("page", GUIDES)
+def test_no_page_is_above_2000_words(page):
+    assert len(GUIDES[page].read_text(encoding="utf-8").split()) <= 2000
+
+
+def test_all_pages_have_at_most_80000_words():
+    pages = [README, *(ROOT / "docs").rglob("*.md")]
+    words = sum(len(page.read_text(encoding="utf-8").split()) for page in pages)
+    assert words <= 80_000
 
 
 # -- generated tables

@@ -13,17 +13,19 @@ TESTS = Path(__file__).parent
 
 
 @pytest.fixture
-def run(request, monkeypatch):
+def watching(request):
+    """The class of the plugin."""
+    plugins = map(type, request.config.pluginmanager.get_plugins())
+    return next(one for one in plugins if one.__name__ == "ProcessorTime")
+
+
+@pytest.fixture
+def run(watching, monkeypatch):
     """What a run says at its end, and its exit code, for phases (test, when, seconds, marks)."""
-    (plugin,) = (
-        one
-        for one in request.config.pluginmanager.get_plugins()
-        if type(one).__name__ == "ProcessorTime"
-    )
 
     def end(phases, ci):
-        monkeypatch.setitem(type(plugin).pytest_sessionfinish.__globals__, "IN_CI", ci)
-        watch, lines = type(plugin)(), []
+        monkeypatch.setitem(watching.pytest_sessionfinish.__globals__, "IN_CI", ci)
+        watch, lines = watching(), []
         for name, when, seconds, *marks in phases:
             watch.pytest_runtest_logreport(
                 SimpleNamespace(nodeid=name, when=when, processor_time=seconds, keywords=marks)
@@ -58,6 +60,12 @@ def test_a_test_over_three_seconds_fails_in_ci(run, ci, code):
 
 def test_a_run_of_quick_and_marked_tests_says_nothing(run):
     assert run([("a", "call", 0.1), *LONG], ci=True) == ("", 0)
+
+
+def test_a_worker_that_crashed_sends_a_report_without_a_time(watching):
+    watch = watching()
+    watch.pytest_runtest_logreport(SimpleNamespace(nodeid="a", when="???", keywords=[]))
+    assert watch.over(0.0) == []
 
 
 def test_no_test_looks_at_a_clock():

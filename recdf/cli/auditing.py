@@ -12,8 +12,8 @@ import pandas as pd
 from ..diagnostics.audits import Audited, audit, audited, question
 from ..formats.file_sets import read_beside
 from ..inputs.list_cells import item_lists
+from ..inputs.machine import memory_bytes
 from ..inputs.options import NAMES, as_columns
-from ..inputs.sizes import memory_bytes
 from ..partitions.source import Source, frame_of_arrow
 from .arguments import add_arguments, add_command, add_options, add_out, given_options
 from .evaluating import (
@@ -44,6 +44,7 @@ def add_audit(commands: Any) -> None:
         "Find leaks between training data and truth, and set each metric beside chance, popularity "
         "and the ceiling of its lists. Exit code 1 when a finding is a warning and --fail-on "
         "warning is given.",
+        usage="%(prog)s --true FILE --pred FILE [options]",
     )
     files = add_lists(command)
     add_arguments(

@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 
 from ..diagnostics.history import CHANGE_COLUMNS
-from ..experiments.decide.decide_experiment import allowed_of, change_texts
+from ..experiments.decide.decide_experiment import allowed_of, change_text
 from ..judge.verdict import sign_of
-from ..tables.cells import digits_for, interval, number, p_value
+from ..tables.cells import brief, estimated, interval, number, p_value
 
 __all__: list[str] = []
 
@@ -46,8 +46,7 @@ def _of_splits(row: EstimateRow) -> dict[str, Any]:
         "percent": True,
         "from_zero": True,
         "verdict": row["verdict"],
-        "numbers": f"{number(row['rejected'], '.1%')} "
-        f"{interval(row['rejected_low'], row['rejected_high'], '.1%')}",
+        "numbers": estimated(row["rejected"], row["rejected_low"], row["rejected_high"], "%"),
     }
 
 
@@ -66,7 +65,7 @@ def _of_level(row: EstimateRow) -> dict[str, Any]:
 
 def _of_role(row: EstimateRow) -> dict[str, Any]:
     allowed, relative = allowed_of(row)
-    numbers = f"{row['role']}: {' '.join(change_texts(row))}" + (
+    numbers = f"{row['role']}: {change_text(row)}" + (
         f", margin {row['margin']}" if row["margin"] else ""
     )
     return {
@@ -89,8 +88,8 @@ def _of_plan(row: EstimateRow) -> dict[str, Any]:
     n, unit = (row["n"], "lists") if models else (row["n_control"] + row["n_treatment"], "users")
     label = f"{row['metric']}, {row['model']}" if models else f"{row['metric']} ({row['role']})"
     beside = f", beside {row['baseline']}" if models else ""
-    size = number(row["mde_abs"], f".{digits_for(row['mde_abs'])}f")
-    found: str = f"{size} ({number(row['mde_rel'], '.2%')})" if pd.notna(row["mde_rel"]) else size
+    share: str = f" ({estimated(row['mde_rel'], sign='%')})" if pd.notna(row["mde_rel"]) else ""
+    found = f"{estimated(row['mde_abs'])}{share}"
     days: str = f", {number(row['days'], ',.0f')} days" if pd.notna(row.get("days", np.nan)) else ""
     numbers = f"{number(n, ',d')} {unit} {interval(row['n_low'], row['n_high'], ',.0f')}".rstrip()
     guards = not models and row["role"] == "guardrail"
@@ -119,9 +118,7 @@ def _of_plan(row: EstimateRow) -> dict[str, Any]:
 
 
 def _of_proxy(row: EstimateRow) -> dict[str, Any]:
-    form = f".{digits_for(row['slope'], row['slope_low'], row['slope_high'])}f"
-    around = interval(row["slope_low"], row["slope_high"], form)
-    slope = f"{number(row['slope'], form)} {around}".rstrip()
+    slope = estimated(row["slope"], row["slope_low"], row["slope_high"])
     return {
         "metric": f"{row['online']} per unit of the offline metric",
         "label": row["offline"],
@@ -139,14 +136,11 @@ def _of_change(row: EstimateRow) -> dict[str, Any]:
         str(row[name]) for name in row if name not in CHANGE_COLUMNS and row[name] not in ("", None)
     ]
     if pd.isna(row["diff"]):
-        numbers = f"{number(row['level'], '.4g')} in {row['n_runs']} runs"
+        numbers = f"{brief(row['level'])} in {row['n_runs']} runs"
         if row["effect"] == "none" and not pd.isna(row["could_see"]):
-            numbers += f"; {number(row['could_see'], '.2g')} would be seen within a week"
+            numbers += f"; {estimated(row['could_see'], significant=2)} would be seen within a week"
     else:
-        numbers = (
-            f"{number(row['before'], '.4g')} to {number(row['after'], '.4g')} from "
-            f"{row['changed']:%Y-%m-%d}"
-        )
+        numbers = f"{brief(row['before'])} to {brief(row['after'])} from {row['changed']:%Y-%m-%d}"
     return {
         "metric": "Changes of level",
         "label": ", ".join(what),

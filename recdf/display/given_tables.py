@@ -352,6 +352,14 @@ def confidence_of(comparison: pd.DataFrame) -> float | None:
     return found[0] if len(found) == 1 else None
 
 
+def words_of_tests(comparison: pd.DataFrame) -> str:
+    """Return what the models of a comparison were tested with."""
+    known = {"t": "paired t tests", "wilcoxon": "Wilcoxon tests"}
+    known |= {name: f"{name} tests" for name in ("randomization", "bootstrap")}
+    found = set(comparison["test"]) if "test" in comparison.columns else set()
+    return known.get(str(next(iter(found))), "tests") if len(found) == 1 else "tests"
+
+
 def check_model(argument: str, wanted: Any, models: Sequence[str]) -> str:
     """Return the label of a model that a caller named, or raise an error that lists the models."""
     text = JOINED_BY.join(map(str, wanted)) if isinstance(wanted, tuple) else str(wanted)

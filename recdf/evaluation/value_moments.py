@@ -20,7 +20,7 @@ from ..experiments.experiment_columns import key_codes, require
 from ..inputs.constraints import SHARE, Positive, a_number, check_record, either, one_of
 from ..inputs.frames import column
 from ..inputs.ids import check_labels
-from ..inputs.sizes import sizes
+from ..inputs.machine import sizes
 from ..inputs.sorting import exact_sums
 from ..stats.moments import MEAN_ROUNDING
 from ..stats.resampling import (

@@ -18,6 +18,7 @@ from ..stats.regression import Designs
 from ..stats.shares import equal_shares_test
 from .experiment_columns import Codes, Floats, Mask, some_keys
 from .experiment_rows import ArmRows, ExperimentRows
+from .metric_bounds import MetricBounds
 from .samples import MetricRows, sum_by, without_gaps
 
 
@@ -32,7 +33,8 @@ class Ready:
     warnings: tuple[str, ...]
     n_covariate_missing: int = 0
     cap: float = np.nan
-    ratio: bool = False
+    pair: tuple[str, str] | None = None
+    bounds: MetricBounds | None = None
     both: ArmRows | None = None
 
 
@@ -103,7 +105,8 @@ def make_units(
         tuple(warnings),
         covariates.n_missing,
         metric.cap,
-        metric.ratio,
+        metric.pair,
+        metric.bounds,
         kept,
     )
 

@@ -26,9 +26,8 @@ from ..errors import DataError, IdTypeError, NullKeyError, examples
 from .digits import read_digits
 from .frames import column
 from .ids import IdColumn, check_labels, read_ids
-from .sizes import sizes
+from .machine import each, n_threads, sizes
 from .sorting import order_of_codes
-from .threads import each, n_threads
 
 # Units of datetimes, each a thousand times finer than the one before it.
 TIME_UNITS = ["s", "ms", "us", "ns"]

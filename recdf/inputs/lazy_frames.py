@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..errors import DataError
-from .sizes import memory_bytes
+from .machine import memory_bytes
 
 READER = "a RecordBatchReader"
 

@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .sizes import sizes
+from .machine import sizes
 
 # A packed number has 63 bits, so that it stays positive as int64.
 PACKED_BITS = 63

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from ..inputs.codes import Codes
-from ..inputs.threads import each
+from ..inputs.machine import each
 from ..stats.moments import Moments, add_moments
 from ..stats.numbers import Floats
 

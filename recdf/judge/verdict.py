@@ -171,6 +171,33 @@ def sign_of(row: Mapping[Any, Any]) -> Sign:
     return SIGN_OF_EFFECT.get(row.get("effect", ""), "open")
 
 
+def says_worse(row: Mapping[Any, Any]) -> bool:
+    """Whether the verdict of a row says worse in any form, such as "worse, but better where both
+    have lists"."""
+    both = "missing_lists" in codes_of(row.get("remarks")) and row.get("effect_both") == "worse"
+    return both or SIGN_OF_EFFECT.get(row.get("effect", "")) == "worse"
+
+
+def turned(row: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Return a row of a comparison of models as its baseline sees it: the two change places."""
+    sides = {"model": "baseline", "wins": "losses", "better": "worse", "higher": "lower"}
+    sides |= {"ranks_higher": "ranks_lower", "lose": "gain"}
+    sides |= {other: one for one, other in sides.items()}
+    found = {"_".join(sides.get(part, part) for part in name.split("_")): row[name] for name in row}
+    for name in {"diff", "diff_both", "diff_without_top", "turning_value"} & found.keys():
+        found[name] = -row[name]
+    for low in {"ci_low", "ci_low_both"} & found.keys():
+        high = low.replace("low", "high")
+        found |= {low: -row[high], high: -row[low]}
+    for name in {"effect", "effect_both", "turned_to"} & found.keys():
+        found[name] = sides.get(row[name], row[name])
+    if "rel_diff" in found:
+        new, old = (found.get(name, np.nan) for name in ("mean_model", "mean_baseline"))
+        found["rel_diff"] = new / old - 1 if old > 0 else np.nan
+    codes = found["effect"], found["withheld"], codes_of(found["remarks"])
+    return found | {"verdict": sentence("models", *codes, found)}
+
+
 def is_withheld(row: Mapping[Any, Any]) -> bool:
     """Whether the verdict of a row is withheld."""
     return row.get("withheld") in CAUTIONS

@@ -4,8 +4,8 @@
 
 from ..inputs.frames import from_dict as from_dict
 from ..inputs.frames import from_labelled as from_labelled
-from ..inputs.matrices import from_sparse as from_sparse
-from ..inputs.matrices import from_top_k as from_top_k
+from ..inputs.list_cells import from_sparse as from_sparse
+from ..inputs.list_cells import from_top_k as from_top_k
 from ..logs.impressions import Impressions as Impressions
 from ..logs.impressions import from_impressions as from_impressions
 from ..logs.log_checks import check_log as check_log

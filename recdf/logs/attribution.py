@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from ..inputs.digits import GOLDEN
-from ..inputs.sizes import sizes
+from ..inputs.machine import sizes
 from ..inputs.sorting import ascends, dense_codes, distinct, run_heads, stable_order
 
 # ------------------------------------------------------------------------------------------

@@ -19,9 +19,8 @@ import numpy as np
 import pandas as pd
 
 from ..inputs.codes import CodeColumn
-from ..inputs.sizes import sizes
+from ..inputs.machine import each, rows_at_a_time, sizes
 from ..inputs.sorting import offsets, order_of_codes, run_heads, spans
-from ..inputs.threads import each, rows_at_a_time
 
 # Values are dealt in at most so many groups of blocks, because each group reads the whole table.
 MOST_GROUPS = 4

@@ -16,9 +16,8 @@ import pandas as pd
 from ..errors import IdTypeError
 from ..inputs.codes import Coded, encode_keys, first_rows
 from ..inputs.ids import IdColumn, read_by, take_rows
+from ..inputs.machine import each, sizes
 from ..inputs.options import Options, as_columns
-from ..inputs.sizes import sizes
-from ..inputs.threads import each
 from ..inputs.true_and_pred import ReadRows
 
 

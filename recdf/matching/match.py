@@ -21,10 +21,10 @@ from ..inputs.codes import Coded, IdCodes, encode, encode_keys, first_rows
 from ..inputs.frames import as_frame, column, read_order
 from ..inputs.ids import IdColumn, read_by
 from ..inputs.list_cells import refuse_joined
+from ..inputs.machine import keep_freed_memory
 from ..inputs.options import Options, as_columns
 from ..inputs.row_rules import BrokenRows, RowsRefused
 from ..inputs.sorting import distinct
-from ..inputs.threads import keep_freed_memory
 from ..inputs.true_and_pred import (
     Hints,
     Order,

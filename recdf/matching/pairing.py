@@ -20,7 +20,7 @@ import numpy as np
 
 from ..inputs.codes import Coded, check_kinds, encode_keys, first_rows
 from ..inputs.ids import IdColumn
-from ..inputs.sizes import sizes
+from ..inputs.machine import sizes
 from ..inputs.sorting import alike, distinct, offsets, sort_within, spans, windows
 from .blocks import Block, list_blocks
 from .list_keys import at_heads, key_run_heads

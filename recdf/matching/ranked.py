@@ -16,8 +16,8 @@ import numpy as np
 
 from ..errors import DuplicateError, TieError
 from ..inputs.codes import CodeColumn, Coded, IdCodes
+from ..inputs.machine import sizes
 from ..inputs.options import Options
-from ..inputs.sizes import sizes
 from ..inputs.sorting import at, distinct, offsets, rank_within, sort_within, spans
 from ..inputs.true_and_pred import ReadRows
 from .blocks import Block, Blocks, list_blocks

@@ -262,18 +262,17 @@ class Call:
         missing."""
         if item_by is not None and "items" not in self.given:
             raise OptionError(f"⟦item_by={item_by!r}⟧ needs {SIDES['items']}")
+        there = {
+            **{name: name in self.given for name in SIDES},
+            "true": true is not None,
+            "value": self.options.value_col is not None,
+            "candidates": "items" in self.given or self.options.judged_only,
+        }
         for request in requests:
-            there = {
-                **{name: name in self.given for name in SIDES},
-                "true": true is not None,
-                "value": self.options.value_col is not None,
-                "candidates": "items" in self.given or self.options.judged_only,
-                # A similarity of positions in the catalogue needs no features beside it.
-                "features": "features" in self.given
-                or ("items" in self.given and callable(request.params.get("similarity"))),
-            }
+            # A similarity of positions in the catalogue needs no features beside it.
+            positions = "items" in self.given and callable(request.params.get("similarity"))
             for need in request.needs:
-                if not there[need]:
+                if not there[need] and not (need == "features" and positions):
                     raise OptionError(f"{request.columns[0]} needs {NEEDS[need]}")
             if self.options.propensity_col is not None and true is not None:
                 _refuse_propensities(request)

@@ -11,8 +11,8 @@ import pandas as pd
 
 from ..errors import OptionError
 from ..inputs.constraints import Constraint, Share, a_number, either, one_of
+from ..inputs.machine import sizes
 from ..inputs.options import Options
-from ..inputs.sizes import sizes
 from ..inputs.sorting import exact_sums, run_heads, spans
 from ..matching.hits import ratio
 from ..matching.lists import Lists

@@ -540,7 +540,7 @@ class Request:
             self.name.replace(self.metric.name, output, 1) + at for output in self.metric.outputs
         ]
 
-    @property
+    @cached_property
     def definition(self) -> str:
         """Canonical metric string with every parameter written out."""
         inside = ",".join(f"{name}={show(value)}" for name, value in self.params.items())

@@ -20,7 +20,7 @@ from ..errors import DataError
 from ..inputs.codes import encode_keys
 from ..inputs.frames import column, read_numbers
 from ..inputs.ids import read_ids
-from ..inputs.sizes import sizes
+from ..inputs.machine import sizes
 from ..inputs.sorting import distinct, exact_sums, offsets, rank_within, run_heads, spans
 from ..matching.hits import Hits, ratio
 from ..matching.lists import Lists, Matched

@@ -48,7 +48,7 @@ from .rows import (
 #
 # Contract: `find_flags` gives the flags of one estimate in a fixed order, and `trust` is a
 # function of the flags, the estimate and its interval alone. The thresholds are those at which 95
-# % intervals stop covering about 95 %; the page docs/off_policy.md shows the measurement.
+# % intervals stop covering about 95 %; the page docs/off_policy_why.md shows the measurement.
 
 
 FEW_REWARDS = 100

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import DataError
-from ..inputs.sizes import sizes
+from ..inputs.machine import sizes
 from ..inputs.sorting import distinct
 from ..stats.numbers import Floats
 from .plan import MEANING, Interaction, SlateKind, WeightRule, effective_weight

@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from ..errors import ColumnError, MissingExtraError
 from ..evaluation.evaluate import EvaluateArguments
+from ..inputs.machine import sizes
 from ..inputs.options import as_columns
-from ..inputs.sizes import sizes
 from ..metrics.metric import Metric
 from .engine import Asked, evaluate_frames
 from .engine_arguments import not_a_frame, takes_engine_arguments

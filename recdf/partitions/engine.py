@@ -38,8 +38,8 @@ from ..inputs.codes import check_kinds
 from ..inputs.constraints import a_number, check_value
 from ..inputs.ids import IdColumn
 from ..inputs.list_cells import refuse_joined
+from ..inputs.machine import sizes
 from ..inputs.options import check_names
-from ..inputs.sizes import sizes
 from ..matching.list_keys import key_labels
 from ..matching.overlap import Overlap, samples_of
 from ..matching.side_tables.records import as_frames, read_sides

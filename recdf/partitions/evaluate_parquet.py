@@ -30,7 +30,7 @@ from ..inputs.constraints import NONE, POSITIVE, check_value, either
 from ..inputs.door import NamedFiles, new_names
 from ..inputs.frames import as_frame, plain_table
 from ..inputs.lazy_frames import LazyRows, lazy_rows
-from ..inputs.sizes import memory_bytes, sizes
+from ..inputs.machine import memory_bytes, sizes
 from ..matching.side_tables.records import as_frames
 from ..metrics.call import Call
 from ..metrics.metric import Metric

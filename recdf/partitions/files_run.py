@@ -32,9 +32,8 @@ import pyarrow.ipc as ipc
 from ..errors import OptionError
 from ..evaluation.part import ListRows, PartResult, measure
 from ..evaluation.storage import Written, write_files
+from ..inputs.machine import Sizes, n_threads, stream
 from ..inputs.row_rules import BrokenRows
-from ..inputs.sizes import Sizes
-from ..inputs.threads import n_threads, stream
 from ..inputs.true_and_pred import read_true
 from ..matching.overlap import Overlap
 from ..progress import Progress

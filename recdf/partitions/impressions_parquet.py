@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from ..errors import DuplicateWarning, LogWarning, NoOverlapWarning, RecdfError, warn_user
 from ..evaluation.storage import local_path
-from ..inputs.sizes import memory_bytes
+from ..inputs.machine import memory_bytes
 from ..logs.event_checks import skews
 from ..logs.impressions import Impressions, from_impressions, warn_of_counts
 from ..logs.log_checks import SPEC_FILE, moved_since, read_spec

@@ -16,7 +16,7 @@ import pyarrow.ipc as ipc
 
 from ..evaluation.result import Evaluation
 from ..evaluation.storage import Written, read_tables
-from ..inputs.sizes import Sizes
+from ..inputs.machine import Sizes
 from ..publishing import PER_USER
 
 PLACE = "__place__"  # column of distinct integers by which the rows are to be sorted

@@ -20,8 +20,7 @@ from ..evaluation.storage import local_path, plain_path
 from ..inputs.data_files import cast, data_files, folder_columns, pandas_metadata, unified
 from ..inputs.door import NamedFiles, new_names
 from ..inputs.frames import is_view
-from ..inputs.sizes import Sizes
-from ..inputs.threads import n_threads
+from ..inputs.machine import Sizes, n_threads
 
 # What marks a file whose columns become Arrow's dtypes in pandas.
 OF_ARROW = {b"recdf_rows": b"of Arrow"}

@@ -24,7 +24,7 @@ import pyarrow as pa
 from ..errors import ColumnError, Mention, MissingExtraError, OptionError, RecdfError
 from ..evaluation.evaluate import EvaluateArguments
 from ..evaluation.storage import MOUNTED
-from ..inputs.sizes import sizes
+from ..inputs.machine import sizes
 from ..metrics.metric import Metric
 from .engine import Asked, evaluate_frames
 from .engine_arguments import not_a_frame, takes_engine_arguments

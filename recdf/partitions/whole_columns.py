@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from ..evaluation.part import Part, PartResult, measure
 from ..inputs.list_cells import is_list
-from ..inputs.threads import each, rows_at_a_time
+from ..inputs.machine import each, rows_at_a_time
 from ..progress import Progress
 from .needed import NeededOfFiles
 from .source import Source, frame_of_arrow, labels_as

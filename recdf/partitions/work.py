@@ -25,9 +25,9 @@ from ..evaluation.part import Failure, ListRows, Part, PartResult, from_arrow, m
 from ..inputs.codes import encode, encode_keys
 from ..inputs.ids import read_ids
 from ..inputs.list_cells import ItemLists
+from ..inputs.machine import limited
 from ..inputs.options import Options, as_columns
 from ..inputs.sorting import distinct, spans
-from ..inputs.threads import limited
 from ..inputs.true_and_pred import gains, read_relevance
 from ..matching.list_keys import key_labels
 from ..matching.match import match

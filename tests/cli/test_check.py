@@ -1,4 +1,4 @@
-"""`recdf check`, and the commands of the README."""
+"""`recdf check`, and the first commands of docs/command_line.md."""
 
 import re
 import shlex
@@ -91,15 +91,15 @@ def test_help_lists_the_conventions(capsys):
         assert ",".join(rd.CONVENTIONS) in "".join(run(capsys, command, "--help")[1].split())
 
 
-# -- README's commands
+# -- the first commands of the page
 
 
 @pytest.mark.long
-def test_commands_of_the_readme_run(capsys, tmp_path, monkeypatch, demo):
+def test_commands_of_the_page_run(capsys, tmp_path, monkeypatch, demo):
     """In order, in an empty folder, as a reader would type them; the demo has run already."""
     monkeypatch.chdir(tmp_path)
-    text = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-    section = text.split("\n## Command line\n")[1].split("\n## ")[0]
+    text = (Path(__file__).parents[2] / "docs/command_line.md").read_text(encoding="utf-8")
+    section = text.split("\n## Six commands\n")[1].split("\n## ")[0]
     blocks = re.findall(r"^```sh\n(.*?)^```$", section, flags=re.S | re.M)
     commands = [
         shlex.split(line) for block in blocks for line in block.replace("\\\n", " ").splitlines()

@@ -174,7 +174,7 @@ def test_compare_prints_what_report_table_says(capsys, folder):
     pd.testing.assert_frame_equal(written("out/comparison.parquet"), want, check_dtype=False)
     lines = out.splitlines()
     n = SHOP.true["user_id"].nunique()
-    assert lines[0] == f"{n:,} users, test t, p adjusted by holm for 2 tests"
+    assert lines[0] == f"{n:,} users, test t, p adjusted by Holm's method for 2 tests"
     assert lines[2].split("  ")[0] == "metric"
     report = rd.experiments.report_table(want).frame
     for line, cells in zip(lines[3:5], report.to_dict("records"), strict=True):

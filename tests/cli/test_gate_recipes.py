@@ -1,5 +1,5 @@
-"""The recipes of docs/gate.md: each runs with a candidate that passes and with one that does
-not."""
+"""docs/gate.md and the recipes of docs/gate_recipes.md: each runs with a candidate that passes and
+with one that does not."""
 
 import re
 import subprocess
@@ -15,7 +15,8 @@ from cli.shop import SHOP
 import recdf as rd
 
 yaml = pytest.importorskip("yaml")
-PAGE = (Path(__file__).parents[2] / "docs/gate.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "gate_recipes.md").read_text(encoding="utf-8")
 WORKFLOWS = [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", PAGE, flags=re.S)]
 
 
@@ -56,7 +57,8 @@ def in_shell(commands):
 def test_the_first_ten_minutes(capsys, tmp_path, monkeypatch):
     """Each line of the page's shell ends with the code behind it."""
     monkeypatch.chdir(tmp_path)
-    lines = re.findall(r"```sh\n(.*?)```", PAGE, flags=re.S)[0].splitlines()
+    page = (DOCS / "gate.md").read_text(encoding="utf-8")
+    lines = re.findall(r"```sh\n(.*?)```", page, flags=re.S)[0].splitlines()
     assert len(lines) == 5
     for line in lines:
         words, _, code = line.partition("#")

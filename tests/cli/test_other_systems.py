@@ -15,7 +15,7 @@ from cli.frames import CALL
 
 import recdf as rd
 from recdf.cli import output
-from recdf.inputs.sizes import memory_bytes
+from recdf.inputs.machine import memory_bytes
 
 pytestmark = pytest.mark.usefixtures("in_their_folder")
 

@@ -305,7 +305,8 @@ def test_a_process_reads_the_project_of_its_folder(folder):
 
 
 def test_the_example_of_the_page(capsys):
-    page = (Path(__file__).parents[2] / "docs" / "command_line.md").read_text(encoding="utf-8")
+    docs = Path(__file__).parents[2] / "docs"
+    page = (docs / "command_line_files.md").read_text(encoding="utf-8")
     section = page.partition("## The options of a project")[2]
     write(section.partition("```toml\n")[2].partition("```")[0], "pyproject.toml")
     PRED.rename(columns={"yhat": "p_click", "item_id": "sku"}).to_parquet("pred.parquet")

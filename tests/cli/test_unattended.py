@@ -277,7 +277,9 @@ def test_the_handler_of_the_caller_comes_back(capsys):
 
 @pytest.mark.long
 def test_the_commands_of_the_page_end_with_the_codes_that_it_gives(capsys):
-    page = (Path(__file__).parents[2] / "docs" / "command_line.md").read_text(encoding="utf-8")
+    docs = Path(__file__).parents[2] / "docs"
+    pages = [docs / f"{name}.md" for name in ("command_line", "command_line_files")]
+    page = "".join(path.read_text(encoding="utf-8") for path in pages)
     Path("job.toml").write_text(
         re.search(r"```toml\n(.*?)```", page, flags=re.S)[1], encoding="utf-8"
     )

@@ -1,6 +1,8 @@
 """From lists that were drawn for people to an estimate of all lists: it is right however unequal
 the chances were."""
 
+import functools
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -78,19 +80,30 @@ def test_labels_of_the_drawn_items_give_the_values_of_the_whole_lists():
     np.testing.assert_array_equal(both[f"precision@{K}"], both[f"precision@{K}_all"])
 
 
+@functools.cache
+def values_and_samples():
+    """The values of all lists as people and as the judge say, and which lists were drawn, 100
+    times."""
+    users, people, judge, pred = population()
+    values = [
+        rd.evaluate(one, pred, [f"precision@{K}"], by="model").per_user for one in (people, judge)
+    ]
+    samples = [
+        drawn(users, pred, 60, seed).drop_duplicates("user_id")[["user_id", "probability"]]
+        for seed in range(100)
+    ]
+    return *values, samples
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("baseline", [None, "old"])
 def test_unequal_chances_leave_no_bias_and_the_interval_covers(baseline):
-    users, people, judge, pred = population()
+    every, cheap, samples = values_and_samples()
     metric = f"precision@{K}"
-    every, cheap = (
-        rd.evaluate(one, pred, [metric], by="model").per_user for one in (people, judge)
-    )
     true = every.groupby("model")[metric].mean()
     want = true["new"] - (true[baseline] if baseline else 0)
     found, plain = [], []
-    for seed in range(150):
-        rows = drawn(users, pred, 60, seed).drop_duplicates("user_id")[["user_id", "probability"]]
+    for rows in samples:
         human = every.merge(rows, on="user_id")
         options = {"metrics": metric, "baseline": baseline}
         found.append(

@@ -86,7 +86,10 @@ def test_over_time_draws_effects_by_day_of_a_log(by_day, small, tmp_path):
     np.testing.assert_allclose(ends, data[["ci_low", "ci_high"]], atol=1e-12)
     assert ax.get_xlabel() == "day"
     caption = " ".join(next(text.get_text() for text in ax.texts).split())
-    assert "intervals that hold together, adjusted by holm for 5 tests; n = 40 users" in caption
+    assert (
+        "intervals that hold together, adjusted by Holm's method for 5 tests; n = 40 users"
+        in caption
+    )
     page = rd.report(small, tmp_path / "r.html", over_time=effect).read_text(encoding="utf-8")
     assert "Effect on clicked@1" in page
 

@@ -60,7 +60,7 @@ def test_the_headline_says_which_model_by_how_much_and_for_whom(full, result):
     assert f"{row['diff']:+.3f}"[:6] in text
     assert f"{row['wins']} of {row['n_users']} users gain and {row['losses']} lose" in text
     assert "the best mean of 3 models" in text
-    assert "p-values adjusted by holm for 6 tests" in text
+    assert "p-values adjusted by Holm's method for 6 tests" in text
     assert "segment" in text
     assert "off-policy estimates carry a flag" in text
     assert "Data health:" in text

@@ -79,7 +79,7 @@ def test_segments_are_counted_for_the_pair_of_the_headline(tmp_path):
         path=tmp_path / "r.html", experiment=compared(frame), segments=compared(frame, by="land")
     )
     said = card_of(path)[0]["For whom worse"]
-    assert "B against A: shown to be worse in none of 2 segments." in said
+    assert "B against A : shown to be worse in none of 2 segments." in said
     effects = rd.experiments.segment_effects(compared(frame, by="land"))
     q = effects.query("metric == 'ndcg' and treatment == 'B'").iloc[0]
     assert (
@@ -103,7 +103,7 @@ def test_trust_is_the_badge_of_an_estimate(tmp_path):
     good = rd.report(path=tmp_path / "g.html", off_policy=table.iloc[[2]])
     assert card_of(good)[1:] == ("good", "ok")
     assert (
-        "Value 0.0200 [0.0150, 0.0250], +0.00410 [+0.00100, +0.00700]"
+        "Value 0.0200 [0.0150, 0.0250], +0.0041 [+0.0010, +0.0070]"
         in card_of(good)[0]["By how much"]
     )
 

@@ -24,14 +24,20 @@ def per_user():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({}, "adjusted by holm for 12 tests"),
-        ({"family": "metric"}, "adjusted by holm in 2 families of 6 tests"),
-        ({"family": ["metric", "baseline"]}, "adjusted by holm in 6 families of 1 to 3 tests"),
+        ({}, "adjusted by Holm's method for 12 tests"),
+        ({"family": "metric"}, "adjusted by Holm's method in 2 families of 6 tests"),
+        (
+            {"family": ["metric", "baseline"]},
+            "adjusted by Holm's method in 6 families of 1 to 3 tests",
+        ),
         ({"baseline": "a", "family": ["metric", "model"]}, "not adjusted"),
         ({"correction": "none"}, "not adjusted"),
-        ({"correction": "bh"}, "adjusted by bh for 12 tests"),
-        ({"correction": "bonferroni", "baseline": "a"}, "adjusted by bonferroni for 6 tests"),
-        ({"metrics": "mrr@5", "baseline": "a"}, "adjusted by holm for 3 tests"),
+        ({"correction": "bh"}, "adjusted by Benjamini and Hochberg's method for 12 tests"),
+        (
+            {"correction": "bonferroni", "baseline": "a"},
+            "adjusted by Bonferroni's method for 6 tests",
+        ),
+        ({"metrics": "mrr@5", "baseline": "a"}, "adjusted by Holm's method for 3 tests"),
     ],
 )
 def test_words(per_user, options, words):
@@ -59,7 +65,7 @@ def test_primary_metrics_are_a_family_of_their_own():
     rng = np.random.default_rng(1)
     users = pd.DataFrame({"variant": ["A", "B"] * 300, **{name: rng.random(600) for name in "xyz"}})
     table = rd.compare_variants(users, list("xyz"), control="A", primary="x", user_col=None)
-    assert adjustment(table).words == "adjusted by holm in 2 families of 1 to 2 tests"
+    assert adjustment(table).words == "adjusted by Holm's method in 2 families of 1 to 2 tests"
 
 
 def test_zero_is_not_counted_where_a_caller_says_that_smaller_is_better():

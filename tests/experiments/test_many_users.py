@@ -11,7 +11,7 @@ from quick import few
 
 import recdf as rd
 from recdf import DataError
-from recdf.inputs.needed_columns import needed_frame
+from recdf.inputs.data_files import needed_frame
 
 METRICS = {
     name: name for name in ["level", "spend", "bought", "count", "heavy", "tight", "same"]

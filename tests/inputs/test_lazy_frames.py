@@ -1,6 +1,7 @@
 """Lazy frames, datasets, readers and relations: the numbers of the pandas frames, from the needed
 columns alone."""
 
+import functools
 import re
 
 import duckdb
@@ -18,7 +19,7 @@ import recdf as rd
 from recdf.inputs import lazy_frames
 
 SHOP = rd.sample_shop()
-USERS = SHOP.true["user_id"].unique()[:60]
+USERS = SHOP.true["user_id"].unique()[:30]
 TRUE = SHOP.true[SHOP.true["user_id"].isin(USERS)].reset_index(drop=True)
 PRED = SHOP.pred[SHOP.pred["user_id"].isin(USERS)].reset_index(drop=True)
 ONE = PRED[PRED["model"] == "knn"].drop(columns="model").reset_index(drop=True)
@@ -73,6 +74,11 @@ CALLS = {
 }
 
 
+@functools.cache
+def of_pandas(call):
+    return CALLS[call](TRUE, PRED)
+
+
 def same(found, expected):
     found, expected = (
         pd.DataFrame(found).reset_index(drop=True),
@@ -87,7 +93,7 @@ def same(found, expected):
 @pytest.mark.parametrize("kind", CARRIERS)
 @pytest.mark.parametrize("call", few(CALLS, CALLS.keys() - {"compare_conventions", "audit"}))
 def test_every_call_takes_every_carrier(kind, call):
-    same(CALLS[call](CARRIERS[kind](TRUE), CARRIERS[kind](PRED)), CALLS[call](TRUE, PRED))
+    same(CALLS[call](CARRIERS[kind](TRUE), CARRIERS[kind](PRED)), of_pandas(call))
 
 
 # -- only needed columns
@@ -135,7 +141,7 @@ def test_a_column_that_no_argument_names_is_not_read(kind, tmp_path):
         lazy_frames.lazy_rows(pred).table(["boom"], "pred")  # it is planted well
     for name, call in CALLS.items():
         if name != "compare_conventions":
-            same(call(true, pred), call(TRUE, PRED))
+            same(call(true, pred), of_pandas(name))
     expected = rd.evaluate(TRUE, PRED, "ndcg@10", by="model")
     for how in ({}, {"buckets": 3}):
         same(
@@ -192,14 +198,24 @@ COLUMNS = {
 }
 
 
-@pytest.mark.parametrize(("name", "kind"), crossed(COLUMNS, ["dataset", "LazyFrame", "duckdb"]))
-def test_columns_that_arguments_name_are_read(name, kind):
-    of_true, of_pred, how, metric = COLUMNS[name]
-    true, pred = (
+def with_columns(name):
+    of_true, of_pred, *_ = COLUMNS[name]
+    return (
         (TRUE if of_true is None else of_true(TRUE)),
         (PRED if of_pred is None else of_pred(PRED)),
     )
-    expected = rd.evaluate(true, pred, metric, by="model", **how)
+
+
+@functools.cache
+def expected_of_columns(name):
+    *_, how, metric = COLUMNS[name]
+    return rd.evaluate(*with_columns(name), metric, by="model", **how)
+
+
+@pytest.mark.parametrize(("name", "kind"), crossed(COLUMNS, ["dataset", "LazyFrame", "duckdb"]))
+def test_columns_that_arguments_name_are_read(name, kind):
+    (*_, how, metric), (true, pred) = COLUMNS[name], with_columns(name)
+    expected = expected_of_columns(name)
     found = rd.evaluate(CARRIERS[kind](true), CARRIERS[kind](pred), metric, by="model", **how)
     same(found.per_user, expected.per_user)
     found = rd.evaluate_parquet(
@@ -234,6 +250,12 @@ SIDES = {
 }
 
 
+@functools.cache
+def expected_of_sides(name):
+    metric, sides = SIDES[name]
+    return rd.evaluate(TRUE, ONE, metric, **sides).summary
+
+
 @pytest.mark.parametrize(("name", "kind"), crossed(SIDES, LAZY))
 @pytest.mark.filterwarnings("ignore::recdf.UnknownWarning")
 def test_side_tables(name, kind):
@@ -246,7 +268,7 @@ def test_side_tables(name, kind):
         one: CARRIERS[kind](value) if isinstance(value, pd.DataFrame) else value
         for one, value in sides.items()
     }
-    expected = rd.evaluate(TRUE, ONE, metric, **sides).summary
+    expected = expected_of_sides(name)
     same(rd.evaluate(TRUE, ONE, metric, **lazy).summary, expected)
     same(
         rd.evaluate_parquet(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from quick import few
 
 from recdf.inputs.codes import Coded
-from recdf.inputs.sizes import Sizes, sized
+from recdf.inputs.machine import Sizes, sized
 from recdf.matching import blocks
 from recdf.matching.blocks import list_blocks
 

@@ -24,7 +24,7 @@ from matching.watched import (
 
 import recdf as rd
 from recdf.inputs import ids
-from recdf.inputs.sizes import Sizes, sized
+from recdf.inputs.machine import Sizes, sized
 from recdf.inputs.sorting import rank_within
 from recdf.matching import blocks, ranked
 from recdf.matching import list_keys as keys
@@ -223,7 +223,7 @@ def test_freed_memory_stays_for_the_next_call(frames, monkeypatch):
     watch = Watch(monkeypatch, match, "keep_freed_memory")
     result(*frames)
     assert len(watch.calls) == 1
-    memory = importlib.import_module("recdf.inputs.threads")
+    memory = importlib.import_module("recdf.inputs.machine")
     sizes = []
     monkeypatch.setattr(
         memory.np, "empty", lambda size, dtype: sizes.append(size * np.dtype(dtype).itemsize)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recdf.inputs.sizes import Sizes, sized
+from recdf.inputs.machine import Sizes, sized
 from recdf.inputs.sorting import (
     alike,
     at,

@@ -15,7 +15,7 @@ from oracles.off_policy import logging_value, standard_error, units_of, value
 from quick import few
 
 import recdf as rd
-from recdf.inputs.sizes import Sizes, sized
+from recdf.inputs.machine import Sizes, sized
 
 Q = {"q_logged": "q_logged", "q_target": "q_target"}
 ALL = ["ips", "snips", "dm", "dr", "sndr"]

@@ -1,7 +1,7 @@
-"""Compare every convention of `recdf` with the golden numbers of its library, and write the page
-that says so.
+"""Compare every convention of `recdf` with the golden numbers of its library, and write the pages
+that say so.
 
-    python tests/parity/dialects.py        # writes docs/conventions.md
+    python tests/parity/dialects.py        # writes docs/conventions.md and three beside it
 
 `EXPECTED_DIFFERENCES` is what cannot be equal, with the reason; everything else must be.
 """
@@ -25,7 +25,7 @@ import recdf as rd
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden" / "parity"
 UNION = ROOT / "tests" / "golden" / "union"
-PAGE = ROOT / "docs" / "conventions.md"
+DOCS = ROOT / "docs"
 sys.path.insert(0, str(Path(__file__).parent))
 
 import frames as parity  # noqa: E402 (after the path is set)
@@ -253,78 +253,96 @@ def _equal(one: float, two: float, tolerance: float = TOLERANCE) -> bool:
     return (math.isnan(one) and math.isnan(two)) or abs(one - two) <= tolerance * max(1.0, abs(two))
 
 
-def page() -> str:
-    """The table library × metric, from the comparison itself."""
+FROM = {"trec_eval": "ir_measures"} | {
+    name: name
+    for name in ("ranx", "rectools", "replay", "recommenders", "lenskit", "implicit", "evidently")
+}
+PARTS = ("average_precision", "measures", "ir_measures", "wrong_numbers")
+
+
+def pages() -> dict[str, str]:
+    """The text of each page, by its name. How it begins, and its line of words, are in heads.md."""
     outcomes = {name: compare(name) if name in LIKE else {} for name in rd.CONVENTIONS}
-    metrics = [
-        name
-        for name in rd.METRICS
-        if any(name in record.metrics for record in rd.CONVENTIONS.values())
-    ]
-    lines = [
-        "# Conventions",
-        "",
-        'Libraries mean different things by one name. `like="rectools"`, in any call, computes '
-        "what RecTools computes:",
-        "it sets the order of equal scores, the population and the parameters of metrics as that "
-        "library has them.",
-        "`rd.diagnostics.compare_conventions(true, pred)` computes your metrics by every "
-        "convention, and says",
-        "which rule makes a number differ. [Extend](extend.md#a-convention-of-your-own) says how "
-        "to write a convention",
-        "of your own. [From another library](migrate.md) has the calls of nine libraries beside "
-        "those of recdf.",
-        "",
-        "What each library computes is compared with `recdf` and `like=` on generated frames "
-        "(plain, holes, ties,",
-        "graded, lists without relevant items, string ids, labelled candidates; k = 1, 5, 10, 20, "
-        "50), per user where",
-        "the library tells, to 1e-9, and to 1e-6 where it computes in 32 bits.",
-        "This page is written by `python tests/parity/dialects.py` and checked by the tests.",
-        "",
-        '"stored": equal to numbers of the library that stand in `tests/golden`, at one or two k. '
-        '"read": its code',
-        'says so, and it was not run. "other": the library has another metric by that name, which '
-        "the",
-        'rules below tell. "–": it has none.',
-        "",
-        "| metric | " + " | ".join(outcomes) + " |",
-        "|---" * (len(outcomes) + 1) + "|",
-    ]
-    notes: list[str] = []
-    for metric in metrics:
-        cells = (_cell(name, metric, found, notes) for name, found in outcomes.items())
-        lines.append(f"| `{metric}` | {' | '.join(cells)} |")
-    lines += ["", *(f"{number}. {note}" for number, note in enumerate(notes, start=1)), ""]
-    lines += [
-        "## Rules",
-        "",
-        "| `like=` | compared with | rules | cannot be reproduced |",
-        "|---|---|---|---|",
-    ]
-    for record in rd.CONVENTIONS.values():
-        differs = " ".join(
-            f"{key}: {text}" if key != "*" else text for key, text in record.differs.items()
-        )
-        lines.append(
-            f"| `{record.name}` | {record.library} | {record.rules} | {differs or 'nothing'} |"
-        )
-    lines += [
-        "",
-        "## The further parameters of each library",
-        "",
-        "| library | its metric | in `recdf` |",
-        "|---|---|---|",
-    ]
-    lines += [
-        f'| {name} | `{theirs}` | `{ours}` with `like="{name}"` |'
-        for (name, theirs), ours in VARIANTS.items()
-    ]
-    lines += ["", "## The same five users by every convention, at k = 10", "", _section9(), ""]
     here = Path(__file__).parent
-    parts = ("average_precision.md", "measures.md", "ir_measures.md", "wrong_numbers.md")
-    lines += [(here / name).read_text(encoding="utf-8").rstrip() + "\n" for name in parts]
-    return "\n".join(lines)
+    parts = {name: (here / f"{name}.md").read_text(encoding="utf-8").rstrip() for name in PARTS}
+    users = f"## The same five users by every convention, at k = 10\n\n{_section9()}"
+    own = parts["measures"].partition("\n\n")[2]
+    wrong = parts["wrong_numbers"].partition("\n\n")[2].replace("\n### ", "\n## ")
+    made = {
+        "conventions": [parts["average_precision"], users],
+        "convention_rules": _rules(),
+        "convention_table": _table(outcomes),
+        "convention_names": [own, parts["ir_measures"]],
+        "wrong_numbers": [wrong],
+    }
+    heads = (here / "heads.md").read_text(encoding="utf-8")
+    found = re.findall(r"<!-- (\w+) -->\n\n(.*?)\n\n(<!-- Also called: .*? -->)", heads, flags=re.S)
+    return {
+        name: "\n\n".join([head.replace("@rows", _chooser(outcomes)), *made[name], words]) + "\n"
+        for name, head, words in found
+    }
+
+
+def _chooser(outcomes: dict) -> str:
+    """Where each reader comes from, and how much of that library is proven equal."""
+    rows = [
+        "| I come from | pass | equal in all tests | equal to stored numbers | more |",
+        "|---|---|---|---|---|",
+    ]
+    for name, record in rd.CONVENTIONS.items():
+        cells = [_cell(name, metric, outcomes[name], []) for metric in rd.METRICS]
+        equal, stored = sum(cell.startswith("equal") for cell in cells), cells.count("stored")
+        links = [f"[rules](convention_rules.md#{name})"]
+        if name in FROM:
+            links.append(f"[its calls](migrate/{FROM[name]}.md)")
+        shown = [record.library, f'`like="{name}"`', str(equal or "–"), str(stored or "–")]
+        rows.append(f"| {' | '.join([*shown, ', '.join(links)])} |")
+    return "\n".join(rows)
+
+
+def _rules() -> list[str]:
+    found = []
+    for record in rd.CONVENTIONS.values():
+        differs = [
+            text if key == "*" else f"`{key}`: {text}" for key, text in record.differs.items()
+        ]
+        lines = [f"## {record.name}", f"Compared with {record.library}. {record.rules}"]
+        if differs:
+            lines.append("Not reproduced: " + " ".join(differs))
+        found += lines
+    found += [
+        "## Parameters of the libraries",
+        "\n".join(
+            ["| library | its metric | in `recdf`, with `like=` |", "|---|---|---|"]
+            + [f"| {name} | `{theirs}` | `{ours}` |" for (name, theirs), ours in VARIANTS.items()]
+        ),
+    ]
+    return found
+
+
+def _table(outcomes: dict) -> list[str]:
+    """Each metric, with the libraries whose numbers it equals."""
+    notes: list[str] = []
+    rows = [
+        "| metric | equal | equal to stored numbers | by its code | other |",
+        "|---|---|---|---|---|",
+    ]
+    for metric in rd.METRICS:
+        cells = {name: _cell(name, metric, found, notes) for name, found in outcomes.items()}
+        if not any(metric in record.metrics for record in rd.CONVENTIONS.values()):
+            continue
+        kinds: dict[str, list[str]] = {"equal": [], "stored": [], "read": [], "other": []}
+        for name, cell in cells.items():
+            kind, _, but = cell.partition(" but ")
+            if kind != "–":
+                kinds[kind].append(f"{name} {but}".strip())
+        shown = (", ".join(one) or "–" for one in kinds.values())
+        rows.append(f"| `{metric}` | {' | '.join(shown)} |")
+    numbered = "\n".join(f"{number}. {note}" for number, note in enumerate(notes, start=1))
+    return [
+        "\n".join(rows),
+        numbered,
+    ]
 
 
 def _cell(convention: str, metric: str, found: dict[tuple[str, str], str], notes: list[str]) -> str:
@@ -335,7 +353,7 @@ def _cell(convention: str, metric: str, found: dict[tuple[str, str], str], notes
     if not frames:
         if metric in rd.CONVENTIONS[convention].metrics:
             return how_known(convention, metric)
-        return "[other](#rules)" if metric in rd.CONVENTIONS[convention].differs else "–"
+        return "other" if metric in rd.CONVENTIONS[convention].differs else "–"
     reasons = [
         expected(convention, metric, frame) for frame, what in frames.items() if what != "equal"
     ]
@@ -391,6 +409,5 @@ def _section9() -> str:
 
 
 if __name__ == "__main__":
-    PAGE.parent.mkdir(exist_ok=True)
-    PAGE.write_text(page(), encoding="utf-8")
-    print(re.sub(r"\s+$", "", PAGE.read_text(encoding="utf-8")))
+    for name, text in pages().items():
+        (DOCS / f"{name}.md").write_text(text, encoding="utf-8")

@@ -24,7 +24,7 @@ from partitions.engine_cases import (  # noqa: E402
     without_part,
 )
 
-from recdf.inputs.sizes import Sizes, sized  # noqa: E402
+from recdf.inputs.machine import Sizes, sized  # noqa: E402
 from recdf.partitions import dask as engine  # noqa: E402
 from recdf.partitions.engine_arguments import not_a_frame  # noqa: E402
 

@@ -10,7 +10,7 @@ import pytest
 from partitions.parquet_files import write
 
 import recdf as rd
-from recdf.inputs.sizes import Sizes, sized
+from recdf.inputs.machine import Sizes, sized
 
 TRUE = pd.DataFrame({"user_id": [1, 2], "item_id": [1, 2]})
 PRED = pd.DataFrame(

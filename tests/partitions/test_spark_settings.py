@@ -4,7 +4,7 @@ need no Spark."""
 import numpy as np
 import pytest
 
-from recdf.inputs.sizes import Sizes, sized
+from recdf.inputs.machine import Sizes, sized
 from recdf.partitions.engine_methods import Inline
 from recdf.partitions.spark import SETTINGS, SparkEngine, settings, slots_of
 

@@ -1,5 +1,6 @@
 """Rows of `true` with a null or negative relevance: items of the pool that nobody judged."""
 
+import functools
 import math
 
 import numpy as np
@@ -42,6 +43,7 @@ OTHERS = [
 ]
 
 
+@functools.cache
 def with_pool(seed):
     """The seeded frames; a third of the judgements are taken back, as null or −1."""
     true, pred = frames(seed)
@@ -49,6 +51,17 @@ def with_pool(seed):
     gone = rng.random(len(true)) < 0.33
     relevance = np.where(gone, rng.choice([math.nan, -1.0, -0.5], len(true)), true["relevance"])
     return true.assign(relevance=relevance), pred[pred["model"] == "a"]
+
+
+@functools.cache
+def of_oracle(number):
+    """The options of a set, and the lists that the oracle matches under them."""
+    true, pred = with_pool(number)
+    options = {name: value for name, value in OPTION_SETS[number].items() if name != "undefined"}
+    if options["nan_score"] == "drop" and options["order"] == "score":
+        pred = pred[pred["score"].notna()]
+    lists = oracles.match_lists(records(true), records(pred), 4, items=ITEMS, **options)
+    return options, lists
 
 
 def test_some_metrics_ask():
@@ -61,14 +74,8 @@ def test_some_metrics_ask():
 )
 def test_equals_the_oracle(metric, number):
     true, pred = with_pool(number)
-    options = {name: value for name, value in OPTION_SETS[number].items() if name != "undefined"}
+    options, lists = of_oracle(number)
     own, shown = column_options(options, pred)
-    kept = (
-        pred[pred["score"].notna()]
-        if options["nan_score"] == "drop" and options["order"] == "score"
-        else pred
-    )
-    lists = oracles.match_lists(records(true), records(kept), 4, items=ITEMS, **options)
     tried = [{}, *(params for params in variants(metric)[number % 3 :: 3] if params)]
     result = quietly(
         rd.evaluate, true, shown, [text(metric, params) for params in tried], 4, **own, items=ITEMS

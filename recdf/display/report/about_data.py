@@ -24,6 +24,7 @@ from .about_models import Pen
 from .page_blocks import (
     Badge,
     BadgeKind,
+    Reason,
     Section,
     Sentence,
     TableBlock,
@@ -65,7 +66,7 @@ def _levels_block(floors: pd.DataFrame, most: int) -> TableBlock:
 
 def check_section(
     tables: ReportTables, most: int, examples: bool
-) -> tuple[Section | None, list[Sentence]]:
+) -> tuple[Section | None, list[Reason]]:
     """Show the findings of `rd.check` with the whole text of their effects; ids of users only if
     they are asked for."""
     table = tables.check
@@ -118,12 +119,10 @@ def check_section(
         if row["severity"] in ("error", "warning")
     ]
     named = "; ".join([*serious[:FEW_EFFECTS], *(["…"] if len(serious) > FEW_EFFECTS else [])])
-    return section, [(f"Data health: {counted}{f' ({visible(named)})' if named else ''}.",)]
+    return section, [Reason((f"Data health: {counted}{f' ({visible(named)})' if named else ''}.",))]
 
 
-def gate_section(
-    tables: ReportTables, most: int, pen: Pen
-) -> tuple[Section | None, list[Sentence]]:
+def gate_section(tables: ReportTables, most: int, pen: Pen) -> tuple[Section | None, list[Reason]]:
     """Show each budget of a gate with its change and verdict, as the table of the gate does."""
     gate = tables.gate
     if gate is None:
@@ -153,7 +152,9 @@ def gate_section(
     section = Section(
         "gate", "Gate", text=said, badge=mark, tables=(parts,), drawings=tuple(drawings)
     )
-    return section, [(f"Gate: {gate.headline}.",)]
+    against = {"fail": "the gate fails", "undecided": "the gate is undecided"}.get(gate.verdict, "")
+    todo = f"pass the gate first ({gate.headline})"
+    return section, [Reason((f"Gate: {gate.headline}.",), against, todo)]
 
 
 # ------------------------------------------------------------------------------------------

@@ -13,7 +13,6 @@ from ...tables.cells import Cell, p_value
 from .. import plot
 from ..estimate_tables import EstimateKind, kind_of_estimates
 from .about_models import Pen, comparison_table, forest_drawings
-from .headline import badge_of, effect_text
 from .page_blocks import (
     Badge,
     BadgeKind,
@@ -22,8 +21,10 @@ from .page_blocks import (
     Shown,
     TableBlock,
     badge,
+    badge_of,
     csv_of,
     cut,
+    effect_text,
     text,
 )
 
@@ -108,11 +109,10 @@ def _of_models(table: pd.DataFrame, name: str, place: str, most: int) -> Section
     )
     said: list[Sentence] = []
     for row in table.head(MOST_SAID).to_dict("records"):
-        effect = effect_text(row["diff"], row["ci_low"], row["ci_high"], row["rel_diff"])
         said.append(
             (
                 f"{row['model']} against {row['baseline']} on {row['metric']}: {row['verdict']}. "
-                f"{effect}.",
+                f"{effect_text(row)}.",
             )
         )
         if "preference" in row:

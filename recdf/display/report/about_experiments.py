@@ -17,7 +17,7 @@ import pandas as pd
 from ...experiments.compare.by_segment import segment_sentences
 from ...experiments.decide.adjust_pvalues import adjustment
 from ...experiments.decide.decide_experiment import (
-    change_texts,
+    change_text,
     plan_sentence,
     role_verdicts,
 )
@@ -26,30 +26,32 @@ from ...judge.cautions.table import UNLIKE
 from ...judge.comparisons import note_of
 from ...judge.verdict import codes_of, warnings_of
 from ...off_policy.estimate_value import MEANINGS
-from ...tables.cells import Cell, digits_for, interval, number, p_value
+from ...tables.cells import Cell, estimate_form, estimated, interval, number, p_value
 from .. import plot
 from ..plot.effect_plots import trend_words
 from .about_estimates import doubts_beside
 from .about_models import Pen, comparison_table, forest_drawings, segment_labels, worse_for
-from .headline import badge_of, effect_text
+from .card import DOUBTS, FOR_WHOM, HOW_MUCH, SURE, WHICH, kept
 from .page_blocks import (
     Badge,
     BadgeKind,
     Drawing,
     Name,
+    Reason,
     Section,
     Sentence,
     Shown,
     TableBlock,
     badge,
+    badge_of,
     bars,
     csv_of,
     cut,
+    effect_text,
     text,
     value,
 )
 from .report_inputs import ReportTables
-from .verdict_card import DOUBTS, FOR_WHOM, HOW_MUCH, SURE, WHICH, kept
 
 __all__: list[str] = []
 
@@ -64,7 +66,7 @@ def harm_first(table: pd.DataFrame) -> pd.DataFrame:
 
 def experiment_section(
     tables: ReportTables, most: int, pen: Pen, alone: bool
-) -> tuple[Section | None, list[Sentence]]:
+) -> tuple[Section | None, list[Reason]]:
     """Show the effects of an experiment, harms first, also by rank and over time.
 
     On a page that is about it alone, another section says whether it is sound.
@@ -103,7 +105,8 @@ def experiment_section(
         tables=tuple(parts),
         drawings=tuple(drawings),
     )
-    return section, [*_decision_said(tables), *_experiment_said(tables), sentence]
+    said = [*_decision_said(tables), *_experiment_said(tables), sentence]
+    return section, [Reason(one) for one in said]
 
 
 DECISIONS: dict[str, BadgeKind] = {
@@ -128,7 +131,7 @@ def _roles_block(judged: pd.DataFrame, most: int) -> TableBlock:
     """Show what each role makes of its metric."""
     rows = []
     for row in judged.to_dict("records"):
-        change, ends = change_texts(row)
+        change, _, ends = change_text(row).partition(" ")
         mark = badge(badge_of(row), row["verdict"])
         rows.append(
             (
@@ -314,7 +317,7 @@ def experiment_card(tables: ReportTables) -> Section | None:
             "numbers.",
         )
     else:
-        amount = (f"{_effect(row)}, {_users(row)}.",)
+        amount = (f"{effect_text(row.to_dict())}, {_users(row)}.",)
         trend = _trend_said(tables, row)
         if kind in ("better", "worse"):
             which = (Name(row["treatment"]), f" is {kind} than {the}", *pair[2:])
@@ -341,10 +344,7 @@ def experiment_card(tables: ReportTables) -> Section | None:
 
 def _test_words(table: pd.DataFrame, row: pd.Series, believed: bool) -> list[Sentence]:
     least = row.get("mde", np.nan)
-    shown = (
-        f" An effect of {number(least, f'.{digits_for(least)}f')} is shown in 8 of 10 experiments "
-        "of this size."
-    )
+    shown = f" An effect of {estimated(least)} is shown in 8 of 10 experiments of this size."
     p = f" p {_p(row['p_adj'])}." if believed else ""
     return [
         (
@@ -358,7 +358,7 @@ def _harms(harmed: list[dict[Any, Any]], believed: bool) -> list[Sentence]:
     """Say every metric that is shown to be worse, with its effect."""
     said = []
     for one in harmed:
-        effect = f" ({_effect(pd.Series(one))}; p {_p(one['p_adj'])})" if believed else ""
+        effect = f" ({effect_text(one)}; p {_p(one['p_adj'])})" if believed else ""
         said.append(f"{one['pair']} on {one['metric']}{effect}")
     return [(f"Worse: {'; '.join(said)}.",)] if said else [("No metric is shown to be worse.",)]
 
@@ -371,8 +371,8 @@ def _worse_segments(tables: ReportTables, row: pd.Series) -> list[Sentence]:
     own = given[(given["treatment"] == row["treatment"]) & (given["control"] == row["control"])]
     own = own[own["metric"] == row["metric"]]
     shrunken = "shrunken" in given.columns  # then no segment has a verdict of its own
-    pair = str(row["treatment"]), str(row["control"])
-    said: list[Sentence] = [] if shrunken else worse_for(own, segment_labels(own), pair)
+    reasons = [] if shrunken else worse_for(own.to_dict("records"), segment_labels(own))
+    said: list[Sentence] = [reason.said for reason in reasons]
     if "se" in given.columns and list(given.columns).index("metric") > 0:
         key = str(row["metric"]), str(row["treatment"]), str(row["control"])
         said += [
@@ -391,10 +391,6 @@ def _warned(table: pd.DataFrame) -> list[Sentence]:
     return said or [("No effect carries a warning.",)]
 
 
-def _effect(row: pd.Series) -> str:
-    return effect_text(row["diff"], row["ci_low"], row["ci_high"], row.get("rel_diff", np.nan))
-
-
 def _users(row: pd.Series) -> str:
     return f"{int(row['n_treatment']):,} users against {int(row['n_control']):,}"
 
@@ -410,7 +406,7 @@ def _experiment_said(tables: ReportTables) -> list[Sentence]:
         (
             f"Experiment, {row['treatment']} against {row['control']} on "
             f"{row['metric']}{f' ({where})' if where else ''}: {row['verdict']}, "
-            f"{_effect(pd.Series(row))}.",
+            f"{effect_text(row)}.",
         )
         for row, where in zip(
             ordered.head(FEW).to_dict("records"), segment_labels(ordered), strict=False
@@ -457,7 +453,7 @@ def _health_block(health: pd.DataFrame, most: int) -> TableBlock:
 # off-policy
 
 
-def off_policy_section(tables: ReportTables, most: int) -> tuple[Section | None, list[Sentence]]:
+def off_policy_section(tables: ReportTables, most: int) -> tuple[Section | None, list[Reason]]:
     """Show estimates of policies that did not run; a flagged estimate never stands without its
     flag."""
     table = tables.off_policy
@@ -511,7 +507,7 @@ def off_policy_section(tables: ReportTables, most: int) -> tuple[Section | None,
     section = Section(
         "off-policy", "Off-policy estimates", text=(sentence,), badge=mark, tables=(parts,)
     )
-    return section, [(said,)]
+    return section, [Reason((said,))]
 
 
 def _off_policy_columns(frame: pd.DataFrame) -> tuple[list[str], bool, set[str]]:
@@ -540,7 +536,7 @@ def _estimates(frame: pd.DataFrame, flags: list[str]) -> list[tuple[Shown, ...]]
     )
     rows = []
     for i, row in enumerate(records):
-        form = f".{digits_for(row['value'], row['ci_low'], row['ci_high'])}f"
+        form = estimate_form(row["value"], row["ci_low"], row["ci_high"])
         cells = [*(text(row[name]) for name in by), text(row["estimator"])]
         cells += [value(row["clip"], "g")] if "clip" in optional else []
         cells += [text(row["trust"])] if "trust" in optional else []
@@ -548,7 +544,7 @@ def _estimates(frame: pd.DataFrame, flags: list[str]) -> list[tuple[Shown, ...]]
         cells.append(flag._replace(cell=Cell(flag.cell.text, small=meaning_of(row["flags"]))))
         cells.append(value(row["value"], form, small=interval(row["ci_low"], row["ci_high"], form)))
         if lifts:
-            plus = f"+.{digits_for(row['lift'], row['lift_ci_low'], row['lift_ci_high'])}f"
+            plus = estimate_form(row["lift"], row["lift_ci_low"], row["lift_ci_high"], "+")
             bounds = interval(row["lift_ci_low"], row["lift_ci_high"], plus)
             cells += [places[i], value(row["lift"], plus, small=bounds)]
         cells += [value(row["ess"], ",.0f")] if "ess" in optional else []
@@ -592,12 +588,10 @@ def off_policy_card(tables: ReportTables) -> Section | None:
         Name(name),
         f", estimated by {row['estimator']}, is the first of {len(frame)} estimates.",
     )
-    form = f".{digits_for(row['value'], row['ci_low'], row['ci_high'])}f"
-    amount = f"Value {number(row['value'], form)} {interval(row['ci_low'], row['ci_high'], form)}"
+    amount = f"Value {estimated(row['value'], row['ci_low'], row['ci_high'])}"
     if lifts:
-        plus = f"+.{digits_for(row['lift'], row['lift_ci_low'], row['lift_ci_high'])}f"
-        bounds = interval(row["lift_ci_low"], row["lift_ci_high"], plus)
-        amount += f", {number(row['lift'], plus)} {bounds} beside the logging policy"
+        lift = estimated(row["lift"], row["lift_ci_low"], row["lift_ci_high"], "+")
+        amount += f", {lift} beside the logging policy"
     hidden = (
         "No value is shown here, since the estimate should not be used; the table has the numbers."
     )

@@ -3,7 +3,7 @@ exposure, segments."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,26 +13,32 @@ import pandas as pd
 from ...experiments.compare.by_segment import segment_sentences
 from ...experiments.decide.adjust_pvalues import adjustment
 from ...judge.comparisons import COMPARISON_COLUMNS, note_of
-from ...judge.verdict import is_withheld
-from ...tables.cells import Cell, digits_for, interval, number, p_value, shorten, visible
+from ...judge.verdict import is_withheld, says_worse, turned
+from ...tables.cells import Cell, estimate_form, interval, p_value, shorten, visible
 from .. import plot
 from ..given_tables import confidence_of, rows_by
 from ..leaderboard_values import n_differs, values_frame
 from ..pairs import compare, model_rows
 from ..plot.style import BEST, REST, looks
 from ..segments import SegmentGroups, segment_groups
-from .headline import badge_of
 from .page_blocks import (
+    NAME_LENGTH,
     SIGNS,
     Drawing,
+    Reason,
     Section,
     Sentence,
     Shown,
     TableBlock,
+    amount,
     badge,
+    badge_of,
     bars,
     csv_of,
     cut,
+    effect_text,
+    listed,
+    name_of,
     text,
     value,
 )
@@ -273,12 +279,8 @@ def comparison_table(comparison: pd.DataFrame, caption: str, file: str, most: in
     )
     head += ("p" if "not adjusted" in adjustment(frame).words else "p (adjusted)", users, "verdict")
     rows = []
-    ends = frame[["diff", "ci_low", "ci_high"]].to_numpy(np.float64)
-    of_metric = rows_by(frame, ["metric"]).items()
-    digits = {metric: digits_for(*ends[own].ravel(), significant=4) for metric, own in of_metric}
     for i, row in enumerate(frame.to_dict("records")):
-        # the same for a metric, so that its rows can be compared
-        form = f"+.{digits[str(row['metric'])]}f"
+        form = estimate_form(row["diff"], row["ci_low"], row["ci_high"], "+")
         verdict = badge(badge_of(row), row["verdict"])
         if warned := note_of(row, beside=row["withheld"]):
             verdict = verdict._replace(cell=Cell(verdict.cell.text, small=warned))
@@ -386,7 +388,7 @@ def exposure_section(subject: Subject, tables: ReportTables, pen: Pen) -> Sectio
 
 def segments_section(
     subject: Subject, tables: ReportTables, pen: Pen
-) -> tuple[Section | None, list[Sentence]]:
+) -> tuple[Section | None, list[Reason]]:
     """Comparisons within segments, one family of tests, and for whom the best model is worse."""
     if tables.segments is None:
         return None, []
@@ -395,7 +397,7 @@ def segments_section(
         return given_segments(tables, subject.max_rows, pen, subject.pair, subject.primary)
     groups = segment_groups(subject.result, given)
     parts: list[TableBlock] = []
-    said: list[Sentence] = []
+    said: list[Reason] = []
     duel = subject.tested_pair
     if duel is not None:
         compared = _within_segments(subject, groups, *duel)
@@ -403,7 +405,7 @@ def segments_section(
             f"{duel[0]} against {duel[1]} within segments; p-values {adjustment(compared).words}"
         )
         parts.append(comparison_table(compared, caption, "segments.csv", subject.max_rows))
-        said = worse_for(compared, [str(name) for name in compared["segment"]], duel)
+        said = worse_for(compared.to_dict("records"), [str(one) for one in compared["segment"]])
     means = values_frame(subject.result, subject.summary, [subject.primary], groups)
     parts.append(_means_by_segment(subject, means))
     return Section("segments", "Segments", tables=tuple(parts)), said
@@ -415,7 +417,7 @@ def given_segments(
     pen: Pen,
     pair: tuple[str, str] | None = None,
     metric: str | None = None,
-) -> tuple[Section | None, list[Sentence]]:
+) -> tuple[Section | None, list[Reason]]:
     """Show comparisons within segments, and say for whom the pair of the headline is worse on its
     metric."""
     given = tables.segments
@@ -438,17 +440,18 @@ def given_segments(
     )
     if pair is None or other not in given.columns:
         return section, []
-    own = given[
-        (given[other].map(str) == pair[0])
-        & (given[base].map(str) == pair[1])
-        & (given["metric"] == metric)
-    ]
-    said = worse_for(own, segment_labels(own), pair)
+    own = given[given["metric"].astype(str) == metric]
+    rows, names = [], []
+    for row, name in zip(own.to_dict("records"), segment_labels(own), strict=True):
+        sides = str(row[other]), str(row[base])
+        if sides == pair or (other == "model" and sides == pair[::-1]):
+            rows.append(row if sides == pair else turned(row))
+            names.append(name)
+    said = worse_for(rows, names)
     if shrunken:  # no segment has a verdict of its own
-        said = [(sentence,) for sentence in segment_sentences(own).values()]
-    return section, said or [
-        (f"The comparisons within segments are not about {pair[0]} and {pair[1]} on {metric}.",)
-    ]
+        said = [Reason((sentence,)) for sentence in segment_sentences(own).values()]
+    none = f"The comparisons within segments are not about {pair[0]} and {pair[1]} on {metric}."
+    return section, said or [Reason((none,))]
 
 
 def _within_segments(
@@ -478,26 +481,32 @@ def segment_labels(comparison: pd.DataFrame) -> list[str]:
     ]
 
 
-def worse_for(
-    compared: pd.DataFrame, names: Sequence[str], pair: tuple[str, str] | None = None
-) -> list[Sentence]:
-    """Say for whom the model is worse, or that this is shown for nobody."""
-    worse = [
-        f"{name} ({number(row['diff'], '+.3g')})"
-        for name, row in zip(names, compared.to_dict("records"), strict=True)
-        if badge_of(row) == "worse"
-    ]
-    who: Sentence = () if pair is None else (f"{pair[0]} against {pair[1]}: ",)
-    if worse:
-        return [(*who, "worse for ", ", ".join(worse), ".")]
-    withheld = sum(is_withheld(row) for row in compared.to_dict("records"))
-    but = f" The verdict is withheld in {withheld} of them." if withheld else ""
-    what = "comparisons within segments" if pair is None else "segments"
-    return (
-        [(*who, f"shown to be worse in none of {len(compared)} {what}.{but}")]
-        if len(compared)
-        else []
-    )
+def worse_for(rows: Sequence[Mapping[Any, Any]], names: Sequence[str]) -> list[Reason]:
+    """Say in which segments a pair is worse, each with the form of its verdict, or that this is
+    shown in none."""
+    if not rows:
+        return []
+    first = rows[0]
+    sides = ("model", "baseline") if "baseline" in first else ("treatment", "control")
+    who: Sentence = (name_of(first[sides[0]]), " against ", name_of(first[sides[1]]), ": ")
+    worse = {
+        shorten(visible(name), NAME_LENGTH): row
+        for name, row in zip(names, rows, strict=True)
+        if says_worse(row)
+    }
+    withheld = sum(map(is_withheld, rows))
+    but = f" The verdict is withheld in {withheld} of them." if withheld and len(rows) > 1 else ""
+    if not worse:
+        none = f"shown to be worse in none of {len(rows)} segments.{but}"
+        if len(rows) == 1:
+            none = "the verdict is withheld" if withheld else "not shown to be worse"
+            none += f" in the one segment, {names[0]}."
+        return [Reason((*who, none))]
+    said = "; ".join(f"{name}: {row['verdict']}, {effect_text(row)}" for name, row in worse.items())
+    watch = listed([*worse], 3, "segment")
+    words = "".join(part if isinstance(part, str) else part.name for part in watch)
+    text = f"worse in {len(worse)} of {amount(len(rows), 'segment')}: {said}.{but}"
+    return [Reason((*who, text), action=f" Watch {words}, where it is worse.")]
 
 
 def _means_by_segment(subject: Subject, frame: pd.DataFrame) -> TableBlock:

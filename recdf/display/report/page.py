@@ -47,10 +47,17 @@ from .about_models import (
     tradeoff_section,
     users_section,
 )
-from .page_blocks import BAR_HEIGHT, BAR_WIDTH, Name, Section, Sentence
-from .report_inputs import ReportTables, Subject, check_alone, read_report_tables, read_subject
+from .card import models_card
+from .page_blocks import BAR_HEIGHT, BAR_WIDTH, Name, Reason, Section, Sentence
+from .report_inputs import (
+    ReportTables,
+    Subject,
+    carried_segments,
+    check_alone,
+    read_report_tables,
+    read_subject,
+)
 from .svg import swatch
-from .verdict_card import verdict_section
 
 __all__ = ["report"]
 
@@ -80,6 +87,7 @@ def report(
     progress: bool | None = None,
     unit_col: str | Sequence[str] | None = None,
     roles: Mapping[str, Any] | ExperimentPlan | None = None,
+    ran: Mapping[str, Any] | None = None,
     history: History | None = None,
     cheap: Evaluation | None = None,
     fold: str | Sequence[str] | None = None,
@@ -156,6 +164,8 @@ def report(
         Roles of the metrics of `experiment` (its first table), or a plan, as
         `rd.experiments.decide_experiment` takes them: the page then says whether to ship, with the
         reasons, and what each guardrail shows.
+    ran : mapping, optional
+        What a plan says and the table does not, as `decide_experiment` takes it: {"looks": 1}.
     history : History, optional
         Earlier results of the job: when its metrics and its data changed. It may have a page of its
         own.
@@ -219,6 +229,7 @@ def report(
             subject = read_subject(
                 result, baseline, k, comparison, max_rows, unit_col, metrics, cheap
             )
+            segments = carried_segments(subject.result) if segments is None else segments
         shown.add()
         given = ReportTables(
             {},
@@ -232,6 +243,7 @@ def report(
             over_time,
             gate,
             roles,
+            ran,
             history=history,
         )
         tables = read_report_tables(experiment, given)
@@ -258,7 +270,7 @@ def report(
     return target
 
 
-MadeSection = tuple[Section | None, list[Sentence]]
+MadeSection = tuple[Section | None, list[Reason]]
 
 
 def _report_sections(
@@ -298,7 +310,7 @@ def _report_sections(
             lambda: reproducibility_section(subject.result),
         ]
     sections: list[Section] = []
-    said: dict[str, list[Sentence]] = {}
+    said: dict[str, list[Reason]] = {}
     with Progress(len(makers), "the sections") as progress:
         for make in makers:
             made = make()
@@ -311,7 +323,7 @@ def _report_sections(
     if subject is None or (own is not None and len(subject.models) == 1):
         valid = validity_section(tables) if subject is None else None
         return [*(one for one in (valid, own) if one is not None), *sections]
-    return [verdict_section(subject, tables.check, said), *sections]
+    return [models_card(subject, tables.check, said), *sections]
 
 
 def _heading(tables: ReportTables) -> str:

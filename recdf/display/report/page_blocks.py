@@ -6,14 +6,15 @@ Contract: a record holds texts and numbers, never markup. The template escapes e
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from ...tables.cells import Cell, number, visible
+from ...judge.verdict import codes_of, is_withheld, sign_of
+from ...tables.cells import Cell, Form, estimate_form, estimated, number, shorten, visible
 
 __all__: list[str] = []
 
@@ -40,6 +41,36 @@ class Name(NamedTuple):
 
 
 Sentence = tuple["str | Name", ...]
+NAME_LENGTH = 60  # of a name in a sentence
+
+
+def name_of(label: Any) -> Name:
+    """Return a name from data as a sentence shows it, its middle cut where it is long."""
+    return Name(shorten(visible(label), NAME_LENGTH))
+
+
+def amount(n: int, noun: str) -> str:
+    """Return a number with its noun: 1 model, 2 models."""
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
+def listed(names: Sequence[str | Name], most: int, noun: str) -> Sentence:
+    """Return names joined by commas, those beyond the first ones as a number."""
+    parts: list[str | Name] = []
+    for name in names[:most]:
+        parts += [", ", name] if parts else [name]
+    more = len(names) - most
+    return (*parts, *([f" and {amount(more, f'more {noun}')}"] if more > 0 else []))
+
+
+class Reason(NamedTuple):
+    """What speaks against a verdict: its sentence, words for the badge and what to do, none where
+    nothing changes, and whether nobody may act on the numbers."""
+
+    said: Sentence
+    badge: str = ""
+    action: str = ""
+    stops: bool = False
 
 
 class Badge(NamedTuple):
@@ -136,6 +167,25 @@ class Section:
     details: tuple[tuple[str, str], ...] = field(default=())  # folded texts: heading and code
 
 
+def badge_of(row: Mapping[Any, Any]) -> BadgeKind:
+    """Return the look of the badge of a verdict."""
+    if is_withheld(row) or "missing_lists" in codes_of(row.get("remarks")):
+        return "warning"
+    return sign_of(row)
+
+
+def effect_text(row: Mapping[Any, Any]) -> str:
+    """Difference, interval and relative difference of a row in words."""
+    diff, low, high = (row[name] for name in ("diff", "ci_low", "ci_high"))
+    form = estimate_form(diff, low, high, "+")
+    words = number(diff, form)
+    if not pd.isna(low):
+        words += f" (interval {number(low, form)} to {number(high, form)})"
+    relative = row.get("rel_diff", np.nan)
+    share = "" if pd.isna(relative) else f", {estimated(relative, sign='+%', significant=2)}"
+    return words + share
+
+
 # -- cells
 
 
@@ -159,7 +209,7 @@ def formula(words: str) -> Shown:
     return Shown(Cell(visible(words)), visible(words).casefold(), parts=tuple(parts))
 
 
-def value(found: Any, form: str, *, small: str = "") -> Shown:
+def value(found: Any, form: Form | str, *, small: str = "") -> Shown:
     """Return a cell of a number, sorted by the number itself."""
     return Shown(Cell(number(found, form), small=small), None if pd.isna(found) else float(found))
 
@@ -186,9 +236,10 @@ def bars(point: Any, low: Any, high: Any, kinds: list[BadgeKind], names: list[st
             cells.append(Shown(Cell("–"), None))
             continue
         left, right = (middle if np.isnan(left) else left), (middle if np.isnan(right) else right)
+        form = estimate_form(own, least, most, "+")
         words = (
-            f"{visible(name)}: {number(own, '+.4g')}, from {number(least, '+.4g')} to "
-            f"{number(most, '+.4g')}"
+            f"{visible(name)}: {number(own, form)}, from {number(least, form)} to "
+            f"{number(most, form)}"
         )
         bar = Bar(
             round(float(left), 1), round(float(right), 1), round(float(middle), 1), kind, words

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from ...diagnostics.gate_records import Gate
@@ -15,17 +17,29 @@ from ...errors import DataError, OptionError
 from ...evaluation.result import Evaluation
 from ...evaluation.spec import definitions
 from ...experiments.choices import POSITIVE, check_value
+from ...experiments.decide.adjust_pvalues import adjustment
 from ...experiments.decide.decide_experiment import decide_experiment
 from ...experiments.plan.experiment_plan import ExperimentPlan
 from ...judge.comparisons import COMPARISON_COLUMNS
+from ...judge.verdict import codes_of, is_withheld, sentence, sign_of
 from ...publishing import refuse_two_runs
+from ...tables.cells import short_names
 from ..estimate_tables import kind_of_estimates
-from ..given_tables import check_model, need, need_gate, need_history, summary_of, with_units
+from ..given_tables import (
+    check_model,
+    direction_word,
+    need,
+    need_gate,
+    need_history,
+    summary_of,
+    with_units,
+)
 from ..joined_labels import with_both_labels
 from ..leaderboard import Leaderboard, board_of
 from ..leaderboard_values import EVERYONE, columns_of, values_frame
 from ..pairs import compare
 from ..plot.effect_plots import SOURCE
+from .page_blocks import NAME_LENGTH, Name, name_of
 
 __all__: list[str] = []
 
@@ -51,6 +65,7 @@ EXPERIMENT_SOURCE = (
     "such"
 )
 ONE_PAGE = "or make a page for each experiment"
+MANY_SEGMENTS = 12  # a carried column of more values names no segments
 HEALTH = (
     "variant",
     "n_assigned",
@@ -80,6 +95,7 @@ class ReportTables:
     over_time: pd.DataFrame | None
     gate: Gate | None
     roles: Mapping[str, Any] | ExperimentPlan | None = None
+    ran: Mapping[str, Any] | None = None
     decision: pd.DataFrame | None = None
     history: History | None = None
     beside: Mapping[str, pd.DataFrame] = field(
@@ -103,6 +119,27 @@ class Subject:
     max_rows: int
     # the lists with labels of people, which is `result` where there are no cheap ones
     people: Evaluation
+    short: Mapping[str, str] = field(default_factory=dict)  # names of models in sentences
+
+    def name(self, label: Any) -> Name:
+        """Return a model or metric as a sentence names it; different models stay different."""
+        return Name(self.short[str(label)]) if str(label) in self.short else name_of(label)
+
+    @cached_property
+    def pairs(self) -> pd.DataFrame | None:
+        """Return the comparison of every pair of models on the first metric, all one family; None
+        where there is nothing more to compare than `comparison` holds."""
+        own = self.comparison
+        if own is None or len(self.models) < 3 or self.primary not in self.result.per_user.columns:
+            return own
+        here = own[own["metric"].astype(str) == self.primary]
+        sides = zip(here["model"].map(str), here["baseline"].map(str), strict=True)
+        n = len({frozenset(pair) for pair in sides})
+        if n == len(here) == len(self.models) * (len(self.models) - 1) // 2:
+            return own
+        how: Any = adjustment(own).how
+        how = "holm" if how in ("", "none") else how
+        return compare(self.result, [self.primary], baseline=None, correction=how)
 
     @property
     def primary(self) -> str:
@@ -169,29 +206,91 @@ def read_subject(
         result = with_both_labels(people, cheap)
     summary = summary_of(result)
     models = tuple(dict.fromkeys(summary["model"]))
+    if comparison is not None:
+        comparison = need(comparison, "comparison", MODEL_COLUMNS, SOURCE)
+        of_all = set(comparison["baseline"].map(str))
+        if baseline is None and len(of_all) == 1 and of_all < {*models}:
+            (baseline,) = of_all
     base = None if baseline is None else check_model("baseline", baseline, models)
     if metrics is not None:
         wanted = columns_of(summary, metrics, None)
         parts = [summary[summary["column"] == name] for name in wanted]
         summary = pd.concat(parts, ignore_index=True)
     columns, at = _columns_at(summary, k)
-    own = comparison is None
     if comparison is None:
         comparison = _own_comparison(result, summary, columns, base, len(models))
     else:
-        comparison = need(comparison, "comparison", MODEL_COLUMNS, SOURCE)
+        comparison = _of_this_result(comparison, summary, result)
     # With a baseline, the marks of the leaderboard are those of the comparison; no test is made
     # twice.
-    marked = (
-        {(EVERYONE, ""): comparison} if own and base is not None and comparison is not None else {}
-    )
+    marked = {}
+    if comparison is not None and base is not None and not list(comparison.columns).index("metric"):
+        marked = {(EVERYONE, ""): comparison}
     tests = next(iter(marked.values()), pd.DataFrame())
     every = [*columns, *(name for name in dict.fromkeys(summary["column"]) if name not in columns)]
-    board = board_of(result, values_frame(result, summary, every, {}), base, marked, tests, 3)
+    board = board_of(result, values_frame(result, summary, every, {}), base, marked, tests)
     meanings = definitions(result.spec)
+    short = dict(zip(models, short_names(models, NAME_LENGTH), strict=True))
     return Subject(
-        result, summary, models, columns, at, base, board, comparison, meanings, max_rows, people
+        *(result, summary, models, columns, at, base, board, comparison, meanings, max_rows),
+        people,
+        short,
     )
+
+
+def _of_this_result(
+    comparison: pd.DataFrame, summary: pd.DataFrame, result: Evaluation
+) -> pd.DataFrame:
+    """Return a comparison that was given, the verdict withheld where a row has other numbers than
+    the result."""
+    values = summary.set_index(["model", "column"])["value"].to_dict()
+    found = []
+    for row in comparison.to_dict("records"):
+        code = _of_other_numbers(row, values, direction_word(result, str(row["metric"])))
+        codes = ("", code, codes_of(row["remarks"]))
+        found.append(
+            {**row, "effect": "", "withheld": code, "verdict": sentence("models", *codes, row)}
+            if code and not is_withheld(row)
+            else row
+        )
+    told = comparison.copy(deep=False)  # of its own class, with its attrs
+    for name in ("effect", "withheld", "verdict"):
+        told[name] = pd.Series([row[name] for row in found], told.index, dtype=str)
+    return told
+
+
+def _of_other_numbers(row: Mapping[Any, Any], values: Mapping[Any, float], better: str) -> str:
+    """Return why a row of a comparison that was given decides nothing about this result, as a
+    code of cautions, or nothing."""
+    sign, metric = sign_of(row), str(row["metric"])
+    if (
+        sign != "open"
+        and better
+        and ((row["diff"] > 0) == (better == "larger")) != (sign == "better")
+    ):
+        return "other_direction"
+    own = {side: values.get((str(row[side]), metric), np.nan) for side in ("model", "baseline")}
+    powered = "n_human" in row  # a difference need not be that of the means, each of both labels
+    if powered and sign != "open" and (own["model"] - own["baseline"]) * row["diff"] < 0:
+        return "labels_disagree"
+    means = [(own[side], row.get(f"mean_{side}")) for side in own if side != "model" or not powered]
+    known = [(one, other) for one, other in means if pd.notna(one) and pd.notna(other)]
+    same = all(np.isclose(*pair, rtol=1e-6, atol=1e-9) for pair in known)
+    return "" if same or "different_lists" in codes_of(row["remarks"]) else "other_numbers"
+
+
+def carried_segments(result: Evaluation) -> pd.DataFrame | None:
+    """Return the columns of few values that a result carries as segments of its users, if no two
+    models have other values."""
+    table, spec = result.per_user, result.spec
+    names = [
+        name
+        for name in spec.get("carry", {})
+        if name in table.columns and table[name].nunique() <= MANY_SEGMENTS
+    ]
+    keys = list(spec["user_col"])
+    found = table[[*keys, *names]].drop_duplicates()
+    return found if names and not found.duplicated(keys).any() else None
 
 
 def check_alone(tables: ReportTables, beside: Mapping[str, Any]) -> None:
@@ -285,9 +384,8 @@ def read_report_tables(experiment: Any, given: ReportTables) -> ReportTables:
         return given
     if not by_name:
         raise OptionError("⟦roles=⟧ is about the metrics of an experiment; pass ⟦+experiment=⟧ too")
-    return replace(
-        given, decision=decide_experiment(next(iter(by_name.values())), roles=given.roles)
-    )
+    table = next(iter(by_name.values()))
+    return replace(given, decision=decide_experiment(table, roles=given.roles, ran=given.ran))
 
 
 def _sorted_out(experiment: Any, given: ReportTables) -> ReportTables:

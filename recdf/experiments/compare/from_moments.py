@@ -13,9 +13,10 @@ from typing import Any, Never
 import numpy as np
 import pandas as pd
 
+from ...docstrings import says_as
 from ...errors import ColumnError, DataError, DuplicateError, NullKeyError, OptionError, examples
 from ...inputs.door import takes_columns
-from ...inputs.options import Options, check_names, says_as
+from ...inputs.options import Options, check_names
 from ...inputs.per_user_columns import warn_of_weights
 from ...inputs.sorting import distinct
 from ...judge.effects.means import Units

@@ -427,8 +427,10 @@ def effect_over_time(
             there = [ArmRows.of(own[c], own[t]) for c, t in arms.pairs]
             found.append(
                 [
-                    compare_arms(so_far, pair, of, settings)
-                    for pair, of in zip(there, compared, strict=True)
+                    compare_arms(
+                        so_far, rows_of, of, settings, ratio.surplus(period, pair, arms.names)
+                    )
+                    for rows_of, of, pair in zip(there, compared, arms.pairs, strict=True)
                 ]
             )
             for metric, of_metric in zip(alone, trends, strict=True):

@@ -217,6 +217,18 @@ def read_together(
 # only if adjusting these rows by it gives the `p_adj` that they have.
 
 
+# Corrections as a reader knows them.
+METHODS = {
+    "holm": "Holm's method",
+    "holm_sidak": "Holm and Šidák's method",
+    "hochberg": "Hochberg's method",
+    "bh": "Benjamini and Hochberg's method",
+    "by": "Benjamini and Yekutieli's method",
+    "bonferroni": "Bonferroni's method",
+    "sidak": "Šidák's method",
+}
+
+
 class Adjustment(NamedTuple):
     """How p-values were adjusted ("" where the rows do not show it), the family of every row, and
     which have a test."""
@@ -227,7 +239,7 @@ class Adjustment(NamedTuple):
 
     @property
     def words(self) -> str:
-        """Such as "adjusted by holm in 2 families of 6 tests"."""
+        """Such as "adjusted by Holm's method in 2 families of 6 tests"."""
         sizes = np.unique(self.family[self.tested], return_counts=True)[1]
         if not len(sizes):
             return "not adjusted: there is no test"
@@ -236,7 +248,7 @@ class Adjustment(NamedTuple):
         if not self.how:
             return "adjusted in a way that these rows do not show"
         span = f"{sizes.min()}" if sizes.min() == sizes.max() else f"{sizes.min()} to {sizes.max()}"
-        return f"adjusted by {self.how} " + (
+        return f"adjusted by {METHODS.get(self.how, self.how)} " + (
             f"for {span} tests" if len(sizes) == 1 else f"in {len(sizes)} families of {span} tests"
         )
 

@@ -19,8 +19,8 @@ import numpy as np
 
 from ...errors import OptionError
 from ...inputs.codes import Codes
+from ...inputs.machine import each
 from ...inputs.sorting import exact_sums
-from ...inputs.threads import each
 from ...stats.arms import Arm, Sample, both
 from ...stats.moments import HUGE, MEAN_ROUNDING, Moments
 from ...stats.numbers import Floats
@@ -35,6 +35,7 @@ from ..aggregates import (
     block_ranges,
     ranges_of,
 )
+from .stratified_shares import ScoreTest, score_test
 
 # Cells of the strata's dummies beside covariates: 800 MB.
 MOST_DUMMIES = 10**8
@@ -340,7 +341,7 @@ class MeanEffect:
 
     `diff` keeps the digits of huge means; `theta` are the slopes of the covariates, and `how` names
     the adjustment. `centre` are the means of the covariates, and `forms` those of the units around
-    their arm.
+    their arm. Shares in strata have a `score` test.
     """
 
     raw: tuple[Arm, Arm]
@@ -352,6 +353,7 @@ class MeanEffect:
     theta: Floats = field(default_factory=lambda: _NONE)
     centre: Floats = field(default_factory=lambda: _NONE)
     forms: Floats = field(default_factory=lambda: _NONE)
+    score: ScoreTest | None = None
 
     @property
     def slope(self) -> float:
@@ -421,7 +423,12 @@ def estimate(units: Units) -> MeanEffect:
     diff = float(arms[1].mean) - float(arms[0].mean)
     if not how and units.metric.den is None:
         diff = float(np.diff(whole.record.above[:, 0])[0])
-    return MeanEffect(raw, arms, diff, how, units, values, theta, centre, forms)
+    score, record = None, units.record
+    plain = units.metric.den is None and not units.clustered
+    if how == "strata" and plain and isinstance(record, Aggregates):
+        scored = score_test(record.columns([units.metric.num]), units.weights, arms)
+        arms, score = scored or (arms, None)
+    return MeanEffect(raw, arms, diff, how, units, values, theta, centre, forms, score)
 
 
 def arms_of_denominators(units: Units) -> tuple[tuple[float, float], tuple[Arm, Arm]]:
@@ -432,6 +439,15 @@ def arms_of_denominators(units: Units) -> tuple[tuple[float, float], tuple[Arm, 
     found = _both_arms(units, _NONE, _NONE, (False, False), Linear(units.metric.den), size)[0]
     control, treatment = units.whole.record.mean[:, 1].tolist()
     return (control, treatment), found
+
+
+def arms_of_part(units: Units, column: int) -> tuple[Arm, Arm]:
+    """The mean per unit of the numerator or the denominator of a ratio, less what the covariates'
+    columns explain."""
+    columns = dict.fromkeys(i for one in units.covariates for i in one if i is not None)
+    covariates = tuple(Linear(i) for i in columns)
+    own = replace(units, metric=Linear(column), covariates=covariates, known=units.record)
+    return _both_arms(own, *slopes(own), (False, False))[0]
 
 
 def influence(units: Units) -> tuple[Floats, Floats]:

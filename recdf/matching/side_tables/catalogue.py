@@ -21,7 +21,7 @@ import pandas as pd
 from ...errors import DataError, OptionError
 from ...inputs.frames import column, read_numbers
 from ...inputs.ids import as_series, check_labels
-from ...inputs.sizes import sizes
+from ...inputs.machine import sizes
 from ...inputs.sorting import offsets, spans
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from ...inputs.threads import each
+from ...inputs.machine import each
 
 DIGEST_BYTES = 8
 

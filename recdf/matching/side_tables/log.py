@@ -17,7 +17,7 @@ import pandas as pd
 
 from ...errors import IdTypeError
 from ...inputs.constraints import a_number
-from ...inputs.sizes import sizes
+from ...inputs.machine import sizes
 from ...inputs.sorting import offsets, run_heads
 from ..pairing import pair_within
 

@@ -7,7 +7,7 @@ from partitions.engine_cases import assert_same, frames
 from partitions.spark_frames import to_spark
 
 import recdf as rd
-from recdf.inputs.sizes import Sizes, sized
+from recdf.inputs.machine import Sizes, sized
 from recdf.partitions.spark import SETTINGS, SparkEngine
 
 

@@ -26,7 +26,7 @@ from partitions.engine_cases import (
 from partitions.spark_frames import to_spark
 
 import recdf as rd
-from recdf.inputs.sizes import Sizes, sized
+from recdf.inputs.machine import Sizes, sized
 
 
 def both(spark, true, pred, metrics, options, **more):
@@ -477,7 +477,7 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql import SparkSession
 import recdf as rd
-from recdf.inputs.sizes import Sizes, sized
+from recdf.inputs.machine import Sizes, sized
 from partitions.engine_cases import assert_same, frames, side_tables
 from partitions.moment_cases import GROUPS, assert_same_moments, in_memory
 

@@ -12,7 +12,7 @@ import pytest
 from registry.seeded import frames
 
 import recdf as rd
-from recdf.inputs import threads
+from recdf.inputs import machine
 
 METRICS = ["ndcg@3", "recall@3", "hhi@2"]
 OPTIONS = {
@@ -58,43 +58,43 @@ def of_files(paths, buckets):
 def test_there_are_as_many_threads_as_arrow_says(cpu_count):
     for n in (1, 2, 7):
         cpu_count(n)
-        assert threads.n_threads() == n
+        assert machine.n_threads() == n
     cpu_count(1000)
-    assert threads.n_threads() == threads.MOST_THREADS
+    assert machine.n_threads() == machine.MOST_THREADS
 
 
 def test_limited_lowers_the_number_and_gives_it_back(cpu_count):
     cpu_count(6)
-    with threads.limited(3):
-        with threads.limited(5):
-            assert threads.n_threads() == 3
-        with threads.limited(1):
-            assert threads.n_threads() == 1
-        assert threads.n_threads() == 3
-    with pytest.raises(KeyError), threads.limited(1):
+    with machine.limited(3):
+        with machine.limited(5):
+            assert machine.n_threads() == 3
+        with machine.limited(1):
+            assert machine.n_threads() == 1
+        assert machine.n_threads() == 3
+    with pytest.raises(KeyError), machine.limited(1):
         raise KeyError
-    assert threads.n_threads() == 6
+    assert machine.n_threads() == 6
 
 
 def test_one_thread_is_the_thread_of_the_caller(cpu_count):
     cpu_count(4)
-    with threads.limited(1):
-        assert set(threads.each(lambda _: threading.get_ident(), range(9))) == {
+    with machine.limited(1):
+        assert set(machine.each(lambda _: threading.get_ident(), range(9))) == {
             threading.get_ident()
         }
 
 
 def test_work_within_a_thread_starts_no_further_threads(cpu_count):
     cpu_count(3)
-    assert threads.each(lambda _: threads.n_threads(), range(9)) == [1] * 9
-    assert threads.n_threads() == 3
+    assert machine.each(lambda _: machine.n_threads(), range(9)) == [1] * 9
+    assert machine.n_threads() == 3
 
 
 def test_rows_at_the_same_time_do_not_grow_with_the_threads(cpu_count):
     for n in (1, 2, 16, 500):
         cpu_count(n)
-        assert threads.n_threads() * threads.rows_at_a_time(2**19) <= threads.ROWS_IN_FLIGHT
-    assert threads.rows_at_a_time(4) == 4
+        assert machine.n_threads() * machine.rows_at_a_time(2**19) <= machine.ROWS_IN_FLIGHT
+    assert machine.rows_at_a_time(4) == 4
 
 
 @pytest.mark.long
@@ -143,7 +143,7 @@ def test_a_stream_keeps_the_order_and_few_parts(cpu_count, n):
             made.append(number)
             yield number
 
-    for number in threads.stream(lambda number: number * 10, parts()):
+    for number in machine.stream(lambda number: number * 10, parts()):
         done.append(number)
         assert len(made) - len(done) <= n + 1
     assert done == list(range(0, 200, 10))
@@ -162,12 +162,12 @@ def test_a_stream_works_on_so_many_parts_at_a_time(cpu_count, n, most, inside):
         with lock:
             running.add(number)
             largest.append(len(running))
-        found = number, threads.n_threads()
+        found = number, machine.n_threads()
         with lock:
             running.discard(number)
         return found
 
-    assert list(threads.stream(work, range(50), most)) == [(number, inside) for number in range(50)]
+    assert list(machine.stream(work, range(50), most)) == [(number, inside) for number in range(50)]
     assert max(largest) <= min(n, most)
 
 
@@ -175,11 +175,11 @@ def test_a_stream_works_on_so_many_parts_at_a_time(cpu_count, n, most, inside):
 def test_a_stream_gives_the_error_of_a_part(cpu_count, n):
     cpu_count(n)
     with pytest.raises(ZeroDivisionError):
-        list(threads.stream(lambda number: 1 // (number - 5), range(10**6)))
+        list(machine.stream(lambda number: 1 // (number - 5), range(10**6)))
     with pytest.raises(
         RuntimeError, match="StopIteration"
     ):  # it must not end the stream as if all parts were done
-        list(threads.stream(lambda number: next(iter(())), range(3)))
-    some = threads.stream(str, range(10**6))
+        list(machine.stream(lambda number: next(iter(())), range(3)))
+    some = machine.stream(str, range(10**6))
     assert next(some) == "0"
     some.close()  # the rest is not made

@@ -1,0 +1,693 @@
+"""The verdict about the models of a result: six lines and a badge, from the codes of the tables.
+
+Contract: docs/report.md has the rules. A line is a function of rows and nothing else. What would
+change the verdict stands in the badge, and "So" asks for no more than the badge allows.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from ...diagnostics.audits import KNOWN, LEVEL_WORDS
+from ...diagnostics.check_findings import SAMPLED
+from ...experiments.compare.cheap_labels import compared_labels
+from ...experiments.compare.comparable_runs import sentence_of_both
+from ...experiments.decide.adjust_pvalues import adjustment
+from ...judge.cautions.few_lists import FEW_LISTS
+from ...judge.cautions.table import CAUTIONS
+from ...judge.verdict import (
+    codes_of,
+    is_withheld,
+    says_worse,
+    sign_of,
+    turned,
+    warning_sentences,
+    warnings_of,
+)
+from ...tables.cells import estimate_form, estimated, number, visible
+from ...tables.findings import finding_of
+from ..folds_and_seeds import seed_sentences
+from ..given_tables import ONLY, words_of_tests
+from ..pairs import list_places, model_rows
+from .page_blocks import (
+    Badge,
+    BadgeKind,
+    Name,
+    Reason,
+    Section,
+    Sentence,
+    amount,
+    effect_text,
+    listed,
+)
+from .report_inputs import Subject
+
+__all__: list[str] = []
+
+WHICH, HOW_MUCH, SURE, FOR_WHOM, DOUBTS, BESIDE, SO = (
+    "Which",
+    "By how much",
+    "How sure",
+    "For whom worse",
+    "What could overturn it",
+    "Beside it",
+    "So",
+)
+POWER_Z = 0.8416  # of the normal distribution: 8 of 10
+OUT_OF_REACH = 100  # times as many lists as there are
+MANY_NAMED = 5
+TOO_FEW = ("few_lists", "few_lists_differ")
+# What `rd.audit` finds of rows that a model must not know: the rows, and whether many of them leave
+# nothing to decide. The others temper a verdict.
+LEAKS = {
+    KNOWN[key][1]: (words, stops)
+    for key, words, stops in (
+        ("true_in_train", "of the test rows stand in train", True),
+        ("train_after_cutoff", "of the rows of train are later than the cut-off", True),
+        ("true_before_cutoff", "of the test rows are before the cut-off", True),
+        ("train_after_own", "of the rows of train are later than the user's test rows", False),
+        ("hits_cold", "of the hits are items that train does not know", False),
+    )
+}
+SOME, MANY = 0.01, 0.1  # shares of rows from which a leak tempers and withholds a verdict
+# Findings that are said in a sentence of their own.
+SAID = (
+    "lists without recommendations",
+    "ties across rank",
+    "constant scores",
+    "equal scores",
+    "ranks repeat",
+)
+
+
+class Case(NamedTuple):
+    """What the first metric says before anything speaks against it, and the pair of models that it
+    is about."""
+
+    badge: Badge
+    which: Sentence
+    action: Sentence
+    below: tuple[Sentence, ...] = ()
+    row: Mapping[Any, Any] | None = None
+    stands: bool = True  # there is a verdict that could be overturned
+    together: int = 0
+
+
+def pair_row(table: pd.DataFrame | None, metric: str, model: str, rival: str) -> tuple[Any, int]:
+    """Return the one row about two models as `model` sees it, None if it is not there, and how many
+    tests of the metric were adjusted together with it."""
+    if table is None:
+        return None, 0
+    on = (table["metric"].astype(str) == metric).to_numpy(bool)
+    models, bases = table["model"].map(str), table["baseline"].map(str)
+    back = on & (models == rival) & (bases == model)
+    places = np.flatnonzero(on & (models == model) & (bases == rival) | back)
+    if len(places) != 1:  # no row, or rows of several segments, none of which is about all lists
+        return None, 0
+    row = table.iloc[places[0]].to_dict()
+    return turned(row) if back.any() else row, adjustment(table).among(int(places[0]), on)
+
+
+def models_card(
+    subject: Subject,
+    check: pd.DataFrame | None,
+    said: Mapping[str, Sequence[Reason]],
+) -> Section:
+    """Return the card about the models of a result; `said` holds what other sections say of it, by
+    their id."""
+    case, rest = _case(subject), dict(said)
+    harms, others = _other_metrics(subject, case.row)
+    segments, own = list(rest.pop("segments", ())), _reasons(subject, check, case)
+    reasons = [*own, *harms, *segments, *(reason for some in rest.values() for reason in some)]
+    badge, action = tempered(case, reasons)
+    which: Sentence = case.which
+    if any(reason.stops for reason in reasons) and case.stands:
+        which = ("Nothing is decided. By the numbers as they stand: ", *which)
+    worse: list[Sentence] = [reason.said for reason in (*harms, *segments)]
+    if not harms:
+        nothing = "Nothing was compared beside the first metric."
+        worse.insert(0, ("No other metric is shown to be worse." if others else nothing,))
+    if not segments:
+        worse.append(("Not looked at: segments of users (segments=).",))
+    doubts = sorted(own, key=lambda reason: (not reason.stops, not reason.badge))
+    lines = [
+        (WHICH, (which, *case.below)),
+        (HOW_MUCH, (*_amount(subject, case), *others, *_reach(subject))),
+        (SURE, (*belief(subject, case.row), *_could_show(case.row))),
+        (FOR_WHOM, worse),
+        (DOUBTS, [reason.said for reason in (*doubts, *rest.pop("data-health", ()))]),
+        (BESIDE, [reason.said for some in rest.values() for reason in some]),
+        (SO, [action]),
+    ]
+    return Section("verdict", "Verdict", badge=badge, lines=kept(lines))
+
+
+def kept(
+    lines: Sequence[tuple[str, Sequence[Sentence]]],
+) -> tuple[tuple[str, tuple[Sentence, ...]], ...]:
+    """Return the lines that say something."""
+    return tuple((name, tuple(sentences)) for name, sentences in lines if sentences)
+
+
+def tempered(case: Case, reasons: Sequence[Reason]) -> tuple[Badge, Sentence]:
+    """Return the badge and the action of a case with what speaks against it."""
+    stop = next((reason for reason in reasons if reason.stops), None)
+    if stop is not None:
+        return Badge("error", f"withheld: {stop.badge}"), (f"Do not act: {stop.badge}.",)
+    words = list(dict.fromkeys(reason.badge for reason in reasons if reason.badge))
+    if not words or not case.stands:
+        watch = [reason.action for reason in reasons if reason.action and not reason.badge]
+        return case.badge, (*case.action, *(watch if case.badge.kind == "better" else ()))
+    beside = " and " if case.badge.kind == "warning" else ", but "
+    todo = next((reason.action for reason in reasons if reason.action), "find out why")
+    badge = Badge("warning", f"{case.badge.text}{beside}{' and '.join(words)}")
+    return badge, (f"Do not act yet: {todo}.",)
+
+
+# -- which
+
+
+def _case(subject: Subject) -> Case:
+    """Return what the first metric says of the best model, by the rules of docs/report.md."""
+    metric, order, table = subject.primary, subject.ranking(subject.primary), subject.comparison
+    best = order[0]
+    if len(order) == 1:
+        return _one_model(subject, best)
+    undefined = subject.values(metric)["value"].isna().all()
+    if undefined or not subject.better(metric) or table is None:
+        why = (
+            "is undefined for every list"
+            if undefined
+            else "has no better direction"
+            if not subject.better(metric)
+            else "has no value per user to test"
+        )
+        which: Sentence = (
+            "There is no verdict: the first metric, ",
+            subject.name(metric),
+            f", {why}.",
+        )
+        action = "Name a metric first that has a direction and a value for each list."
+        return Case(Badge("open", "no verdict"), which, (action,), stands=False)
+    rival = subject.baseline if subject.baseline is not None else order[1]
+    if best == rival:
+        return _baseline_stays(subject, order)
+    row, together = pair_row(table, metric, best, rival)
+    pair: Sentence = (subject.name(rival), " on ", subject.name(metric), ".")
+    if row is None:
+        which = (
+            "There is no verdict: the comparison that was given has not one row of ",
+            subject.name(best),
+            " and ",
+            *pair,
+        )
+        action = "Compare the two on all lists."
+        return Case(Badge("open", "no verdict"), which, (action,), stands=False)
+    return _of_pair(subject, row, together, pair)
+
+
+def _of_pair(subject: Subject, row: Mapping[Any, Any], together: int, pair: Sentence) -> Case:
+    """Return what the row about the best model and its rival says."""
+    best, rival = subject.name(row["model"]), subject.name(row["baseline"])
+    against = "the baseline " if subject.baseline is not None else "the second best, "
+    below, alike = _beside_best(subject, row)
+    picked = _picked(subject, together)
+    below = (*picked, *below)
+    if is_withheld(row):
+        few = "too few lists to tell" if row["withheld"] in TOO_FEW else "withheld"
+        which: Sentence = (
+            f"The verdict is withheld ({row['verdict']}): ",
+            best,
+            " against ",
+            *pair,
+        )
+        kind: BadgeKind = "warning"
+        return Case(Badge(kind, few), which, _withheld_action(row), below, row, False, together)
+    if "missing_lists" in codes_of(row["remarks"]):
+        said = str(row["verdict"])
+        which = (best, f" {_best_mean(subject)} of ", subject.name(subject.primary), ". Against ")
+        which = (*which, rival, f": {said}.")
+        action = ("Do not act on the mean: find out why lists are missing.",)
+        return Case(Badge("warning", said), which, action, below, row, True, together)
+    if sign_of(row) == "better":
+        which = (best, f" is better than {against}", *pair)
+        ship: Sentence = ("Ship ", best, " to a test")
+        also = (*alike[:1], *(part for name in alike[1:2] for part in (" and ", name)))
+        ship = (*ship, "; it is not shown to be better than ", *also, ".") if also else (*ship, ".")
+        return Case(Badge("better", "better"), which, ship, below, row, True, together)
+    ranks = "found to differ by its signed ranks, which say nothing of the mean, from"
+    found, mark = {
+        "equivalent": ("equivalent to", "equivalent"),
+        "ranks_higher": (ranks, "no verdict"),
+        "ranks_lower": (ranks, "no verdict"),
+    }.get(row["effect"], ("not shown to be better than", "no difference shown"))
+    which = (best, f" {_best_mean(subject)} of ", subject.name(subject.primary))
+    which = (*which, f", and is {found} {against}", rival, ".")
+    stay: Sentence = ("Keep ", rival, ". ") if subject.baseline is not None else ()
+    todo: Sentence = ("Do not act: the test says nothing of the mean.",)
+    if row["effect"] == "none":
+        todo = (*stay, *_collect(row))
+    elif row["effect"] == "equivalent":
+        todo = ("Choose between ", best, " and ", rival, " by other means than this metric.")
+    return Case(Badge("open", mark), which, todo, below, row, True, together)
+
+
+def _picked(subject: Subject, together: int) -> tuple[Sentence, ...]:
+    """Say that the model was picked among several, and whether the tests take that into account."""
+    n, said = len(subject.models), []
+    if n > 2 and subject.comparison is not None:
+        counted = "taken into account" if together >= n - 1 else "not taken into account"
+        said.append(
+            f"It {_best_mean(subject)} of {n} models. That it was picked among several is "
+            f"{counted}: the p-values are {adjustment(subject.comparison).words}."
+        )
+    if subject.baseline is None:
+        said.append("No baseline was named, so the best model is compared with the second best.")
+    return tuple((text,) for text in said)
+
+
+def _beside_best(
+    subject: Subject, row: Mapping[Any, Any]
+) -> tuple[tuple[Sentence, ...], list[Name]]:
+    """Name the models beside the pair that are not shown to be worse than the best one, over all
+    pairs of models."""
+    best, metric, table = str(row["model"]), subject.primary, subject.pairs
+    rest = [one for one in subject.ranking(metric) if one not in (best, str(row["baseline"]))]
+    if table is None or not rest or row["withheld"] in TOO_FEW:
+        return (), []
+    rows = {one: pair_row(table, metric, best, one)[0] for one in rest}
+    known = {one: found for one, found in rows.items() if found is not None}
+    alike = [subject.name(one) for one, found in known.items() if sign_of(found) != "better"]
+    if not known:
+        return (), []
+    how = f"over all {amount(len(table), 'pair')}, p-values {adjustment(table).words}"
+    if not alike:
+        each = "The other model is" if len(known) == 1 else "Each of the others is"
+        return ((f"{each} shown to be worse than ", subject.name(best), f" ({how})."),), []
+    named: Sentence = listed(alike, MANY_NAMED, "model")
+    return (("Not shown to be worse than ", subject.name(best), ": ", *named, f" ({how})."),), alike
+
+
+def _withheld_action(row: Mapping[Any, Any]) -> Sentence:
+    """Say what would make a verdict possible."""
+    if row["withheld"] == "few_lists":
+        more = max(1, FEW_LISTS - int(row["n_users"]))
+        return (f"Collect {amount(more, 'more list')} at least: a verdict needs {FEW_LISTS}.",)
+    if row["withheld"] in TOO_FEW:
+        return ("Collect more lists: a verdict needs 20 that differ.",)
+    return (f"Do not act: {CAUTIONS[row['withheld']].sentence}.",)
+
+
+def _collect(row: Mapping[Any, Any]) -> Sentence:
+    """Say how many more lists would show a difference of the size that was found."""
+    least = _least_shown(row)
+    if least is None or row["diff"] == 0:
+        return ("More lists would show a difference only if there is one.",)
+    n = float(row["n_users"])
+    more = n * ((least / abs(row["diff"])) ** 2 - 1)
+    if not 0 < more < OUT_OF_REACH * n:
+        return ("The difference is too small for any number of lists within reach.",)
+    unit = 10 ** max(0, math.floor(math.log10(more)) - 1)
+    rounded = max(1, math.ceil(more / unit) * unit)
+    unit_word = "list" if row.get("n_lists", n) == n else "user"
+    return (
+        f"Collect about {amount(rounded, f'more {unit_word}')}: with so many, a difference of this "
+        "size is shown in 8 of 10 cases.",
+    )
+
+
+def _least_shown(row: Mapping[Any, Any]) -> float | None:
+    """Return the difference that so many lists show in 8 of 10 cases."""
+    half = (row["ci_high"] - row["ci_low"]) / 2
+    return half + POWER_Z * float(row["se"]) if row["se"] > 0 and np.isfinite(half) else None
+
+
+def _baseline_stays(subject: Subject, order: Sequence[str]) -> Case:
+    """Return what the rows say where the baseline has the best mean."""
+    found = [pair_row(subject.comparison, subject.primary, one, order[0]) for one in order[1:]]
+    rows = [row for row, _ in found if row is not None]
+    first, together = found[0]
+    base = subject.name(order[0])
+    mean: Sentence = (
+        "the baseline ",
+        base,
+        f", which {_best_mean(subject)} of ",
+        subject.name(subject.primary),
+    )
+    keep: Sentence = ("Keep ", base, ".")
+    lacking = [row for row in rows if "missing_lists" in codes_of(row["remarks"])]
+    where = next(
+        (row for row in lacking if row["effect_both"] == "better"), lacking[0] if lacking else None
+    )
+    if where is not None:
+        which: Sentence = ("No model is shown to be better than ", *mean, " over all lists. ")
+        which = (*which, subject.name(where["model"]), f" is {where['verdict']}.")
+        action: Sentence = ("Do not act on the mean: find out why lists are missing.",)
+        return Case(Badge("warning", str(where["verdict"])), which, action, (), where)
+    if len(rows) == len(found) and all(sign_of(row) == "worse" for row in rows):
+        worse: Sentence = ("Each of the others is shown to be worse.",)
+        if len(rows) == 1:
+            worse = (subject.name(order[1]), " is shown to be worse.")
+        which = ("No model is better than ", *mean, ".")
+        badge = Badge("open", "keep the baseline")
+        return Case(badge, which, keep, (worse,), first, True, together)
+    which = ("No model is shown to be better than ", *mean, ".")
+    below: list[Sentence] = []
+    if first is not None:
+        below = [("The next best is ", subject.name(first["model"]), f": {first['verdict']}.")]
+    shown = [subject.name(row["model"]) for row in rows if sign_of(row) != "worse"]
+    if len(shown) > 1 and subject.comparison is not None:
+        named = listed(shown, MANY_NAMED, "model")
+        how = f" (p-values {adjustment(subject.comparison).words})."
+        below.append(("Not shown to be worse than ", base, ": ", *named, how))
+    held = [row for row in rows if is_withheld(row)]
+    if held:
+        few = len(held) == len(rows) and all(row["withheld"] in TOO_FEW for row in held)
+        badge = Badge("warning", "too few lists to tell" if few else "withheld")
+        which = ("A verdict is withheld. ", *which)
+        return Case(badge, which, _withheld_action(held[0]), tuple(below), first, False, together)
+    badge = Badge("open", "keep the baseline")
+    return Case(badge, which, keep, tuple(below), first, True, together)
+
+
+def _best_mean(subject: Subject) -> str:
+    """Say whether the model with the best mean has it alone."""
+    values = subject.values(subject.primary)["value"]
+    best = values.min() if subject.better(subject.primary) == "smaller" else values.max()
+    return "has the best mean" if (values == best).sum() == 1 else "shares the best mean"
+
+
+def _one_model(subject: Subject, model: str) -> Case:
+    row: Any = subject.values(subject.primary).loc[model]
+    which: Sentence = (
+        subject.name(subject.primary),
+        f" is {estimated(row['value'], row['ci_low'], row['ci_high'])}. One model was evaluated: "
+        "nothing is compared.",
+    )
+    action: Sentence = ("Compare it with a baseline before acting on it.",)
+    return Case(Badge("info", "one model"), which, action, stands=False)
+
+
+# -- by how much, how sure
+
+
+def _amount(subject: Subject, case: Case) -> list[Sentence]:
+    """Say the difference, its interval, how many gain and lose, and the warnings of the row."""
+    row = case.row
+    if row is None:
+        return []
+    smaller = subject.better(subject.primary) == "smaller"
+    gain, lose = (int(row.get(name, 0)) for name in ("wins", "losses")[:: -1 if smaller else 1])
+    judged = " whose lists people judged" if "n_human" in row else ""
+    n = int(row["n_users"])
+    said = f": {effect_text(row)}. {gain:,} of {amount(n, 'user')}{judged} gain and {lose:,} lose."
+    if case.together > 1:
+        said += " The interval holds for all comparisons of the page together."
+    codes = [code for code in warnings_of(row["remarks"]) if code != row["withheld"]]
+    said += "".join(f" Warning: {CAUTIONS[code].sentence}." for code in codes)
+    pair: Sentence = (subject.name(row["model"]), " − ", subject.name(row["baseline"]))
+    if "different_lists" not in codes_of(row["remarks"]):
+        return [(*pair, said)]
+    both = int(row.get("n_lists", row["n_users"]))
+    counts = [both + int(row[f"n_only_{side}"]) for side in ("model", "baseline")]
+    return [
+        (*pair, said),
+        (
+            subject.name(row["model"]),
+            f" has a value for {counts[0]:,} lists, ",
+            subject.name(row["baseline"]),
+            f" for {counts[1]:,}, and both for {both:,}.",
+        ),
+    ]
+
+
+def belief(subject: Subject, row: Mapping[Any, Any] | None) -> list[Sentence]:
+    """Say what stands behind the numbers: the test, the number of lists, the correction, the
+    warnings."""
+    table = subject.comparison
+    if table is None or not len(table):
+        return []
+    rows = table if row is None else pd.DataFrame([row])
+    users, lists = (
+        sorted({int(n) for n in rows[name if name in rows.columns else "n_users"]})
+        for name in ("n_users", "n_lists")
+    )
+    spans = [f"{n[0]:,}" if n[0] == n[-1] else f"{n[0]:,} to {n[-1]:,}" for n in (lists, users)]
+    n = f"{spans[0]} list{'' if lists == [1] else 's'}"
+    n += "" if users == lists else f" of {spans[1]} user{'' if users == [1] else 's'}"
+    empty = subject.result.per_user.get("n_pred", pd.Series(1)).eq(0).any()
+    counted = ", where a list without recommendations counts as 0" if empty else ""
+    counted *= subject.of_accuracy
+    tests = words_of_tests(table).capitalize()
+    said: list[Sentence] = [(f"{tests} on {n}{counted}; p-values {adjustment(table).words}.",)]
+    side = table.attrs.get("recdf_comparison", {}).get("alternative", "two-sided")
+    if side != "two-sided":
+        found = "larger" if side == "greater" else "smaller"
+        said.append(
+            (
+                f"The tests are one-sided: they can show that a model has {found} values, and "
+                "nothing else.",
+            )
+        )
+    warned = warning_sentences(table) or ["No comparison carries a warning."]
+    return [*said, *((text,) for text in (*compared_labels(table), *warned))]
+
+
+def _could_show(row: Mapping[Any, Any] | None) -> list[Sentence]:
+    """Say which difference this number of lists would have shown in 8 of 10 cases."""
+    least = None if row is None else _least_shown(row)
+    if least is None:
+        return []
+    return [(f"With so many lists, a difference of {estimated(least)} is shown in 8 of 10 cases.",)]
+
+
+def _reach(subject: Subject) -> list[Sentence]:
+    """Say what share of the catalogue the models of the headline show."""
+    family = subject.meanings.set_index("column")["name"]
+    column = next((name for name in subject.columns if family.get(name) == "coverage"), None)
+    if column is None or subject.tested_pair is None:
+        return []
+    values = subject.values(column)["value"]
+    one, two = subject.tested_pair
+    shares = (f"{number(values.get(model, np.nan), '.0%')}" for model in (one, two))
+    return [
+        (
+            subject.name(one),
+            f" shows {next(shares)} of the catalogue, ",
+            subject.name(two),
+            f" {next(shares)}.",
+        )
+    ]
+
+
+# -- for whom worse
+
+
+def _other_metrics(
+    subject: Subject, row: Mapping[Any, Any] | None
+) -> tuple[list[Reason], list[Sentence]]:
+    """Return on which other metrics the model of the headline is worse, and what the others
+    show."""
+    if row is None:
+        return [], []
+    model, rival = str(row["model"]), str(row["baseline"])
+    found = {
+        column: other
+        for column in subject.columns[1:]
+        if (other := pair_row(subject.comparison, column, model, rival)[0]) is not None
+    }
+    harms, by_words = [], dict[str, list[str]]()
+    for column, other in found.items():
+        if says_worse(other):
+            said: Sentence = (
+                subject.name(model),
+                " against ",
+                subject.name(rival),
+                " on ",
+                subject.name(column),
+                f": {other['verdict']}, {effect_text(other)}.",
+            )
+            name = subject.name(column).name
+            act = f"weigh the loss on {name} first"
+            of_best = model == subject.ranking(subject.primary)[0]
+            harms.append(Reason(said, *((f"worse on {name}", act) if of_best else ())))
+        else:
+            words = "verdict withheld on" if is_withheld(other) else OTHERS.get(other["effect"], "")
+            by_words.setdefault(words or "not shown to differ on", []).append(column)
+    parts = [
+        f"{words} {', '.join(subject.name(one).name for one in columns)}"
+        for words, columns in by_words.items()
+    ]
+    others: list[Sentence] = [(f"On other metrics: {'; '.join(parts)}.",)] if parts else []
+    return harms, others
+
+
+OTHERS = {
+    "better": "better on",
+    "ranks_higher": "signed ranks differ on",
+    "ranks_lower": "signed ranks differ on",
+    "higher": "different on",
+    "lower": "different on",
+    "equivalent": "equivalent on",
+}
+
+
+# -- what could overturn it
+
+
+def _reasons(subject: Subject, check: pd.DataFrame | None, case: Case) -> list[Reason]:
+    """Return what could overturn the verdict, from the result and from what was found in its
+    data."""
+    row, found = case.row, [_lacking_lists(subject)]
+    models = list(subject.models) if row is None else [str(row["model"]), str(row["baseline"])]
+    if row is not None:
+        both = sentence_of_both(
+            {**row, **{side: subject.name(row[side]).name for side in BOTH_SIDES}}
+        )
+        found += [Reason((both,))] if both else []
+        sentences = seed_sentences(subject.result, pd.DataFrame([row]))
+        beyond = "not beyond the spread over seeds"
+        found += [
+            Reason((text,), beyond, "train each model with more seeds")
+            if i and sign_of(row) != "open"
+            else Reason((text,))
+            for i, text in enumerate(sentences)
+        ]
+    found += [_no_hit(subject, model) for model in models]
+    if check is None:
+        found.append(
+            Reason(
+                (
+                    "Not looked at: ties, ids, sampled candidates and leaks; check= takes what "
+                    "rd.check or rd.audit returned.",
+                )
+            )
+        )
+    else:
+        by = check["by"] if "by" in check.columns else pd.Series("", check.index)
+        own = check[by.isin(["", *models])]
+        found += [] if row is None else [_of_ties(subject, own, row)]
+        found += _of_findings(subject, own, models, case)
+    return [reason for reason in found if reason is not None]
+
+
+BOTH_SIDES = ("model", "baseline")
+
+
+def _lacking_lists(subject: Subject) -> Reason | None:
+    """Say how many of the lists of the population each model lacks."""
+    per_user, rows = subject.result.per_user, model_rows(subject.result)
+    if "n_pred" not in per_user.columns or not rows:
+        return None
+    n, n_pred = len(list_places(subject.result, rows).first_row), per_user["n_pred"].to_numpy()
+    lacks = {model: n - int(np.count_nonzero(n_pred[own])) for model, own in rows.items()}
+    named: list[str | Name] = [
+        f"{subject.name(model).name} lacks {lost:,} of {n:,} ({lost / n:.1%})"
+        for model, lost in lacks.items()
+        if lost
+    ]
+    if not named:
+        each = "Every model has" if len(rows) > 1 else "The model has"
+        return Reason((f"{each} recommendations for all lists.",))
+    as_zero = any(len(own) == n for model, own in rows.items() if lacks[model])
+    counts = ", which count as 0" if as_zero and subject.of_accuracy else ""
+    said = listed(named, MANY_NAMED, "model")
+    return Reason((f"Lists without recommendations{counts}: ", *said, "."))
+
+
+def _no_hit(subject: Subject, model: str) -> Reason | None:
+    """Say where a model has lists and not one hit, as with ids of another kind."""
+    rows, per_user = model_rows(subject.result)[model], subject.result.per_user
+    read = ("n_pred", subject.primary)
+    if not (subject.of_accuracy and {*read} <= {*per_user.columns}):
+        return None
+    n_pred, values = (per_user[name].to_numpy(np.float64, na_value=np.nan)[rows] for name in read)
+    n, name = int((n_pred > 0).sum()), subject.name(model).name
+    if not n or np.nansum(np.abs(values)) > 0:
+        return None
+    said = f"{name} has {amount(n, 'list')} and not one hit: are its ids those of true?"
+    return Reason((said,), f"{name} has no hit", f"check the ids of {name}")
+
+
+def _of_ties(subject: Subject, check: pd.DataFrame, row: Mapping[Any, Any]) -> Reason | None:
+    """Say how far other orders of equal scores could move the difference, and whether that changes
+    the verdict."""
+    if "ranges" not in check.columns or "metric" in check.columns:  # those of an audit are no ties
+        return None
+    column, moves, words = subject.primary, {}, []
+    for one in check[check["ranges"] != ""].to_dict("records"):
+        found = json.loads(one["ranges"]).get(column)
+        if one["by"] == "" and len(subject.models) > 1:
+            said = f"Ties: {visible(one['effect'])}, of all models together; pass by= to rd.check."
+            return Reason((said,))
+        model = one["by"] or ONLY
+        name = subject.name(model).name
+        if found is None:
+            lists = amount(int(one["count"]), "list")
+            words.append(f"{lists} of {name}; what that does to {column} is not known")
+            continue
+        value = float(subject.values(column)["value"][model])
+        moves[model] = (min(found[0] - value, 0.0), max(found[1] - value, 0.0))
+        form = estimate_form(value, *found)
+        low, high = (number(end, form) for end in found)
+        if low == high:
+            words.append(f"{column} of {name} stays at {low}")
+        else:
+            is_now = number(value, form)
+            words.append(f"{column} of {name} could be {low} to {high}, where it is {is_now}")
+    if not words:
+        return None
+    own, other = (moves.get(str(row[side]), (0.0, 0.0)) for side in BOTH_SIDES)
+    shifts = own[0] - other[1], own[1] - other[0]
+    larger = subject.better(column) == "larger"
+    turns = len({_sign_if_moved(row, larger, shift) for shift in (0.0, *shifts)}) > 1
+    form = estimate_form(row["diff"], row["ci_low"], row["ci_high"], "+")
+    low, high = (number(row["diff"] + shift, form) for shift in shifts)
+    ends = f" The difference stays at {low}." if low == high else ""
+    if low != high:
+        what = "so that the verdict depends on it" if turns else "and the verdict stays"
+        ends = f" The difference could be {low} to {high}, {what}."
+    said = f"Under other orders of equal scores: {'; '.join(words)}.{ends if moves else ''}"
+    if not (turns and moves):
+        return Reason((said,))
+    return Reason((said,), "not robust: ties", "break the ties of the scores, and evaluate again")
+
+
+def _sign_if_moved(row: Mapping[Any, Any], larger: bool, shift: float) -> str:
+    """Return what the interval would show if the difference were moved."""
+    low, high = (row["diff"] if pd.isna(row[end]) else row[end] for end in ("ci_low", "ci_high"))
+    up, down = low + shift > 0, high + shift < 0
+    return "open" if not (up or down) else "better" if up == larger else "worse"
+
+
+def _of_findings(
+    subject: Subject, check: pd.DataFrame, models: Sequence[str], case: Case
+) -> list[Reason]:
+    """Return what was found in the data of these models, or of all, with what it does to a
+    verdict."""
+    levels = {f"{subject.primary} is {words}": words for words in LEVEL_WORDS}
+    found = []
+    for row in check[check["severity"].isin(["error", "warning"])].to_dict("records"):
+        finding, by, share = str(row["finding"]), row.get("by", ""), row["share"]
+        if finding.startswith(SAID):
+            continue
+        count = f"{int(row['count']):,}, {number(share, '.1%')}"
+        said: Sentence = (visible(f"{finding_of(row)} ({count}): {row['effect']}."),)
+        badge = action = ""
+        leak, stops = LEAKS.get(finding, ("", False))
+        if leak and share >= SOME:
+            badge, action = f"{number(share, '.0%')} {leak}", "take them out"
+        elif finding in levels and by == models[0] and case.badge.kind == "better":
+            badge, action = levels[finding], "find out why the model is no better than that"
+        elif row["severity"] == "error":
+            badge, action = "the data have errors", "mend the data"
+        elif finding.startswith(SAMPLED):
+            badge, action = "among sampled candidates", "rank all items"
+        found.append(Reason(said, badge, action, bool(leak) and stops and share >= MANY))
+    return found

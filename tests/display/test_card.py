@@ -1,0 +1,197 @@
+"""What the card says, held against tables that were computed beside it."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import recdf as rd
+from recdf.judge.verdict import turned
+
+from .planted import card_of
+
+
+def lists(rates, n=400, seed=0, segments=None):
+    """True and pred of models that find the one relevant item, 0, at the first place with some
+    rate, which may be one for each user."""
+    rng = np.random.default_rng(seed)
+    users, luck = np.arange(n), rng.random(n)
+    parts = []
+    for name, rate in rates.items():
+        # Half of the luck of a user is the same for all models.
+        hit = (luck + rng.random(n)) / 2 < np.asarray(rate)
+        items = np.where(hit, 0, 1 + users % 40)
+        parts.append(pd.DataFrame({"model": name, "user_id": users, "item_id": items}))
+    return pd.DataFrame({"user_id": users, "item_id": 0}), pd.concat(parts, ignore_index=True)
+
+
+def evaluated(rates, metrics="hitrate@1", **options):
+    return rd.evaluate(*lists(rates, **options), metrics, by="model")
+
+
+def card(tmp_path, *given, **options):
+    return card_of(rd.report(*given, path=tmp_path / "r.html", overwrite=True, **options))
+
+
+def test_the_call_of_the_readme_names_the_baseline(tmp_path):
+    result = evaluated({"new": 0.6, "old": 0.4, "odd": 0.2}, ["hitrate@1", "ndcg@1"])
+    pairs = result.compare_models(baseline="old")
+    lines, _, badge = card(tmp_path, result, comparison=pairs)
+    assert badge == "better"
+    assert "new is better than the baseline old on hitrate@1" in lines["Which"].replace(" :", ":")
+    assert "better on ndcg@1" in lines["By how much"]
+    for wrong in ("No baseline was named", "Nothing was compared"):
+        assert wrong not in str(lines)
+    assert lines["So"] == "Ship new to a test."
+
+
+def test_without_a_baseline_both_numbers_are_seen_from_the_same_model(tmp_path):
+    true, pred = lists({"a": 0.4, "b": 0.6})
+    pred = pred[~((pred["model"] == "b") & (pred["user_id"] % 5 == 0))]
+    result = rd.evaluate(true, pred, "hitrate@1", by="model")
+    row = result.compare_models().iloc[0]  # b against a, or a against b: the page says b − a
+    sign = 1 if row["model"] == "b" else -1
+    lines, _, _ = card(tmp_path, result)
+    assert lines["By how much"].startswith(f"b − a : {sign * row['diff']:+.3f}".replace("-", "−"))
+    both = result.per_user.pivot(index="user_id", columns="model", values="hitrate@1")
+    both = both[both.index % 5 != 0].mean()
+    said = f"Where both have lists, hitrate@1 is {both['b']:.3f} against {both['a']:.3f}: "
+    assert f"{said}{both['b'] - both['a']:+.3f}" in lines["What could overturn it"]
+
+
+def test_a_row_that_is_turned_twice_is_the_row():
+    true, pred = lists({"a": 0.4, "b": 0.6})
+    pred = pred[~((pred["model"] == "b") & (pred["user_id"] % 5 == 0))]
+    row = rd.evaluate(true, pred, "hitrate@1", by="model").compare_models().iloc[0].to_dict()
+    again = turned(turned(row))
+    assert list(again)
+    assert again["verdict"] == row["verdict"]
+    for name, value in row.items():
+        assert again[name] == value or pd.isna(value) or again[name] == pytest.approx(value)
+    other = turned(row)
+    assert (other["model"], other["wins"], other["diff"]) == ("a", row["losses"], -row["diff"])
+    assert {row["effect"], other["effect"]} in ({"better", "worse"}, {"none"})
+
+
+@pytest.mark.parametrize("baseline", ["old", None])
+def test_which_names_all_that_are_not_shown_to_be_worse(tmp_path, baseline):
+    result = evaluated({"new": 0.62, "old": 0.35, "near": 0.61, "far": 0.4})
+    table = result.compare_models()  # all pairs, Holm's method over all six
+    best = result.summary.set_index("model")["value"].idxmax()
+    own = [
+        row if row["model"] == best else turned(row)
+        for row in table.to_dict("records")
+        if best in (row["model"], row["baseline"])
+    ]
+    alike = {row["baseline"] for row in own if row["effect"] != "better"}
+    assert alike == {"near"} or best == "near"
+    lines, _, _ = card(tmp_path, result, baseline=baseline)
+    if baseline is None:
+        assert f"not shown to be better than the second best, {alike.pop()}" in lines["Which"]
+    else:
+        said = f"Not shown to be worse than {best} : {alike.pop()} (over all 6 pairs"
+        assert said in lines["Which"]
+        assert "it is not shown to be better than" in lines["So"]
+
+
+@pytest.mark.parametrize(
+    ("share", "kind"), [(0.67, "error"), (0.05, "warning"), (0.0, "better")], ids=str
+)
+def test_a_leak_withholds_or_tempers_the_badge(tmp_path, share, kind):
+    true, pred = lists({"new": 0.6, "old": 0.4})
+    result = rd.evaluate(true, pred, "hitrate@1", by="model")
+    seen = pd.DataFrame({"user_id": range(400), "item_id": 50})
+    # Item 0 is known, and the least popular one.
+    others = pd.DataFrame({"user_id": range(1000, 1081), "item_id": np.arange(1, 82) // 2})
+    train = pd.concat([seen, others, true.head(int(share * 400))])
+    found = rd.audit(true, pred, ["hitrate"], 1, train=train, by="model")
+    lines, look, badge = card(tmp_path, result, baseline="old", check=found)
+    assert look == kind
+    if share:
+        assert f"{share:.0%} of the test rows stand in train" in badge
+        assert lines["So"].startswith("Do not act")
+    if kind == "error":
+        assert badge == "withheld: 67% of the test rows stand in train"
+        assert lines["Which"].partition("train ")[2].startswith("Nothing is decided.")
+        assert lines["So"] == "Do not act: 67% of the test rows stand in train."
+    if not share:
+        assert (badge, lines["So"]) == ("better", "Ship new to a test.")
+
+
+def test_for_whom_worse_names_every_form_of_worse(tmp_path):
+    users = np.arange(600)
+    part = np.array(["x", "y", "z"])[users % 3]
+    true, pred = lists({"new": np.where(part == "x", 0.2, 0.65), "old": 0.4}, n=600)
+    # Where new lacks lists of z, it is worse over all of them, and not where both have lists.
+    gone = (pred["model"] == "new") & (part[pred["user_id"]] == "z") & (pred["user_id"] % 4 > 0)
+    result = rd.evaluate(true, pred[~gone], "hitrate@1", by="model")
+    segments = pd.DataFrame({"user_id": users, "part": part})
+    table = result.compare_models(baseline="old", segments=segments, by="part")
+    forms = table.set_index("part")["verdict"]
+    assert forms["x"] == "worse"
+    assert "but better where both have lists" in forms["z"]
+    lines, _, _ = card(tmp_path, result, baseline="old", segments=segments)
+    worse = lines["For whom worse"]
+    assert "worse in 2 of 3 segments: part = x: worse" in worse
+    assert f"part = z: {forms['z']}" in worse
+    assert "part = y" not in worse
+
+
+def test_carried_columns_are_segments(tmp_path):
+    true, pred = lists({"new": 0.6, "old": 0.4})
+    land = pred["user_id"].map(lambda user: ["fi", "se"][user % 2])
+    result = rd.evaluate(true, pred.assign(land=land), "hitrate@1", by="model", carry="land")
+    lines, _, _ = card(tmp_path, result, baseline="old")
+    assert "shown to be worse in none of 2 segments" in lines["For whom worse"]
+
+
+def test_a_model_without_rows_lacks_its_lists(tmp_path):
+    true, pred = lists({"new": 0.6, "old": 0.4})
+    some = pred[(pred["model"] == "old") | (pred["user_id"] < 125)]
+    parts = {
+        name: rd.evaluate(true, rows.drop(columns="model"), "hitrate@1", users="pred")
+        for name, rows in some.groupby("model")
+    }
+    lines, _, _ = card(tmp_path, parts, baseline="old")
+    assert "new lacks 275 of 400 (68.8%)" in lines["What could overturn it"]
+    assert "Every model has" not in str(lines)
+    assert "undefined" not in str(lines)
+
+
+def test_few_lists_say_how_many_more_are_needed(tmp_path):
+    result = evaluated({"new": 0.6, "old": 0.4}, n=12)
+    lines, _, badge = card(tmp_path, result, baseline="old")
+    assert badge == "too few lists to tell"
+    assert lines["So"] == "Collect 18 more lists at least: a verdict needs 30."
+
+
+def test_an_open_difference_says_how_many_more_lists_would_show_it(tmp_path):
+    result = evaluated({"new": 0.53, "old": 0.5}, n=300, seed=4)
+    row = result.compare_models(baseline="old").iloc[0]
+    assert row["effect"] == "none"
+    assert row["diff"] > 0
+    lines, _, _ = card(tmp_path, result, baseline="old")
+    # The half width of the interval and .84 standard errors, as large as the difference.
+    half = (row["ci_high"] - row["ci_low"]) / 2
+    needed = 300 * ((half + 0.8416 * row["se"]) / row["diff"]) ** 2 - 300
+    said = int(lines["So"].split("about ")[1].split(" more")[0].replace(",", ""))
+    assert needed <= said <= 1.1 * needed + 1
+    assert lines["So"].startswith("Keep old")
+
+
+def test_ties_that_move_nothing_have_no_span(tmp_path):
+    true, pred = lists({"new": 0.6, "old": 0.4})
+    pred = pred.assign(score=1.0)
+    more = pred.assign(item_id=60 + pred["user_id"] % 9, score=0.0)
+    pred = pd.concat([pred, more, more.assign(item_id=more["item_id"] + 10)], ignore_index=True)
+    result = rd.evaluate(true, pred, "hitrate@1", by="model")
+    check = rd.check(true, pred, 1, by="model")
+    lines, _, _ = card(tmp_path, result, baseline="old", check=check)
+    assert "could be" not in lines["What could overturn it"]
+
+
+def test_long_names_are_short_on_the_card_and_stay_different(tmp_path):
+    one, two = "n" * 300 + "1", "n" * 300 + "2"
+    lines, _, _ = card(tmp_path, evaluated({one: 0.6, two: 0.4}), baseline=two)
+    assert max(map(len, lines["Which"].split())) <= 60
+    shown = {word for word in lines["Which"].split() if word.startswith("nnn")}
+    assert len(shown) == 2
