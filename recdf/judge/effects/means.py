@@ -424,8 +424,8 @@ def estimate(units: Units) -> MeanEffect:
     if not how and units.metric.den is None:
         diff = float(np.diff(whole.record.above[:, 0])[0])
     score, record = None, units.record
-    plain = units.metric.den is None and not units.clustered
-    if how == "strata" and plain and isinstance(record, Aggregates):
+    users = units.metric.den is None and not units.clustered
+    if how == "strata" and users and isinstance(record, Aggregates):
         scored = score_test(record.columns([units.metric.num]), units.weights, arms)
         arms, score = scored or (arms, None)
     return MeanEffect(raw, arms, diff, how, units, values, theta, centre, forms, score)
