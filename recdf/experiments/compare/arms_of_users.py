@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...inputs.sorting import exact_sums
+from ...judge.cautions import HEALTH_ALPHA
 from ...judge.effects.means import (
     Farthest,
     MeanEffect,
@@ -27,6 +28,7 @@ from ...stats.numbers import Number
 from ...stats.permutation import observed_t, permutation_p, permutation_quantiles, permuted_t
 from ...stats.power import beyond, detectable
 from ...stats.resampling import bootstrap_effect, by_row, replicate_estimates
+from ...stats.scipy_extra import scipy_module
 from ...tables.cells import interval, number
 from ..decide.sample_ratio import Surplus
 from ..experiment_columns import Codes, Floats
@@ -158,27 +160,32 @@ def _ready(
         yield from found
 
 
-def _with_repeats(row: Row, parts: Sequence[Floats], codes: Sequence[Codes], guessed: bool) -> Row:
+def _with_repeats(row: Row, parts: Sequence[Floats], codes: Sequence[Codes], guessed: str) -> Row:
     """The row with its design effect if rows repeat units: its variance by units over the one by
     rows.
 
-    Units that are guessed count if their rows are alike: buckets, by which users are assigned, hold
-    unlike users.
+    Units that are guessed count if their rows are alike, beyond chance: buckets, by which users are
+    assigned, hold unlike users.
     """
-    by_row = by_unit = repeats = 0.0
+    by_row = by_unit = repeats = n = between = total = 0.0
     for z, code in zip(parts, codes, strict=True):
         present, own = np.unique(code, return_inverse=True)
         z = z - z.mean()
         sums = exact_sums(z, own, len(present))
-        repeats += len(z) - len(sums)
+        repeats, n = repeats + len(z) - len(sums), n + len(z)
+        between, total = between + float(sums @ (sums / np.bincount(own))), total + float(z @ z)
         by_row += float(z @ z) / max(len(z) - 1, 1) / len(z)
         by_unit += float(sums @ sums) * len(sums) / max(len(sums) - 1, 1) / len(z) ** 2
     effect = by_unit / by_row if by_row > 0 else np.nan
-    return (
-        row
-        if not repeats or (guessed and effect < ALIKE)
-        else but(row, "repeated_units", design_effect=effect)
-    )
+    if not repeats:
+        return row
+    if guessed:
+        free = n - repeats - 2, repeats
+        f = between / free[0] / max((total - between) / free[1], np.finfo(float).tiny)
+        if effect < ALIKE or not scipy_module("special").fdtrc(*free, f) < HEALTH_ALPHA:
+            return row
+        row = {**row, "unbalanced": guessed}
+    return but(row, "repeated_units", design_effect=effect)
 
 
 def _with_denominators(row: Row, ready: Ready) -> Row:

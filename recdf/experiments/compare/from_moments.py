@@ -38,6 +38,7 @@ from ..choices import (
     check_value,
 )
 from ..decide.adjust_pvalues import directions
+from ..decide.balance import users_in_both
 from ..decide.sample_ratio import Arms, check_sample_ratio, without_strata
 from ..experiment_columns import (
     Codes,
@@ -547,7 +548,9 @@ def compare_variants_from_moments(
         ready = [_ready_of_moments(table, i, group, pair) for i in range(len(specs))]
         return compare_ready(ready, settings)
 
-    return decide(arms, compare_each(arms, compare_both), ratio, better, settings)
+    n = np.asarray(table.moments.n)[:, :, 0]
+    twice = users_in_both(0, health, n, arms)
+    return decide(arms, compare_each(arms, compare_both), ratio, better, settings, twice)
 
 
 def _refuse_options(given: Mapping[str, Any]) -> None:
