@@ -52,11 +52,11 @@ print(
 metrics = {"revenue": "revenue@20", "ctr": ("hits@20", "n_pred"), "ndcg": "ndcg@20"}
 options = {"control": "A", "covariates": "pre_spend", "expected": {"A": 0.5, "B": 0.5}}
 effect = rd.compare_variants(users, metrics, primary="revenue", **options)
-print(rd.experiments.report_table(effect, digits=3), "\n")
+print(rd.experiments.report_table(effect), "\n")
 
 # 5. For whom? Each segment is an experiment of its own; p-values are adjusted over all of them.
 segments = rd.compare_variants(users, {"revenue": "revenue@20"}, by="segment", **options)
-print(rd.experiments.report_table(segments, digits=3), "\n")
+print(rd.experiments.report_table(segments), "\n")
 
 # 6. The decision, and the tables that a reviewer needs.
 decision = effect.set_index("metric").loc["revenue"]

@@ -150,7 +150,7 @@ def main(n_visits):
         "time_col": "assigned_at",
     }
     effect = rd.compare_variants(users, compared, primary="ctr", **options)
-    print("\n", rd.experiments.report_table(effect, digits=4), "\n", sep="")
+    print("\n", rd.experiments.report_table(effect), "\n", sep="")
 
     # 6. Ship? The click rate should become better, and revenue per user must not lose more than 5
     # %.

@@ -6,7 +6,7 @@ import re
 import pytest
 
 import recdf as rd
-from recdf.inputs.options import says_as
+from recdf.docstrings import says_as
 
 
 @pytest.mark.parametrize(

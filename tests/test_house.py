@@ -17,6 +17,7 @@ PACKAGE = Path(rd.__file__).parent
 # What a room may import beside itself.
 MAY_IMPORT = {
     "errors": "",
+    "docstrings": "",
     "progress": "",
     "publishing": "",
     "_version": "",
@@ -40,9 +41,9 @@ MAY_IMPORT = {
     "cli": "stats tables inputs formats matching logs metrics judge experiments off_policy "
     "evaluation partitions diagnostics display datasets",
 }
-# Every module may import these: exceptions, the progress of a long call, how files are written, and
-# the version.
-FOR_ALL = ("errors", "progress", "publishing", "_version")
+# Every module may import these: exceptions, texts of docstrings, the progress of a long call, how
+# files are written, and the version.
+FOR_ALL = ("docstrings", "errors", "progress", "publishing", "_version")
 # A room that is a namespace loads its public names late, by the rows of `public_names`.
 NAMESPACES = {"experiments", "logs", "diagnostics"}
 # The one module that a room may import although its room is closed: in which direction a metric is

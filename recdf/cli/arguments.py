@@ -8,6 +8,7 @@ import inspect
 import os
 import re
 import shlex
+import textwrap
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,6 +23,7 @@ from ..formats.format_records import format_named
 from ..inputs.conventions import CONVENTIONS
 from ..inputs.door import check_names_of_columns
 from ..inputs.options import NAMES, OPTIONS
+from .examples import EXAMPLES
 
 FILES_HELP = (
     "A FILE is of a format that docs/files.md lists (.parquet, .csv, .jsonl, .arrow, a run or "
@@ -145,14 +147,17 @@ def _as_typed(flags: Mapping[str, str], part: Mention) -> str:
 
 
 def add_arguments(group: Any, texts: Mapping[str, str], **shape: Any) -> None:
-    """Add arguments as a usage line writes them ("--cap NAME=QUANTILE ...") with their help; one
-    word is a switch."""
+    """Add arguments as a usage line writes them ("--cap NAME=QUANTILE ...", "--a FILE (required)")
+    with their help; one word is a switch."""
     for usage, text in texts.items():
         words = usage.split()
         flags = [word for word in words if word.startswith("-")] or [words[0].lower()]
-        name = " ".join(word for word in words if word not in (*flags, "..."))
-        how = {"metavar": name, "type": TYPES.get(name)} if name else {"action": "store_true"}
-        how |= {"nargs": "+"} if words[-1] == "..." else {}
+        name = " ".join(word for word in words if word not in (*flags, "...", "(required)"))
+        how: dict[str, Any] = (
+            {"metavar": name, "type": TYPES.get(name)} if name else {"action": "store_true"}
+        )
+        how |= {"nargs": "+"} if "..." in words else {}
+        how |= {"required": True} if "(required)" in words else {}
         group.add_argument(*flags, help=text, **how | shape)
 
 
@@ -162,13 +167,20 @@ def add_command(
     run: Callable[[Any], int | None],
     help: str,
     description: str,
-    usage: str | None = None,
+    usage: str = "%(prog)s [options]",
     epilog: str | None = FILES_HELP,
 ) -> Any:
-    """Add a command. `usage` names files and folders first, since flags with several values would
-    swallow them."""
+    """Add a command, whose help begins with a line of usage and examples. `usage` names files and
+    folders first, since flags with several values would swallow them."""
+    examples = EXAMPLES[name].replace("\n", "\n  ")
+    few = "examples" if examples.count("\n  recdf") > 1 else "example"
     command = commands.add_parser(
-        name, usage=usage, help=help, description=description, epilog=epilog
+        name,
+        usage=usage,
+        help=help,
+        description=f"{few}:{examples}\n\n{textwrap.fill(description, 78)}",
+        epilog=epilog and textwrap.fill(epilog, 78),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     command.set_defaults(run=run, parser=command)
     return command
@@ -259,10 +271,8 @@ def add_options(group: Any, names: Sequence[str] = NAMES) -> None:
     the result."""
     for name, one in OPTIONS.items():
         if name in names:
-            shape = _shape(
-                one.hint,
-                {"like": f"{{{','.join(CONVENTIONS)}}}", "items_sep": "TEXT"}.get(name, "COLUMN"),
-            )
+            sign = {"like": "LIBRARY", "items_sep": "TEXT"}.get(name, "COLUMN")
+            shape = _shape(one.hint, sign) or {"metavar": sign}
             if name == "users":
                 shape = {
                     "metavar": "{" + ",".join(one.constraint.values) + "} or FILE",
@@ -272,42 +282,48 @@ def add_options(group: Any, names: Sequence[str] = NAMES) -> None:
                 shape["nargs"] = "*"
             elif name.endswith("_cols"):
                 shape = {"metavar": "NAME=COLUMN", "nargs": "+"}
-            _add_documented(group, name, one.doc, one.default, shape)
+            libraries = f" They are {', '.join(CONVENTIONS)}." if name == "like" else ""
+            _add_documented(group, name, one.doc + libraries, one.default, shape)
 
 
-def _shape(kind: Any, metavar: str) -> dict[str, Any]:
-    """Return how a value of an annotated type is given: as a switch, one of some words, a number,
-    or names."""
-    kinds = (
-        typing.get_args(kind)
-        if typing.get_origin(kind) in (types.UnionType, typing.Union)
-        else (kind,)
-    )
+def _shape(kind: Any, metavar: str, default: Any = None) -> dict[str, Any] | None:
+    """Return how a value of an annotated type is given: as a switch, one of some words, numbers, or
+    names. None if it cannot be typed, as a frame."""
+    union = typing.get_origin(kind) in (types.UnionType, typing.Union)
+    kinds = typing.get_args(kind) if union else (kind,)
     words = [
-        one
-        for kind in kinds
-        if typing.get_origin(kind) is typing.Literal
-        for one in typing.get_args(kind)
+        word
+        for one in kinds
+        if typing.get_origin(one) is typing.Literal
+        for word in typing.get_args(one)
     ]
     if kind is bool:
-        return {"action": "store_true"}
+        return None if default is True else {"action": "store_true"}
     if any(isinstance(word, str) for word in words):
         return {"choices": words}
     if Sequence[str] in kinds:
-        return {"nargs": "+", "metavar": metavar}
+        # "none" stands for None, where that is not the default.
+        may_be_none = types.NoneType in kinds and default is not None
+        return {"nargs": "*" if may_be_none else "+", "metavar": metavar}
+    if tuple[float, float] in kinds:
+        return {"nargs": "+", "type": float, "metavar": ("LOW", "HIGH")}
+    if {Sequence[float], Sequence[float | None]} & {*kinds}:
+        return {"nargs": "+", "type": float, "metavar": "NUMBER"}
     numbers = {int: "N", float: "NUMBER"}
-    return next(
-        ({"type": one, "metavar": sign} for one, sign in numbers.items() if one in kinds),
-        {"metavar": metavar},
-    )
+    if number := next((one for one in numbers if one in kinds), None):
+        return {"type": number, "metavar": numbers[number]}
+    return {"metavar": metavar} if str in kinds else None
 
 
 def _add_documented(
     group: Any, name: str, text: str, default: Any, shape: Mapping[str, Any]
 ) -> None:
     """Add an argument of a function: one that is not given does not reach the function."""
-    shown = f" Default {default}." if isinstance(default, str | int | float) else ""
+    plain = isinstance(default, str | int | float) and not isinstance(default, bool)
+    values = default if isinstance(default, tuple) else [default] if plain else []
+    shown = f" Default {' '.join(map(str, values))}." if values else ""
     group.add_argument(
+        *["-k"] * (name == "k"),
         flag(name),
         dest=name,
         default=argparse.SUPPRESS,
@@ -336,8 +352,9 @@ def given_options(given: argparse.Namespace) -> dict[str, Any]:
     } | {name: found for name, found in pairs.items() if found}
 
 
-def _parameter_texts(doc: str) -> dict[str, str]:
-    """Return the text of every parameter of a numpydoc section."""
+def _parameter_texts(function: Any) -> dict[str, str]:
+    """Return the text of every parameter of a docstring."""
+    doc = inspect.getdoc(function) or ""
     found: dict[str, str] = {}
     for names, text in re.findall(r"^(\w[\w, ]*?) : .*\n?((?:    .*\n?)*)", doc, flags=re.M):
         found.update(dict.fromkeys(names.split(", "), " ".join(text.split())))
@@ -347,21 +364,40 @@ def _parameter_texts(doc: str) -> dict[str, str]:
 # -- parameters of one function
 
 
-def add_parameters(group: Any, function: Callable[..., Any], names: Sequence[str]) -> None:
+def typed_parameters(function: Callable[..., Any]) -> list[str]:
+    """Return the parameters of a function that can be typed: all but frames and records."""
+    return [name for name, (shape, _) in _shapes(function).items() if shape is not None]
+
+
+def _shapes(function: Callable[..., Any]) -> dict[str, tuple[dict[str, Any] | None, Any]]:
+    """Return how each parameter is given, and its default."""
+    of_function = function.__init__ if inspect.isclass(function) else function
+    hints = typing.get_type_hints(of_function, include_extras=False)
+    defaults = {name: one.default for name, one in inspect.signature(function).parameters.items()}
+    return {
+        name: (_shape(hints.get(name), "NAME", default), default)
+        for name, default in defaults.items()
+    }
+
+
+def add_parameters(
+    group: Any,
+    function: Callable[..., Any],
+    names: Iterable[str],
+    explained_by: Callable[..., Any] | None = None,
+) -> None:
     """Add one argument for each of these parameters of a function, from its annotations, docstring
-    and defaults."""
-    texts, hints = _parameter_texts(inspect.getdoc(function) or ""), typing.get_type_hints(function)
+    and defaults. Where it says nothing of a parameter, another function may."""
+    texts, shapes = _parameter_texts(explained_by) | _parameter_texts(function), _shapes(function)
     for name in names:
-        default, shape = (
-            inspect.signature(function).parameters[name].default,
-            _shape(hints[name], "NAME"),
-        )
-        _add_documented(group, name, texts.get(name, ""), default, shape)
+        shape, default = shapes[name]
+        _add_documented(group, name, texts.get(name, ""), default, shape or {"metavar": "NAME"})
 
 
 def given_parameters(given: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
     """Return those of the parameters that were given."""
-    return {name: getattr(given, name) for name in names if hasattr(given, name)}
+    found = {name: getattr(given, name) for name in names if hasattr(given, name)}
+    return {name: None if value in ([], ["none"]) else value for name, value in found.items()}
 
 
 def add_file_formats(command: Any) -> None:

@@ -49,8 +49,17 @@ from .output import (
     text_table,
     verdicts_fail,
 )
-from .role_flags import add_roles, decided, decision_text, failing_decisions, given_roles
-from .stored_runs import RUNS, as_paths, label, read_results
+from .stored_runs import (
+    RUNS,
+    add_roles,
+    as_paths,
+    decided,
+    decision_text,
+    failing_decisions,
+    given_roles,
+    label,
+    read_results,
+)
 
 OF_MODELS = (
     "test",
@@ -184,7 +193,7 @@ def add_experiment(commands: Any) -> None:
         "compare the variants of an experiment",
         "Compare the variants of an experiment over all assigned users: print whether it is sound, "
         "then a row per metric and treatment; with --out write the full tables.",
-        usage="%(prog)s RESULTS --assignment FILE (--control NAME | --all-pairs) [options]",
+        usage="%(prog)s RESULTS --assignment FILE --control NAME [options]",
     )
     files = _add_results(
         command,
@@ -320,7 +329,8 @@ def _experiment(given: argparse.Namespace) -> int:
         for row in tables["over_time"].drop_duplicates(["metric", "treatment"]).to_dict("records"):
             words = plain_signs(trend_words(row))
             lines.append(f"{row['metric']}, {row['treatment']} vs. {row['control']}: {words}")
-    ran = {"unit": options.get("cluster", join["user_col"]), "segments": segments}
+    unit = options.get("cluster", join["user_col"])
+    ran = {"unit": unit, "segments": segments, "looks": given.looks}
     decision = decided(tables["comparison"], roles, ran)
     lines += [decision_text(decision["decision"])] if decision else []
     _give_decision(given, "\n".join(lines), result, tables | decision, {"health": health})
@@ -537,9 +547,8 @@ def compact(table: pd.DataFrame) -> str:
     names = [
         name for name in shown.columns if name in before or name.split(" (")[0] in SHOWN_COLUMNS
     ]
-    plain = shown[names].map(plain_signs)
     head = {} if "not adjusted" in adjustment(table).words else {"p": "p adjusted"}
-    return text_table({head.get(name, name): plain[name].tolist() for name in names})
+    return text_table({head.get(name, name): shown[name].tolist() for name in names})
 
 
 def _give_decision(

@@ -155,6 +155,7 @@ def _json_cell(cell: Any) -> Any:
 
 def text_table(columns: Mapping[str, Sequence[str]]) -> str:
     """Write columns of texts for a terminal, left-aligned."""
+    columns = {name: list(map(plain_signs, cells)) for name, cells in columns.items()}
     widths = [max(map(len, [name, *cells])) for name, cells in columns.items()]
     lines = [columns, *zip(*columns.values(), strict=True)]
     return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
@@ -255,12 +256,14 @@ def failing_verdicts(*tables: pd.DataFrame, decided: bool = False) -> Iterator[t
         "drift": lambda row: (
             row["effect"] in ("drifted", "drifts", "far_off", "missing", "too_old")
         ),
-        "warning": lambda row: bool(warnings_of(row["remarks"])),
+        "warning": lambda row: bool(
+            warnings_of(row["remarks"]) or row["effect"] == "rejects_often"
+        ),
     }
     rows = [row for table in tables for row in table.to_dict("records")]
     for what, holds in fails.items():
         for row in filter(holds, rows):
-            warned = "; ".join(warnings_of(row["remarks"]))
+            warned = "; ".join(one for one in warnings_of(row["remarks"]) if one != row["withheld"])
             yield what, f"{row_name(row)}: {row['verdict']}" + (f" ({warned})" if warned else "")
 
 

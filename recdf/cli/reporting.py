@@ -34,8 +34,7 @@ from .output import (
     GATE_FILES,
     print_tables,
 )
-from .role_flags import add_roles, given_roles
-from .stored_runs import RUNS, label, read_results
+from .stored_runs import RUNS, add_roles, given_roles, label, read_results
 
 OF_REPORT = ("unit_col", "metrics", "fold", "seed_col")
 # Tables beside the result, by flag: what wrote them. Each is a parquet file.
@@ -169,6 +168,7 @@ def _run_report(given: argparse.Namespace) -> None:
         **given_parameters(given, OF_REPORT),
         **tables,
         roles=given_roles(given) or None,
+        ran={"looks": given.looks},
         history=None if given.history is None else History(given.history),
         cheap=None if given.cheap is None else read_parquet(given.cheap),
     )

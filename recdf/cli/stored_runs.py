@@ -1,9 +1,12 @@
-"""Results that a command is given: the folder of one, or the folders of several runs."""
+"""What commands about results share: folders of results, labels of their columns, and roles of
+metrics."""
 
 from __future__ import annotations
 
+import argparse
 import os
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,19 @@ import pandas as pd
 from ..errors import OptionError, closest
 from ..evaluation.joined_results import join_results
 from ..evaluation.result import Evaluation, read_parquet
+from ..experiments.decide.decide_experiment import (
+    Roles,
+    decide_experiment,
+    plan_sentence,
+    role_verdicts,
+)
+from ..experiments.plan.experiment_plan import read_plan
+from .arguments import add_arguments, as_pairs
+from .output import plain_signs
+
+# ------------------------------------------------------------------------------------------
+# Results that a command is given: the folder of one, or the folders of several runs.
+
 
 RUNS = {
     "RESULTS ...": "folder that recdf evaluate --out wrote; several folders are models, which have "
@@ -50,3 +66,89 @@ def label(argument: str, text: str | None, values: pd.Series) -> Any:
     raise OptionError(
         f"--{argument} {text}: no such {values.name}; the result has {known}{closest(text, labels)}"
     )
+
+
+# ------------------------------------------------------------------------------------------
+# Roles of metrics on the command line: what a metric is for, and the decision that follows.
+
+
+def add_roles(command: Any) -> None:
+    """Add the flags that give metrics a role."""
+    add_arguments(
+        command.add_argument_group("decision"),
+        {
+            "--guardrail METRIC=MARGIN ...": "what may be lost: revenue@10=-2%% of the control's "
+            "mean, or revenue@10=-0.05 in units of the metric, "
+            "latency=+5%% where smaller is better",
+            "--plan FILE": "TOML file from before the experiment: hypothesis, primary, guardrails, "
+            "unit, segments, n, ...",
+            "--looks N": "how often the numbers were looked at, which a plan may name",
+            "--role METRIC=ROLE ...": "ctr=success: ships if better; load=diagnostic (so are "
+            "metrics that are not named)",
+        },
+    )
+
+
+def given_roles(given: argparse.Namespace) -> Roles:
+    """Return the role of every metric that was given one, or the plan."""
+    if given.plan is not None:
+        if given.role or given.guardrail:
+            raise OptionError(
+                "--plan names the roles of the metrics; leave out --role and --guardrail"
+            )
+        return read_plan(given.plan)
+    roles: dict[str, Any] = as_pairs("--role", given.role, "a metric and its role, as ctr=success")
+    margins = given_margins(given)
+    for name, role in roles.items():
+        if role == "guardrail":
+            raise OptionError(f"--role {name}=guardrail has no margin; pass --guardrail {name}=-2%")
+        if name in margins:
+            raise OptionError(f"{name} has a --role and is a --guardrail; expected one of them")
+    return roles | {name: ("guardrail", margin) for name, margin in margins.items()}
+
+
+def given_margins(given: argparse.Namespace) -> dict[str, Any]:
+    """Return the margin of every guardrail."""
+    margins = as_pairs(
+        "--guardrail", given.guardrail, "a metric and what it may lose, as revenue@10=-2%"
+    )
+    return {name: _number(text) for name, text in margins.items()}
+
+
+def _number(text: str) -> Any:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def decided(table: pd.DataFrame, roles: Roles, ran: dict[str, Any]) -> dict[str, pd.DataFrame]:
+    """Return the decision and what each role says, if there are roles."""
+    if not roles:
+        return {}
+    decision = decide_experiment(table, roles=roles, ran=ran)
+    return {"decision": decision, "roles": role_verdicts(table, roles)}
+
+
+def decision_text(decision: pd.DataFrame) -> str:
+    """Return the decision about every treatment for a terminal, with a line for each reason."""
+    lines = []
+    for row in decision.to_dict("records"):
+        lines.append(
+            f"\nDecision, {row['treatment']} vs. {row['control']}: {row['decision'].upper()}"
+        )
+        lines += [textwrap.indent(reason, "  ") for reason in row["reasons"].split("; ")]
+        lines += [textwrap.indent(line, "  ") for line in plan_sentence(row).split("; ") if line]
+    return plain_signs("\n".join(lines))
+
+
+def failing_decisions(decision: pd.DataFrame | None) -> Iterator[tuple[str, str]]:
+    """Give what `--fail-on` may name of each treatment's decision, with its sentence."""
+    fails = {"do_not_ship": "worse", "keep_running": "undecided", "invalid": "invalid"}
+    for row in [] if decision is None else decision.to_dict("records"):
+        pair = f"{row['treatment']} vs. {row['control']}"
+        if row["effect"] in fails:
+            yield fails[row["effect"]], f"{pair}: {row['decision']}, {row['reasons']}"
+        if row.get("deviations"):
+            yield "deviation", f"{pair}: {row['decision']}, {row['deviations']}"
+            yield "warning", f"{pair}: {row['deviations']}"

@@ -9,6 +9,7 @@ without the rows of each finding; and counts.
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -34,7 +35,7 @@ from ..matching.overlap import Overlap
 from ..metrics.call import Call
 from ..metrics.compute import mean, per_user_frame
 from ..stats.numbers import Floats
-from ..tables.cells import number
+from ..tables.cells import form_of, number
 from ..tables.findings import Findings, Severity, ShownFindings, findings_text, row_objects
 from .check_findings import check_doubts
 from .levels import (
@@ -112,6 +113,8 @@ KNOWN: Mapping[str, tuple[Severity, str, str]] = {
 }
 KNOWN_BY_MODEL = ("pred_in_train", "hits_cold", "pred_cold", "pred_unknown")  # others stand once
 LEAST_LISTS = 30  # the metric of fewer lists that are left is not shown
+# Fewer hits on items that train lacks, or as many as chance may give, are no warning.
+LEAST_COLD_HITS, COLD_ALPHA = 5, 0.001
 LEVEL_WORDS = {
     "below chance": "a random order of the catalogue does better",
     "at chance": "no better than a random order of the catalogue is shown",
@@ -417,6 +420,25 @@ def _marks(
     return found
 
 
+def _cold_hits_by_chance(
+    marks: Mapping[str, Mark], frames: AuditFrames, pairs: _Pairs, asked: Question
+) -> dict[str, float]:
+    """Return how many hits on items that train lacks a random order of the catalogue would have,
+    for each `by` value."""
+    wanted = np.bincount(pairs.users["true"][marks["true_cold"][1]], minlength=pairs.n_users)
+    each = wanted[pairs.users["pred"]] / pairs.n_items
+    return {by: float(each[own].sum()) for by, own in asked.rows_by(frames["pred"]).items()}
+
+
+def _beyond_chance(count: int, chance: float) -> bool:
+    """Whether chance gives so many events with p < COLD_ALPHA, by Chernoff's bound of the Poisson
+    distribution."""
+    if count < LEAST_COLD_HITS or count <= chance:
+        return False
+    log_p = -math.inf if chance == 0 else count - chance - count * math.log(count / chance)
+    return log_p < math.log(COLD_ALPHA)
+
+
 def _measured(
     frames: AuditFrames, history: pd.DataFrame, asked: Question
 ) -> tuple[pd.DataFrame, pd.DataFrame, Overlap]:
@@ -434,6 +456,7 @@ def _measured(
             frames = {**frames, "lists": lists}
             pairs = _Pairs(frames, history, asked)
             marks = _marks(frames, pairs, history, asked)
+            by_chance = _cold_hits_by_chance(marks, frames, pairs, asked)
             frame_row = matched.true_lists.rows(np.arange(len(matched.true_lists.item)))
             if "train" in frames:
                 popular = pairs.popular_lists(matched, frame_row)
@@ -446,7 +469,9 @@ def _measured(
                     asked.rows_by(frames[role]) if key in KNOWN_BY_MODEL else {"": True}
                 ).items():
                     some = row_objects(rows.take(np.flatnonzero(where & own)[:5]))
-                    counts.append((key, by, int((where & own).sum()), int((of & own).sum()), some))
+                    n, n_of = int((where & own).sum()), int((of & own).sum())
+                    chance = by_chance[by] if key == "hits_cold" else 0.0
+                    counts.append((key, by, n, n_of, some, chance))
             if "train" in frames:
                 counts += _shared_with_train(frames, pairs, asked)
             for key in marks.keys() - {"pred_cold"}:
@@ -456,13 +481,13 @@ def _measured(
     levels = {
         f"{name} {what}": one for what, by_name in more.items() for name, one in by_name.items()
     }
-    table = pd.DataFrame(counts, columns=["key", "by", "count", "of", "examples"])
+    table = pd.DataFrame(counts, columns=["key", "by", "count", "of", "examples", "chance"])
     return lists.assign(**levels), table, matched.overlap
 
 
 def _shared_with_train(
     frames: AuditFrames, pairs: _Pairs, asked: Question
-) -> Iterable[tuple[str, str, int, int, list[Any]]]:
+) -> Iterable[tuple[str, str, int, int, list[Any], float]]:
     """Give how many rows of true and pred have a user, and an item, of train; and an id of each
     frame."""
     roles = ("true", "pred", "train")
@@ -477,7 +502,7 @@ def _shared_with_train(
             for role in roles
             if name in frames[role] and len(frames[role])
         ]
-        yield f"{what} of train", "", int(known.sum()), len(known), some
+        yield f"{what} of train", "", int(known.sum()), len(known), some, 0.0
 
 
 def _values_without(
@@ -561,7 +586,8 @@ def _compared(lists: pd.DataFrame, asked: Question, found: AuditFindings) -> pd.
                         sign * diff,
                         *sorted((sign * low, sign * high)),
                     )
-                    texts = (number(x, ".4g") for x in numbers)
+                    form = form_of(*numbers, half=(high - low) / 2)
+                    texts = (number(x, form) for x in numbers)
                     shown = "{} against {}, difference {} (interval {} to {})".format(*texts)
                     severity = "info" if level == "ceiling" else "warning"
                     found.about(
@@ -622,6 +648,12 @@ def _table(
             {one: [None if np.isnan(x) else x for x in two] for one, two in both.items()}
         )
         count, of, some = rows["count"].sum(), rows["of"].sum(), rows["examples"].sum()[:5]
+        if key == "hits_cold" and not _beyond_chance(count, chance := rows["chance"].sum()):
+            severity = "info"
+            few = (
+                f"no more than by chance: a random order hits about {number(chance, '.3g')} of them"
+            )
+            effect = f"{few}; {effect.partition('; ')[2]}"
         if count:
             found.about(first, *both[first], finding, severity, count, of, some, effect, by, ranges)
     floors = _compared(lists, asked, found)
@@ -638,9 +670,10 @@ def _with_and_without(
         int(lists[name].notna().sum()) if name in lists else 0
         for name in (metric, f"{metric} without {key}")
     )
-    of_left = number(without, ".4g") if left >= min(LEAST_LISTS, n) else "–"
+    form = form_of(value, without, half=(value - without) / 2)
+    of_left = number(without, form) if left >= min(LEAST_LISTS, n) else "–"
     of_lists = "" if left == n else f" ({left:,} of {n:,} lists)"
-    return f"{metric} {number(value, '.4g')} with, {of_left} without{of_lists}"
+    return f"{metric} {number(value, form)} with, {of_left} without{of_lists}"
 
 
 def audited(

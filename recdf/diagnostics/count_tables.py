@@ -15,13 +15,14 @@ from typing import Any, Unpack
 import numpy as np
 import pandas as pd
 
+from ..docstrings import says_as
 from ..errors import ColumnError
 from ..evaluation.summary import recommender_columns, summarize
 from ..evaluation.value_moments import CONFIDENCE
 from ..inputs.codes import first_rows
 from ..inputs.door import takes_options
 from ..inputs.frames import as_frame, column, read_numbers
-from ..inputs.options import CallArguments, as_columns, says_as
+from ..inputs.options import CallArguments, as_columns
 from ..inputs.sorting import spans
 from ..matching.counts import ListCounts
 from ..matching.hits import ratio

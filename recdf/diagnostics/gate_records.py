@@ -19,7 +19,6 @@ from ..evaluation.result import read_parquet
 from ..experiments.compare.cheap_labels import JUDGED, join_labels, label_sentences, shared_metrics
 from ..experiments.compare.runs import Runs, read_runs
 from ..experiments.experiment_columns import Floats
-from ..inputs.budgets import signed
 from ..inputs.door import table_of_users
 from ..inputs.frames import as_frame, column
 from ..inputs.per_user_columns import evaluated
@@ -30,7 +29,15 @@ from ..publishing import publish_text
 from ..stats.allowed_change import Change, PoweredChange
 from ..stats.prediction_powered import labelled_units
 from ..stats.shares import CHANCE_SEEN
-from ..tables.cells import ReportTable, ShownResult, digits_for, markdown_text, number, visible
+from ..tables.cells import (
+    ReportTable,
+    ShownResult,
+    estimated,
+    form_of,
+    markdown_text,
+    number,
+    visible,
+)
 from .check_findings import SAMPLED
 from .data_checks import MANY_SEEN, check
 
@@ -222,7 +229,7 @@ class Gate(ShownResult):
             reach = abs(row["change"] - row["provable"])
             least = reach * (1 + normal(CHANCE_SEEN) / normal(1 - row["alpha"]))
             worse = least if row["better"] == "smaller" else -least
-            seen.append(f"{_where(row)} {signed(worse, row['relative'])}")
+            seen.append(f"{_where(row)} {estimated(worse, sign='+%' if row['relative'] else '+')}")
         more = ["..."] if len(seen) > MOST_SEEN else []
         words = ", ".join([*seen[:MOST_SEEN], *more])
         return [f"Losses that would have been seen in 8 of 10 tests: {words}."] if seen else []
@@ -281,15 +288,14 @@ def _where(row: Mapping[Any, Any]) -> str:
 
 def row_cells(row: Mapping[Any, Any]) -> dict[str, str]:
     """Return what a row of a gate says, cell by cell."""
-    change, low, high = (
-        signed(row[name], row["relative"]) for name in ("change", "change_low", "change_high")
-    )
-    form = f".{digits_for(row['mean_baseline'], row['mean_candidate'])}f"
+    around = row["change"], row["change_low"], row["change_high"]
+    means = row["mean_baseline"], row["mean_candidate"]
+    form = form_of(*means, half=(means[1] - means[0]) / 2)
     return {
         "verdict": row["verdict"],
         "metric": _where(row),
         "budget": row["budget"] or "–",
-        "change": f"{change} [{low}, {high}]",
+        "change": estimated(*around, "+%" if row["relative"] else "+"),
         "baseline": number(row["mean_baseline"], form),
         "candidate": number(row["mean_candidate"], form),
         "users": f"{row['n_users']:,}",

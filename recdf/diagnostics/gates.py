@@ -32,7 +32,7 @@ from ..experiments.metric_bounds import (
     defined_bounds,
     seen_bounds,
 )
-from ..inputs.budgets import Budget, check_budget, read_budgets, signed
+from ..inputs.budgets import Budget, check_budget, read_budgets
 from ..inputs.constraints import SHARE, Natural, Share
 from ..inputs.frames import column
 from ..inputs.options import as_columns
@@ -42,6 +42,7 @@ from ..judge.verdict import add_verdicts
 from ..stats.allowed_change import Change
 from ..stats.many_tests import adjust
 from ..stats.turned import missing_by_chance
+from ..tables.cells import brief, estimated
 from .gate_records import (
     DOUBTFUL,
     FAIL,
@@ -440,7 +441,7 @@ def _gate_row(
     if settings.uneven and change.n:
         most = float(change.weight.max())
         of_lists = f"{most:,.0f} list{'s' * (most != 1)}, the most that was seen"
-        of_weight = f"a weight of {most:,.4g}, the largest that was seen"
+        of_weight = f"a weight of {brief(most)}, the largest that was seen"
         row["unseen_weight"] = _unseen_weight(segment, value, most, settings)
         if math.isnan(row["unseen_weight"]):
             row["holds_for"] = f"users with up to {of_weight if settings.weight else of_lists}"
@@ -619,7 +620,7 @@ def _decide(
         by = "the metric has no bounds, and by Student's t " if unbounded else ""
         reason = (
             f"{by}the smallest budget that passes here is "
-            f"{signed(row['provable'], row['relative'])}"
+            f"{estimated(row['provable'], sign='+%' if row['relative'] else '+')}"
         )
         if not math.isnan(row["n_needed"]):
             reason += f"; if the change stays, this one needs about {int(row['n_needed']):,} users"

@@ -136,11 +136,11 @@ class History(ShownResult):
         self,
         folder: Any,
         *,
-        since: Any = None,
-        until: Any = None,
+        since: str | date | None = None,
+        until: str | date | None = None,
         users: pd.DataFrame | None = None,
         by: str | Sequence[str] | None = None,
-        without: str | Sequence[Any] | None = None,
+        without: str | date | Sequence[str] | Sequence[date] | None = None,
     ) -> None:
         root = existing_folder(folder)
         segments = as_columns(by)

@@ -15,6 +15,7 @@ import pandas as pd
 from ..errors import OptionError, closest
 from ..evaluation.result import Evaluation
 from ..evaluation.value_moments import means
+from ..tables.cells import form_of, number
 from .given_tables import labels
 
 __all__: list[str] = []
@@ -152,9 +153,10 @@ def seed_sentences(result: Evaluation, tests: pd.DataFrame) -> list[str]:
         pair = [of_metric.get(str(row[name]), np.nan) for name in ("baseline", "model")]
         spread = float(np.nanmax([*pair, 0.0]))
         if abs(row["diff"]) < spread:
-            digits = min(12, max(3, 1 - int(np.floor(np.log10(spread)))))
+            form = form_of(row["diff"], half=spread)
+            apart, own = (number(size, form) for size in (abs(row["diff"]), spread))
             said.append(
-                f"{row['model']} and {row['baseline']} differ by {abs(row['diff']):.{digits}f} in "
-                f"{row['metric']}, less than the spread over seeds ({spread:.{digits}f})."
+                f"{row['model']} and {row['baseline']} differ by {apart} in {row['metric']}, "
+                f"less than the spread over seeds ({own})."
             )
     return said

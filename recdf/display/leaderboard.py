@@ -14,7 +14,7 @@ from ..errors import OptionError
 from ..evaluation.result import Evaluation
 from ..evaluation.shown import NO_INTERVAL
 from ..evaluation.value_moments import STAT_OF_MODELS, Stat
-from ..experiments.choices import NATURAL, Correction, check_value
+from ..experiments.choices import Correction, check_value
 from ..experiments.compare.comparable_runs import sentence_of_both
 from ..experiments.decide.adjust_pvalues import adjustment
 from ..judge.cautions.table import CAUTIONS
@@ -24,10 +24,12 @@ from ..tables.cells import (
     NULL,
     Align,
     Cell,
+    form_of,
     html_text,
     latex_text,
     markdown_text,
     number,
+    plus_minus,
     to_html,
     to_latex,
     to_markdown,
@@ -94,8 +96,6 @@ class Leaderboard:
         `seed_col=` also `seed_sd`.
     notes : tuple of str
         What the marks, weights and intervals mean, one sentence each.
-    digits : int
-        Decimals of the values.
     comparisons : DataFrame
         The tests behind the marks: the columns of `rd.compare_models`, such as `diff`, `p_value`,
         `p_adj`, `wins`, `ties` and `losses`, after `segment` and `group`. It has no rows if no test
@@ -104,7 +104,6 @@ class Leaderboard:
 
     frame: pd.DataFrame
     notes: tuple[str, ...]
-    digits: int
     comparisons: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     def to_markdown(self) -> str:
@@ -202,11 +201,14 @@ class Leaderboard:
         if pd.isna(row.value):
             return Cell(NULL, small="".join(n))
         spread = getattr(row, SEED_SD, np.nan)
-        half = [] if pd.isna(row.half_width) else [f"± {row.half_width:.{self.digits}f}"]
-        seeds = [] if pd.isna(spread) else [f"± {spread:.{self.digits}f} over seeds"]
-        small = ", ".join([*half, *seeds, *n])
+        beside = self.frame.loc[self.frame["metric"] == row.Index, "value"]
+        text, half = plus_minus(row.value, row.half_width, beside)
+        # A spread has the digits of its value; none is not written as 0.
+        spread_text = number(spread or np.nan, form_of(row.value, half=row.half_width))
+        seeds = [] if pd.isna(spread) else [f"± {spread_text} over seeds"]
+        small = ", ".join([*([half] if half else []), *seeds, *n])
         place = 0 if pd.isna(row.place) else int(row.place)
-        return Cell(number(row.value, f".{self.digits}f"), place == 1, place == 2, row.marks, small)
+        return Cell(text, place == 1, place == 2, row.marks, small)
 
     def _by_letter(self) -> bool:
         return any(mark.isalpha() for mark in self.frame["marks"])
@@ -244,7 +246,6 @@ def leaderboard(
     metrics: str | Sequence[str] | None = None,
     correction: Correction | None = "holm",
     segments: pd.DataFrame | None = None,
-    digits: int = 3,
     unit_col: str | Sequence[str] | None = None,
     floors: pd.DataFrame | bool | None = None,
     stat: Stat = "mean",
@@ -277,8 +278,6 @@ def leaderboard(
         One row per user: the list key (or some of its columns) and one column or more of segments.
         The table then has rows for all lists and for every value of every segment; all their tests
         are one family.
-    digits : int, default 3
-        Decimals of the values.
     unit_col : str or list of str, optional
         Columns that name who is independent of whom, for intervals and tests. Default: `user_id`,
         or else the first of the list key.
@@ -340,7 +339,6 @@ def leaderboard(
     """
     result = with_bounds(over_repeats(as_result(result), fold, seed_col), bounds)
     check_value("correction", correction, Correction | None)
-    check_value("digits", digits, NATURAL)
     STAT_OF_MODELS.check("stat", stat)
     result = with_units(result, unit_col)
     if cheap is not None:
@@ -373,7 +371,7 @@ def leaderboard(
     frame = values_frame(result, table, columns, groups)
     tests = _stacked_tables(compared)
     tests.attrs["recdf_comparison"] = {"correction": correction}
-    board = board_of(result, frame, base, compared, tests, digits)
+    board = board_of(result, frame, base, compared, tests)
     if floors is None or floors is False:
         return board
     rows = floor_rows(board.frame, floors)
@@ -390,7 +388,6 @@ def board_of(
     baseline: str | None,
     compared: Compared,
     tests: pd.DataFrame,
-    digits: int,
 ) -> Leaderboard:
     """Return the leaderboard of some values, with the marks of comparisons and the notes that
     follow from both."""
@@ -400,7 +397,7 @@ def board_of(
     if SEEDS in result.spec:
         frame[SEED_SD] = spread_of_rows(result, frame)
         columns, said = [*TIDY, SEED_SD], (*said, *seed_sentences(result, tests))
-    return Leaderboard(frame[columns], said, digits, tests)
+    return Leaderboard(frame[columns], said, tests)
 
 
 def _stacked_tables(compared: Compared) -> pd.DataFrame:

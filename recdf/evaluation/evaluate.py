@@ -6,13 +6,12 @@ docstring of each of these functions follow from the records of the side tables 
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar, Unpack
 
-from ..inputs.door import through_the_door
-from ..inputs.options import DESCRIPTION, CallArguments, parameters
+from ..inputs.door import takes_options
+from ..inputs.options import CallArguments
 from ..matching.side_tables.records import SIDE_TABLES, SideTableArguments
 from ..metrics.call import Call, Carry
 from ..metrics.metric import Metric
@@ -57,38 +56,19 @@ def takes_evaluate_arguments(
     """Show the arguments in the signature and the docstring of a function that takes them as
     `**arguments`.
 
-    `engine` is the name of an engine, whose frames may be side tables too. `texts` replace further
-    words in braces.
+    `engine` is the name of an engine, whose frames may be side tables too. `texts` stand where the
+    docstring has their names.
     """
-    signature, by_name = inspect.signature(function), inspect.Parameter.KEYWORD_ONLY
-    own = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
-    hints: dict[str, Any] = {
-        **dict.fromkeys(SIDE_TABLES, "Any"),
-        "item_by": "str | None",
-        "carry": "Carry",
-    }
-    more = [
-        inspect.Parameter(name, by_name, default=None, annotation=hint)
-        for name, hint in hints.items()
-    ]
-    function = through_the_door(function)
-    function.__signature__ = signature.replace(parameters=[*own, *more, *parameters()])  # type: ignore[attr-defined]
     frame = f"DataFrame (of pandas or {engine})" if engine else "DataFrame"
     sides = "".join(
         f"{name} : {one.kind.replace('DataFrame', frame)}, optional\n    {one.meaning}\n"
         for name, one in SIDE_TABLES.items()
     )
-    words = {
-        "metrics": METRIC_ARGUMENTS,
-        "side_tables": sides + OTHER_ARGUMENTS,
-        "options": DESCRIPTION,
-        **texts,
-    }
-    text = inspect.getdoc(function) or ""
-    for word, meaning in words.items():
-        text = text.replace(f"{{{word}}}", meaning)
-    function.__doc__ = text
-    return function
+    return takes_options(
+        function,
+        more={**dict.fromkeys(SIDE_TABLES, "Any"), "item_by": "str | None", "carry": "Carry"},
+        texts={"metrics": METRIC_ARGUMENTS, "side_tables": sides + OTHER_ARGUMENTS, **texts},
+    )
 
 
 def call_of(function: Callable[..., Any], metrics: Any, k: Any, arguments: Any, true: Any) -> Call:

@@ -17,7 +17,17 @@ import pyarrow as pa
 
 from ..errors import MissingExtraError, OptionError
 from ..experiments.compare.runs import unit_of
-from ..tables.cells import NULL, Align, Cell, html_text, number, to_html, to_text, visible
+from ..tables.cells import (
+    NULL,
+    Align,
+    Cell,
+    brief,
+    html_text,
+    plus_minus,
+    to_html,
+    to_text,
+    visible,
+)
 from .storage import frame_to_arrow
 from .value_moments import SUMMARY
 
@@ -87,7 +97,7 @@ def result_html(
         shown = first_rows.iloc[:, :MOST_COLUMNS]
         more = len(first_rows.columns) - len(shown.columns)
         rows = [
-            [Cell(_short_value(value)) for value in row]
+            [Cell(brief(value) or NULL) for value in row]
             for row in shown.itertuples(index=False, name=None)
         ]
         sides: list[Align] = [_side(dtype) for dtype in shown.dtypes]
@@ -115,10 +125,11 @@ def _look(summary: pd.DataFrame) -> TableLook:
     cells = {}
     for row in shown.to_dict("records"):
         half = (row["ci_high"] - row["ci_low"]) / 2
-        form = ".3f" if pd.isna(row["value"]) or abs(row["value"]) < 100 else ",.1f"
-        small = "" if pd.isna(half) else f"± {number(half, form)}"
+        text, small = plus_minus(
+            row["value"], half, shown.loc[shown["metric"] == row["metric"], "value"]
+        )
         k = None if pd.isna(row["k"]) else row["k"]
-        cells[row["row"], k] = Cell(number(row["value"], form), small=small)
+        cells[row["row"], k] = Cell(text, small=small)
     parts = dict(tuple(shown.groupby("row", sort=False)))
     body = []
     for i, part in parts.items():
@@ -138,11 +149,6 @@ def _look(summary: pd.DataFrame) -> TableLook:
     return TableLook(
         head, body, align, left_out, bool(((shown["std"] == 0) & shown["ci_low"].isna()).any())
     )
-
-
-def _short_value(value: object) -> str:
-    """Format a value of `per_user` for a cell."""
-    return number(value, ".4g") if isinstance(value, float) else str(value)
 
 
 def _side(dtype: Any) -> Align:

@@ -25,6 +25,7 @@ from .experiment_columns import (
     metric_values,
     read_weight,
 )
+from .metric_bounds import MetricBounds, defined_bounds
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,8 @@ class MetricRows:
 
     `defined` is None when every row counts. Rows that do not are null, or, for a ratio of sums,
     have nothing to count (a denominator of 0 beside a null numerator); only the first kind is in
-    `null`, since the second kind adds nothing to either sum.
+    `null`, since the second kind adds nothing to either sum. `bounds` are those of a mean whose
+    definition is known, and `pair` the columns of a ratio.
     """
 
     name: str
@@ -42,7 +44,8 @@ class MetricRows:
     defined: Mask | None = None
     null: Mask | None = None
     cap: float = np.nan
-    ratio: bool = False
+    pair: tuple[str, str] | None = None
+    bounds: MetricBounds | None = None
 
     def kept(self, rows: Codes) -> Codes:
         """The rows that count."""
@@ -142,7 +145,9 @@ def read_metrics(
         if weight is not None:
             sample, xs = weighted(sample, weight), {of: weighted(x, weight) for of, x in xs.items()}
         defined, nulls = ~dropped if dropped.any() else None, null if null.any() else None
-        metrics.append(MetricRows(name, sample, xs, defined, nulls, limit, den is not None))
+        bounds = defined_bounds(num) if den in (None, f"{num}__n") else None
+        pair = None if den is None else (num, den)
+        metrics.append(MetricRows(name, sample, xs, defined, nulls, limit, pair, bounds))
     return metrics
 
 

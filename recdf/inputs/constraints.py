@@ -3,6 +3,7 @@ command line show."""
 
 from __future__ import annotations
 
+import functools
 import math
 import types
 import typing
@@ -170,13 +171,25 @@ def constraint_of(hint: Any, plain: Mapping[Any, Constraint] = PLAIN_KINDS) -> C
 def check_value(name: str, value: Any, hint: Any) -> Any:
     """Return the value if it keeps a constraint, or that of an annotation; raise OptionError
     otherwise."""
-    return (hint if isinstance(hint, Constraint) else constraint_of(hint)).check(name, value)
+    return (hint if isinstance(hint, Constraint) else _plain_constraint(hint)).check(name, value)
+
+
+_plain_constraint = functools.cache(constraint_of)
+
+
+@functools.cache
+def _constraints(kind: type) -> dict[str, Constraint]:
+    """Return the constraints of the fields of a record whose annotations state one."""
+    return {
+        name: constraint_of(hint)
+        for name, hint in typing.get_type_hints(kind, include_extras=True).items()
+        if any(
+            typing.get_origin(one) in (Literal, Annotated) for one in (hint, *typing.get_args(hint))
+        )
+    }
 
 
 def check_record(record: Any) -> None:
     """Check the fields of a record whose annotations state a constraint."""
-    for name, hint in typing.get_type_hints(type(record), include_extras=True).items():
-        if any(
-            typing.get_origin(one) in (Literal, Annotated) for one in (hint, *typing.get_args(hint))
-        ):
-            check_value(name, getattr(record, name), hint)
+    for name, constraint in _constraints(record.__class__).items():
+        constraint.check(name, getattr(record, name))

@@ -117,7 +117,7 @@ def read_digits(columns: Sequence[pa.ChunkedArray]) -> list[np.ndarray] | None:
             place = piece.first + start
             found[piece.column][place : place + len(numbers)] = numbers
 
-    each(read, pieces)
+    each(read, pieces, sum(map(len, columns)))
     return found
 
 
@@ -164,7 +164,7 @@ def _strings(columns: Sequence[pa.ChunkedArray]) -> list[_Strings] | None:
             first,
         )
 
-    found = each(piece, chunks)
+    found = each(piece, chunks, sum(map(len, columns)))
     pieces = [one for one in found if one is not None]
     return pieces if len(pieces) == len(found) else None
 
@@ -197,7 +197,7 @@ def _form(pieces: list[_Strings]) -> tuple[np.uint64, int] | None:
             )
         return total
 
-    found = [one for one in each(seen, pieces) if one is not None]
+    found = [one for one in each(seen, pieces, sum(one.n for one in pieces)) if one is not None]
     if len(found) < len(pieces):
         return None
     total = found[0]

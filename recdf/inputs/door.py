@@ -11,11 +11,13 @@ import functools
 import inspect
 import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import pandas as pd
 import pyarrow as pa
 
+from ..docstrings import Function, fill
 from ..errors import ColumnError, OptionError, closest, kind_of
 from .frames import as_frame, engine_of, frame_of_lazy
 from .lazy_frames import LazyRows, lazy_rows
@@ -25,7 +27,6 @@ from .options import (
     NAMES,
     NAMES_OF,
     OPTIONS,
-    Function,
     Options,
     as_columns,
     parameters,
@@ -300,18 +301,27 @@ def through_the_door(
     return with_settled_arguments  # type: ignore[return-value]
 
 
-def takes_options(function: Function, every_number: bool = False) -> Function:
+def takes_options(
+    function: Function,
+    every_number: bool = False,
+    more: Mapping[str, str] = MappingProxyType({}),
+    texts: Mapping[str, str] = MappingProxyType({}),
+) -> Function:
     """Give a function the shared options, which it takes as `**options`: in its signature, help and
     arguments.
 
-    `every_number` says that it looks at all columns of numbers.
+    `every_number` says that it looks at all columns of numbers. `more` are other arguments that it
+    takes so, with their types, and `texts` stand where its docstring has their names.
     """
-    signature = inspect.signature(function)
+    signature, by_name = inspect.signature(function), inspect.Parameter.KEYWORD_ONLY
     own = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+    own += [
+        inspect.Parameter(name, by_name, default=None, annotation=hint)
+        for name, hint in more.items()
+    ]
     found = through_the_door(function, every_number=every_number)
     found.__signature__ = signature.replace(parameters=own + parameters())  # type: ignore[attr-defined]
-    found.__doc__ = (inspect.getdoc(function) or "").replace("{options}", DESCRIPTION)
-    return found
+    return fill(found, {"options": DESCRIPTION, **texts})
 
 
 def takes_columns(*names: str) -> Callable[[Function], Function]:

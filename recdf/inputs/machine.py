@@ -181,6 +181,8 @@ def memory_bytes(limit: int | str | None) -> int:
 # bounds their memory.
 ROWS_IN_FLIGHT = 2**20
 
+FEW_ROWS = 2**14
+
 # With more threads each would have too few rows at a time.
 MOST_THREADS = 32
 
@@ -226,14 +228,19 @@ def rows_at_a_time(most: int) -> int:
     return min(most, ROWS_IN_FLIGHT // n_threads())
 
 
-def each(function: Callable[[PartOfWork], Computed], parts: Sequence[PartOfWork]) -> list[Computed]:
-    """Call the function for all parts, by several threads, and return the results in order.
+def each(
+    function: Callable[[PartOfWork], Computed],
+    parts: Sequence[PartOfWork],
+    n_rows: int = FEW_ROWS,
+) -> list[Computed]:
+    """Call the function for all parts, by several threads, and return the results in order. Parts
+    of fewer rows than `FEW_ROWS` take less time than starting a thread.
 
     The threads run at the same time inside numpy and Arrow, which release Python's lock. A function
     that calls `each` again does so in its own thread, so that the number of threads stays the same.
     """
     n = min(n_threads(), len(parts))
-    if n < 2:
+    if n < 2 or n_rows < FEW_ROWS:
         return [function(part) for part in parts]
     with ThreadPoolExecutor(n, initializer=_enter, initargs=(1, sizes())) as threads:
         return list(threads.map(function, parts))

@@ -4,17 +4,17 @@ what it means."""
 from __future__ import annotations
 
 import inspect
-import re
 import textwrap
 import typing
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Sized
 from copy import copy
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Literal, TypeVar, Unpack, get_args
+from typing import Any, ClassVar, Literal, Unpack, get_args
 
 import numpy as np
 import pandas as pd
 
+from ..docstrings import fill
 from ..errors import OptionError, valid
 from .accepted import (
     Duplicates,
@@ -270,9 +270,7 @@ class Options:
         }
         for name in {**defaults, **stated}:
             OPTIONS[name].constraint.check(name, values[name])
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
-        object.__setattr__(self, "_given", stated)
+        vars(self).update(values, _given=stated)
         self._check_together()
 
     @property
@@ -304,7 +302,7 @@ class Options:
 
     @property
     def convention(self) -> Convention | None:
-        return find_convention(self.like)
+        return self.like if isinstance(self.like, Convention) else None  # __init__ has found it
 
     @property
     def population(self) -> Population:
@@ -426,9 +424,8 @@ AT_THE_DOOR = (
     "items_sep",
     "wide",
 )  # the form of frames, which the record of a call lacks
-DESCRIPTION = "\n".join(one.described for one in OPTIONS.values())
-Options.__doc__ = (inspect.getdoc(Options) or "").replace("{options}", DESCRIPTION)
-DESCRIPTION += """
+OF_OPTIONS = "\n".join(one.described for one in OPTIONS.values())
+DESCRIPTION = f"""{OF_OPTIONS}
 options : Options, optional
     `rd.Options(...)`, the options of a project. Those that are given beside it take precedence."""
 
@@ -530,24 +527,4 @@ def _stated(value: Any) -> str:
     )
 
 
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-
-def says_as(source: Callable[..., Any]) -> Callable[[Function], Function]:
-    """Put what the docstring of `source` says of parameters or sections where another has a line
-    `{their, names}`."""
-    said = inspect.getdoc(source) or ""
-
-    def text(name: str) -> str:
-        return str(
-            re.findall(rf"^{name}\b[\w, ]*(?: :.*(?:\n    .*)*|\n-+(?:\n.+)*)", said, re.M)[0]
-        )
-
-    def with_texts(function: Function) -> Function:
-        own = inspect.getdoc(function) or ""
-        function.__doc__ = re.sub(
-            r"^{(.+)}$", lambda line: "\n".join(map(text, line[1].split(", "))), own, flags=re.M
-        )
-        return function
-
-    return with_texts
+fill(Options, {"options": OF_OPTIONS})

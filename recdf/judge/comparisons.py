@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Self
 
 import pandas as pd
 
-from ..errors import ColumnError, OptionError, kind_of
-from ..tables.cells import AnyFrame, ReportTable, html_of_pandas, interval, number, p_value, visible
+from ..errors import ColumnError, kind_of
+from ..tables.cells import (
+    AnyFrame,
+    ReportTable,
+    estimate_form,
+    estimated,
+    form_of,
+    html_of_pandas,
+    number,
+    p_value,
+    visible,
+)
 from .verdict import VERDICT_COLUMNS, warnings_of
 
 COMPARISON_COLUMNS = ("metric", "diff", "ci_low", "ci_high", "p_adj", *VERDICT_COLUMNS)
 LEAST_NEEDED = ("means", "MDE", "var. reduction", "n", "wins/ties/losses", "labels", "relative")
 
 
-def note_of(row: Mapping[Any, Any], digits: int = 4, beside: str = "") -> str:
+def note_of(row: Mapping[Any, Any], beside: str = "") -> str:
     """Return the warnings of a row in words, with the numbers and columns that a reader asks for
     next; `beside` is the code of one that stands there already."""
     numbers = {}
@@ -24,7 +35,9 @@ def note_of(row: Mapping[Any, Any], digits: int = 4, beside: str = "") -> str:
         means = f"{row['mean_denominator_treatment']:.4g} vs. {row['mean_denominator_control']:.4g}"
         numbers["denominator_differs"] = f" ({means})"
     if "diff_without_top" in row:
-        without = number(row["diff_without_top"], f"+.{digits}f")
+        without = number(
+            row["diff_without_top"], estimate_form(row["diff"], row["ci_low"], row["ci_high"], "+")
+        )
         numbers["few_units"] = f" ({without} without them)"
     if "design_effect" in row:
         numbers["repeated_units"] = f" (design effect {row['design_effect']:.3g})"
@@ -37,7 +50,7 @@ def note_of(row: Mapping[Any, Any], digits: int = 4, beside: str = "") -> str:
     return "; ".join(said) + unbalanced
 
 
-def report_table(comparison: pd.DataFrame, *, digits: int = 4) -> ReportTable:
+def report_table(comparison: pd.DataFrame) -> ReportTable:
     """Format a comparison of variants or models for a reader: effect and interval first, verdict
     last.
 
@@ -45,8 +58,6 @@ def report_table(comparison: pd.DataFrame, *, digits: int = 4) -> ReportTable:
     ----------
     comparison : DataFrame
         What `compare_variants` or `compare_models` returned, all of it or some of its rows.
-    digits : int, default 4
-        Decimals of values in units of the metric. Relative effects have one decimal of a per cent.
 
     Returns
     -------
@@ -70,15 +81,13 @@ def report_table(comparison: pd.DataFrame, *, digits: int = 4) -> ReportTable:
     ...     {"user_id": range(40), "variant": ["A", "B"] * 20, "ctr": [1, 2, 3, 4, 2, 5, 3, 4] * 5}
     ... )
     >>> compared = rd.compare_variants(users, "ctr", control="A", expected={"A": 1, "B": 1})
-    >>> table = rd.experiments.report_table(compared, digits=2)
+    >>> table = rd.experiments.report_table(compared)
     >>> table.frame[["metric", "comparison", "effect (95% CI)", "p", "verdict"]]
       metric comparison       effect (95% CI)       p verdict
     0    ctr    B vs. A  +1.50 [+0.86, +2.14]  <0.001  better
     """
     if not isinstance(comparison, pd.DataFrame):
         raise TypeError(f"comparison is {kind_of(comparison)}; expected the table of a comparison")
-    if isinstance(digits, bool) or not isinstance(digits, int) or digits < 0:
-        raise OptionError(f"digits={digits!r}; expected an integer of at least 0")
     models = "baseline" in comparison.columns
     base, other = ("baseline", "model") if models else ("control", "treatment")
     needed = [*COMPARISON_COLUMNS, base, other]
@@ -99,30 +108,27 @@ def report_table(comparison: pd.DataFrame, *, digits: int = 4) -> ReportTable:
             for values in zip(*(comparison[name].tolist() for name in names), strict=True)
         ]
 
-    def plain(value: Any) -> str:
-        return number(value, f".{digits}f")
-
-    def estimate(form: str) -> Callable[..., str]:
-        return lambda effect, low, high: (
-            f"{number(effect, form)} {interval(low, high, form)}".rstrip()
-        )
+    def means(new: float, old: float, low: float, high: float) -> str:
+        form = form_of(new, old, half=(high - low) / 2)
+        return f"{number(new, form)} vs. {number(old, form)}"
 
     before = list(comparison.columns[: list(comparison.columns).index("metric")])
     cells = {
         name: [str(value) for value in comparison[name].tolist()] for name in [*before, "metric"]
     }
     cells["comparison"] = text(other, base, form=lambda new, old: f"{new} vs. {old}")
-    cells[f"effect ({level})"] = text("diff", "ci_low", "ci_high", form=estimate(f"+.{digits}f"))
+    cells[f"effect ({level})"] = text(
+        "diff", "ci_low", "ci_high", form=partial(estimated, sign="+")
+    )
     if models:
-        cells["relative"] = text("rel_diff", form=lambda value: number(value, "+.1%"))
+        cells["relative"] = text("rel_diff", form=partial(estimated, sign="+%"))
     else:
         cells[f"relative ({level})"] = text(
-            "rel_diff", "rel_ci_low", "rel_ci_high", form=estimate("+.1%")
+            "rel_diff", "rel_ci_low", "rel_ci_high", form=partial(estimated, sign="+%")
         )
     cells["p"] = text("p_adj", form=p_value)
-    cells["means"] = text(
-        f"mean_{other}", f"mean_{base}", form=lambda new, old: f"{plain(new)} vs. {plain(old)}"
-    )
+    pair = f"mean_{other}", f"mean_{base}"
+    cells["means"] = text(*pair, "ci_low", "ci_high", form=means)
     if models:
         cells["n"] = text("n_users", form=lambda n: f"{n:,}")
         if "n_human" in comparison.columns:
@@ -134,13 +140,13 @@ def report_table(comparison: pd.DataFrame, *, digits: int = 4) -> ReportTable:
         )
     else:
         cells["n"] = text("n_treatment", "n_control", form=lambda new, old: f"{new:,} vs. {old:,}")
-        cells["MDE"] = text("mde", form=plain)
+        cells["MDE"] = text("mde", form=estimated)
         if comparison["variance_reduction"].notna().any():
             cells["var. reduction"] = text(
                 "variance_reduction", form=lambda value: number(value, ".1%")
             )
     cells["verdict"] = text("verdict", form=str)
-    notes = [note_of(row, digits) for row in comparison.to_dict("records")]
+    notes = [note_of(row) for row in comparison.to_dict("records")]
     if any(notes):
         cells["notes"] = notes
     return ReportTable(pd.DataFrame(cells))

@@ -10,9 +10,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import pandas as pd
 
+from ..docstrings import says_as
 from ..errors import DataError, OptionError, closest
 from ..inputs.door import takes_columns
-from ..inputs.options import Options, as_columns, says_as
+from ..inputs.options import Options, as_columns
 from ..stats.numbers import Floats
 from .estimate_value import FLAGS, find_flags, gather_evidence, ope_estimate, trust
 from .influence import Estimates, clustered_error

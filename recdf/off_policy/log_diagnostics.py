@@ -9,11 +9,12 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from ..docstrings import says_as
 from ..errors import OptionError
 from ..inputs.codes import first_rows
 from ..inputs.constraints import NONE, POSITIVE, a_number, check_value, either
 from ..inputs.door import takes_columns
-from ..inputs.options import Options, as_columns, says_as
+from ..inputs.options import Options, as_columns
 from ..stats.many_tests import adjust
 from ..stats.numbers import Floats
 from .estimate_value import find_flags, gather_evidence, log_record, ope_estimate, trust

@@ -19,6 +19,8 @@ from typing import Any, Literal, NamedTuple
 import pandas as pd
 
 NULL = "–"
+POWERS = {0: "", 6: "M", 9: "G", 12: "T", 15: "P"}
+NO_WIDTH = 1e-12  # half an interval that is a smaller part of its number is rounding alone
 
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -74,47 +76,115 @@ Align = Literal["left", "right"]
 # -- numbers and names
 
 
-def number(value: Any, form: str) -> str:
-    """Return a number in a format, with a true minus sign; a null is a dash."""
+class Form(NamedTuple):
+    """How the numbers of one row are written: decimals of value / 10**power, which may be below 0,
+    and a sign that may be "+" (a plus before numbers above 0), "%" or both."""
+
+    decimals: int
+    power: int = 0
+    sign: str = ""
+
+
+def form_of(*values: Any, half: Any = math.nan, sign: str = "", significant: int = 3) -> Form:
+    """Return how some numbers are written beside each other: two digits count of half their
+    interval. Without an interval, three digits of the largest number count, or fewer where these
+    say all.
+
+    From 1e6 on, numbers are written in M, G, T and P, and below 1e-4 with an exponent. A number
+    that is not 0 gets up to three digits more, so that it is not written as 0.
+
+    >>> [number(one, form_of(one, half=0.0131)) for one in (0.18539, 1234.5, 0.0001)]
+    ['0.185', '1,234.500', '0.0001']
+    >>> number(1352983870967.742, form_of(1352983870967.742, half=4.5e9))
+    '1.3530T'
+    """
+    unit = 100 if "%" in sign else 1
+    found = [abs(float(value)) * unit for value in values if not pd.isna(value)]
+    sizes = [value for value in found if 0 < value < math.inf]
+    half = abs(float(half)) * unit
+    largest = max([*sizes, half if half < math.inf else 0], default=0.0)
+    if not largest:
+        return Form(3 if math.isnan(half) else 0, 0, sign)
+    power = math.floor(math.log10(largest)) // 3 * 3
+    power = 0 if largest >= 1e-4 and power < 6 else power
+    sizes = [value / 10.0**power for value in sizes]
+    if largest * NO_WIDTH < half < math.inf:
+        decimals = 1 - _exponent(half / 10.0**power, 1)
+    else:
+        decimals = max(0, significant - 1 - _exponent(max(sizes), significant - 1))
+        exact = (n for n in range(decimals) if all(_says(value, n) for value in sizes))
+        return Form(next(exact, decimals), power, sign)
+    more = (n for n in range(4) if round(min(sizes, default=1.0), decimals + n))
+    return Form(decimals + next(more, 0), power, sign)
+
+
+def _exponent(value: float, digits: int) -> int:
+    """Return the power of ten of a number that is rounded to some digits behind its first one."""
+    return int(f"{value:.{digits}e}".partition("e")[2])
+
+
+def _says(value: float, decimals: int) -> bool:
+    return abs(round(value, decimals) - value) <= 1e-9 * value
+
+
+def number(value: Any, form: Form | str) -> str:
+    """Return a number in a form, with a true minus sign; a null is a dash."""
     if pd.isna(value):
         return NULL
-    return format(value, form).replace("-", "−").replace("inf", "∞")
+    if isinstance(form, str):
+        return format(value, form).replace("-", "−").replace("inf", "∞")
+    decimals, power, sign = form
+    scaled = round(float(value) * (100 if "%" in sign else 1) / 10.0**power, decimals) + 0.0
+    plus = "+" if "+" in sign and scaled else ""
+    if value and not scaled:
+        least = number(math.copysign(10.0 ** (power - decimals - 2 * ("%" in sign)), value), form)
+        return f"{'<' if value > 0 else '>'}{least.removeprefix('+')}"
+    text = f"{scaled:{plus},.{max(decimals, 0)}f}" if scaled or not power else "0"
+    unit = POWERS.get(power, f"e{power}") if scaled and math.isfinite(scaled) else ""
+    return f"{text}{unit}{'%' * ('%' in sign)}".replace("-", "−").replace("inf", "∞")
 
 
-def brief(value: Any) -> str:
-    """Return a cell of any kind in few letters: a number with four digits that count, a day,
-    nothing for a null."""
+def brief(value: Any, low: Any = math.nan, high: Any = math.nan) -> str:
+    """Return a cell of any kind in few letters: a number with the digits that count, a day, nothing
+    for a null."""
     if pd.isna(value):
         return ""
     if isinstance(value, pd.Timestamp):
         return f"{value:%Y-%m-%d}"
-    return (
-        str(value)
-        if not isinstance(value, float)
-        else f"{value:,.0f}"
-        if abs(value) >= 1000
-        else f"{value:.4g}"
-    )
+    if not isinstance(value, float):
+        return str(value)
+    return number(value, estimate_form(value, low, high, significant=4))
 
 
-def interval(low: Any, high: Any, form: str) -> str:
+def interval(low: Any, high: Any, form: Form | str) -> str:
     """Return the two bounds in brackets, or nothing where there is no interval."""
     return "" if pd.isna(low) or pd.isna(high) else f"[{number(low, form)}, {number(high, form)}]"
 
 
-def digits_for(*values: Any, significant: int = 3) -> int:
-    """Return the decimals with which the largest of some numbers has three digits that count.
+def estimate_form(
+    value: Any, low: Any = math.nan, high: Any = math.nan, sign: str = "", significant: int = 3
+) -> Form:
+    """Return how an estimate and the bounds of its interval are written. Of an interval that is
+    open on one side, the other side counts."""
+    ends = [float(end) for end in (low, high) if not pd.isna(end) and math.isfinite(end)]
+    half = (ends[1] - ends[0]) / 2 if len(ends) == 2 else abs(value - ends[0]) if ends else math.nan
+    return form_of(value, *ends, half=half, sign=sign, significant=significant)
 
-    >>> digits_for(0.0463, 0.0318), digits_for(8.36), digits_for(1234.5)
-    (4, 2, 0)
-    """
-    finite = [
-        abs(float(value))
-        for value in values
-        if not pd.isna(value) and abs(float(value)) != math.inf
-    ]
-    largest = max(finite, default=0.0)
-    return 3 if largest == 0 else max(0, min(6, significant - 1 - math.floor(math.log10(largest))))
+
+def estimated(
+    value: Any, low: Any = math.nan, high: Any = math.nan, sign: str = "", significant: int = 3
+) -> str:
+    """Return an estimate with its interval, such as +0.046 [+0.032, +0.061]."""
+    form = estimate_form(value, low, high, sign, significant)
+    return f"{number(value, form)} {interval(low, high, form)}".rstrip()
+
+
+def plus_minus(value: Any, half: Any, beside: Iterable[Any] = ()) -> tuple[str, str]:
+    """Return a value and half its interval, such as 0.185 and ± 0.013; nothing instead of ± 0.
+    Without an interval, a value has the digits of those that stand beside it."""
+    known = not pd.isna(half) and half > NO_WIDTH * abs(value)
+    form = form_of(value, half=half) if known else form_of(value, *beside, significant=4)
+    return number(value, form), f"± {number(half, form)}" if known else ""
 
 
 def p_value(p: Any) -> str:
@@ -292,6 +362,23 @@ def to_text(head: Sequence[str], body: CellRows, align: Sequence[Align]) -> str:
         )
     widths = [max(len(row[j]) for row in rows) for j in range(len(head))]
     return "\n".join("  ".join(map(_padded, row, widths, align)).rstrip() for row in rows)
+
+
+def brief_cells(table: pd.DataFrame) -> dict[str, list[str]]:
+    """Return the cells of a table in few letters, by column; the digits of an estimate and of its
+    bounds follow its interval."""
+    cells = {str(name): [brief(value) for value in table[name]] for name in table.columns}
+    for low in [name for name in cells if name.endswith("_low") and f"{name[:-3]}high" in cells]:
+        stem, high = low[:-4], f"{low[:-3]}high"
+        known = {"ci": ["diff", "value", "hit_rate"], "rel_ci": ["rel_diff"]}.get(stem, [])
+        for name in (stem, stem.removesuffix("_ci"), *known):
+            if name in cells:
+                ends = zip(table[name], table[low], table[high], strict=True)
+                forms = [estimate_form(*one) for one in ends]
+                for column in (name, low, high):
+                    texts = map(number, table[column], forms)
+                    cells[column] = ["" if text == NULL else text for text in texts]
+    return cells
 
 
 def plain_rows(rows: Iterable[Sequence[Any]]) -> list[list[Cell]]:

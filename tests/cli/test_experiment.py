@@ -728,6 +728,19 @@ def test_a_plan_binds_the_experiment(capsys, folder):
     assert decision["deviations"] == ""
     assert f"Plan {decision['plan'][:12]}: as planned" in out
     assert "By segment" in out
+    (folder / "plan.toml").write_text(plan.format(400) + "looks = 1\n")
+    call = *ROLE_CALL, "--plan", "plan.toml", "--fail-on", "deviation"
+    for looks, code, said in (
+        ((), 0, "not known: looks"),
+        (("--looks", "1"), 0, ": as planned"),
+        (("--looks", "3"), 1, "not as planned: 3 looks instead of 1"),
+    ):
+        ended, out, _ = run(capsys, *call, *looks)
+        assert ended == code
+        assert said in out
+    report = "report", "--experiment", "out/comparison.parquet", "--plan", "plan.toml"
+    assert run(capsys, *report, "--looks", "3", "--out", "looks.html")[0] == 0
+    assert "3 looks instead of 1" in (folder / "looks.html").read_text(encoding="utf-8")
     (folder / "plan.toml").write_text(plan.format(900).replace("'segment'", "'country'"))
     code, out, _ = run(capsys, *ROLE_CALL, "--plan", "plan.toml", "--segment", "segment")
     assert "not as planned: segments segment instead of country" in out

@@ -61,7 +61,7 @@ def test_srm_names_the_level(capsys):
     code, _, err = run(capsys, *call, "--fail-on", "invalid")
     assert (code, err) == (
         1,
-        "recdf srm: exit code 1, --fail-on invalid: browser y: invalid: sample ratio\n",
+        "recdf srm: exit code 1, --fail-on invalid: browser, y, B: invalid: sample ratio\n",
     )
     assert run(capsys, *call, "--expected", "A=1", "B=1", "--format", "json")[0] == 0
     assert "no column 'country'" in fails(capsys, *call[:-1], "country")

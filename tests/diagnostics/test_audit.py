@@ -343,12 +343,40 @@ def test_hits_on_items_that_train_lacks_are_a_warning_with_the_metric_without_th
     pred = pd.DataFrame({"user_id": np.repeat(users, 2), "item_id": ["new", "old"] * 60})
     pred["score"] = np.tile([2.0, 1.0], 60)
     train = pd.DataFrame({"user_id": users + 100, "item_id": "old"})
+    others = pd.DataFrame({"user_id": 100, "item_id": [f"other {i}" for i in range(98)]})
+    train = pd.concat([train, others])
     found = rd.audit(true, pred, train=train, metrics="mrr", k=2).set_index("finding")
     row = found.loc["hits that the training data cannot explain"]
     assert (row["severity"], row["count"], row["share"]) == ("warning", 30, 0.5)
     # Half of the users want the new item, which stands first; the others want the second one.
     assert (row["value"], row["value_without"]) == (0.75, 0.25)
     assert "cannot hit" not in " ".join(found["effect"])
+
+
+@pytest.mark.parametrize(
+    ("n_hits", "n_items", "severity"),
+    # Each of 50 users sees 2 items and wants one that train lacks: by chance 100 / n_items hits.
+    [
+        (4, 10_000, "info"),  # 0.01 by chance, but fewer than five
+        (5, 10_000, "warning"),
+        (5, 100, "info"),  # 1 by chance: P(5 or more) is 0.004
+        (8, 100, "warning"),  # P(8 or more) is 0.00001
+        (30, 100, "warning"),
+        (30, 5, "info"),  # 20 by chance
+    ],
+)
+def test_hits_on_new_items_are_a_warning_only_beyond_chance(n_hits, n_items, severity) -> None:
+    users = np.arange(50)
+    true = pd.DataFrame({"user_id": users, "item_id": "new"})
+    pred = pd.DataFrame({"user_id": np.repeat(users, 2), "item_id": ["old", "older"] * 50})
+    pred.loc[2 * users[:n_hits], "item_id"] = "new"
+    items = ["old", "older", *range(n_items - 3)]
+    train = pd.DataFrame({"user_id": 99, "item_id": [str(one) for one in items]})
+    found = rd.audit(true, pred, train=train, metrics="mrr", k=2).set_index("finding")
+    row = found.loc["hits that the training data cannot explain"]
+    assert (row["severity"], row["count"]) == (severity, n_hits)
+    by_chance = f"a random order hits about {100 / n_items:.3g} of them"
+    assert (by_chance in row["effect"]) == (severity == "info")
 
 
 def test_the_metric_of_a_few_lists_that_are_left_is_no_number() -> None:
@@ -396,7 +424,7 @@ def test_findings_about_true_and_train_alone_stand_once_for_all_models() -> None
     rows = found[found["finding"] == "rows of true that stand in train"]
     assert rows[["by", "count"]].to_numpy().tolist() == [["", 30]]
     effect = rows["effect"].iloc[0]
-    assert "bad: recall@1 0.5 with, 0 without (30 of 60 lists)" in effect
+    assert "bad: recall@1 0.50 with, 0.00 without (30 of 60 lists)" in effect
     assert "good: recall@1 1 with, 1 without (30 of 60 lists)" in effect
     per_model = found[found["finding"].str.startswith("recommended items that the user")]
     assert set(per_model["by"]) == {"bad", "good"}

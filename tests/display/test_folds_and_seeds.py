@@ -61,7 +61,7 @@ def test_the_spread_over_seeds_stands_beside_the_interval_over_users(seeds):
     spread = each.groupby("model").std()
     rows = board.frame.set_index("model")
     assert rows["seed_sd"].to_dict() == pytest.approx(spread.to_dict(), abs=1e-12)
-    assert f"± {spread['knn']:.3f} over seeds" in str(board)
+    assert f"± {spread['knn']:.4f} over seeds" in str(board)
     small = abs(rows["value"]["knn"] - rows["value"]["popularity"])
     assert small < spread.max()
     said = [note for note in board.notes if "less than the spread over seeds" in note]

@@ -25,9 +25,9 @@ def test_heat_places_every_value_once():
     ax = rd.plot.heat(table, rows="model", columns="age")
     assert ax.images[0].get_array().filled(np.nan).tolist()[0] == [1.0, 2.0]
     assert [text.get_text() for text in ax.texts if not text.get_gid()] == [
-        "1.000",
-        "2.000",
-        "3.000",
+        "1",
+        "2",
+        "3",
         "–",
     ]
     assert [tick.get_text() for tick in ax.get_xticklabels()] == ["old", "new"]
@@ -47,4 +47,4 @@ def test_a_small_value_is_not_written_as_nothing():
     ax = rd.plot.heat(grid, rows="model", columns="part")
     assert [text.get_text() for text in ax.texts][:3] == ["0.165", "<0.001", "0.000"]
     tiny = rd.plot.heat(grid.assign(value=[0.0016, 0.0004, 0.0001]), rows="model", columns="part")
-    assert [text.get_text() for text in tiny.texts][:3] == ["0.00160", "0.00040", "0.00010"]
+    assert [text.get_text() for text in tiny.texts][:3] == ["0.0016", "0.0004", "0.0001"]

@@ -34,12 +34,12 @@ def test_one_row_a_model_and_metric_and_one_column_a_k(wide):
     ]
     # Values 1 and 0: mean .5, standard deviation √.5, standard error .5, half interval 12.706 · .5
     # (t, one degree).
-    assert rows[0].split()[2:5] == ["0.500", "±", "6.353"]
+    assert rows[0].split()[2:5] == ["0.5", "±", "6.4"]
     assert len({len(row) for row in (head, *rows)}) == 1
 
 
 def test_a_narrow_window_has_no_intervals(monkeypatch):
-    monkeypatch.setattr(shutil, "get_terminal_size", lambda *_: type("Size", (), {"columns": 40})())
+    monkeypatch.setattr(shutil, "get_terminal_size", lambda *_: type("Size", (), {"columns": 36})())
     assert "±" not in repr(result())
 
 

@@ -316,7 +316,7 @@ def test_report_table_formats(log):
         covariates="pre_ndcg",
         by="segment",
     )
-    report = rd.experiments.report_table(table, digits=3)
+    report = rd.experiments.report_table(table)
     assert report.frame.columns.tolist() == [
         "segment",
         "metric",
@@ -351,7 +351,7 @@ def test_report_table_shows_nulls_and_warnings():
     cells = rd.experiments.report_table(rd.compare_variants(data, "m", control="A")).frame.iloc[0]
     assert (cells["p"], cells["MDE"], cells["notes"]) == ("–", "–", "zero variance")
     assert cells["verdict"] == "no difference shown" + NOT_CHECKED
-    assert cells["effect (95% CI)"] == "+0.0000"
+    assert cells["effect (95% CI)"] == "0.000"
 
 
 def test_weights_and_carried_columns_are_null_for_users_without_lists():

@@ -25,6 +25,7 @@ NUMBERS = {
     "turned_to": "lose",
     "turning_value": -2.5,
     "unseen": 3.0,
+    "detail": "the arms differ",
 }
 
 

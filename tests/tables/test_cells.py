@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from recdf.tables.cells import (
     Cell,
-    digits_for,
     interval,
     number,
     p_value,
@@ -50,22 +49,6 @@ def test_interval_and_p_value():
         "0.050",
         "–",
     ]
-
-
-@pytest.mark.parametrize(
-    ("values", "digits"),
-    [
-        ((0.0463,), 4),
-        ((0.5, -1.25), 2),
-        ((120.0,), 0),
-        ((0.0,), 3),
-        ((np.nan, np.inf), 3),
-        ((1e-12,), 6),
-        ((1e9,), 0),
-    ],
-)
-def test_three_digits_count(values, digits):
-    assert digits_for(*values) == digits
 
 
 def test_hidden_characters_are_shown_and_spaces_are_plain():

@@ -38,7 +38,7 @@ def test_a_comparison_shows_effect_interval_and_verdict(comparison, monkeypatch)
     text = repr(comparison)
     assert type(comparison) is Comparison
     row = comparison.iloc[0]
-    assert f"{row['diff']:+.4f}".replace("-", "−") in text
+    assert f"{row['diff']:+.3f}".replace("-", "−") in text
     assert row["verdict"] in text
     assert len({len(line.rstrip()) for line in text.splitlines()}) <= 2
     width(monkeypatch, 90)

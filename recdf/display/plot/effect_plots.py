@@ -13,9 +13,9 @@ from ...errors import ColumnError, OptionError
 from ...experiments.decide.adjust_pvalues import adjustment
 from ...judge.comparisons import COMPARISON_COLUMNS
 from ...judge.verdict import sign_of
-from ...tables.cells import digits_for, interval, number, shorten, visible
-from ..estimate_tables import estimates_frame, kind_of_estimates
+from ...tables.cells import estimated, shorten, visible
 from ..given_tables import JOINED_BY, confidence_of, count_text, labels, need, need_gate
+from ..kinds import estimates_frame, kind_of_estimates
 from . import space, style
 from .style import Axes
 
@@ -232,13 +232,8 @@ def _words(row: Any) -> str:
     """Return the numbers of one row as text: effect, interval and verdict."""
     if hasattr(row, "words"):
         return str(row.words)
-    form = f"+.{digits_for(row.diff, row.ci_low, row.ci_high)}f"
-    words = (
-        number(row.diff, form),
-        interval(row.ci_low, row.ci_high, form),
-        shorten(visible(row.verdict), 36),
-    )
-    return "  ".join(word for word in words if word)
+    words = estimated(row.diff, row.ci_low, row.ci_high, "+"), shorten(visible(row.verdict), 36)
+    return "  ".join(filter(None, words))
 
 
 # -- gate
@@ -308,7 +303,7 @@ def gate(gate: Gate, *, ax: Any = None) -> Any:
     ... )
     >>> gate = rd.gate(new, old, {"ndcg@10": "-2%"})
     >>> rd.plot.gate.data(gate)["words"].tolist()
-    ['+33.4% [+23.6%, +44.3%]  pass, budget −2%']
+    ['+33% [+24%, +44%]  pass, budget −2%']
     >>> ax = rd.plot.gate(gate)
     """
     data = _gate_data(gate)
@@ -385,10 +380,7 @@ def trend_words(row: Mapping[Any, Any]) -> str:
     """Return the verdict and the slope of the trend of a row, or nothing if it has none."""
     if "trend_verdict" not in row:
         return ""
-    form = f"+.{digits_for(row['trend'], row['trend_ci_low'], row['trend_ci_high'])}f"
-    slope = (
-        f"{number(row['trend'], form)} {interval(row['trend_ci_low'], row['trend_ci_high'], form)}"
-    ).strip()
+    slope = estimated(row["trend"], row["trend_ci_low"], row["trend_ci_high"], "+")
     return f"trend: {visible(row['trend_verdict'])}" + (f", {slope} per day" if slope else "")
 
 

@@ -14,7 +14,7 @@ from ...errors import OptionError
 from ...experiments.decide.proxy_metrics import error_columns
 from ...experiments.decide.proxy_metrics import proxy_metrics as relations
 from ...experiments.experiment_columns import require
-from ...tables.cells import digits_for, interval, number, visible
+from ...tables.cells import estimated, visible
 from ..given_tables import labels, need_history
 from . import space, style
 from .style import Axes
@@ -156,11 +156,8 @@ def proxy_metrics(
         ax, f"offline difference of {row['offline']}", f"online effect on {row['online']}"
     )
     style.title(ax, f"{row['online']} against {row['offline']}: {row['verdict']}")
-    form = f".{digits_for(row['slope'], row['slope_low'], row['slope_high'])}f"
-    slope = (
-        f"slope {number(row['slope'], form)} {interval(row['slope_low'], row['slope_high'], form)}"
-    ).rstrip()
-    style.caption(ax, f"{slope}; {row['n_tests']} experiments; ellipses: one standard error")
+    slope = estimated(row["slope"], row["slope_low"], row["slope_high"])
+    style.caption(ax, f"slope {slope}; {row['n_tests']} experiments; ellipses: one standard error")
     return ax
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 from ...errors import OptionError, closest
 from ...experiments.decide.adjust_pvalues import adjustment
 from ...judge.verdict import sign_of
-from ...tables.cells import digits_for, number
+from ...tables.cells import Form, form_of, number
 from ..given_tables import JOINED_BY, count_text, direction_word, labels, need
 from . import space, style
 from .style import Axes
@@ -128,13 +128,8 @@ def heat(
         grid.to_numpy(), cmap="Blues", aspect="auto", vmin=low - 0.15 * wide, vmax=high + 0.4 * wide
     )
     cells = grid.to_numpy(dtype=np.float64)
-    largest = float(np.nanmax(np.abs(cells)))
-    digits = 0 if largest >= 1000 else max(3 if largest < 10 else 1, digits_for(largest))
-    form, least = f",.{digits}f", 0.5 * 10.0**-digits
-    # What rounds to nothing and is something is not written as 0.
-    texts = [
-        [f"<{2 * least:{form}}" if 0 < v < least else number(v, form) for v in row] for row in cells
-    ]
+    form = form_of(*cells.ravel())
+    texts = [[number(cell, form) for cell in row] for row in cells]
     fits = space.cell_fits(ax, grid.shape, max(len(text) for row in texts for text in row))
     for i, j in np.ndindex(*grid.shape) if fits else ():
         dark = high > low and (cells[i, j] - low) / (high - low) > 0.85
@@ -291,7 +286,7 @@ def pairs(
     ax = style.new_axes(ax, width=3.4 + 0.5 * len(won), height=2.0 + 0.36 * len(won))
     shown = [str(name) for name in won.index[: space.rows_that_fit(ax)]]
     cells = data[data["model"].isin(shown) & data["other"].isin(shown)]
-    form = ".0%" if values != "diff" else f"+.{digits_for(*data['value'])}f"
+    form = ".0%" if values != "diff" else form_of(*data["value"], sign="+")
     _pair_cells(ax, cells, shown, form)
     style.tick_names(ax.yaxis, shown, before=[f"{i + 1}  " for i in range(len(shown))])
     style.tick_names(ax.xaxis, [str(i + 1) for i in range(len(shown))])
@@ -319,7 +314,7 @@ def _smaller(rows: pd.DataFrame, signs: pd.Series) -> bool:
     return direction_word(None, str(rows["metric"].iloc[0])) == "smaller" if len(rows) else False
 
 
-def _pair_cells(ax: Axes, data: pd.DataFrame, models: list[str], form: str) -> None:
+def _pair_cells(ax: Axes, data: pd.DataFrame, models: list[str], form: Form | str) -> None:
     """Draw one shaded square for every pair, with its number where that fits, and a star where the
     difference holds."""
     from matplotlib.colors import LinearSegmentedColormap, to_hex

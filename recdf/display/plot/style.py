@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, TypeVar
 import numpy as np
 import pandas as pd
 
+from ...docstrings import fill
 from ...errors import OptionError, not_loaded
-from ...tables.cells import digits_for, interval, number, short_names, visible
+from ...tables.cells import estimated, short_names, visible
 from ..given_tables import check_model
 from . import space
 
@@ -46,14 +47,14 @@ LEGEND_WIDTH = 40  # characters of a line of the legend, which holds the full na
 # What the docstrings of several pictures say, and those of their `.data`. Later texts stand in
 # earlier ones.
 PARAMETER_TEXTS = {
-    "{ax_returns_raises}": """\
+    "ax_returns_raises": """\
 ax : Axes, optional
     Where to draw. Default: a new figure.
 
 Returns
 -------
 Axes{raises}""",
-    "{axes_returns_raises}": """\
+    "axes_returns_raises": """\
 ax : Axes or list of Axes, optional
     Where to draw, one per metric. Default: a new figure.
 
@@ -61,12 +62,12 @@ Returns
 -------
 Axes or array of Axes
     One Axes for one metric, else a flat array.{raises}""",
-    "{highlight}": """\
+    "highlight": """\
 highlight : str or list of str, optional
     Models that keep a colour of their own where there are more than eight, such as the baseline.
     The five best keep theirs too; all others are grey.""",
-    "{raises}": "\n\nRaises\n------\nMissingExtraError\n    If matplotlib is not installed.",
-    "{parameters_returns}": """\
+    "raises": "\n\nRaises\n------\nMissingExtraError\n    If matplotlib is not installed.",
+    "parameters_returns": """\
 Parameters
 ----------
 {names}
@@ -106,16 +107,9 @@ def drawn_from(
     `TEXTS` of both."""
 
     def with_data(draw: Callable[PlotArguments, Drawn]) -> Picture[PlotArguments, Drawn, Read]:
-        words = {
-            "{names}": ", ".join(inspect.signature(data).parameters),
-            "{picture}": draw.__name__,
-        }
-        for function in (draw, data):
-            doc = inspect.getdoc(function) or ""
-            for place, text in {**PARAMETER_TEXTS, **words}.items():
-                doc = doc.replace(place, text)
-            function.__doc__ = doc
-        return Picture(draw, data)
+        names = ", ".join(inspect.signature(data).parameters)
+        texts = {**PARAMETER_TEXTS, "names": names, "picture": draw.__name__}
+        return Picture(fill(draw, texts), fill(data, texts))
 
     return with_data
 
@@ -186,8 +180,7 @@ def says(artist: Any, words: Sequence[str], name: str = "") -> None:
 
 def spoken(name: str, value: Any, low: Any = np.nan, high: Any = np.nan) -> str:
     """Return a value with its interval in words, such as `knn: 0.185 [0.172, 0.198]`."""
-    form = f".{digits_for(value, low, high)}f"
-    return f"{name}: {number(value, form)} {interval(low, high, form)}".rstrip()
+    return f"{name}: {estimated(value, low, high)}"
 
 
 def pyplot() -> Any:

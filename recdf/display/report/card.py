@@ -30,10 +30,10 @@ from ...judge.verdict import (
     warning_sentences,
     warnings_of,
 )
-from ...tables.cells import digits_for, interval, number, visible
-from ...tables.findings import finding_of
+from ...tables.cells import estimate_form, estimated, number, visible
 from ..folds_and_seeds import seed_sentences
 from ..given_tables import ONLY, words_of_tests
+from ..kinds import TABLE_KINDS
 from ..pairs import list_places, model_rows
 from .page_blocks import (
     Badge,
@@ -252,7 +252,9 @@ def _of_pair(subject: Subject, row: Mapping[Any, Any], together: int, pair: Sent
     stay: Sentence = ("Keep ", rival, ". ") if subject.baseline is not None else ()
     todo: Sentence = ("Do not act: the test says nothing of the mean.",)
     if row["effect"] == "none":
-        todo = (*stay, *_collect(row))
+        n = float(row["n_users"])
+        unit = "list" if row.get("n_lists", n) == n else "user"
+        todo = (*stay, *collect(row["diff"], _least_shown(row), n, unit))
     elif row["effect"] == "equivalent":
         todo = ("Choose between ", best, " and ", rival, " by other means than this metric.")
     return Case(Badge("open", mark), which, todo, below, row, True, together)
@@ -304,21 +306,19 @@ def _withheld_action(row: Mapping[Any, Any]) -> Sentence:
     return (f"Do not act: {CAUTIONS[row['withheld']].sentence}.",)
 
 
-def _collect(row: Mapping[Any, Any]) -> Sentence:
-    """Say how many more lists would show a difference of the size that was found."""
-    least = _least_shown(row)
-    if least is None or row["diff"] == 0:
-        return ("More lists would show a difference only if there is one.",)
-    n = float(row["n_users"])
-    more = n * ((least / abs(row["diff"])) ** 2 - 1)
+def collect(diff: float, least: float | None, n: float, unit: str) -> Sentence:
+    """Say how many more lists or users would show a difference of the size that was found, where
+    so many show `least`."""
+    if least is None or pd.isna(least) or diff == 0:
+        return (f"More {unit}s would show a difference only if there is one.",)
+    more = n * ((least / abs(diff)) ** 2 - 1)
     if not 0 < more < OUT_OF_REACH * n:
-        return ("The difference is too small for any number of lists within reach.",)
-    unit = 10 ** max(0, math.floor(math.log10(more)) - 1)
-    rounded = max(1, math.ceil(more / unit) * unit)
-    unit_word = "list" if row.get("n_lists", n) == n else "user"
+        return (f"The difference is too small for any number of {unit}s within reach.",)
+    step = 10 ** max(0, math.floor(math.log10(more)) - 1)
+    rounded = max(1, math.ceil(more / step) * step)
     return (
-        f"Collect about {amount(rounded, f'more {unit_word}')}: with so many, a difference of this "
-        "size is shown in 8 of 10 cases.",
+        f"Collect about {amount(rounded, f'more {unit}')}: with so many, a difference of this size "
+        "is shown in 8 of 10 cases.",
     )
 
 
@@ -385,12 +385,10 @@ def _best_mean(subject: Subject) -> str:
 
 def _one_model(subject: Subject, model: str) -> Case:
     row: Any = subject.values(subject.primary).loc[model]
-    form = f".{digits_for(row['value'], row['ci_low'], row['ci_high'])}f"
-    around = interval(row["ci_low"], row["ci_high"], form)
     which: Sentence = (
         subject.name(subject.primary),
-        f" is {number(row['value'], form)}{f' {around}' if around else ''}. One model was "
-        "evaluated: nothing is compared.",
+        f" is {estimated(row['value'], row['ci_low'], row['ci_high'])}. One model was evaluated: "
+        "nothing is compared.",
     )
     action: Sentence = ("Compare it with a baseline before acting on it.",)
     return Case(Badge("info", "one model"), which, action, stands=False)
@@ -466,8 +464,7 @@ def _could_show(row: Mapping[Any, Any] | None) -> list[Sentence]:
     least = None if row is None else _least_shown(row)
     if least is None:
         return []
-    words = number(least, f".{digits_for(least)}f")
-    return [(f"With so many lists, a difference of {words} is shown in 8 of 10 cases.",)]
+    return [(f"With so many lists, a difference of {estimated(least)} is shown in 8 of 10 cases.",)]
 
 
 def _reach(subject: Subject) -> list[Sentence]:
@@ -637,7 +634,7 @@ def _of_ties(subject: Subject, check: pd.DataFrame, row: Mapping[Any, Any]) -> R
             continue
         value = float(subject.values(column)["value"][model])
         moves[model] = (min(found[0] - value, 0.0), max(found[1] - value, 0.0))
-        form = f".{digits_for(*found)}f"
+        form = estimate_form(value, *found)
         low, high = (number(end, form) for end in found)
         if low == high:
             words.append(f"{column} of {name} stays at {low}")
@@ -650,7 +647,7 @@ def _of_ties(subject: Subject, check: pd.DataFrame, row: Mapping[Any, Any]) -> R
     shifts = own[0] - other[1], own[1] - other[0]
     larger = subject.better(column) == "larger"
     turns = len({_sign_if_moved(row, larger, shift) for shift in (0.0, *shifts)}) > 1
-    form = f"+.{digits_for(row['diff'], row['ci_low'], row['ci_high'])}f"
+    form = estimate_form(row["diff"], row["ci_low"], row["ci_high"], "+")
     low, high = (number(row["diff"] + shift, form) for shift in shifts)
     ends = f" The difference stays at {low}." if low == high else ""
     if low != high:
@@ -680,8 +677,7 @@ def _of_findings(
         finding, by, share = str(row["finding"]), row.get("by", ""), row["share"]
         if finding.startswith(SAID):
             continue
-        count = f"{int(row['count']):,}, {number(share, '.1%')}"
-        said: Sentence = (visible(f"{finding_of(row)} ({count}): {row['effect']}."),)
+        said: Sentence = (TABLE_KINDS["check"].said(row),)
         badge = action = ""
         leak, stops = LEAKS.get(finding, ("", False))
         if leak and share >= SOME:

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from ...judge.verdict import codes_of, is_withheld, sign_of
-from ...tables.cells import Cell, digits_for, number, shorten, visible
+from ...tables.cells import Cell, Form, estimate_form, estimated, number, shorten, visible
 
 __all__: list[str] = []
 
@@ -167,6 +167,15 @@ class Section:
     details: tuple[tuple[str, str], ...] = field(default=())  # folded texts: heading and code
 
 
+def flag_words(found: Any) -> str:
+    """Return the flags of an estimate as one text, whether they are a text or a list."""
+    if isinstance(found, str):
+        return found.replace("_", " ")
+    if isinstance(found, list | tuple | np.ndarray):
+        return ", ".join(str(flag).replace("_", " ") for flag in found)
+    return "" if pd.isna(found) else str(found)
+
+
 def badge_of(row: Mapping[Any, Any]) -> BadgeKind:
     """Return the look of the badge of a verdict."""
     if is_withheld(row) or "missing_lists" in codes_of(row.get("remarks")):
@@ -177,12 +186,13 @@ def badge_of(row: Mapping[Any, Any]) -> BadgeKind:
 def effect_text(row: Mapping[Any, Any]) -> str:
     """Difference, interval and relative difference of a row in words."""
     diff, low, high = (row[name] for name in ("diff", "ci_low", "ci_high"))
-    form = f"+.{digits_for(diff, low, high)}f"
+    form = estimate_form(diff, low, high, "+")
     words = number(diff, form)
     if not pd.isna(low):
         words += f" (interval {number(low, form)} to {number(high, form)})"
     relative = row.get("rel_diff", np.nan)
-    return words + ("" if pd.isna(relative) else f", {number(relative, '+.0%')}")
+    share = "" if pd.isna(relative) else f", {estimated(relative, sign='+%', significant=2)}"
+    return words + share
 
 
 # -- cells
@@ -208,7 +218,7 @@ def formula(words: str) -> Shown:
     return Shown(Cell(visible(words)), visible(words).casefold(), parts=tuple(parts))
 
 
-def value(found: Any, form: str, *, small: str = "") -> Shown:
+def value(found: Any, form: Form | str, *, small: str = "") -> Shown:
     """Return a cell of a number, sorted by the number itself."""
     return Shown(Cell(number(found, form), small=small), None if pd.isna(found) else float(found))
 
@@ -235,9 +245,10 @@ def bars(point: Any, low: Any, high: Any, kinds: list[BadgeKind], names: list[st
             cells.append(Shown(Cell("–"), None))
             continue
         left, right = (middle if np.isnan(left) else left), (middle if np.isnan(right) else right)
+        form = estimate_form(own, least, most, "+")
         words = (
-            f"{visible(name)}: {number(own, '+.4g')}, from {number(least, '+.4g')} to "
-            f"{number(most, '+.4g')}"
+            f"{visible(name)}: {number(own, form)}, from {number(least, form)} to "
+            f"{number(most, form)}"
         )
         bar = Bar(
             round(float(left), 1), round(float(right), 1), round(float(middle), 1), kind, words

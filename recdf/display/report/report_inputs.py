@@ -24,7 +24,6 @@ from ...judge.comparisons import COMPARISON_COLUMNS
 from ...judge.verdict import codes_of, is_withheld, sentence, sign_of
 from ...publishing import refuse_two_runs
 from ...tables.cells import short_names
-from ..estimate_tables import kind_of_estimates
 from ..given_tables import (
     check_model,
     direction_word,
@@ -35,6 +34,7 @@ from ..given_tables import (
     with_units,
 )
 from ..joined_labels import with_both_labels
+from ..kinds import kind_of_estimates
 from ..leaderboard import Leaderboard, board_of
 from ..leaderboard_values import EVERYONE, columns_of, values_frame
 from ..pairs import compare
@@ -95,6 +95,7 @@ class ReportTables:
     over_time: pd.DataFrame | None
     gate: Gate | None
     roles: Mapping[str, Any] | ExperimentPlan | None = None
+    ran: Mapping[str, Any] | None = None
     decision: pd.DataFrame | None = None
     history: History | None = None
     beside: Mapping[str, pd.DataFrame] = field(
@@ -227,7 +228,7 @@ def read_subject(
         marked = {(EVERYONE, ""): comparison}
     tests = next(iter(marked.values()), pd.DataFrame())
     every = [*columns, *(name for name in dict.fromkeys(summary["column"]) if name not in columns)]
-    board = board_of(result, values_frame(result, summary, every, {}), base, marked, tests, 3)
+    board = board_of(result, values_frame(result, summary, every, {}), base, marked, tests)
     meanings = definitions(result.spec)
     short = dict(zip(models, short_names(models, NAME_LENGTH), strict=True))
     return Subject(
@@ -383,9 +384,8 @@ def read_report_tables(experiment: Any, given: ReportTables) -> ReportTables:
         return given
     if not by_name:
         raise OptionError("⟦roles=⟧ is about the metrics of an experiment; pass ⟦+experiment=⟧ too")
-    return replace(
-        given, decision=decide_experiment(next(iter(by_name.values())), roles=given.roles)
-    )
+    table = next(iter(by_name.values()))
+    return replace(given, decision=decide_experiment(table, roles=given.roles, ran=given.ran))
 
 
 def _sorted_out(experiment: Any, given: ReportTables) -> ReportTables:

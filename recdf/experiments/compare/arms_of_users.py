@@ -9,22 +9,28 @@ from typing import Any
 import numpy as np
 
 from ...inputs.sorting import exact_sums
+from ...judge.cautions import HEALTH_ALPHA
 from ...judge.effects.means import (
     EffectOfUnits,
     Farthest,
     Units,
     arms_of_denominators,
+    arms_of_part,
     estimate,
+    quantity,
     share_records,
 )
 from ...progress import Progress
-from ...stats.arms import Arm, Sample, both, linearise
+from ...stats.arms import Arm, Sample, arm, both, linearise
 from ...stats.effect_sizes import effect, fieller
 from ...stats.moments import HUGE, imbalance, may_be_skewed, moments_of, skewness_of_means
 from ...stats.numbers import Number
 from ...stats.permutation import observed_t, permutation_p, permutation_quantiles, permuted_t
 from ...stats.power import beyond, detectable
 from ...stats.resampling import bootstrap_effect, by_row, replicate_estimates
+from ...stats.scipy_extra import scipy_module
+from ...tables.cells import interval, number
+from ..decide.sample_ratio import Surplus
 from ..experiment_columns import Codes, Floats
 from ..experiment_rows import ArmRows, ExperimentRows
 from ..samples import MetricRows
@@ -51,14 +57,21 @@ FEW_UNITS_CARRY = 15
 ALIKE = 1.25
 # Share of units without a denominator from which a ratio rests on few units.
 MOSTLY = 0.95
+# p of different shares of exposed users below which an effect has to stand without the surplus.
+SURPLUS = 0.05
 # Metrics whose columns are added up in one pass: products grow with the square of their number.
 TOGETHER = 5
 
 
 def compare_arms(
-    metrics: list[MetricRows], both_arms: ArmRows, data: ExperimentRows, settings: Settings
+    metrics: list[MetricRows],
+    both_arms: ArmRows,
+    data: ExperimentRows,
+    settings: Settings,
+    surplus: Surplus,
 ) -> list[Row]:
-    """One row per metric for one treatment in one segment."""
+    """One row per metric for one treatment in one segment; `surplus` is how many more of its users
+    one arm has."""
     rows: list[Row] = []
     waiting: dict[int, tuple[EffectOfUnits, Farthest]] = {}
     repeats: dict[int, Codes] = {}
@@ -66,7 +79,9 @@ def compare_arms(
     def checked(i: int, found: EffectOfUnits, far: Farthest) -> Row:
         """The row with what else may decide: the denominators, several rows of a unit, a few
         units."""
-        row = _with_denominators(rows[i], metrics[i], found)
+        row = _with_turned(_with_denominators(rows[i], metrics[i], found), metrics[i], found)
+        row = _with_parts(row, metrics[i].pair, found, settings)
+        row = _with_surplus(row, found, settings, surplus)
         if i in repeats:
             of_arms = both(lambda arm: repeats[i][found.units.arm == arm], (0, 1))
             row = _with_repeats(row, found.residuals(), of_arms, data.guessed)
@@ -139,36 +154,120 @@ def _ready(
         yield from found
 
 
-def _with_repeats(row: Row, parts: Sequence[Floats], codes: Sequence[Codes], guessed: bool) -> Row:
+def _with_repeats(row: Row, parts: Sequence[Floats], codes: Sequence[Codes], guessed: str) -> Row:
     """The row with its design effect if rows repeat units: its variance by units over the one by
     rows.
 
-    Units that are guessed count if their rows are alike: buckets, by which users are assigned, hold
-    unlike users.
+    Units that are guessed count if their rows are alike, beyond chance: buckets, by which users are
+    assigned, hold unlike users.
     """
-    by_row = by_unit = repeats = 0.0
+    by_row = by_unit = repeats = n = between = total = 0.0
     for z, code in zip(parts, codes, strict=True):
         present, own = np.unique(code, return_inverse=True)
         z = z - z.mean()
         sums = exact_sums(z, own, len(present))
-        repeats += len(z) - len(sums)
+        repeats, n = repeats + len(z) - len(sums), n + len(z)
+        between, total = between + float(sums @ (sums / np.bincount(own))), total + float(z @ z)
         by_row += float(z @ z) / max(len(z) - 1, 1) / len(z)
         by_unit += float(sums @ sums) * len(sums) / max(len(sums) - 1, 1) / len(z) ** 2
     effect = by_unit / by_row if by_row > 0 else np.nan
-    return (
-        row
-        if not repeats or (guessed and effect < ALIKE)
-        else but(row, "repeated_units", design_effect=effect)
-    )
+    if not repeats:
+        return row
+    if guessed:
+        free = n - repeats - 2, repeats
+        f = between / free[0] / max((total - between) / free[1], np.finfo(float).tiny)
+        if effect < ALIKE or not scipy_module("special").fdtrc(*free, f) < HEALTH_ALPHA:
+            return row
+        row = {**row, "unbalanced": guessed}
+    return but(row, "repeated_units", design_effect=effect)
 
 
 def _with_denominators(row: Row, metric: MetricRows, found: EffectOfUnits) -> Row:
     """The row with the mean denominator of each arm (rows of a cluster), and Welch's p of their
     difference."""
     units = found.units
-    if units.metric.den is None or not (metric.ratio or units.clustered):
+    if units.metric.den is None or not (metric.pair or units.clustered):
         return row
     return with_denominators(row, *arms_of_denominators(units))
+
+
+def _with_turned(row: Row, metric: MetricRows, found: EffectOfUnits) -> Row:
+    """The row with how many more units at a bound of the metric turn the effect in strata.
+
+    One unit moves it most in a thin cell: W_h·gap/n_ah, with the gap to the bound that hurts.
+    Shares have a test of their own for that. Without strata both arms are skewed before three
+    units turn what they say.
+    """
+    units = found.units
+    if metric.bounds is None or units.stratum is None or found.score is not None:
+        return row
+    (low, high), up = metric.bounds, row["diff"] > 0
+    seen_low, seen_high = (one[units.metric.num] for one in units.span)
+    if units.metric.den is None and not low <= seen_low <= seen_high <= high:
+        return row  # a column of another kind has the name of the metric
+    mean = quantity(units.record, units.metric).value[units.cells]
+    gaps = np.where((np.array([[0], [1]]) == 1) == up, mean - low, high - mean)
+    uneven = np.sqrt(np.array(units.n) / np.array(units.n_effective))
+    moved = units.weights * gaps / units.record.n[units.cells] * uneven[:, None]
+    by = abs(row["diff"]) / moved.max() if moved.max() > 0 else np.inf
+    return but(row, turned_by=by, turned_down=(moved[1].max() > moved[0].max()) == up)
+
+
+def _with_parts(
+    row: Row, pair: tuple[str, str] | None, found: EffectOfUnits, settings: Settings
+) -> Row:
+    """The row with a remark where its ratio differs and neither part of it says why.
+
+    The ratio stands if its numerator per user differs in the same direction (at twice the level),
+    or if the interval of its denominator, at 90 % for a test at 5 %, lies within half of the
+    effect. Columns of lists, such as m over m__n, are no exception.
+    """
+    num, den = found.units.metric
+    if pair is None or den is None or not row["p_value"] <= settings.alpha:
+        return row
+    level = 1 - 2 * settings.alpha
+    arms = [arms_of_part(found.units, one) for one in (num, den)]
+    of_num, of_den = (effect(*one, confidence=level) for one in arms)
+    by_num = of_num.p_value < 1 - level and of_num.diff * row["diff"] > 0
+    reach = max(-of_den.ci_low, of_den.ci_high)
+    change = row["diff"] / float(found.arms[0].mean) if found.arms[0].mean else np.inf
+    equal = reach <= abs(change) / 2 * arms[1][0].mean or (np.isnan(reach) and of_den.diff == 0)
+    if by_num or equal:
+        return row
+    ends = [
+        f"{name} per user {number(one.rel_diff, '+.1%')} "
+        f"{interval(one.rel_ci_low, one.rel_ci_high, '+.1%')}".rstrip()
+        for name, one in zip(pair, (of_num, of_den), strict=True)
+    ]
+    more, fewer = ("more", "fewer") if row["diff"] > 0 else ("fewer", "more")
+    said = (
+        f"{row['metric']} {number(change, '+.1%')}, but {' and '.join(ends)}: the data cannot tell "
+        f"{more} {pair[0]} from {fewer} {pair[1]}"
+    )
+    return but(row, "parts_unclear", detail=said)
+
+
+def _with_surplus(row: Row, found: EffectOfUnits, settings: Settings, surplus: Surplus) -> Row:
+    """The row with a remark where the effect may be that of users whom one arm alone brought.
+
+    Without as many units as the larger arm has too many, once its lightest and once its heaviest,
+    the effect has to be there still (Lee 2009). Asked only where the arms differ at 5 %: a smaller
+    surplus can be chance, and asking always would take a third of all small effects.
+    """
+    if not (row["p_value"] <= settings.alpha and surplus.p < SURPLUS):
+        return row
+    sides = list(found.values.arms())
+    own = np.sort(sides[surplus.arm])
+    n = round(surplus.share * len(own))
+    for kind, rest in (("lightest", own[n:]), ("heaviest", own[: len(own) - n])):
+        sides[surplus.arm] = rest
+        if len(rest) < 2:
+            continue
+        without = effect(*both(arm, (sides[0], sides[1])), settings.alternative)
+        if without.p_value > settings.alpha or without.diff * row["diff"] < 0:
+            said = f"{surplus.words}; without its {kind} {n:,} there is no difference"
+            return but(row, "surplus", detail=said)
+    return row
 
 
 def with_denominators(row: Row, means: tuple[Number, Number], arms: tuple[Arm, Arm]) -> Row:

@@ -321,7 +321,7 @@ def segment_effects(
         why = next((code for code in doubts if code in UNLIKE), (doubts if rests else [""])[0])
         effect = "" if why else "differs" if differs else "none"
         of = own[withheld[own] == why][:1] if why else []
-        row = result.iloc[of[0]].to_dict() if len(of) else None
+        row = comparison.iloc[of[0]].to_dict() if len(of) else None
         remarks = [*doubts, *["ratio_not_checked"] * bool(unchecked[own].any())]
         parts.append(
             pd.DataFrame(

@@ -27,7 +27,7 @@ from ...stats.prediction_powered import (
 from ...stats.shares import is_binary
 from ...stats.student import t_p_value
 from ...stats.turned import clopper_pearson, typical_units
-from ...tables.cells import digits_for, interval, number, visible
+from ...tables.cells import estimated, visible
 from ..choices import Better, Columns, check_value
 from ..decide.adjust_pvalues import directions
 from ..experiment_columns import (
@@ -564,8 +564,7 @@ def label_sentences(n_human: Any, n_cheap: Any, rows: Sequence[Mapping[Any, Any]
         "inference)."
     ]
     for row in [one for one in rows if not pd.isna(one["bias_low"])][:MOST_BIASES]:
-        form = f"+.{digits_for(row['bias'], row['bias_low'], row['bias_high'])}f"
-        bias = f"{number(row['bias'], form)} {interval(row['bias_low'], row['bias_high'], form)}"
+        bias = estimated(row["bias"], row["bias_low"], row["bias_high"], "+")
         why = (
             "which may be none"
             if row["bias_low"] <= 0 <= row["bias_high"]

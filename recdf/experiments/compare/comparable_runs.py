@@ -17,7 +17,7 @@ from ...judge.comparability import Fact, facts_of, lists_shorter_than, other_tru
 from ...judge.verdict import effects_of, sentence
 from ...metrics.strings import request_of
 from ...stats.turned import turned_by
-from ...tables.cells import digits_for, interval, number, visible
+from ...tables.cells import estimated, form_of, number, visible
 from ..choices import Better
 from ..experiment_columns import Floats, Mask
 from ..metric_bounds import MetricBounds
@@ -261,12 +261,10 @@ def sentence_of_both(row: Mapping[Any, Any]) -> str:
     text = f"{' and '.join(lacks)} that the other has, and counts as 0 there"
     if pd.isna(row["diff_both"]):
         return f"{text}; no list is in both."
-    form = f".{digits_for(row['mean_model_both'], row['mean_baseline_both'])}f"
-    means = (
-        f"{number(row['mean_model_both'], form)} against {number(row['mean_baseline_both'], form)}"
-    )
-    bounds = interval(row["ci_low_both"], row["ci_high_both"], "+" + form)
-    effect = f"{number(row['diff_both'], '+' + form)} {bounds}".rstrip()
+    means = row["mean_model_both"], row["mean_baseline_both"]
+    around = row["diff_both"], row["ci_low_both"], row["ci_high_both"]
+    form = form_of(*means, half=(around[2] - around[1]) / 2)
+    of_both = f"{' against '.join(number(mean, form) for mean in means)}: {estimated(*around, '+')}"
     turned = {"turned_by": row["turned_by_both"], "turned_to": "lose or gain"}
     said = sentence("models", row["effect_both"], row["withheld_both"], row=turned)
-    return f"{text}. Where both have lists, {row['metric']} is {means}: {effect}, {said}."
+    return f"{text}. Where both have lists, {row['metric']} is {of_both}, {said}."

@@ -13,9 +13,10 @@ from typing import Any, Never
 import numpy as np
 import pandas as pd
 
+from ...docstrings import says_as
 from ...errors import ColumnError, DataError, DuplicateError, NullKeyError, OptionError, examples
 from ...inputs.door import takes_columns
-from ...inputs.options import Options, check_names, says_as
+from ...inputs.options import Options, check_names
 from ...inputs.per_user_columns import warn_of_weights
 from ...inputs.sorting import distinct
 from ...judge.effects.means import MeanEffect
@@ -39,6 +40,7 @@ from ..choices import (
     check_value,
 )
 from ..decide.adjust_pvalues import directions
+from ..decide.balance import users_in_both
 from ..decide.sample_ratio import Arms, check_sample_ratio, without_strata
 from ..experiment_columns import (
     Codes,
@@ -553,7 +555,9 @@ def compare_variants_from_moments(
             _row_of_moments(table, metric, group, pair, settings) for metric in range(len(specs))
         ]
 
-    return decide(arms, compare_each(arms, compare_both), ratio, better, settings)
+    n = np.asarray(table.moments.n)[:, :, 0]
+    twice = users_in_both(0, health, n, arms)
+    return decide(arms, compare_each(arms, compare_both), ratio, better, settings, twice)
 
 
 def _refuse_options(given: Mapping[str, Any]) -> None:

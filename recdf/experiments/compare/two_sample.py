@@ -66,10 +66,14 @@ VARIANT_RESULT_COLUMNS = [
     "p_denominator",
     "diff_without_top",
     "design_effect",
+    "turned_by",
+    "turned_to",
+    "unseen",
     "srm_p",
     "seen_loss",
     "balance_p",
     "unbalanced",
+    "detail",
     "better",
     *VERDICT_COLUMNS,
 ]
@@ -132,6 +136,8 @@ def first_row(
         "n_dropped_treatment": n_dropped[1],
         "method": {"t": "welch", "proportion": "welch"}.get(test, test) + "+cluster" * clustered,
         "cap": cap,
+        "turned_down": np.nan,
+        "detail": "",
         "n_covariate_missing": n_covariate_missing,
         "remarks": "",
     }
@@ -214,6 +220,9 @@ def _welch(row: Row, found: MeanEffect, settings: Settings) -> Row:
         multiplier,
         found.diff,
     )
+    if found.score is not None:
+        of = settings.alternative, settings.confidence, multiplier
+        tested = found.score.test(tested, *of)
     if planned is None or multiplier is None:
         factor = detectable_t(tested.df, settings.alpha, POWER, settings.alternative)
     else:

@@ -39,6 +39,7 @@ from ..experiment_columns import (
 )
 from ..experiment_rows import ExperimentRows
 from ..join.roll_up import Times, comparable_times, read_exposure
+from ..metric_bounds import defined_bounds
 from ..samples import MetricRows
 
 PeriodKind = Literal["daily", "cumulative", "since_exposure"]
@@ -63,6 +64,7 @@ class People(NamedTuple):
     times: Times
     exposed: Times | None
     zone: Any
+    n_in_both: int
 
 
 class Periods(NamedTuple):
@@ -133,7 +135,8 @@ def read_people(
         of_row[exposure.early] = -1
         times, exposed = exposure.of_metric, exposure.of_user[chosen]
     frame = given.iloc[first[chosen]].reset_index(drop=True)
-    return People(frame, variant[first[chosen]], labels[variant_col], of_row, times, exposed, zone)
+    codes, in_both = variant[first[chosen]], int(np.count_nonzero(users.several))
+    return People(frame, codes, labels[variant_col], of_row, times, exposed, zone, in_both)
 
 
 def _is_dated(values: pd.Series) -> bool:
@@ -260,10 +263,12 @@ def _local_clock(times: Times, zone: Any) -> Times:
 class PeriodMetric:
     """A metric of the rows: `num` and `den` of each row, NaN in `num` where the value is null.
 
-    `absent` says that users without rows in a period count as 0, else they are left out.
+    `absent` says that users without rows in a period count as 0, else they are left out. `read` are
+    the columns of both.
     """
 
     name: str
+    read: tuple[str, str | None]
     num: Floats
     den: Floats | None
     value: UserValue
@@ -281,13 +286,17 @@ class PeriodMetric:
     def of_users(self, sums: Mapping[str, Floats], n_rows: Floats) -> MetricRows:
         """One value per user from its sums; null are users whose rows are all null, or who have
         none and must."""
-        if self.den is not None:
-            return MetricRows(self.name, Sample(sums["num"], sums["den"]), {}, ratio=True)
+        num, den = self.read
+        if den is not None:
+            sample = Sample(sums["num"], sums["den"])
+            return MetricRows(self.name, sample, {}, pair=(num, den))
         n = sums.get("n", n_rows)
         null = (n == 0) & ((n_rows > 0) | (not self.absent))
         values = sums["num"] if self.value == "sum" else sums["num"] / np.maximum(n, 1)
         some = null if null.any() else None
-        return MetricRows(self.name, Sample(values), {}, None if some is None else ~null, some)
+        bounds = defined_bounds(num) if self.value == "mean" else None
+        defined = None if some is None else ~null
+        return MetricRows(self.name, Sample(values), {}, defined, some, bounds=bounds)
 
 
 def read_period_metric(
@@ -314,7 +323,7 @@ def read_period_metric(
             '⟦+nan="drop"⟧ to leave '
             "these rows out"
         )
-    return PeriodMetric(name, num, den, value, absent)
+    return PeriodMetric(name, columns, num, den, value, absent)
 
 
 def each_period(

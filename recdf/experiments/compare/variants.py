@@ -13,10 +13,12 @@ from ...inputs.data_files import NeededColumns, needed_frame
 from ...inputs.door import takes_columns
 from ...inputs.options import Options, as_columns
 from ...inputs.per_user_columns import evaluated, warn_of_weights
+from ...judge.cautions import UNEQUAL
 from ...judge.verdict import add_verdicts, effects_of, remark
 from ...progress import Progress
 from ...stats.arms import Sample
 from ...stats.shares import is_binary
+from ...stats.turned import missing_by_chance
 from ..choices import (
     Alternative,
     Better,
@@ -38,7 +40,7 @@ from ..decide.balance import (
     users_in_both,
 )
 from ..decide.experiment_health import key_of
-from ..decide.sample_ratio import Arms, SampleRatio, check_sample_ratio, count_rows
+from ..decide.sample_ratio import Arms, SampleRatio, check_sample_ratio, count_rows, count_units
 from ..experiment_columns import (
     Codes,
     Floats,
@@ -126,12 +128,27 @@ def decide(
     by_cols = list(arms.groups.columns)
     remark(result, ratio.fails[at[0]], "sample_ratio")
     remark(result, ~ratio.checked[at[0]], "ratio_not_checked")
+    pairs = zip(*(one.tolist() for one in at), strict=True)
+    more = [ratio.surplus(g, (c, t), arms.names).p < UNEQUAL for g, c, t in pairs]
+    remark(result, more, "exposure_differs")
     _add_differences(result, at, differences, balance or {})
     read_together(result, settings, intervals)
+    _add_turned(result, better, settings)
     add_verdicts(result, "variants", effects_of(result, result["reject"].to_numpy(), better))
     result["srm_p"], result["seen_loss"] = ratio.p[at[0]], ratio.seen[at[0], at[2]]
     result["better"] = pd.Series([better[metric] or "" for metric in result["metric"]], dtype=str)
     return settings.compared(result, VARIANT_RESULT_COLUMNS, "variants", by_cols)
+
+
+def _add_turned(
+    table: pd.DataFrame, better: Mapping[str, Better | None], settings: Settings
+) -> None:
+    """Keep what turns an effect where one is said, and say what those users would do."""
+    table["turned_by"] = table["turned_by"].where(table["reject"].astype(bool))
+    smaller = np.array([better[metric] == "smaller" for metric in table["metric"]], bool)
+    words = np.where((table["turned_down"] == 1) != smaller, "lose", "gain")
+    table["turned_to"] = np.where(table["turned_by"].isna(), "", words)
+    table["unseen"] = missing_by_chance(settings.alpha)
 
 
 def _add_differences(
@@ -141,7 +158,8 @@ def _add_differences(
     balance: Mapping[str, Floats],
 ) -> None:
     """Name what differs between the two variants of every row, with p of their covariates."""
-    names = pd.Series([""] * len(table), dtype=object)
+    named = table["unbalanced"].notna()  # the unit that rows repeat
+    names = (", " + table["unbalanced"].astype(object)).where(named, "")
     for code, name, where, metrics in differences:
         rows = where[at[: where.ndim]] & (
             True if metrics is None else table["metric"].isin(metrics).to_numpy()
@@ -198,7 +216,8 @@ def compare_variants(
 
     * strata: Σ W_h(m_th − m_ch), with z around m_ah within stratum h and arm a. W_h is the share of
       h in ΣD of both arms, which for a mean is its share of the users; v = Σ W_h²Σz²/(n_h − 1)/n_h,
-      df as above over arms and strata.
+      df as above over arms and strata. Of zeros and ones, the share of both arms in h decides about
+      v (Cochran, Mantel, Haenszel), and the interval inverts this test.
     * cluster: N and D are summed per cluster and arm; a mean becomes the ratio of its sum to the
       number of rows. What a cluster adds in several strata is summed before it is squared. With
       fewer than 40 clusters in an arm, counted as clusters of equal size, v is the jackknife's.
@@ -324,29 +343,18 @@ def compare_variants(
         `p_denominator` (Welch's p of their difference), `diff_without_top` (`diff` without the ten
         units of both arms whose values are farthest from the mean of all, 5 % of fewer than 200
         units, counted as `df` + 2 where that is less), `design_effect` (variance by units over that
-        by rows, where rows repeat units), `srm_p` (of the sample ratio of the users compared; the
+        by rows, where rows repeat units), `turned_by` (how many more users at a bound of the metric
+        turn an effect in strata), `turned_to` ("lose", "gain"), `unseen` (as many may be missing by
+        chance), `srm_p` (of the sample ratio of the users compared; the
         smallest where several tests are made), `seen_loss` (share of the treatment's users whose
         loss that test would have found in 8 of 10 cases), `balance_p` (that the arms have the same
         mean of the covariates and weights; the smallest, times the number of these tests in the
-        table), `unbalanced` (columns that differ), `better` ("larger", "smaller", or "" for a
-        metric without direction), `effect` ("better", "worse", "higher", "lower", "none"; "" where
-        the verdict is withheld), `withheld` (the remark that withholds it), `remarks` (codes of all
-        cautions that hold, the most serious first, separated by "; "), `verdict` (their sentence,
-        for people). Remarks. Without statistics: "zero_variance", "constant_arm" (one arm has a
-        single value), "too_few_users" (an arm below 2), "zero_denominator", "huge_values" (from
-        1e150 on), "sequential_refused". With them: "tiny" (fewer than 20 users in an arm),
-        "few_clusters" (fewer than 20), "few_users_carry" (the denominators of an arm carry no more
-        than those of 15 equal users would: (Σd)²/Σd² < 15), "skewed" (skewness of the difference
-        beyond 0.2), "denominator_differs" (p_denominator, Holm-adjusted, below 0.01), "few_units"
-        (without the top units the sign or the verdict turns), "repeated_units" (several rows of a
-        unit, and no cluster=), "unequal_missing", "unequal_covariate_missing", "shares_change",
-        "sample_ratio", "covariate_differs" (balance_p < 0.01; below 0.001 the verdict is withheld),
-        "covariate_after" (measured after `time_col`), "strata_differ" (the shares of the variants
-        differ between strata, p < 0.001), "mostly_zero_denominator" (95 % or more),
-        "shared_clusters" (a cluster has users in both arms, which are taken as independent),
-        "no_covariate" (its denominators are all 0 in an arm), "users_in_both" (users of both arms
-        were left out, more of one arm's), "strata_moved" (users of one arm are in better strata, p
-        < 0.001; "strata_differ_in_worth" below 0.01). Verdict, first rule that holds:
+        table), `unbalanced` (columns that differ), `detail` (what "surplus" or "parts_unclear"
+        found), `better` ("larger", "smaller", or "" for a metric without direction), `effect`
+        ("better", "worse", "higher", "lower", "none"; "" where the verdict is withheld), `withheld`
+        (the remark that withholds it), `remarks` (codes of all cautions that hold, the most serious
+        first, separated by "; "), `verdict` (their sentence, for people).
+        docs/experiments_warnings.md says what every remark means. Verdict, first rule that holds:
         "invalid: sample ratio" · "check: ..." for a remark with which the effect should not be read
         · "better" or "worse" (p_adj ≤ alpha), "higher" or "lower" for a metric without direction ·
         "no difference shown", which is not proof of no difference: see the interval and `mde`.
@@ -433,7 +441,13 @@ def compare_variants(
             if metric.sample.den is not None or not is_binary(known):
                 raise no_share(metric.name)
     rows = read_experiment_rows(
-        data, variant_col, by_cols, user_col, as_columns(strata), as_columns(cluster)
+        data,
+        variant_col,
+        by_cols,
+        user_col,
+        as_columns(strata),
+        as_columns(cluster),
+        [weight_col, *(name for pair in specs.values() for name in pair)],
     )
     arms = Arms.of(rows.groups, rows.variants, control, "data")
     ratio = check_sample_ratio(
@@ -445,12 +459,13 @@ def compare_variants(
     found, balance = unbalanced(columns, weight, rows, arms.pairs)
     found += measured_late(data, covariate_time_col, time_col, rows)
     found += shares_change(data, time_col, as_columns(strata), [variant_col, *by_cols], rows)
-    found += users_in_both(data, health, arms, rows)
+    found += users_in_both(data, health, count_units(rows)[:-1], arms)
     found += strata_moved(data, columns, time_col, as_columns(strata), rows, arms.pairs)
     with Progress(len(arms.groups) * len(arms.pairs), "compare_variants", progress) as shown:
 
         def test_both(group: int, pair: tuple[int, int]) -> list[Row]:
-            found = compare_arms(columns, rows.both(group, pair), rows, settings)
+            more = ratio.surplus(group, pair, arms.names)
+            found = compare_arms(columns, rows.both(group, pair), rows, settings, more)
             shown.add()
             return found
 

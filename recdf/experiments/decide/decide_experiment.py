@@ -11,14 +11,14 @@ import numpy as np
 import pandas as pd
 
 from ...errors import ColumnError, DataError, OptionError
-from ...inputs.budgets import Budget, check_budget, read_change, signed
+from ...inputs.budgets import Budget, check_budget, read_change
 from ...judge.cautions.table import CAUTIONS, UNLIKE
 from ...judge.verdict import VERDICT_COLUMNS, by_rank, codes_of, has, sentence, warnings_of
 from ...stats.arms import Arm
 from ...stats.effect_sizes import effect, fieller
 from ...stats.many_tests import adjust
 from ...stats.student import t_quantile
-from ...tables.cells import p_value
+from ...tables.cells import estimated, p_value
 from ..choices import Alternative, Better, check_value
 from ..experiment_columns import frame_of
 from ..plan.experiment_plan import ExperimentPlan
@@ -209,8 +209,8 @@ def decide_experiment(
       treatment decision
     0         B     ship
     >>> print(decided["reasons"].iloc[0].replace("; ", "\\n"))
-    ctr: better (+1.5 [+1.28, +1.72], p <0.001)
-    spend: safe (0 [−1.4%, +1.42%] one-sided, margin −2%)
+    ctr: better (+1.50 [+1.28, +1.72], p <0.001)
+    spend: safe (0.0% [−1.4%, +1.4%] one-sided, margin −2%)
     """
     judged = role_verdicts(table, roles)
     if "success" not in set(judged["role"]):
@@ -467,14 +467,11 @@ def allowed_of(row: Mapping[Any, Any]) -> tuple[float, bool]:
     return read_change("margin", row["margin"]) if row["margin"] else (math.nan, False)
 
 
-def change_texts(row: Mapping[Any, Any]) -> tuple[str, str]:
-    """Return the change of a row of `role_verdicts`, and its bounds, in per cent if it is
+def change_text(row: Mapping[Any, Any]) -> str:
+    """Return the change of a row of `role_verdicts` with its bounds, in per cent if it is
     relative."""
-    change, low, high = (
-        signed(row[name], row["margin"].endswith("%"))
-        for name in ("change", "change_low", "change_high")
-    )
-    return change, f"[{low}, {high}]"
+    sign = "+%" if row["margin"].endswith("%") else "+"
+    return estimated(row["change"], row["change_low"], row["change_high"], sign)
 
 
 def plan_sentence(row: Mapping[Any, Any]) -> str:
@@ -494,4 +491,4 @@ def _reason(row: Mapping[Any, Any]) -> str:
     rest += f", margin {row['margin']}" if row["margin"] else ""
     rest += f", p {p_value(row['p_adj'])}" if pd.notna(row["p_adj"]) else ""
     rest += f", {row['note']}" if row["note"] else ""
-    return f"{row['metric']}: {row['verdict']} ({' '.join(change_texts(row))}{rest})"
+    return f"{row['metric']}: {row['verdict']} ({change_text(row)}{rest})"

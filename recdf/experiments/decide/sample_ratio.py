@@ -17,8 +17,8 @@ from ...inputs.options import Options, as_columns
 from ...judge.cautions import HEALTH_ALPHA
 from ...judge.verdict import add_verdicts
 from ...stats.many_tests import adjust
-from ...stats.shares import independence_test, seen_loss, share_tests
-from ...tables.cells import number, visible
+from ...stats.shares import independence_test, seen_loss, share_test, share_tests
+from ...tables.cells import number, p_value, visible
 from ..experiment_columns import (
     Codes,
     Floats,
@@ -85,14 +85,43 @@ class Arms:
         return np.repeat(np.arange(len(self.groups)), n // len(self.groups)), control, treatment
 
 
+class Surplus(NamedTuple):
+    """How many more of its users one of two variants has: p of no difference, the share of the
+    units of arm `arm` that are too many, and this in words."""
+
+    p: float
+    share: float
+    arm: int
+    words: str
+
+
 class SampleRatio(NamedTuple):
     """Per group: whether the users per variant do not fit the plan, whether that was tested at all,
-    the p of it, and by variant the share of its users whose loss would have been seen."""
+    the p of it, and by variant the share of its users whose loss would have been seen.
+
+    `units` are compared, of `of`: the users who were assigned, or those who were planned.
+    """
 
     fails: Mask
     checked: Mask
     p: Floats
     seen: Floats
+    units: Floats
+    of: Floats
+    assigned: bool = False
+
+    def surplus(self, group: int, pair: tuple[int, int], names: Sequence[Any]) -> Surplus:
+        """Compare the shares of their users that two variants have, where the ratio fits."""
+        n, of = (one[group, list(pair)] for one in (self.units, self.of))
+        left_out = self.assigned and bool((of > n).any())
+        p = independence_test([n, of - n])[1] if left_out else share_test(n, of)[1]
+        if self.fails[group] or np.isnan(p) or not min(n) > 0:
+            return Surplus(np.nan, 0.0, 0, "")
+        rate, arm = n / of, int(n[1] * of[0] > n[0] * of[1])
+        more, other = visible(names[pair[arm]]), visible(names[pair[1 - arm]])
+        did = "exposed" if left_out else "has"
+        said = f"{more} {did} {number(rate[arm] / rate[1 - arm] - 1, '.1%')} more of its users than"
+        return Surplus(p, 1 - rate.min() / rate.max(), arm, f"{said} {other} (p {p_value(p)})")
 
 
 # Labels of the strata (one row without columns if there are none), and units by group, stratum and
@@ -129,7 +158,7 @@ def check_sample_ratio(
         return _from_plan(shares_of_plans(plans, arms.names).to_numpy(), counts)
     n = len(arms.groups)
     seen = np.full((n, len(arms.names)), np.nan)
-    return SampleRatio(np.zeros(n, bool), np.zeros(n, bool), seen[:, 0], seen)
+    return SampleRatio(np.zeros(n, bool), np.zeros(n, bool), seen[:, 0], seen, seen, seen)
 
 
 def _from_plan(shares: Floats, counts: Floats) -> SampleRatio:
@@ -142,6 +171,7 @@ def _from_plan(shares: Floats, counts: Floats) -> SampleRatio:
     planned = np.broadcast_to(shares, units.shape)
     p = np.array([share_tests(own, plan)[1] for own, plan in zip(units, planned, strict=True)])
     p, overall = p[:-1], p[-1]
+    of = (units.sum(axis=2, keepdims=True) * planned)[:-1].sum(axis=1)
     return SampleRatio(
         (p < HEALTH_ALPHA) | (overall < HEALTH_ALPHA),
         ~np.isnan(p) | ~np.isnan(overall),
@@ -152,6 +182,8 @@ def _from_plan(shares: Floats, counts: Floats) -> SampleRatio:
                 for own, plan in zip(units[:-1], planned, strict=False)
             ]
         ),
+        counts[:-1].sum(axis=1),
+        of[:, : counts.shape[2]],
     )
 
 
@@ -239,17 +271,19 @@ def _from_health(
     planned = cells("expected_share").astype(np.float64)
     own = _from_plan(np.concatenate([planned, planned[:1]]), counts)
     left_out = np.full(len(arms.groups), np.nan)
+    own = own._replace(of=own.of * np.nan)
     if np.array_equal(users[:-1], counts[:-1]):  # else users came in clusters
         p = [
             [independence_test([some, of - some])[1] for some, of in zip(*one, strict=True)]
             for one in zip(users[:-1], assigned, strict=True)
         ]
         left_out = np.minimum(1.0, len(labels) * np.fmin.reduce(p, axis=1))
+        own = own._replace(of=assigned.sum(axis=1), assigned=True)
     flagged = (cells("srm_flag") != "").any(axis=(1, 2))
     tested = ~np.isnan(cells("srm_p").astype(np.float64)).all(axis=(1, 2))
-    p_value = np.fmin(own.p, left_out)
+    p_least = np.fmin(own.p, left_out)
     fails = flagged | own.fails | (left_out < HEALTH_ALPHA)
-    return SampleRatio(fails, tested | own.checked, p_value, own.seen)
+    return own._replace(fails=fails, checked=tested | own.checked, p=p_least)
 
 
 def seen_loss_words(variant: Any, loss: float) -> str:

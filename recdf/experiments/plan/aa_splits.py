@@ -153,9 +153,11 @@ def aa_test(
     with Progress(len(plain), "aa_test", progress) as shown:
         for metric in plain:
             values, spec = _values_of(metric), {metric.name: specs[metric.name]}
-            shares_of_users = not metric.ratio and is_binary(values)
+            shares_of_users = metric.pair is None and is_binary(values)
             tried = {np.nan if cap is None else cap.get(metric.name, np.nan): metric}
-            for one in () if cap is not None or metric.ratio or shares_of_users else CAPS:
+            for one in (
+                () if cap is not None or metric.pair is not None or shares_of_users else CAPS
+            ):
                 (capped,) = read_metrics(per_user, spec, {}, nan, "per_user", {metric.name: one})
                 if capped.cap < values.max(initial=-np.inf):
                     tried[one] = capped

@@ -146,6 +146,13 @@ _ALL = (
         _EXPERIMENT,
     ),
     Caution(
+        "surplus",
+        "check: {detail}",
+        "an arm has more of its users than the other (p below 0.05), and without as many of its "
+        "lightest or heaviest the effect is not shown",
+        "variants segments",
+    ),
+    Caution(
         "strata_moved",
         "check: strata differ in worth",
         "users of one arm are in strata of a higher metric, so that the treatment may move users "
@@ -235,6 +242,13 @@ _ALL = (
         "variants segments",
         needs="p_denominator",
         fires=denominator_differs,
+    ),
+    Caution(
+        "parts_unclear",
+        "check: {detail}",
+        "a ratio differs, its numerator per user shows no such difference, and the data do not "
+        "exclude that its denominator has moved",
+        "variants segments",
     ),
     Caution(
         "skewed",
@@ -354,6 +368,11 @@ _ALL = (
         "strata_differ_in_worth",
         "",
         "users of one arm may be in strata of a higher metric (p below 0.01)",
+    ),
+    Caution(
+        "exposure_differs",
+        "",
+        "an arm has more of its users than the other (p below 0.01)",
     ),
     Caution("strata_differ", "", "the shares of the variants differ between the strata"),
     Caution(

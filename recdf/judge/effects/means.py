@@ -26,6 +26,7 @@ from ...stats.moments import HUGE, MEAN_ROUNDING
 from ...stats.numbers import Floats
 from ...stats.regression import Designs, regression_arm
 from ..aggregates import BLOCK, BLOCKS, SHORT, Aggregates, block_ranges, ranges_of
+from .stratified_shares import ScoreTest, score_test
 
 # Cells of the strata's dummies beside covariates: 800 MB.
 MOST_DUMMIES = 10**8
@@ -300,7 +301,7 @@ class MeanEffect:
     """Both arms as they are (`raw`) and as they are compared (`arms`).
 
     `diff` keeps the digits of huge means; `theta` are the slopes of the covariates, and `how` names
-    the adjustment.
+    the adjustment. Shares in strata have a `score` test.
     """
 
     raw: tuple[Arm, Arm]
@@ -308,6 +309,7 @@ class MeanEffect:
     diff: float
     how: str = ""
     theta: Floats = field(default_factory=lambda: _NONE)
+    score: ScoreTest | None = None
 
     @property
     def slope(self) -> float:
@@ -387,8 +389,12 @@ def estimate(units: Units) -> EffectOfUnits:
     diff = float(arms[1].mean) - float(arms[0].mean)
     if not how and units.metric.den is None:
         diff = float(np.diff(whole.record.above[:, 0])[0])
+    score = None
+    if how == "strata" and units.metric.den is None and not units.clustered:
+        scored = score_test(units.record.columns([units.metric.num]), units.weights, arms)
+        arms, score = scored or (arms, None)
     return EffectOfUnits(
-        raw, arms, diff, how, theta, units=units, values=values, centre=centre, forms=forms
+        raw, arms, diff, how, theta, score, units=units, values=values, centre=centre, forms=forms
     )
 
 
@@ -399,6 +405,15 @@ def arms_of_denominators(units: Units) -> tuple[tuple[float, float], tuple[Arm, 
     found = _both_arms(units, _NONE, _NONE, (False, False), Linear(units.metric.den), size)[0]
     control, treatment = units.whole.record.mean[:, 1].tolist()
     return (control, treatment), found
+
+
+def arms_of_part(units: Units, column: int) -> tuple[Arm, Arm]:
+    """The mean per unit of the numerator or the denominator of a ratio, less what the covariates'
+    columns explain."""
+    columns = dict.fromkeys(i for one in units.covariates for i in one if i is not None)
+    covariates = tuple(Linear(i) for i in columns)
+    own = replace(units, metric=Linear(column), covariates=covariates, known=units.record)
+    return _both_arms(own, *slopes(own), (False, False))[0]
 
 
 def influence(units: Units) -> tuple[Floats, Floats]:

@@ -1,0 +1,670 @@
+"""Commands that are made from functions.
+
+A command is one record. Its flags are the parameters of its functions, with their annotations,
+defaults and docstrings; frames are files. `call` gives what the functions returned, and the text
+for a terminal. Files, JSON, notes and the exit code follow from the tables.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from ..diagnostics.history import History
+from ..diagnostics.list_changes import diff
+from ..diagnostics.run_records import past_runs, past_tests
+from ..display.leaderboard import leaderboard
+from ..errors import OptionError
+from ..evaluation.result import read_parquet
+from ..evaluation.storage import file_of_rows, is_result
+from ..experiments.compare.interleaved import compare_interleaved
+from ..experiments.compare.quantiles import compare_quantiles, compare_zero_inflated
+from ..experiments.compare.variants import compare_variants
+from ..experiments.decide.proxy_metrics import proxy_metrics
+from ..experiments.decide.sample_ratio import find_srm
+from ..experiments.join.roll_up import roll_up
+from ..experiments.plan.aa_splits import aa_test
+from ..experiments.plan.interleaving import interleave
+from ..experiments.plan.plan_comparison import plan_comparison
+from ..experiments.plan.plan_experiment import arrivals_by_day, plan_experiment
+from ..formats.file_sets import is_remote, read_beside, read_files
+from ..inputs.options import as_columns
+from ..judge.verdict import VERDICT_COLUMNS
+from ..off_policy.compare_targets import ope_compare
+from ..off_policy.estimate_value import MEANINGS, ope_estimate
+from ..off_policy.log_additions import target_from_recs
+from ..off_policy.log_diagnostics import ope_diagnostics
+from ..tables.cells import brief_cells
+from .arguments import (
+    BOUNDS_FLAG,
+    FILES_HELP,
+    add_arguments,
+    add_command,
+    add_out,
+    add_parameters,
+    as_bounds,
+    given_parameters,
+    typed_parameters,
+)
+from .deciding import add_control, compact, metric_arguments, planned_arguments, with_times
+from .gating import read_lists, side_of_folder
+from .output import ESTIMATED, give_tables, plain_signs, text_table, verdicts_fail
+from .stored_runs import RUNS, given_margins, label, read_results
+
+Tables = dict[str, pd.DataFrame]
+Given = dict[str, Any]
+ONE_RESULT = {"RESULTS": "folder that recdf evaluate --out wrote"}
+
+
+class Reply(NamedTuple):
+    """What a command says: text for a terminal, the tables that are written, and those that JSON
+    and CSV have if these are others. Only the tables of `judged` decide the exit code."""
+
+    text: str
+    tables: Tables
+    printed: Tables | None = None
+    judged: Sequence[str] | None = None
+
+
+class MadeCommand(NamedTuple):
+    """A command: its functions, and how they are called with the options that were given."""
+
+    name: str
+    says: str
+    description: str
+    usage: str
+    call: Callable[[argparse.Namespace, Given], Reply]
+    functions: Sequence[Callable[..., Any]]
+    writes: Sequence[str]
+    files: Mapping[str, str]
+    arguments: Mapping[str, str] = {}  # those that no function has in this form
+    without: Sequence[str] = ()  # parameters of the functions that the command gives itself
+    with_control: bool = False
+    explained_by: Callable[..., Any] | None = None  # its docstring has the other parameters
+
+    def add(self, commands: Any) -> None:
+        """Add the command."""
+        reads = any("FILE" in usage or usage == "LOG" for usage in self.files)
+        command = add_command(
+            commands,
+            self.name,
+            partial(_run_made, self),
+            self.says,
+            self.description,
+            usage=f"%(prog)s {self.usage} [options]",
+            epilog=FILES_HELP if reads else None,
+        )
+        files = command.add_argument_group("files")
+        add_arguments(files, self.files)
+        add_out(files, self.writes)
+        options = command.add_argument_group("options")
+        if self.with_control:
+            add_control(options)
+        add_arguments(options, self.arguments)
+        added: set[str] = set()
+        for function in self.functions:
+            names = [name for name in typed_parameters(function) if name not in self.taken | added]
+            add_parameters(options, function, names, self.explained_by)
+            added.update(names)
+
+    @property
+    def taken(self) -> set[str]:
+        """The parameters that are no flags."""
+        own = {
+            word.lstrip("-").replace("-", "_") for usage in self.arguments for word in usage.split()
+        }
+        return {*self.without, *own}
+
+
+def _run_made(made: MadeCommand, given: argparse.Namespace) -> int:
+    names = {name for function in made.functions for name in typed_parameters(function)}
+    told = made.call(given, given_parameters(given, names - made.taken))
+    give_tables(given, told.text, told.tables, told.printed)
+    judged = [
+        table
+        for name, table in told.tables.items()
+        if {*VERDICT_COLUMNS} <= {*table.columns} and name in (told.judged or told.tables)
+    ]
+    return verdicts_fail(given, *judged)
+
+
+def _taken_by(function: Callable[..., Any], options: Given) -> Given:
+    """Return the options that a function takes."""
+    known = inspect.signature(function).parameters
+    return {name: value for name, value in options.items() if name in known}
+
+
+def _frames(
+    given: argparse.Namespace,
+    function: Callable[..., Any],
+    options: Given,
+    *roles: str,
+    labels: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Read the files of a call. Which columns are ids and which are labels, the options of the
+    function say."""
+    defaults = {
+        name: one.default for name, one in inspect.signature(function).parameters.items()
+    } | options
+
+    def columns(*names: str) -> list[str]:
+        found = (one for name in names for one in as_columns(defaults.get(name)))
+        return list(dict.fromkeys(found))
+
+    frames = read_files(
+        {role: getattr(given, role) for role in roles},
+        columns("unit_col", "user_col", "item_col"),
+        [*columns("variant_col", "columns", "cluster", "strata", "by"), *labels],
+        ["score", "rank"],
+    )
+    return dict(frames)
+
+
+# ------------------------------------------------------------------------------------------
+# tables for a terminal
+
+
+def _brief_text(table: pd.DataFrame, names: Iterable[str]) -> str:
+    """Write columns of a table for a terminal, the remarks behind the verdict; empty columns are
+    left out."""
+    known = brief_cells(table)
+    cells = {
+        name: [
+            f"{cell:,.0f}" if name.startswith(("n_", "days")) and pd.notna(cell) else text
+            for cell, text in zip(table[name], known[name], strict=True)
+        ]
+        for name in names
+    }
+    if "remarks" in table.columns and "verdict" in cells:
+        verdicts = table[["verdict", "withheld", "remarks"]].itertuples(index=False)
+        cells["verdict"] = [
+            f"{verdict} ({remarks})" if remarks not in ("", withheld) else verdict
+            for verdict, withheld, remarks in verdicts
+        ]
+    return text_table({name: own for name, own in cells.items() if any(own)})
+
+
+def _texts_and(table: pd.DataFrame, *numbers: str) -> list[str]:
+    """Return the names of the columns of text, and of some of numbers."""
+    shown = table.drop(columns=[*VERDICT_COLUMNS[:-1]], errors="ignore")
+    return [
+        name
+        for name in map(str, shown)
+        if name in numbers or not pd.api.types.is_numeric_dtype(shown[name].dtype)
+    ]
+
+
+# ------------------------------------------------------------------------------------------
+# before and after an experiment
+
+
+def _interleave(given: argparse.Namespace, options: Given) -> Reply:
+    lists = interleave(**_frames(given, interleave, options, "a", "b"), **options)
+    teams = lists["team"].value_counts()
+    n = len(lists[as_columns(options.get("user_col", "user_id"))].drop_duplicates())
+    of_teams = f"{teams.get('a', 0):,} of team a, {teams.get('b', 0):,} of team b"
+    said = f"{n:,} lists with {len(lists):,} items: {of_teams}, {teams.get('', 0):,} of no team"
+    return Reply(said, {"lists": lists})
+
+
+def _interleaved(given: argparse.Namespace, options: Given) -> Reply:
+    frames = _frames(given, compare_interleaved, options, "log", "clicks", labels=["team"])
+    table = compare_interleaved(**frames, **options)
+    row = table.iloc[0]
+    lines = [
+        f"{row['n_users']:,} users, {row['n_clicks']:,} clicks, of which "
+        f"{row['n_clicks_no_team']:,} on items of no team and {row['n_clicks_elsewhere']:,} "
+        "elsewhere",
+        "",
+        compact(table),
+        f"{row['wins']:,} users prefer b, {row['losses']:,} prefer a (sign test p = "
+        f"{row['p_sign']:.3g})",
+    ]
+    return Reply("\n".join(lines), {"interleaved": table})
+
+
+def _aa(given: argparse.Namespace, options: Given) -> Reply:
+    result = read_parquet(given.results)
+    users, keys = result.per_user, result.spec["user_col"]
+    specs = metric_arguments(given.metric, users.columns, result)
+    table = aa_test(users, specs, user_col=keys, **options)
+    names = _texts_and(table, "cap", "rejected", "rejected_low", "rejected_high")
+    return Reply(_brief_text(table, names), {"aa": table})
+
+
+def _planned_shares(given: argparse.Namespace, options: Given, rows: pd.DataFrame) -> Any:
+    if given.expected is None:
+        return None
+    variants = rows[str(options.get("variant_col", "variant"))]
+    return planned_arguments(given.expected, variants, rows, options.get("strata"))
+
+
+def _srm(given: argparse.Namespace, options: Given) -> Reply:
+    asked = {**options, "columns": given.column}
+    rows = _frames(given, find_srm, asked, "assignment")["assignment"]
+    table = find_srm(rows, expected=_planned_shares(given, options, rows), **asked)
+    names = _texts_and(table, "n_users", "n_variant", "n_expected", "p_adj", "p_without")
+    said = f"all users: p = {table['p_all'].iloc[0]:.3g}\n\n"
+    return Reply(said + _brief_text(table, names), {"srm": table})
+
+
+def _quantiles(given: argparse.Namespace, options: Given) -> Reply:
+    if not (given.metric or given.zero_inflated):
+        raise OptionError("--metric and --zero-inflated are missing; name the columns to compare")
+    rows = _frames(given, compare_quantiles, options, "rows")["rows"]
+    variants = rows[options.get("variant_col", "variant")]
+    options["expected"] = _planned_shares(given, options, rows)
+    options["control"] = label("control", given.control, variants)
+    tables = {}
+    if given.metric:
+        tables["quantiles"] = compare_quantiles(rows, given.metric, **options)
+    if given.zero_inflated:
+        options.pop("quantiles", None)
+        tables["parts"] = compare_zero_inflated(rows, given.zero_inflated, **options)
+    return Reply("\n\n".join(map(compact, tables.values())), tables)
+
+
+def _plan(given: argparse.Namespace, options: Given) -> Reply:
+    result = read_parquet(given.results)
+    users, keys = result.per_user, result.spec["user_col"]
+    specs = metric_arguments(given.metric, users.columns, result)
+    if given.baseline is not None:
+        if len(result.spec["by"]) != 1:
+            raise OptionError(
+                "--baseline plans a comparison of models; the result has no column of models (--by)"
+            )
+        by = result.spec["by"][0]
+        table = plan_comparison(
+            users,
+            list(specs),
+            baseline=label("baseline", given.baseline, users[by]),
+            model_col=by,
+            user_col=keys,
+            **_taken_by(plan_comparison, options),
+        )
+    else:
+        if given.how is not None:
+            keys, used = keys[:1], [name for spec in specs.values() for name in as_columns(spec)]
+            users = roll_up(users, keys, dict.fromkeys(used, given.how))
+        elif "cluster" not in options and users.duplicated(keys[:1]).any():
+            raise OptionError(
+                f"{given.results} has several rows of a {keys[0]}, and a plan counts users; --how "
+                "sum adds them up"
+            )
+        coming = None
+        if given.log is not None:
+            log = read_files({"log": given.log}, keys, [given.time_col])["log"]
+            log = with_times(log, given.time_col, "log")
+            coming = arrivals_by_day(log, time_col=given.time_col, user_col=keys)
+        table = plan_experiment(
+            users,
+            specs,
+            arrivals=coming,
+            guardrails=given_margins(given) or None,
+            **_taken_by(plan_experiment, options),
+        )
+    return Reply(_brief_text(table, table.columns), {"plan": table})
+
+
+# ------------------------------------------------------------------------------------------
+# results and logs
+
+
+def _leaderboard(given: argparse.Namespace, options: Given) -> Reply:
+    result = read_results(given.results)
+    by, segments = result.spec["by"], None
+    baseline = label("baseline", given.baseline, result.summary[by[0]]) if by else given.baseline
+    if given.segments is not None:
+        first, keys = file_of_rows(given.results[0]), list(result.spec["user_col"])
+        segments = read_beside(given.segments, first, keys, [])
+    found = leaderboard(
+        result,
+        baseline=baseline,
+        segments=segments,
+        cheap=None if given.cheap is None else read_parquet(given.cheap),
+        bounds=as_bounds(given.bounds),
+        **options,
+    )
+    tables = {"leaderboard": found.frame, "comparison": found.comparisons}
+    return Reply(plain_signs(str(found)), tables, {"leaderboard": found.frame})
+
+
+def _diff(given: argparse.Namespace, options: Given) -> Reply:
+    roles, flags = ("before", "after"), ("before_model", "after_model")
+    paths = {role: getattr(given, role) for role in roles}
+    results = [not is_remote(path) and is_result(path) for path in paths.values()]
+    if any(results) and not all(results):
+        raise OptionError(
+            f"{paths[roles[results.index(False)]]} is no result, and the other side is one; name "
+            "two results, or two files of recommendations"
+        )
+    if all(results):
+        sides = [
+            side_of_folder(given, role, role, flag) for role, flag in zip(roles, flags, strict=True)
+        ]
+        found = diff(sides[0], sides[1], **read_lists(given, sides, {}, flags), **options)
+    elif given.before_model or given.after_model:
+        raise OptionError(
+            "--before-model and --after-model choose from results, and these are no results"
+        )
+    else:
+        columns = {"user_col": "user_id", "item_col": "item_id"} | options
+        found = diff(**_frames(given, diff, columns, *roles), pred=given.pred, **options)
+    tables = {"summary": found.summary, "lists": found.per_list}
+    tables |= {"items": found.items} if found.items is not None else {}
+    return Reply(repr(found), tables, {"summary": found.summary})
+
+
+def _ope(given: argparse.Namespace, options: Given) -> Reply:
+    log, by = _log_with_target(given, options), as_columns(options.get("by"))
+    asked = {name: value for name, value in options.items() if name not in ("on", "k")}
+    tables = {"ope": ope_estimate(log, **asked)}
+    if (
+        "slate_col" not in options or "interaction" in options
+    ):  # else each estimator may name another interaction
+        tables["ope_diagnostics"] = ope_diagnostics(log, **_taken_by(ope_diagnostics, asked))
+    numbers = ["value", "ci_low", "ci_high", "logging_value", "lift", "ess_reward"]
+    names = [*by, "estimator", "clip", *numbers, "trust", "flags"]
+    lines = [_brief_text(tables["ope"], names), ""]
+    if given.pred is not None and len(by) == 1 and log[by[0]].nunique() > 1:
+        one = _taken_by(ope_compare, asked) | {"by": by[0]}
+        tables["ope_comparison"] = ope_compare(log, baseline=given.baseline, **one)
+        numbers = ["diff", "ci_low", "ci_high", "n_clusters"]
+        names = ["baseline", *by, "estimator", "clip", *numbers, "trust", "flags"]
+        lines += [_brief_text(tables["ope_comparison"], names), ""]
+    found = set(tables["ope"]["flags"].str.split(", ").explode())
+    meant = [f"{name}: {text}" for name, text in MEANINGS.items() if name in found]
+    none = "no flags: the intervals hold what they say if the propensities are right"
+    return Reply("\n".join([*lines, *(meant or [none])]), tables)
+
+
+def _log_with_target(given: argparse.Namespace, options: Given) -> pd.DataFrame:
+    """The log, with the target policy of --pred where that is given."""
+    on, by = options.get("on") or ["user_id", "item_id"], as_columns(options.get("by"))
+    others = (options.get("cluster", "user_id"), options.get("slate_col"))
+    keys = [*on, *(name for one in others for name in as_columns(one))]
+    paths = {"log": given.log} | ({} if given.pred is None else {"pred": given.pred})
+    frames = read_files(paths, list(dict.fromkeys(keys)), by)
+    if given.pred is None:
+        return frames["log"]
+    return target_from_recs(
+        **frames,
+        on=on,
+        position_col=options.get("position_col", "position") if given.match_position else None,
+        k=options.get("k"),
+        by=[name for name in by if name in frames["pred"].columns] or None,
+    )
+
+
+# ------------------------------------------------------------------------------------------
+# the past of a job, and of experiments
+
+COULD_SEE = "could_see: a change of this size is found within a week in 8 of 10 cases"
+
+
+def _past(given: argparse.Namespace, options: Given) -> Reply:
+    tests = past_tests(given.results)
+    tables: Tables = {"runs": past_runs(given.results)}
+    if not len(tests) and (given.offline or given.online):
+        raise OptionError(
+            f"--offline and --online are about experiments, and {given.results} holds none: a "
+            "folder each, with the results of recdf compare and recdf experiment"
+        )
+    said = []
+    if not len(tests) or given.metric or "since" in options:
+        dated, more = _job_tables(given, options)
+        said, tables = [dated], tables | more
+    if len(tests):
+        tables |= {"tests": tests, **_proxies(given, options, tests)}
+        said.append(_brief_text(tests, tests.columns))
+        if "proxies" in tables:
+            names = ("slope", "slope_low", "slope_high", "naive_slope", "called_right", "verdict")
+            said.append(_brief_text(tables["proxies"], ["online", "offline", *names]))
+    first: Tables = {name: tables[name] for name in ("changes", "tests") if name in tables}
+    judged = ("changes", "drift", "gaps", "proxies")
+    return Reply("\n\n".join(said), tables, {**first, **tables}, judged)
+
+
+def _job_tables(given: argparse.Namespace, options: Given) -> tuple[str, Tables]:
+    """Return the text and the tables of a job's results."""
+    asked = _taken_by(History, options)
+    if given.users is not None:
+        asked |= read_files({"users": given.users}, ["user_id"], [])
+    history = History(given.results, **asked)
+    how = {"weekly": not given.not_weekly, **_taken_by(History.changes, options)}
+    changes, drift = history.changes(given.metric, **how), history.drift(**how)
+    gaps = history.gaps(**_taken_by(History.gaps, options))
+    texts = [history.headline, _changes_text(changes), _changes_text(drift)]
+    texts += [COULD_SEE] if changes["could_see"].notna().any() else []
+    texts += [_brief_text(gaps, ["job", "what", "last", "verdict"])] if len(gaps) else []
+    return "\n\n".join(texts), {
+        "changes": changes,
+        "drift": drift,
+        "gaps": gaps,
+        "summary": history.summary.drop(columns="path"),
+    }
+
+
+def _changes_text(table: pd.DataFrame) -> str:
+    numbers = ("level", "could_see", "changed", "before", "after", "verdict")
+    names = [*table.columns[: table.columns.get_loc("n_runs")], *numbers]
+    return _brief_text(table.drop(columns="remarks"), names)
+
+
+def _proxies(given: argparse.Namespace, options: Given, tests: pd.DataFrame) -> Tables:
+    """Relate the offline metrics of past experiments to the online ones, if three experiments
+    measured both."""
+    sides: Given = {}
+    for kind in ("offline", "online"):
+        known = [
+            name
+            for name in tests.columns
+            if name.startswith(f"{kind}_") and f"{name}_se" in tests.columns
+        ]
+        asked = [f"{kind}_{name}" for name in as_columns(getattr(given, kind))]
+        if unknown := [name for name in asked if name not in known]:
+            missing, *there = (name.removeprefix(f"{kind}_") for name in (unknown[0], *known))
+            raise OptionError(
+                f"--{kind} {missing}: no experiment measured it; there is {', '.join(there)}"
+            )
+        sides[kind] = asked or known
+    measured = [name for names in sides.values() for name in names]
+    whole = tests.dropna(subset=[*measured, *(f"{name}_se" for name in measured)])
+    if len(whole) < 3:
+        return {}
+    how = _taken_by(proxy_metrics, options)
+    for name in how.keys() & {"smaller_is_better", "larger_is_better"}:
+        how[name] = [one for one in measured if one.partition("_")[2] in options[name]]
+    return {"proxies": proxy_metrics(whole, **sides, experiment_col="experiment", **how)}
+
+
+METRIC = {
+    "--metric NAME ...": "columns such as ndcg@10, or ratios such as ctr=hits@10/n_pred (default: "
+    "all)"
+}
+MADE = (
+    MadeCommand(
+        "leaderboard",
+        "print models by metrics, with intervals and marks",
+        "Print models by metrics: values with intervals, the best, and which differences hold.",
+        "RESULTS [RESULTS ...]",
+        _leaderboard,
+        [leaderboard],
+        ("leaderboard.parquet", "comparison.parquet"),
+        RUNS
+        | {
+            "--segments FILE": "one row per user: id and columns of segments",
+            "--cheap RESULTS": "folder of the same models on more lists under cheap labels",
+        },
+        {"--baseline NAME": "model that the others are compared with"} | BOUNDS_FLAG,
+    ),
+    MadeCommand(
+        "diff",
+        "say what changed from one version to another",
+        "Say which lists gained and lost between two results, or which items entered, left and "
+        "moved between two files of recommendations, without any truth.",
+        "BEFORE AFTER",
+        _diff,
+        [diff],
+        ("summary.parquet", "lists.parquet", "items.parquet"),
+        {
+            "BEFORE": "folder that recdf evaluate --out wrote, or recommendations",
+            "AFTER": "folder that recdf evaluate --out wrote, or recommendations",
+            "--pred FILE ...": "recommendations beside two results, before and after",
+            "--before-model NAME": "recommender of BEFORE, if that holds several",
+            "--after-model NAME": "recommender of AFTER, if that holds several",
+        },
+    ),
+    MadeCommand(
+        "interleave",
+        "mix the lists of two recommenders into one list per user",
+        "Mix the lists of two recommenders into one list per user, and write lists.parquet with "
+        "the team of each item; clicks on these lists tell which recommender users prefer (recdf "
+        "interleaved).",
+        "--a FILE --b FILE --out FOLDER",
+        _interleave,
+        [interleave],
+        ("lists.parquet",),
+        {
+            "--a FILE (required)": "items of one recommender",
+            "--b FILE (required)": "items of the other",
+        },
+    ),
+    MadeCommand(
+        "interleaved",
+        "compare two recommenders by the clicks on interleaved lists",
+        "Compare the recommenders a and b by the clicks on lists that recdf interleave mixed; "
+        "better means that users prefer b.",
+        "LOG --clicks FILE",
+        _interleaved,
+        [compare_interleaved],
+        ("interleaved.parquet",),
+        {
+            "LOG": "lists that were shown, with the team of each item",
+            "--clicks FILE (required)": "one row per click: key of the list, item",
+        },
+    ),
+    MadeCommand(
+        "aa",
+        "test whether the tests of an experiment hold on your own data",
+        "Split the users of a result at random many times, and count how often a test finds a "
+        "difference where there is none.",
+        "RESULTS",
+        _aa,
+        [aa_test],
+        ("aa.parquet",),
+        ONE_RESULT,
+        METRIC,
+        ["metrics", "user_col"],
+    ),
+    MadeCommand(
+        "srm",
+        "find where a broken sample ratio comes from",
+        "Find the levels of columns (browser, country, day) in which the users per variant do not "
+        "fit the plan.",
+        "--assignment FILE --column COLUMN ...",
+        _srm,
+        [find_srm],
+        ("srm.parquet",),
+        {"--assignment FILE (required)": "one row per assigned user: id, variant, more"},
+        {
+            "--column COLUMN ... (required)": "columns to look into",
+            "--expected NAME=SHARE ...": "planned shares, such as A=0.9 B=0.1, or of each of "
+            "--strata, as week1:A=0.9 (default: equal)",
+        },
+        ["columns"],
+    ),
+    MadeCommand(
+        "quantiles",
+        "compare quantiles of the variants of an experiment",
+        "Compare quantiles of the variants of an experiment (latency, order value) on a file of "
+        "users or of their requests, and metrics of which most users have none by their parts.",
+        "--rows FILE --control NAME --metric NAME ...",
+        _quantiles,
+        [compare_quantiles],
+        ("quantiles.parquet", "parts.parquet"),
+        {"--rows FILE (required)": "one row per user or request: variant, metrics, more"},
+        {
+            "--metric NAME ...": "columns whose quantiles are compared",
+            "--zero-inflated NAME ...": "columns to compare by the share of rows above 0, their "
+            "mean, and the total",
+            "--expected NAME=SHARE ...": "planned shares, such as A=0.9 B=0.1",
+        },
+        ["metrics"],
+        with_control=True,
+        explained_by=compare_variants,
+    ),
+    MadeCommand(
+        "plan",
+        "say how many users and days an experiment needs, or lists a comparison",
+        "Say from a result of the past how many users and days an experiment needs; with "
+        "--baseline, how many lists a comparison of models needs.",
+        "RESULTS",
+        _plan,
+        [plan_experiment, plan_comparison],
+        ("plan.parquet",),
+        ONE_RESULT
+        | {
+            "--log FILE": "log whose new users by day an experiment would gain (needs --time-col)",
+            "--time-col COLUMN": "times of the log",
+        },
+        METRIC
+        | {
+            "--guardrail METRIC=MARGIN ...": "what is to be shown not to be lost, such as "
+            "revenue@10=-2%%",
+            "--how RULE": "sum or mean: adds up the lists of a user, where a user has several "
+            "(lists by session)",
+            "--baseline NAME": "plan a comparison of models with this one",
+        },
+        ["metrics", "model_col", "user_col", "covariates", "arrivals"],
+    ),
+    MadeCommand(
+        "history",
+        "say when metrics or data changed, and which offline metric predicts",
+        "Read all results below a folder: when a metric or the data of a nightly job changed, what "
+        "was decided, and which offline metric predicted the results of experiments.",
+        "RESULTS",
+        _past,
+        [History, History.changes, History.gaps, proxy_metrics],
+        tuple(
+            f"{name}.parquet"
+            for name in ("changes", "drift", "gaps", "summary", "runs", "tests", "proxies")
+        ),
+        {
+            "RESULTS": "folder of dated folders that recdf evaluate --out wrote (2026-11-20), or "
+            "of folders of experiments",
+            "--users FILE": "one row per user: id and columns of segments (with --by)",
+        },
+        {
+            "--metric NAME ...": "columns such as ndcg@10 whose changes are looked for (default: "
+            "all)",
+            "--not-weekly": "expect the same level on all days of the week",
+            "--offline NAME ...": "offline metrics of past experiments (default: all)",
+            "--online NAME ...": "online metrics of past experiments (default: all)",
+        },
+        ["metrics", "cov", "experiment_col", "joint"],
+    ),
+    MadeCommand(
+        "ope",
+        "estimate what a policy that did not run would have earned",
+        "Estimate from a log with propensities what other policies would have earned. The column "
+        "trust says whether an estimate may be used, and flags say why not.",
+        "LOG",
+        _ope,
+        [ope_estimate, target_from_recs],
+        ESTIMATED,
+        {
+            "LOG": "one row per item that was shown, with its propensity",
+            "--pred FILE": "recommendations to give a value to (default: --target-col of LOG)",
+        },
+        {
+            "--baseline NAME": "target that others are compared with (default: all pairs)",
+            "--match-position": "an item of --pred counts only at its --position-col of LOG",
+        },
+    ),
+)

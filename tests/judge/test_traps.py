@@ -1,0 +1,265 @@
+"""What looks like an effect of the treatment and is none: thin strata, a ratio whose denominator
+moved, users whom one arm alone brought. Numbers are computed by hand or by slow formulas."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import optimize, stats
+
+import recdf as rd
+
+EQUAL = {"A": 1, "B": 1}
+
+
+def cells(counts, metric="y"):
+    """Users of 0 and 1: (stratum, variant, ones, users)."""
+    rows = [
+        {"week": week, "variant": variant, metric: float(i < ones)}
+        for week, variant, ones, n in counts
+        for i in range(n)
+    ]
+    return pd.DataFrame(rows).assign(user_id=lambda one: range(len(one)))
+
+
+THIN = [(1, "A", 20, 480), (1, "B", 0, 20), (2, "A", 25, 250), (2, "B", 24, 250)]
+
+
+def slow_score(counts, delta=0.0):
+    """d and its variance where the truth is delta: the same odds ratio in every stratum, to first
+    order, and as many ones as there are."""
+    total = sum(n for *_, n in counts)
+    weeks = sorted({week for week, *_ in counts})
+    own = {week: {v: (ones, n) for w, v, ones, n in counts if w == week} for week in weeks}
+    size = {week: sum(n for _, n in own[week].values()) for week in weeks}
+    share = {week: sum(ones for ones, _ in own[week].values()) / size[week] for week in weeks}
+    pooled = sum(size[w] / total * share[w] * (1 - share[w]) for w in weeks)
+    d = var = 0.0
+    for week in weeks:
+        p, n, weight = share[week], size[week], size[week] / total
+        (ones_a, n_a), (ones_b, n_b) = own[week]["A"], own[week]["B"]
+        d += weight * (ones_b / n_b - ones_a / n_a)
+        move = delta * p * (1 - p) / pooled
+        for of, n_of in ((p - move * n_b / n, n_a), (p + move * n_a / n, n_b)):
+            var += weight**2 * of * (1 - of) / n_of * n / (n - 1)
+    return d, var
+
+
+def test_a_cell_without_a_success_has_the_variance_of_its_stratum():
+    row = rd.compare_variants(cells(THIN), "y", control="A", strata="week", time_col="week").iloc[0]
+    d, var = slow_score(THIN)
+    assert row["diff"] == pytest.approx(d)
+    assert row["se"] == pytest.approx(np.sqrt(var))
+    assert row["statistic"] == pytest.approx(d / np.sqrt(var))
+    assert row["p_value"] == pytest.approx(2 * stats.norm.sf(abs(d) / np.sqrt(var)), rel=0.02)
+    quantile = stats.t.ppf(0.975, row["df"])
+
+    def beyond(delta):
+        d, var = slow_score(THIN, delta)
+        return (d - delta) ** 2 - quantile**2 * var
+
+    ends = optimize.brentq(beyond, d - 0.2, d), optimize.brentq(beyond, d, d + 0.2)
+    assert (row["ci_low"], row["ci_high"]) == pytest.approx(ends)
+    # By the cells' own variances it would have been a verdict.
+    own = 0.25 * (20 / 480 * 460 / 480 / 479 + (0.1 * 0.9 + 0.096 * 0.904) / 249)
+    assert abs(d) / np.sqrt(own) > 1.3 * abs(row["statistic"])
+
+
+@pytest.mark.parametrize("alternative", ["less", "greater"])
+def test_one_sided_intervals_of_shares_in_strata_agree_with_their_p(alternative):
+    table = rd.compare_variants(
+        cells([*THIN[:3], (2, "B", 60, 250)]),
+        "y",
+        control="A",
+        strata="week",
+        alternative=alternative,
+    )
+    row = table.iloc[0]
+    inside = row["ci_low"] <= 0 <= row["ci_high"]
+    assert inside == (row["p_value"] > 0.05)
+    assert np.isinf(row["ci_low"]) == (alternative == "less")
+
+
+def test_values_that_are_no_shares_keep_their_own_variance():
+    data = cells(THIN).assign(y=lambda one: one["y"] / 2)
+    row = rd.compare_variants(data, "y", control="A", strata="week").iloc[0]
+    d = slow_score(THIN)[0] / 2
+    own = 0.25 * (20 / 480 * 460 / 480 / 479 + (0.1 * 0.9 + 0.096 * 0.904) / 249) / 4
+    assert (row["diff"], row["se"]) == pytest.approx((d, np.sqrt(own)))
+
+
+def in_weeks(change, metric="ndcg@10"):
+    """Two weeks of 500 users, of which 20 and 250 are treated and gain `change`."""
+    frame = cells([(1, "A", 0, 480), (1, "B", 0, 20), (2, "A", 0, 250), (2, "B", 0, 250)], metric)
+    noise = 0.02 * (np.arange(len(frame)) % 2)
+    return frame.assign(**{metric: 0.5 + noise + change * (frame["variant"] == "B")})
+
+
+@pytest.mark.parametrize(("change", "withheld"), [(0.03, "unseen_units"), (0.05, "")])
+def test_unseen_users_of_a_thin_stratum_turn_what_is_said(change, withheld):
+    row = rd.compare_variants(
+        in_weeks(change), "ndcg@10", control="A", strata="week", expected=None
+    ).iloc[0]
+    mean = 0.51 + change
+    assert row["turned_by"] == pytest.approx(row["diff"] / (0.5 * mean / 20))
+    assert row["withheld"] == withheld
+    if withheld:
+        assert row["verdict"] == f"check: {row['turned_by']:.1f} users who lose all would turn it"
+    worse = rd.compare_variants(in_weeks(-change), "ndcg@10", control="A", strata="week").iloc[0]
+    assert worse["turned_to"] == "gain"
+    free = rd.compare_variants(in_weeks(change, "spend"), "spend", control="A", strata="week")
+    assert np.isnan(free["turned_by"].iloc[0])  # without bounds nothing is known of a user
+    assert free["effect"].iloc[0] == "better"
+
+
+def clicks(moved=0.0, lift=1.0, n=4000):
+    """Every second user has B, which drops a share of the views without a click."""
+    draw = np.random.default_rng(5)
+    b = np.arange(n) % 2 == 1
+    shown = np.repeat(draw.poisson(20 * draw.lognormal(0, 0.8, n // 2)) + 1, 2)  # alike in pairs
+    clicked = draw.binomial(shown, 0.1)
+    clicked = np.where(b, np.round(clicked * lift), clicked)
+    shown = np.where(b, np.round(shown * (1 - moved)), shown)
+    return pd.DataFrame(
+        {
+            "user_id": np.arange(n),
+            "variant": np.where(b, "B", "A"),
+            "clicks": np.minimum(clicked, shown) * 1.0,
+            "shown": shown * 1.0,
+        }
+    )
+
+
+def test_a_ratio_whose_denominator_may_have_moved_is_no_verdict():
+    options = {"control": "A", "expected": EQUAL}
+    table = rd.compare_variants(clicks(0.06), {"ctr": ("clicks", "shown")}, **options)
+    row = table.iloc[0]
+    assert row["reject"]
+    assert row["withheld"] == "parts_unclear"
+    assert row["verdict"].startswith("check: ctr +")
+    assert ", but clicks per user " in row["verdict"]
+    assert row["verdict"].endswith("the data cannot tell more clicks from fewer shown")
+    per_user = clicks(0.06).groupby("variant")[["clicks", "shown"]].mean()
+    for name in per_user:
+        change = per_user[name]["B"] / per_user[name]["A"] - 1
+        assert f"{name} per user {change:+.1%}".replace("-", "−") in row["detail"]
+    decided = rd.experiments.decide_experiment(table, roles={"ctr": "success"}).iloc[0]
+    assert decided["effect"] == "keep_running"
+    # The numerator shows it by itself, or the denominator is fixed.
+    shown = rd.compare_variants(clicks(0.0, 1.3), {"ctr": ("clicks", "shown")}, **options).iloc[0]
+    assert (shown["effect"], shown["detail"]) == ("better", "")
+    fixed = clicks(0.06).assign(shown=40.0, clicks=lambda one: (one["shown"] / 4).round())
+    row = rd.compare_variants(fixed, {"ctr": ("clicks", "shown")}, **options).iloc[0]
+    assert "parts_unclear" not in row["remarks"]
+
+
+def exposed(brought, n=8000):
+    """Users who were exposed; B brings some light users more, whose values are 0."""
+    b = np.arange(n) % 2 == 1
+    draw = np.random.default_rng(3)
+    values = np.repeat(draw.gamma(2, 1, n // 2), 2)
+    seen = np.repeat(draw.random(n // 2) < 0.4, 2)
+    seen |= b & (draw.random(n) < brought)
+    values = np.where(np.repeat(seen[::2], 2), values, 0.0)
+    users = pd.DataFrame({"user_id": np.arange(n), "variant": np.where(b, "B", "A")})
+    return users, users.assign(y=values)[seen]
+
+
+def test_an_effect_of_users_whom_one_arm_brought_is_no_verdict():
+    users, data = exposed(0.045)
+    health = rd.experiments.experiment_health(data, users)
+    row = rd.compare_variants(data, "y", control="A", health=health).iloc[0]
+    n_a, n_b = data["variant"].value_counts()[["A", "B"]]
+    p = stats.chi2_contingency([[n_a, 4000 - n_a], [n_b, 4000 - n_b]], correction=False)[1]
+    assert 0.001 < p < 0.05
+    assert row["p_value"] < 0.05
+    assert row["withheld"] == "surplus"
+    assert row["verdict"] == (
+        f"check: B exposed {n_b / n_a - 1:.1%} more of its users than A (p {p:.3f}); without its "
+        f"lightest {n_b - n_a:,} there is no difference"
+    )
+    assert ("exposure_differs" in row["remarks"]) == (p < 0.01)
+    users, data = exposed(0.0)
+    health = rd.experiments.experiment_health(data, users)
+    half = data.assign(y=data["y"] + 0.3 * (data["variant"] == "B"))
+    row = rd.compare_variants(half, "y", control="A", health=health).iloc[0]
+    assert (row["withheld"], row["detail"], row["reject"]) == ("", "", True)
+
+
+def test_users_lost_by_an_arm_are_a_surplus_of_the_other():
+    data = exposed(0.0)[1]
+    lost = data[(data["variant"] == "A") | (data["y"] > data["y"].quantile(0.07))]
+    row = rd.compare_variants(lost, "y", control="A", expected=EQUAL, larger_is_better="y").iloc[0]
+    n_a, n_b = lost["variant"].value_counts()[["A", "B"]]
+    assert 0.001 < row["srm_p"] < 0.05
+    assert row["withheld"] == "surplus"
+    assert row["verdict"].startswith(f"check: A has {n_a / n_b - 1:.1%} more of its users than B")
+
+
+def stores(null=0, crossed=0, whole=True, alike=0.5):
+    """Users of 60 stores, which were assigned whole, and whose levels differ."""
+    draw = np.random.default_rng(2)
+    store = draw.integers(0, 60, 3000)
+    b = store % 2 == 1 if whole else draw.random(3000) < 0.5
+    b[:crossed] ^= True
+    y = draw.normal(size=3000) + alike * draw.normal(size=60)[store]
+    columns = {"variant": np.where(b, "B", "A"), "store": store, "y": y}
+    data = pd.DataFrame({"user_id": np.arange(3000), **columns, "row": np.arange(3000) // 2})
+    return data.assign(store=data["store"].where(data.index >= null))
+
+
+@pytest.mark.parametrize("faults", [{}, {"null": 1}, {"crossed": 1}, {"null": 5, "crossed": 3}])
+def test_stores_that_were_assigned_whole_are_the_units(faults):
+    table = rd.compare_variants(stores(**faults), "y", control="A", expected=EQUAL)
+    row = table.iloc[0]
+    assert (row["withheld"], row["unbalanced"]) == ("repeated_units", "store")
+    note = rd.experiments.report_table(table).frame["notes"].iloc[0]
+    assert note == f"repeated units (design effect {row['design_effect']:.3g}): store"
+    quantile = rd.experiments.compare_quantiles(stores(**faults), "y", control="A", quantiles=0.5)
+    assert quantile["withheld"].tolist() == ["repeated_units"]
+
+
+@pytest.mark.parametrize(
+    ("data", "options"),
+    [
+        (stores(whole=False), {}),
+        (stores(alike=0.0), {}),
+        (stores(null=300), {}),
+        (stores(crossed=1500), {}),
+        (stores(), {"user_col": "user_id"}),
+        (stores(), {"cluster": "store"}),
+    ],
+)
+def test_columns_that_are_no_units(data, options):
+    row = rd.compare_variants(data, "y", control="A", expected=EQUAL, **options).iloc[0]
+    assert "repeated_units" not in row["remarks"]
+
+
+def test_users_of_both_arms_are_named_by_every_comparison():
+    """160 users in both arms are 8 % of 1,840 and 44 % of 200."""
+    draw = np.random.default_rng(4)
+    user = np.arange(2200)
+    assigned = pd.DataFrame({"user_id": user, "variant": np.where(user < 2000, "A", "B")})
+    assigned = pd.concat([assigned, assigned[:160].assign(variant="B")])
+    assigned["seen"] = pd.Timestamp("2026-11-01")
+    values = pd.DataFrame({"user_id": user, "y": draw.gamma(2, 1, 2200)})
+    health = rd.experiments.experiment_health(values, assigned, expected={"A": 10, "B": 1})
+    joined = rd.join_experiment(values, assigned, multi_variant="drop")
+    days = values.merge(pd.DataFrame({"day": pd.date_range("2026-11-01", periods=3)}), how="cross")
+    table = rd.experiments.effect_over_time(
+        days,
+        "y",
+        control="A",
+        time_col="day",
+        exposure_col="seen",
+        assignment=assigned,
+        multi_variant="drop",
+    )
+    assert set(table["withheld"]) == set(table["trend_withheld"]) == {"users_in_both"}
+    moments = rd.experiments.variant_moments(joined, "y")
+    shares = {"control": "A", "larger_is_better": "y", "health": health}
+    for found in (
+        rd.compare_variants(joined, "y", **shares),
+        rd.experiments.compare_variants_from_moments(moments, **shares),
+        rd.experiments.compare_quantiles(joined, "y", quantiles=0.5, **shares),
+    ):
+        assert "users_in_both" in found["remarks"].iloc[0]
