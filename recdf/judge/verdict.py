@@ -206,14 +206,19 @@ def add_verdicts(table: pd.DataFrame, kind: str, effects: Iterable[str]) -> None
     table["effect"] = pd.Series(list(effects), table.index, dtype=object)
     for one in CAUTIONS.values():
         if one.fires is not None and {*one.needs.split()} <= {*table.columns}:
-            remark(table, one.fires(table), one.code)
+            rows = one.fires(table)
+            if rows.any():
+                remark(table, rows, one.code)
     found = []
-    for row in table.to_dict("records"):
-        remarks = codes_of(by_rank(codes_of(row["remarks"])))
+    remarked = table["remarks"].fillna("").ne("").to_numpy(bool)
+    records = iter(table[remarked].to_dict("records") if remarked.any() else ())
+    for effect, is_remarked in zip(table["effect"], remarked, strict=True):
+        row = next(records) if is_remarked else {}
+        remarks = codes_of(by_rank(codes_of(row.get("remarks"))))
         withheld = next((code for code in remarks if CAUTIONS[code].withheld(kind, row)), "")
-        effect = "" if withheld else row["effect"]
-        said = sentence(kind, effect, withheld, remarks, row)
-        found.append((effect, withheld, "; ".join(remarks), said))
+        shown = "" if withheld else effect
+        said = sentence(kind, shown, withheld, remarks, row)
+        found.append((shown, withheld, "; ".join(remarks), said))
     of_columns = list(zip(*found, strict=True)) or [()] * 4
     for name in table.columns.intersection(VERDICT_COLUMNS):  # they stand last
         table.pop(name)
