@@ -14,6 +14,14 @@ import pandas as pd
 from ...errors import ColumnError, DataError
 from ...inputs.constraints import SHARE
 from ...inputs.options import as_columns
+from ...judge.per_user_columns import (
+    Codes,
+    Floats,
+    by_columns,
+    frame_of,
+    metric_specs,
+    metric_values,
+)
 from ...judge.verdict import remark
 from ...stats.always_valid import always_valid_p
 from ...stats.arms import arm, both, effective_number
@@ -33,7 +41,6 @@ from ..choices import Alternative, Columns, Correction, RaiseOrDrop, check_value
 from ..decide.adjust_pvalues import directions
 from ..decide.balance import shares_change, users_in_both
 from ..decide.sample_ratio import Arms, check_sample_ratio, count_rows, count_units
-from ..experiment_columns import Codes, Floats, by_columns, frame_of, metric_specs, metric_values
 from ..experiment_rows import ExperimentRows, read_experiment_rows
 from ..samples import MetricRows, read_metrics, subset
 from ..settings import Settings
