@@ -118,12 +118,7 @@ def but(row: Row, *remarks: str, **changes: Number | str) -> Row:
 def first_row(ready: Ready, settings: Settings) -> Row:
     """What is known before anything is estimated: units that count and that are left out (NaN if
     unknown), of both."""
-    metric, n, n_dropped, clustered = (
-        ready.name,
-        ready.units.n,
-        ready.n_dropped,
-        ready.units.clustered,
-    )
+    metric, units, n_dropped = ready.name, ready.units, ready.n_dropped
     test = "sequential" if settings.sequential_n is not None else settings.tests[metric]
     row = dict.fromkeys(VARIANT_RESULT_COLUMNS[: -len(VERDICT_COLUMNS)], np.nan) | {
         "metric": metric,
