@@ -31,8 +31,8 @@ from ...stats.quantile_arms import (
 from ...stats.student import t_p_value
 from ..choices import Alternative, Columns, Correction, RaiseOrDrop, check_value
 from ..decide.adjust_pvalues import directions
-from ..decide.balance import shares_change
-from ..decide.sample_ratio import Arms, check_sample_ratio, count_rows
+from ..decide.balance import shares_change, users_in_both
+from ..decide.sample_ratio import Arms, check_sample_ratio, count_rows, count_units
 from ..experiment_columns import Codes, Floats, by_columns, frame_of, metric_specs, metric_values
 from ..experiment_rows import ExperimentRows, read_experiment_rows
 from ..samples import MetricRows, read_metrics, subset
@@ -156,12 +156,15 @@ correction, family, primary, sequential_n, expected, health, time_col, user_col
         dict.fromkeys(of, ""), _named(smaller_is_better, of), _named(larger_is_better, of)
     )
     columns = read_metrics(data, specs, {}, nan)
-    rows = read_experiment_rows(data, variant_col, by_cols, user_col, (), as_columns(cluster))
+    rows = read_experiment_rows(
+        data, variant_col, by_cols, user_col, (), as_columns(cluster), list(specs)
+    )
     arms = Arms.of(rows.groups, rows.variants, control, "data")
     ratio = check_sample_ratio(
         expected, health, arms, lambda within: count_rows(rows, within), rows
     )
     moved = shares_change(data, time_col, [], [variant_col, *by_cols], rows)
+    moved += users_in_both(data, health, count_units(rows)[:-1], arms)
 
     @functools.cache
     def sides(group: int, variant: int) -> list[_QuantileSide]:
@@ -219,7 +222,7 @@ def _side_of(
 
 
 def _quantile_row(
-    name: str, i: int, sides: tuple[_QuantileSide, _QuantileSide], settings: Settings, guessed: bool
+    name: str, i: int, sides: tuple[_QuantileSide, _QuantileSide], settings: Settings, guessed: str
 ) -> Row:
     """The numbers of one quantile of two arms, but for the interval, which needs all p-values."""
     one, other = sides
@@ -257,7 +260,7 @@ def _quantile_row(
         weights = 1 / control.n, 1 / treatment.n
         effect = float(np.average([one.repeats[i], other.repeats[i]], weights=weights))
         if not guessed or effect >= ALIKE:
-            row = but(row, "repeated_units", design_effect=effect)
+            row = but(row, "repeated_units", design_effect=effect, unbalanced=guessed)
     found = but(
         row,
         mean_control=control.quantile,
