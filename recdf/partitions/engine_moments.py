@@ -23,8 +23,6 @@ import pyarrow as pa
 from ..errors import ColumnError, DataError, IdTypeError, OptionError, RecdfError, closest
 from ..evaluation.finish import told
 from ..evaluation.part import Failure, PartResult, to_arrow
-from ..experiments.assigned_users import own_variant
-from ..experiments.choices import RaiseOrDrop
 from ..experiments.compare.from_moments import (
     GIVE_ROWS,
     MOMENT_COLUMNS,
@@ -40,7 +38,9 @@ from ..experiments.join.join_experiment import (
     read_frames,
 )
 from ..inputs.options import as_columns, check_names
+from ..judge.choices import RaiseOrDrop
 from ..judge.per_user_columns import named_frame, require, warn_of_weights
+from ..judge.users import own_variant
 from .engine_methods import (
     EngineFrame,
     EngineRows,

@@ -18,6 +18,7 @@ from ...inputs.door import takes_columns
 from ...inputs.ids import read_by
 from ...inputs.options import Options, as_columns
 from ...inputs.sorting import distinct
+from ...judge.choices import Columns, Missing, MultiVariant, RaiseOrDrop, Roll
 from ...judge.per_user_columns import (
     Codes,
     Mask,
@@ -28,9 +29,8 @@ from ...judge.per_user_columns import (
     require,
     some_keys,
 )
+from ...judge.users import Users, match_users
 from ...metrics.strings import direction_of
-from ..assigned_users import Users, match_users
-from ..choices import Columns, Missing, MultiVariant, RaiseOrDrop, Roll
 from .roll_up import Exposure, read_exposure, roll_up
 
 # ------------------------------------------------------------------------------------------
