@@ -11,7 +11,6 @@ import pandas as pd
 
 from ..errors import DataError, DuplicateError, EmptyPopulationError, OptionError
 from ..experiments.decide.experiment_health import hash_users
-from ..experiments.experiment_columns import by_columns, key_codes, require, some_keys
 from ..experiments.plan.interleaving import user_coins
 from ..inputs.codes import Codes, first_rows, group_codes
 from ..inputs.constraints import NATURAL, NONE, POSITIVE, SHARE, a_number, check_value, either
@@ -19,6 +18,7 @@ from ..inputs.door import takes_columns, takes_options
 from ..inputs.frames import as_frame, from_dict, read_values
 from ..inputs.options import CallArguments, Options, as_columns
 from ..inputs.sorting import spans
+from ..judge.per_user_columns import by_columns, key_codes, require, some_keys
 from ..matching.hits import ratio
 from ..metrics.call import Call, check_k
 from ..metrics.compute import label_frame

@@ -264,8 +264,8 @@ class Evaluation(Result, HandedOver):
         """
         # Experiments are loaded when they are asked for: evaluating does not need them.
         from ..experiments.assigned_users import own_variant
-        from ..experiments.experiment_columns import frame_of
         from ..experiments.join.join_experiment import join_experiment
+        from ..judge.per_user_columns import frame_of
 
         assignment = frame_of("assignment", table_of_users(assignment, "assignment"))
         keys = as_columns(user_col)

@@ -11,7 +11,7 @@ import pandas as pd
 
 from ..errors import DataError
 from ..inputs.sorting import distinct
-from .experiment_columns import Codes, Mask, group_codes, key_codes, require, some_keys
+from ..judge.per_user_columns import Codes, Mask, group_codes, key_codes, require, some_keys
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,7 @@ import pandas as pd
 from ..errors import DataError, DuplicateError, OptionError
 from ..inputs.codes import strictly_ascends
 from ..inputs.options import as_columns
-from .assigned_users import in_several_variants
-from .choices import Columns
-from .experiment_columns import (
+from ..judge.per_user_columns import (
     Codes,
     Mask,
     count_distinct,
@@ -24,6 +22,8 @@ from .experiment_columns import (
     some_keys,
     split,
 )
+from .assigned_users import in_several_variants
+from .choices import Columns
 
 # A column of fewer values names no units.
 _LEAST_UNITS = 20

@@ -31,7 +31,6 @@ from ..experiments.compare.from_moments import (
     read_moments,
     variant_moments,
 )
-from ..experiments.experiment_columns import named_frame, require
 from ..experiments.join.join_experiment import (
     Frames,
     JoinOptions,
@@ -41,7 +40,7 @@ from ..experiments.join.join_experiment import (
     read_frames,
 )
 from ..inputs.options import as_columns, check_names
-from ..inputs.per_user_columns import warn_of_weights
+from ..judge.per_user_columns import named_frame, require, warn_of_weights
 from .engine_methods import (
     EngineFrame,
     EngineRows,

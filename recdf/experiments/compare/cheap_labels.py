@@ -12,7 +12,19 @@ import pandas as pd
 from ...errors import DataError, DuplicateError, OptionError, closest
 from ...inputs.constraints import SHARE
 from ...inputs.options import as_columns
-from ...inputs.per_user_columns import evaluated, list_columns
+from ...judge.per_user_columns import (
+    Codes,
+    Floats,
+    Mask,
+    evaluated,
+    frame_of,
+    key_codes,
+    list_columns,
+    metric_specs,
+    metric_values,
+    require,
+    some_keys,
+)
 from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, by_rank, codes_of
 from ...stats.moments import moments_of
 from ...stats.prediction_powered import (
@@ -30,17 +42,6 @@ from ...stats.turned import clopper_pearson, typical_units
 from ...tables.cells import estimated, visible
 from ..choices import Better, Columns, check_value
 from ..decide.adjust_pvalues import directions
-from ..experiment_columns import (
-    Codes,
-    Floats,
-    Mask,
-    frame_of,
-    key_codes,
-    metric_specs,
-    metric_values,
-    require,
-    some_keys,
-)
 from ..metric_bounds import MetricBounds, bounds_of, declared_bounds, of_difference, seen_bounds
 from .runs import Runs
 

@@ -17,9 +17,19 @@ from ...docstrings import says_as
 from ...errors import ColumnError, DataError, DuplicateError, NullKeyError, OptionError, examples
 from ...inputs.door import takes_columns
 from ...inputs.options import Options, check_names
-from ...inputs.per_user_columns import warn_of_weights
 from ...inputs.sorting import distinct
 from ...judge.effects.means import Units
+from ...judge.per_user_columns import (
+    Codes,
+    Mask,
+    by_columns,
+    frame_of,
+    group_codes,
+    metric_specs,
+    metric_values,
+    require,
+    warn_of_weights,
+)
 from ...stats.arms import both
 from ...stats.moments import (
     HUGE,
@@ -40,16 +50,6 @@ from ..choices import (
 from ..decide.adjust_pvalues import directions
 from ..decide.balance import users_in_both
 from ..decide.sample_ratio import Arms, check_sample_ratio, without_strata
-from ..experiment_columns import (
-    Codes,
-    Mask,
-    by_columns,
-    frame_of,
-    group_codes,
-    metric_specs,
-    metric_values,
-    require,
-)
 from ..experiment_rows import ExperimentRows, read_experiment_rows
 from ..samples import MetricRows, read_metrics, subset
 from ..settings import Settings, check_together, which_tests

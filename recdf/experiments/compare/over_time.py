@@ -19,6 +19,7 @@ from ...judge.cautions import HEALTH_ALPHA
 from ...judge.cautions.table import UNLIKE
 from ...judge.comparisons import Comparison
 from ...judge.effects.means import arms_of_sums, influence
+from ...judge.per_user_columns import Floats, MetricColumns, key_codes, metric_specs, named_frame
 from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, has, remark
 from ...metrics.strings import direction_of
 from ...progress import Progress
@@ -29,7 +30,6 @@ from ..choices import Columns, Correction, RaiseOrDrop
 from ..decide.adjust_pvalues import directions, read_together
 from ..decide.balance import Difference, users_in_both
 from ..decide.sample_ratio import Arms, check_sample_ratio, without_strata
-from ..experiment_columns import Floats, MetricColumns, key_codes, metric_specs, named_frame
 from ..experiment_rows import ArmRows, ExperimentRows
 from ..join.join_experiment import fill_values
 from ..samples import MetricRows, subset

@@ -12,9 +12,7 @@ import pandas as pd
 
 from ...errors import DataError, DuplicateError, OptionError
 from ...inputs.sorting import distinct
-from ...stats.numbers import Floats
-from ..choices import PairMissing
-from ..experiment_columns import (
+from ...judge.per_user_columns import (
     Codes,
     frame_of,
     group_codes,
@@ -23,7 +21,10 @@ from ..experiment_columns import (
     read_weight,
     require,
     some_keys,
+    unit_of,
 )
+from ...stats.numbers import Floats
+from ..choices import PairMissing
 
 FEW_VALUES = 20  # a column of the key with fewer values holds folds or weekdays rather than users
 
@@ -126,12 +127,6 @@ def _of_lists(
             f"({show(distinct(cell[differ]))}); a user has one {what}, whatever the model"
         )
     return found
-
-
-def unit_of(key: Sequence[Any]) -> list[Any]:
-    """Return the column of a list key that names who is independent of whom: user_id if it is one,
-    else the first."""
-    return ["user_id"] if "user_id" in key else list(key[:1])
 
 
 def repeated_unit(frame: pd.DataFrame, keys: Sequence[str], n_lists: int) -> bool:

@@ -17,20 +17,20 @@ from ...inputs.constraints import check_record
 from ...inputs.door import takes_columns
 from ...inputs.ids import read_by
 from ...inputs.options import Options, as_columns
-from ...inputs.per_user_columns import evaluated
 from ...inputs.sorting import distinct
-from ...metrics.strings import direction_of
-from ..assigned_users import Users, match_users
-from ..choices import Columns, Missing, MultiVariant, RaiseOrDrop, Roll
-from ..experiment_columns import (
+from ...judge.per_user_columns import (
     Codes,
     Mask,
+    evaluated,
     group_codes,
     is_metric,
     named_frame,
     require,
     some_keys,
 )
+from ...metrics.strings import direction_of
+from ..assigned_users import Users, match_users
+from ..choices import Columns, Missing, MultiVariant, RaiseOrDrop, Roll
 from .roll_up import Exposure, read_exposure, roll_up
 
 # ------------------------------------------------------------------------------------------
