@@ -233,7 +233,7 @@ class Evaluation(Result, HandedOver):
             Columns that tell several rows of a user apart. Default: those of the evaluation,
             without `variant_col`.
         **options
-            `missing`, `multi_variant`, `unassigned`, `exposure_col`, `time_col`, `unexposed`,
+            `missing`, `multi_variant`, `unassigned`, `exposure_col`, `time_col`,
             `smaller_is_better`, `larger_is_better`, `how`, `over`, as in `rd.join_experiment`.
 
         Returns

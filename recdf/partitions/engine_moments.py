@@ -354,7 +354,7 @@ def _column_names(rows: EngineRows[Any], assignment: Any) -> list[str]:
 def _check_join_options(given: Mapping[str, Any]) -> None:
     """Refuse unknown options of the join, and times of exposure, which need the users of all
     buckets."""
-    for name in ("exposure_col", "time_col", "unexposed"):
+    for name in ("exposure_col", "time_col"):
         if given.get(name) is not None:
             raise OptionError(
                 f"⟦{name}=⟧ needs the rows of all users together. Bring them into memory "
