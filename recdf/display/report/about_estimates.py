@@ -57,7 +57,7 @@ def _of_kind(
         (text(row["metric"]), text(row["label"]), text(row["numbers"]), *([mark] if judged else []))
         for row, mark in zip(records, marks, strict=True)
     ]
-    head = ("", "of", "estimate", *(["verdict"] if judged else []))
+    head = ("what", "of", "estimate", *(["verdict"] if judged else []))
     shown, more = cut(rows, most)
     block = TableBlock(
         titled(kind.title, name),
