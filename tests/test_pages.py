@@ -168,6 +168,57 @@ def test_names_in_the_text_exist(page):
         assert (above / path).exists(), f"{page} names {path}, which does not exist"
 
 
+# -- how pages are written
+
+GENERATED = {"convention_rules"}  # from records of the package
+GUIDES = {
+    path.relative_to(ROOT / "docs").as_posix(): path
+    for path in sorted((ROOT / "docs").rglob("*.md"))
+    if path.stem not in GENERATED | {"changelog"}
+}
+
+
+def sentences(text: str) -> list[str]:
+    """The prose of a page: code counts as one word, tables and headings as none."""
+    for pattern, by in [
+        (r"\A---\n.*?\n---\n", ""),
+        (r"^ *```.*?^ *```$", "\n\n"),
+        (r"<!--.*?-->", "\n\n"),
+        (r"^(\||#|:::).*$", "\n"),
+        (r"`[^`]*`", "code"),
+        (r"!?\[([^\]]*)\]\([^)]*\)", r"\1"),
+        (r"^ *([*-]|\d+\.|:) ", "\n\n"),
+    ]:
+        text = re.sub(pattern, by, text, flags=re.S | re.M if ".*?" in pattern else re.M)
+    paragraphs = [" ".join(one.split()) for one in re.split(r"\n\s*\n", text)]
+    end = r"(?<=[.!?])[\"”)*]* (?=[\"“(*]*[\w`∑])"
+    return [sentence for one in paragraphs for sentence in re.split(end, one)]
+
+
+@pytest.mark.parametrize("page", sorted(GUIDES.keys() - {"index.md", "api.md"}))
+def test_a_page_says_first_for_whom_it_is(page):
+    first = GUIDES[page].read_text(encoding="utf-8").split("\n\n")[1]
+    assert re.match(r"(For|Background for) ", first)
+    assert re.search(r"\b([Yy]ou will|Copy)\b", first) or page.startswith("convention")
+
+
+@pytest.mark.parametrize("page", GUIDES)
+def test_no_sentence_is_above_30_words(page):
+    found = sentences(GUIDES[page].read_text(encoding="utf-8"))
+    assert [one for one in found if len(one.split()) > 30] == []
+
+
+@pytest.mark.parametrize("page", GUIDES)
+def test_no_page_is_above_2000_words(page):
+    assert len(GUIDES[page].read_text(encoding="utf-8").split()) <= 2000
+
+
+def test_all_pages_have_at_most_80000_words():
+    pages = [README, *(ROOT / "docs").rglob("*.md")]
+    words = sum(len(page.read_text(encoding="utf-8").split()) for page in pages)
+    assert words <= 80_000
+
+
 # -- generated tables
 
 

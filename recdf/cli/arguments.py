@@ -8,11 +8,12 @@ import inspect
 import os
 import re
 import shlex
+import textwrap
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -22,6 +23,7 @@ from ..formats.format_records import format_named
 from ..inputs.conventions import CONVENTIONS
 from ..inputs.door import check_names_of_columns
 from ..inputs.options import NAMES, OPTIONS
+from .examples import EXAMPLES
 
 FILES_HELP = (
     "A FILE is of a format that docs/files.md lists (.parquet, .csv, .jsonl, .arrow, a run or "
@@ -165,13 +167,20 @@ def add_command(
     run: Callable[[Any], int | None],
     help: str,
     description: str,
-    usage: str | None = None,
+    usage: str = "%(prog)s [options]",
     epilog: str | None = FILES_HELP,
 ) -> Any:
-    """Add a command. `usage` names files and folders first, since flags with several values would
-    swallow them."""
+    """Add a command, whose help begins with a line of usage and examples. `usage` names files and
+    folders first, since flags with several values would swallow them."""
+    examples = EXAMPLES[name].replace("\n", "\n  ")
+    few = "examples" if examples.count("\n  recdf") > 1 else "example"
     command = commands.add_parser(
-        name, usage=usage, help=help, description=description, epilog=epilog
+        name,
+        usage=usage,
+        help=help,
+        description=f"{few}:{examples}\n\n{textwrap.fill(description, 78)}",
+        epilog=epilog and textwrap.fill(epilog, 78),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     command.set_defaults(run=run, parser=command)
     return command
@@ -262,10 +271,8 @@ def add_options(group: Any, names: Sequence[str] = NAMES) -> None:
     the result."""
     for name, one in OPTIONS.items():
         if name in names:
-            shape = _shape(
-                one.hint,
-                {"like": f"{{{','.join(CONVENTIONS)}}}", "items_sep": "TEXT"}.get(name, "COLUMN"),
-            ) or {"metavar": "COLUMN"}
+            sign = {"like": "LIBRARY", "items_sep": "TEXT"}.get(name, "COLUMN")
+            shape = _shape(one.hint, sign) or {"metavar": sign}
             if name == "users":
                 shape = {
                     "metavar": "{" + ",".join(one.constraint.values) + "} or FILE",
@@ -275,7 +282,8 @@ def add_options(group: Any, names: Sequence[str] = NAMES) -> None:
                 shape["nargs"] = "*"
             elif name.endswith("_cols"):
                 shape = {"metavar": "NAME=COLUMN", "nargs": "+"}
-            _add_documented(group, name, one.doc, one.default, shape)
+            libraries = f" They are {', '.join(CONVENTIONS)}." if name == "like" else ""
+            _add_documented(group, name, one.doc + libraries, one.default, shape)
 
 
 def _shape(kind: Any, metavar: str, default: Any = None) -> dict[str, Any] | None:
@@ -344,6 +352,7 @@ def given_options(given: argparse.Namespace) -> dict[str, Any]:
     } | {name: found for name, found in pairs.items() if found}
 
 
+@cache
 def _parameter_texts(function: Any) -> dict[str, str]:
     """Return the text of every parameter of a docstring."""
     doc = inspect.getdoc(function) or ""
@@ -361,6 +370,7 @@ def typed_parameters(function: Callable[..., Any]) -> list[str]:
     return [name for name, (shape, _) in _shapes(function).items() if shape is not None]
 
 
+@cache
 def _shapes(function: Callable[..., Any]) -> dict[str, tuple[dict[str, Any] | None, Any]]:
     """Return how each parameter is given, and its default."""
     of_function = function.__init__ if inspect.isclass(function) else function

@@ -44,6 +44,7 @@ def add_audit(commands: Any) -> None:
         "Find leaks between training data and truth, and set each metric beside chance, popularity "
         "and the ceiling of its lists. Exit code 1 when a finding is a warning and --fail-on "
         "warning is given.",
+        usage="%(prog)s --true FILE --pred FILE [options]",
     )
     files = add_lists(command)
     add_arguments(

@@ -193,7 +193,7 @@ def add_experiment(commands: Any) -> None:
         "compare the variants of an experiment",
         "Compare the variants of an experiment over all assigned users: print whether it is sound, "
         "then a row per metric and treatment; with --out write the full tables.",
-        usage="%(prog)s RESULTS --assignment FILE (--control NAME | --all-pairs) [options]",
+        usage="%(prog)s RESULTS --assignment FILE --control NAME [options]",
     )
     files = _add_results(
         command,

@@ -68,19 +68,21 @@ def _demo(given: argparse.Namespace) -> None:
         _demo_report(shop, result, segments),
         {"summary": result.summary, "segments": segments},
     )
-    frames = f"--true {folder / 'true.parquet'} --pred {folder / 'pred.parquet'}"
     note(
         given,
         f"""
-Wrote to {folder}: the frames ({", ".join(DEMO_FRAMES)}) and the result (per_user, summary).
+Wrote to {folder} the frames
+({", ".join(DEMO_FRAMES)})
+and the result (per_user, summary).
 {shown}
 
-Try next:
-  recdf evaluate {frames} --by model -m ndcg mapr -k 5 20
-  recdf check {frames} --by model
-  recdf report {folder} --out report.html --baseline popularity
-  recdf compare {folder} --baseline popularity --metric ndcg@10 --test randomization
+Try next, in {folder}:
+  recdf evaluate --true true.parquet --pred pred.parquet --by model -m ndcg mapr
+  recdf check --true true.parquet --pred pred.parquet --by model
+  recdf report . --out page.html --baseline popularity
+  recdf compare . --baseline popularity --metric ndcg@10 --test randomization
   recdf evaluate --help
+or, for all metrics:
   python -c "import recdf as rd; print(rd.metrics_table().to_string())\"""",
     )
 
@@ -110,10 +112,10 @@ def _demo_report(shop: Shop, result: Evaluation, segments: pd.DataFrame) -> str:
     by_metric = summary.assign(column=summary["metric"] + "@" + summary["k"].astype(str))
     return (
         f"A generated shop: {len(shop.users):,} users, {len(shop.items):,} items, "
-        f"{len(shop.true):,} purchases, {len(shop.pred):,} recommendations by "
+        f"{len(shop.true):,} purchases,\n{len(shop.pred):,} recommendations by "
         f"{shop.pred['model'].nunique()} models.\n\nMean over the {result.summary['n'].iloc[0]:,} "
         "users who bought, ± half of its 95 % interval:\n\n"
-        f"{_grid(by_metric, 'model', 'column')}\n\n"
+        f"{_grid(by_metric, 'column', 'model')}\n\n"
         f"ndcg@10 by segment of the users:\n\n{_grid(segments, 'model', 'segment')}"
     )
 

@@ -215,6 +215,7 @@ def add_evaluate(commands: Any) -> None:
         "evaluate files of recommendations",
         "Evaluate recommendations: print a row per metric; with --out write that and a row per "
         "user.",
+        usage="%(prog)s --true FILE --pred FILE -m METRIC ... [options]",
     )
     files = add_lists(command)
     for name, one in SIDE_TABLES.items():
@@ -481,6 +482,7 @@ def add_check(commands: Any) -> None:
         "find what is odd in files of recommendations",
         "Find what is odd in the data and what it does to the metrics. Exit code 1 when an error "
         "is found.",
+        usage="%(prog)s --true FILE --pred FILE [options]",
     )
     files = add_lists(command)
     add_arguments(files, {f"--{name} FILE": SIDE_TABLES[name].flag for name in ("log", "exclude")})

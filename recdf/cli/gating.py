@@ -53,7 +53,7 @@ def add_gate(commands: Any) -> None:
         "decide whether a candidate may replace the baseline",
         "Decide whether a candidate loses no more than its budgets against a baseline on the same "
         "lists. Exit code 0: pass, 1: fail, 3: undecided, 2: the call or a file is wrong.",
-        usage="%(prog)s RESULTS --baseline RESULTS --budget METRIC=CHANGE ... [options]",
+        usage="%(prog)s RESULTS --baseline RESULTS --budget METRIC=CHANGE [options]",
         epilog=None,
     )
     files = command.add_argument_group("files")

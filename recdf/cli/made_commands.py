@@ -584,7 +584,7 @@ MADE = (
         "compare quantiles of the variants of an experiment",
         "Compare quantiles of the variants of an experiment (latency, order value) on a file of "
         "users or of their requests, and metrics of which most users have none by their parts.",
-        "--rows FILE (--control NAME | --all-pairs) --metric NAME ...",
+        "--rows FILE --control NAME --metric NAME ...",
         _quantiles,
         [compare_quantiles],
         ("quantiles.parquet", "parts.parquet"),

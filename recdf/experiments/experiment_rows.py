@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -27,6 +27,11 @@ from .experiment_columns import (
 
 # A column of fewer values names no units.
 _LEAST_UNITS = 20
+# Units that were assigned whole: the least share of known ids, the largest of ids in two arms, and
+# how many standard errors more than by chance are in one.
+_KNOWN_IDS, _CROSSED, _BY_CHANCE = 0.95, 0.1, 6
+# How many blocks of rows, and of how many, a column is looked at first.
+_BLOCKS, _BLOCK = 1000, 64
 
 
 @dataclass(frozen=True)
@@ -86,7 +91,7 @@ class ExperimentRows:
     # Code of the unit that rows may repeat, None where they have a cluster or nothing names a
     # larger unit.
     repeated: Codes | None = None
-    guessed: bool = False  # a column of any name looks like that unit
+    guessed: str = ""  # the column that only looks like that unit
     drop_thin: bool = (
         False  # strata with fewer than two units in an arm are left out, and are no error
     )
@@ -154,8 +159,10 @@ def read_experiment_rows(
     user_col: Columns | None,
     strata: Sequence[str] = (),
     cluster: Sequence[str] = (),
+    numbers: Collection[str | None] = (),
 ) -> ExperimentRows:
-    """Code the rows; refuse users in two variants, and several rows of a user."""
+    """Code the rows; refuse users in two variants, and several rows of a user. `numbers` are
+    columns that hold no ids."""
     if variant_col in by_cols:
         raise OptionError(
             f"⟦by={variant_col!r}⟧ is the column of the variant; name columns of segments"
@@ -165,8 +172,8 @@ def read_experiment_rows(
     users = _user_codes(data, user_col, by_cols, list(cluster), variant, group)
     stratum = group_codes(data, "data", strata) if strata else None
     clusters = key_codes([("data", data)], cluster)[0][0] if cluster else None
-    used = {variant_col, *by_cols, *strata}
-    unit = (None, False) if cluster else _larger_unit(data, as_columns(user_col), used, variant)
+    used = {variant_col, *by_cols, *strata, *filter(None, numbers)}
+    unit = (None, "") if cluster else _larger_unit(data, as_columns(user_col), used, variant)
     return ExperimentRows(
         data,
         labels[variant_col],
@@ -182,38 +189,70 @@ def read_experiment_rows(
 
 def _larger_unit(
     data: pd.DataFrame, keys: list[str], used: set[str], variant: Codes
-) -> tuple[Codes | None, bool]:
+) -> tuple[Codes | None, str]:
     """Code of the unit of which there may be several rows: "user_id", the first column of the key,
     or what looks so.
 
-    Returns too whether it only looks so: it is a column of ids that repeats its values, each of
-    them in one variant alone. If rows had been assigned one by one, that would have a probability
-    below e^-20.
+    Returns too the name of a column that only looks so, and that was assigned whole, such as a
+    store; `user_col="user_id"` says that users were assigned one by one.
     """
     has_id = "user_id" in data.columns
-    if has_id and keys in ([], ["user_id"]):  # a key of one column is unique
-        return None, False
-    if has_id or len(keys) > 1:
+    if keys == ["user_id"]:  # a key of one column is unique
+        return None, ""
+    if keys and (has_id or len(keys) > 1):
         (codes,), n = key_codes([("data", data)], ["user_id"] if has_id else keys[:1])
         if n < len(codes):
-            return codes, False
-    largest = float(np.bincount(variant, minlength=1).max() or 1) / max(len(variant), 1)
-    for name in [name for name in data.columns if name not in used]:
+            return codes, ""
+    ids = [name for name in data.columns if name not in {*used, "user_id"}]
+    # Blocks of rows, since those of a unit may stand together. A column that repeats in none of
+    # them, or is in both arms there, holds no units that matter.
+    starts = np.arange(0, len(data), max(_BLOCK, len(data) // _BLOCKS))
+    sample = (starts[:, None] + np.arange(_BLOCK)).ravel()
+    sample = sample[sample < len(data)]
+    for name in ids:
         kind = data[name].dtype
-        if (
-            pd.api.types.is_float_dtype(kind)
-            or pd.api.types.is_bool_dtype(kind)
-            or data[name].isna().any()
-        ):
+        if pd.api.types.is_bool_dtype(kind) or pd.api.types.is_datetime64_any_dtype(kind):
+            continue
+        if pd.api.types.is_float_dtype(kind) and not _whole_with_gaps(data[name]):
             continue
         try:
+            some = pd.factorize(data[name].take(sample))[0]
+            if len(sample) < len(data) and not _assigned_whole(some, variant[sample]):
+                continue
             codes, values = pd.factorize(data[name])
         except TypeError:  # lists are no ids
             continue
-        rare = (len(values) - len(codes)) * np.log(largest) > 20 and len(values) >= _LEAST_UNITS
-        if rare and not in_several_variants(codes, variant, len(values)).any():
-            return np.asarray(codes, np.int64), True
-    return None, False
+        if _assigned_whole(codes, variant):
+            return np.where(codes < 0, len(values) + np.arange(len(codes)), codes), name
+    return None, ""
+
+
+def _whole_with_gaps(values: pd.Series) -> bool:
+    """Whether floats are ids that became floats because some are unknown."""
+    known = values.dropna()
+    return len(known) < len(values) and bool((known % 1 == 0).all())
+
+
+def _assigned_whole(codes: Codes, variant: Codes) -> bool:
+    """Whether ids, of which 95 % are known (−1 is unknown), repeat, and were assigned as wholes.
+
+    Of k rows that were assigned one by one, all are in one arm with the probability q = Σ_v s_v^k.
+    At least 90 % of the ids that repeat are, and more than by chance: one unknown id, or one that
+    crossed over, hides no unit.
+    """
+    known = codes >= 0
+    if known.mean() < _KNOWN_IDS:
+        return False
+    codes, variant = codes[known], variant[known]
+    n_ids, n = int(codes.max(initial=-1)) + 1, np.bincount(variant)
+    size = np.bincount(codes, minlength=n_ids)
+    again = size > 1
+    if n_ids < _LEAST_UNITS or not again.any():
+        return False
+    crossed = in_several_variants(codes, variant, n_ids)[again]
+    q = ((n / n.sum())[:, None] ** size[again]).sum(axis=0)
+    spread, above = np.sqrt((q * (1 - q)).sum()), (~crossed).sum() - q.sum()
+    return bool(crossed.mean() <= _CROSSED and above > _BY_CHANCE * spread)
 
 
 def _user_codes(

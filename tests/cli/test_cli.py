@@ -449,6 +449,7 @@ def test_demo_writes_its_folder_again(capsys, demo, tmp_path, monkeypatch):
     assert (demo.code, demo.err) == (0, "")
     assert "knn" in demo.out
     assert "loyal" in demo.out
+    assert max(map(len, demo.out.splitlines())) <= 80
     demo.copy_to(tmp_path)
     result = rd.read_parquet("recdf-demo")
     assert set(result.summary["model"]) == {"knn", "popularity", "random"}
@@ -469,6 +470,7 @@ def test_demo_writes_no_other_result_again(capsys, tmp_path, monkeypatch):
 def test_what_the_demo_says_to_try_next_works(capsys, demo, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     demo.copy_to(tmp_path)
+    monkeypatch.chdir("recdf-demo")
     commands = [line.split() for line in demo.out.splitlines() if line.startswith("  recdf ")]
     assert len(commands) == 5
     for command in commands:
@@ -481,10 +483,10 @@ def test_help_explains_every_option(capsys):
     text = " ".join(out.split())
     for name in NAMES:
         assert "--" + name.replace("_", "-") in text
-    for option in OPTIONS.values():
-        assert (
-            "{" + ",".join(option.constraint.values) + "}" in text or not option.constraint.values
-        )
+    for name, option in OPTIONS.items():
+        values = option.constraint.values
+        shown = f"They are {', '.join(values)}" if name == "like" else "{" + ",".join(values) + "}"
+        assert shown in text or not values
     assert argparse.SUPPRESS not in text
 
 

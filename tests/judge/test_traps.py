@@ -193,3 +193,73 @@ def test_users_lost_by_an_arm_are_a_surplus_of_the_other():
     assert 0.001 < row["srm_p"] < 0.05
     assert row["withheld"] == "surplus"
     assert row["verdict"].startswith(f"check: A has {n_a / n_b - 1:.1%} more of its users than B")
+
+
+def stores(null=0, crossed=0, whole=True, alike=0.5):
+    """Users of 60 stores, which were assigned whole, and whose levels differ."""
+    draw = np.random.default_rng(2)
+    store = draw.integers(0, 60, 3000)
+    b = store % 2 == 1 if whole else draw.random(3000) < 0.5
+    b[:crossed] ^= True
+    y = draw.normal(size=3000) + alike * draw.normal(size=60)[store]
+    columns = {"variant": np.where(b, "B", "A"), "store": store, "y": y}
+    data = pd.DataFrame({"user_id": np.arange(3000), **columns, "row": np.arange(3000) // 2})
+    return data.assign(store=data["store"].where(data.index >= null))
+
+
+@pytest.mark.parametrize("faults", [{}, {"null": 1}, {"crossed": 1}, {"null": 5, "crossed": 3}])
+def test_stores_that_were_assigned_whole_are_the_units(faults):
+    table = rd.compare_variants(stores(**faults), "y", control="A", expected=EQUAL)
+    row = table.iloc[0]
+    assert (row["withheld"], row["unbalanced"]) == ("repeated_units", "store")
+    note = rd.experiments.report_table(table).frame["notes"].iloc[0]
+    assert note == f"repeated units (design effect {row['design_effect']:.3g}): store"
+    quantile = rd.experiments.compare_quantiles(stores(**faults), "y", control="A", quantiles=0.5)
+    assert quantile["withheld"].tolist() == ["repeated_units"]
+
+
+@pytest.mark.parametrize(
+    ("data", "options"),
+    [
+        (stores(whole=False), {}),
+        (stores(alike=0.0), {}),
+        (stores(null=300), {}),
+        (stores(crossed=1500), {}),
+        (stores(), {"user_col": "user_id"}),
+        (stores(), {"cluster": "store"}),
+    ],
+)
+def test_columns_that_are_no_units(data, options):
+    row = rd.compare_variants(data, "y", control="A", expected=EQUAL, **options).iloc[0]
+    assert "repeated_units" not in row["remarks"]
+
+
+def test_users_of_both_arms_are_named_by_every_comparison():
+    """160 users in both arms are 8 % of 1,840 and 44 % of 200."""
+    draw = np.random.default_rng(4)
+    user = np.arange(2200)
+    assigned = pd.DataFrame({"user_id": user, "variant": np.where(user < 2000, "A", "B")})
+    assigned = pd.concat([assigned, assigned[:160].assign(variant="B")])
+    assigned["seen"] = pd.Timestamp("2026-11-01")
+    values = pd.DataFrame({"user_id": user, "y": draw.gamma(2, 1, 2200)})
+    health = rd.experiments.experiment_health(values, assigned, expected={"A": 10, "B": 1})
+    joined = rd.join_experiment(values, assigned, multi_variant="drop")
+    days = values.merge(pd.DataFrame({"day": pd.date_range("2026-11-01", periods=3)}), how="cross")
+    table = rd.experiments.effect_over_time(
+        days,
+        "y",
+        control="A",
+        time_col="day",
+        exposure_col="seen",
+        assignment=assigned,
+        multi_variant="drop",
+    )
+    assert set(table["withheld"]) == set(table["trend_withheld"]) == {"users_in_both"}
+    moments = rd.experiments.variant_moments(joined, "y")
+    shares = {"control": "A", "larger_is_better": "y", "health": health}
+    for found in (
+        rd.compare_variants(joined, "y", **shares),
+        rd.experiments.compare_variants_from_moments(moments, **shares),
+        rd.experiments.compare_quantiles(joined, "y", quantiles=0.5, **shares),
+    ):
+        assert "users_in_both" in found["remarks"].iloc[0]

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ...diagnostics.audits import KNOWN, LEVEL_WORDS
-from ...diagnostics.check_findings import SAMPLED
+from ...diagnostics.audits import LEVEL_WORDS
+from ...diagnostics.data_checks import SAMPLED
+from ...diagnostics.leaks import KNOWN
 from ...experiments.compare.cheap_labels import compared_labels
 from ...experiments.compare.comparable_runs import sentence_of_both
 from ...experiments.decide.adjust_pvalues import adjustment
@@ -31,9 +32,9 @@ from ...judge.verdict import (
     warnings_of,
 )
 from ...tables.cells import estimate_form, estimated, number, visible
-from ...tables.findings import finding_of
 from ..folds_and_seeds import seed_sentences
 from ..given_tables import ONLY, words_of_tests
+from ..kinds import TABLE_KINDS
 from ..pairs import list_places, model_rows
 from .page_blocks import (
     Badge,
@@ -252,7 +253,9 @@ def _of_pair(subject: Subject, row: Mapping[Any, Any], together: int, pair: Sent
     stay: Sentence = ("Keep ", rival, ". ") if subject.baseline is not None else ()
     todo: Sentence = ("Do not act: the test says nothing of the mean.",)
     if row["effect"] == "none":
-        todo = (*stay, *_collect(row))
+        n = float(row["n_users"])
+        unit = "list" if row.get("n_lists", n) == n else "user"
+        todo = (*stay, *collect(row["diff"], _least_shown(row), n, unit))
     elif row["effect"] == "equivalent":
         todo = ("Choose between ", best, " and ", rival, " by other means than this metric.")
     return Case(Badge("open", mark), which, todo, below, row, True, together)
@@ -304,21 +307,19 @@ def _withheld_action(row: Mapping[Any, Any]) -> Sentence:
     return (f"Do not act: {CAUTIONS[row['withheld']].sentence}.",)
 
 
-def _collect(row: Mapping[Any, Any]) -> Sentence:
-    """Say how many more lists would show a difference of the size that was found."""
-    least = _least_shown(row)
-    if least is None or row["diff"] == 0:
-        return ("More lists would show a difference only if there is one.",)
-    n = float(row["n_users"])
-    more = n * ((least / abs(row["diff"])) ** 2 - 1)
+def collect(diff: float, least: float | None, n: float, unit: str) -> Sentence:
+    """Say how many more lists or users would show a difference of the size that was found, where
+    so many show `least`."""
+    if least is None or pd.isna(least) or diff == 0:
+        return (f"More {unit}s would show a difference only if there is one.",)
+    more = n * ((least / abs(diff)) ** 2 - 1)
     if not 0 < more < OUT_OF_REACH * n:
-        return ("The difference is too small for any number of lists within reach.",)
-    unit = 10 ** max(0, math.floor(math.log10(more)) - 1)
-    rounded = max(1, math.ceil(more / unit) * unit)
-    unit_word = "list" if row.get("n_lists", n) == n else "user"
+        return (f"The difference is too small for any number of {unit}s within reach.",)
+    step = 10 ** max(0, math.floor(math.log10(more)) - 1)
+    rounded = max(1, math.ceil(more / step) * step)
     return (
-        f"Collect about {amount(rounded, f'more {unit_word}')}: with so many, a difference of this "
-        "size is shown in 8 of 10 cases.",
+        f"Collect about {amount(rounded, f'more {unit}')}: with so many, a difference of this size "
+        "is shown in 8 of 10 cases.",
     )
 
 
@@ -678,8 +679,7 @@ def _of_findings(
         finding, by, share = str(row["finding"]), row.get("by", ""), row["share"]
         if finding.startswith(SAID):
             continue
-        count = f"{int(row['count']):,}, {number(share, '.1%')}"
-        said: Sentence = (visible(f"{finding_of(row)} ({count}): {row['effect']}."),)
+        said: Sentence = (TABLE_KINDS["check"].said(row),)
         badge = action = ""
         leak, stops = LEAKS.get(finding, ("", False))
         if leak and share >= SOME:

@@ -26,16 +26,8 @@ from ...tables.cells import visible
 from ..folds_and_seeds import over_repeats
 from ..given_tables import as_result, with_bounds
 from ..pairs import model_rows
-from .about_data import check_section, definitions_section, gate_section, reproducibility_section
-from .about_estimates import estimate_section, history_section
+from .about_data import definitions_section, reproducibility_section
 from .about_examples import examples_section
-from .about_experiments import (
-    experiment_card,
-    experiment_section,
-    off_policy_card,
-    off_policy_section,
-    validity_section,
-)
 from .about_models import (
     Pen,
     comparison_section,
@@ -46,6 +38,18 @@ from .about_models import (
     segments_section,
     tradeoff_section,
     users_section,
+)
+from .beside import (
+    MadeSection,
+    alone_card,
+    check_section,
+    estimate_section,
+    experiment_card,
+    experiment_section,
+    gate_section,
+    history_section,
+    off_policy_section,
+    validity_section,
 )
 from .card import models_card
 from .page_blocks import BAR_HEIGHT, BAR_WIDTH, Name, Reason, Section, Sentence
@@ -224,7 +228,8 @@ def report(
     _jinja()
     with Progress(2, "report", progress) as shown:
         subject = None
-        if result is not None or (experiment is None and off_policy is None and history is None):
+        beside = (experiment, off_policy, history, gate, check, health, over_time)
+        if result is not None or all(one is None for one in beside):
             result = with_bounds(over_repeats(as_result(result), fold, seed_col), bounds)
             subject = read_subject(
                 result, baseline, k, comparison, max_rows, unit_col, metrics, cheap
@@ -256,7 +261,6 @@ def report(
                     "metrics": metrics,
                     "exposure": exposure,
                     "unit_col": unit_col,
-                    "gate": gate,
                     "cheap": cheap,
                     "fold": fold,
                     "seed_col": seed_col,
@@ -268,9 +272,6 @@ def report(
         about = _about(subject) if subject is not None else _about_users(tables)
         publish_text(target, _page(title or heading, about, sections, examples is not False))
     return target
-
-
-MadeSection = tuple[Section | None, list[Reason]]
 
 
 def _report_sections(
@@ -290,7 +291,7 @@ def _report_sections(
         ),
         lambda: gate_section(tables, most, pen),
         lambda: off_policy_section(tables, most),
-        lambda: history_section(tables.history, most, pen),
+        lambda: history_section(tables, most, pen),
         lambda: check_section(tables, most, examples is True),
         lambda: examples_section(subject, examples),
     ]
@@ -318,11 +319,13 @@ def _report_sections(
             sections += [] if section is None else [section]
             said |= {section.id: sentences} if section is not None and sentences else {}
             progress.add()
+    if subject is None:
+        valid = validity_section(tables)
+        return [*([] if valid is None else [valid]), alone_card(tables, sections, said), *sections]
     # With one model nothing else is compared, so that an experiment has the first word.
-    own = experiment_card(tables) or (None if subject is not None else off_policy_card(tables))
-    if subject is None or (own is not None and len(subject.models) == 1):
-        valid = validity_section(tables) if subject is None else None
-        return [*(one for one in (valid, own) if one is not None), *sections]
+    own = experiment_card(tables) if len(subject.models) == 1 else None
+    if own is not None:
+        return [own, *sections]
     return [models_card(subject, tables.check, said), *sections]
 
 

@@ -167,6 +167,15 @@ class Section:
     details: tuple[tuple[str, str], ...] = field(default=())  # folded texts: heading and code
 
 
+def flag_words(found: Any) -> str:
+    """Return the flags of an estimate as one text, whether they are a text or a list."""
+    if isinstance(found, str):
+        return found.replace("_", " ")
+    if isinstance(found, list | tuple | np.ndarray):
+        return ", ".join(str(flag).replace("_", " ") for flag in found)
+    return "" if pd.isna(found) else str(found)
+
+
 def badge_of(row: Mapping[Any, Any]) -> BadgeKind:
     """Return the look of the badge of a verdict."""
     if is_withheld(row) or "missing_lists" in codes_of(row.get("remarks")):
@@ -209,8 +218,9 @@ def formula(words: str) -> Shown:
     return Shown(Cell(visible(words)), visible(words).casefold(), parts=tuple(parts))
 
 
-def value(found: Any, form: Form | str, *, small: str = "") -> Shown:
+def value(found: Any, form: Form | str | None = None, *, small: str = "") -> Shown:
     """Return a cell of a number, sorted by the number itself."""
+    form = estimate_form(found, significant=4) if form is None else form
     return Shown(Cell(number(found, form), small=small), None if pd.isna(found) else float(found))
 
 

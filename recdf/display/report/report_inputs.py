@@ -24,7 +24,6 @@ from ...judge.comparisons import COMPARISON_COLUMNS
 from ...judge.verdict import codes_of, is_withheld, sentence, sign_of
 from ...publishing import refuse_two_runs
 from ...tables.cells import short_names
-from ..estimate_tables import kind_of_estimates
 from ..given_tables import (
     check_model,
     direction_word,
@@ -35,6 +34,7 @@ from ..given_tables import (
     with_units,
 )
 from ..joined_labels import with_both_labels
+from ..kinds import kind_of_estimates
 from ..leaderboard import Leaderboard, board_of
 from ..leaderboard_values import EVERYONE, columns_of, values_frame
 from ..pairs import compare

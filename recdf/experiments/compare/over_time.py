@@ -27,7 +27,7 @@ from ...stats.effect_sizes import Effect, effect
 from ...stats.moments import MEAN_ROUNDING
 from ..choices import Columns, Correction, RaiseOrDrop
 from ..decide.adjust_pvalues import directions, read_together
-from ..decide.balance import Difference
+from ..decide.balance import Difference, users_in_both
 from ..decide.sample_ratio import Arms, check_sample_ratio, without_strata
 from ..experiment_columns import Floats, MetricColumns, key_codes, metric_specs, named_frame
 from ..experiment_rows import ArmRows, ExperimentRows
@@ -168,7 +168,9 @@ def trend_table(
     table.insert(0, "metric", np.repeat(list(metrics), n_treatments))
     read_together(table, settings)
     # What withholds the verdict of a period, or qualifies it, does so to the trend.
-    shared = judged["withheld"].where(judged["withheld"].isin([*UNLIKE, "unequal_missing"]), "")
+    shared = judged["withheld"].where(
+        judged["withheld"].isin([*UNLIKE, "unequal_missing", "users_in_both"]), ""
+    )
     shared += np.where(has(judged["remarks"], "ratio_not_checked"), "; ratio_not_checked", "")
     table["remarks"] = ["; ".join(shared[i :: len(table)]) for i in range(len(table))]
     remark(table, table["n"] < TINY, "tiny")
@@ -440,6 +442,7 @@ def effect_over_time(
     table = compare_each(arms, lambda group, pair: found[group][arms.pairs.index(pair)])
     where = ", ".join(as_columns(strata)) or exposure_col
     ramped = [] if where is None else [Difference("strata_differ", where, exposures.changed)]
+    ramped += users_in_both(people.n_in_both, None, counts[:-1], arms)
     result = decide(arms, table, ratio, better, settings, ramped)
     ever = [of[(periods.start < periods.stop)[of]] for of in of_variant]
     slopes = [

@@ -64,6 +64,7 @@ class People(NamedTuple):
     times: Times
     exposed: Times | None
     zone: Any
+    n_in_both: int
 
 
 class Periods(NamedTuple):
@@ -134,7 +135,8 @@ def read_people(
         of_row[exposure.early] = -1
         times, exposed = exposure.of_metric, exposure.of_user[chosen]
     frame = given.iloc[first[chosen]].reset_index(drop=True)
-    return People(frame, variant[first[chosen]], labels[variant_col], of_row, times, exposed, zone)
+    codes, in_both = variant[first[chosen]], int(np.count_nonzero(users.several))
+    return People(frame, codes, labels[variant_col], of_row, times, exposed, zone, in_both)
 
 
 def _is_dated(values: pd.Series) -> bool:

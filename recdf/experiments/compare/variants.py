@@ -40,7 +40,7 @@ from ..decide.balance import (
     users_in_both,
 )
 from ..decide.experiment_health import key_of
-from ..decide.sample_ratio import Arms, SampleRatio, check_sample_ratio, count_rows
+from ..decide.sample_ratio import Arms, SampleRatio, check_sample_ratio, count_rows, count_units
 from ..experiment_columns import (
     Codes,
     Floats,
@@ -108,7 +108,9 @@ def compare_each(arms: Arms, test: Callable[[int, tuple[int, int]], list[Row]]) 
     table = pd.DataFrame(found)
     group, *pair = arms.of_rows(len(table))
     for side, variant in zip(("control", "treatment"), pair, strict=True):
-        table[side] = arms.variants.iloc[variant].reset_index(drop=True)
+        table[side] = arms.variants.array.take(variant)
+    if not len(arms.groups.columns):
+        return table
     return pd.concat([arms.groups.iloc[group].reset_index(drop=True), table], axis=1)
 
 
@@ -158,7 +160,8 @@ def _add_differences(
     balance: Mapping[str, Floats],
 ) -> None:
     """Name what differs between the two variants of every row, with p of their covariates."""
-    names = pd.Series([""] * len(table), dtype=object)
+    named = table["unbalanced"].notna()  # the unit that rows repeat
+    names = (", " + table["unbalanced"].astype(object)).where(named, "")
     for code, name, where, metrics in differences:
         rows = where[at[: where.ndim]] & (
             True if metrics is None else table["metric"].isin(metrics).to_numpy()
@@ -440,7 +443,13 @@ def compare_variants(
             if metric.sample.den is not None or not is_binary(known):
                 raise no_share(metric.name)
     rows = read_experiment_rows(
-        data, variant_col, by_cols, user_col, as_columns(strata), as_columns(cluster)
+        data,
+        variant_col,
+        by_cols,
+        user_col,
+        as_columns(strata),
+        as_columns(cluster),
+        [weight_col, *(name for pair in specs.values() for name in pair)],
     )
     arms = Arms.of(rows.groups, rows.variants, control, "data")
     ratio = check_sample_ratio(
@@ -452,7 +461,7 @@ def compare_variants(
     found, balance = unbalanced(columns, weight, rows, arms.pairs)
     found += measured_late(data, covariate_time_col, time_col, rows)
     found += shares_change(data, time_col, as_columns(strata), [variant_col, *by_cols], rows)
-    found += users_in_both(data, health, arms, rows)
+    found += users_in_both(data, health, count_units(rows)[:-1], arms)
     found += strata_moved(data, columns, time_col, as_columns(strata), rows, arms.pairs)
     with Progress(len(arms.groups) * len(arms.pairs), "compare_variants", progress) as shown:
 

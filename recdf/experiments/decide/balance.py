@@ -21,7 +21,7 @@ from ..experiment_columns import Codes, Floats, Mask, group_codes, require, spli
 from ..experiment_rows import ArmRows, ExperimentRows
 from ..samples import MetricRows, sum_by, without_gaps
 from ..units import not_used
-from .sample_ratio import Arms, count_units
+from .sample_ratio import Arms
 
 # Level of the warning about a covariate, for all covariates and pairs of variants of a table
 # together.
@@ -168,23 +168,24 @@ def shares_change(
 
 
 def users_in_both(
-    data: pd.DataFrame, health: pd.DataFrame | None, arms: Arms, rows: ExperimentRows
+    left_out: pd.DataFrame | int, health: pd.DataFrame | None, n: Floats, arms: Arms
 ) -> list[Difference]:
     """The pairs of which users in both arms were left out, so that one arm lost more of its own.
 
     m users who are left out are m/(n_v + m) of an arm of n_v. Those who came twice are more active,
     so that the arms differ by about the difference of these shares, in standard deviations; it is
-    named where it is half of a standard error.
+    named where it is half of a standard error. A joined frame, or a health table, says how many
+    were `left_out` of the `n` units by group and variant.
     """
-    joined = data.attrs.get("recdf_experiment", {})
-    left_out = joined.get("n_multi_variant", 0) if isinstance(joined, Mapping) else 0
+    if isinstance(left_out, pd.DataFrame):
+        joined = left_out.attrs.get("recdf_experiment", {})
+        left_out = joined.get("n_multi_variant", 0) if isinstance(joined, Mapping) else 0
     if health is not None and "n_multi_variant" in health.columns:
         left_out = max(left_out, int(health.groupby("variant")["n_multi_variant"].sum().max()))
     if not left_out:
         return []
-    n = count_units(rows)[:-1]
     shares = left_out / np.maximum(n + left_out, 1)
-    where = np.zeros((len(rows.groups), len(rows.variants), len(rows.variants)), bool)
+    where = np.zeros((len(arms.groups), len(arms.variants), len(arms.variants)), bool)
     for c, t in arms.pairs:
         with np.errstate(divide="ignore"):
             error = np.sqrt(1 / n[:, c] + 1 / n[:, t])
@@ -251,7 +252,7 @@ def looks_like_date(values: pd.Series) -> bool:
 
 def _as_dates(values: pd.Series) -> pd.Series | None:
     """The dates of a column that holds nothing else, also as text; None for another column."""
-    known = values.dropna()
+    known = values if pd.api.types.is_numeric_dtype(values.dtype) else values.dropna()
     if not looks_like_date(known) or len(known) < LEAST_KNOWN * len(values):
         return None
     if pd.api.types.is_datetime64_any_dtype(values.dtype):
