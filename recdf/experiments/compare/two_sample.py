@@ -16,6 +16,7 @@ import numpy as np
 from ...errors import DataError
 from ...inputs.sorting import exact_sums
 from ...judge.effects.means import Farthest, MeanEffect, UnitValues
+from ...judge.per_user_columns import Codes, Floats, MetricColumns
 from ...judge.verdict import VERDICT_COLUMNS, codes_of
 from ...stats.always_valid import always_valid_multiplier, always_valid_p
 from ...stats.arms import Arm, linearise
@@ -25,7 +26,6 @@ from ...stats.numbers import Number
 from ...stats.power import beyond, detectable, detectable_t
 from ...stats.shares import compare_shares
 from ...stats.student import t_p_value
-from ..experiment_columns import Codes, Floats, MetricColumns
 from ..settings import Settings
 from ..units import Ready
 
