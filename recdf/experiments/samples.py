@@ -14,6 +14,7 @@ from ..errors import DataError, OptionError
 from ..inputs.constraints import SHARE, check_value
 from ..inputs.options import as_columns
 from ..inputs.sorting import exact_sums
+from ..judge.choices import RaiseOrDrop
 from ..judge.per_user_columns import (
     Codes,
     Floats,
@@ -24,7 +25,6 @@ from ..judge.per_user_columns import (
     read_weight,
 )
 from ..stats.arms import Sample
-from .choices import RaiseOrDrop
 from .metric_bounds import MetricBounds, defined_bounds
 
 

@@ -12,7 +12,7 @@ import pandas as pd
 from ...errors import DataError, OptionError
 from ...evaluation.result import Evaluation
 from ...evaluation.value_moments import CONFIDENCE
-from ...experiments.choices import a_number, check_value
+from ...judge.choices import a_number, check_value
 from ...judge.per_user_columns import unit_of
 from ...tables.cells import short_names
 from ..given_tables import (

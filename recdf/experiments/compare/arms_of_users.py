@@ -21,6 +21,7 @@ from ...judge.effects.means import (
     share_records,
 )
 from ...judge.per_user_columns import Codes, Floats
+from ...judge.users import ArmRows, ExperimentRows
 from ...progress import Progress
 from ...stats.arms import Arm, Sample, arm, both, linearise
 from ...stats.effect_sizes import effect, fieller
@@ -31,7 +32,6 @@ from ...stats.resampling import bootstrap_effect, by_row, replicate_estimates
 from ...stats.scipy_extra import scipy_module
 from ...tables.cells import interval, number
 from ..decide.sample_ratio import Surplus
-from ..experiment_rows import ArmRows, ExperimentRows
 from ..samples import MetricRows
 from ..settings import Settings
 from ..units import Covariates, Ready, make_units

@@ -14,6 +14,7 @@ from ...inputs.constraints import NATURAL, SHARE, a_number
 from ...inputs.door import takes_columns
 from ...inputs.options import Options, as_columns
 from ...inputs.sorting import exact_sums
+from ...judge.choices import Percentile, check_value
 from ...judge.per_user_columns import (
     Codes,
     by_columns,
@@ -30,7 +31,6 @@ from ...progress import Progress
 from ...stats.arms import Sample, arm, linearise
 from ...stats.moments import HUGE
 from ...stats.resampling import quantile_interval, replicate_estimates, standard_error
-from ..choices import Percentile, check_value
 from ..samples import MetricRows, read_metrics
 
 

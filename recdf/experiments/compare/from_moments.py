@@ -18,6 +18,15 @@ from ...errors import ColumnError, DataError, DuplicateError, NullKeyError, Opti
 from ...inputs.door import takes_columns
 from ...inputs.options import Options, check_names
 from ...inputs.sorting import distinct
+from ...judge.choices import (
+    Alternative,
+    Columns,
+    Correction,
+    RaiseOrDrop,
+    Relative,
+    VariantTest,
+    check_value,
+)
 from ...judge.effects.means import Units
 from ...judge.per_user_columns import (
     Codes,
@@ -30,6 +39,7 @@ from ...judge.per_user_columns import (
     require,
     warn_of_weights,
 )
+from ...judge.users import ExperimentRows, read_experiment_rows
 from ...stats.arms import both
 from ...stats.moments import (
     HUGE,
@@ -38,19 +48,9 @@ from ...stats.moments import (
     moments_of,
 )
 from ...stats.numbers import Floats
-from ..choices import (
-    Alternative,
-    Columns,
-    Correction,
-    RaiseOrDrop,
-    Relative,
-    VariantTest,
-    check_value,
-)
 from ..decide.adjust_pvalues import directions
 from ..decide.balance import users_in_both
 from ..decide.sample_ratio import Arms, check_sample_ratio, without_strata
-from ..experiment_rows import ExperimentRows, read_experiment_rows
 from ..samples import MetricRows, read_metrics, subset
 from ..settings import Settings, check_together, which_tests
 from ..units import Ready, differ

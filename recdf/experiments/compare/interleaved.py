@@ -13,6 +13,7 @@ from ...inputs.codes import first_rows
 from ...inputs.door import takes_columns
 from ...inputs.options import Options, as_columns
 from ...judge.cautions import HEALTH_ALPHA
+from ...judge.choices import Alternative
 from ...judge.comparisons import Comparison
 from ...judge.per_user_columns import (
     Codes,
@@ -29,7 +30,6 @@ from ...stats.effect_sizes import one_sample
 from ...stats.power import least_paired_effect, paired_units_needed
 from ...stats.scipy_extra import scipy_module
 from ...stats.shares import wilson
-from ..choices import Alternative
 from .compare_models import compare_models
 from .two_sample import POWER, TINY
 

@@ -15,6 +15,7 @@ import pandas as pd
 from ...errors import ColumnError, DataError
 from ...inputs.constraints import SHARE
 from ...inputs.options import as_columns
+from ...judge.choices import Alternative, Columns, Correction, RaiseOrDrop, check_value
 from ...judge.per_user_columns import (
     Floats,
     by_columns,
@@ -22,6 +23,7 @@ from ...judge.per_user_columns import (
     metric_specs,
     metric_values,
 )
+from ...judge.users import read_experiment_rows
 from ...judge.verdict import remark
 from ...stats.always_valid import always_valid_p
 from ...stats.power import beyond
@@ -35,11 +37,9 @@ from ...stats.quantile_arms import (
     signed_root,
 )
 from ...stats.student import t_p_value
-from ..choices import Alternative, Columns, Correction, RaiseOrDrop, check_value
 from ..decide.adjust_pvalues import directions
 from ..decide.balance import shares_change, users_in_both
 from ..decide.sample_ratio import Arms, check_sample_ratio, count_rows, count_units
-from ..experiment_rows import read_experiment_rows
 from ..samples import read_metrics, subset
 from ..settings import Settings
 from ..units import Ready, make_units

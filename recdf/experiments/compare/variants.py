@@ -13,6 +13,16 @@ from ...inputs.data_files import NeededColumns, needed_frame
 from ...inputs.door import takes_columns
 from ...inputs.options import Options, as_columns
 from ...judge.cautions import UNEQUAL
+from ...judge.choices import (
+    Alternative,
+    Better,
+    Columns,
+    Correction,
+    RaiseOrDrop,
+    Relative,
+    VariantTest,
+    check_value,
+)
 from ...judge.per_user_columns import (
     Codes,
     Floats,
@@ -24,21 +34,12 @@ from ...judge.per_user_columns import (
     require,
     warn_of_weights,
 )
+from ...judge.users import read_experiment_rows
 from ...judge.verdict import add_verdicts, effects_of, remark
 from ...progress import Progress
 from ...stats.arms import Sample
 from ...stats.shares import is_binary
 from ...stats.turned import missing_by_chance
-from ..choices import (
-    Alternative,
-    Better,
-    Columns,
-    Correction,
-    RaiseOrDrop,
-    Relative,
-    VariantTest,
-    check_value,
-)
 from ..decide.adjust_pvalues import directions, read_together
 from ..decide.balance import (
     Difference,
@@ -51,7 +52,6 @@ from ..decide.balance import (
 )
 from ..decide.experiment_health import key_of
 from ..decide.sample_ratio import Arms, SampleRatio, check_sample_ratio, count_rows, count_units
-from ..experiment_rows import read_experiment_rows
 from ..samples import covariate_specs, read_metrics, subset
 from ..settings import Settings, check_together, which_tests
 from .arms_of_users import compare_arms

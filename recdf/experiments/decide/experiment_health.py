@@ -29,8 +29,8 @@ from ...judge.per_user_columns import (
     key_codes,
     require,
 )
+from ...judge.users import in_several_variants
 from ...stats.shares import equal_shares_test, seen_loss, share_test
-from ..assigned_users import in_several_variants
 
 
 @takes_columns("user_col")

@@ -26,11 +26,11 @@ from ...judge.per_user_columns import (
     require,
     split,
 )
+from ...judge.users import ExperimentRows
 from ...judge.verdict import add_verdicts
 from ...stats.many_tests import adjust
 from ...stats.shares import independence_test, seen_loss, share_test, share_tests
 from ...tables.cells import number, p_value, visible
-from ..experiment_rows import ExperimentRows
 from .experiment_health import (
     by_stratum,
     experiment_health,

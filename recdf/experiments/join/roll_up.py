@@ -19,6 +19,7 @@ from ...inputs.frames import read_numbers
 from ...inputs.ids import read_ids
 from ...inputs.options import Options, as_columns
 from ...inputs.sorting import distinct, exact_sums
+from ...judge.choices import Roll, check_value
 from ...judge.per_user_columns import (
     Codes,
     Floats,
@@ -32,9 +33,8 @@ from ...judge.per_user_columns import (
     metric_values,
     require,
 )
+from ...judge.users import Users
 from ...metrics.strings import direction_of
-from ..assigned_users import Users
-from ..choices import Roll, check_value
 
 # ------------------------------------------------------------------------------------------
 # When users were exposed to the experiment, and which rows of metrics are older.
