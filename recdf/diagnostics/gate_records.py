@@ -22,14 +22,13 @@ from ..experiments.compare.cheap_labels import (
     label_sentences,
     shared_metrics,
 )
-from ..experiments.compare.runs import Runs, read_runs
-from ..experiments.experiment_columns import Codes, Mask
 from ..inputs.budgets import Budget
 from ..inputs.door import table_of_users
 from ..inputs.frames import as_frame, column
-from ..inputs.per_user_columns import evaluated
 from ..inputs.sorting import distinct
 from ..judge.comparability import facts_of, other_truth
+from ..judge.per_user_columns import Codes, Mask, evaluated
+from ..judge.users import Runs, read_runs
 from ..judge.verdict import sentence
 from ..metrics.strings import request_of
 from ..publishing import publish_text

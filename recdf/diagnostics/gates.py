@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 
 from ..errors import OptionError
-from ..experiments.choices import Correction, check_value
 from ..experiments.compare.cheap_labels import (
     FEW_HUMAN,
     JUDGED,
@@ -20,16 +19,7 @@ from ..experiments.compare.cheap_labels import (
     cheap_column,
     powered_pair,
 )
-from ..experiments.compare.runs import Runs, read_runs, unit_of
 from ..experiments.decide.adjust_pvalues import directions
-from ..experiments.experiment_columns import (
-    Floats,
-    Mask,
-    frame_of,
-    key_codes,
-    read_weight,
-    require,
-)
 from ..experiments.join.join_experiment import zero_is_worst
 from ..experiments.metric_bounds import (
     MetricBounds,
@@ -42,6 +32,17 @@ from ..inputs.budgets import Budget, check_budget, read_budgets
 from ..inputs.constraints import SHARE, Natural, Share
 from ..inputs.options import as_columns
 from ..judge.cautions.few_lists import FEW_LISTS
+from ..judge.choices import Correction, check_value
+from ..judge.per_user_columns import (
+    Floats,
+    Mask,
+    frame_of,
+    key_codes,
+    read_weight,
+    require,
+    unit_of,
+)
+from ..judge.users import Runs, read_runs
 from ..judge.verdict import add_verdicts
 from ..stats.allowed_change import Change, PoweredChange
 from ..stats.many_tests import adjust

@@ -13,10 +13,10 @@ import pandas as pd
 
 from ..errors import OptionError
 from ..evaluation.spec import better_of
-from ..experiments.compare.runs import read_runs
 from ..inputs.constraints import SHARE, Share, check_value
 from ..inputs.frames import as_frame, column
 from ..inputs.options import as_columns
+from ..judge.users import read_runs
 from ..metrics.call import check_k
 from ..tables.cells import ReportTable, ShownResult
 from .count_tables import hit_table

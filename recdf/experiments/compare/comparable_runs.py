@@ -10,20 +10,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...inputs.per_user_columns import evaluated
 from ...judge.cautions.few_lists import FEW_LISTS
 from ...judge.cautions.not_comparable import MANY_SHORT
+from ...judge.choices import Better
 from ...judge.comparability import Fact, facts_of, lists_shorter_than, other_truth, spec_of_each
+from ...judge.per_user_columns import Floats, Mask, evaluated
+from ...judge.users import Runs
 from ...judge.verdict import effects_of, sentence
 from ...metrics.strings import request_of
 from ...stats.turned import turned_by
 from ...tables.cells import estimated, form_of, number, visible
-from ..choices import Better
-from ..experiment_columns import Floats, Mask
 from ..metric_bounds import MetricBounds
 from .cheap_labels import powered_pair
 from .paired import estimate_of
-from .runs import Runs
 
 
 def frames_of_results(per_user: Any) -> Any:

@@ -13,12 +13,12 @@ from ...errors import OptionError, closest
 from ...inputs.constraints import a_number
 from ...inputs.door import takes_columns
 from ...inputs.options import Options, as_columns
-from ...inputs.per_user_columns import warn_of_weights
+from ...judge.choices import Alternative, Correction, PairMissing, PairTest, check_test, check_value
+from ...judge.per_user_columns import Floats, require, warn_of_weights
+from ...judge.users import Runs, paired_values, read_runs
 from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, effects_of
 from ...progress import Progress
-from ..choices import Alternative, Correction, PairMissing, PairTest, check_test, check_value
 from ..decide.adjust_pvalues import adjusted_columns, directions, read_together
-from ..experiment_columns import Floats, require
 from ..join.join_experiment import zero_is_worst
 from ..metric_bounds import MetricBounds, bounds_of, declared_bounds, seen_bounds
 from ..settings import Settings
@@ -34,7 +34,6 @@ from .comparable_runs import (
     where_both,
 )
 from .paired import RESAMPLED, add_turned, paired_resamples, paired_test, without_rounding
-from .runs import Runs, paired_values, read_runs
 
 Sums = tuple[Floats, Floats | None]  # Σ w d of every unit, and Σ w, None where it is 1 for all
 
