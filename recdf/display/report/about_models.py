@@ -436,9 +436,10 @@ def worse_for(rows: Sequence[Mapping[Any, Any]], names: Sequence[str]) -> list[R
     but = f" The verdict is withheld in {withheld} of them." if withheld and len(rows) > 1 else ""
     if not worse:
         none = f"shown to be worse in none of {len(rows)} segments.{but}"
-        if len(rows) == 1:
-            none = "the verdict is withheld" if withheld else "not shown to be worse"
-            none += f" in the one segment, {names[0]}."
+        if withheld == len(rows):
+            none = "the verdict is withheld in each segment."
+        elif len(rows) == 1:
+            none = f"not shown to be worse in the one segment, {names[0]}."
         return [Reason((*who, none))]
     said = "; ".join(f"{name}: {row['verdict']}, {effect_text(row)}" for name, row in worse.items())
     watch = listed([*worse], 3, "segment")

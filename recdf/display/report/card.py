@@ -362,13 +362,13 @@ def _baseline_stays(subject: Subject, order: Sequence[str]) -> Case:
     if first is not None:
         below = [("The next best is ", subject.name(first["model"]), f": {first['verdict']}.")]
     shown = [subject.name(row["model"]) for row in rows if sign_of(row) != "worse"]
-    if len(shown) > 1 and subject.comparison is not None:
+    held = [row for row in rows if is_withheld(row)]
+    few = len(held) == len(rows) and all(row["withheld"] in TOO_FEW for row in held)
+    if len(shown) > 1 and not few and subject.comparison is not None:
         named = listed(shown, MANY_NAMED, "model")
         how = f" (p-values {adjustment(subject.comparison).words})."
         below.append(("Not shown to be worse than ", base, ": ", *named, how))
-    held = [row for row in rows if is_withheld(row)]
     if held:
-        few = len(held) == len(rows) and all(row["withheld"] in TOO_FEW for row in held)
         badge = Badge("warning", "too few lists to tell" if few else "withheld")
         which = ("A verdict is withheld. ", *which)
         return Case(badge, which, _withheld_action(held[0]), tuple(below), first, False, together)
