@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ...diagnostics.audits import KNOWN, LEVEL_WORDS
-from ...diagnostics.check_findings import SAMPLED
+from ...diagnostics.audits import LEVEL_WORDS
+from ...diagnostics.data_checks import SAMPLED
+from ...diagnostics.leaks import KNOWN
 from ...experiments.compare.cheap_labels import compared_labels
 from ...experiments.compare.comparable_runs import sentence_of_both
 from ...experiments.decide.adjust_pvalues import adjustment

@@ -108,7 +108,9 @@ def compare_each(arms: Arms, test: Callable[[int, tuple[int, int]], list[Row]]) 
     table = pd.DataFrame(found)
     group, *pair = arms.of_rows(len(table))
     for side, variant in zip(("control", "treatment"), pair, strict=True):
-        table[side] = arms.variants.iloc[variant].reset_index(drop=True)
+        table[side] = arms.variants.array.take(variant)
+    if not len(arms.groups.columns):
+        return table
     return pd.concat([arms.groups.iloc[group].reset_index(drop=True), table], axis=1)
 
 

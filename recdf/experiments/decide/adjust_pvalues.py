@@ -143,6 +143,8 @@ def adjusted_columns(
 def _family_codes(table: pd.DataFrame, settings: Settings) -> Codes:
     """Return the family of every row."""
     names = require(table, "the comparison", as_columns(settings.family))
+    if not names and not settings.primary:
+        return np.zeros(len(table), np.int64)
     labelled = table[names].copy()
     if settings.primary:
         labelled["primary metric"] = table["metric"].isin(list(settings.primary)).to_numpy()

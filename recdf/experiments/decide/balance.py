@@ -252,7 +252,7 @@ def looks_like_date(values: pd.Series) -> bool:
 
 def _as_dates(values: pd.Series) -> pd.Series | None:
     """The dates of a column that holds nothing else, also as text; None for another column."""
-    known = values.dropna()
+    known = values if pd.api.types.is_numeric_dtype(values.dtype) else values.dropna()
     if not looks_like_date(known) or len(known) < LEAST_KNOWN * len(values):
         return None
     if pd.api.types.is_datetime64_any_dtype(values.dtype):

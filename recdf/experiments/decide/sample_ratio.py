@@ -215,10 +215,14 @@ def count_units(rows: ExperimentRows) -> Floats:
     unit = np.arange(len(rows.variant)) if units is None else units
     n_units = int(unit.max(initial=-1)) + 1
 
-    by_group = count_distinct(
-        rows.group * n_variants + rows.variant, n_groups * n_variants, unit, n_units
-    )
-    overall = count_distinct(rows.variant, n_variants, unit, n_units).astype(np.float64)
+    def count(cell: Codes, n: int) -> Floats:
+        once = n_units == len(unit)  # no unit has two rows
+        found = np.bincount(cell, minlength=n) if once else count_distinct(cell, n, unit, n_units)
+        return found.astype(np.float64)
+
+    overall = by_group = count(rows.variant, n_variants)
+    if n_groups > 1:
+        by_group = count(rows.group * n_variants + rows.variant, n_groups * n_variants)
     # Without a key, rows of several groups could be the same users, whose counts must not be added.
     known = units is not None or n_groups == 1
     return np.vstack(
