@@ -75,7 +75,7 @@ OF_MODELS = (
     "unit_col",
     "by",
 )
-OF_JOIN = ("missing", "multi_variant", "unassigned", "unexposed", "exposure_col", "time_col")
+OF_JOIN = ("missing", "multi_variant", "unassigned", "exposure_col", "time_col")
 OF_VARIANTS = (
     "nan",
     "primary",

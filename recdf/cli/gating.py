@@ -14,8 +14,8 @@ from ..diagnostics.gate_records import Side, junit_text, pair_of, read_side
 from ..diagnostics.gates import gate
 from ..errors import OptionError
 from ..evaluation.result import read_parquet
-from ..experiments.compare.runs import unit_of
 from ..formats.file_sets import read_files
+from ..judge.per_user_columns import unit_of
 from .arguments import (
     BOUNDS_FLAG,
     add_arguments,

@@ -41,7 +41,7 @@ LOG_COLUMN_FLAGS = (
     "order_col",
     "person_col",
 )
-LOG_RULE_FLAGS = ("attribution", "named_lists", "repeats", "unattributed", "value", "null_keys")
+LOG_RULE_FLAGS = ("attribution", "named_lists", "unattributed", "value", "null_keys")
 
 
 def add_impressions(commands: Any) -> None:
@@ -170,10 +170,7 @@ def _report_text(spec: dict[str, Any], out: Path) -> str:
     counts, positions = spec["counts"], spec["positions"]
     lines = [f"{counts['impressions']:,} impressions in {counts['lists']:,} lists"]
     if counts["repeated"]:
-        lines.append(
-            f"{counts['repeated']:,} of them repeat an item of their list (--repeats "
-            f"{spec['repeats']})"
-        )
+        lines.append(f"{counts['repeated']:,} of them repeat an item of their list")
     if positions["column"] is not None:
         lines.append(
             f"positions from {positions['start']:g}, with holes in "

@@ -21,8 +21,8 @@ from ..evaluation.result import read_parquet
 from ..evaluation.storage import PROFILED, digest_of_result, local_path
 from ..evaluation.summary import summarize
 from ..experiments.compare.comparable_runs import unlike_nights
-from ..experiments.experiment_columns import frame_of, key_codes, require
 from ..inputs.options import Options
+from ..judge.per_user_columns import frame_of, key_codes, require
 from ..publishing import (
     PER_USER,
     PROFILE,

@@ -25,6 +25,7 @@ from ..tables.cells import (
     brief,
     estimate_form,
     estimated,
+    form_of,
     interval,
     number,
     p_value,
@@ -168,7 +169,7 @@ def _comparison_cells(given: pd.DataFrame) -> RowCells:
                 ),
                 "difference": drawn[i],
                 "effect [interval]": value(row["diff"], form, small=around),
-                "relative": value(row.get("rel_diff"), "+.1%"),
+                "relative": value(row.get("rel_diff"), form_of(row.get("rel_diff"), sign="+%")),
                 p: Shown(
                     Cell(p_value(row["p_adj"])),
                     None if pd.isna(row["p_adj"]) else float(row["p_adj"]),
@@ -190,7 +191,7 @@ def _drawn_cells(frame: pd.DataFrame) -> RowCells:
     judged = data["verdict"].astype(bool).any()
     found = []
     for row, own in zip(data.to_dict("records"), frame.to_dict("records"), strict=True):
-        cells = {"": row["metric"], "of": row["label"], "estimate": row["numbers"]}
+        cells = {"what": row["metric"], "of": row["label"], "estimate": row["numbers"]}
         kind: Any = marks.get(row["sign"], badge_of(own))
         mark = {"verdict": badge(kind, row["verdict"])} if judged else {}
         found.append({name: text(one) for name, one in cells.items()} | mark)
@@ -476,12 +477,12 @@ def finding_cells(row: TableRow) -> dict[str, Shown]:
 
 
 def _of_floor(row: TableRow) -> str:
-    levels = (f"{name} {number(row[name], '.4g')}" for name in ("chance", "popularity", "ceiling"))
-    return f"{row['metric']}: {number(row.get('value'), '.4g')}, {', '.join(levels)}."
+    levels = (f"{name} {estimated(row[name])}" for name in ("chance", "popularity", "ceiling"))
+    return f"{row['metric']}: {estimated(row.get('value'))}, {', '.join(levels)}."
 
 
 def _floor_cells(row: TableRow) -> dict[str, Shown]:
-    forms = {"n": ",d", **dict.fromkeys(("value", "chance", "popularity", "ceiling"), ".4g")}
+    forms = {"n": ",d", **dict.fromkeys(("value", "chance", "popularity", "ceiling"))}
     return {
         str(name): value(one, forms[name]) if name in forms else text(str(one))
         for name, one in row.items()
@@ -498,7 +499,7 @@ def _of_convention(row: TableRow) -> str:
 
 def _plain_cells(row: TableRow) -> dict[str, Shown]:
     return {
-        str(name): value(one, ".4g") if isinstance(one, int | float) else text(one)
+        str(name): value(one) if isinstance(one, int | float) else text(one)
         for name, one in row.items()
     }
 

@@ -12,12 +12,12 @@ import numpy as np
 from ..errors import DataError
 from ..judge.cautions import UNEQUAL
 from ..judge.effects.means import Linear, Units
+from ..judge.per_user_columns import Codes, Floats, Mask, some_keys
+from ..judge.users import ArmRows, ExperimentRows
 from ..stats.arms import Sample
 from ..stats.permutation import random_split_p
 from ..stats.regression import Designs
 from ..stats.shares import equal_shares_test
-from .experiment_columns import Codes, Floats, Mask, some_keys
-from .experiment_rows import ArmRows, ExperimentRows
 from .metric_bounds import MetricBounds
 from .samples import MetricRows, sum_by, without_gaps
 

@@ -14,7 +14,7 @@ from ...experiments.compare.by_segment import segment_sentences
 from ...experiments.decide.adjust_pvalues import adjustment
 from ...judge.comparisons import COMPARISON_COLUMNS
 from ...judge.verdict import is_withheld, says_worse, turned
-from ...tables.cells import Cell, shorten, visible
+from ...tables.cells import Cell, estimate_form, shorten, visible
 from .. import plot
 from ..given_tables import confidence_of
 from ..kinds import TABLE_KINDS, Kind, record_of, segment_of
@@ -154,7 +154,8 @@ def _all_values(subject: Subject) -> TableBlock:
     frame = subject.result.summary if whole else subject.summary
     rows = []
     for row in subject.summary.itertuples(index=False):
-        numbers = (value(found, ".4f") for found in (row.value, row.ci_low, row.ci_high))
+        ends = row.value, row.ci_low, row.ci_high
+        numbers = (value(found, estimate_form(*ends, significant=4)) for found in ends)
         rows.append(
             (
                 text(row.model),
@@ -455,7 +456,9 @@ def _means_by_segment(subject: Subject, frame: pd.DataFrame) -> TableBlock:
         ]
     )
     parts = list(dict.fromkeys(own["part"]))
-    values = own.set_index(["model", "part"])["value"]
+    cells = own.set_index(["model", "part"])
+    values, forms = cells["value"], map(estimate_form, own["value"], own["ci_low"], own["ci_high"])
+    form_of_cell = dict(zip(cells.index, forms, strict=True))
     models = dict.fromkeys(own["model"])
     n = own.set_index(["model", "part"])["n"].where(n_differs(own).to_numpy())
     small = {key: f"n = {int(lists):,}" for key, lists in n.dropna().items()}
@@ -463,7 +466,11 @@ def _means_by_segment(subject: Subject, frame: pd.DataFrame) -> TableBlock:
         (
             text(model),
             *(
-                value(values.get((model, part)), ".3f", small=small.get((model, part), ""))
+                value(
+                    values.get((model, part)),
+                    form_of_cell.get((model, part), ""),
+                    small=small.get((model, part), ""),
+                )
                 for part in parts
             ),
         )

@@ -590,9 +590,10 @@ def _of_ties(subject: Subject, check: pd.DataFrame, row: Mapping[Any, Any]) -> R
             lists = amount(int(one["count"]), "list")
             words.append(f"{lists} of {name}; what that does to {column} is not known")
             continue
-        value = float(subject.values(column)["value"][model])
+        at: Any = subject.values(column).loc[model]
+        value = float(at["value"])
         moves[model] = (min(found[0] - value, 0.0), max(found[1] - value, 0.0))
-        form = estimate_form(value, *found)
+        form = estimate_form(value, at["ci_low"], at["ci_high"])
         low, high = (number(end, form) for end in found)
         if low == high:
             words.append(f"{column} of {name} stays at {low}")

@@ -222,8 +222,9 @@ def formula(words: str) -> Shown:
     return Shown(Cell(visible(words)), visible(words).casefold(), parts=tuple(parts))
 
 
-def value(found: Any, form: Form | str, *, small: str = "") -> Shown:
+def value(found: Any, form: Form | str | None = None, *, small: str = "") -> Shown:
     """Return a cell of a number, sorted by the number itself."""
+    form = estimate_form(found, significant=4) if form is None else form
     return Shown(Cell(number(found, form), small=small), None if pd.isna(found) else float(found))
 
 

@@ -20,19 +20,18 @@ from ...judge.effects.means import (
     quantity,
     share_records,
 )
+from ...judge.per_user_columns import Codes, Floats
+from ...judge.users import ArmRows, ExperimentRows
 from ...progress import Progress
 from ...stats.arms import Arm, Sample, arm, both, linearise
 from ...stats.effect_sizes import effect, fieller
 from ...stats.moments import HUGE, imbalance, may_be_skewed, moments_of, skewness_of_means
-from ...stats.numbers import Number
 from ...stats.permutation import observed_t, permutation_p, permutation_quantiles, permuted_t
 from ...stats.power import beyond, detectable
 from ...stats.resampling import bootstrap_effect, by_row, replicate_estimates
 from ...stats.scipy_extra import scipy_module
 from ...tables.cells import interval, number
 from ..decide.sample_ratio import Surplus
-from ..experiment_columns import Codes, Floats
-from ..experiment_rows import ArmRows, ExperimentRows
 from ..samples import MetricRows
 from ..settings import Settings
 from ..units import Covariates, Ready, make_units
@@ -88,7 +87,7 @@ def compare_ready(
     def checked(row: Row, ready: Ready, found: MeanEffect, far: Farthest | None) -> Row:
         """The row with what else may decide: the denominators, several rows of a unit, a few
         units."""
-        row = _with_turned(_with_denominators(row, ready), ready, found)
+        row = _with_turned(with_denominators(row, ready), ready, found)
         row = _with_parts(row, ready.pair, found, settings)
         if surplus is not None:
             row = _with_surplus(row, found, settings, surplus)
@@ -100,24 +99,16 @@ def compare_ready(
 
     for ready in every:
         units, test = ready.units, settings.tests[ready.name]
-        row = first_row(
-            ready.name,
-            settings,
-            units.n,
-            ready.n_dropped,
-            ready.warnings,
-            clustered=units.clustered,
-            cap=ready.cap,
-            n_covariate_missing=ready.n_covariate_missing,
-        )
-        if problem := _no_estimate(units):
+        row = first_row(ready, settings)
+        if problem := no_estimate(units):
             rows.append(without_estimate(row, problem, _means(units)))
             continue
         found = estimate(units)
         far = None if units.moments else found.values.farthest(n_top(sum(units.n)))
-        cautions = (
-            () if test == "proportion" else _unit_cautions(found, far, test)
-        )  # Fisher's test is exact
+        cautions: list[str] = []
+        if test != "proportion":  # Fisher's test is exact
+            skewness = 0.0 if test == "permutation" else _skewness(found, far)
+            cautions = unit_cautions(units, test, skewness)
         row, tested = compare_pair(row, found, settings, cautions)
         if tested and test != "t":
             waiting[len(rows)] = ready, found, far
@@ -186,15 +177,6 @@ def _with_repeats(row: Row, parts: Sequence[Floats], codes: Sequence[Codes], gue
             return row
         row = {**row, "unbalanced": guessed}
     return but(row, "repeated_units", design_effect=effect)
-
-
-def _with_denominators(row: Row, ready: Ready) -> Row:
-    """The row with the mean denominator of each arm (rows of a cluster), and Welch's p of their
-    difference."""
-    units = ready.units
-    if units.metric.den is None or not (ready.pair or units.clustered):
-        return row
-    return with_denominators(row, *arms_of_denominators(units))
 
 
 def _with_turned(row: Row, ready: Ready, found: MeanEffect) -> Row:
@@ -276,9 +258,13 @@ def _with_surplus(row: Row, found: MeanEffect, settings: Settings, surplus: Surp
     return row
 
 
-def with_denominators(row: Row, means: tuple[Number, Number], arms: tuple[Arm, Arm]) -> Row:
-    """The row with these mean denominators, and Welch's p of two arms of denominators."""
-    control, treatment = arms
+def with_denominators(row: Row, ready: Ready) -> Row:
+    """The row with the mean denominator of each arm (rows of a cluster), and Welch's p of their
+    difference."""
+    units = ready.units
+    if units.metric.den is None or not (ready.pair or units.clustered):
+        return row
+    means, (control, treatment) = arms_of_denominators(units)
     p = effect(control, treatment).p_value
     if not control.var + treatment.var > 0:  # every unit of an arm has the same
         p = float(np.isclose(control.mean, treatment.mean, rtol=1e-9, atol=0))
@@ -287,7 +273,7 @@ def with_denominators(row: Row, means: tuple[Number, Number], arms: tuple[Arm, A
     )
 
 
-def _no_estimate(units: Units) -> str:
+def no_estimate(units: Units) -> str:
     """Why there is nothing to compute, or nothing."""
     if units.moments:
         largest = units.record.largest(0)
@@ -315,16 +301,15 @@ def _means(units: Units) -> tuple[float, float]:
     return both(lambda arm: mean(units.whole.sample(arm)), (0, 1))
 
 
-def _unit_cautions(found: MeanEffect, far: Farthest | None, test: str) -> tuple[str, ...]:
+def unit_cautions(units: Units, test: str, skewness: float = 0.0) -> list[str]:
     """Warnings about the units that the test is made of."""
-    units, n = found.units, np.array(found.units.n)
-    whole, zeros = units.whole, np.zeros(2, np.int64)
-    if whole.metric.den is not None:
+    n, zeros = np.array(units.n), np.zeros(2, np.int64)
+    if units.metric.den is not None:
+        whole = units.whole
         zeros = np.bincount(whole.arm[whole.columns[1] == 0], minlength=2)
     # A few users may have most of a ratio's denominator in an arm, such as a program with thousands
     # of views.
     carried = any((n >= TINY) & (np.array(units.n_effective) < FEW_UNITS_CARRY))
-    skewness = 0.0 if test == "permutation" else _skewness(found, far)
     cautions = {
         "few_clusters": units.clustered and min(units.n_effective) < TINY,
         "tiny": not units.clustered and min(n - zeros) < TINY,
@@ -333,7 +318,7 @@ def _unit_cautions(found: MeanEffect, far: Farthest | None, test: str) -> tuple[
         "skewness_not_checked": np.isnan(skewness),
         "skewed": abs(skewness) > SKEWED_SAMPLES,
     }
-    return tuple(word for word, holds in cautions.items() if holds)
+    return [word for word, holds in cautions.items() if holds]
 
 
 def _skewness(found: MeanEffect, far: Farthest | None) -> float:

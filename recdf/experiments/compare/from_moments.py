@@ -17,18 +17,8 @@ from ...docstrings import says_as
 from ...errors import ColumnError, DataError, DuplicateError, NullKeyError, OptionError, examples
 from ...inputs.door import takes_columns
 from ...inputs.options import Options, check_names
-from ...inputs.per_user_columns import warn_of_weights
 from ...inputs.sorting import distinct
-from ...judge.effects.means import Units
-from ...stats.arms import both
-from ...stats.moments import (
-    HUGE,
-    Moments,
-    add_moments,
-    moments_of,
-)
-from ...stats.numbers import Floats
-from ..choices import (
+from ...judge.choices import (
     Alternative,
     Columns,
     Correction,
@@ -37,10 +27,8 @@ from ..choices import (
     VariantTest,
     check_value,
 )
-from ..decide.adjust_pvalues import directions
-from ..decide.balance import users_in_both
-from ..decide.sample_ratio import Arms, check_sample_ratio, without_strata
-from ..experiment_columns import (
+from ...judge.effects.means import Units
+from ...judge.per_user_columns import (
     Codes,
     Mask,
     by_columns,
@@ -49,8 +37,20 @@ from ..experiment_columns import (
     metric_specs,
     metric_values,
     require,
+    warn_of_weights,
 )
-from ..experiment_rows import ExperimentRows, read_experiment_rows
+from ...judge.users import ExperimentRows, read_experiment_rows
+from ...stats.arms import both
+from ...stats.moments import (
+    HUGE,
+    Moments,
+    add_moments,
+    moments_of,
+)
+from ...stats.numbers import Floats
+from ..decide.adjust_pvalues import directions
+from ..decide.balance import users_in_both
+from ..decide.sample_ratio import Arms, check_sample_ratio, without_strata
 from ..samples import MetricRows, read_metrics, subset
 from ..settings import Settings, check_together, which_tests
 from ..units import Ready, differ

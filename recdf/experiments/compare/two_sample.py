@@ -16,6 +16,7 @@ import numpy as np
 from ...errors import DataError
 from ...inputs.sorting import exact_sums
 from ...judge.effects.means import Farthest, MeanEffect, UnitValues
+from ...judge.per_user_columns import Codes, Floats, MetricColumns
 from ...judge.verdict import VERDICT_COLUMNS, codes_of
 from ...stats.always_valid import always_valid_multiplier, always_valid_p
 from ...stats.arms import Arm, linearise
@@ -25,8 +26,8 @@ from ...stats.numbers import Number
 from ...stats.power import beyond, detectable, detectable_t
 from ...stats.shares import compare_shares
 from ...stats.student import t_p_value
-from ..experiment_columns import Codes, Floats, MetricColumns
 from ..settings import Settings
+from ..units import Ready
 
 VARIANT_RESULT_COLUMNS = [
     "metric",
@@ -114,35 +115,27 @@ def but(row: Row, *remarks: str, **changes: Number | str) -> Row:
     return {**row, **new, "remarks": "; ".join(filter(None, [row["remarks"], *remarks]))}
 
 
-def first_row(
-    metric: str,
-    settings: Settings,
-    n: tuple[int, int],
-    n_dropped: tuple[float, float],
-    remarks: Sequence[str],
-    *,
-    clustered: bool = False,
-    cap: float = np.nan,
-    n_covariate_missing: int = 0,
-) -> Row:
+def first_row(ready: Ready, settings: Settings) -> Row:
     """What is known before anything is estimated: units that count and that are left out (NaN if
     unknown), of both."""
+    metric, units, n_dropped = ready.name, ready.units, ready.n_dropped
     test = "sequential" if settings.sequential_n is not None else settings.tests[metric]
     row = dict.fromkeys(VARIANT_RESULT_COLUMNS[: -len(VERDICT_COLUMNS)], np.nan) | {
         "metric": metric,
-        "n_control": n[0],
-        "n_treatment": n[1],
+        "n_control": units.n[0],
+        "n_treatment": units.n[1],
         "n_dropped": sum(n_dropped),
         "n_dropped_control": n_dropped[0],
         "n_dropped_treatment": n_dropped[1],
-        "method": {"t": "welch", "proportion": "welch"}.get(test, test) + "+cluster" * clustered,
-        "cap": cap,
+        "method": {"t": "welch", "proportion": "welch"}.get(test, test)
+        + "+cluster" * units.clustered,
+        "cap": ready.cap,
         "turned_down": np.nan,
         "detail": "",
-        "n_covariate_missing": n_covariate_missing,
+        "n_covariate_missing": ready.n_covariate_missing,
         "remarks": "",
     }
-    return but(row, *remarks)
+    return but(row, *ready.warnings)
 
 
 def without_estimate(row: Row, problem: str, means: tuple[float, float]) -> Row:

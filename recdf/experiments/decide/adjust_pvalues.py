@@ -11,11 +11,19 @@ import pandas as pd
 
 from ...errors import OptionError
 from ...inputs.options import as_columns
+from ...judge.choices import Alternative, Better, Correction
+from ...judge.per_user_columns import (
+    Codes,
+    Floats,
+    Mask,
+    frame_of,
+    group_codes,
+    metric_values,
+    require,
+)
 from ...metrics.strings import direction_of
 from ...stats.always_valid import always_valid_multiplier
 from ...stats.many_tests import adjust_within, joint_levels, t_quantiles, widened, widened_ratio
-from ..choices import Alternative, Better, Correction
-from ..experiment_columns import Codes, Floats, Mask, frame_of, group_codes, metric_values, require
 from ..samples import subset
 from ..settings import Settings
 

@@ -14,11 +14,11 @@ import pandas as pd
 
 from ...errors import OptionError
 from ...judge.cautions import HEALTH_ALPHA
+from ...judge.per_user_columns import Codes, Floats, Mask, group_codes, require, split
+from ...judge.users import ArmRows, ExperimentRows
 from ...stats.arms import Sample, linearise
 from ...stats.permutation import random_split_p
 from ...stats.shares import LEAST_EXPECTED, independence_test
-from ..experiment_columns import Codes, Floats, Mask, group_codes, require, split
-from ..experiment_rows import ArmRows, ExperimentRows
 from ..samples import MetricRows, sum_by, without_gaps
 from ..units import not_used
 from .sample_ratio import Arms

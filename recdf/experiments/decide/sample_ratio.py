@@ -15,11 +15,7 @@ from ...errors import OptionError, examples, kind_of
 from ...inputs.door import takes_columns
 from ...inputs.options import Options, as_columns
 from ...judge.cautions import HEALTH_ALPHA
-from ...judge.verdict import add_verdicts
-from ...stats.many_tests import adjust
-from ...stats.shares import independence_test, seen_loss, share_test, share_tests
-from ...tables.cells import number, p_value, visible
-from ..experiment_columns import (
+from ...judge.per_user_columns import (
     Codes,
     Floats,
     Mask,
@@ -30,7 +26,11 @@ from ..experiment_columns import (
     require,
     split,
 )
-from ..experiment_rows import ExperimentRows
+from ...judge.users import ExperimentRows
+from ...judge.verdict import add_verdicts
+from ...stats.many_tests import adjust
+from ...stats.shares import independence_test, seen_loss, share_test, share_tests
+from ...tables.cells import number, p_value, visible
 from .experiment_health import (
     by_stratum,
     experiment_health,

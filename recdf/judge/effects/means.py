@@ -192,9 +192,9 @@ class Units:
     @cached_property
     def n_effective(self) -> tuple[float, float]:
         """How many units of equal size would carry as much as those of each arm: (Σd)²/Σd²."""
-        whole = self.whole.record
         if self.metric.den is None:
-            return (float(whole.n[0]), float(whole.n[1]))
+            return (float(self.n[0]), float(self.n[1]))
+        whole = self.whole.record
         square = whole.n * whole.mean[:, 1] ** 2
         total = square + whole.central[:, 1, 1]
         n = np.divide(whole.n * square, total, out=np.zeros(2), where=total > 0)

@@ -54,6 +54,10 @@
     return raw !== "" && !Number.isNaN(number) ? number : raw;
   }
 
+  function short(number) {
+    return number.toLocaleString("en", { maximumSignificantDigits: 3, notation: "compact" });
+  }
+
   function compare(one, two) {
     if (typeof one === "number" && typeof two === "number") { return one - two; }
     return String(one).localeCompare(String(two), "en", { numeric: true });
@@ -215,8 +219,8 @@
         const x = 68 + 248 * (point[1] - span[0][0]) / span[0][1], y = 202 - 168 * (point[2] - span[1][0]) / span[1][1];
         const dot = shape("circle", { cx: x, cy: y, r: 5, class: "chosen" });
         const title = document.createElementNS("http://www.w3.org/2000/svg", "title");
-        title.textContent = point[0] + ": " + names[across.value] + " " + point[1].toPrecision(4) + ", " +
-          names[up.value] + " " + point[2].toPrecision(4);
+        title.textContent = point[0] + ": " + names[across.value] + " " + short(point[1]) + ", " +
+          names[up.value] + " " + short(point[2]);
         dot.append(title);
         if (points.length <= 8) {
           const left = x > 190;
@@ -234,16 +238,17 @@
       }, []);
       [[54, 230, span[0][0], "start"], [330, 230, span[0][0] + span[0][1], "end"], [48, 206, span[1][0], "end"],
         [48, 38, span[1][0] + span[1][1], "end"]].forEach(function (tick) {
-        shape("text", { x: tick[0], y: tick[1], class: "chosen-text", "text-anchor": tick[3] }, tick[2].toPrecision(3));
+        shape("text", { x: tick[0], y: tick[1], class: "chosen-text", "text-anchor": tick[3] }, short(tick[2]));
       });
       shape("text", { x: 192, y: 246, class: "chosen-text", "text-anchor": "middle" }, names[across.value]);
       shape("text", { x: 54, y: 13, class: "chosen-text" }, names[up.value]);
     }
 
-    const figure = made("figure", {}, made("h3", { textContent: "Metrics of your choice" }),
+    const figure = made("figure", { className: "chooser" }, made("h3", { textContent: "Metrics of your choice" }),
       made("div", { className: "controls" }, made("label", {}, "across ", across), made("label", {}, "up ", up)), svg);
-    const drawings = place.querySelector(".drawings");
-    if (drawings) { drawings.append(figure); } else { place.append(figure); }
+    const drawings = place.querySelector(".drawings") || made("div", { className: "drawings" });
+    drawings.append(figure);
+    if (!drawings.isConnected) { place.append(drawings); }
     draw();
     appliers.push(draw);
   }
@@ -298,7 +303,18 @@
     document.querySelectorAll("nav a").forEach(function (link) { // a second click leaves the address as it is
       link.addEventListener("click", function () { setTimeout(show); });
     });
-    window.addEventListener("beforeprint", function () { folds.forEach(function (one) { one.open = true; }); });
+  }
+
+  // Paper shows the tables that are folded on a screen.
+  function printable() {
+    let opened = [];
+    window.addEventListener("beforeprint", function () {
+      opened = Array.from(document.querySelectorAll("details:not([open])")).filter(function (one) {
+        return one.matches(".fold") || one.querySelector("table");
+      });
+      opened.forEach(function (one) { one.open = true; });
+    });
+    window.addEventListener("afterprint", function () { opened.forEach(function (one) { one.open = false; }); });
   }
 
   theme();
@@ -309,4 +325,5 @@
   window.addEventListener("hashchange", restore);
   restore();
   foldable();
+  printable();
 })();
