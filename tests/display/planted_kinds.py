@@ -119,7 +119,8 @@ def try_models(seed, rng, folder):
         assert paired(wide[one], wide[two]) < 0.05
         assert two == "old" if baseline else means[two] == means.sort_values().iloc[-2]
     pairs = [(one, two) for i, one in enumerate(names) for two in names[i + 1 :]]
-    p = dict(zip(map(frozenset, pairs), holm([paired(wide[a], wide[b]) for a, b in pairs])))
+    own_p = holm([paired(wide[a], wide[b]) for a, b in pairs])
+    p = dict(zip(map(frozenset, pairs), own_p, strict=True))
     how = f"over all {len(pairs)} pair"
     if said := re.search(r"Not shown to be worse than (\w+): ([\w, ]+?) \(over", which):
         alike = {name.strip() for name in said[2].split(",")}
@@ -135,12 +136,12 @@ def try_models(seed, rng, folder):
         for one in alike - {name for pair in held for name in pair if p[pair] <= 0.05}:
             assert p[frozenset((said[1], one))] > 0.05
         assert how in which
-    if said := re.search(r"shown to be worse than (\w+) \(over", which):
-        if "Not shown" not in which:
-            rival = {"old" if baseline else means.sort_values().index[-2]}
-            for one in {*names} - {said[1]} - rival:
-                assert means[one] < means[said[1]]
-                assert p[frozenset((said[1], one))] <= 0.05
+    said = re.search(r"shown to be worse than (\w+) \(over", which)
+    if said and "Not shown" not in which:
+        rival = {"old" if baseline else means.sort_values().index[-2]}
+        for one in {*names} - {said[1]} - rival:
+            assert means[one] < means[said[1]]
+            assert p[frozenset((said[1], one))] <= 0.05
     # -- lists that are missing
     has = pred.groupby("model")["user_id"].nunique()
     for name, lost, of in re.findall(r"(\w+) lacks ([\d,]+) of ([\d,]+) \(", str(lines)):
@@ -207,9 +208,8 @@ def try_experiment(seed, rng, folder):
         for name, part in frame[["clicks", "sales"]].items()
     }
     apart = {name: new.mean() - old.mean() for name, (new, old) in arms.items()}
-    p = dict(
-        zip(arms, holm([stats.ttest_ind(*two, equal_var=False).pvalue for two in arms.values()]))
-    )
+    tests = [stats.ttest_ind(*two, equal_var=False).pvalue for two in arms.values()]
+    p = dict(zip(arms, holm(tests), strict=True))
     row = table.iloc[0]
     if row["withheld"] or fault == "ratio":
         assert kind in ("error", "warning") or "roles" in given
