@@ -103,11 +103,11 @@ def add_report(commands: Any) -> None:
 
 
 def _run_report(given: argparse.Namespace) -> None:
-    alone = (given.experiment, given.off_policy, given.history)
+    alone = (given.experiment, given.off_policy, given.history, given.gate, given.check)
     if not given.results and all(one is None for one in alone):
         given.parser.error(
             "name RESULTS, or a page of its own: --experiment FILE, --off-policy FILE, --history "
-            "FOLDER"
+            "FOLDER, --gate FOLDER, --check FILE"
         )
     result = read_results(given.results) if given.results else None
     paths = {name: path for name in TABLES if (path := getattr(given, name)) is not None}
