@@ -25,6 +25,7 @@ from ..tables.cells import (
     brief,
     estimate_form,
     estimated,
+    form_of,
     interval,
     number,
     p_value,
@@ -42,6 +43,8 @@ from .report.page_blocks import (
     bars,
     effect_text,
     flag_words,
+    name_of,
+    plain,
     text,
     value,
 )
@@ -101,16 +104,16 @@ def segment_of(row: TableRow) -> str:
 
 
 def _of_comparison(row: TableRow) -> str:
-    new, old = (row[side] for side in sides_of(row))
-    where = f" ({part})" if (part := segment_of(row)) else ""
+    new, old, metric = (name_of(row[name]) for name in (*sides_of(row), "metric"))
+    where = f" ({name_of(part)})" if (part := segment_of(row)) else ""
     effect = "" if is_withheld(row) else f", {effect_text(row)}"
-    said = f"{new} against {old} on {row['metric']}{where}: {row['verdict']}{effect}."
+    said = f"{new} against {old} on {metric}{where}: {row['verdict']}{effect}."
     if "preference" in row and not is_withheld(row):
         said += (
             f" {amount(row['wins'], 'user')} prefer {new}, {row['losses']:,} prefer {old} (sign "
             f"test, p {p_value(row['p_sign'])})."
         )
-    return said
+    return plain(said)
 
 
 def _user_counts(row: TableRow) -> str:
@@ -166,7 +169,7 @@ def _comparison_cells(given: pd.DataFrame) -> RowCells:
                 ),
                 "difference": drawn[i],
                 "effect [interval]": value(row["diff"], form, small=around),
-                "relative": value(row.get("rel_diff"), "+.1%"),
+                "relative": value(row.get("rel_diff"), form_of(row.get("rel_diff"), sign="+%")),
                 p: Shown(
                     Cell(p_value(row["p_adj"])),
                     None if pd.isna(row["p_adj"]) else float(row["p_adj"]),
@@ -188,7 +191,7 @@ def _drawn_cells(frame: pd.DataFrame) -> RowCells:
     judged = data["verdict"].astype(bool).any()
     found = []
     for row, own in zip(data.to_dict("records"), frame.to_dict("records"), strict=True):
-        cells = {"": row["metric"], "of": row["label"], "estimate": row["numbers"]}
+        cells = {"what": row["metric"], "of": row["label"], "estimate": row["numbers"]}
         kind: Any = marks.get(row["sign"], badge_of(own))
         mark = {"verdict": badge(kind, row["verdict"])} if judged else {}
         found.append({name: text(one) for name, one in cells.items()} | mark)
@@ -474,12 +477,12 @@ def finding_cells(row: TableRow) -> dict[str, Shown]:
 
 
 def _of_floor(row: TableRow) -> str:
-    levels = (f"{name} {number(row[name], '.4g')}" for name in ("chance", "popularity", "ceiling"))
-    return f"{row['metric']}: {number(row.get('value'), '.4g')}, {', '.join(levels)}."
+    levels = (f"{name} {estimated(row[name])}" for name in ("chance", "popularity", "ceiling"))
+    return f"{row['metric']}: {estimated(row.get('value'))}, {', '.join(levels)}."
 
 
 def _floor_cells(row: TableRow) -> dict[str, Shown]:
-    forms = {"n": ",d", **dict.fromkeys(("value", "chance", "popularity", "ceiling"), ".4g")}
+    forms = {"n": ",d", **dict.fromkeys(("value", "chance", "popularity", "ceiling"))}
     return {
         str(name): value(one, forms[name]) if name in forms else text(str(one))
         for name, one in row.items()
@@ -496,7 +499,7 @@ def _of_convention(row: TableRow) -> str:
 
 def _plain_cells(row: TableRow) -> dict[str, Shown]:
     return {
-        str(name): value(one, ".4g") if isinstance(one, int | float) else text(one)
+        str(name): value(one) if isinstance(one, int | float) else text(one)
         for name, one in row.items()
     }
 
