@@ -365,9 +365,11 @@ def _parameter_texts(function: Any) -> dict[str, str]:
 # -- parameters of one function
 
 
-def typed_parameters(function: Callable[..., Any]) -> list[str]:
-    """Return the parameters of a function that can be typed: all but frames and records."""
-    return [name for name, (shape, _) in _shapes(function).items() if shape is not None]
+def typed_parameters(function: Callable[..., Any], *without: str) -> list[str]:
+    """Return the parameters of a function that can be typed, which are all but frames and records,
+    without those that a command gives itself."""
+    shapes = _shapes(function).items()
+    return [name for name, (shape, _) in shapes if shape is not None and name not in without]
 
 
 @cache

@@ -28,7 +28,6 @@ from .page_blocks import (
     Drawing,
     Reason,
     Section,
-    Sentence,
     Shown,
     TableBlock,
     amount,
@@ -131,7 +130,7 @@ def leaderboard_section(subject: Subject, experiment: bool) -> Section:
         "leaderboard",
         "Leaderboard",
         tables=(table, _all_values(subject)),
-        lists=tuple((note,) for note in subject.board.notes),
+        lists=subject.board.notes,
     )
 
 
@@ -196,10 +195,10 @@ def curves_section(subject: Subject, pen: Pen) -> Section | None:
         pen(plot.curve, subject.result, metric, highlight=marked)
         for metric in metrics[:MANY_PANELS]
     ]
-    left: tuple[Sentence, ...] = ()
+    left: tuple[str, ...] = ()
     if len(metrics) > MANY_PANELS:
         drawn = f"The first {MANY_PANELS} of {len(metrics)} metrics are drawn"
-        left = ((f"{drawn}; the table of all values has the others.",),)
+        left = (f"{drawn}; the table of all values has the others.",)
     return Section("curves", "Curves over k", text=left, drawings=tuple(drawings))
 
 
@@ -224,9 +223,9 @@ def comparison_section(subject: Subject) -> Section | None:
     caption = f"{against}, {level}intervals"
     most = subject.max_rows
     table = block(TABLE_KINDS["pairs"], subject.comparison, caption, "comparison.csv", most)
-    how: Sentence = (
+    how = (
         "The data support the differences inside an interval, and not those outside. “No "
-        "difference shown” is no proof that there is none.",
+        "difference shown” is no proof that there is none."
     )
     return Section("comparison", "Comparison", tables=(table,), text=(how,))
 
@@ -314,7 +313,7 @@ def users_section(subject: Subject, pen: Pen) -> Section | None:
         drawings.append(
             pen(plot.winners, subject.people, subject.primary, model=model, baseline=rival)
         )
-    alone: Sentence = ("These are the lists that people judged, under their labels alone.",)
+    alone = "These are the lists that people judged, under their labels alone."
     said = () if subject.people is subject.result else (alone,)
     return Section("users", "Users", text=said, drawings=tuple(drawings))
 
@@ -397,9 +396,9 @@ def given_segments(
             names.append(segment_of(row))
     said = worse_for(rows, names)
     if shrunken:  # no segment has a verdict of its own
-        said = [Reason((sentence,)) for sentence in segment_sentences(own).values()]
+        said = [Reason(sentence) for sentence in segment_sentences(own).values()]
     none = f"The comparisons within segments are not about {pair[0]} and {pair[1]} on {metric}."
-    return section, said or [Reason((none,))]
+    return section, said or [Reason(none)]
 
 
 def _within_segments(
@@ -427,7 +426,7 @@ def worse_for(rows: Sequence[Mapping[Any, Any]], names: Sequence[str]) -> list[R
         return []
     first = rows[0]
     sides = ("model", "baseline") if "baseline" in first else ("treatment", "control")
-    who: Sentence = (name_of(first[sides[0]]), " against ", name_of(first[sides[1]]), ": ")
+    who = f"{name_of(first[sides[0]])} against {name_of(first[sides[1]])}: "
     worse = {
         shorten(visible(name), NAME_LENGTH): row
         for name, row in zip(names, rows, strict=True)
@@ -437,15 +436,15 @@ def worse_for(rows: Sequence[Mapping[Any, Any]], names: Sequence[str]) -> list[R
     but = f" The verdict is withheld in {withheld} of them." if withheld and len(rows) > 1 else ""
     if not worse:
         none = f"shown to be worse in none of {len(rows)} segments.{but}"
-        if len(rows) == 1:
-            none = "the verdict is withheld" if withheld else "not shown to be worse"
-            none += f" in the one segment, {names[0]}."
-        return [Reason((*who, none))]
+        if withheld == len(rows):
+            none = "the verdict is withheld in each segment."
+        elif len(rows) == 1:
+            none = f"not shown to be worse in the one segment, {names[0]}."
+        return [Reason(who + none)]
     said = "; ".join(f"{name}: {row['verdict']}, {effect_text(row)}" for name, row in worse.items())
-    watch = listed([*worse], 3, "segment")
-    words = "".join(part if isinstance(part, str) else part.name for part in watch)
+    words = listed([*worse], 3, "segment")
     text = f"worse in {len(worse)} of {amount(len(rows), 'segment')}: {said}.{but}"
-    return [Reason((*who, text), action=f" Watch {words}, where it is worse.")]
+    return [Reason(who + text, action=f" Watch {words}, where it is worse.")]
 
 
 def _means_by_segment(subject: Subject, frame: pd.DataFrame) -> TableBlock:
