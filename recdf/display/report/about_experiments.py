@@ -8,7 +8,7 @@ one shows no effect in large type.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from ...experiments.decide.decide_experiment import (
     plan_sentence,
     role_verdicts,
 )
-from ...experiments.decide.sample_ratio import seen_loss_words
+from ...experiments.decide.sample_ratio import seen_words
 from ...judge.cautions.table import UNLIKE
 from ...judge.comparisons import note_of
 from ...judge.verdict import codes_of, warnings_of
@@ -213,7 +213,7 @@ def _soundness(tables: ReportTables) -> tuple[Badge, Sentence]:
     if health is None and tested:
         return Badge("good", "sound"), (
             "Sample ratio of the users who are compared as planned; p "
-            f"{_p(min(tested))}{_seen(rows, 'treatment')}.",
+            f"{_p(min(tested))}{seen_words(pd.DataFrame(rows), 'treatment')}.",
         )
     if health is None:
         return Badge("warning", "not checked"), (
@@ -243,16 +243,9 @@ def _soundness(tables: ReportTables) -> tuple[Badge, Sentence]:
     fits, mark = "Sample ratio as planned", Badge("good", "sound")
     if pd.isna(p):
         fits, mark = "The sample ratio could not be tested", Badge("warning", "not tested")
-    seen = _seen(health.to_dict("records"), "variant")
+    seen = seen_words(health, "variant")
     lost_users = f"Users without metrics: {missing}; p {_p(lost)}."
     return mark, (f"{fits}: {arms}; p {_p(p)}{seen}. {lost_users}",)
-
-
-def _seen(rows: Sequence[Mapping[Any, Any]], variant: str) -> str:
-    """Say which loss of users would have been seen, of the variant where that is largest."""
-    known = [row for row in rows if not pd.isna(row.get("seen_loss", np.nan))]
-    worst = max(known, key=lambda row: float(row["seen_loss"]), default=None)
-    return "" if worst is None else f"; {seen_loss_words(worst[variant], worst['seen_loss'])}"
 
 
 def _arm(row: Mapping[Any, Any]) -> str:

@@ -286,6 +286,25 @@ def _from_health(
     return own._replace(fails=fails, checked=tested | own.checked, p=p_least)
 
 
+def seen_words(table: pd.DataFrame, variant: str) -> str:
+    """Say which loss of users a sample ratio that fits would have shown, of the variant where that
+    is largest, and which shift of the covariates their balance would have."""
+    said = []
+    named = table.reindex(columns=["seen_loss", "covariate_could_hide"]).astype(float)
+    rows = table.to_dict("records")
+    if named["seen_loss"].notna().any():
+        worst = rows[int(np.nanargmax(named["seen_loss"]))]
+        said.append(seen_loss_words(worst[variant], worst["seen_loss"]))
+    if named["covariate_could_hide"].notna().any():
+        worst = rows[int(np.nanargmax(named["covariate_could_hide"] / table["se"]))]
+        shift = number(worst["covariate_could_hide"], ".3g")
+        said.append(
+            f"a shift of the covariates that moves {visible(worst['metric'])} by {shift} would "
+            "have been seen as often"
+        )
+    return "".join(f"; {one}" for one in said)
+
+
 def seen_loss_words(variant: Any, loss: float) -> str:
     """Say which loss of a variant's users a sample ratio that fits would have shown; nothing where
     it was not tested."""
