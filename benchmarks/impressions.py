@@ -1,7 +1,7 @@
 """Time and memory of `from_impressions`: ten million impressions with a million clicks and
 purchases.
 
-    python benchmarks/impressions.py [--rows 10_000_000] [--ids int|str] [--repeats first] [--rounds
+    python benchmarks/impressions.py [--rows 10_000_000] [--ids int|str] [--rounds
     3]
 
 Each layout runs in a process of its own, which prints wall time, processor time and the greatest
@@ -88,13 +88,13 @@ class Peak(threading.Thread):
         return self.most
 
 
-def run(layout: str, n_rows: int, ids: str, repeats: str, rounds: int) -> None:
+def run(layout: str, n_rows: int, ids: str, rounds: int) -> None:
     """Make the frames, then call `from_impressions` several times; print a line for each call."""
     import recdf as rd
 
     log, events = frames(n_rows, ids, layout == "repeats")
     given = sum(int(frame.memory_usage(deep=True).sum()) for frame in (log, events))
-    options: dict = {"time_col": "time", "repeats": repeats}
+    options: dict = {"time_col": "time"}
     if layout == "clicked":
         options["clicked_col"] = "clicked"
     if layout == "session_gap":
@@ -122,20 +122,17 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=lambda text: int(text.replace("_", "")), default=10_000_000)
     parser.add_argument("--ids", choices=("int", "str"), default="int")
-    parser.add_argument("--repeats", default="first")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--layout", choices=LAYOUTS)
     args = parser.parse_args()
     if args.layout:
-        run(args.layout, args.rows, args.ids, args.repeats, args.rounds)
+        run(args.layout, args.rows, args.ids, args.rounds)
     else:
         given = [
             "--rows",
             str(args.rows),
             "--ids",
             args.ids,
-            "--repeats",
-            args.repeats,
             "--rounds",
             str(args.rounds),
         ]

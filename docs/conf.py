@@ -90,7 +90,13 @@ def write_search(path):
     for page in sorted(HERE.rglob("*.md")):
         words[page.relative_to(HERE).with_suffix("").as_posix()] = also_called(page)
     text = (HERE / "search.js").read_text(encoding="utf-8")
-    for name, value in (("PAGE_WORDS = {}", words), ("LEFT_OUT = []", LEFT_OUT)):
+    index = (HERE / "index.md").read_text(encoding="utf-8")
+    background = re.search(r":caption: Background\n\n(.*?)```", index, re.S)[1].split()
+    for name, value in (
+        ("PAGE_WORDS = {}", words),
+        ("LEFT_OUT = []", LEFT_OUT),
+        ("BACKGROUND = []", [*background, "migrate"]),
+    ):
         text = text.replace(name, name[:-2] + json.dumps(value, ensure_ascii=False))
     write(path, text.splitlines())
 

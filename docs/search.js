@@ -5,9 +5,10 @@
 
 const PAGE_WORDS = {}; // page: phrases of its line "Also called"; docs/conf.py fills it
 const LEFT_OUT = []; // the changelog and lists of links
+const BACKGROUND = []; // pages of the part "Background", and lists of pages
 
 const FILLERS = new Set(
-  "recdf use using used get want need make compute calculate way handle work one two say tell know try give please".split(" "),
+  "recdf use using used get want need make compute calculate way handle work one two say tell know try give please support library package possible happen mean".split(" "),
 );
 
 const rankPages = (query) => {
@@ -19,14 +20,16 @@ const rankPages = (query) => {
       .map((word) => stemmer.stemWord(word));
   const pages = (found) => (found === undefined ? [] : [].concat(found));
   const n = index.docnames.length;
-  let asked = [...new Set(stems(query))];
-  const telling = asked.filter((word) => !FILLERS.has(word));
-  if (telling.length) asked = telling;
+  const tellingOf = (found) => {
+    const telling = found.filter((word) => !FILLERS.has(word));
+    return telling.length ? telling : found;
+  };
+  const asked = [...new Set(tellingOf(stems(query)))];
 
   // Words of the titles, headings and lines of each page.
   const fields = index.docnames.map((name, page) => ({
     title: new Set(stems(index.titles[page])),
-    phrases: (PAGE_WORDS[name] || []).map((phrase) => [...new Set(stems(phrase))]),
+    phrases: (PAGE_WORDS[name] || []).map((phrase) => [...new Set(tellingOf(stems(phrase)))]),
     headings: [],
     terms: 0,
   }));
@@ -83,6 +86,7 @@ const rankPages = (query) => {
     }
     if (best) score += most;
     if (name.startsWith("reference/")) score *= 0.7; // a guide before the signature
+    if (BACKGROUND.includes(name)) score *= 0.85; // and before the reasons
     const title = index.titles[page];
     results.push([
       name,

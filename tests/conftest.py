@@ -27,7 +27,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 if "PYTEST_XDIST_WORKER" in os.environ:
     # There is a worker for each core. A second thread in each would only wait for the first, and
     # starting it costs more than the few rows of a test. Arrow reads this variable when it is
-    # imported, and so do processes that a test starts. tests/inputs/test_threads.py sets the number
+    # imported, and so do processes that a test starts. tests/inputs/test_machine.py sets the number
     # of threads itself.
     os.environ["OMP_NUM_THREADS"] = "1"
 

@@ -126,6 +126,19 @@ def test_a_module_imports_only_what_its_room_may():
     assert not wrong, "\n".join(wrong)
 
 
+def test_only_methods_of_a_result_import_experiments():
+    """They load them when they are called: an evaluation alone needs none."""
+    found = {
+        name
+        for name, text in modules().items()
+        for node in ast.parse(text).body
+        if name.startswith("evaluation.")
+        and any(one.startswith("experiments") for one in imports_of(ast.unparse(node), name))
+        and isinstance(node, ast.ImportFrom)
+    }
+    assert not found
+
+
 def test_no_modules_import_each_other_in_a_circle():
     try:
         TopologicalSorter(

@@ -16,7 +16,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
+from functools import cache, partial
 from io import TextIOWrapper
 from typing import Any
 
@@ -230,6 +230,7 @@ def _ended_by_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
+@cache
 def _parser() -> tuple[argparse.ArgumentParser, Mapping[str, Parser]]:
     """Return the parser, and the parser of each command by its name."""
     parser = Parser(prog="recdf", description="Evaluate logged recommendations.")

@@ -13,7 +13,7 @@ import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -352,6 +352,7 @@ def given_options(given: argparse.Namespace) -> dict[str, Any]:
     } | {name: found for name, found in pairs.items() if found}
 
 
+@cache
 def _parameter_texts(function: Any) -> dict[str, str]:
     """Return the text of every parameter of a docstring."""
     doc = inspect.getdoc(function) or ""
@@ -364,11 +365,14 @@ def _parameter_texts(function: Any) -> dict[str, str]:
 # -- parameters of one function
 
 
-def typed_parameters(function: Callable[..., Any]) -> list[str]:
-    """Return the parameters of a function that can be typed: all but frames and records."""
-    return [name for name, (shape, _) in _shapes(function).items() if shape is not None]
+def typed_parameters(function: Callable[..., Any], *without: str) -> list[str]:
+    """Return the parameters of a function that can be typed, which are all but frames and records,
+    without those that a command gives itself."""
+    shapes = _shapes(function).items()
+    return [name for name, (shape, _) in shapes if shape is not None and name not in without]
 
 
+@cache
 def _shapes(function: Callable[..., Any]) -> dict[str, tuple[dict[str, Any] | None, Any]]:
     """Return how each parameter is given, and its default."""
     of_function = function.__init__ if inspect.isclass(function) else function

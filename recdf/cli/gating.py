@@ -14,8 +14,8 @@ from ..diagnostics.gate_records import Side, junit_text, pair_of, read_side
 from ..diagnostics.gates import gate
 from ..errors import OptionError
 from ..evaluation.result import read_parquet
-from ..experiments.compare.runs import unit_of
 from ..formats.file_sets import read_files
+from ..judge.per_user_columns import unit_of
 from .arguments import (
     BOUNDS_FLAG,
     add_arguments,
@@ -25,24 +25,14 @@ from .arguments import (
     as_bounds,
     as_pairs,
     given_parameters,
+    typed_parameters,
 )
 from .arguments import flag as as_flag
 from .output import GATE_FILES, give_tables, say_why
 from .stored_runs import label
 
 GATE_CODES = {"pass": 0, "fail": 1, "undecided": 3}
-OF_GATE = (
-    "alpha",
-    "correction",
-    "min_lists",
-    "looks",
-    "worst",
-    "user_col",
-    "unit_col",
-    "weight_col",
-    "smaller_is_better",
-    "larger_is_better",
-)
+OF_GATE = typed_parameters(gate, "by")
 
 
 def add_gate(commands: Any) -> None:

@@ -647,7 +647,7 @@ MADE = (
             "--offline NAME ...": "offline metrics of past experiments (default: all)",
             "--online NAME ...": "online metrics of past experiments (default: all)",
         },
-        ["metrics", "cov", "experiment_col", "joint"],
+        ["metrics", "cov", "experiment_col"],
     ),
     MadeCommand(
         "ope",

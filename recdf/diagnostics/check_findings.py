@@ -19,7 +19,6 @@ from ..inputs.frames import column, read_numbers
 from ..inputs.ids import IdColumn, read_ids
 from ..inputs.list_cells import refuse_joined
 from ..inputs.options import Options, as_columns
-from ..inputs.sorting import distinct
 from ..inputs.true_and_pred import Order
 from ..matching.hits import Hits
 from ..matching.list_keys import key_run_heads
@@ -317,7 +316,6 @@ def check_lists(found: ListFindings, data: Data, matched: Matched) -> None:
     _check_duplicates(found, data, matched)
     _check_population(found, data, matched)
     _check_lengths(found, data, matched)
-    _check_sampled(found, matched)
 
 
 def _check_duplicates(found: ListFindings, data: Data, matched: Matched) -> None:
@@ -376,53 +374,6 @@ def _check_lengths(found: ListFindings, data: Data, matched: Matched) -> None:
         limit = (np.minimum(n_true, k) / np.maximum(n_true, 1))[n_true > 0].mean()
         effect = f"mean recall@{k} cannot pass {limit:.4g}; precision@{k} is not limited there"
         found.lists(f"more than {k} relevant items", "info", matched, long, judged, effect, True)
-
-
-# Candidates look sampled if there are so many lists, and nearly all of them have all their relevant
-# items beside the same number of others.
-MANY_LISTS, NEARLY_ALL = 20, 0.95
-SAMPLED = "candidates look sampled"
-# Slates of a shop, too, can hold one clicked item beside a fixed number of others. These are few,
-# and the same items stand in many slates, while random items are spread evenly: the variance of
-# their counts is about the mean. The relevant items are not counted, since popular ones stand in
-# many lists whatever the others are.
-MANY_OTHERS, FEW_OTHERS, EVEN = 20, 5, 1.5
-
-
-def _check_sampled(found: ListFindings, matched: Matched) -> None:
-    """Report lists that look like the relevant items of a user among a few sampled ones."""
-    lists = matched.at(None)
-    others = matched.n_pred - lists.n_hits.astype(np.int64)
-    n_items = len(distinct(matched.item))
-    # Recommenders mostly rank the same candidates.
-    counts = np.bincount(np.delete(matched.item, matched.hits.place)) / len(matched.by)
-    counts = counts[counts > 0]
-    for name, own in parts_by(matched):
-        served = own & (matched.n_true > 0) & (matched.n_pred > 0)
-        if served.sum() < MANY_LISTS:
-            continue
-        usual = int(np.bincount(others[served]).argmax())
-        alike = served & (lists.n_hits == matched.n_true) & (others == usual)
-        even = (
-            len(counts)
-            and counts.var() < EVEN * counts.mean()
-            and (matched.n_true[alike] == 1).all()
-        )
-        all_items = n_items <= matched.n_pred[served].max()
-        if (
-            alike.sum() < NEARLY_ALL * served.sum()
-            or all_items
-            or usual < (FEW_OTHERS if even else MANY_OTHERS)
-        ):
-            continue
-        effect = (
-            f"lists hold all relevant items and {usual:,} others. If these were sampled, metrics "
-            "may order models otherwise than over all items: rank all items, or correct lists of "
-            "one relevant item with rd.diagnostics.sampled_values(metric, n_items=..., "
-            f"n_sampled={usual})"
-        )
-        some = labels_where(matched, alike)
-        found.add(SAMPLED, "warning", alike.sum(), served.sum(), some, effect, name)
 
 
 ORDER_DOUBTS = {

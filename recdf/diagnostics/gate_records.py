@@ -3,10 +3,11 @@ people and cheap ones, and the result."""
 
 from __future__ import annotations
 
+import math
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any, Final, Literal, NamedTuple
@@ -14,20 +15,23 @@ from typing import Any, Final, Literal, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ..errors import ColumnError, OptionError, closest, kind_of
+from ..errors import ColumnError, DataError, OptionError, closest, examples, kind_of
 from ..evaluation.result import read_parquet
-from ..experiments.compare.cheap_labels import JUDGED, join_labels, label_sentences, shared_metrics
-from ..experiments.compare.runs import Runs, read_runs
-from ..experiments.experiment_columns import Floats
+from ..experiments.compare.cheap_labels import (
+    join_labels,
+    label_sentences,
+    shared_metrics,
+)
+from ..inputs.budgets import Budget
 from ..inputs.door import table_of_users
 from ..inputs.frames import as_frame, column
-from ..inputs.per_user_columns import evaluated
+from ..inputs.sorting import distinct
 from ..judge.comparability import facts_of, other_truth
+from ..judge.per_user_columns import Codes, Mask, evaluated
+from ..judge.users import ModelRows, read_model_rows
 from ..judge.verdict import sentence
 from ..metrics.strings import request_of
 from ..publishing import publish_text
-from ..stats.allowed_change import Change, PoweredChange
-from ..stats.prediction_powered import labelled_units
 from ..stats.shares import CHANCE_SEEN
 from ..tables.cells import (
     ReportTable,
@@ -38,8 +42,7 @@ from ..tables.cells import (
     number,
     visible,
 )
-from .check_findings import SAMPLED
-from .data_checks import MANY_SEEN, check
+from .data_checks import MANY_SEEN, SAMPLED, check
 
 # ------------------------------------------------------------------------------------------
 # What `gate` returns: a table of verdicts that is true where the candidate passed, as text,
@@ -400,7 +403,7 @@ def _lacks(side: Side, metric: str) -> str:
     )
 
 
-def data_checks(sides: Sequence[Side], runs: Runs, metrics: Iterable[str]) -> dict[str, Pair]:
+def data_checks(sides: Sequence[Side], runs: ModelRows, metrics: Iterable[str]) -> dict[str, Pair]:
     """Return what both sides were evaluated on, by what it is; None where nothing tells."""
     definitions = {
         metric: [side.recorded(metric, "definition") for side in sides] for metric in metrics
@@ -410,7 +413,7 @@ def data_checks(sides: Sequence[Side], runs: Runs, metrics: Iterable[str]) -> di
     return pairs | {"truth": _truth(sides, runs)}
 
 
-def _truth(sides: Sequence[Side], runs: Runs) -> Pair:
+def _truth(sides: Sequence[Side], runs: ModelRows) -> Pair:
     """Describe the truth of both sides: equal texts where it is the same, None where nothing
     tells."""
     own, base = (side.spec.get("truth") for side in sides)
@@ -510,7 +513,7 @@ def runs_of_both_labels(
     keys: list[str],
     units: list[str],
     weight: str | None,
-) -> tuple[Runs, pd.DataFrame]:
+) -> tuple[ModelRows, pd.DataFrame]:
     """Return the lists of both sides with both labels, and what was compared of the cheap ones."""
     roles = [side.role for side in sides]
     given = [
@@ -518,7 +521,7 @@ def runs_of_both_labels(
         for role, one in pair_of(cheap, roles, "cheap", "results under cheap labels").items()
     ]
     check_metrics([side._replace(role=f"cheap of the {side.role}") for side in given], metrics)
-    own = read_runs({side.role: side.per_user for side in given}, keys, [], "model", units)
+    own = read_model_rows({side.role: side.per_user for side in given}, keys, [], "model", units)
     checks = checks_table(
         {f"cheap: {name}": pair for name, pair in data_checks(given, own, metrics).items()}
     )
@@ -526,19 +529,60 @@ def runs_of_both_labels(
     for side, more in zip(sides, given, strict=True):
         shared_metrics(side.per_user, more.per_user, metrics, side.role)
         both[side.role] = join_labels(side.per_user, more.per_user, metrics, keys, side.role)
-    runs = read_runs(both, keys, [], "model", units)
+    runs = read_model_rows(both, keys, [], "model", units)
     return runs if weight is None else runs.weighted(weight), checks
 
 
-def powered_change(change: Change, both: Floats, cheap: Floats, runs: Runs) -> PoweredChange:
-    """Return the change from both labels beside that of people alone."""
-    sign = -1 if change.smaller else 1
-    y, f = (sign * (one[0] - one[1]) for one in (both, cheap))
-    of_base = (both[1], cheap[1]) if change.relative else (0 * y + 1, 0 * f + 1)
-    judged = np.asarray((runs.table(JUDGED) > 0).any(axis=0))
-    gains, scales = (
-        labelled_units(one, other, judged, runs.weights, runs.unit_of_list)
-        for one, other in ((y, f), of_base)
-    )
-    own = {one.name: getattr(change, one.name) for one in fields(Change)}
-    return PoweredChange(**own, gains=gains, scales=scales)
+def places_of_budgets(
+    budgets: Sequence[Budget], runs: ModelRows, by: Sequence[str]
+) -> Iterator[tuple[Budget, str, str, Mask | bool]]:
+    """Yield each budget, or a place for one, with the segment column, its value and its lists; all
+    lists first."""
+    for one in budgets:
+        if one.segment is None:
+            yield one, "", "", True
+    asked = [one.segment for one in budgets if one.segment is not None]
+    for name in dict.fromkeys([*by, *asked]):
+        of_cell, labels = _segment_of_lists(runs, name)
+        texts = [str(label) for label in labels]
+        own = [one for one in budgets if one.segment == name]
+        unknown = [one.value for one in own if one.value is not None and one.value not in texts]
+        if unknown:
+            raise OptionError(
+                f"⟦budgets=⟧ names {name}={unknown[0]}, which no list has; {name!r} has "
+                f"{examples(pd.Series(texts))}",
+                value=unknown[0],
+            )
+        shown = {one.metric: one._replace(allowed=math.nan) for one in budgets[::-1]}
+        for code, text in enumerate(texts):
+            of_each, of_this = (
+                {one.metric: one for one in own if one.value == value} for value in (None, text)
+            )
+            for budget in (shown | of_each | of_this).values():
+                yield budget, name, text, of_cell == code
+
+
+def _segment_of_lists(runs: ModelRows, name: str) -> tuple[Codes, Any]:
+    """Return the segment of each list, −1 where neither side names one, and the labels of the
+    segments."""
+    try:
+        read = [
+            column(frame, name, str(role))
+            for role, (_, frame) in zip(runs.models, runs.parts, strict=True)
+        ]
+    except ColumnError as error:
+        how = " (evaluate both with carry=, --carry in a shell, which copies it from pred)"
+        raise error.within(after=how) from None
+    codes, labels = pd.factorize(pd.concat(read), sort=True)
+    some = codes >= 0  # a side without recommendations carries nothing
+    codes, cell, of_cell = codes[some], runs.place[some] % runs.n_cells, np.full(runs.n_cells, -1)
+    of_cell[cell] = codes
+    unlike = distinct(cell[of_cell[cell] != codes])
+    if len(unlike):
+        raise DataError(
+            f"{name!r} differs between candidate and baseline in {len(unlike):,} lists "
+            f"({runs.show(unlike)}); a list is in one segment",
+            argument="by",
+            value=name,
+        )
+    return of_cell, labels

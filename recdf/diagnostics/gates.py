@@ -4,26 +4,22 @@ its data bear out."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from ..errors import ColumnError, DataError, OptionError, examples
-from ..experiments.choices import Correction, check_value
-from ..experiments.compare.cheap_labels import FEW_HUMAN, NOT_RANDOM, cheap_column, powered_pair
-from ..experiments.compare.runs import Runs, read_runs, unit_of
-from ..experiments.decide.adjust_pvalues import directions
-from ..experiments.experiment_columns import (
-    Codes,
-    Floats,
-    Mask,
-    frame_of,
-    key_codes,
-    read_weight,
-    require,
+from ..errors import OptionError
+from ..experiments.compare.cheap_labels import (
+    FEW_HUMAN,
+    JUDGED,
+    NOT_RANDOM,
+    cheap_column,
+    powered_pair,
 )
+from ..experiments.decide.adjust_pvalues import directions
 from ..experiments.join.join_experiment import zero_is_worst
 from ..experiments.metric_bounds import (
     MetricBounds,
@@ -34,15 +30,28 @@ from ..experiments.metric_bounds import (
 )
 from ..inputs.budgets import Budget, check_budget, read_budgets
 from ..inputs.constraints import SHARE, Natural, Share
-from ..inputs.frames import column
 from ..inputs.options import as_columns
-from ..inputs.sorting import distinct
 from ..judge.cautions.few_lists import FEW_LISTS
+from ..judge.choices import Correction, check_value
+from ..judge.per_user_columns import (
+    Floats,
+    Mask,
+    frame_of,
+    key_codes,
+    read_weight,
+    require,
+    unit_of,
+)
+from ..judge.users import ModelRows, read_model_rows
 from ..judge.verdict import add_verdicts
-from ..stats.allowed_change import Change
+from ..stats.allowed_change import Change, PoweredChange
 from ..stats.many_tests import adjust
+from ..stats.prediction_powered import labelled_units
 from ..stats.turned import missing_by_chance
-from ..tables.cells import brief, estimated
+from ..tables.cells import (
+    brief,
+    estimated,
+)
 from .gate_records import (
     DOUBTFUL,
     FAIL,
@@ -56,7 +65,7 @@ from .gate_records import (
     checks_table,
     data_checks,
     look_at_frames,
-    powered_change,
+    places_of_budgets,
     read_side,
     runs_of_both_labels,
 )
@@ -264,7 +273,7 @@ def gate(
     if pred is not None:
         k = next((int(end) for name in metrics if (end := name.rpartition("@")[2]).isdigit()), 10)
         sides, pairs = look_at_frames(sides, pred, true, log, k, keys)
-    runs = read_runs(
+    runs = read_model_rows(
         {side.role: side.per_user for side in sides}, keys, [], "model", as_columns(unit_col)
     )
     weight = weight_col or sides[0].spec.get("weight") or sides[1].spec.get("weight")
@@ -296,82 +305,21 @@ def gate(
             *runs_of_both_labels(cheap, sides, metrics, keys, as_columns(unit_col), weight),
         )
         checks = pd.concat([checks, of_cheap], ignore_index=True)
-    rows = [_gate_row(*place, runs, settings) for place in _segments(read, runs, as_columns(by))]
+    rows = [
+        _gate_row(*place, runs, settings) for place in places_of_budgets(read, runs, as_columns(by))
+    ]
     rows.sort(key=lambda row: metrics.index(row["metric"]))
     table, differs = pd.DataFrame(rows), bool(checks["found"].isin(DOUBTFUL).any())
     return Gate(_decided(table, alpha, correction, worst, differs, _judged(runs, settings)), checks)
 
 
-def _keys_of_lists(sides: Sequence[Side], user_col: Any) -> list[str]:
-    """Return the columns that name a list in both tables."""
-    own = [list(side.spec.get("user_col", [])) for side in sides]
-    if not user_col and all(own) and own[0] != own[1]:
-        raise OptionError(
-            f"candidate has lists of {own[0]} and baseline of {own[1]}; evaluate both with the "
-            "same ⟦+user_col=⟧",
-            argument="user_col",
-            value=own[0],
-        )
-    return as_columns(user_col) or own[0] or own[1] or ["user_id"]
-
-
-def _segments(
-    budgets: Sequence[Budget], runs: Runs, by: Sequence[str]
-) -> Iterator[tuple[Budget, str, str, Mask | bool]]:
-    """Yield each budget, or a place for one, with the segment column, its value and its lists; all
-    lists first."""
-    for one in budgets:
-        if one.segment is None:
-            yield one, "", "", True
-    asked = [one.segment for one in budgets if one.segment is not None]
-    for name in dict.fromkeys([*by, *asked]):
-        of_cell, labels = _segment_of_lists(runs, name)
-        texts = [str(label) for label in labels]
-        own = [one for one in budgets if one.segment == name]
-        unknown = [one.value for one in own if one.value is not None and one.value not in texts]
-        if unknown:
-            raise OptionError(
-                f"⟦budgets=⟧ names {name}={unknown[0]}, which no list has; {name!r} has "
-                f"{examples(pd.Series(texts))}",
-                value=unknown[0],
-            )
-        shown = {one.metric: one._replace(allowed=math.nan) for one in budgets[::-1]}
-        for code, text in enumerate(texts):
-            of_each, of_this = (
-                {one.metric: one for one in own if one.value == value} for value in (None, text)
-            )
-            for budget in (shown | of_each | of_this).values():
-                yield budget, name, text, of_cell == code
-
-
-def _segment_of_lists(runs: Runs, name: str) -> tuple[Codes, Any]:
-    """Return the segment of each list, −1 where neither side names one, and the labels of the
-    segments."""
-    try:
-        read = [
-            column(frame, name, str(role))
-            for role, (_, frame) in zip(runs.models, runs.parts, strict=True)
-        ]
-    except ColumnError as error:
-        how = " (evaluate both with carry=, --carry in a shell, which copies it from pred)"
-        raise error.within(after=how) from None
-    codes, labels = pd.factorize(pd.concat(read), sort=True)
-    some = codes >= 0  # a side without recommendations carries nothing
-    codes, cell, of_cell = codes[some], runs.place[some] % runs.n_cells, np.full(runs.n_cells, -1)
-    of_cell[cell] = codes
-    unlike = distinct(cell[of_cell[cell] != codes])
-    if len(unlike):
-        raise DataError(
-            f"{name!r} differs between candidate and baseline in {len(unlike):,} lists "
-            f"({runs.show(unlike)}); a list is in one segment",
-            argument="by",
-            value=name,
-        )
-    return of_cell, labels
-
-
 def _gate_row(
-    budget: Budget, segment: str, value: str, lists: Mask | bool, runs: Runs, settings: _Settings
+    budget: Budget,
+    segment: str,
+    value: str,
+    lists: Mask | bool,
+    runs: ModelRows,
+    settings: _Settings,
 ) -> dict[str, Any]:
     """One row of numbers; what may not be decided says why in `reason`."""
     better, gated = settings.better[budget.metric], not math.isnan(budget.allowed)
@@ -521,7 +469,7 @@ def _change_of_units(
     budget: Budget,
     values: MetricBounds | None,
     better: Any,
-    runs: Runs,
+    runs: ModelRows,
     settings: _Settings,
 ) -> Change:
     """Return the units of both sides, ready to be tested."""
@@ -544,7 +492,7 @@ def _change_of_units(
     )
 
 
-def _judged(runs: Runs, settings: _Settings) -> dict[str, str]:
+def _judged(runs: ModelRows, settings: _Settings) -> dict[str, str]:
     """Return which verdicts the unjudged items of the two could turn, and why.
 
     Items that nobody judged count as not relevant: a side that shows more of them may be better
@@ -625,3 +573,30 @@ def _decide(
         if not math.isnan(row["n_needed"]):
             reason += f"; if the change stays, this one needs about {int(row['n_needed']):,} users"
     return effect, reason
+
+
+def powered_change(change: Change, both: Floats, cheap: Floats, runs: ModelRows) -> PoweredChange:
+    """Return the change from both labels beside that of people alone."""
+    sign = -1 if change.smaller else 1
+    y, f = (sign * (one[0] - one[1]) for one in (both, cheap))
+    of_base = (both[1], cheap[1]) if change.relative else (0 * y + 1, 0 * f + 1)
+    judged = np.asarray((runs.table(JUDGED) > 0).any(axis=0))
+    gains, scales = (
+        labelled_units(one, other, judged, runs.weights, runs.unit_of_list)
+        for one, other in ((y, f), of_base)
+    )
+    own = {one.name: getattr(change, one.name) for one in fields(Change)}
+    return PoweredChange(**own, gains=gains, scales=scales)
+
+
+def _keys_of_lists(sides: Sequence[Side], user_col: Any) -> list[str]:
+    """Return the columns that name a list in both tables."""
+    own = [list(side.spec.get("user_col", [])) for side in sides]
+    if not user_col and all(own) and own[0] != own[1]:
+        raise OptionError(
+            f"candidate has lists of {own[0]} and baseline of {own[1]}; evaluate both with the "
+            "same ⟦+user_col=⟧",
+            argument="user_col",
+            value=own[0],
+        )
+    return as_columns(user_col) or own[0] or own[1] or ["user_id"]

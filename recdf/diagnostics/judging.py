@@ -11,7 +11,6 @@ import pandas as pd
 
 from ..errors import DataError, DuplicateError, EmptyPopulationError, OptionError
 from ..experiments.decide.experiment_health import hash_users
-from ..experiments.experiment_columns import by_columns, key_codes, require, some_keys
 from ..experiments.plan.interleaving import user_coins
 from ..inputs.codes import Codes, first_rows, group_codes
 from ..inputs.constraints import NATURAL, NONE, POSITIVE, SHARE, a_number, check_value, either
@@ -19,6 +18,7 @@ from ..inputs.door import takes_columns, takes_options
 from ..inputs.frames import as_frame, from_dict, read_values
 from ..inputs.options import CallArguments, Options, as_columns
 from ..inputs.sorting import spans
+from ..judge.per_user_columns import by_columns, key_codes, require, some_keys
 from ..matching.hits import ratio
 from ..metrics.call import Call, check_k
 from ..metrics.compute import label_frame
@@ -26,7 +26,6 @@ from ..stats.numbers import Floats
 from ..stats.student import interval_quantile
 
 LabelLevel = Literal["nominal", "ordinal", "interval"]
-Allocation = Literal["proportional", "neyman"]
 
 # Labels with more different values than this are numbers and not grades: hardly two of them are
 # equal.
@@ -294,7 +293,6 @@ def sample_to_judge(
     k: int = 10,
     strata: Any = None,
     spread: Any = None,
-    allocation: Allocation = "proportional",
     judged: Any = None,
     seed: int = 0,
     **options: Unpack[CallArguments],
@@ -308,8 +306,8 @@ def sample_to_judge(
     Formula
     -------
     Of the N_h lists of stratum h, n_h are drawn without replacement, each with probability n_h/N_h.
-    The estimate of a mean weighs them by 1/probability (Horvitz & Thompson). "proportional" takes
-    n_h ∝ N_h, and "neyman" n_h ∝ N_h·S_h with S_h the standard deviation (n − 1) of `spread` in the
+    The estimate of a mean weighs them by 1/probability (Horvitz & Thompson). Without `spread`
+    n_h ∝ N_h, and with it n_h ∝ N_h·S_h with S_h the standard deviation (n − 1) of `spread` in the
     stratum, which makes the variance of the mean least. Both in whole numbers: every stratum gets
     two lists (or its only one), and each further list goes to the stratum with the largest
     N_h·S_h/√(n_h(n_h + 1)) that has lists left (Wright 2012).
@@ -326,11 +324,10 @@ def sample_to_judge(
         Column of `pred`, or a frame of the list key and one more column: the stratum of every list.
         Default: one.
     spread : DataFrame, optional
-        For "neyman": a frame of the list key and one column of numbers that vary as the value to be
-        judged is expected to, such as the difference between two models under cheap labels, or
-        between cheap and human values of before.
-    allocation : {"proportional", "neyman"}, default "proportional"
-        How many lists each stratum gets.
+        Draw more lists where these values vary more (Neyman's allocation): a frame of the list key
+        and one column of numbers that vary as the value to be judged is expected to, such as the
+        difference between two models under cheap labels, or between cheap and human values of
+        before.
     judged : DataFrame, mapping or Arrow stream, optional
         Rows of (list key, item) that people have judged. They are left out, and so are lists with
         nothing else: their value is known, so that they are a stratum of their own with probability
@@ -351,8 +348,7 @@ def sample_to_judge(
     ------
     ColumnError, IdTypeError, NullKeyError, DataError, OptionError, EmptyPopulationError
         As `evaluate` does. OptionError also if n is above the number of lists or below two per
-        stratum, or if `spread` is not given with "neyman" alone; DataError if a list has no stratum
-        or no number.
+        stratum; DataError if a list has no stratum or no number.
     DuplicateError
         A list has two strata or two numbers.
 
@@ -390,14 +386,8 @@ def sample_to_judge(
     for name, value, hint in (
         ("n", n, POSITIVE),
         ("seed", seed, NATURAL),
-        ("allocation", allocation, Allocation),
     ):
         check_value(name, value, hint)
-    if (allocation == "neyman") != (spread is not None):
-        raise OptionError(
-            '⟦allocation="neyman"⟧ and ⟦spread=⟧ go together; pass both, or neither',
-            argument="spread",
-        )
     call = Call.from_arguments(sample_to_judge, options)
     keys, item_col = as_columns(call.options.user_col), call.options.item_col
     frame = as_frame(pred, "pred", call.options.user_col, item_col)

@@ -4,19 +4,37 @@ differences online."""
 from __future__ import annotations
 
 import fnmatch
+import functools
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from ..errors import DataError, DuplicateError, kind_of
-from ..evaluation.storage import local_path
+from ..errors import DataError, DuplicateError, OptionError, kind_of
+from ..evaluation.result import read_parquet
+from ..evaluation.storage import PROFILED, digest_of_result, local_path
+from ..evaluation.summary import summarize
+from ..experiments.compare.comparable_runs import unlike_nights
 from ..inputs.options import Options
-from ..publishing import folders_below, is_there, names_in, plain_file, read_table, where
+from ..judge.per_user_columns import frame_of, key_codes, require
+from ..publishing import (
+    PER_USER,
+    PROFILE,
+    SUMMARY_FILE,
+    folders_below,
+    is_there,
+    names_in,
+    plain_file,
+    read_table,
+    where,
+)
+from .judging import only_rows
 
 COMPARED, HEALTH_FILE, DECIDED, GATED = (
     "comparison.parquet",
@@ -287,3 +305,153 @@ def _own_control(variants: pd.DataFrame, name: str, known: dict[str, str]) -> No
                 f"{other} and {name} have the same users in their control, so that their errors "
                 "are not independent; keep one of them"
             )
+
+
+DATE = re.compile(
+    r"(?:\w+=)?(?<!\d)((?:19|20)\d\d)([-_/.]?)(0[1-9]|1[0-2])\2([0-2]\d|3[01])"
+    r"(?:[T_ -]?\d\d[:_-]?\d\d(?:[:_-]?\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?(?!\d)"
+)  # a day, and the time of day if there is one
+
+
+QUARANTINED = "quarantined"  # a file of this name in its folder leaves a result out
+
+
+def dated_results(root: Path, without: Any) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return `date`, `job` and `path` of all results below a folder, and of those that are left
+    out, with `why`."""
+    started = past_runs(root).groupby("folder")["started"].min()
+    given = [] if without is None else without if isinstance(without, list | tuple) else [without]
+    bad = [read_day("without", one, None) for one in given]
+    rows = []
+    for folder in folders_below(root):
+        if not is_there(folder / PER_USER):
+            continue
+        path = folder.relative_to(root).as_posix()
+        dates = [f"{year}-{month}-{day}" for year, _, month, day in DATE.findall(path)]
+        day = pd.to_datetime(dates[-1], errors="coerce") if dates else started.get(path, pd.NaT)
+        quarantined = is_there(folder / QUARANTINED)
+        if pd.isna(day) and not quarantined:
+            said = f"{folder} has no date in its path below {root} and no run.json"
+            raise DataError(f"{said}; name it such as 2026-11-20")
+        day = pd.NaT if pd.isna(day) else pd.Timestamp(str(day)).tz_localize(None).normalize()
+        why = QUARANTINED if quarantined else "without" if day in bad else ""
+        if not (why or is_there(folder / SUMMARY_FILE)):
+            raise DataError(
+                f"{folder} is no whole result: it lacks {SUMMARY_FILE}; run it again, move it "
+                f"away, or put a file {QUARANTINED} into it"
+            )
+        job = re.sub(r"//+", "/", DATE.sub("", path)).strip("/.-_ ")
+        rows.append({"date": day, "job": job, "path": path, "why": why})
+    table = pd.DataFrame(rows, columns=["date", "job", "path", "why"])
+    table = table.sort_values(["job", "date"], kind="stable", ignore_index=True)
+    if unknown := [f"{day:%Y-%m-%d}" for day in bad if day not in set(table["date"])]:
+        raise OptionError(
+            f"⟦without={unknown}⟧: there is no result of that day", argument="without"
+        )
+    kept, left_out = (table[table["why"].ne("") == out] for out in (False, True))
+    if not len(kept):
+        raise DataError(
+            f"{root} holds no result; expected folders that Evaluation.to_parquet or recdf "
+            "evaluate wrote"
+        )
+    again = kept[kept.duplicated(["job", "date"], keep=False)]
+    if len(again):
+        raise DataError(
+            f"{', '.join(again['path'].head(2))} are two results of one day; keep one of them"
+        )
+    return kept.drop(columns="why").reset_index(drop=True), left_out.reset_index(drop=True)
+
+
+def read_day(argument: str, given: Any, default: Any) -> Any:
+    if given is None and default is not None:
+        return default
+    day = (
+        pd.to_datetime(given, errors="coerce")
+        if isinstance(given, str | date | np.datetime64)
+        else pd.NaT
+    )
+    if pd.isna(day):
+        more = ", or 30d for the last 30 days" if argument == "since" else ""
+        raise OptionError(
+            f"⟦{argument}={given!r}⟧ is no day; expected one such as 2026-11-01{more}",
+            argument=argument,
+        )
+    return day.tz_localize(None).normalize()
+
+
+def results_until(dated: pd.DataFrame, since: Any, until: Any) -> tuple[pd.DataFrame, pd.Timestamp]:
+    """Return the results up to a day, and the first day that is looked at."""
+    last = read_day("until", until, dated["date"].max())
+    days = re.fullmatch(r"(\d+)d", str(since))
+    first = (
+        last - pd.Timedelta(days=int(days[1]) - 1)
+        if days
+        else read_day("since", since, dated["date"].min())
+    )
+    if not dated["date"].between(first, last).any():
+        latest = dated["date"].max()
+        raise DataError(
+            f"no result is from {first:%Y-%m-%d} to {last:%Y-%m-%d}; the latest is of "
+            f"{latest:%Y-%m-%d}"
+        )
+    return dated[dated["date"] <= last].reset_index(drop=True), first
+
+
+def summary_of_result(
+    folder: Path,
+    summary: pd.DataFrame,
+    spec: Mapping[str, Any],
+    segments: list[str],
+    users: pd.DataFrame | None,
+) -> pd.DataFrame:
+    """Return the summary of a result, also by segment, with the column and the definition of each
+    metric."""
+    if users is not None:
+        result, known = read_parquet(folder), frame_of("users", users)
+        keys = [name for name in spec["user_col"] if name in known.columns] or spec["user_col"][:1]
+        require(known, "users", [*keys, *segments])
+        codes, n = key_codes([("per_user", result.per_user), ("users", known)], keys)
+        only_rows("users", known, codes[1], n, keys)
+        joined = result.per_user.merge(
+            users[[*keys, *segments]], on=keys, how="left", validate="many_to_one"
+        )
+        by, metrics = [*spec["by"], *segments], [name for name in spec["metrics"] if name in joined]
+        summary = summarize(joined, by=by, metrics=metrics, user_col=spec["user_col"])
+    definitions = definitions_of(spec)
+    named = {(one["name"], one["k"]): name for name, one in spec["metrics"].items()}
+    keys_of_rows = zip(
+        summary["metric"], (None if pd.isna(k) else int(k) for k in summary["k"]), strict=True
+    )
+    columns = [named.get(key, key[0]) for key in keys_of_rows]
+    return summary.assign(
+        column=columns, definition=[definitions.get(name, "") for name in columns]
+    )
+
+
+def unlike_the_newest(values: pd.DataFrame, specs: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Say of each row how its run was evaluated where the newest of its job and column was not."""
+    newest = values.groupby(["job", "column"], sort=False)["path"].transform("last")
+    unlike = functools.cache(lambda own, base, name: unlike_nights(specs[own], specs[base], name))
+    return [*map(unlike, values["path"], newest, values["column"])]
+
+
+def quantities(folder: Path, summary: pd.DataFrame, spec: Mapping[str, Any]) -> pd.DataFrame:
+    """Return what is known of the data of a result: users, counts of rows, and the profile beside
+    it."""
+    found = {"users": int((summary["n"] + summary["n_undefined"]).max()), **spec["counts"]}
+    table = pd.DataFrame(
+        {"model": "", "quantity": list(found), "value": np.array(list(found.values()), np.float64)}
+    )
+    if is_there(folder / PROFILE):
+        profile = read_table(folder / PROFILE)
+        if profile.attrs.get(PROFILED) == digest_of_result(folder):
+            table = pd.concat([table, profile], ignore_index=True)
+    return table
+
+
+def stacked(dated: pd.DataFrame, tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Put the tables of all results below each other, behind date and job."""
+    both = zip(dated.to_dict("records"), tables, strict=True)
+    return pd.concat(
+        [pd.DataFrame({**row, **dict(table.items())}) for row, table in both], ignore_index=True
+    )

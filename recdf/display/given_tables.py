@@ -23,8 +23,9 @@ from ..evaluation.result import Evaluation
 from ..evaluation.spec import better_of
 from ..evaluation.summary import summarize
 from ..evaluation.value_moments import CONFIDENCE, Stat
-from ..experiments.compare.runs import repeated_unit, unit_of
 from ..experiments.metric_bounds import declared_bounds
+from ..judge.per_user_columns import unit_of
+from ..judge.users import repeated_unit
 
 __all__: list[str] = []
 

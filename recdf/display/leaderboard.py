@@ -14,10 +14,10 @@ from ..errors import OptionError
 from ..evaluation.result import Evaluation
 from ..evaluation.shown import NO_INTERVAL
 from ..evaluation.value_moments import STAT_OF_MODELS, Stat
-from ..experiments.choices import Correction, check_value
 from ..experiments.compare.comparable_runs import sentence_of_both
 from ..experiments.decide.adjust_pvalues import adjustment
 from ..judge.cautions.table import CAUTIONS
+from ..judge.choices import Correction, check_value
 from ..judge.verdict import codes_of, sign_of, warning_sentences
 from ..tables.cells import (
     LETTERS,

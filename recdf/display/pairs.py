@@ -16,10 +16,10 @@ import pandas as pd
 from ..errors import OptionError
 from ..evaluation.result import Evaluation
 from ..evaluation.value_moments import unit_codes
-from ..experiments.choices import Correction
 from ..experiments.compare.cheap_labels import JUDGED, cheap_column
 from ..experiments.compare.compare_models import compare_models
 from ..experiments.metric_bounds import bounds_of_result
+from ..judge.choices import Correction
 from ..judge.comparability import spec_of_each
 from ..judge.verdict import remark
 from .given_tables import direction_word, rows_by

@@ -233,7 +233,7 @@ class Evaluation(Result, HandedOver):
             Columns that tell several rows of a user apart. Default: those of the evaluation,
             without `variant_col`.
         **options
-            `missing`, `multi_variant`, `unassigned`, `exposure_col`, `time_col`, `unexposed`,
+            `missing`, `multi_variant`, `unassigned`, `exposure_col`, `time_col`,
             `smaller_is_better`, `larger_is_better`, `how`, `over`, as in `rd.join_experiment`.
 
         Returns
@@ -263,9 +263,9 @@ class Evaluation(Result, HandedOver):
         2     cat       B    0.0        False
         """
         # Experiments are loaded when they are asked for: evaluating does not need them.
-        from ..experiments.assigned_users import own_variant
-        from ..experiments.experiment_columns import frame_of
         from ..experiments.join.join_experiment import join_experiment
+        from ..judge.per_user_columns import frame_of
+        from ..judge.users import own_variant
 
         assignment = frame_of("assignment", table_of_users(assignment, "assignment"))
         keys = as_columns(user_col)

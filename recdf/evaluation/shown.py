@@ -16,7 +16,7 @@ import pandas as pd
 import pyarrow as pa
 
 from ..errors import MissingExtraError, OptionError
-from ..experiments.compare.runs import unit_of
+from ..judge.per_user_columns import unit_of
 from ..tables.cells import (
     NULL,
     Align,

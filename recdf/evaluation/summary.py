@@ -12,14 +12,19 @@ from typing import Any, Protocol
 import pandas as pd
 
 from ..errors import ColumnError, DataError, closest, kind_of
-from ..experiments.compare.runs import unit_of
 from ..inputs.constraints import SHARE, check_value
 from ..inputs.door import takes_columns
 from ..inputs.frames import column, refuse_engine_frame
 from ..inputs.ids import check_labels
 from ..inputs.options import Options, as_columns
-from ..inputs.per_user_columns import evaluated, list_columns, refuse_mixed_models, warn_of_weights
 from ..inputs.true_and_pred import read_weights
+from ..judge.per_user_columns import (
+    evaluated,
+    list_columns,
+    refuse_mixed_models,
+    unit_of,
+    warn_of_weights,
+)
 from ..metrics.metric import METRICS
 from .value_moments import (
     CONFIDENCE,

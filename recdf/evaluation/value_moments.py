@@ -16,12 +16,12 @@ import numpy as np
 import pandas as pd
 
 from ..errors import ColumnError, DataError, NullKeyError, OptionError
-from ..experiments.experiment_columns import key_codes, require
 from ..inputs.constraints import SHARE, Positive, a_number, check_record, either, one_of
 from ..inputs.frames import column
 from ..inputs.ids import check_labels
 from ..inputs.machine import sizes
 from ..inputs.sorting import exact_sums
+from ..judge.per_user_columns import key_codes, require
 from ..stats.moments import MEAN_ROUNDING
 from ..stats.resampling import (
     drawn_quantile,

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from ..errors import DataError, OptionError
+from ..judge.per_user_columns import metric_values
 from ..metrics.strings import direction_of
 from ..stats.numbers import Floats
-from .experiment_columns import metric_values
 
 MetricBounds = tuple[float, float]
 

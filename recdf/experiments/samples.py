@@ -14,9 +14,8 @@ from ..errors import DataError, OptionError
 from ..inputs.constraints import SHARE, check_value
 from ..inputs.options import as_columns
 from ..inputs.sorting import exact_sums
-from ..stats.arms import Sample
-from .choices import RaiseOrDrop
-from .experiment_columns import (
+from ..judge.choices import RaiseOrDrop
+from ..judge.per_user_columns import (
     Codes,
     Floats,
     Mask,
@@ -25,6 +24,7 @@ from .experiment_columns import (
     metric_values,
     read_weight,
 )
+from ..stats.arms import Sample
 from .metric_bounds import MetricBounds, defined_bounds
 
 

@@ -11,8 +11,7 @@ import pandas as pd
 from ..errors import OptionError
 from ..inputs.constraints import Natural, Positive, Share, a_number, check_record
 from ..inputs.options import as_columns
-from ..judge.comparisons import Comparison
-from .choices import (
+from ..judge.choices import (
     Alternative,
     Columns,
     Correction,
@@ -22,6 +21,7 @@ from .choices import (
     VariantTest,
     check_test,
 )
+from ..judge.comparisons import Comparison
 from .samples import subset
 
 

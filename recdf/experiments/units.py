@@ -3,34 +3,39 @@ is adjusted for."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from ..errors import DataError
 from ..judge.cautions import UNEQUAL
 from ..judge.effects.means import Linear, Units
+from ..judge.per_user_columns import Codes, Floats, Mask, some_keys
+from ..judge.users import ArmRows, ExperimentRows
 from ..stats.arms import Sample
 from ..stats.permutation import random_split_p
 from ..stats.regression import Designs
 from ..stats.shares import equal_shares_test
-from .experiment_columns import Codes, Floats, Mask, some_keys
-from .experiment_rows import ArmRows, ExperimentRows
+from .metric_bounds import MetricBounds
 from .samples import MetricRows, sum_by, without_gaps
 
 
 @dataclass(frozen=True)
 class Ready:
-    """The units of one metric in both arms, and which rows and covariates were left out."""
+    """The units of one metric in both arms, and which rows (None: those of moments) and covariates
+    were left out."""
 
+    name: str
     units: Units
-    n_dropped: tuple[int, int]
-    n_covariate_missing: int
+    n_dropped: tuple[float, float]
     warnings: tuple[str, ...]
-    both: ArmRows
+    n_covariate_missing: int = 0
+    cap: float = np.nan
+    pair: tuple[str, str] | None = None
+    bounds: MetricBounds | None = None
+    both: ArmRows | None = None
 
 
 @dataclass(frozen=True)
@@ -94,10 +99,14 @@ def make_units(
         warnings.append("unequal_missing")
     before, after = both.n, kept.n
     return Ready(
+        metric.name,
         in_strata(sample, kept, data, clusters, metric.name, designs),
         (before[0] - after[0], before[1] - after[1]),
-        covariates.n_missing,
         tuple(warnings),
+        covariates.n_missing,
+        metric.cap,
+        metric.pair,
+        metric.bounds,
         kept,
     )
 
@@ -138,14 +147,14 @@ def covariate_columns(covariates: list[Sample]) -> Floats:
     )
 
 
-def units_of(sample: Sample, both: ArmRows) -> Units:
-    """The rows of both arms as units."""
+def units_of(sample: Sample, both: ArmRows, **more: Any) -> Units:
+    """The rows of both arms as units, of which more is known."""
     columns: list[Floats] = []
     forms = []
     for part in (sample, *sample.covariates):
         forms.append(Linear(len(columns), None if part.den is None else len(columns) + 1))
         columns += [part.num] if part.den is None else [part.num, part.den]
-    return Units(columns, forms[0], both.arm, tuple(forms[1:]), counted=both.n)
+    return Units(columns, forms[0], both.arm, tuple(forms[1:]), **more)
 
 
 def in_strata(
@@ -158,10 +167,8 @@ def in_strata(
 ) -> Units:
     """The rows of both arms as units in strata: users, or clusters with a row in each of their
     strata. Too few units raise."""
-    arm, stratum, labels, n_strata, cluster = kept.arm, None, pd.DataFrame(), 1, None
-    present = np.zeros(1, np.int64)
+    arm, stratum, n_strata, cluster = kept.arm, None, 1, None
     if data.strata is not None:
-        labels = data.strata[1]
         present, stratum = np.unique(kept.take(data.strata[0]), return_inverse=True)
         n_strata = len(present)
     if clusters is not None:
@@ -172,8 +179,9 @@ def in_strata(
         if stratum is not None:
             stratum, cluster = cell % n_strata, np.unique(unit, return_inverse=True)[1]
     kept = ArmRows(None, arm) if clusters is not None else kept
-    units = replace(
-        units_of(sample, kept),
+    units = units_of(
+        sample,
+        kept,
         stratum=stratum,
         n_strata=n_strata,
         cluster=cluster,
@@ -181,11 +189,12 @@ def in_strata(
         counted=None if cluster is not None else kept.n,
         designs=designs,
     )
-    if stratum is None:
+    if data.strata is None:
         return units
     few = np.bincount(units.cell, minlength=2 * n_strata).reshape(2, -1).min(axis=0) < 2
     if few.any():
         what = "users" if clusters is None else "clusters"
+        labels = data.strata[1]
         raise DataError(
             f"{int(few.sum()):,} of {n_strata:,} strata have fewer than 2 {what} in an arm for "
             f"metric {metric!r} ({some_keys(labels, present[few], list(labels.columns))}); merge "

@@ -15,12 +15,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from operator import mul
 from typing import Any
 
 import numpy as np
 
 from ..inputs.codes import Codes
 from ..inputs.machine import each
+from ..stats.moments import Moments, add_moments
 from ..stats.numbers import Floats
 
 # Bits of a slice, rows of a block, and blocks that a thread takes at a time.
@@ -114,17 +116,34 @@ class Aggregates:
         return Aggregates(grid, products, self.low[own], self.high[own])
 
     @cached_property
-    def _whole(self) -> tuple[Any, Any, Any]:
-        """n, Σ x and n Σ x y − Σ x Σ y of the cells, as whole numbers of steps of the grid."""
-        k, slices = len(self.grid.unit), self.grid.slices
-        high, low = self.products.astype(object)
-        scale = np.array([1, *[2 ** (_BITS * i) for i in reversed(range(slices))] * k], object)
-        found = (high * 2**_LOW + low) * scale * scale[:, None]
-        n, shape = found[:, 0, 0], (len(found), k, slices)
-        total = found[:, 0, 1:].reshape(shape).sum(axis=2)
-        squares = found[:, 1:, 1:].reshape(*shape, k, slices).sum(axis=(2, 4))
-        apart = n[:, None, None] * squares - total[:, :, None] * total[:, None, :]
-        return n, total, apart
+    def _whole(self) -> list[list[list[int]]]:
+        """n, Σ x and Σ x y of each cell, as a matrix of whole numbers of steps of the grid."""
+        slices = self.grid.slices
+        steps = [2 ** (_BITS * i) for i in reversed(range(slices))]
+
+        def added(row: Sequence[int]) -> list[int]:
+            parts = (row[at : at + slices] for at in range(1, len(row), slices))
+            return [row[0], *(sum(map(mul, steps, part)) for part in parts)]
+
+        found = []
+        for cell in zip(*self.products.tolist(), strict=True):
+            rows = [
+                [(a << _LOW) + b for a, b in zip(*of, strict=True)]
+                for of in zip(*cell, strict=True)
+            ]
+            found.append([added(row) for row in zip(*map(added, rows), strict=True)])
+        return found
+
+    @cached_property
+    def _apart(self) -> list[list[list[int]]]:
+        """n Σ x y − Σ x Σ y of each cell."""
+        return [
+            [
+                [n * xy - x * y for xy, y in zip(row[1:], total, strict=True)]
+                for x, row in zip(total, rows, strict=True)
+            ]
+            for (n, *total), *rows in self._whole
+        ]
 
     @property
     def _steps(self) -> Floats:
@@ -133,22 +152,22 @@ class Aggregates:
     @cached_property
     def n(self) -> Floats:
         """Units of each cell."""
-        return np.asarray(self._whole[0], np.float64)
+        return np.array([one[0][0] for one in self._whole], np.float64)
 
     @cached_property
     def above(self) -> Floats:
         """Means of the columns less their base, which keep the digits of huge values."""
-        n, total, _ = self._whole
-        return np.asarray((total / np.maximum(n, 1)[:, None]).astype(np.float64) * self._steps)
+        of_cells = [[x / max(n, 1) for x in total] for (n, *total), *_ in self._whole]
+        return np.array(of_cells) * self._steps
 
-    @property
+    @cached_property
     def mean(self) -> Floats:
         return np.asarray(self.grid.base + self.above)
 
     @cached_property
     def central(self) -> Floats:
         """Σ(x − mean x)(y − mean y) of each cell."""
-        found = self._whole[2].astype(np.float64) / np.maximum(self.n, 1)[:, None, None]
+        found = np.array(self._apart, np.float64) / np.maximum(self.n, 1)[:, None, None]
         return np.asarray(found * self._steps * self._steps[:, None])
 
     def squares(self, form: Floats) -> Floats:
@@ -157,13 +176,57 @@ class Aggregates:
         parts = np.einsum("ci,cii,ci->c", form, self.central, form)
         for c in np.flatnonzero(found <= _LOST * parts):
             steps = [Fraction(float(one)) for one in form[c] * self._steps]
-            exact = np.array(steps) @ (self._whole[2][c] @ np.array(steps))
+            exact = np.array(steps) @ (np.array(self._apart[c], object) @ np.array(steps))
             found[c] = float(exact) / max(self.n[c], 1)
         return found
 
     def largest(self, column: int) -> float:
         """The largest absolute value."""
         return float(max(self.high[column], -self.low[column]))
+
+
+@dataclass(frozen=True)
+class KnownMoments:
+    """A column of which only the moments in each cell are known: what a test reads of `Aggregates`,
+    and the skewness."""
+
+    moments: Moments
+
+    def cells(self, at: Any) -> KnownMoments:
+        """Some cells; those of each row of a matrix are put together."""
+        at = np.asarray(at)
+        of, n = np.divmod(np.arange(at.size), at.shape[-1])[0], len(at)
+        found = Moments(*(np.asarray(one)[at.ravel()] for one in self.moments))
+        return KnownMoments(found if at.ndim == 1 else add_moments(found, of, n))
+
+    def columns(self, at: Sequence[int]) -> KnownMoments:
+        """The column, which is the only one."""
+        return self
+
+    @property
+    def n(self) -> Floats:
+        return np.asarray(self.moments.n, np.float64)
+
+    @property
+    def mean(self) -> Floats:
+        return np.asarray(self.moments.mean)[:, None]
+
+    above = mean
+
+    @property
+    def central(self) -> Floats:
+        return (self.n * self.moments.var)[:, None, None]
+
+    def squares(self, form: Floats) -> Floats:
+        return np.asarray(form[:, 0] ** 2 * self.n * self.moments.var)
+
+    def largest(self, column: int) -> float:
+        """The largest absolute value; infinite where the squares of values overflow."""
+        largest = np.where(np.isnan(self.moments.var), np.inf, self.moments.largest)
+        return float(largest[self.n > 0].max(initial=0.0))
+
+
+UnitsRecord = Aggregates | KnownMoments
 
 
 def block_ranges(column: Floats) -> Floats:
@@ -185,7 +248,8 @@ def _products(
 ) -> Codes:
     """Products of the slices of some rows in every cell."""
     size = 1 + grid.slices * len(columns)
-    sums, block = np.zeros((2, n_cells, size, size), np.int64), np.ones((size, rows.step))
+    sums = np.zeros((2, n_cells, size, size), np.int64)
+    block = np.ones((size, min(rows.step, rows.stop - rows.start)))
     for start in rows:
         part = slice(start, min(start + rows.step, rows.stop))
         at, found = cell[part], np.zeros((n_cells, size, size))

@@ -8,8 +8,8 @@ sentence for people. Nothing reads a sentence back.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections import ChainMap, Counter
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -109,12 +109,29 @@ def sentence(
 ) -> str:
     """Return the verdict of a row in words: why it is withheld, else the effect and what is added
     to it."""
-    known = {**({} if row is None else row)}
-    known["both"] = EFFECTS["models"].get(known.get("effect_both", ""), "not shown")
+    row = {} if row is None else row
+    both = EFFECTS["models"].get(row.get("effect_both", ""), "not shown")
+    known = ChainMap({"both": both}, row)  # type: ignore[arg-type]
     if withheld:
         return CANNOT_TELL.get(kind) or CAUTIONS[withheld].words.format_map(known)
     added = [CAUTIONS[code].adds for code in remarks if CAUTIONS[code].adds]
     return EFFECTS[kind][effect] + "".join(one.format_map(known) for one in added)
+
+
+class _RowOf(Mapping[Any, Any]):
+    """A row of a table, of which only the cells that are asked for are read."""
+
+    def __init__(self, table: pd.DataFrame, i: int) -> None:
+        self.table, self.i = table, i
+
+    def __getitem__(self, name: Any) -> Any:
+        return self.table[name].iat[self.i]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.table.columns)
+
+    def __len__(self) -> int:
+        return len(self.table.columns)
 
 
 def codes_of(remarks: Any) -> list[str]:
@@ -134,10 +151,11 @@ def has(remarks: pd.Series, *codes: str) -> Mask:
 
 def remark(table: pd.DataFrame, rows: Any, code: str) -> None:
     """Add a code to the remarks of some rows of a table."""
-    table["remarks"] = [
-        by_rank([*codes_of(text), code]) if there else text
-        for text, there in zip(table["remarks"], rows, strict=True)
-    ]
+    if any(rows):
+        table["remarks"] = [
+            by_rank([*codes_of(text), code]) if there else text
+            for text, there in zip(table["remarks"], rows, strict=True)
+        ]
 
 
 def warnings_of(remarks: Any) -> list[str]:
@@ -204,18 +222,20 @@ def add_verdicts(table: pd.DataFrame, kind: str, effects: Iterable[str]) -> None
     if "remarks" not in table.columns:
         table["remarks"] = ""
     table["effect"] = pd.Series(list(effects), table.index, dtype=object)
+    columns = {*table.columns}
     for one in CAUTIONS.values():
-        if one.fires is not None and {*one.needs.split()} <= {*table.columns}:
+        if one.fires is not None and columns.issuperset(one.needs.split()):
             remark(table, one.fires(table), one.code)
     found = []
-    for row in table.to_dict("records"):
-        remarks = codes_of(by_rank(codes_of(row["remarks"])))
+    every = zip(table["remarks"].tolist(), table["effect"].tolist(), strict=True)
+    for i, (text, effect) in enumerate(every):
+        row, remarks = _RowOf(table, i), codes_of(by_rank(codes_of(text)))
         withheld = next((code for code in remarks if CAUTIONS[code].withheld(kind, row)), "")
-        effect = "" if withheld else row["effect"]
+        effect = "" if withheld else effect
         said = sentence(kind, effect, withheld, remarks, row)
         found.append((effect, withheld, "; ".join(remarks), said))
     of_columns = list(zip(*found, strict=True)) or [()] * 4
-    for name in table.columns.intersection(VERDICT_COLUMNS):  # they stand last
+    for name in columns.intersection(VERDICT_COLUMNS):  # they stand last
         table.pop(name)
     for name, values in zip(VERDICT_COLUMNS, of_columns, strict=True):
         table[name] = pd.Series(values, table.index, dtype=str)

@@ -300,9 +300,6 @@ def _add_long_shares(
 # are no labels here.
 
 
-Repeats = Literal["first", "last", "each"]
-
-
 def sessions_by_gap(keys: list[np.ndarray], time: np.ndarray, gap: float) -> np.ndarray:
     """Number the sessions of each user from 1: a session ends where more than `gap` passes before
     the next row.

@@ -128,7 +128,7 @@ FEWEST, USUAL_SHARE, TIMES_USUAL, DEVIATIONS, LEVEL = 20, 0.95, 2.0, 5.0, 0.01
 # What copies do: those of an event, and those of an impression.
 WHAT_COPIES_DO = (
     "each copy counts, also in what was paid",
-    'one impression stands for all copies; with ⟦+repeats="each"⟧ every copy counts',
+    "one impression stands for all copies",
 )
 
 

@@ -4,7 +4,7 @@ events that name their list, and refunds."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -20,7 +20,6 @@ from .attribution import (
     Attribution,
     Candidates,
     ListRule,
-    Repeats,
     TimedPairs,
     arrange_lists,
     bisect,
@@ -49,20 +48,19 @@ class Rules:
     rank_col: str | None
     list_cols: tuple[str, ...]
     time_col: str | None
-    clicked_col: str | None
     value_col: str | None
     window: Any
-    attribution: Attribution
-    relevance: Mapping[str, float]
-    repeats: Repeats
-    unattributed: Literal["count", "true"]
     session_gap: Any
-    clock_skew: Any
-    value: Literal["paid", "shown"]
-    null_keys: Literal["raise", "drop"]
-    named_lists: Literal["clicks", "all", "none"] = "clicks"
-    order_col: str | None = None
-    device_col: str | None = None
+    named_lists: Literal["clicks", "all", "none"]
+    order_col: str | None
+    device_col: str | None
+    clicked_col: str | None = None
+    attribution: Attribution = "last"
+    relevance: Mapping[str, float] = field(default_factory=dict)
+    unattributed: Literal["count", "true"] = "count"
+    clock_skew: Any = None
+    value: Literal["paid", "shown"] = "paid"
+    null_keys: Literal["raise", "drop"] = "drop"
 
     def follows_lists(self, role: str) -> bool:
         """Say whether events of this kind that name a list belong to it."""

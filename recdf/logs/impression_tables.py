@@ -103,7 +103,6 @@ class ImpressionTables(NamedTuple):
     ranking: Ranking
     n_impressions: int
     n_repeated: int
-    n_better_later: int
     outcomes: dict[str, dict[str, int]]
     copies: dict[str, Copies]
     ahead: dict[str, np.ndarray]
@@ -133,11 +132,8 @@ def make_tables(rows: ImpressionRows, rules: Rules) -> ImpressionTables:
     for name in counted:
         counted[name]["logged_twice"] = copies[name].n
     more = _added_rows(log, added, response, rules)
-    stays, response, n_repeated = _settle_repeats(log, response, rules)
+    stays, response, n_repeated = _settle_repeats(log, response)
     ranking = rank_lists(log.lists, log.position, stays)
-    n_better_later, shown_value = 0, response.sums.get(VALUE)
-    if n_repeated and rules.repeats == "each":
-        n_better_later, shown_value = _best_first(log, response, rules, ranking.rank)
     rank, nothing = ranking.rank, pd.DataFrame()
     ranking = ranking._replace(rank=rank[:0])
     tables = ImpressionTables(
@@ -148,7 +144,6 @@ def make_tables(rows: ImpressionRows, rules: Rules) -> ImpressionTables:
         ranking,
         len(log),
         n_repeated,
-        n_better_later,
         counted,
         copies,
         ahead,
@@ -163,7 +158,8 @@ def make_tables(rows: ImpressionRows, rules: Rules) -> ImpressionTables:
         added,
     )  # Free them here: codes and times take as much memory as the tables.
     labels = _some_rows(frame, [rules.user_col, *rules.list_cols, rules.item_col], stays)
-    value = None if shown_value is None else pd.Series(shown_value, copy=False)
+    paid = response.sums.get(VALUE)
+    value = None if paid is None else pd.Series(paid, copy=False)
     pred = _pred(labels, frame, rules, stays, rank, value)
     true = labels.assign(**response.columns(rules))
     return tables._replace(
@@ -218,46 +214,18 @@ def _respond(
     return Response(depth, sums), outcomes, counts, ahead
 
 
-def _settle_repeats(
-    log: LogRows, response: Response, rules: Rules
-) -> tuple[np.ndarray | None, Response, int]:
+def _settle_repeats(log: LogRows, response: Response) -> tuple[np.ndarray | None, Response, int]:
     """Return which rows stay (None: all), their response, and how many rows repeat an item of their
-    list."""
-    lists = log.lists.code
+    list. Of these the first stays."""
     repeated = log.repeated
     if not len(repeated):
         return None, response, 0
-    if rules.repeats == "each":
-        return None, response, len(repeated) - dense_codes([lists[repeated], log.item[repeated]])[1]
-    sign = 1 if rules.repeats == "first" else -1
-    order = [sign * key[repeated] for key in (log.time, log.position) if key is not None]
-    standing = standing_rows(repeated, lists, log.item, [*order, sign * repeated])
+    order = [key[repeated] for key in (log.time, log.position) if key is not None]
+    standing = standing_rows(repeated, log.lists.code, log.item, [*order, repeated])
     moved = standing != repeated
     stays = np.ones(len(log), bool)
     stays[repeated[moved]] = False
     return stays, response.settled(stays, repeated[moved], standing[moved]), int(moved.sum())
-
-
-def _best_first(
-    log: LogRows, response: Response, rules: Rules, rank: np.ndarray
-) -> tuple[int, np.ndarray | None]:
-    """Count the lists in which a later impression of an item is more relevant than an earlier one.
-
-    `true` has no ranks, so that `evaluate` takes the most relevant row of an item for its first
-    impression. The second result is the value of each row of `pred` in that order, so that a hit
-    has the value of its row of `true`.
-    """
-    rows = log.repeated
-    pair, gain = dense_codes([log.lists.code[rows], log.item[rows]])[0], response.gains(rules)[rows]
-    by_rank = stable_order([pair, rank[rows]])
-    by_gain = stable_order([pair, -gain, rank[rows]])
-    later = (pair[by_rank][1:] == pair[by_rank][:-1]) & (gain[by_rank][1:] > gain[by_rank][:-1])
-    n_lists = len(distinct(log.lists.code[rows[by_rank[1:][later]]]))
-    if VALUE not in response.sums:
-        return n_lists, None
-    value = response.sums[VALUE].copy()
-    value[rows[by_rank]] = response.sums[VALUE][rows[by_gain]]
-    return n_lists, value
 
 
 # -- the tables

@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 
 from ..errors import (
-    DuplicateWarning,
     LogWarning,
     NoOverlapWarning,
     OptionError,
@@ -34,7 +33,7 @@ RECORDED = (
     *("user_col", "list_cols", "item_col", "time_col", "clicked_col", "value_col", "order_col"),
     "device_col",
     *SPANS,
-    *("attribution", "named_lists", "relevance", "repeats", "unattributed", "value"),
+    *("attribution", "named_lists", "relevance", "unattributed", "value"),
 )
 KINDS = ("clicks", "purchases")
 # A share of the rows from which the log is warned of; fewer are only counted.
@@ -125,7 +124,6 @@ def from_impressions(
     window: Any = None,
     attribution: Literal["last", "first", "all"] = "last",
     relevance: Mapping[str, float] | None = None,
-    repeats: Literal["first", "last", "each"] = "first",
     unattributed: Literal["count", "true"] = "count",
     session_gap: Any = None,
     clock_skew: Any = None,
@@ -185,11 +183,6 @@ def from_impressions(
         `window` before it, or all of these with equal shares.
     relevance : mapping, default {"shown": 0, "clicked": 1, "bought": 3}
         Gain of an impression by its deepest event.
-    repeats : {"first", "last", "each"}, default "first"
-        What counts where a list shows an item twice: only the first or the last impression, which
-        gets the events of all of them, or each impression. With "each", pass `duplicates="keep"` to
-        `evaluate`, which takes the most relevant impression of an item for the first one; a warning
-        counts the lists in which that is not so.
     unattributed : {"count", "true"}, default "count"
         What happens to events that belong to no impression: they are only counted, or they are also
         kept in `true`.
@@ -279,8 +272,9 @@ def from_impressions(
       an experiment by device, see `rd.logs.assign_persons`.
     * A pause of exactly `session_gap` does not end a session; clicks and purchases neither make nor
       lengthen one.
-    * "first" and "last" of a repeated item go by time, then by position, then by row. Two items at
-      one position are ranked by time, then by row.
+    * Where a list shows an item twice, its first impression (by time, then by position, then by
+      row) stands for all of them and gets their events. Two items at one position are ranked by
+      time, then by row.
     * With `unattributed="true"`, an event goes to the list that it names itself in the list
       columns, else to the last list of its user that began at or before it, else to the first list
       of its user. It is left out where that list shows the item (`shown_in_list`: it would count as
@@ -326,7 +320,6 @@ def from_impressions(
     0     ann           1       1       2      1.0         8.5
     1     bob           7       0       1      0.0         0.0
     """
-    device_col = None if person_col is None else user_col
     lists = key_of_lists(list_cols, session_gap, user_col, person_col)
     rules = Rules(
         person_col or user_col,
@@ -334,20 +327,19 @@ def from_impressions(
         rank_col,
         lists,
         time_col,
-        clicked_col,
         value_col,
         window,
+        session_gap,
+        named_lists,
+        order_col,
+        None if person_col is None else user_col,
+        clicked_col,
         attribution,
         _levels(relevance),
-        repeats,
         unattributed,
-        session_gap,
         clock_skew,
         value,
         null_keys,
-        named_lists,
-        order_col,
-        device_col,
     )
     events = {"clicks": clicks, "purchases": purchases, "refunds": refunds}
     events = {name: data for name, data in events.items() if data is not None}
@@ -456,17 +448,6 @@ def warn_of_counts(spec: Mapping[str, Any]) -> None:
             "refunded; compare the ids and the times of the two frames",
             NoOverlapWarning,
         )
-    if counts["better_later"]:
-        warn_user(
-            f"in {counts['better_later']:,} of {counts['lists']:,} lists a later impression of an "
-            "item is more relevant"
-            " than an earlier one; evaluate takes the most relevant for the first, so that metrics "
-            "that look at ranks "
-            'come out too high there (counts and sums over whole lists do not); ⟦+repeats="first"⟧ '
-            'or "last" avoids '
-            "this",
-            DuplicateWarning,
-        )
 
 
 def _warn_no_overlap(name: str, counts: Mapping[str, int], n_impressions: int) -> None:
@@ -524,7 +505,6 @@ def _spec(tables: ImpressionTables, rules: Rules) -> dict[str, Any]:
         "relevance_col": "relevance",
     }
     options |= {} if rules.value_col is None else {"value_col": rules.value_col}
-    options |= {"duplicates": "keep"} if rules.repeats == "each" else {}
     return {
         **given,
         **spans,
@@ -548,7 +528,6 @@ def _spec(tables: ImpressionTables, rules: Rules) -> dict[str, Any]:
             "logged_twice": tables.copies["log"].n if "log" in tables.copies else 0,
             "lists": ranking.n_lists,
             "repeated": tables.n_repeated,
-            "better_later": tables.n_better_later,
             "null_rows": {name: n for name, n in tables.dropped.items() if n},
             **tables.outcomes,
         },

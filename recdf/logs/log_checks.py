@@ -147,20 +147,13 @@ persons, person_col, value_col, window, session_gap, named_lists
         rank_col,
         lists,
         time_col,
-        None,
         value_col,
         window,
-        "last",
-        {},
-        "first",
-        "true",
         session_gap,
-        None,
-        "paid",
-        "drop",
         named_lists,
         order_col,
         None if person_col is None else user_col,
+        unattributed="true",
     )
     given = {"clicks": clicks, "purchases": purchases, "refunds": refunds}
     events = {name: data for name, data in given.items() if data is not None}
@@ -273,10 +266,7 @@ def _check_lists(found: Findings, log: LogRows, rules: Rules) -> None:
     ranking = rank_lists(log.lists, log.position)
     if len(repeated):
         concerned = len(distinct(log.lists.code[repeated]))
-        effect = (
-            'one impression stands for all; ⟦+repeats="last"⟧ takes the last and "each" '
-            "counts them all"
-        )
+        effect = "the first impression stands for all"
         some = _log_labels(log, names, repeated)
         found.add(
             "items shown twice in a list",
@@ -414,7 +404,7 @@ SPEC_FILE = "impressions.json"
 BEYOND_CHANCE, LEAST_ODDS = 0.001, 1.25
 # Rules that decide what the counts mean.
 RULES = (
-    *("list_cols", "window", "clock_skew", "session_gap", "attribution", "named_lists", "repeats"),
+    *("list_cols", "window", "clock_skew", "session_gap", "attribution", "named_lists"),
     "device_col",
 )
 OUTCOMES = ("attributed", "never_shown", "before_impression", "outside_window", "unknown_list")

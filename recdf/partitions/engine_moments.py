@@ -23,15 +23,12 @@ import pyarrow as pa
 from ..errors import ColumnError, DataError, IdTypeError, OptionError, RecdfError, closest
 from ..evaluation.finish import told
 from ..evaluation.part import Failure, PartResult, to_arrow
-from ..experiments.assigned_users import own_variant
-from ..experiments.choices import RaiseOrDrop
 from ..experiments.compare.from_moments import (
     GIVE_ROWS,
     MOMENT_COLUMNS,
     read_moments,
     variant_moments,
 )
-from ..experiments.experiment_columns import named_frame, require
 from ..experiments.join.join_experiment import (
     Frames,
     JoinOptions,
@@ -41,7 +38,9 @@ from ..experiments.join.join_experiment import (
     read_frames,
 )
 from ..inputs.options import as_columns, check_names
-from ..inputs.per_user_columns import warn_of_weights
+from ..judge.choices import RaiseOrDrop
+from ..judge.per_user_columns import named_frame, require, warn_of_weights
+from ..judge.users import own_variant
 from .engine_methods import (
     EngineFrame,
     EngineRows,
@@ -355,7 +354,7 @@ def _column_names(rows: EngineRows[Any], assignment: Any) -> list[str]:
 def _check_join_options(given: Mapping[str, Any]) -> None:
     """Refuse unknown options of the join, and times of exposure, which need the users of all
     buckets."""
-    for name in ("exposure_col", "time_col", "unexposed"):
+    for name in ("exposure_col", "time_col"):
         if given.get(name) is not None:
             raise OptionError(
                 f"⟦{name}=⟧ needs the rows of all users together. Bring them into memory "

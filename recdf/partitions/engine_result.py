@@ -19,7 +19,7 @@ from ..evaluation.storage import (
     stored_rows,
     write_head,
 )
-from ..experiments.choices import RaiseOrDrop
+from ..judge.choices import RaiseOrDrop
 from .engine_methods import EngineFrame, EngineRows
 from .engine_moments import MomentsCall
 

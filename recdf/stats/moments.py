@@ -44,6 +44,11 @@ class Moments(NamedTuple):
         largest: Number = np.fmax(np.fmax(self.high, np.negative(self.low)), np.abs(self.mean))
         return largest
 
+    @property
+    def of_each(self) -> list[Moments]:
+        """Those of each arm."""
+        return [Moments(*one) for one in zip(*self, strict=True)]  # type: ignore[arg-type]
+
 
 def moments_of(*arrays: Floats) -> Moments:
     """Return the moments of all values together; of huge ones, whose squares overflow, only mean

@@ -52,8 +52,6 @@ RULES = [
     "1h",
     "--unattributed",
     "true",
-    "--repeats",
-    "last",
 ]
 
 
@@ -63,7 +61,6 @@ def expected(shop):
         "value_col": "price",
         "window": "1h",
         "unattributed": "true",
-        "repeats": "last",
     }
     return rd.from_impressions(
         shop["log"], clicks=shop["clicks"], purchases=shop["purchases"], **options
@@ -141,24 +138,6 @@ def test_evaluate_reads_the_files(shop, capsys):
     assert written.per_user["hits@10"].sum() == result.per_user["hits@10"].sum() > 0
     assert written.per_user["revenue@10"].sum() == pytest.approx(
         result.per_user["revenue@10"].sum()
-    )
-
-
-def test_the_next_command_knows_how_repeated_items_count(shop, capsys):
-    code, out, _ = run(
-        capsys,
-        "impressions",
-        "log.parquet",
-        "--purchases",
-        "purchases.parquet",
-        "--repeats",
-        "each",
-        "--out",
-        "lists",
-    )
-    assert code == 0
-    assert out.splitlines()[-1].endswith(
-        "--user-col user_id session_id --duplicates keep -m hits@10 ndcg@10"
     )
 
 

@@ -57,7 +57,6 @@ def drawn(users, pred, n, seed, **options):
         by="model",
         strata=users[["user_id", "kind"]],
         spread=spread,
-        allocation="neyman",
         seed=seed,
         **options,
     )

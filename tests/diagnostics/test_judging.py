@@ -220,9 +220,7 @@ def drawn_by_stratum(rows: pd.DataFrame) -> dict[str, int]:
 @pytest.mark.parametrize("allocation", ["proportional", "neyman"])
 def test_probabilities_are_the_drawn_share_of_each_stratum(allocation: Any) -> None:
     spread = SPREAD if allocation == "neyman" else None
-    rows = rd.diagnostics.sample_to_judge(
-        PRED, 14, k=3, by="model", strata=USERS, spread=spread, allocation=allocation
-    )
+    rows = rd.diagnostics.sample_to_judge(PRED, 14, k=3, by="model", strata=USERS, spread=spread)
     assert list(rows.columns) == ["user_id", "item_id", "stratum", "probability"]
     lists = rows.drop_duplicates("user_id")
     assert len(lists) == 14
@@ -239,7 +237,7 @@ def test_allocations_by_hand() -> None:
     # its two lists.
     even = rd.diagnostics.sample_to_judge(PRED, 20, by="model", strata=USERS)
     assert drawn_by_stratum(even) == {"free": 10, "paid": 6, "trial": 4}
-    options = {"by": "model", "strata": USERS, "spread": SPREAD, "allocation": "neyman"}
+    options = {"by": "model", "strata": USERS, "spread": SPREAD}
     # N·S = 20.52 and 37.60: 16 lists beside the two of "trial" are 5.65 and 10.35.
     assert drawn_by_stratum(rd.diagnostics.sample_to_judge(PRED, 18, **options)) == {
         "free": 6,
@@ -270,9 +268,7 @@ def test_neyman_allocation_has_the_least_variance_of_all(seed: int) -> None:
     rng = np.random.default_rng(seed)
     users = USERS.assign(plan=rng.choice(list("xyz"), 40))
     spread = SPREAD.assign(d=rng.normal(size=40) * users["plan"].map({"x": 1, "y": 4, "z": 0.3}))
-    rows = rd.diagnostics.sample_to_judge(
-        PRED, 12, by="model", strata=users, spread=spread, allocation="neyman"
-    )
+    rows = rd.diagnostics.sample_to_judge(PRED, 12, by="model", strata=users, spread=spread)
     by = spread["d"].groupby(users["plan"])
     n, s = by.size().to_numpy(), by.std().to_numpy()
     ways = [w for w in itertools.product(*(range(2, most + 1) for most in n)) if sum(w) == 12]
@@ -366,17 +362,14 @@ def test_stratum_may_be_a_column_of_pred_and_keys_several_columns() -> None:
         (9, {"strata": USERS.assign(age=1)}, rd.OptionError, "'plan', 'age'.* expected one"),
         (9, {"strata": USERS[["user_id"]]}, rd.OptionError, "expected one"),
         (9, {"strata": pd.concat([USERS, USERS[:1]])}, rd.DuplicateError, "strata has 1 repeated"),
-        (9, {"allocation": "neyman"}, rd.OptionError, "spread"),
-        (9, {"spread": SPREAD}, rd.OptionError, "neyman"),
-        (9, {"allocation": "optimal"}, rd.OptionError, "allocation"),
-        (9, {"allocation": "neyman", "spread": SPREAD.assign(d=np.inf)}, rd.DataError, "infinite"),
+        (9, {"spread": SPREAD.assign(d=np.inf)}, rd.DataError, "infinite"),
         (
             9,
-            {"allocation": "neyman", "spread": SPREAD[1:]},
+            {"spread": SPREAD[1:]},
             rd.DataError,
             "spread has no 'd' for 1 of 40",
         ),
-        (9, {"allocation": "neyman", "spread": SPREAD.assign(d="much")}, rd.DataError, "spread"),
+        (9, {"spread": SPREAD.assign(d="much")}, rd.DataError, "spread"),
         (9, {"judged": PRED[["user_id"]]}, rd.ColumnError, "judged has no column 'item_id'"),
         (9, {"k": 0}, rd.OptionError, "k=0"),
         (9, {"seed": -1}, rd.OptionError, "seed"),

@@ -11,6 +11,7 @@ import re
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -104,6 +105,37 @@ def path(shop, result, exposed, tmp_path_factory):
         health=rd.experiments.experiment_health(shown.per_user, shop.assignment),
         position=rd.diagnostics.position_table(shop.true, shop.pred, k=5, by="model"),
     )
+
+
+@pytest.fixture(scope="module")
+def kinds(shop, tmp_path_factory):
+    """A page of each kind beside that of models, by its name."""
+    folder, rng, n = tmp_path_factory.mktemp("kinds"), np.random.default_rng(0), 600
+    users = pd.DataFrame(
+        {
+            "user_id": range(n),
+            "variant": np.where(rng.random(n) < 0.5, "A", "B"),
+            "browser": rng.choice(["x", "y"], n),
+            "ndcg": rng.normal(0.2, 0.1, n),
+        }
+    )
+    teams = pd.DataFrame({"user_id": np.repeat(range(50), 4), "item_id": np.tile(range(4), 50)})
+    teams["team"] = np.tile(["a", "b"], 100)
+    result = rd.evaluate(shop.true, shop.pred, ["ndcg", "recall"], k=10, by="model")
+    for day in pd.date_range("2026-11-01", periods=3):
+        result.to_parquet(folder / "job" / f"{day:%Y-%m-%d}")
+    effect = rd.compare_variants(users, "ndcg", control="A")
+    tables = {
+        "experiment": {"all": effect, "ratio": rd.experiments.find_srm(users, "browser")},
+        "plan": rd.experiments.plan_experiment(users, "ndcg", rel_effect=0.02),
+        "interleaving": rd.experiments.compare_interleaved(teams, teams[::3].drop(columns="team")),
+    }
+    asked = {name: {"experiment": table} for name, table in tables.items()}
+    asked["history"] = {"history": rd.diagnostics.History(folder / "job")}
+    asked["no coverage"] = {"result": result}
+    return {
+        name: rd.report(path=folder / f"{name}.html", **options) for name, options in asked.items()
+    }
 
 
 @pytest.fixture(scope="module")
@@ -261,6 +293,7 @@ def test_long_sections_are_folded_on_a_phone(browser, path):
         assert not visit.page.locator("#curves .picture").first.is_visible()
         visit.page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
         assert visit.page.evaluate(closed) == 0
+        visit.page.evaluate("window.dispatchEvent(new Event('afterprint'))")
         visit.page.set_viewport_size({"width": 1280, "height": 900})
         visit.page.wait_for_selector(".fold", state="detached")
         assert visit.page.locator("#curves > .drawings").is_visible()
@@ -338,6 +371,9 @@ def test_hostile_names_do_nothing(browser, hostile_path, tmp_path, policy):
                 visit.page.locator("#leaderboard table >> nth=0 >> tbody tr:visible").count() >= 1
             )
             assert any("<script>alert(1)</script>" in name for name in names)
+            visit.page.get_by_label("Models with").fill("no such model")
+            said = visit.page.get_by_role("status").first.text_content()
+            assert said == "No model has “no such model” in its name."
 
 
 def test_the_policy_stops_a_script_that_slipped_in(browser, path, tmp_path):
@@ -435,6 +471,42 @@ def test_a_picture_says_what_a_reader_points_at(browser, many_path):
         assert visit.errors == []
     with Visit(browser, many_path, script=False) as visit:
         assert visit.page.locator(".picture title").count() > 40
+
+
+@pytest.mark.skipif(
+    not AXE.exists(), reason="axe-core is not there: RECDF_AXE names its axe.min.js"
+)
+@pytest.mark.parametrize("kind", ["experiment", "plan", "interleaving", "history", "no coverage"])
+def test_axe_finds_nothing_on_pages_of_every_kind(browser, kinds, kind):
+    with Visit(browser, kinds[kind]) as visit:
+        visit.page.evaluate(AXE.read_text(encoding="utf-8"))
+        found = visit.page.evaluate("axe.run()")["violations"]
+        assert [(rule["id"], node["html"][:200]) for rule in found for node in rule["nodes"]] == []
+        target = visit.page.locator(".skip").get_attribute("href")
+        assert visit.page.locator(f"main > {target}").count() == 1
+
+
+def test_a_picture_that_stands_alone_has_letters_of_its_page(browser, kinds):
+    with Visit(browser, kinds["no coverage"]) as visit:
+        texts = "[...document.querySelectorAll('.chosen-text')]"
+        heights = visit.page.evaluate(f"{texts}.map(t => t.getBoundingClientRect().height)")
+        assert len(heights) > 6
+        assert max(heights) < 30
+
+
+def test_print_repeats_heads_shows_folded_tables_and_no_control(browser, many_path):
+    with Visit(browser, many_path) as visit:
+        visit.page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+        visit.page.emulate_media(media="print")
+        # Chromium repeats no head that holds a control.
+        assert (
+            visit.page.evaluate("getComputedStyle(document.querySelector('thead button')).display")
+            == "contents"
+        )
+        assert visit.page.locator("#definitions tbody tr").first.is_visible()
+        assert not visit.page.locator(".chooser").is_visible()
+        visit.page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+        assert visit.page.locator("#definitions details[open]").count() == 0
 
 
 @pytest.mark.skipif(

@@ -12,7 +12,7 @@ from .page_read import off_policy
 from .planted import card_of
 from .test_sentences import section
 
-LINES = ["Which", "By how much", "How sure", "For whom worse", "What could overturn it"]
+LINES = ["Which", "By how much", "How sure", "For whom worse", "What could overturn it", "So"]
 
 
 def users(n=2000, effects=(("ndcg", 0.0), ("clicks", 0.0)), seed=0):
@@ -52,7 +52,7 @@ def test_a_harm_stands_above_every_open_line(tmp_path):
     path = rd.report(path=tmp_path / "r.html", experiment=table)
     lines, kind, badge = card_of(path)
     assert (kind, badge) == ("worse", "harm on clicks")
-    assert lines["For whom worse"].startswith("Worse: B on clicks (−0.")
+    assert lines["For whom worse"].startswith("Worse: B against A on clicks: worse, −0.")
     rows = section(path, "experiment").split("verdict")[1]
     assert rows.index("clicks") < rows.index("ndcg")
     both = rd.report(
@@ -95,8 +95,14 @@ def test_trust_is_the_badge_of_an_estimate(tmp_path):
         withheld=["few_rewards", "", ""],
         effect=["", "ok", "ok"],
     )
-    path = rd.report(path=tmp_path / "r.html", off_policy=table)
+    # The estimate that may be trusted leads, wherever it stands in the table.
+    mixed, _, badge = card_of(rd.report(path=tmp_path / "m.html", off_policy=table))
+    assert badge == "ok"
+    assert "new , estimated by dr, is the one of 3 estimates that may be trusted" in mixed["Which"]
+    assert mixed["So"] == "Test new online."
+    path = rd.report(path=tmp_path / "r.html", off_policy=table.iloc[[0]])
     lines, kind, badge = card_of(path)
+    assert lines["So"].startswith("Do not act: fewer than 100 effective rewards")
     assert (kind, badge) == ("error", "do not use: few rewards")
     assert lines["By how much"].startswith("No value is shown here")
     assert "fewer than 100 effective rewards" in lines["What could overturn it"]

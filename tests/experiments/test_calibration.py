@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from recdf.experiments.experiment_rows import ArmRows
 from recdf.experiments.units import units_of
 from recdf.judge.effects.means import estimate
+from recdf.judge.users import ArmRows
 from recdf.stats import (
     always_valid,
     arms,

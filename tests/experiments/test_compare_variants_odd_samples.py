@@ -10,9 +10,9 @@ from experiments.verdicts import NUMBERS, arms, compare, payers
 from scipy import stats
 
 import recdf as rd
-from recdf.experiments.experiment_rows import ArmRows
 from recdf.experiments.units import units_of
 from recdf.judge.effects.means import estimate
+from recdf.judge.users import ArmRows
 from recdf.stats import effect_sizes, permutation
 from recdf.stats.arms import Sample, arm
 

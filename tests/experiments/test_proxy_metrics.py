@@ -133,9 +133,7 @@ def test_intervals_of_several_metrics_hold_together():
     tests = past(60, 1).assign(z=lambda one: one["x"], z_se=1.0)
     one = rd.experiments.proxy_metrics(tests, offline="x", online="y", confidence=0.975).iloc[0]
     two = rd.experiments.proxy_metrics(tests, offline=["x", "z"], online="y").iloc[0]
-    alone = rd.experiments.proxy_metrics(tests, offline=["x", "z"], online="y", joint=False).iloc[0]
     assert two["slope_low"] == pytest.approx(one["slope_low"], rel=1e-12)
-    assert alone["slope_low"] > two["slope_low"]
 
 
 @pytest.mark.parametrize(("n", "noise", "warning"), [(9, 0.1, "few_tests"), (60, 1.6, "noise")])
@@ -163,7 +161,6 @@ BAD = [
     (lambda t: t, {"online": "x"}, rd.OptionError, "two kinds"),
     (lambda t: t, {"offline": ["x", "true_x"], "cov": "c"}, rd.OptionError, "for pairs of"),
     (lambda t: t, {"confidence": 1.5}, rd.OptionError, "confidence"),
-    (lambda t: t, {"joint": "holm"}, rd.OptionError, "joint"),
     (lambda t: t, {"offline": []}, rd.OptionError, "offline= is empty"),
 ]
 

@@ -47,30 +47,21 @@ def frames(log, clicks, purchases):
     )
 
 
-def as_dicts(found, each=False):
+def as_dicts(found):
     """The two tables in the form of the oracle."""
     keys = ["user_id", "session_id", "item_id"]
     numbers = ["relevance", "clicks", "purchases", "price"]
-    rows = range(len(found.true))
-    true = {
-        (*key, *([row] if each else [])): values
-        for row, key, values in zip(
-            rows,
-            found.true[keys].itertuples(index=False, name=None),
-            found.true[numbers].to_numpy().tolist(),
-            strict=True,
-        )
-    }
-    pred = {
-        (*key, *([row] if each else [])): values
-        for row, key, values in zip(
-            rows,
-            found.pred[keys].itertuples(index=False, name=None),
-            found.pred[["rank", "position"]].itertuples(index=False, name=None),
-            strict=False,
-        )
-    }
-    return true, pred
+    true = zip(
+        found.true[keys].itertuples(index=False, name=None),
+        found.true[numbers].to_numpy().tolist(),
+        strict=True,
+    )
+    pred = zip(
+        found.pred[keys].itertuples(index=False, name=None),
+        found.pred[["rank", "position"]].itertuples(index=False, name=None),
+        strict=True,
+    )
+    return dict(true), dict(pred)
 
 
 @pytest.mark.long
@@ -80,11 +71,10 @@ def as_dicts(found, each=False):
     purchases=PURCHASES,
     window=st.sampled_from([None, 0, 3]),
     attribution=st.sampled_from(["last", "first", "all"]),
-    repeats=st.sampled_from(["first", "last", "each"]),
     skew=st.sampled_from([0, 2]),
 )
-def test_equals_a_plain_loop(log, clicks, purchases, window, attribution, repeats, skew):
-    rules = {"attribution": attribution, "repeats": repeats}
+def test_equals_a_plain_loop(log, clicks, purchases, window, attribution, skew):
+    rules = {"attribution": attribution}
     true, pred, counts = oracle.tables(log, clicks, purchases, window=window, skew=skew, **rules)
     found = quietly(
         frames(log, clicks, purchases)[0],
@@ -96,7 +86,7 @@ def test_equals_a_plain_loop(log, clicks, purchases, window, attribution, repeat
         clock_skew=f"{skew}min",
         **rules,
     )
-    mine_true, mine_pred = as_dicts(found, repeats == "each")
+    mine_true, mine_pred = as_dicts(found)
     assert mine_pred == pred
     assert mine_true.keys() == true.keys()
     for key, values in true.items():

@@ -95,79 +95,27 @@ def test_a_position_column_named_rank_is_kept_as_position():
 
 def test_without_positions_a_list_is_ranked_by_time():
     log = log_of(clicked=False, session_id=1, time=START + pd.to_timedelta([5, 3, 4, 0], unit="s"))
-    _, pred = rd.from_impressions(
-        log, clicked_col="clicked", rank_col=None, time_col="time", repeats="each"
-    )
+    log["item_id"] = ["tea", "mug", "cup", "tea"]
+    _, pred = rd.from_impressions(log, clicked_col="clicked", rank_col=None, time_col="time")
     assert pred["rank"].tolist() == [3, 1, 2, 1]
-    _, pred = rd.from_impressions(log, clicked_col="clicked", rank_col=None, repeats="each")
+    _, pred = rd.from_impressions(log, clicked_col="clicked", rank_col=None)
     assert pred["rank"].tolist() == [1, 2, 3, 1]
 
 
-@pytest.mark.parametrize(
-    ("repeats", "position", "clicks"),
-    [("first", [3, 4, 1], [0, 3, 0]), ("last", [3, 2, 1], [0, 3, 0])],
-)
-def test_an_item_shown_twice_in_a_list(repeats, position, clicks):
-    """One impression stands for both, with the clicks of both; row 0 is shown after row 2."""
+def test_an_item_shown_twice_in_a_list():
+    """The first impression stands for both, with the clicks of both; row 0 is shown after row
+    2."""
     log = log_of(
         session_id=1,
         position=[2, 3, 4, 1],
         time=START + pd.to_timedelta([9, 0, 1, 0], unit="s"),
         n_clicks=[1, 0, 2, 0],
     )
-    found = rd.from_impressions(log, clicked_col="n_clicks", time_col="time", repeats=repeats)
-    order = [1, 2, 3] if repeats == "first" else [0, 1, 3]
-    assert found.pred["item_id"].tolist() == log["item_id"].take(order).tolist()
-    assert dict(zip(found.pred["position"], found.true["clicks"], strict=True)) == dict(
-        zip(
-            log["position"].take(order), [0, 3, 0] if repeats == "first" else [3, 0, 0], strict=True
-        )
-    )
+    found = rd.from_impressions(log, clicked_col="n_clicks", time_col="time")
+    assert found.pred["item_id"].tolist() == log["item_id"].take([1, 2, 3]).tolist()
+    assert found.pred["position"].tolist() == [3, 4, 1]
+    assert found.true["clicks"].tolist() == [0, 3, 0]
     assert found.spec["counts"]["repeated"] == 1
-
-
-def test_a_click_on_a_later_impression_of_the_same_item():
-    """Each impression stays, but `true` cannot say which of them was clicked; a warning counts such
-    lists."""
-    log = pd.DataFrame(
-        {
-            "user_id": ["ann"] * 3 + ["bob"] * 2,
-            "session_id": 1,
-            "item_id": ["tea", "mug", "tea", "tea", "tea"],
-            "position": [1, 2, 3, 1, 2],
-        }
-    )
-    options = {"clicked_col": "clicked", "repeats": "each"}
-    with pytest.warns(rd.DuplicateWarning, match="in 1 of 2 lists a later impression"):
-        found = rd.from_impressions(log.assign(clicked=[0, 0, 1, 1, 0]), **options)
-    assert found.spec["counts"]["better_later"] == 1
-    key = ["user_id", "session_id"]
-    result = rd.evaluate(*found, ["hits@3", "mrr@3"], user_col=key, duplicates="keep")
-    assert result.per_user["hits@3"].tolist() == [1.0, 1.0]  # right
-    assert result.per_user["mrr@3"].tolist() == [1.0, 1.0]  # ann's click was at rank 3
-    quiet = rd.from_impressions(log.assign(clicked=[1, 0, 1, 1, 0]), **options)
-    assert quiet.spec["counts"]["better_later"] == 0
-
-
-def test_what_was_paid_for_a_later_impression_of_the_same_item_counts():
-    log = pd.DataFrame(
-        {
-            "user_id": "ann",
-            "session_id": 1,
-            "item_id": ["tea", "mug", "tea", "tea"],
-            "position": [1, 2, 3, 4],
-            "time": [10, 10, 10, 20],
-        }
-    )
-    bought = pd.DataFrame({"user_id": "ann", "item_id": ["tea"], "time": [25], "price": [8.0]})
-    with pytest.warns(rd.DuplicateWarning, match="later impression"):
-        lists = rd.from_impressions(
-            log, time_col="time", purchases=bought, value_col="price", repeats="each"
-        )
-    assert lists.true["price"].tolist() == [0, 0, 0, 8]
-    options = {"user_col": ["user_id", "session_id"], "value_col": "price", "duplicates": "keep"}
-    found = rd.evaluate(*lists, ["revenue@9", "bought@9"], **options).per_user
-    assert found[["revenue@9", "bought@9"]].to_numpy().tolist() == [[8.0, 1.0]]
 
 
 def test_users_without_impressions_stay_apart_in_clicks_and_purchases():
@@ -222,7 +170,7 @@ def test_the_options_evaluate_the_tables():
     log = log_of().rename(columns={"user_id": "who", "item_id": "what"})
     sold = bought(70).rename(columns={"user_id": "who", "item_id": "what"})
     names = {"user_col": "who", "item_col": "what", "time_col": "time", "value_col": "price"}
-    lists = rd.from_impressions(log, purchases=sold, repeats="each", **names)
+    lists = rd.from_impressions(log, purchases=sold, **names)
     found = rd.evaluate(*lists, ["bought@9", "revenue@9"], **lists.options).per_user
     assert found[["who", "session_id", "bought@9", "revenue@9"]].to_numpy().tolist() == [
         ["ann", 1, 0.0, 0.0],
@@ -233,9 +181,10 @@ def test_the_options_evaluate_the_tables():
 
 def test_sessions_by_a_gap():
     log = log_of(clicked=[True, False, False, True]).drop(columns="session_id")
+    log["item_id"] = ["tea", "mug", "cup", "tea"]
     for gap, expected in (("60min", [1, 1, 1, 1]), ("59min", [1, 1, 2, 1])):
         true, pred = rd.from_impressions(
-            log, clicked_col="clicked", time_col="time", session_gap=gap, repeats="each"
+            log, clicked_col="clicked", time_col="time", session_gap=gap
         )
         assert pred["session_id"].tolist() == true["session_id"].tolist() == expected
 
@@ -248,7 +197,6 @@ def test_sessions_by_a_gap_within_other_columns():
         time_col="time",
         session_gap="2h",
         list_cols="variant",
-        repeats="each",
     )
     assert pred.columns[:4].tolist() == ["user_id", "variant", "session_id", "item_id"]
     assert pred["session_id"].tolist() == [1, 1, 1, 1]

@@ -22,15 +22,14 @@ NAMED = st.one_of(st.none(), st.integers(0, 3))
     lists=st.lists(NAMED, min_size=16, max_size=16),
     window=st.sampled_from([None, 0, 3]),
     attribution=st.sampled_from(["last", "first", "all"]),
-    repeats=st.sampled_from(["first", "last", "each"]),
     named=st.sampled_from([None, "clicks", "all", "none"]),
 )
-def test_equals_a_plain_loop(log, clicks, purchases, lists, window, attribution, repeats, named):
+def test_equals_a_plain_loop(log, clicks, purchases, lists, window, attribution, named):
     clicks = [{**event, "session": one} for event, one in zip(clicks, lists[:8], strict=False)]
     purchases = [
         {**event, "session": one} for event, one in zip(purchases, lists[8:], strict=False)
     ]
-    rules = {"attribution": attribution, "repeats": repeats}
+    rules = {"attribution": attribution}
     kinds = {None: ["clicks"], "clicks": ["clicks"], "all": ["clicks", "purchases"], "none": []}[
         named
     ]
@@ -50,7 +49,7 @@ def test_equals_a_plain_loop(log, clicks, purchases, lists, window, attribution,
         **rules,
         **({} if named is None else {"named_lists": named}),
     )
-    mine_true, mine_pred = as_dicts(found, repeats == "each")
+    mine_true, mine_pred = as_dicts(found)
     assert mine_pred == pred
     assert mine_true.keys() == true.keys()
     for key, values in true.items():

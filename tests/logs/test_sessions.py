@@ -77,15 +77,14 @@ def test_ranks_of_lists_that_stand_together(rows):
     )
 
 
-@given(rows=ROWS, repeats=st.sampled_from(["first", "last"]))
-def test_repeats(rows, repeats):
+@given(rows=ROWS)
+def test_repeats(rows):
     lists, item, time, position = columns(rows)
-    expected = standing([(row[0], row[1], row[2], row[3]) for row in rows], repeats)
+    expected = standing([(row[0], row[1], row[2], row[3]) for row in rows])
     repeated = repeated_rows(lists, item, 5)
     pairs = [(row[0], row[1]) for row in rows]
     assert repeated.tolist() == [i for i, pair in enumerate(pairs) if pairs.count(pair) > 1]
-    sign = 1 if repeats == "first" else -1
-    keys = [sign * time[repeated], sign * position[repeated], sign * repeated]
+    keys = [time[repeated], position[repeated], repeated]
     found = np.arange(len(rows))
     found[repeated] = standing_rows(repeated, lists, item, keys)
     assert found.tolist() == expected

@@ -69,15 +69,12 @@ def ranks(rows):
     return result
 
 
-def standing(rows, repeats):
-    """For each row of (list, item, time, position), the row that stands for its item in its
-    list."""
+def standing(rows):
+    """For each row of (list, item, time, position), the first row of its item in its list."""
     by_pair = defaultdict(list)
     for row, (key, item, time, position) in enumerate(rows):
         by_pair[key, item].append((time, position, row))
-    if repeats == "each":
-        return list(range(len(rows)))
-    chosen = {pair: min(e)[2] if repeats == "first" else max(e)[2] for pair, e in by_pair.items()}
+    chosen = {pair: min(entries)[2] for pair, entries in by_pair.items()}
     return [chosen[key, item] for key, item, _, _ in rows]
 
 
@@ -91,7 +88,6 @@ def tables(
     *,
     window=None,
     attribution="last",
-    repeats="first",
     unattributed="count",
     skew=0,
     named_lists=(),
@@ -103,18 +99,16 @@ def tables(
 
     Rows of the log have user, session, item, time, position; events user, item, time and, of
     purchases, price. `true` is a dict (user, session, item) -> [relevance, clicks, purchases,
-    value]; `pred` is a dict of the same keys -> (rank, position). With repeats="each" the keys have
-    the row of the log too.
+    value]; `pred` is a dict of the same keys -> (rank, position).
     """
     lists = [(row["user"], row["session"]) for row in log]
     impressions = [(row["user"], row["item"], row["time"]) for row in log]
     stands = standing(
         [(lists[i], row["item"], row["time"], row["position"]) for i, row in enumerate(log)],
-        repeats,
     )
 
     def key(row):
-        return (*lists[row], log[row]["item"], *([row] if repeats == "each" else []))
+        return (*lists[row], log[row]["item"])
 
     true = {key(row): [0.0, 0.0, 0.0, 0.0] for row in sorted(set(stands))}
     counts, left = {}, []

@@ -75,7 +75,7 @@ print(json.dumps({
     "table": table.loc[["brand_new", "newer"], ["family", "better"]].values.tolist(),
     "signature": list(inspect.signature(rd.brand_new).parameters)[:4],
     "stub": [f"\\n{name}: _" in generated.stub() for name in ("brand_new", "newer")],
-    "page": [row for row in generated.metrics_table() if "brand_new" in row or "newer" in row],
+    "page": [row for row in generated.families_table() if "brand_new" in row or "newer" in row],
 }))
 """
 
@@ -118,10 +118,8 @@ def test_it_can_be_called_and_named(seen):
 def test_tables_and_pages_have_it(seen):
     assert seen["table"] == [["brand", "smaller"], ["exposure", "larger"]]
     assert seen["stub"] == [True, True]
-    meaning = (
-        "Share of the first k that are hits, or half their number; smaller is better, in [0, 1]."
-    )
-    assert seen["page"] == [
-        f"| `brand_new` | brand | {meaning} | `divisor=k` |  |",
-        "| `newer` |  | Lists over lists, which is 1; larger is better, in [0, 1]. |  | items |",
-    ]
+    exposure, brand = seen["page"]
+    assert exposure.startswith("| [Exposure](handbook/exposure.rst) |")
+    assert exposure.endswith(", `newer` |")
+    asks = "docs/families.toml is to say what it asks."
+    assert brand == f"| [Brand](handbook/brand.rst) | {asks} | `brand_new` |"

@@ -14,8 +14,8 @@ from ...experiments.decide.adjust_pvalues import adjustment
 from ...judge.comparisons import COMPARISON_COLUMNS
 from ...judge.verdict import sign_of
 from ...tables.cells import estimated, shorten, visible
-from ..estimate_tables import estimates_frame, kind_of_estimates
 from ..given_tables import JOINED_BY, confidence_of, count_text, labels, need, need_gate
+from ..kinds import estimates_frame, kind_of_estimates
 from . import space, style
 from .style import Axes
 

@@ -13,7 +13,7 @@ from ...diagnostics.history import History
 from ...errors import OptionError
 from ...experiments.decide.proxy_metrics import error_columns
 from ...experiments.decide.proxy_metrics import proxy_metrics as relations
-from ...experiments.experiment_columns import require
+from ...judge.per_user_columns import require
 from ...tables.cells import estimated, visible
 from ..given_tables import labels, need_history
 from . import space, style

@@ -12,8 +12,8 @@ import pandas as pd
 from ...errors import DataError, OptionError
 from ...evaluation.result import Evaluation
 from ...evaluation.value_moments import CONFIDENCE
-from ...experiments.choices import a_number, check_value
-from ...experiments.compare.runs import unit_of
+from ...judge.choices import a_number, check_value
+from ...judge.per_user_columns import unit_of
 from ...tables.cells import short_names
 from ..given_tables import (
     FloatArray,

@@ -1,4 +1,4 @@
-"""Sections about the data and the page itself: data health, definitions, reproducibility."""
+"""Sections about the page itself: definitions, reproducibility."""
 
 from __future__ import annotations
 
@@ -7,155 +7,24 @@ import json
 import platform
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from ..._version import version_and_build
-from ...diagnostics.gate_records import row_cells
 from ...evaluation.result import Evaluation
 from ...tables.cells import visible
-from ...tables.findings import finding_of
-from .. import plot
-from ..plot.effect_plots import gate_panels
-from .about_models import Pen
 from .page_blocks import (
-    Badge,
-    BadgeKind,
-    Reason,
     Section,
-    Sentence,
     TableBlock,
-    badge,
     csv_of,
-    cut,
     formula,
     text,
-    value,
 )
-from .report_inputs import ReportTables, Subject
-from .svg import SIZE
+from .report_inputs import Subject
 
 __all__: list[str] = []
-
-FEW_EFFECTS = 4  # effects of an experiment that the head of the page quotes
-SEVERITY: dict[str, BadgeKind] = {"error": "error", "warning": "warning", "info": "info"}
-
-
-# -- data health
-
-
-def _levels_block(floors: pd.DataFrame, most: int) -> TableBlock:
-    """Show each metric beside the levels that an audit found."""
-    numbers = {"n": ",d", **dict.fromkeys(("value", "chance", "popularity", "ceiling"), ".4g")}
-    rows = [
-        tuple(
-            value(one, numbers[name]) if name in numbers else text(str(one))
-            for name, one in row.items()
-        )
-        for row in floors.to_dict("records")
-    ]
-    shown, more = cut(rows, most)
-    align = tuple("right" if name in numbers else "left" for name in floors.columns)
-    return TableBlock(
-        "Levels", tuple(floors.columns), align, shown, csv_of(floors), "levels.csv", more=more
-    )
-
-
-def check_section(
-    tables: ReportTables, most: int, examples: bool
-) -> tuple[Section | None, list[Reason]]:
-    """Show the findings of `rd.check` with the whole text of their effects; ids of users only if
-    they are asked for."""
-    table = tables.check
-    if table is None:
-        return None, []
-    with_ids = examples and "examples" in table.columns
-    rows = []
-    for row in table.to_dict("records"):
-        severity = str(row["severity"])
-        cells = [
-            badge(SEVERITY.get(severity, "info"), severity),
-            text(finding_of(row)),
-            value(row["count"], ",d"),
-            value(row["share"], ".1%"),
-            text(row["effect"]),
-        ]
-        rows.append((*cells, *([text(row["examples"], code=True)] if with_ids else [])))
-    head = (
-        "severity",
-        "finding",
-        "count",
-        "share",
-        "effect on the metrics",
-        *(("examples",) if with_ids else ()),
-    )
-    align = ("left", "left", "right", "right", "left", *(("left",) if with_ids else ()))
-    shown, more = cut(rows, most)
-    saved = table if with_ids else table.drop(columns="examples", errors="ignore")
-    parts = TableBlock(
-        "Findings", head, align, shown, csv_of(saved), "check.csv", stacked=True, more=more
-    )
-    n = {level: int((table["severity"] == level).sum()) for level in ("error", "warning", "info")}
-    kind: BadgeKind = "error" if n["error"] else "warning" if n["warning"] else "good"
-    counted = ", ".join(
-        f"{n[level]} {level}{'' if n[level] == 1 else 's'}" for level in ("error", "warning")
-    )
-    mark = Badge(kind, counted)
-    floors = getattr(table, "floors", None)
-    found: Sentence = (
-        f"What rd.{'check' if floors is None else 'audit'} found in the data, errors first.",
-    )
-    shown_tables = (
-        *([parts] if rows else []),
-        *([] if floors is None else [_levels_block(floors, most)]),
-    )
-    section = Section("data-health", "Data health", text=(found,), badge=mark, tables=shown_tables)
-    serious = [
-        finding_of(row)
-        for row in table.to_dict("records")
-        if row["severity"] in ("error", "warning")
-    ]
-    named = "; ".join([*serious[:FEW_EFFECTS], *(["…"] if len(serious) > FEW_EFFECTS else [])])
-    return section, [Reason((f"Data health: {counted}{f' ({visible(named)})' if named else ''}.",))]
-
-
-def gate_section(tables: ReportTables, most: int, pen: Pen) -> tuple[Section | None, list[Reason]]:
-    """Show each budget of a gate with its change and verdict, as the table of the gate does."""
-    gate = tables.gate
-    if gate is None:
-        return None, []
-    kinds: dict[str, BadgeKind] = {
-        "pass": "good",
-        "fail": "error",
-        "undecided": "open",
-        "not_gated": "info",
-    }
-    cells = [row_cells(row) for row in gate.table.to_dict("records")]
-    rows = [
-        (badge(kinds.get(effect, "warning"), said), *map(text, more))
-        for effect, (said, *more) in zip(gate.table["effect"], map(dict.values, cells), strict=True)
-    ]
-    head, align = tuple(cells[0]), ("left", "left", *["right"] * 5, "left")
-    shown, more = cut(rows, most)
-    parts = TableBlock(
-        "Budgets", head, align, shown, csv_of(gate.table), "gate.csv", stacked=True, more=more
-    )
-    mark, said = Badge(kinds[gate.verdict], gate.verdict), tuple((note,) for note in gate.notes)
-    panels = gate.table.groupby(gate_panels(gate.table), sort=False)
-    drawings = [
-        pen(plot.gate, replace(gate, table=rows), size=(SIZE[0], 1.2 + 0.4 * len(rows)))
-        for _, rows in panels
-    ]
-    section = Section(
-        "gate", "Gate", text=said, badge=mark, tables=(parts,), drawings=tuple(drawings)
-    )
-    against = {"fail": "the gate fails", "undecided": "the gate is undecided"}.get(gate.verdict, "")
-    todo = f"pass the gate first ({gate.headline})"
-    return section, [Reason((f"Gate: {gate.headline}.",), against, todo)]
-
 
 # ------------------------------------------------------------------------------------------
 # definitions, spec

@@ -45,7 +45,7 @@ def examples_section(subject: Subject | None, examples: Any) -> Section | None:
             break
     said = (
         "Hits are marked. These are rows of users: this page was made with examples=, and is not "
-        "for everybody.",
+        "for everybody."
     )
     return Section("examples", "Examples", text=(said,), tables=tuple(tables))
 

@@ -12,11 +12,12 @@ import pandas as pd
 
 from ...experiments.compare.by_segment import segment_sentences
 from ...experiments.decide.adjust_pvalues import adjustment
-from ...judge.comparisons import COMPARISON_COLUMNS, note_of
+from ...judge.comparisons import COMPARISON_COLUMNS
 from ...judge.verdict import is_withheld, says_worse, turned
-from ...tables.cells import Cell, estimate_form, interval, p_value, shorten, visible
+from ...tables.cells import Cell, estimate_form, shorten, visible
 from .. import plot
-from ..given_tables import confidence_of, rows_by
+from ..given_tables import confidence_of
+from ..kinds import TABLE_KINDS, Kind, record_of, segment_of
 from ..leaderboard_values import n_differs, values_frame
 from ..pairs import compare, model_rows
 from ..plot.style import BEST, REST, looks
@@ -27,13 +28,10 @@ from .page_blocks import (
     Drawing,
     Reason,
     Section,
-    Sentence,
     Shown,
     TableBlock,
     amount,
-    badge,
     badge_of,
-    bars,
     csv_of,
     cut,
     effect_text,
@@ -132,7 +130,7 @@ def leaderboard_section(subject: Subject, experiment: bool) -> Section:
         "leaderboard",
         "Leaderboard",
         tables=(table, _all_values(subject)),
-        lists=tuple((note,) for note in subject.board.notes),
+        lists=subject.board.notes,
     )
 
 
@@ -156,7 +154,8 @@ def _all_values(subject: Subject) -> TableBlock:
     frame = subject.result.summary if whole else subject.summary
     rows = []
     for row in subject.summary.itertuples(index=False):
-        numbers = (value(found, ".4f") for found in (row.value, row.ci_low, row.ci_high))
+        ends = row.value, row.ci_low, row.ci_high
+        numbers = (value(found, estimate_form(*ends, significant=4)) for found in ends)
         rows.append(
             (
                 text(row.model),
@@ -196,10 +195,10 @@ def curves_section(subject: Subject, pen: Pen) -> Section | None:
         pen(plot.curve, subject.result, metric, highlight=marked)
         for metric in metrics[:MANY_PANELS]
     ]
-    left: tuple[Sentence, ...] = ()
+    left: tuple[str, ...] = ()
     if len(metrics) > MANY_PANELS:
         drawn = f"The first {MANY_PANELS} of {len(metrics)} metrics are drawn"
-        left = ((f"{drawn}; the table of all values has the others.",),)
+        left = (f"{drawn}; the table of all values has the others.",)
     return Section("curves", "Curves over k", text=left, drawings=tuple(drawings))
 
 
@@ -221,12 +220,12 @@ def comparison_section(subject: Subject) -> Section | None:
     against = (
         f"Differences from {bases[0]}" if len(bases) == 1 else "Differences of pairs of models"
     )
-    table = comparison_table(
-        subject.comparison, f"{against}, {level}intervals", "comparison.csv", subject.max_rows
-    )
-    how: Sentence = (
+    caption = f"{against}, {level}intervals"
+    most = subject.max_rows
+    table = block(TABLE_KINDS["pairs"], subject.comparison, caption, "comparison.csv", most)
+    how = (
         "The data support the differences inside an interval, and not those outside. “No "
-        "difference shown” is no proof that there is none.",
+        "difference shown” is no proof that there is none."
     )
     return Section("comparison", "Comparison", tables=(table,), text=(how,))
 
@@ -256,54 +255,25 @@ def _pair_matrix(subject: Subject, comparison: pd.DataFrame) -> TableBlock:
     )
 
 
-def comparison_table(comparison: pd.DataFrame, caption: str, file: str, most: int) -> TableBlock:
-    """Return a comparison of models or variants as a table: effect, picture, relative effect, p,
-    counts, verdict."""
-    frame = comparison.reset_index(drop=True)
-    models = "baseline" in frame.columns
-    base, other = ("baseline", "model") if models else ("control", "treatment")
-    before = list(frame.columns[: list(frame.columns).index("metric")])
-    names = [f"{new} vs. {old}" for new, old in zip(frame[other], frame[base], strict=True)]
-    places = bar_cells(frame, names)
-    # With one baseline, which the caption names, its name in every row would be noise.
-    one_base = frame[base].map(str).nunique() == 1
-    others = [str(name) for name in frame[other]] if one_base else names
-    users = "users gain / same / lose" if models else "users"
-    head = (
-        *before,
-        "metric",
-        other if one_base else "comparison",
-        "difference",
-        "effect [interval]",
-        "relative",
-    )
-    head += ("p" if "not adjusted" in adjustment(frame).words else "p (adjusted)", users, "verdict")
-    rows = []
-    for i, row in enumerate(frame.to_dict("records")):
-        form = estimate_form(row["diff"], row["ci_low"], row["ci_high"], "+")
-        verdict = badge(badge_of(row), row["verdict"])
-        if warned := note_of(row, beside=row["withheld"]):
-            verdict = verdict._replace(cell=Cell(verdict.cell.text, small=warned))
-        rows.append(
-            (
-                *(text(shorten(visible(row[name]), PICTURE_NAME_LENGTH)) for name in before),
-                text(shorten(visible(row["metric"]), PICTURE_NAME_LENGTH)),
-                text(shorten(visible(others[i]), 2 * PICTURE_NAME_LENGTH)),
-                places[i],
-                value(row["diff"], form, small=interval(row["ci_low"], row["ci_high"], form)),
-                value(row.get("rel_diff"), "+.1%"),
-                Shown(
-                    Cell(p_value(row["p_adj"])),
-                    None if pd.isna(row["p_adj"]) else float(row["p_adj"]),
-                ),
-                Shown(Cell(_user_counts(row))),
-                verdict,
-            )
-        )
-    align = (*["left"] * (len(before) + 2), "left", "right", "right", "right", "right", "left")
-    shown, more = cut(rows, most)
+def block(kind: Kind, table: pd.DataFrame, caption: str, file: str, most: int) -> TableBlock:
+    """Return a table of a known kind as the page shows it; columns of numbers stand to the
+    right."""
+    cells = kind.cells(table.head(most))
+    head = tuple(cells[0]) if cells else ()
+    right = [
+        all(one[name].bar is None and one[name].badge is None for one in cells)
+        and any(isinstance(one[name].sort, float | int) for one in cells)
+        for name in head
+    ]
     return TableBlock(
-        caption, head, align, shown, csv_of(comparison), file, stacked=True, more=more
+        caption,
+        head,
+        tuple("right" if one else "left" for one in right),
+        tuple(tuple(one.values()) for one in cells),
+        csv_of(table) if file else "",
+        file,
+        stacked=True,
+        more=max(0, len(table) - most),
     )
 
 
@@ -315,30 +285,6 @@ def forest_drawings(table: pd.DataFrame, most: int, pen: Pen) -> list[Drawing]:
         pen(plot.forest, rows.head(most), size=(SIZE[0], 1.2 + 0.4 * len(rows.head(most))))
         for _, rows in panels
     ]
-
-
-def _user_counts(row: dict[Any, Any]) -> str:
-    """Return how many users gain, stay the same and lose by a model, or how many users both arms
-    have."""
-    if "n_treatment" in row:
-        return f"{int(row['n_treatment']):,} vs. {int(row['n_control']):,}"
-    if "wins" in row:
-        return "/".join(f"{int(row[name]):,}" for name in ("wins", "ties", "losses"))
-    return f"{int(row['n_users']):,}"
-
-
-def bar_cells(frame: pd.DataFrame, names: Sequence[str]) -> list[Shown]:
-    """Return the pictures of the rows of a comparison; every metric has a scale of its own."""
-    cells: list[Shown] = [Shown(Cell(""))] * len(frame)
-    for metric, rows in rows_by(frame, ["metric"]).items():
-        own = frame.take(rows)
-        kinds = [badge_of(row) for row in own.to_dict("records")]
-        titles = [f"{names[i]} on {metric}" for i in rows]
-        for i, cell in zip(
-            rows, bars(own["diff"], own["ci_low"], own["ci_high"], kinds, titles), strict=True
-        ):
-            cells[i] = cell
-    return cells
 
 
 # ------------------------------------------------------------------------------------------
@@ -367,7 +313,7 @@ def users_section(subject: Subject, pen: Pen) -> Section | None:
         drawings.append(
             pen(plot.winners, subject.people, subject.primary, model=model, baseline=rival)
         )
-    alone: Sentence = ("These are the lists that people judged, under their labels alone.",)
+    alone = "These are the lists that people judged, under their labels alone."
     said = () if subject.people is subject.result else (alone,)
     return Section("users", "Users", text=said, drawings=tuple(drawings))
 
@@ -404,7 +350,8 @@ def segments_section(
         caption = (
             f"{duel[0]} against {duel[1]} within segments; p-values {adjustment(compared).words}"
         )
-        parts.append(comparison_table(compared, caption, "segments.csv", subject.max_rows))
+        most = subject.max_rows
+        parts.append(block(TABLE_KINDS["pairs"], compared, caption, "segments.csv", most))
         said = worse_for(compared.to_dict("records"), [str(one) for one in compared["segment"]])
     means = values_frame(subject.result, subject.summary, [subject.primary], groups)
     parts.append(_means_by_segment(subject, means))
@@ -429,7 +376,7 @@ def given_segments(
         if shrunken
         else ""
     )
-    table = comparison_table(given, caption, "segments.csv", most)
+    table = block(record_of(given), given, caption, "segments.csv", most)
     drawings = forest_drawings(given, most, pen) if shrunken else []
     section = Section("segments", "Segments", tables=(table,), drawings=tuple(drawings))
     if "treatment" in given.columns:  # the pair and the metric of the experiment's first row
@@ -442,16 +389,16 @@ def given_segments(
         return section, []
     own = given[given["metric"].astype(str) == metric]
     rows, names = [], []
-    for row, name in zip(own.to_dict("records"), segment_labels(own), strict=True):
+    for row in own.to_dict("records"):
         sides = str(row[other]), str(row[base])
         if sides == pair or (other == "model" and sides == pair[::-1]):
             rows.append(row if sides == pair else turned(row))
-            names.append(name)
+            names.append(segment_of(row))
     said = worse_for(rows, names)
     if shrunken:  # no segment has a verdict of its own
-        said = [Reason((sentence,)) for sentence in segment_sentences(own).values()]
+        said = [Reason(sentence) for sentence in segment_sentences(own).values()]
     none = f"The comparisons within segments are not about {pair[0]} and {pair[1]} on {metric}."
-    return section, said or [Reason((none,))]
+    return section, said or [Reason(none)]
 
 
 def _within_segments(
@@ -472,15 +419,6 @@ def _within_segments(
     return table.rename(columns={"group": "segment"})
 
 
-def segment_labels(comparison: pd.DataFrame) -> list[str]:
-    """Return the segment of every row of a comparison, which the columns before `metric` name."""
-    before = list(comparison.columns[: list(comparison.columns).index("metric")])
-    return [
-        " · ".join(f"{name} = {row[name]}" for name in before)
-        for row in comparison.to_dict("records")
-    ]
-
-
 def worse_for(rows: Sequence[Mapping[Any, Any]], names: Sequence[str]) -> list[Reason]:
     """Say in which segments a pair is worse, each with the form of its verdict, or that this is
     shown in none."""
@@ -488,7 +426,7 @@ def worse_for(rows: Sequence[Mapping[Any, Any]], names: Sequence[str]) -> list[R
         return []
     first = rows[0]
     sides = ("model", "baseline") if "baseline" in first else ("treatment", "control")
-    who: Sentence = (name_of(first[sides[0]]), " against ", name_of(first[sides[1]]), ": ")
+    who = f"{name_of(first[sides[0]])} against {name_of(first[sides[1]])}: "
     worse = {
         shorten(visible(name), NAME_LENGTH): row
         for name, row in zip(names, rows, strict=True)
@@ -498,15 +436,15 @@ def worse_for(rows: Sequence[Mapping[Any, Any]], names: Sequence[str]) -> list[R
     but = f" The verdict is withheld in {withheld} of them." if withheld and len(rows) > 1 else ""
     if not worse:
         none = f"shown to be worse in none of {len(rows)} segments.{but}"
-        if len(rows) == 1:
-            none = "the verdict is withheld" if withheld else "not shown to be worse"
-            none += f" in the one segment, {names[0]}."
-        return [Reason((*who, none))]
+        if withheld == len(rows):
+            none = "the verdict is withheld in each segment."
+        elif len(rows) == 1:
+            none = f"not shown to be worse in the one segment, {names[0]}."
+        return [Reason(who + none)]
     said = "; ".join(f"{name}: {row['verdict']}, {effect_text(row)}" for name, row in worse.items())
-    watch = listed([*worse], 3, "segment")
-    words = "".join(part if isinstance(part, str) else part.name for part in watch)
+    words = listed([*worse], 3, "segment")
     text = f"worse in {len(worse)} of {amount(len(rows), 'segment')}: {said}.{but}"
-    return [Reason((*who, text), action=f" Watch {words}, where it is worse.")]
+    return [Reason(who + text, action=f" Watch {words}, where it is worse.")]
 
 
 def _means_by_segment(subject: Subject, frame: pd.DataFrame) -> TableBlock:
@@ -518,7 +456,9 @@ def _means_by_segment(subject: Subject, frame: pd.DataFrame) -> TableBlock:
         ]
     )
     parts = list(dict.fromkeys(own["part"]))
-    values = own.set_index(["model", "part"])["value"]
+    cells = own.set_index(["model", "part"])
+    values, forms = cells["value"], map(estimate_form, own["value"], own["ci_low"], own["ci_high"])
+    form_of_cell = dict(zip(cells.index, forms, strict=True))
     models = dict.fromkeys(own["model"])
     n = own.set_index(["model", "part"])["n"].where(n_differs(own).to_numpy())
     small = {key: f"n = {int(lists):,}" for key, lists in n.dropna().items()}
@@ -526,7 +466,11 @@ def _means_by_segment(subject: Subject, frame: pd.DataFrame) -> TableBlock:
         (
             text(model),
             *(
-                value(values.get((model, part)), ".3f", small=small.get((model, part), ""))
+                value(
+                    values.get((model, part)),
+                    form_of_cell.get((model, part), ""),
+                    small=small.get((model, part), ""),
+                )
                 for part in parts
             ),
         )

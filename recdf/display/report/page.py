@@ -6,6 +6,7 @@ import base64
 import functools
 import hashlib
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
@@ -26,16 +27,8 @@ from ...tables.cells import visible
 from ..folds_and_seeds import over_repeats
 from ..given_tables import as_result, with_bounds
 from ..pairs import model_rows
-from .about_data import check_section, definitions_section, gate_section, reproducibility_section
-from .about_estimates import estimate_section, history_section
+from .about_data import definitions_section, reproducibility_section
 from .about_examples import examples_section
-from .about_experiments import (
-    experiment_card,
-    experiment_section,
-    off_policy_card,
-    off_policy_section,
-    validity_section,
-)
 from .about_models import (
     Pen,
     comparison_section,
@@ -47,8 +40,20 @@ from .about_models import (
     tradeoff_section,
     users_section,
 )
+from .beside import (
+    MadeSection,
+    alone_card,
+    check_section,
+    estimate_section,
+    experiment_card,
+    experiment_section,
+    gate_section,
+    history_section,
+    off_policy_section,
+    validity_section,
+)
 from .card import models_card
-from .page_blocks import BAR_HEIGHT, BAR_WIDTH, Name, Reason, Section, Sentence
+from .page_blocks import BAR_HEIGHT, BAR_WIDTH, CLOSE, OPEN, Reason, Section, amount
 from .report_inputs import (
     ReportTables,
     Subject,
@@ -224,7 +229,8 @@ def report(
     _jinja()
     with Progress(2, "report", progress) as shown:
         subject = None
-        if result is not None or (experiment is None and off_policy is None and history is None):
+        beside = (experiment, off_policy, history, gate, check, health, over_time)
+        if result is not None or all(one is None for one in beside):
             result = with_bounds(over_repeats(as_result(result), fold, seed_col), bounds)
             subject = read_subject(
                 result, baseline, k, comparison, max_rows, unit_col, metrics, cheap
@@ -256,7 +262,6 @@ def report(
                     "metrics": metrics,
                     "exposure": exposure,
                     "unit_col": unit_col,
-                    "gate": gate,
                     "cheap": cheap,
                     "fold": fold,
                     "seed_col": seed_col,
@@ -268,9 +273,6 @@ def report(
         about = _about(subject) if subject is not None else _about_users(tables)
         publish_text(target, _page(title or heading, about, sections, examples is not False))
     return target
-
-
-MadeSection = tuple[Section | None, list[Reason]]
 
 
 def _report_sections(
@@ -290,7 +292,7 @@ def _report_sections(
         ),
         lambda: gate_section(tables, most, pen),
         lambda: off_policy_section(tables, most),
-        lambda: history_section(tables.history, most, pen),
+        lambda: history_section(tables, most, pen),
         lambda: check_section(tables, most, examples is True),
         lambda: examples_section(subject, examples),
     ]
@@ -318,11 +320,13 @@ def _report_sections(
             sections += [] if section is None else [section]
             said |= {section.id: sentences} if section is not None and sentences else {}
             progress.add()
+    if subject is None:
+        valid = validity_section(tables)
+        return [*([] if valid is None else [valid]), alone_card(tables, sections, said), *sections]
     # With one model nothing else is compared, so that an experiment has the first word.
-    own = experiment_card(tables) or (None if subject is not None else off_policy_card(tables))
-    if subject is None or (own is not None and len(subject.models) == 1):
-        valid = validity_section(tables) if subject is None else None
-        return [*(one for one in (valid, own) if one is not None), *sections]
+    own = experiment_card(tables) if len(subject.models) == 1 else None
+    if own is not None:
+        return [own, *sections]
     return [models_card(subject, tables.check, said), *sections]
 
 
@@ -338,7 +342,7 @@ def _heading(tables: ReportTables) -> str:
     )
 
 
-def _about_users(tables: ReportTables) -> Sentence:
+def _about_users(tables: ReportTables) -> str:
     """Return the line below the heading of a page without a result."""
     for table in tables.experiment.values():
         sides = [
@@ -347,17 +351,15 @@ def _about_users(tables: ReportTables) -> Sentence:
         ]
         metrics, arms = table["metric"].nunique(), pd.concat(sides).groupby("variant")["n"].max()
         users = int(arms.sum())
-        return (
-            f"{len(arms)} variants · {users:,} users · {metrics} "
-            f"metric{'' if metrics == 1 else 's'}",
-        )
+        shown = amount(len(arms), "variant"), amount(users, "user"), amount(metrics, "metric")
+        return " · ".join(shown)
     if tables.history is not None and tables.off_policy is None and not tables.beside:
-        return (tables.history.headline,)
+        return tables.history.headline
     n = sum(map(len, tables.beside.values() if tables.off_policy is None else [tables.off_policy]))
-    return (f"{n} estimate{'' if n == 1 else 's'}",)
+    return amount(n, "estimate")
 
 
-def _about(subject: Subject) -> Sentence:
+def _about(subject: Subject) -> str:
     """Return the line below the heading."""
     n = len(subject.models)
     lists = max(map(len, model_rows(subject.result).values()), default=0)
@@ -373,7 +375,7 @@ def _about(subject: Subject) -> Sentence:
     if subject.people is not subject.result:
         judged = max(map(len, model_rows(subject.people).values()), default=0)
         like += f" · labels of people on {judged:,} of them, cheap labels on all"
-    return (f"{n} {'model' if n == 1 else 'models'} · {lists:,} lists · population: {who}{like}",)
+    return f"{amount(n, 'model')} · {amount(lists, 'list')} · population: {who}{like}"
 
 
 # -- the page
@@ -388,7 +390,7 @@ def _jinja() -> Any:
     return jinja2
 
 
-def _page(title: str, about: Sentence, sections: Sequence[Section], examples: bool) -> str:
+def _page(title: str, about: str, sections: Sequence[Section], examples: bool) -> str:
     """Return the page. Its policy names the digests of its own style and script, so that nothing
     else runs."""
     files = {
@@ -424,7 +426,7 @@ def _template() -> Any:
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.tests["name"] = lambda part: isinstance(part, Name)
+    environment.filters["pieces"] = lambda text: re.split(f"[{OPEN}{CLOSE}]", text)
     return environment.from_string(_file("report.html"))
 
 

@@ -16,15 +16,14 @@ from ...diagnostics.history import History
 from ...errors import DataError, OptionError
 from ...evaluation.result import Evaluation
 from ...evaluation.spec import definitions
-from ...experiments.choices import POSITIVE, check_value
 from ...experiments.decide.adjust_pvalues import adjustment
 from ...experiments.decide.decide_experiment import decide_experiment
 from ...experiments.plan.experiment_plan import ExperimentPlan
+from ...judge.choices import POSITIVE, check_value
 from ...judge.comparisons import COMPARISON_COLUMNS
 from ...judge.verdict import codes_of, is_withheld, sentence, sign_of
 from ...publishing import refuse_two_runs
 from ...tables.cells import short_names
-from ..estimate_tables import kind_of_estimates
 from ..given_tables import (
     check_model,
     direction_word,
@@ -35,11 +34,12 @@ from ..given_tables import (
     with_units,
 )
 from ..joined_labels import with_both_labels
+from ..kinds import kind_of_estimates
 from ..leaderboard import Leaderboard, board_of
 from ..leaderboard_values import EVERYONE, columns_of, values_frame
 from ..pairs import compare
 from ..plot.effect_plots import SOURCE
-from .page_blocks import NAME_LENGTH, Name, name_of
+from .page_blocks import NAME_LENGTH, marked, name_of
 
 __all__: list[str] = []
 
@@ -121,9 +121,9 @@ class Subject:
     people: Evaluation
     short: Mapping[str, str] = field(default_factory=dict)  # names of models in sentences
 
-    def name(self, label: Any) -> Name:
+    def name(self, label: Any) -> str:
         """Return a model or metric as a sentence names it; different models stay different."""
-        return Name(self.short[str(label)]) if str(label) in self.short else name_of(label)
+        return marked(self.short[str(label)]) if str(label) in self.short else name_of(label)
 
     @cached_property
     def pairs(self) -> pd.DataFrame | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,8 +11,8 @@ import numpy as np
 from ...inputs.sorting import exact_sums
 from ...judge.cautions import HEALTH_ALPHA
 from ...judge.effects.means import (
-    EffectOfUnits,
     Farthest,
+    MeanEffect,
     Units,
     arms_of_denominators,
     arms_of_part,
@@ -20,19 +20,18 @@ from ...judge.effects.means import (
     quantity,
     share_records,
 )
+from ...judge.per_user_columns import Codes, Floats
+from ...judge.users import ArmRows, ExperimentRows
 from ...progress import Progress
 from ...stats.arms import Arm, Sample, arm, both, linearise
 from ...stats.effect_sizes import effect, fieller
 from ...stats.moments import HUGE, imbalance, may_be_skewed, moments_of, skewness_of_means
-from ...stats.numbers import Number
 from ...stats.permutation import observed_t, permutation_p, permutation_quantiles, permuted_t
 from ...stats.power import beyond, detectable
 from ...stats.resampling import bootstrap_effect, by_row, replicate_estimates
 from ...stats.scipy_extra import scipy_module
 from ...tables.cells import interval, number
 from ..decide.sample_ratio import Surplus
-from ..experiment_columns import Codes, Floats
-from ..experiment_rows import ArmRows, ExperimentRows
 from ..samples import MetricRows
 from ..settings import Settings
 from ..units import Covariates, Ready, make_units
@@ -72,66 +71,64 @@ def compare_arms(
 ) -> list[Row]:
     """One row per metric for one treatment in one segment; `surplus` is how many more of its users
     one arm has."""
-    rows: list[Row] = []
-    waiting: dict[int, tuple[EffectOfUnits, Farthest]] = {}
-    repeats: dict[int, Codes] = {}
+    return compare_ready(_ready(metrics, both_arms, data, settings), settings, data, surplus)
 
-    def checked(i: int, found: EffectOfUnits, far: Farthest) -> Row:
+
+def compare_ready(
+    every: Iterable[Ready],
+    settings: Settings,
+    data: ExperimentRows | None = None,
+    surplus: Surplus | None = None,
+) -> list[Row]:
+    """One row per metric; without `data`, units may be known by their moments alone."""
+    rows: list[Row] = []
+    waiting: dict[int, tuple[Ready, MeanEffect, Farthest | None]] = {}
+
+    def checked(row: Row, ready: Ready, found: MeanEffect, far: Farthest | None) -> Row:
         """The row with what else may decide: the denominators, several rows of a unit, a few
         units."""
-        row = _with_turned(_with_denominators(rows[i], metrics[i], found), metrics[i], found)
-        row = _with_parts(row, metrics[i].pair, found, settings)
-        row = _with_surplus(row, found, settings, surplus)
-        if i in repeats:
-            of_arms = both(lambda arm: repeats[i][found.units.arm == arm], (0, 1))
+        row = _with_turned(with_denominators(row, ready), ready, found)
+        row = _with_parts(row, ready.pair, found, settings)
+        if surplus is not None:
+            row = _with_surplus(row, found, settings, surplus)
+        if data is not None and data.repeated is not None and ready.both is not None:
+            codes = ready.both.take(data.repeated)
+            of_arms = both(lambda arm: codes[found.units.arm == arm], (0, 1))
             row = _with_repeats(row, found.residuals(), of_arms, data.guessed)
-        return without_top(row, found, far, settings)
+        return row if far is None else without_top(row, found, far, settings)
 
-    for i, ready in enumerate(_ready(metrics, both_arms, data, settings)):
-        metric, test = metrics[i], settings.tests[metrics[i].name]
-        units = ready.units
-        if data.repeated is not None:
-            repeats[i] = ready.both.take(data.repeated)
-        row = first_row(
-            metric.name,
-            settings,
-            units.n,
-            ready.n_dropped,
-            ready.warnings,
-            clustered=units.clustered,
-            cap=metric.cap,
-            n_covariate_missing=ready.n_covariate_missing,
-        )
-        rows.append(row)
-        if problem := _no_estimate(units):
-            rows[i] = without_estimate(row, problem, _means(units))
+    for ready in every:
+        units, test = ready.units, settings.tests[ready.name]
+        row = first_row(ready, settings)
+        if problem := no_estimate(units):
+            rows.append(without_estimate(row, problem, _means(units)))
             continue
         found = estimate(units)
-        far = found.values.farthest(n_top(sum(units.n)))
-        cautions = (
-            () if test == "proportion" else _unit_cautions(found, far, test)
-        )  # Fisher's test is exact
-        plain = metric.sample.den is None and not units.clustered
-        rows[i], tested = compare_pair(row, found, settings, cautions, plain)
+        far = None if units.moments else found.values.farthest(n_top(sum(units.n)))
+        cautions: list[str] = []
+        if test != "proportion":  # Fisher's test is exact
+            skewness = 0.0 if test == "permutation" else _skewness(found, far)
+            cautions = unit_cautions(units, test, skewness)
+        row, tested = compare_pair(row, found, settings, cautions)
         if tested and test != "t":
-            waiting[i] = found, far
+            waiting[len(rows)] = ready, found, far
         else:
-            rows[i] = checked(i, found, far)
+            row = checked(row, ready, found, far)
+        rows.append(row)
     # Metrics over the same units share one set of weights; dropped users make other units.
     batches: dict[tuple[str, int], list[int]] = {}
-    for i in waiting:
+    for i, (ready, *_) in waiting.items():
         batches.setdefault(
-            (settings.tests[metrics[i].name], -1 if metrics[i].defined is None else i), []
+            (settings.tests[ready.name], i if any(ready.n_dropped) else -1), []
         ).append(i)
-    unordered = data.users is None and data.clusters is None
+    unordered = data is not None and data.users is None and data.clusters is None
     for (kind, _), batch in batches.items():
         resample = _bootstrap if kind == "bootstrap" else _permute
         numbers = resample(
-            [rows[i] for i in batch], [waiting[i][0] for i in batch], unordered, settings
+            [rows[i] for i in batch], [waiting[i][1] for i in batch], unordered, settings
         )
         for i, new in zip(batch, numbers, strict=True):
-            rows[i] = but(rows[i], **new)
-            rows[i] = checked(i, *waiting[i])
+            rows[i] = checked(but(rows[i], **new), *waiting[i])
     return rows
 
 
@@ -182,16 +179,7 @@ def _with_repeats(row: Row, parts: Sequence[Floats], codes: Sequence[Codes], gue
     return but(row, "repeated_units", design_effect=effect)
 
 
-def _with_denominators(row: Row, metric: MetricRows, found: EffectOfUnits) -> Row:
-    """The row with the mean denominator of each arm (rows of a cluster), and Welch's p of their
-    difference."""
-    units = found.units
-    if units.metric.den is None or not (metric.pair or units.clustered):
-        return row
-    return with_denominators(row, *arms_of_denominators(units))
-
-
-def _with_turned(row: Row, metric: MetricRows, found: EffectOfUnits) -> Row:
+def _with_turned(row: Row, ready: Ready, found: MeanEffect) -> Row:
     """The row with how many more units at a bound of the metric turn the effect in strata.
 
     One unit moves it most in a thin cell: W_h·gap/n_ah, with the gap to the bound that hurts.
@@ -199,13 +187,13 @@ def _with_turned(row: Row, metric: MetricRows, found: EffectOfUnits) -> Row:
     units turn what they say.
     """
     units = found.units
-    if metric.bounds is None or units.stratum is None or found.score is not None:
+    if ready.bounds is None or units.stratum is None or found.score is not None:
         return row
-    (low, high), up = metric.bounds, row["diff"] > 0
+    (low, high), up = ready.bounds, row["diff"] > 0
     seen_low, seen_high = (one[units.metric.num] for one in units.span)
     if units.metric.den is None and not low <= seen_low <= seen_high <= high:
         return row  # a column of another kind has the name of the metric
-    mean = quantity(units.record, units.metric).value[units.cells]
+    mean = quantity(units.record.mean, units.metric).value[units.cells]
     gaps = np.where((np.array([[0], [1]]) == 1) == up, mean - low, high - mean)
     uneven = np.sqrt(np.array(units.n) / np.array(units.n_effective))
     moved = units.weights * gaps / units.record.n[units.cells] * uneven[:, None]
@@ -214,7 +202,7 @@ def _with_turned(row: Row, metric: MetricRows, found: EffectOfUnits) -> Row:
 
 
 def _with_parts(
-    row: Row, pair: tuple[str, str] | None, found: EffectOfUnits, settings: Settings
+    row: Row, pair: tuple[str, str] | None, found: MeanEffect, settings: Settings
 ) -> Row:
     """The row with a remark where its ratio differs and neither part of it says why.
 
@@ -247,7 +235,7 @@ def _with_parts(
     return but(row, "parts_unclear", detail=said)
 
 
-def _with_surplus(row: Row, found: EffectOfUnits, settings: Settings, surplus: Surplus) -> Row:
+def _with_surplus(row: Row, found: MeanEffect, settings: Settings, surplus: Surplus) -> Row:
     """The row with a remark where the effect may be that of users whom one arm alone brought.
 
     Without as many units as the larger arm has too many, once its lightest and once its heaviest,
@@ -270,9 +258,13 @@ def _with_surplus(row: Row, found: EffectOfUnits, settings: Settings, surplus: S
     return row
 
 
-def with_denominators(row: Row, means: tuple[Number, Number], arms: tuple[Arm, Arm]) -> Row:
-    """The row with these mean denominators, and Welch's p of two arms of denominators."""
-    control, treatment = arms
+def with_denominators(row: Row, ready: Ready) -> Row:
+    """The row with the mean denominator of each arm (rows of a cluster), and Welch's p of their
+    difference."""
+    units = ready.units
+    if units.metric.den is None or not (ready.pair or units.clustered):
+        return row
+    means, (control, treatment) = arms_of_denominators(units)
     p = effect(control, treatment).p_value
     if not control.var + treatment.var > 0:  # every unit of an arm has the same
         p = float(np.isclose(control.mean, treatment.mean, rtol=1e-9, atol=0))
@@ -281,10 +273,13 @@ def with_denominators(row: Row, means: tuple[Number, Number], arms: tuple[Arm, A
     )
 
 
-def _no_estimate(units: Units) -> str:
+def no_estimate(units: Units) -> str:
     """Why there is nothing to compute, or nothing."""
-    low, high = units.span
-    largest = max(high.max(), -low.min(), units.designs.largest if units.designs else 0.0)
+    if units.moments:
+        largest = units.record.largest(0)
+    else:
+        low, high = units.span
+        largest = max(high.max(), -low.min(), units.designs.largest if units.designs else 0.0)
     if largest >= HUGE:
         return "too_few_users" if min(units.n) < 2 else "huge_values"
     if min(units.n) < 2:
@@ -294,6 +289,9 @@ def _no_estimate(units: Units) -> str:
 
 def _means(units: Units) -> tuple[float, float]:
     """Means, or ratios, of values that may be huge; NaN where there is none."""
+    if units.moments:
+        control, treatment = units.record.mean[:, 0].tolist()
+        return control, treatment
 
     def mean(side: Sample) -> float:
         empty = not len(side.num) or (side.den is not None and not side.den.any())
@@ -303,11 +301,11 @@ def _means(units: Units) -> tuple[float, float]:
     return both(lambda arm: mean(units.whole.sample(arm)), (0, 1))
 
 
-def _unit_cautions(found: EffectOfUnits, far: Farthest, test: str) -> tuple[str, ...]:
+def unit_cautions(units: Units, test: str, skewness: float = 0.0) -> list[str]:
     """Warnings about the units that the test is made of."""
-    units, n = found.units, np.array(found.units.n)
-    whole, zeros = units.whole, np.zeros(2, np.int64)
-    if whole.metric.den is not None:
+    n, zeros = np.array(units.n), np.zeros(2, np.int64)
+    if units.metric.den is not None:
+        whole = units.whole
         zeros = np.bincount(whole.arm[whole.columns[1] == 0], minlength=2)
     # A few users may have most of a ratio's denominator in an arm, such as a program with thousands
     # of views.
@@ -317,30 +315,35 @@ def _unit_cautions(found: EffectOfUnits, far: Farthest, test: str) -> tuple[str,
         "tiny": not units.clustered and min(n - zeros) < TINY,
         "mostly_zero_denominator": any(zeros >= MOSTLY * n),
         "few_users_carry": test == "t" and not units.clustered and carried,
-        "skewed": test != "permutation" and _skewed(found, far),
+        "skewness_not_checked": np.isnan(skewness),
+        "skewed": abs(skewness) > SKEWED_SAMPLES,
     }
-    return tuple(word for word, holds in cautions.items() if holds)
+    return [word for word, holds in cautions.items() if holds]
 
 
-def _skewed(found: EffectOfUnits, far: Farthest) -> bool:
-    """Whether the difference is so skewed that its t interval lies too far to one side.
+def _skewness(found: MeanEffect, far: Farthest | None) -> float:
+    """How skewed the difference is, so that its t interval lies too far to one side; NaN where
+    nobody knows.
 
-    No value need be read where that is not possible: γ of n values is at most √n, and at most
-    their largest distance from the mean in standard deviations.
+    It is 0 where it can matter by no means, and no value need be read: γ of n values is at most
+    √n, and at most their largest distance from the mean in standard deviations.
     """
     n = found.units.n
     if not may_be_skewed(n[0], n[1], SKEWED_SAMPLES):
-        return False
-    if found.units.stratum is None and not found.units.clustered and found.units.metric.den is None:
+        return 0.0
+    if far is None and found.units.moments:
+        return skewness_of_means(*found.units.moments.of_each)
+    plain = found.units.stratum is None and found.units.metric.den is None
+    if plain and not found.units.clustered and far is not None:
         var = sum(one.var * k**2 for one, k in zip(found.arms, n, strict=True)) / sum(n)
         beyond = far.largest + abs(found.diff)
         if var > 0 and abs(imbalance(*n)) * beyond < SKEWED_SAMPLES * np.sqrt(var):
-            return False
-    return abs(skewness_of_means(*both(moments_of, found.residuals()))) > SKEWED_SAMPLES
+            return 0.0
+    return skewness_of_means(*both(moments_of, found.residuals()))
 
 
 def _bootstrap(
-    rows: list[Row], waiting: list[EffectOfUnits], unordered: bool, settings: Settings
+    rows: list[Row], waiting: list[MeanEffect], unordered: bool, settings: Settings
 ) -> list[dict[str, float]]:
     """se, intervals and p from the replicates of both arms."""
     replicates, slopes = [], [(found.theta, found.centre) for found in waiting]
@@ -364,7 +367,7 @@ def _bootstrap(
 
 
 def _permute(
-    rows: list[Row], waiting: list[EffectOfUnits], unordered: bool, settings: Settings
+    rows: list[Row], waiting: list[MeanEffect], unordered: bool, settings: Settings
 ) -> list[dict[str, float]]:
     """p and interval from shuffled labels; the interval holds 0 where p is above alpha."""
     values = [found.values.arms() for found in waiting]

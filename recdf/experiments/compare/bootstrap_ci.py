@@ -13,23 +13,24 @@ from ...errors import EmptyPopulationError
 from ...inputs.constraints import NATURAL, SHARE, a_number
 from ...inputs.door import takes_columns
 from ...inputs.options import Options, as_columns
-from ...inputs.per_user_columns import refuse_mixed_models, warn_of_weights
 from ...inputs.sorting import exact_sums
-from ...progress import Progress
-from ...stats.arms import Sample, arm, linearise
-from ...stats.moments import HUGE
-from ...stats.resampling import quantile_interval, replicate_estimates, standard_error
-from ..choices import Percentile, check_value
-from ..experiment_columns import (
+from ...judge.choices import Percentile, check_value
+from ...judge.per_user_columns import (
     Codes,
     by_columns,
     frame_of,
     group_codes,
     key_codes,
     metric_specs,
+    refuse_mixed_models,
     require,
     split,
+    warn_of_weights,
 )
+from ...progress import Progress
+from ...stats.arms import Sample, arm, linearise
+from ...stats.moments import HUGE
+from ...stats.resampling import quantile_interval, replicate_estimates, standard_error
 from ..samples import MetricRows, read_metrics
 
 

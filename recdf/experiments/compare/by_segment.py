@@ -16,12 +16,8 @@ from ...errors import ColumnError, OptionError, UnknownWarning, kind_of
 from ...inputs.constraints import SHARE, check_value
 from ...inputs.options import as_columns
 from ...judge.cautions.table import UNLIKE
-from ...judge.verdict import by_rank, codes_of, has, sentence
-from ...stats.between_groups import heterogeneity
-from ...stats.many_tests import adjust
-from ...tables.cells import p_value
-from ..choices import Columns, Correction
-from ..experiment_columns import (
+from ...judge.choices import Columns, Correction
+from ...judge.per_user_columns import (
     by_columns,
     frame_of,
     group_codes,
@@ -29,6 +25,10 @@ from ..experiment_columns import (
     metric_values,
     require,
 )
+from ...judge.verdict import by_rank, codes_of, has, sentence
+from ...stats.between_groups import heterogeneity
+from ...stats.many_tests import adjust
+from ...tables.cells import p_value
 
 __all__: list[str] = []
 

@@ -12,7 +12,21 @@ import pandas as pd
 from ...errors import DataError, DuplicateError, OptionError, closest
 from ...inputs.constraints import SHARE
 from ...inputs.options import as_columns
-from ...inputs.per_user_columns import evaluated, list_columns
+from ...judge.choices import Better, Columns, check_value
+from ...judge.per_user_columns import (
+    Codes,
+    Floats,
+    Mask,
+    evaluated,
+    frame_of,
+    key_codes,
+    list_columns,
+    metric_specs,
+    metric_values,
+    require,
+    some_keys,
+)
+from ...judge.users import ModelRows
 from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, by_rank, codes_of
 from ...stats.moments import moments_of
 from ...stats.prediction_powered import (
@@ -28,21 +42,8 @@ from ...stats.shares import is_binary
 from ...stats.student import t_p_value
 from ...stats.turned import clopper_pearson, typical_units
 from ...tables.cells import estimated, visible
-from ..choices import Better, Columns, check_value
 from ..decide.adjust_pvalues import directions
-from ..experiment_columns import (
-    Codes,
-    Floats,
-    Mask,
-    frame_of,
-    key_codes,
-    metric_specs,
-    metric_values,
-    require,
-    some_keys,
-)
 from ..metric_bounds import MetricBounds, bounds_of, declared_bounds, of_difference, seen_bounds
-from .runs import Runs
 
 FEW_HUMAN = 30  # lists that people judged; with fewer the interval does not hold
 NOT_RANDOM = 0.01  # p of the test that people judged a random sample, all covariates together
@@ -524,7 +525,7 @@ def labelled_row(
 def powered_pair(
     pair: Sequence[Floats],
     cheap: Sequence[Floats],
-    runs: Runs,
+    runs: ModelRows,
     confidence: float,
     bounds: MetricBounds,
 ) -> tuple[tuple[float, float], dict[str, Any]]:

@@ -10,20 +10,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...inputs.per_user_columns import evaluated
 from ...judge.cautions.few_lists import FEW_LISTS
 from ...judge.cautions.not_comparable import MANY_SHORT
+from ...judge.choices import Better
 from ...judge.comparability import Fact, facts_of, lists_shorter_than, other_truth, spec_of_each
+from ...judge.per_user_columns import Floats, Mask, evaluated
+from ...judge.users import ModelRows
 from ...judge.verdict import effects_of, sentence
 from ...metrics.strings import request_of
 from ...stats.turned import turned_by
 from ...tables.cells import estimated, form_of, number, visible
-from ..choices import Better
-from ..experiment_columns import Floats, Mask
 from ..metric_bounds import MetricBounds
 from .cheap_labels import powered_pair
 from .paired import estimate_of
-from .runs import Runs
 
 
 def frames_of_results(per_user: Any) -> Any:
@@ -37,7 +36,7 @@ def frames_of_results(per_user: Any) -> Any:
     return table
 
 
-def comparing(runs: Runs) -> Callable[[str, int, int], dict[str, Any]]:
+def comparing(runs: ModelRows) -> Callable[[str, int, int], dict[str, Any]]:
     """Return a function of a metric and two models that says what they do not share."""
     frames = [frame for _, frame in runs.parts]
     if len(frames) == len(runs.models):
@@ -172,7 +171,7 @@ COLUMNS = [
 NONE_LACKING = {**dict.fromkeys(COLUMNS[:2], 0), **dict.fromkeys(COLUMNS[2:-3], np.nan)}
 
 
-def has_lists(runs: Runs) -> Mask | None:
+def has_lists(runs: ModelRows) -> Mask | None:
     """Return which lists of each model have recommendations, if the frames say so (`n_pred`) and
     some have none."""
     if not all("n_pred" in frame.columns for _, frame in runs.parts):
@@ -185,7 +184,7 @@ def where_both(
     base: Floats,
     model: Floats,
     has: tuple[Mask, Mask],
-    runs: Runs,
+    runs: ModelRows,
     cheap: Sequence[Floats],
     bounds: MetricBounds,
 ) -> dict[str, Any]:

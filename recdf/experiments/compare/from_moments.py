@@ -17,20 +17,8 @@ from ...docstrings import says_as
 from ...errors import ColumnError, DataError, DuplicateError, NullKeyError, OptionError, examples
 from ...inputs.door import takes_columns
 from ...inputs.options import Options, check_names
-from ...inputs.per_user_columns import warn_of_weights
 from ...inputs.sorting import distinct
-from ...judge.effects.means import MeanEffect
-from ...stats.arms import arm_of_moments, both
-from ...stats.moments import (
-    HUGE,
-    Moments,
-    add_moments,
-    may_be_skewed,
-    moments_of,
-    skewness_of_means,
-)
-from ...stats.numbers import Floats
-from ..choices import (
+from ...judge.choices import (
     Alternative,
     Columns,
     Correction,
@@ -39,10 +27,8 @@ from ..choices import (
     VariantTest,
     check_value,
 )
-from ..decide.adjust_pvalues import directions
-from ..decide.balance import users_in_both
-from ..decide.sample_ratio import Arms, check_sample_ratio, without_strata
-from ..experiment_columns import (
+from ...judge.effects.means import Units
+from ...judge.per_user_columns import (
     Codes,
     Mask,
     by_columns,
@@ -51,21 +37,29 @@ from ..experiment_columns import (
     metric_specs,
     metric_values,
     require,
+    warn_of_weights,
 )
-from ..experiment_rows import ExperimentRows, read_experiment_rows
+from ...judge.users import ExperimentRows, read_experiment_rows
+from ...stats.arms import both
+from ...stats.moments import (
+    HUGE,
+    Moments,
+    add_moments,
+    moments_of,
+)
+from ...stats.numbers import Floats
+from ..decide.adjust_pvalues import directions
+from ..decide.balance import users_in_both
+from ..decide.sample_ratio import Arms, check_sample_ratio, without_strata
 from ..samples import MetricRows, read_metrics, subset
 from ..settings import Settings, check_together, which_tests
-from ..units import differ
+from ..units import Ready, differ
+from .arms_of_users import compare_ready
 from .two_sample import (
-    SKEWED_SAMPLES,
-    TINY,
     VARIANT_RESULT_COLUMNS,
     Row,
-    compare_pair,
-    first_row,
     measured_means,
     no_share,
-    without_estimate,
 )
 from .variants import compare_each, compare_variants, decide
 
@@ -91,7 +85,7 @@ class MomentTable:
         """Users of each cell, whether or not their metric is null."""
         return np.asarray(self.moments.n + self.n_null)
 
-    def at(self, group: int, variant: int, metric: int) -> Moments:
+    def at(self, group: int, variant: Any, metric: int) -> Moments:
         return Moments(*(values[group, variant, metric] for values in self.moments))  # type: ignore[index]
 
     def frame(self) -> pd.DataFrame:
@@ -551,9 +545,8 @@ def compare_variants_from_moments(
     )
 
     def compare_both(group: int, pair: tuple[int, int]) -> list[Row]:
-        return [
-            _row_of_moments(table, metric, group, pair, settings) for metric in range(len(specs))
-        ]
+        ready = [_ready_of_moments(table, i, group, pair) for i in range(len(specs))]
+        return compare_ready(ready, settings)
 
     n = np.asarray(table.moments.n)[:, :, 0]
     twice = users_in_both(0, health, n, arms)
@@ -614,40 +607,13 @@ def _users_of_moments(table: MomentTable, health: pd.DataFrame | None) -> Floats
     return np.vstack([users, users[0] if len(users) == 1 else np.full(users.shape[1], np.nan)])
 
 
-def _row_of_moments(
-    table: MomentTable, metric: int, group: int, variants: tuple[int, int], settings: Settings
-) -> Row:
-    """Compare both arms of a metric, the control first, unless there is nothing to estimate."""
-    moments = both(lambda variant: table.at(group, variant, metric), variants)
-    n = both(lambda one: int(one.n), moments)
-    n_null = both(lambda variant: float(table.n_null[group, variant, metric]), variants)
+def _ready_of_moments(table: MomentTable, metric: int, group: int, pair: tuple[int, int]) -> Ready:
+    """Both arms of a metric, the control first."""
+    units = Units.of_moments(table.at(group, list(pair), metric))
+    n_null = both(lambda variant: float(table.n_null[group, variant, metric]), pair)
     warnings: tuple[str, ...] = ("missing_not_checked",)
     if not np.isnan(n_null).any():
         n_null = both(int, n_null)
-        warnings = (
-            ("unequal_missing",) if differ(n_null, both(lambda *some: sum(some), n, n_null)) else ()
-        )
-    row = first_row(table.metrics[metric], settings, n, n_null, warnings)
-    huge = any(one.largest >= HUGE or np.isnan(one.var) for one in moments)
-    if problem := "too_few_users" if min(n) < 2 else "huge_values" if huge else "":
-        return without_estimate(row, problem, both(lambda one: one.mean, moments))
-    arms = both(arm_of_moments, moments)
-    cautions = () if settings.tests[row["metric"]] == "proportion" else _moment_cautions(*moments)
-    return compare_pair(
-        row, MeanEffect(arms, arms, float(arms[1].mean - arms[0].mean)), settings, cautions
-    )[0]
-
-
-def _moment_cautions(control: Moments, treatment: Moments) -> tuple[str, ...]:
-    """Warnings about the users that the test is made of."""
-    skewness = (
-        skewness_of_means(control, treatment)
-        if may_be_skewed(control.n, treatment.n, SKEWED_SAMPLES)
-        else 0.0
-    )
-    cautions = {
-        "tiny": min(control.n, treatment.n) < TINY,
-        "skewness_not_checked": np.isnan(skewness),
-        "skewed": abs(skewness) > SKEWED_SAMPLES,
-    }
-    return tuple(word for word, holds in cautions.items() if holds)
+        of = both(lambda *some: sum(some), units.n, n_null)
+        warnings = ("unequal_missing",) if differ(n_null, of) else ()
+    return Ready(table.metrics[metric], units, n_null, warnings)

@@ -13,15 +13,9 @@ from ...inputs.codes import first_rows
 from ...inputs.door import takes_columns
 from ...inputs.options import Options, as_columns
 from ...judge.cautions import HEALTH_ALPHA
+from ...judge.choices import Alternative
 from ...judge.comparisons import Comparison
-from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, remark
-from ...stats.arms import arm
-from ...stats.effect_sizes import one_sample
-from ...stats.power import least_paired_effect, paired_units_needed
-from ...stats.scipy_extra import scipy_module
-from ...stats.shares import wilson
-from ..choices import Alternative
-from ..experiment_columns import (
+from ...judge.per_user_columns import (
     Codes,
     Floats,
     frame_of,
@@ -30,6 +24,12 @@ from ..experiment_columns import (
     require,
     some_keys,
 )
+from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, remark
+from ...stats.arms import arm
+from ...stats.effect_sizes import one_sample
+from ...stats.power import least_paired_effect, paired_units_needed
+from ...stats.scipy_extra import scipy_module
+from ...stats.shares import wilson
 from .compare_models import compare_models
 from .two_sample import POWER, TINY
 

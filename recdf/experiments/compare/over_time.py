@@ -17,20 +17,20 @@ from ...inputs.options import Options, as_columns
 from ...inputs.sorting import distinct
 from ...judge.cautions import HEALTH_ALPHA
 from ...judge.cautions.table import UNLIKE
+from ...judge.choices import Columns, Correction, RaiseOrDrop
 from ...judge.comparisons import Comparison
 from ...judge.effects.means import arms_of_sums, influence
+from ...judge.per_user_columns import Floats, MetricColumns, key_codes, metric_specs, named_frame
+from ...judge.users import ArmRows, ExperimentRows
 from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, has, remark
 from ...metrics.strings import direction_of
 from ...progress import Progress
 from ...stats.arms import Arm, Sample, both
 from ...stats.effect_sizes import Effect, effect
 from ...stats.moments import MEAN_ROUNDING
-from ..choices import Columns, Correction, RaiseOrDrop
 from ..decide.adjust_pvalues import directions, read_together
 from ..decide.balance import Difference, users_in_both
 from ..decide.sample_ratio import Arms, check_sample_ratio, without_strata
-from ..experiment_columns import Floats, MetricColumns, key_codes, metric_specs, named_frame
-from ..experiment_rows import ArmRows, ExperimentRows
 from ..join.join_experiment import fill_values
 from ..samples import MetricRows, subset
 from ..settings import Settings, which_tests

@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from ...judge.choices import Better
+from ...judge.per_user_columns import Floats, Mask
 from ...judge.verdict import remark
 from ...stats.arms import Arm, arm, arm_of_moments, effective_number, linearise
 from ...stats.effect_sizes import one_sample
@@ -18,8 +20,6 @@ from ...stats.permutation import exact_sign_flip_p, sign_flip_interval, sign_fli
 from ...stats.resampling import bootstrap_effect, by_row, distinct_columns, poisson_sums, sign_sums
 from ...stats.student import equivalence_p
 from ...stats.turned import Ends, missing_by_chance, turned_by, turning_value, typical_units
-from ..choices import Better
-from ..experiment_columns import Floats, Mask
 from ..settings import Settings
 from .two_sample import but, mean_without_top
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,10 +15,17 @@ import pandas as pd
 from ...errors import ColumnError, DataError
 from ...inputs.constraints import SHARE
 from ...inputs.options import as_columns
+from ...judge.choices import Alternative, Columns, Correction, RaiseOrDrop, check_value
+from ...judge.per_user_columns import (
+    Floats,
+    by_columns,
+    frame_of,
+    metric_specs,
+    metric_values,
+)
+from ...judge.users import read_experiment_rows
 from ...judge.verdict import remark
 from ...stats.always_valid import always_valid_p
-from ...stats.arms import arm, both, effective_number
-from ...stats.moments import HUGE
 from ...stats.power import beyond
 from ...stats.quantile_arms import (
     FARTHEST,
@@ -29,17 +37,14 @@ from ...stats.quantile_arms import (
     signed_root,
 )
 from ...stats.student import t_p_value
-from ..choices import Alternative, Columns, Correction, RaiseOrDrop, check_value
 from ..decide.adjust_pvalues import directions
 from ..decide.balance import shares_change, users_in_both
 from ..decide.sample_ratio import Arms, check_sample_ratio, count_rows, count_units
-from ..experiment_columns import Codes, Floats, by_columns, frame_of, metric_specs, metric_values
-from ..experiment_rows import ExperimentRows, read_experiment_rows
-from ..samples import MetricRows, read_metrics, subset
+from ..samples import read_metrics, subset
 from ..settings import Settings
-from ..units import differ
-from .arms_of_users import ALIKE, with_denominators
-from .two_sample import POWER, TINY, VARIANT_RESULT_COLUMNS, Row, but, first_row, without_estimate
+from ..units import Ready, make_units
+from .arms_of_users import ALIKE, no_estimate, unit_cautions, with_denominators
+from .two_sample import POWER, VARIANT_RESULT_COLUMNS, Row, but, first_row, without_estimate
 from .variants import compare_each, compare_variants, decide
 
 
@@ -167,17 +172,31 @@ correction, family, primary, sequential_n, expected, health, time_col, user_col
     moved += users_in_both(data, health, count_units(rows)[:-1], arms)
 
     @functools.cache
-    def sides(group: int, variant: int) -> list[_QuantileSide]:
-        cell = rows.cells[group * len(rows.variants) + variant]
-        return [_side_of(metric, orders, rows, cell) for metric in columns]
+    def arms_of(metric: int, group: int, variant: int) -> list[tuple[QuantileArm, float]]:
+        """The quantiles of an arm, and the design effect of the rows that repeat units."""
+        kept = columns[metric].kept(rows.cells[group * len(rows.variants) + variant])
+        values, again = columns[metric].sample.num[kept], rows.repeated
+        unit = None if rows.clusters is None else rows.clusters[kept]
+        found = [quantile_arm(values, p, unit) for p in orders]
+        return [
+            (one, np.nan if again is None else design_effect(values, again[kept], one.quantile)[0])
+            for one in found
+        ]
 
     def of_pair(group: int, pair: tuple[int, int]) -> list[Row]:
-        names, (control_sides, treatment_sides) = iter(of), (sides(group, one) for one in pair)
-        return [
-            {**_quantile_row(next(names), i, both, settings, rows.guessed), "quantile": p}
-            for both in zip(control_sides, treatment_sides, strict=True)
-            for i, p in enumerate(orders)
-        ]
+        names, found, both_arms = iter(of), [], rows.both(group, pair)
+        for metric, one in enumerate(columns):
+            ready = make_units(one, both_arms, rows)
+            problem = no_estimate(ready.units)
+            sides = () if problem else [arms_of(metric, group, variant) for variant in pair]
+            for i, p in enumerate(orders):
+                row = first_row(replace(ready, name=next(names)), settings) | {"arms": None}
+                if problem:
+                    row = without_estimate(row, problem, (np.nan, np.nan))
+                else:
+                    row = _quantile_row(row, ready, [x[i] for x in sides], settings, rows.guessed)
+                found.append(row | {"quantile": p})
+        return found
 
     table = compare_each(arms, of_pair)
     found = decide(arms, table, ratio, better, settings, moved, intervals=_quantile_intervals)
@@ -185,82 +204,25 @@ correction, family, primary, sequential_n, expected, health, time_col, user_col
     return found
 
 
-class _QuantileSide(NamedTuple):
-    """One arm of a metric: its quantiles, or why there are none; its units, their numbers of rows,
-    and the design effect of the rows that repeat units."""
-
-    arms: list[QuantileArm]
-    problem: str
-    n: int
-    unit: Codes | None
-    per_unit: Floats
-    repeats: list[float]
-    n_rows: int
-    n_kept: int
-    n_null: int
-
-
-def _side_of(
-    metric: MetricRows, orders: Sequence[float], data: ExperimentRows, cell: Codes
-) -> _QuantileSide:
-    kept = metric.kept(cell)
-    values, known, per_unit = metric.sample.num[kept], data.clusters, np.ones(1)
-    unit = None if known is None else known[kept]
-    if unit is not None:
-        per_unit = np.unique(unit, return_counts=True)[1].astype(np.float64)
-    n = len(kept) if unit is None else len(per_unit)
-    largest = max(values.max(initial=0), -values.min(initial=0))
-    problem = "too_few_users" if n < 2 else "huge_values" if largest >= HUGE else ""
-    arms = [] if problem else [quantile_arm(values, p, unit) for p in orders]
-    again = None if data.repeated is None else data.repeated[kept]
-    repeats = (
-        [] if again is None else [design_effect(values, again, one.quantile)[0] for one in arms]
-    )
-    return _QuantileSide(
-        arms, problem, n, unit, per_unit, repeats, len(cell), len(kept), metric.n_null(cell)
-    )
-
-
 def _quantile_row(
-    name: str, i: int, sides: tuple[_QuantileSide, _QuantileSide], settings: Settings, guessed: str
+    row: Row,
+    ready: Ready,
+    sides: Sequence[tuple[QuantileArm, float]],
+    settings: Settings,
+    guessed: str,
 ) -> Row:
     """The numbers of one quantile of two arms, but for the interval, which needs all p-values."""
-    one, other = sides
-    clustered = one.unit is not None
-    cautions = {
-        "shared_clusters": one.unit is not None
-        and other.unit is not None
-        and bool(np.isin(one.unit, other.unit).any()),
-        "unequal_missing": differ((one.n_null, other.n_null), (one.n_rows, other.n_rows)),
-        "few_clusters": clustered and min(effective_number(x.per_unit) for x in sides) < TINY,
-        "tiny": not clustered and min(one.n, other.n) < TINY,
-    }
-    row = first_row(
-        name,
-        settings,
-        (one.n, other.n),
-        (one.n_rows - one.n_kept, other.n_rows - other.n_kept),
-        [word for word, holds in cautions.items() if holds],
-        clustered=clustered,
-    ) | {"arms": None}
-    if problem := one.problem or other.problem:
-        return without_estimate(row, problem, (np.nan, np.nan))
-    control, treatment = one.arms[i], other.arms[i]
+    (control, _), (treatment, _) = sides
     z, df = signed_root(control, treatment), degrees_of_freedom(control, treatment)
-    n, planned = one.n + other.n, settings.sequential_n
+    n, planned = sum(ready.units.n), settings.sequential_n
     if planned is None:
         p = t_p_value(z, df, settings.alternative)
     else:
         p = always_valid_p(z, n, planned, settings.confidence, settings.alternative)
-    if clustered:
-        row = with_denominators(
-            row, both(lambda x: x.per_unit.mean(), sides), both(lambda x: arm(x.per_unit), sides)
-        )
-    if one.repeats and other.repeats:
-        weights = 1 / control.n, 1 / treatment.n
-        effect = float(np.average([one.repeats[i], other.repeats[i]], weights=weights))
-        if not guessed or effect >= ALIKE:
-            row = but(row, "repeated_units", design_effect=effect, unbalanced=guessed)
+    row = with_denominators(but(row, *unit_cautions(ready.units, "t")), ready)
+    effect = float(np.average([x for _, x in sides], weights=[1 / x.n for x, _ in sides]))
+    if effect >= (ALIKE if guessed else 0):
+        row = but(row, "repeated_units", design_effect=effect, unbalanced=guessed)
     found = but(
         row,
         mean_control=control.quantile,

@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 
 from ...errors import DataError
-from ...judge.effects.means import EffectOfUnits, Farthest, MeanEffect, UnitValues
+from ...inputs.sorting import exact_sums
+from ...judge.effects.means import Farthest, MeanEffect, UnitValues
+from ...judge.per_user_columns import Codes, Floats, MetricColumns
 from ...judge.verdict import VERDICT_COLUMNS, codes_of
 from ...stats.always_valid import always_valid_multiplier, always_valid_p
 from ...stats.arms import Arm, linearise
@@ -24,8 +26,8 @@ from ...stats.numbers import Number
 from ...stats.power import beyond, detectable, detectable_t
 from ...stats.shares import compare_shares
 from ...stats.student import t_p_value
-from ..experiment_columns import Codes, Floats, MetricColumns
 from ..settings import Settings
+from ..units import Ready
 
 VARIANT_RESULT_COLUMNS = [
     "metric",
@@ -114,35 +116,27 @@ def but(row: Row, *remarks: str, **changes: Number | str) -> Row:
     return {**row, **new, "remarks": "; ".join(filter(None, [row["remarks"], *remarks]))}
 
 
-def first_row(
-    metric: str,
-    settings: Settings,
-    n: tuple[int, int],
-    n_dropped: tuple[float, float],
-    remarks: Sequence[str],
-    *,
-    clustered: bool = False,
-    cap: float = np.nan,
-    n_covariate_missing: int = 0,
-) -> Row:
+def first_row(ready: Ready, settings: Settings) -> Row:
     """What is known before anything is estimated: units that count and that are left out (NaN if
     unknown), of both."""
+    metric, units, n_dropped = ready.name, ready.units, ready.n_dropped
     test = "sequential" if settings.sequential_n is not None else settings.tests[metric]
-    row = dict.fromkeys(VARIANT_RESULT_COLUMNS, np.nan) | {
+    row = dict.fromkeys(VARIANT_RESULT_COLUMNS[: -len(VERDICT_COLUMNS)], np.nan) | {
         "metric": metric,
-        "n_control": n[0],
-        "n_treatment": n[1],
+        "n_control": units.n[0],
+        "n_treatment": units.n[1],
         "n_dropped": sum(n_dropped),
         "n_dropped_control": n_dropped[0],
         "n_dropped_treatment": n_dropped[1],
-        "method": {"t": "welch", "proportion": "welch"}.get(test, test) + "+cluster" * clustered,
-        "cap": cap,
+        "method": {"t": "welch", "proportion": "welch"}.get(test, test)
+        + "+cluster" * units.clustered,
+        "cap": ready.cap,
         "turned_down": np.nan,
         "detail": "",
-        "n_covariate_missing": n_covariate_missing,
+        "n_covariate_missing": ready.n_covariate_missing,
         "remarks": "",
     }
-    return but(row, *remarks)
+    return but(row, *ready.warnings)
 
 
 def without_estimate(row: Row, problem: str, means: tuple[float, float]) -> Row:
@@ -159,11 +153,11 @@ def without_estimate(row: Row, problem: str, means: tuple[float, float]) -> Row:
 
 
 def compare_pair(
-    row: Row, found: MeanEffect, settings: Settings, cautions: Sequence[str], plain: bool = True
+    row: Row, found: MeanEffect, settings: Settings, cautions: Sequence[str]
 ) -> tuple[Row, bool]:
     """Return the row with its estimates and its test; False where no test can be made.
 
-    `cautions` are remarks about the test, and `plain` units are users whose mean is estimated.
+    `cautions` are remarks about the test.
     """
     test, _, cluster = row["method"].partition("+")
     control, treatment = (float(one.mean) for one in found.arms)
@@ -188,9 +182,8 @@ def compare_pair(
     constant = [not one.var > 0 for one in found.raw]
     # Every user of one arm has a 1 and every user of the other a 0: no variance, yet a clear
     # difference.
-    all_against_none = (
-        plain and not found.how and {row["mean_control"], row["mean_treatment"]} == {0.0, 1.0}
-    )
+    plain = found.units.metric.den is None and not found.how
+    all_against_none = plain and {row["mean_control"], row["mean_treatment"]} == {0.0, 1.0}
     if settings.tests[row["metric"]] == "proportion" or (all(constant) and all_against_none):
         return _proportion(row, settings), False
     row = but(row, *cautions)
@@ -306,7 +299,7 @@ class _Rest:
     of the estimate.
     """
 
-    def __init__(self, found: EffectOfUnits, values: UnitValues, top: Codes, out: Floats) -> None:
+    def __init__(self, found: MeanEffect, values: UnitValues, top: Codes, out: Floats) -> None:
         self.ratio = not found.how and found.units.metric.den is not None
         self.units = found.units.whole if self.ratio else values.units
         record, self.out = self.units.record, out
@@ -319,12 +312,18 @@ class _Rest:
             self.top, self.weights = (values.z(top), np.ones(len(top))), values.weights
             self.mean, self.form = np.array([values.means, np.ones(len(self.n))]), values.form
 
-        # In the order of the values, so that the sums have no order of rows.
-        order = np.lexsort((self.out, *self.top, self.cell))
+        # Few are put in the order of their values, and the sums of many are exact, so that no sum
+        # depends on the order of rows.
+        self.many = len(out) > MANY_UNITS
+        order: Any = np.lexsort((self.out, *self.top, self.cell)) if not self.many else slice(None)
         self.cell, self.out = self.cell[order], self.out[order]
         self.top = (self.top[0][order], self.top[1][order])
 
     def _less(self, values: Floats, share: float) -> Floats:
+        if not share:
+            return np.zeros(len(self.n))
+        if self.many:
+            return exact_sums(share * self.out * values, self.cell, len(self.n))
         return np.asarray(np.bincount(self.cell, share * self.out * values, len(self.n)), float)
 
     def means(self, share: float) -> tuple[Floats, Floats]:
@@ -368,7 +367,7 @@ def n_equal(control: Arm, treatment: Arm) -> float:
     )
 
 
-def without_top(row: Row, found: EffectOfUnits, far: Farthest, settings: Settings) -> Row:
+def without_top(row: Row, found: MeanEffect, far: Farthest, settings: Settings) -> Row:
     """The row with its difference without the top units, and with a remark where they decide."""
     n_units = found.units.n
     k = n_top(sum(n_units))

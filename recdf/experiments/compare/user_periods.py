@@ -19,12 +19,8 @@ from ...errors import DataError, OptionError
 from ...inputs.constraints import check_value
 from ...inputs.sorting import exact_sums
 from ...judge.cautions import HEALTH_ALPHA, UNEQUAL
-from ...stats.arms import Sample
-from ...stats.shares import LEAST_EXPECTED, equal_shares_test, independence_test
-from ..assigned_users import Users, in_several_variants
-from ..choices import RaiseOrDrop
-from ..decide.balance import merge_periods
-from ..experiment_columns import (
+from ...judge.choices import RaiseOrDrop
+from ...judge.per_user_columns import (
     Codes,
     Floats,
     Mask,
@@ -37,7 +33,10 @@ from ..experiment_columns import (
     some_keys,
     split,
 )
-from ..experiment_rows import ExperimentRows
+from ...judge.users import ExperimentRows, Users, in_several_variants
+from ...stats.arms import Sample
+from ...stats.shares import LEAST_EXPECTED, equal_shares_test, independence_test
+from ..decide.balance import merge_periods
 from ..join.roll_up import Times, comparable_times, read_exposure
 from ..metric_bounds import defined_bounds
 from ..samples import MetricRows

@@ -12,14 +12,8 @@ from ...errors import OptionError
 from ...inputs.data_files import NeededColumns, needed_frame
 from ...inputs.door import takes_columns
 from ...inputs.options import Options, as_columns
-from ...inputs.per_user_columns import evaluated, warn_of_weights
 from ...judge.cautions import HEALTH_ALPHA, UNEQUAL
-from ...judge.verdict import add_verdicts, effects_of, remark
-from ...progress import Progress
-from ...stats.arms import Sample
-from ...stats.shares import is_binary, seen_errors
-from ...stats.turned import missing_by_chance
-from ..choices import (
+from ...judge.choices import (
     Alternative,
     Better,
     Columns,
@@ -29,6 +23,23 @@ from ..choices import (
     VariantTest,
     check_value,
 )
+from ...judge.per_user_columns import (
+    Codes,
+    Floats,
+    by_columns,
+    evaluated,
+    frame_of,
+    metric_specs,
+    read_weight,
+    require,
+    warn_of_weights,
+)
+from ...judge.users import read_experiment_rows
+from ...judge.verdict import add_verdicts, effects_of, remark
+from ...progress import Progress
+from ...stats.arms import Sample
+from ...stats.shares import is_binary, seen_errors
+from ...stats.turned import missing_by_chance
 from ..decide.adjust_pvalues import directions, read_together
 from ..decide.balance import (
     Difference,
@@ -41,16 +52,6 @@ from ..decide.balance import (
 )
 from ..decide.experiment_health import key_of
 from ..decide.sample_ratio import Arms, SampleRatio, check_sample_ratio, count_rows, count_units
-from ..experiment_columns import (
-    Codes,
-    Floats,
-    by_columns,
-    frame_of,
-    metric_specs,
-    read_weight,
-    require,
-)
-from ..experiment_rows import read_experiment_rows
 from ..samples import covariate_specs, read_metrics, subset
 from ..settings import Settings, check_together, which_tests
 from .arms_of_users import compare_arms
@@ -108,7 +109,9 @@ def compare_each(arms: Arms, test: Callable[[int, tuple[int, int]], list[Row]]) 
     table = pd.DataFrame(found)
     group, *pair = arms.of_rows(len(table))
     for side, variant in zip(("control", "treatment"), pair, strict=True):
-        table[side] = arms.variants.iloc[variant].reset_index(drop=True)
+        table[side] = arms.variants.array.take(variant)
+    if not len(arms.groups.columns):
+        return table
     return pd.concat([arms.groups.iloc[group].reset_index(drop=True), table], axis=1)
 
 

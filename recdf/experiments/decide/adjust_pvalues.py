@@ -11,11 +11,19 @@ import pandas as pd
 
 from ...errors import OptionError
 from ...inputs.options import as_columns
+from ...judge.choices import Alternative, Better, Correction
+from ...judge.per_user_columns import (
+    Codes,
+    Floats,
+    Mask,
+    frame_of,
+    group_codes,
+    metric_values,
+    require,
+)
 from ...metrics.strings import direction_of
 from ...stats.always_valid import always_valid_multiplier
 from ...stats.many_tests import adjust_within, joint_levels, t_quantiles, widened, widened_ratio
-from ..choices import Alternative, Better, Correction
-from ..experiment_columns import Codes, Floats, Mask, frame_of, group_codes, metric_values, require
 from ..samples import subset
 from ..settings import Settings
 
@@ -143,6 +151,8 @@ def adjusted_columns(
 def _family_codes(table: pd.DataFrame, settings: Settings) -> Codes:
     """Return the family of every row."""
     names = require(table, "the comparison", as_columns(settings.family))
+    if not names and not settings.primary:
+        return np.zeros(len(table), np.int64)
     labelled = table[names].copy()
     if settings.primary:
         labelled["primary metric"] = table["metric"].isin(list(settings.primary)).to_numpy()

@@ -14,11 +14,11 @@ import pandas as pd
 
 from ...errors import OptionError
 from ...judge.cautions import HEALTH_ALPHA
+from ...judge.per_user_columns import Codes, Floats, Mask, group_codes, require, split
+from ...judge.users import ArmRows, ExperimentRows
 from ...stats.arms import Sample, linearise
 from ...stats.permutation import random_split_p
 from ...stats.shares import LEAST_EXPECTED, independence_test
-from ..experiment_columns import Codes, Floats, Mask, group_codes, require, split
-from ..experiment_rows import ArmRows, ExperimentRows
 from ..samples import MetricRows, sum_by, without_gaps
 from ..units import not_used
 from .sample_ratio import Arms
@@ -269,7 +269,7 @@ def looks_like_date(values: pd.Series) -> bool:
 
 def _as_dates(values: pd.Series) -> pd.Series | None:
     """The dates of a column that holds nothing else, also as text; None for another column."""
-    known = values.dropna()
+    known = values if pd.api.types.is_numeric_dtype(values.dtype) else values.dropna()
     if not looks_like_date(known) or len(known) < LEAST_KNOWN * len(values):
         return None
     if pd.api.types.is_datetime64_any_dtype(values.dtype):

@@ -13,14 +13,14 @@ import pandas as pd
 from ...errors import ColumnError, DataError, OptionError
 from ...inputs.budgets import Budget, check_budget, read_change
 from ...judge.cautions.table import CAUTIONS, UNLIKE
+from ...judge.choices import Alternative, Better, check_value
+from ...judge.per_user_columns import frame_of
 from ...judge.verdict import VERDICT_COLUMNS, by_rank, codes_of, has, sentence, warnings_of
 from ...stats.arms import Arm
 from ...stats.effect_sizes import effect, fieller
 from ...stats.many_tests import adjust
 from ...stats.student import t_quantile
 from ...tables.cells import estimated, p_value
-from ..choices import Alternative, Better, check_value
-from ..experiment_columns import frame_of
 from ..plan.experiment_plan import ExperimentPlan
 from ..samples import subset
 

@@ -19,9 +19,7 @@ from ...inputs.door import takes_columns
 from ...inputs.ids import IdColumn, read_ids
 from ...inputs.options import Options, as_columns
 from ...inputs.sorting import distinct
-from ...stats.shares import equal_shares_test, seen_loss, share_test
-from ..assigned_users import in_several_variants
-from ..experiment_columns import (
+from ...judge.per_user_columns import (
     Codes,
     Mask,
     by_columns,
@@ -31,6 +29,8 @@ from ..experiment_columns import (
     key_codes,
     require,
 )
+from ...judge.users import in_several_variants
+from ...stats.shares import equal_shares_test, seen_loss, share_test
 
 
 @takes_columns("user_col")

@@ -12,11 +12,11 @@ import pandas as pd
 from ...errors import DataError, DuplicateError, OptionError
 from ...inputs.constraints import SHARE
 from ...inputs.options import as_columns
+from ...judge.choices import Columns, check_value
+from ...judge.per_user_columns import Floats, frame_of, metric_values, require, some_keys
 from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, by_rank
 from ...stats.student import t_quantile
 from ...stats.true_effects import launches_by_sign, true_effects
-from ..choices import Columns, check_value
-from ..experiment_columns import Floats, frame_of, metric_values, require, some_keys
 from .adjust_pvalues import directions
 
 LEAST_TESTS = 10  # fewer experiments say nothing about the next one
@@ -61,7 +61,6 @@ def proxy_metrics(
     experiment_col: Columns | None = None,
     smaller_is_better: Columns | None = None,
     larger_is_better: Columns | None = None,
-    joint: bool = True,
     confidence: float = 0.95,
 ) -> pd.DataFrame:
     """Say which offline metric predicts the online effect, from past experiments that measured
@@ -95,11 +94,9 @@ def proxy_metrics(
         Names an experiment, to find several rows of one.
     smaller_is_better, larger_is_better : str or list of str, optional
         As in `compare_variants`: they decide what is a win.
-    joint : bool, default True
-        The intervals of all pairs hold together (Bonferroni), since the best of several metrics is
-        looked for.
     confidence : float, default 0.95
-        Of the intervals.
+        Of the intervals of all pairs together (Bonferroni), since the best of several metrics is
+        looked for.
 
     Returns
     -------
@@ -161,7 +158,6 @@ def proxy_metrics(
     """
     frame_of("tests", tests)
     check_value("confidence", confidence, SHARE)
-    check_value("joint", joint, bool)
     sides = error_columns("offline", offline), error_columns("online", online)
     twice = sorted(set(sides[0]) & set(sides[1]))
     if twice:
@@ -184,7 +180,7 @@ def proxy_metrics(
         raise OptionError(
             f"⟦cov={cov!r}⟧; expected (offline, online) → column of tests, for pairs of {pairs}"
         )
-    level = 1 - (1 - confidence) / (len(pairs) if joint else 1)
+    level = 1 - (1 - confidence) / len(pairs)
     rows = []
     for name, goal in pairs:
         x, y = x_of[name], y_of[goal]

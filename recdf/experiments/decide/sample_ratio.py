@@ -15,11 +15,7 @@ from ...errors import OptionError, examples, kind_of
 from ...inputs.door import takes_columns
 from ...inputs.options import Options, as_columns
 from ...judge.cautions import HEALTH_ALPHA
-from ...judge.verdict import add_verdicts
-from ...stats.many_tests import adjust
-from ...stats.shares import independence_test, seen_loss, share_test, share_tests
-from ...tables.cells import number, p_value, visible
-from ..experiment_columns import (
+from ...judge.per_user_columns import (
     Codes,
     Floats,
     Mask,
@@ -30,7 +26,11 @@ from ..experiment_columns import (
     require,
     split,
 )
-from ..experiment_rows import ExperimentRows
+from ...judge.users import ExperimentRows
+from ...judge.verdict import add_verdicts
+from ...stats.many_tests import adjust
+from ...stats.shares import independence_test, seen_loss, share_test, share_tests
+from ...tables.cells import number, p_value, visible
 from .experiment_health import (
     by_stratum,
     experiment_health,
@@ -215,10 +215,14 @@ def count_units(rows: ExperimentRows) -> Floats:
     unit = np.arange(len(rows.variant)) if units is None else units
     n_units = int(unit.max(initial=-1)) + 1
 
-    by_group = count_distinct(
-        rows.group * n_variants + rows.variant, n_groups * n_variants, unit, n_units
-    )
-    overall = count_distinct(rows.variant, n_variants, unit, n_units).astype(np.float64)
+    def count(cell: Codes, n: int) -> Floats:
+        once = n_units == len(unit)  # no unit has two rows
+        found = np.bincount(cell, minlength=n) if once else count_distinct(cell, n, unit, n_units)
+        return found.astype(np.float64)
+
+    overall = by_group = count(rows.variant, n_variants)
+    if n_groups > 1:
+        by_group = count(rows.group * n_variants + rows.variant, n_groups * n_variants)
     # Without a key, rows of several groups could be the same users, whose counts must not be added.
     known = units is not None or n_groups == 1
     return np.vstack(
@@ -286,17 +290,17 @@ def _from_health(
     return own._replace(fails=fails, checked=tested | own.checked, p=p_least)
 
 
-def seen_words(table: pd.DataFrame, variant: str) -> str:
+def seen_words(rows: Sequence[Mapping[Any, Any]], variant: str) -> str:
     """Say which loss of users a sample ratio that fits would have shown, of the variant where that
     is largest, and which shift of the covariates their balance would have."""
     said = []
-    named = table.reindex(columns=["seen_loss", "covariate_could_hide"]).astype(float)
-    rows = table.to_dict("records")
-    if named["seen_loss"].notna().any():
-        worst = rows[int(np.nanargmax(named["seen_loss"]))]
+    lost = [row for row in rows if variant in row and row.get("seen_loss", np.nan) > 0]
+    if lost:
+        worst = max(lost, key=lambda row: float(row["seen_loss"]))
         said.append(seen_loss_words(worst[variant], worst["seen_loss"]))
-    if named["covariate_could_hide"].notna().any():
-        worst = rows[int(np.nanargmax(named["covariate_could_hide"] / table["se"]))]
+    moved = [row for row in rows if row.get("covariate_could_hide", np.nan) > 0]
+    if moved:
+        worst = max(moved, key=lambda row: float(row["covariate_could_hide"] / row["se"]))
         shift = number(worst["covariate_could_hide"], ".3g")
         said.append(
             f"a shift of the covariates that moves {visible(worst['metric'])} by {shift} would "

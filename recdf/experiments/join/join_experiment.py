@@ -17,20 +17,20 @@ from ...inputs.constraints import check_record
 from ...inputs.door import takes_columns
 from ...inputs.ids import read_by
 from ...inputs.options import Options, as_columns
-from ...inputs.per_user_columns import evaluated
 from ...inputs.sorting import distinct
-from ...metrics.strings import direction_of
-from ..assigned_users import Users, match_users
-from ..choices import Columns, Missing, MultiVariant, RaiseOrDrop, Roll
-from ..experiment_columns import (
+from ...judge.choices import Columns, Missing, MultiVariant, RaiseOrDrop, Roll
+from ...judge.per_user_columns import (
     Codes,
     Mask,
+    evaluated,
     group_codes,
     is_metric,
     named_frame,
     require,
     some_keys,
 )
+from ...judge.users import Users, match_users
+from ...metrics.strings import direction_of
 from .roll_up import Exposure, read_exposure, roll_up
 
 # ------------------------------------------------------------------------------------------
@@ -144,7 +144,6 @@ class JoinOptions:
     unassigned: RaiseOrDrop = "drop"
     exposure_col: str | None = None
     time_col: str | None = None
-    unexposed: RaiseOrDrop = "drop"
     smaller_is_better: Columns | None = None
     larger_is_better: Columns | None = None
     how: Roll | Mapping[str, Roll] | None = None
@@ -215,13 +214,6 @@ def join_frames(
     )
     _refuse_users(users, per_user, assignment, options)
     exposure = read_exposure(users, per_user, assignment, exposure_col, time_col)
-    if exposure is not None and options.unexposed == "raise" and exposure.unexposed.any():
-        shown = some_keys(assignment, exposure.unexposed[users.of_assignment], keys)
-        raise DataError(
-            f"{int(exposure.unexposed.sum()):,} users of assignment have no {exposure_col!r} "
-            f"({shown}), which means "
-            'that they were never exposed; pass ⟦+unexposed="drop"⟧ to leave them out'
-        )
     left_out = users.several & (options.multi_variant != "first")
     assigned = _assigned_rows(users, exposure, left_out)
     cells = _cells(
@@ -467,7 +459,6 @@ def join_experiment(
     unassigned: RaiseOrDrop = "drop",
     exposure_col: str | None = None,
     time_col: str | None = None,
-    unexposed: RaiseOrDrop = "drop",
     smaller_is_better: Columns | None = None,
     larger_is_better: Columns | None = None,
     how: Roll | Mapping[str, Roll] | None = None,
@@ -512,9 +503,7 @@ def join_experiment(
         Time of exposure in `assignment` and time of the row in `per_user` (both datetimes, both
         with or both without time zone, or both numbers): rows before the exposure of their user are
         dropped and counted. With `by` (week), a user has no row in periods that ended before the
-        exposure. A null exposure: never exposed.
-    unexposed : {"drop", "raise"}, default "drop"
-        Users who were never exposed: leave them out and count them, or error.
+        exposure. Users with a null exposure were never exposed: they are left out and counted.
     smaller_is_better, larger_is_better : str or list of str, optional
         Columns that recdf does not know, for `missing="zero"`: of which less is better (null) or
         more (0).
@@ -566,7 +555,7 @@ def join_experiment(
     2        3       B     0.00        False
     """
     keys, by_cols = ([str(name) for name in as_columns(given)] for given in (user_col, by))
-    refused, times = (missing, multi_variant, unassigned), (exposure_col, time_col, unexposed)
+    refused, times = (missing, multi_variant, unassigned), (exposure_col, time_col)
     join = JoinOptions(
         keys, variant_col, by_cols, *refused, *times, smaller_is_better, larger_is_better, how, over
     )

@@ -18,22 +18,23 @@ from ...inputs.door import takes_columns
 from ...inputs.frames import read_numbers
 from ...inputs.ids import read_ids
 from ...inputs.options import Options, as_columns
-from ...inputs.per_user_columns import evaluated, list_columns
 from ...inputs.sorting import distinct, exact_sums
-from ...metrics.strings import direction_of
-from ..assigned_users import Users
-from ..choices import Roll, check_value
-from ..experiment_columns import (
+from ...judge.choices import Roll, check_value
+from ...judge.per_user_columns import (
     Codes,
     Floats,
     Mask,
+    evaluated,
     first_rows,
     frame_of,
     is_metric,
     key_codes,
+    list_columns,
     metric_values,
     require,
 )
+from ...judge.users import Users
+from ...metrics.strings import direction_of
 
 # ------------------------------------------------------------------------------------------
 # When users were exposed to the experiment, and which rows of metrics are older.

@@ -14,7 +14,9 @@ from ...inputs.constraints import NATURAL, a_number, check_value
 from ...inputs.door import takes_columns
 from ...inputs.options import Options, as_columns
 from ...inputs.sorting import exact_sums
+from ...judge.choices import Alternative, RaiseOrDrop
 from ...judge.effects.means import JACKKNIFE_BELOW
+from ...judge.per_user_columns import Codes, Floats, frame_of, key_codes, metric_specs, some_keys
 from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, remark
 from ...progress import Progress
 from ...stats.arms import Arm, effective_number
@@ -22,8 +24,6 @@ from ...stats.effect_sizes import effect
 from ...stats.resampling import distinct_columns, split_sums
 from ...stats.scipy_extra import scipy_module
 from ...stats.shares import is_binary, wilson
-from ..choices import Alternative, RaiseOrDrop
-from ..experiment_columns import Codes, Floats, frame_of, key_codes, metric_specs, some_keys
 from ..samples import MetricRows, read_metrics
 from ..settings import Settings
 

@@ -15,7 +15,7 @@ import pandas as pd
 from ...errors import OptionError, closest
 from ...inputs.constraints import NONE, Share, a_number, check_record, either
 from ...inputs.options import as_columns
-from ..choices import VariantTest, check_value
+from ...judge.choices import VariantTest, check_value
 
 # More users than planned by this share are an experiment that ran on.
 RAN_ON = 0.1

@@ -19,8 +19,8 @@ from ...inputs.ids import take_rows
 from ...inputs.options import Options, as_columns
 from ...inputs.sorting import offsets
 from ...inputs.true_and_pred import order_source, read_pred
+from ...judge.per_user_columns import Codes, Floats, Mask, key_codes, some_keys
 from ..decide.experiment_health import Hashes, hash_users
-from ..experiment_columns import Codes, Floats, Mask, key_codes, some_keys
 
 Interleaving = Literal["team_draft", "optimized", "balanced"]
 

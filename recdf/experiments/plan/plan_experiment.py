@@ -16,12 +16,9 @@ from ...errors import DataError, DuplicateError, OptionError
 from ...inputs.budgets import read_change
 from ...inputs.constraints import NONE, Positive, Share, a_number, check_record, either
 from ...inputs.options import as_columns
+from ...judge.choices import Alternative, Columns, RaiseOrDrop, check_value
 from ...judge.effects.means import UnitValues, slopes
-from ...stats.always_valid import always_valid_multiplier
-from ...stats.arms import Sample, arm, both, linearise
-from ...stats.power import STEPS, beyond, chance_beyond, detectable, detectable_t
-from ..choices import Alternative, Columns, RaiseOrDrop, check_value
-from ..experiment_columns import (
+from ...judge.per_user_columns import (
     Codes,
     Floats,
     frame_of,
@@ -30,7 +27,10 @@ from ..experiment_columns import (
     metric_values,
     require,
 )
-from ..experiment_rows import ArmRows
+from ...judge.users import ArmRows
+from ...stats.always_valid import always_valid_multiplier
+from ...stats.arms import Sample, arm, both, linearise
+from ...stats.power import STEPS, beyond, chance_beyond, detectable, detectable_t
 from ..samples import MetricRows, covariate_specs, read_metrics, subset, sum_by, without_gaps
 from ..units import units_of
 

@@ -22,16 +22,26 @@ from ...inputs.codes import Codes
 from ...inputs.machine import each
 from ...inputs.sorting import exact_sums
 from ...stats.arms import Arm, Sample, both
-from ...stats.moments import HUGE, MEAN_ROUNDING
+from ...stats.moments import HUGE, MEAN_ROUNDING, Moments
 from ...stats.numbers import Floats
 from ...stats.regression import Designs, regression_arm
-from ..aggregates import BLOCK, BLOCKS, SHORT, Aggregates, block_ranges, ranges_of
+from ..aggregates import (
+    BLOCK,
+    BLOCKS,
+    SHORT,
+    Aggregates,
+    KnownMoments,
+    UnitsRecord,
+    block_ranges,
+    ranges_of,
+)
 from .stratified_shares import ScoreTest, score_test
 
 # Cells of the strata's dummies beside covariates: 800 MB.
 MOST_DUMMIES = 10**8
 # With fewer clusters than this (counted as equal ones), an arm's variance is the jackknife's.
 JACKKNIFE_BELOW = 40
+_NONE = np.zeros(0)
 
 
 class Linear(NamedTuple):
@@ -48,9 +58,10 @@ class Quantity(NamedTuple):
     form: Floats
 
 
-def quantity(record: Aggregates, one: Linear) -> Quantity:
-    """A mean, or a ratio with z = (N − R·D)/mean(D), in every cell; 0 where nothing is counted."""
-    mean, form = record.mean, np.zeros((len(record.n), len(record.grid.unit)))
+def quantity(mean: Floats, one: Linear) -> Quantity:
+    """A mean, or a ratio with z = (N − R·D)/mean(D), in every cell, by the means of the columns; 0
+    where nothing is counted."""
+    form = np.zeros(mean.shape)
     form[:, one.num] = 1
     if one.den is None:
         return Quantity(mean[:, one.num], form)
@@ -82,8 +93,20 @@ class Units:
     clustered: bool = False
     designs: Designs | None = None
     counted: tuple[int, int] | None = None
-    known: Aggregates | None = None
+    known: UnitsRecord | None = None
     seen: Sequence[Floats] | None = None
+
+    @classmethod
+    def of_moments(cls, both: Moments) -> Units:
+        """Units of which the moments of both arms are known, and no values."""
+        record = KnownMoments(both)
+        n, no = record.n.astype(np.int64).tolist(), np.zeros(0, np.int64)
+        return cls([_NONE], Linear(0), no, counted=(n[0], n[1]), known=record)
+
+    @property
+    def moments(self) -> Moments | None:
+        """Moments of both arms, where nothing else is known."""
+        return self.known.moments if isinstance(self.known, KnownMoments) else None
 
     @cached_property
     def cell(self) -> Codes:
@@ -97,11 +120,13 @@ class Units:
     @cached_property
     def span(self) -> tuple[Floats, Floats]:
         """The smallest and the largest value of each column."""
+        if isinstance(self.known, Aggregates):
+            return self.known.low, self.known.high
         low, high = ([one(x) for x in self.blocks] for one in (np.min, np.max))
         return np.array(low), np.array(high)
 
     @cached_property
-    def record(self) -> Aggregates:
+    def record(self) -> UnitsRecord:
         if self.known is not None:
             return self.known
         return Aggregates.of(self.columns, self.cell, 2 * self.n_strata, self.span)
@@ -112,15 +137,26 @@ class Units:
         return np.arange(2 * self.n_strata).reshape(2, self.n_strata)
 
     @cached_property
-    def strata(self) -> Aggregates:
+    def strata(self) -> UnitsRecord:
         """Both arms together, by stratum."""
         return self.record.cells(self.cells.T)
 
     @cached_property
+    def centres(self) -> Floats:
+        """Means of the columns in each stratum, of both arms together."""
+        if self.stratum is not None:
+            return self.strata.mean
+        n, mean = self.record.n[self.cells, None], self.record.mean[self.cells]
+        return np.asarray((n * mean).sum(axis=0) / np.maximum(n.sum(axis=0), 1))
+
+    @cached_property
     def weights(self) -> Floats:
         """W_h: the share of each stratum in the denominators of both arms."""
-        den, of = self.metric.den, self.strata
-        total = of.n if den is None else of.n * of.mean[:, den]
+        if self.n_strata == 1:
+            return np.ones(1)
+        den, total = self.metric.den, self.record.n[self.cells].sum(axis=0)
+        if den is not None:
+            total = total * self.centres[:, den]
         return np.asarray(total / max(float(total.sum()), np.finfo(float).tiny))
 
     @property
@@ -156,9 +192,9 @@ class Units:
     @cached_property
     def n_effective(self) -> tuple[float, float]:
         """How many units of equal size would carry as much as those of each arm: (Σd)²/Σd²."""
-        whole = self.whole.record
         if self.metric.den is None:
-            return (float(whole.n[0]), float(whole.n[1]))
+            return (float(self.n[0]), float(self.n[1]))
+        whole = self.whole.record
         square = whole.n * whole.mean[:, 1] ** 2
         total = square + whole.central[:, 1, 1]
         n = np.divide(whole.n * square, total, out=np.zeros(2), where=total > 0)
@@ -221,9 +257,9 @@ class UnitValues(NamedTuple):
     @classmethod
     def around_both(cls, units: Units, theta: Floats) -> UnitValues:
         """z around both arms, without what the covariates explain."""
-        parts = [quantity(units.strata, one).form for one in (units.metric, *units.covariates)]
+        mean, weights = units.centres, np.tile(units.weights, (2, 1))
+        parts = [quantity(mean, one).form for one in (units.metric, *units.covariates)]
         form = parts[0] - sum((t * x for t, x in zip(theta, parts[1:], strict=True)), 0 * parts[0])
-        mean, weights = units.strata.mean, np.tile(units.weights, (2, 1))
         return cls(units, np.tile(form, (2, 1)), np.tile(mean, (2, 1)), weights)
 
     @classmethod
@@ -288,12 +324,15 @@ class UnitValues(NamedTuple):
         # In k blocks there are at least k units as far as the nearest of their farthest.
         least = np.partition(far, -k)[-k] if len(far) >= k else 0.0
         kept = np.flatnonzero(far >= least * (1 - 1e-9))
-        rows = (kept[:, None] * SHORT + np.arange(SHORT)).ravel()
-        rows = rows[rows < n]
-        return Farthest(rows, self.at(rows) - centre, float(far.max()))
-
-
-_NONE = np.zeros(0)
+        rows: Any = slice(None)
+        if len(kept) < len(far):
+            rows = (kept[:, None] * SHORT + np.arange(SHORT)).ravel()
+            rows = rows[rows < n]
+        values = self.at(rows) - centre
+        near = np.flatnonzero(np.abs(values) >= least * (1 - 1e-9))
+        return Farthest(
+            near if isinstance(rows, slice) else rows[near], values[near], float(far.max())
+        )
 
 
 @dataclass(frozen=True)
@@ -301,14 +340,19 @@ class MeanEffect:
     """Both arms as they are (`raw`) and as they are compared (`arms`).
 
     `diff` keeps the digits of huge means; `theta` are the slopes of the covariates, and `how` names
-    the adjustment. Shares in strata have a `score` test.
+    the adjustment. `centre` are the means of the covariates, and `forms` those of the units around
+    their arm. Shares in strata have a `score` test.
     """
 
     raw: tuple[Arm, Arm]
     arms: tuple[Arm, Arm]
     diff: float
-    how: str = ""
+    how: str
+    units: Units
+    values: UnitValues
     theta: Floats = field(default_factory=lambda: _NONE)
+    centre: Floats = field(default_factory=lambda: _NONE)
+    forms: Floats = field(default_factory=lambda: _NONE)
     score: ScoreTest | None = None
 
     @property
@@ -323,20 +367,8 @@ class MeanEffect:
         known = self.how and before > 0
         return 1 - float(self.arms[0].var + self.arms[1].var) / before if known else np.nan
 
-
-@dataclass(frozen=True, kw_only=True)
-class EffectOfUnits(MeanEffect):
-    """`centre` are the means of the covariates, and `forms` those of the units around their arm."""
-
-    units: Units
-    values: UnitValues
-    centre: Floats = field(default_factory=lambda: _NONE)
-    forms: Floats = field(default_factory=lambda: _NONE)
-
     def residuals(self) -> tuple[Floats, Floats]:
         """Each unit's distance from the estimate of its own arm, as the estimate counts it."""
-        assert self.units is not None
-        assert self.values is not None
         if self.how.startswith("regression"):
             found, own = self.values.arms(), self.units
             of = np.zeros_like(own.arm) if own.stratum is None else own.stratum
@@ -371,10 +403,12 @@ def share_records(several: Sequence[Units]) -> list[Units]:
     return found
 
 
-def estimate(units: Units) -> EffectOfUnits:
+def estimate(units: Units) -> MeanEffect:
     """Estimate both arms; the caller has checked that they have two units each and denominators
     that are not 0."""
-    few = both(lambda n: units.clustered and n < JACKKNIFE_BELOW, units.n_effective)
+    few = (False, False)
+    if units.clustered:
+        few = both(lambda n: n < JACKKNIFE_BELOW, units.n_effective)
     whole = units.whole
     raw, plain = _both_arms(whole, _NONE, _NONE, few)
     if units.designs is not None:
@@ -389,19 +423,19 @@ def estimate(units: Units) -> EffectOfUnits:
     diff = float(arms[1].mean) - float(arms[0].mean)
     if not how and units.metric.den is None:
         diff = float(np.diff(whole.record.above[:, 0])[0])
-    score = None
-    if how == "strata" and units.metric.den is None and not units.clustered:
-        scored = score_test(units.record.columns([units.metric.num]), units.weights, arms)
+    score, record = None, units.record
+    users = units.metric.den is None and not units.clustered
+    if how == "strata" and users and isinstance(record, Aggregates):
+        scored = score_test(record.columns([units.metric.num]), units.weights, arms)
         arms, score = scored or (arms, None)
-    return EffectOfUnits(
-        raw, arms, diff, how, theta, score, units=units, values=values, centre=centre, forms=forms
-    )
+    return MeanEffect(raw, arms, diff, how, units, values, theta, centre, forms, score)
 
 
 def arms_of_denominators(units: Units) -> tuple[tuple[float, float], tuple[Arm, Arm]]:
     """The mean denominator of each arm, and its estimate within the strata."""
     assert units.metric.den is not None
-    size = units.strata.n / units.strata.n.sum()
+    size = units.record.n[units.cells].sum(axis=0)
+    size /= size.sum()
     found = _both_arms(units, _NONE, _NONE, (False, False), Linear(units.metric.den), size)[0]
     control, treatment = units.whole.record.mean[:, 1].tolist()
     return (control, treatment), found
@@ -418,7 +452,7 @@ def arms_of_part(units: Units, column: int) -> tuple[Arm, Arm]:
 
 def influence(units: Units) -> tuple[Floats, Floats]:
     """The estimate of each arm, and what each unit adds to that of its arm."""
-    found = quantity(units.record, units.metric)
+    found = quantity(units.record.mean, units.metric)
     z = contributions(units, units.scores(found.form, units.record.mean))
     return found.value[units.cells] @ units.weights, z / np.array(units.n)[units.whole.arm]
 
@@ -455,7 +489,7 @@ def slopes(units: Units) -> tuple[Floats, Floats]:
     if not units.covariates:
         return _NONE, _NONE
     record = units.strata
-    found = [quantity(record, one) for one in (units.metric, *units.covariates)]
+    found = [quantity(record.mean, one) for one in (units.metric, *units.covariates)]
     forms = np.array([one.form for one in found])
     centre = np.array([units.weights @ one.value for one in found[1:]])
     n = record.n.sum() if units.cluster is None else sum(units.n)
@@ -481,13 +515,14 @@ def slopes(units: Units) -> tuple[Floats, Floats]:
     return inverse @ (products[0, 1:] / spread) / spread, centre
 
 
-def _size_of_values(record: Aggregates, one: Linear) -> float:
-    """The largest value of the numerator in units of the estimate; spreads are negligible relative
-    to it."""
+def _size_of_values(record: UnitsRecord, one: Linear, cells: Any = slice(None)) -> float:
+    """The largest value of the numerator in units of the estimate of some cells; spreads are
+    negligible relative to it."""
     largest = record.largest(one.num)
     if one.den is None:
         return largest
-    mean = float(record.n @ record.mean[:, one.den] / record.n.sum())
+    n = record.n[cells]
+    mean = float(n @ record.mean[cells, one.den] / n.sum())
     return largest / abs(mean) if mean else np.inf
 
 
@@ -510,7 +545,7 @@ def _both_arms(
     record, cells = units.record, units.cells
     covariates, metric = units.covariates if metric is None else (), metric or units.metric
     shares = np.broadcast_to(units.weights if weights is None else weights, cells.shape)
-    parts = [quantity(record, one) for one in (metric, *covariates)]
+    parts = [quantity(record.mean, one) for one in (metric, *covariates)]
     values = np.array([(one.value[cells] * shares).sum(axis=1) for one in parts])
     form = parts[0].form - sum(
         (t * one.form for t, one in zip(theta, parts[1:], strict=True)), 0.0 * parts[0].form
@@ -521,8 +556,7 @@ def _both_arms(
     for arm in (0, 1):
         mean = values[0, arm] - theta @ (values[1:, arm] - centre)
         spread = np.sqrt(squares[arm].sum() / size[arm].sum())
-        of = record.cells(cells[arm])
-        varies = spread > MEAN_ROUNDING * _size_of_values(of, metric)
+        varies = spread > MEAN_ROUNDING * _size_of_values(record, metric, cells[arm])
         part = factor[arm] * squares[arm]
         if leave_out[arm] or (units.cluster is not None and units.stratum is not None):
             forms = [
@@ -568,7 +602,7 @@ def _parts_of_rows(
     return np.bincount(h, u * whole, len(factor)).astype(np.float64)
 
 
-def _regression(units: Units, designs: Designs, raw: tuple[Arm, Arm]) -> EffectOfUnits:
+def _regression(units: Units, designs: Designs, raw: tuple[Arm, Arm]) -> MeanEffect:
     """Lin's regression on all covariates, with the strata as dummies."""
     numbers = both(lambda arm: units.columns[units.metric.num][units.arm == arm], (0, 1))
     if units.stratum is not None:
@@ -588,4 +622,4 @@ def _regression(units: Units, designs: Designs, raw: tuple[Arm, Arm]) -> EffectO
     ordered[np.argsort(units.arm, kind="stable")] = values - q @ (q.T @ values)
     how = "regression" if units.stratum is None else "regression+strata"
     diff = float(arms[1].mean - arms[0].mean)
-    return EffectOfUnits(raw, arms, diff, how, units=units, values=UnitValues.of(ordered, units))
+    return MeanEffect(raw, arms, diff, how, units, UnitValues.of(ordered, units))

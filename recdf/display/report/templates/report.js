@@ -54,6 +54,10 @@
     return raw !== "" && !Number.isNaN(number) ? number : raw;
   }
 
+  function short(number) {
+    return number.toLocaleString("en", { maximumSignificantDigits: 3, notation: "compact" });
+  }
+
   function compare(one, two) {
     if (typeof one === "number" && typeof two === "number") { return one - two; }
     return String(one).localeCompare(String(two), "en", { numeric: true });
@@ -121,6 +125,7 @@
 
     const find = made("input", { type: "search", placeholder: "part of a name", ariaLabel: "Models with" });
     find.addEventListener("input", function () { keep("model", find.value); apply(); });
+    const none = made("p", { className: "note", role: "status" });
     const at = made("select", { ariaLabel: "k" }, made("option", { value: "", textContent: "as given" }),
       ...cutoffs.map(function (k) { return made("option", { value: k, textContent: k }); }));
     at.addEventListener("change", function () { keep("k", at.value); apply(); });
@@ -150,9 +155,11 @@
       document.querySelectorAll("#leaderboard tbody tr").forEach(function (row) {
         row.hidden = !row.cells[0].textContent.toLowerCase().includes(wanted);
       });
+      const found = Array.from(table.tBodies[0].rows).some(function (row) { return !row.hidden; });
+      none.textContent = found ? "" : "No model has “" + find.value + "” in its name.";
     }
 
-    if (table.tBodies[0].rows.length > 3) { controls.append(made("label", {}, "Models with ", find)); }
+    if (table.tBodies[0].rows.length > 3) { controls.append(made("label", {}, "Models with ", find), none); }
     if (cutoffs.length > 1) { controls.append(made("label", {}, "k ", at)); }
     if (metrics.length > 1) {
       const each = boxes.map(function (box) { return made("label", {}, box, " " + box.value); });
@@ -212,8 +219,8 @@
         const x = 68 + 248 * (point[1] - span[0][0]) / span[0][1], y = 202 - 168 * (point[2] - span[1][0]) / span[1][1];
         const dot = shape("circle", { cx: x, cy: y, r: 5, class: "chosen" });
         const title = document.createElementNS("http://www.w3.org/2000/svg", "title");
-        title.textContent = point[0] + ": " + names[across.value] + " " + point[1].toPrecision(4) + ", " +
-          names[up.value] + " " + point[2].toPrecision(4);
+        title.textContent = point[0] + ": " + names[across.value] + " " + short(point[1]) + ", " +
+          names[up.value] + " " + short(point[2]);
         dot.append(title);
         if (points.length <= 8) {
           const left = x > 190;
@@ -231,16 +238,17 @@
       }, []);
       [[54, 230, span[0][0], "start"], [330, 230, span[0][0] + span[0][1], "end"], [48, 206, span[1][0], "end"],
         [48, 38, span[1][0] + span[1][1], "end"]].forEach(function (tick) {
-        shape("text", { x: tick[0], y: tick[1], class: "chosen-text", "text-anchor": tick[3] }, tick[2].toPrecision(3));
+        shape("text", { x: tick[0], y: tick[1], class: "chosen-text", "text-anchor": tick[3] }, short(tick[2]));
       });
       shape("text", { x: 192, y: 246, class: "chosen-text", "text-anchor": "middle" }, names[across.value]);
       shape("text", { x: 54, y: 13, class: "chosen-text" }, names[up.value]);
     }
 
-    const figure = made("figure", {}, made("h3", { textContent: "Metrics of your choice" }),
+    const figure = made("figure", { className: "chooser" }, made("h3", { textContent: "Metrics of your choice" }),
       made("div", { className: "controls" }, made("label", {}, "across ", across), made("label", {}, "up ", up)), svg);
-    const drawings = place.querySelector(".drawings");
-    if (drawings) { drawings.append(figure); } else { place.append(figure); }
+    const drawings = place.querySelector(".drawings") || made("div", { className: "drawings" });
+    drawings.append(figure);
+    if (!drawings.isConnected) { place.append(drawings); }
     draw();
     appliers.push(draw);
   }
@@ -295,7 +303,18 @@
     document.querySelectorAll("nav a").forEach(function (link) { // a second click leaves the address as it is
       link.addEventListener("click", function () { setTimeout(show); });
     });
-    window.addEventListener("beforeprint", function () { folds.forEach(function (one) { one.open = true; }); });
+  }
+
+  // Paper shows the tables that are folded on a screen.
+  function printable() {
+    let opened = [];
+    window.addEventListener("beforeprint", function () {
+      opened = Array.from(document.querySelectorAll("details:not([open])")).filter(function (one) {
+        return one.matches(".fold") || one.querySelector("table");
+      });
+      opened.forEach(function (one) { one.open = true; });
+    });
+    window.addEventListener("afterprint", function () { opened.forEach(function (one) { one.open = false; }); });
   }
 
   theme();
@@ -306,4 +325,5 @@
   window.addEventListener("hashchange", restore);
   restore();
   foldable();
+  printable();
 })();

@@ -1,0 +1,662 @@
+"""Every kind of table that people are shown, as one record: how it is known, what a row says, its
+cells, its picture, and what its badges ask for.
+
+Contract: a table is known by its columns, whatever file it came from. A sentence is a function of a
+row and of nothing else; where the verdict of the row is withheld it quotes no effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from ..diagnostics.gate_records import row_cells, row_sentence
+from ..diagnostics.history import CHANGE_COLUMNS
+from ..experiments.decide.adjust_pvalues import adjustment
+from ..experiments.decide.decide_experiment import allowed_of, change_text
+from ..judge.comparisons import note_of
+from ..judge.verdict import is_withheld, sign_of
+from ..off_policy.estimate_value import MEANINGS
+from ..tables.cells import (
+    Cell,
+    brief,
+    estimate_form,
+    estimated,
+    form_of,
+    interval,
+    number,
+    p_value,
+    shorten,
+    visible,
+)
+from ..tables.findings import finding_of
+from .given_tables import rows_by
+from .report.page_blocks import (
+    BadgeKind,
+    Shown,
+    amount,
+    badge,
+    badge_of,
+    bars,
+    effect_text,
+    flag_words,
+    name_of,
+    plain,
+    text,
+    value,
+)
+
+__all__: list[str] = []
+
+TableRow = Mapping[Any, Any]
+RowCells = list[dict[str, Shown]]
+DRAWN = ["metric", "label", "diff", "ci_low", "ci_high", "allowed", "verdict", "numbers", "words"]
+CELL_NAME_LENGTH = 48  # of a name in a cell
+SEVERITY: dict[str, BadgeKind] = {"error": "error", "warning": "warning", "info": "info"}
+GATE_LOOKS: dict[str, BadgeKind] = {
+    "pass": "good",
+    "fail": "error",
+    "undecided": "open",
+    "not_gated": "info",
+}
+
+
+class Kind(NamedTuple):
+    """One kind of table.
+
+    columns : those that no other kind has together · title : heading of its section · said : what a
+    row says · cells : the cells of every row, by the heads of their columns · read : what
+    `plot.forest` draws of a row (panel, label, effect, ...) · look : of the badge of a row · axis,
+    caption : of the picture · todo : what the worst badge asks for
+    """
+
+    columns: tuple[str, ...]
+    title: str
+    said: Callable[[TableRow], str]
+    cells: Callable[[pd.DataFrame], RowCells]
+    read: Callable[[TableRow], dict[str, Any]] | None = None
+    look: Callable[[TableRow], BadgeKind] = badge_of
+    axis: str = ""
+    caption: str = ""
+    todo: Mapping[str, str] = {}
+
+
+def row_by_row(cells: Callable[[TableRow], dict[str, Shown]]) -> Callable[[pd.DataFrame], RowCells]:
+    """Return the cells of every row of a table, where a row knows its own."""
+    return lambda frame: [cells(row) for row in frame.to_dict("records")]
+
+
+# -- comparisons of models or variants
+
+
+def sides_of(row: TableRow) -> tuple[str, str]:
+    """Return the columns of the new and the old side of a comparison."""
+    return ("model", "baseline") if "baseline" in row else ("treatment", "control")
+
+
+def segment_of(row: TableRow) -> str:
+    """Return the segment of a row, which the columns before `metric` name."""
+    names = list(row)[: list(row).index("metric")]
+    return " · ".join(f"{name} = {row[name]}" for name in names)
+
+
+def _of_comparison(row: TableRow) -> str:
+    new, old, metric = (name_of(row[name]) for name in (*sides_of(row), "metric"))
+    where = f" ({name_of(part)})" if (part := segment_of(row)) else ""
+    effect = "" if is_withheld(row) else f", {effect_text(row)}"
+    said = f"{new} against {old} on {metric}{where}: {row['verdict']}{effect}."
+    if "preference" in row and not is_withheld(row):
+        said += (
+            f" {amount(row['wins'], 'user')} prefer {new}, {row['losses']:,} prefer {old} (sign "
+            f"test, p {p_value(row['p_sign'])})."
+        )
+    return plain(said)
+
+
+def _user_counts(row: TableRow) -> str:
+    """Return how many users gain, stay the same and lose by a model, or how many users both arms
+    have."""
+    if "n_treatment" in row:
+        return f"{int(row['n_treatment']):,} vs. {int(row['n_control']):,}"
+    if "wins" in row:
+        return "/".join(f"{int(row[name]):,}" for name in ("wins", "ties", "losses"))
+    return f"{int(row['n_users']):,}"
+
+
+def _short(name: Any, length: int = CELL_NAME_LENGTH) -> Shown:
+    return text(shorten(visible(name), length))
+
+
+def _comparison_cells(given: pd.DataFrame) -> RowCells:
+    """Return effect, picture, relative effect, p, counts and verdict; every metric has a scale and
+    digits of its own."""
+    frame = given.reset_index(drop=True)
+    records = frame.to_dict("records")
+    new, old = sides_of(records[0])
+    pairs = [f"{row[new]} vs. {row[old]}" for row in records]
+    one_base = frame[old].map(str).nunique() == 1  # the caption names it
+    others = [str(row[new]) for row in records] if one_base else pairs
+    drawn = [Shown(Cell(""))] * len(frame)
+    for metric, places in rows_by(frame, ["metric"]).items():
+        own = frame.take(places)
+        looks = [badge_of(row) for row in own.to_dict("records")]
+        titles = [f"{pairs[i]} on {metric}" for i in places]
+        made = bars(own["diff"], own["ci_low"], own["ci_high"], looks, titles)
+        for i, cell in zip(places, made, strict=True):
+            drawn[i] = cell
+    p = "p" if "not adjusted" in adjustment(given).words else "p (adjusted)"
+    users = "users gain / same / lose" if new == "model" else "users"
+    found = []
+    for i, row in enumerate(records):
+        form = estimate_form(row["diff"], row["ci_low"], row["ci_high"], "+")
+        verdict = badge(badge_of(row), row["verdict"])
+        if warned := note_of(row, beside=row["withheld"]):
+            verdict = verdict._replace(cell=Cell(verdict.cell.text, small=warned))
+        before = list(row)[: list(row).index("metric") + 1]
+        around = interval(row["ci_low"], row["ci_high"], form)
+        n = float(row.get("n_users", row.get("n_treatment", 0)))
+        found.append(
+            {
+                **{
+                    str(name): text(shorten(visible(row[name]), CELL_NAME_LENGTH))
+                    for name in before
+                },
+                new if one_base else "comparison": text(
+                    shorten(visible(others[i]), 2 * CELL_NAME_LENGTH)
+                ),
+                "difference": drawn[i],
+                "effect [interval]": value(row["diff"], form, small=around),
+                "relative": value(row.get("rel_diff"), form_of(row.get("rel_diff"), sign="+%")),
+                p: Shown(
+                    Cell(p_value(row["p_adj"])),
+                    None if pd.isna(row["p_adj"]) else float(row["p_adj"]),
+                ),
+                users: Shown(Cell(_user_counts(row)), n),
+                "verdict": verdict,
+            }
+        )
+    return found
+
+
+# -- tables around an experiment
+
+
+def _drawn_cells(frame: pd.DataFrame) -> RowCells:
+    """Return what a picture draws of each row as cells, with its verdict if there are any."""
+    data = estimates_frame(record_of(frame), frame)
+    marks = {"better": "good", "worse": "error"}
+    judged = data["verdict"].astype(bool).any()
+    found = []
+    for row, own in zip(data.to_dict("records"), frame.to_dict("records"), strict=True):
+        cells = {"what": row["metric"], "of": row["label"], "estimate": row["numbers"]}
+        kind: Any = marks.get(row["sign"], badge_of(own))
+        mark = {"verdict": badge(kind, row["verdict"])} if judged else {}
+        found.append({name: text(one) for name, one in cells.items()} | mark)
+    return found
+
+
+def _of_drawn(read: Callable[[TableRow], dict[str, Any]]) -> Callable[[TableRow], str]:
+    """Return the sentence of a row of estimates: what it is of, its verdict, its numbers."""
+
+    def said(row: TableRow) -> str:
+        found = read(row)
+        verdict = f"{found['verdict']}, " if found["verdict"] else ""
+        return f"{found['label']}: {verdict}{found['numbers']}."
+
+    return said
+
+
+def _of_splits(row: TableRow) -> dict[str, Any]:
+    return {
+        "metric": f"A/A splits rejected, {row['metric']}; recommended: {row['recommended']}",
+        "label": "no cap" if pd.isna(row["cap"]) else f"cap={row['cap']:g}",
+        "diff": row["rejected"],
+        "ci_low": row["rejected_low"],
+        "ci_high": row["rejected_high"],
+        "allowed": row["alpha"],
+        "percent": True,
+        "from_zero": True,
+        "verdict": row["verdict"],
+        "numbers": estimated(row["rejected"], row["rejected_low"], row["rejected_high"], "%"),
+    }
+
+
+def _of_level(row: TableRow) -> dict[str, Any]:
+    explains = ", explains the whole" if row["explains"] else ""
+    return {
+        "metric": "Users of a variant, beside the plan",
+        "label": f"{row['column']} = {row['level']}: {row['variant']}",
+        "diff": row["n_variant"] / row["n_expected"] - 1,
+        "percent": True,
+        "verdict": row["verdict"],
+        "numbers": f"{amount(int(row['n_variant']), 'user')}, planned "
+        f"{number(row['n_expected'], ',.0f')}; p {p_value(row['p_adj'])}{explains}",
+    }
+
+
+def _of_role(row: TableRow) -> dict[str, Any]:
+    allowed, relative = allowed_of(row)
+    margin = f", margin {row['margin']}" if row["margin"] else ""
+    return {
+        "metric": "Change in per cent of the control" if relative else f"Change of {row['metric']}",
+        "label": f"{row['metric']}, {row['treatment']}",
+        "diff": row["change"],
+        "ci_low": row["change_low"],
+        "ci_high": row["change_high"],
+        "allowed": allowed,
+        "percent": relative,
+        "verdict": row["verdict"],
+        "withheld": row["withheld"],
+        "numbers": f"{row['role']}: {change_text(row)}{margin}",
+    }
+
+
+def _role_cells(row: TableRow) -> dict[str, Shown]:
+    change, _, ends = change_text(row).partition(" ")
+    sided = " one-sided" if pd.notna(row.get("p_safe")) else ""
+    return {
+        "metric": text(row["metric"]),
+        "role": text(row["role"]),
+        "treatment": text(row["treatment"]),
+        "margin": text(row["margin"] or "–"),
+        "change [bounds]": Shown(Cell(change, small=f"{ends}{sided}"), row["change"]),
+        "verdict": badge(badge_of(row), row["verdict"]),
+        "note": text(row["note"]),
+    }
+
+
+def _of_plan(row: TableRow) -> dict[str, Any]:
+    """Users or lists that are needed; the effect that is found, if their number was given."""
+    models = "n_lists" in row
+    n, unit = (row["n"], "lists") if models else (row["n_control"] + row["n_treatment"], "users")
+    label = f"{row['metric']}, {row['model']}" if models else f"{row['metric']} ({row['role']})"
+    beside = f", beside {row['baseline']}" if models else ""
+    share: str = f" ({estimated(row['mde_rel'], sign='%')})" if pd.notna(row["mde_rel"]) else ""
+    found = f"{estimated(row['mde_abs'])}{share}"
+    days: str = f", {number(row['days'], ',.0f')} days" if pd.notna(row.get("days", np.nan)) else ""
+    numbers = f"{number(n, ',d')} {unit} {interval(row['n_low'], row['n_high'], ',.0f')}".rstrip()
+    guards = not models and row["role"] == "guardrail"
+    verb = "shows a loss below" if guards else "finds"
+    chance = ""
+    drawn = {
+        "metric": f"{unit.capitalize()} that are needed{beside}",
+        "diff": n,
+        "ci_low": row["n_low"],
+        "ci_high": row["n_high"],
+        "words": f"{number(n, ',d')} {unit}{days}",
+    }
+    if pd.isna(row["n_low"]):
+        chance = f"; its margin with power {number(row['power'], '.0%')}" if guards else ""
+        drawn = {
+            "metric": f"Smallest change that is found{beside}",
+            "diff": row["mde_rel"],
+            "percent": True,
+            "words": found,
+        }
+    numbers += f"{days}; {verb} {found}{chance}"
+    return {"label": label, "from_zero": True, "verdict": "", "numbers": numbers} | drawn
+
+
+def _of_proxy(row: TableRow) -> dict[str, Any]:
+    slope = estimated(row["slope"], row["slope_low"], row["slope_high"])
+    called = number(row["called_right"], ".0%")
+    return {
+        "metric": f"{row['online']} per unit of the offline metric",
+        "label": row["offline"],
+        "diff": row["slope"],
+        "ci_low": row["slope_low"],
+        "ci_high": row["slope_high"],
+        "verdict": row["verdict"],
+        "numbers": f"{slope}; {amount(row['n_tests'], 'experiment')}, {called} called right",
+    }
+
+
+def _of_change(row: TableRow) -> dict[str, Any]:
+    what = [str(row[name]) for name in row if name not in CHANGE_COLUMNS]
+    what = [name for name in what if name not in ("", "None", "nan")]
+    if pd.isna(row["diff"]):
+        numbers = f"{brief(row['level'])} in {amount(int(row['n_runs']), 'run')}"
+        if row["effect"] == "none" and not pd.isna(row["could_see"]):
+            numbers += f"; {estimated(row['could_see'], significant=2)} would be seen within a week"
+    else:
+        numbers = f"{brief(row['before'])} to {brief(row['after'])} from {row['changed']:%Y-%m-%d}"
+    return {
+        "metric": "Changes of level",
+        "label": ", ".join(what),
+        "diff": row["diff"],
+        "verdict": row["verdict"],
+        "numbers": numbers,
+    }
+
+
+def arm_of(row: TableRow) -> str:
+    """Return the variant of a row of a table of health, behind the labels of its group."""
+    names = list(row)
+    return " ".join(str(row[name]) for name in names[: names.index("variant") + 1])
+
+
+def _of_arm(row: TableRow) -> str:
+    planned = f"{row['share']:.1%}, planned {row['expected_share']:.1%}"
+    return f"{arm_of(row)} {int(row['n_assigned']):,} ({planned})"
+
+
+def _arm_cells(row: TableRow) -> dict[str, Shown]:
+    return {
+        "variant": text(arm_of(row)),
+        "assigned": value(row["n_assigned"], ",d"),
+        "share": value(row["share"], ".1%"),
+        "planned share": value(row["expected_share"], ".1%"),
+        "without metrics": value(row["missing_rate"], ".1%"),
+        "p of the sample ratio": value(row["srm_p"], ".3g"),
+    }
+
+
+# -- off-policy
+
+
+def policy_of(row: TableRow) -> str:
+    """Return the policy of an estimate, which the columns before `estimator` name."""
+    names = list(row)[: list(row).index("estimator")]
+    return " · ".join(str(row[name]) for name in names) or "The target policy"
+
+
+def is_useless(row: TableRow) -> bool:
+    """Whether neither value nor interval of an estimate may be used."""
+    return bool(row.get("withheld")) and not row["effect"]
+
+
+def lift_text(row: TableRow) -> str:
+    """Return the lift of an estimate over the logging policy with its interval."""
+    if pd.isna(row.get("lift", np.nan)):
+        return ""
+    ends = (row.get(f"lift_ci_{end}", np.nan) for end in ("low", "high"))
+    return estimated(row["lift"], *ends, "+")
+
+
+def value_text(row: TableRow) -> str:
+    """Return the value of an estimate with its interval."""
+    return estimated(row["value"], row["ci_low"], row["ci_high"])
+
+
+def look_of_estimate(row: TableRow) -> BadgeKind:
+    """Return the look of an estimate; a flagged one never looks like a result."""
+    if is_useless(row):
+        return "error"
+    if flag_words(row["flags"]):
+        return "warning"
+    low, high = (row.get(f"lift_ci_{end}", np.nan) for end in ("low", "high"))
+    return "better" if low > 0 else "worse" if high < 0 else "open"
+
+
+def flag_meanings(row: TableRow) -> str:
+    """Return what the flags of an estimate mean, in sentences."""
+    found = row["flags"]
+    names = found.replace(" ", "").split(",") if isinstance(found, str) else list(found)
+    return "; ".join(MEANINGS[name] for name in names if name in MEANINGS)
+
+
+def _of_estimate(row: TableRow) -> str:
+    who = f"{policy_of(row)} by {row['estimator']}"
+    trust = visible(row.get("trust") or flag_words(row["flags"]) or "no flag")
+    if is_useless(row):
+        return f"{who}: {trust}."
+    lift = f", {lift_text(row)} beside the logging policy" if lift_text(row) else ""
+    return f"{who}: {trust}, value {value_text(row)}{lift}."
+
+
+def _estimate_cells(given: pd.DataFrame) -> RowCells:
+    """Return the cells of estimates; what says whether to believe one stands before it."""
+    frame = given.reset_index(drop=True)
+    records = frame.to_dict("records")
+    lifts = all(name in frame.columns for name in ("lift", "lift_ci_low", "lift_ci_high"))
+    known = {
+        name: name in frame.columns and frame[name].notna().any()
+        for name in ("clip", "trust", "ess")
+    }
+    names = [str(row["estimator"]) for row in records]
+    looks: list[BadgeKind] = [
+        "warning" if flag_words(row["flags"]) else look_of_estimate(row) for row in records
+    ]
+    drawn: list[Shown] = []
+    if lifts:
+        drawn = bars(frame["lift"], frame["lift_ci_low"], frame["lift_ci_high"], looks, names)
+    found = []
+    for i, row in enumerate(records):
+        before = list(row)[: list(row).index("estimator") + 1]
+        cells = {str(name): text(row[name]) for name in before}
+        cells |= {"clip": value(row["clip"], "g")} if known["clip"] else {}
+        cells |= {"trust": text(row["trust"])} if known["trust"] else {}
+        words = flag_words(row["flags"])
+        mark = badge("warning" if words else "good", words or "no flag")
+        cells["flags"] = mark._replace(cell=Cell(mark.cell.text, small=flag_meanings(row)))
+        point, _, around = value_text(row).partition(" ")
+        cells["value [interval]"] = Shown(Cell(point, small=around), row["value"])
+        if lifts:
+            point, _, around = lift_text(row).partition(" ")
+            cells["lift over the logging policy"] = drawn[i]
+            cells["lift [interval]"] = Shown(Cell(point or "–", small=around), row["lift"])
+        cells |= {"effective rows": value(row["ess"], ",.0f")} if known["ess"] else {}
+        found.append(cells)
+    return found
+
+
+# -- gate, data
+
+
+def _gate_cells(row: TableRow) -> dict[str, Shown]:
+    cells = row_cells(row)
+    mark = badge(GATE_LOOKS.get(row["effect"], "warning"), cells.pop("verdict"))
+    sort = {"baseline": "mean_baseline", "candidate": "mean_candidate", "users": "n_users"}
+    sort["change"] = "change"
+    return {
+        "verdict": mark,
+        **{
+            name: Shown(Cell(one), row[sort[name]]) if name in sort else text(one)
+            for name, one in cells.items()
+        },
+    }
+
+
+def _of_finding(row: TableRow) -> str:
+    count = f"{int(row['count']):,}, {number(row['share'], '.1%')}"
+    return visible(f"{finding_of(row)} ({count}): {row['effect']}.")
+
+
+def finding_cells(row: TableRow) -> dict[str, Shown]:
+    severity = str(row["severity"])
+    return {
+        "severity": badge(SEVERITY.get(severity, "info"), severity),
+        "finding": text(finding_of(row)),
+        "count": value(row["count"], ",d"),
+        "share": value(row["share"], ".1%"),
+        "effect on the metrics": text(row["effect"]),
+    }
+
+
+def _of_floor(row: TableRow) -> str:
+    levels = (f"{name} {estimated(row[name])}" for name in ("chance", "popularity", "ceiling"))
+    return f"{row['metric']}: {estimated(row.get('value'))}, {', '.join(levels)}."
+
+
+def _floor_cells(row: TableRow) -> dict[str, Shown]:
+    forms = {"n": ",d", **dict.fromkeys(("value", "chance", "popularity", "ceiling"))}
+    return {
+        str(name): value(one, forms[name]) if name in forms else text(str(one))
+        for name, one in row.items()
+    }
+
+
+def _of_convention(row: TableRow) -> str:
+    diff = f", {estimated(row['diff'], sign='+')} beside recdf" if row["diff"] else ""
+    k: str = f"@{int(row['k'])}" if pd.notna(row["k"]) else ""
+    why = f" ({row['rule']})" if row["rule"] else ""
+    said = f"{row['metric']}{k} by {row['convention']}: {estimated(row['value'])}"
+    return f"{said}{diff}{why}."
+
+
+def _plain_cells(row: TableRow) -> dict[str, Shown]:
+    return {
+        str(name): value(one) if isinstance(one, int | float) else text(one)
+        for name, one in row.items()
+    }
+
+
+# -- the records
+
+_PLAN = "a line is the 95 % interval of a number of users or lists"
+_FILLED = "filled: fits (blue) or does not fit (orange)"
+_PLANNED = {"info": "Run it with so many, and decide at the end alone."}
+PAIR = ("metric", "diff", "ci_low", "ci_high", "p_adj", "effect", "withheld", "remarks", "verdict")
+
+
+def _estimates(columns: str, title: str, read: Any, **more: Any) -> Kind:
+    return Kind(tuple(columns.split()), title, _of_drawn(read), _drawn_cells, read, **more)
+
+
+TABLE_KINDS: dict[str, Kind] = {
+    "aa": _estimates(
+        "rejected recommended cap",
+        "A/A test",
+        _of_splits,
+        axis="share of splits",
+        caption="99 % intervals; upright line: the level of the test; filled: holds (blue) or does "
+        "not hold (orange)",
+        todo={
+            "error": "Do not trust a test that does not hold; take the one that is recommended.",
+            "good": "Test as it was tried here.",
+        },
+    ),
+    "ratio": _estimates(
+        "column level n_expected p_without",
+        "Sample ratio by level",
+        _of_level,
+        axis="users more than planned",
+        caption=f"the variant of each level that is farthest from its plan; {_FILLED}",
+        todo={
+            "error": "Do not act: find out where the users of this level are lost.",
+            "good": "Read the effects: the users fit the plan.",
+        },
+    ),
+    "role": Kind(
+        ("role", "margin", "change", "change_low"),
+        "Roles",
+        _of_drawn(_of_role),
+        row_by_row(_role_cells),
+        _of_role,
+        axis="change, zero in the middle",
+        caption="bounds of a guardrail are one-sided; upright line: the margin; filled: shown "
+        "(blue: good, orange: bad)",
+        todo={"worse": "Do not ship: a metric is harmed.", "error": "Do not ship."},
+    ),
+    "proxy": _estimates(
+        "offline slope naive_slope",
+        "Which offline metric predicts",
+        _of_proxy,
+        axis="slope of the true effects",
+        caption="intervals over the experiments; filled: predicts (blue) or predicts the opposite "
+        "(orange)",
+        todo={
+            "error": "Do not choose by a metric that predicts the opposite.",
+            "good": "Choose by a metric that predicts.",
+        },
+    ),
+    "changes": _estimates(
+        "changed found e_value",
+        "Changes of level",
+        _of_change,
+        axis="difference of level",
+        caption="one row per change, or per series without one; filled: better (blue) or worse "
+        "(orange)",
+    ),
+    "plan": _estimates(
+        "mde_abs n_low design_effect role", "Plan", _of_plan, caption=_PLAN, todo=_PLANNED
+    ),
+    "plan of models": _estimates(
+        "mde_abs n_low design_effect n_lists", "Plan", _of_plan, caption=_PLAN, todo=_PLANNED
+    ),
+    "interleaved": Kind(
+        (*PAIR, "model", "baseline", "preference"),
+        "Interleaved lists",
+        _of_comparison,
+        _comparison_cells,
+    ),
+    "pairs": Kind(
+        (*PAIR, "model", "baseline"), "Comparison of models", _of_comparison, _comparison_cells
+    ),
+    "experiment": Kind(
+        (*PAIR, "treatment", "control"), "Effects", _of_comparison, _comparison_cells
+    ),
+    "decision": Kind(
+        ("decision", "reasons", "treatment"),
+        "Decision",
+        lambda row: f"{row['treatment']}: {row['decision']}. {row['reasons']}.",
+        row_by_row(_plain_cells),
+    ),
+    "health": Kind(
+        ("variant", "n_assigned", "expected_share", "srm_p"),
+        "Users per variant",
+        _of_arm,
+        row_by_row(_arm_cells),
+    ),
+    "off_policy": Kind(
+        ("estimator", "value", "ci_low", "ci_high", "flags"),
+        "Off-policy estimates",
+        _of_estimate,
+        _estimate_cells,
+        look=look_of_estimate,
+    ),
+    "gate": Kind(
+        ("budget", "effect", "change", "bound", "reason"),
+        "Gate",
+        row_sentence,
+        row_by_row(_gate_cells),
+        look=lambda row: GATE_LOOKS.get(row["effect"], "warning"),
+    ),
+    "check": Kind(
+        ("finding", "severity", "count", "share", "effect"),
+        "Data health",
+        _of_finding,
+        row_by_row(finding_cells),
+        look=lambda row: SEVERITY.get(row["severity"], "info"),
+    ),
+    "floors": Kind(
+        ("metric", "chance", "popularity", "ceiling"), "Levels", _of_floor, row_by_row(_floor_cells)
+    ),
+    "conventions": Kind(
+        ("convention", "value", "diff", "rule"),
+        "Conventions",
+        _of_convention,
+        row_by_row(_plain_cells),
+    ),
+}
+
+
+def record_of(table: Any) -> Kind:
+    """Return the record of a table; one of no known kind raises StopIteration."""
+    columns = set(getattr(table, "columns", ()))
+    return next(kind for kind in TABLE_KINDS.values() if columns.issuperset(kind.columns))
+
+
+def kind_of_estimates(table: Any) -> Kind | None:
+    """Return the record of a table of estimates, which `plot.forest` draws; None for any other."""
+    columns = set(getattr(table, "columns", ()))
+    return next(
+        (one for one in TABLE_KINDS.values() if one.read and columns >= {*one.columns}), None
+    )
+
+
+def estimates_frame(kind: Kind, table: pd.DataFrame) -> pd.DataFrame:
+    """Return one row per row of the table, as `plot.forest.data` says."""
+    assert kind.read is not None
+    rows = table.to_dict("records")
+    data = pd.DataFrame([kind.read(row) for row in rows])
+    words = data["numbers"] + "  " + data["verdict"]
+    data["words"] = data["words"] if "words" in data.columns else words
+    marks = ["percent", "from_zero"]
+    data = data.reindex(columns=[*DRAWN, *marks, "withheld"])
+    broken = [row.get("withheld") == "sample_ratio" and "role" not in row for row in rows]
+    signs = ["worse" if one else sign_of(row) for one, row in zip(broken, rows, strict=True)]
+    return data.assign(**{name: data[name].eq(True) for name in marks}, sign=signs)

@@ -1,0 +1,607 @@
+"""The reader of every table of users: rows of an experiment, of several models, of an assignment,
+as codes of units, groups, variants and clusters."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..errors import DataError, DuplicateError, OptionError
+from ..inputs.codes import strictly_ascends
+from ..inputs.options import as_columns
+from ..inputs.sorting import distinct
+from ..stats.numbers import Floats
+from .choices import Columns, PairMissing
+from .per_user_columns import (
+    Codes,
+    Mask,
+    count_distinct,
+    frame_of,
+    group_codes,
+    key_codes,
+    metric_values,
+    read_weight,
+    require,
+    some_keys,
+    split,
+    unit_of,
+)
+
+
+@dataclass(frozen=True)
+class Users:
+    """Users of both frames as codes 0..n−1: the user of every row, and what is known of each
+    user."""
+
+    of_metric: Codes
+    of_assignment: Codes
+    n: int
+    n_assigned: int
+    several: Mask
+    stranger: Mask
+
+    @property
+    def n_unassigned(self) -> int:
+        return self.n - self.n_assigned
+
+
+def match_users(
+    per_user: pd.DataFrame, assignment: pd.DataFrame, keys: list[str], variant_col: str
+) -> Users:
+    """Code the users; `several` users are in two variants, a `stranger` row is of a user in no
+    variant."""
+    (metric_user, user), n_users = key_codes(
+        [("per_user", per_user), ("assignment", assignment)], keys
+    )
+    variant, _ = group_codes(assignment, "assignment", [variant_col])
+    assigned = np.zeros(n_users, bool)
+    assigned[user] = True
+    several = in_several_variants(user, variant, n_users)
+    return Users(metric_user, user, n_users, int(assigned.sum()), several, ~assigned[metric_user])
+
+
+def in_several_variants(user: Codes, variant: Codes, n_users: int) -> Mask:
+    """Whether each user code has rows of two variants."""
+    one = np.full(n_users, -1, np.int64)
+    one[user] = variant
+    several = np.zeros(n_users, bool)
+    several[user[variant != one[user]]] = True
+    return several
+
+
+def own_variant(
+    per_user: pd.DataFrame, assignment: pd.DataFrame, keys: list[str], variant_col: str
+) -> pd.DataFrame:
+    """Of metrics by variant, the rows of the variant that each user is assigned to, without
+    `variant_col`.
+
+    Users in no variant, or in several, keep the rows of one, so that the join counts or refuses
+    them.
+    """
+    require(assignment, "assignment", [*keys, variant_col])
+    require(per_user, "per_user", [*keys, variant_col])
+    frames = [("per_user", per_user), ("assignment", assignment)]
+    (shown, assigned), n_pairs = key_codes(frames, [*keys, variant_col])
+    (user, assigned_user), n_users = key_codes(frames, keys)
+    is_assigned = np.zeros(n_pairs, bool)
+    is_assigned[assigned] = True
+    own = is_assigned[shown]
+    # The pair of each user: the first of its rows, or of its own rows if there are any.
+    pair = np.full(n_users, -1, np.int64)
+    pair[user[::-1]] = shown[::-1]
+    pair[user[own][::-1]] = shown[own][::-1]
+    astray = np.zeros(n_users, bool)
+    astray[assigned_user] = True
+    astray[user[own]] = False
+    astray = astray[user]
+    if astray.any():
+        raise DataError(
+            f"{len(distinct(user[astray])):,} users of per_user have lists of other variants than "
+            f"their own only ({some_keys(per_user, astray, keys)}); to count what they were shown "
+            f"all the same, evaluate without ⟦+by={variant_col!r}⟧"
+        )
+    result: pd.DataFrame = per_user[shown == pair[user]].drop(columns=variant_col)
+    result.attrs = copy.deepcopy(per_user.attrs)
+    return result
+
+
+# A column of fewer values names no units.
+_LEAST_UNITS = 20
+# Units that were assigned whole: the least share of known ids, the largest of ids in two arms, and
+# how many standard errors more than by chance are in one.
+_KNOWN_IDS, _CROSSED, _BY_CHANCE = 0.95, 0.1, 6
+# How many blocks of rows, and of how many, a column is looked at first.
+_BLOCKS, _BLOCK = 1000, 64
+
+
+@dataclass(frozen=True)
+class ArmRows:
+    """Rows of two variants, in the order of the ids of each, and the arm of each: 0 the control, 1
+    the treatment.
+
+    `rows` is None where they are all rows as they stand.
+    """
+
+    rows: Codes | None
+    arm: Codes
+
+    @classmethod
+    def of(cls, control: Codes, treatment: Codes) -> ArmRows:
+        arm = np.repeat(np.arange(2), [len(control), len(treatment)])
+        return cls(np.concatenate([control, treatment]), arm)
+
+    def take(self, values: Any) -> Any:
+        return values if self.rows is None else values[self.rows]
+
+    def where(self, mask: Mask) -> ArmRows:
+        """Those of a mask of them."""
+        kept = np.flatnonzero(mask) if self.rows is None else self.rows[mask]
+        return ArmRows(kept, self.arm[mask])
+
+    def defined(self, mask: Mask | None) -> ArmRows:
+        """Those of a mask of all rows."""
+        return self if mask is None else self.where(self.take(mask))
+
+    def split(self, values: Any) -> tuple[Any, Any]:
+        """Values of these rows by arm."""
+        return values[self.arm == 0], values[self.arm == 1]
+
+    @cached_property
+    def n(self) -> tuple[int, int]:
+        control, treatment = np.bincount(self.arm, minlength=2).tolist()
+        return control, treatment
+
+
+@dataclass(frozen=True)
+class ExperimentRows:
+    """What is known of the rows besides their metrics.
+
+    `variants` are the labels of the codes in `variant`, and `groups` those of the codes in `group`
+    (one code without labels if there are no segments). `users` is None if no key is known.
+    """
+
+    data: pd.DataFrame
+    variants: pd.Series
+    variant: Codes
+    groups: pd.DataFrame
+    group: Codes
+    users: Codes | None
+    strata: tuple[Codes, pd.DataFrame] | None
+    clusters: Codes | None
+    # Code of the unit that rows may repeat, None where they have a cluster or nothing names a
+    # larger unit.
+    repeated: Codes | None = None
+    guessed: str = ""  # the column that only looks like that unit
+    drop_thin: bool = (
+        False  # strata with fewer than two units in an arm are left out, and are no error
+    )
+
+    @cached_property
+    def cells(self) -> list[Codes]:
+        """Rows of each variant in each group."""
+        n = len(self.variants)
+        return split(self.group * n + self.variant, len(self.groups) * n)
+
+    def arm(self, group: int, variant: int) -> Codes:
+        """Rows of a variant in a group, in the order of the users' ids, so that no sum depends on
+        that of the rows."""
+        rows = self.cells[group * len(self.variants) + variant]
+        return (
+            rows
+            if self.users is None or self.in_order
+            else rows[np.argsort(self.users[rows], kind="stable")]
+        )
+
+    @cached_property
+    def in_order(self) -> bool:
+        """Whether the rows stand in the order of their users."""
+        return self.users is not None and strictly_ascends(self.users)
+
+    def both(self, group: int, pair: tuple[int, int]) -> ArmRows:
+        """Rows of two variants in a group."""
+        if (
+            len(self.groups) == 1
+            and len(self.variants) == 2
+            and (self.users is None or self.in_order)
+        ):
+            return ArmRows(None, self.variant if pair[1] else 1 - self.variant)
+        return ArmRows.of(self.arm(group, pair[0]), self.arm(group, pair[1]))
+
+    def strata_of(self, both: ArmRows) -> tuple[Codes, Codes] | None:
+        """The stratum of each row of both arms, None without strata."""
+        return None if self.strata is None else both.split(both.take(self.strata[0]))
+
+    def comparable(self, both: ArmRows) -> ArmRows:
+        """The rows of both arms without those of thin strata, if these are to be left out."""
+        if self.strata is None or not self.drop_thin:
+            return both
+        stratum, n = both.take(self.strata[0]), len(self.strata[1])
+        unit = np.arange(len(stratum)) if self.clusters is None else both.take(self.clusters)
+        cell, n_units = both.arm * n + stratum, int(unit.max(initial=-1)) + 1
+        thick = count_distinct(cell, 2 * n, unit, n_units).reshape(2, n).min(axis=0) >= 2
+        return both if thick.all() else both.where(thick[stratum])
+
+    @property
+    def randomised(self) -> Codes | None:
+        """Code of what was assigned: clusters that are each in one variant, else users; None if
+        neither is known."""
+        if self.clusters is not None:
+            n = int(self.clusters.max(initial=-1)) + 1
+            if not in_several_variants(self.clusters, self.variant, n).any():
+                return self.clusters
+        return self.users
+
+
+def read_experiment_rows(
+    data: pd.DataFrame,
+    variant_col: str,
+    by_cols: list[str],
+    user_col: Columns | None,
+    strata: Sequence[str] = (),
+    cluster: Sequence[str] = (),
+    numbers: Collection[str | None] = (),
+) -> ExperimentRows:
+    """Code the rows; refuse users in two variants, and several rows of a user. `numbers` are
+    columns that hold no ids."""
+    if variant_col in by_cols:
+        raise OptionError(
+            f"⟦by={variant_col!r}⟧ is the column of the variant; name columns of segments"
+        )
+    variant, labels = group_codes(data, "data", [variant_col])
+    group, groups = group_codes(data, "data", by_cols)
+    users = _user_codes(data, user_col, by_cols, list(cluster), variant, group)
+    stratum = group_codes(data, "data", strata) if strata else None
+    clusters = key_codes([("data", data)], cluster)[0][0] if cluster else None
+    used = {variant_col, *by_cols, *strata, *filter(None, numbers)}
+    unit = (None, "") if cluster else _larger_unit(data, as_columns(user_col), used, variant)
+    return ExperimentRows(
+        data,
+        labels[variant_col],
+        variant,
+        groups[by_cols],
+        group,
+        users,
+        stratum,
+        clusters,
+        *unit,
+    )
+
+
+def _larger_unit(
+    data: pd.DataFrame, keys: list[str], used: set[str], variant: Codes
+) -> tuple[Codes | None, str]:
+    """Code of the unit of which there may be several rows: "user_id", the first column of the key,
+    or what looks so.
+
+    Returns too the name of a column that only looks so, and that was assigned whole, such as a
+    store; `user_col="user_id"` says that users were assigned one by one.
+    """
+    has_id = "user_id" in data.columns
+    if keys == ["user_id"]:  # a key of one column is unique
+        return None, ""
+    if keys and (has_id or len(keys) > 1):
+        (codes,), n = key_codes([("data", data)], ["user_id"] if has_id else keys[:1])
+        if n < len(codes):
+            return codes, ""
+    ids = [name for name in data.columns if name not in {*used, "user_id"}]
+    # Blocks of rows, since those of a unit may stand together. A column that repeats in none of
+    # them, or is in both arms there, holds no units that matter.
+    starts = np.arange(0, len(data), max(_BLOCK, len(data) // _BLOCKS))
+    sample = (starts[:, None] + np.arange(_BLOCK)).ravel()
+    sample = sample[sample < len(data)]
+    for name in ids:
+        kind = data[name].dtype
+        if pd.api.types.is_bool_dtype(kind) or pd.api.types.is_datetime64_any_dtype(kind):
+            continue
+        if pd.api.types.is_float_dtype(kind) and not _whole_with_gaps(data[name]):
+            continue
+        try:
+            some = pd.factorize(data[name].take(sample))[0]
+            if len(sample) < len(data) and not _assigned_whole(some, variant[sample]):
+                continue
+            codes, values = pd.factorize(data[name])
+        except TypeError:  # lists are no ids
+            continue
+        if _assigned_whole(codes, variant):
+            return np.where(codes < 0, len(values) + np.arange(len(codes)), codes), name
+    return None, ""
+
+
+def _whole_with_gaps(values: pd.Series) -> bool:
+    """Whether floats are ids that became floats because some are unknown."""
+    known = values.dropna()
+    return len(known) < len(values) and bool((known % 1 == 0).all())
+
+
+def _assigned_whole(codes: Codes, variant: Codes) -> bool:
+    """Whether ids, of which 95 % are known (−1 is unknown), repeat, and were assigned as wholes.
+
+    Of k rows that were assigned one by one, all are in one arm with the probability q = Σ_v s_v^k.
+    At least 90 % of the ids that repeat are, and more than by chance: one unknown id, or one that
+    crossed over, hides no unit.
+    """
+    known = codes >= 0
+    if known.mean() < _KNOWN_IDS:
+        return False
+    codes, variant = codes[known], variant[known]
+    n_ids, n = int(codes.max(initial=-1)) + 1, np.bincount(variant)
+    size = np.bincount(codes, minlength=n_ids)
+    again = size > 1
+    if n_ids < _LEAST_UNITS or not again.any():
+        return False
+    crossed = in_several_variants(codes, variant, n_ids)[again]
+    q = ((n / n.sum())[:, None] ** size[again]).sum(axis=0)
+    spread, above = np.sqrt((q * (1 - q)).sum()), (~crossed).sum() - q.sum()
+    return bool(crossed.mean() <= _CROSSED and above > _BY_CHANCE * spread)
+
+
+def _user_codes(
+    data: pd.DataFrame,
+    user_col: Columns | None,
+    by_cols: list[str],
+    cluster: list[str],
+    variant: Codes,
+    group: Codes,
+) -> Codes | None:
+    """Codes of the users if a key is known; a user in two variants, or in several rows without a
+    cluster, raises."""
+    keys = as_columns(user_col) or [name for name in ["user_id"] if name in data.columns]
+    if not keys:
+        return None
+    (codes,), n = key_codes([("data", data)], keys)
+    if n == len(codes):
+        return codes
+    # Rows within other clusters (a region, an hour) may be assigned row by row.
+    if cluster and set(cluster) != set(keys):
+        return codes
+    several = in_several_variants(codes, variant, n)
+    if several.any():
+        raise DataError(
+            f"{np.count_nonzero(several):,} users of data are in more than one variant "
+            f"({some_keys(data, several[codes], keys)}); build data with join_experiment, which "
+            "can drop them"
+        )
+    if cluster:
+        return codes
+    cell = group * n + codes
+    again = np.ones(len(cell), bool)
+    again[np.unique(cell, return_index=True)[1]] = False
+    if again.any():
+        one = keys[0] if len(keys) == 1 else keys
+        raise DuplicateError(
+            f"data has several rows per {[*by_cols, *keys]}: {int(again.sum()):,} rows too many "
+            f"({some_keys(data, again, keys)}). Rows of one user are not independent: pass "
+            f"⟦+cluster={one!r}⟧, roll them up first with rd.experiments.roll_up, or name in "
+            "⟦+by=⟧ the columns that tell them apart"
+        )
+    return codes
+
+
+FEW_VALUES = 20  # a column of the key with fewer values holds folds or weekdays rather than users
+
+
+@dataclass(frozen=True)
+class ModelRows:
+    """Rows of all models: `place` is model · n_cells + cell, a cell being a list or a (list, fold).
+
+    `weights` are those of the lists, None if all count alike. A list of weight 0 does not count,
+    whatever its values. `unit_of_list` is None where every list is a unit of its own. `repeated`
+    says that another column looks like the unit, which nobody has named.
+    """
+
+    parts: list[tuple[str, pd.DataFrame]]
+    models: list[Any]
+    place: Codes
+    n_cells: int
+    list_of_cell: Codes | None
+    unit_of_list: Codes | None
+    repeated: bool
+    show: Callable[[Codes], str]
+    weights: Floats | None = None
+
+    def table(self, metric: str) -> Floats:
+        """Values of a metric as (models, cells), NaN where there is none; cells in the order of the
+        ids."""
+        values = np.full(len(self.models) * self.n_cells, np.nan)
+        read = [metric_values(frame, role, metric) for role, frame in self.parts]
+        values[self.place] = read[0] if len(read) == 1 else np.concatenate(read)
+        table = values.reshape(len(self.models), self.n_cells)
+        if self.weights is None:
+            return table
+        of_cell = self.weights if self.list_of_cell is None else self.weights[self.list_of_cell]
+        return np.where(of_cell > 0, table, np.nan)
+
+    def per_list(self, values: Floats) -> Floats:
+        """Mean over the folds of each list, NaN skipped; the values themselves without folds."""
+        if self.list_of_cell is None:
+            return values
+        defined = ~np.isnan(values)
+        of = self.list_of_cell[defined]
+        n = int(self.list_of_cell.max(initial=-1)) + 1
+        with np.errstate(invalid="ignore"):
+            return np.bincount(of, weights=values[defined], minlength=n) / np.bincount(
+                of, minlength=n
+            )
+
+    def mean(self, values: Floats) -> float:
+        """Mean over the lists that have a value in some cell; NaN if there is none."""
+        of_list = self.per_list(values)
+        there = ~np.isnan(of_list)
+        if self.weights is not None and there.any():
+            weights = self.weights[there]
+            return float((weights * of_list[there]).sum() / weights.sum())
+        return float(of_list[there].mean()) if there.any() else np.nan
+
+    def unit_sums(self, d: Floats) -> tuple[Floats, Floats | None]:
+        """Σ w d and Σ w over the lists of each unit that have a difference d; Σ w is None where it
+        is 1 for all."""
+        defined = ~np.isnan(d)
+        if self.weights is None and self.unit_of_list is None and defined.all():
+            return d, None
+        weight = (
+            defined.astype(np.float64)
+            if self.weights is None
+            else np.where(defined, self.weights, 0.0)
+        )
+        sums: Floats = np.where(defined, d, 0.0) * weight
+        if self.unit_of_list is not None:
+            sums, weight = (
+                np.bincount(self.unit_of_list, part).astype(np.float64) for part in (sums, weight)
+            )
+        return sums, weight
+
+    def weighted(self, name: str) -> ModelRows:
+        """These runs with the weight of each list, which all rows of the list must agree on."""
+        read = np.concatenate([read_weight(frame, role, name) for role, frame in self.parts])
+        found = _of_lists(
+            read, self.place % self.n_cells, self.list_of_cell, self.show, f"{name!r}", "weight"
+        )
+        return replace(self, weights=found)
+
+
+def _of_lists(
+    read: Any,
+    cell: Codes,
+    list_of_cell: Codes | None,
+    show: Callable[[Codes], str],
+    name: str,
+    what: str,
+) -> Any:
+    """What the rows of each list say, on which they must agree."""
+    of_row = cell if list_of_cell is None else list_of_cell[cell]
+    found = np.zeros(int(of_row.max(initial=-1)) + 1, read.dtype)
+    found[of_row] = read
+    differ = found[of_row] != read
+    if differ.any():
+        raise DataError(
+            f"{name} differs between the rows of {len(distinct(of_row[differ])):,} users "
+            f"({show(distinct(cell[differ]))}); a user has one {what}, whatever the model"
+        )
+    return found
+
+
+def repeated_unit(frame: pd.DataFrame, keys: Sequence[str], n_lists: int) -> bool:
+    """Whether a column that is not the unit looks like one: a user_id, or a later column of the
+    key, that repeats.
+
+    Days and folds repeat too, so that a column of times, or one of few values, is none but for its
+    name.
+    """
+    for name in dict.fromkeys([*keys[1:], "user_id"]):
+        if (
+            name == keys[0]
+            or name not in frame.columns
+            or pd.api.types.is_datetime64_any_dtype(frame[name].dtype)
+        ):
+            continue
+        if (1 if name == "user_id" else FEW_VALUES) <= frame[name].nunique() < n_lists:
+            return True
+    return False
+
+
+def read_model_rows(
+    per_user: Any, keys: list[str], folds: list[str], model_col: str, units: Sequence[str] = ()
+) -> ModelRows:
+    """Check the frames and give every row its place; without `units` the unit is that of the
+    key."""
+    if isinstance(per_user, Mapping):
+        models = list(per_user)
+        parts = [
+            (f"per_user[{name!r}]", frame_of(f"per_user[{name!r}]", per_user[name]))
+            for name in models
+        ]
+        model = np.repeat(np.arange(len(parts)), [len(frame) for _, frame in parts])
+    else:
+        parts = [("per_user", frame_of("per_user", per_user))]
+        model, labels = group_codes(per_user, "per_user", [model_col])
+        models = labels[model_col].tolist()
+    if len(models) < 2:
+        raise OptionError(
+            f"per_user has {len(models)} models ({models}); a comparison needs at least two"
+        )
+    for role, frame in parts:
+        require(frame, role, [*keys, *folds])
+    coded, n_cells = key_codes(parts, [*keys, *folds])
+    cell = np.concatenate(coded)
+    place = model * n_cells + cell
+
+    def show(cells: Codes) -> str:
+        """Keys of up to five cells."""
+        names, rows = [*keys, *folds], [int(np.argmax(cell == one)) for one in cells[:5]]
+        return some_keys(
+            pd.concat([frame[names] for _, frame in parts], ignore_index=True), rows, names
+        )
+
+    counts = np.bincount(place, minlength=len(models) * n_cells)
+    if (counts > 1).any():
+        twice = distinct(np.flatnonzero(counts > 1) % max(n_cells, 1))
+        raise DuplicateError(
+            f"per_user has several rows for one model and {' and '.join([*keys, *folds])}, in "
+            f"{len(twice):,} cases such as {show(twice)}. Name the columns that tell them apart in "
+            "⟦+user_col=⟧ or ⟦+fold=⟧, or roll them up first with rd.experiments.roll_up"
+        )
+    list_of_cell = unit_of_list = None
+    n_lists = n_cells
+    if folds:
+        list_of_cell = np.zeros(n_cells, np.int64)
+        of_row, n_lists = key_codes(parts, keys)
+        list_of_cell[cell] = np.concatenate(of_row)
+    named = list(units) or unit_of(keys)
+    if (
+        not units and len(keys) > 1 and len(parts) == 1
+    ):  # one row tells the unit of a list, since it is in the key
+        first = np.zeros(n_lists, np.int64)
+        first[cell if list_of_cell is None else list_of_cell[cell]] = np.arange(len(cell))
+        (found,), n_units = key_codes([("per_user", per_user[named].take(first))], named)
+        unit_of_list = found if n_units < n_lists else None
+    elif named != keys:
+        for role, frame in parts:
+            require(frame, role, named)
+        coded, n_units = key_codes(parts, named)
+        found = _of_lists(
+            np.concatenate(coded), cell, list_of_cell, show, " and ".join(named), "unit"
+        )
+        unit_of_list = found if n_units < n_lists else None
+    unnamed = not units and unit_of_list is None
+    repeated = unnamed and any(
+        repeated_unit(frame, keys, min(n_lists, len(frame))) for _, frame in parts
+    )
+    return ModelRows(parts, models, place, n_cells, list_of_cell, unit_of_list, repeated, show)
+
+
+def paired_values(
+    metric: str,
+    table: Floats,
+    pair: tuple[int, int],
+    runs: ModelRows,
+    missing: PairMissing,
+    takes_zero: bool = True,
+) -> tuple[Floats, Floats, tuple[int, int]]:
+    """Values of both models by cell, NaN in both or in none, and how many cells only one of them
+    has.
+
+    The error offers `missing="zero"` where the call takes it.
+    """
+    base, model = table[pair[0]], table[pair[1]]
+    has_base, has_model = ~np.isnan(base), ~np.isnan(model)
+    only = has_base & ~has_model, has_model & ~has_base
+    n_only = int(only[0].sum()), int(only[1].sum())
+    if missing == "raise" and any(n_only):
+        first, second = (runs.models[i] for i in pair)
+        or_zero = ', or "zero" to count 0 for the model that lacks them' if takes_zero else ""
+        raise DataError(
+            f"{metric!r} has a value for {first!r} only in {n_only[0]:,} users and for {second!r} "
+            f"only in {n_only[1]:,} ({runs.show(np.flatnonzero(only[0] | only[1])[:5])}); pass "
+            '⟦+missing="drop"⟧ to leave '
+            f"them out{or_zero}"
+        )
+    if missing == "zero":
+        return np.where(only[1], 0.0, base), np.where(only[0], 0.0, model), n_only
+    both = has_base & has_model
+    return np.where(both, base, np.nan), np.where(both, model, np.nan), n_only
