@@ -258,10 +258,10 @@ def compare_variants(
 
     Parameters
     ----------
-    data : DataFrame, path, or Arrow data
+    data : DataFrame (also of Spark or Dask), path, or Arrow data
         One row per user, as `join_experiment` returns it; rows below the user need `cluster`. Of
-        parquet files (a path, folder or glob), of a dataset or reader of pyarrow, of polars and of
-        DuckDB only the columns that are needed are read.
+        parquet files (a path, folder or glob), of a dataset or reader of pyarrow, and of polars,
+        DuckDB, Spark and Dask only the columns that are needed are read.
     metrics : str, list of str or mapping
         Metric columns, or name → column, or name → (numerator, denominator): a ratio of sums.
     control : label or None
