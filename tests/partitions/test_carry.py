@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
-from quick import crossed
 from partitions.parquet_files import USUAL, data, write
+from quick import crossed
 from registry.seeded import one_null, quietly
 
 import recdf as rd
