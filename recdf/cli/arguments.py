@@ -25,12 +25,13 @@ from ..inputs.door import check_names_of_columns
 from ..inputs.options import NAMES, OPTIONS
 from .examples import EXAMPLES
 
-FILES_HELP = (
+FILES_HELP = textwrap.fill(
     "A FILE is of a format that docs/files.md lists (.parquet, .csv, .jsonl, .arrow, a run or "
     "qrels of TREC, ...; also .csv.gz), a folder of such files, a quoted glob ('pred/*.parquet'), "
     "or an address (s3://, gs://, https://) that fsspec reads; folders named day=2026-11-20 make a "
     "column. Ids in CSV files are integers where every file writes the column as plain integers "
-    "(7, not 007 or 7.0), else text."
+    "(7, not 007 or 7.0), else text.",
+    78,
 )
 
 
@@ -179,7 +180,7 @@ def add_command(
         usage=usage,
         help=help,
         description=f"{few}:{examples}\n\n{textwrap.fill(description, 78)}",
-        epilog=epilog and textwrap.fill(epilog, 78),
+        epilog=epilog,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     command.set_defaults(run=run, parser=command)
