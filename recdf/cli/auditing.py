@@ -62,9 +62,7 @@ def add_audit(commands: Any) -> None:
         },
     )
     add_out(files, AUDIT_FILES)
-    add_options(
-        command.add_argument_group("options"), [name for name in NAMES if name not in NOT_OF_AUDIT]
-    )
+    add_options(command, [name for name in NAMES if name not in NOT_OF_AUDIT])
 
 
 def _audit(given: argparse.Namespace) -> int:

@@ -21,7 +21,7 @@ from ..experiments.compare.user_periods import AbsentUsers, PeriodKind
 from ..experiments.compare.variants import compare_variants
 from ..experiments.decide.adjust_pvalues import adjustment
 from ..experiments.decide.experiment_health import by_stratum, experiment_health
-from ..experiments.decide.sample_ratio import seen_loss_words
+from ..experiments.decide.sample_ratio import seen_words
 from ..experiments.join.join_experiment import join_experiment
 from ..experiments.plan.experiment_plan import ExperimentPlan
 from ..experiments.samples import subset
@@ -465,8 +465,6 @@ def _health(
         f" of the {n_compared:,} users compared" if n_compared < health["n_assigned"].sum() else ""
     )
     broken = has(compared["remarks"], "sample_ratio").any()
-    worst = compared.sort_values("seen_loss").iloc[-1]
-    seen = seen_loss_words(worst["treatment"], compared["seen_loss"].max())
     alike = ("alike in all variants", "DIFFER by variant")
     lines = [
         text_table(table),
@@ -478,7 +476,7 @@ def _health(
             f"fits {plan}",
             f"DOES NOT FIT {plan}",
         )
-        + ("" if broken or not seen else f"; {seen}"),
+        + ("" if broken else seen_words(compared.to_dict("records"), "treatment")),
         _verdict(
             "missing metrics",
             health["missing_p"].min(),

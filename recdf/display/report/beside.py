@@ -17,7 +17,7 @@ import pandas as pd
 from ...experiments.compare.by_segment import segment_sentences
 from ...experiments.decide.adjust_pvalues import adjustment
 from ...experiments.decide.decide_experiment import plan_sentence, role_verdicts
-from ...experiments.decide.sample_ratio import seen_loss_words
+from ...experiments.decide.sample_ratio import seen_words
 from ...judge.cautions.table import CAUTIONS, UNLIKE
 from ...judge.comparisons import note_of
 from ...judge.verdict import codes_of, is_withheld, says_worse, warnings_of
@@ -40,7 +40,7 @@ from ..kinds import (
     value_text,
 )
 from ..plot.effect_plots import gate_panels, trend_words
-from .about_models import Pen, block, forest_drawings, worse_for
+from .about_models import Pen, block, forest_drawings, harm_first, worse_for
 from .card import DOUBTS, FOR_WHOM, HOW_MUCH, SO, SURE, WHICH, Case, collect, kept, tempered
 from .page_blocks import (
     Badge,
@@ -78,14 +78,6 @@ def worst(marks: Sequence[Badge | None]) -> Badge | None:
     """Return the badge that a reader has to see first."""
     known = [mark for mark in marks if mark is not None]
     return min(known, key=lambda one: SEVEREST.index(one.kind), default=None)
-
-
-def harm_first(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of an experiment with what is worse before all others."""
-    worse = np.array([badge_of(row) == "worse" for row in table.to_dict("records")], bool)
-    found = table.iloc[np.argsort(~worse, kind="stable")].reset_index(drop=True)
-    found.attrs = table.attrs
-    return found
 
 
 # -- an experiment
@@ -224,7 +216,7 @@ def _soundness(tables: ReportTables) -> tuple[Badge, str]:
         return wrong, f"The users who are compared do not fit the plan: {users}; p {p}. {why}"
     if health is None and tested:
         said = f"Sample ratio of the users who are compared as planned; p {_p(min(tested))}"
-        return Badge("good", "sound"), f"{said}{_seen(rows, 'treatment')}."
+        return Badge("good", "sound"), f"{said}{seen_words(rows, 'treatment')}."
     if health is None:
         how = "pass health= (what rd.experiments.experiment_health returned)"
         return Badge("warning", "not checked"), f"The sample ratio was not checked: {how}."
@@ -241,15 +233,8 @@ def _soundness(tables: ReportTables) -> tuple[Badge, str]:
     fits, mark = "Sample ratio as planned", Badge("good", "sound")
     if pd.isna(p):
         fits, mark = "The sample ratio could not be tested", Badge("warning", "not tested")
-    said = f"{fits}: {arms}; p {_p(p)}{_seen(records, 'variant')}."
+    said = f"{fits}: {arms}; p {_p(p)}{seen_words([*records, *rows], 'variant')}."
     return mark, f"{said} Users without metrics: {missing}; p {_p(lost)}."
-
-
-def _seen(rows: Sequence[Mapping[Any, Any]], variant: str) -> str:
-    """Say which loss of users would have been seen, of the variant where that is largest."""
-    known = [row for row in rows if not pd.isna(row.get("seen_loss", np.nan))]
-    most = max(known, key=lambda row: float(row["seen_loss"]), default=None)
-    return "" if most is None else f"; {seen_loss_words(most[variant], most['seen_loss'])}"
 
 
 def _p(p: Any) -> str:

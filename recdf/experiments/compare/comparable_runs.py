@@ -31,6 +31,8 @@ def frames_of_results(per_user: Any) -> Any:
         return {name: frames_of_results(one) for name, one in per_user.items()}
     if not hasattr(per_user, "per_user") or not hasattr(per_user, "spec"):
         return per_user
+    if not isinstance(per_user.per_user, pd.DataFrame):  # the rows of an engine come into memory
+        per_user = per_user.to_pandas()
     table = per_user.per_user.copy(deep=False)
     table.attrs = {"recdf": per_user.spec}
     return table

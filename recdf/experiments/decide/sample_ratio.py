@@ -290,6 +290,25 @@ def _from_health(
     return own._replace(fails=fails, checked=tested | own.checked, p=p_least)
 
 
+def seen_words(rows: Sequence[Mapping[Any, Any]], variant: str) -> str:
+    """Say which loss of users a sample ratio that fits would have shown, of the variant where that
+    is largest, and which shift of the covariates their balance would have."""
+    said = []
+    lost = [row for row in rows if variant in row and row.get("seen_loss", np.nan) > 0]
+    if lost:
+        worst = max(lost, key=lambda row: float(row["seen_loss"]))
+        said.append(seen_loss_words(worst[variant], worst["seen_loss"]))
+    moved = [row for row in rows if row.get("covariate_could_hide", np.nan) > 0]
+    if moved:
+        worst = max(moved, key=lambda row: float(row["covariate_could_hide"] / row["se"]))
+        shift = number(worst["covariate_could_hide"], ".3g")
+        said.append(
+            f"a shift of the covariates that moves {visible(worst['metric'])} by {shift} would "
+            "have been seen as often"
+        )
+    return "".join(f"; {one}" for one in said)
+
+
 def seen_loss_words(variant: Any, loss: float) -> str:
     """Say which loss of a variant's users a sample ratio that fits would have shown; nothing where
     it was not tested."""
