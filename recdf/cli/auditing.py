@@ -28,8 +28,6 @@ from .evaluating import (
 )
 from .output import give_tables
 
-__all__ = ["add_audit"]
-
 AUDIT_FILES = ("findings.parquet", "floors.parquet")
 NOT_OF_AUDIT = (*NOT_OF_CHECK, "by_in_true", "judged_only")
 COPIES = 8  # so many times a part is in memory while it is audited
