@@ -249,8 +249,9 @@ def are_invalid(table: pd.DataFrame) -> Mask:
 def warning_sentences(table: pd.DataFrame) -> list[str]:
     """Say what every warning of a comparison means, and how many of its rows carry it."""
     n_of = Counter(code for text in table["remarks"] for code in warnings_of(text))
+    of_all = "The comparison" if len(table) == 1 else "{} of " + f"{len(table)} comparisons"
     return [
-        f"{n} of {len(table)} comparisons {'carries' if n == 1 else 'carry'} the warning "
+        f"{of_all.format(n)} {'carries' if n == 1 else 'carry'} the warning "
         f"“{code.replace('_', ' ')}”: {CAUTIONS[code].sentence}."
         for code, n in n_of.items()
     ]
