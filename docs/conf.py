@@ -95,7 +95,7 @@ def write_search(path):
     for name, value in (
         ("PAGE_WORDS = {}", words),
         ("LEFT_OUT = []", LEFT_OUT),
-        ("BACKGROUND = []", background),
+        ("BACKGROUND = []", [*background, "migrate"]),
     ):
         text = text.replace(name, name[:-2] + json.dumps(value, ensure_ascii=False))
     write(path, text.splitlines())

@@ -5,10 +5,10 @@
 
 const PAGE_WORDS = {}; // page: phrases of its line "Also called"; docs/conf.py fills it
 const LEFT_OUT = []; // the changelog and lists of links
-const BACKGROUND = []; // pages of the part "Background"
+const BACKGROUND = []; // pages of the part "Background", and lists of pages
 
 const FILLERS = new Set(
-  "recdf use using used get want need make compute calculate way handle work one two say tell know try give please".split(" "),
+  "recdf use using used get want need make compute calculate way handle work one two say tell know try give please support library package possible happen mean".split(" "),
 );
 
 const rankPages = (query) => {

@@ -233,7 +233,9 @@ def _ended_by_signals() -> Iterator[None]:
 @cache
 def _parser() -> tuple[argparse.ArgumentParser, Mapping[str, Parser]]:
     """Return the parser, and the parser of each command by its name."""
-    parser = Parser(prog="recdf", description="Evaluate logged recommendations.")
+    parser = Parser(
+        prog="recdf", description="Evaluate logged recommendations. Begin with: recdf demo"
+    )
     version = f"recdf {version_and_build()}"
     parser.add_argument("--version", action="version", version=version)
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")

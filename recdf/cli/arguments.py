@@ -25,12 +25,13 @@ from ..inputs.door import check_names_of_columns
 from ..inputs.options import NAMES, OPTIONS
 from .examples import EXAMPLES
 
-FILES_HELP = (
+FILES_HELP = textwrap.fill(
     "A FILE is of a format that docs/files.md lists (.parquet, .csv, .jsonl, .arrow, a run or "
     "qrels of TREC, ...; also .csv.gz), a folder of such files, a quoted glob ('pred/*.parquet'), "
     "or an address (s3://, gs://, https://) that fsspec reads; folders named day=2026-11-20 make a "
     "column. Ids in CSV files are integers where every file writes the column as plain integers "
-    "(7, not 007 or 7.0), else text."
+    "(7, not 007 or 7.0), else text.",
+    78,
 )
 
 
@@ -179,7 +180,7 @@ def add_command(
         usage=usage,
         help=help,
         description=f"{few}:{examples}\n\n{textwrap.fill(description, 78)}",
-        epilog=epilog and textwrap.fill(epilog, 78),
+        epilog=epilog,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     command.set_defaults(run=run, parser=command)
@@ -265,12 +266,17 @@ BOUNDS_FLAG = {
 
 # -- the shared options
 
+OF_COLUMNS = ("items_sep", "wide", "by", "by_in_true")
 
-def add_options(group: Any, names: Sequence[str] = NAMES) -> None:
-    """Add one argument for each of these shared options; those that are not given are left out of
-    the result."""
+
+def add_options(command: Any, names: Sequence[str] = NAMES) -> None:
+    """Add one argument for each of these shared options, those of columns and rules apart. Those
+    that are not given are left out of the result."""
+    columns, rules = map(command.add_argument_group, ("columns", "rules"))
     for name, one in OPTIONS.items():
         if name in names:
+            of_columns = name.endswith(("_col", "_cols")) or name in OF_COLUMNS
+            group = columns if of_columns else rules
             sign = {"like": "LIBRARY", "items_sep": "TEXT"}.get(name, "COLUMN")
             shape = _shape(one.hint, sign) or {"metavar": sign}
             if name == "users":
@@ -365,9 +371,11 @@ def _parameter_texts(function: Any) -> dict[str, str]:
 # -- parameters of one function
 
 
-def typed_parameters(function: Callable[..., Any]) -> list[str]:
-    """Return the parameters of a function that can be typed: all but frames and records."""
-    return [name for name, (shape, _) in _shapes(function).items() if shape is not None]
+def typed_parameters(function: Callable[..., Any], *without: str) -> list[str]:
+    """Return the parameters of a function that can be typed, which are all but frames and records,
+    without those that a command gives itself."""
+    shapes = _shapes(function).items()
+    return [name for name, (shape, _) in shapes if shape is not None and name not in without]
 
 
 @cache

@@ -21,7 +21,7 @@ from ..experiments.compare.user_periods import AbsentUsers, PeriodKind
 from ..experiments.compare.variants import compare_variants
 from ..experiments.decide.adjust_pvalues import adjustment
 from ..experiments.decide.experiment_health import by_stratum, experiment_health
-from ..experiments.decide.sample_ratio import seen_loss_words
+from ..experiments.decide.sample_ratio import seen_words
 from ..experiments.join.join_experiment import join_experiment
 from ..experiments.plan.experiment_plan import ExperimentPlan
 from ..experiments.samples import subset
@@ -38,6 +38,7 @@ from .arguments import (
     as_bounds,
     as_pairs,
     given_parameters,
+    typed_parameters,
 )
 from .output import (
     COMPARED_RESULT,
@@ -61,39 +62,14 @@ from .stored_runs import (
     read_results,
 )
 
-OF_MODELS = (
-    "test",
-    "missing",
-    "alternative",
-    "confidence",
-    "margin",
-    "n_resamples",
-    "seed",
-    "smaller_is_better",
-    "larger_is_better",
-    "weight_col",
-    "unit_col",
-    "by",
+OF_MODELS = typed_parameters(compare_models, "metrics", "model_col", "user_col")
+OF_DIRECTIONS = ("smaller_is_better", "larger_is_better")
+OF_JOIN = typed_parameters(
+    join_experiment, "user_col", "variant_col", "by", "how", "over", *OF_DIRECTIONS
 )
-OF_JOIN = ("missing", "multi_variant", "unassigned", "exposure_col", "time_col")
-OF_VARIANTS = (
-    "nan",
-    "primary",
-    "strata",
-    "cluster",
-    "alternative",
-    "confidence",
-    "sequential_n",
-    "test",
-    "n_resamples",
-    "seed",
-    "smaller_is_better",
-    "larger_is_better",
-    "relative",
-    "weight_col",
-    "covariate_time_col",
+OF_VARIANTS = typed_parameters(
+    compare_variants, "metrics", "variant_col", "user_col", "covariates", "by", "time_col"
 )
-OF_BOTH = ("correction", "family")
 
 # The columns of `report_table` that fit into a terminal.
 SHOWN_COLUMNS = ("metric", "comparison", "effect", "relative", "p", "verdict", "notes")
@@ -133,8 +109,7 @@ def add_compare(commands: Any) -> None:
     )
     options = command.add_argument_group("options")
     add_arguments(options, BOUNDS_FLAG)
-    add_parameters(options, compare_models, OF_MODELS)
-    add_parameters(options, compare_variants, OF_BOTH)
+    add_parameters(options, compare_models, OF_MODELS, compare_variants)
 
 
 def _run_compare(given: argparse.Namespace) -> int:
@@ -155,7 +130,7 @@ def _run_compare(given: argparse.Namespace) -> int:
         baseline=baseline,
         cheap=None if given.cheap is None else read_parquet(given.cheap),
         bounds=as_bounds(given.bounds),
-        **given_parameters(given, (*OF_MODELS, *OF_BOTH)),
+        **given_parameters(given, OF_MODELS),
     )
     n = dict.fromkeys(f"{users:,}" for users in (table["n_users"].min(), table["n_users"].max()))
     head = f"{' to '.join(n)} users, test {table['test'].iloc[0]}, p {adjustment(table).words}"
@@ -254,13 +229,13 @@ def add_experiment(commands: Any) -> None:
         choices=["mean", "sum"],
         help="roll several lists of a user up (lists by session, users assigned)",
     )
-    add_parameters(options, compare_variants, (*OF_VARIANTS, *OF_BOTH))
+    add_parameters(options, compare_variants, OF_VARIANTS)
     add_roles(command)
 
 
 def _experiment(given: argparse.Namespace) -> int:
     result = read_parquet(given.results)
-    options = given_parameters(given, (*OF_VARIANTS, *OF_BOTH))
+    options = given_parameters(given, OF_VARIANTS)
     roles = given_roles(given)
     plan = roles if isinstance(roles, ExperimentPlan) else None
     segments = given.segment or list((plan.segments if plan else None) or [])
@@ -275,7 +250,7 @@ def _experiment(given: argparse.Namespace) -> int:
         user_col=given.user_col,
         variant_col=given.variant_col,
         how=given.how,
-        **given_parameters(given, ("smaller_is_better", "larger_is_better")),
+        **given_parameters(given, OF_DIRECTIONS),
         **of_join,
     )
     join = joined.attrs["recdf_experiment"]
@@ -490,8 +465,6 @@ def _health(
         f" of the {n_compared:,} users compared" if n_compared < health["n_assigned"].sum() else ""
     )
     broken = has(compared["remarks"], "sample_ratio").any()
-    worst = compared.sort_values("seen_loss").iloc[-1]
-    seen = seen_loss_words(worst["treatment"], compared["seen_loss"].max())
     alike = ("alike in all variants", "DIFFER by variant")
     lines = [
         text_table(table),
@@ -503,7 +476,7 @@ def _health(
             f"fits {plan}",
             f"DOES NOT FIT {plan}",
         )
-        + ("" if broken or not seen else f"; {seen}"),
+        + ("" if broken else seen_words(compared.to_dict("records"), "treatment")),
         _verdict(
             "missing metrics",
             health["missing_p"].min(),

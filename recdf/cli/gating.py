@@ -25,24 +25,14 @@ from .arguments import (
     as_bounds,
     as_pairs,
     given_parameters,
+    typed_parameters,
 )
 from .arguments import flag as as_flag
 from .output import GATE_FILES, give_tables, say_why
 from .stored_runs import label
 
 GATE_CODES = {"pass": 0, "fail": 1, "undecided": 3}
-OF_GATE = (
-    "alpha",
-    "correction",
-    "min_lists",
-    "looks",
-    "worst",
-    "user_col",
-    "unit_col",
-    "weight_col",
-    "smaller_is_better",
-    "larger_is_better",
-)
+OF_GATE = typed_parameters(gate, "by")
 
 
 def add_gate(commands: Any) -> None:

@@ -28,20 +28,11 @@ from .arguments import (
     flag,
     given_parameters,
     local,
+    typed_parameters,
 )
 from .output import fail_on, print_tables
 
-LOG_COLUMN_FLAGS = (
-    "user_col",
-    "item_col",
-    "rank_col",
-    "time_col",
-    "clicked_col",
-    "value_col",
-    "order_col",
-    "person_col",
-)
-LOG_RULE_FLAGS = ("attribution", "named_lists", "unattributed", "value", "null_keys")
+OF_IMPRESSIONS = typed_parameters(from_impressions, "list_cols")
 
 
 def add_impressions(commands: Any) -> None:
@@ -83,7 +74,8 @@ def add_impressions(commands: Any) -> None:
     columns = command.add_argument_group(
         "columns", "Where a time is needed and --time-col is not given, it is time."
     )
-    add_parameters(columns, from_impressions, LOG_COLUMN_FLAGS)
+    of_columns = [name for name in OF_IMPRESSIONS if name.endswith("_col")]
+    add_parameters(columns, from_impressions, of_columns)
     list_cols = (
         "columns that, with the user, name one list (default session_id); none for one list per "
         "user"
@@ -91,7 +83,8 @@ def add_impressions(commands: Any) -> None:
     add_arguments(columns, {"--list-cols COLUMN": list_cols}, nargs="*", default=argparse.SUPPRESS)
     add_arguments(columns, {"--rank-by-time": "there is no column of positions"})
     rules = command.add_argument_group("rules")
-    add_parameters(rules, from_impressions, (*SPANS, *LOG_RULE_FLAGS))
+    of_rules = [name for name in OF_IMPRESSIONS if name not in of_columns]
+    add_parameters(rules, from_impressions, (*SPANS, *of_rules))
     relevance = "gains by the deepest event (default shown=0 clicked=1 bought=3)"
     add_arguments(rules, {"--relevance EVENT=GAIN ...": relevance}, default=[])
 
@@ -99,7 +92,7 @@ def add_impressions(commands: Any) -> None:
 def _impressions(given: argparse.Namespace) -> int:
     if given.out is None:
         raise OptionError("--out is missing; name the folder to write")
-    options = given_parameters(given, (*LOG_COLUMN_FLAGS, "list_cols", *SPANS, *LOG_RULE_FLAGS))
+    options = given_parameters(given, (*OF_IMPRESSIONS, "list_cols", *SPANS))
     options |= {name: _span(options[name]) for name in SPANS if name in options}
     if given.rank_by_time:
         options["rank_col"] = None

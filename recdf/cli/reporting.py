@@ -26,6 +26,7 @@ from .arguments import (
     flag,
     given_parameters,
     local,
+    typed_parameters,
 )
 from .output import (
     COMPARED_RESULT,
@@ -36,7 +37,7 @@ from .output import (
 )
 from .stored_runs import RUNS, add_roles, given_roles, label, read_results
 
-OF_REPORT = ("unit_col", "metrics", "fold", "seed_col")
+OF_REPORT = typed_parameters(report, "path", "overwrite")
 # Tables beside the result, by flag: what wrote them. Each is a parquet file.
 TABLES = {
     "comparison": "what recdf compare --out wrote, to be shown instead of paired t tests",
@@ -79,15 +80,7 @@ def add_report(commands: Any) -> None:
     )
     add_arguments(files, {"--overwrite": "replace a file that is already there"})
     what = command.add_argument_group("what is said")
-    add_arguments(
-        what,
-        {
-            "--title TEXT": "heading of the page",
-            "--baseline NAME": "model that the others are compared with",
-        },
-    )
-    add_arguments(what, {"--k N": "cut-off of the tables (default 10)"}, default=10)
-    add_arguments(what, {"--max-rows N": "rows shown of a table (default 500)"}, default=500)
+    add_arguments(what, {"--baseline NAME": "model that the others are compared with"})
     add_arguments(what, {"--examples": "show the examples of --check, which hold ids of users"})
     add_arguments(what, BOUNDS_FLAG)
     add_parameters(what, report, OF_REPORT)
@@ -110,11 +103,11 @@ def add_report(commands: Any) -> None:
 
 
 def _run_report(given: argparse.Namespace) -> None:
-    alone = (given.experiment, given.off_policy, given.history)
+    alone = (given.experiment, given.off_policy, given.history, given.gate, given.check)
     if not given.results and all(one is None for one in alone):
         given.parser.error(
             "name RESULTS, or a page of its own: --experiment FILE, --off-policy FILE, --history "
-            "FOLDER"
+            "FOLDER, --gate FOLDER, --check FILE"
         )
     result = read_results(given.results) if given.results else None
     paths = {name: path for name in TABLES if (path := getattr(given, name)) is not None}
@@ -157,12 +150,9 @@ def _run_report(given: argparse.Namespace) -> None:
     path = report(
         result,
         given.out,
-        title=given.title,
         baseline=baseline,
-        k=given.k,
         segments=segments,
         examples=given.examples,
-        max_rows=given.max_rows,
         overwrite=given.overwrite,
         bounds=as_bounds(given.bounds),
         **given_parameters(given, OF_REPORT),

@@ -57,9 +57,6 @@ from .levels import (
     values_of,
 )
 
-__all__ = ["audit"]
-
-
 LEAST_LISTS = 30  # the metric of fewer lists that are left is not shown
 LEVEL_WORDS = {
     "below chance": "a random order of the catalogue does better",

@@ -28,7 +28,7 @@ from ..inputs.frames import as_frame, column
 from ..inputs.sorting import distinct
 from ..judge.comparability import facts_of, other_truth
 from ..judge.per_user_columns import Codes, Mask, evaluated
-from ..judge.users import Runs, read_runs
+from ..judge.users import ModelRows, read_model_rows
 from ..judge.verdict import sentence
 from ..metrics.strings import request_of
 from ..publishing import publish_text
@@ -403,7 +403,7 @@ def _lacks(side: Side, metric: str) -> str:
     )
 
 
-def data_checks(sides: Sequence[Side], runs: Runs, metrics: Iterable[str]) -> dict[str, Pair]:
+def data_checks(sides: Sequence[Side], runs: ModelRows, metrics: Iterable[str]) -> dict[str, Pair]:
     """Return what both sides were evaluated on, by what it is; None where nothing tells."""
     definitions = {
         metric: [side.recorded(metric, "definition") for side in sides] for metric in metrics
@@ -413,7 +413,7 @@ def data_checks(sides: Sequence[Side], runs: Runs, metrics: Iterable[str]) -> di
     return pairs | {"truth": _truth(sides, runs)}
 
 
-def _truth(sides: Sequence[Side], runs: Runs) -> Pair:
+def _truth(sides: Sequence[Side], runs: ModelRows) -> Pair:
     """Describe the truth of both sides: equal texts where it is the same, None where nothing
     tells."""
     own, base = (side.spec.get("truth") for side in sides)
@@ -513,7 +513,7 @@ def runs_of_both_labels(
     keys: list[str],
     units: list[str],
     weight: str | None,
-) -> tuple[Runs, pd.DataFrame]:
+) -> tuple[ModelRows, pd.DataFrame]:
     """Return the lists of both sides with both labels, and what was compared of the cheap ones."""
     roles = [side.role for side in sides]
     given = [
@@ -521,7 +521,7 @@ def runs_of_both_labels(
         for role, one in pair_of(cheap, roles, "cheap", "results under cheap labels").items()
     ]
     check_metrics([side._replace(role=f"cheap of the {side.role}") for side in given], metrics)
-    own = read_runs({side.role: side.per_user for side in given}, keys, [], "model", units)
+    own = read_model_rows({side.role: side.per_user for side in given}, keys, [], "model", units)
     checks = checks_table(
         {f"cheap: {name}": pair for name, pair in data_checks(given, own, metrics).items()}
     )
@@ -529,12 +529,12 @@ def runs_of_both_labels(
     for side, more in zip(sides, given, strict=True):
         shared_metrics(side.per_user, more.per_user, metrics, side.role)
         both[side.role] = join_labels(side.per_user, more.per_user, metrics, keys, side.role)
-    runs = read_runs(both, keys, [], "model", units)
+    runs = read_model_rows(both, keys, [], "model", units)
     return runs if weight is None else runs.weighted(weight), checks
 
 
 def places_of_budgets(
-    budgets: Sequence[Budget], runs: Runs, by: Sequence[str]
+    budgets: Sequence[Budget], runs: ModelRows, by: Sequence[str]
 ) -> Iterator[tuple[Budget, str, str, Mask | bool]]:
     """Yield each budget, or a place for one, with the segment column, its value and its lists; all
     lists first."""
@@ -562,7 +562,7 @@ def places_of_budgets(
                 yield budget, name, text, of_cell == code
 
 
-def _segment_of_lists(runs: Runs, name: str) -> tuple[Codes, Any]:
+def _segment_of_lists(runs: ModelRows, name: str) -> tuple[Codes, Any]:
     """Return the segment of each list, −1 where neither side names one, and the labels of the
     segments."""
     try:

@@ -42,7 +42,7 @@ from ..judge.per_user_columns import (
     require,
     unit_of,
 )
-from ..judge.users import Runs, read_runs
+from ..judge.users import ModelRows, read_model_rows
 from ..judge.verdict import add_verdicts
 from ..stats.allowed_change import Change, PoweredChange
 from ..stats.many_tests import adjust
@@ -69,8 +69,6 @@ from .gate_records import (
     read_side,
     runs_of_both_labels,
 )
-
-__all__ = ["gate"]
 
 NO_DIFFERENCE = 1e-12  # differences up to this size are rounding
 
@@ -273,7 +271,7 @@ def gate(
     if pred is not None:
         k = next((int(end) for name in metrics if (end := name.rpartition("@")[2]).isdigit()), 10)
         sides, pairs = look_at_frames(sides, pred, true, log, k, keys)
-    runs = read_runs(
+    runs = read_model_rows(
         {side.role: side.per_user for side in sides}, keys, [], "model", as_columns(unit_col)
     )
     weight = weight_col or sides[0].spec.get("weight") or sides[1].spec.get("weight")
@@ -314,7 +312,12 @@ def gate(
 
 
 def _gate_row(
-    budget: Budget, segment: str, value: str, lists: Mask | bool, runs: Runs, settings: _Settings
+    budget: Budget,
+    segment: str,
+    value: str,
+    lists: Mask | bool,
+    runs: ModelRows,
+    settings: _Settings,
 ) -> dict[str, Any]:
     """One row of numbers; what may not be decided says why in `reason`."""
     better, gated = settings.better[budget.metric], not math.isnan(budget.allowed)
@@ -464,7 +467,7 @@ def _change_of_units(
     budget: Budget,
     values: MetricBounds | None,
     better: Any,
-    runs: Runs,
+    runs: ModelRows,
     settings: _Settings,
 ) -> Change:
     """Return the units of both sides, ready to be tested."""
@@ -487,7 +490,7 @@ def _change_of_units(
     )
 
 
-def _judged(runs: Runs, settings: _Settings) -> dict[str, str]:
+def _judged(runs: ModelRows, settings: _Settings) -> dict[str, str]:
     """Return which verdicts the unjudged items of the two could turn, and why.
 
     Items that nobody judged count as not relevant: a side that shows more of them may be better
@@ -570,7 +573,7 @@ def _decide(
     return effect, reason
 
 
-def powered_change(change: Change, both: Floats, cheap: Floats, runs: Runs) -> PoweredChange:
+def powered_change(change: Change, both: Floats, cheap: Floats, runs: ModelRows) -> PoweredChange:
     """Return the change from both labels beside that of people alone."""
     sign = -1 if change.smaller else 1
     y, f = (sign * (one[0] - one[1]) for one in (both, cheap))

@@ -16,13 +16,11 @@ from ..evaluation.spec import better_of
 from ..inputs.constraints import SHARE, Share, check_value
 from ..inputs.frames import as_frame, column
 from ..inputs.options import as_columns
-from ..judge.users import read_runs
+from ..judge.users import read_model_rows
 from ..metrics.call import check_k
 from ..tables.cells import ReportTable, ShownResult
 from .count_tables import hit_table
 from .gate_records import Side, data_checks, pair_of, read_side
-
-__all__ = ["Diff", "diff"]
 
 SUMMARY_COLUMNS = [
     "metric",
@@ -228,7 +226,7 @@ def _metrics_of_both(
     were not evaluated alike with."""
     tables = [side.per_user for side in sides]
     # It also says what is wrong with the keys.
-    runs = read_runs({side.role: side.per_user for side in sides}, keys, [], "model")
+    runs = read_model_rows({side.role: side.per_user for side in sides}, keys, [], "model")
     floats = [[str(name) for name in table.select_dtypes("float")] for table in tables]
     metrics = [name for name in floats[0] if name in floats[1] and name not in keys]
     if not metrics:

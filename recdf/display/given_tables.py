@@ -19,7 +19,7 @@ from ..diagnostics.gate_records import CHECK_COLUMNS, GATE_COLUMNS, Gate
 from ..diagnostics.history import History
 from ..errors import ColumnError, DataError, OptionError, closest, kind_of
 from ..evaluation.joined_results import join_results
-from ..evaluation.result import Evaluation
+from ..evaluation.result import Evaluation, Result
 from ..evaluation.spec import better_of
 from ..evaluation.summary import summarize
 from ..evaluation.value_moments import CONFIDENCE, Stat
@@ -176,6 +176,9 @@ def as_result(given: Any) -> Evaluation:
     """Return a result, or several by model as one; anything else raises."""
     if isinstance(given, Mapping):
         return join_results(given)
+    in_memory = getattr(given, "to_pandas", None)
+    if isinstance(given, Result) and in_memory is not None:  # that of an engine
+        given = in_memory()
     if not isinstance(given, Evaluation):
         raise TypeError(
             f"result is {kind_of(given)}; expected an Evaluation, as rd.evaluate returns"

@@ -43,6 +43,8 @@ from .report.page_blocks import (
     bars,
     effect_text,
     flag_words,
+    name_of,
+    plain,
     text,
     value,
 )
@@ -102,16 +104,16 @@ def segment_of(row: TableRow) -> str:
 
 
 def _of_comparison(row: TableRow) -> str:
-    new, old = (row[side] for side in sides_of(row))
-    where = f" ({part})" if (part := segment_of(row)) else ""
+    new, old, metric = (name_of(row[name]) for name in (*sides_of(row), "metric"))
+    where = f" ({name_of(part)})" if (part := segment_of(row)) else ""
     effect = "" if is_withheld(row) else f", {effect_text(row)}"
-    said = f"{new} against {old} on {row['metric']}{where}: {row['verdict']}{effect}."
+    said = f"{new} against {old} on {metric}{where}: {row['verdict']}{effect}."
     if "preference" in row and not is_withheld(row):
         said += (
             f" {amount(row['wins'], 'user')} prefer {new}, {row['losses']:,} prefer {old} (sign "
             f"test, p {p_value(row['p_sign'])})."
         )
-    return said
+    return plain(said)
 
 
 def _user_counts(row: TableRow) -> str:

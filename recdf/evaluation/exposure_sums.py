@@ -161,7 +161,7 @@ def counts_of(
     """Return the counts of all parts by k and `by` value; labels are coded together with the side
     tables' items."""
     # No metric of exposure reads a baseline, or what was left out of the lists.
-    doors = read_sides(
+    checked = read_sides(
         {name: table for name, table in given.items() if name not in IN_LISTS}, options
     )
     roles: tuple[Role, ...] = ("true", "pred")
@@ -169,10 +169,10 @@ def counts_of(
         read_ids(series_of_arrow(sums.labels[role]), f"{role}[{options.item_col!r}]")
         for role in roles
     ]
-    items = encode([*ids, *doors.item_ids.values()])
+    items = encode([*ids, *checked.item_ids.values()])
     coded = [column.all() for column in items.columns]
-    side_codes = dict(zip(doors.item_ids, coded[2:], strict=True))
-    sides = Sides(CODERS, doors, side_codes, items, None, None)
+    side_codes = dict(zip(checked.item_ids, coded[2:], strict=True))
+    sides = Sides(CODERS, checked, side_codes, items, None, None)
     code = {"true": coded[0], "pred": coded[1], "log": side_codes.get("log")}
 
     def counts(k: int | None, by: int) -> Counts:

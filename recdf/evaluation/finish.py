@@ -127,8 +127,8 @@ def finish_summary(call: Call, result: PartResult) -> Finished:
         )
     described, side_counts = measured.side_tables, measured.side_counts
     if described is None:  # a part may have seen only its rows of a side table
-        doors = read_sides(call.given, call.options)
-        described, side_counts = doors.described(), doors.counts
+        sides = read_sides(call.given, call.options)
+        described, side_counts = sides.described(), sides.counts
     counts = {**side_counts, **measured.counts}
     truth = counts.pop(TRUTH, None)
     call.warn(measured.overlap, counts, measured.by)

@@ -23,7 +23,7 @@ from pyarrow import dataset
 
 from ..errors import DataError, kind_of
 from ..publishing import where
-from .frames import plain_table, refuse_engine_frame
+from .frames import engine_of, plain_table
 from .lazy_frames import lazy_rows, unwrapped
 from .machine import each, sizes
 
@@ -175,14 +175,29 @@ def pandas_metadata(metadata: Mapping[bytes, bytes] | None) -> dict[str, Any]:
 NeededColumns = Callable[[pd.DataFrame], list[str]]
 
 
+def _of_dask(data: Any, needed: NeededColumns) -> Any:
+    names = needed(data.head(1, npartitions=-1))
+    return data[names].compute().reset_index(drop=True)
+
+
+def _of_spark(data: Any, needed: NeededColumns) -> Any:
+    """Columns are named by their places, since names may have dots and quotes."""
+    every = list(data.columns)
+    places = data.toDF(*(f"c{i}" for i in range(len(every))))
+    head = places.limit(1).toArrow().rename_columns(every)
+    names = needed(_frame_of_table(head))
+    table = places.select(*(f"c{every.index(name)}" for name in names)).toArrow()
+    return _frame_of_table(table.rename_columns(names))
+
+
 def needed_frame(data: Any, role: str, needed: NeededColumns, label: str = "") -> Any:
     """Return a DataFrame as it is, and else one of the columns that are needed, in the order of the
     data.
 
     `data` is the path of a parquet file, folder or glob, a dataset of pyarrow, a relation of
-    DuckDB, a (lazy) frame of polars, or any other object with the Arrow stream interface, which is
-    read batch by batch. Texts of the column `label` are few, and are read from files as a
-    dictionary.
+    DuckDB, a (lazy) frame of polars, a frame of Spark or Dask, or any other object with the Arrow
+    stream interface, which is read batch by batch. Texts of the column `label` are few, and are
+    read from files as a dictionary.
     """
     data = unwrapped(data)
     data = (
@@ -192,7 +207,8 @@ def needed_frame(data: Any, role: str, needed: NeededColumns, label: str = "") -
     )
     if isinstance(data, pd.DataFrame):
         return data
-    refuse_engine_frame(data, role)
+    if (engine := engine_of(data)) is not None and hasattr(data, "columns"):
+        return _of_spark(data, needed) if engine == "spark" else _of_dask(data, needed)
     files: list[str] = []
     if isinstance(data, str | os.PathLike):
         files = data_files(os.fspath(data))

@@ -387,7 +387,7 @@ FEW_VALUES = 20  # a column of the key with fewer values holds folds or weekdays
 
 
 @dataclass(frozen=True)
-class Runs:
+class ModelRows:
     """Rows of all models: `place` is model · n_cells + cell, a cell being a list or a (list, fold).
 
     `weights` are those of the lists, None if all count alike. A list of weight 0 does not count,
@@ -456,7 +456,7 @@ class Runs:
             )
         return sums, weight
 
-    def weighted(self, name: str) -> Runs:
+    def weighted(self, name: str) -> ModelRows:
         """These runs with the weight of each list, which all rows of the list must agree on."""
         read = np.concatenate([read_weight(frame, role, name) for role, frame in self.parts])
         found = _of_lists(
@@ -505,9 +505,9 @@ def repeated_unit(frame: pd.DataFrame, keys: Sequence[str], n_lists: int) -> boo
     return False
 
 
-def read_runs(
+def read_model_rows(
     per_user: Any, keys: list[str], folds: list[str], model_col: str, units: Sequence[str] = ()
-) -> Runs:
+) -> ModelRows:
     """Check the frames and give every row its place; without `units` the unit is that of the
     key."""
     if isinstance(per_user, Mapping):
@@ -572,14 +572,14 @@ def read_runs(
     repeated = unnamed and any(
         repeated_unit(frame, keys, min(n_lists, len(frame))) for _, frame in parts
     )
-    return Runs(parts, models, place, n_cells, list_of_cell, unit_of_list, repeated, show)
+    return ModelRows(parts, models, place, n_cells, list_of_cell, unit_of_list, repeated, show)
 
 
 def paired_values(
     metric: str,
     table: Floats,
     pair: tuple[int, int],
-    runs: Runs,
+    runs: ModelRows,
     missing: PairMissing,
     takes_zero: bool = True,
 ) -> tuple[Floats, Floats, tuple[int, int]]:

@@ -56,7 +56,7 @@ from .overlap import Overlap, compared, samples_of
 from .pairing import Excluded
 from .ranked import Ranked, pred_blocks, rank_true
 from .side_tables.records import CODERS, read_sides
-from .side_tables.sides import Doors, Sides, base_lists
+from .side_tables.sides import CheckedSides, Sides, base_lists
 from .true_and_pred_lists import PredLists, TrueByKey, TrueLists
 from .values_and_weights import Rating, item_values, list_weights, responses_of, user_groups_of
 
@@ -100,7 +100,7 @@ class _Rows:
     true: ReadRows
     pred: ReadRows
     users: tuple[pd.DataFrame, list[IdColumn]] | None
-    doors: Doors
+    checked: CheckedSides
     order: Order
     hints: Hints
     in_true: list[str]
@@ -128,11 +128,11 @@ def _read_true_and_pred(
         raise RowsRefused
     given_ids = options.population.given
     users = None if given_ids is None else read_users(given_ids, as_columns(options.user_col))
-    doors = read_sides(given, options)
+    checked = read_sides(given, options)
     hints = hints_of(None if true is None else true_frame, pred_frame, options)
     has_true, is_mapping = true is not None, isinstance(true, Mapping)
     return _Rows(
-        true_rows, pred_rows, users, doors, order, hints, in_true, options, has_true, is_mapping
+        true_rows, pred_rows, users, checked, order, hints, in_true, options, has_true, is_mapping
     )
 
 
@@ -200,7 +200,7 @@ class _Codes:
 
 
 def _coded(rows: _Rows, by_values: pd.DataFrame | None) -> _Codes:
-    base = rows.doors["base"].table if "base" in rows.doors else None
+    base = rows.checked["base"].table if "base" in rows.checked else None
     true_heads, pred_heads = (
         key_run_heads(rows.true.keys),
         key_run_heads(rows.pred.keys + rows.pred.by),
@@ -210,7 +210,7 @@ def _coded(rows: _Rows, by_values: pd.DataFrame | None) -> _Codes:
     key_columns += [] if base is None else [base.keys]
     keys, n_keys = encode_keys(key_columns)
     by, by_frame = encode_by(rows.pred, pred_heads, as_columns(rows.options.by), by_values)
-    item_ids = rows.doors.item_ids
+    item_ids = rows.checked.item_ids
     items = encode([rows.true.item, rows.pred.item, *item_ids.values()])
     return _Codes(
         true_heads=true_heads,
@@ -276,16 +276,16 @@ def _rank_lists(rows: _Rows, codes: _Codes) -> _RankedLists:
 
 def _excluded(rows: _Rows, codes: _Codes) -> Excluded | None:
     """Return the rows to leave out, by list key, if there are any."""
-    door = rows.doors.get("exclude")
-    if door is None or door.table is None:
+    side = rows.checked.get("exclude")
+    if side is None or side.table is None:
         return None
     at, item = (
-        [as_columns(rows.options.user_col).index(name) for name in door.keys],
+        [as_columns(rows.options.user_col).index(name) for name in side.keys],
         codes.side_items["exclude"],
     )
     true, pred = ([table.keys[i] for i in at] for table in (rows.true, rows.pred))
     frames = (true, codes.true_key, codes.true_heads), (pred, codes.pred_key, codes.pred_heads)
-    return Excluded.of(door.table.keys, item, frames, codes.n_keys, codes.items.n)
+    return Excluded.of(side.table.keys, item, frames, codes.n_keys, codes.items.n)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -320,8 +320,8 @@ def _matched(rows: _Rows, codes: _Codes, ranked: _RankedLists, compare: bool) ->
     side_codes = {
         name: coded.all() for name, coded in codes.side_items.items() if name != "exclude"
     }
-    catalogue = rows.doors.get("items")
-    sides = Sides(CODERS, rows.doors, side_codes, codes.items, labels, _base(rows, codes, key))
+    catalogue = rows.checked.get("items")
+    sides = Sides(CODERS, rows.checked, side_codes, codes.items, labels, _base(rows, codes, key))
     n_true = np.append(true_lists.n_relevant, 0).take(true_list)
     in_sides = _in_sides(codes, side_codes, sides)
     if excluded is not None:
@@ -347,7 +347,7 @@ def _matched(rows: _Rows, codes: _Codes, ranked: _RankedLists, compare: bool) ->
         repeats=(of_list.take(pred.repeat_list), pred.repeat_rank),
         n_items=codes.items.n,
         counts=ranked.counts,
-        side_counts=rows.doors.counts,
+        side_counts=rows.checked.counts,
         order=rows.order,
         relevance_col=rows.true.number_col,
         overlap=_overlap(rows, codes, ranked, (true_list, n_true, n_pred), in_sides, compare),
@@ -427,7 +427,7 @@ def _labels_of_lists(
 
 def _base(rows: _Rows, codes: _Codes, key: np.ndarray) -> Any:
     """Return the lists of the baseline, if there is one."""
-    table = rows.doors["base"].table if "base" in rows.doors else None
+    table = rows.checked["base"].table if "base" in rows.checked else None
     if table is None or codes.base_key is None:
         return None
     return base_lists(
@@ -499,7 +499,7 @@ def _overlap(
         shares_user=shares,
         shares_item=shares,
         by_shares_item=n_judged > 0,
-        samples=samples[0] | samples[1] | rows.doors.samples,
+        samples=samples[0] | samples[1] | rows.checked.samples,
         in_sides=in_sides,
         ranks_repeat=by_rank and ranked.pred.some_tie,
         alone=codes.n_by == 1 or bool(np.bincount(key).max(initial=0) <= 1),

@@ -24,7 +24,7 @@ from ..inputs.options import Options, as_columns
 from ..inputs.sorting import distinct
 from ..inputs.true_and_pred import ReadRows, read_weights
 from .ranked import Ranked
-from .side_tables.sides import Door
+from .side_tables.sides import CheckedSide
 from .true_and_pred_lists import PredLists
 
 # Columns of `true` that say what users did with an item.
@@ -82,7 +82,7 @@ def item_values(
     pred_rows: ReadRows,
     true_lists: Ranked,
     pred_lists: PredLists,
-    catalogue: Door | None,
+    catalogue: CheckedSide | None,
     items: IdCodes,
     options: Options,
 ) -> Values | None:

@@ -14,12 +14,15 @@ from ..errors import DataError
 from ..inputs.door import takes_columns
 from ..inputs.options import Options, as_columns
 from ..progress import Progress
-from .influence import Estimates, ValueEstimate, estimate_values, model_mismatch_z
-from .intervals import (
+from .influence import (
+    Estimates,
     Interval,
+    ValueEstimate,
     bootstrap_intervals,
     bounded_intervals,
     delta_intervals,
+    estimate_values,
+    model_mismatch_z,
     without_variation,
 )
 from .plan import (

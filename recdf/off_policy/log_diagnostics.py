@@ -18,7 +18,7 @@ from ..inputs.options import Options, as_columns
 from ..stats.many_tests import adjust
 from ..stats.numbers import Floats
 from .estimate_value import find_flags, gather_evidence, log_record, ope_estimate, trust
-from .intervals import delta_intervals, without_variation
+from .influence import delta_intervals, without_variation
 from .plan import Interaction, Plan, SlateKind, read_requests
 from .read_log import (
     LARGEST_WEIGHT,

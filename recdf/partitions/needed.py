@@ -33,7 +33,7 @@ from ..inputs.true_and_pred import (
     relevance_source,
 )
 from ..matching.side_tables.records import read_sides
-from ..matching.side_tables.sides import Doors
+from ..matching.side_tables.sides import CheckedSides
 from ..matching.values_and_weights import RESPONSES
 from ..metrics.call import Call
 from .results import PLACE
@@ -83,14 +83,14 @@ class Needed:
         _check_signs(call, schemas)
         for name, rule in call.carry.items():
             check_carried(column(empty["pred"], name, "pred"), rule)
-        doors = read_sides(call.given, options)  # side tables with checked columns and ids
+        checked = read_sides(call.given, options)  # side tables with checked columns and ids
         if call.item_by is not None:
-            check_item_by(call.item_by, as_columns(options.by), doors["items"].frame)
+            check_item_by(call.item_by, as_columns(options.by), checked["items"].frame)
         order = order_source(empty["pred"], options)
         relevance = relevance_source(empty["true"], options) if "true" in empty else None
         given = options.population.given
         given = None if given is None else read_users(given, as_columns(options.user_col))[0]
-        names = _read_names(call, empty, doors, order, relevance)
+        names = _read_names(call, empty, checked, order, relevance)
         read = {
             role: pa.schema([schemas[role].field(name) for name in names[role]]) for role in schemas
         }
@@ -144,30 +144,34 @@ class Needed:
         """Tell, from the types alone, whether there are two columns whose ids can never be
         equal."""
         options = self.call.options
-        doors = read_sides(self.call.given, options)
+        checked = read_sides(self.call.given, options)
         item = [id_kind_of(schema.field(options.item_col).type) for schema in self.schemas.values()]
-        item += [ids.kind for ids in doors.item_ids.values() if len(ids)]
+        item += [ids.kind for ids in checked.item_ids.values() if len(ids)]
         keys = [
             [id_kind_of(schema.field(name).type) for schema in self.schemas.values()]
             for name in self.keys
         ]
         for name, kinds in zip(self.keys, keys, strict=True):
-            kinds += [ids.kind for ids in doors.key_ids(name) if len(ids)]
+            kinds += [ids.kind for ids in checked.key_ids(name) if len(ids)]
         return any(len(set(kinds) - {"empty"}) > 1 for kinds in (item, *keys))
 
     def id_columns(self, heads: Mapping[str, pd.DataFrame]) -> list[list[IdColumn]]:
         """Return groups of columns whose ids are compared with each other, read from some rows of
         each frame."""
-        item_col, doors = self.call.options.item_col, read_sides(self.call.given, self.call.options)
+        item_col, checked = (
+            self.call.options.item_col,
+            read_sides(self.call.given, self.call.options),
+        )
         found = [
             [read_ids(head[name], f"{role}[{name!r}]") for role, head in heads.items()]
             for name in self.keys
         ]
         found = [
-            [*columns, *doors.key_ids(name)] for columns, name in zip(found, self.keys, strict=True)
+            [*columns, *checked.key_ids(name)]
+            for columns, name in zip(found, self.keys, strict=True)
         ]
         items = [read_ids(head[item_col], f"{role}[{item_col!r}]") for role, head in heads.items()]
-        return [*found, [*items, *doors.item_ids.values()]]
+        return [*found, [*items, *checked.item_ids.values()]]
 
 
 @dataclass(frozen=True)
@@ -308,7 +312,11 @@ def _check_signs(call: Call, schemas: Schemas) -> None:
 
 
 def _read_names(
-    call: Call, empty: Mapping[str, pd.DataFrame], doors: Doors, order: Order, relevance: str | None
+    call: Call,
+    empty: Mapping[str, pd.DataFrame],
+    checked: CheckedSides,
+    order: Order,
+    relevance: str | None,
 ) -> dict[str, list[str]]:
     """Return the columns that the call reads from each frame."""
     options, keys = call.options, [*as_columns(call.options.user_col), call.options.item_col]
@@ -325,7 +333,7 @@ def _read_names(
         "pred": [*as_columns(options.by), *keys, order["column"], *unused, *call.carry],
     }
     if options.value_col is not None:
-        of_items = "items" in doors and options.value_col in doors["items"].frame.columns
+        of_items = "items" in checked and options.value_col in checked["items"].frame.columns
         for role, frame in reversed(list(empty.items())):
             if not of_items:
                 column(

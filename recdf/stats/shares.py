@@ -70,14 +70,19 @@ def seen_loss(counts: npt.ArrayLike, shares: npt.ArrayLike, alpha: float) -> Flo
     if not df:
         return np.full(observed.shape[1], np.nan)
     if df == 1:
-        normal = NormalDist().inv_cdf
-        needed = (normal(1 - alpha / 2) + normal(CHANCE_SEEN)) ** 2
+        needed = seen_errors(alpha) ** 2
     else:
         special = scipy_module("special")
         needed = float(special.chndtrinc(special.chdtri(df, alpha), df, 1 - CHANCE_SEEN))
     moved = (expected * (1 - expected / np.maximum(total, 1)))[known].sum(axis=0)
     found: Floats = np.fmin(np.sqrt(needed / moved), 1.0)
     return found
+
+
+def seen_errors(alpha: float) -> float:
+    """Return how many standard errors a difference has that a test finds in 8 of 10 cases."""
+    normal = NormalDist().inv_cdf
+    return normal(1 - alpha / 2) + normal(CHANCE_SEEN)
 
 
 def chi2_tail(chi2: float, df: int) -> float:

@@ -371,6 +371,9 @@ def test_hostile_names_do_nothing(browser, hostile_path, tmp_path, policy):
                 visit.page.locator("#leaderboard table >> nth=0 >> tbody tr:visible").count() >= 1
             )
             assert any("<script>alert(1)</script>" in name for name in names)
+            visit.page.get_by_label("Models with").fill("no such model")
+            said = visit.page.get_by_role("status").first.text_content()
+            assert said == "No model has “no such model” in its name."
 
 
 def test_the_policy_stops_a_script_that_slipped_in(browser, path, tmp_path):

@@ -5,9 +5,11 @@ import pandas as pd
 import pytest
 
 import recdf as rd
+from recdf.cli import main
 from recdf.judge.verdict import turned
 
 from .planted import card_of
+from .test_sentences import section
 
 
 def lists(rates, n=400, seed=0, segments=None):
@@ -117,6 +119,7 @@ def test_a_leak_withholds_or_tempers_the_badge(tmp_path, share, kind):
         assert (badge, lines["So"]) == ("better", "Ship new to a test.")
 
 
+@pytest.mark.long
 def test_for_whom_worse_names_every_form_of_worse(tmp_path):
     users = np.arange(600)
     part = np.array(["x", "y", "z"])[users % 3]
@@ -134,8 +137,13 @@ def test_for_whom_worse_names_every_form_of_worse(tmp_path):
     assert "worse in 2 of 3 segments: part = x: worse" in worse
     assert f"part = z: {forms['z']}" in worse
     assert "part = y" not in worse
+    table = section(tmp_path / "r.html", "segments")
+    assert table.index("part = x") < table.index("part = y")
+    forms = table.partition("verdict")[2]
+    assert max(map(forms.index, ("part = x", "part = z"))) < forms.index("part = y")
 
 
+@pytest.mark.long
 def test_carried_columns_are_segments(tmp_path):
     true, pred = lists({"new": 0.6, "old": 0.4})
     land = pred["user_id"].map(lambda user: ["fi", "se"][user % 2])
@@ -195,3 +203,82 @@ def test_long_names_are_short_on_the_card_and_stay_different(tmp_path):
     assert max(map(len, lines["Which"].split())) <= 60
     shown = {word for word in lines["Which"].split() if word.startswith("nnn")}
     assert len(shown) == 2
+
+
+def test_a_name_cannot_hold_the_marks_of_a_name(tmp_path):
+    evil = "new\ue001<i>\ue000"
+    path = rd.report(evaluated({evil: 0.6, "old": 0.4}), tmp_path / "r.html", baseline="old")
+    page = path.read_text(encoding="utf-8")
+    assert "<bdi><b>new⟨U+E001⟩&lt;i&gt;⟨U+E000⟩</b></bdi> is better than" in page
+    assert "\ue000" not in page
+    assert "<i>" not in page
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("rate", "verdict"), [(0.75, "pass"), (0.2, "fail"), (0.5, "undecided")])
+def test_a_gate_has_a_page_whose_badge_is_its_verdict(tmp_path, rate, verdict):
+    true, pred = lists({"new": rate, "old": 0.5}, n=200)
+    own, base = (
+        rd.evaluate(true, pred[pred["model"] == name], "hitrate@1") for name in ("new", "old")
+    )
+    gate = rd.gate(own, base, {"hitrate@1": -0.02})
+    lines, _, badge = card(tmp_path, gate=gate)
+    assert (badge, gate.verdict) == (verdict, verdict)
+    said = {"pass": "Replace the baseline", "fail": "Do not replace the baseline."}
+    assert lines["So"].startswith(said.get(verdict, "Do not replace the baseline yet"))
+    result = rd.evaluate(true, pred, "hitrate@1", by="model")
+    lines, _, badge = card(tmp_path, result, baseline="old", gate=gate)
+    assert "too few" in badge or ("the gate" in badge) == (verdict != "pass")
+
+
+def test_a_withheld_effect_says_what_was_checked(tmp_path):
+    users = pd.DataFrame({"user_id": range(600), "variant": ["A"] * 150 + ["B"] * 450})
+    users["clicks"] = np.random.default_rng(0).normal(1, 0.5, 600)
+    table = rd.compare_variants(users, "clicks", control="A", expected={"A": 1, "B": 1})
+    lines, kind, badge = card(tmp_path, experiment=table)
+    assert (kind, badge) == ("error", "invalid")
+    assert "Checked: the sample ratio" in lines["By how much"]
+    assert lines["So"].startswith("Do not act")
+
+
+def test_bounds_of_a_role_and_intervals_of_an_effect_are_told_apart(tmp_path):
+    users = pd.DataFrame({"user_id": range(600), "variant": ["A", "B"] * 300})
+    users["clicks"] = np.random.default_rng(0).normal(1, 0.5, 600)
+    users["sales"] = users["clicks"] + 1
+    table = rd.compare_variants(users, ["clicks", "sales"], control="A", expected={"A": 1, "B": 1})
+    roles = {"clicks": "success", "sales": ("guardrail", "-10%")}
+    path = rd.report(path=tmp_path / "r.html", experiment=table, roles=roles)
+    page = path.read_text(encoding="utf-8")
+    assert "two-sided 95 % intervals, beside the bounds of the roles" in page
+    assert "one-sided" in page[page.index("Roles: bounds") : page.index("Effects: differences")]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(3))
+def test_all_that_shows_a_comparison_says_the_same(tmp_path, capsys, seed):
+    rates = {"new": [0.75, 0.5, 0.2][seed], "old": 0.5}
+    result = evaluated(rates)
+    row = result.compare_models(baseline="old").iloc[0]
+    _, _, badge = card(tmp_path, result, baseline="old")
+    says = {"better": "better", "none": "no difference shown", "worse": "keep the baseline"}
+    assert badge in (says[row["effect"]], "keep the baseline")
+    mark = {"better": "+", "worse": "−", "none": ""}[row["effect"]]
+    board = rd.leaderboard(result, baseline="old")
+    assert board.frame.set_index("model")["marks"]["new"] == mark
+    shown = {"better": "⁺", "worse": "⁻", "none": ""}[row["effect"]]
+    for text in (str(board), board.to_markdown()):
+        line = next(one for one in text.splitlines() if "new" in one)
+        assert (shown in line) if shown else ("⁺" not in line and "⁻" not in line)
+    html = board._repr_html_()
+    assert (f"<sup>{mark}</sup>" in html) if mark else ("<sup>" not in html)
+    assert ("$^{" in board.to_latex()) == bool(mark)
+    assert row["verdict"] in result.compare_models(baseline="old")._repr_html_()
+    result.to_parquet(tmp_path / "results")
+    assert main(["compare", str(tmp_path / "results"), "--baseline", "old"]) == 0
+    assert row["verdict"] in capsys.readouterr().out
+    assert main(["leaderboard", str(tmp_path / "results"), "--baseline", "old"]) == 0
+    printed = next(one for one in capsys.readouterr().out.splitlines() if "new " in one)
+    assert (mark.replace("−", "-") in printed or shown in printed) if mark else True
+    out = tmp_path / "command.html"
+    assert main(["report", str(tmp_path / "results"), "--baseline", "old", "--out", str(out)]) == 0
+    assert card_of(out)[2] == badge

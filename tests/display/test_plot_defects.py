@@ -1,6 +1,8 @@
 """What a reader of a picture would stumble over: ticks, cut words, rows without room, colours that
 change."""
 
+import itertools
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd

@@ -300,7 +300,8 @@ def test_segment_of_new_users_has_no_covariate(log):
         plain = rd.compare_variants(new, specs, **options)
         in_new = table["segment"] == "new"
         assert (table.loc[in_new, "remarks"] == "no_covariate; ratio_not_checked").all()
-        assert (table.loc[~in_new, "remarks"] == "ratio_not_checked").all()
+        used = "covariate_not_timed; ratio_not_checked"
+        assert (table.loc[~in_new, "remarks"] == used).all()
         np.testing.assert_allclose(table.loc[in_new, "p_value"], plain.loc[in_new, "p_value"])
     nothing = rd.compare_variants(log.assign(n_recs=0), specs, control="A")
     assert nothing["remarks"].tolist() == ["zero_denominator; ratio_not_checked"] * 2

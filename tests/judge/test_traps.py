@@ -263,3 +263,42 @@ def test_users_of_both_arms_are_named_by_every_comparison():
         rd.experiments.compare_quantiles(joined, "y", quantiles=0.5, **shares),
     ):
         assert "users_in_both" in found["remarks"].iloc[0]
+
+
+def with_past(shift, n=3000):
+    """y and two values from before, of which the first was logged `shift` higher in B."""
+    draw = np.random.default_rng(6)
+    b, level = np.arange(n) % 2 == 1, draw.normal(size=n)
+    first, second = (level + 0.4 * draw.normal(size=n) for _ in range(2))
+    columns = {"first": first + shift * b, "second": second, "y": level + draw.normal(size=n)}
+    variant = np.where(b, "B", "A")
+    return pd.DataFrame({"user_id": np.arange(n), "variant": variant, **columns})
+
+
+def test_a_covariate_is_tested_beside_the_others():
+    options = {"control": "A", "expected": EQUAL, "larger_is_better": "y"}
+    data = with_past(0.1)
+    alone = rd.compare_variants(data, "y", covariates="first", **options).iloc[0]
+    both = rd.compare_variants(data, "y", covariates=["first", "second"], **options).iloc[0]
+    assert alone["withheld"] == ""
+    assert both["withheld"] == "covariate_differs"
+    design = np.column_stack([np.ones(len(data)), data["second"]])
+    rest = data["first"] - design @ np.linalg.lstsq(design, data["first"], rcond=None)[0]
+    p = stats.ttest_ind(rest[data["variant"] == "A"], rest[data["variant"] == "B"]).pvalue
+    assert both["balance_p"] == pytest.approx(4 * p, rel=0.3)  # two covariates, tested twice
+
+
+def test_the_balance_says_what_it_could_have_seen():
+    data = with_past(0.0)
+    row = rd.compare_variants(data, "y", covariates="first", control="A", expected=EQUAL).iloc[0]
+    seen = stats.norm.isf(0.0005) + stats.norm.ppf(0.8)
+    error = np.sqrt(data.groupby("variant")["first"].var().sum() / 1500)
+    assert row["covariate_could_hide"] == pytest.approx(seen * row["theta"] * error, rel=0.02)
+    assert row["verdict"].endswith("(covariate time not checked)")
+    times = {"time_col": "day", "covariate_time_col": "before"}
+    data = data.assign(day=pd.Timestamp("2026-11-02"), before=pd.Timestamp("2026-11-01"))
+    timed = rd.compare_variants(data, "y", covariates="first", control="A", expected=EQUAL, **times)
+    assert timed["remarks"].tolist() == [""]
+    plain = rd.compare_variants(data, "y", control="A", expected=EQUAL).iloc[0]
+    assert np.isnan(plain["covariate_could_hide"])
+    assert plain["remarks"] == ""

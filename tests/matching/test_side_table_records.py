@@ -76,7 +76,7 @@ PRICES = """
             hint="Rows",
             kind="DataFrame or Arrow stream",
             meaning="Prices: one row per item, in the column `price`.",
-            door=catalogue_door,
+            check=checked_catalogue,
             codes=catalogue_codes,
             flag="prices: one row per item, with the column price",
         ),

@@ -52,6 +52,31 @@ def both(true, pred, metrics, options, **more):
     return found, outcome(rd.evaluate, *map(of_dask, given), metrics, [2, 5], **options)
 
 
+def test_users_in_a_frame_of_dask_are_compared_as_those_of_pandas():
+    rng, n = np.random.default_rng(1), 400
+    users = pd.DataFrame({"user_id": rng.permutation(n), "variant": rng.choice(["A", "B"], n)})
+    clicks, views = rng.poisson(1, n), rng.integers(1, 9, n)
+    users = users.assign(clicks=clicks, views=views, before=rng.random(n))
+    metrics, given = {"ctr": ("clicks", "views"), "clicks": "clicks"}, {"control": "A"}
+    given |= {"covariates": "before", "expected": {"A": 1, "B": 1}}
+    found = rd.compare_variants(to_dask(users.assign(unused=1)), metrics, **given)
+    expected = rd.compare_variants(users, metrics, **given)
+    pd.testing.assert_frame_equal(pd.DataFrame(found), pd.DataFrame(expected), check_dtype=False)
+    with pytest.raises(rd.ColumnError, match="no column 'nope'"):
+        rd.compare_variants(to_dask(users), "nope", control="A")
+
+
+@pytest.mark.long
+def test_a_result_of_dask_is_compared_as_that_of_pandas():
+    shop = rd.sample_shop()
+    options = {"k": 10, "by": "model"}
+    of_dask = rd.dask.evaluate(to_dask(shop.true), to_dask(shop.pred), "ndcg", **options)
+    of_pandas = rd.evaluate(shop.true, shop.pred, "ndcg", **options)
+    found, expected = rd.compare_models(of_dask), rd.compare_models(of_pandas)
+    pd.testing.assert_frame_equal(pd.DataFrame(found), pd.DataFrame(expected), rtol=1e-9)
+    assert str(rd.leaderboard(of_dask)) == str(rd.leaderboard(of_pandas))
+
+
 def of_dask(frame):
     """The rows of a frame of Dask, in the dtypes that it has."""
     return None if frame is None else frame.compute()

@@ -148,20 +148,19 @@ def looks(
         return {name: page.get(name, REST) for name in names}
     own, most = names, len(COLOURS)
     if len(names) > most:
-        most -= 1  # the last colour is grey, as the others are
         own = list(dict.fromkeys(name for name in first if name in names))[:most]
     if drawn is None:
         drawn = DRAWN if page is None else {}  # a page is the same whatever was drawn before
+    some = most - (own is not names)  # the last colour is grey, as the others are
     places: dict[str, int] = {}
     for name in sorted(own, key=lambda one: one not in drawn):  # those that have one keep it
         # A place that nobody took, or else one that is free in this picture.
-        wanted = (drawn.get(name, most), *range(len(drawn), most), *range(most))
+        wanted = (drawn.get(name, most), *range(len(drawn), some), *range(some), some)
         places[name] = next(n for n in wanted if n < most and n not in places.values())
         drawn.setdefault(name, places[name])
-    found = {
+    return dict.fromkeys(names, REST) | {
         name: ModelLook(COLOURS[n], MARKERS[n], LINES[n % len(LINES)]) for name, n in places.items()
     }
-    return {name: found.get(name, REST) for name in names}
 
 
 def highlighted(highlight: Any, models: Sequence[str]) -> list[str]:

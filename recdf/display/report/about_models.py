@@ -28,7 +28,6 @@ from .page_blocks import (
     Drawing,
     Reason,
     Section,
-    Sentence,
     Shown,
     TableBlock,
     amount,
@@ -46,7 +45,6 @@ from .svg import SIZE, drawing
 
 __all__: list[str] = []
 
-PICTURE_NAME_LENGTH = 48
 MANY_PANELS = 9
 MATRIX_ABOVE = 12  # more pairs than these have stand in a matrix
 
@@ -131,7 +129,7 @@ def leaderboard_section(subject: Subject, experiment: bool) -> Section:
         "leaderboard",
         "Leaderboard",
         tables=(table, _all_values(subject)),
-        lists=tuple((note,) for note in subject.board.notes),
+        lists=subject.board.notes,
     )
 
 
@@ -196,10 +194,10 @@ def curves_section(subject: Subject, pen: Pen) -> Section | None:
         pen(plot.curve, subject.result, metric, highlight=marked)
         for metric in metrics[:MANY_PANELS]
     ]
-    left: tuple[Sentence, ...] = ()
+    left: tuple[str, ...] = ()
     if len(metrics) > MANY_PANELS:
         drawn = f"The first {MANY_PANELS} of {len(metrics)} metrics are drawn"
-        left = ((f"{drawn}; the table of all values has the others.",),)
+        left = (f"{drawn}; the table of all values has the others.",)
     return Section("curves", "Curves over k", text=left, drawings=tuple(drawings))
 
 
@@ -224,9 +222,9 @@ def comparison_section(subject: Subject) -> Section | None:
     caption = f"{against}, {level}intervals"
     most = subject.max_rows
     table = block(TABLE_KINDS["pairs"], subject.comparison, caption, "comparison.csv", most)
-    how: Sentence = (
+    how = (
         "The data support the differences inside an interval, and not those outside. “No "
-        "difference shown” is no proof that there is none.",
+        "difference shown” is no proof that there is none."
     )
     return Section("comparison", "Comparison", tables=(table,), text=(how,))
 
@@ -254,6 +252,14 @@ def _pair_matrix(subject: Subject, comparison: pd.DataFrame) -> TableBlock:
     return TableBlock(
         caption, head, ("left",) * len(head), tuple(rows), csv_of(comparison), "comparison.csv"
     )
+
+
+def harm_first(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of an experiment with what is worse before all others."""
+    worse = np.array([says_worse(row) for row in table.to_dict("records")], bool)
+    found = table.iloc[np.argsort(~worse, kind="stable")].reset_index(drop=True)
+    found.attrs = table.attrs
+    return found
 
 
 def block(kind: Kind, table: pd.DataFrame, caption: str, file: str, most: int) -> TableBlock:
@@ -314,7 +320,7 @@ def users_section(subject: Subject, pen: Pen) -> Section | None:
         drawings.append(
             pen(plot.winners, subject.people, subject.primary, model=model, baseline=rival)
         )
-    alone: Sentence = ("These are the lists that people judged, under their labels alone.",)
+    alone = "These are the lists that people judged, under their labels alone."
     said = () if subject.people is subject.result else (alone,)
     return Section("users", "Users", text=said, drawings=tuple(drawings))
 
@@ -352,7 +358,9 @@ def segments_section(
             f"{duel[0]} against {duel[1]} within segments; p-values {adjustment(compared).words}"
         )
         most = subject.max_rows
-        parts.append(block(TABLE_KINDS["pairs"], compared, caption, "segments.csv", most))
+        parts.append(
+            block(TABLE_KINDS["pairs"], harm_first(compared), caption, "segments.csv", most)
+        )
         said = worse_for(compared.to_dict("records"), [str(one) for one in compared["segment"]])
     means = values_frame(subject.result, subject.summary, [subject.primary], groups)
     parts.append(_means_by_segment(subject, means))
@@ -377,7 +385,7 @@ def given_segments(
         if shrunken
         else ""
     )
-    table = block(record_of(given), given, caption, "segments.csv", most)
+    table = block(record_of(given), harm_first(given), caption, "segments.csv", most)
     drawings = forest_drawings(given, most, pen) if shrunken else []
     section = Section("segments", "Segments", tables=(table,), drawings=tuple(drawings))
     if "treatment" in given.columns:  # the pair and the metric of the experiment's first row
@@ -397,9 +405,9 @@ def given_segments(
             names.append(segment_of(row))
     said = worse_for(rows, names)
     if shrunken:  # no segment has a verdict of its own
-        said = [Reason((sentence,)) for sentence in segment_sentences(own).values()]
+        said = [Reason(sentence) for sentence in segment_sentences(own).values()]
     none = f"The comparisons within segments are not about {pair[0]} and {pair[1]} on {metric}."
-    return section, said or [Reason((none,))]
+    return section, said or [Reason(none)]
 
 
 def _within_segments(
@@ -427,7 +435,7 @@ def worse_for(rows: Sequence[Mapping[Any, Any]], names: Sequence[str]) -> list[R
         return []
     first = rows[0]
     sides = ("model", "baseline") if "baseline" in first else ("treatment", "control")
-    who: Sentence = (name_of(first[sides[0]]), " against ", name_of(first[sides[1]]), ": ")
+    who = f"{name_of(first[sides[0]])} against {name_of(first[sides[1]])}: "
     worse = {
         shorten(visible(name), NAME_LENGTH): row
         for name, row in zip(names, rows, strict=True)
@@ -437,15 +445,15 @@ def worse_for(rows: Sequence[Mapping[Any, Any]], names: Sequence[str]) -> list[R
     but = f" The verdict is withheld in {withheld} of them." if withheld and len(rows) > 1 else ""
     if not worse:
         none = f"shown to be worse in none of {len(rows)} segments.{but}"
-        if len(rows) == 1:
-            none = "the verdict is withheld" if withheld else "not shown to be worse"
-            none += f" in the one segment, {names[0]}."
-        return [Reason((*who, none))]
+        if withheld == len(rows):
+            none = "the verdict is withheld in each segment."
+        elif len(rows) == 1:
+            none = f"not shown to be worse in the one segment, {names[0]}."
+        return [Reason(who + none)]
     said = "; ".join(f"{name}: {row['verdict']}, {effect_text(row)}" for name, row in worse.items())
-    watch = listed([*worse], 3, "segment")
-    words = "".join(part if isinstance(part, str) else part.name for part in watch)
+    words = listed([*worse], 3, "segment")
     text = f"worse in {len(worse)} of {amount(len(rows), 'segment')}: {said}.{but}"
-    return [Reason((*who, text), action=f" Watch {words}, where it is worse.")]
+    return [Reason(who + text, action=f" Watch {words}, where it is worse.")]
 
 
 def _means_by_segment(subject: Subject, frame: pd.DataFrame) -> TableBlock:

@@ -17,7 +17,7 @@ import pandas as pd
 from ...experiments.compare.by_segment import segment_sentences
 from ...experiments.decide.adjust_pvalues import adjustment
 from ...experiments.decide.decide_experiment import plan_sentence, role_verdicts
-from ...experiments.decide.sample_ratio import seen_loss_words
+from ...experiments.decide.sample_ratio import seen_words
 from ...judge.cautions.table import CAUTIONS, UNLIKE
 from ...judge.comparisons import note_of
 from ...judge.verdict import codes_of, is_withheld, says_worse, warnings_of
@@ -40,7 +40,7 @@ from ..kinds import (
     value_text,
 )
 from ..plot.effects import gate_panels, trend_words
-from .about_models import Pen, block, forest_drawings, worse_for
+from .about_models import Pen, block, forest_drawings, harm_first, worse_for
 from .card import DOUBTS, FOR_WHOM, HOW_MUCH, SO, SURE, WHICH, Case, collect, kept, tempered
 from .page_blocks import (
     Badge,
@@ -48,13 +48,13 @@ from .page_blocks import (
     Drawing,
     Reason,
     Section,
-    Sentence,
     TableBlock,
     amount,
     badge_of,
     effect_text,
     flag_words,
     name_of,
+    plain,
     text,
 )
 from .report_inputs import ReportTables
@@ -63,6 +63,13 @@ from .svg import SIZE
 __all__: list[str] = []
 
 FEW = 4  # rows that are sentences too
+NO_EFFECT = (
+    "No effect is shown here, since the comparison is not sound; the tables have the numbers."
+)
+NO_VALUE = (
+    "No value is shown here, since the estimate should not be used; the table has the numbers."
+)
+NONE_BELOW = "No estimate without a flag is below the logging policy."
 MadeSection = tuple[Section | None, list[Reason]]
 SEVEREST: list[BadgeKind] = ["error", "warning", "worse", "open", "better", "good", "info"]
 
@@ -71,14 +78,6 @@ def worst(marks: Sequence[Badge | None]) -> Badge | None:
     """Return the badge that a reader has to see first."""
     known = [mark for mark in marks if mark is not None]
     return min(known, key=lambda one: SEVEREST.index(one.kind), default=None)
-
-
-def harm_first(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of an experiment with what is worse before all others."""
-    worse = np.array([badge_of(row) == "worse" for row in table.to_dict("records")], bool)
-    found = table.iloc[np.argsort(~worse, kind="stable")].reset_index(drop=True)
-    found.attrs = table.attrs
-    return found
 
 
 # -- an experiment
@@ -141,13 +140,13 @@ DECISIONS: dict[str, tuple[BadgeKind, str]] = {
 }
 
 
-def _decision_said(tables: ReportTables) -> list[Sentence]:
+def _decision_said(tables: ReportTables) -> list[str]:
     """Say the decision about every treatment, with its reasons."""
     rows = [] if tables.decision is None else tables.decision.to_dict("records")
-    said: list[Sentence] = [
-        (name_of(row["treatment"]), f": {row['decision']}. {row['reasons']}.") for row in rows
+    said: list[str] = [
+        f"{name_of(row['treatment'])}: {row['decision']}. {row['reasons']}." for row in rows
     ]
-    return [*said, *[(f"{plan_sentence(row)}.",) for row in rows[:1] if plan_sentence(row)]]
+    return [*said, *[f"{plan_sentence(row)}." for row in rows[:1] if plan_sentence(row)]]
 
 
 def _over_time_drawings(table: pd.DataFrame, pen: Pen) -> list[Drawing]:
@@ -157,7 +156,7 @@ def _over_time_drawings(table: pd.DataFrame, pen: Pen) -> list[Drawing]:
     return [pen(plot.over_time, table, **dict(zip(names, one, strict=True))) for one in found]
 
 
-def _trends(given: pd.DataFrame | None, row: Mapping[Any, Any] | None = None) -> list[Sentence]:
+def _trends(given: pd.DataFrame | None, row: Mapping[Any, Any] | None = None) -> list[str]:
     """Say whether effects fade, if a table of periods knows: all, or that of a row."""
     if given is None or not {"metric", "treatment", "trend_verdict"} <= set(given.columns):
         return []
@@ -165,26 +164,24 @@ def _trends(given: pd.DataFrame | None, row: Mapping[Any, Any] | None = None) ->
     if row is not None:
         given = given[(given[names] == pd.Series(row)[names]).all(axis=1)]
     rows = given.drop_duplicates(names).to_dict("records")
-    return [(f"{trend_words(one).capitalize()}.",) for one in rows]
+    return [f"{trend_words(one).capitalize()}." for one in rows]
 
 
-def _experiment_said(tables: ReportTables) -> list[Sentence]:
+def _experiment_said(tables: ReportTables) -> list[str]:
     """Say the first few effects of the first table, harms first, for the head of a page about
     models."""
     table = next(iter(tables.experiment.values()), None)
     if table is None:
         return []
     rows = harm_first(table).to_dict("records")
-    said: list[Sentence] = [
-        (f"Experiment, {TABLE_KINDS['experiment'].said(row)}",) for row in rows[:FEW]
-    ]
+    said: list[str] = [f"Experiment, {TABLE_KINDS['experiment'].said(row)}" for row in rows[:FEW]]
     if more := len(rows) - FEW if len(rows) > FEW else 0:
         stand = "stands" if more == 1 else "stand"
-        said.append((f"{amount(more, 'more effect')} {stand} in the section Experiment.",))
+        said.append(f"{amount(more, 'more effect')} {stand} in the section Experiment.")
     return said
 
 
-def _checked(tables: ReportTables) -> list[Sentence]:
+def _checked(tables: ReportTables) -> list[str]:
     """Say which checks of the experiment stand behind its tables, and which do not."""
     table = next(iter(tables.experiment.values()), pd.DataFrame())
     health = pd.DataFrame() if tables.health is None else tables.health
@@ -203,10 +200,10 @@ def _checked(tables: ReportTables) -> list[Sentence]:
         ", ".join(name for name, there in found.items() if there is wanted) or "nothing"
         for wanted in (True, False)
     )
-    return [(f"Checked: {done}. Not checked here: {left}.",)]
+    return [f"Checked: {done}. Not checked here: {left}."]
 
 
-def _soundness(tables: ReportTables) -> tuple[Badge, Sentence]:
+def _soundness(tables: ReportTables) -> tuple[Badge, str]:
     """Say what the sample ratio and the users without metrics mean for the effects."""
     health = tables.health
     rows = [row for one in tables.experiment.values() for row in one.to_dict("records")]
@@ -216,35 +213,28 @@ def _soundness(tables: ReportTables) -> tuple[Badge, Sentence]:
     why = "Find out why before reading an effect."
     if broken and (health is None or not health["srm_flag"].astype(bool).any()):
         users, p = _users(broken[0]), _p(broken[0].get("srm_p", np.nan))
-        return wrong, (f"The users who are compared do not fit the plan: {users}; p {p}. {why}",)
+        return wrong, f"The users who are compared do not fit the plan: {users}; p {p}. {why}"
     if health is None and tested:
         said = f"Sample ratio of the users who are compared as planned; p {_p(min(tested))}"
-        return Badge("good", "sound"), (f"{said}{_seen(rows, 'treatment')}.",)
+        return Badge("good", "sound"), f"{said}{seen_words(rows, 'treatment')}."
     if health is None:
         how = "pass health= (what rd.experiments.experiment_health returned)"
-        return Badge("warning", "not checked"), (f"The sample ratio was not checked: {how}.",)
+        return Badge("warning", "not checked"), f"The sample ratio was not checked: {how}."
     records = health.to_dict("records")
     arms, p = ", ".join(map(TABLE_KINDS["health"].said, records)), health["srm_p"].min()
     if health["srm_flag"].astype(bool).any():
         said = f"The users per variant do not fit the plan: {arms}; p {_p(p)}. {why}"
-        return wrong, (said,)
+        return wrong, said
     lost = health["missing_p"].min() if "missing_p" in health.columns else np.nan
     if health["missing_flag"].astype(bool).any():
         said = f"Users without metrics differ between the variants; p {_p(lost)}."
-        return Badge("error", "missing metrics"), (f"{said} The effects may come from that alone.",)
+        return Badge("error", "missing metrics"), f"{said} The effects may come from that alone."
     missing = ", ".join(f"{rate:.1%}" for rate in health["missing_rate"])
     fits, mark = "Sample ratio as planned", Badge("good", "sound")
     if pd.isna(p):
         fits, mark = "The sample ratio could not be tested", Badge("warning", "not tested")
-    said = f"{fits}: {arms}; p {_p(p)}{_seen(records, 'variant')}."
-    return mark, (f"{said} Users without metrics: {missing}; p {_p(lost)}.",)
-
-
-def _seen(rows: Sequence[Mapping[Any, Any]], variant: str) -> str:
-    """Say which loss of users would have been seen, of the variant where that is largest."""
-    known = [row for row in rows if not pd.isna(row.get("seen_loss", np.nan))]
-    most = max(known, key=lambda row: float(row["seen_loss"]), default=None)
-    return "" if most is None else f"; {seen_loss_words(most[variant], most['seen_loss'])}"
+    said = f"{fits}: {arms}; p {_p(p)}{seen_words([*records, *rows], 'variant')}."
+    return mark, f"{said} Users without metrics: {missing}; p {_p(lost)}."
 
 
 def _p(p: Any) -> str:
@@ -281,90 +271,83 @@ def experiment_card(tables: ReportTables) -> Section | None:
     labels = ["metric", "treatment", "control"]
     other = [one for one in harmed if [one[name] for name in labels] != [row[n] for n in labels]]
     if believed and other:
-        names = ", ".join(dict.fromkeys(name_of(one["metric"]).name for one in other))
+        names = ", ".join(dict.fromkeys(plain(name_of(one["metric"])) for one in other))
         if case.badge.kind == "open":
-            no: Sentence = ("Do not ship ", name_of(row["treatment"]), ".")
+            no = f"Do not ship {name_of(row['treatment'])}."
             case = case._replace(badge=Badge("worse", f"harm on {names}"), action=no)
         elif case.badge.kind == "better":
-            reasons.append(Reason((), f"worse on {names}", f"weigh the loss on {names} first"))
+            reasons.append(Reason("", f"worse on {names}", f"weigh the loss on {names} first"))
     if believed and "ratio_not_checked" in codes_of(row["remarks"]) and sound.kind != "good":
         todo = "check the sample ratio first (expected=, or health=)"
         unchecked = "the sample ratio is not checked"
-        reasons += [Reason((), unchecked, todo)] if case.badge.kind == "better" else []
+        reasons += [Reason("", unchecked, todo)] if case.badge.kind == "better" else []
     mark, action = tempered(case, reasons)
     if tables.decision is not None:
         mark, action = _decision_badge(tables.decision)
-    quoted = _effect_amount(row, table) if believed else None
-    hidden = "No effect is shown here, since the comparison is not sound; the tables have the "
-    amounts: list[Sentence] = [quoted or (f"{hidden}numbers.",)]
-    trend = _trends(tables.over_time, row) if believed else []
-    worse = [TABLE_KINDS["experiment"].said(one) for one in harmed] if not invalid else []
-    unsaid = [f"{one['treatment']} on {one['metric']}" for one in harmed] if invalid else []
-    said: list[Sentence] = [(f"Worse: {one}",) for one in worse]
-    said += [(f"Worse by the numbers as they stand: {', '.join(unsaid)}.",)] if unsaid else []
-    said = said or [("No metric is shown to be worse.",)]
-    sure = [soundness, *_test_words(table, row, believed)]
+    amounts = [NO_EFFECT, *_checked(tables)]
+    if believed:
+        amounts = [f"{effect_text(row)}, {_users(row)}.", *_trends(tables.over_time, row)]
+    said = [f"Worse: {TABLE_KINDS['experiment'].said(one)}" for one in harmed]
+    if invalid and harmed:
+        unsaid = ", ".join(f"{one['treatment']} on {one['metric']}" for one in harmed)
+        said = [f"Worse by the numbers as they stand: {unsaid}."]
     lines = [
         (WHICH, (*_decision_said(tables), case.which)),
-        (HOW_MUCH, (*amounts, *trend)),
-        (SURE, (*sure, *([] if believed else _checked(tables)))),
-        (FOR_WHOM, (*said, *_worse_segments(tables, row))),
+        (HOW_MUCH, amounts),
+        (SURE, (soundness, *_test_words(table, row, believed))),
+        (
+            FOR_WHOM,
+            (*(said or ["No metric is shown to be worse."]), *_worse_segments(tables, row)),
+        ),
         (DOUBTS, (*doubts_beside(tables.beside), *_warned(table))),
         (SO, [action]),
     ]
     return Section("verdict", "Verdict", badge=mark, lines=kept(lines))
 
 
-def _decision_badge(decision: pd.DataFrame) -> tuple[Badge, Sentence]:
+def _decision_badge(decision: pd.DataFrame) -> tuple[Badge, str]:
     """Return the badge and the action of a decision: those of its first treatment."""
     first = decision.iloc[0]
     kind, todo = DECISIONS[first["effect"]]
-    before, _, after = todo.partition("{}")
-    return Badge(kind, str(first["decision"])), (before, name_of(first["treatment"]), after)
+    return Badge(kind, str(first["decision"])), todo.format(name_of(first["treatment"]))
 
 
 def _effect_case(table: pd.DataFrame, row: Mapping[Any, Any], sound: Badge, invalid: bool) -> Case:
     """Return what the first row says before anything speaks against it."""
     the = "the control " if table["control"].nunique() == 1 else ""
     new, verdict, where = name_of(row["treatment"]), str(row["verdict"]), segment_of(row)
-    pair: Sentence = (new, f" against {the}", name_of(row["control"]), " on ")
-    pair = (*pair, name_of(row["metric"]), f" ({where})." if where else ".")
+    than = f"{the}{name_of(row['control'])} on {name_of(row['metric'])}"
+    than += f" ({where})." if where else "."
     if invalid or is_withheld(row):
         mark = Badge("error", "invalid") if invalid else Badge("warning", "withheld")
-        which = (f"The verdict is withheld ({verdict}): ", *pair)
+        which = f"The verdict is withheld ({verdict}): {new} against {than}"
         why = {"sample ratio": "find out why the users do not fit the plan"}.get(sound.text)
         why = "find out why metrics are missing" if sound.text == "missing metrics" else why
         why = why or CAUTIONS[row["withheld"]].sentence
-        return Case(mark, which, (f"Do not act: {why}.",), stands=False)
+        return Case(mark, which, f"Do not act: {why}.", stands=False)
     kind = badge_of(row)
     if kind in ("better", "worse"):
-        todo: Sentence = ("Ship " if kind == "better" else "Do not ship ", new, ".")
-        which = (new, f" is {kind} than {the}", *pair[2:])
+        todo = f"{'Ship' if kind == 'better' else 'Do not ship'} {new}."
+        which = f"{new} is {kind} than {than}"
         return Case(Badge(kind, kind), which, todo)
-    which = (f"{verdict[:1].upper()}{verdict[1:]}: ", *pair)
-    todo = ("Decide by a metric that has a direction.",)
+    which = f"{verdict[:1].upper()}{verdict[1:]}: {new} against {than}"
+    todo = "Decide by a metric that has a direction."
     if row["effect"] == "none":
         n = int(row["n_treatment"]) + int(row["n_control"])
-        todo = ("Keep ", name_of(row["control"]), ". ")
-        todo = (*todo, *collect(row["diff"], row.get("mde", np.nan), n, "user"))
+        more = collect(row["diff"], row.get("mde", np.nan), n, "user")
+        todo = f"Keep {name_of(row['control'])}. {more}"
     return Case(Badge("open", verdict), which, todo)
 
 
-def _effect_amount(row: Mapping[Any, Any], table: pd.DataFrame) -> Sentence:
-    level = confidence_of(table)
-    of = "" if level is None else f", with two-sided {100 * level:g} % intervals"
-    return (f"{effect_text(row)}, {_users(row)}{of}.",)
-
-
-def _test_words(table: pd.DataFrame, row: Mapping[Any, Any], believed: bool) -> list[Sentence]:
+def _test_words(table: pd.DataFrame, row: Mapping[Any, Any], believed: bool) -> list[str]:
     least = row.get("mde", np.nan)
     shown = f" An effect of {estimated(least)} is shown in 8 of 10 experiments of this size."
     p = f" p {_p(row['p_adj'])}." if believed else ""
     said = f"{_users(row)}; p-values {adjustment(table).words}.{p}"
-    return [(f"{said}{'' if pd.isna(least) else shown}",)]
+    return [f"{said}{('' if pd.isna(least) else shown)}"]
 
 
-def _worse_segments(tables: ReportTables, row: Mapping[Any, Any]) -> list[Sentence]:
+def _worse_segments(tables: ReportTables, row: Mapping[Any, Any]) -> list[str]:
     """Say in which segments the treatment of the first row is worse, on its metric."""
     given = tables.segments
     if given is None or "treatment" not in given.columns:
@@ -376,20 +359,20 @@ def _worse_segments(tables: ReportTables, row: Mapping[Any, Any]) -> list[Senten
     said = [reason.said for reason in worse_for(rows, list(map(segment_of, rows)))]
     if "se" in given.columns and list(given.columns).index("metric") > 0:
         key = str(row["metric"]), str(row["treatment"]), str(row["control"])
-        said += [(text,) for found, text in segment_sentences(given).items() if found == key]
+        said += [text for found, text in segment_sentences(given).items() if found == key]
     return said
 
 
-def _warned(table: pd.DataFrame) -> list[Sentence]:
+def _warned(table: pd.DataFrame) -> list[str]:
     """Say the warnings of every effect that has one."""
     rows = [row for row in table.to_dict("records") if warnings_of(row["remarks"])]
-    said: list[Sentence] = [
-        (f"{row['treatment']} on {row['metric']}: {note_of(row)}.",) for row in rows[:FEW]
+    said: list[str] = [
+        f"{row['treatment']} on {row['metric']}: {note_of(row)}." for row in rows[:FEW]
     ]
     if len(rows) > FEW:
         carry = "carries" if len(rows) - FEW == 1 else "carry"
-        said.append((f"{amount(len(rows) - FEW, 'more effect')} {carry} a warning.",))
-    return said or [("No effect carries a warning.",)]
+        said.append(f"{amount(len(rows) - FEW, 'more effect')} {carry} a warning.")
+    return said or ["No effect carries a warning."]
 
 
 # -- tables beside the effects
@@ -415,22 +398,22 @@ def estimate_section(
     return section, []
 
 
-def _words_of(kind: Kind, table: pd.DataFrame) -> tuple[Sentence, ...]:
+def _words_of(kind: Kind, table: pd.DataFrame) -> tuple[str, ...]:
     """Say the rows of a table of models, and how many of any other have which verdict."""
     if kind.read is None or len(table) == 1:
-        return tuple((kind.said(row),) for row in table.head(FEW).to_dict("records"))
+        return tuple(kind.said(row) for row in table.head(FEW).to_dict("records"))
     counts = estimates_frame(kind, table)["verdict"].value_counts(sort=False).to_dict()
     words = [f"{n} of {len(table)}: {verdict}" for verdict, n in counts.items() if verdict]
-    return (("; ".join(words) + ".",),) if words else ()
+    return ("; ".join(words) + ".",) if words else ()
 
 
-def doubts_beside(tables: Mapping[str, pd.DataFrame]) -> list[Sentence]:
+def doubts_beside(tables: Mapping[str, pd.DataFrame]) -> list[str]:
     """Say which tables beside the effects have a verdict that speaks against them."""
-    found: list[Sentence] = []
+    found: list[str] = []
     for name, table in tables.items():
         kind = record_of(table)
         if kind.read is not None and (estimates_frame(kind, table)["sign"] == "worse").any():
-            found.append((f"{titled(kind, name)}: ", *_words_of(kind, table)[0]))
+            found.append(f"{titled(kind, name)}: {_words_of(kind, table)[0]}")
     return found
 
 
@@ -442,21 +425,21 @@ def titled(kind: Kind, name: str) -> str:
 def estimates_card(tables: ReportTables) -> Section | None:
     """Return the card of a page about tables that stand beside no effects: what each says, and what
     the worst of them asks for."""
-    which: list[Sentence] = _decision_said(tables)
-    todo: dict[str, Sentence] = {}
+    which: list[str] = _decision_said(tables)
+    todo: dict[str, str] = {}
     marks: list[Badge | None] = []
     for name, table in tables.beside.items():
         kind = record_of(table)
         made = block(kind, table, "", "", len(table))
         own = worst([shown.badge for row in made.rows for shown in row]) or Badge("info", "plan")
         marks.append(own)
-        which += [(f"{titled(kind, name)}: ", *one) for one in _words_of(kind, table)]
+        which += [f"{titled(kind, name)}: {one}" for one in _words_of(kind, table)]
         if not _words_of(kind, table):
-            which += [(kind.said(row),) for row in table.head(FEW).to_dict("records")]
+            which += [kind.said(row) for row in table.head(FEW).to_dict("records")]
         if kind.read is None:
             todo[own.text] = _pairs_action(table)
         else:
-            todo[own.text] = (kind.todo.get(own.kind, "Look at what is open before acting."),)
+            todo[own.text] = kind.todo.get(own.kind, "Look at what is open before acting.")
     mark = worst(marks)
     if tables.decision is not None:
         mark, action = _decision_badge(tables.decision)
@@ -467,16 +450,16 @@ def estimates_card(tables: ReportTables) -> Section | None:
     return Section("verdict", "Verdict", badge=mark, lines=kept(lines))
 
 
-def _pairs_action(table: pd.DataFrame) -> Sentence:
+def _pairs_action(table: pd.DataFrame) -> str:
     """Say what to do after a comparison of models that has no result beside it."""
     row = table.iloc[0].to_dict()
     if is_withheld(row):
-        return (f"Do not act: {CAUTIONS[row['withheld']].sentence}.",)
+        return f"Do not act: {CAUTIONS[row['withheld']].sentence}."
     sign = badge_of(row)
     if sign in ("better", "worse"):
         winner = row["model"] if sign == "better" else row["baseline"]
-        return ("Prefer ", name_of(winner), ".")
-    return ("Keep ", name_of(row["baseline"]), ": no difference is shown.")
+        return f"Prefer {name_of(winner)}."
+    return f"Keep {name_of(row['baseline'])}: no difference is shown."
 
 
 # -- off-policy
@@ -503,11 +486,11 @@ def off_policy_section(tables: ReportTables, most: int) -> MadeSection:
     section = Section(
         "off-policy",
         "Off-policy estimates",
-        text=((said + (doubt if flagged else ""),),),
+        text=(said + (doubt if flagged else ""),),
         badge=Badge("warning", "flagged") if flagged else Badge("good", "no flag"),
         tables=(block(TABLE_KINDS["off_policy"], table, "Estimates", "off-policy.csv", most),),
     )
-    return section, [Reason((said,))]
+    return section, [Reason(said)]
 
 
 def off_policy_card(tables: ReportTables) -> Section | None:
@@ -520,61 +503,42 @@ def off_policy_card(tables: ReportTables) -> Section | None:
     row = max(trusted or usable or rows, key=lambda one: float(one["value"]))
     flags, useless = flag_words(row["flags"]), not usable
     trust = visible(row.get("trust") or flags or "no flag")
-    kind = look_of_estimate(row)
     mark = Badge("error" if useless else "warning" if flags else "good", trust)
     name = name_of(policy_of(row))
     among = "that may be trusted" if trusted else "that may be used, each with a flag"
     n = len(trusted or usable)
-    which: Sentence = (name, f", estimated by {row['estimator']}, ")
+    which = f"{name}, estimated by {row['estimator']}, "
     if useless:
-        which = (*which, f"is one of {amount(len(rows), 'estimate')}; none should be used.")
+        which = f"{which}is one of {amount(len(rows), 'estimate')}; none should be used."
     elif n == 1:
-        which = (*which, f"is the one of {amount(len(rows), 'estimate')} {among}.")
+        which = f"{which}is the one of {amount(len(rows), 'estimate')} {among}."
     else:
-        which = (*which, f"has the largest value of {n} estimates {among}.")
-    hidden = "No value is shown here, since the estimate should not be used; the table has the "
+        which = f"{which}has the largest value of {n} estimates {among}."
     lift = f", {lift_text(row)} beside the logging policy" if lift_text(row) else ""
     effective = f"{number(row['ess'], ',.0f')} effective rows." if "ess" in row else ""
     low, high = (float(row.get(f"lift_ci_{end}", np.nan)) for end in ("low", "high"))
     below = [one for one in trusted if look_of_estimate(one) == "worse"]
-    names = [f"{policy_of(one)} by {one['estimator']}" for one in below]
-    action: Sentence = ("Do not replace the logging policy: no gain is shown.",)
+    names = ", ".join(f"{policy_of(one)} by {one['estimator']}" for one in below)
+    action = "Do not replace the logging policy: no gain is shown."
     if useless or flags:
-        action = (f"Do not act: {flag_meanings(row) or trust}.",)
+        action = f"Do not act: {flag_meanings(row) or trust}."
     elif low > 0:
-        action = ("Test ", name, " online.")
+        action = f"Test {name} online."
     elif high < 0:
-        action = ("Keep the logging policy.",)
+        action = "Keep the logging policy."
     elif not lift:
-        action = ("Compare it with the value of the logging policy before acting on it.",)
-    if kind == "better" and useless:  # a number that may not be used recommends nothing
-        action = ("Do not act.",)
+        action = "Compare it with the value of the logging policy before acting on it."
     if tables.decision is not None:
         mark, action = _decision_badge(tables.decision)
     lines = [
         (WHICH, (*_decision_said(tables), which)),
-        (HOW_MUCH, ((f"{hidden}numbers." if useless else f"Value {value_text(row)}{lift}.",),)),
-        (SURE, ((f"Trust: {trust}. {effective}".rstrip(),),)),
+        (HOW_MUCH, [NO_VALUE if useless else f"Value {value_text(row)}{lift}."]),
+        (SURE, [f"Trust: {trust}. {effective}".rstrip()]),
         (
             FOR_WHOM,
-            (
-                (
-                    f"Worse than the logging policy: {', '.join(names)}."
-                    if names
-                    else "No estimate without a flag is below the logging policy.",
-                ),
-            ),
+            [f"Worse than the logging policy: {names}." if names else NONE_BELOW],
         ),
-        (
-            DOUBTS,
-            (
-                (
-                    f"Flags: {flags}. {flag_meanings(row)}."
-                    if flags
-                    else "The estimate carries no flag.",
-                ),
-            ),
-        ),
+        (DOUBTS, [f"Flags: {flags}. {flag_meanings(row)}." if flags else "It carries no flag."]),
         (SO, [action]),
     ]
     return Section("verdict", "Verdict", badge=mark, lines=kept(lines))
@@ -592,7 +556,7 @@ def gate_section(tables: ReportTables, most: int, pen: Pen) -> MadeSection:
     section = Section(
         "gate",
         "Gate",
-        text=tuple((note,) for note in gate.notes),
+        text=tuple(gate.notes),
         badge=Badge(GATE_LOOKS[gate.verdict], gate.verdict),
         tables=(block(TABLE_KINDS["gate"], gate.table, "Budgets", "gate.csv", most),),
         drawings=tuple(
@@ -602,7 +566,7 @@ def gate_section(tables: ReportTables, most: int, pen: Pen) -> MadeSection:
     )
     against = {"fail": "the gate fails", "undecided": "the gate is undecided"}
     todo = f"pass the gate first ({gate.headline})"
-    said: Sentence = (f"Gate: {gate.headline}.",)
+    said = f"Gate: {gate.headline}."
     return section, [Reason(said, against.get(gate.verdict, ""), todo)]
 
 
@@ -621,16 +585,15 @@ def gate_card(tables: ReportTables) -> Section | None:
     rows, kind = gate.table.to_dict("records"), TABLE_KINDS["gate"]
     first = min(rows, key=lambda row: SEVEREST.index(kind.look(row)))
     worse = [row for row in rows if row["effect"] in ("fail", "pass_but_worse")]
-    lines: list[tuple[str, Sequence[Sentence]]] = [
-        (WHICH, [(f"{gate.headline}.",)]),
-        (HOW_MUCH, [(f"{kind.said(first)}.",)]),
-        (SURE, [(note,) for note in gate.notes]),
+    lines: list[tuple[str, Sequence[str]]] = [
+        (WHICH, [f"{gate.headline}."]),
+        (HOW_MUCH, [f"{kind.said(first)}."]),
+        (SURE, gate.notes),
         (
             FOR_WHOM,
-            [(f"{TABLE_KINDS['gate'].said(row)}.",) for row in worse]
-            or [("No budget is broken.",)],
+            [f"{TABLE_KINDS['gate'].said(row)}." for row in worse] or ["No budget is broken."],
         ),
-        (SO, [(GATE_ACTIONS[gate.verdict],)]),
+        (SO, [GATE_ACTIONS[gate.verdict]]),
     ]
     badge = Badge(GATE_LOOKS[gate.verdict], gate.verdict)
     return Section("verdict", "Verdict", badge=badge, lines=kept(lines))
@@ -646,15 +609,15 @@ def history_section(tables: ReportTables, most: int, pen: Pen) -> MadeSection:
         if len(table):
             caption = f"{title}: changes of level"
             blocks.append(block(kind, table, caption, f"{title.lower()}.csv", most))
-            said += [(f"{title}: ", *one) for one in _words_of(kind, table)]
+            said += [f"{title}: {one}" for one in _words_of(kind, table)]
     gaps = history.gaps()
-    said += [(f"{row['what']}: {row['verdict']}.",) for row in gaps.head(most).to_dict("records")]
+    said += [f"{row['what']}: {row['verdict']}." for row in gaps.head(most).to_dict("records")]
     marks = [shown.badge for made in blocks for row in made.rows for shown in row]
     gone = gaps["effect"].isin(["missing", "too_old"]).any()
     section = Section(
         "history",
         "History",
-        text=((f"{history.headline}.",), *said),
+        text=(f"{history.headline}.", *said),
         badge=worst([*marks, *([Badge("worse", "missing")] if gone else [])]),
         tables=tuple(blocks),
         drawings=tuple(
@@ -689,7 +652,7 @@ def check_section(tables: ReportTables, most: int, examples: bool) -> MadeSectio
     if floors is not None:
         parts.append(block(TABLE_KINDS["floors"], floors, "Levels", "levels.csv", most))
     asked = "check" if floors is None else "audit"
-    found: Sentence = (f"What rd.{asked} found in the data, errors first.",)
+    found = f"What rd.{asked} found in the data, errors first."
     section = Section(
         "data-health",
         "Data health",
@@ -700,7 +663,7 @@ def check_section(tables: ReportTables, most: int, examples: bool) -> MadeSectio
     serious = [finding_of(row) for row in rows if row["severity"] in ("error", "warning")]
     named = "; ".join([*serious[:FEW], *(["…"] if len(serious) > FEW else [])])
     why = f" ({visible(named)})" if named else ""
-    return section, [Reason((f"Data health: {counted}{why}.",))]
+    return section, [Reason(f"Data health: {counted}{why}.")]
 
 
 # What a page about one of these sections alone asks for, by its badge.
@@ -732,8 +695,8 @@ def alone_card(
     mark = worst([one.badge for one in sections]) or Badge("info", "no verdict")
     todo = next((TODO[one.id].get(mark.kind) for one in sections if one.id in TODO), None)
     todo = todo or "Do not act on this alone: pass the effects too (experiment=)."
-    lines: list[tuple[str, Sequence[Sentence]]] = [
-        (WHICH, which or [("There is no verdict.",)]),
-        (SO, [(todo,)]),
+    lines: list[tuple[str, Sequence[str]]] = [
+        (WHICH, which or ["There is no verdict."]),
+        (SO, [todo]),
     ]
     return Section("verdict", "Verdict", badge=mark, lines=kept(lines))

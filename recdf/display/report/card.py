@@ -38,14 +38,12 @@ from ..kinds import TABLE_KINDS
 from ..pairs import list_places, model_rows
 from .page_blocks import (
     Badge,
-    BadgeKind,
-    Name,
     Reason,
     Section,
-    Sentence,
     amount,
     effect_text,
     listed,
+    plain,
 )
 from .report_inputs import Subject
 
@@ -92,9 +90,9 @@ class Case(NamedTuple):
     is about."""
 
     badge: Badge
-    which: Sentence
-    action: Sentence
-    below: tuple[Sentence, ...] = ()
+    which: str
+    action: str
+    below: Sequence[str] = ()
     row: Mapping[Any, Any] | None = None
     stands: bool = True  # there is a verdict that could be overturned
     together: int = 0
@@ -127,15 +125,15 @@ def models_card(
     segments, own = list(rest.pop("segments", ())), _reasons(subject, check, case)
     reasons = [*own, *harms, *segments, *(reason for some in rest.values() for reason in some)]
     badge, action = tempered(case, reasons)
-    which: Sentence = case.which
+    which = case.which
     if any(reason.stops for reason in reasons) and case.stands:
-        which = ("Nothing is decided. By the numbers as they stand: ", *which)
-    worse: list[Sentence] = [reason.said for reason in (*harms, *segments)]
+        which = f"Nothing is decided. By the numbers as they stand: {which}"
+    worse: list[str] = [reason.said for reason in (*harms, *segments)]
     if not harms:
         nothing = "Nothing was compared beside the first metric."
-        worse.insert(0, ("No other metric is shown to be worse." if others else nothing,))
+        worse.insert(0, "No other metric is shown to be worse." if others else nothing)
     if not segments:
-        worse.append(("Not looked at: segments of users (segments=).",))
+        worse.append("Not looked at: segments of users (segments=).")
     doubts = sorted(own, key=lambda reason: (not reason.stops, not reason.badge))
     lines = [
         (WHICH, (which, *case.below)),
@@ -150,25 +148,25 @@ def models_card(
 
 
 def kept(
-    lines: Sequence[tuple[str, Sequence[Sentence]]],
-) -> tuple[tuple[str, tuple[Sentence, ...]], ...]:
+    lines: Sequence[tuple[str, Sequence[str]]],
+) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Return the lines that say something."""
     return tuple((name, tuple(sentences)) for name, sentences in lines if sentences)
 
 
-def tempered(case: Case, reasons: Sequence[Reason]) -> tuple[Badge, Sentence]:
+def tempered(case: Case, reasons: Sequence[Reason]) -> tuple[Badge, str]:
     """Return the badge and the action of a case with what speaks against it."""
     stop = next((reason for reason in reasons if reason.stops), None)
     if stop is not None:
-        return Badge("error", f"withheld: {stop.badge}"), (f"Do not act: {stop.badge}.",)
+        return Badge("error", f"withheld: {stop.badge}"), f"Do not act: {stop.badge}."
     words = list(dict.fromkeys(reason.badge for reason in reasons if reason.badge))
     if not words or not case.stands:
         watch = [reason.action for reason in reasons if reason.action and not reason.badge]
-        return case.badge, (*case.action, *(watch if case.badge.kind == "better" else ()))
+        return case.badge, case.action + "".join(watch if case.badge.kind == "better" else ())
     beside = " and " if case.badge.kind == "warning" else ", but "
     todo = next((reason.action for reason in reasons if reason.action), "find out why")
     badge = Badge("warning", f"{case.badge.text}{beside}{' and '.join(words)}")
-    return badge, (f"Do not act yet: {todo}.",)
+    return badge, f"Do not act yet: {todo}."
 
 
 # -- which
@@ -189,58 +187,46 @@ def _case(subject: Subject) -> Case:
             if not subject.better(metric)
             else "has no value per user to test"
         )
-        which: Sentence = (
-            "There is no verdict: the first metric, ",
-            subject.name(metric),
-            f", {why}.",
-        )
+        which = f"There is no verdict: the first metric, {subject.name(metric)}, {why}."
         action = "Name a metric first that has a direction and a value for each list."
-        return Case(Badge("open", "no verdict"), which, (action,), stands=False)
+        return Case(Badge("open", "no verdict"), which, action, stands=False)
     rival = subject.baseline if subject.baseline is not None else order[1]
     if best == rival:
         return _baseline_stays(subject, order)
     row, together = pair_row(table, metric, best, rival)
-    pair: Sentence = (subject.name(rival), " on ", subject.name(metric), ".")
+    pair = f"{subject.name(rival)} on {subject.name(metric)}."
     if row is None:
-        which = (
-            "There is no verdict: the comparison that was given has not one row of ",
-            subject.name(best),
-            " and ",
-            *pair,
-        )
+        which = "There is no verdict: the comparison that was given has not one row of "
+        which += f"{subject.name(best)} and {pair}"
         action = "Compare the two on all lists."
-        return Case(Badge("open", "no verdict"), which, (action,), stands=False)
+        return Case(Badge("open", "no verdict"), which, action, stands=False)
     return _of_pair(subject, row, together, pair)
 
 
-def _of_pair(subject: Subject, row: Mapping[Any, Any], together: int, pair: Sentence) -> Case:
+def _of_pair(subject: Subject, row: Mapping[Any, Any], together: int, pair: str) -> Case:
     """Return what the row about the best model and its rival says."""
     best, rival = subject.name(row["model"]), subject.name(row["baseline"])
     against = "the baseline " if subject.baseline is not None else "the second best, "
-    below, alike = _beside_best(subject, row)
-    picked = _picked(subject, together)
-    below = (*picked, *below)
+    beside, alike = _beside_best(subject, row)
+    below = [*_picked(subject, together), *beside]
     if is_withheld(row):
         few = "too few lists to tell" if row["withheld"] in TOO_FEW else "withheld"
-        which: Sentence = (
-            f"The verdict is withheld ({row['verdict']}): ",
-            best,
-            " against ",
-            *pair,
+        which = f"The verdict is withheld ({row['verdict']}): {best} against {pair}"
+        return Case(
+            Badge("warning", few), which, _withheld_action(row), below, row, False, together
         )
-        kind: BadgeKind = "warning"
-        return Case(Badge(kind, few), which, _withheld_action(row), below, row, False, together)
     if "missing_lists" in codes_of(row["remarks"]):
         said = str(row["verdict"])
-        which = (best, f" {_best_mean(subject)} of ", subject.name(subject.primary), ". Against ")
-        which = (*which, rival, f": {said}.")
-        action = ("Do not act on the mean: find out why lists are missing.",)
+        which = (
+            f"{best} {_best_mean(subject)} of {subject.name(subject.primary)}. Against {rival}: "
+        )
+        which += f"{said}."
+        action = "Do not act on the mean: find out why lists are missing."
         return Case(Badge("warning", said), which, action, below, row, True, together)
     if sign_of(row) == "better":
-        which = (best, f" is better than {against}", *pair)
-        ship: Sentence = ("Ship ", best, " to a test")
-        also = (*alike[:1], *(part for name in alike[1:2] for part in (" and ", name)))
-        ship = (*ship, "; it is not shown to be better than ", *also, ".") if also else (*ship, ".")
+        which = f"{best} is better than {against}{pair}"
+        also = f"; it is not shown to be better than {' and '.join(alike[:2])}" if alike else ""
+        ship = f"Ship {best} to a test{also}."
         return Case(Badge("better", "better"), which, ship, below, row, True, together)
     ranks = "found to differ by its signed ranks, which say nothing of the mean, from"
     found, mark = {
@@ -248,20 +234,20 @@ def _of_pair(subject: Subject, row: Mapping[Any, Any], together: int, pair: Sent
         "ranks_higher": (ranks, "no verdict"),
         "ranks_lower": (ranks, "no verdict"),
     }.get(row["effect"], ("not shown to be better than", "no difference shown"))
-    which = (best, f" {_best_mean(subject)} of ", subject.name(subject.primary))
-    which = (*which, f", and is {found} {against}", rival, ".")
-    stay: Sentence = ("Keep ", rival, ". ") if subject.baseline is not None else ()
-    todo: Sentence = ("Do not act: the test says nothing of the mean.",)
+    which = f"{best} {_best_mean(subject)} of {subject.name(subject.primary)}"
+    which = f"{which}, and is {found} {against}{rival}."
+    stay = f"Keep {rival}. " if subject.baseline is not None else ""
+    todo = "Do not act: the test says nothing of the mean."
     if row["effect"] == "none":
         n = float(row["n_users"])
         unit = "list" if row.get("n_lists", n) == n else "user"
-        todo = (*stay, *collect(row["diff"], _least_shown(row), n, unit))
+        todo = stay + collect(row["diff"], _least_shown(row), n, unit)
     elif row["effect"] == "equivalent":
-        todo = ("Choose between ", best, " and ", rival, " by other means than this metric.")
+        todo = f"Choose between {best} and {rival} by other means than this metric."
     return Case(Badge("open", mark), which, todo, below, row, True, together)
 
 
-def _picked(subject: Subject, together: int) -> tuple[Sentence, ...]:
+def _picked(subject: Subject, together: int) -> list[str]:
     """Say that the model was picked among several, and whether the tests take that into account."""
     n, said = len(subject.models), []
     if n > 2 and subject.comparison is not None:
@@ -272,55 +258,51 @@ def _picked(subject: Subject, together: int) -> tuple[Sentence, ...]:
         )
     if subject.baseline is None:
         said.append("No baseline was named, so the best model is compared with the second best.")
-    return tuple((text,) for text in said)
+    return said
 
 
-def _beside_best(
-    subject: Subject, row: Mapping[Any, Any]
-) -> tuple[tuple[Sentence, ...], list[Name]]:
+def _beside_best(subject: Subject, row: Mapping[Any, Any]) -> tuple[list[str], list[str]]:
     """Name the models beside the pair that are not shown to be worse than the best one, over all
     pairs of models."""
     best, metric, table = str(row["model"]), subject.primary, subject.pairs
     rest = [one for one in subject.ranking(metric) if one not in (best, str(row["baseline"]))]
     if table is None or not rest or row["withheld"] in TOO_FEW:
-        return (), []
+        return [], []
     rows = {one: pair_row(table, metric, best, one)[0] for one in rest}
     known = {one: found for one, found in rows.items() if found is not None}
     alike = [subject.name(one) for one, found in known.items() if sign_of(found) != "better"]
     if not known:
-        return (), []
+        return [], []
     how = f"over all {amount(len(table), 'pair')}, p-values {adjustment(table).words}"
     if not alike:
         each = "The other model is" if len(known) == 1 else "Each of the others is"
-        return ((f"{each} shown to be worse than ", subject.name(best), f" ({how})."),), []
-    named: Sentence = listed(alike, MANY_NAMED, "model")
-    return (("Not shown to be worse than ", subject.name(best), ": ", *named, f" ({how})."),), alike
+        return [f"{each} shown to be worse than {subject.name(best)} ({how})."], []
+    named = listed(alike, MANY_NAMED, "model")
+    return [f"Not shown to be worse than {subject.name(best)}: {named} ({how})."], alike
 
 
-def _withheld_action(row: Mapping[Any, Any]) -> Sentence:
+def _withheld_action(row: Mapping[Any, Any]) -> str:
     """Say what would make a verdict possible."""
     if row["withheld"] == "few_lists":
         more = max(1, FEW_LISTS - int(row["n_users"]))
-        return (f"Collect {amount(more, 'more list')} at least: a verdict needs {FEW_LISTS}.",)
+        return f"Collect {amount(more, 'more list')} at least: a verdict needs {FEW_LISTS}."
     if row["withheld"] in TOO_FEW:
-        return ("Collect more lists: a verdict needs 20 that differ.",)
-    return (f"Do not act: {CAUTIONS[row['withheld']].sentence}.",)
+        return "Collect more lists: a verdict needs 20 that differ."
+    return f"Do not act: {CAUTIONS[row['withheld']].sentence}."
 
 
-def collect(diff: float, least: float | None, n: float, unit: str) -> Sentence:
+def collect(diff: float, least: float | None, n: float, unit: str) -> str:
     """Say how many more lists or users would show a difference of the size that was found, where
     so many show `least`."""
     if least is None or pd.isna(least) or diff == 0:
-        return (f"More {unit}s would show a difference only if there is one.",)
+        return f"More {unit}s would show a difference only if there is one."
     more = n * ((least / abs(diff)) ** 2 - 1)
     if not 0 < more < OUT_OF_REACH * n:
-        return (f"The difference is too small for any number of {unit}s within reach.",)
+        return f"The difference is too small for any number of {unit}s within reach."
     step = 10 ** max(0, math.floor(math.log10(more)) - 1)
     rounded = max(1, math.ceil(more / step) * step)
-    return (
-        f"Collect about {amount(rounded, f'more {unit}')}: with so many, a difference of this size "
-        "is shown in 8 of 10 cases.",
-    )
+    enough = "with so many, a difference of this size is shown in 8 of 10 cases"
+    return f"Collect about {amount(rounded, f'more {unit}')}: {enough}."
 
 
 def _least_shown(row: Mapping[Any, Any]) -> float | None:
@@ -335,46 +317,41 @@ def _baseline_stays(subject: Subject, order: Sequence[str]) -> Case:
     rows = [row for row, _ in found if row is not None]
     first, together = found[0]
     base = subject.name(order[0])
-    mean: Sentence = (
-        "the baseline ",
-        base,
-        f", which {_best_mean(subject)} of ",
-        subject.name(subject.primary),
-    )
-    keep: Sentence = ("Keep ", base, ".")
+    mean = f"the baseline {base}, which {_best_mean(subject)} of {subject.name(subject.primary)}"
+    keep = f"Keep {base}."
     lacking = [row for row in rows if "missing_lists" in codes_of(row["remarks"])]
     where = next(
         (row for row in lacking if row["effect_both"] == "better"), lacking[0] if lacking else None
     )
     if where is not None:
-        which: Sentence = ("No model is shown to be better than ", *mean, " over all lists. ")
-        which = (*which, subject.name(where["model"]), f" is {where['verdict']}.")
-        action: Sentence = ("Do not act on the mean: find out why lists are missing.",)
-        return Case(Badge("warning", str(where["verdict"])), which, action, (), where)
+        which = f"No model is shown to be better than {mean} over all lists. "
+        which = f"{which}{subject.name(where['model'])} is {where['verdict']}."
+        action = "Do not act on the mean: find out why lists are missing."
+        return Case(Badge("warning", str(where["verdict"])), which, action, row=where)
     if len(rows) == len(found) and all(sign_of(row) == "worse" for row in rows):
-        worse: Sentence = ("Each of the others is shown to be worse.",)
+        worse = "Each of the others is shown to be worse."
         if len(rows) == 1:
-            worse = (subject.name(order[1]), " is shown to be worse.")
-        which = ("No model is better than ", *mean, ".")
+            worse = f"{subject.name(order[1])} is shown to be worse."
+        which = f"No model is better than {mean}."
         badge = Badge("open", "keep the baseline")
-        return Case(badge, which, keep, (worse,), first, True, together)
-    which = ("No model is shown to be better than ", *mean, ".")
-    below: list[Sentence] = []
+        return Case(badge, which, keep, [worse], first, True, together)
+    which = f"No model is shown to be better than {mean}."
+    below: list[str] = []
     if first is not None:
-        below = [("The next best is ", subject.name(first["model"]), f": {first['verdict']}.")]
+        below = [f"The next best is {subject.name(first['model'])}: {first['verdict']}."]
     shown = [subject.name(row["model"]) for row in rows if sign_of(row) != "worse"]
-    if len(shown) > 1 and subject.comparison is not None:
+    held = [row for row in rows if is_withheld(row)]
+    few = len(held) == len(rows) and all(row["withheld"] in TOO_FEW for row in held)
+    if len(shown) > 1 and not few and subject.comparison is not None:
         named = listed(shown, MANY_NAMED, "model")
         how = f" (p-values {adjustment(subject.comparison).words})."
-        below.append(("Not shown to be worse than ", base, ": ", *named, how))
-    held = [row for row in rows if is_withheld(row)]
+        below.append(f"Not shown to be worse than {base}: {named}{how}")
     if held:
-        few = len(held) == len(rows) and all(row["withheld"] in TOO_FEW for row in held)
         badge = Badge("warning", "too few lists to tell" if few else "withheld")
-        which = ("A verdict is withheld. ", *which)
-        return Case(badge, which, _withheld_action(held[0]), tuple(below), first, False, together)
+        which = f"A verdict is withheld. {which}"
+        return Case(badge, which, _withheld_action(held[0]), below, first, False, together)
     badge = Badge("open", "keep the baseline")
-    return Case(badge, which, keep, tuple(below), first, True, together)
+    return Case(badge, which, keep, below, first, True, together)
 
 
 def _best_mean(subject: Subject) -> str:
@@ -386,19 +363,17 @@ def _best_mean(subject: Subject) -> str:
 
 def _one_model(subject: Subject, model: str) -> Case:
     row: Any = subject.values(subject.primary).loc[model]
-    which: Sentence = (
-        subject.name(subject.primary),
-        f" is {estimated(row['value'], row['ci_low'], row['ci_high'])}. One model was evaluated: "
-        "nothing is compared.",
-    )
-    action: Sentence = ("Compare it with a baseline before acting on it.",)
+    shown = estimated(row["value"], row["ci_low"], row["ci_high"])
+    which = f"{subject.name(subject.primary)} is {shown}. One model was evaluated: nothing is "
+    which += "compared."
+    action = "Compare it with a baseline before acting on it."
     return Case(Badge("info", "one model"), which, action, stands=False)
 
 
 # -- by how much, how sure
 
 
-def _amount(subject: Subject, case: Case) -> list[Sentence]:
+def _amount(subject: Subject, case: Case) -> list[str]:
     """Say the difference, its interval, how many gain and lose, and the warnings of the row."""
     row = case.row
     if row is None:
@@ -412,23 +387,19 @@ def _amount(subject: Subject, case: Case) -> list[Sentence]:
         said += " The interval holds for all comparisons of the page together."
     codes = [code for code in warnings_of(row["remarks"]) if code != row["withheld"]]
     said += "".join(f" Warning: {CAUTIONS[code].sentence}." for code in codes)
-    pair: Sentence = (subject.name(row["model"]), " − ", subject.name(row["baseline"]))
+    pair = f"{subject.name(row['model'])} − {subject.name(row['baseline'])}"
     if "different_lists" not in codes_of(row["remarks"]):
-        return [(*pair, said)]
+        return [pair + said]
     both = int(row.get("n_lists", row["n_users"]))
     counts = [both + int(row[f"n_only_{side}"]) for side in ("model", "baseline")]
     return [
-        (*pair, said),
-        (
-            subject.name(row["model"]),
-            f" has a value for {counts[0]:,} lists, ",
-            subject.name(row["baseline"]),
-            f" for {counts[1]:,}, and both for {both:,}.",
-        ),
+        pair + said,
+        f"{subject.name(row['model'])} has a value for {counts[0]:,} lists, "
+        f"{subject.name(row['baseline'])} for {counts[1]:,}, and both for {both:,}.",
     ]
 
 
-def belief(subject: Subject, row: Mapping[Any, Any] | None) -> list[Sentence]:
+def belief(subject: Subject, row: Mapping[Any, Any] | None) -> list[str]:
     """Say what stands behind the numbers: the test, the number of lists, the correction, the
     warnings."""
     table = subject.comparison
@@ -446,29 +417,27 @@ def belief(subject: Subject, row: Mapping[Any, Any] | None) -> list[Sentence]:
     counted = ", where a list without recommendations counts as 0" if empty else ""
     counted *= subject.of_accuracy
     tests = words_of_tests(table).capitalize()
-    said: list[Sentence] = [(f"{tests} on {n}{counted}; p-values {adjustment(table).words}.",)]
+    said: list[str] = [f"{tests} on {n}{counted}; p-values {adjustment(table).words}."]
     side = table.attrs.get("recdf_comparison", {}).get("alternative", "two-sided")
     if side != "two-sided":
         found = "larger" if side == "greater" else "smaller"
         said.append(
-            (
-                f"The tests are one-sided: they can show that a model has {found} values, and "
-                "nothing else.",
-            )
+            f"The tests are one-sided: they can show that a model has {found} values, and "
+            "nothing else."
         )
     warned = warning_sentences(table) or ["No comparison carries a warning."]
-    return [*said, *((text,) for text in (*compared_labels(table), *warned))]
+    return [*said, *compared_labels(table), *warned]
 
 
-def _could_show(row: Mapping[Any, Any] | None) -> list[Sentence]:
+def _could_show(row: Mapping[Any, Any] | None) -> list[str]:
     """Say which difference this number of lists would have shown in 8 of 10 cases."""
     least = None if row is None else _least_shown(row)
     if least is None:
         return []
-    return [(f"With so many lists, a difference of {estimated(least)} is shown in 8 of 10 cases.",)]
+    return [f"With so many lists, a difference of {estimated(least)} is shown in 8 of 10 cases."]
 
 
-def _reach(subject: Subject) -> list[Sentence]:
+def _reach(subject: Subject) -> list[str]:
     """Say what share of the catalogue the models of the headline show."""
     family = subject.meanings.set_index("column")["name"]
     column = next((name for name in subject.columns if family.get(name) == "coverage"), None)
@@ -478,12 +447,8 @@ def _reach(subject: Subject) -> list[Sentence]:
     one, two = subject.tested_pair
     shares = (f"{number(values.get(model, np.nan), '.0%')}" for model in (one, two))
     return [
-        (
-            subject.name(one),
-            f" shows {next(shares)} of the catalogue, ",
-            subject.name(two),
-            f" {next(shares)}.",
-        )
+        f"{subject.name(one)} shows {next(shares)} of the catalogue, "
+        f"{subject.name(two)} {next(shares)}."
     ]
 
 
@@ -492,7 +457,7 @@ def _reach(subject: Subject) -> list[Sentence]:
 
 def _other_metrics(
     subject: Subject, row: Mapping[Any, Any] | None
-) -> tuple[list[Reason], list[Sentence]]:
+) -> tuple[list[Reason], list[str]]:
     """Return on which other metrics the model of the headline is worse, and what the others
     show."""
     if row is None:
@@ -506,15 +471,9 @@ def _other_metrics(
     harms, by_words = [], dict[str, list[str]]()
     for column, other in found.items():
         if says_worse(other):
-            said: Sentence = (
-                subject.name(model),
-                " against ",
-                subject.name(rival),
-                " on ",
-                subject.name(column),
-                f": {other['verdict']}, {effect_text(other)}.",
-            )
-            name = subject.name(column).name
+            who = f"{subject.name(model)} against {subject.name(rival)} on {subject.name(column)}"
+            said = f"{who}: {other['verdict']}, {effect_text(other)}."
+            name = plain(subject.name(column))
             act = f"weigh the loss on {name} first"
             of_best = model == subject.ranking(subject.primary)[0]
             harms.append(Reason(said, *((f"worse on {name}", act) if of_best else ())))
@@ -522,10 +481,10 @@ def _other_metrics(
             words = "verdict withheld on" if is_withheld(other) else OTHERS.get(other["effect"], "")
             by_words.setdefault(words or "not shown to differ on", []).append(column)
     parts = [
-        f"{words} {', '.join(subject.name(one).name for one in columns)}"
+        f"{words} {', '.join(plain(subject.name(one)) for one in columns)}"
         for words, columns in by_words.items()
     ]
-    others: list[Sentence] = [(f"On other metrics: {'; '.join(parts)}.",)] if parts else []
+    others: list[str] = [f"On other metrics: {'; '.join(parts)}."] if parts else []
     return harms, others
 
 
@@ -549,25 +508,23 @@ def _reasons(subject: Subject, check: pd.DataFrame | None, case: Case) -> list[R
     models = list(subject.models) if row is None else [str(row["model"]), str(row["baseline"])]
     if row is not None:
         both = sentence_of_both(
-            {**row, **{side: subject.name(row[side]).name for side in BOTH_SIDES}}
+            {**row, **{side: plain(subject.name(row[side])) for side in BOTH_SIDES}}
         )
-        found += [Reason((both,))] if both else []
+        found += [Reason(both)] if both else []
         sentences = seed_sentences(subject.result, pd.DataFrame([row]))
         beyond = "not beyond the spread over seeds"
         found += [
-            Reason((text,), beyond, "train each model with more seeds")
+            Reason(text, beyond, "train each model with more seeds")
             if i and sign_of(row) != "open"
-            else Reason((text,))
+            else Reason(text)
             for i, text in enumerate(sentences)
         ]
     found += [_no_hit(subject, model) for model in models]
     if check is None:
         found.append(
             Reason(
-                (
-                    "Not looked at: ties, ids, sampled candidates and leaks; check= takes what "
-                    "rd.check or rd.audit returned.",
-                )
+                "Not looked at: ties, ids, sampled candidates and leaks; check= takes what "
+                "rd.check or rd.audit returned."
             )
         )
     else:
@@ -588,18 +545,18 @@ def _lacking_lists(subject: Subject) -> Reason | None:
         return None
     n, n_pred = len(list_places(subject.result, rows).first_row), per_user["n_pred"].to_numpy()
     lacks = {model: n - int(np.count_nonzero(n_pred[own])) for model, own in rows.items()}
-    named: list[str | Name] = [
-        f"{subject.name(model).name} lacks {lost:,} of {n:,} ({lost / n:.1%})"
+    named: list[str] = [
+        f"{plain(subject.name(model))} lacks {lost:,} of {n:,} ({lost / n:.1%})"
         for model, lost in lacks.items()
         if lost
     ]
     if not named:
         each = "Every model has" if len(rows) > 1 else "The model has"
-        return Reason((f"{each} recommendations for all lists.",))
+        return Reason(f"{each} recommendations for all lists.")
     as_zero = any(len(own) == n for model, own in rows.items() if lacks[model])
     counts = ", which count as 0" if as_zero and subject.of_accuracy else ""
     said = listed(named, MANY_NAMED, "model")
-    return Reason((f"Lists without recommendations{counts}: ", *said, "."))
+    return Reason(f"Lists without recommendations{counts}: {said}.")
 
 
 def _no_hit(subject: Subject, model: str) -> Reason | None:
@@ -609,11 +566,11 @@ def _no_hit(subject: Subject, model: str) -> Reason | None:
     if not (subject.of_accuracy and {*read} <= {*per_user.columns}):
         return None
     n_pred, values = (per_user[name].to_numpy(np.float64, na_value=np.nan)[rows] for name in read)
-    n, name = int((n_pred > 0).sum()), subject.name(model).name
+    n, name = int((n_pred > 0).sum()), plain(subject.name(model))
     if not n or np.nansum(np.abs(values)) > 0:
         return None
     said = f"{name} has {amount(n, 'list')} and not one hit: are its ids those of true?"
-    return Reason((said,), f"{name} has no hit", f"check the ids of {name}")
+    return Reason(said, f"{name} has no hit", f"check the ids of {name}")
 
 
 def _of_ties(subject: Subject, check: pd.DataFrame, row: Mapping[Any, Any]) -> Reason | None:
@@ -626,9 +583,9 @@ def _of_ties(subject: Subject, check: pd.DataFrame, row: Mapping[Any, Any]) -> R
         found = json.loads(one["ranges"]).get(column)
         if one["by"] == "" and len(subject.models) > 1:
             said = f"Ties: {visible(one['effect'])}, of all models together; pass by= to rd.check."
-            return Reason((said,))
+            return Reason(said)
         model = one["by"] or ONLY
-        name = subject.name(model).name
+        name = plain(subject.name(model))
         if found is None:
             lists = amount(int(one["count"]), "list")
             words.append(f"{lists} of {name}; what that does to {column} is not known")
@@ -657,8 +614,8 @@ def _of_ties(subject: Subject, check: pd.DataFrame, row: Mapping[Any, Any]) -> R
         ends = f" The difference could be {low} to {high}, {what}."
     said = f"Under other orders of equal scores: {'; '.join(words)}.{ends if moves else ''}"
     if not (turns and moves):
-        return Reason((said,))
-    return Reason((said,), "not robust: ties", "break the ties of the scores, and evaluate again")
+        return Reason(said)
+    return Reason(said, "not robust: ties", "break the ties of the scores, and evaluate again")
 
 
 def _sign_if_moved(row: Mapping[Any, Any], larger: bool, shift: float) -> str:
@@ -679,7 +636,7 @@ def _of_findings(
         finding, by, share = str(row["finding"]), row.get("by", ""), row["share"]
         if finding.startswith(SAID):
             continue
-        said: Sentence = (TABLE_KINDS["check"].said(row),)
+        said = TABLE_KINDS["check"].said(row)
         badge = action = ""
         leak, stops = LEAKS.get(finding, ("", False))
         if leak and share >= SOME:

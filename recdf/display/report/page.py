@@ -6,6 +6,7 @@ import base64
 import functools
 import hashlib
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
@@ -26,8 +27,7 @@ from ...tables.cells import visible
 from ..folds_and_seeds import over_repeats
 from ..given_tables import as_result, with_bounds
 from ..pairs import model_rows
-from .about_data import definitions_section, reproducibility_section
-from .about_examples import examples_section
+from .about_data import definitions_section, examples_section, reproducibility_section
 from .about_models import (
     Pen,
     comparison_section,
@@ -52,7 +52,7 @@ from .beside import (
     validity_section,
 )
 from .card import models_card
-from .page_blocks import BAR_HEIGHT, BAR_WIDTH, Name, Reason, Section, Sentence
+from .page_blocks import BAR_HEIGHT, BAR_WIDTH, CLOSE, OPEN, Reason, Section, amount
 from .report_inputs import (
     ReportTables,
     Subject,
@@ -341,7 +341,7 @@ def _heading(tables: ReportTables) -> str:
     )
 
 
-def _about_users(tables: ReportTables) -> Sentence:
+def _about_users(tables: ReportTables) -> str:
     """Return the line below the heading of a page without a result."""
     for table in tables.experiment.values():
         sides = [
@@ -350,17 +350,15 @@ def _about_users(tables: ReportTables) -> Sentence:
         ]
         metrics, arms = table["metric"].nunique(), pd.concat(sides).groupby("variant")["n"].max()
         users = int(arms.sum())
-        return (
-            f"{len(arms)} variants · {users:,} users · {metrics} "
-            f"metric{'' if metrics == 1 else 's'}",
-        )
+        shown = amount(len(arms), "variant"), amount(users, "user"), amount(metrics, "metric")
+        return " · ".join(shown)
     if tables.history is not None and tables.off_policy is None and not tables.beside:
-        return (tables.history.headline,)
+        return tables.history.headline
     n = sum(map(len, tables.beside.values() if tables.off_policy is None else [tables.off_policy]))
-    return (f"{n} estimate{'' if n == 1 else 's'}",)
+    return amount(n, "estimate")
 
 
-def _about(subject: Subject) -> Sentence:
+def _about(subject: Subject) -> str:
     """Return the line below the heading."""
     n = len(subject.models)
     lists = max(map(len, model_rows(subject.result).values()), default=0)
@@ -376,7 +374,7 @@ def _about(subject: Subject) -> Sentence:
     if subject.people is not subject.result:
         judged = max(map(len, model_rows(subject.people).values()), default=0)
         like += f" · labels of people on {judged:,} of them, cheap labels on all"
-    return (f"{n} {'model' if n == 1 else 'models'} · {lists:,} lists · population: {who}{like}",)
+    return f"{amount(n, 'model')} · {amount(lists, 'list')} · population: {who}{like}"
 
 
 # -- the page
@@ -391,7 +389,7 @@ def _jinja() -> Any:
     return jinja2
 
 
-def _page(title: str, about: Sentence, sections: Sequence[Section], examples: bool) -> str:
+def _page(title: str, about: str, sections: Sequence[Section], examples: bool) -> str:
     """Return the page. Its policy names the digests of its own style and script, so that nothing
     else runs."""
     files = {
@@ -427,7 +425,7 @@ def _template() -> Any:
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.tests["name"] = lambda part: isinstance(part, Name)
+    environment.filters["pieces"] = lambda text: re.split(f"[{OPEN}{CLOSE}]", text)
     return environment.from_string(_file("report.html"))
 
 

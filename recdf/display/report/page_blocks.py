@@ -34,19 +34,25 @@ SIGNS = {
 BAR_WIDTH, BAR_HEIGHT, BAR_EDGE = 160, 18, 6
 
 
-class Name(NamedTuple):
-    """A name from data inside a sentence: shown bold, its writing direction kept to itself."""
-
-    name: str
-
-
-Sentence = tuple["str | Name", ...]
+# A sentence marks the names from data inside it, which are shown bold, their writing direction kept
+# to themselves. No name holds these marks: `visible` writes them as numbers.
+OPEN, CLOSE = "\ue000", "\ue001"
 NAME_LENGTH = 60  # of a name in a sentence
 
 
-def name_of(label: Any) -> Name:
+def marked(name: str) -> str:
+    """Return a name as a sentence marks it."""
+    return f"{OPEN}{name}{CLOSE}"
+
+
+def name_of(label: Any) -> str:
     """Return a name from data as a sentence shows it, its middle cut where it is long."""
-    return Name(shorten(visible(label), NAME_LENGTH))
+    return marked(shorten(visible(label), NAME_LENGTH))
+
+
+def plain(sentence: str) -> str:
+    """Return a sentence without the marks of its names."""
+    return sentence.replace(OPEN, "").replace(CLOSE, "")
 
 
 def amount(n: int, noun: str) -> str:
@@ -54,20 +60,18 @@ def amount(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
-def listed(names: Sequence[str | Name], most: int, noun: str) -> Sentence:
+def listed(names: Sequence[str], most: int, noun: str) -> str:
     """Return names joined by commas, those beyond the first ones as a number."""
-    parts: list[str | Name] = []
-    for name in names[:most]:
-        parts += [", ", name] if parts else [name]
     more = len(names) - most
-    return (*parts, *([f" and {amount(more, f'more {noun}')}"] if more > 0 else []))
+    rest = f" and {amount(more, f'more {noun}')}" if more > 0 else ""
+    return ", ".join(names[:most]) + rest
 
 
 class Reason(NamedTuple):
     """What speaks against a verdict: its sentence, words for the badge and what to do, none where
     nothing changes, and whether nobody may act on the numbers."""
 
-    said: Sentence
+    said: str
     badge: str = ""
     action: str = ""
     stops: bool = False
@@ -155,14 +159,14 @@ class Section:
 
     id: str
     title: str
-    text: tuple[Sentence, ...] = ()
+    text: tuple[str, ...] = ()
     badge: Badge | None = None
     lines: tuple[
-        tuple[str, tuple[Sentence, ...]], ...
+        tuple[str, tuple[str, ...]], ...
     ] = ()  # of a verdict: what each says, the first one largest
     tables: tuple[TableBlock, ...] = ()
     drawings: tuple[Drawing, ...] = ()
-    lists: tuple[Sentence, ...] = ()
+    lists: tuple[str, ...] = ()
     pairs: tuple[tuple[str, str], ...] = ()
     details: tuple[tuple[str, str], ...] = field(default=())  # folded texts: heading and code
 

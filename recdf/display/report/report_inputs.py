@@ -39,7 +39,7 @@ from ..leaderboard import Leaderboard, board_of
 from ..leaderboard_values import EVERYONE, columns_of, values_frame
 from ..pairs import compare
 from ..plot.effects import SOURCE
-from .page_blocks import NAME_LENGTH, Name, name_of
+from .page_blocks import NAME_LENGTH, marked, name_of
 
 __all__: list[str] = []
 
@@ -121,9 +121,9 @@ class Subject:
     people: Evaluation
     short: Mapping[str, str] = field(default_factory=dict)  # names of models in sentences
 
-    def name(self, label: Any) -> Name:
+    def name(self, label: Any) -> str:
         """Return a model or metric as a sentence names it; different models stay different."""
-        return Name(self.short[str(label)]) if str(label) in self.short else name_of(label)
+        return marked(self.short[str(label)]) if str(label) in self.short else name_of(label)
 
     @cached_property
     def pairs(self) -> pd.DataFrame | None:

@@ -26,7 +26,7 @@ from ...judge.per_user_columns import (
     require,
     some_keys,
 )
-from ...judge.users import Runs
+from ...judge.users import ModelRows
 from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, by_rank, codes_of
 from ...stats.moments import moments_of
 from ...stats.prediction_powered import (
@@ -525,7 +525,7 @@ def labelled_row(
 def powered_pair(
     pair: Sequence[Floats],
     cheap: Sequence[Floats],
-    runs: Runs,
+    runs: ModelRows,
     confidence: float,
     bounds: MetricBounds,
 ) -> tuple[tuple[float, float], dict[str, Any]]:

@@ -15,7 +15,7 @@ from ...judge.cautions.not_comparable import MANY_SHORT
 from ...judge.choices import Better
 from ...judge.comparability import Fact, facts_of, lists_shorter_than, other_truth, spec_of_each
 from ...judge.per_user_columns import Floats, Mask, evaluated
-from ...judge.users import Runs
+from ...judge.users import ModelRows
 from ...judge.verdict import effects_of, sentence
 from ...metrics.strings import request_of
 from ...stats.turned import turned_by
@@ -31,12 +31,14 @@ def frames_of_results(per_user: Any) -> Any:
         return {name: frames_of_results(one) for name, one in per_user.items()}
     if not hasattr(per_user, "per_user") or not hasattr(per_user, "spec"):
         return per_user
+    if not isinstance(per_user.per_user, pd.DataFrame):  # the rows of an engine come into memory
+        per_user = per_user.to_pandas()
     table = per_user.per_user.copy(deep=False)
     table.attrs = {"recdf": per_user.spec}
     return table
 
 
-def comparing(runs: Runs) -> Callable[[str, int, int], dict[str, Any]]:
+def comparing(runs: ModelRows) -> Callable[[str, int, int], dict[str, Any]]:
     """Return a function of a metric and two models that says what they do not share."""
     frames = [frame for _, frame in runs.parts]
     if len(frames) == len(runs.models):
@@ -171,7 +173,7 @@ COLUMNS = [
 NONE_LACKING = {**dict.fromkeys(COLUMNS[:2], 0), **dict.fromkeys(COLUMNS[2:-3], np.nan)}
 
 
-def has_lists(runs: Runs) -> Mask | None:
+def has_lists(runs: ModelRows) -> Mask | None:
     """Return which lists of each model have recommendations, if the frames say so (`n_pred`) and
     some have none."""
     if not all("n_pred" in frame.columns for _, frame in runs.parts):
@@ -184,7 +186,7 @@ def where_both(
     base: Floats,
     model: Floats,
     has: tuple[Mask, Mask],
-    runs: Runs,
+    runs: ModelRows,
     cheap: Sequence[Floats],
     bounds: MetricBounds,
 ) -> dict[str, Any]:

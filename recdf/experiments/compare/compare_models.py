@@ -15,7 +15,7 @@ from ...inputs.door import takes_columns
 from ...inputs.options import Options, as_columns
 from ...judge.choices import Alternative, Correction, PairMissing, PairTest, check_test, check_value
 from ...judge.per_user_columns import Floats, require, warn_of_weights
-from ...judge.users import Runs, paired_values, read_runs
+from ...judge.users import ModelRows, paired_values, read_model_rows
 from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, effects_of
 from ...progress import Progress
 from ..decide.adjust_pvalues import adjusted_columns, directions, read_together
@@ -284,7 +284,7 @@ def compare_models(
             per_user, by_cols, segments, as_columns(user_col), model_col, baseline, taken
         )
     runs = [
-        read_runs(part, as_columns(user_col), as_columns(fold), model_col, units)
+        read_model_rows(part, as_columns(user_col), as_columns(fold), model_col, units)
         for _, part in parts
     ]
     keys += [*units, *by_cols]
@@ -402,7 +402,7 @@ def _model_pairs(models: list[Any], baseline: Any) -> list[tuple[int, int]]:
 
 def _compare_model_pairs(
     names: list[str],
-    runs: Runs,
+    runs: ModelRows,
     pairs: list[tuple[int, int]],
     settings: Settings,
     declared: Mapping[str, MetricBounds],
@@ -441,7 +441,9 @@ def _compare_model_pairs(
     return result.assign(test=test, seed=pd.array([used] * len(result), dtype="Int64"))
 
 
-def _metric_names(metrics: str | Sequence[str] | None, runs: Runs, keys: list[str]) -> list[str]:
+def _metric_names(
+    metrics: str | Sequence[str] | None, runs: ModelRows, keys: list[str]
+) -> list[str]:
     if metrics is not None:
         names = as_columns(metrics)
         if not names:
@@ -490,7 +492,7 @@ def _margins(margin: Any, names: list[str]) -> dict[str, float]:
 def _compare_pairs(
     metric: str,
     pairs: list[tuple[int, int]],
-    runs: Runs,
+    runs: ModelRows,
     settings: Settings,
     declared: Mapping[str, MetricBounds],
     unlike: Callable[[str, int, int], dict[str, Any]],

@@ -74,6 +74,7 @@ VARIANT_RESULT_COLUMNS = [
     "srm_p",
     "seen_loss",
     "balance_p",
+    "covariate_could_hide",
     "unbalanced",
     "detail",
     "better",

@@ -12,7 +12,7 @@ from ...errors import OptionError
 from ...inputs.data_files import NeededColumns, needed_frame
 from ...inputs.door import takes_columns
 from ...inputs.options import Options, as_columns
-from ...judge.cautions import UNEQUAL
+from ...judge.cautions import HEALTH_ALPHA, UNEQUAL
 from ...judge.choices import (
     Alternative,
     Better,
@@ -38,7 +38,7 @@ from ...judge.users import read_experiment_rows
 from ...judge.verdict import add_verdicts, effects_of, remark
 from ...progress import Progress
 from ...stats.arms import Sample
-from ...stats.shares import is_binary
+from ...stats.shares import is_binary, seen_errors
 from ...stats.turned import missing_by_chance
 from ..decide.adjust_pvalues import directions, read_together
 from ..decide.balance import (
@@ -124,6 +124,7 @@ def decide(
     differences: Sequence[Difference] = (),
     balance: Mapping[str, Floats] | None = None,
     intervals: Callable[[pd.DataFrame, Floats, Alternative], None] | None = None,
+    covariates_timed: bool = False,
 ) -> pd.DataFrame:
     """Add what the checks found, the adjusted p-values and the verdicts, with which side of each
     metric is better."""
@@ -137,10 +138,26 @@ def decide(
     _add_differences(result, at, differences, balance or {})
     read_together(result, settings, intervals)
     _add_turned(result, better, settings)
+    result["covariate_could_hide"] = _could_hide(result)
+    adjusted = result["covariate_could_hide"].notna().to_numpy()
+    remark(result, adjusted & (not covariates_timed), "covariate_not_timed")
     add_verdicts(result, "variants", effects_of(result, result["reject"].to_numpy(), better))
     result["srm_p"], result["seen_loss"] = ratio.p[at[0]], ratio.seen[at[0], at[2]]
     result["better"] = pd.Series([better[metric] or "" for metric in result["metric"]], dtype=str)
     return settings.compared(result, VARIANT_RESULT_COLUMNS, "variants", by_cols)
+
+
+def _could_hide(table: pd.DataFrame) -> Any:
+    """How large an effect a shift of the covariates makes that the test of balance finds in 8 of 10
+    cases.
+
+    The adjustment moves the difference by Σ θ·(shift); its variance is what that takes away.
+    """
+    adjusted = table["method"].str.contains("cuped|regression").to_numpy(bool)
+    share = table["variance_reduction"].to_numpy(np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        moved = table["se"].to_numpy(np.float64) * np.sqrt(np.maximum(share / (1 - share), 0.0))
+    return np.where(adjusted, seen_errors(HEALTH_ALPHA) * moved, np.nan)
 
 
 def _add_turned(
@@ -167,8 +184,9 @@ def _add_differences(
         rows = where[at[: where.ndim]] & (
             True if metrics is None else table["metric"].isin(metrics).to_numpy()
         )
-        names[rows] += f", {name}"
-        remark(table, rows, code)
+        if rows.any():
+            names[rows] += f", {name}"
+            remark(table, rows, code)
     table["unbalanced"] = names.str.removeprefix(", ").astype(str)
     p = {metric: of[at] for metric, of in balance.items()}
     table["balance_p"] = [
@@ -241,10 +259,10 @@ def compare_variants(
 
     Parameters
     ----------
-    data : DataFrame, path, or Arrow data
+    data : DataFrame (also of Spark or Dask), path, or Arrow data
         One row per user, as `join_experiment` returns it; rows below the user need `cluster`. Of
-        parquet files (a path, folder or glob), of a dataset or reader of pyarrow, of polars and of
-        DuckDB only the columns that are needed are read.
+        parquet files (a path, folder or glob), of a dataset or reader of pyarrow, and of polars,
+        DuckDB, Spark and Dask only the columns that are needed are read.
     metrics : str, list of str or mapping
         Metric columns, or name → column, or name → (numerator, denominator): a ratio of sums.
     control : label or None
@@ -352,11 +370,12 @@ def compare_variants(
         smallest where several tests are made), `seen_loss` (share of the treatment's users whose
         loss that test would have found in 8 of 10 cases), `balance_p` (that the arms have the same
         mean of the covariates and weights; the smallest, times the number of these tests in the
-        table), `unbalanced` (columns that differ), `detail` (what "surplus" or "parts_unclear"
-        found), `better` ("larger", "smaller", or "" for a metric without direction), `effect`
-        ("better", "worse", "higher", "lower", "none"; "" where the verdict is withheld), `withheld`
-        (the remark that withholds it), `remarks` (codes of all cautions that hold, the most serious
-        first, separated by "; "), `verdict` (their sentence, for people).
+        table), `covariate_could_hide` (effect of a shift of the covariates that this test finds in
+        8 of 10 cases), `unbalanced` (columns that differ), `detail` (what "surplus" or
+        "parts_unclear" found), `better` ("larger", "smaller", or "" for a metric without
+        direction), `effect` ("better", "worse", "higher", "lower", "none"; "" where the verdict is
+        withheld), `withheld` (the remark that withholds it), `remarks` (codes of all cautions that
+        hold, the most serious first, separated by "; "), `verdict` (their sentence, for people).
         docs/experiments_warnings.md says what every remark means. Verdict, first rule that holds:
         "invalid: sample ratio" · "check: ..." for a remark with which the effect should not be read
         · "better" or "worse" (p_adj ≤ alpha), "higher" or "lower" for a metric without direction ·
@@ -473,4 +492,5 @@ def compare_variants(
             return found
 
         table = compare_each(arms, test_both)
-    return decide(arms, table, ratio, better, settings, found, balance)
+    timed = covariate_time_col is not None
+    return decide(arms, table, ratio, better, settings, found, balance, covariates_timed=timed)

@@ -31,6 +31,8 @@ UNBALANCED = 0.01
 PERIODS = 10
 
 HALF_AN_ERROR = 0.5
+# A covariate of which the others leave less than this is one of them.
+TINY_REST = 1e-9
 
 # A column of dates with fewer known values than this is no time of the assignment.
 LEAST_KNOWN = 0.95
@@ -64,10 +66,8 @@ def unbalanced(
         name: one for metric in metrics for name, one in {**metric.covariates, **weight}.items()
     }
     p = np.full((len(used), len(rows.groups), len(rows.variants), len(rows.variants)), np.nan)
-    for (i, one), group, pair in itertools.product(
-        enumerate(used.values()), range(len(rows.groups)), pairs
-    ):
-        p[i, group, *pair] = _p_value(one, rows, rows.both(group, pair))
+    for group, pair in itertools.product(range(len(rows.groups)), pairs):
+        p[:, group, *pair] = _p_values(list(used.values()), rows, rows.both(group, pair))
     p = np.fmin(p * np.count_nonzero(~np.isnan(p)), 1.0)
     found, of_metric = [], {metric.name: np.full(p.shape[1:], np.nan) for metric in metrics}
     for name, one in zip(used, p, strict=True):
@@ -77,23 +77,40 @@ def unbalanced(
     return found, of_metric
 
 
-def _p_value(covariate: Sample, rows: ExperimentRows, both: ArmRows) -> float:
+def _p_values(covariates: Sequence[Sample], rows: ExperimentRows, both: ArmRows) -> Floats:
     """Compare units as they were assigned: users, or the sums of their clusters, within strata if
-    there are any."""
-    users, arm = covariate.each(both.take), both.arm
-    if not_used(users, both, rows):
-        return np.nan
-    one, stratum = without_gaps(users), None if rows.strata is None else both.take(rows.strata[0])
+    there are any.
+
+    Each covariate is tested as it is and, beside others, after a regression on these: a second one
+    that explains it shows a smaller shift. The least p counts twice then.
+    """
+    arm, stratum = both.arm, None if rows.strata is None else both.take(rows.strata[0])
+    cell, columns = None, []
+    p = np.full(len(covariates), np.nan)
     if rows.clusters is not None:
         of = (np.zeros_like(arm) if stratum is None else stratum) * 2 + arm
         n = int(of.max(initial=0)) + 1
-        one, cell = sum_by(one, both.take(rows.clusters) * n + of)
-        arm, stratum = cell % n % 2, None if stratum is None else cell % n // 2
-    if np.bincount(arm, minlength=2).min() < 2:
-        return np.nan
-    values = one.num if one.den is None else linearise(one.num, one.den)[1]
+        cell = both.take(rows.clusters) * n + of
+    users = [one.each(both.take) for one in covariates]
+    tested = [i for i, one in enumerate(users) if not not_used(one, both, rows)]
+    for i in tested:
+        one = without_gaps(users[i])
+        if cell is not None:
+            one, present = sum_by(one, cell)
+            arm, stratum = present % n % 2, None if stratum is None else present % n // 2
+        columns.append(one.num if one.den is None else linearise(one.num, one.den)[1])
+    if not tested or np.bincount(arm, minlength=2).min() < 2:
+        return p
     strata = None if stratum is None else (stratum[arm == 0], stratum[arm == 1])
-    return random_split_p(values[arm == 0], values[arm == 1], strata)
+    several = np.column_stack([np.ones(len(arm)), *columns])
+    for i, (at, own) in enumerate(zip(tested, columns, strict=True), 1):
+        p[at] = random_split_p(own[arm == 0], own[arm == 1], strata)
+        if len(columns) > 1:
+            others = np.delete(several, i, axis=1)
+            rest = own - others @ np.linalg.lstsq(others, own, rcond=None)[0]
+            after = random_split_p(rest[arm == 0], rest[arm == 1], strata)
+            p[at] = 2 * np.fmin(p[at], after) if np.ptp(rest) > TINY_REST * np.ptp(own) else p[at]
+    return p
 
 
 def measured_late(

@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -74,7 +75,7 @@ class Arms:
         c = names.index(control)
         return cls(groups, variants, [(c, t) for t in range(len(names)) if t != c])
 
-    @property
+    @cached_property
     def names(self) -> list[Any]:
         return list(self.variants.tolist())
 
@@ -288,6 +289,25 @@ def _from_health(
     p_least = np.fmin(own.p, left_out)
     fails = flagged | own.fails | (left_out < HEALTH_ALPHA)
     return own._replace(fails=fails, checked=tested | own.checked, p=p_least)
+
+
+def seen_words(rows: Sequence[Mapping[Any, Any]], variant: str) -> str:
+    """Say which loss of users a sample ratio that fits would have shown, of the variant where that
+    is largest, and which shift of the covariates their balance would have."""
+    said = []
+    lost = [row for row in rows if variant in row and row.get("seen_loss", np.nan) > 0]
+    if lost:
+        worst = max(lost, key=lambda row: float(row["seen_loss"]))
+        said.append(seen_loss_words(worst[variant], worst["seen_loss"]))
+    moved = [row for row in rows if row.get("covariate_could_hide", np.nan) > 0]
+    if moved:
+        worst = max(moved, key=lambda row: float(row["covariate_could_hide"] / row["se"]))
+        shift = number(worst["covariate_could_hide"], ".3g")
+        said.append(
+            f"a shift of the covariates that moves {visible(worst['metric'])} by {shift} would "
+            "have been seen as often"
+        )
+    return "".join(f"; {one}" for one in said)
 
 
 def seen_loss_words(variant: Any, loss: float) -> str:

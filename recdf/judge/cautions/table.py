@@ -434,6 +434,14 @@ _ALL = (
         fires=missing_lists,
     ),
     Caution(
+        "covariate_not_timed",
+        "",
+        "nothing says when the covariates were measured, which may have been after the assignment; "
+        "covariate_time_col= does",
+        adds=" (covariate time not checked)",
+        warns=False,
+    ),
+    Caution(
         "ratio_not_checked",
         "",
         "no planned shares were given, so that the sample ratio was not checked",

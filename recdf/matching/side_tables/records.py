@@ -19,23 +19,23 @@ from ...inputs.frames import as_frame
 from ...inputs.options import Options
 from ...inputs.true_and_pred import read_catalogue
 from .sides import (
-    Door,
-    Doors,
+    CheckedSide,
+    CheckedSides,
     Sides,
     aspects_codes,
-    aspects_door,
     aspects_frame,
     base_codes,
     catalogue_codes,
-    catalogue_door,
+    checked_aspects,
+    checked_catalogue,
+    checked_features,
+    checked_ids,
+    checked_keyed,
+    checked_lists,
+    checked_pairs,
     features_codes,
-    features_door,
-    ids_door,
-    keyed_door,
-    lists_door,
     log_codes,
     marked_codes,
-    pairs_door,
 )
 
 
@@ -44,7 +44,7 @@ class SideTable:
     """The record of one side table.
 
     about : what messages say after `name=` · hint : its type for a type checker (a name in
-    `inputs.accepted`) · kind, meaning : its type and its meaning for docstrings · door : the
+    `inputs.accepted`) · kind, meaning : its type and its meaning for docstrings · check : the
     function that checks its columns and ids · codes : the function that makes what kernels read as
     `lists.sides.name` · flag : help text of the command's flag · usage : what the flag takes ·
     frame : returns the same data in a form that can be read more than once · name : its argument.
@@ -54,7 +54,7 @@ class SideTable:
     hint: str
     kind: str
     meaning: str
-    door: Callable[[str, Any, Options, Doors], Door]
+    check: Callable[[str, Any, Options, CheckedSides], CheckedSide]
     codes: Callable[[Sides, str], Any]
     flag: str
     usage: str = "FILE"
@@ -95,7 +95,7 @@ class SideTableArguments(TypedDict, total=False):
             kind="DataFrame, list, Series or Index",
             meaning="Catalogue: all items that could be recommended, one row each; with "
             "`value_col` also their values.",
-            door=catalogue_door,
+            check=checked_catalogue,
             codes=catalogue_codes,
             flag="catalogue: one row per item",
             frame=_ids,
@@ -109,7 +109,7 @@ class SideTableArguments(TypedDict, total=False):
             kind=ROWS_EXPECTED,
             meaning="Past interactions: one row per (user, item), with those columns of the list "
             "key that it has.",
-            door=keyed_door,
+            check=checked_keyed,
             codes=log_codes,
             flag="past interactions: rows of user and item",
         ),
@@ -122,7 +122,7 @@ class SideTableArguments(TypedDict, total=False):
             kind="mapping or DataFrame",
             meaning="User -> list of item sets; or rows of (user, aspect, item); or of (aspect, "
             "item), for all users.",
-            door=aspects_door,
+            check=checked_aspects,
             codes=aspects_codes,
             flag="aspects of items, as rows of aspect and item, with a user where they differ by "
             "user",
@@ -139,7 +139,7 @@ class SideTableArguments(TypedDict, total=False):
             "of numbers,\n    categories, `A|B` strings or lists of categories. A callable "
             "takes two arrays of positions in `items` and returns\n    the similarities of "
             "these pairs.",
-            door=features_door,
+            check=checked_features,
             codes=features_codes,
             flag="what items are compared by: a file with a row per item, or columns of --items",
             usage="FILE or COLUMN ...",
@@ -153,7 +153,7 @@ class SideTableArguments(TypedDict, total=False):
             hint="Rows",
             kind=ROWS_EXPECTED,
             meaning="The baseline's recommendations, in the columns of `pred`.",
-            door=lists_door,
+            check=checked_lists,
             codes=base_codes,
             flag="recommendations of a baseline, in the columns of --pred",
         ),
@@ -165,7 +165,7 @@ class SideTableArguments(TypedDict, total=False):
             hint="Ids",
             kind="list, Series, Index or DataFrame",
             meaning="Items that everybody knows.",
-            door=ids_door,
+            check=checked_ids,
             codes=marked_codes,
             flag="items that everybody knows: one row per item",
             frame=_ids,
@@ -182,7 +182,7 @@ class SideTableArguments(TypedDict, total=False):
             "    The rows of `pred` and `true` with such a pair are left out before lists are "
             "ranked, as if they were not\n"
             '    given. `spec["counts"]` has their numbers.',
-            door=pairs_door,
+            check=checked_pairs,
             codes=marked_codes,
             flag="rows of user and item to leave out of --true and --pred, such as what users had "
             "before",
@@ -205,10 +205,10 @@ def as_frames(given: Mapping[str, Any], options: Options) -> dict[str, Any]:
     return {name: SIDE_TABLES[name].frame(data, options, name) for name, data in given.items()}
 
 
-def read_sides(given: Mapping[str, Any], options: Options) -> Doors:
+def read_sides(given: Mapping[str, Any], options: Options) -> CheckedSides:
     """Check the columns and ids of the side tables that were given."""
-    doors = Doors()
+    checked = CheckedSides()
     for name, one in SIDE_TABLES.items():
         if name in given:
-            doors[name] = one.door(name, given[name], options, doors)
-    return doors
+            checked[name] = one.check(name, given[name], options, checked)
+    return checked

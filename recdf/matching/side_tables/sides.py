@@ -6,9 +6,9 @@ function below `Sides` makes the codes of one table, and `records.SIDE_TABLES` s
 aspects say what a user may want of an item, and the baseline is another recommender's lists for the
 same keys.
 
-Each function with `_door` in its name checks the columns and ids of some side tables. It takes the
-name of a table, the data, the options and the doors of the tables before it. `records.SIDE_TABLES`
-says which table has which door.
+Each function with `checked_` in its name checks the columns and ids of some side tables. It takes
+the name of a table, the data, the options and the tables before it. `records.SIDE_TABLES` says
+which table has which check.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ IN_LISTS = ("base", "exclude")
 
 
 @dataclass(frozen=True)
-class Door:
+class CheckedSide:
     """One side table with checked columns and ids.
 
     frame : its columns, of which the digest is made · item : its items, one per row; None if its
@@ -67,66 +67,66 @@ class Door:
         return [self.frame.iloc[:, i] for i in range(self.frame.shape[1])]
 
 
-class Doors(dict[str, Door]):
+class CheckedSides(dict[str, CheckedSide]):
     """The side tables of a call, by name."""
 
     @property
     def counts(self) -> dict[str, int]:
         """Number of rows that were dropped here, by what they lacked."""
-        tables = (door.table for door in self.values() if door.table is not None)
+        tables = (side.table for side in self.values() if side.table is not None)
         return {name: n for table in tables for name, n in table.counts.items()}
 
     @property
     def item_ids(self) -> dict[str, IdColumn]:
         """The item columns, by the name of the table."""
-        return {name: door.item for name, door in self.items() if door.item is not None}
+        return {name: side.item for name, side in self.items() if side.item is not None}
 
     def key_ids(self, name: str) -> list[IdColumn]:
         """The columns of a list key in the tables that are matched with the lists by it."""
-        there = [door for one, door in self.items() if one in IN_LISTS and name in door.keys]
-        return [door.table.keys[door.keys.index(name)] for door in there if door.table is not None]
+        there = [side for one, side in self.items() if one in IN_LISTS and name in side.keys]
+        return [side.table.keys[side.keys.index(name)] for side in there if side.table is not None]
 
     @property
     def samples(self) -> dict[str, str]:
         """Two ids of each table, for messages."""
-        keys = {name: door.table.keys for name, door in self.items() if door.table is not None}
+        keys = {name: side.table.keys for name, side in self.items() if side.table is not None}
         found = [samples_of(name, keys.get(name, []), ids) for name, ids in self.item_ids.items()]
         return {what: some for one in found for what, some in one.items()}
 
     def described(self) -> dict[str, DescribedSide]:
         """Return each table, by its role, as `spec` records it."""
         return {
-            name: described(door.columns)
-            if door.similarity is None
-            else described_function(door.similarity)
-            for name, door in self.items()
+            name: described(side.columns)
+            if side.similarity is None
+            else described_function(side.similarity)
+            for name, side in self.items()
         }
 
 
-def ids_door(name: str, data: Any, options: Options, _: Doors) -> Door:
+def checked_ids(name: str, data: Any, options: Options, _: CheckedSides) -> CheckedSide:
     """Read a table of items, of which only the ids count."""
     frame, ids = read_catalogue(data, options.item_col, name)
-    return Door(frame[[options.item_col]], ids)
+    return CheckedSide(frame[[options.item_col]], ids)
 
 
-def catalogue_door(name: str, data: Any, options: Options, _: Doors) -> Door:
+def checked_catalogue(name: str, data: Any, options: Options, _: CheckedSides) -> CheckedSide:
     """Read a table with one row per item."""
-    return Door(*read_catalogue(data, options.item_col, name))
+    return CheckedSide(*read_catalogue(data, options.item_col, name))
 
 
-def lists_door(name: str, data: Any, options: Options, _: Doors) -> Door:
+def checked_lists(name: str, data: Any, options: Options, _: CheckedSides) -> CheckedSide:
     """Read recommended lists, with the columns of `pred`."""
     alone, frame = (
         options.updated(by=None),
         as_frame(data, name, options.user_col, options.item_col),
     )
     table = read_pred(frame, order_source(frame, alone), alone, name)
-    return Door(
+    return CheckedSide(
         table.frame, table.item, options.item_col, table, tuple(as_columns(options.user_col))
     )
 
 
-def keyed_door(name: str, data: Any, options: Options, _: Doors) -> Door:
+def checked_keyed(name: str, data: Any, options: Options, _: CheckedSides) -> CheckedSide:
     """Read rows of users and items.
 
     The lists may be of sessions while a log knows only users, so only the key columns that it has
@@ -137,29 +137,29 @@ def keyed_door(name: str, data: Any, options: Options, _: Doors) -> Door:
     )
 
 
-def pairs_door(name: str, data: Any, options: Options, doors: Doors) -> Door:
+def checked_pairs(name: str, data: Any, options: Options, checked: CheckedSides) -> CheckedSide:
     """Read rows of users and items of which nothing else counts, and count them."""
-    door = keyed_door(name, data, options, doors)
-    assert door.table is not None
-    table = replace(door.table, counts={**door.table.counts, f"{name}_rows": len(door.table)})
+    side = checked_keyed(name, data, options, checked)
+    assert side.table is not None
+    table = replace(side.table, counts={**side.table.counts, f"{name}_rows": len(side.table)})
     frame = pd.DataFrame(
-        {one: door.frame[one] for one in (*door.keys, options.item_col)}, copy=False
+        {one: side.frame[one] for one in (*side.keys, options.item_col)}, copy=False
     )
-    return replace(door, frame=frame, table=table)
+    return replace(side, frame=frame, table=table)
 
 
-def aspects_door(name: str, data: Any, options: Options, _: Doors) -> Door:
+def checked_aspects(name: str, data: Any, options: Options, _: CheckedSides) -> CheckedSide:
     """Read rows of items, whose user may be absent; or a mapping of users to sets of items."""
     return _keyed(name, aspects_frame(data, options), options, needs_user=False)
 
 
-def _keyed(name: str, frame: pd.DataFrame, options: Options, needs_user: bool) -> Door:
+def _keyed(name: str, frame: pd.DataFrame, options: Options, needs_user: bool) -> CheckedSide:
     names = as_columns(options.user_col)
     have = [one for one in names if one in frame.columns]
     if not have and needs_user:
         column(frame, names[0], name)  # raises an error that names the columns there are
     table = read_keyed(frame, name, have, options)
-    return Door(table.frame, table.item, options.item_col, table, tuple(have))
+    return CheckedSide(table.frame, table.item, options.item_col, table, tuple(have))
 
 
 def aspects_frame(data: Any, options: Options) -> pd.DataFrame:
@@ -183,21 +183,21 @@ def aspects_frame(data: Any, options: Options) -> pd.DataFrame:
     return frame.astype({"aspect": "int64"})
 
 
-def features_door(name: str, data: Any, options: Options, doors: Doors) -> Door:
+def checked_features(name: str, data: Any, options: Options, checked: CheckedSides) -> CheckedSide:
     """Read what items are compared by: columns of `items`, a frame with a row per item, or a
     function of positions.
 
     Without features= no column of `items` is a feature. To take all of them would compare items by
     price and by title.
     """
-    item_col, items = options.item_col, doors.get("items")
+    item_col, items = options.item_col, checked.get("items")
     if isinstance(data, str) or (
         isinstance(data, list | tuple) and all(isinstance(one, str) for one in data)
     ):
         if items is None:
             raise OptionError(f"⟦features={data!r}⟧ names columns of ⟦items=⟧, which is not given")
         names = as_columns(data)
-        return Door(
+        return CheckedSide(
             _side_by_side(
                 [items.frame[item_col], *(column(items.frame, one, "items") for one in names)]
             ),
@@ -208,7 +208,7 @@ def features_door(name: str, data: Any, options: Options, doors: Doors) -> Door:
             raise OptionError(
                 "⟦features=⟧ is a function of positions in ⟦+items=⟧, which is not given"
             )
-        return Door(items.frame.iloc[:, :0], None, similarity=data)
+        return CheckedSide(items.frame.iloc[:, :0], None, similarity=data)
     if isinstance(data, Mapping):
         data = pd.Series(list(data.values()), index=list(data))
     if isinstance(data, pd.Series):
@@ -224,7 +224,9 @@ def features_door(name: str, data: Any, options: Options, doors: Doors) -> Door:
     if ids.null is not None:
         raise DataError(f"{ids.where} has {ids.null.sum():,} null ids")
     names = [one for one in data.columns if one != item_col]
-    return Door(_side_by_side([labels, *(column(data, one, "features") for one in names)]), ids)
+    return CheckedSide(
+        _side_by_side([labels, *(column(data, one, "features") for one in names)]), ids
+    )
 
 
 def _side_by_side(columns: list[pd.Series]) -> pd.DataFrame:
@@ -300,7 +302,7 @@ Coders = Mapping[str, tuple[Callable[["Sides", str], Any], str]]
 class Sides:
     """The side tables of one call as codes: the attribute of the name of a table holds it.
 
-    doors : the checked tables · codes : the code of the item of each row, by table · users : the
+    checked : the checked tables · codes : the code of the item of each row, by table · users : the
     code of the user of each row, and of each list (-1: not in the table), by table; None for a
     table without users · n_items : all item codes are below it · item_rank : returns the place of
     each item code in the order of the items.
@@ -316,7 +318,7 @@ class Sides:
     def __init__(
         self,
         coders: Coders,
-        doors: Doors,
+        checked: CheckedSides,
         codes: dict[str, np.ndarray],
         items: IdCodes,
         keys: pd.DataFrame | None,
@@ -327,15 +329,17 @@ class Sides:
 
         `keys` is None where there are no lists.
         """
-        self._coders, self.doors, self.codes, self.n_items, self.item_rank = (
+        self._coders, self.checked, self.codes, self.n_items, self.item_rank = (
             coders,
-            doors,
+            checked,
             codes,
             items.n,
             items.rank,
         )
         of_users = [
-            name for name, door in doors.items() if name not in IN_LISTS and door.table is not None
+            name
+            for name, side in checked.items()
+            if name not in IN_LISTS and side.table is not None
         ]
         self.users = {name: self._match_users(name, keys) for name in of_users}
         self._made: dict[str, Any] = {} if base is None else {"base": base}
@@ -355,7 +359,7 @@ class Sides:
 
         Both are None for a table without a user column.
         """
-        names, table = self.doors[name].keys, self.doors[name].table
+        names, table = self.checked[name].keys, self.checked[name].table
         if not names or table is None:
             return None, None
         if keys is None:
@@ -391,7 +395,7 @@ class Sides:
 
     def described(self) -> dict[str, DescribedSide]:
         """Return each table, by its role, as `spec` records it."""
-        return self.doors.described()
+        return self.checked.described()
 
     def has(self, name: str) -> bool:
         return name in self.codes
@@ -399,7 +403,7 @@ class Sides:
 
 def catalogue_codes(sides: Sides, name: str) -> Catalogue:
     """Return a table with one row per item."""
-    return Catalogue(sides.doors[name].frame, sides.needed(name), sides.n_items)
+    return Catalogue(sides.checked[name].frame, sides.needed(name), sides.n_items)
 
 
 def log_codes(sides: Sides, name: str) -> LogCodes:
@@ -413,12 +417,12 @@ def log_codes(sides: Sides, name: str) -> LogCodes:
 def features_codes(sides: Sides, name: str) -> FeatureTable:
     """Return what items are compared by, which may be positions in the catalogue and nothing
     else."""
-    door, row_of = sides.doors.get(name), None
+    side, row_of = sides.checked.get(name), None
     if name in sides.codes:
         row_of = unique_rows(sides.codes[name], sides.n_items, name)
     elif not sides.has("items"):
         sides.needed(name)
-    columns, function = ([], None) if door is None else (door.columns[1:], door.similarity)
+    columns, function = ([], None) if side is None else (side.columns[1:], side.similarity)
     return FeatureTable(sides.items.row_of if row_of is None else row_of, columns, function)
 
 
@@ -443,13 +447,13 @@ def aspects_codes(sides: Sides, name: str) -> Callable[..., Aspects]:
 
 
 def _aspects(sides: Sides, table_name: str, name: str | None = None) -> Aspects:
-    door, item = sides.doors[table_name], sides.codes[table_name]
+    side, item = sides.checked[table_name], sides.codes[table_name]
     if name is None:
-        others = [one for one in door.frame.columns if one not in (*door.keys, door.item_col)]
+        others = [one for one in side.frame.columns if one not in (*side.keys, side.item_col)]
         name = others[0] if len(others) == 1 else "aspect"
-    series = column(door.frame, name, table_name)
-    if door.table is not None and door.table.row is not None:
-        series = series.take(door.table.row)
+    series = column(side.frame, name, table_name)
+    if side.table is not None and side.table.row is not None:
+        series = series.take(side.table.row)
     aspect, labels = pd.factorize(check_labels(series, f"{table_name}[{name!r}]"))
     if (aspect < 0).any():
         raise DataError(f"{table_name}[{name!r}] has {(aspect < 0).sum():,} null values")

@@ -125,6 +125,7 @@
 
     const find = made("input", { type: "search", placeholder: "part of a name", ariaLabel: "Models with" });
     find.addEventListener("input", function () { keep("model", find.value); apply(); });
+    const none = made("p", { className: "note", role: "status" });
     const at = made("select", { ariaLabel: "k" }, made("option", { value: "", textContent: "as given" }),
       ...cutoffs.map(function (k) { return made("option", { value: k, textContent: k }); }));
     at.addEventListener("change", function () { keep("k", at.value); apply(); });
@@ -154,9 +155,11 @@
       document.querySelectorAll("#leaderboard tbody tr").forEach(function (row) {
         row.hidden = !row.cells[0].textContent.toLowerCase().includes(wanted);
       });
+      const found = Array.from(table.tBodies[0].rows).some(function (row) { return !row.hidden; });
+      none.textContent = found ? "" : "No model has “" + find.value + "” in its name.";
     }
 
-    if (table.tBodies[0].rows.length > 3) { controls.append(made("label", {}, "Models with ", find)); }
+    if (table.tBodies[0].rows.length > 3) { controls.append(made("label", {}, "Models with ", find), none); }
     if (cutoffs.length > 1) { controls.append(made("label", {}, "k ", at)); }
     if (metrics.length > 1) {
       const each = boxes.map(function (box) { return made("label", {}, box, " " + box.value); });

@@ -1,0 +1,377 @@
+"""Generated pages of every kind, a fault planted in half of them; each card is read against an own
+computation.
+
+As a script it tries 2,000: python -m tests.display.planted_kinds 2000
+"""
+
+import re
+import sys
+import tempfile
+import warnings
+from collections import Counter
+from pathlib import Path
+from unittest.mock import patch
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+import recdf as rd
+from recdf.display.report.page_blocks import Drawing
+
+from .planted import card_of, numbers
+
+POSITIVE = re.compile(r"^(Ship|Test .* online|Replace the baseline:|Prefer)")
+FAULTS = ["leak", "few", "lists", "ties", "segment", "harm"]
+
+
+def holm(p):
+    """Adjusted p-values by Holm's method, step by step."""
+    order, found, most = np.argsort(p), np.empty(len(p)), 0.0
+    for rank, place in enumerate(order):
+        most = max(most, min(1.0, (len(p) - rank) * p[place]))
+        found[place] = most
+    return found
+
+
+def paired(one, two):
+    """p of the paired t test; 1 where nothing differs."""
+    apart = one - two
+    return 1.0 if np.ptp(apart) == 0 else stats.ttest_rel(one, two).pvalue
+
+
+def near(found, wanted):
+    """Whether a number as written is the wanted one, to the digits that are written."""
+    return abs(found - wanted) <= 0.006 * max(1.0, abs(wanted))
+
+
+# -- models
+
+
+def model_case(seed, rng):
+    """True, pred, segments and train of two to five models, and the fault that was planted."""
+    fault = FAULTS[seed // 2 % len(FAULTS)] if seed % 2 else ""
+    n = int(rng.integers(10, 29)) if fault == "few" else int(rng.integers(60, 500))
+    names = ["old", "new", "mid", "far", "odd"][: int(rng.integers(2, 6))]
+    users, luck = np.arange(n), rng.random(n)
+    part = np.array(["x", "y"])[users % 2]
+    rows = []
+    for name in names:
+        rate = np.full(n, rng.choice([0.2, 0.35, 0.4, 0.5, 0.7]))
+        if fault == "segment" and name == "new":
+            rate = np.where(part == "x", 0.1, 0.8)
+        hit = (luck + rng.random(n)) / 2 < rate
+        first = np.where(hit, 0, 1 + users % 40)
+        late = np.where(hit | (rng.random(n) < 0.5), 60 + users % 7, 0)
+        for rank, items in enumerate([first, late]):
+            score = 0.0 if fault == "ties" and name == "new" else -float(rank)
+            frame = {"model": name, "user_id": users, "item_id": items, "score": score}
+            rows.append(pd.DataFrame(frame))
+    pred = pd.concat(rows, ignore_index=True)
+    if fault == "lists":
+        gone = (pred["model"] == "new") & (pred["user_id"] < n * rng.uniform(0.1, 0.6))
+        pred = pred[~gone].reset_index(drop=True)
+    if fault == "harm":  # the second place of new has no hit
+        late = (pred["model"] == "new") & (pred["score"] == -1.0)
+        pred.loc[late, "item_id"] = 60
+    return pd.DataFrame({"user_id": users, "item_id": 0}), pred, part, fault
+
+
+def try_models(seed, rng, folder):
+    true, pred, part, fault = model_case(seed, rng)
+    n, names = len(true), list(dict.fromkeys(pred["model"]))
+    baseline = "old" if rng.random() < 0.6 else None
+    result = rd.evaluate(true, pred, ["hitrate@1", "recall@2"], by="model")
+    given = {"baseline": baseline}
+    share = float(rng.choice([0.03, 0.3, 0.67])) if fault == "leak" else 0.0
+    if fault == "leak":
+        some = pd.DataFrame({"user_id": np.arange(900, 1000), "item_id": np.arange(100)})
+        train = pd.concat([some, true.head(round(share * n))])
+        given["check"] = rd.audit(true, pred, ["hitrate"], 1, train=train, by="model")
+    elif rng.random() < 0.5 or fault == "ties":
+        given["check"] = rd.check(true, pred, 1, by="model")
+    segments = pd.DataFrame({"user_id": np.arange(n), "part": part})
+    if fault == "segment" or rng.random() < 0.3:
+        given["segments"] = segments
+    if baseline is not None and rng.random() < 0.3:  # the call of the README
+        given["comparison"] = result.compare_models(baseline="old")
+        given.pop("baseline")
+    lines, kind, badge = card_of(
+        rd.report(result, Path(folder) / "r.html", overwrite=True, **given)
+    )
+    wide = result.per_user.pivot(index="user_id", columns="model", values="hitrate@1").sort_index()
+    means = wide.mean()
+    # -- what is said, against the values
+    which, amount = lines["Which"].replace(" :", ":"), lines["By how much"]
+    if said := re.match(r"(\w+) − (\w+) ", amount):
+        one, two = said.groups()
+        apart = (wide[one] - wide[two]).to_numpy()
+        assert near(numbers(amount)[0], apart.mean()), (amount, apart.mean())
+        up, down = (re.search(r"([\d,]+) of [\d,]+ users? gain and ([\d,]+) lose", amount)).groups()
+        assert (int(up), int(down)) == ((apart > 0).sum(), (apart < 0).sum())
+        assert int(re.search(r"of ([\d,]+) users? gain", amount)[1]) == n
+    best = means.idxmax()
+    for model in re.findall(r"(\w+)(?: , which)? has the best mean", which):
+        assert model == "It" or means[model] == means.max()
+    if said := re.search(r"(\w+) is better than the (?:baseline|second best,) (\w+) on", which):
+        one, two = said.groups()
+        assert means[one] == means.max()
+        assert paired(wide[one], wide[two]) < 0.05
+        assert two == "old" if baseline else means[two] == means.sort_values().iloc[-2]
+    pairs = [(one, two) for i, one in enumerate(names) for two in names[i + 1 :]]
+    own_p = holm([paired(wide[a], wide[b]) for a, b in pairs])
+    p = dict(zip(map(frozenset, pairs), own_p, strict=True))
+    how = f"over all {len(pairs)} pair"
+    if said := re.search(r"Not shown to be worse than (\w+): ([\w, ]+?) \(over", which):
+        alike = {name.strip() for name in said[2].split(",")}
+        rows = result.compare_models("hitrate@1").to_dict("records")
+        held = {
+            frozenset((row["model"], row["baseline"]))
+            for row in rows
+            if row["effect"] not in ("better", "worse") or "missing_lists" in row["remarks"]
+        }
+        rival = re.search(r"(?:baseline|second best,|against) (\w+)", which)
+        others = {*names} - {said[1]} - ({rival[1]} if rival else set())
+        assert alike == {one for one in others if frozenset((said[1], one)) in held}
+        for one in alike - {name for pair in held for name in pair if p[pair] <= 0.05}:
+            assert p[frozenset((said[1], one))] > 0.05
+        assert how in which
+    said = re.search(r"shown to be worse than (\w+) \(over", which)
+    if said and "Not shown" not in which:
+        rival = {"old" if baseline else means.sort_values().index[-2]}
+        for one in {*names} - {said[1]} - rival:
+            assert means[one] < means[said[1]]
+            assert p[frozenset((said[1], one))] <= 0.05
+    # -- lists that are missing
+    has = pred.groupby("model")["user_id"].nunique()
+    for name, lost, of in re.findall(r"(\w+) lacks ([\d,]+) of ([\d,]+) \(", str(lines)):
+        assert (int(lost), int(of)) == (n - has[name], n)
+    assert ("Every model has recommendations" in str(lines)) == bool((has == n).all())
+    # -- segments
+    worse = lines["For whom worse"]
+    if "segments" in given and (said := re.search(r"(\w+) against (\w+) : (.*)", worse)):
+        one, two, text = said.groups()
+        if "worse in none" in text and "withheld" not in text:
+            for name in "xy":
+                own = wide[part == name]
+                assert own[one].mean() >= own[two].mean() or paired(own[one], own[two]) > 0.02
+        for name in re.findall(r"part = (\w): worse, −", text):
+            own = wide[part == name]
+            assert own[one].mean() < own[two].mean()
+            assert paired(own[one], own[two]) <= 0.05
+    # -- the badge
+    if fault == "few":
+        assert badge == "too few lists to tell"
+        assert lines["So"].startswith("Collect")
+    if fault == "leak":
+        at = f"{round(share * n) / n:.0%} of the test rows stand in train"
+        stopped = round(share * n) >= 0.1 * n
+        assert stopped == (badge == f"withheld: {at}"), (badge, at)
+        assert not stopped or lines["So"] == f"Do not act: {at}."
+    if kind == "better":
+        assert lines["So"].startswith(f"Ship {best} ") or means.eq(means.max()).sum() > 1
+        other = result.per_user.pivot(index="user_id", columns="model", values="recall@2")
+        if baseline:
+            lost = other[best].mean() < other["old"].mean()
+            assert not lost or paired(other[best], other["old"]) > 0.01
+    return fault, kind, badge, lines
+
+
+# -- experiments
+
+
+def try_experiment(seed, rng, folder):
+    fault = ["ratio", "harm", "missing", "unchecked"][seed // 2 % 4] if seed % 2 else ""
+    n = int(rng.integers(300, 1500))
+    b = rng.random(n) < 0.5
+    if fault == "ratio":
+        b &= rng.random(n) < 0.7
+    frame = pd.DataFrame({"user_id": range(n), "variant": np.where(b, "B", "A")})
+    size = rng.choice([-0.4, -0.1, 0.0, 0.1, 0.4], 2)
+    size[1] = -0.5 if fault == "harm" else size[1]
+    for name, by in zip(["clicks", "sales"], size, strict=True):
+        frame[name] = rng.normal(1, 0.5, n) + by * b
+    if fault == "missing":
+        frame.loc[b & (rng.random(n) < 0.3), "clicks"] = np.nan
+    expected = None if fault == "unchecked" else {"A": 1, "B": 1}
+    table = rd.compare_variants(
+        frame, ["clicks", "sales"], control="A", expected=expected, nan="drop"
+    )
+    given = {}
+    if rng.random() < 0.4:
+        given["roles"] = {"clicks": "success", "sales": ("guardrail", "-10%")}
+    lines, kind, badge = card_of(
+        rd.report(path=Path(folder) / "r.html", experiment=table, overwrite=True, **given)
+    )
+    arms = {
+        name: [part[b & part.notna()], part[~b & part.notna()]]
+        for name, part in frame[["clicks", "sales"]].items()
+    }
+    apart = {name: new.mean() - old.mean() for name, (new, old) in arms.items()}
+    tests = [stats.ttest_ind(*two, equal_var=False).pvalue for two in arms.values()]
+    p = dict(zip(arms, holm(tests), strict=True))
+    row = table.iloc[0]
+    if row["withheld"] or fault == "ratio":
+        assert kind in ("error", "warning") or "roles" in given
+        assert not numbers(lines["By how much"]), lines
+        assert "Checked: " in lines["By how much"]
+    else:
+        assert near(numbers(lines["By how much"])[0], apart["clicks"])
+    if said := re.search(r"B is (better|worse) than the control A on clicks", lines["Which"]):
+        assert p["clicks"] < 0.06
+        assert (apart["clicks"] > 0) == (said[1] == "better")
+    for name in re.findall(r"Worse: B against A on (\w+): worse", lines["For whom worse"]):
+        assert apart[name] < 0
+        assert p[name] < 0.06
+    if "No metric is shown to be worse" in lines["For whom worse"] and fault != "ratio":
+        for name in arms:
+            assert (
+                apart[name] > 0 or p[name] > 0.04 or table.set_index("metric").loc[name, "withheld"]
+            )
+    if lines["So"].startswith("Ship"):
+        assert apart["clicks"] > 0
+        assert fault not in ("ratio", "missing")
+        assert "roles" in given or not (apart["sales"] < 0 and p["sales"] < 0.04)
+        assert "roles" in given or fault != "unchecked"
+    if "roles" in given:
+        assert (
+            badge
+            == rd.experiments.decide_experiment(table, roles=given["roles"])["decision"].iloc[0]
+        )
+    return fault, kind, badge, lines
+
+
+# -- the other kinds
+
+
+def try_off_policy(seed, rng, folder):
+    n = int(rng.integers(1, 6))
+    value = rng.uniform(0.01, 0.1, n)
+    lift = value - rng.uniform(0.01, 0.1)
+    half = rng.uniform(0.001, 0.05, n)
+    flags = np.where(rng.random(n) < 0.5 * (seed % 2), "low_ess", "")
+    held = (flags != "") & (rng.random(n) < 0.5)
+    table = pd.DataFrame({"policy": [f"p{i}" for i in range(n)], "estimator": "dr"})
+    table = table.assign(value=value, ci_low=value - half, ci_high=value + half, lift=lift)
+    table = table.assign(lift_ci_low=lift - half, lift_ci_high=lift + half, ess=500.0, flags=flags)
+    table["withheld"] = np.where(held, "low_ess", "")
+    table["effect"] = np.where(held, "", np.where(flags == "", "ok", "wide"))
+    table["trust"] = np.where(held, "do not use: low ess", table["effect"])
+    lines, kind, badge = card_of(
+        rd.report(path=Path(folder) / "r.html", off_policy=table, overwrite=True)
+    )
+    clean, usable = flags == "", ~held
+    pool = clean if clean.any() else usable if usable.any() else np.ones(n, bool)
+    best = int(np.argmax(np.where(pool, value, -1)))
+    assert f"p{best} , estimated by dr" in lines["Which"]
+    assert badge == table["trust"][best]
+    if not usable.any():
+        assert not numbers(lines["By how much"])
+        assert kind == "error"
+    else:
+        assert near(numbers(lines["By how much"])[0], value[best])
+    gain = clean.any() and lift[best] - half[best] > 0
+    assert (lines["So"] == f"Test p{best} online.") == gain
+    below = {f"p{i}" for i in range(n) if clean[i] and lift[i] + half[i] < 0}
+    assert set(re.findall(r"(p\d) by dr", lines["For whom worse"])) == below
+    return "flags" if (flags != "").any() else "", kind, badge, lines
+
+
+def try_gate(seed, rng, folder):
+    n = int(rng.integers(40, 300))
+    luck, hits = rng.random(n), {}
+    for name, rate in (("old", 0.5), ("new", float(rng.choice([0.2, 0.48, 0.5, 0.7])))):
+        hits[name] = (luck + rng.random(n)) / 2 < rate
+    true = pd.DataFrame({"user_id": range(n), "item_id": 0})
+    own, base = (
+        rd.evaluate(true, true.assign(item_id=np.where(hits[name], 0, 1)), "hitrate@1")
+        for name in ("new", "old")
+    )
+    gate = rd.gate(own, base, {"hitrate@1": float(rng.choice([-0.02, -0.1]))})
+    lines, kind, badge = card_of(rd.report(path=Path(folder) / "r.html", gate=gate, overwrite=True))
+    assert badge == gate.verdict
+    change = hits["new"].mean() - hits["old"].mean()
+    assert near(numbers(lines["By how much"].replace("hitrate@1", ""))[0], change)
+    assert lines["So"].startswith("Replace") == (gate.verdict == "pass")
+    assert (gate.verdict == "pass") <= (change > -0.1)
+    return "loss" if change < -0.02 else "", kind, badge, lines
+
+
+def try_beside(seed, rng, folder):
+    n = int(rng.integers(400, 1200))
+    b = rng.random(n) < 0.5
+    frame = pd.DataFrame({"user_id": range(n), "variant": np.where(b, "B", "A")})
+    frame["device"] = rng.choice(["app", "web"], n)
+    frame["clicks"] = rng.poisson(2, n).astype(float)
+    x, fault = rd.experiments, ""
+    if seed % 3 == 0:
+        if seed % 2:
+            fault = "ratio"
+            frame = frame[~((frame["device"] == "app") & b & (rng.random(n) < 0.6))]
+        table = x.find_srm(frame, ["device"], expected={"A": 1, "B": 1})
+    elif seed % 3 == 1:
+        table = x.aa_test(frame, ["clicks"], n=100)
+    else:
+        table = x.plan_experiment(frame, ["clicks"], rel_effect=float(rng.uniform(0.02, 0.2)))
+    lines, kind, badge = card_of(
+        rd.report(path=Path(folder) / "r.html", experiment=table, overwrite=True)
+    )
+    if "verdict" in table.columns and len(table) > 1:
+        for verdict, count in Counter(table["verdict"]).items():
+            assert f"{count} of {len(table)}: {verdict}" in lines["Which"]
+    if fault:
+        lost = frame.loc[frame["device"] == "app", "variant"].eq("B").mean()
+        assert lost > 0.4 or (kind == "error" and lines["So"].startswith("Do not act"))
+    if seed % 3 == 2:
+        users = int(table["n_control"].iloc[0] + table["n_treatment"].iloc[0])
+        assert f"{users:,} users" in lines["Which"]
+    return fault, kind, badge, lines
+
+
+TRIES = [try_models, try_models, try_models, try_experiment, try_off_policy, try_gate, try_beside]
+GENERAL = (
+    r"\b1 (more )?(users|models|lists|pairs|errors|warnings|segments)\b",
+    r"\bnan\b",
+    r"\bNone\b",
+    r"by holm\b",
+    r"could be (\S+) to \1\b",
+    r"± 0\.?0*\b",
+    r"\(\)",
+)
+
+
+def try_kind(seed, folder):
+    """Make one page without its pictures, and hold its card against the data."""
+    rng = np.random.default_rng(seed)
+    blank = patch(
+        "recdf.display.report.about_models.drawing", lambda *_, **__: Drawing("", "<svg></svg>", "")
+    )
+    with blank, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fault, kind, badge, lines = TRIES[seed % len(TRIES)](seed // len(TRIES), rng, folder)
+    text = " ".join(lines.values())
+    for wrong in GENERAL:
+        assert not re.search(wrong, text), (wrong, text)
+    assert list(lines)[-1] == "So"
+    if POSITIVE.match(lines["So"]):  # never stronger than the badge
+        assert kind in ("better", "good") or badge == "ship, not as planned", (badge, lines["So"])
+    return fault, kind, badge
+
+
+if __name__ == "__main__":
+    seen, wrong = Counter(), []
+    with tempfile.TemporaryDirectory() as place:
+        for seed in range(int(sys.argv[2]) if len(sys.argv) > 2 else 0, int(sys.argv[1])):
+            try:
+                fault, kind, _ = try_kind(seed, place)
+                seen[TRIES[seed % len(TRIES)].__name__, bool(fault), kind] += 1
+            except Exception as error:
+                import traceback
+
+                at = traceback.extract_tb(error.__traceback__)[-1]
+                wrong.append((seed, at.lineno, at.line, repr(error)[:300]))
+    for key, count in sorted(seen.items()):
+        print(count, *key)
+    print(f"{sum(seen.values())} pages hold, {len(wrong)} do not")
+    for one in wrong[:12]:
+        print(*one)
