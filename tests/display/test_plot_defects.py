@@ -98,7 +98,7 @@ def test_a_cumulative_line_does_not_stand_above_a_trend_that_is_not_its_own(comp
 
 
 def test_a_model_has_one_colour_in_all_pictures_of_a_notebook(monkeypatch):
-    monkeypatch.setattr(style, "DRAWN", {})
+    monkeypatch.setattr(style, "TAKEN", {})
     first = style.looks(["a", "b", "c"])
     assert style.looks(["c", "a"]) == {"c": first["c"], "a": first["a"]}
     assert style.looks(["d", "b"])["b"] == first["b"]

@@ -131,7 +131,7 @@ class ModelLook(NamedTuple):
     line: Any
 
 
-DRAWN: dict[str, int] = {}  # the places in COLOURS of names that were drawn, of the whole session
+TAKEN: dict[str, int] = {}  # the places in COLOURS of names that were drawn, of the whole session
 REST = ModelLook("#8a8a8a", ".", "-")  # models beyond those that have a colour
 
 
@@ -150,7 +150,7 @@ def looks(
     if len(names) > most:
         own = list(dict.fromkeys(name for name in first if name in names))[:most]
     if drawn is None:
-        drawn = DRAWN if page is None else {}  # a page is the same whatever was drawn before
+        drawn = TAKEN if page is None else {}  # a page is the same whatever was drawn before
     some = most - (own is not names)  # the last colour is grey, as the others are
     places: dict[str, int] = {}
     for name in sorted(own, key=lambda one: one not in drawn):  # those that have one keep it
