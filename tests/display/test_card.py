@@ -9,6 +9,7 @@ from recdf.cli import main
 from recdf.judge.verdict import turned
 
 from .planted import card_of
+from .test_sentences import section
 
 
 def lists(rates, n=400, seed=0, segments=None):
@@ -136,6 +137,10 @@ def test_for_whom_worse_names_every_form_of_worse(tmp_path):
     assert "worse in 2 of 3 segments: part = x: worse" in worse
     assert f"part = z: {forms['z']}" in worse
     assert "part = y" not in worse
+    table = section(tmp_path / "r.html", "segments")
+    assert table.index("part = x") < table.index("part = y")
+    forms = table.partition("verdict")[2]
+    assert max(map(forms.index, ("part = x", "part = z"))) < forms.index("part = y")
 
 
 @pytest.mark.long

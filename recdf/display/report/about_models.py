@@ -45,7 +45,6 @@ from .svg import SIZE, drawing
 
 __all__: list[str] = []
 
-PICTURE_NAME_LENGTH = 48
 MANY_PANELS = 9
 MATRIX_ABOVE = 12  # more pairs than these have stand in a matrix
 
@@ -65,9 +64,9 @@ class Pen:
             *([] if subject.baseline is None else [subject.baseline]),
             *subject.ranking(subject.primary),
         ]
-        self.looks = looks(
-            subject.models, list(dict.fromkeys(marked))[: BEST + (subject.baseline is not None)]
-        )
+        most = BEST + (subject.baseline is not None)
+        # The same page has the same colours, whatever was drawn before.
+        self.looks = looks(subject.models, list(dict.fromkeys(marked))[:most], {})
 
     def __call__(
         self, draw: Callable[..., Any], *args: Any, size: Any = SIZE, **options: Any
@@ -255,6 +254,14 @@ def _pair_matrix(subject: Subject, comparison: pd.DataFrame) -> TableBlock:
     )
 
 
+def harm_first(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of an experiment with what is worse before all others."""
+    worse = np.array([says_worse(row) for row in table.to_dict("records")], bool)
+    found = table.iloc[np.argsort(~worse, kind="stable")].reset_index(drop=True)
+    found.attrs = table.attrs
+    return found
+
+
 def block(kind: Kind, table: pd.DataFrame, caption: str, file: str, most: int) -> TableBlock:
     """Return a table of a known kind as the page shows it; columns of numbers stand to the
     right."""
@@ -351,7 +358,9 @@ def segments_section(
             f"{duel[0]} against {duel[1]} within segments; p-values {adjustment(compared).words}"
         )
         most = subject.max_rows
-        parts.append(block(TABLE_KINDS["pairs"], compared, caption, "segments.csv", most))
+        parts.append(
+            block(TABLE_KINDS["pairs"], harm_first(compared), caption, "segments.csv", most)
+        )
         said = worse_for(compared.to_dict("records"), [str(one) for one in compared["segment"]])
     means = values_frame(subject.result, subject.summary, [subject.primary], groups)
     parts.append(_means_by_segment(subject, means))
@@ -376,7 +385,7 @@ def given_segments(
         if shrunken
         else ""
     )
-    table = block(record_of(given), given, caption, "segments.csv", most)
+    table = block(record_of(given), harm_first(given), caption, "segments.csv", most)
     drawings = forest_drawings(given, most, pen) if shrunken else []
     section = Section("segments", "Segments", tables=(table,), drawings=tuple(drawings))
     if "treatment" in given.columns:  # the pair and the metric of the experiment's first row

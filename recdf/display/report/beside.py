@@ -39,8 +39,8 @@ from ..kinds import (
     segment_of,
     value_text,
 )
-from ..plot.effect_plots import gate_panels, trend_words
-from .about_models import Pen, block, forest_drawings, worse_for
+from ..plot.effects import gate_panels, trend_words
+from .about_models import Pen, block, forest_drawings, harm_first, worse_for
 from .card import DOUBTS, FOR_WHOM, HOW_MUCH, SO, SURE, WHICH, Case, collect, kept, tempered
 from .page_blocks import (
     Badge,
@@ -78,14 +78,6 @@ def worst(marks: Sequence[Badge | None]) -> Badge | None:
     """Return the badge that a reader has to see first."""
     known = [mark for mark in marks if mark is not None]
     return min(known, key=lambda one: SEVEREST.index(one.kind), default=None)
-
-
-def harm_first(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of an experiment with what is worse before all others."""
-    worse = np.array([badge_of(row) == "worse" for row in table.to_dict("records")], bool)
-    found = table.iloc[np.argsort(~worse, kind="stable")].reset_index(drop=True)
-    found.attrs = table.attrs
-    return found
 
 
 # -- an experiment

@@ -27,8 +27,7 @@ from ...tables.cells import visible
 from ..folds_and_seeds import over_repeats
 from ..given_tables import as_result, with_bounds
 from ..pairs import model_rows
-from .about_data import definitions_section, reproducibility_section
-from .about_examples import examples_section
+from .about_data import definitions_section, examples_section, reproducibility_section
 from .about_models import (
     Pen,
     comparison_section,

@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -74,7 +75,7 @@ class Arms:
         c = names.index(control)
         return cls(groups, variants, [(c, t) for t in range(len(names)) if t != c])
 
-    @property
+    @cached_property
     def names(self) -> list[Any]:
         return list(self.variants.tolist())
 
