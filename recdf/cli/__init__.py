@@ -34,7 +34,6 @@ from ..errors import (
 from . import (
     auditing,
     deciding,
-    demo,
     evaluating,
     gating,
     made_commands,
@@ -249,7 +248,7 @@ def _parser() -> tuple[argparse.ArgumentParser, Mapping[str, Parser]]:
         gating.add_gate,
         reporting.add_report,
         *(one.add for one in made_commands.MADE),
-        demo.add_demo,
+        reporting.add_demo,
     ):
         add(commands)
     for name, command in commands.choices.items():

@@ -266,12 +266,17 @@ BOUNDS_FLAG = {
 
 # -- the shared options
 
+OF_COLUMNS = ("items_sep", "wide", "by", "by_in_true")
 
-def add_options(group: Any, names: Sequence[str] = NAMES) -> None:
-    """Add one argument for each of these shared options; those that are not given are left out of
-    the result."""
+
+def add_options(command: Any, names: Sequence[str] = NAMES) -> None:
+    """Add one argument for each of these shared options, those of columns and rules apart. Those
+    that are not given are left out of the result."""
+    columns, rules = map(command.add_argument_group, ("columns", "rules"))
     for name, one in OPTIONS.items():
         if name in names:
+            of_columns = name.endswith(("_col", "_cols")) or name in OF_COLUMNS
+            group = columns if of_columns else rules
             sign = {"like": "LIBRARY", "items_sep": "TEXT"}.get(name, "COLUMN")
             shape = _shape(one.hint, sign) or {"metavar": sign}
             if name == "users":

@@ -28,8 +28,6 @@ from .evaluating import (
 )
 from .output import give_tables
 
-__all__ = ["add_audit"]
-
 AUDIT_FILES = ("findings.parquet", "floors.parquet")
 NOT_OF_AUDIT = (*NOT_OF_CHECK, "by_in_true", "judged_only")
 COPIES = 8  # so many times a part is in memory while it is audited
@@ -64,9 +62,7 @@ def add_audit(commands: Any) -> None:
         },
     )
     add_out(files, AUDIT_FILES)
-    add_options(
-        command.add_argument_group("options"), [name for name in NAMES if name not in NOT_OF_AUDIT]
-    )
+    add_options(command, [name for name in NAMES if name not in NOT_OF_AUDIT])
 
 
 def _audit(given: argparse.Namespace) -> int:

@@ -258,7 +258,7 @@ def add_evaluate(commands: Any) -> None:
             "--weight-by COUNT": "print means with weights of lists: relevant, shown or rows",
         },
     )
-    add_options(command.add_argument_group("options"))
+    add_options(command)
 
 
 def add_lists(command: Any) -> Any:
@@ -489,9 +489,7 @@ def add_check(commands: Any) -> None:
     add_out(files, [FINDINGS_FILE])
     add_expected(command.add_argument_group("what is expected of the files"))
     add_arguments(command, {"-k K": "cut-off that the findings refer to (default 10)"}, default=10)
-    add_options(
-        command.add_argument_group("options"), [name for name in NAMES if name not in NOT_OF_CHECK]
-    )
+    add_options(command, [name for name in NAMES if name not in NOT_OF_CHECK])
 
 
 def _check(given: argparse.Namespace) -> int:

@@ -57,9 +57,6 @@ from .levels import (
     values_of,
 )
 
-__all__ = ["audit"]
-
-
 LEAST_LISTS = 30  # the metric of fewer lists that are left is not shown
 LEVEL_WORDS = {
     "below chance": "a random order of the catalogue does better",
@@ -348,6 +345,31 @@ def _with_and_without(
     return f"{metric} {number(value, form)} with, {of_left} without{of_lists}"
 
 
+def question(
+    metrics: Metrics,
+    k: Any,
+    items: Any,
+    time_col: str | None,
+    cutoff: Any,
+    options: Mapping[str, Any],
+) -> Question:
+    """Check what is asked."""
+    counted = items is None or isinstance(items, Integral)
+    given = {
+        **options,
+        "items": None
+        if counted
+        else id_frame(items, "items", [options.get("item_col", "item_id")]),
+    }
+    call = call_of_levels(audit, given, metrics, k, ("by_in_true", "judged_only"))
+    if cutoff is not None and time_col is None:
+        raise OptionError(
+            "⟦cutoff=⟧ needs ⟦+time_col=⟧ (the column of times in train, log or true)",
+            argument="cutoff",
+        )
+    return Question(call, items if counted else None, time_col, cutoff)
+
+
 def audited(
     read: Readers, n_parts: int, part_of: Callable[[pd.DataFrame], Any], asked: Question
 ) -> Audited:
@@ -465,28 +487,3 @@ def audit(
             f"neither train nor log has the column ⟦time_col={time_col!r}⟧", column=time_col
         )
     return audited({role: partial(list, [one]) for role, one in read.items()}, 1, len, asked)
-
-
-def question(
-    metrics: Metrics,
-    k: Any,
-    items: Any,
-    time_col: str | None,
-    cutoff: Any,
-    options: Mapping[str, Any],
-) -> Question:
-    """Check what is asked."""
-    counted = items is None or isinstance(items, Integral)
-    given = {
-        **options,
-        "items": None
-        if counted
-        else id_frame(items, "items", [options.get("item_col", "item_id")]),
-    }
-    call = call_of_levels(audit, given, metrics, k, ("by_in_true", "judged_only"))
-    if cutoff is not None and time_col is None:
-        raise OptionError(
-            "⟦cutoff=⟧ needs ⟦+time_col=⟧ (the column of times in train, log or true)",
-            argument="cutoff",
-        )
-    return Question(call, items if counted else None, time_col, cutoff)

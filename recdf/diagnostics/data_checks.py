@@ -394,6 +394,53 @@ def _check_seen(found: ListFindings, log: pd.DataFrame, data: Data) -> None:
                 )
 
 
+# Candidates look sampled if there are so many lists, and nearly all of them have all their relevant
+# items beside the same number of others.
+MANY_LISTS, NEARLY_ALL = 20, 0.95
+SAMPLED = "candidates look sampled"
+# Slates of a shop, too, can hold one clicked item beside a fixed number of others. These are few,
+# and the same items stand in many slates, while random items are spread evenly: the variance of
+# their counts is about the mean. The relevant items are not counted, since popular ones stand in
+# many lists whatever the others are.
+MANY_OTHERS, FEW_OTHERS, EVEN = 20, 5, 1.5
+
+
+def check_sampled(found: ListFindings, matched: Matched) -> None:
+    """Report lists that look like the relevant items of a user among a few sampled ones."""
+    lists = matched.at(None)
+    others = matched.n_pred - lists.n_hits.astype(np.int64)
+    n_items = len(distinct(matched.item))
+    # Recommenders mostly rank the same candidates.
+    counts = np.bincount(np.delete(matched.item, matched.hits.place)) / len(matched.by)
+    counts = counts[counts > 0]
+    for name, own in parts_by(matched):
+        served = own & (matched.n_true > 0) & (matched.n_pred > 0)
+        if served.sum() < MANY_LISTS:
+            continue
+        usual = int(np.bincount(others[served]).argmax())
+        alike = served & (lists.n_hits == matched.n_true) & (others == usual)
+        even = (
+            len(counts)
+            and counts.var() < EVEN * counts.mean()
+            and (matched.n_true[alike] == 1).all()
+        )
+        all_items = n_items <= matched.n_pred[served].max()
+        if (
+            alike.sum() < NEARLY_ALL * served.sum()
+            or all_items
+            or usual < (FEW_OTHERS if even else MANY_OTHERS)
+        ):
+            continue
+        effect = (
+            f"lists hold all relevant items and {usual:,} others. If these were sampled, metrics "
+            "may order models otherwise than over all items: rank all items, or correct lists of "
+            "one relevant item with rd.diagnostics.sampled_values(metric, n_items=..., "
+            f"n_sampled={usual})"
+        )
+        some = labels_where(matched, alike)
+        found.add(SAMPLED, "warning", alike.sum(), served.sum(), some, effect, name)
+
+
 # ------------------------------------------------------------------------------------------
 # `data_profile`: sizes, unknown ids, judged share and scores of the data of one run, to be
 # compared over time.
@@ -489,54 +536,3 @@ def data_profile(
     return table.sort_values(
         "model", key=lambda one: one.map(names.index), kind="stable", ignore_index=True
     )
-
-
-# Candidates look sampled if there are so many lists, and nearly all of them have all their relevant
-# items beside the same number of others.
-MANY_LISTS, NEARLY_ALL = 20, 0.95
-
-
-SAMPLED = "candidates look sampled"
-
-
-# Slates of a shop, too, can hold one clicked item beside a fixed number of others. These are few,
-# and the same items stand in many slates, while random items are spread evenly: the variance of
-# their counts is about the mean. The relevant items are not counted, since popular ones stand in
-# many lists whatever the others are.
-MANY_OTHERS, FEW_OTHERS, EVEN = 20, 5, 1.5
-
-
-def check_sampled(found: ListFindings, matched: Matched) -> None:
-    """Report lists that look like the relevant items of a user among a few sampled ones."""
-    lists = matched.at(None)
-    others = matched.n_pred - lists.n_hits.astype(np.int64)
-    n_items = len(distinct(matched.item))
-    # Recommenders mostly rank the same candidates.
-    counts = np.bincount(np.delete(matched.item, matched.hits.place)) / len(matched.by)
-    counts = counts[counts > 0]
-    for name, own in parts_by(matched):
-        served = own & (matched.n_true > 0) & (matched.n_pred > 0)
-        if served.sum() < MANY_LISTS:
-            continue
-        usual = int(np.bincount(others[served]).argmax())
-        alike = served & (lists.n_hits == matched.n_true) & (others == usual)
-        even = (
-            len(counts)
-            and counts.var() < EVEN * counts.mean()
-            and (matched.n_true[alike] == 1).all()
-        )
-        all_items = n_items <= matched.n_pred[served].max()
-        if (
-            alike.sum() < NEARLY_ALL * served.sum()
-            or all_items
-            or usual < (FEW_OTHERS if even else MANY_OTHERS)
-        ):
-            continue
-        effect = (
-            f"lists hold all relevant items and {usual:,} others. If these were sampled, metrics "
-            "may order models otherwise than over all items: rank all items, or correct lists of "
-            "one relevant item with rd.diagnostics.sampled_values(metric, n_items=..., "
-            f"n_sampled={usual})"
-        )
-        some = labels_where(matched, alike)
-        found.add(SAMPLED, "warning", alike.sum(), served.sum(), some, effect, name)

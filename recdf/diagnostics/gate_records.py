@@ -533,6 +533,10 @@ def runs_of_both_labels(
     return runs if weight is None else runs.weighted(weight), checks
 
 
+# ------------------------------------------------------------------------------------------
+# The segments that have a budget, or are shown.
+
+
 def places_of_budgets(
     budgets: Sequence[Budget], runs: ModelRows, by: Sequence[str]
 ) -> Iterator[tuple[Budget, str, str, Mask | bool]]:

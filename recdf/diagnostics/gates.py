@@ -70,8 +70,6 @@ from .gate_records import (
     runs_of_both_labels,
 )
 
-__all__ = ["gate"]
-
 NO_DIFFERENCE = 1e-12  # differences up to this size are rounding
 
 Worst = Literal["pass", "undecided", "fail"]

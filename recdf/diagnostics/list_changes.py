@@ -22,8 +22,6 @@ from ..tables.cells import ReportTable, ShownResult
 from .count_tables import hit_table
 from .gate_records import Side, data_checks, pair_of, read_side
 
-__all__ = ["Diff", "diff"]
-
 SUMMARY_COLUMNS = [
     "metric",
     "mean_before",

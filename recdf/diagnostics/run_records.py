@@ -307,12 +307,14 @@ def _own_control(variants: pd.DataFrame, name: str, known: dict[str, str]) -> No
             )
 
 
+# ------------------------------------------------------------------------------------------
+# The dated results of a job: where they are, and what each of them says.
+
+
 DATE = re.compile(
     r"(?:\w+=)?(?<!\d)((?:19|20)\d\d)([-_/.]?)(0[1-9]|1[0-2])\2([0-2]\d|3[01])"
     r"(?:[T_ -]?\d\d[:_-]?\d\d(?:[:_-]?\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?(?!\d)"
 )  # a day, and the time of day if there is one
-
-
 QUARANTINED = "quarantined"  # a file of this name in its folder leaves a result out
 
 

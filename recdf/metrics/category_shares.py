@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 
+from ..docstrings import says_as
 from ..inputs.constraints import Share, a_number
 from ..matching.counts import discount_at
 from ..matching.hits import ratio
@@ -66,6 +67,7 @@ def categories(
 
 
 @metric(bounds=(0.0, None), needs=("items",), arguments=("pred",), unknown=("category",))
+@says_as(categories)
 def category_entropy(
     lists: Lists,
     *,
@@ -86,6 +88,7 @@ def category_entropy(
 
     Parameters
     ----------
+    {category_col, separator}
     discount : {"none", "log", "geometric"}, default "none"
         "none": disc(rank) = 1. "log": 1/log2(rank + 1). "geometric": p^(rank − 1).
     p : float, default 0.85
@@ -141,6 +144,7 @@ def _ordered_sums(of_categories: np.ndarray) -> np.ndarray:
     arguments=("log", "pred"),
     unknown=("category", "log_users"),
 )
+@says_as(categories)
 def calibration(
     lists: Lists,
     *,
@@ -161,6 +165,7 @@ def calibration(
 
     Parameters
     ----------
+    {category_col, separator}
     divergence : {"kl", "js"}, default "kl"
         "kl": the Kullback-Leibler divergence above. "js": the Jensen-Shannon divergence ½ KL(p‖m) +
         ½ KL(q‖m) with m = (p + q) / 2, which needs no smoothing.

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import pandas as pd
 
+from ..docstrings import says_as
 from ..errors import OptionError
 from ..inputs.constraints import Constraint, Share, a_number, either, one_of
 from ..inputs.machine import sizes
@@ -283,6 +284,7 @@ def ild(
     arguments=("pred",),
     unknown=("features",),
 )
+@says_as(ild)
 def ils(
     lists: Lists, *, similarity: SimilarityArgument = "cosine", separator: str = "|"
 ) -> np.ndarray:
@@ -309,6 +311,10 @@ def ils(
     ...     {"u": ["a", "b", "c"]}, k=3, features={"a": [1, 0], "b": [1, 0], "c": [0, 1]}
     ... ).__round__(4)
     0.3333
+
+    Parameters
+    ----------
+    {similarity, separator}
     """
     return _clipped(mean_similarity(lists, similarity, separator))
 
@@ -396,6 +402,7 @@ def a_ndcg(
 
 
 @metric(arguments=("true", "pred", "aspects"))
+@says_as(a_ndcg)
 def subtopic_recall(lists: Lists, *, aspect_col: str | None = None) -> np.ndarray:
     """Share of the aspects of the relevant items that the hits cover; larger is better, in [0, 1].
 
@@ -420,6 +427,10 @@ def subtopic_recall(lists: Lists, *, aspect_col: str | None = None) -> np.ndarra
     ...     {"u": ["a", "b", "c"]}, {"u": ["a", "b"]}, {"u": [["a", "b"], ["c"]]}, k=2
     ... )
     0.5
+
+    Parameters
+    ----------
+    {aspect_col}
     """
     return ratio(*aspect_counts(lists, lists.sides.aspects(aspect_col)))
 

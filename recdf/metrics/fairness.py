@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
+from ..docstrings import says_as
 from ..inputs.sorting import exact_sums, offsets
 from ..matching.counts import SUMS, Counts, ListCounts, Sum, user_group_sums
 from ..matching.hits import ratio
@@ -88,6 +89,7 @@ def exposure_share(
     sums=("shown", "exposure", "relevant"),
     unknown=("group",),
 )
+@says_as(exposure_share)
 def exposure_ratio(
     counts: Counts,
     *,
@@ -107,6 +109,7 @@ def exposure_ratio(
 
     Parameters
     ----------
+    {group_col, discount}
     relative_to : {"relevance", "catalogue"}, default "relevance"
         "relevance": D_g as above. "catalogue": D_g is the number of items of the group in `items`;
         `true` may be None.
@@ -221,6 +224,7 @@ def pop_reo(counts: Counts, *, group_col: str | None = None, head: Head = 0.8) -
     sums=("lengths", "had", "new"),
     unknown=("group", "items_or_log"),
 )
+@says_as(pop_reo)
 def pop_rsp(counts: Counts, *, group_col: str | None = None, head: Head = 0.8) -> float:
     """Inequality between groups in the chance that an item is recommended; smaller is better, at
     least 0.
@@ -249,6 +253,10 @@ def pop_rsp(counts: Counts, *, group_col: str | None = None, head: Head = 0.8) -
     >>> log = {1: ["a"], 2: ["a"], 3: ["a"], 4: ["a", "b"]}
     >>> rd.pop_rsp(log, {5: ["a"], 6: ["a"], 7: ["b"]}, k=1).__round__(4)
     0.3333
+
+    Parameters
+    ----------
+    {group_col, head}
     """
     labels, log = _item_groups(counts, group_col, head), counts.sides.log
     inside = counts.sides.items.inside if counts.sides.has("items") else log.count("events") > 0
@@ -385,6 +393,7 @@ def item_gap(
     unknown=("group", "log_users"),
     where={"of=lists": {"bounds": (0.0, None)}, "of=log": {"bounds": (0.0, None)}},
 )
+@says_as(item_gap)
 def bias_disparity(
     counts: Counts,
     *,
@@ -405,6 +414,7 @@ def bias_disparity(
 
     Parameters
     ----------
+    {group_col}
     user_group_col : str, default "group"
         Column of the frame `users=`, which is the population: one row per user.
     of : {"both", "lists", "log"}, default "both"

@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 
+from ..docstrings import says_as
 from ..matching.hits import Hits, ratio
 from ..matching.lists import Lists
 from .metric import metric
@@ -50,6 +51,7 @@ def money_precision(lists: Lists, *, negative: Negative = "error") -> np.ndarray
 
 
 @metric(bounds=(0.0, None), needs=("value",))
+@says_as(money_precision)
 def money_recall(lists: Lists, *, negative: Negative = "error") -> np.ndarray:
     """Value of the hits over the value of all that was bought; larger is better, at least 0.
 
@@ -76,6 +78,10 @@ def money_recall(lists: Lists, *, negative: Negative = "error") -> np.ndarray:
     >>> pred = pd.DataFrame({"user_id": [1], "item_id": ["a"], "price": [10.0]})
     >>> rd.money_recall(true, pred, k=2, value_col="price")
     0.25
+
+    Parameters
+    ----------
+    {negative}
     """
     values = lists.values.checked(negative)
     bought = lists.sum_true(values.true)
@@ -83,6 +89,7 @@ def money_recall(lists: Lists, *, negative: Negative = "error") -> np.ndarray:
 
 
 @metric(bounds=(0.0, None), needs=("value",), aliases=("revenue_per_list",))
+@says_as(money_precision)
 def revenue(lists: Lists, *, negative: Negative = "error") -> np.ndarray:
     """Value of the hits in the first k, in the unit of the value column; larger is better, at least
     0.
@@ -109,11 +116,16 @@ def revenue(lists: Lists, *, negative: Negative = "error") -> np.ndarray:
     >>> pred = pd.DataFrame({"user_id": [1, 1], "item_id": ["a", "b"], "price": [10.0, 30.0]})
     >>> rd.revenue(true, pred, k=2, value_col="price")
     10.0
+
+    Parameters
+    ----------
+    {negative}
     """
     return lists.sum(lists.values.checked(negative).pred[lists.hits.place])
 
 
 @metric(needs=("value",))
+@says_as(money_precision)
 def money_ndcg(lists: Lists, *, negative: Negative = "error") -> np.ndarray:
     """NDCG whose gain is the value for which an item was bought; larger is better, in [0, 1].
 
@@ -139,6 +151,10 @@ def money_ndcg(lists: Lists, *, negative: Negative = "error") -> np.ndarray:
     >>> pred = pd.DataFrame({"user_id": [1, 1], "item_id": ["b", "a"]})
     >>> rd.money_ndcg(true, pred, k=2, value_col="price", items=true[["item_id", "price"]])
     1.0
+
+    Parameters
+    ----------
+    {negative}
     """
     bought = lists.values.checked(negative).true
     ideal = lists.sum_best(bought, _discounted_gain)

@@ -10,6 +10,7 @@ from typing import Literal
 
 import numpy as np
 
+from ..docstrings import says_as
 from ..errors import OptionError
 from ..matching.counts import discount_at
 from ..matching.hits import ratio
@@ -166,6 +167,7 @@ def unseen(lists: Lists) -> np.ndarray:
 
 
 @metric(arguments=("base", "pred"))
+@says_as(surprisal)
 def unexpectedness(lists: Lists, *, divisor: Literal["shown", "k"] = "shown") -> np.ndarray:
     """Share of the recommended items that a baseline does not recommend; larger is better, in [0,
     1].
@@ -191,6 +193,10 @@ def unexpectedness(lists: Lists, *, divisor: Literal["shown", "k"] = "shown") ->
     --------
     >>> rd.unexpectedness({1: ["a", "b"]}, {1: ["b", "c"]}, k=2)
     0.5
+
+    Parameters
+    ----------
+    {divisor}
     """
     of_list, rank, other = shared_with_base(lists)
     both = np.bincount(of_list[np.maximum(rank, other) <= lists.cut], minlength=len(lists))
@@ -256,6 +262,7 @@ def epc(
 
 
 @metric(bounds=(0.0, None), needs=("log",), unknown=("log",))
+@says_as(epc)
 def efd(
     lists: Lists, *, relevant: bool = True, discount: Literal["log", "none"] = "log"
 ) -> np.ndarray:
@@ -283,6 +290,10 @@ def efd(
     --------
     >>> rd.efd({1: ["a"]}, {1: ["a"]}, k=1, log={1: ["a", "b"], 2: ["c", "b"]})
     2.0
+
+    Parameters
+    ----------
+    {relevant, discount}
     """
     return _expected_novelty(lists, lists.sides.log.surprise("events"), relevant, discount)
 
@@ -340,6 +351,7 @@ def _in_tail(lists: Lists, head: float, tail: float | None) -> np.ndarray:
 
 
 @metric(bounds=(0.0, None), better=None, arguments=("log", "pred"), unknown=("log",))
+@says_as(aplt)
 def aclt(lists: Lists, *, head: Head = HEAD, tail: TailSize | None = None) -> np.ndarray:
     """Number of recommended items that are in the long tail; a count, at least 0.
 
@@ -360,5 +372,9 @@ def aclt(lists: Lists, *, head: Head = HEAD, tail: TailSize | None = None) -> np
     --------
     >>> rd.aclt({1: ["a"], 2: ["a"], 3: ["a"], 4: ["a", "b"]}, {1: ["a", "b"]}, k=2)
     1.0
+
+    Parameters
+    ----------
+    {head, tail}
     """
     return lists.sum_shown(_in_tail(lists, head, tail)[lists.matched.item])

@@ -25,8 +25,8 @@ from ..matching.side_tables.records import SIDE_TABLES, SIDES
 # The docstrings of metrics: their sections, and the text that all metrics share.
 #
 # Contract: the docstring of a kernel holds only its own text; `full_doc` adds the arguments,
-# options, result and errors, the parameters that a metric above it in the same module explains in
-# the same words, and the imports of examples.
+# options, result and errors, and the imports of examples. `says_as` puts what another metric says
+# of a parameter where the kernel has its name in braces.
 
 
 class Argument(NamedTuple):
@@ -70,11 +70,6 @@ ColumnError, IdTypeError, NullKeyError, DataError, OptionError, EmptyPopulationE
     ValueError."""
 
 
-# What each parameter of the package's metrics means, by module and name: the last text that a
-# docstring there has.
-_EXPLAINED: dict[tuple[str, str], str] = {}
-
-
 def section(doc: str, title: str) -> str:
     """Return the text of one section of a numpydoc docstring in one line; empty if there is no such
     section."""
@@ -96,21 +91,18 @@ def full_doc(
     optional: Sequence[str],
     per: str,
     own: Sequence[str],
-    module: str | None,
+    built_in: bool,
 ) -> str:
     """Return the kernel's docstring with the text that metrics share: frames, parameters, options,
     results, errors.
 
-    `own` are the metric's own parameters, and `module` is that of a metric of the package.
+    `own` are the metric's own parameters; `built_in` says that it is of the package.
     """
     found = _doc_sections(doc)
     explained = found.pop("Parameters", "").strip()
-    if module is not None:
+    if built_in:
         texts = {text.partition(" ")[0]: text for text in re.split(r"\n(?=\S)", explained) if text}
-        _EXPLAINED.update({(module, name): text for name, text in texts.items()})
-        explained = "\n".join(
-            _EXPLAINED[module, name] for name in own if (module, name) in _EXPLAINED
-        )
+        explained = "\n".join(texts[name] for name in own if name in texts)
         examples = found.get("Examples", "").strip()
         if examples and "import" not in examples:
             found["Examples"] = (
@@ -378,9 +370,8 @@ class MetricRecord:
         return inspect.Signature([*found, *OPTION_PARAMETERS])
 
     def _full_doc(self) -> str:
-        module = self.kernel.__module__ if self.built_in else None
         of_call = (self.arguments, self.default_k, self.sides, self.optional, self.per)
-        return full_doc(self._docstring, *of_call, list(self.defaults), module)
+        return full_doc(self._docstring, *of_call, list(self.defaults), self.built_in)
 
     # ------------------------------------------------------------------------------------------
     # requests

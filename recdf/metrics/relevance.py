@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 
+from ..docstrings import says_as
 from ..errors import OptionError
 from ..inputs.constraints import Positive, a_number
 from ..matching.hits import Hits, quotient, ratio
@@ -444,6 +445,7 @@ def accuracy(lists: Lists, *, length: Length = "shown") -> np.ndarray:
 
 
 @metric(better="smaller", needs=("candidates",))
+@says_as(accuracy)
 def fallout(lists: Lists, *, length: Length = "shown") -> np.ndarray:
     """Share of the irrelevant candidates that are recommended; smaller is better, in [0, 1].
 
@@ -465,12 +467,17 @@ def fallout(lists: Lists, *, length: Length = "shown") -> np.ndarray:
     --------
     >>> rd.fallout({"u": ["a", "b"]}, {"u": ["a", "x"]}, k=2, items=["a", "b", "x", "y"])
     0.5
+
+    Parameters
+    ----------
+    {length}
     """
     _, fp, _, tn = _confusion(lists, length)
     return ratio(fp, fp + tn)
 
 
 @metric(needs=("candidates",))
+@says_as(accuracy)
 def specificity(lists: Lists, *, length: Length = "shown") -> np.ndarray:
     """Share of the irrelevant candidates that are not recommended; larger is better, in [0, 1].
 
@@ -491,12 +498,17 @@ def specificity(lists: Lists, *, length: Length = "shown") -> np.ndarray:
     --------
     >>> rd.specificity({"u": ["a", "b"]}, {"u": ["a", "x"]}, k=2, items=["a", "b", "x", "y"])
     0.5
+
+    Parameters
+    ----------
+    {length}
     """
     _, fp, _, tn = _confusion(lists, length)
     return ratio(tn, fp + tn)
 
 
 @metric(bounds=(-1.0, 1.0), needs=("candidates",))
+@says_as(accuracy)
 def mcc(lists: Lists, *, length: Length = "shown") -> np.ndarray:
     """Matthews correlation between being recommended and being relevant; larger is better, in [−1,
     1].
@@ -520,6 +532,10 @@ def mcc(lists: Lists, *, length: Length = "shown") -> np.ndarray:
     --------
     >>> rd.mcc({"u": ["a", "b"]}, {"u": ["a", "b"]}, k=2, items=["a", "b", "x", "y"])
     1.0
+
+    Parameters
+    ----------
+    {length}
     """
     tp, fp, fn, tn = _confusion(lists, length)
     factors = (tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)

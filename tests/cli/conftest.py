@@ -15,8 +15,8 @@ from cli.shop import GROUPS, models, shown
 
 import recdf as rd
 from recdf import cli
-from recdf.cli import demo as demo_command
 from recdf.cli import main
+from recdf.cli import reporting as demo_command
 
 
 @pytest.fixture(autouse=True, scope="session")

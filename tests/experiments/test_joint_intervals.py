@@ -151,7 +151,7 @@ def test_variants_have_the_intervals_of_a_higher_confidence(relative, alternativ
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"strata": "half"}, {"cluster": "half"}, {"test": "permutation"}]
+    "options", few([{}, {"strata": "half"}, {"cluster": "half"}, {"test": "permutation"}], 2)
 )
 def test_intervals_of_variants_agree_with_their_verdicts(options):
     for seed in range(6):

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from partitions.parquet_files import USUAL, data, write
+from quick import crossed
 from registry.seeded import one_null, quietly
 
 import recdf as rd
@@ -34,8 +35,7 @@ def paths(tmp_path):
     return write(tmp_path, true, pred)
 
 
-@pytest.mark.parametrize("buckets", [1, 5])
-@pytest.mark.parametrize("users", ["true", "pred", "all"])
+@pytest.mark.parametrize(("buckets", "users"), crossed([5, 1], ["all", "true", "pred"]))
 def test_equal_to_whole_frames(paths, users, buckets):
     whole = list(map(pd.read_parquet, paths))
     expected = quietly(rd.evaluate, *whole, "hits@3", carry=CARRY, users=users, **OPTIONS)

@@ -39,7 +39,7 @@ from ..kinds import (
     segment_of,
     value_text,
 )
-from ..plot.effect_plots import gate_panels, trend_words
+from ..plot.effects import gate_panels, trend_words
 from .about_models import Pen, block, forest_drawings, harm_first, worse_for
 from .card import DOUBTS, FOR_WHOM, HOW_MUCH, SO, SURE, WHICH, Case, collect, kept, tempered
 from .page_blocks import (

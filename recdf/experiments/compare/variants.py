@@ -184,8 +184,9 @@ def _add_differences(
         rows = where[at[: where.ndim]] & (
             True if metrics is None else table["metric"].isin(metrics).to_numpy()
         )
-        names[rows] += f", {name}"
-        remark(table, rows, code)
+        if rows.any():
+            names[rows] += f", {name}"
+            remark(table, rows, code)
     table["unbalanced"] = names.str.removeprefix(", ").astype(str)
     p = {metric: of[at] for metric, of in balance.items()}
     table["balance_p"] = [

@@ -144,7 +144,7 @@ class Units:
     @cached_property
     def centres(self) -> Floats:
         """Means of the columns in each stratum, of both arms together."""
-        if self.stratum is not None:
+        if self.stratum is not None and self.cluster is not None:
             return self.strata.mean
         n, mean = self.record.n[self.cells, None], self.record.mean[self.cells]
         return np.asarray((n * mean).sum(axis=0) / np.maximum(n.sum(axis=0), 1))

@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 
+from ...docstrings import says_as
 from ...errors import DataError, OptionError, examples
 from ...matching.hits import Hits, ratio, running
 from ...matching.lists import Lists
@@ -253,6 +254,7 @@ def arhr(
 
 
 @metric(bounds=(1.0, None), better="smaller")
+@says_as(mrr)
 def relevant_rank(
     lists: Lists, *, of: Literal["first", "last", "mean"] = "first", tied: ByScore = "ranked"
 ) -> np.ndarray:
@@ -267,6 +269,7 @@ def relevant_rank(
 
     Parameters
     ----------
+    {tied}
     of : {"first", "last", "mean"}, default "first"
         "first": the first hit, which is `first_rank`. "last": how far a user must go to see all
         hits. "mean": the mean over the hits, weighted by their gains.

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 
+from ...docstrings import says_as
 from ...errors import DataError, OptionError, examples
 from ...inputs.constraints import Share, a_number
 from ...matching.hits import Hits, ratio, running
@@ -307,6 +308,7 @@ def ndcg(
 
 
 @metric(bounds=(0.0, None), better=None)
+@says_as(ndcg)
 def dcg(
     lists: Lists,
     *,
@@ -324,6 +326,7 @@ def dcg(
 
     Parameters
     ----------
+    {gain, discount, log_base, tied}
     of : {"list", "ideal"}, default "list"
         "ideal": the sum over the best min(k, n_true) relevant items, which is the largest value
         that a list can reach.
@@ -353,6 +356,7 @@ def dcg(
 
 
 @metric(cut=False)
+@says_as(ndcg)
 def normalized_gain(lists: Lists, *, gain: Gain = "linear") -> np.ndarray:
     """Gain of the hits, less where more gain was possible above; larger is better, in [0, 1]. k is
     ignored.
@@ -378,6 +382,10 @@ def normalized_gain(lists: Lists, *, gain: Gain = "linear") -> np.ndarray:
     --------
     >>> round(rd.normalized_gain({"u": ["a", "b"]}, {"u": ["a", "x", "b"]}), 6)
     0.815465
+
+    Parameters
+    ----------
+    {gain}
     """
     whole, n, true = lists.whole, lists.n_true, lists.matched.true_lists
     hits, values = whole.hits, gain_values(gain, whole.hits.gain)

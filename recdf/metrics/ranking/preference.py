@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
+from ...docstrings import says_as
 from ...errors import DataError, OptionError
 from ...inputs.constraints import a_number
 from ...inputs.sorting import distinct, run_heads, spans
@@ -237,6 +238,7 @@ def pauc(lists: Lists, *, insufficient: Insufficient = "ignore") -> np.ndarray:
 
 
 @metric
+@says_as(pauc)
 def pap(lists: Lists, *, insufficient: Insufficient = "ignore") -> np.ndarray:
     """Area under the ROC curve of the first k hits and k misses; larger is better, in [0, 1].
 
@@ -260,6 +262,10 @@ def pap(lists: Lists, *, insufficient: Insufficient = "ignore") -> np.ndarray:
     --------
     >>> rd.pap({"u": ["a", "b", "c"]}, {"u": ["a", "x", "b", "y", "c"]}, k=2)
     0.75
+
+    Parameters
+    ----------
+    {insufficient}
     """
     hits = lists.whole.hits
     near = hits.where((hits.from_all(_misses_above) < lists.k) & (hits.number <= lists.k))
