@@ -78,8 +78,8 @@ def arm(num: Floats, den: Floats | None = None) -> Arm:
             largest = largest / np.abs(den.mean(axis=-1))
         # A constant 0.1 has Σz² of 1e-34 instead of 0, which would make any difference
         # "significant".
-        varies = np.sqrt(squares / n) > MEAN_ROUNDING * largest
-        var = np.where(varies | np.isnan(squares), squares / (n - 1) / n, 0.0)
+        equal = np.sqrt(squares / n) <= MEAN_ROUNDING * largest
+        var = np.where(equal, 0.0, squares / (n - 1) / n)
     return Arm(mean, var, np.float64(n - 1))
 
 
