@@ -299,8 +299,8 @@ def _larger_unit(
         kind = data[name].dtype
         if pd.api.types.is_bool_dtype(kind) or pd.api.types.is_datetime64_any_dtype(kind):
             continue
-        if pd.api.types.is_float_dtype(kind) and not _whole_with_gaps(data[name]):
-            continue
+        if pd.api.types.is_float_dtype(kind) and (data[name].take(sample) % 1 > 0).any():
+            continue  # ids of which some are, or were, unknown are whole numbers
         try:
             some = pd.factorize(data[name].take(sample))[0]
             if len(sample) < len(data) and not _assigned_whole(some, variant[sample]):
@@ -311,12 +311,6 @@ def _larger_unit(
         if _assigned_whole(codes, variant):
             return np.where(codes < 0, len(values) + np.arange(len(codes)), codes), name
     return None, ""
-
-
-def _whole_with_gaps(values: pd.Series) -> bool:
-    """Whether floats are ids that became floats because some are unknown."""
-    known = values.dropna()
-    return len(known) < len(values) and bool((known % 1 == 0).all())
 
 
 def _assigned_whole(codes: Codes, variant: Codes) -> bool:

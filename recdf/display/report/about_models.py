@@ -64,9 +64,9 @@ class Pen:
             *([] if subject.baseline is None else [subject.baseline]),
             *subject.ranking(subject.primary),
         ]
-        self.looks = looks(
-            subject.models, list(dict.fromkeys(marked))[: BEST + (subject.baseline is not None)]
-        )
+        most = BEST + (subject.baseline is not None)
+        # The same page has the same colours, whatever was drawn before.
+        self.looks = looks(subject.models, list(dict.fromkeys(marked))[:most], {})
 
     def __call__(
         self, draw: Callable[..., Any], *args: Any, size: Any = SIZE, **options: Any

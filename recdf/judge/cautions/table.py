@@ -293,13 +293,13 @@ _ALL = (
     ),
     Caution(
         "few_human",
-        "cannot tell",
+        "cannot tell: people judged lists of fewer than 30 users",
         "people judged lists of fewer than 30 users, so that there is no verdict",
         "labels",
     ),
     Caution(
         "undefined_differs",
-        "cannot tell",
+        "cannot tell: undefined under one kind of labels",
         "people judged lists that have a value under one kind of labels alone",
         "labels",
     ),
@@ -347,9 +347,17 @@ _ALL = (
         adds="; outlier night {outliers} of its day of the week",
         warns=False,
     ),
-    Caution("few_tests", "cannot tell", "there are fewer than 10 experiments", "proxy"),
     Caution(
-        "noise", "cannot tell", "the sampling noise is above the signal of the experiments", "proxy"
+        "few_tests",
+        "cannot tell: fewer than 10 experiments",
+        "there are fewer than 10 experiments",
+        "proxy",
+    ),
+    Caution(
+        "noise",
+        "cannot tell: more noise than signal",
+        "the sampling noise is above the signal of the experiments",
+        "proxy",
     ),
     Caution(
         "zero_variance",

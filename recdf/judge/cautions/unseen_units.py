@@ -9,6 +9,17 @@ at n = 100 from a true difference of 2.8 standard errors, and none from n = 200 
 A significant sum of signed ranks W has no such bound to fear: the largest rank of m units that
 differ is about m, and W is above 1.96·√(m(m + 1)(2m + 1)/6), which three more units do not reach
 where 20 or more differ. So a verdict about ranks has no `turned_by`.
+
+Two arms without strata lack the same units by chance, so that their difference errs to neither
+side; in a thin stratum one unit weighs more than it shows, and there the rule is asked. Zeros and
+ones in strata have a test of their own (`effects.stratified_shares`).
+
+These say nothing that three more units could turn, or ask in another way. Interleaving and each
+segment are comparisons of models or variants, and segments in doubt do not count in
+`segment_effects`. Each period of `effect_over_time` is asked, and its trend is a slope of sums
+without bounds. `aa_test` counts splits of the same units. `proxy_metrics` has experiments as its
+units, whose effects have no bounds (`noise`). Off-policy estimates say how far they may be trusted:
+`few_rewards` asks for 100 effective rewards. Labels have an interval that allows for one more list.
 """
 
 import pandas as pd
