@@ -484,8 +484,8 @@ def cautions(result: Evaluation, tests: pd.DataFrame) -> tuple[str, ...]:
         why = ", ".join(
             f"{n} {CAUTIONS[str(code)].topic}" for code, n in withheld.value_counts().items()
         )
-        of_all = f"{len(withheld)} of {len(tests)} comparisons"
-        found.append(f"Where a verdict is withheld there is no mark, in {of_all} ({why}).")
+        of_all = f", in {len(withheld)} of {len(tests)} comparisons" if len(tests) > 1 else ""
+        found.append(f"Where a verdict is withheld there is no mark{of_all} ({why}).")
     return (*found, *warning_sentences(tests))
 
 

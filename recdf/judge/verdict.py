@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from ..stats.numbers import Mask
-from .cautions.table import CAUTIONS, RANK, UNLIKE
+from .cautions.table import CAUTIONS, RANK
 
 Sign = Literal["better", "worse", "open"]
 VERDICT_COLUMNS = ["effect", "withheld", "remarks", "verdict"]
@@ -239,16 +239,12 @@ def add_verdicts(table: pd.DataFrame, kind: str, effects: Iterable[str]) -> None
         table[name] = pd.Series(values, table.index, dtype=str)
 
 
-def are_invalid(table: pd.DataFrame) -> Mask:
-    """Return which rows say that the variants are not alike, or were not assigned alike."""
-    return table["withheld"].isin(UNLIKE).to_numpy(bool)
-
-
 def warning_sentences(table: pd.DataFrame) -> list[str]:
     """Say what every warning of a comparison means, and how many of its rows carry it."""
     n_of = Counter(code for text in table["remarks"] for code in warnings_of(text))
+    of_all = "The comparison" if len(table) == 1 else "{} of " + f"{len(table)} comparisons"
     return [
-        f"{n} of {len(table)} comparisons {'carries' if n == 1 else 'carry'} the warning "
+        f"{of_all.format(n)} {'carries' if n == 1 else 'carry'} the warning "
         f"“{code.replace('_', ' ')}”: {CAUTIONS[code].sentence}."
         for code, n in n_of.items()
     ]

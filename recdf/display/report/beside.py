@@ -242,6 +242,11 @@ def _p(p: Any) -> str:
     return words if words.startswith("<") else f"= {words}"
 
 
+def _pair_of(row: Mapping[Any, Any]) -> str:
+    names = (name_of(row[name]) for name in ("treatment", "control", "metric"))
+    return "{} against {} on {}".format(*map(plain, names))
+
+
 def _users(row: Mapping[Any, Any]) -> str:
     return f"{amount(int(row['n_treatment']), 'user')} against {int(row['n_control']):,}"
 
@@ -289,7 +294,7 @@ def experiment_card(tables: ReportTables) -> Section | None:
         amounts = [f"{effect_text(row)}, {_users(row)}.", *_trends(tables.over_time, row)]
     said = [f"Worse: {TABLE_KINDS['experiment'].said(one)}" for one in harmed]
     if invalid and harmed:
-        unsaid = ", ".join(f"{one['treatment']} on {one['metric']}" for one in harmed)
+        unsaid = ", ".join(map(_pair_of, harmed))
         said = [f"Worse by the numbers as they stand: {unsaid}."]
     lines = [
         (WHICH, (*_decision_said(tables), case.which)),
@@ -366,9 +371,7 @@ def _worse_segments(tables: ReportTables, row: Mapping[Any, Any]) -> list[str]:
 def _warned(table: pd.DataFrame) -> list[str]:
     """Say the warnings of every effect that has one."""
     rows = [row for row in table.to_dict("records") if warnings_of(row["remarks"])]
-    said: list[str] = [
-        f"{row['treatment']} on {row['metric']}: {note_of(row)}." for row in rows[:FEW]
-    ]
+    said: list[str] = [f"{_pair_of(row)}: {note_of(row)}." for row in rows[:FEW]]
     if len(rows) > FEW:
         carry = "carries" if len(rows) - FEW == 1 else "carry"
         said.append(f"{amount(len(rows) - FEW, 'more effect')} {carry} a warning.")
