@@ -676,7 +676,7 @@ def write_pages(rows, runs):
     """Put the tables on their pages; one of which no setting was run stays as it is."""
     for page, marker, kept in (
         ("calibration", "unkind", lambda kind: kind in UNKIND),
-        ("calibration", "traps", lambda kind: kind == "traps"),
+        ("calibration_settings", "traps", lambda kind: kind == "traps"),
         ("calibration", "tails", lambda kind: kind in TAILS),
         ("calibration_settings", "table", lambda kind: kind not in (*UNKIND, *TAILS, "traps")),
     ):

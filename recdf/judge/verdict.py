@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from ..stats.numbers import Mask
-from .cautions.table import CAUTIONS, RANK, UNLIKE
+from .cautions.table import CAUTIONS, RANK
 
 Sign = Literal["better", "worse", "open"]
 VERDICT_COLUMNS = ["effect", "withheld", "remarks", "verdict"]
@@ -237,11 +237,6 @@ def add_verdicts(table: pd.DataFrame, kind: str, effects: Iterable[str]) -> None
         table.pop(name)
     for name, values in zip(VERDICT_COLUMNS, of_columns, strict=True):
         table[name] = pd.Series(values, table.index, dtype=str)
-
-
-def are_invalid(table: pd.DataFrame) -> Mask:
-    """Return which rows say that the variants are not alike, or were not assigned alike."""
-    return table["withheld"].isin(UNLIKE).to_numpy(bool)
 
 
 def warning_sentences(table: pd.DataFrame) -> list[str]:

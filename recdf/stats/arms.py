@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from .moments import MEAN_ROUNDING, Moments
+from .moments import MEAN_ROUNDING
 from .numbers import Floats, Mask, Number
 
 ArmResult = TypeVar("ArmResult")
@@ -71,7 +71,16 @@ def arm(num: Floats, den: Floats | None = None) -> Arm:
     freedom."""
     mean, z = linearise(num, den)
     squares, n = np.einsum("...i,...i->...", z, z), z.shape[-1]
-    return Arm(mean, _known_variance(squares, n, _largest(num, den)), np.float64(n - 1))
+    # Unlike abs, two reductions need no temporary array.
+    largest: Number = np.maximum(num.max(axis=-1), -num.min(axis=-1))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if den is not None:  # in units of the estimate
+            largest = largest / np.abs(den.mean(axis=-1))
+        # A constant 0.1 has Σz² of 1e-34 instead of 0, which would make any difference
+        # "significant".
+        equal = np.sqrt(squares / n) <= MEAN_ROUNDING * largest
+        var = np.where(equal, 0.0, squares / (n - 1) / n)
+    return Arm(mean, var, np.float64(n - 1))
 
 
 def effective_number(weights: Floats) -> float:
@@ -79,28 +88,3 @@ def effective_number(weights: Floats) -> float:
     ones."""
     squares = float(np.square(weights).sum())
     return float(weights.sum()) ** 2 / squares if squares > 0 else 0.0
-
-
-def arm_of_moments(values: Moments) -> Arm:
-    """Return the mean of the values that have these moments, with its variance and n − 1 degrees of
-    freedom."""
-    var = _known_variance(np.asarray(values.var * values.n), values.n, values.largest)
-    return Arm(np.float64(values.mean), var, np.float64(values.n - 1))
-
-
-def _largest(num: Floats, den: Floats | None) -> Number:
-    """Return the largest value of the numerator in units of the estimate; spreads are negligible
-    relative to it."""
-    # Unlike abs, two reductions need no temporary array.
-    largest: Number = np.maximum(num.max(axis=-1), -num.min(axis=-1))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return largest if den is None else largest / np.abs(den.mean(axis=-1))
-
-
-def _known_variance(squares: Number, n: Number, largest: Number) -> Number:
-    """Return Σz²/(n − 1)/n, or 0 where that is only rounding error of the largest value."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        var = squares / (n - 1) / n
-        # A constant 0.1 has Σz² of 1e-34 instead of 0, which would make any difference
-        # "significant".
-        return np.where(np.sqrt(squares / n) <= MEAN_ROUNDING * largest, 0.0, var)
