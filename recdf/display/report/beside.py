@@ -296,13 +296,14 @@ def experiment_card(tables: ReportTables) -> Section | None:
     if invalid and harmed:
         unsaid = ", ".join(map(_pair_of, harmed))
         said = [f"Worse by the numbers as they stand: {unsaid}."]
+    held = [f"Not decided: {_pair_of(one)}: {one['verdict']}." for one in rows if is_withheld(one)]
     lines = [
         (WHICH, (*_decision_said(tables), case.which)),
         (HOW_MUCH, amounts),
         (SURE, (soundness, *_test_words(table, row, believed))),
         (
             FOR_WHOM,
-            (*(said or ["No metric is shown to be worse."]), *_worse_segments(tables, row)),
+            (*(said or ["No metric is shown to be worse."]), *held, *_worse_segments(tables, row)),
         ),
         (DOUBTS, (*doubts_beside(tables.beside), *_warned(table))),
         (SO, [action]),
