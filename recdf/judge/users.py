@@ -321,7 +321,7 @@ def _assigned_whole(codes: Codes, variant: Codes) -> bool:
     crossed over, hides no unit.
     """
     known = codes >= 0
-    if known.mean() < _KNOWN_IDS:
+    if known.sum() < max(_LEAST_UNITS, _KNOWN_IDS * len(codes)):
         return False
     codes, variant = codes[known], variant[known]
     n_ids, n = int(codes.max(initial=-1)) + 1, np.bincount(variant)
