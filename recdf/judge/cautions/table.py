@@ -14,15 +14,18 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from . import HEALTH_ALPHA
-from .denominator_differs import denominator_differs
-from .few_differ import few_differ
-from .few_lists import few_lists
-from .few_lists_differ import few_lists_differ
-from .missing_lists import missing_lists
-from .mostly_zero import mostly_zero
-from .not_comparable import short_lists
-from .unseen_units import no_bounds, unseen_units
-from .wilcoxon_not_mean import wilcoxon_not_mean
+from .conditions import (
+    denominator_differs,
+    few_differ,
+    few_lists,
+    few_lists_differ,
+    missing_lists,
+    mostly_zero,
+    no_bounds,
+    short_lists,
+    unseen_units,
+    wilcoxon_not_mean,
+)
 
 
 class Caution(NamedTuple):
