@@ -21,7 +21,6 @@ from recdf.stats import (
     effect_sizes,
     many_tests,
     permutation,
-    power,
     resampling,
     shares,
     student,

@@ -27,9 +27,9 @@ from ...stats.arms import Arm, Sample, arm, both, linearise
 from ...stats.effect_sizes import effect, fieller
 from ...stats.moments import HUGE, imbalance, may_be_skewed, moments_of, skewness_of_means
 from ...stats.permutation import observed_t, permutation_p, permutation_quantiles, permuted_t
-from ...stats.power import beyond, detectable
 from ...stats.resampling import bootstrap_effect, by_row, replicate_estimates
 from ...stats.scipy_extra import scipy_module
+from ...stats.student import beyond, detectable
 from ...tables.cells import interval, number
 from ..decide.sample_ratio import Surplus
 from ..samples import MetricRows
