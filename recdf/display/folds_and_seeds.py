@@ -18,7 +18,6 @@ from ..evaluation.value_moments import means
 from ..tables.cells import form_of, number
 from .given_tables import labels
 
-__all__: list[str] = []
 
 SEEDS = "seeds"  # in the spec: the spread of a metric over the seeds of a model
 SEED_SD = "seed_sd"  # its column in the leaderboard

@@ -49,7 +49,6 @@ from .report.page_blocks import (
     value,
 )
 
-__all__: list[str] = []
 
 TableRow = Mapping[Any, Any]
 RowCells = list[dict[str, Shown]]

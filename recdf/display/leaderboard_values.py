@@ -14,7 +14,6 @@ from ..evaluation.result import Evaluation
 from .pairs import list_places, model_rows
 from .segments import SegmentGroups, group_means
 
-__all__: list[str] = []
 
 EVERYONE = "all"  # the segment of all lists
 

@@ -30,7 +30,6 @@ if TYPE_CHECKING:  # matplotlib is an extra: only type checkers need its names
 else:
     Axes = Any
 
-__all__: list[str] = []
 
 # Eight colours that colour-blind readers can tell apart, each with a contrast of at least 3 to 1 on
 # white and on the dark background of the report. The first three and the last are those of Okabe

@@ -60,7 +60,6 @@ from .page_blocks import (
 from .report_inputs import ReportTables
 from .svg import SIZE
 
-__all__: list[str] = []
 
 FEW = 4  # rows that are sentences too
 NO_EFFECT = (

@@ -47,7 +47,6 @@ from .page_blocks import (
 )
 from .report_inputs import Subject
 
-__all__: list[str] = []
 
 WHICH, HOW_MUCH, SURE, FOR_WHOM, DOUBTS, BESIDE, SO = (
     "Which",
