@@ -32,9 +32,9 @@ from ...judge.verdict import (
     warnings_of,
 )
 from ...tables.cells import estimate_form, estimated, number, visible
-from ..folds_and_seeds import seed_sentences
 from ..given_tables import ONLY, words_of_tests
 from ..kinds import TABLE_KINDS
+from ..leaderboard_values import seed_sentences
 from ..pairs import list_places, model_rows
 from .page_blocks import (
     Badge,
@@ -46,7 +46,6 @@ from .page_blocks import (
     plain,
 )
 from .report_inputs import Subject
-
 
 WHICH, HOW_MUCH, SURE, FOR_WHOM, DOUBTS, BESIDE, SO = (
     "Which",
