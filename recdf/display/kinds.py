@@ -49,7 +49,6 @@ from .report.page_blocks import (
     value,
 )
 
-
 TableRow = Mapping[Any, Any]
 RowCells = list[dict[str, Shown]]
 DRAWN = ["metric", "label", "diff", "ci_low", "ci_high", "allowed", "verdict", "numbers", "words"]

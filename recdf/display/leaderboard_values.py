@@ -1,5 +1,5 @@
 """The values of a leaderboard: models by metrics, for all lists and for every segment, with their
-places."""
+places; over the folds of a cross-validation, and with the spread over seeds."""
 
 from __future__ import annotations
 

@@ -3,6 +3,9 @@
 Contract: a result that does not exist (no variance, or a sum of denominators that is 0) is NaN and
 never an exception. Functions reduce the last axis (the units: users, or sums per cluster) and
 broadcast over the others, so that the same code runs one experiment or thousands of simulated ones.
+
+Several covariates adjust a mean by one regression per arm (Lin 2013), robust to unequal variances
+(HC2).
 """
 
 from __future__ import annotations

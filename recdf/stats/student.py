@@ -1,4 +1,5 @@
-"""Quantiles and p-values of Student's t.
+"""Quantiles and p-values of Student's t, and the smallest true effect that a test is likely to
+find, in multiples of the standard error.
 
 Only tail functions are used, because 1 − cdf underflows where a p-value is most interesting.
 """

@@ -43,7 +43,6 @@ from .page_blocks import (
 from .report_inputs import ACCURACY, ReportTables, Subject
 from .svg import SIZE, drawing
 
-
 MANY_PANELS = 9
 MATRIX_ABOVE = 12  # more pairs than these have stand in a matrix
 

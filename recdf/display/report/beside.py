@@ -60,7 +60,6 @@ from .page_blocks import (
 from .report_inputs import ReportTables
 from .svg import SIZE
 
-
 FEW = 4  # rows that are sentences too
 NO_EFFECT = (
     "No effect is shown here, since the comparison is not sound; the tables have the numbers."

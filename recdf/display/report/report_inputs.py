@@ -41,7 +41,6 @@ from ..pairs import compare
 from ..plot.effects import SOURCE
 from .page_blocks import NAME_LENGTH, marked, name_of
 
-
 # Families whose metrics say how good the lists are; every other metric is a price or a gain beside
 # that.
 ACCURACY = ("ranking", "relevance", "user_models", "rating", "money", "")

@@ -22,7 +22,6 @@ from ...tables.cells import visible
 from ..plot import style
 from .page_blocks import Drawing, Entry
 
-
 SIZE = (3.7, 2.75)  # inches: one card, readable at the width of a phone
 FONT = 9.5
 KEPT_ATTRIBUTES = (

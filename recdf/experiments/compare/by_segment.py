@@ -30,7 +30,6 @@ from ...stats.between_groups import heterogeneity
 from ...stats.many_tests import adjust
 from ...tables.cells import p_value
 
-
 MANY_GROUPS, SEGMENT_BANDS = (
     30,
     4,
