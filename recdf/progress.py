@@ -19,8 +19,6 @@ from contextvars import ContextVar, Token
 from types import TracebackType
 from typing import Any
 
-__all__: list[str] = []
-
 SHOWN_AFTER = 2.0  # before the first line of a call, and between two lines
 
 

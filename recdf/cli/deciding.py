@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import pandas as pd
 
-from ..display.plot.effect_plots import trend_words
+from ..display.plot.effects import trend_words
 from ..errors import OptionError
 from ..evaluation.result import Evaluation, read_parquet
 from ..evaluation.storage import digest_of_result, file_of_rows
@@ -540,3 +540,13 @@ def _give_decision(
             COMPARED_RESULT: digest_of_result(*as_paths(given.results)),
         }
     give_tables(given, text, tables, compared | tables)
+
+
+def expected_arguments(
+    given: argparse.Namespace, options: Mapping[str, Any], rows: pd.DataFrame
+) -> Any:
+    """Return the planned shares of --expected, None without them."""
+    if given.expected is None:
+        return None
+    variants = rows[str(options.get("variant_col", "variant"))]
+    return planned_arguments(given.expected, variants, rows, options.get("strata"))

@@ -8,8 +8,7 @@ for a terminal. Files, JSON, notes and the exit code follow from the tables.
 from __future__ import annotations
 
 import argparse
-import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -39,7 +38,6 @@ from ..off_policy.compare_targets import ope_compare
 from ..off_policy.estimate_value import MEANINGS, ope_estimate
 from ..off_policy.log_additions import target_from_recs
 from ..off_policy.log_diagnostics import ope_diagnostics
-from ..tables.cells import brief_cells
 from .arguments import (
     BOUNDS_FLAG,
     FILES_HELP,
@@ -51,10 +49,23 @@ from .arguments import (
     given_parameters,
     typed_parameters,
 )
-from .deciding import add_control, compact, metric_arguments, planned_arguments, with_times
+from .deciding import (
+    add_control,
+    compact,
+    expected_arguments,
+    metric_arguments,
+    with_times,
+)
 from .gating import read_lists, side_of_folder
-from .output import ESTIMATED, give_tables, plain_signs, text_table, verdicts_fail
-from .stored_runs import RUNS, given_margins, label, read_results
+from .output import (
+    ESTIMATED,
+    brief_text,
+    give_tables,
+    plain_signs,
+    texts_and,
+    verdicts_fail,
+)
+from .stored_runs import RUNS, frames_of_call, given_margins, label, read_results, taken_by
 
 Tables = dict[str, pd.DataFrame]
 Given = dict[str, Any]
@@ -133,78 +144,12 @@ def _run_made(made: MadeCommand, given: argparse.Namespace) -> int:
     return verdicts_fail(given, *judged)
 
 
-def _taken_by(function: Callable[..., Any], options: Given) -> Given:
-    """Return the options that a function takes."""
-    known = inspect.signature(function).parameters
-    return {name: value for name, value in options.items() if name in known}
-
-
-def _frames(
-    given: argparse.Namespace,
-    function: Callable[..., Any],
-    options: Given,
-    *roles: str,
-    labels: Sequence[str] = (),
-) -> dict[str, Any]:
-    """Read the files of a call. Which columns are ids and which are labels, the options of the
-    function say."""
-    defaults = {
-        name: one.default for name, one in inspect.signature(function).parameters.items()
-    } | options
-
-    def columns(*names: str) -> list[str]:
-        found = (one for name in names for one in as_columns(defaults.get(name)))
-        return list(dict.fromkeys(found))
-
-    frames = read_files(
-        {role: getattr(given, role) for role in roles},
-        columns("unit_col", "user_col", "item_col"),
-        [*columns("variant_col", "columns", "cluster", "strata", "by"), *labels],
-        ["score", "rank"],
-    )
-    return dict(frames)
-
-
-# ------------------------------------------------------------------------------------------
-# tables for a terminal
-
-
-def _brief_text(table: pd.DataFrame, names: Iterable[str]) -> str:
-    """Write columns of a table for a terminal, the remarks behind the verdict; empty columns are
-    left out."""
-    known = brief_cells(table)
-    cells = {
-        name: [
-            f"{cell:,.0f}" if name.startswith(("n_", "days")) and pd.notna(cell) else text
-            for cell, text in zip(table[name], known[name], strict=True)
-        ]
-        for name in names
-    }
-    if "remarks" in table.columns and "verdict" in cells:
-        verdicts = table[["verdict", "withheld", "remarks"]].itertuples(index=False)
-        cells["verdict"] = [
-            f"{verdict} ({remarks})" if remarks not in ("", withheld) else verdict
-            for verdict, withheld, remarks in verdicts
-        ]
-    return text_table({name: own for name, own in cells.items() if any(own)})
-
-
-def _texts_and(table: pd.DataFrame, *numbers: str) -> list[str]:
-    """Return the names of the columns of text, and of some of numbers."""
-    shown = table.drop(columns=[*VERDICT_COLUMNS[:-1]], errors="ignore")
-    return [
-        name
-        for name in map(str, shown)
-        if name in numbers or not pd.api.types.is_numeric_dtype(shown[name].dtype)
-    ]
-
-
 # ------------------------------------------------------------------------------------------
 # before and after an experiment
 
 
 def _interleave(given: argparse.Namespace, options: Given) -> Reply:
-    lists = interleave(**_frames(given, interleave, options, "a", "b"), **options)
+    lists = interleave(**frames_of_call(given, interleave, options, "a", "b"), **options)
     teams = lists["team"].value_counts()
     n = len(lists[as_columns(options.get("user_col", "user_id"))].drop_duplicates())
     of_teams = f"{teams.get('a', 0):,} of team a, {teams.get('b', 0):,} of team b"
@@ -213,7 +158,7 @@ def _interleave(given: argparse.Namespace, options: Given) -> Reply:
 
 
 def _interleaved(given: argparse.Namespace, options: Given) -> Reply:
-    frames = _frames(given, compare_interleaved, options, "log", "clicks", labels=["team"])
+    frames = frames_of_call(given, compare_interleaved, options, "log", "clicks", labels=["team"])
     table = compare_interleaved(**frames, **options)
     row = table.iloc[0]
     lines = [
@@ -233,32 +178,25 @@ def _aa(given: argparse.Namespace, options: Given) -> Reply:
     users, keys = result.per_user, result.spec["user_col"]
     specs = metric_arguments(given.metric, users.columns, result)
     table = aa_test(users, specs, user_col=keys, **options)
-    names = _texts_and(table, "cap", "rejected", "rejected_low", "rejected_high")
-    return Reply(_brief_text(table, names), {"aa": table})
-
-
-def _planned_shares(given: argparse.Namespace, options: Given, rows: pd.DataFrame) -> Any:
-    if given.expected is None:
-        return None
-    variants = rows[str(options.get("variant_col", "variant"))]
-    return planned_arguments(given.expected, variants, rows, options.get("strata"))
+    names = texts_and(table, "cap", "rejected", "rejected_low", "rejected_high")
+    return Reply(brief_text(table, names), {"aa": table})
 
 
 def _srm(given: argparse.Namespace, options: Given) -> Reply:
     asked = {**options, "columns": given.column}
-    rows = _frames(given, find_srm, asked, "assignment")["assignment"]
-    table = find_srm(rows, expected=_planned_shares(given, options, rows), **asked)
-    names = _texts_and(table, "n_users", "n_variant", "n_expected", "p_adj", "p_without")
+    rows = frames_of_call(given, find_srm, asked, "assignment")["assignment"]
+    table = find_srm(rows, expected=expected_arguments(given, options, rows), **asked)
+    names = texts_and(table, "n_users", "n_variant", "n_expected", "p_adj", "p_without")
     said = f"all users: p = {table['p_all'].iloc[0]:.3g}\n\n"
-    return Reply(said + _brief_text(table, names), {"srm": table})
+    return Reply(said + brief_text(table, names), {"srm": table})
 
 
 def _quantiles(given: argparse.Namespace, options: Given) -> Reply:
     if not (given.metric or given.zero_inflated):
         raise OptionError("--metric and --zero-inflated are missing; name the columns to compare")
-    rows = _frames(given, compare_quantiles, options, "rows")["rows"]
+    rows = frames_of_call(given, compare_quantiles, options, "rows")["rows"]
     variants = rows[options.get("variant_col", "variant")]
-    options["expected"] = _planned_shares(given, options, rows)
+    options["expected"] = expected_arguments(given, options, rows)
     options["control"] = label("control", given.control, variants)
     tables = {}
     if given.metric:
@@ -285,7 +223,7 @@ def _plan(given: argparse.Namespace, options: Given) -> Reply:
             baseline=label("baseline", given.baseline, users[by]),
             model_col=by,
             user_col=keys,
-            **_taken_by(plan_comparison, options),
+            **taken_by(plan_comparison, options),
         )
     else:
         if given.how is not None:
@@ -306,9 +244,9 @@ def _plan(given: argparse.Namespace, options: Given) -> Reply:
             specs,
             arrivals=coming,
             guardrails=given_margins(given) or None,
-            **_taken_by(plan_experiment, options),
+            **taken_by(plan_experiment, options),
         )
-    return Reply(_brief_text(table, table.columns), {"plan": table})
+    return Reply(brief_text(table, table.columns), {"plan": table})
 
 
 # ------------------------------------------------------------------------------------------
@@ -354,7 +292,7 @@ def _diff(given: argparse.Namespace, options: Given) -> Reply:
         )
     else:
         columns = {"user_col": "user_id", "item_col": "item_id"} | options
-        found = diff(**_frames(given, diff, columns, *roles), pred=given.pred, **options)
+        found = diff(**frames_of_call(given, diff, columns, *roles), pred=given.pred, **options)
     tables = {"summary": found.summary, "lists": found.per_list}
     tables |= {"items": found.items} if found.items is not None else {}
     return Reply(repr(found), tables, {"summary": found.summary})
@@ -364,19 +302,18 @@ def _ope(given: argparse.Namespace, options: Given) -> Reply:
     log, by = _log_with_target(given, options), as_columns(options.get("by"))
     asked = {name: value for name, value in options.items() if name not in ("on", "k")}
     tables = {"ope": ope_estimate(log, **asked)}
-    if (
-        "slate_col" not in options or "interaction" in options
-    ):  # else each estimator may name another interaction
-        tables["ope_diagnostics"] = ope_diagnostics(log, **_taken_by(ope_diagnostics, asked))
+    # Of slates, each estimator may name another interaction.
+    if "slate_col" not in options or "interaction" in options:
+        tables["ope_diagnostics"] = ope_diagnostics(log, **taken_by(ope_diagnostics, asked))
     numbers = ["value", "ci_low", "ci_high", "logging_value", "lift", "ess_reward"]
     names = [*by, "estimator", "clip", *numbers, "trust", "flags"]
-    lines = [_brief_text(tables["ope"], names), ""]
+    lines = [brief_text(tables["ope"], names), ""]
     if given.pred is not None and len(by) == 1 and log[by[0]].nunique() > 1:
-        one = _taken_by(ope_compare, asked) | {"by": by[0]}
+        one = taken_by(ope_compare, asked) | {"by": by[0]}
         tables["ope_comparison"] = ope_compare(log, baseline=given.baseline, **one)
         numbers = ["diff", "ci_low", "ci_high", "n_clusters"]
         names = ["baseline", *by, "estimator", "clip", *numbers, "trust", "flags"]
-        lines += [_brief_text(tables["ope_comparison"], names), ""]
+        lines += [brief_text(tables["ope_comparison"], names), ""]
     found = set(tables["ope"]["flags"].str.split(", ").explode())
     meant = [f"{name}: {text}" for name, text in MEANINGS.items() if name in found]
     none = "no flags: the intervals hold what they say if the propensities are right"
@@ -421,10 +358,10 @@ def _past(given: argparse.Namespace, options: Given) -> Reply:
         said, tables = [dated], tables | more
     if len(tests):
         tables |= {"tests": tests, **_proxies(given, options, tests)}
-        said.append(_brief_text(tests, tests.columns))
+        said.append(brief_text(tests, tests.columns))
         if "proxies" in tables:
             names = ("slope", "slope_low", "slope_high", "naive_slope", "called_right", "verdict")
-            said.append(_brief_text(tables["proxies"], ["online", "offline", *names]))
+            said.append(brief_text(tables["proxies"], ["online", "offline", *names]))
     first: Tables = {name: tables[name] for name in ("changes", "tests") if name in tables}
     judged = ("changes", "drift", "gaps", "proxies")
     return Reply("\n\n".join(said), tables, {**first, **tables}, judged)
@@ -432,16 +369,19 @@ def _past(given: argparse.Namespace, options: Given) -> Reply:
 
 def _job_tables(given: argparse.Namespace, options: Given) -> tuple[str, Tables]:
     """Return the text and the tables of a job's results."""
-    asked = _taken_by(History, options)
+    asked = taken_by(History, options)
     if given.users is not None:
         asked |= read_files({"users": given.users}, ["user_id"], [])
     history = History(given.results, **asked)
-    how = {"weekly": not given.not_weekly, **_taken_by(History.changes, options)}
+    how = {"weekly": not given.not_weekly, **taken_by(History.changes, options)}
     changes, drift = history.changes(given.metric, **how), history.drift(**how)
-    gaps = history.gaps(**_taken_by(History.gaps, options))
-    texts = [history.headline, _changes_text(changes), _changes_text(drift)]
+    gaps = history.gaps(**taken_by(History.gaps, options))
+    texts, numbers = [history.headline], ("level", "could_see", "changed", "before", "after")
+    for table in (changes, drift):
+        names = [*table.columns[: table.columns.get_loc("n_runs")], *numbers, "verdict"]
+        texts.append(brief_text(table.drop(columns="remarks"), names))
     texts += [COULD_SEE] if changes["could_see"].notna().any() else []
-    texts += [_brief_text(gaps, ["job", "what", "last", "verdict"])] if len(gaps) else []
+    texts += [brief_text(gaps, ["job", "what", "last", "verdict"])] if len(gaps) else []
     return "\n\n".join(texts), {
         "changes": changes,
         "drift": drift,
@@ -450,22 +390,13 @@ def _job_tables(given: argparse.Namespace, options: Given) -> tuple[str, Tables]
     }
 
 
-def _changes_text(table: pd.DataFrame) -> str:
-    numbers = ("level", "could_see", "changed", "before", "after", "verdict")
-    names = [*table.columns[: table.columns.get_loc("n_runs")], *numbers]
-    return _brief_text(table.drop(columns="remarks"), names)
-
-
 def _proxies(given: argparse.Namespace, options: Given, tests: pd.DataFrame) -> Tables:
     """Relate the offline metrics of past experiments to the online ones, if three experiments
     measured both."""
     sides: Given = {}
     for kind in ("offline", "online"):
-        known = [
-            name
-            for name in tests.columns
-            if name.startswith(f"{kind}_") and f"{name}_se" in tests.columns
-        ]
+        own = map(str, tests.filter(regex=f"^{kind}_"))
+        known = [name for name in own if f"{name}_se" in tests]
         asked = [f"{kind}_{name}" for name in as_columns(getattr(given, kind))]
         if unknown := [name for name in asked if name not in known]:
             missing, *there = (name.removeprefix(f"{kind}_") for name in (unknown[0], *known))
@@ -477,15 +408,14 @@ def _proxies(given: argparse.Namespace, options: Given, tests: pd.DataFrame) -> 
     whole = tests.dropna(subset=[*measured, *(f"{name}_se" for name in measured)])
     if len(whole) < 3:
         return {}
-    how = _taken_by(proxy_metrics, options)
+    how = taken_by(proxy_metrics, options)
     for name in how.keys() & {"smaller_is_better", "larger_is_better"}:
         how[name] = [one for one in measured if one.partition("_")[2] in options[name]]
     return {"proxies": proxy_metrics(whole, **sides, experiment_col="experiment", **how)}
 
 
 METRIC = {
-    "--metric NAME ...": "columns such as ndcg@10, or ratios such as ctr=hits@10/n_pred (default: "
-    "all)"
+    "--metric NAME ...": "columns such as ndcg@10, or ratios as ctr=hits@10/n_pred (default: all)"
 }
 MADE = (
     MadeCommand(

@@ -43,7 +43,10 @@ from ..publishing import (
     refuse_files,
     write_text,
 )
-from .arguments import add_arguments
+from ..tables.cells import brief_cells
+from .arguments import (
+    add_arguments,
+)
 
 FAIL_ON = ("error", "warning", "invalid", "worse", "undecided", "drift", "deviation")
 
@@ -453,3 +456,33 @@ def can_be_retried(error: BaseException | None) -> bool:
             return True
         error = error.__cause__ or error.__context__
     return False
+
+
+def brief_text(table: pd.DataFrame, names: Iterable[str]) -> str:
+    """Write columns of a table for a terminal, the remarks behind the verdict; empty columns are
+    left out."""
+    known = brief_cells(table)
+    cells = {
+        name: [
+            f"{cell:,.0f}" if name.startswith(("n_", "days")) and pd.notna(cell) else text
+            for cell, text in zip(table[name], known[name], strict=True)
+        ]
+        for name in names
+    }
+    if "remarks" in table.columns and "verdict" in cells:
+        verdicts = table[["verdict", "withheld", "remarks"]].itertuples(index=False)
+        cells["verdict"] = [
+            f"{verdict} ({remarks})" if remarks not in ("", withheld) else verdict
+            for verdict, withheld, remarks in verdicts
+        ]
+    return text_table({name: own for name, own in cells.items() if any(own)})
+
+
+def texts_and(table: pd.DataFrame, *numbers: str) -> list[str]:
+    """Return the names of the columns of text, and of some of numbers."""
+    shown = table.drop(columns=[*VERDICT_COLUMNS[:-1]], errors="ignore")
+    return [
+        name
+        for name in map(str, shown)
+        if name in numbers or not pd.api.types.is_numeric_dtype(shown[name].dtype)
+    ]

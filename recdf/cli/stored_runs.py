@@ -4,9 +4,10 @@ metrics."""
 from __future__ import annotations
 
 import argparse
+import inspect
 import os
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,12 @@ from ..experiments.decide.decide_experiment import (
     role_verdicts,
 )
 from ..experiments.plan.experiment_plan import read_plan
-from .arguments import add_arguments, as_pairs
+from ..formats.file_sets import read_files
+from ..inputs.options import as_columns
+from .arguments import (
+    add_arguments,
+    as_pairs,
+)
 from .output import plain_signs
 
 # ------------------------------------------------------------------------------------------
@@ -152,3 +158,35 @@ def failing_decisions(decision: pd.DataFrame | None) -> Iterator[tuple[str, str]
         if row.get("deviations"):
             yield "deviation", f"{pair}: {row['decision']}, {row['deviations']}"
             yield "warning", f"{pair}: {row['deviations']}"
+
+
+def taken_by(function: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that a function takes."""
+    known = inspect.signature(function).parameters
+    return {name: value for name, value in options.items() if name in known}
+
+
+def frames_of_call(
+    given: argparse.Namespace,
+    function: Callable[..., Any],
+    options: Mapping[str, Any],
+    *roles: str,
+    labels: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Read the files of a call. Which columns are ids and which are labels, the options of the
+    function say."""
+    defaults = {
+        name: one.default for name, one in inspect.signature(function).parameters.items()
+    } | dict(options)
+
+    def columns(*names: str) -> list[str]:
+        found = (one for name in names for one in as_columns(defaults.get(name)))
+        return list(dict.fromkeys(found))
+
+    frames = read_files(
+        {role: getattr(given, role) for role in roles},
+        columns("unit_col", "user_col", "item_col"),
+        [*columns("variant_col", "columns", "cluster", "strata", "by"), *labels],
+        ["score", "rank"],
+    )
+    return dict(frames)

@@ -27,8 +27,6 @@ from ..experiments.metric_bounds import declared_bounds
 from ..judge.per_user_columns import unit_of
 from ..judge.users import repeated_unit
 
-__all__: list[str] = []
-
 FloatArray = npt.NDArray[np.float64]
 
 # The label of a result that was evaluated without by=.

@@ -29,8 +29,6 @@ from ..judge.verdict import has
 from .given_tables import column_names, labels
 from .pairs import model_rows
 
-__all__: list[str] = []
-
 LABELS = "labels"  # in the spec of such a result: sentences that say what the means are made of
 RESTATED = ["value", "se", "ci_low", "ci_high", "n", "n_undefined"]
 

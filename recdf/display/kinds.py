@@ -49,8 +49,6 @@ from .report.page_blocks import (
     value,
 )
 
-__all__: list[str] = []
-
 TableRow = Mapping[Any, Any]
 RowCells = list[dict[str, Shown]]
 DRAWN = ["metric", "label", "diff", "ci_low", "ci_high", "allowed", "verdict", "numbers", "words"]

@@ -36,7 +36,6 @@ from ..tables.cells import (
     to_text,
     visible,
 )
-from .folds_and_seeds import REPEATS, SEED_SD, SEEDS, over_repeats, seed_sentences, spread_of_rows
 from .given_tables import (
     as_result,
     check_model,
@@ -48,7 +47,19 @@ from .given_tables import (
     words_of_tests,
 )
 from .joined_labels import LABELS, with_both_labels
-from .leaderboard_values import EVERYONE, columns_of, floor_rows, n_differs, values_frame
+from .leaderboard_values import (
+    EVERYONE,
+    REPEATS,
+    SEED_SD,
+    SEEDS,
+    columns_of,
+    floor_rows,
+    n_differs,
+    over_repeats,
+    seed_sentences,
+    spread_of_rows,
+    values_frame,
+)
 from .pairs import compare
 from .segments import SegmentGroups, segment_groups
 
@@ -484,8 +495,8 @@ def cautions(result: Evaluation, tests: pd.DataFrame) -> tuple[str, ...]:
         why = ", ".join(
             f"{n} {CAUTIONS[str(code)].topic}" for code, n in withheld.value_counts().items()
         )
-        of_all = f"{len(withheld)} of {len(tests)} comparisons"
-        found.append(f"Where a verdict is withheld there is no mark, in {of_all} ({why}).")
+        of_all = f", in {len(withheld)} of {len(tests)} comparisons" if len(tests) > 1 else ""
+        found.append(f"Where a verdict is withheld there is no mark{of_all} ({why}).")
     return (*found, *warning_sentences(tests))
 
 

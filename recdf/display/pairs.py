@@ -24,8 +24,6 @@ from ..judge.comparability import spec_of_each
 from ..judge.verdict import remark
 from .given_tables import direction_word, rows_by
 
-__all__: list[str] = []
-
 # Names of the columns of the frame that is compared.
 MODEL, LIST, WEIGHT, UNIT = "model", "list", "weight of list", "unit of list"
 

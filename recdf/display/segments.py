@@ -15,8 +15,6 @@ from .given_tables import direction_word, labels
 from .joined_labels import LABELS, RESTATED, powered_means
 from .pairs import list_places, model_rows
 
-__all__: list[str] = []
-
 GROUP = "recdf: group"  # a column beside those of a summary
 
 

@@ -14,9 +14,8 @@ from ..judge.cautions import UNEQUAL
 from ..judge.effects.means import Linear, Units
 from ..judge.per_user_columns import Codes, Floats, Mask, some_keys
 from ..judge.users import ArmRows, ExperimentRows
-from ..stats.arms import Sample
+from ..stats.arms import Designs, Sample
 from ..stats.permutation import random_split_p
-from ..stats.regression import Designs
 from ..stats.shares import equal_shares_test
 from .metric_bounds import MetricBounds
 from .samples import MetricRows, sum_by, without_gaps

@@ -11,8 +11,6 @@ from typing import Any, NamedTuple
 
 from ..errors import OptionError
 
-__all__: list[str] = []
-
 BUDGET_FORM = (
     "a share of the baseline's mean such as '-2%', or a number in units of the metric such as -0.05"
 )

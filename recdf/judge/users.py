@@ -299,8 +299,8 @@ def _larger_unit(
         kind = data[name].dtype
         if pd.api.types.is_bool_dtype(kind) or pd.api.types.is_datetime64_any_dtype(kind):
             continue
-        if pd.api.types.is_float_dtype(kind) and not _whole_with_gaps(data[name]):
-            continue
+        if pd.api.types.is_float_dtype(kind) and (data[name].take(sample) % 1 > 0).any():
+            continue  # ids of which some are, or were, unknown are whole numbers
         try:
             some = pd.factorize(data[name].take(sample))[0]
             if len(sample) < len(data) and not _assigned_whole(some, variant[sample]):
@@ -313,12 +313,6 @@ def _larger_unit(
     return None, ""
 
 
-def _whole_with_gaps(values: pd.Series) -> bool:
-    """Whether floats are ids that became floats because some are unknown."""
-    known = values.dropna()
-    return len(known) < len(values) and bool((known % 1 == 0).all())
-
-
 def _assigned_whole(codes: Codes, variant: Codes) -> bool:
     """Whether ids, of which 95 % are known (−1 is unknown), repeat, and were assigned as wholes.
 
@@ -327,7 +321,7 @@ def _assigned_whole(codes: Codes, variant: Codes) -> bool:
     crossed over, hides no unit.
     """
     known = codes >= 0
-    if known.mean() < _KNOWN_IDS:
+    if known.sum() < max(_LEAST_UNITS, _KNOWN_IDS * len(codes)):
         return False
     codes, variant = codes[known], variant[known]
     n_ids, n = int(codes.max(initial=-1)) + 1, np.bincount(variant)

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from ..stats.numbers import Mask
-from .cautions.table import CAUTIONS, RANK, UNLIKE
+from .cautions.table import CAUTIONS, RANK
 
 Sign = Literal["better", "worse", "open"]
 VERDICT_COLUMNS = ["effect", "withheld", "remarks", "verdict"]
@@ -96,8 +96,6 @@ SIGN_OF_EFFECT: dict[str, Sign] = {
     **dict.fromkeys(["rejects_often", "rejects_rarely", "predicts_opposite"], "worse"),
     **dict.fromkeys(["missing", "too_old", "far_off"], "worse"),
 }
-# Kinds whose verdicts say no more than this where they are withheld; `remarks` say why.
-CANNOT_TELL = dict.fromkeys(("labels", "proxy"), "cannot tell")
 
 
 def sentence(
@@ -113,7 +111,7 @@ def sentence(
     both = EFFECTS["models"].get(row.get("effect_both", ""), "not shown")
     known = ChainMap({"both": both}, row)  # type: ignore[arg-type]
     if withheld:
-        return CANNOT_TELL.get(kind) or CAUTIONS[withheld].words.format_map(known)
+        return CAUTIONS[withheld].words.format_map(known)
     added = [CAUTIONS[code].adds for code in remarks if CAUTIONS[code].adds]
     return EFFECTS[kind][effect] + "".join(one.format_map(known) for one in added)
 
@@ -241,16 +239,12 @@ def add_verdicts(table: pd.DataFrame, kind: str, effects: Iterable[str]) -> None
         table[name] = pd.Series(values, table.index, dtype=str)
 
 
-def are_invalid(table: pd.DataFrame) -> Mask:
-    """Return which rows say that the variants are not alike, or were not assigned alike."""
-    return table["withheld"].isin(UNLIKE).to_numpy(bool)
-
-
 def warning_sentences(table: pd.DataFrame) -> list[str]:
     """Say what every warning of a comparison means, and how many of its rows carry it."""
     n_of = Counter(code for text in table["remarks"] for code in warnings_of(text))
+    of_all = "The comparison" if len(table) == 1 else "{} of " + f"{len(table)} comparisons"
     return [
-        f"{n} of {len(table)} comparisons {'carries' if n == 1 else 'carry'} the warning "
+        f"{of_all.format(n)} {'carries' if n == 1 else 'carry'} the warning "
         f"“{code.replace('_', ' ')}”: {CAUTIONS[code].sentence}."
         for code, n in n_of.items()
     ]

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from inspect import signature
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -154,8 +155,10 @@ class SparkEngine:
         from pyspark.sql.pandas.types import to_arrow_schema
         from pyspark.sql.types import StructType
 
+        # Spark 4.0 has no such parameter: its types are in UTC.
+        zone = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
         try:
-            return to_arrow_schema(StructType([field]), timezone="UTC").field(0).type
+            return to_arrow_schema(StructType([field]), **zone).field(0).type
         except Exception:  # Arrow lacks this type: an error only if the column is read
             return pa.struct([(field.dataType.simpleString(), pa.null())])
 

@@ -3,16 +3,21 @@
 Contract: a result that does not exist (no variance, or a sum of denominators that is 0) is NaN and
 never an exception. Functions reduce the last axis (the units: users, or sums per cluster) and
 broadcast over the others, so that the same code runs one experiment or thousands of simulated ones.
+
+Several covariates adjust a mean by one regression per arm (Lin 2013), robust to unequal variances
+(HC2).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from .moments import MEAN_ROUNDING, Moments
+from .moments import MEAN_ROUNDING
 from .numbers import Floats, Mask, Number
 
 ArmResult = TypeVar("ArmResult")
@@ -71,7 +76,16 @@ def arm(num: Floats, den: Floats | None = None) -> Arm:
     freedom."""
     mean, z = linearise(num, den)
     squares, n = np.einsum("...i,...i->...", z, z), z.shape[-1]
-    return Arm(mean, _known_variance(squares, n, _largest(num, den)), np.float64(n - 1))
+    # Unlike abs, two reductions need no temporary array.
+    largest: Number = np.maximum(num.max(axis=-1), -num.min(axis=-1))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if den is not None:  # in units of the estimate
+            largest = largest / np.abs(den.mean(axis=-1))
+        # A constant 0.1 has Σz² of 1e-34 instead of 0, which would make any difference
+        # "significant".
+        equal = np.sqrt(squares / n) <= MEAN_ROUNDING * largest
+        var = np.where(equal, 0.0, squares / (n - 1) / n)
+    return Arm(mean, var, np.float64(n - 1))
 
 
 def effective_number(weights: Floats) -> float:
@@ -81,26 +95,97 @@ def effective_number(weights: Floats) -> float:
     return float(weights.sum()) ** 2 / squares if squares > 0 else 0.0
 
 
-def arm_of_moments(values: Moments) -> Arm:
-    """Return the mean of the values that have these moments, with its variance and n − 1 degrees of
-    freedom."""
-    var = _known_variance(np.asarray(values.var * values.n), values.n, values.largest)
-    return Arm(np.float64(values.mean), var, np.float64(values.n - 1))
+# Columns whose spread is below this share of their largest value do not vary.
+_CONSTANT = 1e-12
 
 
-def _largest(num: Floats, den: Floats | None) -> Number:
-    """Return the largest value of the numerator in units of the estimate; spreads are negligible
-    relative to it."""
-    # Unlike abs, two reductions need no temporary array.
-    largest: Number = np.maximum(num.max(axis=-1), -num.min(axis=-1))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return largest if den is None else largest / np.abs(den.mean(axis=-1))
+def varying_columns(control: Floats, treatment: Floats) -> list[int]:
+    """Return the columns of two designs (units, columns) that vary in each arm and do not follow
+    from earlier columns.
+
+    A column that is constant in an arm, or that is a linear combination of others, has no
+    coefficient of its own there.
+    """
+    most = min(len(control), len(treatment)) - 2
+    left, least = [], []
+    for design in (control, treatment):
+        centred = design - design.mean(axis=0)
+        left.append(
+            centred.T @ centred
+        )  # sums of products that the columns taken so far do not explain
+        rounding = len(design) * (_CONSTANT * np.abs(design).max(axis=0, initial=0)) ** 2
+        at_first = np.diag(left[-1])
+        least.append(np.where(at_first <= rounding, np.inf, 1e-10 * at_first))
+    kept: list[int] = []
+    for j in range(control.shape[1]):
+        if len(kept) < most and all(
+            own[j, j] > bound[j] for own, bound in zip(left, least, strict=True)
+        ):
+            kept.append(j)
+            left = [
+                own - np.outer(own[:, j], own[j]) / own[j, j] for own in left
+            ]  # a step of Gaussian elimination
+    return kept
 
 
-def _known_variance(squares: Number, n: Number, largest: Number) -> Number:
-    """Return Σz²/(n − 1)/n, or 0 where that is only rounding error of the largest value."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        var = squares / (n - 1) / n
-        # A constant 0.1 has Σz² of 1e-34 instead of 0, which would make any difference
-        # "significant".
-        return np.where(np.sqrt(squares / n) <= MEAN_ROUNDING * largest, 0.0, var)
+class Regressors(NamedTuple):
+    """Q of [1, covariates − centre] = QR of some units, with each unit's weight in the intercept,
+    and its leverage."""
+
+    q: Floats
+    weights: Floats
+    leverage: Floats
+
+
+@dataclass(frozen=True)
+class Designs:
+    """Covariates of both arms (units, columns), made ready once for the regressions of several
+    metrics."""
+
+    arms: tuple[Floats, Floats]
+
+    @cached_property
+    def largest(self) -> float:
+        """The largest absolute value."""
+        return float(max(np.abs(one).max(initial=0) for one in self.arms))
+
+    @cached_property
+    def ready(self) -> tuple[Regressors, Regressors, Regressors]:
+        """Of each arm and of both: the columns that vary, around their means over both arms."""
+        columns = varying_columns(*self.arms)
+        control, treatment = (one[:, columns] for one in self.arms)
+        together = np.concatenate([control, treatment])
+        centre = together.mean(axis=0)
+        return (
+            regressors(control, centre),
+            regressors(treatment, centre),
+            regressors(together, centre),
+        )
+
+
+def regressors(design: Floats, centre: Floats) -> Regressors:
+    """Return what a regression on these columns needs of them."""
+    q, r = np.linalg.qr(np.column_stack([np.ones(len(design)), design - centre]))
+    # Row 0 of (X'X)⁻¹X' = R⁻¹Q' is the weight of each unit in the intercept.
+    weights = q @ np.linalg.solve(r.T, np.eye(len(r))[:, 0])
+    return Regressors(q, weights, np.einsum("ij,ij->i", q, q))
+
+
+def regression_arm(values: Floats, of: Regressors) -> Arm:
+    """Return the mean of an arm at the covariates' means over both arms: the intercept a of y = a +
+    (x − centre)·b.
+
+    Its variance is HC2's, Σ (e_i/√(1 − h_i) · w_i)², with e the residuals, h the leverages and w_i
+    the weight of y_i in a. The difference of two arms is the coefficient of the treatment in the
+    regression in which it is interacted with every centred covariate.
+    """
+    squares = np.square(values - of.q @ (of.q.T @ values))
+    free = (
+        of.leverage < 1 - 1e-10
+    )  # a unit that is fitted exactly has no residual to learn a variance from
+    spread = np.divide(squares, 1 - of.leverage, out=np.zeros(len(values)), where=free)
+    var = float(np.einsum("i,i,i->", of.weights, of.weights, spread))
+    if np.sqrt(squares.mean()) <= _CONSTANT * max(values.max(), -values.min()):
+        var = 0.0
+    mean = values.mean()  # the weights have the sum 1
+    return Arm(float(mean + of.weights @ (values - mean)), var, float(len(values) - of.q.shape[1]))

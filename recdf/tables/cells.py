@@ -90,7 +90,7 @@ def form_of(*values: Any, half: Any = math.nan, sign: str = "", significant: int
     interval. Without an interval, three digits of the largest number count, or fewer where these
     say all.
 
-    From 1e6 on, numbers are written in M, G, T and P, and below 1e-4 with an exponent. A number
+    From 1e6 on, numbers are written in M, G, T and P, and below 1e-5 with an exponent. A number
     that is not 0 gets up to three digits more, so that it is not written as 0.
 
     >>> [number(one, form_of(one, half=0.0131)) for one in (0.18539, 1234.5, 0.0001)]
@@ -106,7 +106,7 @@ def form_of(*values: Any, half: Any = math.nan, sign: str = "", significant: int
     if not largest:
         return Form(3 if math.isnan(half) else 0, 0, sign)
     power = math.floor(math.log10(largest)) // 3 * 3
-    power = 0 if largest >= 1e-4 and power < 6 else power
+    power = 0 if largest >= 1e-5 and power < 6 else power
     sizes = [value / 10.0**power for value in sizes]
     if largest * NO_WIDTH < half < math.inf:
         decimals = 1 - _exponent(half / 10.0**power, 1)

@@ -14,18 +14,8 @@ from cli.frames import PRED, TRUE
 from cli.shop import GROUPS, models, shown
 
 import recdf as rd
-from recdf import cli
 from recdf.cli import main
 from recdf.cli import reporting as demo_command
-
-
-@pytest.fixture(autouse=True, scope="session")
-def _one_parser():
-    """Build the parser of all commands once. A process of the command builds one, and here are
-    hundreds of calls."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cli, "_parser", functools.cache(cli._parser))
-        yield
 
 
 class Demo(NamedTuple):
@@ -49,6 +39,7 @@ def demo(tmp_path_factory):
     return Demo(folder, code, out.getvalue(), err.getvalue())
 
 
+@functools.wraps(demo_command.report)  # flags are made from its signature
 def empty_page(_, path, **__):
     path.parent.mkdir()
     path.touch()

@@ -116,9 +116,9 @@ def test_unequal_chances_leave_no_bias_and_the_interval_covers(baseline):
     error = table["mean"] - want
     assert abs(error.mean()) < 3.5 * error.std() / np.sqrt(len(error))
     assert ((table["ci_low"] <= want) & (want <= table["ci_high"])).mean() >= 0.92
-    # It is no narrower than a normal interval, and allows for one list that nobody judged (at 60
-    # lists up to twice as wide).
-    assert 0.9 < (table["ci_high"] - table["ci_low"]).mean() / (error.std() * 1.96 * 2) < 2
+    # It is no narrower than a normal interval, and allows for one list that nobody judged (1.36 and
+    # 1.42 times as wide at 60 lists).
+    assert 0.9 < (table["ci_high"] - table["ci_low"]).mean() / (error.std() * 1.96 * 2) < 1.5
     assert (table["ci_high_human"] - table["ci_low_human"]).mean() < 2 * (
         table["ci_high"] - table["ci_low"]
     ).mean()
@@ -137,7 +137,10 @@ def test_a_few_lists_that_stand_for_many_are_few_labels():
     few = rd.experiments.prediction_powered(
         five, cheap, "m", user_col="user_id", probability_col="p"
     ).iloc[0]
-    assert (few["remarks"], few["verdict"]) == ("few_human", "cannot tell")
+    assert (few["remarks"], few["verdict"]) == (
+        "few_human",
+        "cannot tell: people judged lists of fewer than 30 users",
+    )
     enough = rd.experiments.prediction_powered(
         forty, cheap, "m", user_col="user_id", probability_col="p"
     ).iloc[0]
@@ -184,7 +187,7 @@ def test_lists_undefined_under_one_kind_of_labels_withhold_the_verdict_of_a_draw
                 human.assign(p=0.25), cheap, baseline=baseline, **chosen
             )
             assert found["remarks"].tolist() == warnings * (2 if baseline is None else 1)
-            assert ((found["verdict"] == "cannot tell") == (found["remarks"] != "")).all()
+            assert ((found["withheld"] != "") == (found["remarks"] != "")).all()
         # Where all lists had the same chance, the estimate allows for such lists.
         compared = rd.compare_models(human, baseline="old", cheap=cheap)
         assert not compared["verdict"].str.startswith("check").any()

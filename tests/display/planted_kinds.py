@@ -130,7 +130,7 @@ def try_models(seed, rng, folder):
             for row in rows
             if row["effect"] not in ("better", "worse") or "missing_lists" in row["remarks"]
         }
-        rival = re.search(r"(?:baseline|second best,|against) (\w+)", which)
+        rival = re.search(r"(?:baseline|second best,|[Aa]gainst) (\w+)", which)
         others = {*names} - {said[1]} - ({rival[1]} if rival else set())
         assert alike == {one for one in others if frozenset((said[1], one)) in held}
         for one in alike - {name for pair in held for name in pair if p[pair] <= 0.05}:

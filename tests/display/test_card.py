@@ -282,3 +282,31 @@ def test_all_that_shows_a_comparison_says_the_same(tmp_path, capsys, seed):
     out = tmp_path / "command.html"
     assert main(["report", str(tmp_path / "results"), "--baseline", "old", "--out", str(out)]) == 0
     assert card_of(out)[2] == badge
+
+
+def test_another_truth_withholds_the_badge(tmp_path):
+    true, pred = lists({"new": 0.6, "old": 0.4})
+    other = true.assign(item_id=np.where(true["user_id"] < 100, 7, 0))
+    parts = {
+        name: rd.evaluate(
+            truth, pred[pred["model"] == name].drop(columns="model"), "hitrate@1", users="all"
+        )
+        for name, truth in (("new", true), ("old", other))
+    }
+    lines, kind, badge = card(tmp_path, parts, baseline="old")
+    row = rd.compare_models(parts, baseline="old").iloc[0]
+    assert row["withheld"] == "other_truth"
+    assert (kind, badge) == ("warning", "withheld")
+    assert lines["So"] == "Do not act: the two were not evaluated on the same truth."
+    assert "The comparison carries the warning “other truth”" in lines["How sure"]
+
+
+def test_lists_that_both_lack_are_counted_as_what_they_are(tmp_path):
+    true, pred = lists({"new": 0.6, "old": 0.4})
+    result = rd.evaluate(true, pred[pred["user_id"] >= 25], "hitrate@1", by="model")
+    lines, _, _ = card(tmp_path, result, baseline="old")
+    said = "Paired t tests on 400 lists, where a list without recommendations counts as 0;"
+    assert lines["How sure"].startswith(said)
+    assert "that both models have" not in lines["How sure"]
+    lacks = "new lacks 25 of 400 (6.2%), old lacks 25 of 400 (6.2%)"
+    assert lacks in lines["What could overturn it"]

@@ -152,7 +152,7 @@ def test_names_from_data_are_letters(hostile):
         rd.plot.performance(hostile, "ndcg@3", highlight=kept),
     ):
         texts = [text.get_text() for text in ax.get_legend().get_texts()]
-        assert "2 other models" in texts
+        assert "2 others" in texts
         assert len(texts) >= 9  # a name that starts with _ is not left out
         assert not any(text.get_parse_math() for text in ax.get_legend().get_texts())
         assert any("⟨U+202E⟩" in text for text in texts)

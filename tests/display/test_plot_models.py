@@ -89,7 +89,7 @@ def test_beyond_eight_models_the_highlighted_and_the_five_best_have_a_colour():
     ax = rd.plot.curve(many_models(12), highlight="m0")
     names = [text.get_text() for text in ax.get_legend().get_texts()]
     assert sorted(names[:-1]) == sorted(["m0", "m11", "m10", "m9", "m8", "m7"])
-    assert names[-1] == "6 other models"
+    assert names[-1] == "6 others"
     grey = [line for line in ax.lines if line.get_color() == "#8a8a8a"]
     assert len(grey) == 6
     marked = {(line.get_color(), line.get_marker()) for line in ax.lines} - {("#8a8a8a", ".")}

@@ -21,7 +21,6 @@ from recdf.stats import (
     effect_sizes,
     many_tests,
     permutation,
-    regression,
     resampling,
     student,
 )
@@ -153,8 +152,7 @@ def test_regression_on_covariates_with_gaps(rng):
         centre = design.mean(axis=0)
         parts = slice(100), slice(100, None)
         sides = [
-            regression.regression_arm(y[part], regression.regressors(design[part], centre))
-            for part in parts
+            arms.regression_arm(y[part], arms.regressors(design[part], centre)) for part in parts
         ]
         found = effect_sizes.effect(*sides)
         covered += bool(found.ci_low <= 0 <= found.ci_high)

@@ -138,7 +138,7 @@ def test_people_who_judged_other_lists_withhold_the_verdict():
     active = np.argsort(-cheap["visits"].to_numpy(), kind="stable")[:60]
     human = cheap.take(active)[["user_id", "m"]]
     row = rd.experiments.prediction_powered(human, cheap, "m", covariates="visits").iloc[0]
-    assert (row["verdict"], row["remarks"]) == ("cannot tell", "not_random")
+    assert (row["verdict"], row["remarks"]) == ("check: lists of people not random", "not_random")
     few = rd.experiments.prediction_powered(human.head(20), cheap, "m").iloc[0]
     assert "few_human" in few["remarks"]
 
@@ -515,7 +515,7 @@ def test_lists_undefined_under_one_kind_of_labels_are_counted_as_in_the_comparis
     assert (powered["n_human"], powered["remarks"], powered["verdict"]) == (
         20,
         "few_human",
-        "cannot tell",
+        "cannot tell: people judged lists of fewer than 30 users",
     )
     compared = rd.compare_models(people_find_none, baseline="old", cheap=cheap).iloc[0]
     assert compared["n_human"] == 20

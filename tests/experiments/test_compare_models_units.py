@@ -337,12 +337,12 @@ def test_what_is_withheld_stays_withheld_where_it_is_shown(case, tmp_path, capsy
         assert board.frame["marks"].tolist() == ["", ""]
         for text in (str(board), board.to_markdown(), board.to_html(), board.to_latex()):
             assert sentence in text
-            assert "Where a verdict is withheld there is no mark, in 1 of 1 comparisons" in text
+            assert "Where a verdict is withheld there is no mark (" in text
         page = rd.report(
             evaluated, tmp_path / "r.html", baseline=baseline, overwrite=True
         ).read_text(encoding="utf-8")
         text = " ".join(re.sub(r"<[^>]+>", " ", page).split())
-        assert f"The verdict is withheld ( {verdict} )" in text
+        assert f"The verdict is withheld ({verdict})" in text
         assert sentence in text
         assert "No comparison carries a warning" not in text
         assert "is better than" not in text
@@ -401,6 +401,4 @@ def test_sessions_in_leaderboard_report_and_command(tmp_path, rng, capsys):
     assert "30 users" in run(capsys, "compare", folder)[1]
     assert "1,200 users" in run(capsys, "compare", folder, "--unit-col", *KEY)[1]
     run(capsys, "report", folder, "--out", tmp_path / "s.html", "--unit-col", *KEY)
-    assert "on 1,200 lists that both models have" in (tmp_path / "s.html").read_text(
-        encoding="utf-8"
-    )
+    assert "tests on 1,200 lists; p-values" in (tmp_path / "s.html").read_text(encoding="utf-8")

@@ -78,7 +78,7 @@ def test_every_place_says_it(tmp_path, capsys):
     tests = rd.leaderboard(result, baseline="old", segments=segments).comparisons
     assert "worse, but better" in " ".join(tests["verdict"])
     page = rd.report(result, tmp_path / "r.html", baseline="old").read_text(encoding="utf-8")
-    assert "tests on 400 lists, where a list that a model lacks counts as 0; p-values" in page
+    assert "tests on 400 lists, where a list without recommendations counts as 0; p-values" in page
     assert "lists that both models have; p-values" not in page
     result.to_parquet(tmp_path / "r")
     assert main(["compare", str(tmp_path / "r"), "--baseline", "old"]) == 0

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from recdf.judge.cautions.table import CAUTIONS, UNLIKE
-from recdf.judge.verdict import CANNOT_TELL, EFFECTS, add_verdicts, codes_of, has, sentence
+from recdf.judge.verdict import EFFECTS, add_verdicts, codes_of, has, sentence
 
 NUMBERS = {
     "effect_both": "worse",
@@ -42,7 +42,7 @@ def test_every_product_of_codes_has_a_sentence(kind):
     for code in withholding:
         said = sentence(kind, "", code, [code], NUMBERS)
         assert said
-        assert said == CANNOT_TELL.get(kind, CAUTIONS[code].words.format_map(NUMBERS))
+        assert said == CAUTIONS[code].words.format_map(NUMBERS)
 
 
 def test_every_caution_that_withholds_has_words_and_every_one_a_meaning():

@@ -21,7 +21,6 @@ from recdf.stats import (
     effect_sizes,
     many_tests,
     permutation,
-    power,
     resampling,
     shares,
     student,
@@ -265,10 +264,10 @@ def test_always_valid_p_and_interval_agree():
 
 
 def test_detectable_is_the_normal_power_formula():
-    assert power.detectable(0.05, 0.8) == pytest.approx(
+    assert student.detectable(0.05, 0.8) == pytest.approx(
         stats.norm.ppf(0.975) + stats.norm.ppf(0.8), rel=1e-12
     )
-    assert power.detectable(0.05, 0.8, "less") == pytest.approx(
+    assert student.detectable(0.05, 0.8, "less") == pytest.approx(
         stats.norm.ppf(0.95) + stats.norm.ppf(0.8), rel=1e-12
     )
 

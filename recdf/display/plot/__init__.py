@@ -3,13 +3,10 @@
 `rd.plot.<name>.data(...)` returns the frame that a picture draws, for seaborn, altair or plotnine.
 """
 
-from .effect_plots import forest, gate, over_time
+from .effects import forest, gate, history, over_time, proxy_metrics
 from .items import exposure, longtail, position
-from .models import curve, tradeoff
-from .past_effects import history, proxy_metrics
-from .shades import heat, pairs
-from .side_by_side import lists
-from .user_plots import performance, users, winners
+from .models import curve, performance, tradeoff, users, winners
+from .shades import heat, lists, pairs
 
 __all__ = [
     "curve",

@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 
 from ...errors import DataError, OptionError
+from ...tables.cells import estimated
 from ..given_tables import FloatArray, count_text, labels, need
-from . import space, style
+from . import style
 from .style import Axes, best_first
 
 __all__ = ["exposure", "longtail", "position"]
@@ -106,42 +107,28 @@ def exposure(
     {'knn': 0.734, 'popularity': 0.978, 'random': 0.088}
     >>> ax = rd.plot.exposure(table)
     """
-    data = _exposure_data(exposure_table)
-    ax = style.new_axes(ax)
-    (even,) = ax.plot(
-        [0, 1], [0, 1], color=space.tone(ax, space.MUTED), linestyle=(0, (2, 2)), linewidth=1
-    )
+    data, frame = _exposure_data(exposure_table), style.Frame(ax)
     ginis = data.groupby("model", sort=False)["gini"].first()
-    parts, handles = style.by_model(data, best_first(ginis, "smaller", highlight)), []
-    for model, rows, look in parts:
-        (line,) = ax.plot(
-            rows["share_of_items"],
-            rows["share_of_impressions"],
-            color=look.colour,
-            linestyle=look.line,
-            marker=look.marker,
-            markevery=max(1, len(rows) // 6),
-            markersize=5,
-            linewidth=1 if look is style.REST else 2,
-        )
-        style.says(line, [f"{model}: Gini {ginis[model]:.3f}"])
-        handles.append(line)
-    handles, names = style.named(
-        parts, handles, {model: f"Gini {gini:.3f}" for model, gini in ginis.items()}
+    said = {str(model): f"Gini {gini:.3f}" for model, gini in ginis.items()}
+    frame.lines(
+        *(data, "share_of_items", "share_of_impressions"),
+        best_first(ginis, "smaller", highlight),
+        words=lambda model, _: [f"{model}: {said[model]}"],
+        every=6,
     )
-    ax.set_xlim(0, 1)
-    ax.set_ylim(0, 1.02)
-    style.percent(ax.xaxis)
-    style.percent(ax.yaxis)
-    style.axis_names(ax, "share of items, least shown first", "share of impressions")
-    style.legend(ax, [*handles, even], [*names, "every item equally often"])
-    style.title(ax, "Concentration of exposure")
-    style.caption(
-        ax,
+    even = style.ModelLook(style.tone(frame.ax, style.MUTED), "", (0, (2, 2)))
+    name = "every item equally often"
+    frame.line([0, 1], [0, 1], even, [name], name=name, linewidth=1, zorder=1)
+    frame.ax.set(xlim=(0, 1), ylim=(0, 1.02))
+    return frame.finish(
+        "Concentration of exposure",
+        "share of items, least shown first",
+        "share of impressions",
         f"{count_text(data['n_items'])} items; a curve further to the right leaves more items "
         "unseen",
+        shares="xy",
+        suffix=said,
     )
-    return ax
 
 
 # -- long tail
@@ -264,53 +251,40 @@ def longtail(
     >>> ax = rd.plot.longtail(table, shop.log)
     """
     data = _longtail_data(exposure_table, log, bands=bands, item_col=item_col)
-    ax = style.new_axes(ax)
-    own = data[data["model"] != LOG]
+    frame, own = style.Frame(ax), data[data["model"] != LOG]
     marked = style.highlighted(highlight, own["model"].tolist())
     parts = style.by_model(
         own, list(dict.fromkeys([*marked, *own["model"]]))[: style.BEST + len(marked)]
     )
-    parts += [(LOG, data[data["model"] == LOG], style.ModelLook(space.tone(ax, 0.5), "|", "-"))]
+    grey = style.ModelLook(style.tone(frame.ax, 0.5), "|", "-")
+    parts += [(LOG, data[data["model"] == LOG], grey)]
     bars, names = len(parts), list(dict.fromkeys(data["band"]))
     many = any(look is style.REST for _, _, look in parts)
-    handles = []
-    drawn: Any
     for i, (model, rows, look) in enumerate(parts):
         # Bars of a band stand side by side; those of many models would be hairlines, so marks lie
         # on one line.
         places = np.arange(len(names)) + (0 if many else (i - (bars - 1) / 2) * 0.8 / bars)
-        words = [
-            f"{model}, {band}: {share:.1%}"
-            for band, share in zip(names, rows["share"], strict=True)
-        ]
+        shares = zip(names, rows["share"], strict=True)
+        words = [f"{model}, {band}: {estimated(share, sign='%')}" for band, share in shares]
         if many:
-            (drawn,) = ax.plot(
-                rows["share"],
-                places,
-                color=look.colour,
-                marker=look.marker,
-                linestyle="none",
-                markersize=14 if model == LOG else 6,
-            )
-            style.says(drawn, words, model)
-        else:
-            drawn = ax.barh(places, rows["share"], height=0.76 / bars, color=look.colour)
-            for bar, text in zip(drawn, words, strict=True):
-                style.says(bar, [text])
-        handles.append(drawn)
-    style.tick_names(ax.yaxis, names)
-    ax.invert_yaxis()
-    ax.grid(False, axis="y")
-    style.percent(ax.xaxis)
-    style.axis_names(ax, "share of impressions", "items by popularity in the log")
-    style.legend(ax, *style.named(parts, handles))
-    style.title(ax, "Popular items and the long tail")
-    style.caption(
-        ax,
-        f"{int(data.loc[data['model'] == LOG, 'n_items'].sum()):,} items in the log; grey: share "
-        "of the past interactions",
+            size = {"markersize": 14 if model == LOG else 6, "linestyle": "none"}
+            frame.line(rows["share"], places, look, words, name=model, **size)
+            continue
+        drawn = frame.ax.barh(places, rows["share"], height=0.76 / bars, color=look.colour)
+        for bar, text in zip(drawn, words, strict=True):
+            style.says(bar, [text])
+        frame.entries.append((drawn, model, look))
+    style.tick_names(frame.ax.yaxis, names)
+    frame.ax.invert_yaxis()
+    frame.ax.grid(False, axis="y")
+    n = int(data.loc[data["model"] == LOG, "n_items"].sum())
+    return frame.finish(
+        "Popular items and the long tail",
+        "share of impressions",
+        "items by popularity in the log",
+        f"{n:,} items in the log; grey: share of the past interactions",
+        shares="x",
     )
-    return ax
 
 
 # ------------------------------------------------------------------------------------------
@@ -366,38 +340,29 @@ def position(
     1   knn     2     0.095
     >>> ax = rd.plot.position(table)
     """
-    data = _position_data(position_table)
-    ax = style.new_axes(ax)
+    data, frame = _position_data(position_table), style.Frame(ax)
     tops = data[data["rank"] == data["rank"].min()].set_index("model")["hit_rate"]
-    parts, handles = style.by_model(data, best_first(tops, "larger", highlight)), []
-    coloured = [model for model, _, look in parts if look is not style.REST]
-    for model, rows, look in parts:
-        # A small step to the side, so that the intervals of two models do not lie on one another.
-        step = coloured.index(model) - (len(coloured) - 1) / 2 if model in coloured else 0.0
-        place = rows["rank"] + step * min(0.16, 0.7 / len(coloured))
-        if model in coloured:
-            ax.vlines(place, rows["ci_low"], rows["ci_high"], color=look.colour, linewidth=1.4)
-        (line,) = ax.plot(
-            place,
-            rows["hit_rate"],
-            color=look.colour,
-            marker=look.marker,
-            linestyle=look.line,
-            linewidth=0.8,
-            markersize=5,
-        )
+    first = best_first(tops, "larger", highlight)
+    coloured = [model for model, _, look in style.by_model(data, first) if look is not style.REST]
+    # A small step to the side, so that the intervals of two models do not lie on one another.
+    steps = {model: i - (len(coloured) - 1) / 2 for i, model in enumerate(coloured)}
+    own = data["model"].map(steps).fillna(0) * min(0.16, 0.7 / max(len(coloured), 1))
+    data["at"] = data["rank"] + own
+
+    def words(model: str, rows: pd.DataFrame) -> list[str]:
         numbers = rows[["rank", "hit_rate", "ci_low", "ci_high"]].to_numpy(np.float64)
-        style.says(
-            line, [style.spoken(f"{model}, rank {one[0]:g}", *one[1:]) for one in numbers], model
-        )
-        handles.append(line)
+        return [style.spoken(f"{model}, rank {one[0]:g}", *one[1:]) for one in numbers]
+
+    frame.lines(data, "at", "hit_rate", first, words=words, linewidth=0.8)
+    for model, rows, look in style.by_model(data, first):
+        if model in coloured:
+            ends = rows["ci_low"], rows["ci_high"]
+            frame.ax.vlines(rows["at"], *ends, color=look.colour, linewidth=1.4)
     ranks = sorted(set(data["rank"]))
-    style.tick_numbers(ax.xaxis, ranks, [f"{rank:g}" for rank in ranks])
-    ax.set_ylim(bottom=0)
-    ax.grid(False, axis="x")
-    style.percent(ax.yaxis)
-    style.axis_names(ax, "rank", "hits per recommended item")
-    style.legend(ax, *style.named(parts, handles))
-    style.title(ax, "Hit rate by rank")
-    style.caption(ax, f"bars: 95 % Wilson intervals; {count_text(data['n'])} lists per rank")
-    return ax
+    style.tick_numbers(frame.ax.xaxis, ranks, [f"{rank:g}" for rank in ranks])
+    frame.ax.set_ylim(bottom=0)
+    frame.ax.grid(False, axis="x")
+    caption = f"bars: 95 % Wilson intervals; {count_text(data['n'])} lists per rank"
+    return frame.finish(
+        "Hit rate by rank", "rank", "hits per recommended item", caption, shares="y"
+    )

@@ -1,4 +1,5 @@
-"""Pictures of a summary: metrics over k or over time, and trade-offs of two metrics."""
+"""Pictures of a result: metrics over k or over time, trade-offs of two metrics, and the users who
+gain, lose or get nothing."""
 
 from __future__ import annotations
 
@@ -8,13 +9,27 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...errors import OptionError, closest
-from ..given_tables import count_text, direction_word, interval_percent, summary_of
+from ...errors import DataError, OptionError, closest
+from ...evaluation.result import Evaluation
+from ...evaluation.value_moments import CONFIDENCE
+from ...judge.choices import a_number, check_value
+from ...judge.per_user_columns import unit_of
+from ...tables.cells import form_of, number, short_names
+from ..given_tables import (
+    FloatArray,
+    check_model,
+    count_text,
+    direction_word,
+    interval_percent,
+    model_values,
+    rows_by,
+    summary_of,
+)
 from ..leaderboard_values import floors_of
-from . import space, style
+from . import style
 from .style import Axes, best_first
 
-__all__ = ["curve", "tradeoff"]
+__all__ = ["curve", "performance", "tradeoff", "users", "winners"]
 
 MANY_MODELS = 4  # beyond these, bands of all models would hide one another
 DIRECTION_ARROWS = {"larger": " ↑", "smaller": " ↓", "": ""}
@@ -147,32 +162,28 @@ def curve(
     places = "k" if x == "k" else "x"
     names = list(dict.fromkeys(data["metric"]))
     panels = style.new_grid(ax, len(names), size=(3.6, 3.1))
-    count = data["model"].nunique()
-    few_bands = bool(data["band"].any()) and data.loc[data["band"], "model"].nunique() < count
+    few_bands = data.groupby("model")["band"].any().nunique() > 1
     first = best_first(*_at_the_end(data, places), highlight)
-    for panel, (metric, part) in zip(panels, data.groupby("metric", sort=False), strict=True):
-        at = _axis_places(part[places])
-        parts = style.by_model(part, first)
-        handles = [
-            _line(
-                panel,
-                rows.assign(at=at.loc[rows.index]),
-                look,
-                bool(few_bands and not rows["band"].any()),
-                [f"{model}, {metric}@{k}" if x == "k" else f"{model}, {k}" for k in rows[places]],
-            )
-            for model, rows, look in parts
-        ]
+    at_k, frames = "@" if x == "k" else ", ", list(map(style.Frame, panels))
+    for frame, (metric, part) in zip(frames, data.groupby("metric", sort=False), strict=True):
+        part = part.assign(at=_axis_places(part[places]))
+
+        def words(model: str, rows: pd.DataFrame, metric: str = str(metric)) -> list[str]:
+            name = f"{model}, {metric}{at_k}" if x == "k" else f"{model}{at_k}"
+            ends = zip(rows[places], rows["value"], rows["ci_low"], rows["ci_high"], strict=True)
+            return [style.spoken(f"{name}{place}", *values) for place, *values in ends]
+
+        frame.lines(part, "at", "value", first, words=words)
         if floors is not None and x == "k":
-            _levels_over_k(panel, floors_of(floors), str(metric))
-        _place_ticks(panel, at, part[places])
+            _levels_over_k(frame.ax, floors_of(floors), str(metric))
+        _place_ticks(frame.ax, part["at"], part[places])
         if part["value"].min() >= 0:
-            panel.set_ylim(bottom=0)
-        style.title(panel, f"{metric}@k" if x == "k" else str(metric))
+            frame.ax.set_ylim(bottom=0)
+        style.title(frame.ax, f"{metric}@k" if x == "k" else str(metric))
         style.axis_names(
-            panel, "k, items per list" if x == "k" else x, DIRECTION[part["better"].iloc[0]]
+            frame.ax, "k, items per list" if x == "k" else x, DIRECTION[part["better"].iloc[0]]
         )
-    style.shared_legend(list(panels), *style.named(parts, handles))
+    style.shared_legend(list(panels), *frames[-1].legend())
     bands = "bands" if not few_bands else "bands (of the best and the highlighted models)"
     alone = "one number for all lists, without interval"
     means = f"{bands}: {interval_percent(result)}" if data["band"].any() else alone
@@ -215,40 +226,10 @@ def _axis_places(values: pd.Series) -> pd.Series:
 def _place_ticks(ax: Axes, at: pd.Series, values: pd.Series) -> None:
     """Name the places of an axis, as many as have room."""
     if pd.api.types.is_datetime64_any_dtype(at.dtype):
-        space.dates(ax)
+        style.dates(ax)
         return
     pairs = dict(zip(at, values.map(str), strict=True))
     style.tick_numbers(ax.xaxis, sorted(pairs), [pairs[place] for place in sorted(pairs)])
-
-
-def _line(
-    ax: Axes, rows: pd.DataFrame, look: style.ModelLook, faint: bool, names: Sequence[str]
-) -> Any:
-    """Draw the line of one model, with its band if it has one."""
-    width, alpha = (1.1, 0.75) if faint else (2.0, 1.0)
-    (line,) = ax.plot(
-        rows["at"],
-        rows["value"],
-        color=look.colour,
-        marker=look.marker,
-        linestyle=look.line,
-        linewidth=width,
-        markersize=5,
-        alpha=alpha,
-    )
-    bounds = zip(names, rows["value"], rows["ci_low"], rows["ci_high"], strict=True)
-    style.says(line, [style.spoken(*one) for one in bounds], str(rows["model"].iloc[0]))
-    banded = rows[rows["band"]]
-    if len(banded):
-        ax.fill_between(
-            banded["at"],
-            banded["ci_low"],
-            banded["ci_high"],
-            color=look.colour,
-            alpha=0.15,
-            linewidth=0,
-        )
-    return line
 
 
 # ------------------------------------------------------------------------------------------
@@ -343,46 +324,401 @@ def tradeoff(
     >>> ax = rd.plot.tradeoff(result)
     """
     data = _tradeoff_data(result, x, y)
-    ax = style.new_axes(ax)
-    front = data[data["pareto"]].sort_values("x")
-    muted = space.tone(ax, space.MUTED)
-    (line,) = ax.plot(front["x"], front["y"], color=muted, linestyle="--", linewidth=1, zorder=1)
-    parts = style.by_model(
-        data, best_first(data.set_index("model")["y"], direction_word(result, y), highlight)
-    )
-    handles, names = style.named(
-        parts, [_draw_point(ax, rows.iloc[0], look, (x, y)) for _, rows, look in parts]
-    )
-    ax.margins(0.12)
-    style.legend(ax, [*handles, line], [*names, "not beaten on both"])
+    frame, front = style.Frame(ax), data[data["pareto"]].sort_values("x")
+    best = best_first(data.set_index("model")["y"], direction_word(result, y), highlight)
+    for model, rows, look in style.by_model(data, best):
+        row = rows.iloc[0]
+        both = [row[[at, f"{at}_low", f"{at}_high"]] for at in "xy"]
+        if look is not style.REST:
+            across, up = (np.abs(one.to_numpy()[1:, None] - one.iloc[0]) for one in both)
+            bars: dict[str, Any] = {"ecolor": look.colour, "elinewidth": 1.4, "fmt": "none"}
+            frame.ax.errorbar(row["x"], row["y"], up, across, **bars)
+        said = "; ".join(style.spoken(name, *one) for name, one in zip((x, y), both, strict=True))
+        points: dict[str, Any] = {"name": model, "markersize": 8, "linestyle": "none"}
+        frame.line(rows["x"], rows["y"], look, [f"{model}: {said}"], **points)
+    muted = style.ModelLook(style.tone(frame.ax, style.MUTED), "", "--")
+    what = "not beaten on both"
+    frame.line(front["x"], front["y"], muted, [what], name=what, linewidth=1, zorder=1)
+    frame.ax.margins(0.12)
     up = {name: DIRECTION_ARROWS[direction_word(result, name)] for name in (x, y)}
-    style.axis_names(ax, x + up[x], y + up[y])
-    style.title(ax, f"{y} against {x}")
-    style.caption(
-        ax,
+    caption = (
         f"bars: {interval_percent(result)} where the metric has one; {count_text(data['n'])} "
-        "lists; dashed: models that no other beats on both metrics",
+        "lists; dashed: models that no other beats on both metrics"
     )
-    return ax
+    return frame.finish(f"{y} against {x}", x + up[x], y + up[y], caption)
 
 
-def _draw_point(ax: Axes, row: pd.Series, look: style.ModelLook, axes: tuple[str, str]) -> Any:
-    """Draw one model with the bars of its intervals."""
-    if not np.isnan(row["x_low"]) and look is not style.REST:
-        ax.hlines(row["y"], row["x_low"], row["x_high"], color=look.colour, linewidth=1.4)
-    if not np.isnan(row["y_low"]) and look is not style.REST:
-        ax.vlines(row["x"], row["y_low"], row["y_high"], color=look.colour, linewidth=1.4)
-    (point,) = ax.plot(
-        [row["x"]],
-        [row["y"]],
-        color=look.colour,
-        marker=look.marker,
-        markersize=8,
-        linestyle="none",
+# ------------------------------------------------------------------------------------------
+# users
+
+USER_POINTS = 200  # of a curve of shares; a million users need no more ink than these
+BANDS_UP_TO = 4  # models whose bands do not hide one another
+TIED_BELOW = 1e-12  # as in compare_models
+
+
+# ------------------------------------------------------------------------------------------
+# distribution
+
+
+def _users_data(result: Any, metric: str, *, model_col: str | None = None) -> pd.DataFrame:
+    """Return the frame that `users` draws: `model`, `value`, `share`, `n`.
+
+    {parameters_returns}
+        `share` of the lists of a model have at most `value`; the first row of a model is its
+        smallest value.
+    """
+    parts = []
+    for model, values in model_values(result, metric, model_col).by_model.items():
+        ordered = np.sort(values[~np.isnan(values)])
+        if not len(ordered):
+            continue
+        steps = _steps(ordered)
+        below = np.searchsorted(ordered, steps, side="right") / len(ordered)
+        parts.append(
+            pd.DataFrame({"model": model, "value": steps, "share": below, "n": len(ordered)})
+        )
+    if not parts:
+        raise DataError(f"per_user[{metric!r}] has no value for any list; there is nothing to draw")
+    return pd.concat(parts, ignore_index=True)
+
+
+@style.drawn_from(_users_data)
+def users(
+    result: Any,
+    metric: str,
+    *,
+    model_col: str | None = None,
+    highlight: str | Sequence[str] | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the share of users who get at most a value, by model: who gets nothing, and how much the
+    others get.
+
+    Parameters
+    ----------
+    result : Evaluation or DataFrame
+        An evaluation, or its `per_user`.
+    metric : str
+        Column of `per_user`, such as "ndcg@10".
+    model_col : str, optional
+        Column that tells the models of a frame apart. Default: the `by` columns of the evaluation.
+    {highlight}
+    {ax_returns_raises}
+    ColumnError, DataError
+        If the column is missing or has no value.
+
+    Notes
+    -----
+    The lower curve is the better one where more of the metric is better: fewer users stay below
+    each value. The legend says how many get exactly nothing.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> shop = rd.sample_shop()
+    >>> result = rd.evaluate(shop.true, shop.pred, "hits@10", by="model")
+    >>> rd.plot.users.data(result, "hits@10").head(3).round(3)
+      model  value  share     n
+    0   knn    0.0  0.555  1537
+    1   knn    1.0  0.845  1537
+    2   knn    2.0  0.949  1537
+    >>> ax = rd.plot.users(result, "hits@10")
+    """
+    data = _users_data(result, metric, model_col=model_col)
+    best = best_first(
+        _model_means(result, metric, model_col), direction_word(result, metric), highlight
     )
-    both = (
-        style.spoken(name, *row[[at, f"{at}_low", f"{at}_high"]])
-        for at, name in zip("xy", axes, strict=True)
+    first = data.groupby("model", sort=False).first()
+    at_zero = first["share"].where(first["value"] == 0, 0.0)
+    nothing = {str(model): f"{100 * share:.3g} % at 0" for model, share in at_zero.items()}
+    frame = style.Frame(ax)
+    frame.lines(
+        *(data, "value", "share", best),
+        words=lambda model, rows: [f"{model}: {nothing[model]}"],
+        step="post",
+        markevery=[0],
     )
-    style.says(point, [f"{row['model']}: {'; '.join(both)}"])
-    return point
+    frame.ax.set_ylim(0, 1.02)
+    caption = (
+        f"all users with a defined {metric}; {count_text(data['n'])} per model; the mark is the "
+        "share at the smallest value"
+    )
+    across = "share of users with at most this value"
+    return frame.finish("Who gets nothing", metric, across, caption, shares="y", suffix=nothing)
+
+
+# ------------------------------------------------------------------------------------------
+# performance profiles
+
+
+def _performance_data(result: Any, metric: str, *, model_col: str | None = None) -> pd.DataFrame:
+    """Return what `performance` draws: `model`, `value`, `share`, `ci_low`, `ci_high`, `n`.
+
+    {parameters_returns}
+        `share` of the lists of a model have at least `value`, or at most, where smaller is better.
+    """
+    found = model_values(result, metric, model_col).by_model
+    smaller = direction_word(result, metric) == "smaller"
+    parts = []
+    for model, values in found.items():
+        defined = ~np.isnan(values)
+        ordered = np.sort(values[defined])
+        if not len(ordered):
+            continue
+        steps = _steps(ordered)
+        below = np.searchsorted(ordered, steps, side="right" if smaller else "left") / len(ordered)
+        share = below if smaller else 1 - below
+        # Dvoretzky, Kiefer and Wolfowitz: the whole curve stays within this distance of the true
+        # one.
+        reach = np.sqrt(
+            np.log(2 / (1 - CONFIDENCE)) / (2 * _effective_lists(result, model, defined))
+        )
+        parts.append(
+            pd.DataFrame(
+                {
+                    "model": model,
+                    "value": steps,
+                    "share": share,
+                    "ci_low": np.clip(share - reach, 0, 1),
+                    "ci_high": np.clip(share + reach, 0, 1),
+                    "n": len(ordered),
+                }
+            )
+        )
+    if not parts:
+        raise DataError(f"per_user[{metric!r}] has no value for any list; there is nothing to draw")
+    return pd.concat(parts, ignore_index=True)
+
+
+def _steps(ordered: FloatArray) -> FloatArray:
+    """Return the distinct values of a sorted array, at most `USER_POINTS` of them."""
+    steps = ordered[np.append(True, ordered[1:] != ordered[:-1])]
+    places = np.linspace(0, len(steps) - 1, min(USER_POINTS, len(steps))).astype(np.int64)
+    return np.asarray(steps[places])
+
+
+def _effective_lists(result: Any, model: str, defined: np.ndarray) -> float:
+    """Return how many independent lists a model has: (Σ m)² / Σ m² for users with m lists each."""
+    if not isinstance(result, Evaluation):
+        return float(defined.sum())
+    key = list(result.spec["user_col"])
+    unit = list(result.spec.get("unit_col", unit_of(key)))
+    if unit == key:
+        return float(defined.sum())
+    own = rows_by(result.per_user, list(result.spec["by"]))[model]
+    lists = result.per_user[unit].take(own[defined]).value_counts().to_numpy(np.float64)
+    return float(lists.sum() ** 2 / (lists**2).sum())
+
+
+@style.drawn_from(_performance_data)
+def performance(
+    result: Any,
+    metric: str,
+    *,
+    model_col: str | None = None,
+    highlight: str | Sequence[str] | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the share of lists that reach a value, one line per model: a performance profile with
+    its band.
+
+    Formula: share(x) = |{lists: value ≥ x}| / n, with the band ±√(ln(2/0.05) / 2n), in which the
+    whole curve lies in 95 % of all samples. Where users have several lists, n is their effective
+    number.
+
+    Parameters
+    ----------
+    result : Evaluation or DataFrame
+        An evaluation, or its `per_user`, whose rows then count as independent.
+    metric : str
+        Column of `per_user`, such as "ndcg@10".
+    model_col : str, optional
+        Column that tells the models of a frame apart. Default: the `by` columns of the evaluation.
+    highlight : str or list of str, optional
+        Models that keep their colour and their band where there are many. The five best by the mean
+        keep their colour too; beyond four models, only the best and these have a band.
+    {ax_returns_raises}
+    ColumnError, DataError
+        If the column is missing or has no value.
+
+    Notes
+    -----
+    A model whose line is above another's everywhere is better for every threshold (it dominates).
+    Lines that cross say that the mean hides a choice: few lists that are very good, or many that
+    are fair. Where smaller values are better, the line is the share with at most a value.
+
+    Source: Agarwal et al. (2021), Deep RL at the edge of the statistical precipice, section 4.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> shop = rd.sample_shop()
+    >>> result = rd.evaluate(shop.true, shop.pred, "hits@10", by="model")
+    >>> rd.plot.performance.data(result, "hits@10").head(3).round(3)
+      model  value  share  ci_low  ci_high     n
+    0   knn    0.0  1.000   0.965    1.000  1537
+    1   knn    1.0  0.445   0.410    0.480  1537
+    2   knn    2.0  0.155   0.120    0.189  1537
+    >>> ax = rd.plot.performance(result, "hits@10")
+    """
+    data = _performance_data(result, metric, model_col=model_col)
+    smaller = direction_word(result, metric) == "smaller"
+    first = best_first(
+        _model_means(result, metric, model_col), "smaller" if smaller else "larger", highlight
+    )
+    marked = first[: len(first) - style.BEST + 1]
+    data["band"] = data["model"].isin(marked) | (data["model"].nunique() <= BANDS_UP_TO)
+    frame = style.Frame(ax)
+    frame.lines(
+        *(data, "value", "share", first),
+        words=lambda model, _: [model],
+        step="post" if smaller else "pre",
+        every=6,
+    )
+    frame.ax.set_ylim(0, 1.02)
+    across = f"share of lists with at {'most' if smaller else 'least'} this value"
+    caption = f"bands: 95 %, for the whole curve; {count_text(data['n'])} lists per model"
+    name = f"Lists that reach a value of {metric}"
+    return frame.finish(name, metric, across, caption, shares="y")
+
+
+def _model_means(result: Any, metric: str, model_col: str | None) -> pd.Series:
+    """Return the mean of every model that has a value, which says what models are the best."""
+    found = model_values(result, metric, model_col).by_model
+    return pd.Series(
+        {model: np.nanmean(values) for model, values in found.items() if not np.isnan(values).all()}
+    )
+
+
+# -- gains and losses
+
+
+def _winners_data(
+    result: Any, metric: str, *, model: Any, baseline: Any, bins: int = 21
+) -> pd.DataFrame:
+    """Return the frame that `winners` draws: `low`, `high`, `side`, `n`.
+
+    {parameters_returns}
+        One row per bin of the difference model − baseline: `side` is "loses", "ties" (one row, from
+        0 to 0) or "gains". The counts add up to the users with a value for both.
+    """
+    check_value("bins", bins, a_number(2, whole=True))
+    difference = _differences(result, metric, model, baseline)
+    tied = np.abs(difference) <= TIED_BELOW
+    moved = difference[~tied]
+    reach = float(np.abs(moved).max()) if len(moved) else 1.0
+    half = max(bins // 2, 1)
+    edges = np.linspace(0.0, reach, half + 1)
+    gains, losses = (
+        np.histogram(moved[moved > 0], edges)[0],
+        np.histogram(-moved[moved < 0], edges)[0],
+    )
+    return pd.DataFrame(
+        {
+            "low": [*-edges[:0:-1], 0.0, *edges[:-1]],
+            "high": [*-edges[-2::-1], 0.0, *edges[1:]],
+            "side": ["loses"] * half + ["ties"] + ["gains"] * half,
+            "n": [*losses[::-1], int(tied.sum()), *gains],
+        }
+    )
+
+
+def _differences(result: Any, metric: str, model: Any, baseline: Any) -> FloatArray:
+    """Return the difference of two models for every list that has a value for both.
+
+    The rows of two models of one evaluation stand in the same order of lists, which is checked.
+    """
+    found = model_values(result, metric).by_model
+    pair = [
+        check_model(name, label, list(found))
+        for name, label in (("model", model), ("baseline", baseline))
+    ]
+    if pair[0] == pair[1]:
+        raise OptionError(f"model and baseline are both {pair[0]!r}; expected two models")
+    lists = keys_of(result, pair)
+    if len(found[pair[0]]) != len(found[pair[1]]) or not lists[pair[0]].equals(lists[pair[1]]):
+        raise DataError(
+            f"{pair[0]!r} and {pair[1]!r} were not evaluated on the same lists; evaluate them in "
+            "one call with ⟦+by=⟧"
+        )
+    difference = found[pair[0]] - found[pair[1]]
+    return difference[~np.isnan(difference)]
+
+
+def keys_of(result: Any, models: Sequence[str]) -> dict[str, pd.DataFrame]:
+    """Return the list keys of some models, in the order of `per_user`."""
+    keys, by = list(result.spec["user_col"]), list(result.spec["by"])
+    if not by:
+        raise OptionError(
+            "the evaluation was made without ⟦by=⟧; evaluate with ⟦+by=⟧, so that there are models "
+            "to compare"
+        )
+    of_model = rows_by(result.per_user, by)
+    return {
+        model: result.per_user[keys].take(of_model[model]).reset_index(drop=True)
+        for model in models
+    }
+
+
+@style.drawn_from(_winners_data)
+def winners(
+    result: Any, metric: str, *, model: Any, baseline: Any, bins: int = 21, ax: Axes | None = None
+) -> Axes:
+    """Draw how many users gain and how many lose by a change of models, and by how much.
+
+    Parameters
+    ----------
+    result : Evaluation
+        An evaluation of both models.
+    metric : str
+        Column of `per_user`, such as "ndcg@10".
+    model, baseline : label
+        The models that are compared: the difference is model − baseline.
+    bins : int, default 21
+        Bars, half of them on each side of zero.
+    {ax_returns_raises}
+    ColumnError, OptionError, DataError
+        If the column is missing, a model unknown, or the two were not evaluated on the same lists.
+
+    Notes
+    -----
+    Users with the same value for both are counted in the caption and not drawn: they would hide all
+    others.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> shop = rd.sample_shop()
+    >>> result = rd.evaluate(shop.true, shop.pred, "ndcg@10", by="model")
+    >>> data = rd.plot.winners.data(result, "ndcg@10", model="knn", baseline="popularity")
+    >>> data.groupby("side")["n"].sum().to_dict()
+    {'gains': 536, 'loses': 280, 'ties': 721}
+    >>> ax = rd.plot.winners(result, "ndcg@10", model="knn", baseline="popularity")
+    """
+    data = _winners_data(result, metric, model=model, baseline=baseline, bins=bins)
+    frame, totals = style.Frame(ax), data.groupby("side")["n"].sum()
+    for side, colour, hatch in (("gains", style.BETTER, ""), ("loses", style.WORSE, "//")):
+        rows, word = data[data["side"] == side], "gain" if side == "gains" else "lose"
+        bars = frame.ax.bar(
+            rows["low"],
+            rows["n"],
+            width=rows["high"] - rows["low"],
+            align="edge",
+            color=colour,
+            edgecolor=style.tone(frame.ax, 0),
+            linewidth=0.8,
+            hatch=hatch,
+        )
+        for bar, low, high, n in zip(bars, rows["low"], rows["high"], rows["n"], strict=True):
+            ends = sorted(map(abs, (low, high)))
+            span = " to ".join(number(end, form_of(*ends)) for end in ends)
+            style.says(bar, [f"{n:,} users {word} {span}"])
+        frame.entries.append((bars, f"{totals[side]:,} users {word}", None))
+    frame.ax.axvline(0, color=style.tone(frame.ax), linewidth=1)
+    one, other = short_names([model, baseline], style.TICK_NAME_LENGTH)
+    across = f"difference of {metric} per user: {one} − {other}"
+    caption = (
+        f"n = {totals.sum():,} users with a value for both; {totals['ties']:,} with the same value "
+        "are not drawn"
+    )
+    return frame.finish("Who gains and who loses", across, "users", caption, beside=False)

@@ -1,8 +1,9 @@
-"""Tables of shades: values of a summary, such as segments by models, and differences of all pairs
-of models."""
+"""Tables of shades: values of a summary, such as segments by models, differences of all pairs of
+models, and the lists of one user side by side."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,12 @@ import pandas as pd
 from ...errors import OptionError, closest
 from ...experiments.decide.adjust_pvalues import adjustment
 from ...judge.verdict import sign_of
-from ...tables.cells import Form, form_of, number
-from ..given_tables import JOINED_BY, count_text, direction_word, labels, need
-from . import space, style
+from ...tables.cells import Form, form_of, number, short_names
+from ..given_tables import JOINED_BY, check_model, count_text, direction_word, labels, need
+from . import style
 from .style import Axes
 
-__all__ = ["heat", "pairs"]
+__all__ = ["heat", "lists", "pairs"]
 
 SHADES = ("#eb9d6a", "#f6f6f6", "#79b3d8")  # worse, equal, better: light enough for dark texts
 ON_LIGHT = "#111111"  # texts on cells, which are light in a dark style too
@@ -113,45 +114,40 @@ def heat(
     >>> ax = rd.plot.heat(segments, rows="model", columns="segment")
     """
     data = _heat_data(summary, rows=rows, columns=columns, metric=metric)
-    wide = data.pivot(index="row", columns="column", values="value")
-    grid = wide.reindex(
+    grid = data.pivot(index="row", columns="column", values="value").reindex(
         index=list(dict.fromkeys(data["row"])), columns=list(dict.fromkeys(data["column"]))
     )
     longest = min(style.TICK_NAME_LENGTH, max(map(len, grid.index.map(str))))
-    ax = style.new_axes(
-        ax, width=1.4 + 0.09 * longest + 1.2 * grid.shape[1], height=2.0 + 0.5 * grid.shape[0]
-    )
-    ax.grid(False)
-    low, high = np.nanmin(grid.to_numpy()), np.nanmax(grid.to_numpy())
+    size = 1.4 + 0.09 * longest + 1.2 * grid.shape[1], 2.0 + 0.5 * grid.shape[0]
+    frame, cells = style.Frame(ax, *size), grid.to_numpy(dtype=np.float64)
+    frame.ax.grid(False)
+    low, high = np.nanmin(cells), np.nanmax(cells)
     wide = high - low
-    ax.imshow(
-        grid.to_numpy(), cmap="Blues", aspect="auto", vmin=low - 0.15 * wide, vmax=high + 0.4 * wide
-    )
-    cells = grid.to_numpy(dtype=np.float64)
+    shades = {"vmin": low - 0.15 * wide, "vmax": high + 0.4 * wide}
+    frame.ax.imshow(cells, cmap="Blues", aspect="auto", **shades)
     form = form_of(*cells.ravel())
     texts = [[number(cell, form) for cell in row] for row in cells]
-    fits = space.cell_fits(ax, grid.shape, max(len(text) for row in texts for text in row))
+    fits = style.cell_fits(frame.ax, grid.shape, max(len(text) for row in texts for text in row))
     for i, j in np.ndindex(*grid.shape) if fits else ():
-        dark = high > low and (cells[i, j] - low) / (high - low) > 0.85
-        ax.text(
-            j,
-            i,
-            texts[i][j],
-            ha="center",
-            va="center",
-            fontsize=space.points(0.9),
-            color="#ffffff" if dark else ON_LIGHT,
-        )
-    style.axis_names(ax, _joined_names(columns), _joined_names(rows))
-    style.tick_names(ax.xaxis, [str(name) for name in grid.columns])
-    style.tick_names(ax.yaxis, [str(name) for name in grid.index])
-    ax.tick_params(length=0)
+        dark = high > low and (cells[i, j] - low) / wide > 0.85
+        _cell_text(frame.ax, j, i, texts[i][j], "#ffffff" if dark else ON_LIGHT)
+    style.tick_names(frame.ax.xaxis, [str(name) for name in grid.columns])
+    style.tick_names(frame.ax.yaxis, [str(name) for name in grid.index])
+    frame.ax.tick_params(length=0)
     span = "" if fits else f": {number(low, form)} to {number(high, form)}"
-    style.title(ax, metric or _only_metric(summary) or "value")
     stats = summary["stat"].unique().tolist() if "stat" in summary.columns else ["mean"]
     cells_are = f"{' and '.join(stats)} of each cell, darker is larger{span}"
-    style.caption(ax, f"{cells_are}; {count_text(data['n'])} lists per cell")
-    return ax
+    return frame.finish(
+        metric or _only_metric(summary) or "value",
+        _joined_names(columns),
+        _joined_names(rows),
+        f"{cells_are}; {count_text(data['n'])} lists per cell",
+    )
+
+
+def _cell_text(ax: Axes, x: float, y: float, text: str, colour: str = ON_LIGHT) -> None:
+    size = style.points(0.9)
+    ax.text(x, y, text, ha="center", va="center", fontsize=size, color=colour)
 
 
 def _joined_names(names: Any) -> str:
@@ -276,33 +272,24 @@ def pairs(
         and values == "diff"
     )
     data["good"] = (data["value"] - 0.5 * (values != "diff")) * (-1 if smaller else 1)
-    won = (
-        data["good"]
-        .gt(0)
-        .groupby(data["model"], sort=False)
-        .sum()
-        .sort_values(ascending=False, kind="stable")
-    )
-    ax = style.new_axes(ax, width=3.4 + 0.5 * len(won), height=2.0 + 0.36 * len(won))
-    shown = [str(name) for name in won.index[: space.rows_that_fit(ax)]]
+    won = data["good"].gt(0).groupby(data["model"], sort=False).sum()
+    order = won.sort_values(ascending=False, kind="stable").index
+    frame = style.Frame(ax, 3.4 + 0.5 * len(order), 2.0 + 0.36 * len(order))
+    shown = [str(name) for name in order[: style.rows_that_fit(frame.ax)]]
     cells = data[data["model"].isin(shown) & data["other"].isin(shown)]
     form = ".0%" if values != "diff" else form_of(*data["value"], sign="+")
-    _pair_cells(ax, cells, shown, form)
-    style.tick_names(ax.yaxis, shown, before=[f"{i + 1}  " for i in range(len(shown))])
-    style.tick_names(ax.xaxis, [str(i + 1) for i in range(len(shown))])
-    ax.tick_params(length=0)
-    style.title(
-        ax,
+    _pair_cells(frame.ax, cells, shown, form)
+    style.tick_names(frame.ax.yaxis, shown, before=[f"{i + 1}  " for i in range(len(shown))])
+    style.tick_names(frame.ax.xaxis, [str(i + 1) for i in range(len(shown))])
+    frame.ax.tick_params(length=0)
+    left = f"; the first {len(shown)} of {len(order)} models" if len(shown) < len(order) else ""
+    return frame.finish(
         f"{what}: row − column" if values == "diff" else f"{what}: users better off with the row",
-    )
-    style.axis_names(ax, "the same models", "")
-    left = f"; the first {len(shown)} of {len(won)} models" if len(shown) < len(won) else ""
-    style.caption(
-        ax,
+        "the same models",
+        "",
         f"{count_text(data['n'])} users; * holds, p-values {adjustment(comparison).words}; blue: "
         f"the row is better, orange: worse{left}",
     )
-    return ax
 
 
 def _smaller(rows: pd.DataFrame, signs: pd.Series) -> bool:
@@ -322,18 +309,150 @@ def _pair_cells(ax: Axes, data: pd.DataFrame, models: list[str], form: Form | st
 
     colours = LinearSegmentedColormap.from_list("pairs", SHADES)
     reach = float(data["good"].abs().max()) or 1.0
-    fits = space.cell_fits(ax, (len(models), len(models)), len(number(-reach, form)) + 1)
+    fits = style.cell_fits(ax, (len(models), len(models)), len(number(-reach, form)) + 1)
     row: Any
     for row in data.itertuples(index=False):
         x, y = models.index(row.other), models.index(row.model)
         star = "*" if row.sign != "open" else ""
         shade = to_hex(colours(0.5 + 0.5 * row.good / reach)) if row.good == row.good else SHADES[1]
         cell = ax.add_patch(
-            Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=shade, edgecolor=space.tone(ax, 0))
+            Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=shade, edgecolor=style.tone(ax, 0))
         )
         style.says(cell, [f"{row.model} against {row.other}: {number(row.value, form)}{star}"])
         text = number(row.value, form) + star if fits else star
-        ax.text(x, y, text, ha="center", va="center", fontsize=space.points(0.9), color=ON_LIGHT)
+        _cell_text(ax, x, y, text)
     ax.grid(False)
     ax.set_xlim(-0.5, len(models) - 0.5)
     ax.set_ylim(len(models) - 0.5, -0.5)
+
+
+# -- lists side by side
+
+HIT_TABLE = "what rd.diagnostics.hit_table returned"
+HIT = "#cfe6d6"  # light in a dark style too, so that dark texts stand on it
+ROW_HEIGHT = 0.3  # inches
+
+
+def _lists_data(
+    hit_table: pd.DataFrame,
+    user: Any,
+    *,
+    models: Sequence[Any] | None = None,
+    name_col: str | None = None,
+) -> pd.DataFrame:
+    """Return what `lists` draws: `model`, `rank`, `item`, `hit`.
+
+    {parameters_returns}
+        One row per item, list after list, best rank first; a relevant item that was not shown has a
+        null rank.
+    """
+    need(hit_table, "hit_table", ["rank", "hit"], HIT_TABLE)
+    before = list(hit_table.columns[: list(hit_table.columns).index("rank")])
+    key = user if isinstance(user, tuple) else (user,)
+    if len(before) < len(key) + 1:
+        raise OptionError(
+            f"user={user!r} has {len(key)} parts; hit_table has {before} before 'rank', the item "
+            "last"
+        )
+    item, keys, by = before[-1], before[-1 - len(key) : -1], before[: -1 - len(key)]
+    need(hit_table, "hit_table", [item if name_col is None else name_col], HIT_TABLE)
+    same = [(hit_table[name] == value).to_numpy() for name, value in zip(keys, key, strict=True)]
+    rows = hit_table[np.logical_and.reduce(same)]
+    if not len(rows):
+        raise OptionError(f"user={user!r} has no list in hit_table[{JOINED_BY.join(keys)!r}]")
+    shown = rows[item if name_col is None else name_col]
+    data = pd.DataFrame(
+        {
+            "model": labels(rows, by),
+            "rank": rows["rank"].astype("Int64").array,
+            "item": shown.where(shown.notna(), rows[item]).map(str).array,
+            "hit": rows["hit"].astype(bool).array,
+        }
+    )
+    known = list(dict.fromkeys(data["model"]))
+    wanted = known if models is None else [check_model("models", name, known) for name in models]
+    data = data[data["model"].isin(wanted)]
+    data["model"] = pd.Categorical(data["model"], list(dict.fromkeys(wanted)), ordered=True)
+    data = data.sort_values(["model", "rank"], kind="stable", ignore_index=True)
+    return data.astype({"model": "str"})
+
+
+@style.drawn_from(_lists_data)
+def lists(
+    hit_table: pd.DataFrame,
+    user: Any,
+    *,
+    models: Sequence[Any] | None = None,
+    name_col: str | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw what each model showed one user, side by side, with the hits marked.
+
+    Parameters
+    ----------
+    hit_table : DataFrame
+        What `rd.diagnostics.hit_table` returned. Relevant items without a rank stand below the
+        list, as missed.
+    user : label or tuple
+        The value of the list key, one for each of its columns.
+    models : list of labels, optional
+        The models to draw, from left to right. Default: all of the table.
+    name_col : str, optional
+        Column with the names of the items. Default: the ids.
+    {ax_returns_raises}
+    ColumnError, OptionError
+        If a column is missing, or a user or model unknown.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> shop = rd.sample_shop()
+    >>> hits = rd.diagnostics.hit_table(shop.true, shop.pred, k=5, by="model")
+    >>> rd.plot.lists.data(hits, "u0001", models=["knn", "popularity"]).head(3)
+      model  rank   item    hit
+    0   knn     1  i0085   True
+    1   knn     2  i0021  False
+    2   knn     3  i0185  False
+    >>> ax = rd.plot.lists(hits, "u0001", models=["knn", "popularity"])
+    """
+    data = _lists_data(hit_table, user, models=models, name_col=name_col)
+    found, missing = list(dict.fromkeys(data["model"])), data["rank"].isna()
+    depth = int(data.loc[~missing, "rank"].max()) if not missing.all() else 0
+    below = depth + 0.5 + missing.groupby(data["model"]).cumsum()
+    data["place"] = data["rank"].astype("float64").where(~missing, below)
+    last = float(data["place"].max())
+    frame = style.Frame(ax, 1.0 + 2.2 * len(found), 1.6 + ROW_HEIGHT * last)
+    hits = data[~missing].groupby("model", sort=False)["hit"].sum()
+    fits = style.rows_that_fit(frame.ax)
+    left = f"; {(data['place'] > fits).sum()} items have no room here" if last > fits else ""
+    data, last, depth = data[data["place"] <= fits], min(last, fits), min(depth, fits)
+    width = style.letters(style.room(frame.ax)[0] / len(found), 0.9) - 4
+    row: Any
+    for model, own in data.groupby("model", sort=False):
+        for row, name in zip(own.itertuples(), short_names(own["item"], width), strict=True):
+            where = "missed" if row.place > depth else f"rank {row.place:g}"
+            words = f"{model}, {where}: {row.item}"
+            _item(frame.ax, found.index(str(model)), row.place, row.hit, name, words)
+    frame.ax.set(xlim=(-0.5, len(found) - 0.5), ylim=(last + 0.6, 0.4))
+    frame.ax.grid(False)
+    style.tick_names(frame.ax.xaxis, found)
+    ranks = [*range(1, depth + 1)]
+    missed = [depth + 1.5] if data["rank"].isna().any() else []
+    frame.ax.set_yticks([*ranks, *missed], [*map(str, ranks), *["missed"] * len(missed)])
+    frame.ax.tick_params(length=0)
+    of = JOINED_BY.join(map(str, user)) if isinstance(user, tuple) else user
+    caption = "✓ hits: " + ", ".join(f"{model} {n}" for model, n in hits.items()) + left
+    return frame.finish(f"Lists of {of}", "", "rank", caption)
+
+
+def _item(ax: Axes, x: int, y: float, hit: bool, name: str, words: str) -> None:
+    """Draw one item: a filled box with a mark where it is a hit."""
+    from matplotlib.patches import Rectangle
+
+    edge, size = style.tone(ax, style.GRID), style.points(0.9)
+    box = Rectangle(
+        (x - 0.47, y - 0.44), 0.94, 0.88, facecolor=HIT if hit else "none", edgecolor=edge
+    )
+    style.says(ax.add_patch(box), [f"{words}, a hit" if hit else words])
+    text = ax.text(x - 0.44, y, f"✓ {name}" if hit else name, ha="left", va="center", fontsize=size)
+    style.plain_text(text).set_color(ON_LIGHT if hit else style.tone(ax))

@@ -8,10 +8,12 @@ text that comes from data is never read as mathematics (a model may be called `$
 from __future__ import annotations
 
 import inspect
+import re
 import textwrap
-from collections.abc import Callable, Sequence
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from functools import update_wrapper
-from itertools import cycle
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
@@ -19,9 +21,8 @@ import pandas as pd
 
 from ...docstrings import fill
 from ...errors import OptionError, not_loaded
-from ...tables.cells import estimated, short_names, visible
+from ...tables.cells import estimated, form_of, number, short_names, visible
 from ..given_tables import check_model
-from . import space
 
 if TYPE_CHECKING:  # matplotlib is an extra: only type checkers need its names
     from matplotlib.axes import Axes as Axes
@@ -29,7 +30,6 @@ if TYPE_CHECKING:  # matplotlib is an extra: only type checkers need its names
 else:
     Axes = Any
 
-__all__: list[str] = []
 
 # Eight colours that colour-blind readers can tell apart, each with a contrast of at least 3 to 1 on
 # white and on the dark background of the report. The first three and the last are those of Okabe
@@ -78,6 +78,13 @@ Returns
 DataFrame""",
 }
 
+MUTED, GRID = 0.68, 0.18  # shares of the ink in the colour of what stands back
+OWN = "recdf"  # id of the figures that a picture made itself, which may grow
+# The looks of all models of a page, where pictures stand on one; its titles, captions and legends
+# are HTML.
+PAGE: ContextVar[dict[str, Any] | None] = ContextVar("PAGE", default=None)
+
+
 PlotArguments = ParamSpec("PlotArguments")
 Read = ParamSpec("Read")
 Drawn = TypeVar("Drawn")
@@ -123,25 +130,36 @@ class ModelLook(NamedTuple):
     line: Any
 
 
+TAKEN: dict[str, int] = {}  # the places in COLOURS of names that were drawn, of the whole session
 REST = ModelLook("#8a8a8a", ".", "-")  # models beyond those that have a colour
 
 
-def looks(names: Sequence[str], first: Sequence[str] = ()) -> dict[str, ModelLook]:
-    """Return the look of every name, by its place in the order of first appearance.
+def looks(
+    names: Sequence[str], first: Sequence[str] = (), drawn: dict[str, int] | None = None
+) -> dict[str, ModelLook]:
+    """Return the look of every name. A name keeps the look that it got when it was first drawn, so
+    that a model has one colour in all pictures of a notebook, and of a page.
 
     Beyond eight names, only those of `first` have a look of their own.
     """
-    names, page = list(dict.fromkeys(names)), space.PAGE.get()
-    if page is not None:
+    names, page = list(dict.fromkeys(names)), PAGE.get()
+    if page is not None and any(name in page for name in names):
         return {name: page.get(name, REST) for name in names}
-    many = len(names) > len(COLOURS)
-    marked = (
-        list(dict.fromkeys(name for name in first if name in names))[: len(COLOURS)]
-        if many
-        else names
-    )
-    own = zip(marked, map(ModelLook, COLOURS, MARKERS, cycle(LINES)), strict=False)
-    return dict.fromkeys(names, REST) | dict(own)
+    own, most = names, len(COLOURS)
+    if len(names) > most:
+        own = list(dict.fromkeys(name for name in first if name in names))[:most]
+    if drawn is None:
+        drawn = TAKEN if page is None else {}  # a page is the same whatever was drawn before
+    some = most - (own is not names)  # the last colour is grey, as the others are
+    places: dict[str, int] = {}
+    for name in sorted(own, key=lambda one: one not in drawn):  # those that have one keep it
+        # A place that nobody took, or else one that is free in this picture.
+        wanted = (drawn.get(name, most), *range(len(drawn), some), *range(some), some)
+        places[name] = next(n for n in wanted if n < most and n not in places.values())
+        drawn.setdefault(name, places[name])
+    return dict.fromkeys(names, REST) | {
+        name: ModelLook(COLOURS[n], MARKERS[n], LINES[n % len(LINES)]) for name, n in places.items()
+    }
 
 
 def highlighted(highlight: Any, models: Sequence[str]) -> list[str]:
@@ -172,6 +190,96 @@ def by_model(
     return sorted(parts, key=lambda part: part[2] is not REST)
 
 
+class Frame:
+    """The axes of one picture: marks are drawn on them, and `finish` writes what stands around.
+
+    `entries` holds the lines of the legend: artist, name and look of each.
+    """
+
+    def __init__(self, ax: Axes | None, width: float = 6.4, height: float = 4.2) -> None:
+        made = pyplot()
+        if ax is None:
+            figure, ax = made.subplots(figsize=(width, height), layout="constrained")
+            figure.set_gid(OWN)
+        self.ax: Axes = dress(ax)
+        self.entries: list[tuple[Any, str, ModelLook | None]] = []
+
+    def line(self, x: Any, y: Any, look: ModelLook, words: Sequence[str], **settings: Any) -> Any:
+        """Draw a line or its points, of which each says a text; its name is that of the legend."""
+        name = settings.pop("name", "")
+        looks_like = {"color": look.colour, "marker": look.marker, "linestyle": look.line}
+        (drawn,) = self.ax.plot(x, y, **{**looks_like, "markersize": 5, **settings})
+        says(drawn, words, name)
+        self.entries += [(drawn, name, look)] if name else []
+        return drawn
+
+    def lines(
+        self,
+        data: pd.DataFrame,
+        x: str,
+        y: str,
+        first: Sequence[str] = (),
+        *,
+        words: Callable[[str, pd.DataFrame], Sequence[str]],
+        step: str | None = None,
+        every: int = 0,
+        **settings: Any,
+    ) -> None:
+        """Draw one line per model, with a band where the column `band` says so; a mark stands at
+        every point, or at about `every` of them."""
+        banded = data["band"] if "band" in data.columns else pd.Series(False, data.index)
+        for model, rows, look in by_model(data, first):
+            own, given = banded[rows.index], {"linewidth": 1 if look is REST else 2} | settings
+            if banded.any() and not own.any():
+                given |= {"linewidth": 1.1, "alpha": 0.75}
+            if every:
+                given["markevery"] = max(1, len(rows) // every)
+            if step:
+                given["drawstyle"] = f"steps-{step}"
+            self.line(rows[x], rows[y], look, words(model, rows), name=model, **given)
+            if own.any():
+                self.band(rows[own], x, look.colour, step=step)
+
+    def band(self, rows: pd.DataFrame, x: str, colour: str, **settings: Any) -> None:
+        ends = rows["ci_low"], rows["ci_high"]
+        self.ax.fill_between(rows[x], *ends, color=colour, alpha=0.15, linewidth=0, **settings)
+
+    def legend(self, suffix: Mapping[str, str] | None = None) -> tuple[list[Any], list[str]]:
+        """Return the artists and names of the legend: those with a colour, and one line for all
+        others."""
+        own = [one for one in self.entries if one[2] is not REST]
+        others = [one for one in self.entries if one[2] is REST]
+        own, others = (own + others, []) if len(others) == 1 else (own, others)
+        names = [
+            f"{name} ({suffix[name]})" if suffix and name in suffix and not others else name
+            for _, name, _ in own
+        ]
+        more = [f"{len(others)} others"] if others else []
+        return [one[0] for one in [*own, *others[:1]]], [*names, *more]
+
+    def finish(
+        self,
+        name: str,
+        x: str,
+        y: str,
+        below: str,
+        *,
+        shares: str = "",
+        suffix: Mapping[str, str] | None = None,
+        beside: bool = True,
+        panels: int = 1,
+    ) -> Axes:
+        """Write legend, names of the axes, title and caption. `shares` names the axes that show
+        per cents."""
+        for letter in shares:
+            formatted(getattr(self.ax, f"{letter}axis"), "%")
+        legend(self.ax, *self.legend(suffix), beside=beside)
+        axis_names(self.ax, x, y)
+        title(self.ax, name)
+        caption(self.ax, below, panels)
+        return self.ax
+
+
 def says(artist: Any, words: Sequence[str], name: str = "") -> None:
     """Keep what a page shows when a reader points at an artist: one text for each point, or the
     name alone."""
@@ -192,28 +300,30 @@ def pyplot() -> Any:
     return matplotlib.pyplot
 
 
-def new_axes(ax: Axes | None, width: float = 6.4, height: float = 4.2) -> Axes:
-    """Return the axes to draw into: the caller's, or those of a new figure."""
-    made = pyplot()
-    if ax is None:
-        figure, ax = made.subplots(figsize=(width, height), layout="constrained")
-        figure.set_gid(space.OWN)
-    return dress(ax)
-
-
 def new_grid(
-    axes: Any, n: int, columns: int = 3, size: tuple[float, float] = (3.6, 3.0)
+    axes: Any,
+    n: int,
+    columns: int = 3,
+    size: tuple[float, float] = (3.6, 3.0),
+    rows: Sequence[int] = (),
+    width: float = 8.0,
 ) -> np.ndarray:
-    """Return `n` axes of small multiples as a flat array: the caller's, or those of a new
-    figure."""
-    if axes is None:
-        columns = min(columns, n)
-        rows = -(-n // columns)
-        inches = max(size[0] * columns, 4.8), size[1] * rows + 0.6
-        figure, made = pyplot().subplots(
-            rows, columns, figsize=inches, layout="constrained", squeeze=False
+    """Return `n` axes of small multiples as a flat array: the caller's, or those of a new figure.
+    With `rows`, they stand below each other, each as high as its rows need."""
+    if axes is None and rows:
+        inches = max(8.0, width), 1.0 + sum(0.36 * n_rows + 0.62 for n_rows in rows)
+        heights = {"height_ratios": [n_rows + 0.6 for n_rows in rows]}
+        figure, axes = pyplot().subplots(
+            len(rows), 1, figsize=inches, layout="constrained", gridspec_kw=heights
         )
-        figure.set_gid(space.OWN)
+        figure.set_gid(OWN)
+    elif axes is None:
+        columns = min(columns, n)
+        inches = max(size[0] * columns, 4.8), size[1] * -(-n // columns) + 0.6
+        figure, made = pyplot().subplots(
+            -(-n // columns), columns, figsize=inches, layout="constrained", squeeze=False
+        )
+        figure.set_gid(OWN)
         for spare in made.ravel()[n:]:
             figure.delaxes(spare)
         axes = made.ravel()[:n]
@@ -237,14 +347,14 @@ def dress(ax: Axes) -> Axes:
     if whole is not None and whole.get_layout_engine() is None:
         whole.set_layout_engine("constrained")
     ax.spines[["top", "right"]].set_visible(False)
-    ax.spines[["left", "bottom"]].set_color(space.tone(ax, space.MUTED))
-    ax.tick_params(color=space.tone(ax, space.MUTED))
-    ax.grid(True, color=space.tone(ax, space.GRID), linewidth=0.6)
+    ax.spines[["left", "bottom"]].set_color(tone(ax, MUTED))
+    ax.tick_params(color=tone(ax, MUTED))
+    ax.grid(True, color=tone(ax, GRID), linewidth=0.6)
     ax.set_axisbelow(True)
     axis: Any
     for axis, inches, apart in (
-        (ax.xaxis, space.x_axis(ax), 0.62),
-        (ax.yaxis, space.room(ax)[1], 0.35),
+        (ax.xaxis, x_axis(ax), 0.62),
+        (ax.yaxis, room(ax)[1], 0.35),
     ):
         own = (
             isinstance(axis.get_major_locator(), AutoLocator),
@@ -253,47 +363,40 @@ def dress(ax: Axes) -> Axes:
         if all(own):
             axis.set_major_locator(AutoLocator())
             axis.get_major_locator().set_params(nbins=int(np.clip(inches / apart, 2, 9)))
-            axis.set_major_formatter(
-                ScalarFormatter(useOffset=False)
-            )  # no "+1e3" in a corner, where the title is
-            axis.get_major_formatter().set_scientific(False)
+            formatted(axis)  # no "+1e3" in a corner, where the title is
     return ax
 
 
 def title(ax: Axes, text: str) -> None:
-    words = (
-        visible(text)
-        if space.PAGE.get() is not None
-        else space.wrapped(text, space.right_of_labels(ax), 1.1)
-    )
-    plain_text(ax.set_title(words, loc="left", fontsize=space.points(1.1)))
+    words = visible(text) if PAGE.get() is not None else wrapped(text, right_of_labels(ax), 1.1)
+    plain_text(ax.set_title(words, loc="left", fontsize=points(1.1)))
 
 
 def axis_names(ax: Axes, x: str, y: str) -> None:
-    plain_text(ax.set_xlabel(space.wrapped(x, min(space.room(ax)[0], space.right_of_labels(ax)))))
-    plain_text(ax.set_ylabel(space.wrapped(y, 0.9 * space.room(ax)[1])))
+    plain_text(ax.set_xlabel(wrapped(x, min(room(ax)[0], right_of_labels(ax)))))
+    plain_text(ax.set_ylabel(wrapped(y, 0.9 * room(ax)[1])))
 
 
 def caption(ax: Axes, text: str, panels: int = 1) -> None:
     """Write what the marks mean below the axes: intervals, counts, what is left out."""
-    outside = space.PAGE.get() is not None
-    muted = space.tone(ax, space.MUTED)
+    outside = PAGE.get() is not None
+    muted = tone(ax, MUTED)
     look: dict[str, Any] = {
         "ha": "left",
         "va": "top",
-        "fontsize": space.points(0.85),
+        "fontsize": points(0.85),
         "color": muted,
     }
     if (
-        panels > 1 and ax.figure is not None and ax.figure.get_gid() == space.OWN
+        panels > 1 and ax.figure is not None and ax.figure.get_gid() == OWN
     ):  # below all panels, not below one
         across = ax.figure.bbox.width / ax.figure.dpi - 0.2
         below = ax.figure.supxlabel(
-            space.wrapped(text, across, 0.85, 4), x=0.01, **look | {"va": "bottom"}
+            wrapped(text, across, 0.85, 4), x=0.01, **look | {"va": "bottom"}
         )
     else:
-        left = 0.0 if outside else space.left_labels(ax)
-        words = text if outside else space.wrapped(text, 1.2 * space.room(ax)[0] - 0.2, 0.85, 8)
+        left = 0.0 if outside else left_labels(ax)
+        words = text if outside else wrapped(text, 1.2 * room(ax)[0] - 0.2, 0.85, 8)
         below = ax.annotate(  # below the ticks and the name of the axis
             words,
             xy=(0, 0),
@@ -311,7 +414,7 @@ def plain_text(text: Text) -> Text:
     """Show a text as it stands: `$` and `_` of names are letters, and right-to-left names keep
     their place."""
     text.set_parse_math(False)
-    text.set_text(space.in_order(text.get_text()))
+    text.set_text(in_order(text.get_text()))
     return text
 
 
@@ -325,22 +428,20 @@ def tick_names(
     narrow. Where there are more names than lines, every second, third, ... one is written. `before`
     holds what stands before each name.
     """
-    width, height = space.room(axis.axes)
+    width, height = room(axis.axes)
     texts, fits, upright = short_names(names, length), len(names), False
     if axis.axis_name == "y":
-        texts = short_names(names, min(length, space.letters(0.5 * width)))
+        texts = short_names(names, min(length, letters(0.5 * width)))
         texts = (
             [f"{one}{text}" for one, text in zip(before, texts, strict=True)] if before else texts
         )
-        fits = space.rows_that_fit(axis.axes)
-    elif max(map(len, texts), default=0) > (
-        across := space.letters(width / max(len(names), 1)) - 1
-    ):
+        fits = rows_that_fit(axis.axes)
+    elif max(map(len, texts), default=0) > (across := letters(width / max(len(names), 1)) - 1):
         upright = across < 8
         if upright:
             texts, fits = (
-                short_names(names, space.letters(0.4 * height)),
-                int(72 * width / space.points(1.3)),
+                short_names(names, letters(0.4 * height)),
+                int(72 * width / points(1.3)),
             )
         else:
             texts = [
@@ -355,14 +456,12 @@ def tick_names(
 def tick_numbers(axis: Any, places: Sequence[Any], texts: Sequence[str]) -> None:
     """Write texts at places of an axis from the last one back, without those that would touch their
     neighbour."""
-    width = space.x_axis(axis.axes)
+    width = x_axis(axis.axes)
     at = np.asarray(places, dtype=np.float64)
     span = float(at.max() - at.min()) or 1.0
     kept: list[int] = []
     for i in range(len(at) - 1, -1, -1):
-        half = (
-            0.32 * space.points() / 72 * (len(texts[i]) + len(texts[kept[-1]]) + 2) if kept else 0.0
-        )
+        half = 0.32 * points() / 72 * (len(texts[i]) + len(texts[kept[-1]]) + 2) if kept else 0.0
         if not kept or width * (at[kept[-1]] - at[i]) / span >= half:
             kept.append(i)
     axis.set_ticks([places[i] for i in kept[::-1]])
@@ -374,7 +473,7 @@ def legend_texts(names: Sequence[str], width: int = LEGEND_WIDTH, lines: int = 4
     """Return the names, wrapped; only a name of more lines than there are is cut. A page wraps them
     itself."""
     texts = [visible(name) for name in names]
-    if space.PAGE.get() is None:
+    if PAGE.get() is None:
         # What stands in brackets behind a name is kept, so that what is cut is the name.
         ends = [
             text[text.rindex(" (") :] if text.endswith(")") and " (" in text else ""
@@ -401,18 +500,18 @@ def legend(ax: Axes, handles: Sequence[Any], names: Sequence[str], beside: bool 
     where: dict[str, Any] = (
         {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0} if beside else {}
     )
-    own = ax.figure is not None and ax.figure.get_gid() == space.OWN
-    width, height = space.room(ax)
-    lines = int(np.clip(0.6 * 72 * height / space.points(1.2) / len(handles), 1, 4))
+    own = ax.figure is not None and ax.figure.get_gid() == OWN
+    width, height = room(ax)
+    lines = int(np.clip(0.6 * 72 * height / points(1.2) / len(handles), 1, 4))
     where |= {} if own else {"labelspacing": 0.2}
-    across = LEGEND_WIDTH if own else min(LEGEND_WIDTH, space.letters(0.4 * width, 0.9))
+    across = LEGEND_WIDTH if own else min(LEGEND_WIDTH, letters(0.4 * width, 0.9))
     texts = legend_texts(names, across, 4 if own else lines)
     box = ax.legend(
         list(handles),
         texts,
         frameon=False,
-        fontsize=space.points(0.9),
-        labelcolor=space.tone(ax),
+        fontsize=points(0.9),
+        labelcolor=tone(ax),
         **where,
     )
     _dress_legend(box, ax.figure, (1, 0) if own and beside else None)
@@ -423,7 +522,7 @@ def _dress_legend(box: Any, figure: Any, grows: tuple[int, int] | None) -> None:
     legend."""
     for text in box.get_texts():
         plain_text(text)
-    if grows is not None and space.PAGE.get() is None:
+    if grows is not None and PAGE.get() is None:
         extent = box.get_window_extent()
         needs = np.array([extent.width, extent.height]) / figure.dpi
         least = needs + 0.9 * np.array(grows[::-1])
@@ -437,7 +536,7 @@ def shared_legend(panels: Sequence[Axes], handles: Sequence[Any], names: Sequenc
         legend(panels[0], handles, names)
         return
     longest = max(len(name) for name in names)
-    width = space.letters(figure.bbox.width / figure.dpi, 0.9)
+    width = letters(figure.bbox.width / figure.dpi, 0.9)
     columns = max(1, min(len(names), width // (min(longest, LEGEND_WIDTH) + 7)))
     box = figure.legend(
         list(handles),
@@ -445,37 +544,119 @@ def shared_legend(panels: Sequence[Axes], handles: Sequence[Any], names: Sequenc
         loc="outside upper left",
         ncols=columns,
         frameon=False,
-        fontsize=space.points(0.9),
-        labelcolor=space.tone(panels[0]),
+        fontsize=points(0.9),
+        labelcolor=tone(panels[0]),
     )
-    _dress_legend(box, figure, (0, 1) if figure.get_gid() == space.OWN else None)
+    _dress_legend(box, figure, (0, 1) if figure.get_gid() == OWN else None)
 
 
-def named(
-    parts: Sequence[tuple[str, Any, ModelLook]], handles: Sequence[Any], suffix: Any = None
-) -> tuple[list[Any], list[str]]:
-    """Return the handles and names of a legend of models: those with a colour, and one line for all
-    others."""
-    pairs = [
-        (handle, model)
-        for (model, _, look), handle in zip(parts, handles, strict=True)
-        if look is not REST
-    ]
-    others = [handle for (_, _, look), handle in zip(parts, handles, strict=True) if look is REST]
-    names = [
-        model if suffix is None or others else f"{model} ({suffix[model]})" for _, model in pairs
-    ]
-    found = [handle for handle, _ in pairs]
-    if not others:
-        return found, names
-    return [*found, others[0]], [
-        *names,
-        f"{len(others)} other {'model' if len(others) == 1 else 'models'}",
-    ]
-
-
-def percent(axis: Any) -> None:
-    """Show an axis of shares as per cents."""
+def formatted(axis: Any, sign: str = "") -> None:
+    """Write the ticks of an axis in the digits that tell them apart; with "%", as per cents."""
     from matplotlib.ticker import FuncFormatter
 
-    axis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g}%".replace("-", "−")))
+    def text(place: float, _: Any) -> str:
+        ticks = np.asarray(axis.get_majorticklocs(), dtype=np.float64)
+        least = 1e-9 * np.abs(ticks).max(initial=0)  # what is smaller is 0, but for rounding
+        form = form_of(*ticks[np.abs(ticks) > least], sign=sign, significant=9)
+        return number(place if abs(place) > least else 0.0, form)
+
+    axis.set_major_formatter(FuncFormatter(text))
+
+
+# ------------------------------------------------------------------------------------------
+# Room: matplotlib lays texts out only when a figure is drawn. What is asked before that is
+# estimated from the size of the letters, on the safe side.
+
+
+def tone(ax: Axes, share: float = 1.0) -> str:
+    """Return the colour of the texts of some axes, mixed with their background: so a dark style
+    stays legible."""
+    from matplotlib.colors import to_hex, to_rgba
+
+    backs = [to_rgba(one.get_facecolor()) for one in (ax, ax.figure) if one is not None]
+    back = next((one for one in backs if one[3] > 0), (1.0, 1.0, 1.0, 1.0))
+    pairs = zip(to_rgba(ax.xaxis.label.get_color())[:3], back[:3], strict=True)
+    red, green, blue = (share * ink + (1 - share) * paper for ink, paper in pairs)
+    return str(to_hex((red, green, blue)))
+
+
+def points(share: float = 1.0) -> float:
+    """Return a size of letters, as a share of the size that matplotlib's settings give."""
+    from matplotlib import rcParams
+
+    return share * float(rcParams["font.size"])
+
+
+def room(ax: Axes) -> tuple[float, float]:
+    """Return how wide and how high some axes may be, in inches, before labels and a legend take
+    their part."""
+    box, figure = ax.get_position(original=True), ax.figure
+    return box.width * figure.bbox.width / figure.dpi, box.height * figure.bbox.height / figure.dpi
+
+
+def x_axis(ax: Axes) -> float:
+    """Return how long the x axis is, about: in the caller's axes a legend takes its part of
+    them."""
+    alone = PAGE.get() is not None or (ax.figure is not None and ax.figure.get_gid() == OWN)
+    return (0.85 if alone else 0.5) * room(ax)[0]
+
+
+def rows_that_fit(ax: Axes) -> int:
+    """Return how many lines of text stand in some axes, below each other."""
+    return max(2, int((0.95 if PAGE.get() is not None else 0.65) * 72 * room(ax)[1] / points(1.3)))
+
+
+def letters(inches: float, share: float = 1.0) -> int:
+    """Return how many letters of a size stand in a length; a letter is about 0.6 of its size
+    wide."""
+    return max(6, int(inches * 72 / (0.6 * points(share))))
+
+
+def wrapped(text: str, inches: float, share: float = 1.0, lines: int = 3) -> str:
+    return textwrap.fill(visible(text), letters(inches, share), max_lines=lines, placeholder=" …")
+
+
+def left_labels(ax: Axes) -> float:
+    """Return how wide the labels of the ticks left of some axes are, about."""
+    longest = max(
+        (len(line) for label in ax.get_yticklabels() for line in label.get_text().split("\n")),
+        default=0,
+    )
+    return longest * 0.58 * points() / 72
+
+
+def right_of_labels(ax: Axes) -> float:
+    """Return how wide a title may be, which begins where the axes do."""
+    return 1.22 * room(ax)[0] - 0.4 - left_labels(ax)
+
+
+def in_order(text: str) -> str:
+    """Return a text whose right-to-left names do not turn their neighbours round: A − B stays A −
+    B.
+
+    A mark of the direction stands at the start of such a line and beside what joins names.
+    """
+    if text.isascii() or not any(
+        unicodedata.bidirectional(letter) in ("R", "AL") for letter in text
+    ):
+        return text
+    lines = (
+        re.sub(r"( − | vs\. | · | against |[:,] | \()", "\u200e\\1\u200e", line)
+        for line in text.split("\n")
+    )
+    return "\n".join(f"\u200e{line}" for line in lines)
+
+
+def cell_fits(ax: Axes, shape: tuple[int, ...], length: int) -> bool:
+    """Return whether a text of some letters stands in one cell of a table of shades."""
+    return letters(room(ax)[0] / shape[1], 0.9) > max(length, 6) and shape[0] <= rows_that_fit(ax)
+
+
+def dates(ax: Axes) -> None:
+    """Write dates in short, with the year once."""
+    import matplotlib.dates
+
+    untyped: Any = matplotlib.dates
+    locator = untyped.AutoDateLocator(minticks=2, maxticks=max(3, int(room(ax)[0] / 0.8)))
+    ax.xaxis.set_major_locator(locator)
+    ax.xaxis.set_major_formatter(untyped.ConciseDateFormatter(locator))

@@ -21,8 +21,6 @@ from ..given_tables import labels, need
 from .page_blocks import Badge, Section, Shown, TableBlock, csv_of, formula, text
 from .report_inputs import Subject
 
-__all__: list[str] = []
-
 # ------------------------------------------------------------------------------------------
 # definitions, spec
 

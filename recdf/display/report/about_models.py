@@ -43,8 +43,6 @@ from .page_blocks import (
 from .report_inputs import ACCURACY, ReportTables, Subject
 from .svg import SIZE, drawing
 
-__all__: list[str] = []
-
 MANY_PANELS = 9
 MATRIX_ABOVE = 12  # more pairs than these have stand in a matrix
 
@@ -64,9 +62,9 @@ class Pen:
             *([] if subject.baseline is None else [subject.baseline]),
             *subject.ranking(subject.primary),
         ]
-        self.looks = looks(
-            subject.models, list(dict.fromkeys(marked))[: BEST + (subject.baseline is not None)]
-        )
+        most = BEST + (subject.baseline is not None)
+        # The same page has the same colours, whatever was drawn before.
+        self.looks = looks(subject.models, list(dict.fromkeys(marked))[:most], {})
 
     def __call__(
         self, draw: Callable[..., Any], *args: Any, size: Any = SIZE, **options: Any

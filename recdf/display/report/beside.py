@@ -39,7 +39,7 @@ from ..kinds import (
     segment_of,
     value_text,
 )
-from ..plot.effect_plots import gate_panels, trend_words
+from ..plot.effects import gate_panels, trend_words
 from .about_models import Pen, block, forest_drawings, harm_first, worse_for
 from .card import DOUBTS, FOR_WHOM, HOW_MUCH, SO, SURE, WHICH, Case, collect, kept, tempered
 from .page_blocks import (
@@ -59,8 +59,6 @@ from .page_blocks import (
 )
 from .report_inputs import ReportTables
 from .svg import SIZE
-
-__all__: list[str] = []
 
 FEW = 4  # rows that are sentences too
 NO_EFFECT = (
@@ -242,6 +240,11 @@ def _p(p: Any) -> str:
     return words if words.startswith("<") else f"= {words}"
 
 
+def _pair_of(row: Mapping[Any, Any]) -> str:
+    names = (name_of(row[name]) for name in ("treatment", "control", "metric"))
+    return "{} against {} on {}".format(*map(plain, names))
+
+
 def _users(row: Mapping[Any, Any]) -> str:
     return f"{amount(int(row['n_treatment']), 'user')} against {int(row['n_control']):,}"
 
@@ -289,15 +292,16 @@ def experiment_card(tables: ReportTables) -> Section | None:
         amounts = [f"{effect_text(row)}, {_users(row)}.", *_trends(tables.over_time, row)]
     said = [f"Worse: {TABLE_KINDS['experiment'].said(one)}" for one in harmed]
     if invalid and harmed:
-        unsaid = ", ".join(f"{one['treatment']} on {one['metric']}" for one in harmed)
+        unsaid = ", ".join(map(_pair_of, harmed))
         said = [f"Worse by the numbers as they stand: {unsaid}."]
+    held = [f"Not decided: {_pair_of(one)}: {one['verdict']}." for one in rows if is_withheld(one)]
     lines = [
         (WHICH, (*_decision_said(tables), case.which)),
         (HOW_MUCH, amounts),
         (SURE, (soundness, *_test_words(table, row, believed))),
         (
             FOR_WHOM,
-            (*(said or ["No metric is shown to be worse."]), *_worse_segments(tables, row)),
+            (*(said or ["No metric is shown to be worse."]), *held, *_worse_segments(tables, row)),
         ),
         (DOUBTS, (*doubts_beside(tables.beside), *_warned(table))),
         (SO, [action]),
@@ -366,9 +370,7 @@ def _worse_segments(tables: ReportTables, row: Mapping[Any, Any]) -> list[str]:
 def _warned(table: pd.DataFrame) -> list[str]:
     """Say the warnings of every effect that has one."""
     rows = [row for row in table.to_dict("records") if warnings_of(row["remarks"])]
-    said: list[str] = [
-        f"{row['treatment']} on {row['metric']}: {note_of(row)}." for row in rows[:FEW]
-    ]
+    said: list[str] = [f"{_pair_of(row)}: {note_of(row)}." for row in rows[:FEW]]
     if len(rows) > FEW:
         carry = "carries" if len(rows) - FEW == 1 else "carry"
         said.append(f"{amount(len(rows) - FEW, 'more effect')} {carry} a warning.")

@@ -20,7 +20,7 @@ from ...diagnostics.leaks import KNOWN
 from ...experiments.compare.cheap_labels import compared_labels
 from ...experiments.compare.comparable_runs import sentence_of_both
 from ...experiments.decide.adjust_pvalues import adjustment
-from ...judge.cautions.few_lists import FEW_LISTS
+from ...judge.cautions.conditions import FEW_LISTS
 from ...judge.cautions.table import CAUTIONS
 from ...judge.verdict import (
     codes_of,
@@ -32,9 +32,9 @@ from ...judge.verdict import (
     warnings_of,
 )
 from ...tables.cells import estimate_form, estimated, number, visible
-from ..folds_and_seeds import seed_sentences
 from ..given_tables import ONLY, words_of_tests
 from ..kinds import TABLE_KINDS
+from ..leaderboard_values import seed_sentences
 from ..pairs import list_places, model_rows
 from .page_blocks import (
     Badge,
@@ -46,8 +46,6 @@ from .page_blocks import (
     plain,
 )
 from .report_inputs import Subject
-
-__all__: list[str] = []
 
 WHICH, HOW_MUCH, SURE, FOR_WHOM, DOUBTS, BESIDE, SO = (
     "Which",

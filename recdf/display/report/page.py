@@ -24,8 +24,8 @@ from ...experiments.plan.experiment_plan import ExperimentPlan
 from ...progress import Progress
 from ...publishing import publish_text, refuse_files
 from ...tables.cells import visible
-from ..folds_and_seeds import over_repeats
 from ..given_tables import as_result, with_bounds
+from ..leaderboard_values import over_repeats
 from ..pairs import model_rows
 from .about_data import definitions_section, examples_section, reproducibility_section
 from .about_models import (

@@ -16,8 +16,6 @@ import pandas as pd
 from ...judge.verdict import codes_of, is_withheld, sign_of
 from ...tables.cells import Cell, Form, estimate_form, estimated, number, shorten, visible
 
-__all__: list[str] = []
-
 BadgeKind = Literal["better", "worse", "open", "warning", "error", "info", "good"]
 
 # The mark beside the word of a badge, so that its colour says nothing alone.

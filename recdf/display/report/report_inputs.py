@@ -38,10 +38,8 @@ from ..kinds import kind_of_estimates
 from ..leaderboard import Leaderboard, board_of
 from ..leaderboard_values import EVERYONE, columns_of, values_frame
 from ..pairs import compare
-from ..plot.effect_plots import SOURCE
+from ..plot.effects import SOURCE
 from .page_blocks import NAME_LENGTH, marked, name_of
-
-__all__: list[str] = []
 
 # Families whose metrics say how good the lists are; every other metric is a price or a gain beside
 # that.

@@ -19,10 +19,8 @@ import numpy as np
 
 from ...errors import not_loaded
 from ...tables.cells import visible
-from ..plot import space, style
+from ..plot import style
 from .page_blocks import Drawing, Entry
-
-__all__: list[str] = []
 
 SIZE = (3.7, 2.75)  # inches: one card, readable at the width of a phone
 FONT = 9.5
@@ -68,7 +66,7 @@ LENGTHS = (
 # Colours that the page decides, by their share of the ink: its ink, its muted ink, its lines, its
 # background.
 INK = "#1f2328"
-TONES = {1.0: "ink", space.MUTED: "muted", space.GRID: "grid", 0.0: "paper"}
+TONES = {1.0: "ink", style.MUTED: "muted", style.GRID: "grid", 0.0: "paper"}
 
 
 def drawing(
@@ -108,7 +106,7 @@ def drawing(
         "ytick.labelcolor": INK,
         "axes.facecolor": "#ffffff",
     }
-    page = space.PAGE.set(looks or {})
+    page = style.PAGE.set(looks or {})
     try:
         with matplotlib.rc_context(settings), warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
@@ -119,13 +117,13 @@ def drawing(
             draw(ax)
             title, caption, entries = _take_texts(ax)
             said = _mark_artists(ax)
-            tones = {space.tone(ax, share): name for share, name in TONES.items()}
+            tones = {style.tone(ax, share): name for share, name in TONES.items()}
             stream = io.StringIO()
             # Not savefig, which draws twice.
             canvas: Any = FigureCanvasSVG(figure)
             canvas.print_svg(stream, metadata={"Date": None, "Creator": None})
     finally:
-        space.PAGE.reset(page)
+        style.PAGE.reset(page)
     svg = _inline(stream.getvalue(), number, f"{title}. {caption}".strip(". "), said, tones)
     return Drawing(title, svg, caption, entries, size[0] > SIZE[0])
 
@@ -212,7 +210,7 @@ def _say(element: ElementTree.Element, name: str, words: Sequence[str]) -> None:
     whole = [(element, words[0] if len(words) == 1 else name)] if words else []
     for one, text in zip(marks, words, strict=True) if len(marks) == len(words) > 1 else whole:
         tip = ElementTree.Element("title")
-        tip.text = space.in_order(visible(text))
+        tip.text = style.in_order(visible(text))
         one.insert(0, tip)
 
 

@@ -27,9 +27,9 @@ from ...stats.arms import Arm, Sample, arm, both, linearise
 from ...stats.effect_sizes import effect, fieller
 from ...stats.moments import HUGE, imbalance, may_be_skewed, moments_of, skewness_of_means
 from ...stats.permutation import observed_t, permutation_p, permutation_quantiles, permuted_t
-from ...stats.power import beyond, detectable
 from ...stats.resampling import bootstrap_effect, by_row, replicate_estimates
 from ...stats.scipy_extra import scipy_module
+from ...stats.student import beyond, detectable
 from ...tables.cells import interval, number
 from ..decide.sample_ratio import Surplus
 from ..samples import MetricRows
@@ -56,8 +56,6 @@ FEW_UNITS_CARRY = 15
 ALIKE = 1.25
 # Share of units without a denominator from which a ratio rests on few units.
 MOSTLY = 0.95
-# p of different shares of exposed users below which an effect has to stand without the surplus.
-SURPLUS = 0.05
 # Metrics whose columns are added up in one pass: products grow with the square of their number.
 TOGETHER = 5
 
@@ -239,10 +237,10 @@ def _with_surplus(row: Row, found: MeanEffect, settings: Settings, surplus: Surp
     """The row with a remark where the effect may be that of users whom one arm alone brought.
 
     Without as many units as the larger arm has too many, once its lightest and once its heaviest,
-    the effect has to be there still (Lee 2009). Asked only where the arms differ at 5 %: a smaller
-    surplus can be chance, and asking always would take a third of all small effects.
+    the effect has to be there still (Lee 2009). A smaller surplus can be chance, and asking always
+    would take a third of all small effects.
     """
-    if not (row["p_value"] <= settings.alpha and surplus.p < SURPLUS):
+    if not (row["p_value"] <= settings.alpha and surplus.asked):
         return row
     sides = list(found.values.arms())
     own = np.sort(sides[surplus.arm])

@@ -30,8 +30,6 @@ from ...stats.between_groups import heterogeneity
 from ...stats.many_tests import adjust
 from ...tables.cells import p_value
 
-__all__: list[str] = []
-
 MANY_GROUPS, SEGMENT_BANDS = (
     30,
     4,
@@ -317,7 +315,7 @@ def segment_effects(
         differs = bool(p <= alpha)
         # A difference that rests on segments in doubt is withheld, and so is any of variants that
         # are not alike.
-        rests = differs and p_without > alpha
+        rests = differs and bool(doubts) and not p_without <= alpha
         why = next((code for code in doubts if code in UNLIKE), (doubts if rests else [""])[0])
         effect = "" if why else "differs" if differs else "none"
         of = own[withheld[own] == why][:1] if why else []

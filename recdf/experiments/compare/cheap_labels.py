@@ -166,7 +166,7 @@ def prediction_powered(
         the random sample), `confidence`, `effect`, `withheld`, `remarks`, `verdict`.
         Verdict of a mean: "both" where the
         joint interval is shorter, else "human alone"; of a difference "better", "worse", "no
-        difference shown" ("higher", "lower" without a direction); "cannot tell" with a remark:
+        difference shown" ("higher", "lower" without a direction); withheld with a remark:
         "few_human" (fewer than 30, or with probabilities lists whose weights count as fewer),
         "not_random" (the lists that people judged differ from the others, p below 0.01),
         "undefined_differs" (with probabilities: a judged list has a value under one kind of labels

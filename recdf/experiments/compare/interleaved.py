@@ -27,9 +27,9 @@ from ...judge.per_user_columns import (
 from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, remark
 from ...stats.arms import arm
 from ...stats.effect_sizes import one_sample
-from ...stats.power import least_paired_effect, paired_units_needed
 from ...stats.scipy_extra import scipy_module
 from ...stats.shares import wilson
+from ...stats.student import least_paired_effect, paired_units_needed
 from .compare_models import compare_models
 from .two_sample import POWER, TINY
 

@@ -12,7 +12,7 @@ import pandas as pd
 from ...judge.choices import Better
 from ...judge.per_user_columns import Floats, Mask
 from ...judge.verdict import remark
-from ...stats.arms import Arm, arm, arm_of_moments, effective_number, linearise
+from ...stats.arms import Arm, arm, effective_number, linearise
 from ...stats.effect_sizes import one_sample
 from ...stats.moments import HUGE, moments_of
 from ...stats.numbers import Number
@@ -155,10 +155,8 @@ def _spread_of_differences(d: Floats, mean: float, weights: Floats | None) -> fl
 def estimate_of(sums: Floats, weights: Floats | None) -> tuple[Arm, float]:
     """Mean difference with its variance, and the skewness of the values that the variance is made
     of."""
-    if weights is None:
-        found = moments_of(sums)
-        return arm_of_moments(found), float(found.skewness)
-    return arm(sums, weights), float(moments_of(linearise(sums, weights)[1]).skewness)
+    values = sums if weights is None else linearise(sums, weights)[1]
+    return arm(sums, weights), float(moments_of(values).skewness)
 
 
 def _pair_cautions(n: int, skewness: float, weights: Floats | None) -> list[str]:

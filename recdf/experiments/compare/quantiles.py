@@ -26,7 +26,6 @@ from ...judge.per_user_columns import (
 from ...judge.users import read_experiment_rows
 from ...judge.verdict import remark
 from ...stats.always_valid import always_valid_p
-from ...stats.power import beyond
 from ...stats.quantile_arms import (
     FARTHEST,
     QuantileArm,
@@ -36,7 +35,7 @@ from ...stats.quantile_arms import (
     quantile_arm,
     signed_root,
 )
-from ...stats.student import t_p_value
+from ...stats.student import beyond, t_p_value
 from ..decide.adjust_pvalues import directions
 from ..decide.balance import shares_change, users_in_both
 from ..decide.sample_ratio import Arms, check_sample_ratio, count_rows, count_units

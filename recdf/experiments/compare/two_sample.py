@@ -23,9 +23,8 @@ from ...stats.arms import Arm, linearise
 from ...stats.effect_sizes import Effect, effect
 from ...stats.moments import MEAN_ROUNDING
 from ...stats.numbers import Number
-from ...stats.power import beyond, detectable, detectable_t
 from ...stats.shares import compare_shares
-from ...stats.student import t_p_value
+from ...stats.student import beyond, detectable, detectable_t, t_p_value
 from ..settings import Settings
 from ..units import Ready
 

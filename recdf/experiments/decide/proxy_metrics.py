@@ -110,7 +110,7 @@ def proxy_metrics(
         true online effect) and `regret` (online effect that is lost per experiment if the sign of
         the offline metric decides), both with normal true effects; `confidence`, `effect`,
         `withheld`, `remarks`, `verdict`. Verdict: "predicts", "predicts the opposite", "no relation
-        shown"; "cannot tell" with a remark: "few_tests" (fewer than 10), "noise" (sampling noise
+        shown"; "cannot tell: ..." with a remark: "few_tests" (fewer than 10), "noise" (of sampling,
         above the signal of either side, or a slope without bounds).
 
     Raises

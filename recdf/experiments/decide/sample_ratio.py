@@ -15,7 +15,7 @@ import pandas as pd
 from ...errors import OptionError, examples, kind_of
 from ...inputs.door import takes_columns
 from ...inputs.options import Options, as_columns
-from ...judge.cautions import HEALTH_ALPHA
+from ...judge.cautions import HEALTH_ALPHA, UNEQUAL
 from ...judge.per_user_columns import (
     Codes,
     Floats,
@@ -86,11 +86,20 @@ class Arms:
         return np.repeat(np.arange(len(self.groups)), n // len(self.groups)), control, treatment
 
 
+# p of different shares of exposed users below which an effect has to stand without the surplus.
+SURPLUS = 0.05
+
+
 class Surplus(NamedTuple):
-    """How many more of its users one of two variants has: p of no difference, the share of the
-    units of arm `arm` that are too many, and this in words."""
+    """How many more of its users one of two variants has: p of no difference, whether an effect has
+    to stand without them, the share of the units of arm `arm` that are too many, and this in words.
+
+    Where exposed users are compared it has to at 5 %. Where only the plan is known, at 1 %: the
+    assignment itself differs by chance, and a 5 % rule took 5 of 100 true effects.
+    """
 
     p: float
+    asked: bool
     share: float
     arm: int
     words: str
@@ -117,12 +126,15 @@ class SampleRatio(NamedTuple):
         left_out = self.assigned and bool((of > n).any())
         p = independence_test([n, of - n])[1] if left_out else share_test(n, of)[1]
         if self.fails[group] or np.isnan(p) or not min(n) > 0:
-            return Surplus(np.nan, 0.0, 0, "")
+            return Surplus(np.nan, False, 0.0, 0, "")
         rate, arm = n / of, int(n[1] * of[0] > n[0] * of[1])
         more, other = visible(names[pair[arm]]), visible(names[pair[1 - arm]])
         did = "exposed" if left_out else "has"
         said = f"{more} {did} {number(rate[arm] / rate[1 - arm] - 1, '.1%')} more of its users than"
-        return Surplus(p, 1 - rate.min() / rate.max(), arm, f"{said} {other} (p {p_value(p)})")
+        asked = p < (SURPLUS if left_out else UNEQUAL)
+        return Surplus(
+            p, asked, 1 - rate.min() / rate.max(), arm, f"{said} {other} (p {p_value(p)})"
+        )
 
 
 # Labels of the strata (one row without columns if there are none), and units by group, stratum and

@@ -13,7 +13,7 @@ from ...inputs.constraints import NONE, SHARE, a_number, either
 from ...inputs.options import as_columns
 from ...judge.choices import Alternative, Columns, check_value
 from ...judge.per_user_columns import frame_of, group_codes, metric_specs, require
-from ...stats.power import least_paired_effect, paired_units_needed
+from ...stats.student import least_paired_effect, paired_units_needed
 from ..samples import MetricRows, read_metrics
 from .plan_experiment import Z95, read_past
 

@@ -30,7 +30,7 @@ from ...judge.per_user_columns import (
 from ...judge.users import ArmRows
 from ...stats.always_valid import always_valid_multiplier
 from ...stats.arms import Sample, arm, both, linearise
-from ...stats.power import STEPS, beyond, chance_beyond, detectable, detectable_t
+from ...stats.student import STEPS, beyond, chance_beyond, detectable, detectable_t
 from ..samples import MetricRows, covariate_specs, read_metrics, subset, sum_by, without_gaps
 from ..units import units_of
 

@@ -1,5 +1,5 @@
-"""Why a verdict is withheld or qualified: one record each in `table`, beside the function that
-looks for it."""
+"""Why a verdict is withheld or qualified: one record each in `table`, whose function in
+`conditions` looks for it."""
 
 # Level of the checks of the data: an experiment with thousands of users finds a broken one far
 # beyond it.

@@ -14,15 +14,18 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from . import HEALTH_ALPHA
-from .denominator_differs import denominator_differs
-from .few_differ import few_differ
-from .few_lists import few_lists
-from .few_lists_differ import few_lists_differ
-from .missing_lists import missing_lists
-from .mostly_zero import mostly_zero
-from .not_comparable import short_lists
-from .unseen_units import no_bounds, unseen_units
-from .wilcoxon_not_mean import wilcoxon_not_mean
+from .conditions import (
+    denominator_differs,
+    few_differ,
+    few_lists,
+    few_lists_differ,
+    missing_lists,
+    mostly_zero,
+    no_bounds,
+    short_lists,
+    unseen_units,
+    wilcoxon_not_mean,
+)
 
 
 class Caution(NamedTuple):
@@ -293,13 +296,13 @@ _ALL = (
     ),
     Caution(
         "few_human",
-        "cannot tell",
+        "cannot tell: people judged lists of fewer than 30 users",
         "people judged lists of fewer than 30 users, so that there is no verdict",
         "labels",
     ),
     Caution(
         "undefined_differs",
-        "cannot tell",
+        "cannot tell: undefined under one kind of labels",
         "people judged lists that have a value under one kind of labels alone",
         "labels",
     ),
@@ -347,9 +350,17 @@ _ALL = (
         adds="; outlier night {outliers} of its day of the week",
         warns=False,
     ),
-    Caution("few_tests", "cannot tell", "there are fewer than 10 experiments", "proxy"),
     Caution(
-        "noise", "cannot tell", "the sampling noise is above the signal of the experiments", "proxy"
+        "few_tests",
+        "cannot tell: fewer than 10 experiments",
+        "there are fewer than 10 experiments",
+        "proxy",
+    ),
+    Caution(
+        "noise",
+        "cannot tell: more noise than signal",
+        "the sampling noise is above the signal of the experiments",
+        "proxy",
     ),
     Caution(
         "zero_variance",

@@ -21,10 +21,9 @@ from ...errors import OptionError
 from ...inputs.codes import Codes
 from ...inputs.machine import each
 from ...inputs.sorting import exact_sums
-from ...stats.arms import Arm, Sample, both
+from ...stats.arms import Arm, Designs, Sample, both, regression_arm
 from ...stats.moments import HUGE, MEAN_ROUNDING, Moments
 from ...stats.numbers import Floats
-from ...stats.regression import Designs, regression_arm
 from ..aggregates import (
     BLOCK,
     BLOCKS,

@@ -1,4 +1,5 @@
-"""Pictures of comparisons: effects with their intervals, and an effect over time."""
+"""Pictures of effects: comparisons with their intervals, an effect over time, past experiments, and
+the values of a job by date."""
 
 from __future__ import annotations
 
@@ -9,21 +10,34 @@ import numpy as np
 import pandas as pd
 
 from ...diagnostics.gate_records import Gate, row_cells
+from ...diagnostics.history import History
 from ...errors import ColumnError, OptionError
 from ...experiments.decide.adjust_pvalues import adjustment
+from ...experiments.decide.proxy_metrics import error_columns
+from ...experiments.decide.proxy_metrics import proxy_metrics as relations
 from ...judge.comparisons import COMPARISON_COLUMNS
+from ...judge.per_user_columns import require
 from ...judge.verdict import sign_of
 from ...tables.cells import estimated, shorten, visible
-from ..given_tables import JOINED_BY, confidence_of, count_text, labels, need, need_gate
+from ..given_tables import (
+    JOINED_BY,
+    confidence_of,
+    count_text,
+    labels,
+    need,
+    need_gate,
+    need_history,
+)
 from ..kinds import estimates_frame, kind_of_estimates
-from . import space, style
+from . import style
 from .style import Axes
 
-__all__ = ["forest", "gate", "over_time"]
+__all__ = ["forest", "gate", "history", "over_time", "proxy_metrics"]
 
 BY_PERIOD = "one row per period, such as rd.experiments.effect_over_time returns"
 SOURCE = "what compare_models or compare_variants returned"
-LABEL_LENGTH = 34
+LABEL_LENGTH, VERDICT_LENGTH = 34, 72
+RELATIVE = "Change in per cent of the baseline"
 MARK_OF_SIGN = {
     "open": (style.NEUTRAL, "o"),
     "better": (style.BETTER, "^"),
@@ -120,22 +134,9 @@ def forest(
     >>> ax = rd.plot.forest(compared)
     """
     data = _forest_data(comparison, by=by)
-    metrics = list(dict.fromkeys(data["metric"]))
-    if ax is None:
-        panels = _stacked_axes([int((data["metric"] == name).sum()) for name in metrics])
-    else:
-        panels = style.new_grid(ax, len(metrics))
     kind = kind_of_estimates(comparison)
-    for panel, (metric, rows) in zip(panels, data.groupby("metric", sort=False), strict=True):
-        _effects(panel, rows)
-        style.title(panel, f"Difference of {metric}" if kind is None else str(metric))
-        if kind is not None and rows["percent"].all():
-            style.percent(panel.xaxis)
     if kind is not None:
-        style.axis_names(panels[-1], kind.axis, "")
-        style.caption(panels[-1], kind.caption)
-        return panels[0] if len(panels) == 1 else panels
-    style.axis_names(panels[-1], "difference in units of the metric, zero in the middle", "")
+        return _rows_of_panels(data, data["metric"], "{}", kind.axis, kind.caption, ax)
     confidence = confidence_of(comparison)
     level = "intervals" if confidence is None else f"{100 * confidence:g} % intervals"
     marks = f"filled: better (blue) or worse (orange), p-values {adjustment(comparison).words}"
@@ -143,96 +144,90 @@ def forest(
         marks = (
             "crosses: effects shrunken to their mean; the verdict is about all segments of a metric"
         )
-    style.caption(panels[-1], f"{level}; {count_text(data['n'])} users; {marks}")
-    return panels[0] if len(panels) == 1 else panels
+    caption = f"{level}; {count_text(data['n'])} users; {marks}"
+    across = "difference in units of the metric, zero in the middle"
+    return _rows_of_panels(data, data["metric"], "Difference of {}", across, caption, ax)
 
 
-def _stacked_axes(rows: Sequence[int]) -> np.ndarray:
-    """Return axes of a new figure, one above the other, each as high as its rows need."""
-    figure, made = style.pyplot().subplots(
-        len(rows),
-        1,
-        figsize=(8.0, 1.0 + sum(0.36 * n + 0.62 for n in rows)),
-        layout="constrained",
-        squeeze=False,
-        gridspec_kw={"height_ratios": [n + 0.6 for n in rows]},
+def _rows_of_panels(
+    data: pd.DataFrame, panel_of: pd.Series, name: str, across: str, caption: str, ax: Any
+) -> Any:
+    """Draw rows of effects below each other, one panel for each value of `panel_of`, zero in the
+    middle."""
+    words = [_words(row) for row in data.itertuples(index=False)]
+    parts = list(data.assign(said=words).groupby(panel_of, sort=False))
+    longest = max([*map(len, words), 30]) + max([*map(len, data["label"]), 10])
+    panels = style.new_grid(
+        ax, len(parts), rows=[len(rows) for _, rows in parts], width=3.6 + 0.075 * longest
     )
-    figure.set_gid(space.OWN)
-    return np.array([style.dress(one) for one in made.ravel()], dtype=object)
+    left = 0
+    for panel, (metric, rows) in zip(panels, parts, strict=True):
+        # Small axes show the rows that have room, those that are worse before all others.
+        fits = style.rows_that_fit(panel)
+        if ax is not None and len(rows) > fits:
+            order = rows["sign"].ne("worse").sort_values(kind="stable").index[:fits]
+            left, rows = left + len(rows) - fits, rows.loc[sorted(order)]
+        _effects(panel, rows)
+        style.title(panel, name.format(metric) if metric else RELATIVE)
+        if rows.get("percent", pd.Series(False)).all():
+            style.formatted(panel.xaxis, "%")
+    if left:
+        caption += f"; {left} of {len(data)} rows have no room here: rows that are worse come first"
+    style.axis_names(panels[-1], across, "")
+    style.caption(panels[-1], caption)
+    return panels[0] if len(panels) == 1 else panels
 
 
 def _effects(ax: Axes, rows: pd.DataFrame) -> None:
     """Draw one panel: a point and a line for each row, with its numbers to the right."""
+    frame, ink = style.Frame(ax), style.tone(ax)
     ends = rows.reindex(columns=["diff", "ci_low", "ci_high", "allowed"]).to_numpy(dtype=np.float64)
     finite = np.abs(ends[np.isfinite(ends)])
     reach = 1.12 * float(finite.max()) if len(finite) and finite.max() > 0 else 1.0
     ax.set_xlim(-0.04 * reach if rows.get("from_zero", pd.Series(False)).all() else -reach, reach)
-    ax.axvline(0, color=space.tone(ax), linewidth=1)
+    ax.axvline(0, color=ink, linewidth=1)
     ax.grid(False, axis="y")
     row: Any
     for place, row in enumerate(rows.itertuples(index=False)):
         colour, marker = MARK_OF_SIGN.get(row.sign, MARK_OF_SIGN["open"])
-        if not np.isnan(row.ci_low):
-            ax.plot(
-                np.clip([row.ci_low, row.ci_high], -reach, reach),
-                [place, place],
-                color=colour,
-                linewidth=2,
-            )
-            for bound, arrow in ((row.ci_low, "<"), (row.ci_high, ">")):
-                if np.isinf(bound):
-                    ax.plot(
-                        [np.copysign(reach, bound)],
-                        [place],
-                        color=colour,
-                        marker=arrow,
-                        clip_on=False,
-                    )
+        bounds = np.array([row.ci_low, row.ci_high])
+        ax.plot(np.clip(bounds, -reach, reach), [place, place], color=colour, linewidth=2)
+        for bound in bounds[np.isinf(bounds)]:
+            arrow = "<" if bound < 0 else ">"
+            at = [np.copysign(reach, bound)]
+            ax.plot(at, [place], color=colour, marker=arrow, clip_on=False)
         fill = colour if row.sign != "open" else "none"
-        (point,) = ax.plot(
-            [row.diff],
-            [place],
-            color=colour,
-            marker=marker,
+        look = style.ModelLook(colour, marker, "none")
+        frame.line(
+            *([row.diff], [place], look, [f"{row.label}: {row.said}"]),
             markersize=8,
             markerfacecolor=fill,
-            linestyle="none",
         )
-        style.says(point, [f"{row.label}: {_words(row)}"])
         if "shrunken" in rows.columns:
-            ax.plot(
-                [row.shrunken],
-                [place],
-                color=space.tone(ax),
-                marker="x",
-                markersize=7,
-                linestyle="none",
-            )
-        budget = getattr(row, "allowed", np.nan)
-        if not np.isnan(budget):
-            ax.plot(
-                [budget, budget], [place - 0.32, place + 0.32], color=space.tone(ax), linewidth=2
-            )
+            ax.plot([row.shrunken], [place], color=ink, marker="x", markersize=7)
+        ax.plot([getattr(row, "allowed", np.nan)] * 2, [place - 0.32, place + 0.32], color=ink)
     ax.set_ylim(len(rows) - 0.4, -0.6)
     style.tick_names(ax.yaxis, rows["label"].tolist(), LABEL_LENGTH)
     ax.yaxis.set_tick_params(length=0)
-    if space.room(ax)[0] < WORDS_FROM:  # small axes: the numbers stand in the table
+    if style.room(ax)[0] < WORDS_FROM:  # small axes: the numbers stand in the table
         return
     ax.locator_params(axis="x", nbins=4)  # between names and numbers, little is left
     right = ax.secondary_yaxis("right")
     right.set_yticks(range(len(rows)))
-    words = [_words(row) for row in rows.itertuples(index=False)]
-    for label in right.set_yticklabels(words, fontsize=space.points(0.9)):
+    for label in right.set_yticklabels(rows["said"], fontsize=style.points(0.9)):
         style.plain_text(label)
     right.spines["right"].set_visible(False)
-    right.yaxis.set_tick_params(length=0, labelcolor=space.tone(ax))
+    right.yaxis.set_tick_params(length=0, labelcolor=ink)
 
 
 def _words(row: Any) -> str:
     """Return the numbers of one row as text: effect, interval and verdict."""
     if hasattr(row, "words"):
         return str(row.words)
-    words = estimated(row.diff, row.ci_low, row.ci_high, "+"), shorten(visible(row.verdict), 36)
+    words = (
+        estimated(row.diff, row.ci_low, row.ci_high, "+"),
+        shorten(visible(row.verdict), VERDICT_LENGTH),
+    )
     return "  ".join(filter(None, words))
 
 
@@ -307,25 +302,12 @@ def gate(gate: Gate, *, ax: Any = None) -> Any:
     >>> ax = rd.plot.gate(gate)
     """
     data = _gate_data(gate)
-    parts = list(data.groupby(gate_panels(data), sort=False))
-    panels = (
-        _stacked_axes([len(rows) for _, rows in parts])
-        if ax is None
-        else style.new_grid(ax, len(parts))
-    )
-    for panel, (metric, rows) in zip(panels, parts, strict=True):
-        _effects(panel, rows)
-        style.title(
-            panel, f"Change of {metric}" if metric else "Change in per cent of the baseline"
-        )
-        if not metric:
-            style.percent(panel.xaxis)
-    said = (
+    caption = (
         f"bounds hold one-sided with {gate.confidence:.0%}; {count_text(data['n'])} users; upright "
-        "line: the budget"
+        "line: the budget; filled: passes (blue) or fails (orange)"
     )
-    style.caption(panels[-1], f"{said}; filled: passes (blue) or fails (orange)")
-    return panels[0] if len(panels) == 1 else panels
+    shown = data.assign(percent=data["relative"])
+    return _rows_of_panels(shown, gate_panels(data), "Change of {}", "", caption, ax)
 
 
 # -- over time
@@ -456,77 +438,284 @@ def over_time(
     >>> ax = rd.plot.over_time(days)
     """
     data = _over_time_data(effect, metric, time_col=time_col, treatment=treatment, control=control)
-    ax = style.new_axes(ax)
-    ax.axhline(0, color=space.tone(ax), linewidth=1)
+    frame = style.Frame(ax)
+    frame.ax.axhline(0, color=style.tone(frame.ax), linewidth=1)
     what = metric if metric is not None else str(effect["metric"].iloc[0])
     kind = str(effect["kind"].iloc[0]) if "kind" in effect.columns and len(effect) else ""
     colour = style.COLOURS[0]
+    trend = data["trend"].iloc[0] if len(data) else ""
     if kind == "cumulative":
-        ax.fill_between(
-            data["time"], data["ci_low"], data["ci_high"], color=colour, alpha=0.18, linewidth=0
-        )
-        ax.plot(data["time"], data["diff"], color=colour, linewidth=2)
-        promise = (
-            "each point holds all data up to its period; made with sequential_n, the band may be "
-            "read every day"
-        )
+        frame.band(data, "time", colour)
+        frame.ax.plot(data["time"], data["diff"], color=colour, linewidth=2)
+        promise = "made with sequential_n, the band may be read every day"
         if (
             "method" in effect.columns
             and effect["method"].astype(str).str.startswith("sequential").all()
         ):
-            promise = (
-                "each point holds all data up to its period; the band holds on all days together"
-            )
+            promise = "the band holds on all days together"
+        promise = f"each point holds all data up to its period; {promise}"
+        # The line of all data may climb where no trend of single periods is shown, and the reverse.
+        trend = trend and f"of single periods, not of this line: {trend}"
     else:
         reach = np.abs(
             data[["ci_low", "ci_high"]].to_numpy(np.float64).T - data["diff"].to_numpy(np.float64)
         )
-        ax.errorbar(data["time"], data["diff"], reach, color=colour, linewidth=0, elinewidth=1.8)
+        frame.ax.errorbar(data["time"], data["diff"], reach, ecolor=colour, fmt="none")
         words = adjustment(effect).words if "p_adj" in effect.columns else "not adjusted"
         promise = "bars: intervals, each of which holds for its own period alone"
         if words.startswith("adjusted by"):
             promise = f"bars: intervals that hold together, {words}"
-    _mark_periods(ax, data, what)
+    for sign, (own, marker) in MARK_OF_SIGN.items():
+        rows = data[data["sign"] == sign]
+        ends = zip(
+            rows["time"].map(str), rows["diff"], rows["ci_low"], rows["ci_high"], strict=True
+        )
+        words_of = zip((style.spoken(*one) for one in ends), rows["verdict"], strict=True)
+        said = [", ".join(filter(None, [one, visible(verdict)])) for one, verdict in words_of]
+        look = style.ModelLook(own, marker, "none")
+        fill = "none" if sign == "open" else own
+        if said:
+            drawn = frame.line(rows["time"], rows["diff"], look, said, markersize=6)
+            drawn.set_markerfacecolor(fill)
+            style.says(drawn, said, what)
     several = "treatment" in effect.columns and effect["treatment"].nunique() > 1
     of = f" of {visible(treatment)}" if several else ""
     if "control" in effect.columns and effect["control"].nunique() > 1:
         of += f" against {visible(control)}"
-    style.title(ax, f"Effect{of} on {what}" + (f", {kind.replace('_', ' ')}" if kind else ""))
-    style.axis_names(
-        ax, _time_col(effect) if time_col is None else time_col, f"difference of {what}"
-    )
     if pd.api.types.is_datetime64_any_dtype(data["time"]):
-        space.dates(ax)
+        style.dates(frame.ax)
     marks = "filled: better (blue) or worse (orange)" if (data["sign"] != "open").any() else ""
-    said = [promise, marks, f"{count_text(data['n'])} users".strip(), *data["trend"].iloc[:1]]
-    style.caption(ax, "; ".join(part for part in said if part not in ("", "users")))
-    return ax
+    said_below = [promise, marks, f"{count_text(data['n'])} users".strip(), trend]
+    return frame.finish(
+        f"Effect{of} on {what}" + (f", {kind.replace('_', ' ')}" if kind else ""),
+        _time_col(effect) if time_col is None else time_col,
+        f"difference of {what}",
+        "; ".join(part for part in said_below if part not in ("", "users")),
+    )
 
 
-def _mark_periods(ax: Axes, data: pd.DataFrame, what: str) -> None:
-    """Draw the difference of each period, with a mark that has the look of its verdict."""
-    for sign, (colour, marker) in MARK_OF_SIGN.items():
-        rows = data[data["sign"] == sign]
-        if len(rows):
-            fill = "none" if sign == "open" else colour
-            (line,) = ax.plot(
-                rows["time"],
-                rows["diff"],
-                color=colour,
-                marker=marker,
-                markersize=6,
-                linestyle="none",
-                markerfacecolor=fill,
-            )
-            bounds = zip(
-                rows["time"].map(str), rows["diff"], rows["ci_low"], rows["ci_high"], strict=True
-            )
-            said = [style.spoken(*one) for one in bounds]
-            style.says(
-                line,
-                [
-                    ", ".join(filter(None, [one, visible(verdict)]))
-                    for one, verdict in zip(said, rows["verdict"], strict=True)
-                ],
-                what,
-            )
+# -- the past: experiments, and a job
+
+ONE_SIGMA = np.linspace(0, 2 * np.pi, 61)  # the points of an ellipse, by their angle
+
+
+def _proxy_metrics_data(
+    tests: pd.DataFrame,
+    *,
+    offline: str | Mapping[str, str],
+    online: str | Mapping[str, str],
+    cov: str | None = None,
+    label_col: str | None = None,
+    **options: Any,
+) -> pd.DataFrame:
+    """Return what `proxy_metrics` draws: `label`, `x`, `x_se`, `y`, `y_se`, `cov`, `line`, `naive`.
+
+    {parameters_returns}
+        One row per experiment; `line` and `naive` are the heights of both lines above x, which go
+        through the mean.
+    """
+    found = relations(tests, offline=offline, online=online, cov=cov, **options)
+    if len(found) > 1:
+        raise OptionError(
+            f"⟦offline={offline!r}⟧ and ⟦online={online!r}⟧ are {len(found)} pairs; expected one "
+            "of each"
+        )
+    row, data = found.iloc[0], tests[[]].reset_index(drop=True)
+    require(tests, "tests", [label_col] if label_col else [])
+    data["label"] = tests[label_col].map(visible).array if label_col else data.index.astype(str)
+    for axis, given in (
+        ("x", error_columns("offline", offline)),
+        ("y", error_columns("online", online)),
+    ):
+        for name, of in zip((axis, f"{axis}_se"), next(iter(given.items())), strict=True):
+            data[name] = tests[of].to_numpy(np.float64)
+    data["cov"] = tests[cov].to_numpy(np.float64) if cov else 0.0
+    for column, slope in (("line", row["slope"]), ("naive", row["naive_slope"])):
+        data[column] = data["y"].mean() + slope * (data["x"] - data["x"].mean())
+    data.attrs = {"recdf_proxy": row.to_dict()}
+    return data
+
+
+@style.drawn_from(_proxy_metrics_data)
+def proxy_metrics(
+    tests: pd.DataFrame,
+    *,
+    offline: str | Mapping[str, str],
+    online: str | Mapping[str, str],
+    cov: str | None = None,
+    label_col: str | None = None,
+    ax: Axes | None = None,
+    **options: Any,
+) -> Axes:
+    """Draw past experiments, offline difference against online effect, with the line of the true
+    effects.
+
+    Parameters
+    ----------
+    tests : DataFrame
+        As in `rd.experiments.proxy_metrics`: one row per experiment.
+    offline, online : str or mapping
+        The two columns of differences, one each; a mapping names the column of the standard errors.
+    cov : str, optional
+        Column of their sampling covariance.
+    label_col : str, optional
+        Column that names the experiments, for readers of the picture's data.
+    options
+        Further options of `rd.experiments.proxy_metrics`, such as `smaller_is_better`.
+    {ax_returns_raises}
+
+    Notes
+    -----
+    Each ellipse reaches one standard error from its experiment on both axes. It is tilted where
+    both differences were measured on the same users. The dashed line is the ordinary regression,
+    which noise pulls towards 0.
+
+    Examples
+    --------
+    >>> import pandas as pd, recdf as rd
+    >>> tests = pd.DataFrame(
+    ...     {
+    ...         "ndcg": [0.0, 0.01, 0.02, 0.03],
+    ...         "ndcg_se": 0.001,
+    ...         "ctr": [0.001, 0.004, 0.012, 0.014],
+    ...         "ctr_se": 0.001,
+    ...     }
+    ... )
+    >>> rd.plot.proxy_metrics.data(tests, offline="ndcg", online="ctr")[
+    ...     ["x", "y", "line", "naive"]
+    ... ].round(4)
+          x      y    line   naive
+    0  0.00  0.001  0.0007  0.0007
+    1  0.01  0.004  0.0054  0.0054
+    2  0.02  0.012  0.0101  0.0101
+    3  0.03  0.014  0.0148  0.0148
+    >>> ax = rd.plot.proxy_metrics(tests, offline="ndcg", online="ctr")
+    """
+    data = _proxy_metrics_data(
+        tests, offline=offline, online=online, cov=cov, label_col=label_col, **options
+    )
+    row, records = data.attrs["recdf_proxy"], data.to_dict("records")
+    frame = style.Frame(ax)
+    muted = style.tone(frame.ax, style.MUTED)
+    for at in (frame.ax.axhline, frame.ax.axvline):
+        at(0, color=muted, linewidth=0.8)
+    for one in records:
+        frame.ax.plot(*_ellipse(one), color=style.COLOURS[0], linewidth=0.8, alpha=0.35)
+    said = [
+        f"{one['label']}: {style.spoken('offline', one['x'])}; {style.spoken('online', one['y'])}"
+        for one in records
+    ]
+    points = style.ModelLook(style.COLOURS[0], "o", "none")
+    frame.line(data["x"], data["y"], points, said, name="experiments")
+    ordered = data.sort_values("x")
+    for column, name, colour, line, width in (
+        ("line", "true effects", style.COLOURS[1], "-", 2),
+        ("naive", "naive regression", muted, "--", 1),
+    ):
+        if ordered[column].notna().any():
+            look = style.ModelLook(colour, "", line)
+            frame.line(ordered["x"], ordered[column], look, [name], name=name, linewidth=width)
+    slope = estimated(row["slope"], row["slope_low"], row["slope_high"])
+    return frame.finish(
+        f"{row['online']} against {row['offline']}: {row['verdict']}",
+        f"offline difference of {row['offline']}",
+        f"online effect on {row['online']}",
+        f"slope {slope}; {row['n_tests']} experiments; ellipses: one standard error",
+    )
+
+
+def _ellipse(row: Mapping[Any, Any]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the points one standard error from an experiment, tilted by the correlation of both
+    errors."""
+    tilt = row["cov"] / (row["x_se"] * row["y_se"])
+    first, second = (
+        np.cos(ONE_SIGMA),
+        tilt * np.cos(ONE_SIGMA) + np.sqrt(max(1 - tilt**2, 0)) * np.sin(ONE_SIGMA),
+    )
+    return row["x"] + row["x_se"] * first, row["y"] + row["y_se"] * second
+
+
+# -- a job
+
+
+def _history_data(history: History, metric: str | None = None) -> pd.DataFrame:
+    """Return what `history` draws: `model`, `date`, `value`, `ci_low`, `ci_high`, `changed`.
+
+    {parameters_returns}
+        One row per run and series; `changed` is true at the first run of a new level.
+    """
+    need_history(history)
+    known = history.summary["column"].drop_duplicates().tolist()
+    wanted = known[0] if metric is None else metric
+    if wanted not in known:
+        raise OptionError(f"no result has ⟦metric={metric!r}⟧; they have {known}")
+    changes, rows = history.changes(wanted), history.summary[history.summary["column"] == wanted]
+    keys = [
+        name
+        for name in changes.columns[: list(changes.columns).index("column")]
+        if rows[name].nunique() > 1
+    ]
+    data = rows[["date", "value", "ci_low", "ci_high"]].reset_index(drop=True)
+    data.insert(0, "model", labels(rows, keys) if keys else wanted)
+    begun = changes[changes["changed"].notna() & ~changes["effect"].isin(["", "none"])]
+    at = set(
+        zip(labels(begun, keys) if keys else [wanted] * len(begun), begun["changed"], strict=True)
+    )
+    data["changed"] = [pair in at for pair in zip(data["model"], data["date"], strict=True)]
+    data.attrs = {"recdf_metric": wanted}
+    return data
+
+
+@style.drawn_from(_history_data)
+def history(history: History, metric: str | None = None, *, ax: Axes | None = None) -> Axes:
+    """Draw a metric over the runs of a job, one line per model or segment, with the nights at which
+    it changed.
+
+    Parameters
+    ----------
+    history : History
+        The results of the job.
+    metric : str, optional
+        Column such as "ndcg@10". Default: the first.
+    {ax_returns_raises}
+    OptionError
+        A metric that no result has.
+
+    Notes
+    -----
+    A band is the interval of each night by itself. A ring marks the first night of a new level, as
+    `changes` finds it.
+
+    Examples
+    --------
+    >>> import pandas as pd, recdf as rd, tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> for day in pd.date_range("2026-11-01", periods=3):
+    ...     rd.evaluate({"u": ["a"]}, {"u": ["a"]}, "mrr@1").to_parquet(f"{folder}/{day:%Y-%m-%d}")
+    >>> rd.plot.history.data(rd.diagnostics.History(folder))[["model", "date", "value", "changed"]]
+       model       date  value  changed
+    0  mrr@1 2026-11-01    1.0    False
+    1  mrr@1 2026-11-02    1.0    False
+    2  mrr@1 2026-11-03    1.0    False
+    >>> ax = rd.plot.history(rd.diagnostics.History(folder))
+    """
+    data = _history_data(history, metric)
+    wanted, frame = data.attrs["recdf_metric"], style.Frame(ax)
+
+    def words(name: str, rows: pd.DataFrame) -> list[str]:
+        nights = zip(rows["date"], rows["value"], strict=True)
+        return [style.spoken(f"{date:%Y-%m-%d}", value) for date, value in nights]
+
+    frame.lines(data.assign(band=True), "date", "value", words=words, markersize=4)
+    rings: dict[str, Any] = {
+        "marker": "o",
+        "markersize": 13,
+        "markerfacecolor": "none",
+        "linestyle": "none",
+    }
+    for _, rows, look in style.by_model(data):
+        begun = rows[rows["changed"]]
+        frame.ax.plot(begun["date"], begun["value"], color=look.colour, **rings)
+    style.dates(frame.ax)
+    caption = "bands: intervals of single nights; rings: a new level begins"
+    return frame.finish(f"{wanted} by date", "date", wanted, caption)
