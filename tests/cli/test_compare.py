@@ -263,6 +263,7 @@ def test_compare_fails_in_one_line(capsys, folder, arguments, expected):
     assert expected in fails(capsys, "compare", *arguments)
 
 
+@pytest.mark.long
 def test_out_is_kept_unless_overwrite(capsys, folder):
     call = [
         "compare",

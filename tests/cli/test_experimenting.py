@@ -67,6 +67,7 @@ def test_srm_names_the_level(capsys):
     assert "no column 'country'" in fails(capsys, *call[:-1], "country")
 
 
+@pytest.mark.long
 def test_quantiles_and_parts_are_those_of_python(capsys):
     rng, n = np.random.default_rng(0), 3000
     rows = pd.DataFrame(

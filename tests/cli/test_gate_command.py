@@ -75,6 +75,7 @@ def test_exit_codes(capsys):
         assert "<skipped" in file.read()
 
 
+@pytest.mark.long
 def test_bad_calls_are_named(capsys):
     assert "nowhere" in fails(
         capsys, "gate", "nowhere", "--baseline", "old", "--budget", "ndcg@10=-2%"
@@ -99,6 +100,7 @@ def test_the_budget_that_is_broken_is_named(capsys):
     assert err.count("\n") == 1
 
 
+@pytest.mark.long
 def test_one_of_several_recommenders(capsys):
     call = ("gate", "all", "--model", "knn", "--baseline", "all", "--baseline-model", "popularity")
     code, out, _ = run(capsys, *call, "--budget", "ndcg@10=-2%", "--format", "json")

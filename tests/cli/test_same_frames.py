@@ -82,6 +82,7 @@ def results(tmp_path, capsys, *more, true=None):
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name", few(FRAMES, ["two keys in the index", "categories", "nullable integers", "dates"])
 )
@@ -117,6 +118,7 @@ KINDS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", KINDS)
 def test_a_carried_column_whose_types_clash_is_named_with_its_types(name, tmp_path, capsys):
     write_kinds(tmp_path / "pred", kind=KINDS[name][0])

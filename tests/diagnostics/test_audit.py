@@ -173,6 +173,7 @@ def test_planted_leaks_are_found_with_their_counts(split) -> None:
     assert leaks(found) == {"recommended items that were not known before": 1}
 
 
+@pytest.mark.long
 def test_new_items_are_those_first_seen_after_the_cut_off() -> None:
     log = pd.DataFrame({"user_id": list("abc"), "item_id": list("xyz"), "time": [1, 5, 9]})
     true, pred = {"a": ["y", "z"]}, {"a": ["z", "q"]}
@@ -242,6 +243,7 @@ def test_popularity_level_is_that_of_the_lists_made_by_hand() -> None:
     np.testing.assert_allclose(audited(data).floors["popularity"], by_hand)
 
 
+@pytest.mark.long
 def test_a_model_of_the_best_order_is_at_its_ceiling_and_one_of_the_worst_below_chance() -> None:
     rng = np.random.default_rng(0)
     true = pd.DataFrame(

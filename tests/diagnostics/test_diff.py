@@ -128,6 +128,7 @@ def test_metrics_of_two_results():
     ]
 
 
+@pytest.mark.long
 def test_results_with_their_recommendations(tmp_path):
     old, new = result_of("popularity"), result_of("knn")
     found = rd.diff(old, new, pred=(OLD, NEW))

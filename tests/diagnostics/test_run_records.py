@@ -152,6 +152,7 @@ def test_a_metric_whose_definition_changed_is_refused(archive, tmp_path):
         rd.diagnostics.past_tests(tmp_path)
 
 
+@pytest.mark.long
 def test_two_comparisons_of_models_in_one_experiment_are_refused(archive, tmp_path):
     shutil.copytree(archive / "test-1", tmp_path / "one")
     shutil.copytree(archive / "test-1" / "offline", tmp_path / "one" / "again")

@@ -102,6 +102,7 @@ def test_beyond_eight_models_the_highlighted_and_the_five_best_have_a_colour():
     )
 
 
+@pytest.mark.long
 def test_pairs_has_both_sides_of_every_pair(result):
     compared = result.compare_models("first_rank@10", missing="drop")  # smaller is better
     data = rd.plot.pairs.data(compared).set_index(["model", "other"])

@@ -49,6 +49,7 @@ def test_a_section_without_its_table_is_left_out(result, tmp_path):
     ]
 
 
+@pytest.mark.long
 def test_the_headline_says_which_model_by_how_much_and_for_whom(full, result):
     page, _ = full
     compared = result.compare_models(
@@ -146,6 +147,7 @@ def two_models(difference, n=40, better="larger"):
     return type(result)(per_user, summary, result.spec)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("difference", "better", "options", "words"),
     [

@@ -43,6 +43,7 @@ def test_a_narrow_window_has_no_intervals(monkeypatch):
     assert "±" not in repr(result())
 
 
+@pytest.mark.long
 def test_long_results_are_cut(wide):
     many = result(models=[f"m{i:04}" for i in range(500)], ks=range(1, 20))
     for text in (repr(many), many._repr_html_()):

@@ -165,6 +165,7 @@ def test_tables_warn_where_their_weights_are_left_out():
     pd.testing.assert_frame_equal(plain[["diff", "p_value"]], bare[["diff", "p_value"]])
 
 
+@pytest.mark.long
 def test_a_leaderboard_and_its_segments_take_the_weights():
     true, pred, users = weighted(3)
     result = rd.evaluate(true, pred, ["ndcg", "recall"], weight_col="w", **OPTIONS)

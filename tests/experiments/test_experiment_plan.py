@@ -164,6 +164,7 @@ def test_a_file_that_is_no_plan_is_refused(read, text, said):
         read(text)
 
 
+@pytest.mark.long
 def test_the_report_says_whether_the_plan_was_kept(read, users, tmp_path):
     plan = read(n="9000")
     page = rd.report(path=tmp_path / "r.html", experiment=compared(users), roles=plan).read_text(

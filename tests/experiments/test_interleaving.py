@@ -106,6 +106,7 @@ def test_the_worked_example_of_radlinski_and_craswell():
     }
 
 
+@pytest.mark.long
 def test_ranks_without_a_fair_chance_earn_nothing():
     """Found by a search over random lists: at the last ranks every item favours the same list."""
     rng = np.random.default_rng(5)

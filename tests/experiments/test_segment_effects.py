@@ -65,6 +65,7 @@ def test_equal_effects_are_shrunken_to_their_mean():
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scale", [1e-160, 1.0, 1e140])
 def test_q_is_the_wald_test_of_the_interaction(rng, scale):
     sm = pytest.importorskip("statsmodels.api")
@@ -110,6 +111,7 @@ def test_a_broken_sample_ratio_in_one_segment_withholds_the_verdict(rng):
     assert unchecked["verdict"].unique().tolist() == [f"{DIFFERS} (sample ratio not checked)"]
 
 
+@pytest.mark.long
 def test_a_difference_that_rests_on_a_tiny_segment_is_withheld(rng):
     users = users_of(rng, {"tiny": 6.0, "old": 0.0, "other": 0.0}, sizes=[16, 500, 500])
     found = segment_effects(

@@ -182,6 +182,7 @@ def test_a_health_table_by_segment_has_the_shares_of_each():
     assert not table["verdict"].str.contains("invalid").any()
 
 
+@pytest.mark.long
 def test_the_broken_level_is_found_across_the_periods():
     users = ramped(n=20_000, lost=0.6)
     found = find_srm(users, ["country", "browser"], expected=PLAN, strata="period")

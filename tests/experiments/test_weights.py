@@ -164,6 +164,7 @@ def test_variants():
     )
 
 
+@pytest.mark.long
 def test_the_command(tmp_path, capsys):
     frame = users(60)
     true = frame[["user_id", "w"]].assign(item_id="x")

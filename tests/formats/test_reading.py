@@ -139,6 +139,7 @@ def test_ids_of_two_kinds_are_an_error_and_never_a_silent_mismatch():
         rd.evaluate(true, pred, "mrr@10")
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(
     "pred", few(["pred.tsv", "pred.csv", "pred.jsonl", "pred.run", "pred.arrow"], 1)

@@ -75,6 +75,7 @@ def test_what_is_relevant(name):
     assert same(rd.evaluate(found, PRED, METRICS), rd.evaluate(TRUE, PRED, METRICS))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("pred", "true"), crossed([name for name in RUNS if not name.startswith("lenskit")], QRELS)
 )

@@ -39,6 +39,7 @@ NAMES = [
 NAMES += ["y_hat", "ALS score", "pred"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", few(NAMES, ["prediction", "ALS score"]))
 def test_a_score_of_another_name_is_named_with_the_argument(name, tmp_path):
     """The relevant item is last by rows and first by the score: mrr is 1/3 where it should be 1."""
@@ -96,6 +97,7 @@ def test_rows_in_the_order_of_the_score_are_no_warning():
     rd.evaluate(TRUE, PRED, "mrr@3", like=rd.Convention("rows", order="row"))
 
 
+@pytest.mark.long
 def test_swapped_frames(tmp_path):
     recs = PRED.rename(columns={"prediction": "score"})
     for true, pred in ((recs, TRUE), (TRUE, TRUE.assign(relevance=1.0))):

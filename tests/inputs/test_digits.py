@@ -78,6 +78,7 @@ def test_slices_and_words_at_the_end_of_a_buffer():
     assert read_digits([pa.chunked_array([exact])])[0].tolist() == list(range(40))
 
 
+@pytest.mark.long
 @given(
     st.lists(st.text("0123456789:;<=>?", min_size=3, max_size=3), min_size=1, max_size=30),
     st.sampled_from(["", "u", "user_", "a prefix of more than eight bytes", "\0\0"]),

@@ -121,6 +121,7 @@ def test_rows_in_no_order_are_no_warning_of_check():
     assert found.loc[found["finding"].str.contains("order|along"), "severity"].tolist() == ["info"]
 
 
+@pytest.mark.long
 def test_the_commands_end_with_1_if_asked(tmp_path, capsys):
     TRUE.to_parquet(tmp_path / "true.parquet")
     PRED.assign(score=COUNTS).to_parquet(tmp_path / "pred.parquet")

@@ -275,6 +275,7 @@ def reads_of_messages(source):
     return found
 
 
+@pytest.mark.long
 def test_no_module_reads_a_message_back():
     sources = {path: path.read_text("utf-8") for path in PACKAGE.rglob("*.py")}
     wrong = {
@@ -310,6 +311,7 @@ def unmarked(source):
     return found
 
 
+@pytest.mark.long
 def test_every_message_marks_the_options_that_it_names():
     sources = {path: path.read_text("utf-8") for path in PACKAGE.rglob("*.py")}
     wrong = {

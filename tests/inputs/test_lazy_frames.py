@@ -211,6 +211,7 @@ def expected_of_columns(name):
     return rd.evaluate(*with_columns(name), metric, by="model", **how)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "kind"), crossed(COLUMNS, ["dataset", "LazyFrame", "duckdb"]))
 def test_columns_that_arguments_name_are_read(name, kind):
     (*_, how, metric), (true, pred) = COLUMNS[name], with_columns(name)
@@ -255,6 +256,7 @@ def expected_of_sides(name):
     return rd.evaluate(TRUE, ONE, metric, **sides).summary
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "kind"), crossed(SIDES, LAZY))
 @pytest.mark.filterwarnings("ignore::recdf.UnknownWarning")
 def test_side_tables(name, kind):
@@ -277,6 +279,7 @@ def test_side_tables(name, kind):
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", few(LAZY, ["dataset", "LazyFrame", "duckdb"]))
 def test_names_that_differ(kind):
     true, pred = (
@@ -296,6 +299,7 @@ def test_names_that_differ(kind):
         )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", LAZY)
 def test_a_score_of_another_name_is_named(kind):
     pred = PRED[::-1].rename(columns={"score": "prediction"})

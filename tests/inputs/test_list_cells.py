@@ -257,6 +257,7 @@ def test_ragged_lists(relevant, recommended, carrier):
 # other doors
 
 
+@pytest.mark.long
 def test_metrics_side_tables_check_and_tables_of_lists():
     true, pred = long(TRUE), long(PRED)
     seen = pd.DataFrame({"user_id": [1], "item_id": [[20, 19]]})
@@ -321,6 +322,7 @@ FORMS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
 @pytest.mark.parametrize("stream", few([[], ["--stream"]], 1), ids=["whole", "stream"])
 @pytest.mark.parametrize("form", FORMS)
@@ -447,6 +449,7 @@ def test_a_part_of_the_users_may_have_no_id_in_common(tmp_path):
         assert found.summary["value"].tolist() == [1 / 300]
 
 
+@pytest.mark.long
 def test_an_engine_tells_of_texts_before_it_asks_for_an_order():
     dd = pytest.importorskip("dask.dataframe")
     true, pred = (dd.from_pandas(frame, npartitions=1) for frame in (LONG_TRUE, TEXTS[:2]))

@@ -52,6 +52,7 @@ def test_datetime_ids_are_shown_as_dates(dtype, tmp_path):
     assert rd.check(true, pred[:1])["examples"].str.contains("2026-03-04").any()
 
 
+@pytest.mark.long
 def test_users_beyond_64_bits(tmp_path):
     true = pd.DataFrame({"user_id": [1, 2], "item_id": ["a", "b"]})
     pred = pd.DataFrame({"user_id": [1, 2], "item_id": ["a", "x"]})

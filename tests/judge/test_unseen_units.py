@@ -118,6 +118,7 @@ def folders(tmp_path_factory):
     return folder
 
 
+@pytest.mark.long
 def test_the_command_the_method_and_the_leaderboard_know_the_bounds_of_a_definition(
     folders, capsys
 ):

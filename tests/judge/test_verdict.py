@@ -29,6 +29,7 @@ NUMBERS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", EFFECTS)
 def test_every_product_of_codes_has_a_sentence(kind):
     withholding = [one.code for one in CAUTIONS.values() if kind in one.withholds.split()]

@@ -313,6 +313,7 @@ def test_honest_users_who_differ_are_not_named(draw):
     assert "users with implausible click rates" not in set(found["finding"])
 
 
+@pytest.mark.long
 def test_devices_refunds_and_named_lists_are_those_of_from_impressions():
     """What from_impressions is told, the check is told too, and finds the same events."""
     times = pd.to_datetime("2026-09-01 10:00") + pd.to_timedelta([0, 1, 2, 3], unit="h")

@@ -97,6 +97,7 @@ def test_equals_a_plain_loop(log, clicks, purchases, window, attribution, skew):
     assert reasons.sum(axis=1).tolist() == [len(clicks), len(purchases)]
 
 
+@pytest.mark.long
 @given(log=LOG, clicks=CLICKS, purchases=PURCHASES, window=st.sampled_from([None, 0, 3]))
 def test_what_belongs_to_no_impression_stays_in_true(log, clicks, purchases, window):
     true, pred, _ = oracle.tables(log, clicks, purchases, window=window, unattributed="true")

@@ -148,6 +148,7 @@ def test_names_of_another_kind_are_refused():
         rd.from_impressions(log_of(), time_col="time", clicks=clicks_of((1, 5)), named_lists="both")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("limit", ["1GB", "30KB"])
 def test_files_are_alike(tmp_path, limit):
     log = pd.concat(
@@ -181,6 +182,7 @@ def test_files_are_alike(tmp_path, limit):
     assert true.to_dict() == {(1, "mug"): 0, (1, "tea"): 50, (2, "tea"): 50}
 
 
+@pytest.mark.long
 def test_check_log_says_how_far_two_clocks_differ():
     """Clicks that are 1, 2, ..., 100 seconds ahead of their impression, and one that is a day
     ahead."""

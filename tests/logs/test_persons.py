@@ -204,6 +204,7 @@ def test_bad_input(columns, options, error, words):
 ASSIGNED = st.lists(st.tuples(SMALL, st.sampled_from("AB"), st.integers(0, 3)), max_size=8)
 
 
+@pytest.mark.long
 @given(assigned=ASSIGNED, persons=PERSONS, timed=st.booleans())
 def test_the_first_assignment_of_a_person_stands(assigned, persons, timed):
     persons = [(device, person, 0) for device, person, _ in persons]
@@ -276,6 +277,7 @@ def shop(folder):
 OPTIONS = {"time_col": "time", "value_col": "price", "person_col": "person_id"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("limit", ["1GB", "30KB"])
 def test_files_are_alike(tmp_path, limit):
     given = shop(tmp_path)
@@ -314,6 +316,7 @@ def test_files_of_persons_without_their_column(tmp_path, options, words, limit):
     assert not (tmp_path / "lists").exists()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
 def test_the_command(tmp_path, monkeypatch, capsys, ending):
     shop(tmp_path)

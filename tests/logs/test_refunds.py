@@ -25,6 +25,7 @@ BACK = st.lists(st.fixed_dictionaries({**ROW, "price": st.integers(0, 7)}), max_
 COLUMNS = ["user", "item", "order", "time", "price"]
 
 
+@pytest.mark.long
 @given(
     log=LOG,
     purchases=BOUGHT,
@@ -240,6 +241,7 @@ def shop(folder):
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("limit", ["1GB", "30KB"])
 def test_files_are_alike(tmp_path, limit):
     frames = shop(tmp_path)
@@ -265,6 +267,7 @@ def test_files_are_alike(tmp_path, limit):
         pd.testing.assert_frame_equal(one, two, check_dtype=False, check_flags=False)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
 def test_the_command(tmp_path, monkeypatch, capsys, ending):
     shop(tmp_path)

@@ -99,6 +99,7 @@ def test_lists_that_stand_together_are_blocks_as_they_are(codes, small):
     assert made.n == 1 + sum(a // 4 != z // 4 for a, z in pairwise(heads))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dealt_rows", few([100, 2**16, 2**18], [2**16, 2**18]))
 def test_small_and_large_chunks_deal_alike(resized, dealt_rows):
     """In groups of four blocks and more; every call makes the same blocks again."""

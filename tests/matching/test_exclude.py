@@ -137,6 +137,7 @@ OPTIONS = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::recdf.RecdfWarning")
 @given(frames(), OPTIONS, st.sampled_from([["user_id"], ["session"], ["user_id", "session"]]))
 def test_as_if_the_rows_were_not_given(data, options, keys):

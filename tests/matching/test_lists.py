@@ -133,6 +133,7 @@ def test_any_callable_may_be_a_discount(frames):
         np.testing.assert_allclose(found.iloc[:, -1], expected.iloc[:, -1], rtol=1e-12)
 
 
+@pytest.mark.long
 def test_an_evaluation_leaves_no_cycles(frames):
     true, pred = frames
     gc.collect()

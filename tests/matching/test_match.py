@@ -270,6 +270,7 @@ NAMES = [
 ]
 
 
+@pytest.mark.long
 @given(st.lists(st.sampled_from(NAMES), min_size=5, max_size=5, unique=True), st.booleans())
 def test_any_column_names(names, composite):
     """Columns may be called anything, or the call says which name is in the way."""

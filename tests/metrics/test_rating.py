@@ -126,6 +126,7 @@ def test_by_recommender():
         assert found.loc[found["model"] == model, "value"].tolist() == pytest.approx(alone)
 
 
+@pytest.mark.long
 def test_probabilities_equal_sklearn():
     metrics = pytest.importorskip("sklearn.metrics")
     true, pred = clicked(6)

@@ -83,6 +83,7 @@ def test_depth_is_part_of_the_number(depth, expected):
     assert found[10] == pytest.approx(expected, abs=5e-5)
 
 
+@pytest.mark.long
 def test_without_relevant_or_without_recommended_items():
     """Nothing relevant: no utility, but a residual. No list: utility 0, and everything unknown."""
     true = pd.DataFrame(

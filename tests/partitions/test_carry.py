@@ -35,6 +35,7 @@ def paths(tmp_path):
     return write(tmp_path, true, pred)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("buckets", "users"), crossed([5, 1], ["all", "true", "pred"]))
 def test_equal_to_whole_frames(paths, users, buckets):
     whole = list(map(pd.read_parquet, paths))
@@ -73,6 +74,7 @@ def test_a_list_without_recommendations_makes_whole_numbers_nullable_whatever_it
         )
 
 
+@pytest.mark.long
 def test_ids_that_are_strings_have_an_order_as_carried_columns(tmp_path):
     """Ids of files are read as codes, which have none."""
     true, pred = (frame.assign(item_id=frame["item_id"].map("i{}".format)) for frame in data(13))

@@ -413,6 +413,7 @@ def test_an_error_inside_a_metric_names_it():
     )
 
 
+@pytest.mark.long
 def test_a_folder_that_cannot_be_made(tmp_path):
     true, pred = frames(46)
     in_memory = rd.evaluate(true, pred, "mrr", 5, by="model", score_col="score")
