@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from recdf.tables.cells import brief, brief_cells, estimated, form_of, number, plus_minus
 
 UNITS = {"": 1.0, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
-NUMBER = re.compile(r"^([+−]?)([\d,]+\.?\d*)(?:([MGTP])|e(−?\d+))?(%?)$")
+NUMBER = re.compile(r"^[<>]?([+−]?)([\d,]+\.?\d*)(?:([MGTP])|e(−?\d+))?(%?)$")
 magnitudes = st.floats(-12, 15).map(lambda power: 10.0**power)
 shares = st.floats(-6, 2).map(lambda power: 10.0**power)
 
