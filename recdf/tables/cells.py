@@ -20,7 +20,9 @@ import pandas as pd
 
 NULL = "–"
 POWERS = {0: "", 6: "M", 9: "G", 12: "T", 15: "P"}
-NO_WIDTH = 1e-12  # half an interval that is a smaller part of its number is rounding alone
+# Half an interval that is a smaller part of its number, or a bound that is a smaller part of the last
+# digit, is rounding alone.
+ROUNDING = 1e-12
 
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -108,7 +110,7 @@ def form_of(*values: Any, half: Any = math.nan, sign: str = "", significant: int
     power = math.floor(math.log10(largest)) // 3 * 3
     power = 0 if largest >= 1e-5 and power < 6 else power
     sizes = [value / 10.0**power for value in sizes]
-    if largest * NO_WIDTH < half < math.inf:
+    if largest * ROUNDING < half < math.inf:
         decimals = 1 - _exponent(half / 10.0**power, 1)
     else:
         decimals = max(0, significant - 1 - _exponent(max(sizes), significant - 1))
@@ -136,8 +138,9 @@ def number(value: Any, form: Form | str) -> str:
     decimals, power, sign = form
     scaled = round(float(value) * (100 if "%" in sign else 1) / 10.0**power, decimals) + 0.0
     plus = "+" if "+" in sign and scaled else ""
-    if value and not scaled:
-        least = number(math.copysign(10.0 ** (power - decimals - 2 * ("%" in sign)), value), form)
+    last = 10.0 ** (power - decimals - 2 * ("%" in sign))
+    if not scaled and abs(value) > ROUNDING * last:
+        least = number(math.copysign(last, value), form)
         return f"{'<' if value > 0 else '>'}{least.removeprefix('+')}"
     text = f"{scaled:{plus},.{max(decimals, 0)}f}" if scaled or not power else "0"
     unit = POWERS.get(power, f"e{power}") if scaled and math.isfinite(scaled) else ""
@@ -182,7 +185,7 @@ def estimated(
 def plus_minus(value: Any, half: Any, beside: Iterable[Any] = ()) -> tuple[str, str]:
     """Return a value and half its interval, such as 0.185 and ± 0.013; nothing instead of ± 0.
     Without an interval, a value has the digits of those that stand beside it."""
-    known = not pd.isna(half) and half > NO_WIDTH * abs(value)
+    known = not pd.isna(half) and half > ROUNDING * abs(value)
     form = form_of(value, half=half) if known else form_of(value, *beside, significant=4)
     return number(value, form), f"± {number(half, form)}" if known else ""
 

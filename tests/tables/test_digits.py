@@ -70,6 +70,12 @@ def test_values_with_half_their_interval(value, half, shown):
     assert plus_minus(value, half) == shown
 
 
+def test_a_bound_that_is_rounding_alone_is_0():
+    """0.3 − 0.3 in steps of 0.1 is 5.6e-17."""
+    assert estimated(0.3, 0.1 + 0.2 - 0.3, 0.6, "%") == "30% [0%, 60%]"
+    assert estimated(0.3, 1e-7, 0.6) == "0.30 [<0.01, 0.60]"
+
+
 @pytest.mark.parametrize(
     ("ends", "shown"),
     [
