@@ -20,8 +20,8 @@ import pandas as pd
 
 NULL = "–"
 POWERS = {0: "", 6: "M", 9: "G", 12: "T", 15: "P"}
-# Half an interval that is a smaller part of its number, or a bound that is a smaller part of the last
-# digit, is rounding alone.
+# Half an interval that is a smaller part of its number, or a bound that is a smaller part of the
+# last digit, is rounding alone.
 ROUNDING = 1e-12
 
 _LATEX = {
