@@ -22,7 +22,7 @@ NULL = "–"
 POWERS = {0: "", 6: "M", 9: "G", 12: "T", 15: "P"}
 # Half an interval that is a smaller part of its number, or a bound that is a smaller part of the
 # last digit, is rounding alone.
-ROUNDING = 1e-12
+RESIDUE = 1e-12
 
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -110,7 +110,7 @@ def form_of(*values: Any, half: Any = math.nan, sign: str = "", significant: int
     power = math.floor(math.log10(largest)) // 3 * 3
     power = 0 if largest >= 1e-5 and power < 6 else power
     sizes = [value / 10.0**power for value in sizes]
-    if largest * ROUNDING < half < math.inf:
+    if largest * RESIDUE < half < math.inf:
         decimals = 1 - _exponent(half / 10.0**power, 1)
     else:
         decimals = max(0, significant - 1 - _exponent(max(sizes), significant - 1))
@@ -139,7 +139,7 @@ def number(value: Any, form: Form | str) -> str:
     scaled = round(float(value) * (100 if "%" in sign else 1) / 10.0**power, decimals) + 0.0
     plus = "+" if "+" in sign and scaled else ""
     last = 10.0 ** (power - decimals - 2 * ("%" in sign))
-    if not scaled and abs(value) > ROUNDING * last:
+    if not scaled and abs(value) > RESIDUE * last:
         least = number(math.copysign(last, value), form)
         return f"{'<' if value > 0 else '>'}{least.removeprefix('+')}"
     text = f"{scaled:{plus},.{max(decimals, 0)}f}" if scaled or not power else "0"
@@ -185,7 +185,7 @@ def estimated(
 def plus_minus(value: Any, half: Any, beside: Iterable[Any] = ()) -> tuple[str, str]:
     """Return a value and half its interval, such as 0.185 and ± 0.013; nothing instead of ± 0.
     Without an interval, a value has the digits of those that stand beside it."""
-    known = not pd.isna(half) and half > ROUNDING * abs(value)
+    known = not pd.isna(half) and half > RESIDUE * abs(value)
     form = form_of(value, half=half) if known else form_of(value, *beside, significant=4)
     return number(value, form), f"± {number(half, form)}" if known else ""
 
