@@ -13,7 +13,6 @@ from ..errors import ColumnError, kind_of
 from ..tables.cells import (
     AnyFrame,
     ReportTable,
-    estimate_form,
     estimated,
     form_of,
     html_of_pandas,
@@ -35,9 +34,7 @@ def note_of(row: Mapping[Any, Any], beside: str = "") -> str:
         means = f"{row['mean_denominator_treatment']:.4g} vs. {row['mean_denominator_control']:.4g}"
         numbers["denominator_differs"] = f" ({means})"
     if "diff_without_top" in row:
-        without = number(
-            row["diff_without_top"], estimate_form(row["diff"], row["ci_low"], row["ci_high"], "+")
-        )
+        without = estimated(row["diff_without_top"], sign="+")  # often far below the interval
         numbers["few_units"] = f" ({without} without them)"
     if "design_effect" in row:
         numbers["repeated_units"] = f" (design effect {row['design_effect']:.3g})"

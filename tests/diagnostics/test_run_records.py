@@ -117,7 +117,7 @@ def test_the_command_shows_experiments_and_the_relation_and_writes_them(archive,
     assert run(["history", archive, "--out", tmp_path / "out"]) == 0
     out = capsys.readouterr().out
     assert "test-3" in out
-    assert "cannot tell (few_tests" in out
+    assert "cannot tell: fewer than 10 experiments" in out
     tests = pd.read_parquet(tmp_path / "out" / "tests.parquet")
     pd.testing.assert_frame_equal(tests, rd.diagnostics.past_tests(archive))
     found = pd.read_parquet(tmp_path / "out" / "proxies.parquet").iloc[0]
