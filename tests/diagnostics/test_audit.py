@@ -323,7 +323,7 @@ def test_levels_are_drawn_at_their_values_with_their_names() -> None:
         assert shown["popularity level", row.metric] == row.popularity
         assert shown["ceiling of knn", row.metric] == row.ceiling
         assert f"{row.chance:.4f}" in str(board)
-        assert f"{row.chance:.3f}" in board.to_html()
+        assert f"{row.chance:.4f}" in board.to_html()
 
 
 @pytest.mark.long
