@@ -165,7 +165,7 @@ Bounds = tuple[float | None, float | None]
 MetricDirection = Literal["larger", "smaller"] | None
 
 OPTION_PARAMETERS = parameters()  # they end the signature of every metric
-# The things in recommended lists that a side table may not know; `unknown.py` says how they are
+# The things in recommended lists that a side table may not know; `call.py` says how they are
 # counted.
 Unknown = Literal[
     "items",

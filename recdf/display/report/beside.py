@@ -669,7 +669,7 @@ def check_section(tables: ReportTables, most: int, examples: bool) -> MadeSectio
 
 
 # What a page about one of these sections alone asks for, by its badge.
-TODO: dict[str, dict[str, str]] = {
+NEXT_STEPS: dict[str, dict[str, str]] = {
     "history": {
         **dict.fromkeys(
             ("error", "worse"), "Find out what changed before trusting the newest numbers."
@@ -695,10 +695,10 @@ def alone_card(
         return found
     which = [reason.said for some in said.values() for reason in some if reason.said]
     mark = worst([one.badge for one in sections]) or Badge("info", "no verdict")
-    todo = next((TODO[one.id].get(mark.kind) for one in sections if one.id in TODO), None)
-    todo = todo or "Do not act on this alone: pass the effects too (experiment=)."
+    steps = next((NEXT_STEPS[one.id] for one in sections if one.id in NEXT_STEPS), {})
+    step = steps.get(mark.kind, "Do not act on this alone: pass the effects too (experiment=).")
     lines: list[tuple[str, Sequence[str]]] = [
         (WHICH, which or ["There is no verdict."]),
-        (SO, [todo]),
+        (SO, [step]),
     ]
     return Section("verdict", "Verdict", badge=mark, lines=kept(lines))
