@@ -130,7 +130,7 @@ def _run_compare(given: argparse.Namespace) -> int:
         baseline=baseline,
         cheap=None if given.cheap is None else read_parquet(given.cheap),
         bounds=as_bounds(given.bounds),
-        **given_parameters(given, OF_MODELS),
+        **{**given_parameters(given, OF_MODELS), "details": True},
     )
     n = dict.fromkeys(f"{users:,}" for users in (table["n_users"].min(), table["n_users"].max()))
     head = f"{' to '.join(n)} users, test {table['test'].iloc[0]}, p {adjustment(table).words}"
@@ -268,6 +268,7 @@ def _experiment(given: argparse.Namespace) -> int:
     )
     specs = metric_arguments(given.metric, joined.columns, result)
     options |= {
+        "details": True,
         "control": label("control", given.control, joined[given.variant_col]),
         "variant_col": given.variant_col,
         "user_col": join["user_col"],
@@ -362,6 +363,7 @@ def _over_time(
         assignment=assignment,
         how=how,
         missing=missing,
+        details=True,
         **own,
     )
 

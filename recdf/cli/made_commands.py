@@ -159,7 +159,7 @@ def _interleave(given: argparse.Namespace, options: Given) -> Reply:
 
 def _interleaved(given: argparse.Namespace, options: Given) -> Reply:
     frames = frames_of_call(given, compare_interleaved, options, "log", "clicks", labels=["team"])
-    table = compare_interleaved(**frames, **options)
+    table = compare_interleaved(**frames, **{**options, "details": True})
     row = table.iloc[0]
     lines = [
         f"{row['n_users']:,} users, {row['n_clicks']:,} clicks, of which "
@@ -196,7 +196,7 @@ def _quantiles(given: argparse.Namespace, options: Given) -> Reply:
         raise OptionError("--metric and --zero-inflated are missing; name the columns to compare")
     rows = frames_of_call(given, compare_quantiles, options, "rows")["rows"]
     variants = rows[options.get("variant_col", "variant")]
-    options["expected"] = expected_arguments(given, options, rows)
+    options |= {"expected": expected_arguments(given, options, rows), "details": True}
     options["control"] = label("control", given.control, variants)
     tables = {}
     if given.metric:

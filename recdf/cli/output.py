@@ -32,6 +32,7 @@ from .._version import version_and_build
 from ..errors import RecdfError
 from ..formats.file_sets import FileSet, is_remote
 from ..judge.cautions.table import UNLIKE
+from ..judge.comparisons import Comparison, default_columns
 from ..judge.verdict import VERDICT_COLUMNS, warnings_of
 from ..publishing import (
     RUN,
@@ -189,8 +190,15 @@ def give_tables(
 
     Of all files that a run may write, none of an older run stays beside the new ones.
     """
+    shown, tables = (
+        {
+            name: default_columns(table, given.details) if isinstance(table, Comparison) else table
+            for name, table in some.items()
+        }
+        for some in (tables if printed is None else printed, tables)
+    )
     wrote = _write_out(given, {} if given.out is None else tables, verdicts or {})
-    print_tables(given, text, tables if printed is None else printed)
+    print_tables(given, text, shown)
     note(given, wrote)
 
 

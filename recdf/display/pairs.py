@@ -140,6 +140,7 @@ def _compare_codes(
         smaller_is_better=[name for name in columns if better[name] == "smaller"],
         larger_is_better=[name for name in columns if better[name] == "larger"],
         bounds=bounds_of_result(result.spec, frame, columns),
+        details=True,
     )
     if "repeated_units" in result.spec:
         remark(table, [True] * len(table), "repeated_units")

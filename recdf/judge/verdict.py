@@ -108,12 +108,24 @@ def sentence(
     """Return the verdict of a row in words: why it is withheld, else the effect and what is added
     to it."""
     row = {} if row is None else row
-    both = EFFECTS["models"].get(row.get("effect_both", ""), "not shown")
-    known = ChainMap({"both": both}, row)  # type: ignore[arg-type]
+    known: Mapping[Any, Any] = row
+    if "effect_both" in row:
+        both = EFFECTS["models"].get(row["effect_both"], "not shown")
+        known = ChainMap({"both": both}, row)  # type: ignore[arg-type]
+
+    def said(text: str, without_numbers: str) -> str:
+        """Fill in the numbers of the row, which one without details may not have."""
+        try:
+            return text.format_map(known)
+        except KeyError:
+            return without_numbers
+
     if withheld:
-        return CAUTIONS[withheld].words.format_map(known)
-    added = [CAUTIONS[code].adds for code in remarks if CAUTIONS[code].adds]
-    return EFFECTS[kind][effect] + "".join(one.format_map(known) for one in added)
+        return said(CAUTIONS[withheld].words, f"check: {CAUTIONS[withheld].topic}")
+    added = [CAUTIONS[code] for code in remarks if CAUTIONS[code].adds]
+    return EFFECTS[kind][effect] + "".join(
+        said(one.adds, f" ({one.code.replace('_', ' ')})") for one in added
+    )
 
 
 class _RowOf(Mapping[Any, Any]):

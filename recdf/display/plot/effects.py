@@ -15,13 +15,12 @@ from ...errors import ColumnError, OptionError
 from ...experiments.decide.adjust_pvalues import adjustment
 from ...experiments.decide.proxy_metrics import error_columns
 from ...experiments.decide.proxy_metrics import proxy_metrics as relations
-from ...judge.comparisons import COMPARISON_COLUMNS
+from ...judge.comparisons import COMPARISON_COLUMNS, confidence_of
 from ...judge.per_user_columns import require
 from ...judge.verdict import sign_of
 from ...tables.cells import estimated, shorten, visible
 from ..given_tables import (
     JOINED_BY,
-    confidence_of,
     count_text,
     labels,
     need,
@@ -448,10 +447,9 @@ def over_time(
         frame.band(data, "time", colour)
         frame.ax.plot(data["time"], data["diff"], color=colour, linewidth=2)
         promise = "made with sequential_n, the band may be read every day"
-        if (
-            "method" in effect.columns
-            and effect["method"].astype(str).str.startswith("sequential").all()
-        ):
+        how = effect.get("method", pd.Series(dtype=object)).astype(str)
+        planned = effect.attrs.get("recdf_comparison", {}).get("sequential_n")
+        if (how.str.startswith("sequential") if len(how) else pd.Series(planned is not None)).all():
             promise = "the band holds on all days together"
         promise = f"each point holds all data up to its period; {promise}"
         # The line of all data may climb where no trend of single periods is shown, and the reverse.

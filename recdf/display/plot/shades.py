@@ -179,7 +179,7 @@ def _pairs_data(
     need(
         comparison,
         "comparison",
-        ["metric", "baseline", "model", "diff", "effect", "remarks", "wins", "ties", "losses"],
+        ["metric", "baseline", "model", "diff", "effect", "remarks", "n_users", "wins", "losses"],
         source,
     )
     if values not in ("diff", "probability"):
@@ -190,7 +190,7 @@ def _pairs_data(
             "comparison has several rows for one pair of models, such as segments; pass the rows "
             "of one"
         )
-    n = (rows["wins"] + rows["ties"] + rows["losses"]).to_numpy(dtype=np.float64)
+    n = rows["n_users"].to_numpy(dtype=np.float64)
     signs = pd.Series([sign_of(row) for row in rows.to_dict("records")], rows.index, dtype=object)
     gains, losses = (
         rows[name].to_numpy(dtype=np.float64) for name in ("wins", "losses")

@@ -45,16 +45,7 @@ from .page_blocks import NAME_LENGTH, marked, name_of
 # that.
 ACCURACY = ("ranking", "relevance", "user_models", "rating", "money", "")
 # Columns that a table beside the result must have.
-MODEL_COLUMNS = (
-    "baseline",
-    "model",
-    "n_users",
-    *COMPARISON_COLUMNS,
-    "rel_diff",
-    "wins",
-    "ties",
-    "losses",
-)
+MODEL_COLUMNS = ("baseline", "model", "n_users", *COMPARISON_COLUMNS, "wins", "losses")
 # Tables of an experiment that have an argument of their own, by a column that no other table has.
 OWN_ARGUMENTS = {"trend_verdict": "over_time", "shrunken": "segments", "decision": "decision"}
 EXPERIMENT = (*COMPARISON_COLUMNS, "control", "treatment", "n_control", "n_treatment", "rel_diff")
