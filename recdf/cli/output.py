@@ -192,7 +192,9 @@ def give_tables(
     """
     shown, tables = (
         {
-            name: default_columns(table, given.details) if isinstance(table, Comparison) else table
+            name: default_columns(table, getattr(given, "details", False))
+            if type(table) is Comparison
+            else table
             for name, table in some.items()
         }
         for some in (tables if printed is None else printed, tables)

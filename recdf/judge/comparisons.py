@@ -96,7 +96,7 @@ def default_columns(table: pd.DataFrame, details: bool = False) -> pd.DataFrame:
     first = list(table.columns).index("metric")
     kept = {*table.columns[:first], *named.split(), *VERDICT_COLUMNS}
     shown = table[[name for name in table.columns if name in kept]]
-    return Comparison.of(shown) if isinstance(table, Comparison) else shown
+    return Comparison.of(shown) if type(table) is Comparison else shown
 
 
 def need_details(table: pd.DataFrame, role: str, names: Iterable[str]) -> None:

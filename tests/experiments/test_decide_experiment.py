@@ -346,7 +346,7 @@ def test_tables_that_are_no_whole_experiment_are_refused():
     with pytest.raises(DataError, match="several rows of a metric"):
         EX.decide_experiment(pd.concat([table, table]), roles={"ctr": "success"})
     with pytest.raises(ColumnError, match="no column 'better'"):
-        EX.decide_experiment(table.drop(columns="better"), roles={"ctr": "success"})
+        EX.decide_experiment(table.drop(columns="better"), roles={"ctr": ("guardrail", -1)})
     models = rd.compare_models(
         pd.DataFrame({"user_id": [1, 2, 3] * 2, "model": list("aaabbb"), "m": range(6)}),
         "m",

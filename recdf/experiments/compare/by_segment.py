@@ -218,7 +218,7 @@ def segment_effects(
         Of the intervals of the shrunken effects; a difference between segments is shown at p_adj ≤
         1 − confidence.
     details : bool, default False
-        Also the columns of the result that are named after "with `details`".
+        Return all columns, not only those that a decision needs.
 
     Returns
     -------

@@ -156,7 +156,7 @@ def compare_models(
         degrees of freedom, by `test="t"` alone, and the intervals allow for one more list at either
         bound of the metric.
     details : bool, default False
-        Also the columns of the result that are named after "with `details`".
+        Return all columns, not only those that a decision needs.
 
     Returns
     -------

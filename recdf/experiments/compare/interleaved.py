@@ -79,7 +79,7 @@ def compare_interleaved(
     options : Options, optional
         `item_col` of a project, where it is not given here.
     details : bool, default False
-        Also the columns of the result that are named after "with `details`".
+        Return all columns, not only those that a decision needs.
 
     Returns
     -------

@@ -296,7 +296,7 @@ def effect_over_time(
     options : Options, optional
         `user_col` of a project, where it is not given here.
     details : bool, default False
-        Also the columns of the result that are named after "with `details`".
+        Return all columns, not only those that a decision needs.
 
     Returns
     -------

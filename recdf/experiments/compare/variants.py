@@ -348,7 +348,7 @@ def compare_variants(
     options : Options, optional
         `user_col`, `by` and `weight_col` of a project, where they are not given here.
     details : bool, default False
-        Also the columns of the result that are named after "with `details`".
+        Return all columns, not only those that a decision needs.
 
     Returns
     -------
