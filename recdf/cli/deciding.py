@@ -43,6 +43,7 @@ from .arguments import (
 from .output import (
     COMPARED_RESULT,
     COMPARISON_FILES,
+    as_asked,
     fail_on,
     failing_verdicts,
     give_tables,
@@ -541,7 +542,7 @@ def _give_decision(
             "recdf": result.spec,
             COMPARED_RESULT: digest_of_result(*as_paths(given.results)),
         }
-    give_tables(given, text, tables, compared | tables)
+    give_tables(given, text, as_asked(given, tables), as_asked(given, compared | tables))
 
 
 def expected_arguments(

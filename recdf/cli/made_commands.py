@@ -59,6 +59,7 @@ from .deciding import (
 from .gating import read_lists, side_of_folder
 from .output import (
     ESTIMATED,
+    as_asked,
     brief_text,
     give_tables,
     plain_signs,
@@ -135,7 +136,8 @@ class MadeCommand(NamedTuple):
 def _run_made(made: MadeCommand, given: argparse.Namespace) -> int:
     names = {name for function in made.functions for name in typed_parameters(function)}
     told = made.call(given, given_parameters(given, names - made.taken))
-    give_tables(given, told.text, told.tables, told.printed)
+    tables = as_asked(given, told.tables) if "details" in names else told.tables
+    give_tables(given, told.text, tables, told.printed)
     judged = [
         table
         for name, table in told.tables.items()

@@ -178,6 +178,18 @@ def verbose(given: argparse.Namespace, text: str) -> None:
         complain(f"recdf: {text}")
 
 
+def as_asked(
+    given: argparse.Namespace, tables: Mapping[str, pd.DataFrame]
+) -> dict[str, pd.DataFrame]:
+    """Return tables of a command that has --details, comparisons with the columns that it asks
+    for."""
+    details = getattr(given, "details", False)
+    return {
+        name: default_columns(table, details) if type(table) is Comparison else table
+        for name, table in tables.items()
+    }
+
+
 def give_tables(
     given: argparse.Namespace,
     text: str,
@@ -190,17 +202,8 @@ def give_tables(
 
     Of all files that a run may write, none of an older run stays beside the new ones.
     """
-    shown, tables = (
-        {
-            name: default_columns(table, getattr(given, "details", False))
-            if type(table) is Comparison
-            else table
-            for name, table in some.items()
-        }
-        for some in (tables if printed is None else printed, tables)
-    )
     wrote = _write_out(given, {} if given.out is None else tables, verdicts or {})
-    print_tables(given, text, shown)
+    print_tables(given, text, tables if printed is None else printed)
     note(given, wrote)
 
 

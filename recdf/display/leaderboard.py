@@ -18,6 +18,7 @@ from ..experiments.compare.comparable_runs import sentence_of_both
 from ..experiments.decide.adjust_pvalues import adjustment
 from ..judge.cautions.table import CAUTIONS
 from ..judge.choices import Correction, check_value
+from ..judge.comparisons import confidence_of
 from ..judge.verdict import codes_of, sign_of, warning_sentences
 from ..tables.cells import (
     LETTERS,
@@ -532,10 +533,9 @@ def notes(
             "as best."
         )
     if len(tests):
-        how = (
-            f"{words_of_tests(tests)}, p ≤ {1 - tests['confidence'].iloc[0]:.2g}, p-values "
-            f"{adjustment(tests).words}"
-        )
+        confidence = confidence_of(tests)
+        level = "" if confidence is None else f"p ≤ {1 - confidence:.2g}, "
+        how = f"{words_of_tests(tests)}, {level}p-values {adjustment(tests).words}"
         marks = "A letter behind a value names a model that it is better than"
         said.append(
             f"{marks if baseline is None else f'+ is better and − is worse than {baseline}'} "

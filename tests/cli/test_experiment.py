@@ -47,8 +47,8 @@ def test_experiment_writes_what_the_functions_give(capsys, folder, kind):
     options = {"control": "A", "covariates": "pre_spend", "expected": {"A": 0.5, "B": 0.5}}
     wanted = {
         "health": rd.experiments.experiment_health(result.per_user, GROUPS),
-        "comparison": rd.compare_variants(joined, metrics, **options),
-        "segments": rd.compare_variants(joined, metrics, by="segment", **options),
+        "comparison": rd.compare_variants(joined, metrics, **options, details=True),
+        "segments": rd.compare_variants(joined, metrics, by="segment", **options, details=True),
     }
     for name, want in wanted.items():
         pd.testing.assert_frame_equal(written(f"out/{name}.parquet"), want, check_dtype=False)
@@ -59,7 +59,7 @@ def test_experiment_writes_what_the_functions_give(capsys, folder, kind):
     )
     assert "B vs. A" in out
     for row in (
-        rd.experiments.segment_effects(wanted["segments"])
+        rd.experiments.segment_effects(wanted["segments"], details=True)
         .drop_duplicates("metric")
         .to_dict("records")
     ):
@@ -101,7 +101,9 @@ def test_experiment_options_reach_the_comparison(capsys, folder):
     ]
     assert run(capsys, *call, *arguments, "--missing", "nan")[0] == 0
     joined = shown().join_experiment(GROUPS, missing="nan")
-    want = rd.compare_variants(joined, METRICS, control="A", expected={"A": 1, "B": 1}, **options)
+    want = rd.compare_variants(
+        joined, METRICS, control="A", expected={"A": 1, "B": 1}, **options, details=True
+    )
     pd.testing.assert_frame_equal(written("out/comparison.parquet"), want, check_dtype=False)
     boot = [
         "--test",
@@ -127,6 +129,7 @@ def test_experiment_options_reach_the_comparison(capsys, folder):
         cluster="user_id",
         covariates={"hits@10": "pre_spend"},
         expected={"A": 1, "B": 1},
+        details=True,
     )
     pd.testing.assert_frame_equal(written("out/comparison.parquet"), want, check_dtype=False)
 
@@ -146,6 +149,7 @@ def test_experiment_options_of_skew_shares_and_covariates(capsys, folder):
         "groups.csv",
         "--control",
         "A",
+        "--details",
         "--out",
         "out",
         "--overwrite",
@@ -177,6 +181,7 @@ def test_experiment_options_of_skew_shares_and_covariates(capsys, folder):
         cap={"revenue@10": 0.99},
         test={"hitrate@10": "proportion"},
         **options,
+        details=True,
     )
     pd.testing.assert_frame_equal(written("out/comparison.parquet"), want, check_dtype=False)
     assert want["method"].tolist() == ["welch", "proportion"]
@@ -199,6 +204,7 @@ def test_experiment_options_of_skew_shares_and_covariates(capsys, folder):
         test="permutation",
         n_resamples=50,
         **options,
+        details=True,
     )
     pd.testing.assert_frame_equal(written("out/comparison.parquet"), want, check_dtype=False)
 
@@ -231,6 +237,7 @@ def test_experiment_shows_the_effect_over_time(capsys, folder, kind):
         assignment=people,
         kind=kind,
         expected={"A": 1, "B": 1},
+        details=True,
     )
     pd.testing.assert_frame_equal(written("out/over_time.parquet"), want, check_dtype=False)
     assert f"hitrate@1, B vs. A: trend: {want['trend_verdict'].iloc[0]}" in out
@@ -275,7 +282,9 @@ def test_experiment_takes_times_of_exposure(capsys, folder):
     options = {"missing": "zero", "how": "sum", "exposure_col": "seen", "time_col": "day"}
     joined = result.join_experiment(GROUPS.assign(seen=seen), **options)
     assert len(joined) == int(seen.notna().sum())
-    want = rd.compare_variants(joined, "hits@10", control="A", expected={"A": 1, "B": 1})
+    want = rd.compare_variants(
+        joined, "hits@10", control="A", expected={"A": 1, "B": 1}, details=True
+    )
     pd.testing.assert_frame_equal(written("out/comparison.parquet"), want, check_dtype=False)
 
 
@@ -325,7 +334,7 @@ def test_experiment_tests_the_users_whom_it_compares(capsys, folder):
         "--missing",
         "drop",
     ]
-    code, out, _ = run(capsys, *call, "--fail-on", "invalid", "--out", "out")
+    code, out, _ = run(capsys, *call, "--fail-on", "invalid", "--out", "out", "--details")
     assert code == 1
     health = written("out/health.parquet")
     assert not health["srm_flag"].any()
@@ -362,7 +371,7 @@ def test_experiment_by_variant_model_and_with_integer_variants(capsys, folder):
     table = written("out/comparison.parquet")
     assert table[["model", "control", "treatment"]].to_numpy().tolist() == [["m", 0, 1]]
     want = rd.compare_variants(
-        shown().join_experiment(GROUPS, missing="zero"), "hits@10", control="A"
+        shown().join_experiment(GROUPS, missing="zero"), "hits@10", control="A", details=True
     )
     assert table["diff"].item() == pytest.approx(want["diff"].item())
 
@@ -390,7 +399,7 @@ def test_experiment_rolls_sessions_up(capsys, folder):
     )
     joined = result.join_experiment(GROUPS, missing="zero", how="sum")
     want = rd.compare_variants(
-        joined, {"ctr": ("hits@10", "n_pred")}, control="A", expected={"A": 1, "B": 1}
+        joined, {"ctr": ("hits@10", "n_pred")}, control="A", expected={"A": 1, "B": 1}, details=True
     )
     pd.testing.assert_frame_equal(written("out/comparison.parquet"), want, check_dtype=False)
 
@@ -487,7 +496,9 @@ def test_experiment_compares_all_pairs(capsys, folder):
         assert pair in out
     assert "hits@10, C against B: " in out
     joined = shown().join_experiment(groups, missing="zero")
-    want = rd.compare_variants(joined, "hits@10", control=None, expected=dict.fromkeys("ABC", 1))
+    want = rd.compare_variants(
+        joined, "hits@10", control=None, expected=dict.fromkeys("ABC", 1), details=True
+    )
     pd.testing.assert_frame_equal(written("out/comparison.parquet"), want, check_dtype=False)
     assert "all pairs of variants" in fails(
         capsys, *call, "--all-pairs", "--role", "hits@10=success"
@@ -522,7 +533,7 @@ def test_a_moved_denominator_is_seen_everywhere(capsys, folder):
         "--missing",
         "zero",
     ]
-    call += ["--metric", "ctr=hits@10/n_pred", "--out", "out", "--overwrite"]
+    call += ["--metric", "ctr=hits@10/n_pred", "--out", "out", "--overwrite", "--details"]
     code, out, _ = run(capsys, *call)
     assert code == 0
     assert "check: denominator differs" in out
@@ -573,7 +584,9 @@ def test_a_covariate_of_a_ratio_is_a_pair(capsys, folder):
     assert run(capsys, *call, "--covariate", "ctr=pre_clicks/pre_shown", "--out", "out")[0] == 0
     joined = shown().join_experiment(groups, missing="zero")
     options = {"covariates": ("pre_clicks", "pre_shown"), "expected": {"A": 1, "B": 1}}
-    want = rd.compare_variants(joined, {"ctr": ("hits@10", "n_pred")}, control="A", **options)
+    want = rd.compare_variants(
+        joined, {"ctr": ("hits@10", "n_pred")}, control="A", **options, details=True
+    )
     pd.testing.assert_frame_equal(written("out/comparison.parquet"), want, check_dtype=False)
     assert run(capsys, *call, "--covariate", "pre_clicks", "pre_shown", "--out", "several")[0] == 0
     several = rd.compare_variants(
@@ -581,6 +594,7 @@ def test_a_covariate_of_a_ratio_is_a_pair(capsys, folder):
         {"ctr": ("hits@10", "n_pred")},
         control="A",
         **options | {"covariates": ["pre_clicks", "pre_shown"]},
+        details=True,
     )
     pd.testing.assert_frame_equal(written("several/comparison.parquet"), several, check_dtype=False)
 
@@ -594,6 +608,7 @@ ROLE_CALL = (
     "groups.csv",
     "--control",
     "A",
+    "--details",
     "--missing",
     "zero",
     "--metric",
@@ -807,7 +822,13 @@ def test_a_ramp_up_has_the_shares_of_each_period(capsys, folder):
         users[["user_id", "variant", "period"]], missing="zero"
     )
     want = rd.compare_variants(
-        joined, "hits@1", control="A", strata="period", time_col="period", expected=PLAN
+        joined,
+        "hits@1",
+        control="A",
+        strata="period",
+        time_col="period",
+        expected=PLAN,
+        details=True,
     )
     assert written("decided/comparison.parquet")["srm_p"].tolist() == pytest.approx(
         want["srm_p"].tolist()
