@@ -47,8 +47,8 @@ def test_experiment_writes_what_the_functions_give(capsys, folder, kind):
     options = {"control": "A", "covariates": "pre_spend", "expected": {"A": 0.5, "B": 0.5}}
     wanted = {
         "health": rd.experiments.experiment_health(result.per_user, GROUPS),
-        "comparison": rd.compare_variants(joined, metrics, **options, details=True),
-        "segments": rd.compare_variants(joined, metrics, by="segment", **options, details=True),
+        "comparison": rd.compare_variants(joined, metrics, **options),
+        "segments": rd.compare_variants(joined, metrics, by="segment", **options),
     }
     for name, want in wanted.items():
         pd.testing.assert_frame_equal(written(f"out/{name}.parquet"), want, check_dtype=False)
@@ -59,7 +59,7 @@ def test_experiment_writes_what_the_functions_give(capsys, folder, kind):
     )
     assert "B vs. A" in out
     for row in (
-        rd.experiments.segment_effects(wanted["segments"], details=True)
+        rd.experiments.segment_effects(wanted["segments"])
         .drop_duplicates("metric")
         .to_dict("records")
     ):
@@ -101,9 +101,7 @@ def test_experiment_options_reach_the_comparison(capsys, folder):
     ]
     assert run(capsys, *call, *arguments, "--missing", "nan")[0] == 0
     joined = shown().join_experiment(GROUPS, missing="nan")
-    want = rd.compare_variants(
-        joined, METRICS, control="A", expected={"A": 1, "B": 1}, **options, details=True
-    )
+    want = rd.compare_variants(joined, METRICS, control="A", expected={"A": 1, "B": 1}, **options)
     pd.testing.assert_frame_equal(written("out/comparison.parquet"), want, check_dtype=False)
     boot = [
         "--test",
@@ -129,7 +127,6 @@ def test_experiment_options_reach_the_comparison(capsys, folder):
         cluster="user_id",
         covariates={"hits@10": "pre_spend"},
         expected={"A": 1, "B": 1},
-        details=True,
     )
     pd.testing.assert_frame_equal(written("out/comparison.parquet"), want, check_dtype=False)
 
@@ -237,7 +234,6 @@ def test_experiment_shows_the_effect_over_time(capsys, folder, kind):
         assignment=people,
         kind=kind,
         expected={"A": 1, "B": 1},
-        details=True,
     )
     pd.testing.assert_frame_equal(written("out/over_time.parquet"), want, check_dtype=False)
     assert f"hitrate@1, B vs. A: trend: {want['trend_verdict'].iloc[0]}" in out
@@ -282,9 +278,7 @@ def test_experiment_takes_times_of_exposure(capsys, folder):
     options = {"missing": "zero", "how": "sum", "exposure_col": "seen", "time_col": "day"}
     joined = result.join_experiment(GROUPS.assign(seen=seen), **options)
     assert len(joined) == int(seen.notna().sum())
-    want = rd.compare_variants(
-        joined, "hits@10", control="A", expected={"A": 1, "B": 1}, details=True
-    )
+    want = rd.compare_variants(joined, "hits@10", control="A", expected={"A": 1, "B": 1})
     pd.testing.assert_frame_equal(written("out/comparison.parquet"), want, check_dtype=False)
 
 
@@ -371,7 +365,7 @@ def test_experiment_by_variant_model_and_with_integer_variants(capsys, folder):
     table = written("out/comparison.parquet")
     assert table[["model", "control", "treatment"]].to_numpy().tolist() == [["m", 0, 1]]
     want = rd.compare_variants(
-        shown().join_experiment(GROUPS, missing="zero"), "hits@10", control="A", details=True
+        shown().join_experiment(GROUPS, missing="zero"), "hits@10", control="A"
     )
     assert table["diff"].item() == pytest.approx(want["diff"].item())
 
@@ -399,7 +393,7 @@ def test_experiment_rolls_sessions_up(capsys, folder):
     )
     joined = result.join_experiment(GROUPS, missing="zero", how="sum")
     want = rd.compare_variants(
-        joined, {"ctr": ("hits@10", "n_pred")}, control="A", expected={"A": 1, "B": 1}, details=True
+        joined, {"ctr": ("hits@10", "n_pred")}, control="A", expected={"A": 1, "B": 1}
     )
     pd.testing.assert_frame_equal(written("out/comparison.parquet"), want, check_dtype=False)
 
@@ -496,9 +490,7 @@ def test_experiment_compares_all_pairs(capsys, folder):
         assert pair in out
     assert "hits@10, C against B: " in out
     joined = shown().join_experiment(groups, missing="zero")
-    want = rd.compare_variants(
-        joined, "hits@10", control=None, expected=dict.fromkeys("ABC", 1), details=True
-    )
+    want = rd.compare_variants(joined, "hits@10", control=None, expected=dict.fromkeys("ABC", 1))
     pd.testing.assert_frame_equal(written("out/comparison.parquet"), want, check_dtype=False)
     assert "all pairs of variants" in fails(
         capsys, *call, "--all-pairs", "--role", "hits@10=success"
@@ -584,9 +576,7 @@ def test_a_covariate_of_a_ratio_is_a_pair(capsys, folder):
     assert run(capsys, *call, "--covariate", "ctr=pre_clicks/pre_shown", "--out", "out")[0] == 0
     joined = shown().join_experiment(groups, missing="zero")
     options = {"covariates": ("pre_clicks", "pre_shown"), "expected": {"A": 1, "B": 1}}
-    want = rd.compare_variants(
-        joined, {"ctr": ("hits@10", "n_pred")}, control="A", **options, details=True
-    )
+    want = rd.compare_variants(joined, {"ctr": ("hits@10", "n_pred")}, control="A", **options)
     pd.testing.assert_frame_equal(written("out/comparison.parquet"), want, check_dtype=False)
     assert run(capsys, *call, "--covariate", "pre_clicks", "pre_shown", "--out", "several")[0] == 0
     several = rd.compare_variants(
@@ -594,7 +584,6 @@ def test_a_covariate_of_a_ratio_is_a_pair(capsys, folder):
         {"ctr": ("hits@10", "n_pred")},
         control="A",
         **options | {"covariates": ["pre_clicks", "pre_shown"]},
-        details=True,
     )
     pd.testing.assert_frame_equal(written("several/comparison.parquet"), several, check_dtype=False)
 
@@ -792,6 +781,7 @@ def test_a_ramp_up_has_the_shares_of_each_period(capsys, folder):
         "pred",
         "-m",
         "hits@1",
+        "--details",
     ]
     assert run(capsys, *call, "--out", "ramp", "-q")[0] == 0
     planned = [
@@ -812,6 +802,7 @@ def test_a_ramp_up_has_the_shares_of_each_period(capsys, folder):
         "zero",
         "--smaller-is-better",
         "hits@1",
+        "--details",
     ]
     code, out, err = run(
         capsys, *call, "--expected", *planned, "--fail-on", "invalid", "--out", "decided"
@@ -849,6 +840,7 @@ def test_a_ramp_up_has_the_shares_of_each_period(capsys, folder):
         "pred",
         "-m",
         "hits@1",
+        "--details",
     ]
     assert run(capsys, *late, "--carry", "day", "--out", "late", "-q")[0] == 0
     timed = [
