@@ -781,7 +781,6 @@ def test_a_ramp_up_has_the_shares_of_each_period(capsys, folder):
         "pred",
         "-m",
         "hits@1",
-        "--details",
     ]
     assert run(capsys, *call, "--out", "ramp", "-q")[0] == 0
     planned = [
@@ -802,10 +801,17 @@ def test_a_ramp_up_has_the_shares_of_each_period(capsys, folder):
         "zero",
         "--smaller-is-better",
         "hits@1",
-        "--details",
     ]
     code, out, err = run(
-        capsys, *call, "--expected", *planned, "--fail-on", "invalid", "--out", "decided"
+        capsys,
+        *call,
+        "--expected",
+        *planned,
+        "--fail-on",
+        "invalid",
+        "--details",
+        "--out",
+        "decided",
     )
     assert (code, err) == (0, "")
     assert "sample ratio: fits planned shares" in out
