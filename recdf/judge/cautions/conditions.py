@@ -31,7 +31,9 @@ from . import UNEQUAL
 # Users for any verdict about models, and those with a difference. Up to 8 % of equal models get a
 # verdict where |γ|/√n is at most .14 and 50 units differ.
 FEW_LISTS, FEW_UNITS, FEW_DIFFER = 30, 20, 50
-MOSTLY_ZERO = 0.95  # share of users who get the same from both models
+# Fewer units than this in an arm, or fewer clusters, are named in a remark.
+TINY = 20
+MOSTLY_ZERO = 0.95  # share of users with the same from both models, or without a denominator
 # A model whose lists end before the cut-off is held back by their length and not by their order.
 # Where it is the better one all the same, or as many lists of both are short, nothing is in doubt.
 MANY_SHORT = 0.2
@@ -41,6 +43,11 @@ def denominator_differs(variants: pd.DataFrame) -> pd.Series:
     """The treatment moves the denominator of a ratio: more per unit may be the same of fewer."""
     p = adjust(variants["p_denominator"].to_numpy(), "holm")
     return pd.Series(p < UNEQUAL, variants.index)
+
+
+def few_clusters(variants: pd.DataFrame) -> pd.Series:
+    """Clusters of an arm, counted as equal ones, that are too few."""
+    return variants["n_clusters"] < TINY
 
 
 def few_differ(pairs: pd.DataFrame) -> pd.Series:
@@ -58,6 +65,11 @@ def few_lists_differ(pairs: pd.DataFrame) -> pd.Series:
     return (pairs["wins"] + pairs["losses"]).between(1, FEW_UNITS - 1)
 
 
+def few_users_carry(compared: pd.DataFrame) -> pd.Series:
+    """The units are worth fewer equal ones than the test needs."""
+    return compared["evenness"] < 1
+
+
 def missing_lists(pairs: pd.DataFrame) -> pd.Series:
     """A model lacks lists, and the effect is another one where both models have lists."""
     known = (pairs["effect_both"] != "") | (pairs["withheld_both"] != "")
@@ -68,6 +80,26 @@ def missing_lists(pairs: pd.DataFrame) -> pd.Series:
 def mostly_zero(pairs: pd.DataFrame) -> pd.Series:
     """Nearly all users get the same from both models."""
     return (pairs["ties"] >= MOSTLY_ZERO * pairs["n_users"]) & (pairs["se"] > 0)
+
+
+def mostly_zero_denominator(variants: pd.DataFrame) -> pd.Series:
+    """Nearly all users of an arm have nothing in the denominator."""
+    return variants["zeros"] >= MOSTLY_ZERO
+
+
+def skewed(compared: pd.DataFrame) -> pd.Series:
+    """The skewness is more than the test bears."""
+    return compared["skewed_by"] > 1
+
+
+def skewness_not_checked(variants: pd.DataFrame) -> pd.Series:
+    """Nobody knows the skewness, and it could matter."""
+    return variants["skewed_by"].isna()
+
+
+def tiny(compared: pd.DataFrame) -> pd.Series:
+    """Too few users of an arm have something to count."""
+    return compared["n_counted"] < TINY
 
 
 def short_lists(pairs: pd.DataFrame) -> pd.Series:

@@ -16,13 +16,19 @@ import pandas as pd
 from . import HEALTH_ALPHA
 from .conditions import (
     denominator_differs,
+    few_clusters,
     few_differ,
     few_lists,
     few_lists_differ,
+    few_users_carry,
     missing_lists,
     mostly_zero,
+    mostly_zero_denominator,
     no_bounds,
     short_lists,
+    skewed,
+    skewness_not_checked,
+    tiny,
     unseen_units,
     wilcoxon_not_mean,
 )
@@ -208,6 +214,8 @@ _ALL = (
         "check: tiny arms",
         "an arm has fewer than 20 users with something to count",
         "variants trend segments",
+        needs="n_counted",
+        fires=tiny,
     ),
     Caution(
         "constant_arm", "check: constant arm", "one arm has a single value", "variants segments"
@@ -224,6 +232,8 @@ _ALL = (
         "check: few users carry it",
         "a few users have most of the weight, so that there is no verdict",
         "variants models segments",
+        needs="evenness",
+        fires=few_users_carry,
     ),
     Caution(
         "repeated_units",
@@ -258,6 +268,8 @@ _ALL = (
         "check: skewed",
         "a few large differences decide, so that the test errs more often than it says",
         "variants segments",
+        needs="skewed_by",
+        fires=skewed,
     ),
     Caution(
         "few_values",
@@ -373,7 +385,13 @@ _ALL = (
     Caution(
         "sequential_refused", "", "the data are too skewed for an interval that holds at every look"
     ),
-    Caution("few_clusters", "", "an arm has fewer than 20 clusters"),
+    Caution(
+        "few_clusters",
+        "",
+        "an arm has fewer than 20 clusters",
+        needs="n_clusters",
+        fires=few_clusters,
+    ),
     Caution("shared_clusters", "", "a cluster has users in both arms"),
     Caution(
         "strata_differ_in_worth",
@@ -396,9 +414,17 @@ _ALL = (
         "mostly_zero_denominator",
         "",
         "95 % or more of the users of an arm have nothing in the denominator",
+        needs="zeros",
+        fires=mostly_zero_denominator,
     ),
     Caution("missing_not_checked", "", "the moments do not say how many users have no value"),
-    Caution("skewness_not_checked", "", "the moments do not say how skewed the metric is"),
+    Caution(
+        "skewness_not_checked",
+        "",
+        "the moments do not say how skewed the metric is",
+        needs="skewed_by",
+        fires=skewness_not_checked,
+    ),
     Caution(
         "wilcoxon_not_mean",
         "",
