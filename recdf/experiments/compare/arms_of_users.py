@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...inputs.sorting import exact_sums
-from ...judge.cautions import HEALTH_ALPHA
-from ...judge.cautions.conditions import TINY
+from ...judge.cautions import HEALTH_ALPHA, TINY
 from ...judge.effects.means import (
     Farthest,
     MeanEffect,

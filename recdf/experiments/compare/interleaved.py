@@ -12,8 +12,7 @@ from ...errors import DataError, DuplicateError, NoOverlapWarning, examples, war
 from ...inputs.codes import first_rows
 from ...inputs.door import takes_columns
 from ...inputs.options import Options, as_columns
-from ...judge.cautions import HEALTH_ALPHA
-from ...judge.cautions.conditions import TINY
+from ...judge.cautions import HEALTH_ALPHA, TINY
 from ...judge.choices import Alternative
 from ...judge.comparisons import Comparison
 from ...judge.per_user_columns import (

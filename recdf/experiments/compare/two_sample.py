@@ -15,7 +15,7 @@ import numpy as np
 
 from ...errors import DataError
 from ...inputs.sorting import exact_sums
-from ...judge.cautions.conditions import TINY
+from ...judge.cautions import TINY
 from ...judge.effects.means import Farthest, MeanEffect, UnitValues
 from ...judge.per_user_columns import Codes, Floats, MetricColumns
 from ...judge.verdict import VERDICT_COLUMNS
