@@ -67,8 +67,8 @@ LEAKS = {
     "hits_cold": ("of the hits are items that train does not know", False),
 }
 SOME, MANY = 0.01, 0.1  # shares of rows from which a leak tempers and withholds a verdict
-LEVELS = ("below_chance", "at_chance", "below_popularity", "at_popularity")
-TIES = ("ties", "ties_across_k", "constant_scores", "repeated_ranks")  # findings about them
+NO_BETTER = ("below_chance", "at_chance", "below_popularity", "at_popularity")
+TIE_FINDINGS = ("ties", "ties_across_k", "constant_scores", "repeated_ranks")  # findings about them
 
 
 class Case(NamedTuple):
@@ -563,7 +563,7 @@ def _of_ties(subject: Subject, check: pd.DataFrame, row: Mapping[Any, Any]) -> R
     """Say how far other orders of equal scores could move the difference, and whether that changes
     the verdict."""
     column, moves, words = subject.primary, {}, []
-    for one in check[check["code"].isin(TIES) & (check["ranges"] != "")].to_dict("records"):
+    for one in check[check["code"].isin(TIE_FINDINGS) & (check["ranges"] != "")].to_dict("records"):
         found = json.loads(one["ranges"]).get(column)
         if one["by"] == "" and len(subject.models) > 1:
             said = f"Ties: {visible(one['effect'])}, of all models together; pass by= to rd.check."
@@ -617,14 +617,14 @@ def _of_findings(
     found = []
     for row in check[check["severity"].isin(["error", "warning"])].to_dict("records"):
         code, share = row["code"], row["share"]
-        if code in (*TIES, "no_recommendations"):  # said in a sentence of their own
+        if code in (*TIE_FINDINGS, "no_recommendations"):  # said in a sentence of their own
             continue
         said = TABLE_KINDS["check"].said(row)
         badge = action = ""
         leak, stops = LEAKS.get(code, ("", False))
         if leak and share >= SOME:
             badge, action = f"{number(share, '.0%')} {leak}", "take them out"
-        elif code in LEVELS and (row["metric"], row["by"]) == (subject.primary, models[0]):
+        elif code in NO_BETTER and (row["metric"], row["by"]) == (subject.primary, models[0]):
             if case.badge.kind == "better":
                 badge, action = (
                     code.replace("_", " "),
