@@ -88,8 +88,8 @@ class Arms:
 
 # p of different shares of exposed users below which an effect has to stand without the lightest,
 # and without the heaviest, of the surplus. At 0.05 up to 10 % of experiments to which the treatment
-# brought light users had a silent verdict, and at 0.15 up to 8 %, for 1 to 4 of 100 true effects more.
-# Heavy users are brought less often: 0.15 for them too would take 2 to 4 of 100 more.
+# brought light users had a silent verdict, and at 0.15 up to 8 %; it costs 1 to 4 of 100 true
+# effects. Heavy users are brought less often, and 0.15 for them would cost 2 to 4 more.
 LIGHTEST, HEAVIEST = 0.15, 0.05
 
 
