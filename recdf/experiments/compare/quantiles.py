@@ -200,7 +200,7 @@ correction, family, primary, sequential_n, expected, health, time_col, user_col
                     values = one.sample.num[kept := one.kept(rows.cells[cells[surplus.arm]])]
                     unit = None if rows.clusters is None else rows.clusters[kept]
                     arms_found = [x[i][0] for x in sides]
-                    without = _without_rows(arms_found, surplus.arm, values, p, unit, settings)
+                    without = _quantile_without(arms_found, surplus.arm, values, p, unit, settings)
                     given = (row["diff"], row["p_value"])
                     said = surplus.turns(given, without, len(values), settings.alpha)
                     row = but(row, "surplus", detail=said) if said else row
@@ -246,7 +246,7 @@ def _quantile_row(
     return found | {"arms": (control, treatment)}
 
 
-def _without_rows(
+def _quantile_without(
     arms: list[QuantileArm], of: int, values: Floats, p: float, unit: Any, settings: Settings
 ) -> Callable[[str, int], tuple[float, float]]:
     """Return the effect and its p without the smallest or largest values of an arm."""
