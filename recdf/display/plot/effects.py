@@ -389,7 +389,7 @@ def over_time(
     data = _over_time_data(effect, metric, treatment=treatment, control=control)
     frame, colour = style.Frame(ax), style.COLOURS[0]
     frame.ax.axhline(0, color=style.tone(frame.ax), linewidth=1)
-    first: dict[str, Any] = effect.iloc[0].to_dict() if len(effect) else {}
+    first: dict[Any, Any] = dict(effect.iloc[0]) if len(effect) else {}
     what, kind = metric or str(first.get("metric", "")), str(first.get("kind", ""))
     trend = data["trend"].iloc[0] if len(data) else ""
     if kind == "cumulative":

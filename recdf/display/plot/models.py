@@ -224,7 +224,7 @@ def _tradeoff_data(result: Any, x: str = "coverage@10", y: str = "ndcg@10") -> p
             raise OptionError(
                 f"⟦{argument}={name!r}⟧ is not in the summary; it has {known}{closest(name, known)}"
             )
-    parts, beats, as_good = [], False, True
+    parts, beats, as_good = [], np.bool_(False), np.bool_(True)
     for name, axis in ((x, "x"), (y, "y")):
         part = table[table["column"] == name].set_index("model")
         own = part[["value", "ci_low", "ci_high", "n"]]
