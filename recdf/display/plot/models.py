@@ -183,7 +183,7 @@ def _levels_over_k(ax: Axes, floors: pd.DataFrame, metric: str) -> None:
     for level in ("chance", "popularity"):
         if own[level].notna().any():
             ax.plot(own["k"], own[level], color="0.6", linestyle="--", linewidth=1)
-            at = own[["k", level]].iloc[-1]
+            at = own["k"].iloc[-1], own[level].iloc[-1]
             where: Any = {"xytext": (0, 3), "textcoords": "offset points", "ha": "right"}
             ax.annotate(level, at, color="0.45", **where)
 
@@ -224,7 +224,7 @@ def _tradeoff_data(result: Any, x: str = "coverage@10", y: str = "ndcg@10") -> p
             raise OptionError(
                 f"⟦{argument}={name!r}⟧ is not in the summary; it has {known}{closest(name, known)}"
             )
-    parts, beats, as_good = [], np.bool_(False), np.bool_(True)
+    parts, up = [], []
     for name, axis in ((x, "x"), (y, "y")):
         part = table[table["column"] == name].set_index("model")
         own = part[["value", "ci_low", "ci_high", "n"]]
@@ -232,12 +232,10 @@ def _tradeoff_data(result: Any, x: str = "coverage@10", y: str = "ndcg@10") -> p
     data = parts[0].join(parts[1], how="inner").dropna(subset=["x", "y"]).reset_index()
     # No other model is at least as good on both metrics and better on one.
     for name, axis in ((x, "x"), (y, "y")):
-        up = data[axis].to_numpy(np.float64) * (
-            -1 if direction_word(result, name) == "smaller" else 1
-        )
-        as_good &= up[None, :] >= up[:, None]
-        beats |= up[None, :] > up[:, None]
-    data["pareto"] = ~(as_good & beats).any(axis=1)
+        sign = -1 if direction_word(result, name) == "smaller" else 1
+        up.append(sign * data[axis].to_numpy(np.float64))
+    one, other = np.array(up)[:, :, None], np.array(up)[:, None, :]
+    data["pareto"] = ~((other >= one).all(axis=0) & (other > one).any(axis=0)).any(axis=1)
     data["n"] = data["n_y"]
     return data[["model", "x", "x_low", "x_high", "y", "y_low", "y_high", "pareto", "n"]]
 
