@@ -235,7 +235,8 @@ def _tradeoff_data(result: Any, x: str = "coverage@10", y: str = "ndcg@10") -> p
         sign = -1 if direction_word(result, name) == "smaller" else 1
         up.append(sign * data[axis].to_numpy(np.float64))
     one, other = np.array(up)[:, :, None], np.array(up)[:, None, :]
-    data["pareto"] = ~((other >= one).all(axis=0) & (other > one).any(axis=0)).any(axis=1)
+    beaten = np.all(other >= one, axis=0) & np.any(other > one, axis=0)
+    data["pareto"] = ~np.any(beaten, axis=1)
     data["n"] = data["n_y"]
     return data[["model", "x", "x_low", "x_high", "y", "y_low", "y_high", "pareto", "n"]]
 
