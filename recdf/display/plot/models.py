@@ -328,10 +328,10 @@ def _users_data(result: Evaluation, metric: str) -> pd.DataFrame:
         `share` of the lists of a model have at most `value`; the first row of a model is its
         smallest value.
     """
-    return _shares(result, metric, least=False)
+    return _value_shares(result, metric, least=False)
 
 
-def _shares(result: Evaluation, metric: str, least: bool) -> pd.DataFrame:
+def _value_shares(result: Evaluation, metric: str, least: bool) -> pd.DataFrame:
     """Return the share of the lists of each model that have at least a value, or at most."""
     parts = []
     for model, values in model_values(result, metric).items():
@@ -417,7 +417,7 @@ def _performance_data(result: Evaluation, metric: str) -> pd.DataFrame:
     {parameters_returns}
         `share` of the lists of a model have at least `value`, or at most, where smaller is better.
     """
-    data = _shares(result, metric, least=direction_word(result, metric) != "smaller")
+    data = _value_shares(result, metric, least=direction_word(result, metric) != "smaller")
     n = data["model"].map(_effective_lists(result, metric))
     # Dvoretzky, Kiefer and Wolfowitz: the whole curve stays within this distance of the true one.
     reach = np.sqrt(np.log(2 / (1 - CONFIDENCE)) / (2 * n))
