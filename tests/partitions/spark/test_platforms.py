@@ -71,7 +71,7 @@ def test_small_tables_have_few_buckets(spark, tmp_path):
     )
     with sized(Sizes()):
         assert n_buckets(None, rows) == n_buckets(rows, rows) == 1
-        assert n_buckets(None, spark.range(2**19)) == 3  # 8 bytes each, two buckets and a started one
+        assert n_buckets(None, spark.range(2**19)) == 3  # two full buckets
         most = int(spark.conf.get("spark.sql.shuffle.partitions"))
         made = rows.mapInArrow(lambda batches: batches, "id long")  # of any number of rows
         for large in (spark.range(2**40), rows.crossJoin(rows), made, of_rdd):
