@@ -316,9 +316,8 @@ def compare_models(
     if missing == "zero":
         _refuse_zeros(result, better)
     read_together(result, settings)
-    result["p_equivalence_adj"], equivalent = adjusted_columns(
-        result, settings, p_col="p_equivalence"
-    )
+    p = result["p_equivalence"].to_numpy(np.float64)
+    result["p_equivalence_adj"], equivalent = adjusted_columns(result, settings, p)
     reject = result["reject"].to_numpy(bool)
     effects = np.array(effects_of(result, reject, better), object)
     if test == "wilcoxon":  # it follows the ranks, and not the mean

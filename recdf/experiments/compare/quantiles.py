@@ -236,7 +236,7 @@ def _quantile_row(
     return found | {"arms": (control, treatment)}
 
 
-def _quantile_intervals(table: pd.DataFrame, reach: Floats, alternative: Alternative) -> None:
+def _quantile_intervals(table: dict[str, Any], reach: Floats, alternative: Alternative) -> None:
     """Put intervals that reach so many standard errors into the table, and what they say of the
     values."""
     found = [

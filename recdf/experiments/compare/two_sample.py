@@ -132,6 +132,7 @@ def first_row(ready: Ready, settings: Settings) -> Row:
         "cap": ready.cap,
         "turned_down": np.nan,
         "detail": "",
+        "unbalanced": "",
         "n_covariate_missing": ready.n_covariate_missing,
         "remarks": "",
     }
