@@ -68,9 +68,8 @@ def quantity(mean: Floats, one: Linear) -> Quantity:
         ratio = mean[:, one.num] / mean[:, one.den]
         form[:, one.den] = -ratio
         form /= mean[:, one.den, None]
-    return Quantity(
-        np.where(np.isfinite(ratio), ratio, 0.0), np.nan_to_num(form, posinf=0, neginf=0)
-    )
+    form[~np.isfinite(form)] = 0
+    return Quantity(np.where(np.isfinite(ratio), ratio, 0.0), form)
 
 
 @dataclass(frozen=True)
@@ -256,10 +255,10 @@ class UnitValues(NamedTuple):
     @classmethod
     def around_both(cls, units: Units, theta: Floats) -> UnitValues:
         """z around both arms, without what the covariates explain."""
-        mean, weights = units.centres, np.tile(units.weights, (2, 1))
+        mean, weights = units.centres, np.array([units.weights] * 2)
         parts = [quantity(mean, one).form for one in (units.metric, *units.covariates)]
         form = parts[0] - sum((t * x for t, x in zip(theta, parts[1:], strict=True)), 0 * parts[0])
-        return cls(units, np.tile(form, (2, 1)), np.tile(mean, (2, 1)), weights)
+        return cls(units, np.concatenate([form, form]), np.concatenate([mean, mean]), weights)
 
     @classmethod
     def of(cls, values: Floats, units: Units) -> UnitValues:
@@ -304,6 +303,9 @@ class UnitValues(NamedTuple):
     def farthest(self, k: int) -> Farthest:
         """The blocks of units with the k units that are farthest from the mean of all."""
         n, centre = len(self.units.arm), self.centre
+        if n <= k * SHORT:
+            values = self.at() - centre
+            return Farthest(np.arange(n), values, float(np.abs(values).max()))
 
         def blocks(part: range) -> Floats:
             found = []
@@ -544,14 +546,15 @@ def _both_arms(
     """
     record, cells = units.record, units.cells
     covariates, metric = units.covariates if metric is None else (), metric or units.metric
-    shares = np.broadcast_to(units.weights if weights is None else weights, cells.shape)
+    shares = units.weights if weights is None else weights
     found = [quantity(record.mean, one) for one in (metric, *covariates)]
     mean, *of_covariates = ((one.value[cells] * shares).sum(axis=1) for one in found)
     form = found[0].form
     for t, one, values, at in zip(theta, found[1:], of_covariates, centre, strict=True):
         mean, form = mean - t * (values - at), form - t * one.form
     size = record.n[cells]
-    factor, free = shares**2 / (size * np.maximum(size - 1, 1)), np.maximum(size - 1, 1)
+    free = np.maximum(size - 1, 1)
+    factor = shares**2 / (size * free)
     squares = record.squares(form)[cells]
     spread = np.sqrt(squares.sum(axis=1) / size.sum(axis=1))
     varies = spread > MEAN_ROUNDING * _size_of_values(record, metric, cells)
