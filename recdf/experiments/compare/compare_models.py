@@ -20,7 +20,7 @@ from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, effects_of
 from ...progress import Progress
 from ..decide.adjust_pvalues import adjusted_columns, directions, read_together
 from ..join.join_experiment import zero_is_worst
-from ..metric_bounds import MetricBounds, bounds_of, declared_bounds, seen_bounds
+from ..samples import MetricBounds, bounds_of, declared_bounds, seen_bounds
 from ..settings import Settings
 from .by_segment import split_by_segment
 from .cheap_labels import CHEAP_COLUMNS, cheap_column, labels_of_both, powered_pair

@@ -26,8 +26,8 @@ from ...stats.moments import MEAN_ROUNDING
 from ...stats.numbers import Number
 from ...stats.shares import compare_shares
 from ...stats.student import beyond, detectable, detectable_t, t_p_value
+from ..samples import Ready
 from ..settings import Settings
-from ..units import Ready
 
 VARIANT_RESULT_COLUMNS = [
     "metric",
@@ -291,7 +291,7 @@ def mean_without_top(sums: Floats, weights: Floats | None) -> float:
     return float((sums.sum() - out @ sums[top]) / (total - own.sum()))
 
 
-def _without(found: MeanEffect, top: Codes, out: Floats) -> tuple[list[float], list[float]]:
+def _less_top(found: MeanEffect, top: Codes, out: Floats) -> tuple[list[float], list[float]]:
     """The difference of both arms with all units, and without a part of the top ones; and the
     variances of both.
 
@@ -362,7 +362,7 @@ def without_top(row: Row, found: MeanEffect, far: Farthest, settings: Settings) 
     # are elsewhere.
     n = min(float(sum(n_units)), n_equal(*found.arms))
     top, out = top_units(far.rows, far.values, k)
-    (whole, rest), (var, rest_var) = _without(found, top, out)
+    (whole, rest), (var, rest_var) = _less_top(found, top, out)
     moved = rest - whole
     if np.isnan(moved):
         return row

@@ -28,7 +28,7 @@ from ..samples import subset
 from ..settings import Settings
 
 # The columns of a table by their names, in a frame or without one.
-Columns = MutableMapping[str, Any] | pd.DataFrame
+NamedColumns = MutableMapping[str, Any] | pd.DataFrame
 
 # ------------------------------------------------------------------------------------------
 # Many metrics and pairs read together: adjusted p-values, the intervals that agree with them, and
@@ -141,13 +141,13 @@ def directions(
     return found
 
 
-def adjusted_columns(table: Columns, settings: Settings, p: Floats) -> tuple[Floats, Mask]:
+def adjusted_columns(table: NamedColumns, settings: Settings, p: Floats) -> tuple[Floats, Mask]:
     """Adjusted p-values of the rows of a table, and whether they reject, family by family."""
     p_adj = adjust_within(p, _family_codes(table, settings, len(p)), settings.correction)
     return p_adj, p_adj <= settings.alpha
 
 
-def _family_codes(table: Columns, settings: Settings, n: int) -> Codes:
+def _family_codes(table: NamedColumns, settings: Settings, n: int) -> Codes:
     """Return the family of every row."""
     if not settings.family and not settings.primary:
         return np.zeros(n, np.int64)
@@ -159,9 +159,9 @@ def _family_codes(table: Columns, settings: Settings, n: int) -> Codes:
 
 
 def read_together(
-    table: Columns,
+    table: NamedColumns,
     settings: Settings,
-    intervals: Callable[[Columns, Floats, Alternative], None] | None = None,
+    intervals: Callable[[NamedColumns, Floats, Alternative], None] | None = None,
 ) -> None:
     """Put adjusted p-values, decisions and the intervals that agree with them in place of those of
     single tests.
