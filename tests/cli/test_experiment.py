@@ -809,7 +809,6 @@ def test_a_ramp_up_has_the_shares_of_each_period(capsys, folder):
         *planned,
         "--fail-on",
         "invalid",
-        "--details",
         "--out",
         "decided",
     )
@@ -846,7 +845,6 @@ def test_a_ramp_up_has_the_shares_of_each_period(capsys, folder):
         "pred",
         "-m",
         "hits@1",
-        "--details",
     ]
     assert run(capsys, *late, "--carry", "day", "--out", "late", "-q")[0] == 0
     timed = [

@@ -32,22 +32,21 @@ from ..decide.adjust_pvalues import directions, read_together
 from ..decide.balance import Difference, users_in_both
 from ..decide.sample_ratio import Arms, check_sample_ratio, without_strata
 from ..join.join_experiment import fill_values
-from ..samples import MetricRows, subset
+from ..samples import MetricRows, in_strata, make_units, read_metrics, subset
 from ..settings import Settings, which_tests
-from ..units import in_strata, make_units
 from .arms_of_users import compare_arms
-from .two_sample import TINY, Row, measured_means
+from .two_sample import Row, measured_means
 from .user_periods import (
     AbsentUsers,
     Exposures,
     People,
     PeriodKind,
+    PeriodMetric,
     Periods,
     UserValue,
     check_period_kind,
     each_period,
     read_people,
-    read_period_metric,
     read_periods,
 )
 from .variants import compare_each, decide
@@ -117,7 +116,7 @@ class Trend:
             if of is None
             else both(lambda own: len(distinct(own)), kept.split(kept.take(of)))
         )
-        row: dict[str, Any] = dict.fromkeys(SLOPE, np.nan) | {"n": min(n), "turns": False}
+        row: dict[str, Any] = dict.fromkeys(SLOPE, np.nan) | {"n_counted": min(n), "turns": False}
         if np.count_nonzero(self.weights) < 2 or min(n) < 2:
             return row | {"early": np.nan, "late": np.nan}
         days, weights = self.days, self.weights
@@ -173,7 +172,6 @@ def trend_table(
     )
     shared += np.where(has(judged["remarks"], "ratio_not_checked"), "; ratio_not_checked", "")
     table["remarks"] = ["; ".join(shared[i :: len(table)]) for i in range(len(table))]
-    remark(table, table["n"] < TINY, "tiny")
     remark(table, table["se"].isna() & (table["diff"].abs() > 0), "zero_variance")
     fades = np.where(table["late"].abs() > table["early"].abs(), "grows", "fades")
     shown = np.where(table["turns"].astype(bool), "turns", fades)
@@ -394,8 +392,8 @@ def effect_over_time(
         multi_variant,
     )
     read = [
-        read_period_metric(rows, name, specs[name], values[name], absent[name], nan)
-        for name in specs
+        PeriodMetric(metric, values[metric.name], absent[metric.name])
+        for metric in read_metrics(rows, specs, {}, nan, "rows")
     ]
     periods = read_periods(people, kind)
     users = _experiment_rows(people, periods, as_columns(cluster))
