@@ -399,9 +399,9 @@ def belief(subject: Subject, row: Mapping[Any, Any] | None) -> list[str]:
         return []
     rows = table if row is None else pd.DataFrame([row])
     counts = {
-        f"{unit}{'' if found == [1] else 's'}": found
+        f"{unit}{'' if sizes == [1] else 's'}": sizes
         for unit in ("list", "user")
-        if f"n_{unit}s" in rows.columns and (found := sorted({int(n) for n in rows[f"n_{unit}s"]}))
+        if f"n_{unit}s" in rows.columns and (sizes := sorted({int(n) for n in rows[f"n_{unit}s"]}))
     }
     spans = [
         f"{n[0]:,} {unit}" if n[0] == n[-1] else f"{n[0]:,} to {n[-1]:,} {unit}"

@@ -551,8 +551,8 @@ def compare_variants_from_moments(
 
     n = np.asarray(table.moments.n)[:, :, 0]
     twice = users_in_both(0, health, n, arms)
-    table = compare_each(arms, compare_both)
-    return default_columns(decide(arms, table, ratio, better, settings, twice), details)
+    compared = decide(arms, compare_each(arms, compare_both), ratio, better, settings, twice)
+    return default_columns(compared, details)
 
 
 def _refuse_options(given: Mapping[str, Any]) -> None:
