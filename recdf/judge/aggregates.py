@@ -182,6 +182,15 @@ class Aggregates:
             found[c] = float(exact) / max(self.n[c], 1)
         return found
 
+    def only_0_and_1(self, column: int) -> bool:
+        """Whether Σ x(1 − x) is 0 in every cell; all values are between 0 and 1."""
+        base, step = (Fraction(float(one[column])) for one in (self.grid.base, self._steps))
+        at = 1 + column
+        cells = [(rows[0][0], rows[0][at], rows[at][at]) for rows in self._whole]
+        return all(
+            n * base * (1 - base) + step * x * (1 - 2 * base) == step**2 * xx for n, x, xx in cells
+        )
+
     def largest(self, column: int) -> float:
         """The largest absolute value."""
         return float(max(self.high[column], -self.low[column]))

@@ -73,6 +73,38 @@ def quantity(mean: Floats, one: Linear) -> Quantity:
     )
 
 
+class RowsNeeded(Exception):
+    """Aggregates do not suffice for what is asked."""
+
+
+class Cubes(NamedTuple):
+    """Σ of the products of three columns, of which the first is 1 and the others are less their
+    `middle`, in each cell: (cells, size, size, size)."""
+
+    middle: Floats
+    sums: Floats
+
+    def of(self, form: Floats, mean: Floats) -> Floats:
+        """Σ z³ of z = f·(x − mean) in each cell."""
+        z = np.column_stack([(form * (self.middle - mean)).sum(axis=1), form])
+        found: Floats = np.einsum("cijk,ci,cj,ck->c", self.sums, z, z, z)
+        return found
+
+
+class FarRows(NamedTuple):
+    """The rows of units that are known by their aggregates are the farthest ones, each of which
+    stands for `count` equal units. All others have |form·x + constant| below `bound`, which is 0
+    where there are none. `empty` units of each arm have the denominator 0, and `cubes` are the
+    third moments of all."""
+
+    count: Floats
+    bound: float
+    form: Floats
+    constant: float
+    empty: Floats
+    cubes: Cubes | None
+
+
 @dataclass(frozen=True)
 class Units:
     """The columns of the units of two arms (0 the control, 1 the treatment), or of what their
@@ -94,6 +126,7 @@ class Units:
     counted: tuple[int, int] | None = None
     known: UnitsRecord | None = None
     seen: Sequence[Floats] | None = None
+    kept: FarRows | None = None
 
     @classmethod
     def of_moments(cls, both: Moments) -> Units:
@@ -162,7 +195,12 @@ class Units:
     def plain(self) -> Units:
         """The rows without strata and covariates."""
         return Units(
-            self.columns, self.metric, self.arm, clustered=self.clustered, counted=self.counted
+            self.columns,
+            self.metric,
+            self.arm,
+            clustered=self.clustered,
+            counted=self.counted,
+            kept=self.kept,
         )
 
     @cached_property
@@ -201,6 +239,7 @@ class Units:
 
     def sample(self, arm: int) -> Sample:
         """The rows of an arm, without strata."""
+        self.need_rows()
         rows = np.flatnonzero(self.arm == arm)
 
         def of(one: Linear) -> Sample:
@@ -208,6 +247,20 @@ class Units:
             return Sample(self.columns[one.num][rows], den)
 
         return of(self.metric)._replace(covariates=tuple(map(of, self.covariates)))
+
+    def need_rows(self) -> None:
+        if self.kept is not None:
+            raise RowsNeeded
+
+    @cached_property
+    def n_empty(self) -> Floats:
+        """Units of each arm whose denominator is 0."""
+        if self.metric.den is None:
+            return np.zeros(2)
+        if self.kept is not None:
+            return self.kept.empty
+        whole = self.whole
+        return np.bincount(whole.arm[whole.columns[1] == 0], minlength=2)
 
     @property
     def counts(self) -> bool:
@@ -239,6 +292,7 @@ class Farthest(NamedTuple):
     rows: Codes
     values: Floats
     largest: float
+    count: Floats | None = None
 
 
 class UnitValues(NamedTuple):
@@ -298,6 +352,7 @@ class UnitValues(NamedTuple):
 
     def arms(self) -> tuple[Floats, Floats]:
         """Those of each arm."""
+        self.units.need_rows()
         values = self.at()
         return both(lambda arm: values[self.units.arm == arm], (0, 1))
 
@@ -329,9 +384,23 @@ class UnitValues(NamedTuple):
             rows = rows[rows < n]
         values = self.at(rows) - centre
         near = np.flatnonzero(np.abs(values) >= least * (1 - 1e-9))
-        return Farthest(
-            near if isinstance(rows, slice) else rows[near], values[near], float(far.max())
-        )
+        found = near if isinstance(rows, slice) else rows[near]
+        kept = self.units.kept
+        count = None if kept is None else kept.count[found]
+        if kept is not None and kept.bound:
+            sizes = np.sort(np.repeat(np.abs(values[near]), np.minimum(count, k).astype(np.int64)))
+            if len(sizes) < k or sizes[-k] < kept.bound + self.apart(kept.form, kept.constant):
+                raise RowsNeeded
+        return Farthest(found, values[near], float(far.max()), count)
+
+    def apart(self, form: Floats, constant: float) -> float:
+        """A bound on how much the value of a unit, around the mean of all, differs from form·x +
+        constant. There are no strata."""
+        low, high = self.units.span
+        form = self.form[0] - form
+        constant = -float(self.form[0] @ self.mean[0]) - self.centre - constant
+        middle, half = (high + low) / 2, (high - low) / 2
+        return float(np.abs(form) @ half + abs(form @ middle + constant))
 
 
 @dataclass(frozen=True)
@@ -368,6 +437,7 @@ class MeanEffect:
 
     def residuals(self) -> tuple[Floats, Floats]:
         """Each unit's distance from the estimate of its own arm, as the estimate counts it."""
+        self.units.need_rows()
         if self.how.startswith("regression"):
             found, own = self.values.arms(), self.units
             of = np.zeros_like(own.arm) if own.stratum is None else own.stratum

@@ -1,0 +1,342 @@
+"""Users in parts, such as row groups of files and partitions of an engine, as aggregates and the few
+units that are farthest from the mean. No more than one batch of rows is in memory for each thread.
+
+Contract: a comparison that needs more of the rows raises `RowsNeeded`, and its caller brings the
+columns into memory. What a part gives is small, and can be sent from worker to worker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from ..inputs.codes import Codes
+from ..inputs.user_parts import UserParts
+from ..stats.numbers import Floats
+from .aggregates import Aggregates, Grid
+from .effects.means import Cubes, FarRows, Linear, RowsNeeded, Units, UnitValues, slopes
+
+# Units that are kept of each cell. More are kept until so many wait, and if none can be left out
+# because all are equally far, there is no sketch.
+_KEPT, _WAITING, _MOST = 64, 2**13, 2**17
+# Rows of which third moments are taken at a time, and the most columns of one table of them.
+_CUBED_ROWS, _MOST_CUBED = 2**13, 6
+# Arms whose shares differ relatively by less are not skewed by their sizes.
+_EQUAL_ARMS = 0.02
+
+
+class Way(NamedTuple):
+    """A metric by its columns, and v = f·x + constant, about how far a unit is from the mean."""
+
+    metric: Linear
+    covariates: tuple[Linear, ...]
+    columns: list[int]
+    form: Floats
+    constant: float
+
+    @classmethod
+    def of(cls, metric: Linear, covariates: tuple[Linear, ...], columns: Sequence[Floats]) -> Way:
+        """The way by some rows. The form of the metric is on its own columns."""
+        at = list(dict.fromkeys(i for one in (metric, *covariates) for i in one if i is not None))
+        metric, *others = (
+            Linear(*(None if i is None else at.index(i) for i in one))
+            for one in (metric, *covariates)
+        )
+        own = [columns[i] for i in at]
+        units = Units(own, metric, np.arange(len(own[0])) % 2, tuple(others))
+        values = UnitValues.around_both(units, slopes(units)[0])
+        form = values.form[0]
+        constant = -float(form @ values.mean[0]) - values.centre
+        return cls(metric, tuple(others), at, form, constant)
+
+
+@dataclass
+class Far:
+    """The units of each cell with |v| of at least its bound; equal ones stand once, with their
+    number."""
+
+    rows: Floats
+    cell: Codes
+    count: Floats
+    bound: Floats = field(default_factory=lambda: np.zeros(0))
+
+    @classmethod
+    def none(cls, way: Way) -> Far:
+        return cls(np.zeros((0, len(way.columns))), np.zeros(0, np.int64), np.zeros(0))
+
+    def see(self, way: Way, columns: Sequence[Floats], cell: Codes, n_cells: int) -> None:
+        """Take what is far of some rows."""
+        self.bound = np.pad(self.bound, (0, n_cells - len(self.bound)))
+        own = [columns[i] for i in way.columns]
+        v = way.form[0] * own[0]
+        for f, x in zip(way.form[1:], own[1:], strict=True):
+            v += f * x
+        v += way.constant
+        least = self.bound.min()
+        if max(v.max(), -v.min()) < least:
+            return
+        np.abs(v, out=v)
+        out = np.flatnonzero(v >= least)
+        out = out[v[out] >= self.bound[cell[out]]]
+        self.add(np.column_stack([x[out] for x in own]), cell[out], np.ones(len(out)))
+        if len(self.cell) > _WAITING:
+            self.cut(way)
+
+    def add(self, rows: Floats, cell: Codes, count: Floats) -> None:
+        self.rows = np.concatenate([self.rows, rows])
+        self.cell = np.concatenate([self.cell, cell])
+        self.count = np.concatenate([self.count, count])
+
+    def cut(self, way: Way) -> None:
+        """Keep the farthest units of each cell."""
+        far = np.abs(self.rows @ way.form + way.constant)
+        order = np.lexsort((*self.rows.T, -far, self.cell))
+        rows, cell, far = self.rows[order], self.cell[order], far[order]
+        new = np.ones(len(order), bool)
+        new[1:] = (cell[1:] != cell[:-1]) | (rows[1:] != rows[:-1]).any(axis=1)
+        first = np.flatnonzero(new)
+        rows, cell, far = rows[first], cell[first], far[first]
+        count = np.add.reduceat(self.count[order], first)
+        above = np.cumsum(count)
+        starts = np.searchsorted(cell, np.arange(len(self.bound)))
+        before = np.concatenate([[0.0], above])[starts]
+        enough = above - before[cell] >= _KEPT
+        for c in np.unique(cell[enough]):
+            self.bound[c] = far[np.flatnonzero(enough & (cell == c))[0]]
+        kept = far >= self.bound[cell]
+        self.rows, self.cell, self.count = rows[kept], cell[kept], count[kept]
+        if len(self.cell) > _MOST:
+            raise RowsNeeded
+
+
+class SummedPart(NamedTuple):
+    """Labels, products and rows without a value of each cell, third moments, the farthest units by
+    metric, and of each batch the first and the last id, and whether they ascend."""
+
+    labels: list[tuple[object, ...]]
+    products: Codes
+    empty: Floats
+    cubes: list[Floats]
+    far: list[Far]
+    ids: list[tuple[int, int, bool]]
+
+
+@dataclass(frozen=True)
+class Summing:
+    """Adds up the batches of a part; None where a column has nulls, or values that cannot be."""
+
+    columns: list[str]
+    labels: list[str]
+    user: str | None
+    span: tuple[Floats, Floats]
+    grid: Grid
+    ways: list[Way]
+    cubed: list[tuple[list[int], Floats]]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> SummedPart | None:
+        size = 1 + self.grid.slices * len(self.columns)
+        products, empty = np.zeros((2, 0, size, size), np.int64), np.zeros((0, len(self.columns)))
+        cells: dict[tuple[object, ...], int] = {}
+        far, ids = [*map(Far.none, self.ways)], []
+        cubes = [np.zeros((0, *(1 + len(at),) * 3)) for at, _ in self.cubed]
+        for batch in batches:
+            if not batch.num_rows:
+                continue
+            columns = floats_of(batch, self.columns)
+            cell = self._cells(batch, cells)
+            if columns is None or cell is None:
+                return None
+            for x, low, high in zip(columns, *self.span, strict=True):
+                if not (x.min() >= low and x.max() <= high):  # null, or beyond what is known
+                    return None
+            found = Aggregates.of(columns, cell, len(cells), self.span, self.grid)
+            more = len(cells) - products.shape[1]
+            products = np.pad(products, ((0, 0), (0, more), (0, 0), (0, 0))) + found.products
+            empty = np.pad(empty, ((0, more), (0, 0)))
+            for i in {w.columns[w.metric.den] for w in self.ways if w.metric.den is not None}:
+                if self.span[0][i] <= 0:
+                    empty[:, i] += np.bincount(cell[columns[i] == 0], minlength=len(cells))
+            for i, (at, middle) in enumerate(self.cubed):
+                own = np.array([np.ones(len(cell)), *(columns[j] for j in at)])
+                own[1:] -= middle[:, None]
+                cubes[i] = np.pad(cubes[i], ((0, more), *((0, 0),) * 3)) + _cubes(
+                    own, cell, len(cells)
+                )
+            try:
+                for one, way in zip(far, self.ways, strict=True):
+                    one.see(way, columns, cell, len(cells))
+            except RowsNeeded:
+                return None
+            if self.user is not None:
+                if batch.column(self.user).null_count:
+                    return None
+                ids.append(_ascends(batch.column(self.user)))
+        return SummedPart(list(cells), products, empty, cubes, far, ids)
+
+    def _cells(self, batch: pa.RecordBatch, cells: dict[tuple[object, ...], int]) -> Codes | None:
+        """The cell of each row; new labels become new cells."""
+        code, values = np.zeros(batch.num_rows, np.int64), []
+        for name in self.labels:
+            column = batch.column(name)
+            if not pa.types.is_dictionary(column.type):
+                column = column.dictionary_encode()
+            if column.null_count or column.dictionary.null_count:
+                return None
+            own = column.indices.to_numpy(zero_copy_only=False)
+            values.append(column.dictionary.to_pylist())
+            code = code * len(values[-1]) + own if len(values) > 1 else own
+        shape = tuple(map(len, values))
+        table = np.zeros(int(np.prod(shape)), np.int64)
+        for one in np.flatnonzero(np.bincount(code, minlength=len(table))):
+            places = np.unravel_index(one, shape)
+            label = tuple(own[int(i)] for own, i in zip(values, places, strict=True))
+            table[one] = cells.setdefault(label, len(cells))
+        return table.take(code)
+
+
+def _cubes(own: Floats, cell: Codes, n_cells: int) -> Floats:
+    """Σ of the products of three rows in each cell."""
+    found, size = np.zeros((n_cells, *(len(own),) * 3)), len(own)
+    for at in range(0, len(cell), _CUBED_ROWS):
+        part, of = own[:, at : at + _CUBED_ROWS], cell[at : at + _CUBED_ROWS]
+        for c in np.unique(of):
+            mine = part[:, of == c]
+            pairs = (mine[:, None] * mine).reshape(size * size, -1)
+            found[c] += (pairs @ mine.T).reshape(size, size, size)
+    return found
+
+
+def floats_of(batch: pa.RecordBatch, names: Sequence[str]) -> list[Floats] | None:
+    """Columns of numbers without nulls as float64; None for others."""
+    found = []
+    for name in names:
+        column = batch.column(name)
+        kind = column.type
+        number = pa.types.is_floating(kind) or pa.types.is_integer(kind)
+        if column.null_count or not (number or pa.types.is_boolean(kind)):
+            return None
+        values = column.to_numpy(zero_copy_only=False)
+        found.append(values.astype(np.float64, copy=False))
+    return found
+
+
+def _ascends(ids: pa.Array) -> tuple[int, int, bool]:
+    if not pa.types.is_integer(ids.type):
+        return 0, 0, False
+    values = ids.to_numpy(zero_copy_only=False)
+    return int(values[0]), int(values[-1]), bool((values[1:] > values[:-1]).all())
+
+
+@dataclass(frozen=True)
+class SummedUsers:
+    """Aggregates of all users by cell. `labels` are those of the cells, one row each."""
+
+    labels: pd.DataFrame
+    record: Aggregates
+    empty: Floats
+    cubes: list[Cubes]
+    far: list[Far]
+    ways: list[Way]
+    past: list[int]
+
+    @classmethod
+    def of(
+        cls,
+        parts: UserParts,
+        metrics: Sequence[tuple[Linear, tuple[Linear, ...]]],
+        columns: list[str],
+        labels: list[str],
+        user: str | None,
+    ) -> SummedUsers:
+        """Add up all users. An id in several rows, nulls, and values beyond bounds raise."""
+        sample = floats_of(parts.sample, columns)
+        known = None if sample is None or len(sample[0]) < 4 else parts.spans(columns)
+        if known is None or sample is None:
+            raise RowsNeeded
+        low, high = known
+        if not max(high.max(), -low.min()) < 2.0**200:
+            raise RowsNeeded
+        ways = [Way.of(*one, sample) for one in metrics]
+        past = sorted(
+            {w.columns[i] for w in ways for x in w.covariates for i in x if i is not None}
+        )
+        past = past if len(past) <= _MOST_CUBED else []
+        share = np.array(parts.sample.column(labels[-1]).value_counts().field("counts"))
+        uneven = np.ptp(share) > _EQUAL_ARMS * share.sum()
+        cubed = [
+            (at, np.array([sample[i].mean() for i in at]))
+            for at in [*(one.columns for one in ways), past]
+            if uneven
+        ]
+        summing = Summing(columns, labels, user, known, Grid.of(low, high, parts.n), ways, cubed)
+        found = parts.run(summing, [*labels, *columns, *filter(None, [user])])
+        if any(one is None for one in found):
+            raise RowsNeeded
+        some = [one for one in found if one is not None and one.labels]
+        ends = sorted((first, last, up) for one in some for first, last, up in one.ids)
+        ascend = all(up for *_, up in ends) and all(
+            a[1] < b[0] for a, b in zip(ends, ends[1:], strict=False)
+        )
+        if user is not None and not ascend and not parts.distinct(user):
+            raise RowsNeeded
+        place = {
+            label: i for i, label in enumerate(dict.fromkeys(a for p in some for a in p.labels))
+        }
+        size = 1 + summing.grid.slices * len(columns)
+        products = np.zeros((2, len(place), size, size), np.int64)
+        empty, far = np.zeros((len(place), len(columns))), [*map(Far.none, ways)]
+        cubes = [np.zeros((len(place), *(1 + len(at),) * 3)) for at, _ in cubed]
+        for one in far:
+            one.bound = np.zeros(len(place))
+        for part in some:
+            at = np.array([place[label] for label in part.labels])
+            products[:, at] += part.products
+            empty[at] += part.empty
+            for total, mine in zip(cubes, part.cubes, strict=True):
+                total[at] += mine
+            for whole, own in zip(far, part.far, strict=True):
+                whole.add(own.rows, at[own.cell], own.count)
+                whole.bound[at] = np.maximum(whole.bound[at], own.bound)
+        frame = parts.frame_of(
+            {name: [label[i] for label in place] for i, name in enumerate(labels)}
+        )
+        third = [Cubes(one, sums) for (_, one), sums in zip(cubed, cubes, strict=True)]
+        return cls(
+            frame, Aggregates(summing.grid, products, low, high), empty, third, far, ways, past
+        )
+
+    def cubes_of(self, which: int, cells: Sequence[int]) -> Cubes | None:
+        """Third moments of the columns of a metric, or (−1) of all covariates, in some cells."""
+        if not self.cubes:
+            return None
+        one = self.cubes[which]
+        return one._replace(sums=one.sums[list(cells)])
+
+    def units(self, metric: int, pair: Sequence[int]) -> Units:
+        """Both arms of a metric, which are these cells."""
+        way, far = self.ways[metric], self.far[metric]
+        record = self.record.cells(list(pair)).columns(way.columns)
+        n = record.n.astype(np.int64).tolist()
+        if min(n) < 2:
+            raise RowsNeeded
+        mine = np.isin(far.cell, pair)
+        rows, arm = far.rows[mine], (far.cell[mine] == pair[1]).astype(np.int64)
+        den = way.metric.den
+        empty = np.zeros(2) if den is None else self.empty[list(pair), way.columns[den]]
+        bound = float(far.bound[list(pair)].max())
+        cubes = self.cubes_of(metric, pair)
+        kept = FarRows(far.count[mine], bound, way.form, way.constant, empty, cubes)
+        return Units(
+            [*rows.T],
+            way.metric,
+            arm,
+            way.covariates,
+            counted=(n[0], n[1]),
+            known=record,
+            kept=kept,
+        )
