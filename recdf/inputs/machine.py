@@ -66,8 +66,8 @@ class Sizes:
     of a chunk of results · block_rows : rows of results that are merged at once · summed_buckets :
     the workers of an engine add up the results of more buckets than this, in one more step of the
     job · inline_bytes : a call of more bytes is sent once to each executor of Spark, instead of
-    with every task · summed_rows : users in files and engines are added up part by part from so many
-    rows on; fewer are brought into memory.
+    with every task · summed_rows : users in files and engines are added up part by part if
+    they are at least so many.
 
     The rest are shares of the memory limit. whole_copies : files are read whole if the limit is at
     least so many times their size in memory · kept_share : rows that stay in memory · part_share :

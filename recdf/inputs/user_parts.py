@@ -1,4 +1,4 @@
-"""Tables of many users in parts: row groups of parquet files, partitions of a frame of Spark or Dask.
+"""Tables of many users in parts: row groups of files, partitions of a frame of Spark or Dask.
 
 Contract: no engine is imported here; its frame has the methods. What runs on the batches of a part
 is sent to the workers, and gives what can be sent back.
@@ -16,7 +16,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyarrow import dataset
 
 from .data_files import NeededColumns, by_places, data_files, folder_columns, frame_of_table
 from .frames import engine_of
@@ -69,7 +68,9 @@ def _parts_of_files(files: list[str], needed: NeededColumns, label: str) -> User
     except (pa.ArrowException, OSError):
         return None
     schemas = [one.schema.to_arrow_schema() for one in metas]
-    if not files or folder_columns(files) or any(one != schemas[0] for one in schemas[1:]):
+    n = sum(one.num_rows for one in metas)
+    odd = folder_columns(files) or any(one != schemas[0] for one in schemas[1:])
+    if n < sizes().summed_rows or odd or not metas[0].num_rows:
         return None
     read = [label] if label in schemas[0].names else []
     read = [
@@ -97,15 +98,12 @@ def _parts_of_files(files: list[str], needed: NeededColumns, label: str) -> User
         ids = pa.chunked_array([one.column(0) for part in work for one in batches(part, [name])])
         return len(ids) == len(ids.unique())
 
-    first = next((batch for part in work for batch in batches(part, schemas[0].names[:1])), None)
-    if first is None:
-        return None
-    head = next(iter(dataset.dataset(files[:1]).head(1, batch_readahead=0).to_batches()))
-    head_frame = frame_of_table(pa.Table.from_batches([head]))
-    names = needed(head_frame)
+    first = next(pq.ParquetFile(files[0]).iter_batches(2**10)).slice(0, 1)
+    head = frame_of_table(pa.Table.from_batches([first]))
+    names = needed(head)
     return UserParts(
-        sum(one.num_rows for one in metas),
-        head_frame[names],
+        n,
+        head[names],
         next(batches(work[0], names)),
         spans,
         lambda function, columns: each(lambda part: function(batches(part, columns)), work),

@@ -39,6 +39,14 @@ _FEW_CELLS = 8
 _LOST = 1e-6
 
 
+class RowsNeeded(Exception):
+    """Aggregates do not suffice for what is asked."""
+
+
+class FarNeeded(RowsNeeded):
+    """The units that are kept may not be the farthest ones."""
+
+
 @dataclass(frozen=True)
 class Grid:
     """Base and unit of every column, as powers of two and their multiples, and how many slices.
@@ -260,7 +268,8 @@ def _products(
     """Products of the slices of some rows in every cell."""
     size = 1 + grid.slices * len(columns)
     sums = np.zeros((2, n_cells, size, size), np.int64)
-    block = np.ones((size, min(rows.step, rows.stop - rows.start)))
+    block = np.empty((size, min(rows.step, rows.stop - rows.start)))
+    block[0] = 1
     for start in rows:
         part = slice(start, min(start + rows.step, rows.stop))
         at, found = cell[part], np.zeros((n_cells, size, size))
@@ -276,6 +285,8 @@ def _products(
             for one, i in zip(own, used.tolist(), strict=True):
                 of_cells = np.add.reduceat(one * own, first, axis=1)
                 found[present[:, None], i, used] = of_cells.T
+        if not np.isfinite(found.sum()):  # a part has a null that nobody knew of
+            raise RowsNeeded
         whole = found.astype(np.int64)
         sums += whole >> _LOW, whole & (2**_LOW - 1)
     return sums

@@ -1,5 +1,5 @@
-"""Users in parts, such as row groups of files and partitions of an engine, as aggregates and the few
-units that are farthest from the mean. No more than one batch of rows is in memory for each thread.
+"""Users in parts, such as row groups of files and partitions of an engine: their aggregates, and
+the few units that are farthest from the mean. Each thread has one batch of rows in memory.
 
 Contract: a comparison that needs more of the rows raises `RowsNeeded`, and its caller brings the
 columns into memory. What a part gives is small, and can be sent from worker to worker.
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -18,8 +19,8 @@ import pyarrow as pa
 from ..inputs.codes import Codes
 from ..inputs.user_parts import UserParts
 from ..stats.numbers import Floats
-from .aggregates import Aggregates, Grid
-from .effects.means import Cubes, FarRows, Linear, RowsNeeded, Units, UnitValues, slopes
+from .aggregates import Aggregates, Grid, RowsNeeded
+from .effects.means import Cubes, FarRows, Linear, Units, UnitValues, slopes
 
 # Units that are kept of each cell. More are kept until so many wait, and if none can be left out
 # because all are equally far, there is no sketch.
@@ -40,15 +41,17 @@ class Way(NamedTuple):
     constant: float
 
     @classmethod
-    def of(cls, metric: Linear, covariates: tuple[Linear, ...], columns: Sequence[Floats]) -> Way:
-        """The way by some rows. The form of the metric is on its own columns."""
+    def of(cls, metric: Linear, covariates: tuple[Linear, ...], record: Aggregates) -> Way:
+        """The way by a record of units. The form of the metric is on its own columns."""
         at = list(dict.fromkeys(i for one in (metric, *covariates) for i in one if i is not None))
         metric, *others = (
-            Linear(*(None if i is None else at.index(i) for i in one))
+            Linear(at.index(one.num), None if one.den is None else at.index(one.den))
             for one in (metric, *covariates)
         )
-        own = [columns[i] for i in at]
-        units = Units(own, metric, np.arange(len(own[0])) % 2, tuple(others))
+        whole = record.columns(at).cells(np.tile(np.arange(len(record.n)), (2, 1)))
+        none, n = np.zeros(0, np.int64), int(whole.n[0])
+        columns = [np.zeros(0)] * len(at)
+        units = Units(columns, metric, none, tuple(others), counted=(n, n), known=whole)
         values = UnitValues.around_both(units, slopes(units)[0])
         form = values.form[0]
         constant = -float(form @ values.mean[0]) - values.centre
@@ -58,12 +61,13 @@ class Way(NamedTuple):
 @dataclass
 class Far:
     """The units of each cell with |v| of at least its bound; equal ones stand once, with their
-    number."""
+    number. `left` is the largest |v| of all that are left out."""
 
     rows: Floats
     cell: Codes
     count: Floats
     bound: Floats = field(default_factory=lambda: np.zeros(0))
+    left: float = 0.0
 
     @classmethod
     def none(cls, way: Way) -> Far:
@@ -73,17 +77,19 @@ class Far:
         """Take what is far of some rows."""
         self.bound = np.pad(self.bound, (0, n_cells - len(self.bound)))
         own = [columns[i] for i in way.columns]
-        v = way.form[0] * own[0]
+        v = own[0] + way.constant if way.form[0] == 1 else way.form[0] * own[0] + way.constant
         for f, x in zip(way.form[1:], own[1:], strict=True):
             v += f * x
-        v += way.constant
-        least = self.bound.min()
-        if max(v.max(), -v.min()) < least:
-            return
         np.abs(v, out=v)
-        out = np.flatnonzero(v >= least)
+        out = np.flatnonzero(v >= self.bound.min())
+        if len(out) > _WAITING:
+            for c in range(n_cells):
+                if len(own_v := v[cell == c]) > _KEPT:
+                    self.bound[c] = max(self.bound[c], np.partition(own_v, -_KEPT)[-_KEPT])
         out = out[v[out] >= self.bound[cell[out]]]
         self.add(np.column_stack([x[out] for x in own]), cell[out], np.ones(len(out)))
+        v[out] = 0
+        self.left = max(self.left, float(v.max()))
         if len(self.cell) > _WAITING:
             self.cut(way)
 
@@ -109,6 +115,7 @@ class Far:
         for c in np.unique(cell[enough]):
             self.bound[c] = far[np.flatnonzero(enough & (cell == c))[0]]
         kept = far >= self.bound[cell]
+        self.left = max(self.left, float(far[~kept].max(initial=0.0)))
         self.rows, self.cell, self.count = rows[kept], cell[kept], count[kept]
         if len(self.cell) > _MOST:
             raise RowsNeeded
@@ -128,7 +135,7 @@ class SummedPart(NamedTuple):
 
 @dataclass(frozen=True)
 class Summing:
-    """Adds up the batches of a part; None where a column has nulls, or values that cannot be."""
+    """Adds up the batches of a part; None where a column has nulls, or no numbers."""
 
     columns: list[str]
     labels: list[str]
@@ -139,6 +146,12 @@ class Summing:
     cubed: list[tuple[list[int], Floats]]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> SummedPart | None:
+        try:
+            return self._sum(batches)
+        except RowsNeeded:
+            return None
+
+    def _sum(self, batches: Iterable[pa.RecordBatch]) -> SummedPart:
         size = 1 + self.grid.slices * len(self.columns)
         products, empty = np.zeros((2, 0, size, size), np.int64), np.zeros((0, len(self.columns)))
         cells: dict[tuple[object, ...], int] = {}
@@ -149,11 +162,6 @@ class Summing:
                 continue
             columns = floats_of(batch, self.columns)
             cell = self._cells(batch, cells)
-            if columns is None or cell is None:
-                return None
-            for x, low, high in zip(columns, *self.span, strict=True):
-                if not (x.min() >= low and x.max() <= high):  # null, or beyond what is known
-                    return None
             found = Aggregates.of(columns, cell, len(cells), self.span, self.grid)
             more = len(cells) - products.shape[1]
             products = np.pad(products, ((0, 0), (0, more), (0, 0), (0, 0))) + found.products
@@ -167,18 +175,15 @@ class Summing:
                 cubes[i] = np.pad(cubes[i], ((0, more), *((0, 0),) * 3)) + _cubes(
                     own, cell, len(cells)
                 )
-            try:
-                for one, way in zip(far, self.ways, strict=True):
-                    one.see(way, columns, cell, len(cells))
-            except RowsNeeded:
-                return None
+            for one, way in zip(far, self.ways, strict=True):
+                one.see(way, columns, cell, len(cells))
             if self.user is not None:
                 if batch.column(self.user).null_count:
-                    return None
+                    raise RowsNeeded
                 ids.append(_ascends(batch.column(self.user)))
         return SummedPart(list(cells), products, empty, cubes, far, ids)
 
-    def _cells(self, batch: pa.RecordBatch, cells: dict[tuple[object, ...], int]) -> Codes | None:
+    def _cells(self, batch: pa.RecordBatch, cells: dict[tuple[object, ...], int]) -> Codes:
         """The cell of each row; new labels become new cells."""
         code, values = np.zeros(batch.num_rows, np.int64), []
         for name in self.labels:
@@ -186,7 +191,7 @@ class Summing:
             if not pa.types.is_dictionary(column.type):
                 column = column.dictionary_encode()
             if column.null_count or column.dictionary.null_count:
-                return None
+                raise RowsNeeded
             own = column.indices.to_numpy(zero_copy_only=False)
             values.append(column.dictionary.to_pylist())
             code = code * len(values[-1]) + own if len(values) > 1 else own
@@ -211,15 +216,15 @@ def _cubes(own: Floats, cell: Codes, n_cells: int) -> Floats:
     return found
 
 
-def floats_of(batch: pa.RecordBatch, names: Sequence[str]) -> list[Floats] | None:
-    """Columns of numbers without nulls as float64; None for others."""
+def floats_of(batch: pa.RecordBatch, names: Sequence[str]) -> list[Floats]:
+    """Columns of numbers without nulls as float64."""
     found = []
     for name in names:
         column = batch.column(name)
         kind = column.type
         number = pa.types.is_floating(kind) or pa.types.is_integer(kind)
         if column.null_count or not (number or pa.types.is_boolean(kind)):
-            return None
+            raise RowsNeeded
         values = column.to_numpy(zero_copy_only=False)
         found.append(values.astype(np.float64, copy=False))
     return found
@@ -252,16 +257,19 @@ class SummedUsers:
         columns: list[str],
         labels: list[str],
         user: str | None,
+        before: Aggregates | None = None,
     ) -> SummedUsers:
-        """Add up all users. An id in several rows, nulls, and values beyond bounds raise."""
+        """Add up all users; an id in several rows and nulls raise. What is far from the mean is
+        told by the first rows, or by the record of all users from `before`."""
         sample = floats_of(parts.sample, columns)
-        known = None if sample is None or len(sample[0]) < 4 else parts.spans(columns)
-        if known is None or sample is None:
+        known = parts.spans(columns) if parts.sample.num_rows > 3 else None
+        if known is None:
             raise RowsNeeded
         low, high = known
         if not max(high.max(), -low.min()) < 2.0**200:
             raise RowsNeeded
-        ways = [Way.of(*one, sample) for one in metrics]
+        first = before or Aggregates.of(sample, np.zeros(parts.sample.num_rows, np.int64), 1)
+        ways = [Way.of(*one, first) for one in metrics]
         past = sorted(
             {w.columns[i] for w in ways for x in w.covariates for i in x if i is not None}
         )
@@ -279,9 +287,7 @@ class SummedUsers:
             raise RowsNeeded
         some = [one for one in found if one is not None and one.labels]
         ends = sorted((first, last, up) for one in some for first, last, up in one.ids)
-        ascend = all(up for *_, up in ends) and all(
-            a[1] < b[0] for a, b in zip(ends, ends[1:], strict=False)
-        )
+        ascend = all(up for *_, up in ends) and all(a[1] < b[0] for a, b in pairwise(ends))
         if user is not None and not ascend and not parts.distinct(user):
             raise RowsNeeded
         place = {
@@ -302,6 +308,7 @@ class SummedUsers:
             for whole, own in zip(far, part.far, strict=True):
                 whole.add(own.rows, at[own.cell], own.count)
                 whole.bound[at] = np.maximum(whole.bound[at], own.bound)
+                whole.left = max(whole.left, own.left)
         frame = parts.frame_of(
             {name: [label[i] for label in place] for i, name in enumerate(labels)}
         )
@@ -310,25 +317,25 @@ class SummedUsers:
             frame, Aggregates(summing.grid, products, low, high), empty, third, far, ways, past
         )
 
-    def cubes_of(self, which: int, cells: Sequence[int]) -> Cubes | None:
+    def cubes_of(self, which: int, cells: Codes) -> Cubes | None:
         """Third moments of the columns of a metric, or (−1) of all covariates, in some cells."""
         if not self.cubes:
             return None
         one = self.cubes[which]
-        return one._replace(sums=one.sums[list(cells)])
+        return one._replace(sums=one.sums[cells])
 
-    def units(self, metric: int, pair: Sequence[int]) -> Units:
+    def units(self, metric: int, pair: Codes) -> Units:
         """Both arms of a metric, which are these cells."""
         way, far = self.ways[metric], self.far[metric]
-        record = self.record.cells(list(pair)).columns(way.columns)
+        record = self.record.cells(pair).columns(way.columns)
         n = record.n.astype(np.int64).tolist()
         if min(n) < 2:
             raise RowsNeeded
         mine = np.isin(far.cell, pair)
         rows, arm = far.rows[mine], (far.cell[mine] == pair[1]).astype(np.int64)
         den = way.metric.den
-        empty = np.zeros(2) if den is None else self.empty[list(pair), way.columns[den]]
-        bound = float(far.bound[list(pair)].max())
+        empty = np.zeros(2) if den is None else self.empty[pair, way.columns[den]]
+        bound = min(float(far.bound[pair].max()), far.left)
         cubes = self.cubes_of(metric, pair)
         kept = FarRows(far.count[mine], bound, way.form, way.constant, empty, cubes)
         return Units(

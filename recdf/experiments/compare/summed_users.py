@@ -12,9 +12,9 @@ import pandas as pd
 
 from ...inputs.options import as_columns
 from ...inputs.user_parts import UserParts
-from ...judge.aggregates import Aggregates
+from ...judge.aggregates import Aggregates, RowsNeeded
 from ...judge.choices import Columns
-from ...judge.effects.means import Linear, RowsNeeded, Units, quantity
+from ...judge.effects.means import Linear, Units, quantity
 from ...judge.in_parts import SummedUsers
 from ...judge.per_user_columns import Codes, Floats, MetricColumns, group_codes
 from ...judge.users import may_be_unit
@@ -52,6 +52,7 @@ class SummedArms:
         variant_col: str,
         by_cols: list[str],
         user_col: Columns | None,
+        before: Aggregates | None = None,
     ) -> SummedArms:
         """Add up the users; `RowsNeeded` if that does not suffice."""
         pairs = [*specs.values(), *itertools.chain.from_iterable(covariates.values())]
@@ -71,7 +72,8 @@ class SummedArms:
             for name, pair in specs.items()
         ]
         labels = [*by_cols, variant_col]
-        users = SummedUsers.of(parts, forms, columns, labels, keys[0] if keys else None)
+        key = keys[0] if keys else None
+        users = SummedUsers.of(parts, forms, columns, labels, key, before)
         variant, variants = group_codes(users.labels, "data", [variant_col])
         group, groups = group_codes(users.labels, "data", by_cols)
         cells = np.full((len(groups), len(variants)), -1)
@@ -184,7 +186,7 @@ def _shares(units: Units) -> bool:
 
 
 def _look_at_others(parts: UserParts, used: set[str], variant_col: str, keys: list[str]) -> None:
-    """Dates need the rows. So do ids beside the key, if they may be the units that were assigned."""
+    """Dates need the rows. So do ids beside the key that may be the units that were assigned."""
     frame = parts.sample.to_pandas()
     variant = group_codes(frame, "data", [variant_col])[0]
     others = [name for name in frame.columns if name not in {*used, "user_id"}]

@@ -382,7 +382,7 @@ def without_top(row: Row, found: MeanEffect, far: Farthest, settings: Settings) 
     # A thin arm or stratum with most of the variance is judged by its own size, however many units
     # are elsewhere.
     n = min(float(sum(n_units)), n_equal(*found.arms))
-    top, out, distinct = top_units(far.rows, far.values, k, far.count)
+    top, out, distinct = top_units(far.rows, far.values, k, far.units)
     rest = _Rest(found, found.values, top, out)
     moved = rest.diff(1.0) - rest.diff(0.0)
     if np.isnan(moved):

@@ -13,6 +13,7 @@ from ...inputs.data_files import NeededColumns, needed_frame
 from ...inputs.door import takes_columns
 from ...inputs.options import Options, as_columns
 from ...inputs.user_parts import users_in_parts
+from ...judge.aggregates import FarNeeded, RowsNeeded
 from ...judge.cautions import HEALTH_ALPHA, UNEQUAL
 from ...judge.choices import (
     Alternative,
@@ -24,7 +25,6 @@ from ...judge.choices import (
     VariantTest,
     check_value,
 )
-from ...judge.effects.means import RowsNeeded
 from ...judge.per_user_columns import (
     Codes,
     Floats,
@@ -468,8 +468,12 @@ def compare_variants(
     past = covariate_specs(covariates, specs, data)
     if parts is not None:
         try:
-            sums = SummedArms.of(parts, specs, past, variant_col, by_cols, user_col)
-            return _compare_sums(sums, data, control, expected, settings, better)
+            of_parts = parts, specs, past, variant_col, by_cols, user_col
+            sums, more = SummedArms.of(*of_parts), (data, control, expected, settings, better)
+            try:
+                return _compare_sums(sums, *more)
+            except FarNeeded:
+                return _compare_sums(SummedArms.of(*of_parts, sums.users.record), *more)
         except RowsNeeded:
             data = needed_frame(given, "data", needed, variant_col)
     columns = read_metrics(data, specs, past, nan, cap=cap, weight_col=weight_col)

@@ -29,7 +29,9 @@ from ..aggregates import (
     BLOCKS,
     SHORT,
     Aggregates,
+    FarNeeded,
     KnownMoments,
+    RowsNeeded,
     UnitsRecord,
     block_ranges,
     ranges_of,
@@ -73,10 +75,6 @@ def quantity(mean: Floats, one: Linear) -> Quantity:
     )
 
 
-class RowsNeeded(Exception):
-    """Aggregates do not suffice for what is asked."""
-
-
 class Cubes(NamedTuple):
     """Σ of the products of three columns, of which the first is 1 and the others are less their
     `middle`, in each cell: (cells, size, size, size)."""
@@ -93,11 +91,11 @@ class Cubes(NamedTuple):
 
 class FarRows(NamedTuple):
     """The rows of units that are known by their aggregates are the farthest ones, each of which
-    stands for `count` equal units. All others have |form·x + constant| below `bound`, which is 0
+    stands for so many equal `units`. All others have |form·x + constant| below `bound`, which is 0
     where there are none. `empty` units of each arm have the denominator 0, and `cubes` are the
     third moments of all."""
 
-    count: Floats
+    units: Floats
     bound: float
     form: Floats
     constant: float
@@ -260,7 +258,7 @@ class Units:
         if self.kept is not None:
             return self.kept.empty
         whole = self.whole
-        return np.bincount(whole.arm[whole.columns[1] == 0], minlength=2)
+        return np.bincount(whole.arm[whole.columns[1] == 0], minlength=2).astype(np.float64)
 
     @property
     def counts(self) -> bool:
@@ -292,7 +290,7 @@ class Farthest(NamedTuple):
     rows: Codes
     values: Floats
     largest: float
-    count: Floats | None = None
+    units: Floats | None = None
 
 
 class UnitValues(NamedTuple):
@@ -385,13 +383,14 @@ class UnitValues(NamedTuple):
         values = self.at(rows) - centre
         near = np.flatnonzero(np.abs(values) >= least * (1 - 1e-9))
         found = near if isinstance(rows, slice) else rows[near]
-        kept = self.units.kept
-        count = None if kept is None else kept.count[found]
-        if kept is not None and kept.bound:
-            sizes = np.sort(np.repeat(np.abs(values[near]), np.minimum(count, k).astype(np.int64)))
-            if len(sizes) < k or sizes[-k] < kept.bound + self.apart(kept.form, kept.constant):
-                raise RowsNeeded
-        return Farthest(found, values[near], float(far.max()), count)
+        if (known := self.units.kept) is None:
+            return Farthest(found, values[near], float(far.max()))
+        units = known.units[found]
+        if known.bound:
+            sizes = np.sort(np.repeat(np.abs(values[near]), np.minimum(units, k).astype(np.int64)))
+            if len(sizes) < k or sizes[-k] < known.bound + self.apart(known.form, known.constant):
+                raise FarNeeded
+        return Farthest(found, values[near], float(far.max()), units)
 
     def apart(self, form: Floats, constant: float) -> float:
         """A bound on how much the value of a unit, around the mean of all, differs from form·x +
