@@ -111,7 +111,7 @@ def _parts_of_files(files: list[str], needed: NeededColumns, label: str) -> User
     )
 
 
-def _parts_of_dask(data: Any, needed: NeededColumns) -> UserParts:
+def _parts_of_dask(data: Any, needed: NeededColumns) -> UserParts | None:
     head = data.head(2**12, npartitions=-1)
     names = needed(head.head(1))
     n = len(data)
@@ -132,8 +132,8 @@ def _parts_of_dask(data: Any, needed: NeededColumns) -> UserParts:
     def distinct(name: str) -> bool:
         return len(data[[name]].drop_duplicates(split_out=data.npartitions)) == n
 
-    sample = pa.RecordBatch.from_pandas(head[names], preserve_index=False)
-    return UserParts(n, head[names].head(1), sample, spans, run, distinct)
+    sample = pa.Table.from_pandas(head[names], preserve_index=False).combine_chunks().to_batches()
+    return UserParts(n, head[names].head(1), sample[0], spans, run, distinct) if sample else None
 
 
 def _parts_of_spark(data: Any, needed: NeededColumns) -> UserParts | None:
