@@ -546,7 +546,7 @@ def compare_variants_from_moments(
 
     def compare_both(group: int, pair: tuple[int, int]) -> list[Row]:
         ready = [_ready_of_moments(table, i, group, pair) for i in range(len(specs))]
-        return compare_ready(ready, settings)
+        return compare_ready(ready, settings, surplus=ratio.surplus(group, pair, arms.names))
 
     n = np.asarray(table.moments.n)[:, :, 0]
     twice = users_in_both(0, health, n, arms)
