@@ -272,7 +272,8 @@ def compare_variants(
     data : DataFrame (also of Spark or Dask), path, or Arrow data
         One row per user, as `join_experiment` returns it; rows below the user need `cluster`. Of
         parquet files (a path, folder or glob), of a dataset or reader of pyarrow, and of polars,
-        DuckDB, Spark and Dask only the columns that are needed are read.
+        DuckDB, Spark and Dask only the columns that are needed are read. From a million users on,
+        those of files, Spark and Dask are added up part by part, where sums suffice.
     metrics : str, list of str or mapping
         Metric columns, or name → column, or name → (numerator, denominator): a ratio of sums.
     control : label or None
