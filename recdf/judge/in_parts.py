@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -24,14 +24,14 @@ from .effects.means import Cubes, FarRows, Linear, Units, UnitValues, slopes
 
 # Units that are kept of each cell. More are kept until so many wait, and if none can be left out
 # because all are equally far, there is no sketch.
-_KEPT, _WAITING, _MOST = 64, 2**13, 2**17
+_KEPT_FAR, _WAITING, _MOST = 64, 2**13, 2**17
 # Rows of which third moments are taken at a time, and the most columns of one table of them.
 _CUBED_ROWS, _MOST_CUBED = 2**13, 6
 # Arms whose shares differ relatively by less are not skewed by their sizes.
 _EQUAL_ARMS = 0.02
 
 
-class Way(NamedTuple):
+class FarForm(NamedTuple):
     """A metric by its columns, and v = f·x + constant, about how far a unit is from the mean."""
 
     metric: Linear
@@ -41,7 +41,7 @@ class Way(NamedTuple):
     constant: float
 
     @classmethod
-    def of(cls, metric: Linear, covariates: tuple[Linear, ...], record: Aggregates) -> Way:
+    def of(cls, metric: Linear, covariates: tuple[Linear, ...], record: Aggregates) -> FarForm:
         """The way by a record of units. The form of the metric is on its own columns."""
         at = list(dict.fromkeys(i for one in (metric, *covariates) for i in one if i is not None))
         metric, *others = (
@@ -70,10 +70,10 @@ class Far:
     left: float = 0.0
 
     @classmethod
-    def none(cls, way: Way) -> Far:
+    def none(cls, way: FarForm) -> Far:
         return cls(np.zeros((0, len(way.columns))), np.zeros(0, np.int64), np.zeros(0))
 
-    def see(self, way: Way, columns: Sequence[Floats], cell: Codes, n_cells: int) -> None:
+    def see(self, way: FarForm, columns: Sequence[Floats], cell: Codes, n_cells: int) -> None:
         """Take what is far of some rows."""
         self.bound = np.pad(self.bound, (0, n_cells - len(self.bound)))
         own = [columns[i] for i in way.columns]
@@ -84,8 +84,8 @@ class Far:
         out = np.flatnonzero(v >= self.bound.min())
         if len(out) > _WAITING:
             for c in range(n_cells):
-                if len(own_v := v[cell == c]) > _KEPT:
-                    self.bound[c] = max(self.bound[c], np.partition(own_v, -_KEPT)[-_KEPT])
+                if len(own_v := v[cell == c]) > _KEPT_FAR:
+                    self.bound[c] = max(self.bound[c], np.partition(own_v, -_KEPT_FAR)[-_KEPT_FAR])
         out = out[v[out] >= self.bound[cell[out]]]
         self.add(np.column_stack([x[out] for x in own]), cell[out], np.ones(len(out)))
         v[out] = 0
@@ -98,7 +98,7 @@ class Far:
         self.cell = np.concatenate([self.cell, cell])
         self.count = np.concatenate([self.count, count])
 
-    def cut(self, way: Way) -> None:
+    def cut(self, way: FarForm) -> None:
         """Keep the farthest units of each cell."""
         far = np.abs(self.rows @ way.form + way.constant)
         order = np.lexsort((*self.rows.T, -far, self.cell))
@@ -111,7 +111,7 @@ class Far:
         above = np.cumsum(count)
         starts = np.searchsorted(cell, np.arange(len(self.bound)))
         before = np.concatenate([[0.0], above])[starts]
-        enough = above - before[cell] >= _KEPT
+        enough = above - before[cell] >= _KEPT_FAR
         for c in np.unique(cell[enough]):
             self.bound[c] = far[np.flatnonzero(enough & (cell == c))[0]]
         kept = far >= self.bound[cell]
@@ -122,11 +122,11 @@ class Far:
 
 
 class SummedPart(NamedTuple):
-    """Labels, products and rows without a value of each cell, third moments, the farthest units by
+    """Labels, sums and rows without a value of each cell, third moments, the farthest units by
     metric, and of each batch the first and the last id, and whether they ascend."""
 
     labels: list[tuple[object, ...]]
-    products: Codes
+    sums: Any
     empty: Floats
     cubes: list[Floats]
     far: list[Far]
@@ -142,7 +142,7 @@ class Summing:
     user: str | None
     span: tuple[Floats, Floats]
     grid: Grid
-    ways: list[Way]
+    ways: list[FarForm]
     cubed: list[tuple[list[int], Floats]]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> SummedPart | None:
@@ -152,8 +152,8 @@ class Summing:
             return None
 
     def _sum(self, batches: Iterable[pa.RecordBatch]) -> SummedPart:
-        size = 1 + self.grid.slices * len(self.columns)
-        products, empty = np.zeros((2, 0, size, size), np.int64), np.zeros((0, len(self.columns)))
+        size = 1 + len(self.columns)
+        sums, empty = np.zeros((0, size, size), object), np.zeros((0, len(self.columns)))
         cells: dict[tuple[object, ...], int] = {}
         far, ids = [*map(Far.none, self.ways)], []
         cubes = [np.zeros((0, *(1 + len(at),) * 3)) for at, _ in self.cubed]
@@ -163,8 +163,9 @@ class Summing:
             columns = floats_of(batch, self.columns)
             cell = self._cells(batch, cells)
             found = Aggregates.of(columns, cell, len(cells), self.span, self.grid)
-            more = len(cells) - products.shape[1]
-            products = np.pad(products, ((0, 0), (0, more), (0, 0), (0, 0))) + found.products
+            more = len(cells) - len(sums)
+            found.sums[: len(sums)] += sums
+            sums = found.sums
             empty = np.pad(empty, ((0, more), (0, 0)))
             for i in {w.columns[w.metric.den] for w in self.ways if w.metric.den is not None}:
                 if self.span[0][i] <= 0:
@@ -181,7 +182,7 @@ class Summing:
                 if batch.column(self.user).null_count:
                     raise RowsNeeded
                 ids.append(_ascends(batch.column(self.user)))
-        return SummedPart(list(cells), products, empty, cubes, far, ids)
+        return SummedPart(list(cells), sums, empty, cubes, far, ids)
 
     def _cells(self, batch: pa.RecordBatch, cells: dict[tuple[object, ...], int]) -> Codes:
         """The cell of each row; new labels become new cells."""
@@ -246,7 +247,7 @@ class SummedUsers:
     empty: Floats
     cubes: list[Cubes]
     far: list[Far]
-    ways: list[Way]
+    ways: list[FarForm]
     past: list[int]
 
     @classmethod
@@ -269,7 +270,7 @@ class SummedUsers:
         if not max(high.max(), -low.min()) < 2.0**200:
             raise RowsNeeded
         first = before or Aggregates.of(sample, np.zeros(parts.sample.num_rows, np.int64), 1)
-        ways = [Way.of(*one, first) for one in metrics]
+        ways = [FarForm.of(*one, first) for one in metrics]
         past = sorted(
             {w.columns[i] for w in ways for x in w.covariates for i in x if i is not None}
         )
@@ -293,15 +294,14 @@ class SummedUsers:
         place = {
             label: i for i, label in enumerate(dict.fromkeys(a for p in some for a in p.labels))
         }
-        size = 1 + summing.grid.slices * len(columns)
-        products = np.zeros((2, len(place), size, size), np.int64)
+        sums = np.zeros((len(place), 1 + len(columns), 1 + len(columns)), object)
         empty, far = np.zeros((len(place), len(columns))), [*map(Far.none, ways)]
         cubes = [np.zeros((len(place), *(1 + len(at),) * 3)) for at, _ in cubed]
         for one in far:
             one.bound = np.zeros(len(place))
         for part in some:
             at = np.array([place[label] for label in part.labels])
-            products[:, at] += part.products
+            sums[at] += part.sums
             empty[at] += part.empty
             for total, mine in zip(cubes, part.cubes, strict=True):
                 total[at] += mine
@@ -312,10 +312,8 @@ class SummedUsers:
         frame = parts.frame_of(
             {name: [label[i] for label in place] for i, name in enumerate(labels)}
         )
-        third = [Cubes(one, sums) for (_, one), sums in zip(cubed, cubes, strict=True)]
-        return cls(
-            frame, Aggregates(summing.grid, products, low, high), empty, third, far, ways, past
-        )
+        third = [Cubes(one, of) for (_, one), of in zip(cubed, cubes, strict=True)]
+        return cls(frame, Aggregates(summing.grid, sums, low, high), empty, third, far, ways, past)
 
     def cubes_of(self, which: int, cells: Codes) -> Cubes | None:
         """Third moments of the columns of a metric, or (−1) of all covariates, in some cells."""

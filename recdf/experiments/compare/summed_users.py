@@ -21,9 +21,8 @@ from ...judge.users import may_be_unit
 from ...stats.permutation import SKEWED, SYMMETRIC, skewed_p
 from ..decide.balance import TINY_REST, Difference, balance_of, looks_like_date
 from ..decide.sample_ratio import Surplus
-from ..metric_bounds import defined_bounds
+from ..samples import Ready, defined_bounds
 from ..settings import Settings
-from ..units import Ready
 from .arms_of_users import compare_ready, no_estimate
 from .two_sample import Row
 
@@ -106,7 +105,9 @@ class SummedArms:
         ready = []
         for i, (name, (num, den)) in enumerate(self.specs.items()):
             units = self.users.units(i, self.cells[group, list(pair)])
-            if no_estimate(units) or (settings.tests[name] == "proportion" and not _shares(units)):
+            if no_estimate(units) or (
+                settings.tests[name] == "proportion" and not _only_shares(units)
+            ):
                 raise RowsNeeded
             bounds = defined_bounds(num) if den in (None, f"{num}__n") else None
             of = None if den is None else (num, den)
@@ -177,7 +178,7 @@ def _linear(pair: MetricColumns, at: Mapping[str, int]) -> Linear:
     return Linear(at[pair[0]], None if pair[1] is None else at[pair[1]])
 
 
-def _shares(units: Units) -> bool:
+def _only_shares(units: Units) -> bool:
     """Whether all values are 0 or 1: none is outside, and Σ x(1 − x) is 0."""
     record, num = units.record, units.metric.num
     assert isinstance(record, Aggregates)
