@@ -27,7 +27,7 @@ from ..given_tables import (
     need_gate,
     need_history,
 )
-from ..kinds import TABLE_KINDS, estimates_frame, kind_of_estimates
+from ..kinds import TABLE_KINDS, estimates_frame, kind_of, trend_words
 from . import style
 from .style import Axes
 
@@ -59,8 +59,8 @@ def _forest_data(
         (heading of the panel), `label`, `diff` and its interval, `allowed` (the upright line),
         `verdict`, `numbers` and `words` (texts), `percent` and `from_zero` (of the axis), `sign`.
     """
-    kind = kind_of_estimates(comparison)
-    if kind is not None:
+    kind = TABLE_KINDS.get(kind_of(comparison))
+    if kind and kind.read:
         return estimates_frame(kind, comparison)
     need(comparison, "comparison", COMPARISON_COLUMNS, SOURCE)
     models = "baseline" in comparison.columns
@@ -127,8 +127,8 @@ def forest(
     >>> ax = rd.plot.forest(compared)
     """
     data = _forest_data(comparison, by=by)
-    kind = kind_of_estimates(comparison)
-    if kind is not None:
+    kind = TABLE_KINDS.get(kind_of(comparison))
+    if kind and kind.read:
         return _rows_of_panels(data, "{}", kind.axis, kind.caption, ax)
     confidence = confidence_of(comparison)
     level = "intervals" if confidence is None else f"{100 * confidence:g} % intervals"
@@ -311,14 +311,6 @@ def _over_time_data(
     data["sign"] = list(map(sign_of, records))
     data["trend"] = list(map(trend_words, records))
     return data
-
-
-def trend_words(row: Mapping[Any, Any]) -> str:
-    """Return the verdict and the slope of the trend of a row, or nothing if it has none."""
-    if "trend_verdict" not in row:
-        return ""
-    slope = estimated(row["trend"], row["trend_ci_low"], row["trend_ci_high"], "+")
-    return f"trend: {visible(row['trend_verdict'])}" + (f", {slope} per day" if slope else "")
 
 
 def _time_col(effect: pd.DataFrame) -> str:

@@ -12,13 +12,13 @@ import pandas as pd
 from ...errors import DataError, OptionError
 from ...tables.cells import estimated
 from ..given_tables import count_text, labels, need
+from ..kinds import TABLE_KINDS
 from . import style
 from .style import Axes, best_first
 
 __all__ = ["exposure", "longtail", "position"]
 
 ITEM_POINTS = 200
-EXPOSED = ("shown", "share")
 # Upper edges of the bands of popularity, as shares of the items of the log.
 BANDS = (0.01, 0.05, 0.2, 0.5, 1.0)
 LOG = "past interactions"
@@ -26,7 +26,12 @@ LOG = "past interactions"
 
 def _by_and_item(exposure_table: pd.DataFrame) -> tuple[list[str], str]:
     """Return the columns of the recommenders and of the item, which stand before `shown`."""
-    need(exposure_table, "exposure_table", EXPOSED, "what rd.diagnostics.exposure_table returned")
+    need(
+        exposure_table,
+        "exposure_table",
+        TABLE_KINDS["exposure"].columns,
+        "what rd.diagnostics.exposure_table returned",
+    )
     before = list(exposure_table.columns[: list(exposure_table.columns).index("shown")])
     if not before:
         raise OptionError(

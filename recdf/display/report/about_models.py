@@ -12,12 +12,11 @@ import pandas as pd
 
 from ...experiments.compare.by_segment import segment_sentences
 from ...experiments.decide.adjust_pvalues import adjustment
-from ...judge.comparisons import COMPARISON_COLUMNS
 from ...judge.verdict import is_withheld, says_worse, turned
 from ...tables.cells import Cell, estimate_form, shorten, visible
 from .. import plot
 from ..given_tables import confidence_of
-from ..kinds import TABLE_KINDS, Kind, record_of, segment_of
+from ..kinds import TABLE_KINDS, Kind, part_of, record_of, segment_of
 from ..leaderboard_values import n_differs, values_frame
 from ..pairs import compare, model_rows
 from ..plot.style import BEST, REST, looks
@@ -344,7 +343,7 @@ def segments_section(
     if tables.segments is None:
         return None, []
     given = tables.segments
-    if all(name in given.columns for name in COMPARISON_COLUMNS):
+    if part_of(given):
         return given_segments(tables, subject.max_rows, pen, subject.pair, subject.primary)
     groups = segment_groups(subject.result, given)
     parts: list[TableBlock] = []
@@ -377,7 +376,7 @@ def given_segments(
     given = tables.segments
     if given is None:
         return None, []
-    shrunken, caption = "shrunken" in given.columns, "Comparisons within segments"
+    shrunken, caption = part_of(given) == "segments", "Comparisons within segments"
     caption += (
         "; p and verdict are about the difference between all segments of a metric"
         if shrunken

@@ -34,12 +34,13 @@ from ..kinds import (
     is_useless,
     lift_text,
     look_of_estimate,
+    part_of,
     policy_of,
     record_of,
     segment_of,
+    trend_words,
     value_text,
 )
-from ..plot.effects import trend_words
 from .about_models import Pen, block, forest_drawings, harm_first, worse_for
 from .card import DOUBTS, FOR_WHOM, HOW_MUCH, SO, SURE, WHICH, Case, collect, kept, tempered
 from .page_blocks import (
@@ -358,7 +359,7 @@ def _worse_segments(tables: ReportTables, row: Mapping[Any, Any]) -> list[str]:
         return []
     labels = ["treatment", "control", "metric"]
     own = given[(given[labels] == pd.Series(row)[labels]).all(axis=1)]
-    shrunken = "shrunken" in given.columns  # then no segment has a verdict of its own
+    shrunken = part_of(given) == "segments"  # then no segment has a verdict of its own
     rows = [] if shrunken else own.to_dict("records")
     said = [reason.said for reason in worse_for(rows, list(map(segment_of, rows)))]
     if "se" in given.columns and list(given.columns).index("metric") > 0:
