@@ -133,8 +133,11 @@ def trend_words(row: TableRow) -> str:
     """Return the verdict and the slope of the trend of a row, or nothing if it has none."""
     if "trend_verdict" not in row:
         return ""
+    said = f"trend: {visible(row['trend_verdict'])}"
+    if row["trend_withheld"]:
+        return said
     slope = estimated(row["trend"], row["trend_ci_low"], row["trend_ci_high"], "+")
-    return f"trend: {visible(row['trend_verdict'])}" + (f", {slope} per day" if slope else "")
+    return said + (f", {slope} per day" if slope else "")
 
 
 def _user_counts(row: TableRow) -> str:

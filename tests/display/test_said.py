@@ -98,11 +98,13 @@ def test_a_shrunken_effect_says_its_row():
 def test_the_trend_of_an_effect_says_its_row():
     for effect, code in itertools.product(EFFECTS["trend"], ["", *CAUTIONS]):
         held = bool(code) and "trend" in CAUTIONS[code].withholds.split()
-        row = {**QUOTED, "trend": -0.25, "trend_ci_low": -0.375, "trend_ci_high": -0.125}
         codes = ("", code, []) if held else (effect, "", [])
+        row = {**QUOTED, "trend": -0.25, "trend_ci_low": -0.375, "trend_ci_high": -0.125}
+        row["trend_withheld"] = codes[1]
         verdict = row["trend_verdict"] = sentence("trend", *codes, row)
         said = TABLE_KINDS["over_time"].said(row)
-        assert said.lower() == f"trend: {verdict}, −0.25 [−0.38, −0.12] per day.".lower()
+        slope = "" if held else ", −0.25 [−0.38, −0.12] per day"
+        assert said.lower() == f"trend: {verdict}{slope}.".lower()
 
 
 def test_an_item_that_is_shown_says_its_row():
