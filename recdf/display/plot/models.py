@@ -144,7 +144,7 @@ def curve(
     data = _curve_data(result, metrics, x=x, highlight=highlight)
     places, per = ("k", "model") if x == "k" else ("x", f"model and {x}")
     parts = list(data.groupby("metric", sort=False))
-    panels = style.new_grid(ax, len(parts), size=(3.6, 3.1))
+    panels = style.new_grid(ax, len(parts))
     first = best_first(*_at_the_end(data, places), highlight)
     frames = list(map(style.Frame, panels))
     for frame, (metric, part) in zip(frames, parts, strict=True):
