@@ -210,7 +210,8 @@ def _of_drawn(read: Callable[[TableRow], dict[str, Any]]) -> Callable[[TableRow]
 def _of_splits(row: TableRow) -> dict[str, Any]:
     return {
         "metric": f"A/A splits rejected, {row['metric']}; recommended: {row['recommended']}",
-        "label": "no cap" if pd.isna(row["cap"]) else f"cap={row['cap']:g}",
+        "label": f"{row['metric']}, "
+        + ("no cap" if pd.isna(row["cap"]) else f"cap={row['cap']:g}"),
         "diff": row["rejected"],
         "ci_low": row["rejected_low"],
         "ci_high": row["rejected_high"],
@@ -316,7 +317,7 @@ def _of_change(row: TableRow) -> dict[str, Any]:
     what = [str(row[name]) for name in row if name not in CHANGE_COLUMNS]
     what = [name for name in what if name not in ("", "None", "nan")]
     if pd.isna(row["diff"]):
-        numbers = f"{brief(row['level'])} in {amount(int(row['n_runs']), 'run')}"
+        numbers = f"{brief(row['level'])}, {amount(int(row['n_runs']), 'run')}"
         if row["effect"] == "none" and not pd.isna(row["could_see"]):
             numbers += f"; {estimated(row['could_see'], significant=2)} would be seen within a week"
     else:
@@ -506,7 +507,6 @@ def _plain_cells(row: TableRow) -> dict[str, Shown]:
 
 _PLAN = "a line is the 95 % interval of a number of users or lists"
 _FILLED = "filled: fits (blue) or does not fit (orange)"
-_PLANNED = {"info": "Run it with so many, and decide at the end alone."}
 PAIR = ("metric", "diff", "ci_low", "ci_high", "p_adj", "effect", "withheld", "remarks", "verdict")
 
 
@@ -569,11 +569,9 @@ TABLE_KINDS: dict[str, Kind] = {
         caption="one row per change, or per series without one; filled: better (blue) or worse "
         "(orange)",
     ),
-    "plan": _estimates(
-        "mde_abs n_low design_effect role", "Plan", _of_plan, caption=_PLAN, todo=_PLANNED
-    ),
+    "plan": _estimates("mde_abs n_low design_effect role", "Plan", _of_plan, caption=_PLAN),
     "plan of models": _estimates(
-        "mde_abs n_low design_effect n_lists", "Plan", _of_plan, caption=_PLAN, todo=_PLANNED
+        "mde_abs n_low design_effect n_lists", "Plan", _of_plan, caption=_PLAN
     ),
     "interleaved": Kind(
         (*PAIR, "model", "baseline", "preference"),
