@@ -612,7 +612,7 @@ TABLE_KINDS: dict[str, Kind] = {
         look=lambda row: GATE_LOOKS.get(row["effect"], "warning"),
     ),
     "check": Kind(
-        ("finding", "severity", "count", "share", "effect"),
+        ("finding", "severity", "count", "share", "effect", "code"),
         "Data health",
         _of_finding,
         row_by_row(finding_cells),

@@ -17,7 +17,7 @@ import pandas as pd
 
 from ..stats.numbers import Mask
 from ..tables.cells import form_of, number
-from .cautions.table import CAUTIONS, RANK
+from .cautions.table import CAUTIONS, FIRING, RANK
 
 Sign = Literal["better", "worse", "open"]
 VERDICT_COLUMNS = ["effect", "withheld", "remarks", "verdict"]
@@ -245,9 +245,9 @@ def add_verdicts(table: pd.DataFrame, kind: str, effects: Iterable[str]) -> None
         table["remarks"] = ""
     table["effect"] = pd.Series(list(effects), table.index, dtype=object)
     columns = {*table.columns}
-    for one in CAUTIONS.values():
-        if one.fires is not None and columns.issuperset(one.needs.split()):
-            remark(table, one.fires(table), one.code)
+    for code, (fires, needs) in FIRING.items():
+        if columns.issuperset(needs):
+            remark(table, fires(*(table[name] for name in needs)), code)
     found = []
     every = zip(table["remarks"].tolist(), table["effect"].tolist(), strict=True)
     for i, (text, effect) in enumerate(every):

@@ -169,7 +169,7 @@ persons, person_col, value_col, window, session_gap, named_lists
         name: as_frame(data, name) for name, data in {"log": log, **events}.items()
     }
     if not len(frames["log"]):
-        found.add("log is empty", "error", 1, 1, "0 rows", "there is nothing to evaluate")
+        found.add("empty", "log is empty", "error", 1, 1, "0 rows", "there is nothing to evaluate")
         return found.table()
     _check_nulls(found, frames, replace(rules, user_col=user_col))
     try:
@@ -181,6 +181,7 @@ persons, person_col, value_col, window, session_gap, named_lists
         raise
     except RecdfError as error:
         found.add(
+            "unreadable",
             "columns that cannot be read or compared",
             "error",
             1,
@@ -224,7 +225,15 @@ def _check_nulls(found: Findings, frames: Mapping[str, pd.DataFrame], rules: Rul
                     else f"null {name} in {role}"
                 )
                 effect = 'from_impressions raises; ⟦+null_keys="drop"⟧ leaves these rows out'
-                found.add(what, "error", int(null.sum()), len(frame), f"{role}[{name!r}]", effect)
+                found.add(
+                    "null_keys",
+                    what,
+                    "error",
+                    int(null.sum()),
+                    len(frame),
+                    f"{role}[{name!r}]",
+                    effect,
+                )
 
 
 def _check_heavy_users(found: Findings, log: LogRows, many: int, rules: Rules) -> None:
@@ -243,7 +252,15 @@ def _check_heavy_users(found: Findings, log: LogRows, many: int, rules: Rules) -
         "users out"
     )
     n_users = int((rows > 0).sum())
-    found.add(f"users with over {many:,} impressions", "warning", len(busy), n_users, words, effect)
+    found.add(
+        "many_impressions",
+        f"users with over {many:,} impressions",
+        "warning",
+        len(busy),
+        n_users,
+        words,
+        effect,
+    )
     largest = int(rows.argmax())
     if n_users >= ENOUGH_USERS and rows[largest] > MUCH * len(log) and rows[largest] <= many:
         words = repr(log.frame[rules.user_col].take([first[largest]]).tolist()[0])
@@ -251,7 +268,15 @@ def _check_heavy_users(found: Findings, log: LogRows, many: int, rules: Rules) -
             "clicks per impression are then mostly those of one user; leave the user out if it is "
             "a program"
         )
-        found.add("a user with over 5 % of the impressions", "warning", 1, n_users, words, effect)
+        found.add(
+            "large_user",
+            "a user with over 5 % of the impressions",
+            "warning",
+            1,
+            n_users,
+            words,
+            effect,
+        )
 
 
 def _log_labels(log: LogRows, names: list[str], rows: np.ndarray) -> list[Any]:
@@ -269,6 +294,7 @@ def _check_lists(found: Findings, log: LogRows, rules: Rules) -> None:
         effect = "the first impression stands for all"
         some = _log_labels(log, names, repeated)
         found.add(
+            "item_twice",
             "items shown twice in a list",
             "warning",
             concerned,
@@ -281,6 +307,7 @@ def _check_lists(found: Findings, log: LogRows, rules: Rules) -> None:
     effect = "ranks for metrics count from 1; the positions stay as they are in pred"
     of = ranking.n_lists
     found.add(
+        "first_position",
         "positions that do not start at 1",
         "info",
         ranking.start != 1,
@@ -292,11 +319,21 @@ def _check_lists(found: Findings, log: LogRows, rules: Rules) -> None:
         "ranks close the holes (advertisements, collapsed places); the positions stay as they are "
         "in pred"
     )
-    found.add("positions with holes", "info", ranking.lists_with_holes, of, "", effect)
+    found.add(
+        "position_holes", "positions with holes", "info", ranking.lists_with_holes, of, "", effect
+    )
     effect = (
         "several pages or requests are one list; name the column of the request in ⟦+list_cols=⟧"
     )
-    found.add("a position twice in a list", "warning", ranking.lists_with_ties, of, "", effect)
+    found.add(
+        "position_twice",
+        "a position twice in a list",
+        "warning",
+        ranking.lists_with_ties,
+        of,
+        "",
+        effect,
+    )
 
 
 def _check_hours(found: Findings, rows: ImpressionRows) -> None:
@@ -318,7 +355,9 @@ def _check_hours(found: Findings, rows: ImpressionRows) -> None:
         "the log is broken there, or nobody was awake; leave the days concerned out of a "
         "comparison over time"
     )
-    found.add("hours without a row", "warning", int(length.sum()), n_hours, words, effect)
+    found.add(
+        "empty_hours", "hours without a row", "warning", int(length.sum()), n_hours, words, effect
+    )
 
 
 def _check_variants(found: Findings, log: LogRows, name: str | None, rules: Rules) -> None:
@@ -327,6 +366,7 @@ def _check_variants(found: Findings, log: LogRows, name: str | None, rules: Rule
     values = column(log.frame, name, "log")
     null = int(values.isna().sum())
     found.add(
+        "null_variants",
         "null variants",
         "warning",
         null,
@@ -338,16 +378,16 @@ def _check_variants(found: Findings, log: LogRows, name: str | None, rules: Rule
     names = [rules.user_col, *rules.source_lists]
     within = "the list belongs to no arm: leave it out"
     across = 'join_experiment refuses them, or leaves them out with ⟦+multi_variant="drop"⟧'
-    for what, unit, labels, effect in (
-        ("variants that change within a list", log.lists.code, names, within),
-        ("users in several variants", log.user, [rules.user_col], across),
+    for code, what, unit, labels, effect in (
+        ("mixed_lists", "variants that change within a list", log.lists.code, names, within),
+        ("mixed_users", "users in several variants", log.user, [rules.user_col], across),
     ):
         pairs, n = dense_codes([unit, variant])
         row = first_rows(pairs, n)
         several = np.flatnonzero(np.bincount(unit[row]) > 1)
         some = row[np.isin(unit[row], several[:5])]
         examples = dict.fromkeys(_log_labels(log, labels, some))
-        found.add(what, "warning", len(several), len(distinct(unit[row])), examples, effect)
+        found.add(code, what, "warning", len(several), len(distinct(unit[row])), examples, effect)
 
 
 def _check_propensities(
@@ -362,6 +402,7 @@ def _check_propensities(
     bad = ~((given > 0) & (given <= 1))
     effect = "a propensity is a probability above 0; estimates of other policies divide by it"
     found.add(
+        "bad_propensities",
         "propensities outside (0, 1]",
         "error",
         int(bad.sum()),
@@ -381,6 +422,7 @@ def _check_propensities(
             "others could be shown"
         )
         found.add(
+            "unfit_propensities",
             "propensities that do not fit the actions",
             "warning",
             len(inverse),

@@ -34,6 +34,7 @@ FINDING_COLUMNS = {
     "share": "float64",
     "examples": "str",
     "effect": "str",
+    "code": "str",
 }
 FINDING_EXAMPLES = 5
 NARROWEST = 30  # columns of a terminal for the effect of a finding
@@ -53,6 +54,7 @@ class Findings:
 
     def add(
         self,
+        code: str,
         finding: str,
         severity: Severity,
         count: Any,
@@ -63,7 +65,7 @@ class Findings:
         ranges: str = "",
     ) -> None:
         """Add a finding that concerns `count` of `of` rows or lists, unless `count` is 0; `by`
-        names whose they are."""
+        names whose they are. Readers know a finding by its `code`."""
         if count:
             words = (
                 examples
@@ -78,6 +80,7 @@ class Findings:
                 share,
                 words,
                 in_words(effect),
+                code,
                 by,
                 ranges,
             )

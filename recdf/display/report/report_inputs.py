@@ -74,7 +74,7 @@ HEALTH = (
     "srm_flag",
     "missing_flag",
 )
-CHECK = ("finding", "severity", "count", "share", "effect")
+CHECK = ("finding", "severity", "count", "share", "effect", "code")
 OFF_POLICY = ("estimator", "value", "ci_low", "ci_high", "flags")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...inputs.sorting import exact_sums
-from ...judge.cautions import HEALTH_ALPHA
+from ...judge.cautions import HEALTH_ALPHA, TINY
 from ...judge.effects.means import (
     Farthest,
     MeanEffect,
@@ -38,7 +38,6 @@ from ..units import Covariates, Ready, make_units
 from .two_sample import (
     POWER,
     SKEWED_SAMPLES,
-    TINY,
     Row,
     but,
     compare_pair,
@@ -54,8 +53,6 @@ from .two_sample import (
 FEW_UNITS_CARRY = 15
 # A design effect below this makes a test at 5 % err in less than 8 % of the experiments.
 ALIKE = 1.25
-# Share of units without a denominator from which a ratio rests on few units.
-MOSTLY = 0.95
 # Metrics whose columns are added up in one pass: products grow with the square of their number.
 TOGETHER = 5
 
@@ -103,11 +100,8 @@ def compare_ready(
             continue
         found = estimate(units)
         far = None if units.moments else found.values.farthest(n_top(sum(units.n)))
-        cautions: list[str] = []
-        if test != "proportion":  # Fisher's test is exact
-            skewness = 0.0 if test == "permutation" else _skewness(found, far)
-            cautions = unit_cautions(units, test, skewness)
-        row, tested = compare_pair(row, found, settings, cautions)
+        skewness = 0.0 if test in ("permutation", "proportion") else _skewness(found, far)
+        row, tested = compare_pair(row, found, settings, of_units(units, test, skewness))
         if tested and test != "t":
             waiting[len(rows)] = ready, found, far
         else:
@@ -299,24 +293,20 @@ def _means(units: Units) -> tuple[float, float]:
     return both(lambda arm: mean(units.whole.sample(arm)), (0, 1))
 
 
-def unit_cautions(units: Units, test: str, skewness: float = 0.0) -> list[str]:
-    """Warnings about the units that the test is made of."""
+def of_units(units: Units, test: str, skewness: float = 0.0) -> dict[str, float]:
+    """What the cautions ask of the units that the test is made of."""
     n, zeros = np.array(units.n), np.zeros(2, np.int64)
     if units.metric.den is not None:
         whole = units.whole
         zeros = np.bincount(whole.arm[whole.columns[1] == 0], minlength=2)
+    numbers = {"zeros": max(zeros / n), "skewed_by": abs(skewness) / SKEWED_SAMPLES}
+    equal = np.array(units.n_effective)
+    if units.clustered:
+        return numbers | {"n_clusters": min(equal)}
     # A few users may have most of a ratio's denominator in an arm, such as a program with thousands
     # of views.
-    carried = any((n >= TINY) & (np.array(units.n_effective) < FEW_UNITS_CARRY))
-    cautions = {
-        "few_clusters": units.clustered and min(units.n_effective) < TINY,
-        "tiny": not units.clustered and min(n - zeros) < TINY,
-        "mostly_zero_denominator": any(zeros >= MOSTLY * n),
-        "few_users_carry": test == "t" and not units.clustered and carried,
-        "skewness_not_checked": np.isnan(skewness),
-        "skewed": abs(skewness) > SKEWED_SAMPLES,
-    }
-    return [word for word, holds in cautions.items() if holds]
+    least = equal[n >= TINY].min(initial=np.inf) if test == "t" else np.inf
+    return numbers | {"n_counted": min(n - zeros), "evenness": least / FEW_UNITS_CARRY}
 
 
 def _skewness(found: MeanEffect, far: Farthest | None) -> float:

@@ -12,7 +12,7 @@ from ...errors import DataError, DuplicateError, NoOverlapWarning, examples, war
 from ...inputs.codes import first_rows
 from ...inputs.door import takes_columns
 from ...inputs.options import Options, as_columns
-from ...judge.cautions import HEALTH_ALPHA
+from ...judge.cautions import HEALTH_ALPHA, TINY
 from ...judge.choices import Alternative
 from ...judge.comparisons import Comparison
 from ...judge.per_user_columns import (
@@ -31,7 +31,7 @@ from ...stats.scipy_extra import scipy_module
 from ...stats.shares import wilson
 from ...stats.student import least_paired_effect, paired_units_needed
 from .compare_models import compare_models
-from .two_sample import POWER, TINY
+from .two_sample import POWER
 
 
 @takes_columns("item_col")

@@ -36,7 +36,7 @@ from ..samples import MetricRows, subset
 from ..settings import Settings, which_tests
 from ..units import in_strata, make_units
 from .arms_of_users import compare_arms
-from .two_sample import TINY, Row, measured_means
+from .two_sample import Row, measured_means
 from .user_periods import (
     AbsentUsers,
     Exposures,
@@ -117,7 +117,7 @@ class Trend:
             if of is None
             else both(lambda own: len(distinct(own)), kept.split(kept.take(of)))
         )
-        row: dict[str, Any] = dict.fromkeys(SLOPE, np.nan) | {"n": min(n), "turns": False}
+        row: dict[str, Any] = dict.fromkeys(SLOPE, np.nan) | {"n_counted": min(n), "turns": False}
         if np.count_nonzero(self.weights) < 2 or min(n) < 2:
             return row | {"early": np.nan, "late": np.nan}
         days, weights = self.days, self.weights
@@ -173,7 +173,6 @@ def trend_table(
     )
     shared += np.where(has(judged["remarks"], "ratio_not_checked"), "; ratio_not_checked", "")
     table["remarks"] = ["; ".join(shared[i :: len(table)]) for i in range(len(table))]
-    remark(table, table["n"] < TINY, "tiny")
     remark(table, table["se"].isna() & (table["diff"].abs() > 0), "zero_variance")
     fades = np.where(table["late"].abs() > table["early"].abs(), "grows", "fades")
     shown = np.where(table["turns"].astype(bool), "turns", fades)

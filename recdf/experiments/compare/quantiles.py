@@ -42,7 +42,7 @@ from ..decide.sample_ratio import Arms, check_sample_ratio, count_rows, count_un
 from ..samples import read_metrics, subset
 from ..settings import Settings
 from ..units import Ready, make_units
-from .arms_of_users import ALIKE, no_estimate, unit_cautions, with_denominators
+from .arms_of_users import ALIKE, no_estimate, of_units, with_denominators
 from .two_sample import POWER, VARIANT_RESULT_COLUMNS, Row, but, first_row, without_estimate
 from .variants import compare_each, compare_variants, decide
 
@@ -218,7 +218,7 @@ def _quantile_row(
         p = t_p_value(z, df, settings.alternative)
     else:
         p = always_valid_p(z, n, planned, settings.confidence, settings.alternative)
-    row = with_denominators(but(row, *unit_cautions(ready.units, "t")), ready)
+    row = with_denominators(but(row, **of_units(ready.units, "t")), ready)
     effect = float(np.average([x for _, x in sides], weights=[1 / x.n for x, _ in sides]))
     if effect >= (ALIKE if guessed else 0):
         row = but(row, "repeated_units", design_effect=effect, unbalanced=guessed)

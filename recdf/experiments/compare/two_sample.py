@@ -8,16 +8,17 @@ what the estimates tell, or `without_estimate` why there are none."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from ...errors import DataError
 from ...inputs.sorting import exact_sums
+from ...judge.cautions import TINY
 from ...judge.effects.means import Farthest, MeanEffect, UnitValues
 from ...judge.per_user_columns import Codes, Floats, MetricColumns
-from ...judge.verdict import VERDICT_COLUMNS, codes_of
+from ...judge.verdict import VERDICT_COLUMNS
 from ...stats.always_valid import always_valid_multiplier, always_valid_p
 from ...stats.arms import Arm, linearise
 from ...stats.effect_sizes import Effect, effect
@@ -82,8 +83,6 @@ VARIANT_RESULT_COLUMNS = [
 
 # Power of the `mde` column.
 POWER = 0.8
-# Fewer units than this in an arm, or fewer clusters, are named in a remark.
-TINY = 20
 # |k| beyond which the t interval lies on the wrong side: every simulated setting with a type I
 # error of 10 % or more is above it.
 SKEWED_SAMPLES = 0.2
@@ -131,6 +130,8 @@ def first_row(ready: Ready, settings: Settings) -> Row:
         + "+cluster" * units.clustered,
         "cap": ready.cap,
         "turned_down": np.nan,
+        "skewed_by": 0.0,
+        **dict.fromkeys(("n_clusters", "n_counted", "zeros", "evenness"), np.nan),
         "detail": "",
         "n_covariate_missing": ready.n_covariate_missing,
         "remarks": "",
@@ -152,11 +153,11 @@ def without_estimate(row: Row, problem: str, means: tuple[float, float]) -> Row:
 
 
 def compare_pair(
-    row: Row, found: MeanEffect, settings: Settings, cautions: Sequence[str]
+    row: Row, found: MeanEffect, settings: Settings, of_units: Mapping[str, float]
 ) -> tuple[Row, bool]:
     """Return the row with its estimates and its test; False where no test can be made.
 
-    `cautions` are remarks about the test.
+    `of_units` is what cautions about the test read.
     """
     test, _, cluster = row["method"].partition("+")
     control, treatment = (float(one.mean) for one in found.arms)
@@ -185,14 +186,12 @@ def compare_pair(
     all_against_none = plain and {row["mean_control"], row["mean_treatment"]} == {0.0, 1.0}
     if settings.tests[row["metric"]] == "proportion" or (all(constant) and all_against_none):
         return _proportion(row, settings), False
-    row = but(row, *cautions)
+    row = but(row, **of_units)
     if all(constant) or not varies:
         return but(row, "zero_variance"), False
     if any(constant):
         return but(row, "constant_arm"), False
-    if settings.sequential_n is not None and {"skewed", "skewness_not_checked"} & {
-        *codes_of(row["remarks"])
-    }:
+    if settings.sequential_n is not None and not row["skewed_by"] <= 1:
         return but(row, "sequential_refused"), False
     return _welch(row, found, settings) if settings.tests[row["metric"]] == "t" else row, True
 
