@@ -260,6 +260,10 @@ def harm_first(table: pd.DataFrame) -> pd.DataFrame:
     return found
 
 
+def _says(one: Shown) -> bool:
+    return bool(one.badge or one.bar) or one.cell.text not in ("", NULL)
+
+
 def block(kind: Kind, table: pd.DataFrame, caption: str, file: str, most: int) -> TableBlock:
     """Return a table of a known kind as the page shows it: columns of numbers stand to the right,
     those that say nothing are left out, and what all rows are about stands in the caption."""
@@ -267,8 +271,8 @@ def block(kind: Kind, table: pd.DataFrame, caption: str, file: str, most: int) -
     if len(what := {one["what"].cell.text for one in cells if "what" in one}) == 1:
         caption = f"{caption}: {what.pop()}"
         cells = [{name: one[name] for name in one if name != "what"} for one in cells]
-    shown = lambda one: one.badge or one.bar or one.cell.text not in ("", NULL)  # noqa: E731
-    head = tuple(name for name in (cells or [()])[0] if any(shown(one[name]) for one in cells))
+    found = tuple(cells[0]) if cells else ()
+    head = tuple(name for name in found if any(_says(one[name]) for one in cells))
     right = [
         all(one[name].bar is None and one[name].badge is None for one in cells)
         and any(isinstance(one[name].sort, float | int) for one in cells)
