@@ -36,7 +36,7 @@ def drawn_splits(row: TableRow) -> dict[str, Any]:
     cap: str = "no cap" if pd.isna(row["cap"]) else f"cap={row['cap']:g}"
     numbers = estimated(row["rejected"], row["rejected_low"], row["rejected_high"], "%")
     axis = {"allowed": row["alpha"], "percent": True, "from_zero": True}
-    return _read(row, metric, cap, numbers, "rejected", **axis)
+    return _read(row, metric, f"{row['metric']}, {cap}", numbers, "rejected", **axis)
 
 
 def drawn_level(row: TableRow) -> dict[str, Any]:
@@ -108,7 +108,7 @@ def drawn_change(row: TableRow) -> dict[str, Any]:
     what = [str(row[name]) for name in row if name not in CHANGE_COLUMNS]
     what = [name for name in what if name not in ("", "None", "nan")]
     if pd.isna(row["diff"]):
-        numbers = f"{brief(row['level'])} in {amount(int(row['n_runs']), 'run')}"
+        numbers = f"{brief(row['level'])}, {amount(int(row['n_runs']), 'run')}"
         if row["effect"] == "none" and not pd.isna(row["could_see"]):
             numbers += f"; {estimated(row['could_see'], significant=2)} would be seen within a week"
     else:

@@ -427,7 +427,6 @@ def _plain_cells(row: TableRow) -> dict[str, Shown]:
 
 _PLAN = "a line is the 95 % interval of a number of users or lists"
 _FILLED = "filled: fits (blue) or does not fit (orange)"
-_PLANNED = {"info": "Run it with so many, and decide at the end alone."}
 PAIR = ("metric", "diff", "ci_low", "ci_high", "p_adj", "effect", "withheld", "remarks", "verdict")
 
 
@@ -492,11 +491,9 @@ TABLE_KINDS: dict[str, Kind] = {
         caption="one row per change, or per series without one; filled: better (blue) or worse "
         "(orange)",
     ),
-    "plan": _estimates(
-        "mde_abs n_low design_effect role", "Plan", drawn_plan, caption=_PLAN, todo=_PLANNED
-    ),
+    "plan": _estimates("mde_abs n_low design_effect role", "Plan", drawn_plan, caption=_PLAN),
     "plan of models": _estimates(
-        "mde_abs n_low design_effect n_lists", "Plan", drawn_plan, caption=_PLAN, todo=_PLANNED
+        "mde_abs n_low design_effect n_lists", "Plan", drawn_plan, caption=_PLAN
     ),
     "shrunken": Kind(
         (*PAIR, "shrunken"), "Segments", _of_shrunken, _comparison_cells, part="segments"

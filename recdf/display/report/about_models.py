@@ -13,7 +13,7 @@ import pandas as pd
 from ...experiments.compare.by_segment import segment_sentences
 from ...experiments.decide.adjust_pvalues import adjustment
 from ...judge.verdict import is_withheld, says_worse, turned
-from ...tables.cells import Cell, estimate_form, shorten, visible
+from ...tables.cells import NULL, Cell, estimate_form, shorten, visible
 from .. import plot
 from ..given_tables import confidence_of
 from ..kinds import TABLE_KINDS, Kind, part_of, record_of, segment_of
@@ -259,11 +259,19 @@ def harm_first(table: pd.DataFrame) -> pd.DataFrame:
     return found
 
 
+def _says(one: Shown) -> bool:
+    return bool(one.badge or one.bar) or one.cell.text not in ("", NULL)
+
+
 def block(kind: Kind, table: pd.DataFrame, caption: str, file: str, most: int) -> TableBlock:
-    """Return a table of a known kind as the page shows it; columns of numbers stand to the
-    right."""
+    """Return a table of a known kind as the page shows it: columns of numbers stand to the right,
+    those that say nothing are left out, and what all rows are about stands in the caption."""
     cells = kind.cells(table.head(most))
-    head = tuple(cells[0]) if cells else ()
+    if len(what := {one["what"].cell.text for one in cells if "what" in one}) == 1:
+        caption = f"{caption}: {what.pop()}"
+        cells = [{name: one[name] for name in one if name != "what"} for one in cells]
+    found = tuple(cells[0]) if cells else ()
+    head = tuple(name for name in found if any(_says(one[name]) for one in cells))
     right = [
         all(one[name].bar is None and one[name].badge is None for one in cells)
         and any(isinstance(one[name].sort, float | int) for one in cells)
@@ -273,7 +281,7 @@ def block(kind: Kind, table: pd.DataFrame, caption: str, file: str, most: int) -
         caption,
         head,
         tuple("right" if one else "left" for one in right),
-        tuple(tuple(one.values()) for one in cells),
+        tuple(tuple(map(one.__getitem__, head)) for one in cells),
         csv_of(table) if file else "",
         file,
         stacked=True,
