@@ -134,7 +134,7 @@ def trend_words(row: TableRow) -> str:
     if "trend_verdict" not in row:
         return ""
     said = f"trend: {visible(row['trend_verdict'])}"
-    if row["trend_withheld"]:
+    if row.get("trend_withheld"):
         return said
     slope = estimated(row["trend"], row["trend_ci_low"], row["trend_ci_high"], "+")
     return said + (f", {slope} per day" if slope else "")
