@@ -33,9 +33,8 @@ from ...stats.scipy_extra import scipy_module
 from ...stats.student import beyond, detectable
 from ...tables.cells import interval, number
 from ..decide.sample_ratio import Surplus
-from ..samples import MetricRows
+from ..samples import Covariates, MetricRows, Ready, make_units
 from ..settings import Settings
-from ..units import Covariates, Ready, make_units
 from .two_sample import (
     POWER,
     SKEWED_SAMPLES,
