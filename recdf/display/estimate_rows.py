@@ -21,7 +21,7 @@ from .report.page_blocks import amount
 TableRow = Mapping[Any, Any]
 
 
-def _read(
+def _drawn_row(
     row: TableRow, metric: str, label: str, numbers: str, stem: str, **more: Any
 ) -> dict[str, Any]:
     """Return what a picture draws of a row: its panel, label and numbers, and an estimate with its
@@ -36,7 +36,7 @@ def drawn_splits(row: TableRow) -> dict[str, Any]:
     cap: str = "no cap" if pd.isna(row["cap"]) else f"cap={row['cap']:g}"
     numbers = estimated(row["rejected"], row["rejected_low"], row["rejected_high"], "%")
     axis = {"allowed": row["alpha"], "percent": True, "from_zero": True}
-    return _read(row, metric, f"{row['metric']}, {cap}", numbers, "rejected", **axis)
+    return _drawn_row(row, metric, f"{row['metric']}, {cap}", numbers, "rejected", **axis)
 
 
 def drawn_level(row: TableRow) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def drawn_role(row: TableRow) -> dict[str, Any]:
         f"{row['role']}: {change_text(row)}{margin}",
     )
     drawn = {"allowed": allowed, "percent": relative, "withheld": row["withheld"]}
-    return _read(row, panel, label, numbers, "change", **drawn)
+    return _drawn_row(row, panel, label, numbers, "change", **drawn)
 
 
 def drawn_plan(row: TableRow) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def drawn_proxy(row: TableRow) -> dict[str, Any]:
     called = f"{number(row['called_right'], '.0%')} called right"
     numbers = f"{slope}; {amount(row['n_tests'], 'experiment')}, {called}"
     panel = f"{row['online']} per unit of the offline metric"
-    return _read(row, panel, str(row["offline"]), numbers, "slope")
+    return _drawn_row(row, panel, str(row["offline"]), numbers, "slope")
 
 
 def drawn_change(row: TableRow) -> dict[str, Any]:
@@ -127,4 +127,4 @@ def drawn_budget(row: TableRow) -> dict[str, Any]:
     panel = "Change in per cent of the baseline" if relative else f"Change of {row['metric']}"
     words = f"{cells['change']}  {cells['verdict']}, budget {cells['budget']}"
     drawn = {"allowed": row["allowed"], "percent": relative, "words": words}
-    return _read(row, panel, cells["metric"], cells["change"], "change", **drawn)
+    return _drawn_row(row, panel, cells["metric"], cells["change"], "change", **drawn)

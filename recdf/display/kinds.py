@@ -577,21 +577,21 @@ TABLE_KINDS: dict[str, Kind] = {
 }
 
 
-def kind_of(table: Any) -> str:
+def table_kind(table: Any) -> str:
     """Return the key of the record of a table, or an empty text where there is none."""
     columns = {*getattr(table, "columns", ())}
     return next((key for key, kind in TABLE_KINDS.items() if columns >= {*kind.columns}), "")
 
 
-def part_of(table: Any) -> str:
+def page_part(table: Any) -> str:
     """Return where a table stands among those of an experiment; an empty text for any other."""
-    found = TABLE_KINDS.get(kind_of(table))
+    found = TABLE_KINDS.get(table_kind(table))
     return found.part if found else ""
 
 
 def record_of(table: Any) -> Kind:
     """Return the record of a table; one of no known kind raises KeyError."""
-    return TABLE_KINDS[kind_of(table)]
+    return TABLE_KINDS[table_kind(table)]
 
 
 def estimates_frame(kind: Kind, table: pd.DataFrame) -> pd.DataFrame:

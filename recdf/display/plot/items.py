@@ -14,6 +14,7 @@ from ...tables.cells import estimated
 from ..given_tables import count_text, labels, need
 from ..kinds import TABLE_KINDS
 from . import style
+from .picture import drawn_from
 from .style import Axes, best_first
 
 __all__ = ["exposure", "longtail", "position"]
@@ -79,7 +80,7 @@ def _exposure_data(exposure_table: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-@style.drawn_from(_exposure_data)
+@drawn_from(_exposure_data)
 def exposure(
     exposure_table: pd.DataFrame,
     *,
@@ -167,7 +168,7 @@ def _longtail_data(exposure_table: pd.DataFrame, log: Any) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-@style.drawn_from(_longtail_data)
+@drawn_from(_longtail_data)
 def longtail(
     exposure_table: pd.DataFrame,
     log: Any,
@@ -267,7 +268,7 @@ def _position_data(position_table: pd.DataFrame) -> pd.DataFrame:
     return data
 
 
-@style.drawn_from(_position_data)
+@drawn_from(_position_data)
 def position(
     position_table: pd.DataFrame,
     *,

@@ -7,19 +7,16 @@ text that comes from data is never read as mathematics (a model may be called `$
 
 from __future__ import annotations
 
-import inspect
 import re
 import textwrap
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from functools import update_wrapper
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from ...docstrings import fill
 from ...errors import OptionError, not_loaded
 from ...tables.cells import estimated, form_of, number, short_names, visible
 from ..given_tables import check_model
@@ -44,81 +41,11 @@ BETTER, WORSE, NEUTRAL = COLOURS[0], COLOURS[1], COLOURS[-1]
 TICK_NAME_LENGTH = 24  # characters of a name beside a tick or a point
 LEGEND_WIDTH = 40  # characters of a line of the legend, which holds the full name
 
-# What the docstrings of several pictures say, and those of their `.data`. Later texts stand in
-# earlier ones.
-PARAMETER_TEXTS = {
-    "ax_returns_raises": """\
-ax : Axes, optional
-    Where to draw. Default: a new figure.
-
-Returns
--------
-Axes{raises}""",
-    "axes_returns_raises": """\
-ax : Axes or list of Axes, optional
-    Where to draw, one per metric. Default: a new figure.
-
-Returns
--------
-Axes or array of Axes
-    One Axes for one metric, else a flat array.{raises}""",
-    "highlight": """\
-highlight : str or list of str, optional
-    Models that keep a colour of their own where there are more than eight, such as the baseline.
-    The five best keep theirs too; all others are grey.""",
-    "raises": "\n\nRaises\n------\nMissingExtraError\n    If matplotlib is not installed.",
-    "parameters_returns": """\
-Parameters
-----------
-{names}
-    As in `rd.plot.{picture}`.
-
-Returns
--------
-DataFrame""",
-}
-
 MUTED, GRID = 0.68, 0.18  # shares of the ink in the colour of what stands back
 OWN = "recdf"  # id of the figures that a picture made itself, which may grow
 # The looks of all models of a page, where pictures stand on one; its titles, captions and legends
 # are HTML.
 PAGE: ContextVar[dict[str, Any] | None] = ContextVar("PAGE", default=None)
-
-
-PlotArguments = ParamSpec("PlotArguments")
-Read = ParamSpec("Read")
-Drawn = TypeVar("Drawn")
-
-
-class Picture(Generic[PlotArguments, Drawn, Read]):
-    """A function that draws a table, and `.data`, the function that returns the frame that is
-    drawn."""
-
-    def __init__(
-        self, draw: Callable[PlotArguments, Drawn], data: Callable[Read, pd.DataFrame]
-    ) -> None:
-        self._draw, self.data = draw, data
-        update_wrapper(self, draw)
-
-    def __call__(self, *args: PlotArguments.args, **kwargs: PlotArguments.kwargs) -> Drawn:
-        return self._draw(*args, **kwargs)
-
-    def __repr__(self) -> str:
-        return f"<recdf picture {self._draw.__name__}>"
-
-
-def drawn_from(
-    data: Callable[Read, pd.DataFrame],
-) -> Callable[[Callable[PlotArguments, Drawn]], Picture[PlotArguments, Drawn, Read]]:
-    """Make a picture of a drawing function, beside the function that gives its data, with the
-    `TEXTS` of both."""
-
-    def with_data(draw: Callable[PlotArguments, Drawn]) -> Picture[PlotArguments, Drawn, Read]:
-        names = ", ".join(inspect.signature(data).parameters)
-        texts = {**PARAMETER_TEXTS, "names": names, "picture": draw.__name__}
-        return Picture(fill(draw, texts), fill(data, texts))
-
-    return with_data
 
 
 class ModelLook(NamedTuple):

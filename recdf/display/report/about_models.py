@@ -16,7 +16,7 @@ from ...judge.verdict import is_withheld, says_worse, turned
 from ...tables.cells import NULL, Cell, estimate_form, shorten, visible
 from .. import plot
 from ..given_tables import confidence_of
-from ..kinds import TABLE_KINDS, Kind, part_of, record_of, segment_of
+from ..kinds import TABLE_KINDS, Kind, page_part, record_of, segment_of
 from ..leaderboard_values import n_differs, values_frame
 from ..pairs import compare, model_rows
 from ..plot.style import BEST, REST, looks
@@ -351,7 +351,7 @@ def segments_section(
     if tables.segments is None:
         return None, []
     given = tables.segments
-    if part_of(given):
+    if page_part(given):
         return given_segments(tables, subject.max_rows, pen, subject.pair, subject.primary)
     groups = segment_groups(subject.result, given)
     parts: list[TableBlock] = []
@@ -384,7 +384,7 @@ def given_segments(
     given = tables.segments
     if given is None:
         return None, []
-    shrunken, caption = part_of(given) == "segments", "Comparisons within segments"
+    shrunken, caption = page_part(given) == "segments", "Comparisons within segments"
     caption += (
         "; p and verdict are about the difference between all segments of a metric"
         if shrunken

@@ -34,7 +34,7 @@ from ..kinds import (
     is_useless,
     lift_text,
     look_of_estimate,
-    part_of,
+    page_part,
     policy_of,
     record_of,
     segment_of,
@@ -389,7 +389,7 @@ def _worse_segments(tables: ReportTables, row: Mapping[Any, Any]) -> list[str]:
         return []
     labels = ["treatment", "control", "metric"]
     own = given[(given[labels] == pd.Series(row)[labels]).all(axis=1)]
-    shrunken = part_of(given) == "segments"  # then no segment has a verdict of its own
+    shrunken = page_part(given) == "segments"  # then no segment has a verdict of its own
     rows = [] if shrunken else own.to_dict("records")
     said = [reason.said for reason in worse_for(rows, list(map(segment_of, rows)))]
     if "se" in given.columns and list(given.columns).index("metric") > 0:

@@ -33,7 +33,7 @@ from ..given_tables import (
     with_units,
 )
 from ..joined_labels import with_both_labels
-from ..kinds import TABLE_KINDS, part_of
+from ..kinds import TABLE_KINDS, page_part
 from ..leaderboard import Leaderboard, board_of
 from ..leaderboard_values import columns_of, values_frame
 from ..pairs import compare
@@ -266,7 +266,7 @@ def carried_segments(result: Evaluation) -> pd.DataFrame | None:
 def check_alone(tables: ReportTables, beside: Mapping[str, Any]) -> None:
     """Refuse what speaks of models on a page that has no result."""
     named = [name for name, found in beside.items() if found is not None]
-    if tables.segments is not None and not part_of(tables.segments):
+    if tables.segments is not None and not page_part(tables.segments):
         named.append("segments")
     if named:
         raise OptionError(
@@ -362,7 +362,7 @@ def _sorted_out(experiment: Any, given: ReportTables) -> ReportTables:
             raise OptionError(
                 f"{role} is a mapping of tables; name each table in experiment= itself, {ONE_PAGE}"
             )
-        part = part_of(table)
+        part = page_part(table)
         if part in ("experiment", "beside"):
             parts[part][str(name)] = table
         elif not part:
