@@ -46,6 +46,15 @@ class Users:
     several: Mask
     stranger: Mask
 
+    @classmethod
+    def of(cls, of_metric: Codes, of_assignment: Codes, n: int, variant: Codes) -> Users:
+        """Users by the codes of both tables, and the variant of each row of the assignment."""
+        assigned = np.zeros(n, bool)
+        assigned[of_assignment] = True
+        several = in_several_variants(of_assignment, variant, n)
+        n_assigned = int(assigned.sum())
+        return cls(of_metric, of_assignment, n, n_assigned, several, ~assigned[of_metric])
+
     @property
     def n_unassigned(self) -> int:
         return self.n - self.n_assigned
@@ -56,14 +65,9 @@ def match_users(
 ) -> Users:
     """Code the users; `several` users are in two variants, a `stranger` row is of a user in no
     variant."""
-    (metric_user, user), n_users = key_codes(
-        [("per_user", per_user), ("assignment", assignment)], keys
-    )
+    codes, n = key_codes([("per_user", per_user), ("assignment", assignment)], keys)
     variant, _ = group_codes(assignment, "assignment", [variant_col])
-    assigned = np.zeros(n_users, bool)
-    assigned[user] = True
-    several = in_several_variants(user, variant, n_users)
-    return Users(metric_user, user, n_users, int(assigned.sum()), several, ~assigned[metric_user])
+    return Users.of(codes[0], codes[1], n, variant)
 
 
 def in_several_variants(user: Codes, variant: Codes, n_users: int) -> Mask:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from ...inputs.sorting import exact_sums
 from ...judge.cautions import HEALTH_ALPHA, TINY
+from ...judge.choices import Alternative
 from ...judge.effects.means import (
     Farthest,
     MeanEffect,
@@ -32,9 +33,8 @@ from ...stats.scipy_extra import scipy_module
 from ...stats.student import beyond, detectable
 from ...tables.cells import interval, number
 from ..decide.sample_ratio import Surplus
-from ..samples import MetricRows
+from ..samples import Covariates, MetricRows, Ready, make_units
 from ..settings import Settings
-from ..units import Covariates, Ready, make_units
 from .two_sample import (
     POWER,
     SKEWED_SAMPLES,
@@ -84,8 +84,12 @@ def compare_ready(
         units."""
         row = _with_turned(with_denominators(row, ready), ready, found)
         row = _with_parts(row, ready.pair, found, settings)
-        if surplus is not None:
-            row = _with_surplus(row, found, settings, surplus)
+        if surplus is not None and surplus.asked:
+            without = _without_surplus(found, surplus.arm, settings.alternative)
+            given = (row["diff"], row["p_value"])
+            n, sure = found.units.n[surplus.arm], found.units.moments is None
+            said = surplus.turns(given, without, n, settings.alpha, sure)
+            row = but(row, "surplus", detail=said) if said else row
         if data is not None and data.repeated is not None and ready.both is not None:
             codes = ready.both.take(data.repeated)
             of_arms = both(lambda arm: codes[found.units.arm == arm], (0, 1))
@@ -227,27 +231,39 @@ def _with_parts(
     return but(row, "parts_unclear", detail=said)
 
 
-def _with_surplus(row: Row, found: MeanEffect, settings: Settings, surplus: Surplus) -> Row:
-    """The row with a remark where the effect may be that of users whom one arm alone brought.
+def _without_surplus(
+    found: MeanEffect, arm_of: int, alternative: Alternative
+) -> Callable[[str, int], tuple[float, float]]:
+    """Return the effect and its p without the lightest or heaviest units of an arm.
 
-    Without as many units as the larger arm has too many, once its lightest and once its heaviest,
-    the effect has to be there still (Lee 2009). A smaller surplus can be chance, and asking always
-    would take a third of all small effects.
+    Of moments nobody knows them. Units of a share s that are left out move a mean m by at most
+    s/(1 − s) times its distance from the least (or largest) value, and by √(s/(1 − s)) standard
+    deviations.
     """
-    if not (row["p_value"] <= settings.alpha and surplus.asked):
-        return row
+    moments = found.units.moments
+    if moments is not None:
+
+        def bound(kind: str, few: int) -> tuple[float, float]:
+            n, mean, var, _, low, high = (np.asarray(one)[arm_of] for one in moments)
+            odds = few / (n - few)
+            far = np.fmin(odds * (mean - low if kind == "lightest" else high - mean), HUGE)
+            moved = np.fmin(far, np.sqrt(odds * var))
+            arms = list(found.arms)
+            sign = 1 if kind == "lightest" else -1
+            arms[arm_of] = arms[arm_of]._replace(mean=arms[arm_of].mean + sign * moved)
+            rest = effect(arms[0], arms[1], alternative)
+            return float(rest.diff), float(rest.p_value)
+
+        return bound
     sides = list(found.values.arms())
-    own = np.sort(sides[surplus.arm])
-    n = round(surplus.share * len(own))
-    for kind, rest in (("lightest", own[n:]), ("heaviest", own[: len(own) - n])):
-        sides[surplus.arm] = rest
-        if len(rest) < 2:
-            continue
-        without = effect(*both(arm, (sides[0], sides[1])), settings.alternative)
-        if without.p_value > settings.alpha or without.diff * row["diff"] < 0:
-            said = f"{surplus.words}; without its {kind} {n:,} there is no difference"
-            return but(row, "surplus", detail=said)
-    return row
+    own = np.sort(sides[arm_of])
+
+    def trimmed(kind: str, few: int) -> tuple[float, float]:
+        sides[arm_of] = own[few:] if kind == "lightest" else own[: len(own) - few]
+        rest = effect(*both(arm, (sides[0], sides[1])), alternative)
+        return float(rest.diff), float(rest.p_value)
+
+    return trimmed
 
 
 def with_denominators(row: Row, ready: Ready) -> Row:

@@ -96,102 +96,109 @@ def columns_of_users(
     return needed
 
 
-def compare_each(arms: Arms, test: Callable[[int, tuple[int, int]], list[Row]]) -> pd.DataFrame:
+def compare_each(arms: Arms, test: Callable[[int, tuple[int, int]], list[Row]]) -> dict[str, Any]:
     """Test every pair of variants in every group; `test` takes the group and the pair, and gives a
     row per metric.
 
-    Returns one row per (group, metric, pair) with its labels and numbers.
+    Returns the columns of a table with one row per (group, metric, pair): its labels and numbers.
     """
     found: list[Row] = []
     for g in range(len(arms.groups)):
         for of_metric in zip(*[test(g, pair) for pair in arms.pairs], strict=True):
             found += of_metric
-    table = pd.DataFrame(found)
-    group, *pair = arms.of_rows(len(table))
-    for side, variant in zip(("control", "treatment"), pair, strict=True):
-        table[side] = arms.variants.array.take(variant)
-    if not len(arms.groups.columns):
-        return table
-    return pd.concat([arms.groups.iloc[group].reset_index(drop=True), table], axis=1)
+    group, control, treatment = arms.of_rows(len(found))
+    labels = {name: arms.groups[name].array.take(group) for name in arms.labels}
+    numbers = {name: np.array([row[name] for row in found]) for name in found[0] if name != "arms"}
+    variants = arms.variants.array
+    sides = {"control": variants.take(control), "treatment": variants.take(treatment)}
+    return {**labels, **numbers, **sides, "arms": [row.get("arms") for row in found]}
 
 
 def decide(
     arms: Arms,
-    result: pd.DataFrame,
+    table: dict[str, Any],
     ratio: SampleRatio,
     better: Mapping[str, Better | None],
     settings: Settings,
     differences: Sequence[Difference] = (),
     balance: Mapping[str, Floats] | None = None,
-    intervals: Callable[[pd.DataFrame, Floats, Alternative], None] | None = None,
+    intervals: Callable[[Any, Floats, Alternative], None] | None = None,
     covariates_timed: bool = False,
 ) -> pd.DataFrame:
     """Add what the checks found, the adjusted p-values and the verdicts, with which side of each
     metric is better."""
-    at = arms.of_rows(len(result))
-    by_cols = list(arms.groups.columns)
-    remark(result, ratio.fails[at[0]], "sample_ratio")
-    remark(result, ~ratio.checked[at[0]], "ratio_not_checked")
+    metrics = table["metric"].tolist()
+    at = group, _, treatment = arms.of_rows(len(metrics))
+    remark(table, ratio.fails[group], "sample_ratio")
+    remark(table, ~ratio.checked[group], "ratio_not_checked")
     pairs = zip(*(one.tolist() for one in at), strict=True)
     more = [ratio.surplus(g, (c, t), arms.names).p < UNEQUAL for g, c, t in pairs]
-    remark(result, more, "exposure_differs")
-    _add_differences(result, at, differences, balance or {})
-    read_together(result, settings, intervals)
-    _add_turned(result, better, settings)
-    result["covariate_could_hide"] = _could_hide(result)
-    adjusted = result["covariate_could_hide"].notna().to_numpy()
-    remark(result, adjusted & (not covariates_timed), "covariate_not_timed")
-    add_verdicts(result, "variants", effects_of(result, result["reject"].to_numpy(), better))
-    result["srm_p"], result["seen_loss"] = ratio.p[at[0]], ratio.seen[at[0], at[2]]
-    result["better"] = pd.Series([better[metric] or "" for metric in result["metric"]], dtype=str)
-    return settings.compared(result, VARIANT_RESULT_COLUMNS, "variants", by_cols)
+    remark(table, more, "exposure_differs")
+    _add_differences(table, at, differences)
+    p = balance or {}
+    at_rows = zip(metrics, *at, strict=True)
+    read_together(table, settings, intervals)
+    _add_turned(table, better, settings)
+    hidden = _could_hide(table)
+    remark(table, ~np.isnan(hidden) & (not covariates_timed), "covariate_not_timed")
+    result = pd.DataFrame(
+        {name: values for name, values in table.items() if name not in ("arms", "remarks")}
+        | {
+            "balance_p": [p[name][*i] if name in p else np.nan for name, *i in at_rows],
+            "covariate_could_hide": hidden,
+            "srm_p": ratio.p[group],
+            "seen_loss": ratio.seen[group, treatment],
+            "better": [better[metric] or "" for metric in metrics],
+            "effect": "",
+            "withheld": "",
+            "remarks": table["remarks"],
+            "verdict": "",
+        }
+    )
+    add_verdicts(result, "variants", effects_of(result, table["reject"], better))
+    return settings.compared(result, VARIANT_RESULT_COLUMNS, "variants", arms.labels)
 
 
-def _could_hide(table: pd.DataFrame) -> Any:
+def _could_hide(table: Mapping[str, Any]) -> Floats:
     """How large an effect a shift of the covariates makes that the test of balance finds in 8 of 10
     cases.
 
     The adjustment moves the difference by Σ θ·(shift); its variance is what that takes away.
     """
-    adjusted = table["method"].str.contains("cuped|regression").to_numpy(bool)
-    share = table["variance_reduction"].to_numpy(np.float64)
+    adjusted = ["cuped" in how or "regression" in how for how in table["method"]]
+    share = table["variance_reduction"]
     with np.errstate(divide="ignore", invalid="ignore"):
-        moved = table["se"].to_numpy(np.float64) * np.sqrt(np.maximum(share / (1 - share), 0.0))
+        moved = table["se"] * np.sqrt(np.maximum(share / (1 - share), 0.0))
     return np.where(adjusted, seen_errors(HEALTH_ALPHA) * moved, np.nan)
 
 
 def _add_turned(
-    table: pd.DataFrame, better: Mapping[str, Better | None], settings: Settings
+    table: dict[str, Any], better: Mapping[str, Better | None], settings: Settings
 ) -> None:
     """Keep what turns an effect where one is said, and say what those users would do."""
-    table["turned_by"] = table["turned_by"].where(table["reject"].astype(bool))
+    by = np.where(table["reject"], table["turned_by"], np.nan)
     smaller = np.array([better[metric] == "smaller" for metric in table["metric"]], bool)
     words = np.where((table["turned_down"] == 1) != smaller, "lose", "gain")
-    table["turned_to"] = np.where(table["turned_by"].isna(), "", words)
+    table["turned_by"], table["turned_to"] = by, np.where(np.isnan(by), "", words)
     table["unseen"] = missing_by_chance(settings.alpha)
 
 
 def _add_differences(
-    table: pd.DataFrame,
+    table: dict[str, Any],
     at: tuple[Codes, Codes, Codes],
     differences: Sequence[Difference],
-    balance: Mapping[str, Floats],
 ) -> None:
-    """Name what differs between the two variants of every row, with p of their covariates."""
-    named = table["unbalanced"].notna()  # the unit that rows repeat
-    names = (", " + table["unbalanced"].astype(object)).where(named, "")
+    """Name what differs between the two variants of every row, besides the unit that rows
+    repeat."""
+    names = [[name] if name else [] for name in table["unbalanced"].tolist()]
     for code, name, where, metrics in differences:
-        rows = where[at[: where.ndim]] & (
-            True if metrics is None else table["metric"].isin(metrics).to_numpy()
-        )
-        if rows.any():
-            names[rows] += f", {name}"
-            remark(table, rows, code)
-    table["unbalanced"] = names.str.removeprefix(", ").astype(str)
-    p = {metric: of[at] for metric, of in balance.items()}
-    table["balance_p"] = [
-        p[metric][i] if metric in p else np.nan for i, metric in enumerate(table["metric"])
-    ]
+        rows = where[at[: where.ndim]]
+        if metrics is not None:
+            rows = rows & np.isin(table["metric"], list(metrics))
+        remark(table, rows, code)
+        for i in np.flatnonzero(rows):
+            names[i].append(name)
+    table["unbalanced"] = [", ".join(one) for one in names]
 
 
 @takes_columns("user_col", "by", "weight_col")

@@ -19,8 +19,7 @@ from ...judge.users import ArmRows, ExperimentRows
 from ...stats.arms import Sample, linearise
 from ...stats.permutation import random_split_p
 from ...stats.shares import LEAST_EXPECTED, independence_test
-from ..samples import MetricRows, sum_by, without_gaps
-from ..units import not_used
+from ..samples import MetricRows, not_used, sum_by, without_gaps
 from .sample_ratio import Arms
 
 # Level of the warning about a covariate, for all covariates and pairs of variants of a table

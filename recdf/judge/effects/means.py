@@ -68,9 +68,8 @@ def quantity(mean: Floats, one: Linear) -> Quantity:
         ratio = mean[:, one.num] / mean[:, one.den]
         form[:, one.den] = -ratio
         form /= mean[:, one.den, None]
-    return Quantity(
-        np.where(np.isfinite(ratio), ratio, 0.0), np.nan_to_num(form, posinf=0, neginf=0)
-    )
+    form[~np.isfinite(form)] = 0
+    return Quantity(np.where(np.isfinite(ratio), ratio, 0.0), form)
 
 
 @dataclass(frozen=True)
@@ -256,10 +255,10 @@ class UnitValues(NamedTuple):
     @classmethod
     def around_both(cls, units: Units, theta: Floats) -> UnitValues:
         """z around both arms, without what the covariates explain."""
-        mean, weights = units.centres, np.tile(units.weights, (2, 1))
+        mean, weights = units.centres, np.array([units.weights] * 2)
         parts = [quantity(mean, one).form for one in (units.metric, *units.covariates)]
         form = parts[0] - sum((t * x for t, x in zip(theta, parts[1:], strict=True)), 0 * parts[0])
-        return cls(units, np.tile(form, (2, 1)), np.tile(mean, (2, 1)), weights)
+        return cls(units, np.concatenate([form, form]), np.concatenate([mean, mean]), weights)
 
     @classmethod
     def of(cls, values: Floats, units: Units) -> UnitValues:
@@ -304,6 +303,9 @@ class UnitValues(NamedTuple):
     def farthest(self, k: int) -> Farthest:
         """The blocks of units with the k units that are farthest from the mean of all."""
         n, centre = len(self.units.arm), self.centre
+        if n <= k * SHORT:
+            values = self.at() - centre
+            return Farthest(np.arange(n), values, float(np.abs(values).max()))
 
         def blocks(part: range) -> Floats:
             found = []
@@ -495,7 +497,8 @@ def slopes(units: Units) -> tuple[Floats, Floats]:
     varies = []
     for one, x in zip(forms[1:], units.covariates, strict=True):
         spread = np.sqrt(record.squares(one).sum() / record.n.sum())
-        varies.append(spread > MEAN_ROUNDING * _size_of_values(record, x))
+        size = _size_of_values(record, x, np.arange(len(record.n))[None])[0]
+        varies.append(spread > MEAN_ROUNDING * size)
     forms[1:] *= np.array(varies)[:, None, None]
     share = units.weights * n / np.maximum(record.n, 1)
     if units.cluster is not None and units.stratum is not None:
@@ -514,15 +517,15 @@ def slopes(units: Units) -> tuple[Floats, Floats]:
     return inverse @ (products[0, 1:] / spread) / spread, centre
 
 
-def _size_of_values(record: UnitsRecord, one: Linear, cells: Any = slice(None)) -> float:
-    """The largest value of the numerator in units of the estimate of some cells; spreads are
-    negligible relative to it."""
-    largest = record.largest(one.num)
+def _size_of_values(record: UnitsRecord, one: Linear, cells: Codes) -> Floats:
+    """The largest value of the numerator in units of the estimate of the cells of each row; spreads
+    are negligible relative to it."""
     if one.den is None:
-        return largest
+        return np.full(len(cells), record.largest(one.num))
     n = record.n[cells]
-    mean = float(n @ record.mean[cells, one.den] / n.sum())
-    return largest / abs(mean) if mean else np.inf
+    mean = (n * record.mean[cells, one.den]).sum(axis=1) / n.sum(axis=1)
+    with np.errstate(divide="ignore"):
+        return np.asarray(record.largest(one.num) / np.abs(mean))
 
 
 def _both_arms(
@@ -543,36 +546,33 @@ def _both_arms(
     """
     record, cells = units.record, units.cells
     covariates, metric = units.covariates if metric is None else (), metric or units.metric
-    shares = np.broadcast_to(units.weights if weights is None else weights, cells.shape)
-    parts = [quantity(record.mean, one) for one in (metric, *covariates)]
-    values = np.array([(one.value[cells] * shares).sum(axis=1) for one in parts])
-    form = parts[0].form - sum(
-        (t * one.form for t, one in zip(theta, parts[1:], strict=True)), 0.0 * parts[0].form
-    )
-    size, squares = record.n[cells], record.squares(form)[cells]
-    factor = shares**2 / (size * np.maximum(size - 1, 1))
-    found = []
+    shares = units.weights if weights is None else weights
+    found = [quantity(record.mean, one) for one in (metric, *covariates)]
+    mean, *of_covariates = ((one.value[cells] * shares).sum(axis=1) for one in found)
+    form = found[0].form
+    for t, one, values, at in zip(theta, found[1:], of_covariates, centre, strict=True):
+        mean, form = mean - t * (values - at), form - t * one.form
+    size = record.n[cells]
+    free = np.maximum(size - 1, 1)
+    factor = shares**2 / (size * free)
+    squares = record.squares(form)[cells]
+    spread = np.sqrt(squares.sum(axis=1) / size.sum(axis=1))
+    varies = spread > MEAN_ROUNDING * _size_of_values(record, metric, cells)
+    parts, most = factor * squares, np.array(units.n) - 1.0
     for arm in (0, 1):
-        mean = values[0, arm] - theta @ (values[1:, arm] - centre)
-        spread = np.sqrt(squares[arm].sum() / size[arm].sum())
-        varies = spread > MEAN_ROUNDING * _size_of_values(record, metric, cells[arm])
-        part = factor[arm] * squares[arm]
         if leave_out[arm] or (units.cluster is not None and units.stratum is not None):
-            forms = [
-                parts[0].form,
-                *(-t * one.form for t, one in zip(theta, parts[1:], strict=True)),
-            ]
+            forms = [found[0].form, *(-t * x.form for t, x in zip(theta, found[1:], strict=True))]
             dens = [one.den for one in (metric, *covariates)]
-            part = _parts_of_rows(units, forms, dens, factor[arm], arm, leave_out[arm])
-        var = part.sum() if varies else 0.0
-        with np.errstate(divide="ignore", invalid="ignore"):
-            # By shares, since the squares of large variances overflow.
-            free = 1 / ((part / part.sum()) ** 2 / np.maximum(size[arm] - 1, 1)).sum()
-        df = np.fmin(free, units.n[arm] - 1.0)
+            parts[arm] = _parts_of_rows(units, forms, dens, factor[arm], arm, leave_out[arm])
+    var = np.where(varies, parts.sum(axis=1), 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # By shares, since the squares of large variances overflow.
+        df = 1 / ((parts / parts.sum(axis=1, keepdims=True)) ** 2 / free).sum(axis=1)
+    df = np.fmin(df, most)
+    for arm in (0, 1):
         if leave_out[arm]:
-            df = max(min(df, units.n_effective[arm] - 1), 1.0)
-        found.append(Arm(np.float64(mean), np.float64(var), np.float64(df)))
-    return (found[0], found[1]), form
+            df[arm] = max(min(df[arm], units.n_effective[arm] - 1), 1.0)
+    return (Arm(mean[0], var[0], df[0]), Arm(mean[1], var[1], df[1])), form
 
 
 def _parts_of_rows(
