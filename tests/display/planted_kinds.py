@@ -177,9 +177,10 @@ def try_models(seed, rng, folder):
         stopped = round(share * n) >= 0.1 * n
         assert stopped == (badge == f"withheld: {at}"), (badge, at)
         assert not stopped or lines["So"] == f"Do not act: {at}."
-    assert any(
-        re.fullmatch(mark, badge) and re.match(todo, lines["So"]) for mark, todo in RULES
-    ), (badge, lines["So"])
+    assert any(re.fullmatch(mark, badge) and re.match(todo, lines["So"]) for mark, todo in RULES), (
+        badge,
+        lines["So"],
+    )
     if kind == "better":
         assert lines["So"].startswith(f"Ship {best} ") or means.eq(means.max()).sum() > 1
         other = result.per_user.pivot(index="user_id", columns="model", values="recall@2")

@@ -432,12 +432,12 @@ def estimate_section(
 
 def _words_of(kind: Kind, table: pd.DataFrame) -> tuple[str, ...]:
     """Say the rows of a table that has few, and how many of any other have which verdict."""
-    rows = harm_first(table).to_dict("records")
-    if kind.read is None or len(rows) <= FEW:
-        return tuple(kind.said(row) for row in rows[:FEW])
-    counts = estimates_frame(kind, table)["verdict"].value_counts(sort=False).to_dict()
-    words = [f"{n} of {len(table)}: {verdict}" for verdict, n in counts.items() if verdict]
-    return ("; ".join(words) + ".",) if words else ()
+    words: list[str] = []
+    if kind.read is not None and len(table) > FEW:
+        counts = estimates_frame(kind, table)["verdict"].value_counts(sort=False).to_dict()
+        words = [f"{n} of {len(table)}: {verdict}" for verdict, n in counts.items() if verdict]
+    rows = harm_first(table)[:FEW].to_dict("records")
+    return ("; ".join(words) + ".",) if words else tuple(map(kind.said, rows))
 
 
 # What a table beside the effects has against one of them, what is to be done, and the columns in
@@ -489,8 +489,7 @@ def estimates_card(tables: ReportTables) -> Section | None:
         made = block(kind, table, "", "", len(table))
         own = worst([shown.badge for row in made.rows for shown in row]) or Badge("info", "plan")
         marks.append(own)
-        said = _words_of(kind, table) or [kind.said(row) for row in table[:FEW].to_dict("records")]
-        which += [f"{titled(kind, name)}: {one}" for one in said]
+        which += [f"{titled(kind, name)}: {one}" for one in _words_of(kind, table)]
         if kind.read is None:
             todo[own.text] = _pairs_action(table)
         elif "mde_abs" in table.columns:

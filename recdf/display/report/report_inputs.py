@@ -34,7 +34,7 @@ from ..given_tables import (
     with_units,
 )
 from ..joined_labels import with_both_labels
-from ..kinds import kind_of_estimates
+from ..kinds import TABLE_KINDS, kind_of_estimates
 from ..leaderboard import Leaderboard, board_of
 from ..leaderboard_values import columns_of, values_frame
 from ..pairs import compare
@@ -75,7 +75,6 @@ HEALTH = (
     "missing_flag",
 )
 CHECK = ("finding", "severity", "count", "share", "effect", "code")
-OFF_POLICY = ("estimator", "value", "ci_low", "ci_high", "flags")
 
 
 @dataclass(frozen=True)
@@ -355,7 +354,12 @@ def read_report_tables(experiment: Any, given: ReportTables) -> ReportTables:
     if check is not None:
         need(check, "check", CHECK, "what rd.check returned")
     if off_policy is not None:
-        need(off_policy, "off_policy", OFF_POLICY, "what rd.ope.estimate returned")
+        need(
+            off_policy,
+            "off_policy",
+            TABLE_KINDS["off_policy"].columns,
+            "what rd.ope.estimate returned",
+        )
     if given.gate is not None:
         need_gate(given.gate)
     if given.history is not None:
