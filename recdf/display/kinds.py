@@ -303,9 +303,7 @@ def look_of_estimate(row: TableRow) -> BadgeKind:
 
 def flag_meanings(row: TableRow) -> str:
     """Return what the flags of an estimate mean, in sentences."""
-    found = row["flags"]
-    names = found.replace(" ", "").split(",") if isinstance(found, str) else list(found)
-    return "; ".join(MEANINGS[name] for name in names if name in MEANINGS)
+    return "; ".join(MEANINGS[name] for name in row["flags"].split(", ") if name in MEANINGS)
 
 
 def _of_estimate(row: TableRow) -> str:

@@ -22,6 +22,15 @@ from recdf.display.report.page_blocks import Drawing
 from .planted import card_of, numbers
 
 POSITIVE = re.compile(r"^(Ship|Test .* online|Replace the baseline:|Prefer)")
+# Badges and actions of the table in docs/report.md, where … stands for any words.
+RULES = [
+    tuple("|".join(re.escape(one).replace("…", ".*") for one in cell.split(" · ")) for cell in row)
+    for row in re.findall(
+        r"^\| ([^|]+?) \|[^|]*\| ((?:Do not|Collect|Ship|Keep|Choose|Name|Compare)[^|]*?) \|$",
+        (Path(__file__).parents[2] / "docs" / "report.md").read_text(encoding="utf-8"),
+        re.M,
+    )
+]
 FAULTS = ["leak", "few", "lists", "ties", "segment", "harm"]
 
 
@@ -168,6 +177,10 @@ def try_models(seed, rng, folder):
         stopped = round(share * n) >= 0.1 * n
         assert stopped == (badge == f"withheld: {at}"), (badge, at)
         assert not stopped or lines["So"] == f"Do not act: {at}."
+    assert any(re.fullmatch(mark, badge) and re.match(todo, lines["So"]) for mark, todo in RULES), (
+        badge,
+        lines["So"],
+    )
     if kind == "better":
         assert lines["So"].startswith(f"Ship {best} ") or means.eq(means.max()).sum() > 1
         other = result.per_user.pivot(index="user_id", columns="model", values="recall@2")

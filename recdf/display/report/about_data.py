@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from ..._version import version_and_build
-from ...errors import table_kind
+from ...errors import kind_of
 from ...evaluation.result import Evaluation
 from ...tables.cells import Cell, visible
 from ..given_tables import labels, need
@@ -117,7 +117,7 @@ def examples_section(subject: Subject | None, examples: Any) -> Section | None:
         return None
     if not isinstance(examples, pd.DataFrame):
         raise TypeError(
-            f"examples is {table_kind(examples)}; expected True, or what rd.diagnostics.hit_table gave"
+            f"examples is {kind_of(examples)}; expected True, or what rd.diagnostics.hit_table gave"
         )
     by, key = list(subject.result.spec["by"]), list(subject.result.spec["user_col"])
     source = "what rd.diagnostics.hit_table returned"

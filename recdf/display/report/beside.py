@@ -75,7 +75,7 @@ from .report_inputs import ReportTables
 from .svg import SIZE
 
 FEW = 4  # rows that are sentences too
-EVEN = 0.5  # power of a plan that fails as often as not
+AS_OFTEN_AS_NOT = 0.5  # power of a plan that fails as often as not
 NO_EFFECT = (
     "No effect is shown here, since the comparison is not sound; the tables have the numbers."
 )
@@ -433,12 +433,12 @@ def estimate_section(
 
 def _words_of(kind: Kind, table: pd.DataFrame) -> tuple[str, ...]:
     """Say the rows of a table that has few, and how many of any other have which verdict."""
-    rows = harm_first(table).to_dict("records")
-    if kind.read is None or len(rows) <= FEW:
-        return tuple(kind.said(row) for row in rows[:FEW])
-    counts = estimates_frame(kind, table)["verdict"].value_counts(sort=False).to_dict()
-    words = [f"{n} of {len(table)}: {verdict}" for verdict, n in counts.items() if verdict]
-    return ("; ".join(words) + ".",) if words else ()
+    words: list[str] = []
+    if kind.read is not None and len(table) > FEW:
+        counts = estimates_frame(kind, table)["verdict"].value_counts(sort=False).to_dict()
+        words = [f"{n} of {len(table)}: {verdict}" for verdict, n in counts.items() if verdict]
+    rows = harm_first(table)[:FEW].to_dict("records")
+    return ("; ".join(words) + ".",) if words else tuple(map(kind.said, rows))
 
 
 # What a table beside the effects has against one of them, what is to be done, and the columns in
@@ -490,8 +490,7 @@ def estimates_card(tables: ReportTables) -> Section | None:
         made = block(kind, table, "", "", len(table))
         own = worst([shown.badge for row in made.rows for shown in row]) or Badge("info", "plan")
         marks.append(own)
-        said = _words_of(kind, table) or [kind.said(row) for row in table[:FEW].to_dict("records")]
-        which += [f"{titled(kind, name)}: {one}" for one in said]
+        which += [f"{titled(kind, name)}: {one}" for one in _words_of(kind, table)]
         if kind.read is None:
             todo[own.text] = _pairs_action(table)
         elif "mde_abs" in table.columns:
@@ -512,7 +511,7 @@ def _plan_action(table: pd.DataFrame) -> str:
     """Say how many users or lists a plan asks for, or which guardrail they would not show safe."""
     unit = "list" if "n_lists" in table.columns else "user"
     n = table["n"] if unit == "list" else table["n_control"] + table["n_treatment"]
-    weak = table["metric"][table["power"] < EVEN] if "power" in table.columns else ()
+    weak = table["metric"][table["power"] < AS_OFTEN_AS_NOT] if "power" in table.columns else ()
     if len(weak):
         named = listed(list(map(name_of, weak)), FEW, "metric")
         return f"Plan more {unit}s first: with so few, nothing is likely to be shown on {named}."
