@@ -21,7 +21,7 @@ from ..experiments.compare.cheap_labels import (
 )
 from ..experiments.decide.adjust_pvalues import directions
 from ..experiments.join.join_experiment import zero_is_worst
-from ..experiments.metric_bounds import (
+from ..experiments.samples import (
     MetricBounds,
     bounds_of,
     declared_bounds,

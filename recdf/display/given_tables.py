@@ -23,7 +23,7 @@ from ..evaluation.result import Evaluation, Result
 from ..evaluation.spec import better_of
 from ..evaluation.summary import summarize
 from ..evaluation.value_moments import CONFIDENCE, Stat
-from ..experiments.metric_bounds import declared_bounds
+from ..experiments.samples import declared_bounds
 from ..judge.per_user_columns import unit_of
 from ..judge.users import repeated_unit
 

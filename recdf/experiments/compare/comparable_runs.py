@@ -19,7 +19,7 @@ from ...judge.verdict import effects_of, sentence
 from ...metrics.strings import request_of
 from ...stats.turned import turned_by
 from ...tables.cells import estimated, form_of, number, visible
-from ..metric_bounds import MetricBounds
+from ..samples import MetricBounds
 from .cheap_labels import powered_pair
 from .paired import estimate_of
 

@@ -51,9 +51,8 @@ from ...stats.numbers import Floats
 from ..decide.adjust_pvalues import directions
 from ..decide.balance import users_in_both
 from ..decide.sample_ratio import Arms, check_sample_ratio, without_strata
-from ..samples import MetricRows, read_metrics, subset
+from ..samples import MetricRows, Ready, differ, read_metrics, subset
 from ..settings import Settings, check_together, which_tests
-from ..units import Ready, differ
 from .arms_of_users import compare_ready
 from .two_sample import (
     VARIANT_RESULT_COLUMNS,

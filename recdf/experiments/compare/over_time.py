@@ -34,9 +34,8 @@ from ..decide.adjust_pvalues import directions, read_together
 from ..decide.balance import Difference, users_in_both
 from ..decide.sample_ratio import Arms, check_sample_ratio, without_strata
 from ..join.join_experiment import fill_values
-from ..samples import MetricRows, subset
+from ..samples import MetricRows, in_strata, make_units, read_metrics, subset
 from ..settings import Settings, which_tests
-from ..units import in_strata, make_units
 from .arms_of_users import compare_arms
 from .two_sample import SKEWED_SAMPLES, Row, measured_means
 from .user_periods import (
@@ -44,12 +43,12 @@ from .user_periods import (
     Exposures,
     People,
     PeriodKind,
+    PeriodMetric,
     Periods,
     UserValue,
     check_period_kind,
     each_period,
     read_people,
-    read_period_metric,
     read_periods,
 )
 from .variants import compare_each, decide
@@ -435,8 +434,8 @@ def effect_over_time(
         multi_variant,
     )
     read = [
-        read_period_metric(rows, name, specs[name], values[name], absent[name], nan)
-        for name in specs
+        PeriodMetric(metric, values[metric.name], absent[metric.name])
+        for metric in read_metrics(rows, specs, {}, nan, "rows")
     ]
     periods = read_periods(people, kind)
     users = _experiment_rows(people, periods, as_columns(cluster))

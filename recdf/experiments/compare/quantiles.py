@@ -39,9 +39,8 @@ from ...stats.student import beyond, t_p_value
 from ..decide.adjust_pvalues import directions
 from ..decide.balance import shares_change, users_in_both
 from ..decide.sample_ratio import Arms, check_sample_ratio, count_rows, count_units
-from ..samples import read_metrics, subset
+from ..samples import Ready, make_units, read_metrics, subset
 from ..settings import Settings
-from ..units import Ready, make_units
 from .arms_of_users import ALIKE, no_estimate, of_units, with_denominators
 from .two_sample import POWER, VARIANT_RESULT_COLUMNS, Row, but, first_row, without_estimate
 from .variants import compare_each, compare_variants, decide
@@ -263,7 +262,7 @@ def _quantile_without(
     return trimmed
 
 
-def _quantile_intervals(table: pd.DataFrame, reach: Floats, alternative: Alternative) -> None:
+def _quantile_intervals(table: dict[str, Any], reach: Floats, alternative: Alternative) -> None:
     """Put intervals that reach so many standard errors into the table, and what they say of the
     values."""
     found = [

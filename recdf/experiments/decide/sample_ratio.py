@@ -75,6 +75,11 @@ class Arms:
         c = names.index(control)
         return cls(groups, variants, [(c, t) for t in range(len(names)) if t != c])
 
+    @property
+    def labels(self) -> list[str]:
+        """Columns of the segments."""
+        return self.groups.columns.tolist()
+
     @cached_property
     def names(self) -> list[Any]:
         return list(self.variants.tolist())
