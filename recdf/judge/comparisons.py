@@ -13,6 +13,7 @@ from ..errors import ColumnError, kind_of
 from ..tables.cells import (
     AnyFrame,
     ReportTable,
+    brief,
     estimated,
     form_of,
     html_of_pandas,
@@ -33,7 +34,7 @@ DEFAULT_COLUMNS = {
     "shrunken": f"{_ARMS} {_PAIR} diff ci_low ci_high confidence shrunken shrunken_low "
     f"shrunken_high n_segments q {_TESTS}",
     "trend_verdict": f"{_ARMS} diff ci_low ci_high {_TESTS} kind trend trend_ci_low trend_ci_high "
-    "trend_remarks trend_verdict",
+    "trend_withheld trend_verdict",
     "preference": f"{_PAIR} diff ci_low ci_high wins ties losses {_TESTS} preference "
     "preference_low preference_high p_sign",
     "n_human": f"{_PAIR} mean_baseline mean_model diff se ci_low ci_high wins losses {_TESTS} "
@@ -72,13 +73,13 @@ def note_of(row: Mapping[Any, Any], beside: str = "") -> str:
             if name not in row
         }
     if "mean_denominator_control" in row:
-        means = f"{row['mean_denominator_treatment']:.4g} vs. {row['mean_denominator_control']:.4g}"
-        numbers["denominator_differs"] = f" ({means})"
+        both = (row[f"mean_denominator_{side}"] for side in ("treatment", "control"))
+        numbers["denominator_differs"] = f" ({' vs. '.join(map(brief, both))})"
     if "diff_without_top" in row:
         without = estimated(row["diff_without_top"], sign="+")  # often far below the interval
         numbers["few_units"] = f" ({without} without them)"
     if "design_effect" in row:
-        numbers["repeated_units"] = f" (design effect {row['design_effect']:.3g})"
+        numbers["repeated_units"] = f" (design effect {estimated(row['design_effect'])})"
     said = [
         code.replace("_", " ") + numbers.get(code, "")
         for code in warnings_of(row.get("remarks"))

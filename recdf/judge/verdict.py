@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from ..stats.numbers import Mask
+from ..tables.cells import form_of, number
 from .cautions.table import CAUTIONS, FIRING, RANK
 
 Sign = Literal["better", "worse", "open"]
@@ -98,6 +99,23 @@ SIGN_OF_EFFECT: dict[str, Sign] = {
 }
 
 
+class _Threshold(float):
+    """A number of a row inside a sentence: `{x:+3}` writes three digits that count, and the
+    sign."""
+
+    def __format__(self, spec: str) -> str:
+        digits, sign = int(spec.strip("+") or 3), "+" * spec.startswith("+")
+        return number(float(self), form_of(float(self), sign=sign, significant=digits))
+
+
+class _Words(ChainMap[Any, Any]):
+    """The cells of a row as a sentence writes them."""
+
+    def __getitem__(self, name: Any) -> Any:
+        found = super().__getitem__(name)
+        return _Threshold(found) if isinstance(found, float) else found
+
+
 def sentence(
     kind: str,
     effect: str,
@@ -108,10 +126,9 @@ def sentence(
     """Return the verdict of a row in words: why it is withheld, else the effect and what is added
     to it."""
     row = {} if row is None else row
-    known: Mapping[Any, Any] = row
-    if "effect_both" in row:
-        both = EFFECTS["models"].get(row["effect_both"], "not shown")
-        known = ChainMap({"both": both}, row)  # type: ignore[arg-type]
+    effect_both = row.get("effect_both")
+    both = {} if effect_both is None else {"both": EFFECTS["models"].get(effect_both, "not shown")}
+    known = _Words(both, row)  # type: ignore[arg-type]
 
     def said(text: str, without_numbers: str) -> str:
         """Fill in the numbers of the row, which one without details may not have."""
@@ -187,6 +204,14 @@ def says_worse(row: Mapping[Any, Any]) -> bool:
     have lists"."""
     both = "missing_lists" in codes_of(row.get("remarks")) and row.get("effect_both") == "worse"
     return both or SIGN_OF_EFFECT.get(row.get("effect", "")) == "worse"
+
+
+def hides_harm(row: Mapping[Any, Any], better: str | None) -> bool:
+    """Whether the verdict of a row is withheld, and the numbers as they stand say worse, or may do
+    so where nobody knows which side is better (None)."""
+    below, above = row["ci_high"] < 0, row["ci_low"] > 0
+    worse = {"larger": below, "smaller": above, None: below or above}
+    return is_withheld(row) and worse.get(better, False)
 
 
 def turned(row: Mapping[Any, Any]) -> dict[Any, Any]:
