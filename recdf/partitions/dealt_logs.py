@@ -2,8 +2,8 @@
 function on each bucket of users, and add up what it returns.
 
 Contract: a hash of the user, or of the person, decides the bucket of a row, so that a bucket has
-all rows of its users. `from_impressions` and `check_log` run on each bucket as they do in memory. Their
-counts are added; an error of a bucket is raised by the call.
+all rows of its users. `from_impressions` and `check_log` run on each bucket as they do in memory.
+Their counts are added; an error of a bucket is raised by the call.
 
     log, clicks, ... ─ each: pack ─► cells by bucket ─ meet: attribute ─► counts ─ add up ─► spec
                                                     └ meet: attribute ─► true, pred

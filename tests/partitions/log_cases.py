@@ -1,8 +1,8 @@
 """Raw logs that every engine must attribute as `rd.from_impressions` does.
 
-Expected values come from `rd.from_impressions` on the same rows in memory, which other tests compare
-with counts by hand. No two impressions of an item to a user have the same time, since an engine has
-no order of rows that could decide between them.
+Expected values come from `rd.from_impressions` on the same rows in memory, which other tests
+compare with counts by hand. No two impressions of an item to a user have the same time, since an
+engine has no order of rows that could decide between them.
 """
 
 import datetime
