@@ -338,11 +338,16 @@ EXACT = {"less": "exact for counts, of which few are possible"}
 UNSEEN = {"more": "the sample often holds none of the few who lose"}
 ALLOWED = {"less": "the interval allows for one list more at a bound"}
 # What no rule sees wholly: a shift of about one standard error.
-SEEN_IN_PART = ("6 % light users brought", "covariate moved by 0.1 sd")
+SEEN_IN_PART = (
+    "6 % light users brought",
+    "10 % light users, n = 8,000",
+    "covariate moved by 0.1 sd",
+)
 TRAPS = {
     "4 % of views lost, 8,000 users": "fewer views for the same clicks",
     "stores assigned whole": "users of a store are taken for independent",
     "one store unknown, one user crossed": "users of a store are taken for independent",
+    "10 % light users, n = 8,000": "the variants hold other users: what is compared differs",
     "6 % light users brought": "the variants hold other users: what is compared differs",
     "covariate moved by 0.1 sd": "a shift of this size is seen in a third of the runs alone",
 }
@@ -455,6 +460,10 @@ SETTINGS = {
     ),
     ("traps", "6 % light users brought"): (
         lambda r: brought(r, 20_000, 0.08),
+        {"health=": T},
+    ),
+    ("traps", "10 % light users, n = 8,000"): (
+        lambda r: brought(r, 8_000, 0.13),
         {"health=": T},
     ),
     ("traps", "covariate moved by 0.1 sd"): (

@@ -33,7 +33,6 @@ from ..metrics.compute import per_user_frame
 from ..stats.numbers import Floats
 from ..tables.cells import form_of, number
 from ..tables.findings import Findings, ShownFindings, findings_text, row_objects
-from .check_findings import check_doubts
 from .leaks import (
     KNOWN,
     KNOWN_BY_MODEL,
@@ -56,6 +55,7 @@ from .levels import (
     matched_quietly,
     values_of,
 )
+from .order_findings import check_doubts
 
 LEAST_LISTS = 30  # the metric of fewer lists that are left is not shown
 LEVEL_WORDS = {
@@ -263,6 +263,7 @@ def _compared(lists: pd.DataFrame, asked: Question, found: AuditFindings) -> pd.
                         metric,
                         row["value"],
                         np.nan,
+                        word.replace(" ", "_"),
                         f"{metric} is {word}",
                         severity,
                         len(own),
@@ -290,6 +291,7 @@ def _table(
         if not len(rows):
             continue
         found.add(
+            "nothing_in_train",
             f"train has no {what} of true and pred",
             "warning",
             int(rows["of"].sum()) * (rows["count"].sum() == 0),
@@ -324,7 +326,9 @@ def _table(
             )
             effect = f"{few}; {effect.partition('; ')[2]}"
         if count:
-            found.about(first, *both[first], finding, severity, count, of, some, effect, by, ranges)
+            found.about(
+                first, *both[first], key, finding, severity, count, of, some, effect, by, ranges
+            )
     floors = _compared(lists, asked, found)
     table = Audited(found.table())
     table.floors = floors

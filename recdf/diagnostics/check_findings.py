@@ -3,9 +3,8 @@ users in only one frame, lengths)."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,17 +14,14 @@ import pyarrow.compute as pc
 
 from ..errors import DataError, IdTypeError
 from ..inputs.codes import check_kinds, encode, first_rows
-from ..inputs.frames import column, read_numbers
+from ..inputs.frames import column
 from ..inputs.ids import IdColumn, read_ids
 from ..inputs.list_cells import refuse_joined
 from ..inputs.options import Options, as_columns
 from ..inputs.true_and_pred import Order
-from ..matching.hits import Hits
 from ..matching.list_keys import key_run_heads
 from ..matching.lists import Matched
-from ..matching.overlap import Overlap, doubt_in_words
-from ..metrics.compute import compute, label_frame, mean
-from ..metrics.metric import find
+from ..metrics.compute import label_frame
 from ..tables.findings import FINDING_COLUMNS, Findings, Severity, row_objects
 
 # ------------------------------------------------------------------------------------------
@@ -73,6 +69,7 @@ def check_ids(
             except (IdTypeError, DataError) as error:
                 effect = "no row can ever match: every metric would be 0"
                 found.add(
+                    "unmatched_ids",
                     f"{what} ids that cannot match",
                     "error",
                     len(pred_ids),
@@ -107,7 +104,13 @@ def check_side(
         except IdTypeError as error:
             effect = f"no row of {role} can ever match"
             found.add(
-                f"ids of {role} that cannot match", "error", len(ids), len(ids), str(error), effect
+                "unmatched_ids",
+                f"ids of {role} that cannot match",
+                "error",
+                len(ids),
+                len(ids),
+                str(error),
+                effect,
             )
             usable = False
     return usable
@@ -120,12 +123,22 @@ def _read_checked_ids(found: Findings, series: pd.Series, role: str) -> IdColumn
         ids = read_ids(series, where)
     except IdTypeError as error:
         effect = "evaluate refuses them"
-        found.add("ids of an unusable type", "error", len(series), len(series), str(error), effect)
+        found.add(
+            "unusable_ids",
+            "ids of an unusable type",
+            "error",
+            len(series),
+            len(series),
+            str(error),
+            effect,
+        )
         return None
     if ids.null is not None:
         effect = "evaluate raises"
         effect += "" if role == "items" else '; ⟦+null_keys="drop"⟧ leaves these rows out'
-        found.add(f"null ids in {role}", "error", int(ids.null.sum()), len(ids), where, effect)
+        found.add(
+            "null_ids", f"null ids in {role}", "error", int(ids.null.sum()), len(ids), where, effect
+        )
     return ids
 
 
@@ -146,7 +159,14 @@ def _check_by(
             name = " · ".join(map(str, values)) if isinstance(values, tuple) else str(values)
             effect = f"every list of {', '.join(map(str, labels.columns))} = {values!r} scores 0"
             found.add(
-                f"no {what} in common", "error", int(rows[code]), len(by), [values], effect, name
+                "nothing_in_common",
+                f"no {what} in common",
+                "error",
+                int(rows[code]),
+                len(by),
+                [values],
+                effect,
+                name,
             )
 
 
@@ -179,6 +199,7 @@ def _check_common(
         sample = [ids.show(np.arange(min(2, len(ids)))) for ids in (true_ids, pred_ids)]
         examples = f"true {sample[0]}, pred {sample[1]}"
         found.add(
+            "nothing_in_common",
             f"no {what} in common",
             "error",
             len(true_ids),
@@ -193,6 +214,7 @@ def _check_common(
         some = true_ids.show(np.flatnonzero(lost)[:5])
         effect = f"recall cannot pass {1 - missed / len(true_ids):.3g} of the rows of true"
         found.add(
+            "never_recommended",
             "relevant items that nobody was recommended",
             "info",
             missed,
@@ -228,7 +250,15 @@ def _check_look_alikes(
     examples = f"true {text[first].as_py()!r}, pred {text[other].as_py()!r}"
     effect = "they do not match: write both the same way (leading zeros, '.0', blanks, case)"
     count = int(np.append(alike, False)[own].sum())
-    found.add(f"{what} ids that only look different", "warning", count, len(own), examples, effect)
+    found.add(
+        "look_alike_ids",
+        f"{what} ids that only look different",
+        "warning",
+        count,
+        len(own),
+        examples,
+        effect,
+    )
 
 
 # ------------------------------------------------------------------------------------------
@@ -274,6 +304,7 @@ class ListFindings(Findings):
 
     def lists(
         self,
+        code: str,
         finding: str,
         severity: Severity,
         matched: Matched,
@@ -294,7 +325,15 @@ class ListFindings(Findings):
                 words, ranges = (effect, "") if isinstance(effect, str) else effect(own)
                 some = labels_where(matched, found)
                 self.add(
-                    finding, severity, found.sum(), (of & own).sum(), some, words, name, ranges
+                    code,
+                    finding,
+                    severity,
+                    found.sum(),
+                    (of & own).sum(),
+                    some,
+                    words,
+                    name,
+                    ranges,
                 )
 
 
@@ -331,7 +370,9 @@ def _check_duplicates(found: ListFindings, data: Data, matched: Matched) -> None
             rows = row_objects(frame[names][frame[names].duplicated().to_numpy()].dropna().head(5))
         else:
             rows = _dropped(frame, names, lists.rows(np.arange(len(lists.item))))
-        found.add(f"duplicate rows in {role}", "warning", count, len(frame), rows, effect)
+        found.add(
+            "duplicates", f"duplicate rows in {role}", "warning", count, len(frame), rows, effect
+        )
 
 
 def _dropped(frame: pd.DataFrame, names: list[str], kept: np.ndarray) -> list[Any]:
@@ -347,12 +388,21 @@ def _check_population(found: ListFindings, data: Data, matched: Matched) -> None
     judged, served = matched.true_list >= 0, matched.n_pred > 0
     effect = 'they score 0; ⟦+users="both"⟧ leaves them out'
     found.lists(
-        "lists without recommendations", "warning", matched, judged & ~served, judged, effect
+        "no_recommendations",
+        "lists without recommendations",
+        "warning",
+        matched,
+        judged & ~served,
+        judged,
+        effect,
     )
     effect = 'not evaluated; ⟦+users="pred"⟧ counts them'
-    found.lists("lists without truth", "info", matched, served & ~judged, served, effect)
+    found.lists(
+        "no_truth", "lists without truth", "info", matched, served & ~judged, served, effect
+    )
     effect = "recall and ndcg are undefined there and skipped by the mean"
     found.lists(
+        "nothing_relevant",
         "lists without a relevant item",
         "info",
         matched,
@@ -368,227 +418,18 @@ def _check_lengths(found: ListFindings, data: Data, matched: Matched) -> None:
     k, judged, served = data.k, matched.true_list >= 0, matched.n_pred > 0
     short = served & (matched.n_pred < k)
     effect = f"precision@{k} counts the missing ranks as misses"
-    found.lists(f"lists shorter than {k}", "info", matched, short, served, effect)
+    found.lists("short_lists", f"lists shorter than {k}", "info", matched, short, served, effect)
     long, n_true = matched.n_true > k, matched.n_true[judged]
     if long.any():
         limit = (np.minimum(n_true, k) / np.maximum(n_true, 1))[n_true > 0].mean()
         effect = f"mean recall@{k} cannot pass {limit:.4g}; precision@{k} is not limited there"
-        found.lists(f"more than {k} relevant items", "info", matched, long, judged, effect, True)
-
-
-ORDER_DOUBTS = {
-    "counts": "scores that are 1, 2, 3, ... along the rows",
-    "distance": "distances taken for scores",
-    "beside": "ranks and scores that contradict each other",
-}
-TIE_METRICS = ("hitrate", "precision", "recall", "mapr", "ndcg", "mrr")
-
-
-def check_order(found: ListFindings, data: Data, matched: Matched) -> None:
-    """Add the findings about the order of `pred`."""
-    if matched.tie_level is not None and data.order["by"] == "rank":
-        repeats, shown = _lists_where(matched, _tied(matched)), matched.n_pred > 0
-        ties = _TieRanges(matched, data.k, "lists of several recommenders may be one list here; ")
         found.lists(
-            "ranks repeat within a list; is ⟦+by=⟧ missing?",
-            "warning",
+            "many_relevant",
+            f"more than {k} relevant items",
+            "info",
             matched,
-            repeats,
-            shown,
-            ties,
+            long,
+            judged,
+            effect,
+            True,
         )
-    elif matched.tie_level is not None:
-        _check_ties(found, data, matched, matched.tie_level)
-    by, several = data.order["by"], "pred_duplicates" not in matched.counts
-    if by == "rank" and several:
-        _check_ranks(found, data, matched)
-    other = "score" if by == "rank" else "rank"
-    taken = {*data.pair, *data.by, data.order["column"], data.options.value_col}
-    if (
-        by != "row"
-        and several
-        and other in {*data.pred.columns} - taken
-        and pd.api.types.is_numeric_dtype(data.pred[other].dtype)
-    ):
-        _check_other_order(found, data, matched, other)
-    if by == "score":
-        _check_rows_beside_scores(found, data, matched)
-    check_doubts(found, replace(matched.overlap, order=[*matched.overlap.order[:1], ""]))
-
-
-def check_doubts(found: Findings, overlap: Overlap) -> None:
-    """Report what is doubtful about the order of most lists. Where the other column has no name,
-    ranks and scores that contradict each other are reported elsewhere."""
-    for doubt, n, of in overlap.in_doubt():
-        what, advice = doubt_in_words(doubt, *overlap.order)
-        if doubt != "beside" or overlap.order[1]:
-            found.add(ORDER_DOUBTS[doubt], "warning", n, of, what, advice)
-
-
-def _check_ties(found: ListFindings, data: Data, matched: Matched, level: np.ndarray) -> None:
-    """Report equal scores: in a whole list, across rank k, or elsewhere."""
-    k, served = data.k, np.flatnonzero(matched.n_pred > 0)
-    start, length = matched.start[served], matched.n_pred[served]
-    constant = np.zeros(len(matched), bool)
-    constant[served] = (length > 1) & (level[start] == level[start + length - 1])
-    effect = "their order is the order of item ids, or of rows: it says nothing"
-    found.lists("constant scores", "warning", matched, constant, matched.n_pred > 0, effect)
-    cut = length > k
-    across = np.zeros(len(matched), bool)
-    across[served[cut]] = level[start[cut] + k - 1] == level[start[cut] + k]
-    ties = _TieRanges(matched, k)
-    if across.any():
-        found.lists(f"ties across rank {k}", "warning", matched, across, matched.n_pred > 0, ties)
-    else:
-        tied = _lists_where(matched, _tied(matched))
-        found.lists("equal scores", "info", matched, tied, matched.n_pred > 0, ties)
-
-
-def _check_ranks(found: ListFindings, data: Data, matched: Matched) -> None:
-    """Report ranks that do not count 1, 2, 3, ... within a list."""
-    served = np.flatnonzero(matched.n_pred > 0)
-    rank = _in_list_order(matched, read_numbers(data.pred[data.order["column"]], "rank"))
-    first = np.zeros(len(matched), bool)
-    first[served] = rank[matched.start[served]] != 1
-    effect = (
-        "recdf ranks anew, so a shift changes nothing here; other tools may read rank 0 or 2 as it "
-        "stands"
-    )
-    found.lists(
-        "ranks that do not start at 1", "warning", matched, first, matched.n_pred > 0, effect
-    )
-    gaps = _lists_where(matched, rank[1:] > rank[:-1] + 1)
-    effect = "gaps close up: items below a gap move up"
-    found.lists("ranks with gaps", "warning", matched, gaps, matched.n_pred > 0, effect)
-
-
-def _check_other_order(found: ListFindings, data: Data, matched: Matched, other: str) -> None:
-    """Report scores that are all equal, and scores and ranks that contradict each other."""
-    number = _in_list_order(matched, read_numbers(data.pred[other], other))
-    several, served = matched.n_pred > 1, matched.n_pred > 0
-    if (
-        other == "score"
-        and several.any()
-        and not _lists_where(matched, number[1:] != number[:-1]).any()
-    ):
-        effect = "rank decides; by these scores, as other tools order, every list is one tie"
-        found.lists("constant scores", "info", matched, several, served, effect)
-    steps = number[1:] > number[:-1] if other == "score" else number[1:] < number[:-1]
-    against = _lists_where(matched, steps)
-    severity: Severity = "warning" if 2 * against.sum() > several.sum() else "info"
-    what = "score order that contradicts the ranks"
-    effect = "rank decides; pass ⟦+score_col=⟧ to order by score"
-    if other == "rank":
-        what = "rank order that contradicts the scores"
-        effect = "score decides; pass ⟦+rank_col=⟧ to order by rank"
-    found.lists(what, severity, matched, against, served, effect)
-
-
-def _check_rows_beside_scores(found: ListFindings, data: Data, matched: Matched) -> None:
-    """Report lists whose rows have another order than their scores."""
-    n_served = np.count_nonzero(matched.n_pred > 0)
-    if matched.as_given or n_served != _runs(data.pred, data.options):
-        return
-    rows = matched.rows(np.arange(len(matched.item)))
-    against = _lists_where(matched, (rows[1:] < rows[:-1]) & ~_tied(matched))
-    upside_down = against & ~_lists_where(matched, rows[1:] > rows[:-1])
-    severity: Severity = "warning" if 2 * upside_down.sum() > (matched.n_pred > 1).sum() else "info"
-    effect = (
-        "the score decides; if the rows were in the right order, smaller scores are better: pass "
-        "⟦+rank_col=⟧"
-    )
-    found.lists(
-        "row order that contradicts the scores",
-        severity,
-        matched,
-        against,
-        matched.n_pred > 0,
-        effect,
-    )
-
-
-def _in_list_order(matched: Matched, number: np.ndarray) -> np.ndarray:
-    return number if matched.as_given else number.take(matched.rows(np.arange(len(matched.item))))
-
-
-def _lists_where(matched: Matched, step: np.ndarray) -> np.ndarray:
-    """Return the lists in which a step from one place to the next is flagged."""
-    served = np.flatnonzero(matched.n_pred > 0)
-    served = served[np.argsort(matched.start[served], kind="stable")]
-    start = matched.start[served]
-    step[start[1:] - 1] = False  # the step from one list to the next
-    flagged = np.zeros(len(matched), bool)
-    flagged[served[np.searchsorted(start, np.flatnonzero(step), side="right") - 1]] = True
-    return flagged
-
-
-def _tied(matched: Matched) -> np.ndarray:
-    if matched.tie_level is None:
-        return np.zeros(max(len(matched.item) - 1, 0), bool)
-    tied: np.ndarray = np.diff(matched.tie_level) == 0
-    return tied
-
-
-def _runs(pred: pd.DataFrame, options: Options) -> int:
-    """Count the runs of equal list keys; they are as many as the lists if the rows of each list
-    stand together."""
-    keys = [
-        read_ids(pred[name], name)
-        for name in (*as_columns(options.by), *as_columns(options.user_col))
-    ]
-    if any(ids.null is not None for ids in keys):
-        return -1
-    return int(np.logical_or.reduce([ids.changes(slice(None)) for ids in keys]).sum()) + 1
-
-
-class _TieRanges:
-    """The means of some lists with the relevant items of every tie last, and with them first: in
-    words and as JSON.
-
-    The lists are ranked twice for all recommenders, when the first of them is asked for.
-    """
-
-    def __init__(self, matched: Matched, k: int, before: str = "") -> None:
-        self.matched, self.k, self.before = matched, k, before
-        self.values: dict[str, list[np.ndarray]] = {}
-
-    def __call__(self, own: np.ndarray) -> tuple[str, str]:
-        self.values = self.values or {
-            f"{name}@{self.k}": _in_both_orders(self.matched, name, self.k) for name in TIE_METRICS
-        }
-        evaluated, words, ranges = own & (self.matched.true_list >= 0), [], {}
-        for name, cases in self.values.items():
-            low, high = (mean(case[evaluated]) for case in cases)
-            if high - low > 1e-12:
-                digits = next(n for n in range(4, 18) if f"{low:.{n}g}" != f"{high:.{n}g}")
-                words.append(f"{name} from {low:.{digits}g} to {high:.{digits}g}")
-                ranges[name] = [low, high]
-        said = "; ".join(words) if words else f"no metric at {self.k} depends on it"
-        return self.before + said, json.dumps(ranges) if ranges else ""
-
-
-def _in_both_orders(matched: Matched, name: str, k: int) -> list[np.ndarray]:
-    """Return the values of a metric with the relevant items of every tie last, and with them
-    first."""
-    assert matched.tie_level is not None
-    judged, options = matched.judged, Options()
-    own = matched.tie_level[judged.place]
-    begin = matched.start[judged.list]
-    top = np.searchsorted(matched.tie_level, own, side="left") - begin
-    bottom = np.searchsorted(matched.tie_level, own, side="right") - begin
-    request, cases = find(name).request({}, k, options), []
-    for best in (False, True):
-        order = np.lexsort((-judged.gain if best else judged.gain, own))
-        first = np.searchsorted(own[order], own[order], side="left")
-        last = np.searchsorted(own[order], own[order], side="right")
-        number = np.arange(len(order))
-        rank = top[order] + 1 + (number - first) if best else bottom[order] - (last - 1 - number)
-        hits = Hits.of(
-            judged.list[order],
-            rank,
-            judged.gain[order],
-            judged.place[order],
-            judged.true_place[order],
-        )
-        cases.append(next(iter(compute(matched.beside(hits), request, options).values())))
-    return cases

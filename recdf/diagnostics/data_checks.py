@@ -38,12 +38,12 @@ from .check_findings import (
     ListFindings,
     check_ids,
     check_lists,
-    check_order,
     check_side,
     labels_where,
     parts_by,
 )
 from .levels import matched_quietly
+from .order_findings import check_order
 
 # ------------------------------------------------------------------------------------------
 # `check`: unusual features of the data that affect the metrics, one row per finding.
@@ -95,7 +95,8 @@ def check(
     DataFrame
         `finding`, `severity` ("error": `evaluate` refuses or scores nothing; "warning": numbers
         change; "info": worth knowing), `count`, `share` (of the rows or lists that it concerns),
-        `examples` (text), `effect` (what it does to the metrics), `by` (whose lists it is about,
+        `examples` (text), `effect` (what it does to the metrics), `code`
+        (names the finding for programs), `by` (whose lists it is about,
         where `by=` tells recommenders apart: one row for each), `ranges` (of ties: JSON of each
         metric with its mean for the worst and the best order, else ""). Errors first.
 
@@ -121,18 +122,29 @@ def check(
     data = Data(true_frame, pred_frame, k, shared, order_source(pred_frame, shared))
     found = ListFindings()
     effect = "nothing is relevant: there is no metric"
-    found.add("true is empty", "error", not len(data.true), 1, "0 rows", effect)
-    found.add("pred is empty", "error", not len(data.pred), 1, "0 rows", "every list scores 0")
+    found.add("empty", "true is empty", "error", not len(data.true), 1, "0 rows", effect)
+    found.add(
+        "empty", "pred is empty", "error", not len(data.pred), 1, "0 rows", "every list scores 0"
+    )
     hints = hints_of(data.true, data.pred, shared)
     effect = (
         "each value is scored with all rows of true; ⟦+by_in_true=True⟧ scores it with those of "
         "the same value"
     )
-    found.add("true has columns of by", "warning", len(hints.true_by), 0, hints.true_by, effect)
+    found.add(
+        "by_in_true",
+        "true has columns of by",
+        "warning",
+        len(hints.true_by),
+        0,
+        hints.true_by,
+        effect,
+    )
     effect = (
         "true comes first, then pred; ⟦+score_col=False⟧ says that the rows of pred are in order"
     )
     found.add(
+        "swapped",
         "true and pred look swapped",
         "warning",
         hints.swapped and len(data.true),
@@ -213,7 +225,13 @@ def _left_without(
     for role, keep in zip(("true", "pred"), kept, strict=True):
         effect = "evaluate leaves them out before lists are ranked"
         found.add(
-            f"rows of {role} in exclude", "info", np.count_nonzero(~keep), len(keep), "", effect
+            "excluded",
+            f"rows of {role} in exclude",
+            "info",
+            np.count_nonzero(~keep),
+            len(keep),
+            "",
+            effect,
         )
     return replace(data, true=data.true[kept[0]], pred=data.pred[kept[1]])
 
@@ -230,10 +248,24 @@ def _check_order_column(found: ListFindings, data: Data) -> None:
     number = read_numbers(column(data.pred, name, "pred"), f"pred[{name!r}]").astype(np.float64)
     null, infinite = np.isnan(number), np.isinf(number)
     effect = 'evaluate raises; ⟦+nan_score="last"⟧ or "drop" decides'
-    found.add(f"null {what}s", "error", null.sum(), len(data.pred), f"pred[{name!r}]", effect)
+    found.add(
+        "null_order",
+        f"null {what}s",
+        "error",
+        null.sum(),
+        len(data.pred),
+        f"pred[{name!r}]",
+        effect,
+    )
     effect = "they rank before or after all others"
     found.add(
-        f"infinite {what}s", "warning", infinite.sum(), len(data.pred), f"pred[{name!r}]", effect
+        "infinite_order",
+        f"infinite {what}s",
+        "warning",
+        infinite.sum(),
+        len(data.pred),
+        f"pred[{name!r}]",
+        effect,
     )
     found.refused_numbers |= bool(null.all())
 
@@ -252,7 +284,13 @@ def _check_unused_numbers(found: ListFindings, data: Data, disordered: Mapping[A
         n = len(series)
         severity: Severity = "warning" if likely else "info"
         found.add(
-            "a column of numbers in pred is not used", severity, n, n, f"pred[{name!r}]", effect
+            "unused_numbers",
+            "a column of numbers in pred is not used",
+            severity,
+            n,
+            n,
+            f"pred[{name!r}]",
+            effect,
         )
 
 
@@ -267,6 +305,7 @@ def _check_relevance(found: ListFindings, data: Data) -> None:
     bad = ~np.isfinite(gain) | (gain < 0)
     some = gain[bad][:5].tolist()
     found.add(
+        "bad_relevance",
         "negative, null or infinite relevance",
         "error",
         bad.sum(),
@@ -282,14 +321,28 @@ def _check_relevance(found: ListFindings, data: Data) -> None:
             else "nothing is relevant: recall and ndcg are undefined"
         )
         severity: Severity = "info" if gain[0] > 0 else "warning"
-        found.add("constant relevance", severity, len(gain), len(gain), [float(gain[0])], effect)
+        found.add(
+            "constant_relevance",
+            "constant relevance",
+            severity,
+            len(gain),
+            len(gain),
+            [float(gain[0])],
+            effect,
+        )
     elif not bad.any() and len(gain) > 1 and gain.min() > 0:
         effect = (
             "no row is judged and not relevant: ⟦judged_only=True⟧ keeps hits alone, and bpref is "
             "undefined or 0"
         )
         found.add(
-            "every judged row is relevant", "info", len(gain), len(gain), f"true[{name!r}]", effect
+            "all_relevant",
+            "every judged row is relevant",
+            "info",
+            len(gain),
+            len(gain),
+            f"true[{name!r}]",
+            effect,
         )
 
 
@@ -304,7 +357,15 @@ def _check_weights(found: ListFindings, data: Data) -> None:
         )
         effect = f"evaluate raises; {broken.where} must hold {must}"
         some = [] if broken.some is None else broken.some[:5].tolist()
-        found.add(broken.rule.breaks, "error", broken.rows.sum(), len(data.true), some, effect)
+        found.add(
+            "bad_column",
+            broken.rule.breaks,
+            "error",
+            broken.rows.sum(),
+            len(data.true),
+            some,
+            effect,
+        )
 
 
 def _check_unused_labels(found: ListFindings, data: Data) -> None:
@@ -322,6 +383,7 @@ def _check_unused_labels(found: ListFindings, data: Data) -> None:
             "⟦+relevance_col=⟧"
         )
         found.add(
+            "unused_labels",
             "a column of 0 and 1 in true is not used",
             "warning",
             zero,
@@ -356,6 +418,7 @@ def _check_catalogue(found: ListFindings, data: Data, matched: Matched) -> None:
             some = examples(frame[data.options.item_col].take(rows(np.flatnonzero(outside)[:1000])))
             effect = "coverage counts them apart; confusion counts refuse them"
             found.add(
+                "outside_catalogue",
                 f"items of {role} outside the catalogue",
                 "warning",
                 outside.sum(),
@@ -372,9 +435,9 @@ def _check_seen(found: ListFindings, log: pd.DataFrame, data: Data) -> None:
     name, true = relevance_source(data.true, data.options), data.true
     if name is not None:
         true = true[gains(read_relevance(true, name, data.options), data.options) > 0]
-    for frame, k, options, what, effect in (
-        (data.pred, data.k, plain, "recommendations", AGAIN),
-        (true[data.pair], None, plain.updated(**UNORDERED), "relevant items", LEAK),
+    for code, frame, k, options, what, effect in (
+        ("pred_seen", data.pred, data.k, plain, "recommendations", AGAIN),
+        ("true_seen", true[data.pair], None, plain.updated(**UNORDERED), "relevant items", LEAK),
     ):
         # The log may have no user of these lists.
         with (
@@ -390,14 +453,13 @@ def _check_seen(found: ListFindings, log: pd.DataFrame, data: Data) -> None:
                 )
                 severity: Severity = "warning" if n_rows and n_seen > MANY_SEEN * n_rows else "info"
                 found.add(
-                    f"{what} already in the log", severity, n_seen, n_rows, some, effect, name
+                    code, f"{what} already in the log", severity, n_seen, n_rows, some, effect, name
                 )
 
 
 # Candidates look sampled if there are so many lists, and nearly all of them have all their relevant
 # items beside the same number of others.
 MANY_LISTS, NEARLY_ALL = 20, 0.95
-SAMPLED = "candidates look sampled"
 # Slates of a shop, too, can hold one clicked item beside a fixed number of others. These are few,
 # and the same items stand in many slates, while random items are spread evenly: the variance of
 # their counts is about the mean. The relevant items are not counted, since popular ones stand in
@@ -438,7 +500,16 @@ def check_sampled(found: ListFindings, matched: Matched) -> None:
             f"n_sampled={usual})"
         )
         some = labels_where(matched, alike)
-        found.add(SAMPLED, "warning", alike.sum(), served.sum(), some, effect, name)
+        found.add(
+            "sampled",
+            "candidates look sampled",
+            "warning",
+            alike.sum(),
+            served.sum(),
+            some,
+            effect,
+            name,
+        )
 
 
 # ------------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ from ..tables.cells import (
     number,
     visible,
 )
-from .data_checks import MANY_SEEN, SAMPLED, check
+from .data_checks import MANY_SEEN, check
 
 # ------------------------------------------------------------------------------------------
 # What `gate` returns: a table of verdicts that is true where the candidate passed, as text,
@@ -321,7 +321,6 @@ def row_sentence(row: Mapping[Any, Any]) -> str:
 Pair = tuple[
     Any, ...
 ]  # of the candidate and of the baseline, and for some whether it makes a verdict doubtful
-SEEN = "recommendations already in the log"
 
 
 class Side(NamedTuple):
@@ -460,7 +459,7 @@ def look_at_frames(
             name: side.options[name] for name in ("score_col", "rank_col") if name in side.options
         }
         findings = check(true, frame, k, log=log, **options, **own)
-        shares.append(dict(zip(findings["finding"], findings["share"], strict=True)))
+        shares.append(dict(zip(findings["code"], findings["share"], strict=True)))
         of_list = (
             frame[item_col]
             .isin(judged)
@@ -473,10 +472,10 @@ def look_at_frames(
                 per_user=side.per_user.merge(of_list.reset_index(), on=list(keys), how="left")
             )
         )
-    sampled = [f"sampled in {one.get(SAMPLED, 0):.0%} of the lists" for one in shares]
-    pairs: dict[str, Pair] = {"candidates": (*sampled, any(SAMPLED in one for one in shares))}
+    sampled = [f"sampled in {one.get('sampled', 0):.0%} of the lists" for one in shares]
+    pairs: dict[str, Pair] = {"candidates": (*sampled, any("sampled" in one for one in shares))}
     if log is not None:
-        seen = [one.get(SEEN, 0.0) for one in shares]
+        seen = [one.get("pred_seen", 0.0) for one in shares]
         pairs["seen items"] = (
             *(f"{one:.1%} of the recommendations" for one in seen),
             abs(seen[0] - seen[1]) > MANY_SEEN,

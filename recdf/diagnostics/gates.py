@@ -21,7 +21,7 @@ from ..experiments.compare.cheap_labels import (
 )
 from ..experiments.decide.adjust_pvalues import directions
 from ..experiments.join.join_experiment import zero_is_worst
-from ..experiments.metric_bounds import (
+from ..experiments.samples import (
     MetricBounds,
     bounds_of,
     declared_bounds,
@@ -31,7 +31,7 @@ from ..experiments.metric_bounds import (
 from ..inputs.budgets import Budget, check_budget, read_budgets
 from ..inputs.constraints import SHARE, Natural, Share
 from ..inputs.options import as_columns
-from ..judge.cautions.conditions import FEW_LISTS
+from ..judge.cautions import FEW_LISTS
 from ..judge.choices import Correction, check_value
 from ..judge.per_user_columns import (
     Floats,

@@ -9,7 +9,7 @@ behind this door asks how many there are.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,7 @@ from ..evaluation.result import Evaluation, Result
 from ..evaluation.spec import better_of
 from ..evaluation.summary import summarize
 from ..evaluation.value_moments import CONFIDENCE, Stat
-from ..experiments.metric_bounds import declared_bounds
+from ..experiments.samples import declared_bounds
 from ..judge.per_user_columns import unit_of
 from ..judge.users import repeated_unit
 
@@ -34,14 +34,6 @@ ONLY = "all lists"
 JOINED_BY = " · "
 MANY_RUNS = 10_000  # more runs of equal values than this are no models that stand together
 SUMMARY_VALUES = ("metric", "k", "value", "ci_low", "ci_high", "n", "n_undefined")
-
-
-class ModelValues(NamedTuple):
-    """The values of one metric for every model: one number per list, NaN where the metric is
-    undefined."""
-
-    metric: str
-    by_model: dict[str, FloatArray]
 
 
 # Columns of the tables that recdf makes which hold numbers; a file that was made or changed
@@ -320,26 +312,14 @@ def column_names(summary: pd.DataFrame, result: Any = None) -> list[str]:
     ]
 
 
-def model_values(
-    result: Any, metric: str, model_col: str | Sequence[str] | None = None
-) -> ModelValues:
-    """Return the per-list values of one metric for every model."""
-    if isinstance(result, Evaluation):
-        per_user, by = result.per_user, list(result.spec["by"])
-    else:
-        per_user, by = result, []
-    if model_col is not None:
-        by = [model_col] if isinstance(model_col, str) else list(model_col)
-    need(
-        per_user,
-        "per_user",
-        [*by, metric],
-        "an Evaluation or its per_user, and a metric column of it",
-    )
+def model_values(result: Any, metric: str) -> dict[str, FloatArray]:
+    """Return the values of one metric for every model: one number per list, NaN where the metric is
+    undefined."""
+    found = as_result(result)
+    per_user, by = found.per_user, list(found.spec["by"])
+    need(per_user, "per_user", [metric], "a metric column of the evaluation")
     values = per_user[metric].to_numpy(dtype=np.float64, na_value=np.nan)
-    return ModelValues(
-        metric, {label: values[rows] for label, rows in rows_by(per_user, by).items()}
-    )
+    return {label: values[rows] for label, rows in rows_by(per_user, by).items()}
 
 
 def confidence_of(comparison: pd.DataFrame) -> float | None:

@@ -23,7 +23,7 @@ from ..experiments.compare.cheap_labels import (
     labelled_row,
     labelled_values,
 )
-from ..experiments.metric_bounds import bounds_of, seen_bounds
+from ..experiments.samples import bounds_of, seen_bounds
 from ..judge.cautions.table import CAUTIONS
 from ..judge.verdict import has
 from .given_tables import column_names, labels

@@ -444,6 +444,24 @@ def _estimate_cells(given: pd.DataFrame) -> RowCells:
 # -- gate, data
 
 
+def _of_budget(row: TableRow) -> dict[str, Any]:
+    cells, relative = row_cells(row), bool(row["relative"])
+    return {
+        "metric": "Change in per cent of the baseline"
+        if relative
+        else f"Change of {row['metric']}",
+        "label": cells["metric"],
+        "diff": row["change"],
+        "ci_low": row["change_low"],
+        "ci_high": row["change_high"],
+        "allowed": row["allowed"],
+        "percent": relative,
+        "verdict": row["verdict"],
+        "numbers": cells["change"],
+        "words": f"{cells['change']}  {cells['verdict']}, budget {cells['budget']}",
+    }
+
+
 def _gate_cells(row: TableRow) -> dict[str, Shown]:
     cells = row_cells(row)
     mark = badge(GATE_LOOKS.get(row["effect"], "warning"), cells.pop("verdict"))
@@ -611,10 +629,11 @@ TABLE_KINDS: dict[str, Kind] = {
         "Gate",
         row_sentence,
         row_by_row(_gate_cells),
+        _of_budget,
         look=lambda row: GATE_LOOKS.get(row["effect"], "warning"),
     ),
     "check": Kind(
-        ("finding", "severity", "count", "share", "effect"),
+        ("finding", "severity", "count", "share", "effect", "code"),
         "Data health",
         _of_finding,
         row_by_row(finding_cells),

@@ -85,8 +85,6 @@ MARK_WEIGHTS = {
     "markdown": "The best value of a metric is bold, the second best is italic.",
     "text": "A star marks the best value of a metric.",
 }
-# Comparisons by (segment, group); all lists are (EVERYONE, "").
-Compared = dict[tuple[str, str], pd.DataFrame]
 FLOORS_NOTE = (
     "Chance is a random order of the catalogue, popularity the most popular items of train less "
     "the seen ones, and the ceiling of a model the best order of the items in its lists."
@@ -168,61 +166,40 @@ class Leaderboard:
 
     def head_and_cells(self) -> tuple[list[str], list[list[Cell]], list[Align]]:
         """Return the names of the columns, the rows of cells and the side of every column."""
-        frame, in_parts = self.frame, self.frame["segment"].ne(EVERYONE).any()
-        frame = frame.assign(n_differs=n_differs(frame))
-        metrics = frame.drop_duplicates("metric")
-        head = [*(["segment"] if in_parts else []), "model"]
-        head += [
-            name + HEAD_ARROWS[better]
-            for name, better in zip(metrics["metric"], metrics["better"], strict=True)
-        ]
-        letters = (
-            dict(zip(dict.fromkeys(frame["model"]), LETTERS, strict=False))
-            if self._by_letter()
-            else {}
-        )
-        tested = set(
-            frame.loc[frame["half_width"].notna(), "model"]
-        )  # levels have no interval and no letter
+        frame = self.frame.assign(n_differs=n_differs(self.frame))
+        metrics = frame.drop_duplicates("metric").set_index("metric")["better"]
+        in_parts = bool(frame["segment"].ne(EVERYONE).any())
+        # Levels have no interval and no letter.
+        tested = frame.loc[frame["half_width"].notna(), "model"].unique()
+        letters = dict(zip(frame["model"].unique(), LETTERS, strict=False))
+        by_letter = any(map(str.isalpha, frame["marks"]))
+        head = [*["segment"] * in_parts, "model"]
+        head += [f"{name}{HEAD_ARROWS[better]}" for name, better in metrics.items()]
         body = []
-        for (segment, group, model), rows in frame.groupby(
-            ["segment", "group", "model"], sort=False
-        ):
-            first = (
-                [Cell("all lists" if segment == EVERYONE else f"{segment} = {group}")]
-                if in_parts
-                else []
-            )
-            own = rows.set_index("metric").reindex(metrics["metric"])
-            cells = [self._cell(row) for row in own.itertuples()]
-            body.append(
-                [
-                    *first,
-                    Cell(str(model), mark=letters.get(model, "") if model in tested else ""),
-                    *cells,
-                ]
-            )
-        sides: list[Align] = ["left"] * (len(head) - len(metrics))
-        return head, body, [*sides, *(["right"] * len(metrics))]  # type: ignore[list-item] # of the literal "right"
+        for (segment, group, model), rows in frame.groupby(LEADERBOARD_KEYS[:3], sort=False):
+            part = Cell("all lists" if segment == EVERYONE else f"{segment} = {group}")
+            mark = letters.get(model, "") if by_letter and model in tested else ""
+            own = rows.set_index("metric").reindex(metrics.index)
+            cells = map(self._cell, own.itertuples())
+            body.append([*[part] * in_parts, Cell(str(model), mark=mark), *cells])
+        left: list[Align] = ["left"] * (1 + in_parts)
+        right: list[Align] = ["right"] * len(metrics)
+        return head, body, left + right
 
     def _cell(self, row: Any) -> Cell:
-        n = (
-            [f"n = {int(row.n):,}"] if row.n_differs == 1 else []
-        )  # it is null for a metric that a segment lacks
+        # It is null for a metric that a segment lacks.
+        n = [f"n = {int(row.n):,}"] if row.n_differs == 1 else []
         if pd.isna(row.value):
             return Cell(NULL, small="".join(n))
         spread = getattr(row, SEED_SD, np.nan)
         beside = self.frame.loc[self.frame["metric"] == row.Index, "value"]
         text, half = plus_minus(row.value, row.half_width, beside)
         # A spread has the digits of its value; none is not written as 0.
-        spread_text = number(spread or np.nan, form_of(row.value, half=row.half_width))
-        seeds = [] if pd.isna(spread) else [f"± {spread_text} over seeds"]
-        small = ", ".join([*([half] if half else []), *seeds, *n])
-        place = 0 if pd.isna(row.place) else int(row.place)
+        digits = number(spread or np.nan, form_of(row.value, half=row.half_width))
+        seeds = "" if pd.isna(spread) else f"± {digits} over seeds"
+        small = ", ".join(filter(None, [half, seeds, *n]))
+        place = 0 if pd.isna(row.place) else row.place
         return Cell(text, place == 1, place == 2, row.marks, small)
-
-    def _by_letter(self) -> bool:
-        return any(mark.isalpha() for mark in self.frame["marks"])
 
     def _notes(self, form: str) -> list[str]:
         return [MARK_WEIGHTS[form] if note == MARK_WEIGHTS["html"] else note for note in self.notes]
@@ -232,19 +209,14 @@ class Leaderboard:
 
     def __str__(self) -> str:
         head, body, align = self.head_and_cells()
-        more = (
-            []
-            if len(body) <= CUT
-            else [f"... and {len(body) - CUT:,} more rows; .frame has all of them"]
-        )
+        more = f"... and {len(body) - CUT:,} more rows; .frame has all of them"
         # A terminal has neither bold nor underline: the best value has a star.
         starred = [
             [cell._replace(text=f"*{cell.text}") if cell.bold else cell for cell in row]
             for row in body[:CUT]
         ]
-        return "\n".join(
-            [to_text(head, starred, align), *more, "", *map(visible, self._notes("text"))]
-        )
+        lines = [to_text(head, starred, align), *[more] * (len(body) > CUT), ""]
+        return "\n".join([*lines, *map(visible, self._notes("text"))])
 
     __repr__ = __str__
 
@@ -374,15 +346,10 @@ def leaderboard(
     tested = [
         name for name in columns if name in result.per_user.columns and direction_word(result, name)
     ]
-    compared: Compared = {}
+    tests = pd.DataFrame()
     if correction is not None and tested and len(models) > 1:
-        compared = _compared_models(
-            result, tested, base, correction, _stacked_groups(result, groups)
-        )
-    frame = values_frame(result, table, columns, groups)
-    tests = _stacked_tables(compared)
-    tests.attrs["recdf_comparison"] = {"correction": correction}
-    board = board_of(result, frame, base, compared, tests)
+        tests = _tests_of(result, tested, base, correction, groups)
+    board = board_of(result, values_frame(result, table, columns, groups), base, tests)
     if floors is None or floors is False:
         return board
     rows = floor_rows(board.frame, floors)
@@ -394,15 +361,11 @@ def leaderboard(
 
 
 def board_of(
-    result: Evaluation,
-    frame: pd.DataFrame,
-    baseline: str | None,
-    compared: Compared,
-    tests: pd.DataFrame,
+    result: Evaluation, frame: pd.DataFrame, baseline: str | None, tests: pd.DataFrame
 ) -> Leaderboard:
     """Return the leaderboard of some values, with the marks of comparisons and the notes that
     follow from both."""
-    frame["marks"] = marks(frame, baseline, compared)
+    frame["marks"] = marks(frame, baseline, tests)
     said = notes(result, frame, baseline, tests) + cautions(result, tests)
     columns = TIDY
     if SEEDS in result.spec:
@@ -411,64 +374,54 @@ def board_of(
     return Leaderboard(frame[columns], said, tests)
 
 
-def _stacked_tables(compared: Compared) -> pd.DataFrame:
-    """Return all comparisons as one table."""
-    parts = []
-    for (segment, group), table in compared.items():
-        plain = pd.DataFrame(table).drop(columns="group", errors="ignore").reset_index(drop=True)
-        plain.attrs = {}
-        plain.insert(0, "segment", segment)
-        plain.insert(1, "group", group)
-        parts.append(plain)
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
-
-
-# -- marks
-
-
-def marks(frame: pd.DataFrame, baseline: str | None, compared: Compared) -> list[str]:
+def marks(frame: pd.DataFrame, baseline: str | None, tests: pd.DataFrame) -> list[str]:
     """Return the mark of every row: letters of the models that it is better than, or + and −
     against the baseline."""
-    found: dict[tuple[str, str, str, str], str] = {}
-    letters = dict(zip(dict.fromkeys(frame["model"]), LETTERS, strict=False))
-    for (segment, group), table in compared.items():
-        for row in table.to_dict("records"):
-            sign, place = sign_of(row), (segment, group, str(row["model"]), str(row["metric"]))
-            if sign == "open":
-                continue
-            if baseline is not None:
-                found[place] = "+" if sign == "better" else "−"
-                continue
-            sides = [row["model"], row["baseline"]]
-            winner, loser = sides if sign == "better" else sides[::-1]
-            place = (segment, group, str(winner), str(row["metric"]))
-            found[place] = "".join(sorted(found.get(place, "") + letters.get(str(loser), "")))
+    found: dict[tuple[Any, ...], str] = {}
+    letters = dict(zip(frame["model"].unique(), LETTERS, strict=False))
+    for row in tests.to_dict("records"):
+        sign, metric = sign_of(row), str(row["metric"])
+        model, other = str(row["model"]), str(row["baseline"])
+        if baseline is None and sign == "worse":
+            model, other = other, model
+        place = (row.get("segment", EVERYONE), row.get("group", ""), model, metric)
+        if sign != "open" and baseline is None:
+            found[place] = "".join(sorted(found.get(place, "") + letters.get(other, "")))
+        elif sign != "open":
+            found[place] = "+" if sign == "better" else "−"
     return [found.get(tuple(row), "") for row in frame[LEADERBOARD_KEYS].itertuples(index=False)]
 
 
-def _stacked_groups(
-    result: Evaluation, groups: dict[str, SegmentGroups]
-) -> dict[tuple[str, str], np.ndarray]:
-    """Return the rows of `per_user` of every (segment, group); all lists come first."""
-    found = {(EVERYONE, ""): np.arange(len(result.per_user))}
-    for segment, of_segment in groups.items():
-        found |= {(segment, group): rows for group, rows in of_segment.rows().items()}
-    return found
-
-
-def _compared_models(
+def _tests_of(
     result: Evaluation,
     tested: list[str],
     baseline: str | None,
     correction: Correction,
-    within: dict[tuple[str, str], np.ndarray],
-) -> Compared:
-    """Compare models within every (segment, group); all tests are corrected as one family."""
-    if len(within) == 1:
-        return {(EVERYONE, ""): compare(result, tested, baseline=baseline, correction=correction)}
-    table = compare(result, tested, baseline=baseline, correction=correction, within=within)
-    found: Compared = dict(list(table.groupby("group", sort=False)))  # type: ignore[arg-type] # of labels of any kind
-    return found
+    groups: dict[str, SegmentGroups],
+) -> pd.DataFrame:
+    """Compare models over all lists and within every group; all tests are one family."""
+    within: dict[tuple[str, str], np.ndarray] = {
+        (EVERYONE, ""): np.arange(len(result.per_user)),
+        **{
+            (segment, group): rows
+            for segment, of_segment in groups.items()
+            for group, rows in of_segment.rows().items()
+        },
+    }
+    table = pd.DataFrame(
+        compare(
+            result,
+            tested,
+            baseline=baseline,
+            correction=correction,
+            within=within if groups else None,
+        )
+    )
+    keys = table.pop("group").tolist() if groups else [(EVERYONE, "")] * len(table)
+    for place, name in enumerate(("segment", "group")):
+        table.insert(place, name, [key[place] for key in keys])
+    table.attrs = {"recdf_comparison": {"correction": correction}}
+    return table.reset_index(drop=True)
 
 
 def cautions(result: Evaluation, tests: pd.DataFrame) -> tuple[str, ...]:
@@ -484,18 +437,14 @@ def cautions(result: Evaluation, tests: pd.DataFrame) -> tuple[str, ...]:
         found.append(NO_INTERVAL)
     if not len(tests):
         return tuple(found)
-    withheld = tests["withheld"][tests["withheld"].ne("")]
-    whole = tests[tests["segment"] == EVERYONE] if "segment" in tests.columns else tests
-    found += [
-        text
-        for row in whole.to_dict("records")
-        if "missing_lists" in codes_of(row["remarks"]) and (text := sentence_of_both(row))
-    ]
+    for row in tests.to_dict("records"):
+        lacks = "missing_lists" in codes_of(row["remarks"])
+        if lacks and row.get("segment", EVERYONE) == EVERYONE and (said := sentence_of_both(row)):
+            found.append(said)
+    withheld = tests["withheld"][tests["withheld"] != ""].value_counts()
     if len(withheld):
-        why = ", ".join(
-            f"{n} {CAUTIONS[str(code)].topic}" for code, n in withheld.value_counts().items()
-        )
-        of_all = f", in {len(withheld)} of {len(tests)} comparisons" if len(tests) > 1 else ""
+        why = ", ".join(f"{n} {CAUTIONS[str(code)].topic}" for code, n in withheld.items())
+        of_all = f", in {withheld.sum()} of {len(tests)} comparisons" * (len(tests) > 1)
         found.append(f"Where a verdict is withheld there is no mark{of_all} ({why}).")
     return (*found, *warning_sentences(tests))
 
@@ -506,39 +455,29 @@ def notes(
     """Return sentences that say what the table shows, each only where the table has what it speaks
     of."""
     level = f"{100 * result.spec.get('confidence', 0.95):g} %"
-    mean = result.spec.get("stat", "mean")
-    said = (
-        []
-        if mean == "mean"
-        else [f"Values are the {mean} over lists, not means; no difference is tested."]
-    )
-    mean = f"weighted {mean}" if "weight" in result.spec else mean
-    said += result.spec.get(LABELS, [])
-    if REPEATS in result.spec:
-        over = " and ".join(result.spec[REPEATS])
-        said.append(f"A user counts once, with the mean over {over}.")
+    stat = result.spec.get("stat", "mean")
     directed, placed = frame["better"] != "", frame["place"].notna()
-    said += (
-        [f"± is half of the {level} interval of the {mean}."]
-        if frame["half_width"].notna().any()
-        else []
-    )
-    said += ["Arrows say whether higher or lower values are better."] if directed.any() else []
-    said += [MARK_WEIGHTS["html"]] if placed.any() else []
-    apart = frame.loc[directed & ~placed & frame["value"].notna(), "metric"].unique().tolist()
-    if apart and frame["model"].nunique() > 1:
-        said.append(
-            f"Models have values of {', '.join(apart)} for different lists, so that none is marked "
-            "as best."
-        )
+    apart = frame.loc[directed & ~placed & frame["value"].notna(), "metric"].unique()
+    over = " and ".join(result.spec.get(REPEATS, ()))
+    mark = "A letter behind a value names a model that it is better than"
+    if baseline is not None:
+        mark = f"+ is better and − is worse than {baseline}"
+    how = ""
     if len(tests):
-        how = (
-            f"{words_of_tests(tests)}, p ≤ {1 - tests['confidence'].iloc[0]:.2g}, p-values "
-            f"{adjustment(tests).words}"
-        )
-        marks = "A letter behind a value names a model that it is better than"
-        said.append(
-            f"{marks if baseline is None else f'+ is better and − is worse than {baseline}'} "
-            f"({how})."
-        )
-    return tuple(said)
+        how = f"{words_of_tests(tests)}, p ≤ {1 - tests['confidence'].iloc[0]:.2g}, p-values "
+        how += adjustment(tests).words
+    weighted = "weighted " * ("weight" in result.spec)
+    said = {
+        f"Values are the {stat} over lists, not means; no difference is tested.": stat != "mean",
+        **dict.fromkeys(result.spec.get(LABELS, ()), True),
+        f"A user counts once, with the mean over {over}.": over,
+        f"± is half of the {level} interval of the {weighted}{stat}.": frame["half_width"]
+        .notna()
+        .any(),
+        "Arrows say whether higher or lower values are better.": directed.any(),
+        MARK_WEIGHTS["html"]: placed.any(),
+        f"Models have values of {', '.join(apart)} for different lists, so that none is marked as "
+        "best.": len(apart) and frame["model"].nunique() > 1,
+        f"{mark} ({how}).": how,
+    }
+    return tuple(text for text, there in said.items() if there)

@@ -14,6 +14,7 @@ from ..evaluation.result import Evaluation
 from ..evaluation.value_moments import means
 from ..tables.cells import form_of, number
 from .given_tables import labels
+from .kinds import TABLE_KINDS
 from .pairs import list_places, model_rows
 from .segments import SegmentGroups, group_means
 
@@ -57,39 +58,29 @@ def n_differs(frame: pd.DataFrame) -> pd.Series:
 def floors_of(given: Any) -> pd.DataFrame:
     """Return the table of levels of an audit, or raise and say what to pass."""
     floors = getattr(given, "floors", given)
-    if not isinstance(floors, pd.DataFrame) or not {
-        "metric",
-        "chance",
-        "popularity",
-        "ceiling",
-    } <= set(floors.columns):
-        what = (
-            f"floors={given}: a result"
-            if isinstance(given, bool)
-            else "floors has no levels, and a result"
-        )
-        raise OptionError(
-            f"{what} holds no frames to compute them from; pass ⟦+floors=rd.audit(true, pred, "
-            "metrics, k, train=train, items=items, by=...)⟧, with the frames, metrics and options "
-            "of the result",
-            argument="floors",
-        )
-    return floors
+    needed = TABLE_KINDS["floors"].columns
+    if isinstance(floors, pd.DataFrame) and {*needed} <= {*floors.columns}:
+        return floors
+    what = f"floors={given}" if isinstance(given, bool) else "floors has no levels"
+    raise OptionError(
+        f"{what}, and a result holds no frames to compute them from; pass "
+        "⟦+floors=rd.audit(true, pred, metrics, k, train=train, items=items, by=...)⟧, with the "
+        "frames, metrics and options of the result",
+        argument="floors",
+    )
 
 
 def floor_rows(frame: pd.DataFrame, given: Any) -> pd.DataFrame:
     """Return rows of the levels of an audit for the metrics of a leaderboard; a ceiling is one of
     each model."""
-    floors, levels = floors_of(given), ("chance", "popularity", "ceiling")
-    labels = (
-        floors["by"].astype(str) if "by" in floors.columns else pd.Series("", index=floors.index)
-    )
-    blocks = []
-    for level in levels:
+    floors, blocks = floors_of(given), []
+    labels = floors.get("by", pd.Series("", floors.index)).astype(str)
+    for level in ("chance", "popularity", "ceiling"):
         own = floors[["metric", "n"]].assign(model=level, value=floors[level])
-        own["model"] += (
-            " level" if level != "ceiling" else " of " + labels if labels.nunique() > 1 else ""
-        )
+        if level != "ceiling":
+            own["model"] += " level"
+        elif labels.nunique() > 1:
+            own["model"] += " of " + labels
         blocks.append(own.drop_duplicates(["model", "metric"]))
     better = frame.drop_duplicates("metric").set_index("metric")["better"]
     found = pd.concat(blocks, ignore_index=True)
@@ -137,50 +128,26 @@ def _tidy(
 ) -> pd.DataFrame:
     """Join the blocks: models stand in the order of the first metric, and each block has places of
     its own."""
-    wanted = [
-        "segment",
-        "group",
-        "model",
-        "column",
-        "better",
-        "value",
-        "ci_low",
-        "ci_high",
-        "n",
-        "n_undefined",
-    ]
-    frame = pd.concat([block[wanted] for block in blocks], ignore_index=True).rename(
-        columns={"column": "metric"}
-    )
+    wanted = ["segment", "group", "model", "column", "better", "value", "ci_low", "ci_high"]
+    frame = pd.concat([block[[*wanted, "n", "n_undefined"]] for block in blocks], ignore_index=True)
+    frame = frame.rename(columns={"column": "metric"})
     frame["half_width"] = (frame["ci_high"] - frame["ci_low"]) / 2
-    upward = np.where(frame["better"] == "smaller", -frame["value"], frame["value"])
-    frame["place"] = (
-        pd.Series(upward)
-        .groupby([frame["segment"], frame["group"], frame["metric"]])
-        .rank(method="min", ascending=False)
-    )
+    downward = frame["value"].where(frame["better"] == "smaller", -frame["value"])
+    places = downward.groupby([frame["segment"], frame["group"], frame["metric"]])
     # A mean over other lists is no better or worse than this one.
-    unplaced = (
-        (frame["better"] == "")
-        | frame["metric"].isin(apart)
-        | n_differs(frame)
-        | (len(models) == 1)
+    apart_or_alone = frame["metric"].isin(apart) | n_differs(frame) | (len(models) == 1)
+    unplaced = (frame["better"] == "") | apart_or_alone
+    frame["place"] = places.rank(method="min").mask(unplaced).astype("Int64")
+    whole = (frame["segment"] == EVERYONE) & (frame["metric"] == columns[0])
+    best = frame["model"][downward[whole].sort_values(kind="stable").index]
+    order = pd.DataFrame(
+        {
+            "block": frame.groupby(["segment", "group"], sort=False).ngroup(),
+            "model": frame["model"].map({model: i for i, model in enumerate(best)}),
+            "metric": frame["metric"].map(list(columns).index),
+        }
     )
-    frame.loc[unplaced, "place"] = np.nan
-    frame["place"] = frame["place"].astype("Int64")
-    whole = frame[(frame["segment"] == EVERYONE) & (frame["metric"] == columns[0])]
-    signed = whole["value"].where(whole["better"] == "smaller", -whole["value"])
-    order = {
-        model: i
-        for i, model in enumerate(whole["model"].iloc[np.argsort(signed.to_numpy(), kind="stable")])
-    }
-    frame["order"] = frame["model"].map(order)
-    frame["column"] = frame["metric"].map({name: i for i, name in enumerate(columns)})
-    blocks_in_order = frame.groupby(["segment", "group"], sort=False).ngroup()
-    frame = frame.assign(block=blocks_in_order).sort_values(
-        ["block", "order", "column"], kind="stable"
-    )
-    return frame.reset_index(drop=True)
+    return frame.take(np.lexsort(order.to_numpy().T[::-1])).reset_index(drop=True)
 
 
 SEEDS = "seeds"  # in the spec: the spread of a metric over the seeds of a model
@@ -193,12 +160,10 @@ def over_repeats(
 ) -> Evaluation:
     """Return the result with the mean over folds and seeds of every list; its spec tells the spread
     over seeds."""
-    folds = [fold] if isinstance(fold, str) else list(fold or ())
-    seeds = [] if seed_col is None else [seed_col]
-    columns = [*folds, *seeds]
-    by, key = list(result.spec["by"]), list(result.spec["user_col"])
-    for argument, names in (("fold", folds), ("seed_col", seeds)):
-        for name in names:
+    by, key, columns = list(result.spec["by"]), list(result.spec["user_col"]), []
+    for argument, given in (("fold", fold), ("seed_col", seed_col)):
+        for name in [given] if isinstance(given, str) else given or ():
+            columns.append(name)
             if name not in (*by, *key[1:]):
                 raise OptionError(
                     f"⟦{argument}={name!r}⟧ tells no lists apart; the result is by "
@@ -206,15 +171,14 @@ def over_repeats(
                     argument=argument,
                     value=name,
                 )
-    models = [name for name in by if name not in columns]
-    lists = [name for name in key if name not in columns]
-    if not columns or not models:
-        if columns:
-            raise OptionError(
-                f"the result is by {by} alone, so that no models are left; evaluate with ⟦+by=⟧ "
-                "for models too"
-            )
+    if not columns:
         return result
+    models, lists = ([name for name in names if name not in columns] for names in (by, key))
+    if not models:
+        raise OptionError(
+            f"the result is by {by} alone, so that no models are left; evaluate with ⟦+by=⟧ for "
+            "models too"
+        )
     spec = {name: value for name, value in result.spec.items() if name != SEEDS}
     spec |= {"by": models, "user_col": lists, REPEATS: columns}
     metrics = [name for name in spec["metrics"] if name in result.per_user.columns]
@@ -275,20 +239,13 @@ def _spread(
     result: Evaluation, models: list[str], seed_col: str, metrics: list[str]
 ) -> dict[str, Any]:
     """Return the number of seeds of each model, and the deviation of a metric over them."""
-    of_seeds = _averaged_lists(
-        result.per_user, [*models, seed_col, *result.spec["user_col"]], metrics, None
-    )
-    each = of_seeds.groupby([*models, seed_col], sort=False, dropna=False, observed=True)[metrics]
+    keys = [*models, seed_col]
+    of_seeds = _averaged_lists(result.per_user, [*keys, *result.spec["user_col"]], metrics, None)
+    each = of_seeds.groupby(keys, sort=False, dropna=False, observed=True)[metrics]
     means_of_seeds = each.mean().reset_index()
-    grouped = means_of_seeds.assign(_model=labels(means_of_seeds, models)).groupby(
-        "_model", sort=False
-    )
-    std, n = grouped[metrics].std(), grouped.size()
-    return {
-        "column": seed_col,
-        "n": n.to_dict(),
-        "sd": {name: std[name].dropna().to_dict() for name in metrics},
-    }
+    grouped = means_of_seeds.groupby(pd.Series(labels(means_of_seeds, models)), sort=False)
+    sd = {name: grouped[name].std().dropna().to_dict() for name in metrics}
+    return {"column": seed_col, "n": grouped.size().to_dict(), "sd": sd}
 
 
 def spread_of_rows(result: Evaluation, frame: pd.DataFrame) -> list[float]:

@@ -18,7 +18,7 @@ from ..evaluation.result import Evaluation
 from ..evaluation.value_moments import unit_codes
 from ..experiments.compare.cheap_labels import JUDGED, cheap_column
 from ..experiments.compare.compare_models import compare_models
-from ..experiments.metric_bounds import bounds_of_result
+from ..experiments.samples import bounds_of_result
 from ..judge.choices import Correction
 from ..judge.comparability import spec_of_each
 from ..judge.verdict import remark

@@ -343,7 +343,7 @@ class Evaluation(Result, HandedOver):
         1  random     1537 -0.128   worse
         """
         from ..experiments.compare.compare_models import compare_models
-        from ..experiments.metric_bounds import bounds_of_result
+        from ..experiments.samples import bounds_of_result
 
         recommenders, key = self.spec["by"], self.spec["user_col"]
         if model_col is None:

@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from operator import mul
 from typing import Any
 
 import numpy as np
@@ -37,6 +36,14 @@ _LOW = 27
 _FEW_CELLS = 8
 # Squares below this share of the products that they are the difference of are computed exactly.
 _LOST = 1e-6
+
+
+class RowsNeeded(Exception):
+    """Aggregates do not suffice for what is asked."""
+
+
+class FarNeeded(RowsNeeded):
+    """The units that are kept may not be the farthest ones."""
 
 
 @dataclass(frozen=True)
@@ -62,11 +69,12 @@ class Grid:
 
 @dataclass(frozen=True)
 class Aggregates:
-    """`products` (2, cells, size, size): hi and lo of Σ of products of 1 and the slices; `low` and
-    `high` are the range of each column."""
+    """`sums` (cells, 1 + columns, 1 + columns): n, Σ x and Σ x y of each cell in steps of the grid,
+    as whole numbers of Python, which have any size; `low` and `high` are the range of each
+    column."""
 
     grid: Grid
-    products: Codes
+    sums: Any
     low: Floats
     high: Floats
 
@@ -91,61 +99,36 @@ class Aggregates:
 
         starts = range(0, max(len(cell), 1), BLOCKS * BLOCK)
         parts = each(part, [range(a, min(a + BLOCKS * BLOCK, len(cell)), BLOCK) for a in starts])
-        return cls(grid, np.sum(parts, axis=0), low, high)
+        return cls(grid, _in_steps(np.sum(parts, axis=0), grid.slices), low, high)
 
     def __add__(self, other: Aggregates) -> Aggregates:
         return replace(
             self,
-            products=self.products + other.products,
+            sums=self.sums + other.sums,
             low=np.minimum(self.low, other.low),
             high=np.maximum(self.high, other.high),
         )
 
     def cells(self, at: Any) -> Aggregates:
         """Some cells; those of each row of a matrix are put together."""
-        found = self.products[:, np.asarray(at)]
-        return replace(self, products=found if found.ndim == 4 else found.sum(axis=2))
+        found = self.sums[np.asarray(at)]
+        return replace(self, sums=found if found.ndim == 3 else found.sum(axis=1))
 
     def columns(self, at: Sequence[int]) -> Aggregates:
         """Some columns."""
-        if [*at] == [*range(len(self.low))]:
-            return self
-        k = self.grid.slices
-        kept = np.array([0, *(1 + k * j + i for j in at for i in range(k))])
         own = list(at)
-        grid = Grid(self.grid.base[own], self.grid.unit[own], k)
-        products = self.products[:, :, kept[:, None], kept]
-        return Aggregates(grid, products, self.low[own], self.high[own])
+        if own == [*range(len(self.low))]:
+            return self
+        grid = Grid(self.grid.base[own], self.grid.unit[own], self.grid.slices)
+        kept = np.array([0, *(1 + j for j in own)])
+        sums = self.sums[:, kept[:, None], kept]
+        return Aggregates(grid, sums, self.low[own], self.high[own])
 
     @cached_property
-    def _whole(self) -> list[list[list[int]]]:
-        """n, Σ x and Σ x y of each cell, as a matrix of whole numbers of steps of the grid."""
-        slices = self.grid.slices
-        steps = [2 ** (_BITS * i) for i in reversed(range(slices))]
-
-        def added(row: Sequence[int]) -> list[int]:
-            parts = (row[at : at + slices] for at in range(1, len(row), slices))
-            return [row[0], *(sum(map(mul, steps, part)) for part in parts)]
-
-        found = []
-        for cell in zip(*self.products.tolist(), strict=True):
-            rows = [
-                [(a << _LOW) + b for a, b in zip(*of, strict=True)]
-                for of in zip(*cell, strict=True)
-            ]
-            found.append([added(row) for row in zip(*map(added, rows), strict=True)])
-        return found
-
-    @cached_property
-    def _apart(self) -> list[list[list[int]]]:
+    def _apart(self) -> Any:
         """n Σ x y − Σ x Σ y of each cell."""
-        return [
-            [
-                [n * xy - x * y for xy, y in zip(row[1:], total, strict=True)]
-                for x, row in zip(total, rows, strict=True)
-            ]
-            for (n, *total), *rows in self._whole
-        ]
+        total = self.sums[:, 0, 1:]
+        return self.sums[:, :1, :1] * self.sums[:, 1:, 1:] - total[:, None] * total[:, :, None]
 
     @property
     def _steps(self) -> Floats:
@@ -154,13 +137,13 @@ class Aggregates:
     @cached_property
     def n(self) -> Floats:
         """Units of each cell."""
-        return np.array([one[0][0] for one in self._whole], np.float64)
+        return np.asarray(self.sums[:, 0, 0], np.float64)
 
     @cached_property
     def above(self) -> Floats:
         """Means of the columns less their base, which keep the digits of huge values."""
-        of_cells = [[x / max(n, 1) for x in total] for (n, *total), *_ in self._whole]
-        return np.array(of_cells) * self._steps
+        means = self.sums[:, 0, 1:] / np.maximum(self.sums[:, :1, 0], 1)
+        return np.asarray(means.astype(np.float64) * self._steps)
 
     @cached_property
     def mean(self) -> Floats:
@@ -169,18 +152,24 @@ class Aggregates:
     @cached_property
     def central(self) -> Floats:
         """Σ(x − mean x)(y − mean y) of each cell."""
-        found = np.array(self._apart, np.float64) / np.maximum(self.n, 1)[:, None, None]
+        found = self._apart.astype(np.float64) / np.maximum(self.n, 1)[:, None, None]
         return np.asarray(found * self._steps * self._steps[:, None])
 
     def squares(self, form: Floats) -> Floats:
         """Σ z² of z = Σ f·(x − mean x) in each cell; `form` is (cells, columns)."""
         found: Floats = np.einsum("ci,cij,cj->c", form, self.central, form)
         parts = np.einsum("ci,cii,ci->c", form, self.central, form)
-        for c in np.flatnonzero(found <= _LOST * parts):
-            steps = [Fraction(float(one)) for one in form[c] * self._steps]
-            exact = np.array(steps) @ (np.array(self._apart[c], object) @ np.array(steps))
-            found[c] = float(exact) / max(self.n[c], 1)
+        for c in (found <= _LOST * parts).nonzero()[0]:
+            steps = np.array([Fraction(float(one)) for one in form[c] * self._steps])
+            found[c] = float(steps @ (self._apart[c] @ steps)) / max(self.n[c], 1)
         return found
+
+    def only_0_and_1(self, column: int) -> bool:
+        """Whether Σ x(1 − x) is 0 in every cell; all values are between 0 and 1."""
+        base, step = (Fraction(float(one[column])) for one in (self.grid.base, self._steps))
+        at = 1 + column
+        n, x, xx = self.sums[:, 0, 0], self.sums[:, 0, at], self.sums[:, at, at]
+        return bool((n * base * (1 - base) + step * x * (1 - 2 * base) == step**2 * xx).all())
 
     def largest(self, column: int) -> float:
         """The largest absolute value."""
@@ -248,10 +237,11 @@ def ranges_of(columns: Sequence[Floats]) -> list[Floats]:
 def _products(
     columns: Sequence[Floats], cell: Codes, n_cells: int, grid: Grid, rows: range
 ) -> Codes:
-    """Products of the slices of some rows in every cell."""
-    size = 1 + grid.slices * len(columns)
+    """Products of the slices of 1 and of the columns in every cell, from some rows: hi and lo."""
+    size = grid.slices * (1 + len(columns))
     sums = np.zeros((2, n_cells, size, size), np.int64)
-    block = np.ones((size, min(rows.step, rows.stop - rows.start)))
+    block = np.empty((size, min(rows.step, rows.stop - rows.start)))
+    block[0] = 1
     for start in rows:
         part = slice(start, min(start + rows.step, rows.stop))
         at, found = cell[part], np.zeros((n_cells, size, size))
@@ -267,17 +257,33 @@ def _products(
             for one, i in zip(own, used.tolist(), strict=True):
                 of_cells = np.add.reduceat(one * own, first, axis=1)
                 found[present[:, None], i, used] = of_cells.T
+        if not np.isfinite(found.sum()):  # a part has a null that nobody knew of
+            raise RowsNeeded
         whole = found.astype(np.int64)
         sums += whole >> _LOW, whole & (2**_LOW - 1)
     return sums
 
 
+def _in_steps(products: Codes, slices: int) -> Any:
+    """Add up products of slices as whole numbers of steps; those of as many bits first."""
+    size = products.shape[2] // slices
+    parts = products.reshape(2, -1, size, slices, size, slices)
+    sums: Any = 0
+    for bits in range(2 * slices - 1):
+        of_bits = range(max(0, bits + 1 - slices), min(slices, bits + 1))
+        found = np.sum([parts[:, :, :, i, :, bits - i] for i in of_bits], axis=0)
+        high, low = found.astype(object)
+        sums = (sums << _BITS) + (high << _LOW) + low
+    return sums
+
+
 def _sliced(columns: list[Floats], grid: Grid, block: Floats) -> tuple[Floats, Codes]:
-    """1 and the slices of the columns, and their places; slices that are all 0 are left out."""
-    n, used = len(columns[0]), [0]
-    for j, rest in enumerate(columns):
-        rest -= grid.base[j]
-        rest *= 1 / grid.unit[j]
+    """1, which is the last of its slices, and the slices of the columns, and their places; slices
+    that are all 0 are left out."""
+    n, used = len(columns[0]), [grid.slices - 1]
+    for j, rest in enumerate(columns, 1):
+        rest -= grid.base[j - 1]
+        rest *= 1 / grid.unit[j - 1]
         for i in range(grid.slices):
             if i == 1 and not rest.any():
                 break
@@ -287,5 +293,5 @@ def _sliced(columns: list[Floats], grid: Grid, block: Floats) -> tuple[Floats, C
             np.rint(rest, out=own)
             if i + 1 < grid.slices:
                 rest -= own
-            used.append(1 + grid.slices * j + i)
+            used.append(grid.slices * j + i)
     return block[: len(used), :n], np.array(used)

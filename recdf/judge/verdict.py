@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from ..stats.numbers import Mask
-from .cautions.table import CAUTIONS, RANK
+from .cautions.table import CAUTIONS, FIRING, RANK
 
 Sign = Literal["better", "worse", "open"]
 VERDICT_COLUMNS = ["effect", "withheld", "remarks", "verdict"]
@@ -147,8 +147,9 @@ def has(remarks: pd.Series, *codes: str) -> Mask:
     return np.array([not {*codes}.isdisjoint(codes_of(text)) for text in remarks], np.bool_)
 
 
-def remark(table: pd.DataFrame, rows: Any, code: str) -> None:
-    """Add a code to the remarks of some rows of a table."""
+def remark(table: Any, rows: Any, code: str) -> None:
+    """Add a code to the remarks of some rows of a table, which is a frame or its columns by
+    name."""
     if any(rows):
         table["remarks"] = [
             by_rank([*codes_of(text), code]) if there else text
@@ -201,7 +202,9 @@ def is_withheld(row: Mapping[Any, Any]) -> bool:
     return row.get("withheld") in CAUTIONS
 
 
-def effects_of(table: pd.DataFrame, reject: Mask, better: Mapping[str, str | None]) -> list[str]:
+def effects_of(
+    table: Mapping[str, Any] | pd.DataFrame, reject: Mask, better: Mapping[str, str | None]
+) -> list[str]:
     """Return the effect of every row: better or worse, higher or lower of a metric without
     direction, none."""
     effects = []
@@ -221,9 +224,9 @@ def add_verdicts(table: pd.DataFrame, kind: str, effects: Iterable[str]) -> None
         table["remarks"] = ""
     table["effect"] = pd.Series(list(effects), table.index, dtype=object)
     columns = {*table.columns}
-    for one in CAUTIONS.values():
-        if one.fires is not None and columns.issuperset(one.needs.split()):
-            remark(table, one.fires(table), one.code)
+    for code, (fires, needs) in FIRING.items():
+        if columns.issuperset(needs):
+            remark(table, fires(*(table[name] for name in needs)), code)
     found = []
     every = zip(table["remarks"].tolist(), table["effect"].tolist(), strict=True)
     for i, (text, effect) in enumerate(every):
@@ -233,8 +236,9 @@ def add_verdicts(table: pd.DataFrame, kind: str, effects: Iterable[str]) -> None
         said = sentence(kind, effect, withheld, remarks, row)
         found.append((effect, withheld, "; ".join(remarks), said))
     of_columns = list(zip(*found, strict=True)) or [()] * 4
-    for name in columns.intersection(VERDICT_COLUMNS):  # they stand last
-        table.pop(name)
+    if [*table.columns[-4:]] != VERDICT_COLUMNS:  # they stand last
+        for name in columns.intersection(VERDICT_COLUMNS):
+            table.pop(name)
     for name, values in zip(VERDICT_COLUMNS, of_columns, strict=True):
         table[name] = pd.Series(values, table.index, dtype=str)
 

@@ -67,7 +67,9 @@ def check_clocks(found: Findings, rows: ImpressionRows) -> None:
                 "one of the two frames is in another time zone; give both their zone with "
                 "tz_localize"
             )
-            found.add("clocks in two zones", "warning", soon[best], n_shown, words, effect)
+            found.add(
+                "two_clocks", "clocks in two zones", "warning", soon[best], n_shown, words, effect
+            )
 
 
 def _soon_by_offset(log: LogRows, events: EventRows, second: int) -> tuple[dict[int, int], int]:
@@ -109,7 +111,15 @@ def _check_range(found: Findings, log: LogRows, events: EventRows) -> None:
             "one of the two has another unit or another beginning, such as seconds that were read "
             "as milliseconds"
         )
-        found.add("times that have nothing in common", "error", len(time), len(time), words, effect)
+        found.add(
+            "times_apart",
+            "times that have nothing in common",
+            "error",
+            len(time),
+            len(time),
+            words,
+            effect,
+        )
 
 
 # ------------------------------------------------------------------------------------------
@@ -161,17 +171,27 @@ def check_events(
         f"{words_of_skew(skew_of(np.concatenate(ahead), clock))}"
     )
     unknown = 'they belong to no list of the log; ⟦+named_lists="none"⟧ attributes by time'
-    for finding, flags, effect in (
-        (f"{what} without an impression", outcome.never_shown, never),
-        (f"impressions after the {what}", outcome.before_impression, late),
+    for code, finding, flags, effect in (
+        ("never_shown", f"{what} without an impression", outcome.never_shown, never),
+        ("shown_later", f"impressions after the {what}", outcome.before_impression, late),
         (
+            "outside_window",
             f"{what} after the window",
             outcome.outside_window,
             "nothing is attributed; a longer ⟦+window=⟧ would",
         ),
-        (f"{what} that name an unknown list", outcome.unknown_list, unknown),
+        ("unknown_list", f"{what} that name an unknown list", outcome.unknown_list, unknown),
     ):
-        _add(found, finding, events, np.flatnonzero(flags), len(outcome.attributed), names, effect)
+        _add(
+            found,
+            code,
+            finding,
+            events,
+            np.flatnonzero(flags),
+            len(outcome.attributed),
+            names,
+            effect,
+        )
     lists[outcome.unknown_list] = -1
     _check_named_lists(found, log, events, (lists, bool((followed >= 0).any())), window, names)
 
@@ -241,6 +261,7 @@ def words_of_skew(found: Mapping[str, Any]) -> str:
 
 def _add(
     found: Findings,
+    code: str,
     finding: str,
     events: EventRows,
     rows: np.ndarray,
@@ -250,7 +271,13 @@ def _add(
 ) -> None:
     """Add a finding about some rows of the events, with the columns `names` of the first three."""
     found.add(
-        finding, "warning", len(rows), of, row_objects(events.frame[names].take(rows[:3])), effect
+        code,
+        finding,
+        "warning",
+        len(rows),
+        of,
+        row_objects(events.frame[names].take(rows[:3])),
+        effect,
     )
 
 
@@ -277,7 +304,16 @@ def _check_named_lists(
         "than the one that "
         'they name; ⟦+named_lists="all"⟧ attributes them to the list that they name'
     )
-    _add(found, f"{events.name} that name another list", events, wrong, len(event), names, effect)
+    _add(
+        found,
+        "another_list",
+        f"{events.name} that name another list",
+        events,
+        wrong,
+        len(event),
+        names,
+        effect,
+    )
 
 
 class Copies(NamedTuple):
@@ -322,7 +358,7 @@ def check_copies(found: Findings, rows: ImpressionRows, rules: Rules) -> None:
     for name, copies in logged_twice(rows, rules).items():
         finding = "rows logged twice" if name == "log" else f"{name} logged twice"
         effect = f"{WHAT_COPIES_DO[name == 'log']}; {name}.drop_duplicates() takes the copies out"
-        found.add(finding, "warning", copies.n, copies.of, copies.first, effect)
+        found.add("logged_twice", finding, "warning", copies.n, copies.of, copies.first, effect)
 
 
 def check_refunds(found: Findings, counts: Mapping[str, Mapping[str, int]]) -> None:
@@ -341,7 +377,9 @@ def check_refunds(found: Findings, counts: Mapping[str, Mapping[str, int]]) -> N
             "what is beyond the price changes nothing",
         ),
     ):
-        found.add(finding, "warning", refunds[what], refunds["events"], "", effect)
+        found.add(
+            f"refunds_{what}", finding, "warning", refunds[what], refunds["events"], "", effect
+        )
 
 
 def check_persons(found: Findings, counts: Mapping[str, int] | None) -> None:
@@ -351,6 +389,7 @@ def check_persons(found: Findings, counts: Mapping[str, int] | None) -> None:
             counts[name] for name in ("unknown_devices", "shared_devices", "devices")
         )
         found.add(
+            "unknown_devices",
             "devices that persons does not name",
             "info",
             unknown,
@@ -359,7 +398,7 @@ def check_persons(found: Findings, counts: Mapping[str, int] | None) -> None:
             "each is a person of its own",
         )
         effect = "each is taken for a device of the first of them"
-        found.add("devices of several persons", "warning", shared, of, "", effect)
+        found.add("shared_devices", "devices of several persons", "warning", shared, of, "", effect)
 
 
 def check_prices(found: Findings, events: EventRows, name: str) -> None:
@@ -372,7 +411,9 @@ def check_prices(found: Findings, events: EventRows, name: str) -> None:
         "value; give refunds to from_impressions as a frame of their own (refunds=), which takes "
         "out what they cancel"
     )
-    _add(found, "prices below 0", events, below, len(events.paid), [name], effect)
+    _add(
+        found, "negative_prices", "prices below 0", events, below, len(events.paid), [name], effect
+    )
 
 
 def check_click_rates(found: Findings, log: LogRows, clicks: EventRows, name: str) -> None:
@@ -413,4 +454,12 @@ def check_click_rates(found: Findings, log: LogRows, clicks: EventRows, name: st
         f"other users click on {usual:.1%} of their impressions; programs do not click like "
         "people, and ten can decide an experiment: leave such users out"
     )
-    found.add("users with implausible click rates", "warning", len(odd), len(user), words, effect)
+    found.add(
+        "implausible_clicks",
+        "users with implausible click rates",
+        "warning",
+        len(odd),
+        len(user),
+        words,
+        effect,
+    )

@@ -200,7 +200,8 @@ def log_findings(
     found = Findings()
     frames = {role: as_frame(one, role) for role, one in given.items() if one is not None}
     persons, log = frames.pop("persons", None), frames["log"]
-    found.add("log is empty", "error", not len(log), 1, "0 rows", "there is nothing to evaluate")
+    effect = "there is nothing to evaluate"
+    found.add("empty", "log is empty", "error", not len(log), 1, "0 rows", effect)
     if whole and not len(log):
         return found
     _check_nulls(found, frames, rules)
@@ -213,7 +214,7 @@ def log_findings(
         raise
     except RecdfError as error:
         what, effect = "columns that cannot be read or compared", "from_impressions raises"
-        found.add(what, "error", 1, None, str(error), effect)
+        found.add("unreadable", what, "error", 1, None, str(error), effect)
         return found
     if whole and not len(rows.log):
         return found
@@ -253,7 +254,15 @@ def _check_nulls(found: Findings, frames: Mapping[str, pd.DataFrame], rules: Rul
                     else f"null {name} in {role}"
                 )
                 effect = 'from_impressions raises; ⟦+null_keys="drop"⟧ leaves these rows out'
-                found.add(what, "error", int(null.sum()), len(frame), f"{role}[{name!r}]", effect)
+                found.add(
+                    "null_keys",
+                    what,
+                    "error",
+                    int(null.sum()),
+                    len(frame),
+                    f"{role}[{name!r}]",
+                    effect,
+                )
 
 
 def _check_heavy_users(found: Findings, log: LogRows, many: int, rules: Rules, whole: bool) -> None:
@@ -271,7 +280,15 @@ def _check_heavy_users(found: Findings, log: LogRows, many: int, rules: Rules, w
         share = rows[busy].sum() / len(log)
         effect = f"they have {share:.1%} of the impressions; {effect}"
     n_users = int((rows > 0).sum())
-    found.add(f"users with over {many:,} impressions", "warning", len(busy), n_users, words, effect)
+    found.add(
+        "many_impressions",
+        f"users with over {many:,} impressions",
+        "warning",
+        len(busy),
+        n_users,
+        words,
+        effect,
+    )
     if whole and n_users >= ENOUGH_USERS and MUCH * len(log) < rows.max() <= many:
         largest = int(rows.argmax())
         words = repr(log.frame[rules.user_col].take([first[largest]]).tolist()[0])
@@ -279,7 +296,15 @@ def _check_heavy_users(found: Findings, log: LogRows, many: int, rules: Rules, w
             "clicks per impression are then mostly those of one user; leave the user out if it is "
             "a program"
         )
-        found.add("a user with over 5 % of the impressions", "warning", 1, n_users, words, effect)
+        found.add(
+            "large_user",
+            "a user with over 5 % of the impressions",
+            "warning",
+            1,
+            n_users,
+            words,
+            effect,
+        )
 
 
 def _log_labels(log: LogRows, names: list[str], rows: np.ndarray) -> list[Any]:
@@ -297,6 +322,7 @@ def _check_lists(found: Findings, log: LogRows, rules: Rules, whole: bool) -> No
         effect = "the first impression stands for all"
         some = _log_labels(log, names, repeated)
         found.add(
+            "item_twice",
             "items shown twice in a list",
             "warning",
             concerned,
@@ -309,16 +335,27 @@ def _check_lists(found: Findings, log: LogRows, rules: Rules, whole: bool) -> No
     of, start = ranking.n_lists, ranking.start
     if whole and start != 1:
         effect = "ranks for metrics count from 1; the positions stay as they are in pred"
-        found.add("positions that do not start at 1", "info", 1, 1, f"from {start:g}", effect)
+        what = "positions that do not start at 1"
+        found.add("first_position", what, "info", 1, 1, f"from {start:g}", effect)
     effect = (
         "ranks close the holes (advertisements, collapsed places); the positions stay as they are "
         "in pred"
     )
-    found.add("positions with holes", "info", ranking.lists_with_holes, of, "", effect)
+    found.add(
+        "position_holes", "positions with holes", "info", ranking.lists_with_holes, of, "", effect
+    )
     effect = (
         "several pages or requests are one list; name the column of the request in ⟦+list_cols=⟧"
     )
-    found.add("a position twice in a list", "warning", ranking.lists_with_ties, of, "", effect)
+    found.add(
+        "position_twice",
+        "a position twice in a list",
+        "warning",
+        ranking.lists_with_ties,
+        of,
+        "",
+        effect,
+    )
 
 
 def _check_hours(found: Findings, rows: ImpressionRows) -> None:
@@ -340,7 +377,9 @@ def _check_hours(found: Findings, rows: ImpressionRows) -> None:
         "the log is broken there, or nobody was awake; leave the days concerned out of a "
         "comparison over time"
     )
-    found.add("hours without a row", "warning", int(length.sum()), n_hours, words, effect)
+    found.add(
+        "empty_hours", "hours without a row", "warning", int(length.sum()), n_hours, words, effect
+    )
 
 
 def _check_variants(found: Findings, log: LogRows, name: str | None, rules: Rules) -> None:
@@ -349,6 +388,7 @@ def _check_variants(found: Findings, log: LogRows, name: str | None, rules: Rule
     values = column(log.frame, name, "log")
     null = int(values.isna().sum())
     found.add(
+        "null_variants",
         "null variants",
         "warning",
         null,
@@ -360,16 +400,16 @@ def _check_variants(found: Findings, log: LogRows, name: str | None, rules: Rule
     names = [rules.user_col, *rules.source_lists]
     within = "the list belongs to no arm: leave it out"
     across = 'join_experiment refuses them, or leaves them out with ⟦+multi_variant="drop"⟧'
-    for what, unit, labels, effect in (
-        ("variants that change within a list", log.lists.code, names, within),
-        ("users in several variants", log.user, [rules.user_col], across),
+    for code, what, unit, labels, effect in (
+        ("mixed_lists", "variants that change within a list", log.lists.code, names, within),
+        ("mixed_users", "users in several variants", log.user, [rules.user_col], across),
     ):
         pairs, n = dense_codes([unit, variant])
         row = first_rows(pairs, n)
         several = np.flatnonzero(np.bincount(unit[row]) > 1)
         some = row[np.isin(unit[row], several[:5])]
         examples = dict.fromkeys(_log_labels(log, labels, some))
-        found.add(what, "warning", len(several), len(distinct(unit[row])), examples, effect)
+        found.add(code, what, "warning", len(several), len(distinct(unit[row])), examples, effect)
 
 
 def _check_propensities(
@@ -384,6 +424,7 @@ def _check_propensities(
     bad = ~((given > 0) & (given <= 1))
     effect = "a propensity is a probability above 0; estimates of other policies divide by it"
     found.add(
+        "bad_propensities",
         "propensities outside (0, 1]",
         "error",
         int(bad.sum()),
@@ -403,6 +444,7 @@ def _check_propensities(
             "others could be shown"
         )
         found.add(
+            "unfit_propensities",
             "propensities that do not fit the actions",
             "warning",
             len(inverse),

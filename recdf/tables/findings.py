@@ -34,6 +34,7 @@ FINDING_COLUMNS = {
     "share": "float64",
     "examples": "str",
     "effect": "str",
+    "code": "str",
 }
 FINDING_EXAMPLES = 5
 NARROWEST = 30  # columns of a terminal for the effect of a finding
@@ -53,6 +54,7 @@ class Findings:
 
     def add(
         self,
+        code: str,
         finding: str,
         severity: Severity,
         count: Any,
@@ -63,6 +65,7 @@ class Findings:
         ranges: str = "",
     ) -> None:
         """Add a finding that concerns `count` of `of` rows or lists; `by` names whose they are.
+        Readers know a finding by its `code`.
 
         A finding of 0 rows is not shown. `of` is None for a finding about all the data.
         """
@@ -72,7 +75,8 @@ class Findings:
             else ", ".join(map(repr, list(examples)[:FINDING_EXAMPLES]))
         )
         row = {"finding": in_words(finding), "severity": severity, "count": int(count)}
-        row |= {"of": of, "examples": words, "effect": in_words(effect), "by": by, "ranges": ranges}
+        row |= {"of": of, "examples": words, "effect": in_words(effect)}
+        row |= {"code": code, "by": by, "ranges": ranges}
         self.rows.append(row)
 
     def __add__(self, other: Findings) -> Findings:
@@ -80,7 +84,7 @@ class Findings:
         that has some."""
         rows: dict[Any, dict[str, Any]] = {}
         for row in (*self.rows, *other.rows):
-            key = row["finding"], row["severity"], row["by"]
+            key = row["code"], row["finding"], row["by"]
             before = rows.setdefault(key, row)
             if before is not row and row["of"] is not None:
                 sums = {name: before[name] + row[name] for name in ("count", "of")}

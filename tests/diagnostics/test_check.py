@@ -36,6 +36,7 @@ def findings(*args: object, **options: object) -> dict[str, pd.Series]:
         "share",
         "examples",
         "effect",
+        "code",
         "by",
         "ranges",
     ]

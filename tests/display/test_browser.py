@@ -151,7 +151,14 @@ def many_path(tmp_path_factory):
 def hostile_path(hostile, tmp_path_factory):
     bad = HOSTILE[1]
     findings = pd.DataFrame(
-        {"finding": [bad], "severity": ["error"], "count": [1], "share": [0.5], "effect": [bad]}
+        {
+            "finding": [bad],
+            "severity": ["error"],
+            "count": [1],
+            "share": [0.5],
+            "effect": [bad],
+            "code": [bad],
+        }
     )
     shown = pd.DataFrame({"model": HOSTILE, "item_id": HOSTILE, "shown": 3, "share": 0.1})
     target = tmp_path_factory.mktemp("hostile") / "report.html"

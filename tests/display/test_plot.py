@@ -232,11 +232,6 @@ def test_several_by_columns_are_one_name():
             "baseline='x' is not",
         ),
         (
-            lambda r, e: rd.plot.winners(r, "ndcg@10", model="knn", baseline="random", bins=1),
-            rd.OptionError,
-            "bins=1",
-        ),
-        (
             lambda r, e: rd.plot.exposure(e.drop(columns="share")),
             rd.ColumnError,
             "has no column 'share'",
@@ -246,11 +241,6 @@ def test_several_by_columns_are_one_name():
             lambda r, e: rd.plot.longtail(e, pd.DataFrame({"item": [1]})),
             rd.ColumnError,
             "log has no column 'item_id'",
-        ),
-        (
-            lambda r, e: rd.plot.longtail(e, e[["item_id"]], bands=(0.5, 0.2)),
-            rd.OptionError,
-            "growing shares",
         ),
         (lambda r, e: rd.plot.longtail(e, e[["item_id"]].head(0)), rd.DataError, "log has no rows"),
         (
@@ -317,9 +307,9 @@ def test_several_by_columns_are_one_name():
             "name one of",
         ),
         (
-            lambda r, e: rd.plot.over_time(effects(), time_col="day"),
+            lambda r, e: rd.plot.over_time(effects().drop(columns="period")),
             rd.ColumnError,
-            "effect has no column 'day'",
+            "effect has no column 'period'",
         ),
     ],
 )

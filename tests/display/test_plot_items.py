@@ -26,14 +26,16 @@ def test_longtail_by_hand():
         {"item_id": list("abcdx"), "shown": [4, 3, 2, 1, 10], "share": [0.2, 0.15, 0.1, 0.05, 0.5]}
     )
     log = pd.DataFrame({"item_id": list("aaaabbbccd")})
-    data = rd.plot.longtail.data(table, log, bands=(0.25, 0.5, 1.0))
-    # a is the top quarter of the four items of the log, b the second, c and d the rest; x was never
-    # bought.
+    data = rd.plot.longtail.data(table, log)
+    # a and b are the first half of the four items of the log, c and d the rest; x was never bought.
     own = data[data["model"] == "all lists"]
-    assert own["band"].tolist() == ["top 25 %", "25–50 %", "50–100 %", "not in log"]
-    assert own["share"].tolist() == [0.2, 0.15, 0.15, 0.5]
-    assert own["n_items"].tolist() == [1, 1, 2, 1]
-    assert data[data["model"] == "past interactions"]["share"].tolist() == [0.4, 0.3, 0.3, 0.0]
+    assert own["band"].tolist() == [
+        *("top 1 %", "1–5 %", "5–20 %", "20–50 %", "50–100 %", "not in log")
+    ]
+    assert own["share"].tolist() == pytest.approx([0, 0, 0, 0.35, 0.15, 0.5])
+    assert own["n_items"].tolist() == [0, 0, 0, 2, 2, 1]
+    past = data[data["model"] == "past interactions"]["share"].tolist()
+    assert past == pytest.approx([0, 0, 0, 0.7, 0.3, 0])
 
 
 def test_position_draws_its_table(shop):

@@ -46,7 +46,14 @@ def test_ids_are_unique_and_every_reference_has_its_id(full):
 def test_hostile_names_stay_letters(hostile, tmp_path):
     bad = HOSTILE[0]
     findings = pd.DataFrame(
-        {"finding": [bad], "severity": ["error"], "count": [1], "share": [0.5], "effect": [bad]}
+        {
+            "finding": [bad],
+            "severity": ["error"],
+            "count": [1],
+            "share": [0.5],
+            "effect": [bad],
+            "code": [bad],
+        }
     )
     shown = pd.DataFrame({"model": HOSTILE, "item_id": HOSTILE, "shown": 3, "share": 0.1})
     page = Page(

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from recdf.experiments.units import units_of
+from recdf.experiments.samples import units_of
 from recdf.judge.effects.means import estimate
 from recdf.judge.users import ArmRows
 from recdf.stats import (

@@ -10,7 +10,7 @@ from experiments.verdicts import NUMBERS, arms, compare, payers
 from scipy import stats
 
 import recdf as rd
-from recdf.experiments.units import units_of
+from recdf.experiments.samples import units_of
 from recdf.judge.effects.means import estimate
 from recdf.judge.users import ArmRows
 from recdf.stats import effect_sizes, permutation

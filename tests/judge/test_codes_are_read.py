@@ -5,7 +5,7 @@ import ast
 import pytest
 from test_house import modules
 
-SENTENCES = {"verdict", "trend_verdict", "decision", "trust"}
+SENTENCES = {"verdict", "trend_verdict", "decision", "trust", "finding"}
 # Methods that look into a text, or into a column of texts.
 LOOKS_INTO = {
     *("startswith", "endswith", "removeprefix", "removesuffix", "split", "partition", "find"),
@@ -48,6 +48,11 @@ def readers(source):
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             told = [node.func.value, *node.args]
             read = node.func.attr in LOOKS_INTO and any(map(names_sentence, told))
+            keys = [one.value for one in node.args if isinstance(one, ast.Constant)]
+            read |= node.func.attr == "set_index" and bool(SENTENCES.intersection(keys))
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            pairs = node.args[0] if node.func.id == "dict" and node.args else None
+            read = isinstance(pairs, ast.Call) and any(map(names_sentence, pairs.args[:1]))
         else:
             continue
         if read and not of_a_gate(node):
@@ -72,6 +77,10 @@ def test_nothing_reads_a_verdict_back():
         'table["verdict"].isin(SOME)',
         're.sub("better", "worse", verdict)',
         'table["decision"].eq("ship")',
+        'row["finding"] == "equal scores"',
+        'str(row["finding"]).startswith("ties across")',
+        'findings.set_index("finding")["share"]',
+        'dict(zip(findings["finding"], findings["share"]))["candidates look sampled"]',
     ],
 )
 def test_a_planted_reader_is_found(line):

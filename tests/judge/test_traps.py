@@ -185,6 +185,27 @@ def test_an_effect_of_users_whom_one_arm_brought_is_no_verdict():
     assert (row["withheld"], row["detail"], row["reject"]) == ("", "", True)
 
 
+def test_quantiles_and_moments_ask_for_the_surplus_too():
+    users, data = exposed(0.045)
+    health = rd.experiments.experiment_health(data, users)
+    options = {"control": "A", "health": health}
+    own = rd.compare_variants(data, "y", **options).iloc[0]
+    of_sums = rd.experiments.variant_moments(data, "y")
+    row = rd.experiments.compare_variants_from_moments(of_sums, **options).iloc[0]
+    # The lightest have the least value, so that the bound of the moments is what is left.
+    assert row["withheld"] == "surplus"
+    assert row["verdict"] == own["verdict"].replace("there is", "there may be")
+    # A median that B lowers: without as many values of 0 it is that of A.
+    median = rd.experiments.compare_quantiles(data, "y", quantiles=0.5, **options).iloc[0]
+    a, b = (np.sort(data.loc[data["variant"] == v, "y"]) for v in "AB")
+    assert median["p_value"] < 0.05
+    assert abs(np.median(b[len(b) - len(a) :]) - np.median(a)) < abs(median["diff"]) / 5
+    assert (median["withheld"], median["verdict"]) == ("surplus", own["verdict"])
+    lost = of_sums.assign(min=np.nan, max=np.nan)
+    row = rd.experiments.compare_variants_from_moments(lost, **options).iloc[0]
+    assert row["withheld"] == "surplus"  # as far as the standard deviation allows
+
+
 def test_users_lost_by_an_arm_are_a_surplus_of_the_other():
     data = exposed(0.0)[1]
     lost = data[(data["variant"] == "A") | (data["y"] > data["y"].quantile(0.09))]

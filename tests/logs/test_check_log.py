@@ -30,7 +30,15 @@ def clean():
 def findings(log, clicks=None, **options):
     """Count of each finding."""
     found = rd.logs.check_log(log, clicks=clicks, **{"time_col": "time", **options})
-    assert found.columns.tolist() == ["finding", "severity", "count", "share", "examples", "effect"]
+    assert found.columns.tolist() == [
+        "finding",
+        "severity",
+        "count",
+        "share",
+        "examples",
+        "effect",
+        "code",
+    ]
     assert found[["count", "share"]].dtypes.astype(str).tolist() == ["int64", "float64"]
     order = {"error": 0, "warning": 1, "info": 2}
     assert found["severity"].map(order).is_monotonic_increasing

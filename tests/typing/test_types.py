@@ -9,7 +9,6 @@ import re
 import runpy
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from typing import get_type_hints
 
@@ -22,8 +21,8 @@ from recdf.inputs.options import OPTIONS, Options
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 RIGHT, WRONG = HERE / "right.py", HERE / "wrong.py"
-# Kept between runs, outside the checkout: the first run reads pandas, numpy and the package.
-CACHE = Path(tempfile.gettempdir()) / "recdf-mypy"
+# That of `mypy` itself, which has the same options: only a first run reads pandas and the package.
+CACHE = ROOT / ".mypy_cache"
 
 
 def expected():

@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...diagnostics.gate_records import Gate, row_cells
+from ...diagnostics.gate_records import Gate
 from ...diagnostics.history import History
 from ...errors import ColumnError, OptionError
 from ...experiments.decide.adjust_pvalues import adjustment
 from ...experiments.decide.proxy_metrics import error_columns
 from ...experiments.decide.proxy_metrics import proxy_metrics as relations
 from ...judge.comparisons import COMPARISON_COLUMNS
-from ...judge.per_user_columns import require
 from ...judge.verdict import sign_of
 from ...tables.cells import estimated, shorten, visible
 from ..given_tables import (
@@ -28,7 +27,7 @@ from ..given_tables import (
     need_gate,
     need_history,
 )
-from ..kinds import estimates_frame, kind_of_estimates
+from ..kinds import TABLE_KINDS, estimates_frame, kind_of_estimates
 from . import style
 from .style import Axes
 
@@ -37,7 +36,6 @@ __all__ = ["forest", "gate", "history", "over_time", "proxy_metrics"]
 BY_PERIOD = "one row per period, such as rd.experiments.effect_over_time returns"
 SOURCE = "what compare_models or compare_variants returned"
 LABEL_LENGTH, VERDICT_LENGTH = 34, 72
-RELATIVE = "Change in per cent of the baseline"
 MARK_OF_SIGN = {
     "open": (style.NEUTRAL, "o"),
     "better": (style.BETTER, "^"),
@@ -66,24 +64,19 @@ def _forest_data(
         return estimates_frame(kind, comparison)
     need(comparison, "comparison", COMPARISON_COLUMNS, SOURCE)
     models = "baseline" in comparison.columns
-    base, other = ("baseline", "model") if models else ("control", "treatment")
-    need(comparison, "comparison", [base, other], SOURCE)
+    old, new = ("baseline", "model") if models else ("control", "treatment")
     own = list(comparison.columns[: list(comparison.columns).index("metric")])
     segments = own if by is None else [by] if isinstance(by, str) else list(by)
-    need(comparison, "comparison", segments, SOURCE)
-    names = [
-        f"{new} vs. {old}" for new, old in zip(comparison[other], comparison[base], strict=True)
-    ]
+    need(comparison, "comparison", [old, new, *segments], SOURCE)
+    pairs = comparison[new].map(str) + " vs. " + comparison[old].map(str)
+    names = pairs.tolist()
     if segments:
-        only_one = len(set(names)) == 1
         parts = labels(comparison, segments)
-        names = (
-            parts if only_one else [JOINED_BY.join(pair) for pair in zip(parts, names, strict=True)]
-        )
+        both = zip(parts, names, strict=True)
+        names = parts if pairs.nunique() == 1 else [JOINED_BY.join(pair) for pair in both]
     n = comparison["n_users"] if models else comparison["n_control"] + comparison["n_treatment"]
-    data = comparison[["metric", "diff", "ci_low", "ci_high", "p_adj", "verdict"]].reset_index(
-        drop=True
-    )
+    shown = ["metric", "diff", "ci_low", "ci_high", "p_adj", "verdict"]
+    data = comparison[shown].reset_index(drop=True)
     data.attrs = {}
     data.insert(1, "label", names)
     data["sign"] = [sign_of(row) for row in comparison.to_dict("records")]
@@ -136,7 +129,7 @@ def forest(
     data = _forest_data(comparison, by=by)
     kind = kind_of_estimates(comparison)
     if kind is not None:
-        return _rows_of_panels(data, data["metric"], "{}", kind.axis, kind.caption, ax)
+        return _rows_of_panels(data, "{}", kind.axis, kind.caption, ax)
     confidence = confidence_of(comparison)
     level = "intervals" if confidence is None else f"{100 * confidence:g} % intervals"
     marks = f"filled: better (blue) or worse (orange), p-values {adjustment(comparison).words}"
@@ -146,16 +139,13 @@ def forest(
         )
     caption = f"{level}; {count_text(data['n'])} users; {marks}"
     across = "difference in units of the metric, zero in the middle"
-    return _rows_of_panels(data, data["metric"], "Difference of {}", across, caption, ax)
+    return _rows_of_panels(data, "Difference of {}", across, caption, ax)
 
 
-def _rows_of_panels(
-    data: pd.DataFrame, panel_of: pd.Series, name: str, across: str, caption: str, ax: Any
-) -> Any:
-    """Draw rows of effects below each other, one panel for each value of `panel_of`, zero in the
-    middle."""
+def _rows_of_panels(data: pd.DataFrame, name: str, across: str, caption: str, ax: Any) -> Any:
+    """Draw rows of effects below each other, one panel for each metric, zero in the middle."""
     words = [_words(row) for row in data.itertuples(index=False)]
-    parts = list(data.assign(said=words).groupby(panel_of, sort=False))
+    parts = list(data.assign(said=words).groupby("metric", sort=False))
     longest = max([*map(len, words), 30]) + max([*map(len, data["label"]), 10])
     panels = style.new_grid(
         ax, len(parts), rows=[len(rows) for _, rows in parts], width=3.6 + 0.075 * longest
@@ -168,7 +158,7 @@ def _rows_of_panels(
             order = rows["sign"].ne("worse").sort_values(kind="stable").index[:fits]
             left, rows = left + len(rows) - fits, rows.loc[sorted(order)]
         _effects(panel, rows)
-        style.title(panel, name.format(metric) if metric else RELATIVE)
+        style.title(panel, name.format(metric))
         if rows.get("percent", pd.Series(False)).all():
             style.formatted(panel.xaxis, "%")
     if left:
@@ -235,41 +225,14 @@ def _words(row: Any) -> str:
 
 
 def _gate_data(gate: Gate) -> pd.DataFrame:
-    """Return what `gate` draws: `metric`, `label`, `diff`, `ci_low`, `ci_high`, `allowed`,
-    `relative`, `verdict`, ...
+    """Return what `gate` draws, as `rd.plot.forest.data` returns it of a table with verdicts.
 
     {parameters_returns}
         One row per row of the gate. `diff` is its change; `sign` is "better" (it passes), "worse"
         (it fails) or "open", and `words` says the change and the verdict as the gate's own table
         does.
     """
-    names = [
-        "metric",
-        "change",
-        "change_low",
-        "change_high",
-        "allowed",
-        "relative",
-        "verdict",
-        "n_users",
-    ]
-    data = need_gate(gate).table[names]
-    data = data.set_axis(
-        ["metric", "diff", "ci_low", "ci_high", "allowed", "relative", "verdict", "n"], axis=1
-    )
-    cells = [row_cells(row) for row in gate.table.to_dict("records")]
-    data.insert(1, "label", [cell["metric"] for cell in cells])
-    data["sign"] = [sign_of(row) for row in gate.table.to_dict("records")]
-    data["words"] = [
-        f"{cell['change']}  {cell['verdict']}, budget {cell['budget']}" for cell in cells
-    ]
-    return data
-
-
-def gate_panels(table: pd.DataFrame) -> pd.Series:
-    """Return the panel of each row of a gate: its metric, or none for all relative changes, which
-    share one."""
-    return table["metric"].mask(table["relative"], "")
+    return estimates_frame(TABLE_KINDS["gate"], need_gate(gate).table)
 
 
 @style.drawn_from(_gate_data)
@@ -303,11 +266,10 @@ def gate(gate: Gate, *, ax: Any = None) -> Any:
     """
     data = _gate_data(gate)
     caption = (
-        f"bounds hold one-sided with {gate.confidence:.0%}; {count_text(data['n'])} users; upright "
-        "line: the budget; filled: passes (blue) or fails (orange)"
+        f"bounds hold one-sided with {gate.confidence:.0%}; {count_text(gate.table['n_users'])} "
+        "users; upright line: the budget; filled: passes (blue) or fails (orange)"
     )
-    shown = data.assign(percent=data["relative"])
-    return _rows_of_panels(shown, gate_panels(data), "Change of {}", "", caption, ax)
+    return _rows_of_panels(data, "{}", "", caption, ax)
 
 
 # -- over time
@@ -317,7 +279,6 @@ def _over_time_data(
     effect: pd.DataFrame,
     metric: str | None = None,
     *,
-    time_col: str | None = None,
     treatment: Any = None,
     control: Any = None,
 ) -> pd.DataFrame:
@@ -330,31 +291,25 @@ def _over_time_data(
         same in all rows.
     """
     need(effect, "effect", ["metric", "diff", "ci_low", "ci_high"], BY_PERIOD)
-    time_col = _time_col(effect) if time_col is None else time_col
-    need(effect, "effect", [time_col], BY_PERIOD)
-    rows = effect
+    time_col, rows = _time_col(effect), effect
     for name, wanted in {"metric": metric, "treatment": treatment, "control": control}.items():
-        if name not in rows.columns:
-            continue
-        found = rows[name].drop_duplicates().tolist()
+        found = rows[name].drop_duplicates().tolist() if name in rows.columns else [wanted]
         if wanted is None and len(found) > 1:
             raise OptionError(
                 f"effect has {len(found)} values of {name!r}; name one of {found} in ⟦{name}=⟧"
             )
         if wanted is not None and wanted not in found:
             raise OptionError(f"⟦{name}={wanted!r}⟧ is not in effect[{name!r}]; it has {found}")
-        rows = rows if wanted is None else rows[rows[name] == wanted]
-    rows = rows.sort_values(time_col, kind="stable")
-    arms = [name for name in ("n_control", "n_treatment") if name in rows.columns]
-    data = rows[[time_col, "diff", "ci_low", "ci_high"]].set_axis(
-        ["time", "diff", "ci_low", "ci_high"], axis=1
-    )
-    data = data.reset_index(drop=True)
+        if wanted is not None and name in rows.columns:
+            rows = rows[rows[name] == wanted]
+    rows = rows.sort_values(time_col, kind="stable", ignore_index=True)
+    records = rows.to_dict("records")
+    data = rows[[time_col, "diff", "ci_low", "ci_high"]].rename(columns={time_col: "time"})
     data.attrs = {}
-    data["n"] = rows[arms].sum(axis=1).to_numpy() if arms else np.nan
-    data["verdict"] = rows["verdict"].astype(str).to_numpy() if "verdict" in rows.columns else ""
-    data["sign"] = [sign_of(row) for row in rows.to_dict("records")]
-    data["trend"] = [trend_words(row) for row in rows.to_dict("records")]
+    data["n"] = rows.reindex(columns=["n_control", "n_treatment"]).sum(axis=1, min_count=1)
+    data["verdict"] = [str(row.get("verdict", "")) for row in records]
+    data["sign"] = list(map(sign_of, records))
+    data["trend"] = list(map(trend_words, records))
     return data
 
 
@@ -370,13 +325,11 @@ def _time_col(effect: pd.DataFrame) -> str:
     """Return the column of the period: `period`, else the only column before `metric`, where `by=`
     puts it."""
     before = list(effect.columns[: list(effect.columns).index("metric")])
-    if "period" in effect.columns:
-        return "period"
-    if len(before) == 1:
-        return str(before[0])
-    raise ColumnError(
-        f"effect has no column 'period'; name the column of the period in ⟦+time_col=⟧: {BY_PERIOD}"
-    )
+    if "period" not in effect.columns and len(before) != 1:
+        raise ColumnError(
+            f"effect has no column 'period', nor one column before 'metric'; expected {BY_PERIOD}"
+        )
+    return "period" if "period" in effect.columns else str(before[0])
 
 
 @style.drawn_from(_over_time_data)
@@ -384,7 +337,6 @@ def over_time(
     effect: pd.DataFrame,
     metric: str | None = None,
     *,
-    time_col: str | None = None,
     treatment: Any = None,
     control: Any = None,
     ax: Axes | None = None,
@@ -395,13 +347,10 @@ def over_time(
     ----------
     effect : DataFrame
         What `rd.experiments.effect_over_time` returned; or one row per period, with the column of
-        the period, `metric`, `diff`, `ci_low` and `ci_high`, as `rd.compare_variants(...,
+        the period before `metric`, `diff`, `ci_low` and `ci_high`, as `rd.compare_variants(...,
         by="day")` returns them.
     metric : str, optional
         The metric to draw. Needed where there are several.
-    time_col : str, optional
-        Column of the period: a date, or days since exposure. Default: `period`, else the only
-        column before `metric`.
     treatment : label, optional
         The variant to draw. Needed where there are several.
     control : label, optional
@@ -437,61 +386,52 @@ def over_time(
     1     2   0.3     0.1
     >>> ax = rd.plot.over_time(days)
     """
-    data = _over_time_data(effect, metric, time_col=time_col, treatment=treatment, control=control)
-    frame = style.Frame(ax)
+    data = _over_time_data(effect, metric, treatment=treatment, control=control)
+    frame, colour = style.Frame(ax), style.COLOURS[0]
     frame.ax.axhline(0, color=style.tone(frame.ax), linewidth=1)
-    what = metric if metric is not None else str(effect["metric"].iloc[0])
-    kind = str(effect["kind"].iloc[0]) if "kind" in effect.columns and len(effect) else ""
-    colour = style.COLOURS[0]
+    first: dict[Any, Any] = dict(effect.iloc[0]) if len(effect) else {}
+    what, kind = metric or str(first.get("metric", "")), str(first.get("kind", ""))
     trend = data["trend"].iloc[0] if len(data) else ""
     if kind == "cumulative":
         frame.band(data, "time", colour)
         frame.ax.plot(data["time"], data["diff"], color=colour, linewidth=2)
         promise = "made with sequential_n, the band may be read every day"
-        if (
-            "method" in effect.columns
-            and effect["method"].astype(str).str.startswith("sequential").all()
-        ):
+        if str(first.get("method", "")).startswith("sequential"):
             promise = "the band holds on all days together"
         promise = f"each point holds all data up to its period; {promise}"
         # The line of all data may climb where no trend of single periods is shown, and the reverse.
         trend = trend and f"of single periods, not of this line: {trend}"
     else:
-        reach = np.abs(
-            data[["ci_low", "ci_high"]].to_numpy(np.float64).T - data["diff"].to_numpy(np.float64)
-        )
+        reach = (data[["ci_low", "ci_high"]].astype(float).sub(data["diff"], axis=0)).abs().T
         frame.ax.errorbar(data["time"], data["diff"], reach, ecolor=colour, fmt="none")
-        words = adjustment(effect).words if "p_adj" in effect.columns else "not adjusted"
+        words = adjustment(effect).words if "p_adj" in effect.columns else ""
         promise = "bars: intervals, each of which holds for its own period alone"
         if words.startswith("adjusted by"):
             promise = f"bars: intervals that hold together, {words}"
     for sign, (own, marker) in MARK_OF_SIGN.items():
         rows = data[data["sign"] == sign]
-        ends = zip(
-            rows["time"].map(str), rows["diff"], rows["ci_low"], rows["ci_high"], strict=True
-        )
-        words_of = zip((style.spoken(*one) for one in ends), rows["verdict"], strict=True)
-        said = [", ".join(filter(None, [one, visible(verdict)])) for one, verdict in words_of]
-        look = style.ModelLook(own, marker, "none")
-        fill = "none" if sign == "open" else own
+        said = []
+        for at, *ends, verdict in rows[["time", "diff", "ci_low", "ci_high", "verdict"]].itertuples(
+            index=False
+        ):
+            said.append(style.spoken(str(at), *ends) + f", {visible(verdict)}" * bool(verdict))
         if said:
+            look = style.ModelLook(own, marker, "none")
             drawn = frame.line(rows["time"], rows["diff"], look, said, markersize=6)
-            drawn.set_markerfacecolor(fill)
+            drawn.set_markerfacecolor("none" if sign == "open" else own)
             style.says(drawn, said, what)
-    several = "treatment" in effect.columns and effect["treatment"].nunique() > 1
-    of = f" of {visible(treatment)}" if several else ""
-    if "control" in effect.columns and effect["control"].nunique() > 1:
-        of += f" against {visible(control)}"
-    if pd.api.types.is_datetime64_any_dtype(data["time"]):
+    several = {
+        name: effect.get(name, rows["sign"]).nunique() > 1 for name in ("treatment", "control")
+    }
+    of = f" of {visible(treatment)}" * several["treatment"]
+    of += f" against {visible(control)}" * several["control"]
+    if data["time"].dtype.kind == "M":
         style.dates(frame.ax)
-    marks = "filled: better (blue) or worse (orange)" if (data["sign"] != "open").any() else ""
-    said_below = [promise, marks, f"{count_text(data['n'])} users".strip(), trend]
-    return frame.finish(
-        f"Effect{of} on {what}" + (f", {kind.replace('_', ' ')}" if kind else ""),
-        _time_col(effect) if time_col is None else time_col,
-        f"difference of {what}",
-        "; ".join(part for part in said_below if part not in ("", "users")),
-    )
+    marks = "filled: better (blue) or worse (orange)" * bool((data["sign"] != "open").any())
+    n = count_text(data["n"])
+    said_below = filter(None, [promise, marks, n and f"{n} users", trend])
+    title = f"Effect{of} on {what}" + f", {kind.replace('_', ' ')}" * bool(kind)
+    return frame.finish(title, _time_col(effect), f"difference of {what}", "; ".join(said_below))
 
 
 # -- the past: experiments, and a job
@@ -505,7 +445,6 @@ def _proxy_metrics_data(
     offline: str | Mapping[str, str],
     online: str | Mapping[str, str],
     cov: str | None = None,
-    label_col: str | None = None,
     **options: Any,
 ) -> pd.DataFrame:
     """Return what `proxy_metrics` draws: `label`, `x`, `x_se`, `y`, `y_se`, `cov`, `line`, `naive`.
@@ -521,8 +460,7 @@ def _proxy_metrics_data(
             "of each"
         )
     row, data = found.iloc[0], tests[[]].reset_index(drop=True)
-    require(tests, "tests", [label_col] if label_col else [])
-    data["label"] = tests[label_col].map(visible).array if label_col else data.index.astype(str)
+    data["label"] = data.index.astype(str)
     for axis, given in (
         ("x", error_columns("offline", offline)),
         ("y", error_columns("online", online)),
@@ -543,7 +481,6 @@ def proxy_metrics(
     offline: str | Mapping[str, str],
     online: str | Mapping[str, str],
     cov: str | None = None,
-    label_col: str | None = None,
     ax: Axes | None = None,
     **options: Any,
 ) -> Axes:
@@ -558,8 +495,6 @@ def proxy_metrics(
         The two columns of differences, one each; a mapping names the column of the standard errors.
     cov : str, optional
         Column of their sampling covariance.
-    label_col : str, optional
-        Column that names the experiments, for readers of the picture's data.
     options
         Further options of `rd.experiments.proxy_metrics`, such as `smaller_is_better`.
     {ax_returns_raises}
@@ -591,9 +526,7 @@ def proxy_metrics(
     3  0.03  0.014  0.0148  0.0148
     >>> ax = rd.plot.proxy_metrics(tests, offline="ndcg", online="ctr")
     """
-    data = _proxy_metrics_data(
-        tests, offline=offline, online=online, cov=cov, label_col=label_col, **options
-    )
+    data = _proxy_metrics_data(tests, offline=offline, online=online, cov=cov, **options)
     row, records = data.attrs["recdf_proxy"], data.to_dict("records")
     frame = style.Frame(ax)
     muted = style.tone(frame.ax, style.MUTED)
@@ -628,11 +561,8 @@ def _ellipse(row: Mapping[Any, Any]) -> tuple[np.ndarray, np.ndarray]:
     """Return the points one standard error from an experiment, tilted by the correlation of both
     errors."""
     tilt = row["cov"] / (row["x_se"] * row["y_se"])
-    first, second = (
-        np.cos(ONE_SIGMA),
-        tilt * np.cos(ONE_SIGMA) + np.sqrt(max(1 - tilt**2, 0)) * np.sin(ONE_SIGMA),
-    )
-    return row["x"] + row["x_se"] * first, row["y"] + row["y_se"] * second
+    across, up = np.cos(ONE_SIGMA), np.sin(ONE_SIGMA) * np.sqrt(max(1 - tilt**2, 0))
+    return row["x"] + row["x_se"] * across, row["y"] + row["y_se"] * (tilt * across + up)
 
 
 # -- a job
@@ -650,18 +580,14 @@ def _history_data(history: History, metric: str | None = None) -> pd.DataFrame:
     if wanted not in known:
         raise OptionError(f"no result has ⟦metric={metric!r}⟧; they have {known}")
     changes, rows = history.changes(wanted), history.summary[history.summary["column"] == wanted]
-    keys = [
-        name
-        for name in changes.columns[: list(changes.columns).index("column")]
-        if rows[name].nunique() > 1
-    ]
-    data = rows[["date", "value", "ci_low", "ci_high"]].reset_index(drop=True)
-    data.insert(0, "model", labels(rows, keys) if keys else wanted)
+    before = changes.columns[: list(changes.columns).index("column")]
+    keys = [name for name in before if rows[name].nunique() > 1]
     begun = changes[changes["changed"].notna() & ~changes["effect"].isin(["", "none"])]
-    at = set(
-        zip(labels(begun, keys) if keys else [wanted] * len(begun), begun["changed"], strict=True)
-    )
-    data["changed"] = [pair in at for pair in zip(data["model"], data["date"], strict=True)]
+    own, at = (labels(one, keys) if keys else [wanted] * len(one) for one in (rows, begun))
+    data = rows[["date", "value", "ci_low", "ci_high"]].reset_index(drop=True)
+    data.insert(0, "model", own)
+    levels = set(zip(at, begun["changed"], strict=True))
+    data["changed"] = [pair in levels for pair in zip(own, data["date"], strict=True)]
     data.attrs = {"recdf_metric": wanted}
     return data
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pandas as pd
 
 from ...errors import DataError, OptionError
 from ...tables.cells import estimated
-from ..given_tables import FloatArray, count_text, labels, need
+from ..given_tables import count_text, labels, need
 from . import style
 from .style import Axes, best_first
 
@@ -59,20 +60,15 @@ def _exposure_data(exposure_table: pd.DataFrame) -> pd.DataFrame:
         n, total = len(shown), shown.sum()
         if not total:
             continue
-        cumulated = np.concatenate([[0.0], np.cumsum(shown) / total])
         places = np.unique(np.linspace(0, n, min(n, ITEM_POINTS) + 1).astype(np.int64))
-        gini = float(((2 * np.arange(1, n + 1) - n - 1) * shown).sum() / (n * total))
-        parts.append(
-            pd.DataFrame(
-                {
-                    "model": model,
-                    "share_of_items": places / n,
-                    "share_of_impressions": cumulated[places],
-                    "gini": gini,
-                    "n_items": n,
-                }
-            )
-        )
+        own = {
+            "model": model,
+            "share_of_items": places / n,
+            "share_of_impressions": np.append(0.0, np.cumsum(shown) / total)[places],
+            "gini": float(((2 * np.arange(1, n + 1) - n - 1) * shown).sum() / (n * total)),
+            "n_items": n,
+        }
+        parts.append(pd.DataFrame(own))
     if not parts:
         raise DataError("exposure_table has no impressions; there is nothing to draw")
     return pd.concat(parts, ignore_index=True)
@@ -134,75 +130,36 @@ def exposure(
 # -- long tail
 
 
-def _longtail_data(
-    exposure_table: pd.DataFrame,
-    log: Any,
-    *,
-    bands: Sequence[float] = BANDS,
-    item_col: str | None = None,
-) -> pd.DataFrame:
+def _longtail_data(exposure_table: pd.DataFrame, log: Any) -> pd.DataFrame:
     """Return the frame that `longtail` draws: `model`, `band`, `share`, `n_items`.
 
     {parameters_returns}
         One row per model and band; the last model is the log itself, its band "not in log" is 0.
     """
     by, item = _by_and_item(exposure_table)
-    source = item if item_col is None else item_col
-    need(
-        log,
-        "log",
-        [source],
-        "past interactions with the item column of exposure_table (item_col= names another)",
-    )
-    edges = np.asarray(bands, dtype=np.float64)
-    if not len(edges) or edges[-1] != 1 or (np.diff([0.0, *edges]) <= 0).any():
-        raise OptionError(
-            f"bands={tuple(bands)}; expected growing shares of the items that end at 1"
-        )
-    past = log[source].value_counts(sort=False)
-    past = past.sort_values(ascending=False, kind="stable")
+    need(log, "log", [item], "past interactions with the item column of exposure_table")
+    past = log[item].value_counts(sort=False).sort_values(ascending=False, kind="stable")
     if not len(past):
         raise DataError("log has no rows; popularity bands need past interactions")
     # An item at rank r of n belongs to the first band whose edge is at least r/n.
-    ranks = pd.Series(np.arange(1, len(past) + 1) / len(past), index=past.index)
-    names = _band_names(edges)
-    band_of_log = np.searchsorted(edges, ranks.to_numpy() - 1e-12)
-    sizes = [*np.bincount(band_of_log, minlength=len(edges))]
+    ranks = np.arange(1, len(past) + 1) / len(past)
+    band = pd.Series(np.searchsorted(BANDS, ranks - 1e-12), past.index)
+    ends = [f"{100 * edge:g}" for edge in BANDS]
+    names = [f"top {ends[0]} %", *(f"{one}–{end} %" for one, end in pairwise(ends)), "not in log"]
+    shown = {
+        model: rows.set_index(item)["shown"]
+        for model, rows in _model_counts(exposure_table, by).items()
+    }
     parts = []
-    for model, rows in _model_counts(exposure_table, by).items():
-        rank = ranks.reindex(rows[item]).to_numpy()
-        band = np.where(
-            np.isnan(rank), len(edges), np.searchsorted(edges, np.nan_to_num(rank) - 1e-12)
+    for model, counts in {**shown, LOG: past}.items():
+        own = band.reindex(counts.index).fillna(len(BANDS)).astype(int)
+        weight = np.bincount(own, counts.to_numpy(np.float64), len(names))
+        sizes = [*np.bincount(band, minlength=len(BANDS)), (own == len(BANDS)).sum()]
+        share = weight / (weight.sum() or 1.0)
+        parts.append(
+            pd.DataFrame({"model": model, "band": names, "share": share, "n_items": sizes})
         )
-        parts.append(_band_shares(model, band, rows["shown"].to_numpy(dtype=np.float64), names))
-        sizes_here = [*sizes, int(np.isnan(rank).sum())]
-        parts[-1]["n_items"] = sizes_here
-    parts.append(
-        _band_shares(LOG, band_of_log, past.to_numpy(dtype=np.float64), names).assign(
-            n_items=[*sizes, 0]
-        )
-    )
     return pd.concat(parts, ignore_index=True)
-
-
-def _band_names(edges: FloatArray) -> list[str]:
-    lower = [0.0, *edges[:-1]]
-    others = [
-        f"{100 * low:g}–{100 * high:g} %" for low, high in zip(lower[1:], edges[1:], strict=True)
-    ]
-    return [f"top {100 * edges[0]:g} %", *others, "not in log"]
-
-
-def _band_shares(
-    model: str, band: np.ndarray, weight: FloatArray, names: Sequence[str]
-) -> pd.DataFrame:
-    total = weight.sum()
-    share = (
-        np.bincount(band, weights=weight, minlength=len(names)) / total
-        if total
-        else np.zeros(len(names))
-    )
-    return pd.DataFrame({"model": model, "band": list(names), "share": share})
 
 
 @style.drawn_from(_longtail_data)
@@ -210,8 +167,6 @@ def longtail(
     exposure_table: pd.DataFrame,
     log: Any,
     *,
-    bands: Sequence[float] = BANDS,
-    item_col: str | None = None,
     highlight: str | Sequence[str] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
@@ -223,18 +178,14 @@ def longtail(
     exposure_table : DataFrame
         What `rd.diagnostics.exposure_table` returned.
     log : DataFrame
-        Past interactions: an item's popularity is its number of rows.
-    bands : sequence of float, default (0.01, 0.05, 0.2, 0.5, 1.0)
-        Upper edges of the bands, as shares of the items of the log from the most popular one on;
-        the last is 1.
-    item_col : str, optional
-        Item column of the log. Default: that of the exposure table.
+        Past interactions with the item column of the exposure table: an item's popularity is its
+        number of rows.
     highlight : str or list of str, optional
         Models that keep a colour of their own where there are more than eight; all others are grey
         then.
     {ax_returns_raises}
     ColumnError, OptionError, DataError
-        If a column is missing, the bands do not grow to 1, or the log is empty.
+        If a column is missing, or the log is empty.
 
     Examples
     --------
@@ -250,7 +201,7 @@ def longtail(
     18  past interactions  0.036
     >>> ax = rd.plot.longtail(table, shop.log)
     """
-    data = _longtail_data(exposure_table, log, bands=bands, item_col=item_col)
+    data = _longtail_data(exposure_table, log)
     frame, own = style.Frame(ax), data[data["model"] != LOG]
     marked = style.highlighted(highlight, own["model"].tolist())
     parts = style.by_model(
@@ -343,21 +294,20 @@ def position(
     data, frame = _position_data(position_table), style.Frame(ax)
     tops = data[data["rank"] == data["rank"].min()].set_index("model")["hit_rate"]
     first = best_first(tops, "larger", highlight)
-    coloured = [model for model, _, look in style.by_model(data, first) if look is not style.REST]
+    own = [part for part in style.by_model(data, first) if part[2] is not style.REST]
     # A small step to the side, so that the intervals of two models do not lie on one another.
-    steps = {model: i - (len(coloured) - 1) / 2 for i, model in enumerate(coloured)}
-    own = data["model"].map(steps).fillna(0) * min(0.16, 0.7 / max(len(coloured), 1))
-    data["at"] = data["rank"] + own
+    step = min(0.16, 0.7 / max(len(own), 1))
+    steps = {model: step * (i - (len(own) - 1) / 2) for i, (model, _, _) in enumerate(own)}
+    data["at"] = data["rank"] + data["model"].map(steps).fillna(0)
 
     def words(model: str, rows: pd.DataFrame) -> list[str]:
         numbers = rows[["rank", "hit_rate", "ci_low", "ci_high"]].to_numpy(np.float64)
         return [style.spoken(f"{model}, rank {one[0]:g}", *one[1:]) for one in numbers]
 
     frame.lines(data, "at", "hit_rate", first, words=words, linewidth=0.8)
-    for model, rows, look in style.by_model(data, first):
-        if model in coloured:
-            ends = rows["ci_low"], rows["ci_high"]
-            frame.ax.vlines(rows["at"], *ends, color=look.colour, linewidth=1.4)
+    for _, rows, look in own:
+        at = data["at"][rows.index]
+        frame.ax.vlines(at, rows["ci_low"], rows["ci_high"], color=look.colour, linewidth=1.4)
     ranks = sorted(set(data["rank"]))
     style.tick_numbers(frame.ax.xaxis, ranks, [f"{rank:g}" for rank in ranks])
     frame.ax.set_ylim(bottom=0)

@@ -12,20 +12,18 @@ import pandas as pd
 from ...errors import DataError, OptionError, closest
 from ...evaluation.result import Evaluation
 from ...evaluation.value_moments import CONFIDENCE
-from ...judge.choices import a_number, check_value
 from ...judge.per_user_columns import unit_of
 from ...tables.cells import form_of, number, short_names
 from ..given_tables import (
-    FloatArray,
     check_model,
     count_text,
     direction_word,
     interval_percent,
     model_values,
-    rows_by,
     summary_of,
 )
 from ..leaderboard_values import floors_of
+from ..pairs import model_rows
 from . import style
 from .style import Axes, best_first
 
@@ -56,27 +54,21 @@ def _curve_data(
         such as "ndcg@10".
     """
     table = summary_of(result, None if x == "k" else x)
+    places, what = ("k", "with values at two k or more") if x == "k" else ("x", "of the result")
     if x == "k":
-        table = table[table["k"].notna()]
-        depths = table.groupby("metric", sort=False)["k"].nunique()
-        names = _wanted(
-            metrics,
-            [str(name) for name in depths.index[depths > 1]],
-            "with values at two k or more",
-        )
+        table = table[table["k"].notna()].astype({"k": "int64"})
+        known = table["metric"][table.groupby("metric")["k"].transform("nunique") > 1]
     else:
-        table["metric"] = table["column"]
-        names = _wanted(metrics, list(dict.fromkeys(table["column"])), "of the result")
-    models = list(dict.fromkeys(table["model"]))
-    table = table[table["metric"].isin(names)]
-    table["metric"] = pd.Categorical(table["metric"], names, ordered=True)
-    places = "k" if x == "k" else "x"
-    table = table.sort_values(["metric", places], kind="stable")
-    table = table.astype({"metric": "str"} | ({"k": "int64"} if x == "k" else {})).reset_index(
-        drop=True
+        known = table["metric"] = table["column"]
+    names, models = _wanted(metrics, known.unique().tolist(), what), table["model"].unique()
+    table = table[table["metric"].isin(names)].sort_values(places, kind="stable")
+    table = table.sort_values(
+        "metric", key=lambda own: own.map(names.index), kind="stable", ignore_index=True
     )
-    banded = _banded(table, places, models, highlight)
-    table["band"] = table["model"].isin(banded) & table["ci_low"].notna()
+    banded = style.highlighted(highlight, models.tolist())
+    if len(models) > MANY_MODELS or banded:
+        banded += best_first(*_at_the_end(table, places))[:1]
+    table["band"] = table["ci_low"].notna() & table["model"].isin(banded or models)
     return table[["model", "metric", "better", places, "value", "ci_low", "ci_high", "n", "band"]]
 
 
@@ -101,15 +93,6 @@ def _at_the_end(table: pd.DataFrame, places: str) -> tuple[pd.Series, str]:
     first = table[table["metric"] == table["metric"].iloc[0]]
     last = first[first[places] == first[places].iloc[-1]]
     return last.set_index("model")["value"], str(first["better"].iloc[0])
-
-
-def _banded(table: pd.DataFrame, places: str, models: list[str], highlight: Any) -> list[str]:
-    """Return the models whose intervals are drawn: the highlighted ones and the best one, or all if
-    they are few."""
-    marked = style.highlighted(highlight, models)
-    if (len(models) <= MANY_MODELS and not marked) or not len(table):
-        return models
-    return [*marked, *best_first(*_at_the_end(table, places))[:1]]
 
 
 @style.drawn_from(_curve_data)
@@ -159,18 +142,18 @@ def curve(
     >>> ax = rd.plot.curve(result)
     """
     data = _curve_data(result, metrics, x=x, highlight=highlight)
-    places = "k" if x == "k" else "x"
-    names = list(dict.fromkeys(data["metric"]))
-    panels = style.new_grid(ax, len(names), size=(3.6, 3.1))
-    few_bands = data.groupby("model")["band"].any().nunique() > 1
+    places, per = ("k", "model") if x == "k" else ("x", f"model and {x}")
+    parts = list(data.groupby("metric", sort=False))
+    panels = style.new_grid(ax, len(parts), size=(3.6, 3.1))
     first = best_first(*_at_the_end(data, places), highlight)
-    at_k, frames = "@" if x == "k" else ", ", list(map(style.Frame, panels))
-    for frame, (metric, part) in zip(frames, data.groupby("metric", sort=False), strict=True):
+    frames = list(map(style.Frame, panels))
+    for frame, (metric, part) in zip(frames, parts, strict=True):
+        named = f"{metric}@k" if x == "k" else str(metric)
         part = part.assign(at=_axis_places(part[places]))
 
-        def words(model: str, rows: pd.DataFrame, metric: str = str(metric)) -> list[str]:
-            name = f"{model}, {metric}{at_k}" if x == "k" else f"{model}{at_k}"
-            ends = zip(rows[places], rows["value"], rows["ci_low"], rows["ci_high"], strict=True)
+        def words(model: str, rows: pd.DataFrame, named: str = named) -> list[str]:
+            name = f"{model}, {named[:-1]}" if x == "k" else f"{model}, "
+            ends = rows[[places, "value", "ci_low", "ci_high"]].itertuples(index=False)
             return [style.spoken(f"{name}{place}", *values) for place, *values in ends]
 
         frame.lines(part, "at", "value", first, words=words)
@@ -179,57 +162,47 @@ def curve(
         _place_ticks(frame.ax, part["at"], part[places])
         if part["value"].min() >= 0:
             frame.ax.set_ylim(bottom=0)
-        style.title(frame.ax, f"{metric}@k" if x == "k" else str(metric))
-        style.axis_names(
-            frame.ax, "k, items per list" if x == "k" else x, DIRECTION[part["better"].iloc[0]]
-        )
+        style.title(frame.ax, named)
+        below = "k, items per list" if x == "k" else x
+        style.axis_names(frame.ax, below, DIRECTION[part["better"].iloc[0]])
     style.shared_legend(list(panels), *frames[-1].legend())
-    bands = "bands" if not few_bands else "bands (of the best and the highlighted models)"
-    alone = "one number for all lists, without interval"
-    means = f"{bands}: {interval_percent(result)}" if data["band"].any() else alone
+    some = data.groupby("model")["band"].any().nunique() > 1
+    bands = f"bands{' (of the best and the highlighted models)' * some}: {interval_percent(result)}"
+    means = bands if data["band"].any() else "one number for all lists, without interval"
     first_of_last_row = panels[3 * ((len(panels) - 1) // 3)]
-    lists = f"{count_text(data['n'])} lists per " + ("model" if x == "k" else f"model and {x}")
-    style.caption(first_of_last_row, f"{means}; {lists}", len(panels))
+    said = f"{means}; {count_text(data['n'])} lists per {per}"
+    style.caption(first_of_last_row, said, len(panels))
     return panels[0] if len(panels) == 1 else panels
 
 
 def _levels_over_k(ax: Axes, floors: pd.DataFrame, metric: str) -> None:
     """Draw chance and popularity of an audit as light dashed lines with their names."""
     names = floors["metric"].str.rpartition("@")
-    own = floors.assign(k=names[2])[names[0] == metric].drop_duplicates("k")
+    own = floors.assign(k=names[2].where(names[1] != "", "0").astype(int))
+    own = own[names[0] == metric].drop_duplicates("k")
     for level in ("chance", "popularity"):
-        if level in own and own[level].notna().any():
-            ax.plot(
-                own["k"].astype(int),
-                own[level],
-                color="0.6",
-                linestyle="--",
-                linewidth=1,
-                label=f"_{level}",
-            )
-            at = own["k"].astype(int).iloc[-1], own[level].iloc[-1]
-            ax.annotate(
-                level, at, xytext=(0, 3), textcoords="offset points", ha="right", color="0.45"
-            )
+        if own[level].notna().any():
+            ax.plot(own["k"], own[level], color="0.6", linestyle="--", linewidth=1)
+            at = own["k"].iloc[-1], own[level].iloc[-1]
+            where: Any = {"xytext": (0, 3), "textcoords": "offset points", "ha": "right"}
+            ax.annotate(level, at, color="0.45", **where)
 
 
 def _axis_places(values: pd.Series) -> pd.Series:
     """Return where values stand on an axis: numbers and dates at themselves, other labels one after
     another."""
-    if pd.api.types.is_numeric_dtype(values.dtype) or pd.api.types.is_datetime64_any_dtype(
-        values.dtype
-    ):
+    if values.dtype.kind in "iufM":
         return values
     return pd.Series(pd.factorize(values.map(str))[0], index=values.index)
 
 
 def _place_ticks(ax: Axes, at: pd.Series, values: pd.Series) -> None:
     """Name the places of an axis, as many as have room."""
-    if pd.api.types.is_datetime64_any_dtype(at.dtype):
+    if at.dtype.kind == "M":
         style.dates(ax)
         return
-    pairs = dict(zip(at, values.map(str), strict=True))
-    style.tick_numbers(ax.xaxis, sorted(pairs), [pairs[place] for place in sorted(pairs)])
+    pairs = sorted(dict(zip(at, values.map(str), strict=True)).items())
+    style.tick_numbers(ax.xaxis, *zip(*pairs, strict=True))
 
 
 # ------------------------------------------------------------------------------------------
@@ -251,33 +224,21 @@ def _tradeoff_data(result: Any, x: str = "coverage@10", y: str = "ndcg@10") -> p
             raise OptionError(
                 f"⟦{argument}={name!r}⟧ is not in the summary; it has {known}{closest(name, known)}"
             )
-    sides = []
+    parts, up = [], []
     for name, axis in ((x, "x"), (y, "y")):
-        part = table[table["column"] == name].set_index("model")[
-            ["value", "ci_low", "ci_high", "n"]
-        ]
-        sides.append(part.set_axis([axis, f"{axis}_low", f"{axis}_high", f"n_{axis}"], axis=1))
-    data = sides[0].join(sides[1], how="inner").dropna(subset=["x", "y"]).reset_index()
-    data["pareto"] = _not_dominated(
-        _upward(data["x"], direction_word(result, x)), _upward(data["y"], direction_word(result, y))
-    )
+        part = table[table["column"] == name].set_index("model")
+        own = part[["value", "ci_low", "ci_high", "n"]]
+        parts.append(own.set_axis([axis, f"{axis}_low", f"{axis}_high", f"n_{axis}"], axis=1))
+    data = parts[0].join(parts[1], how="inner").dropna(subset=["x", "y"]).reset_index()
+    # No other model is at least as good on both metrics and better on one.
+    for name, axis in ((x, "x"), (y, "y")):
+        sign = -1 if direction_word(result, name) == "smaller" else 1
+        up.append(sign * data[axis].to_numpy(np.float64))
+    one, other = np.array(up)[:, :, None], np.array(up)[:, None, :]
+    beaten = np.all(other >= one, axis=0) & np.any(other > one, axis=0)
+    data["pareto"] = ~np.any(beaten, axis=1)
     data["n"] = data["n_y"]
     return data[["model", "x", "x_low", "x_high", "y", "y_low", "y_high", "pareto", "n"]]
-
-
-def _upward(values: pd.Series, better: str) -> np.ndarray:
-    """Return the values turned so that more is better; a metric without a direction is left as it
-    is."""
-    signed = values.to_numpy(dtype=np.float64)
-    return -signed if better == "smaller" else signed
-
-
-def _not_dominated(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return which points no other point beats, by being at least as good on both axes and better
-    on one."""
-    as_good = (x[None, :] >= x[:, None]) & (y[None, :] >= y[:, None])
-    better = (x[None, :] > x[:, None]) | (y[None, :] > y[:, None])
-    return np.asarray(~(as_good & better).any(axis=1))
 
 
 @style.drawn_from(_tradeoff_data)
@@ -352,7 +313,7 @@ def tradeoff(
 # users
 
 USER_POINTS = 200  # of a curve of shares; a million users need no more ink than these
-BANDS_UP_TO = 4  # models whose bands do not hide one another
+BARS = 10  # on each side of zero
 TIED_BELOW = 1e-12  # as in compare_models
 
 
@@ -360,34 +321,38 @@ TIED_BELOW = 1e-12  # as in compare_models
 # distribution
 
 
-def _users_data(result: Any, metric: str, *, model_col: str | None = None) -> pd.DataFrame:
+def _users_data(result: Evaluation, metric: str) -> pd.DataFrame:
     """Return the frame that `users` draws: `model`, `value`, `share`, `n`.
 
     {parameters_returns}
         `share` of the lists of a model have at most `value`; the first row of a model is its
         smallest value.
     """
+    return _value_shares(result, metric, least=False)
+
+
+def _value_shares(result: Evaluation, metric: str, least: bool) -> pd.DataFrame:
+    """Return the share of the lists of each model that have at least a value, or at most."""
     parts = []
-    for model, values in model_values(result, metric, model_col).by_model.items():
+    for model, values in model_values(result, metric).items():
         ordered = np.sort(values[~np.isnan(values)])
-        if not len(ordered):
-            continue
-        steps = _steps(ordered)
-        below = np.searchsorted(ordered, steps, side="right") / len(ordered)
+        steps = np.unique(ordered)
+        steps = steps[np.linspace(0, len(steps) - 1, min(USER_POINTS, len(steps))).astype(int)]
+        below = np.searchsorted(ordered, steps, side="left" if least else "right") / len(ordered)
+        share = 1 - below if least else below
         parts.append(
-            pd.DataFrame({"model": model, "value": steps, "share": below, "n": len(ordered)})
+            pd.DataFrame({"model": model, "value": steps, "share": share, "n": len(ordered)})
         )
-    if not parts:
+    if not any(map(len, parts)):
         raise DataError(f"per_user[{metric!r}] has no value for any list; there is nothing to draw")
     return pd.concat(parts, ignore_index=True)
 
 
 @style.drawn_from(_users_data)
 def users(
-    result: Any,
+    result: Evaluation,
     metric: str,
     *,
-    model_col: str | None = None,
     highlight: str | Sequence[str] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
@@ -396,12 +361,10 @@ def users(
 
     Parameters
     ----------
-    result : Evaluation or DataFrame
-        An evaluation, or its `per_user`.
+    result : Evaluation
+        An evaluation.
     metric : str
         Column of `per_user`, such as "ndcg@10".
-    model_col : str, optional
-        Column that tells the models of a frame apart. Default: the `by` columns of the evaluation.
     {highlight}
     {ax_returns_raises}
     ColumnError, DataError
@@ -424,16 +387,13 @@ def users(
     2   knn    2.0  0.949  1537
     >>> ax = rd.plot.users(result, "hits@10")
     """
-    data = _users_data(result, metric, model_col=model_col)
-    best = best_first(
-        _model_means(result, metric, model_col), direction_word(result, metric), highlight
-    )
+    data = _users_data(result, metric)
     first = data.groupby("model", sort=False).first()
     at_zero = first["share"].where(first["value"] == 0, 0.0)
     nothing = {str(model): f"{100 * share:.3g} % at 0" for model, share in at_zero.items()}
     frame = style.Frame(ax)
     frame.lines(
-        *(data, "value", "share", best),
+        *(data, "value", "share", _best_means(result, metric, highlight)),
         words=lambda model, rows: [f"{model}: {nothing[model]}"],
         step="post",
         markevery=[0],
@@ -451,71 +411,39 @@ def users(
 # performance profiles
 
 
-def _performance_data(result: Any, metric: str, *, model_col: str | None = None) -> pd.DataFrame:
+def _performance_data(result: Evaluation, metric: str) -> pd.DataFrame:
     """Return what `performance` draws: `model`, `value`, `share`, `ci_low`, `ci_high`, `n`.
 
     {parameters_returns}
         `share` of the lists of a model have at least `value`, or at most, where smaller is better.
     """
-    found = model_values(result, metric, model_col).by_model
-    smaller = direction_word(result, metric) == "smaller"
-    parts = []
-    for model, values in found.items():
-        defined = ~np.isnan(values)
-        ordered = np.sort(values[defined])
-        if not len(ordered):
-            continue
-        steps = _steps(ordered)
-        below = np.searchsorted(ordered, steps, side="right" if smaller else "left") / len(ordered)
-        share = below if smaller else 1 - below
-        # Dvoretzky, Kiefer and Wolfowitz: the whole curve stays within this distance of the true
-        # one.
-        reach = np.sqrt(
-            np.log(2 / (1 - CONFIDENCE)) / (2 * _effective_lists(result, model, defined))
-        )
-        parts.append(
-            pd.DataFrame(
-                {
-                    "model": model,
-                    "value": steps,
-                    "share": share,
-                    "ci_low": np.clip(share - reach, 0, 1),
-                    "ci_high": np.clip(share + reach, 0, 1),
-                    "n": len(ordered),
-                }
-            )
-        )
-    if not parts:
-        raise DataError(f"per_user[{metric!r}] has no value for any list; there is nothing to draw")
-    return pd.concat(parts, ignore_index=True)
+    data = _value_shares(result, metric, least=direction_word(result, metric) != "smaller")
+    n = data["model"].map(_effective_lists(result, metric))
+    # Dvoretzky, Kiefer and Wolfowitz: the whole curve stays within this distance of the true one.
+    reach = np.sqrt(np.log(2 / (1 - CONFIDENCE)) / (2 * n))
+    data["ci_low"], data["ci_high"] = (
+        (data["share"] + side * reach).clip(0, 1) for side in (-1, 1)
+    )
+    return data[["model", "value", "share", "ci_low", "ci_high", "n"]]
 
 
-def _steps(ordered: FloatArray) -> FloatArray:
-    """Return the distinct values of a sorted array, at most `USER_POINTS` of them."""
-    steps = ordered[np.append(True, ordered[1:] != ordered[:-1])]
-    places = np.linspace(0, len(steps) - 1, min(USER_POINTS, len(steps))).astype(np.int64)
-    return np.asarray(steps[places])
-
-
-def _effective_lists(result: Any, model: str, defined: np.ndarray) -> float:
-    """Return how many independent lists a model has: (Σ m)² / Σ m² for users with m lists each."""
-    if not isinstance(result, Evaluation):
-        return float(defined.sum())
+def _effective_lists(result: Evaluation, metric: str) -> dict[str, float]:
+    """Return how many independent lists each model has: (Σ m)² / Σ m² for users with m lists."""
     key = list(result.spec["user_col"])
-    unit = list(result.spec.get("unit_col", unit_of(key)))
-    if unit == key:
-        return float(defined.sum())
-    own = rows_by(result.per_user, list(result.spec["by"]))[model]
-    lists = result.per_user[unit].take(own[defined]).value_counts().to_numpy(np.float64)
-    return float(lists.sum() ** 2 / (lists**2).sum())
+    unit, found = list(result.spec.get("unit_col", unit_of(key))), {}
+    for model, rows in model_rows(result).items():
+        own = result.per_user.take(rows)
+        own = own[own[metric].notna()]
+        lists = np.ones(len(own)) if unit == key else own[unit].value_counts().to_numpy(np.float64)
+        found[model] = float(lists.sum() ** 2 / (lists**2).sum()) if len(lists) else 0.0
+    return found
 
 
 @style.drawn_from(_performance_data)
 def performance(
-    result: Any,
+    result: Evaluation,
     metric: str,
     *,
-    model_col: str | None = None,
     highlight: str | Sequence[str] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
@@ -528,12 +456,10 @@ def performance(
 
     Parameters
     ----------
-    result : Evaluation or DataFrame
-        An evaluation, or its `per_user`, whose rows then count as independent.
+    result : Evaluation
+        An evaluation.
     metric : str
         Column of `per_user`, such as "ndcg@10".
-    model_col : str, optional
-        Column that tells the models of a frame apart. Default: the `by` columns of the evaluation.
     highlight : str or list of str, optional
         Models that keep their colour and their band where there are many. The five best by the mean
         keep their colour too; beyond four models, only the best and these have a band.
@@ -561,14 +487,10 @@ def performance(
     2   knn    2.0  0.155   0.120    0.189  1537
     >>> ax = rd.plot.performance(result, "hits@10")
     """
-    data = _performance_data(result, metric, model_col=model_col)
-    smaller = direction_word(result, metric) == "smaller"
-    first = best_first(
-        _model_means(result, metric, model_col), "smaller" if smaller else "larger", highlight
-    )
+    data, first = _performance_data(result, metric), _best_means(result, metric, highlight)
     marked = first[: len(first) - style.BEST + 1]
-    data["band"] = data["model"].isin(marked) | (data["model"].nunique() <= BANDS_UP_TO)
-    frame = style.Frame(ax)
+    data["band"] = data["model"].isin(marked) | (data["model"].nunique() <= MANY_MODELS)
+    smaller, frame = direction_word(result, metric) == "smaller", style.Frame(ax)
     frame.lines(
         *(data, "value", "share", first),
         words=lambda model, _: [model],
@@ -582,87 +504,57 @@ def performance(
     return frame.finish(name, metric, across, caption, shares="y")
 
 
-def _model_means(result: Any, metric: str, model_col: str | None) -> pd.Series:
-    """Return the mean of every model that has a value, which says what models are the best."""
-    found = model_values(result, metric, model_col).by_model
-    return pd.Series(
-        {model: np.nanmean(values) for model, values in found.items() if not np.isnan(values).all()}
-    )
+def _best_means(result: Evaluation, metric: str, highlight: Any) -> list[str]:
+    """Return the highlighted models, and those with the best means."""
+    means = {
+        model: pd.Series(values).mean() for model, values in model_values(result, metric).items()
+    }
+    return best_first(pd.Series(means), direction_word(result, metric), highlight)
 
 
 # -- gains and losses
 
 
-def _winners_data(
-    result: Any, metric: str, *, model: Any, baseline: Any, bins: int = 21
-) -> pd.DataFrame:
+def _winners_data(result: Evaluation, metric: str, *, model: Any, baseline: Any) -> pd.DataFrame:
     """Return the frame that `winners` draws: `low`, `high`, `side`, `n`.
 
     {parameters_returns}
         One row per bin of the difference model − baseline: `side` is "loses", "ties" (one row, from
         0 to 0) or "gains". The counts add up to the users with a value for both.
     """
-    check_value("bins", bins, a_number(2, whole=True))
-    difference = _differences(result, metric, model, baseline)
-    tied = np.abs(difference) <= TIED_BELOW
-    moved = difference[~tied]
-    reach = float(np.abs(moved).max()) if len(moved) else 1.0
-    half = max(bins // 2, 1)
-    edges = np.linspace(0.0, reach, half + 1)
-    gains, losses = (
-        np.histogram(moved[moved > 0], edges)[0],
-        np.histogram(-moved[moved < 0], edges)[0],
-    )
+    found, rows = model_values(result, metric), model_rows(result)
+    sides = {"model": model, "baseline": baseline}
+    one, other = (check_model(name, label, list(found)) for name, label in sides.items())
+    if one == other:
+        raise OptionError(f"model and baseline are both {one!r}; expected two models")
+    keys = result.per_user[list(result.spec["user_col"])]
+    if (
+        not keys.take(rows[one])
+        .reset_index(drop=True)
+        .equals(keys.take(rows[other]).reset_index(drop=True))
+    ):
+        raise DataError(
+            f"{one!r} and {other!r} were not evaluated on the same lists; evaluate them in one "
+            "call with ⟦+by=⟧"
+        )
+    moved = found[one] - found[other]
+    moved = moved[~np.isnan(moved)]
+    n, moved = len(moved), moved[np.abs(moved) > TIED_BELOW]
+    edges = np.linspace(0.0, np.abs(moved).max(initial=0) or 1.0, BARS + 1)
+    losses, gains = (np.histogram(moved[moved * sign > 0] * sign, edges)[0] for sign in (-1, 1))
     return pd.DataFrame(
         {
             "low": [*-edges[:0:-1], 0.0, *edges[:-1]],
             "high": [*-edges[-2::-1], 0.0, *edges[1:]],
-            "side": ["loses"] * half + ["ties"] + ["gains"] * half,
-            "n": [*losses[::-1], int(tied.sum()), *gains],
+            "side": ["loses"] * BARS + ["ties"] + ["gains"] * BARS,
+            "n": [*losses[::-1], n - len(moved), *gains],
         }
     )
 
 
-def _differences(result: Any, metric: str, model: Any, baseline: Any) -> FloatArray:
-    """Return the difference of two models for every list that has a value for both.
-
-    The rows of two models of one evaluation stand in the same order of lists, which is checked.
-    """
-    found = model_values(result, metric).by_model
-    pair = [
-        check_model(name, label, list(found))
-        for name, label in (("model", model), ("baseline", baseline))
-    ]
-    if pair[0] == pair[1]:
-        raise OptionError(f"model and baseline are both {pair[0]!r}; expected two models")
-    lists = keys_of(result, pair)
-    if len(found[pair[0]]) != len(found[pair[1]]) or not lists[pair[0]].equals(lists[pair[1]]):
-        raise DataError(
-            f"{pair[0]!r} and {pair[1]!r} were not evaluated on the same lists; evaluate them in "
-            "one call with ⟦+by=⟧"
-        )
-    difference = found[pair[0]] - found[pair[1]]
-    return difference[~np.isnan(difference)]
-
-
-def keys_of(result: Any, models: Sequence[str]) -> dict[str, pd.DataFrame]:
-    """Return the list keys of some models, in the order of `per_user`."""
-    keys, by = list(result.spec["user_col"]), list(result.spec["by"])
-    if not by:
-        raise OptionError(
-            "the evaluation was made without ⟦by=⟧; evaluate with ⟦+by=⟧, so that there are models "
-            "to compare"
-        )
-    of_model = rows_by(result.per_user, by)
-    return {
-        model: result.per_user[keys].take(of_model[model]).reset_index(drop=True)
-        for model in models
-    }
-
-
 @style.drawn_from(_winners_data)
 def winners(
-    result: Any, metric: str, *, model: Any, baseline: Any, bins: int = 21, ax: Axes | None = None
+    result: Evaluation, metric: str, *, model: Any, baseline: Any, ax: Axes | None = None
 ) -> Axes:
     """Draw how many users gain and how many lose by a change of models, and by how much.
 
@@ -674,8 +566,6 @@ def winners(
         Column of `per_user`, such as "ndcg@10".
     model, baseline : label
         The models that are compared: the difference is model − baseline.
-    bins : int, default 21
-        Bars, half of them on each side of zero.
     {ax_returns_raises}
     ColumnError, OptionError, DataError
         If the column is missing, a model unknown, or the two were not evaluated on the same lists.
@@ -695,7 +585,7 @@ def winners(
     {'gains': 536, 'loses': 280, 'ties': 721}
     >>> ax = rd.plot.winners(result, "ndcg@10", model="knn", baseline="popularity")
     """
-    data = _winners_data(result, metric, model=model, baseline=baseline, bins=bins)
+    data = _winners_data(result, metric, model=model, baseline=baseline)
     frame, totals = style.Frame(ax), data.groupby("side")["n"].sum()
     for side, colour, hatch in (("gains", style.BETTER, ""), ("loses", style.WORSE, "//")):
         rows, word = data[data["side"] == side], "gain" if side == "gains" else "lose"

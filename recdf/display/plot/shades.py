@@ -38,18 +38,15 @@ def _heat_data(
         names = summary["metric"].astype(str) + summary["k"].map(
             lambda k: "" if pd.isna(k) else f"@{int(k)}"
         )
-        summary = _of_metric(
-            summary, "summary", names, metric, "metric" in (*row_names, *column_names)
-        )
-    ordered = [
-        name
-        for name in (*row_names, *column_names)
-        if getattr(summary[name].dtype, "ordered", False)
-    ]
-    summary = summary.sort_values(ordered, kind="stable") if ordered else summary
-    value = summary["value"].to_numpy(dtype=np.float64, na_value=np.nan)
+        drawn = "metric" in (*row_names, *column_names)
+        summary = _of_metric(summary, "summary", names, metric, drawn)
+    for name in (*column_names[::-1], *row_names[::-1]):
+        if getattr(summary[name].dtype, "ordered", False):
+            summary = summary.sort_values(name, kind="stable")
     cells = {"row": labels(summary, row_names), "column": labels(summary, column_names)}
-    data = pd.DataFrame({**cells, "value": value, "n": summary["n"].to_numpy()})
+    numbers = summary[["value", "n"]].astype({"value": "float64"}).reset_index(drop=True)
+    numbers.attrs = {}
+    data = pd.DataFrame(cells).join(numbers)
     twice = data.duplicated(["row", "column"])
     if twice.any():
         cell = data.loc[twice, ["row", "column"]].iloc[0].tolist()
@@ -135,7 +132,7 @@ def heat(
     style.tick_names(frame.ax.yaxis, [str(name) for name in grid.index])
     frame.ax.tick_params(length=0)
     span = "" if fits else f": {number(low, form)} to {number(high, form)}"
-    stats = summary["stat"].unique().tolist() if "stat" in summary.columns else ["mean"]
+    stats = summary.get("stat", pd.Series(["mean"])).unique()
     cells_are = f"{' and '.join(stats)} of each cell, darker is larger{span}"
     return frame.finish(
         metric or _only_metric(summary) or "value",
@@ -190,36 +187,23 @@ def _pairs_data(
             "comparison has several rows for one pair of models, such as segments; pass the rows "
             "of one"
         )
-    n = (rows["wins"] + rows["ties"] + rows["losses"]).to_numpy(dtype=np.float64)
     signs = pd.Series([sign_of(row) for row in rows.to_dict("records")], rows.index, dtype=object)
-    gains, losses = (
-        rows[name].to_numpy(dtype=np.float64) for name in ("wins", "losses")
-    )  # of model − baseline
-    if _smaller(rows, signs):
-        gains, losses = losses, gains
-    value = (
-        rows["diff"].to_numpy(np.float64)
-        if values == "diff"
-        else 0.5 + (gains - losses) / (2 * np.maximum(n, 1))
-    )
+    wins, ties, losses = (rows[name].astype(float) for name in ("wins", "ties", "losses"))
+    n = wins + ties + losses
+    gains = (wins - losses) * (-1 if _smaller(rows, signs) else 1)  # of model − baseline
+    value = rows["diff"] if values == "diff" else 0.5 + gains / (2 * n.clip(lower=1))
     turned = signs.map({"better": "worse", "worse": "better", "open": "open"})
-    model, other = rows["model"].map(str), rows["baseline"].map(str)
-    one, two = (
-        pd.DataFrame(
-            {
-                "model": a.array,
-                "other": b.array,
-                "value": v,
-                "sign": sign.array,
-                "n": n.astype(np.int64),
-            }
-        )
-        for a, b, v, sign in (
-            (model, other, value, signs),
-            (other, model, (values != "diff") - value, turned),
-        )
+    sides = (
+        ("model", "baseline", value, signs),
+        ("baseline", "model", float(values != "diff") - value, turned),
     )
-    return pd.concat([one, two], ignore_index=True)
+    parts = [
+        pd.DataFrame(
+            {"model": rows[one].map(str), "other": rows[other].map(str), "value": own}
+        ).assign(sign=sign, n=n.astype(np.int64))
+        for one, other, own, sign in sides
+    ]
+    return pd.concat(parts, ignore_index=True)
 
 
 @style.drawn_from(_pairs_data)
@@ -266,25 +250,23 @@ def pairs(
     >>> ax = rd.plot.pairs(compared)
     """
     data = _pairs_data(comparison, metric=metric, values=values)
-    what = str(comparison["metric"].iloc[0]) if metric is None else metric
-    smaller = (
-        _smaller(data.rename(columns={"value": "diff"}).assign(metric=what), data["sign"])
-        and values == "diff"
-    )
-    data["good"] = (data["value"] - 0.5 * (values != "diff")) * (-1 if smaller else 1)
+    what, of_diff = metric or str(comparison["metric"].iloc[0]), values == "diff"
+    differences = data.rename(columns={"value": "diff"}).assign(metric=what)
+    smaller = of_diff and _smaller(differences, data["sign"])
+    data["good"] = (data["value"] - 0.5 * (not of_diff)) * (-1 if smaller else 1)
     won = data["good"].gt(0).groupby(data["model"], sort=False).sum()
     order = won.sort_values(ascending=False, kind="stable").index
     frame = style.Frame(ax, 3.4 + 0.5 * len(order), 2.0 + 0.36 * len(order))
     shown = [str(name) for name in order[: style.rows_that_fit(frame.ax)]]
     cells = data[data["model"].isin(shown) & data["other"].isin(shown)]
-    form = ".0%" if values != "diff" else form_of(*data["value"], sign="+")
+    form = form_of(*data["value"], sign="+") if of_diff else ".0%"
     _pair_cells(frame.ax, cells, shown, form)
     style.tick_names(frame.ax.yaxis, shown, before=[f"{i + 1}  " for i in range(len(shown))])
     style.tick_names(frame.ax.xaxis, [str(i + 1) for i in range(len(shown))])
     frame.ax.tick_params(length=0)
     left = f"; the first {len(shown)} of {len(order)} models" if len(shown) < len(order) else ""
     return frame.finish(
-        f"{what}: row − column" if values == "diff" else f"{what}: users better off with the row",
+        f"{what}: {'row − column' if of_diff else 'users better off with the row'}",
         "the same models",
         "",
         f"{count_text(data['n'])} users; * holds, p-values {adjustment(comparison).words}; blue: "

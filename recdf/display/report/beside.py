@@ -39,7 +39,7 @@ from ..kinds import (
     segment_of,
     value_text,
 )
-from ..plot.effects import gate_panels, trend_words
+from ..plot.effects import trend_words
 from .about_models import Pen, block, forest_drawings, harm_first, worse_for
 from .card import DOUBTS, FOR_WHOM, HOW_MUCH, SO, SURE, WHICH, Case, collect, kept, tempered
 from .page_blocks import (
@@ -554,7 +554,7 @@ def gate_section(tables: ReportTables, most: int, pen: Pen) -> MadeSection:
     gate = tables.gate
     if gate is None:
         return None, []
-    panels = gate.table.groupby(gate_panels(gate.table), sort=False)
+    panels = gate.table.groupby(plot.gate.data(gate)["metric"].to_numpy(), sort=False)
     section = Section(
         "gate",
         "Gate",

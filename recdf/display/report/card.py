@@ -14,13 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ...diagnostics.audits import LEVEL_WORDS
-from ...diagnostics.data_checks import SAMPLED
-from ...diagnostics.leaks import KNOWN
 from ...experiments.compare.cheap_labels import compared_labels
 from ...experiments.compare.comparable_runs import sentence_of_both
 from ...experiments.decide.adjust_pvalues import adjustment
-from ...judge.cautions.conditions import FEW_LISTS
+from ...judge.cautions import FEW_LISTS
 from ...judge.cautions.table import CAUTIONS
 from ...judge.verdict import (
     codes_of,
@@ -63,24 +60,15 @@ TOO_FEW = ("few_lists", "few_lists_differ")
 # What `rd.audit` finds of rows that a model must not know: the rows, and whether many of them leave
 # nothing to decide. The others temper a verdict.
 LEAKS = {
-    KNOWN[key][1]: (words, stops)
-    for key, words, stops in (
-        ("true_in_train", "of the test rows stand in train", True),
-        ("train_after_cutoff", "of the rows of train are later than the cut-off", True),
-        ("true_before_cutoff", "of the test rows are before the cut-off", True),
-        ("train_after_own", "of the rows of train are later than the user's test rows", False),
-        ("hits_cold", "of the hits are items that train does not know", False),
-    )
+    "true_in_train": ("of the test rows stand in train", True),
+    "train_after_cutoff": ("of the rows of train are later than the cut-off", True),
+    "true_before_cutoff": ("of the test rows are before the cut-off", True),
+    "train_after_own": ("of the rows of train are later than the user's test rows", False),
+    "hits_cold": ("of the hits are items that train does not know", False),
 }
 SOME, MANY = 0.01, 0.1  # shares of rows from which a leak tempers and withholds a verdict
-# Findings that are said in a sentence of their own.
-SAID = (
-    "lists without recommendations",
-    "ties across rank",
-    "constant scores",
-    "equal scores",
-    "ranks repeat",
-)
+NO_BETTER = ("below_chance", "at_chance", "below_popularity", "at_popularity")
+TIE_FINDINGS = ("ties", "ties_across_k", "constant_scores", "repeated_ranks")  # findings about them
 
 
 class Case(NamedTuple):
@@ -574,10 +562,8 @@ def _no_hit(subject: Subject, model: str) -> Reason | None:
 def _of_ties(subject: Subject, check: pd.DataFrame, row: Mapping[Any, Any]) -> Reason | None:
     """Say how far other orders of equal scores could move the difference, and whether that changes
     the verdict."""
-    if "ranges" not in check.columns or "metric" in check.columns:  # those of an audit are no ties
-        return None
     column, moves, words = subject.primary, {}, []
-    for one in check[check["ranges"] != ""].to_dict("records"):
+    for one in check[check["code"].isin(TIE_FINDINGS) & (check["ranges"] != "")].to_dict("records"):
         found = json.loads(one["ranges"]).get(column)
         if one["by"] == "" and len(subject.models) > 1:
             said = f"Ties: {visible(one['effect'])}, of all models together; pass by= to rd.check."
@@ -628,22 +614,25 @@ def _of_findings(
 ) -> list[Reason]:
     """Return what was found in the data of these models, or of all, with what it does to a
     verdict."""
-    levels = {f"{subject.primary} is {words}": words for words in LEVEL_WORDS}
     found = []
     for row in check[check["severity"].isin(["error", "warning"])].to_dict("records"):
-        finding, by, share = str(row["finding"]), row.get("by", ""), row["share"]
-        if finding.startswith(SAID):
+        code, share = row["code"], row["share"]
+        if code in (*TIE_FINDINGS, "no_recommendations"):  # said in a sentence of their own
             continue
         said = TABLE_KINDS["check"].said(row)
         badge = action = ""
-        leak, stops = LEAKS.get(finding, ("", False))
+        leak, stops = LEAKS.get(code, ("", False))
         if leak and share >= SOME:
             badge, action = f"{number(share, '.0%')} {leak}", "take them out"
-        elif finding in levels and by == models[0] and case.badge.kind == "better":
-            badge, action = levels[finding], "find out why the model is no better than that"
+        elif code in NO_BETTER and (row["metric"], row["by"]) == (subject.primary, models[0]):
+            if case.badge.kind == "better":
+                badge, action = (
+                    code.replace("_", " "),
+                    "find out why the model is no better than that",
+                )
         elif row["severity"] == "error":
             badge, action = "the data have errors", "mend the data"
-        elif finding.startswith(SAMPLED):
+        elif code == "sampled":
             badge, action = "among sampled candidates", "rank all items"
         found.append(Reason(said, badge, action, bool(leak) and stops and share >= MANY))
     return found

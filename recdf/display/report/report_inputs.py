@@ -36,7 +36,7 @@ from ..given_tables import (
 from ..joined_labels import with_both_labels
 from ..kinds import kind_of_estimates
 from ..leaderboard import Leaderboard, board_of
-from ..leaderboard_values import EVERYONE, columns_of, values_frame
+from ..leaderboard_values import columns_of, values_frame
 from ..pairs import compare
 from ..plot.effects import SOURCE
 from .page_blocks import NAME_LENGTH, marked, name_of
@@ -74,7 +74,7 @@ HEALTH = (
     "srm_flag",
     "missing_flag",
 )
-CHECK = ("finding", "severity", "count", "share", "effect")
+CHECK = ("finding", "severity", "count", "share", "effect", "code")
 OFF_POLICY = ("estimator", "value", "ci_low", "ci_high", "flags")
 
 
@@ -221,12 +221,11 @@ def read_subject(
         comparison = _of_this_result(comparison, summary, result)
     # With a baseline, the marks of the leaderboard are those of the comparison; no test is made
     # twice.
-    marked = {}
+    tests = pd.DataFrame()
     if comparison is not None and base is not None and not list(comparison.columns).index("metric"):
-        marked = {(EVERYONE, ""): comparison}
-    tests = next(iter(marked.values()), pd.DataFrame())
+        tests = comparison
     every = [*columns, *(name for name in dict.fromkeys(summary["column"]) if name not in columns)]
-    board = board_of(result, values_frame(result, summary, every, {}), base, marked, tests)
+    board = board_of(result, values_frame(result, summary, every, {}), base, tests)
     meanings = definitions(result.spec)
     short = dict(zip(models, short_names(models, NAME_LENGTH), strict=True))
     return Subject(

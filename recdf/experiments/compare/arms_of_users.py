@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ...inputs.sorting import exact_sums
-from ...judge.cautions import HEALTH_ALPHA
+from ...judge.cautions import HEALTH_ALPHA, TINY
+from ...judge.choices import Alternative
 from ...judge.effects.means import (
     Farthest,
     MeanEffect,
@@ -25,20 +26,25 @@ from ...judge.users import ArmRows, ExperimentRows
 from ...progress import Progress
 from ...stats.arms import Arm, Sample, arm, both, linearise
 from ...stats.effect_sizes import effect, fieller
-from ...stats.moments import HUGE, imbalance, may_be_skewed, moments_of, skewness_of_means
+from ...stats.moments import (
+    HUGE,
+    Moments,
+    imbalance,
+    may_be_skewed,
+    moments_of,
+    skewness_of_means,
+)
 from ...stats.permutation import observed_t, permutation_p, permutation_quantiles, permuted_t
 from ...stats.resampling import bootstrap_effect, by_row, replicate_estimates
 from ...stats.scipy_extra import scipy_module
 from ...stats.student import beyond, detectable
 from ...tables.cells import interval, number
 from ..decide.sample_ratio import Surplus
-from ..samples import MetricRows
+from ..samples import Covariates, MetricRows, Ready, make_units
 from ..settings import Settings
-from ..units import Covariates, Ready, make_units
 from .two_sample import (
     POWER,
     SKEWED_SAMPLES,
-    TINY,
     Row,
     but,
     compare_pair,
@@ -54,8 +60,6 @@ from .two_sample import (
 FEW_UNITS_CARRY = 15
 # A design effect below this makes a test at 5 % err in less than 8 % of the experiments.
 ALIKE = 1.25
-# Share of units without a denominator from which a ratio rests on few units.
-MOSTLY = 0.95
 # Metrics whose columns are added up in one pass: products grow with the square of their number.
 TOGETHER = 5
 
@@ -87,8 +91,12 @@ def compare_ready(
         units."""
         row = _with_turned(with_denominators(row, ready), ready, found)
         row = _with_parts(row, ready.pair, found, settings)
-        if surplus is not None:
-            row = _with_surplus(row, found, settings, surplus)
+        if surplus is not None and surplus.asked:
+            without = _without_surplus(found, surplus.arm, settings.alternative)
+            given = (row["diff"], row["p_value"])
+            n, sure = found.units.n[surplus.arm], found.units.moments is None
+            said = surplus.turns(given, without, n, settings.alpha, sure)
+            row = but(row, "surplus", detail=said) if said else row
         if data is not None and data.repeated is not None and ready.both is not None:
             codes = ready.both.take(data.repeated)
             of_arms = both(lambda arm: codes[found.units.arm == arm], (0, 1))
@@ -103,11 +111,8 @@ def compare_ready(
             continue
         found = estimate(units)
         far = None if units.moments else found.values.farthest(n_top(sum(units.n)))
-        cautions: list[str] = []
-        if test != "proportion":  # Fisher's test is exact
-            skewness = 0.0 if test == "permutation" else _skewness(found, far)
-            cautions = unit_cautions(units, test, skewness)
-        row, tested = compare_pair(row, found, settings, cautions)
+        skewness = 0.0 if test in ("permutation", "proportion") else _skewness(found, far)
+        row, tested = compare_pair(row, found, settings, of_units(units, test, skewness))
         if tested and test != "t":
             waiting[len(rows)] = ready, found, far
         else:
@@ -233,27 +238,39 @@ def _with_parts(
     return but(row, "parts_unclear", detail=said)
 
 
-def _with_surplus(row: Row, found: MeanEffect, settings: Settings, surplus: Surplus) -> Row:
-    """The row with a remark where the effect may be that of users whom one arm alone brought.
+def _without_surplus(
+    found: MeanEffect, arm_of: int, alternative: Alternative
+) -> Callable[[str, int], tuple[float, float]]:
+    """Return the effect and its p without the lightest or heaviest units of an arm.
 
-    Without as many units as the larger arm has too many, once its lightest and once its heaviest,
-    the effect has to be there still (Lee 2009). A smaller surplus can be chance, and asking always
-    would take a third of all small effects.
+    Of moments nobody knows them. Units of a share s that are left out move a mean m by at most
+    s/(1 − s) times its distance from the least (or largest) value, and by √(s/(1 − s)) standard
+    deviations.
     """
-    if not (row["p_value"] <= settings.alpha and surplus.asked):
-        return row
+    moments = found.units.moments
+    if moments is not None:
+
+        def bound(kind: str, few: int) -> tuple[float, float]:
+            n, mean, var, _, low, high = (np.asarray(one)[arm_of] for one in moments)
+            odds = few / (n - few)
+            far = np.fmin(odds * (mean - low if kind == "lightest" else high - mean), HUGE)
+            moved = np.fmin(far, np.sqrt(odds * var))
+            arms = list(found.arms)
+            sign = 1 if kind == "lightest" else -1
+            arms[arm_of] = arms[arm_of]._replace(mean=arms[arm_of].mean + sign * moved)
+            rest = effect(arms[0], arms[1], alternative)
+            return float(rest.diff), float(rest.p_value)
+
+        return bound
     sides = list(found.values.arms())
-    own = np.sort(sides[surplus.arm])
-    n = round(surplus.share * len(own))
-    for kind, rest in (("lightest", own[n:]), ("heaviest", own[: len(own) - n])):
-        sides[surplus.arm] = rest
-        if len(rest) < 2:
-            continue
-        without = effect(*both(arm, (sides[0], sides[1])), settings.alternative)
-        if without.p_value > settings.alpha or without.diff * row["diff"] < 0:
-            said = f"{surplus.words}; without its {kind} {n:,} there is no difference"
-            return but(row, "surplus", detail=said)
-    return row
+    own = np.sort(sides[arm_of])
+
+    def trimmed(kind: str, few: int) -> tuple[float, float]:
+        sides[arm_of] = own[few:] if kind == "lightest" else own[: len(own) - few]
+        rest = effect(*both(arm, (sides[0], sides[1])), alternative)
+        return float(rest.diff), float(rest.p_value)
+
+    return trimmed
 
 
 def with_denominators(row: Row, ready: Ready) -> Row:
@@ -299,24 +316,17 @@ def _means(units: Units) -> tuple[float, float]:
     return both(lambda arm: mean(units.whole.sample(arm)), (0, 1))
 
 
-def unit_cautions(units: Units, test: str, skewness: float = 0.0) -> list[str]:
-    """Warnings about the units that the test is made of."""
-    n, zeros = np.array(units.n), np.zeros(2, np.int64)
-    if units.metric.den is not None:
-        whole = units.whole
-        zeros = np.bincount(whole.arm[whole.columns[1] == 0], minlength=2)
+def of_units(units: Units, test: str, skewness: float = 0.0) -> dict[str, float]:
+    """What the cautions ask of the units that the test is made of."""
+    n, zeros = np.array(units.n), units.n_empty
+    numbers = {"zeros": max(zeros / n), "skewed_by": abs(skewness) / SKEWED_SAMPLES}
+    equal = np.array(units.n_effective)
+    if units.clustered:
+        return numbers | {"n_clusters": min(equal)}
     # A few users may have most of a ratio's denominator in an arm, such as a program with thousands
     # of views.
-    carried = any((n >= TINY) & (np.array(units.n_effective) < FEW_UNITS_CARRY))
-    cautions = {
-        "few_clusters": units.clustered and min(units.n_effective) < TINY,
-        "tiny": not units.clustered and min(n - zeros) < TINY,
-        "mostly_zero_denominator": any(zeros >= MOSTLY * n),
-        "few_users_carry": test == "t" and not units.clustered and carried,
-        "skewness_not_checked": np.isnan(skewness),
-        "skewed": abs(skewness) > SKEWED_SAMPLES,
-    }
-    return [word for word, holds in cautions.items() if holds]
+    least = equal[n >= TINY].min(initial=np.inf) if test == "t" else np.inf
+    return numbers | {"n_counted": min(n - zeros), "evenness": least / FEW_UNITS_CARRY}
 
 
 def _skewness(found: MeanEffect, far: Farthest | None) -> float:
@@ -331,12 +341,21 @@ def _skewness(found: MeanEffect, far: Farthest | None) -> float:
         return 0.0
     if far is None and found.units.moments:
         return skewness_of_means(*found.units.moments.of_each)
-    plain = found.units.stratum is None and found.units.metric.den is None
-    if plain and not found.units.clustered and far is not None:
+    plain = found.units.stratum is None and not found.units.clustered
+    if plain and len(found.forms) and far is not None:
         var = sum(one.var * k**2 for one, k in zip(found.arms, n, strict=True)) / sum(n)
-        beyond = far.largest + abs(found.diff)
+        means = found.units.record.mean
+        own = zip(found.forms, means, strict=True)
+        beyond = far.largest + max(found.values.apart(f, -float(f @ mean)) for f, mean in own)
         if var > 0 and abs(imbalance(*n)) * beyond < SKEWED_SAMPLES * np.sqrt(var):
             return 0.0
+        kept = found.units.kept
+        if kept is not None and kept.cubes is not None:
+            size, nan = found.units.record.n, np.full(2, np.nan)
+            spread = np.sqrt(found.units.record.squares(found.forms) / size)
+            third = kept.cubes.of(found.forms, means) / size
+            skewness = np.divide(third, spread**3, out=np.zeros(2), where=spread > 0)
+            return skewness_of_means(*Moments(size, nan, spread**2, skewness, nan, nan).of_each)
     return skewness_of_means(*both(moments_of, found.residuals()))
 
 

@@ -43,7 +43,7 @@ from ...stats.student import t_p_value
 from ...stats.turned import clopper_pearson, typical_units
 from ...tables.cells import estimated, visible
 from ..decide.adjust_pvalues import directions
-from ..metric_bounds import MetricBounds, bounds_of, declared_bounds, of_difference, seen_bounds
+from ..samples import MetricBounds, bounds_of, declared_bounds, of_difference, seen_bounds
 
 FEW_HUMAN = 30  # lists that people judged; with fewer the interval does not hold
 NOT_RANDOM = 0.01  # p of the test that people judged a random sample, all covariates together

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...judge.cautions.conditions import FEW_LISTS, MANY_SHORT
+from ...judge.cautions import FEW_LISTS, MANY_SHORT
 from ...judge.choices import Better
 from ...judge.comparability import Fact, facts_of, lists_shorter_than, other_truth, spec_of_each
 from ...judge.per_user_columns import Floats, Mask, evaluated
@@ -19,7 +19,7 @@ from ...judge.verdict import effects_of, sentence
 from ...metrics.strings import request_of
 from ...stats.turned import turned_by
 from ...tables.cells import estimated, form_of, number, visible
-from ..metric_bounds import MetricBounds
+from ..samples import MetricBounds
 from .cheap_labels import powered_pair
 from .paired import estimate_of
 

@@ -20,7 +20,7 @@ from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, effects_of
 from ...progress import Progress
 from ..decide.adjust_pvalues import adjusted_columns, directions, read_together
 from ..join.join_experiment import zero_is_worst
-from ..metric_bounds import MetricBounds, bounds_of, declared_bounds, seen_bounds
+from ..samples import MetricBounds, bounds_of, declared_bounds, seen_bounds
 from ..settings import Settings
 from .by_segment import split_by_segment
 from .cheap_labels import CHEAP_COLUMNS, cheap_column, labels_of_both, powered_pair
@@ -316,9 +316,8 @@ def compare_models(
     if missing == "zero":
         _refuse_zeros(result, better)
     read_together(result, settings)
-    result["p_equivalence_adj"], equivalent = adjusted_columns(
-        result, settings, p_col="p_equivalence"
-    )
+    p = result["p_equivalence"].to_numpy(np.float64)
+    result["p_equivalence_adj"], equivalent = adjusted_columns(result, settings, p)
     reject = result["reject"].to_numpy(bool)
     effects = np.array(effects_of(result, reject, better), object)
     if test == "wilcoxon":  # it follows the ranks, and not the mean

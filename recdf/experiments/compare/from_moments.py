@@ -51,9 +51,8 @@ from ...stats.numbers import Floats
 from ..decide.adjust_pvalues import directions
 from ..decide.balance import users_in_both
 from ..decide.sample_ratio import Arms, check_sample_ratio, without_strata
-from ..samples import MetricRows, read_metrics, subset
+from ..samples import MetricRows, Ready, differ, read_metrics, subset
 from ..settings import Settings, check_together, which_tests
-from ..units import Ready, differ
 from .arms_of_users import compare_ready
 from .two_sample import (
     VARIANT_RESULT_COLUMNS,
@@ -546,7 +545,7 @@ def compare_variants_from_moments(
 
     def compare_both(group: int, pair: tuple[int, int]) -> list[Row]:
         ready = [_ready_of_moments(table, i, group, pair) for i in range(len(specs))]
-        return compare_ready(ready, settings)
+        return compare_ready(ready, settings, surplus=ratio.surplus(group, pair, arms.names))
 
     n = np.asarray(table.moments.n)[:, :, 0]
     twice = users_in_both(0, health, n, arms)

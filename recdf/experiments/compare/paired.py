@@ -85,6 +85,7 @@ def paired_test(
     wins, losses = int(np.count_nonzero(d > 0)), int(np.count_nonzero(d < 0))
     row: dict[str, Any] = dict.fromkeys(PAIRED_NUMBERS, np.nan)
     row |= {"wins": wins, "ties": len(d) - wins - losses, "losses": losses, "ranks_higher": False}
+    row |= {"skewed_by": 0.0, "evenness": np.nan}
     row["typical"] = len(d) if weights is None else typical_units(weights)
     test, margin = settings.tests[metric], settings.margins.get(metric)
     row["remarks"] = "repeated_units" * repeated
@@ -96,7 +97,9 @@ def paired_test(
     constant = not units.var > 0 or not wins + losses  # ties differ by rounding alone
     row["diff"], row["diff_without_top"] = float(units.mean), mean_without_top(sums, weights)
     if not constant:
-        row = but(row, *_pair_cautions(len(d), skewness, weights))
+        row["skewed_by"] = abs(skewness) / SKEWED_PAIRS / np.sqrt(len(d))
+        if weights is not None:
+            row["evenness"] = effective_number(weights) / min(FEW_LISTS_CARRY, len(d) / 2)
         row["d_z"] = row["diff"] / _spread_of_differences(d, row["diff"], weights)
     if estimate is not None:
         return row | _powered_numbers(estimate, settings, margin)
@@ -157,16 +160,6 @@ def estimate_of(sums: Floats, weights: Floats | None) -> tuple[Arm, float]:
     of."""
     values = sums if weights is None else linearise(sums, weights)[1]
     return arm(sums, weights), float(moments_of(values).skewness)
-
-
-def _pair_cautions(n: int, skewness: float, weights: Floats | None) -> list[str]:
-    """What a reader of the numbers must know about the units that the test is made of."""
-    found = {
-        "few_users_carry": weights is not None
-        and effective_number(weights) < min(FEW_LISTS_CARRY, n / 2),
-        "skewed": abs(skewness) > SKEWED_PAIRS * np.sqrt(n),
-    }
-    return [word for word, holds in found.items() if holds]
 
 
 def paired_resamples(

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -39,10 +39,9 @@ from ...stats.student import beyond, t_p_value
 from ..decide.adjust_pvalues import directions
 from ..decide.balance import shares_change, users_in_both
 from ..decide.sample_ratio import Arms, check_sample_ratio, count_rows, count_units
-from ..samples import read_metrics, subset
+from ..samples import Ready, make_units, read_metrics, subset
 from ..settings import Settings
-from ..units import Ready, make_units
-from .arms_of_users import ALIKE, no_estimate, unit_cautions, with_denominators
+from .arms_of_users import ALIKE, no_estimate, of_units, with_denominators
 from .two_sample import POWER, VARIANT_RESULT_COLUMNS, Row, but, first_row, without_estimate
 from .variants import compare_each, compare_variants, decide
 
@@ -184,6 +183,8 @@ correction, family, primary, sequential_n, expected, health, time_col, user_col
 
     def of_pair(group: int, pair: tuple[int, int]) -> list[Row]:
         names, found, both_arms = iter(of), [], rows.both(group, pair)
+        surplus = ratio.surplus(group, pair, arms.names)
+        cells = [group * len(rows.variants) + variant for variant in pair]
         for metric, one in enumerate(columns):
             ready = make_units(one, both_arms, rows)
             problem = no_estimate(ready.units)
@@ -194,6 +195,14 @@ correction, family, primary, sequential_n, expected, health, time_col, user_col
                     row = without_estimate(row, problem, (np.nan, np.nan))
                 else:
                     row = _quantile_row(row, ready, [x[i] for x in sides], settings, rows.guessed)
+                if surplus.asked and not problem:
+                    values = one.sample.num[kept := one.kept(rows.cells[cells[surplus.arm]])]
+                    unit = None if rows.clusters is None else rows.clusters[kept]
+                    arms_found = [x[i][0] for x in sides]
+                    without = _quantile_without(arms_found, surplus.arm, values, p, unit, settings)
+                    given = (row["diff"], row["p_value"])
+                    said = surplus.turns(given, without, len(values), settings.alpha)
+                    row = but(row, "surplus", detail=said) if said else row
                 found.append(row | {"quantile": p})
         return found
 
@@ -218,7 +227,7 @@ def _quantile_row(
         p = t_p_value(z, df, settings.alternative)
     else:
         p = always_valid_p(z, n, planned, settings.confidence, settings.alternative)
-    row = with_denominators(but(row, *unit_cautions(ready.units, "t")), ready)
+    row = with_denominators(but(row, **of_units(ready.units, "t")), ready)
     effect = float(np.average([x for _, x in sides], weights=[1 / x.n for x, _ in sides]))
     if effect >= (ALIKE if guessed else 0):
         row = but(row, "repeated_units", design_effect=effect, unbalanced=guessed)
@@ -236,7 +245,24 @@ def _quantile_row(
     return found | {"arms": (control, treatment)}
 
 
-def _quantile_intervals(table: pd.DataFrame, reach: Floats, alternative: Alternative) -> None:
+def _quantile_without(
+    arms: list[QuantileArm], of: int, values: Floats, p: float, unit: Any, settings: Settings
+) -> Callable[[str, int], tuple[float, float]]:
+    """Return the effect and its p without the smallest or largest values of an arm."""
+
+    def trimmed(kind: str, few: int) -> tuple[float, float]:
+        order = np.argsort(values, kind="stable")
+        kept = order[few:] if kind == "lightest" else order[: len(order) - few]
+        rest = list(arms)
+        rest[of] = quantile_arm(values[kept], p, None if unit is None else unit[kept])
+        z, df = signed_root(*rest), degrees_of_freedom(*rest)
+        p_value = float(t_p_value(z, df, settings.alternative))
+        return rest[1].quantile - rest[0].quantile, p_value
+
+    return trimmed
+
+
+def _quantile_intervals(table: dict[str, Any], reach: Floats, alternative: Alternative) -> None:
     """Put intervals that reach so many standard errors into the table, and what they say of the
     values."""
     found = [

@@ -8,16 +8,17 @@ what the estimates tell, or `without_estimate` why there are none."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from ...errors import DataError
 from ...inputs.sorting import exact_sums
-from ...judge.effects.means import Farthest, MeanEffect, UnitValues
+from ...judge.cautions import TINY
+from ...judge.effects.means import Farthest, MeanEffect
 from ...judge.per_user_columns import Codes, Floats, MetricColumns
-from ...judge.verdict import VERDICT_COLUMNS, codes_of
+from ...judge.verdict import VERDICT_COLUMNS
 from ...stats.always_valid import always_valid_multiplier, always_valid_p
 from ...stats.arms import Arm, linearise
 from ...stats.effect_sizes import Effect, effect
@@ -25,8 +26,8 @@ from ...stats.moments import MEAN_ROUNDING
 from ...stats.numbers import Number
 from ...stats.shares import compare_shares
 from ...stats.student import beyond, detectable, detectable_t, t_p_value
+from ..samples import Ready
 from ..settings import Settings
-from ..units import Ready
 
 VARIANT_RESULT_COLUMNS = [
     "metric",
@@ -82,8 +83,6 @@ VARIANT_RESULT_COLUMNS = [
 
 # Power of the `mde` column.
 POWER = 0.8
-# Fewer units than this in an arm, or fewer clusters, are named in a remark.
-TINY = 20
 # |k| beyond which the t interval lies on the wrong side: every simulated setting with a type I
 # error of 10 % or more is above it.
 SKEWED_SAMPLES = 0.2
@@ -131,7 +130,10 @@ def first_row(ready: Ready, settings: Settings) -> Row:
         + "+cluster" * units.clustered,
         "cap": ready.cap,
         "turned_down": np.nan,
+        "skewed_by": 0.0,
+        **dict.fromkeys(("n_clusters", "n_counted", "zeros", "evenness"), np.nan),
         "detail": "",
+        "unbalanced": "",
         "n_covariate_missing": ready.n_covariate_missing,
         "remarks": "",
     }
@@ -152,11 +154,11 @@ def without_estimate(row: Row, problem: str, means: tuple[float, float]) -> Row:
 
 
 def compare_pair(
-    row: Row, found: MeanEffect, settings: Settings, cautions: Sequence[str]
+    row: Row, found: MeanEffect, settings: Settings, of_units: Mapping[str, float]
 ) -> tuple[Row, bool]:
     """Return the row with its estimates and its test; False where no test can be made.
 
-    `cautions` are remarks about the test.
+    `of_units` is what cautions about the test read.
     """
     test, _, cluster = row["method"].partition("+")
     control, treatment = (float(one.mean) for one in found.arms)
@@ -185,14 +187,12 @@ def compare_pair(
     all_against_none = plain and {row["mean_control"], row["mean_treatment"]} == {0.0, 1.0}
     if settings.tests[row["metric"]] == "proportion" or (all(constant) and all_against_none):
         return _proportion(row, settings), False
-    row = but(row, *cautions)
+    row = but(row, **of_units)
     if all(constant) or not varies:
         return but(row, "zero_variance"), False
     if any(constant):
         return but(row, "constant_arm"), False
-    if settings.sequential_n is not None and {"skewed", "skewness_not_checked"} & {
-        *codes_of(row["remarks"])
-    }:
+    if settings.sequential_n is not None and not row["skewed_by"] <= 1:
         return but(row, "sequential_refused"), False
     return _welch(row, found, settings) if settings.tests[row["metric"]] == "t" else row, True
 
@@ -268,92 +268,85 @@ def n_top(n: int) -> int:
     return min(MOST_TOP_UNITS, max(1, n // OF_UNITS))
 
 
-def top_units(rows: Codes, values: Floats, k: int) -> tuple[Codes, Floats]:
-    """The k rows with the largest absolute values, and the part of each to leave out.
+def top_units(
+    rows: Codes, values: Floats, k: int, count: Floats | None = None
+) -> tuple[Codes, Floats, bool]:
+    """The k units with the largest absolute values as their rows, how many of each row to leave
+    out, and whether some are left out as a whole. A row is `count` units, or one.
 
     Of units that are equally far a part is left out, so that neither the arm nor the order of rows
     decides.
     """
     far = np.abs(values)
-    cut = np.partition(far, -k)[-k]
+    if count is None:
+        cut, count = np.partition(far, -k)[-k], np.ones(len(far))
+    else:
+        order = np.argsort(-far, kind="stable")
+        cut = far[order[np.searchsorted(np.cumsum(count[order]), k)]]
     above = far > cut * (1 + _TIED)
     tied = ~above & (far >= cut * (1 - _TIED))
-    out = above + tied * ((k - above.sum()) / tied.sum())
-    return rows[out > 0], out[out > 0]
+    out = above + tied * ((k - count[above].sum()) / count[tied].sum())
+    return rows[out > 0], (out * count)[out > 0], bool((out == 1).any())
 
 
 def mean_without_top(sums: Floats, weights: Floats | None) -> float:
     """Mean of the units' sums over their weights without the top units of one sample, such as
     differences of models."""
     n = len(sums)
-    top, out = top_units(np.arange(n), linearise(sums, weights)[1], n_top(n))
+    top, out, _ = top_units(np.arange(n), linearise(sums, weights)[1], n_top(n))
     total, own = (n, out) if weights is None else (weights.sum(), out * weights[top])
     return float((sums.sum() - out @ sums[top]) / (total - own.sum()))
 
 
-class _Rest:
-    """The means of both arms without a part of the top units, and their variances.
+def _less_top(found: MeanEffect, top: Codes, out: Floats) -> tuple[list[float], list[float]]:
+    """The difference of both arms with all units, and without a part of the top ones; and the
+    variances of both.
 
     A ratio is recomputed from its sums. Anything else moves as the units' values do, in the strata
     of the estimate.
     """
-
-    def __init__(self, found: MeanEffect, values: UnitValues, top: Codes, out: Floats) -> None:
-        self.ratio = not found.how and found.units.metric.den is not None
-        self.units = found.units.whole if self.ratio else values.units
-        record, self.out = self.units.record, out
-        self.cell, self.n = self.units.cell[top], record.n
-        if self.ratio:
-            num, den = self.units.columns
-            self.top, self.weights = (num[top], den[top]), np.ones((2, 1))
-            self.mean, self.form = record.mean.T, np.tile([1.0, 0.0], (2, 1))
-        else:
-            self.top, self.weights = (values.z(top), np.ones(len(top))), values.weights
-            self.mean, self.form = np.array([values.means, np.ones(len(self.n))]), values.form
-
+    values, ratio = found.values, not found.how and found.units.metric.den is not None
+    units = found.units.whole if ratio else values.units
+    record, n = units.record, units.record.n
+    if ratio:
+        columns, weights = [one[top] for one in units.columns], np.ones((2, 1))
+        mean, form = record.mean.T, np.array([[1.0, 0.0], [1.0, 0.0]])
+    else:
+        columns, weights = [values.z(top), np.ones(len(top))], values.weights
+        mean, form = np.array([values.means, np.ones(len(n))]), values.form
+    cell, many = units.cell[top], len(out) > MANY_UNITS
+    if not many:
         # Few are put in the order of their values, and the sums of many are exact, so that no sum
         # depends on the order of rows.
-        self.many = len(out) > MANY_UNITS
-        order: Any = np.lexsort((self.out, *self.top, self.cell)) if not self.many else slice(None)
-        self.cell, self.out = self.cell[order], self.out[order]
-        self.top = (self.top[0][order], self.top[1][order])
+        order = np.lexsort((out, *columns, cell))
+        cell, out, columns = cell[order], out[order], [one[order] for one in columns]
 
-    def _less(self, values: Floats, share: float) -> Floats:
-        if not share:
-            return np.zeros(len(self.n))
-        if self.many:
-            return exact_sums(share * self.out * values, self.cell, len(self.n))
-        return np.asarray(np.bincount(self.cell, share * self.out * values, len(self.n)), float)
+    def sums(of_top: Floats) -> Floats:
+        found = exact_sums(of_top, cell, len(n)) if many else np.bincount(cell, of_top, len(n))
+        return found.astype(np.float64, copy=False)
 
-    def means(self, share: float) -> tuple[Floats, Floats]:
-        """Means of the cells without this share of what is left out, and their denominators."""
-        num, den = (
-            self.n * mean - self._less(top, share)
-            for mean, top in zip(self.mean, self.top, strict=True)
+    less = np.array([sums(out * one) for one in columns])
+    diffs, variances = [], []
+    for share in (0, 1):
+        num, den = n * mean - share * less
+        there = den > 0
+        means = np.divide(num, den, out=np.full(len(den), np.nan), where=there)
+        control, treatment = np.where(weights > 0, weights * means.reshape(weights.shape), 0.0).sum(
+            axis=1
         )
-        return np.divide(num, den, out=np.full(len(den), np.nan), where=den > 0), den
-
-    def diff(self, share: float) -> float:
-        means = self.means(share)[0].reshape(2, -1)
-        of = np.where(self.weights > 0, self.weights * means, 0.0).sum(axis=1)
-        return float(of[1] - of[0])
-
-    def var(self, share: float) -> float:
-        """Variance of the difference without this share of what is left out."""
-        means, total = self.means(share)
-        form = self.form - means[:, None] * [0.0, 1.0] if self.ratio else self.form
-        apart = self.mean[0] - means * self.mean[1]
-        size = self.n - self._less(np.ones(len(self.out)), share)
-        squares = self.units.record.squares(form) + self.n * apart**2
-        squares = squares - self._less((self.top[0] - means[self.cell] * self.top[1]) ** 2, share)
-        counts = (size > 1) & (total > 0)
+        own = form - means[:, None] * [0.0, 1.0] if ratio else form
+        size = n - share * sums(out)
+        squares = record.squares(own) + n * (mean[0] - means * mean[1]) ** 2
+        squares -= share * sums(out * (columns[0] - means[cell] * columns[1]) ** 2)
         factors = np.divide(
-            self.weights.ravel() ** 2 * size,
-            total**2 * (size - 1),
-            out=np.zeros(len(size)),
-            where=counts,
+            weights.ravel() ** 2 * size,
+            den**2 * (size - 1),
+            out=np.zeros(len(n)),
+            where=there & (size > 1),
         )
-        return float(factors @ squares)
+        diffs.append(float(treatment - control))
+        variances.append(float(factors @ squares))
+    return diffs, variances
 
 
 def n_equal(control: Arm, treatment: Arm) -> float:
@@ -375,18 +368,17 @@ def without_top(row: Row, found: MeanEffect, far: Farthest, settings: Settings) 
     # A thin arm or stratum with most of the variance is judged by its own size, however many units
     # are elsewhere.
     n = min(float(sum(n_units)), n_equal(*found.arms))
-    top, out = top_units(far.rows, far.values, k)
-    rest = _Rest(found, found.values, top, out)
-    moved = rest.diff(1.0) - rest.diff(0.0)
+    top, out, distinct = top_units(far.rows, far.values, k, far.units)
+    (whole, rest), (var, rest_var) = _less_top(found, top, out)
+    moved = rest - whole
     if np.isnan(moved):
         return row
     diff = row["diff"] + moved
     row = but(row, diff_without_top=diff)
     # If only a part of each top unit is left out, many are equally far, and no few of them decide.
-    distinct = (out == 1).any()
     if min(n_units) < TINY or not distinct or not row["se"] > 0 or abs(moved) < MOVED * row["se"]:
         return row
-    se = row["se"] * np.sqrt(rest.var(1.0) / rest.var(0.0))
+    se = row["se"] * np.sqrt(rest_var / var)
     p = float(t_p_value(diff / se, n - k - 2, settings.alternative)) if se > 0 else 1.0
     alpha = settings.alpha
     decides = p <= min(HIDDEN, alpha)

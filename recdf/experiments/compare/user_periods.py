@@ -9,7 +9,7 @@ what lasts is kept from one to the next.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -24,21 +24,18 @@ from ...judge.per_user_columns import (
     Codes,
     Floats,
     Mask,
-    MetricColumns,
     first_rows,
     group_codes,
     key_codes,
-    metric_values,
     require,
     some_keys,
     split,
 )
-from ...judge.users import ExperimentRows, Users, in_several_variants
+from ...judge.users import ExperimentRows, Users
 from ...stats.arms import Sample
 from ...stats.shares import LEAST_EXPECTED, equal_shares_test, independence_test
 from ..decide.balance import merge_periods
 from ..join.roll_up import Times, comparable_times, read_exposure
-from ..metric_bounds import defined_bounds
 from ..samples import MetricRows
 
 PeriodKind = Literal["daily", "cumulative", "since_exposure"]
@@ -104,11 +101,7 @@ def read_people(
         own = _changes(rows, user, n, fixed)
         given, others = rows.loc[own, [*keys, *fixed]], [user[own]]
     of, (variant, labels) = others[0], group_codes(given, role, [variant_col])
-    assigned = np.zeros(n, bool)
-    assigned[of] = True
-    users = Users(
-        user, of, n, int(assigned.sum()), in_several_variants(of, variant, n), ~assigned[user]
-    )
+    users = Users.of(user, of, n, variant)
     if users.stranger.all():
         raise DataError(f"no user of {role} is in rows" if len(rows) else "rows has no rows")
     if users.several.any() and multi_variant == "raise":
@@ -258,71 +251,37 @@ def _local_clock(times: Times, zone: Any) -> Times:
     return pd.DatetimeIndex(times).tz_localize("UTC").tz_convert(zone).tz_localize(None).to_numpy()
 
 
-@dataclass(frozen=True)
-class PeriodMetric:
-    """A metric of the rows: `num` and `den` of each row, NaN in `num` where the value is null.
+class PeriodMetric(NamedTuple):
+    """A metric of the rows; `absent` says that users without rows in a period count as 0, else they
+    are left out."""
 
-    `absent` says that users without rows in a period count as 0, else they are left out. `read` are
-    the columns of both.
-    """
-
-    name: str
-    read: tuple[str, str | None]
-    num: Floats
-    den: Floats | None
+    of_rows: MetricRows
     value: UserValue
     absent: bool
 
     @property
     def columns(self) -> dict[str, Floats]:
         """What is summed for each user: the numerators, and what they are divided by."""
-        known = ~np.isnan(self.num)
-        if known.all():
-            return {"num": self.num} | ({} if self.den is None else {"den": self.den})
-        den = {} if self.den is None else {"den": np.where(known, self.den, 0.0)}
-        return {"num": np.where(known, self.num, 0.0), "n": known.astype(np.float64), **den}
+        known, (num, den, _) = self.of_rows.defined, self.of_rows.sample
+        columns = {"num": num} | ({} if den is None else {"den": den})
+        if known is None:
+            return columns
+        whole = {name: np.where(known, values, 0.0) for name, values in columns.items()}
+        return whole | {"n": known.astype(np.float64)}
 
     def of_users(self, sums: Mapping[str, Floats], n_rows: Floats) -> MetricRows:
         """One value per user from its sums; null are users whose rows are all null, or who have
         none and must."""
-        num, den = self.read
-        if den is not None:
-            sample = Sample(sums["num"], sums["den"])
-            return MetricRows(self.name, sample, {}, pair=(num, den))
+        one = self.of_rows
+        if "den" in sums:
+            return MetricRows(one.name, Sample(sums["num"], sums["den"]), {}, pair=one.pair)
         n = sums.get("n", n_rows)
         null = (n == 0) & ((n_rows > 0) | (not self.absent))
         values = sums["num"] if self.value == "sum" else sums["num"] / np.maximum(n, 1)
         some = null if null.any() else None
-        bounds = defined_bounds(num) if self.value == "mean" else None
+        bounds = one.bounds if self.value == "mean" else None
         defined = None if some is None else ~null
-        return MetricRows(self.name, Sample(values), {}, defined, some, bounds=bounds)
-
-
-def read_period_metric(
-    rows: pd.DataFrame,
-    name: str,
-    columns: MetricColumns,
-    value: UserValue,
-    absent: bool,
-    nan: RaiseOrDrop,
-) -> PeriodMetric:
-    num, den = metric_values(rows, "rows", columns[0]), None
-    if columns[1] is not None:
-        den = metric_values(rows, "rows", columns[1])
-        if (den < 0).any():
-            raise DataError(
-                f"rows[{columns[1]!r}] is negative in {int((den < 0).sum()):,} rows; a denominator "
-                "is not"
-            )
-        num = np.where(np.isnan(den), np.nan, num)
-    null = np.isnan(num) if den is None else np.isnan(num) & ~(den == 0)
-    if null.any() and nan == "raise":
-        raise DataError(
-            f"metric {name!r} is null in {int(null.sum()):,} of {len(rows):,} rows; pass "
-            '⟦+nan="drop"⟧ to leave '
-            "these rows out"
-        )
-    return PeriodMetric(name, columns, num, den, value, absent)
+        return MetricRows(one.name, Sample(values), {}, defined, some, bounds=bounds)
 
 
 def each_period(

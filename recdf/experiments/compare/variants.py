@@ -12,6 +12,8 @@ from ...errors import OptionError
 from ...inputs.data_files import NeededColumns, needed_frame
 from ...inputs.door import takes_columns
 from ...inputs.options import Options, as_columns
+from ...inputs.user_parts import users_in_parts
+from ...judge.aggregates import FarNeeded, RowsNeeded
 from ...judge.cautions import HEALTH_ALPHA, UNEQUAL
 from ...judge.choices import (
     Alternative,
@@ -51,10 +53,18 @@ from ..decide.balance import (
     users_in_both,
 )
 from ..decide.experiment_health import key_of
-from ..decide.sample_ratio import Arms, SampleRatio, check_sample_ratio, count_rows, count_units
+from ..decide.sample_ratio import (
+    Arms,
+    SampleRatio,
+    check_sample_ratio,
+    count_rows,
+    count_units,
+    without_strata,
+)
 from ..samples import covariate_specs, read_metrics, subset
 from ..settings import Settings, check_together, which_tests
 from .arms_of_users import compare_arms
+from .summed_users import SummedArms
 from .two_sample import VARIANT_RESULT_COLUMNS, Row, measured_means, no_share
 
 
@@ -96,102 +106,109 @@ def columns_of_users(
     return needed
 
 
-def compare_each(arms: Arms, test: Callable[[int, tuple[int, int]], list[Row]]) -> pd.DataFrame:
+def compare_each(arms: Arms, test: Callable[[int, tuple[int, int]], list[Row]]) -> dict[str, Any]:
     """Test every pair of variants in every group; `test` takes the group and the pair, and gives a
     row per metric.
 
-    Returns one row per (group, metric, pair) with its labels and numbers.
+    Returns the columns of a table with one row per (group, metric, pair): its labels and numbers.
     """
     found: list[Row] = []
     for g in range(len(arms.groups)):
         for of_metric in zip(*[test(g, pair) for pair in arms.pairs], strict=True):
             found += of_metric
-    table = pd.DataFrame(found)
-    group, *pair = arms.of_rows(len(table))
-    for side, variant in zip(("control", "treatment"), pair, strict=True):
-        table[side] = arms.variants.array.take(variant)
-    if not len(arms.groups.columns):
-        return table
-    return pd.concat([arms.groups.iloc[group].reset_index(drop=True), table], axis=1)
+    group, control, treatment = arms.of_rows(len(found))
+    labels = {name: arms.groups[name].array.take(group) for name in arms.labels}
+    numbers = {name: np.array([row[name] for row in found]) for name in found[0] if name != "arms"}
+    variants = arms.variants.array
+    sides = {"control": variants.take(control), "treatment": variants.take(treatment)}
+    return {**labels, **numbers, **sides, "arms": [row.get("arms") for row in found]}
 
 
 def decide(
     arms: Arms,
-    result: pd.DataFrame,
+    table: dict[str, Any],
     ratio: SampleRatio,
     better: Mapping[str, Better | None],
     settings: Settings,
     differences: Sequence[Difference] = (),
     balance: Mapping[str, Floats] | None = None,
-    intervals: Callable[[pd.DataFrame, Floats, Alternative], None] | None = None,
+    intervals: Callable[[Any, Floats, Alternative], None] | None = None,
     covariates_timed: bool = False,
 ) -> pd.DataFrame:
     """Add what the checks found, the adjusted p-values and the verdicts, with which side of each
     metric is better."""
-    at = arms.of_rows(len(result))
-    by_cols = list(arms.groups.columns)
-    remark(result, ratio.fails[at[0]], "sample_ratio")
-    remark(result, ~ratio.checked[at[0]], "ratio_not_checked")
+    metrics = table["metric"].tolist()
+    at = group, _, treatment = arms.of_rows(len(metrics))
+    remark(table, ratio.fails[group], "sample_ratio")
+    remark(table, ~ratio.checked[group], "ratio_not_checked")
     pairs = zip(*(one.tolist() for one in at), strict=True)
     more = [ratio.surplus(g, (c, t), arms.names).p < UNEQUAL for g, c, t in pairs]
-    remark(result, more, "exposure_differs")
-    _add_differences(result, at, differences, balance or {})
-    read_together(result, settings, intervals)
-    _add_turned(result, better, settings)
-    result["covariate_could_hide"] = _could_hide(result)
-    adjusted = result["covariate_could_hide"].notna().to_numpy()
-    remark(result, adjusted & (not covariates_timed), "covariate_not_timed")
-    add_verdicts(result, "variants", effects_of(result, result["reject"].to_numpy(), better))
-    result["srm_p"], result["seen_loss"] = ratio.p[at[0]], ratio.seen[at[0], at[2]]
-    result["better"] = pd.Series([better[metric] or "" for metric in result["metric"]], dtype=str)
-    return settings.compared(result, VARIANT_RESULT_COLUMNS, "variants", by_cols)
+    remark(table, more, "exposure_differs")
+    _add_differences(table, at, differences)
+    p = balance or {}
+    at_rows = zip(metrics, *at, strict=True)
+    read_together(table, settings, intervals)
+    _add_turned(table, better, settings)
+    hidden = _could_hide(table)
+    remark(table, ~np.isnan(hidden) & (not covariates_timed), "covariate_not_timed")
+    result = pd.DataFrame(
+        {name: values for name, values in table.items() if name not in ("arms", "remarks")}
+        | {
+            "balance_p": [p[name][*i] if name in p else np.nan for name, *i in at_rows],
+            "covariate_could_hide": hidden,
+            "srm_p": ratio.p[group],
+            "seen_loss": ratio.seen[group, treatment],
+            "better": [better[metric] or "" for metric in metrics],
+            "effect": "",
+            "withheld": "",
+            "remarks": table["remarks"],
+            "verdict": "",
+        }
+    )
+    add_verdicts(result, "variants", effects_of(result, table["reject"], better))
+    return settings.compared(result, VARIANT_RESULT_COLUMNS, "variants", arms.labels)
 
 
-def _could_hide(table: pd.DataFrame) -> Any:
+def _could_hide(table: Mapping[str, Any]) -> Floats:
     """How large an effect a shift of the covariates makes that the test of balance finds in 8 of 10
     cases.
 
     The adjustment moves the difference by Σ θ·(shift); its variance is what that takes away.
     """
-    adjusted = table["method"].str.contains("cuped|regression").to_numpy(bool)
-    share = table["variance_reduction"].to_numpy(np.float64)
+    adjusted = ["cuped" in how or "regression" in how for how in table["method"]]
+    share = table["variance_reduction"]
     with np.errstate(divide="ignore", invalid="ignore"):
-        moved = table["se"].to_numpy(np.float64) * np.sqrt(np.maximum(share / (1 - share), 0.0))
+        moved = table["se"] * np.sqrt(np.maximum(share / (1 - share), 0.0))
     return np.where(adjusted, seen_errors(HEALTH_ALPHA) * moved, np.nan)
 
 
 def _add_turned(
-    table: pd.DataFrame, better: Mapping[str, Better | None], settings: Settings
+    table: dict[str, Any], better: Mapping[str, Better | None], settings: Settings
 ) -> None:
     """Keep what turns an effect where one is said, and say what those users would do."""
-    table["turned_by"] = table["turned_by"].where(table["reject"].astype(bool))
+    by = np.where(table["reject"], table["turned_by"], np.nan)
     smaller = np.array([better[metric] == "smaller" for metric in table["metric"]], bool)
     words = np.where((table["turned_down"] == 1) != smaller, "lose", "gain")
-    table["turned_to"] = np.where(table["turned_by"].isna(), "", words)
+    table["turned_by"], table["turned_to"] = by, np.where(np.isnan(by), "", words)
     table["unseen"] = missing_by_chance(settings.alpha)
 
 
 def _add_differences(
-    table: pd.DataFrame,
+    table: dict[str, Any],
     at: tuple[Codes, Codes, Codes],
     differences: Sequence[Difference],
-    balance: Mapping[str, Floats],
 ) -> None:
-    """Name what differs between the two variants of every row, with p of their covariates."""
-    named = table["unbalanced"].notna()  # the unit that rows repeat
-    names = (", " + table["unbalanced"].astype(object)).where(named, "")
+    """Name what differs between the two variants of every row, besides the unit that rows
+    repeat."""
+    names = [[name] if name else [] for name in table["unbalanced"].tolist()]
     for code, name, where, metrics in differences:
-        rows = where[at[: where.ndim]] & (
-            True if metrics is None else table["metric"].isin(metrics).to_numpy()
-        )
-        if rows.any():
-            names[rows] += f", {name}"
-            remark(table, rows, code)
-    table["unbalanced"] = names.str.removeprefix(", ").astype(str)
-    p = {metric: of[at] for metric, of in balance.items()}
-    table["balance_p"] = [
-        p[metric][i] if metric in p else np.nan for i, metric in enumerate(table["metric"])
-    ]
+        rows = where[at[: where.ndim]]
+        if metrics is not None:
+            rows = rows & np.isin(table["metric"], list(metrics))
+        remark(table, rows, code)
+        for i in np.flatnonzero(rows):
+            names[i].append(name)
+    table["unbalanced"] = [", ".join(one) for one in names]
 
 
 @takes_columns("user_col", "by", "weight_col")
@@ -262,7 +279,8 @@ def compare_variants(
     data : DataFrame (also of Spark or Dask), path, or Arrow data
         One row per user, as `join_experiment` returns it; rows below the user need `cluster`. Of
         parquet files (a path, folder or glob), of a dataset or reader of pyarrow, and of polars,
-        DuckDB, Spark and Dask only the columns that are needed are read.
+        DuckDB, Spark and Dask only the columns that are needed are read. From a million users on,
+        those of files, Spark and Dask are added up part by part, where sums suffice.
     metrics : str, list of str or mapping
         Metric columns, or name → column, or name → (numerator, denominator): a ratio of sums.
     control : label or None
@@ -423,10 +441,13 @@ def compare_variants(
     0   hits         B  1.50   0.765    2.235  higher
     1    ctr         B  0.15   0.076    0.224  better
     """
+    parts, given = None, data
     if not isinstance(data, pd.DataFrame):
         named = [user_col, by, strata, cluster, weight_col, time_col, covariate_time_col]
         needed = columns_of_users(metrics, covariates, variant_col, named, health)
-        data = needed_frame(data, "data", needed, variant_col)
+        if not any([*named[2:], cap, health is not None, test in ("bootstrap", "permutation")]):
+            parts = users_in_parts(data, needed, variant_col)
+        data = needed_frame(data, "data", needed, variant_col) if parts is None else parts.head
     frame_of("data", data)
     specs = metric_specs(metrics, data, "data")
     settings = Settings(
@@ -452,9 +473,18 @@ def compare_variants(
         used = [name for pair in specs.values() for name in pair]
         warn_of_weights(data, "data", [*by_cols, *as_columns(strata), *used])
     better = directions(measured_means(specs), smaller_is_better, larger_is_better)
-    columns = read_metrics(
-        data, specs, covariate_specs(covariates, specs, data), nan, cap=cap, weight_col=weight_col
-    )
+    past = covariate_specs(covariates, specs, data)
+    if parts is not None:
+        try:
+            of_parts = parts, specs, past, variant_col, by_cols, user_col
+            sums, more = SummedArms.of(*of_parts), (data, control, expected, settings, better)
+            try:
+                return _compare_sums(sums, *more)
+            except FarNeeded:
+                return _compare_sums(SummedArms.of(*of_parts, sums.users.record), *more)
+        except RowsNeeded:
+            data = needed_frame(given, "data", needed, variant_col)
+    columns = read_metrics(data, specs, past, nan, cap=cap, weight_col=weight_col)
     for metric in columns:
         if settings.tests[metric.name] == "proportion":
             known = (
@@ -494,3 +524,24 @@ def compare_variants(
         table = compare_each(arms, test_both)
     timed = covariate_time_col is not None
     return decide(arms, table, ratio, better, settings, found, balance, covariates_timed=timed)
+
+
+def _compare_sums(
+    sums: SummedArms,
+    head: pd.DataFrame,
+    control: Any,
+    expected: Mapping[Any, Any] | None,
+    settings: Settings,
+    better: Mapping[str, Better | None],
+) -> pd.DataFrame:
+    """The table of users who are not in memory; raises `RowsNeeded` where sums do not suffice."""
+    arms = Arms.of(sums.groups, sums.variants, control, "data")
+    n = sums.counts()
+    ratio = check_sample_ratio(expected, None, arms, lambda _: without_strata(n))
+    found, balance = sums.unbalanced(arms.pairs)
+    found += users_in_both(head, None, n[:-1], arms)
+
+    def test_both(group: int, pair: tuple[int, int]) -> list[Row]:
+        return sums.compare(group, pair, settings, ratio.surplus(group, pair, arms.names))
+
+    return decide(arms, compare_each(arms, test_both), ratio, better, settings, found, balance)

@@ -3,8 +3,8 @@ the words for both."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Mapping, MutableMapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -26,6 +26,9 @@ from ...stats.always_valid import always_valid_multiplier
 from ...stats.many_tests import adjust_within, joint_levels, t_quantiles, widened, widened_ratio
 from ..samples import subset
 from ..settings import Settings
+
+# The columns of a table by their names, in a frame or without one.
+NamedColumns = MutableMapping[str, Any] | pd.DataFrame
 
 # ------------------------------------------------------------------------------------------
 # Many metrics and pairs read together: adjusted p-values, the intervals that agree with them, and
@@ -102,7 +105,7 @@ def adjust_pvalues(
             f"{p[outside][:5].tolist()}"
         )
     result = table.copy()
-    result["p_adj"], result["reject"] = adjusted_columns(table, settings, p_col)
+    result["p_adj"], result["reject"] = adjusted_columns(table, settings, p)
     return result
 
 
@@ -138,31 +141,27 @@ def directions(
     return found
 
 
-def adjusted_columns(
-    table: pd.DataFrame, settings: Settings, p_col: str = "p_value"
-) -> tuple[Floats, Mask]:
-    """Adjusted p-values and whether they reject, family by family."""
-    p_adj = adjust_within(
-        metric_values(table, "table", p_col), _family_codes(table, settings), settings.correction
-    )
+def adjusted_columns(table: NamedColumns, settings: Settings, p: Floats) -> tuple[Floats, Mask]:
+    """Adjusted p-values of the rows of a table, and whether they reject, family by family."""
+    p_adj = adjust_within(p, _family_codes(table, settings, len(p)), settings.correction)
     return p_adj, p_adj <= settings.alpha
 
 
-def _family_codes(table: pd.DataFrame, settings: Settings) -> Codes:
+def _family_codes(table: NamedColumns, settings: Settings, n: int) -> Codes:
     """Return the family of every row."""
-    names = require(table, "the comparison", as_columns(settings.family))
-    if not names and not settings.primary:
-        return np.zeros(len(table), np.int64)
-    labelled = table[names].copy()
+    if not settings.family and not settings.primary:
+        return np.zeros(n, np.int64)
+    frame = pd.DataFrame(table)
+    labelled = frame[require(frame, "the comparison", as_columns(settings.family))].copy()
     if settings.primary:
-        labelled["primary metric"] = table["metric"].isin(list(settings.primary)).to_numpy()
+        labelled["primary metric"] = frame["metric"].isin(list(settings.primary)).to_numpy()
     return group_codes(labelled, "table", list(labelled.columns))[0]
 
 
 def read_together(
-    table: pd.DataFrame,
+    table: NamedColumns,
     settings: Settings,
-    intervals: Callable[[pd.DataFrame, Floats, Alternative], None] | None = None,
+    intervals: Callable[[NamedColumns, Floats, Alternative], None] | None = None,
 ) -> None:
     """Put adjusted p-values, decisions and the intervals that agree with them in place of those of
     single tests.
@@ -171,24 +170,19 @@ def read_together(
     not about the mean, so that its interval only becomes as wide as the number of tests asks.
     `intervals` are made anew for so many standard errors, where they cannot be widened.
     """
-    table["p_adj"], table["reject"] = adjusted_columns(table, settings)
-    if settings.correction == "none" and intervals is None:
-        return
 
     def column(name: str) -> Floats:
-        return table[name].to_numpy(np.float64, na_value=np.nan)
+        return np.asarray(table[name], np.float64)
 
-    p, p_adj, reject = column("p_value"), column("p_adj"), table["reject"].to_numpy(bool)
-    level = np.full(len(table), settings.alpha)
+    p = column("p_value")
+    p_adj, reject = adjusted_columns(table, settings, p)
+    table["p_adj"], table["reject"] = p_adj, reject
+    if settings.correction == "none" and intervals is None:
+        return
+    level = np.full(len(p), settings.alpha)
     if settings.correction != "none":
-        level = joint_levels(
-            p, p_adj, reject, _family_codes(table, settings), settings.alpha, settings.correction
-        )
-    mean = (
-        (table["test"] != "wilcoxon").to_numpy()
-        if "test" in table.columns
-        else np.ones(len(table), bool)
-    )
+        family = _family_codes(table, settings, len(p))
+        level = joint_levels(p, p_adj, reject, family, settings.alpha, settings.correction)
 
     def quantiles(level: Floats) -> Floats:
         if settings.sequential_n is None:
@@ -206,13 +200,13 @@ def read_together(
         column("diff"),
         column("ci_low"),
         column("ci_high"),
-        np.where(mean, p, np.nan),
+        np.where(np.asarray(table["test"]) == "wilcoxon", np.nan, p) if "test" in table else p,
         reject,
         quantiles,
         level,
         settings.alpha,
     )
-    if "rel_ci_low" in table.columns:
+    if "rel_ci_low" in table:
         table["rel_ci_low"], table["rel_ci_high"] = widened_ratio(
             column("rel_diff"), column("rel_ci_low"), column("rel_ci_high"), ratio
         )

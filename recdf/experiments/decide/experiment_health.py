@@ -29,7 +29,7 @@ from ...judge.per_user_columns import (
     key_codes,
     require,
 )
-from ...judge.users import in_several_variants
+from ...judge.users import in_several_variants, match_users
 from ...stats.shares import equal_shares_test, seen_loss, share_test
 
 
@@ -141,16 +141,15 @@ def _users_of_variants(
 
     Distinct users, or clusters, that are assigned and measured; users in two variants.
     """
-    (metric_user, user), n_users = key_codes(
-        [("per_user", per_user), ("assignment", assignment)], keys
-    )
+    users = match_users(per_user, assignment, keys, variant_col)
+    user, n_users = users.of_assignment, users.n
     variant, labels = group_codes(assignment, "assignment", [variant_col])
     group, groups = group_codes(assignment, "assignment", by_cols)
     names = labels[variant_col].tolist()
     shares = shares_of_plans(plans_of(expected, by_cols, groups, "by"), names)
-    alone = ~in_several_variants(user, variant, n_users)[user]
+    alone = ~users.several[user]
     measured = np.zeros(n_users, bool)
-    measured[metric_user] = True
+    measured[users.of_metric] = True
     unit, n_units, counted = user, n_users, keys
     if clusters:
         (codes,), n = key_codes([("assignment", assignment)], clusters)
@@ -173,9 +172,7 @@ def _users_of_variants(
             "n_assigned": per_cell(unit, n_units, alone),
             "n_with_metrics": per_cell(unit, n_units, alone & has_metrics[unit]),
             "n_multi_variant": per_cell(user, n_users, ~alone),
-            "n_unassigned": np.full(
-                n_cells, np.count_nonzero(np.bincount(user, minlength=n_users) == 0)
-            ),
+            "n_unassigned": np.full(n_cells, users.n_unassigned),
             "users_digest": digest_users(hashed, cell[alone], n_cells, counted),
         },
     )

@@ -31,8 +31,15 @@ from ...judge.users import ArmRows
 from ...stats.always_valid import always_valid_multiplier
 from ...stats.arms import Sample, arm, both, linearise
 from ...stats.student import STEPS, beyond, chance_beyond, detectable, detectable_t
-from ..samples import MetricRows, covariate_specs, read_metrics, subset, sum_by, without_gaps
-from ..units import units_of
+from ..samples import (
+    MetricRows,
+    covariate_specs,
+    read_metrics,
+    subset,
+    sum_by,
+    units_of,
+    without_gaps,
+)
 
 # ------------------------------------------------------------------------------------------
 # New users by day, from a log, and the days until an experiment has its users.

@@ -29,7 +29,9 @@ from ..aggregates import (
     BLOCKS,
     SHORT,
     Aggregates,
+    FarNeeded,
     KnownMoments,
+    RowsNeeded,
     UnitsRecord,
     block_ranges,
     ranges_of,
@@ -68,9 +70,36 @@ def quantity(mean: Floats, one: Linear) -> Quantity:
         ratio = mean[:, one.num] / mean[:, one.den]
         form[:, one.den] = -ratio
         form /= mean[:, one.den, None]
-    return Quantity(
-        np.where(np.isfinite(ratio), ratio, 0.0), np.nan_to_num(form, posinf=0, neginf=0)
-    )
+    form[~np.isfinite(form)] = 0
+    return Quantity(np.where(np.isfinite(ratio), ratio, 0.0), form)
+
+
+class Cubes(NamedTuple):
+    """Σ of the products of three columns, of which the first is 1 and the others are less their
+    `middle`, in each cell: (cells, size, size, size)."""
+
+    middle: Floats
+    sums: Floats
+
+    def of(self, form: Floats, mean: Floats) -> Floats:
+        """Σ z³ of z = f·(x − mean) in each cell."""
+        z = np.column_stack([(form * (self.middle - mean)).sum(axis=1), form])
+        found: Floats = np.einsum("cijk,ci,cj,ck->c", self.sums, z, z, z)
+        return found
+
+
+class FarRows(NamedTuple):
+    """The rows of units that are known by their aggregates are the farthest ones, each of which
+    stands for so many equal `units`. All others have |form·x + constant| below `bound`, which is 0
+    where there are none. `empty` units of each arm have the denominator 0, and `cubes` are the
+    third moments of all."""
+
+    units: Floats
+    bound: float
+    form: Floats
+    constant: float
+    empty: Floats
+    cubes: Cubes | None
 
 
 @dataclass(frozen=True)
@@ -94,6 +123,7 @@ class Units:
     counted: tuple[int, int] | None = None
     known: UnitsRecord | None = None
     seen: Sequence[Floats] | None = None
+    kept: FarRows | None = None
 
     @classmethod
     def of_moments(cls, both: Moments) -> Units:
@@ -162,7 +192,12 @@ class Units:
     def plain(self) -> Units:
         """The rows without strata and covariates."""
         return Units(
-            self.columns, self.metric, self.arm, clustered=self.clustered, counted=self.counted
+            self.columns,
+            self.metric,
+            self.arm,
+            clustered=self.clustered,
+            counted=self.counted,
+            kept=self.kept,
         )
 
     @cached_property
@@ -201,6 +236,7 @@ class Units:
 
     def sample(self, arm: int) -> Sample:
         """The rows of an arm, without strata."""
+        self.need_rows()
         rows = np.flatnonzero(self.arm == arm)
 
         def of(one: Linear) -> Sample:
@@ -208,6 +244,20 @@ class Units:
             return Sample(self.columns[one.num][rows], den)
 
         return of(self.metric)._replace(covariates=tuple(map(of, self.covariates)))
+
+    def need_rows(self) -> None:
+        if self.kept is not None:
+            raise RowsNeeded
+
+    @cached_property
+    def n_empty(self) -> Floats:
+        """Units of each arm whose denominator is 0."""
+        if self.metric.den is None:
+            return np.zeros(2)
+        if self.kept is not None:
+            return self.kept.empty
+        whole = self.whole
+        return np.bincount(whole.arm[whole.columns[1] == 0], minlength=2).astype(np.float64)
 
     @property
     def counts(self) -> bool:
@@ -239,6 +289,7 @@ class Farthest(NamedTuple):
     rows: Codes
     values: Floats
     largest: float
+    units: Floats | None = None
 
 
 class UnitValues(NamedTuple):
@@ -256,10 +307,10 @@ class UnitValues(NamedTuple):
     @classmethod
     def around_both(cls, units: Units, theta: Floats) -> UnitValues:
         """z around both arms, without what the covariates explain."""
-        mean, weights = units.centres, np.tile(units.weights, (2, 1))
+        mean, weights = units.centres, np.array([units.weights] * 2)
         parts = [quantity(mean, one).form for one in (units.metric, *units.covariates)]
         form = parts[0] - sum((t * x for t, x in zip(theta, parts[1:], strict=True)), 0 * parts[0])
-        return cls(units, np.tile(form, (2, 1)), np.tile(mean, (2, 1)), weights)
+        return cls(units, np.concatenate([form, form]), np.concatenate([mean, mean]), weights)
 
     @classmethod
     def of(cls, values: Floats, units: Units) -> UnitValues:
@@ -298,12 +349,28 @@ class UnitValues(NamedTuple):
 
     def arms(self) -> tuple[Floats, Floats]:
         """Those of each arm."""
+        self.units.need_rows()
         values = self.at()
         return both(lambda arm: values[self.units.arm == arm], (0, 1))
 
     def farthest(self, k: int) -> Farthest:
-        """The blocks of units with the k units that are farthest from the mean of all."""
+        """Units among which are the k that are farthest from the mean of all."""
+        found, known = self._blocks_of_farthest(k), self.units.kept
+        if known is None:
+            return found
+        units = known.units[found.rows]
+        if known.bound:
+            sizes = np.repeat(np.abs(found.values), np.minimum(units, k).astype(np.int64))
+            sizes.sort()
+            if len(sizes) < k or sizes[-k] < known.bound + self.apart(known.form, known.constant):
+                raise FarNeeded
+        return found._replace(units=units)
+
+    def _blocks_of_farthest(self, k: int) -> Farthest:
         n, centre = len(self.units.arm), self.centre
+        if n <= k * SHORT:
+            values = self.at() - centre
+            return Farthest(np.arange(n), values, float(np.abs(values).max()))
 
         def blocks(part: range) -> Floats:
             found = []
@@ -332,6 +399,15 @@ class UnitValues(NamedTuple):
         return Farthest(
             near if isinstance(rows, slice) else rows[near], values[near], float(far.max())
         )
+
+    def apart(self, form: Floats, constant: float) -> float:
+        """A bound on how much the value of a unit, around the mean of all, differs from form·x +
+        constant. There are no strata."""
+        low, high = self.units.span
+        form = self.form[0] - form
+        constant = -float(self.form[0] @ self.mean[0]) - self.centre - constant
+        middle, half = (high + low) / 2, (high - low) / 2
+        return float(np.abs(form) @ half + abs(form @ middle + constant))
 
 
 @dataclass(frozen=True)
@@ -368,6 +444,7 @@ class MeanEffect:
 
     def residuals(self) -> tuple[Floats, Floats]:
         """Each unit's distance from the estimate of its own arm, as the estimate counts it."""
+        self.units.need_rows()
         if self.how.startswith("regression"):
             found, own = self.values.arms(), self.units
             of = np.zeros_like(own.arm) if own.stratum is None else own.stratum
@@ -495,7 +572,8 @@ def slopes(units: Units) -> tuple[Floats, Floats]:
     varies = []
     for one, x in zip(forms[1:], units.covariates, strict=True):
         spread = np.sqrt(record.squares(one).sum() / record.n.sum())
-        varies.append(spread > MEAN_ROUNDING * _size_of_values(record, x))
+        size = _size_of_values(record, x, np.arange(len(record.n))[None])[0]
+        varies.append(spread > MEAN_ROUNDING * size)
     forms[1:] *= np.array(varies)[:, None, None]
     share = units.weights * n / np.maximum(record.n, 1)
     if units.cluster is not None and units.stratum is not None:
@@ -514,15 +592,15 @@ def slopes(units: Units) -> tuple[Floats, Floats]:
     return inverse @ (products[0, 1:] / spread) / spread, centre
 
 
-def _size_of_values(record: UnitsRecord, one: Linear, cells: Any = slice(None)) -> float:
-    """The largest value of the numerator in units of the estimate of some cells; spreads are
-    negligible relative to it."""
-    largest = record.largest(one.num)
+def _size_of_values(record: UnitsRecord, one: Linear, cells: Codes) -> Floats:
+    """The largest value of the numerator in units of the estimate of the cells of each row; spreads
+    are negligible relative to it."""
     if one.den is None:
-        return largest
+        return np.full(len(cells), record.largest(one.num))
     n = record.n[cells]
-    mean = float(n @ record.mean[cells, one.den] / n.sum())
-    return largest / abs(mean) if mean else np.inf
+    mean = (n * record.mean[cells, one.den]).sum(axis=1) / n.sum(axis=1)
+    with np.errstate(divide="ignore"):
+        return np.asarray(record.largest(one.num) / np.abs(mean))
 
 
 def _both_arms(
@@ -543,36 +621,33 @@ def _both_arms(
     """
     record, cells = units.record, units.cells
     covariates, metric = units.covariates if metric is None else (), metric or units.metric
-    shares = np.broadcast_to(units.weights if weights is None else weights, cells.shape)
-    parts = [quantity(record.mean, one) for one in (metric, *covariates)]
-    values = np.array([(one.value[cells] * shares).sum(axis=1) for one in parts])
-    form = parts[0].form - sum(
-        (t * one.form for t, one in zip(theta, parts[1:], strict=True)), 0.0 * parts[0].form
-    )
-    size, squares = record.n[cells], record.squares(form)[cells]
-    factor = shares**2 / (size * np.maximum(size - 1, 1))
-    found = []
+    shares = units.weights if weights is None else weights
+    found = [quantity(record.mean, one) for one in (metric, *covariates)]
+    mean, *of_covariates = ((one.value[cells] * shares).sum(axis=1) for one in found)
+    form = found[0].form
+    for t, one, values, at in zip(theta, found[1:], of_covariates, centre, strict=True):
+        mean, form = mean - t * (values - at), form - t * one.form
+    size = record.n[cells]
+    free = np.maximum(size - 1, 1)
+    factor = shares**2 / (size * free)
+    squares = record.squares(form)[cells]
+    spread = np.sqrt(squares.sum(axis=1) / size.sum(axis=1))
+    varies = spread > MEAN_ROUNDING * _size_of_values(record, metric, cells)
+    parts, most = factor * squares, np.array(units.n) - 1.0
     for arm in (0, 1):
-        mean = values[0, arm] - theta @ (values[1:, arm] - centre)
-        spread = np.sqrt(squares[arm].sum() / size[arm].sum())
-        varies = spread > MEAN_ROUNDING * _size_of_values(record, metric, cells[arm])
-        part = factor[arm] * squares[arm]
         if leave_out[arm] or (units.cluster is not None and units.stratum is not None):
-            forms = [
-                parts[0].form,
-                *(-t * one.form for t, one in zip(theta, parts[1:], strict=True)),
-            ]
+            forms = [found[0].form, *(-t * x.form for t, x in zip(theta, found[1:], strict=True))]
             dens = [one.den for one in (metric, *covariates)]
-            part = _parts_of_rows(units, forms, dens, factor[arm], arm, leave_out[arm])
-        var = part.sum() if varies else 0.0
-        with np.errstate(divide="ignore", invalid="ignore"):
-            # By shares, since the squares of large variances overflow.
-            free = 1 / ((part / part.sum()) ** 2 / np.maximum(size[arm] - 1, 1)).sum()
-        df = np.fmin(free, units.n[arm] - 1.0)
+            parts[arm] = _parts_of_rows(units, forms, dens, factor[arm], arm, leave_out[arm])
+    var = np.where(varies, parts.sum(axis=1), 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # By shares, since the squares of large variances overflow.
+        df = 1 / ((parts / parts.sum(axis=1, keepdims=True)) ** 2 / free).sum(axis=1)
+    df = np.fmin(df, most)
+    for arm in (0, 1):
         if leave_out[arm]:
-            df = max(min(df, units.n_effective[arm] - 1), 1.0)
-        found.append(Arm(np.float64(mean), np.float64(var), np.float64(df)))
-    return (found[0], found[1]), form
+            df[arm] = max(min(df[arm], units.n_effective[arm] - 1), 1.0)
+    return (Arm(mean[0], var[0], df[0]), Arm(mean[1], var[1], df[1])), form
 
 
 def _parts_of_rows(
