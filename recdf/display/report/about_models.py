@@ -260,7 +260,7 @@ def harm_first(table: pd.DataFrame) -> pd.DataFrame:
     return found
 
 
-def _says(one: Shown) -> bool:
+def _shows(one: Shown) -> bool:
     return bool(one.badge or one.bar) or one.cell.text not in ("", NULL)
 
 
@@ -272,7 +272,7 @@ def block(kind: Kind, table: pd.DataFrame, caption: str, file: str, most: int) -
         caption = f"{caption}: {what.pop()}"
         cells = [{name: one[name] for name in one if name != "what"} for one in cells]
     found = tuple(cells[0]) if cells else ()
-    head = tuple(name for name in found if any(_says(one[name]) for one in cells))
+    head = tuple(name for name in found if any(_shows(one[name]) for one in cells))
     right = [
         all(one[name].bar is None and one[name].badge is None for one in cells)
         and any(isinstance(one[name].sort, float | int) for one in cells)

@@ -74,7 +74,7 @@ from .report_inputs import ReportTables
 from .svg import SIZE
 
 FEW = 4  # rows that are sentences too
-EVEN = 0.5  # power of a plan that fails as often as not
+LIKELY = 0.5  # power of a plan that fails as often as not
 NO_EFFECT = (
     "No effect is shown here, since the comparison is not sound; the tables have the numbers."
 )
@@ -510,7 +510,7 @@ def _plan_action(table: pd.DataFrame) -> str:
     """Say how many users or lists a plan asks for, or which guardrail they would not show safe."""
     unit = "list" if "n_lists" in table.columns else "user"
     n = table["n"] if unit == "list" else table["n_control"] + table["n_treatment"]
-    weak = table["metric"][table["power"] < EVEN] if "power" in table.columns else ()
+    weak = table["metric"][table["power"] < LIKELY] if "power" in table.columns else ()
     if len(weak):
         named = listed(list(map(name_of, weak)), FEW, "metric")
         return f"Plan more {unit}s first: with so few, nothing is likely to be shown on {named}."
