@@ -12,12 +12,11 @@ import pandas as pd
 
 from ...experiments.compare.by_segment import segment_sentences
 from ...experiments.decide.adjust_pvalues import adjustment
-from ...judge.comparisons import COMPARISON_COLUMNS
 from ...judge.verdict import is_withheld, says_worse, turned
 from ...tables.cells import NULL, Cell, estimate_form, shorten, visible
 from .. import plot
 from ..given_tables import confidence_of
-from ..kinds import TABLE_KINDS, Kind, record_of, segment_of
+from ..kinds import TABLE_KINDS, Kind, page_part, record_of, segment_of
 from ..leaderboard_values import n_differs, values_frame
 from ..pairs import compare, model_rows
 from ..plot.style import BEST, REST, looks
@@ -260,7 +259,7 @@ def harm_first(table: pd.DataFrame) -> pd.DataFrame:
     return found
 
 
-def _shows(one: Shown) -> bool:
+def _has_words(one: Shown) -> bool:
     return bool(one.badge or one.bar) or one.cell.text not in ("", NULL)
 
 
@@ -272,7 +271,7 @@ def block(kind: Kind, table: pd.DataFrame, caption: str, file: str, most: int) -
         caption = f"{caption}: {what.pop()}"
         cells = [{name: one[name] for name in one if name != "what"} for one in cells]
     found = tuple(cells[0]) if cells else ()
-    head = tuple(name for name in found if any(_shows(one[name]) for one in cells))
+    head = tuple(name for name in found if any(_has_words(one[name]) for one in cells))
     right = [
         all(one[name].bar is None and one[name].badge is None for one in cells)
         and any(isinstance(one[name].sort, float | int) for one in cells)
@@ -352,7 +351,7 @@ def segments_section(
     if tables.segments is None:
         return None, []
     given = tables.segments
-    if all(name in given.columns for name in COMPARISON_COLUMNS):
+    if page_part(given):
         return given_segments(tables, subject.max_rows, pen, subject.pair, subject.primary)
     groups = segment_groups(subject.result, given)
     parts: list[TableBlock] = []
@@ -385,7 +384,7 @@ def given_segments(
     given = tables.segments
     if given is None:
         return None, []
-    shrunken, caption = "shrunken" in given.columns, "Comparisons within segments"
+    shrunken, caption = page_part(given) == "segments", "Comparisons within segments"
     caption += (
         "; p and verdict are about the difference between all segments of a metric"
         if shrunken

@@ -34,12 +34,13 @@ from ..kinds import (
     is_useless,
     lift_text,
     look_of_estimate,
+    page_part,
     policy_of,
     record_of,
     segment_of,
+    trend_words,
     value_text,
 )
-from ..plot.effects import trend_words
 from .about_models import Pen, block, forest_drawings, harm_first, worse_for
 from .card import (
     DOUBTS,
@@ -74,7 +75,7 @@ from .report_inputs import ReportTables
 from .svg import SIZE
 
 FEW = 4  # rows that are sentences too
-LIKELY = 0.5  # power of a plan that fails as often as not
+AS_OFTEN_AS_NOT = 0.5  # power of a plan that fails as often as not
 NO_EFFECT = (
     "No effect is shown here, since the comparison is not sound; the tables have the numbers."
 )
@@ -388,7 +389,7 @@ def _worse_segments(tables: ReportTables, row: Mapping[Any, Any]) -> list[str]:
         return []
     labels = ["treatment", "control", "metric"]
     own = given[(given[labels] == pd.Series(row)[labels]).all(axis=1)]
-    shrunken = "shrunken" in given.columns  # then no segment has a verdict of its own
+    shrunken = page_part(given) == "segments"  # then no segment has a verdict of its own
     rows = [] if shrunken else own.to_dict("records")
     said = [reason.said for reason in worse_for(rows, list(map(segment_of, rows)))]
     if "se" in given.columns and list(given.columns).index("metric") > 0:
@@ -510,7 +511,7 @@ def _plan_action(table: pd.DataFrame) -> str:
     """Say how many users or lists a plan asks for, or which guardrail they would not show safe."""
     unit = "list" if "n_lists" in table.columns else "user"
     n = table["n"] if unit == "list" else table["n_control"] + table["n_treatment"]
-    weak = table["metric"][table["power"] < LIKELY] if "power" in table.columns else ()
+    weak = table["metric"][table["power"] < AS_OFTEN_AS_NOT] if "power" in table.columns else ()
     if len(weak):
         named = listed(list(map(name_of, weak)), FEW, "metric")
         return f"Plan more {unit}s first: with so few, nothing is likely to be shown on {named}."

@@ -572,7 +572,9 @@ def _of_ties(subject: Subject, check: pd.DataFrame, row: Mapping[Any, Any]) -> R
     """Say how far other orders of equal scores could move the difference, and whether that changes
     the verdict."""
     column, moves, words = subject.primary, {}, []
-    for one in check[check["code"].isin(TIE_FINDINGS) & (check["ranges"] != "")].to_dict("records"):
+    for one in check[check["code"].isin(TIE_FINDINGS)].to_dict("records"):
+        if not one["ranges"]:
+            continue
         found = json.loads(one["ranges"]).get(column)
         if one["by"] == "" and len(subject.models) > 1:
             said = f"Ties: {visible(one['effect'])}, of all models together; pass by= to rd.check."
