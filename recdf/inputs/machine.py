@@ -66,7 +66,8 @@ class Sizes:
     of a chunk of results · block_rows : rows of results that are merged at once · summed_buckets :
     the workers of an engine add up the results of more buckets than this, in one more step of the
     job · inline_bytes : a call of more bytes is sent once to each executor of Spark, instead of
-    with every task.
+    with every task · bucket_bytes : bytes of a bucket of Spark, as Spark expects them: a million
+    rows in files that compress well, and a hundred thousand in memory.
 
     The rest are shares of the memory limit. whole_copies : files are read whole if the limit is at
     least so many times their size in memory · kept_share : rows that stay in memory · part_share :
@@ -111,6 +112,7 @@ class Sizes:
     block_rows: int = 2**17
     summed_buckets: int = 16
     inline_bytes: int = 2**18
+    bucket_bytes: int = 2**21
     whole_copies: float = 4
     kept_share: float = 0.15
     part_share: float = 0.3

@@ -67,8 +67,10 @@ def evaluate(
     {side_tables}
     partitions : int, optional
         Number of buckets that the lists are distributed to. One task evaluates one bucket in
-        memory. The default is `spark.sql.shuffle.partitions`. A million rows of `pred` in a bucket
-        is a good size.
+        memory. A million rows of `pred` in a bucket is a good size. The default is one bucket for
+        every 2 MB that Spark expects of both frames, at most `spark.sql.shuffle.partitions`. It is
+        that setting where Spark does not know: for frames of Spark Connect and of an RDD, and for
+        rows that a function or an `explode` makes.
     cache : bool, default False
         Keep the packed rows of both frames in Spark (`persist`), so that `per_user` does not read
         the frames again. `result.unpersist()` gives the memory back.
@@ -93,7 +95,7 @@ def evaluate(
             true,
             pred,
             Asked(metrics, k, options, partitions, SPARK_ARGUMENTS),
-            engine.n_partitions if partitions is None else 1,
+            engine.n_buckets(true, pred) if partitions is None else 1,
         )
     except BaseException as error:
         engine.unpersist()
@@ -129,10 +131,12 @@ class SparkEngine:
         self.sql, self.session, self.cache = sql, session, cache
         self._kept: list[Any] = []
 
-    @property
-    def n_partitions(self) -> int:
+    def n_buckets(self, *frames: Any) -> int:
+        """Return how many buckets the rows of these frames should have."""
         found = self._setting("spark.sql.shuffle.partitions", "")
-        return int(found) if found.isdecimal() else N_PARTITIONS  # platforms also have "auto"
+        most = int(found) if found.isdecimal() else N_PARTITIONS  # platforms also have "auto"
+        n_bytes = sum(_bytes_of(one) for one in frames if one is not None)
+        return min(most, 1 + n_bytes // sizes().bucket_bytes)
 
     def _setting(self, name: str, default: str) -> str:
         """Return a setting of the session, or the default where the platform does not show it."""
@@ -271,6 +275,20 @@ class SparkEngine:
                 kind = pa.timestamp("us", None if kind.tz is None else "UTC")
             fields.append(pa.field(field.name, kind))
         return pa.schema(fields)
+
+
+def _bytes_of(frame: Any) -> int:
+    """Return how many bytes Spark expects of a frame; very many where it cannot know.
+
+    Files are smaller than their rows in memory, and joins are expected to be larger than they are.
+    """
+    try:
+        plan = frame._jdf.queryExecution().optimizedPlan()
+        if not any(word in plan.toString() for word in ("Map", "Generate")):
+            return int(str(plan.stats().sizeInBytes()))
+    except Exception:  # of any class, such as in a session of Spark Connect
+        pass
+    return 2**63
 
 
 def _address(folder: Path) -> str:

@@ -53,11 +53,31 @@ def test_the_number_of_partitions_is_read_only_where_it_is_needed(spark, monkeyp
     monkeypatch.setattr(type(spark.conf), "get", shown)
     found = rd.spark.evaluate(true, pred, "ndcg", 5, by="model", partitions=2)
     assert "spark.sql.shuffle.partitions" not in read
-    assert SparkEngine(None, spark).n_partitions == 200
+    assert SparkEngine(None, spark).n_buckets(true, pred) == 200
     monkeypatch.setattr("recdf.partitions.spark.N_PARTITIONS", 5)  # fewer tasks
     by_default = rd.spark.evaluate(true, pred, "ndcg", 5, by="model")
     pd.testing.assert_frame_equal(by_default.summary, found.summary, rtol=1e-12)
     assert by_default.per_user.rdd.getNumPartitions() == 5
+
+
+def test_small_tables_have_few_buckets(spark, tmp_path):
+    def n_buckets(*frames):
+        return SparkEngine(None, spark).n_buckets(*frames)
+
+    spark.range(1000).write.parquet(str(tmp_path / "rows"))
+    rows, of_rdd = (
+        spark.read.parquet(str(tmp_path / "rows")),
+        spark.createDataFrame(spark.sparkContext.parallelize([(1,)]), ["id"]),
+    )
+    with sized(Sizes()):
+        assert n_buckets(None, rows) == n_buckets(rows, rows) == 1
+        assert n_buckets(None, spark.range(2**19)) == 3  # two full buckets
+        most = int(spark.conf.get("spark.sql.shuffle.partitions"))
+        made = rows.mapInArrow(lambda batches: batches, "id long")  # of any number of rows
+        for large in (spark.range(2**40), rows.crossJoin(rows), made, of_rdd):
+            assert n_buckets(rows, large) == most
+    with sized(Sizes(bucket_bytes=4000)):
+        assert n_buckets(None, spark.range(1000)) == 3
 
 
 @pytest.mark.parametrize(("n_buckets", "users"), [(8, None), (20, None), (7, range(200))])

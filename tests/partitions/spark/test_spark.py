@@ -139,7 +139,7 @@ def spilled(spark):
 def test_many_empty_partitions(spark):
     true, pred = frames(22)
     found = rd.spark.evaluate(
-        to_spark(spark, true[:3], 9), to_spark(spark, pred[:5], 200), "mrr", 5, partitions=20
+        to_spark(spark, true[:3], 9), to_spark(spark, pred[:5], 40), "mrr", 5, partitions=12
     )
     expected = rd.evaluate(true[:3], pred[:5], "mrr", 5)
     pd.testing.assert_frame_equal(found.summary, expected.summary, rtol=1e-12)
