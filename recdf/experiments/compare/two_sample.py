@@ -268,25 +268,32 @@ def n_top(n: int) -> int:
     return min(MOST_TOP_UNITS, max(1, n // OF_UNITS))
 
 
-def top_units(rows: Codes, values: Floats, k: int) -> tuple[Codes, Floats]:
-    """The k rows with the largest absolute values, and the part of each to leave out.
+def top_units(
+    rows: Codes, values: Floats, k: int, count: Floats | None = None
+) -> tuple[Codes, Floats, bool]:
+    """The k units with the largest absolute values as their rows, how many of each row to leave
+    out, and whether some are left out as a whole. A row is `count` units, or one.
 
     Of units that are equally far a part is left out, so that neither the arm nor the order of rows
     decides.
     """
     far = np.abs(values)
-    cut = np.partition(far, -k)[-k]
+    if count is None:
+        cut, count = np.partition(far, -k)[-k], np.ones(len(far))
+    else:
+        order = np.argsort(-far, kind="stable")
+        cut = far[order[np.searchsorted(np.cumsum(count[order]), k)]]
     above = far > cut * (1 + _TIED)
     tied = ~above & (far >= cut * (1 - _TIED))
-    out = above + tied * ((k - above.sum()) / tied.sum())
-    return rows[out > 0], out[out > 0]
+    out = above + tied * ((k - count[above].sum()) / count[tied].sum())
+    return rows[out > 0], (out * count)[out > 0], bool((out == 1).any())
 
 
 def mean_without_top(sums: Floats, weights: Floats | None) -> float:
     """Mean of the units' sums over their weights without the top units of one sample, such as
     differences of models."""
     n = len(sums)
-    top, out = top_units(np.arange(n), linearise(sums, weights)[1], n_top(n))
+    top, out, _ = top_units(np.arange(n), linearise(sums, weights)[1], n_top(n))
     total, own = (n, out) if weights is None else (weights.sum(), out * weights[top])
     return float((sums.sum() - out @ sums[top]) / (total - own.sum()))
 
@@ -363,7 +370,7 @@ def without_top(row: Row, found: MeanEffect, far: Farthest, settings: Settings) 
     # A thin arm or stratum with most of the variance is judged by its own size, however many units
     # are elsewhere.
     n = min(float(sum(n_units)), n_equal(*found.arms))
-    top, out = top_units(far.rows, far.values, k)
+    top, out, distinct = top_units(far.rows, far.values, k, far.units)
     (whole, rest), variances = _less_top(found, top, out)
     moved = rest - whole
     if np.isnan(moved):
@@ -371,7 +378,6 @@ def without_top(row: Row, found: MeanEffect, far: Farthest, settings: Settings) 
     diff = row["diff"] + moved
     row = but(row, diff_without_top=diff)
     # If only a part of each top unit is left out, many are equally far, and no few of them decide.
-    distinct = (out == 1).any()
     if min(n_units) < TINY or not distinct or not row["se"] > 0 or abs(moved) < MOVED * row["se"]:
         return row
     var, rest_var = variances()
