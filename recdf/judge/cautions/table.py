@@ -309,14 +309,14 @@ _ALL = (
         "gap",
         "",
         "the quantile lies between two groups of values, so that its estimate jumps",
-        adds="; {metric} lies between two groups of values ({gap_low:.4g} to {gap_high:.4g}), "
-        "compare the share above {gap_low:.4g}",
+        adds="; {metric} lies between two groups of values ({gap_low:4} to {gap_high:4}), "
+        "compare the share above {gap_low:4}",
     ),
     Caution(
         "ties",
         "",
         "the quantile stands on steps, so that a share says more",
-        adds="; {metric} stands on steps, compare the share at or below {mean_control:.4g}",
+        adds="; {metric} stands on steps, compare the share at or below {mean_control:4}",
     ),
     Caution(
         "not_random",
@@ -326,7 +326,7 @@ _ALL = (
     ),
     Caution(
         "unseen_units",
-        "check: {turned_by:.1f} users who {turned_to} all would turn it",
+        "check: {turned_by:2} users who {turned_to} all would turn it",
         "fewer than three more users at the worst value of the metric would turn the verdict, and "
         "so few may be missing by chance",
         "variants models trend segments",
@@ -373,7 +373,7 @@ _ALL = (
         "line_fits",
         "",
         "a line fits better than a step",
-        adds=" by {per_month:+.3g} a month; a line fits better than a step",
+        adds=" by {per_month:+3} a month; a line fits better than a step",
     ),
     Caution(
         "back",
@@ -477,7 +477,7 @@ _ALL = (
         "no_bounds",
         "",
         "the metric has no bounds, and the verdict says how far off three more users would turn it",
-        adds=", unless {unseen:.2g} in {n_users:,} users differ by {turning_value:+.3g} or more",
+        adds=", unless {unseen:1} in {n_users:,} users differ by {turning_value:+3} or more",
         warns=False,
         fires=lambda turning_value, unseen, n_users: turning_value.notna(),
     ),
