@@ -297,7 +297,7 @@ def test_smaller_is_better(long):
     table = rd.compare_models(ranks, baseline="base", correction="none")
     m1 = table[table.model == "m1"]
     assert m1["effect"].tolist() == ["worse", "better"]
-    assert m1["verdict"].str.contains("unless 3 in 250 users differ by -").all()
+    assert m1["verdict"].str.contains("unless 3 in 250 users differ by −").all()
     chosen = rd.compare_models(
         ranks, "cost", baseline="base", correction="none", smaller_is_better=["cost"]
     )
