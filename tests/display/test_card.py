@@ -333,7 +333,7 @@ def arms(**metrics):
 def test_a_harm_whose_verdict_is_withheld_tempers_the_badge(tmp_path):
     users = arms(clicks=0.4, sales=-0.4)
     users.loc[(users["variant"] == "B") & (users["user_id"] % 5 == 1), "sales"] = np.nan
-    plan = {"control": "A", "expected": {"A": 1, "B": 1}, "nan": "drop"}
+    plan = {"control": "A", "expected": {"A": 1, "B": 1}, "nan": "drop", "details": True}
     table = rd.compare_variants(users, ["clicks", "sales"], **plan)
     assert table["withheld"].tolist() == ["", "unequal_missing"]
     assert table["ci_high"].iloc[1] < 0

@@ -479,9 +479,9 @@ def _doubts_beside(tables: Mapping[str, pd.DataFrame], effect: Mapping[Any, Any]
             continue
         said = f"{titled(kind, name)}: {' '.join(_words_of(kind, bad))}"
         words, todo, alike = AGAINST.get(kind.title, ("", "", ""))
-        for one in alike.split():
-            bad = bad[bad[one].isin([effect.get(one, np.nan)])]
-        if "cap" in alike and not str(effect.get("method")).startswith("welch"):
+        for one in {*alike.split()} & effect.keys():
+            bad = bad[bad[one].isin([effect[one]])]
+        if "cap" in alike and not str(effect.get("method", "welch")).startswith("welch"):
             bad = bad[:0]  # the splits tried the t test
         found.append(Reason(said, words, todo) if len(bad) else Reason(said))
     return found
