@@ -424,7 +424,6 @@ def _plain_cells(row: TableRow) -> dict[str, Shown]:
 # -- the records
 
 _PLAN = "a line is the 95 % interval of a number of users or lists"
-_FILLED = "filled: fits (blue) or does not fit (orange)"
 PAIR = ("metric", "diff", "ci_low", "ci_high", "p_adj", "effect", "withheld", "remarks", "verdict")
 
 
@@ -451,7 +450,8 @@ TABLE_KINDS: dict[str, Kind] = {
         "Sample ratio by level",
         drawn_level,
         axis="users more than planned",
-        caption=f"the variant of each level that is farthest from its plan; {_FILLED}",
+        caption="the variant of each level that is farthest from its plan; filled: fits (blue) or "
+        "does not fit (orange)",
         todo={
             "error": "Do not act: find out where the users of this level are lost.",
             "good": "Read the effects: the users fit the plan.",

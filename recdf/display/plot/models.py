@@ -316,9 +316,6 @@ BARS = 10  # on each side of zero
 TIED_BELOW = 1e-12  # as in compare_models
 
 
-# -- distribution
-
-
 def _users_data(result: Evaluation, metric: str) -> pd.DataFrame:
     """Return the frame that `users` draws: `model`, `value`, `share`, `n`.
 
@@ -405,9 +402,6 @@ def users(
     return frame.finish("Who gets nothing", metric, across, caption, shares="y", suffix=nothing)
 
 
-# -- performance profiles
-
-
 def _performance_data(result: Evaluation, metric: str) -> pd.DataFrame:
     """Return what `performance` draws: `model`, `value`, `share`, `ci_low`, `ci_high`, `n`.
 
@@ -468,9 +462,8 @@ def performance(
     -----
     A model whose line is above another's everywhere is better for every threshold (it dominates).
     Lines that cross say that the mean hides a choice: few lists that are very good, or many that
-    are fair. Where smaller values are better, the line is the share with at most a value.
-
-    Source: Agarwal et al. (2021), Deep RL at the edge of the statistical precipice, section 4.
+    are fair. Where smaller values are better, the line is the share with at most a value. Source:
+    Agarwal et al. (2021), Deep RL at the edge of the statistical precipice, section 4.
 
     Examples
     --------
@@ -569,8 +562,7 @@ def winners(
 
     Notes
     -----
-    Users with the same value for both are counted in the caption and not drawn: they would hide all
-    others.
+    Users with the same value for both are counted in the caption and not drawn.
 
     Examples
     --------
