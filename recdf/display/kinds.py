@@ -160,14 +160,12 @@ def _comparison_cells(given: pd.DataFrame) -> RowCells:
     frame = given.reset_index(drop=True)
     records = frame.to_dict("records")
     new, old = sides_of(records[0])
-    pairs = [f"{row[new]} vs. {row[old]}" for row in records]
     one_base = frame[old].map(str).nunique() == 1  # the caption names it
-    others = [str(row[new]) for row in records] if one_base else pairs
     drawn = [Shown(Cell(""))] * len(frame)
     for metric, places in rows_by(frame, ["metric"]).items():
         own = frame.take(places)
-        looks = [badge_of(row) for row in own.to_dict("records")]
-        titles = [f"{pairs[i]} on {metric}" for i in places]
+        looks = [badge_of(records[i]) for i in places]
+        titles = [f"{records[i][new]} vs. {records[i][old]} on {metric}" for i in places]
         made = bars(own["diff"], own["ci_low"], own["ci_high"], looks, titles)
         for i, cell in zip(places, made, strict=True):
             drawn[i] = cell
@@ -185,7 +183,9 @@ def _comparison_cells(given: pd.DataFrame) -> RowCells:
         found.append(
             {
                 **{str(name): _short(row[name]) for name in before},
-                new if one_base else "comparison": _short(others[i], 2 * CELL_NAME_LENGTH),
+                new if one_base else "comparison": _short(
+                    row[new] if one_base else f"{row[new]} vs. {row[old]}", 2 * CELL_NAME_LENGTH
+                ),
                 "difference": drawn[i],
                 "effect [interval]": value(row["diff"], form, small=around),
                 "relative": value(row.get("rel_diff"), form_of(row.get("rel_diff"), sign="+%")),
@@ -597,8 +597,7 @@ def estimates_frame(kind: Kind, table: pd.DataFrame) -> pd.DataFrame:
     assert kind.read is not None
     rows = table.to_dict("records")
     data = pd.DataFrame([kind.read(row) for row in rows])
-    words = data["numbers"] + "  " + data["verdict"]
-    data["words"] = data["words"] if "words" in data.columns else words
+    data["words"] = data.get("words", data["numbers"] + "  " + data["verdict"])
     marks = ["percent", "from_zero"]
     data = data.reindex(columns=[*DRAWN, *marks, "withheld"])
     broken = [row.get("withheld") == "sample_ratio" and "role" not in row for row in rows]
