@@ -141,8 +141,7 @@ def trend_words(row: TableRow) -> str:
 
 
 def _user_counts(row: TableRow) -> str:
-    """Return how many users gain, stay the same and lose by a model, or how many users both arms
-    have."""
+    """Return how many users gain, stay the same and lose, or how many users both arms have."""
     if "n_treatment" in row:
         return f"{int(row['n_treatment']):,} vs. {int(row['n_control']):,}"
     if "wins" in row:
@@ -155,8 +154,7 @@ def _short(name: Any, length: int = CELL_NAME_LENGTH) -> Shown:
 
 
 def _comparison_cells(given: pd.DataFrame) -> RowCells:
-    """Return effect, picture, relative effect, p, counts and verdict; every metric has a scale and
-    digits of its own."""
+    """Return the cells of effects; every metric has a scale and digits of its own."""
     frame = given.reset_index(drop=True)
     records = frame.to_dict("records")
     new, old = sides_of(records[0])
@@ -319,11 +317,8 @@ def _estimate_cells(given: pd.DataFrame) -> RowCells:
     """Return the cells of estimates; what says whether to believe one stands before it."""
     frame = given.reset_index(drop=True)
     records = frame.to_dict("records")
-    lifts = all(name in frame.columns for name in ("lift", "lift_ci_low", "lift_ci_high"))
-    known = {
-        name: name in frame.columns and frame[name].notna().any()
-        for name in ("clip", "trust", "ess")
-    }
+    lifts = {"lift", "lift_ci_low", "lift_ci_high"} <= {*frame.columns}
+    known = frame.columns[frame.notna().any()]
     names = [str(row["estimator"]) for row in records]
     looks: list[BadgeKind] = [
         "warning" if flag_words(row["flags"]) else look_of_estimate(row) for row in records
@@ -335,8 +330,8 @@ def _estimate_cells(given: pd.DataFrame) -> RowCells:
     for i, row in enumerate(records):
         before = list(row)[: list(row).index("estimator") + 1]
         cells = {str(name): text(row[name]) for name in before}
-        cells |= {"clip": value(row["clip"], "g")} if known["clip"] else {}
-        cells |= {"trust": text(row["trust"])} if known["trust"] else {}
+        cells |= {"clip": value(row["clip"], "g")} if "clip" in known else {}
+        cells |= {"trust": text(row["trust"])} if "trust" in known else {}
         words = flag_words(row["flags"])
         mark = badge("warning" if words else "good", words or "no flag")
         cells["flags"] = mark._replace(cell=Cell(mark.cell.text, small=flag_meanings(row)))
@@ -346,7 +341,7 @@ def _estimate_cells(given: pd.DataFrame) -> RowCells:
             point, _, around = lift_text(row).partition(" ")
             cells["lift over the logging policy"] = drawn[i]
             cells["lift [interval]"] = Shown(Cell(point or "–", small=around), row["lift"])
-        cells |= {"effective rows": value(row["ess"], ",.0f")} if known["ess"] else {}
+        cells |= {"effective rows": value(row["ess"], ",.0f")} if "ess" in known else {}
         found.append(cells)
     return found
 
@@ -407,11 +402,8 @@ def _of_convention(row: TableRow) -> str:
 
 def _of_exposed_item(row: TableRow) -> str:
     names = " · ".join(str(row[name]) for name in list(row)[: list(row).index("shown")])
-    times, share = (
-        amount(int(row["shown"]), "time"),
-        number(row["share"], form_of(row["share"], sign="%")),
-    )
-    return visible(f"{names}: shown {times}, {share} of the impressions.")
+    shown = f"shown {amount(int(row['shown']), 'time')}, {estimated(row['share'], sign='%')}"
+    return visible(f"{names}: {shown} of the impressions.")
 
 
 def _plain_cells(row: TableRow) -> dict[str, Shown]:
@@ -421,9 +413,6 @@ def _plain_cells(row: TableRow) -> dict[str, Shown]:
     }
 
 
-# -- the records
-
-_PLAN = "a line is the 95 % interval of a number of users or lists"
 PAIR = ("metric", "diff", "ci_low", "ci_high", "p_adj", "effect", "withheld", "remarks", "verdict")
 
 
@@ -489,10 +478,15 @@ TABLE_KINDS: dict[str, Kind] = {
         caption="one row per change, or per series without one; filled: better (blue) or worse "
         "(orange)",
     ),
-    "plan": _estimates("mde_abs n_low design_effect role", "Plan", drawn_plan, caption=_PLAN),
-    "plan of models": _estimates(
-        "mde_abs n_low design_effect n_lists", "Plan", drawn_plan, caption=_PLAN
-    ),
+    **{
+        name: _estimates(
+            f"mde_abs n_low design_effect {unit}",
+            "Plan",
+            drawn_plan,
+            caption="a line is the 95 % interval of a number of users or lists",
+        )
+        for name, unit in (("plan", "role"), ("plan of models", "n_lists"))
+    },
     "shrunken": Kind(
         (*PAIR, "shrunken"), "Segments", _of_shrunken, _comparison_cells, part="segments"
     ),
@@ -533,8 +527,8 @@ TABLE_KINDS: dict[str, Kind] = {
     ),
     "health": Kind(
         (
-            *("variant", "n_assigned", "share", "expected_share", "missing_rate", "srm_p"),
-            *("srm_flag", "missing_flag"),
+            *("variant", "n_assigned", "share", "expected_share", "missing_rate"),
+            *("srm_p", "srm_flag", "missing_flag"),
         ),
         "Users per variant",
         _of_arm,
