@@ -43,7 +43,7 @@ from .beside import (
     words_of_table,
     worst,
 )
-from .card import collect, tempered, undecided_harm, verdict_section
+from .card import collect, least_shown, tempered, undecided_harm, verdict_section
 from .overturning import Case
 from .page_blocks import (
     Badge,
