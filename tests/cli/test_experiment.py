@@ -809,6 +809,7 @@ def test_a_ramp_up_has_the_shares_of_each_period(capsys, folder):
         *planned,
         "--fail-on",
         "invalid",
+        "--details",
         "--out",
         "decided",
     )
