@@ -423,7 +423,7 @@ def _plain_cells(row: TableRow) -> dict[str, Shown]:
 
 # -- the records
 
-_PLAN = "a line is the 95 % interval of a number of users or lists"
+_PLAN = "a line, where there is one, is the 95 % interval of a number of users or lists"
 _FILLED = "filled: fits (blue) or does not fit (orange)"
 PAIR = ("metric", "diff", "ci_low", "ci_high", "p_adj", "effect", "withheld", "remarks", "verdict")
 
