@@ -419,7 +419,8 @@ def estimate_section(
     kind = record_of(table)
     made = block(kind, table, titled(kind, name), f"{place}.csv", most)
     marks = [shown.badge for row in made.rows for shown in row]
-    said = _words_of(kind, table) if len(table) > FEW else ()  # the rows of few stand below
+    told = kind.read is not None and len(table) <= FEW  # by the rows below
+    said = () if told else _words_of(kind, table)
     section = Section(
         place,
         titled(kind, name),
