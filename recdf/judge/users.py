@@ -158,8 +158,8 @@ class ArmRows:
 
     @cached_property
     def n(self) -> tuple[int, int]:
-        control, treatment = np.bincount(self.arm, minlength=2).tolist()
-        return control, treatment
+        treatment = int(self.arm.sum())
+        return len(self.arm) - treatment, treatment
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ what the estimates tell, or `without_estimate` why there are none."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -298,9 +298,11 @@ def mean_without_top(sums: Floats, weights: Floats | None) -> float:
     return float((sums.sum() - out @ sums[top]) / (total - own.sum()))
 
 
-def _less_top(found: MeanEffect, top: Codes, out: Floats) -> tuple[list[float], list[float]]:
-    """The difference of both arms with all units, and without a part of the top ones; and the
-    variances of both.
+def _less_top(
+    found: MeanEffect, top: Codes, out: Floats
+) -> tuple[list[float], Callable[[], list[float]]]:
+    """The difference of both arms with all units, and without a part of the top ones; and a
+    function that gives the variances of both.
 
     A ratio is recomputed from its sums. Anything else moves as the units' values do, in the strata
     of the estimate.
@@ -325,28 +327,28 @@ def _less_top(found: MeanEffect, top: Codes, out: Floats) -> tuple[list[float], 
         found = exact_sums(of_top, cell, len(n)) if many else np.bincount(cell, of_top, len(n))
         return found.astype(np.float64, copy=False)
 
-    less = np.array([sums(out * one) for one in columns])
-    diffs, variances = [], []
-    for share in (0, 1):
-        num, den = n * mean - share * less
-        there = den > 0
-        means = np.divide(num, den, out=np.full(len(den), np.nan), where=there)
-        control, treatment = np.where(weights > 0, weights * means.reshape(weights.shape), 0.0).sum(
-            axis=1
-        )
-        own = form - means[:, None] * [0.0, 1.0] if ratio else form
-        size = n - share * sums(out)
-        squares = record.squares(own) + n * (mean[0] - means * mean[1]) ** 2
-        squares -= share * sums(out * (columns[0] - means[cell] * columns[1]) ** 2)
-        factors = np.divide(
-            weights.ravel() ** 2 * size,
-            den**2 * (size - 1),
-            out=np.zeros(len(n)),
-            where=there & (size > 1),
-        )
-        diffs.append(float(treatment - control))
-        variances.append(float(factors @ squares))
-    return diffs, variances
+    less, of_arms = np.array([sums(out * one) for one in columns]), weights.shape
+    parts = n * mean, n * mean - less
+    means = [np.divide(num, den, out=np.full(len(n), np.nan), where=den > 0) for num, den in parts]
+    of = [np.where(weights > 0, weights * one.reshape(of_arms), 0.0).sum(axis=1) for one in means]
+
+    def variances() -> list[float]:
+        found = []
+        for share, (_, den), own in zip((0, 1), parts, means, strict=True):
+            size = n - share * sums(out)
+            around = form - own[:, None] * [0.0, 1.0] if ratio else form
+            squares = record.squares(around) + n * (mean[0] - own * mean[1]) ** 2
+            squares -= share * sums(out * (columns[0] - own[cell] * columns[1]) ** 2)
+            factors = np.divide(
+                weights.ravel() ** 2 * size,
+                den**2 * (size - 1),
+                out=np.zeros(len(n)),
+                where=(den > 0) & (size > 1),
+            )
+            found.append(float(factors @ squares))
+        return found
+
+    return [float(treatment - control) for control, treatment in of], variances
 
 
 def n_equal(control: Arm, treatment: Arm) -> float:
@@ -369,7 +371,7 @@ def without_top(row: Row, found: MeanEffect, far: Farthest, settings: Settings) 
     # are elsewhere.
     n = min(float(sum(n_units)), n_equal(*found.arms))
     top, out, distinct = top_units(far.rows, far.values, k, far.units)
-    (whole, rest), (var, rest_var) = _less_top(found, top, out)
+    (whole, rest), variances = _less_top(found, top, out)
     moved = rest - whole
     if np.isnan(moved):
         return row
@@ -378,6 +380,7 @@ def without_top(row: Row, found: MeanEffect, far: Farthest, settings: Settings) 
     # If only a part of each top unit is left out, many are equally far, and no few of them decide.
     if min(n_units) < TINY or not distinct or not row["se"] > 0 or abs(moved) < MOVED * row["se"]:
         return row
+    var, rest_var = variances()
     se = row["se"] * np.sqrt(rest_var / var)
     p = float(t_p_value(diff / se, n - k - 2, settings.alternative)) if se > 0 else 1.0
     alpha = settings.alpha

@@ -111,11 +111,10 @@ def _p_values(covariates: Sequence[Sample], rows: ExperimentRows, both: ArmRows)
     if not tested or np.bincount(arm, minlength=2).min() < 2:
         return p
     strata = None if stratum is None else (stratum[arm == 0], stratum[arm == 1])
-    several = np.column_stack([np.ones(len(arm)), *columns])
-    for i, (at, own) in enumerate(zip(tested, columns, strict=True), 1):
+    for i, (at, own) in enumerate(zip(tested, columns, strict=True)):
         p[at] = random_split_p(own[arm == 0], own[arm == 1], strata)
         if len(columns) > 1:
-            others = np.delete(several, i, axis=1)
+            others = np.column_stack([np.ones(len(arm)), *columns[:i], *columns[i + 1 :]])
             rest = own - others @ np.linalg.lstsq(others, own, rcond=None)[0]
             after = random_split_p(rest[arm == 0], rest[arm == 1], strata)
             p[at] = 2 * np.fmin(p[at], after) if np.ptp(rest) > TINY_REST * np.ptp(own) else p[at]
