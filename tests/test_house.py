@@ -185,6 +185,8 @@ def test_a_planted_circle_is_found():
 DEFINED_TWICE = {
     "evaluate": "rd.evaluate, rd.spark.evaluate and rd.dask.evaluate are the same call for other "
     "frames",
+    "from_impressions": "as evaluate",
+    "check_log": "as evaluate, of a log",
     "gate": "rd.plot.gate draws what rd.gate returned",
     "proxy_metrics": "rd.plot.proxy_metrics draws what rd.experiments.proxy_metrics found",
 }

@@ -430,7 +430,8 @@ def _gate_row(
 def _turned(row: Mapping[Any, Any]) -> str:
     """Say how many users with what difference would turn what is said of a row."""
     unseen = missing_by_chance(row["alpha"])
-    return f"{unseen:.2g} in {row['n_users']:,} users differ by {row['turning_value']:+.3g} or more"
+    by = estimated(row["turning_value"], sign="+")
+    return f"{estimated(unseen, significant=1)} in {row['n_users']:,} users differ by {by} or more"
 
 
 def _unseen_weight(segment: str, value: str, most: float, settings: _Settings) -> float:

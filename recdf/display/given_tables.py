@@ -38,7 +38,7 @@ SUMMARY_VALUES = ("metric", "k", "value", "ci_low", "ci_high", "n", "n_undefined
 
 # Columns of the tables that recdf makes which hold numbers; a file that was made or changed
 # elsewhere may hold text.
-NUMBER_COLUMNS = {
+NUMBER_COLUMNS = [
     "count",
     "share",
     "diff",
@@ -52,20 +52,20 @@ NUMBER_COLUMNS = {
     "n_control",
     "n_treatment",
     "wins",
+    "ties",
+    "losses",
     "change",
     "change_low",
     "change_high",
     "mean_baseline",
     "mean_candidate",
     "alpha",
-    "ties",
-    "losses",
     "n_assigned",
     "expected_share",
     "missing_rate",
     "srm_p",
     "missing_p",
-}
+]
 
 
 def need(frame: Any, role: str, names: Iterable[str], source: str) -> pd.DataFrame:
@@ -83,12 +83,8 @@ def need(frame: Any, role: str, names: Iterable[str], source: str) -> pd.DataFra
                 f"{role} has no column {name!r}; it has {have}; expected "
                 f"{source}{closest(name, frame.columns)}"
             )
-    for name in frame.columns:
-        if (
-            name in NUMBER_COLUMNS
-            and not pd.api.types.is_numeric_dtype(frame[name].dtype)
-            and len(frame)
-        ):
+    for name in frame.columns if len(frame) else ():
+        if name in NUMBER_COLUMNS and not pd.api.types.is_numeric_dtype(frame[name].dtype):
             raise DataError(
                 f"{role}[{name!r}] is {frame[name].dtype}; expected numbers: pass {source}"
             )
@@ -119,12 +115,9 @@ def labels(frame: pd.DataFrame, by: Sequence[str]) -> list[str]:
     if not by:
         return [ONLY] * len(frame)
     parts = [
-        frame[name].astype(object).where(frame[name].notna(), "(null)").map(str).tolist()
-        for name in by
+        frame[name].astype(object).where(frame[name].notna(), "(null)").map(str) for name in by
     ]
-    return (
-        parts[0] if len(parts) == 1 else [JOINED_BY.join(row) for row in zip(*parts, strict=True)]
-    )
+    return [JOINED_BY.join(row) for row in zip(*parts, strict=True)]
 
 
 def rows_by(frame: pd.DataFrame, by: Sequence[str]) -> dict[str, npt.NDArray[np.int64]]:
@@ -218,16 +211,14 @@ def with_units(result: Evaluation, unit_col: str | Sequence[str] | None = None) 
 
 def _restated(result: Evaluation, own: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
     """Return the summary with some columns of `own` in the rows of metrics over all lists."""
-    summary, keys, spec = (
-        result.summary.copy(deep=False),
-        [*result.spec["by"], "metric", "k"],
-        result.spec,
-    )
+    summary, spec = result.summary.copy(deep=False), result.spec
+    keys = [*spec["by"], "metric", "k"]
     found = summary[keys].merge(
         own[[*keys, *columns]], on=keys, how="left", validate="m:1", indicator="_found"
     )
-    whole = summary[spec["item_by"]].isna().to_numpy() if "item_by" in spec else True
-    whole &= found["_found"].eq("both").to_numpy()
+    whole = found["_found"].eq("both").to_numpy()
+    if "item_by" in spec:
+        whole &= summary[spec["item_by"]].isna().to_numpy()
     for name in columns:
         summary[name] = np.where(whole, found[name].to_numpy(), summary[name].to_numpy())
     return summary
@@ -283,12 +274,13 @@ def _directions(result: Any, columns: Sequence[str]) -> list[str]:
     one, that of the name.
     """
     known = result.spec["metrics"] if isinstance(result, Evaluation) else {}
-    found = {}
-    for column in dict.fromkeys(columns):
+
+    def better(column: str) -> str:
         own = known.get(column, {})
-        found[column] = (
-            better_of(own.get("name", column)) or better_of(own.get("definition", column)) or ""
-        )
+        by_name = better_of(own.get("name", column))
+        return by_name or better_of(own.get("definition", column)) or ""
+
+    found = {column: better(column) for column in dict.fromkeys(columns)}
     return [found[column] for column in columns]
 
 
@@ -302,14 +294,12 @@ def column_names(summary: pd.DataFrame, result: Any = None) -> list[str]:
     an own name."""
     spec = result.spec["metrics"] if isinstance(result, Evaluation) else {}
     known = {(found["name"], found["k"]): column for column, found in spec.items()}
-    pairs = [
-        (str(metric), None if pd.isna(k) else int(k))
-        for metric, k in zip(summary["metric"].tolist(), summary["k"].tolist(), strict=True)
-    ]
-    return [
-        known.get(pair) or (pair[0] if pair[1] is None else f"{pair[0]}@{pair[1]}")
-        for pair in pairs
-    ]
+    names = []
+    for metric, k in zip(summary["metric"].map(str), summary["k"].tolist(), strict=True):
+        cutoff = None if pd.isna(k) else int(k)
+        at = metric if cutoff is None else f"{metric}@{cutoff}"
+        names.append(known.get((metric, cutoff), at))
+    return names
 
 
 def model_values(result: Any, metric: str) -> dict[str, FloatArray]:
@@ -325,12 +315,9 @@ def model_values(result: Any, metric: str) -> dict[str, FloatArray]:
 def confidence_of(comparison: pd.DataFrame) -> float | None:
     """Return the confidence of a comparison, from its column where it has it; None where that is
     not one number."""
-    known = comparison.attrs.get("recdf_comparison", {}).get("confidence")
-    found = (
-        comparison["confidence"].unique().tolist()
-        if "confidence" in comparison.columns
-        else [known]
-    )
+    found = [comparison.attrs.get("recdf_comparison", {}).get("confidence")]
+    if "confidence" in comparison.columns:
+        found = comparison["confidence"].unique().tolist()
     return found[0] if len(found) == 1 else None
 
 

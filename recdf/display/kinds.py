@@ -14,15 +14,13 @@ import numpy as np
 import pandas as pd
 
 from ..diagnostics.gate_records import row_cells, row_sentence
-from ..diagnostics.history import CHANGE_COLUMNS
 from ..experiments.decide.adjust_pvalues import adjustment
-from ..experiments.decide.decide_experiment import allowed_of, change_text
+from ..experiments.decide.decide_experiment import change_text
 from ..judge.comparisons import note_of
 from ..judge.verdict import is_withheld, sign_of
 from ..off_policy.estimate_value import MEANINGS
 from ..tables.cells import (
     Cell,
-    brief,
     estimate_form,
     estimated,
     form_of,
@@ -33,6 +31,16 @@ from ..tables.cells import (
     visible,
 )
 from ..tables.findings import finding_of
+from .estimate_rows import (
+    TableRow,
+    drawn_budget,
+    drawn_change,
+    drawn_level,
+    drawn_plan,
+    drawn_proxy,
+    drawn_role,
+    drawn_splits,
+)
 from .given_tables import rows_by
 from .report.page_blocks import (
     BadgeKind,
@@ -49,7 +57,6 @@ from .report.page_blocks import (
     value,
 )
 
-TableRow = Mapping[Any, Any]
 RowCells = list[dict[str, Shown]]
 DRAWN = ["metric", "label", "diff", "ci_low", "ci_high", "allowed", "verdict", "numbers", "words"]
 CELL_NAME_LENGTH = 48  # of a name in a cell
@@ -68,7 +75,8 @@ class Kind(NamedTuple):
     columns : those that no other kind has together · title : heading of its section · said : what a
     row says · cells : the cells of every row, by the heads of their columns · read : what
     `plot.forest` draws of a row (panel, label, effect, ...) · look : of the badge of a row · axis,
-    caption : of the picture · todo : what the worst badge asks for
+    caption : of the picture · todo : what the worst badge asks for · part : where it stands among
+    the tables of an experiment: in an argument of `rd.report`, or "beside" the effects
     """
 
     columns: tuple[str, ...]
@@ -80,6 +88,7 @@ class Kind(NamedTuple):
     axis: str = ""
     caption: str = ""
     todo: Mapping[str, str] = {}
+    part: str = ""
 
 
 def row_by_row(cells: Callable[[TableRow], dict[str, Shown]]) -> Callable[[pd.DataFrame], RowCells]:
@@ -112,6 +121,23 @@ def _of_comparison(row: TableRow) -> str:
             f"test, p {p_value(row['p_sign'])})."
         )
     return plain(said)
+
+
+def _of_shrunken(row: TableRow) -> str:
+    if is_withheld(row):
+        return _of_comparison(row)
+    return f"{_of_comparison(row)[:-1]}, shrunken to {estimated(row['shrunken'], sign='+')}."
+
+
+def trend_words(row: TableRow) -> str:
+    """Return the verdict and the slope of the trend of a row, or nothing if it has none."""
+    if "trend_verdict" not in row:
+        return ""
+    said = f"trend: {visible(row['trend_verdict'])}"
+    if row.get("trend_withheld"):
+        return said
+    slope = estimated(row["trend"], row["trend_ci_low"], row["trend_ci_high"], "+")
+    return said + (f", {slope} per day" if slope else "")
 
 
 def _user_counts(row: TableRow) -> str:
@@ -158,13 +184,8 @@ def _comparison_cells(given: pd.DataFrame) -> RowCells:
         n = float(row.get("n_users", row.get("n_treatment", 0)))
         found.append(
             {
-                **{
-                    str(name): text(shorten(visible(row[name]), CELL_NAME_LENGTH))
-                    for name in before
-                },
-                new if one_base else "comparison": text(
-                    shorten(visible(others[i]), 2 * CELL_NAME_LENGTH)
-                ),
+                **{str(name): _short(row[name]) for name in before},
+                new if one_base else "comparison": _short(others[i], 2 * CELL_NAME_LENGTH),
                 "difference": drawn[i],
                 "effect [interval]": value(row["diff"], form, small=around),
                 "relative": value(row.get("rel_diff"), form_of(row.get("rel_diff"), sign="+%")),
@@ -207,51 +228,6 @@ def _of_drawn(read: Callable[[TableRow], dict[str, Any]]) -> Callable[[TableRow]
     return said
 
 
-def _of_splits(row: TableRow) -> dict[str, Any]:
-    return {
-        "metric": f"A/A splits rejected, {row['metric']}; recommended: {row['recommended']}",
-        "label": "no cap" if pd.isna(row["cap"]) else f"cap={row['cap']:g}",
-        "diff": row["rejected"],
-        "ci_low": row["rejected_low"],
-        "ci_high": row["rejected_high"],
-        "allowed": row["alpha"],
-        "percent": True,
-        "from_zero": True,
-        "verdict": row["verdict"],
-        "numbers": estimated(row["rejected"], row["rejected_low"], row["rejected_high"], "%"),
-    }
-
-
-def _of_level(row: TableRow) -> dict[str, Any]:
-    explains = ", explains the whole" if row["explains"] else ""
-    return {
-        "metric": "Users of a variant, beside the plan",
-        "label": f"{row['column']} = {row['level']}: {row['variant']}",
-        "diff": row["n_variant"] / row["n_expected"] - 1,
-        "percent": True,
-        "verdict": row["verdict"],
-        "numbers": f"{amount(int(row['n_variant']), 'user')}, planned "
-        f"{number(row['n_expected'], ',.0f')}; p {p_value(row['p_adj'])}{explains}",
-    }
-
-
-def _of_role(row: TableRow) -> dict[str, Any]:
-    allowed, relative = allowed_of(row)
-    margin = f", margin {row['margin']}" if row["margin"] else ""
-    return {
-        "metric": "Change in per cent of the control" if relative else f"Change of {row['metric']}",
-        "label": f"{row['metric']}, {row['treatment']}",
-        "diff": row["change"],
-        "ci_low": row["change_low"],
-        "ci_high": row["change_high"],
-        "allowed": allowed,
-        "percent": relative,
-        "verdict": row["verdict"],
-        "withheld": row["withheld"],
-        "numbers": f"{row['role']}: {change_text(row)}{margin}",
-    }
-
-
 def _role_cells(row: TableRow) -> dict[str, Shown]:
     change, _, ends = change_text(row).partition(" ")
     sided = " one-sided" if pd.notna(row.get("p_safe")) else ""
@@ -263,70 +239,6 @@ def _role_cells(row: TableRow) -> dict[str, Shown]:
         "change [bounds]": Shown(Cell(change, small=f"{ends}{sided}"), row["change"]),
         "verdict": badge(badge_of(row), row["verdict"]),
         "note": text(row["note"]),
-    }
-
-
-def _of_plan(row: TableRow) -> dict[str, Any]:
-    """Users or lists that are needed; the effect that is found, if their number was given."""
-    models = "n_lists" in row
-    n, unit = (row["n"], "lists") if models else (row["n_control"] + row["n_treatment"], "users")
-    label = f"{row['metric']}, {row['model']}" if models else f"{row['metric']} ({row['role']})"
-    beside = f", beside {row['baseline']}" if models else ""
-    share: str = f" ({estimated(row['mde_rel'], sign='%')})" if pd.notna(row["mde_rel"]) else ""
-    found = f"{estimated(row['mde_abs'])}{share}"
-    days: str = f", {number(row['days'], ',.0f')} days" if pd.notna(row.get("days", np.nan)) else ""
-    numbers = f"{number(n, ',d')} {unit} {interval(row['n_low'], row['n_high'], ',.0f')}".rstrip()
-    guards = not models and row["role"] == "guardrail"
-    verb = "shows a loss below" if guards else "finds"
-    chance = ""
-    drawn = {
-        "metric": f"{unit.capitalize()} that are needed{beside}",
-        "diff": n,
-        "ci_low": row["n_low"],
-        "ci_high": row["n_high"],
-        "words": f"{number(n, ',d')} {unit}{days}",
-    }
-    if pd.isna(row["n_low"]):
-        chance = f"; its margin with power {number(row['power'], '.0%')}" if guards else ""
-        drawn = {
-            "metric": f"Smallest change that is found{beside}",
-            "diff": row["mde_rel"],
-            "percent": True,
-            "words": found,
-        }
-    numbers += f"{days}; {verb} {found}{chance}"
-    return {"label": label, "from_zero": True, "verdict": "", "numbers": numbers} | drawn
-
-
-def _of_proxy(row: TableRow) -> dict[str, Any]:
-    slope = estimated(row["slope"], row["slope_low"], row["slope_high"])
-    called = number(row["called_right"], ".0%")
-    return {
-        "metric": f"{row['online']} per unit of the offline metric",
-        "label": row["offline"],
-        "diff": row["slope"],
-        "ci_low": row["slope_low"],
-        "ci_high": row["slope_high"],
-        "verdict": row["verdict"],
-        "numbers": f"{slope}; {amount(row['n_tests'], 'experiment')}, {called} called right",
-    }
-
-
-def _of_change(row: TableRow) -> dict[str, Any]:
-    what = [str(row[name]) for name in row if name not in CHANGE_COLUMNS]
-    what = [name for name in what if name not in ("", "None", "nan")]
-    if pd.isna(row["diff"]):
-        numbers = f"{brief(row['level'])} in {amount(int(row['n_runs']), 'run')}"
-        if row["effect"] == "none" and not pd.isna(row["could_see"]):
-            numbers += f"; {estimated(row['could_see'], significant=2)} would be seen within a week"
-    else:
-        numbers = f"{brief(row['before'])} to {brief(row['after'])} from {row['changed']:%Y-%m-%d}"
-    return {
-        "metric": "Changes of level",
-        "label": ", ".join(what),
-        "diff": row["diff"],
-        "verdict": row["verdict"],
-        "numbers": numbers,
     }
 
 
@@ -391,9 +303,7 @@ def look_of_estimate(row: TableRow) -> BadgeKind:
 
 def flag_meanings(row: TableRow) -> str:
     """Return what the flags of an estimate mean, in sentences."""
-    found = row["flags"]
-    names = found.replace(" ", "").split(",") if isinstance(found, str) else list(found)
-    return "; ".join(MEANINGS[name] for name in names if name in MEANINGS)
+    return "; ".join(MEANINGS[name] for name in row["flags"].split(", ") if name in MEANINGS)
 
 
 def _of_estimate(row: TableRow) -> str:
@@ -442,24 +352,6 @@ def _estimate_cells(given: pd.DataFrame) -> RowCells:
 
 
 # -- gate, data
-
-
-def _of_budget(row: TableRow) -> dict[str, Any]:
-    cells, relative = row_cells(row), bool(row["relative"])
-    return {
-        "metric": "Change in per cent of the baseline"
-        if relative
-        else f"Change of {row['metric']}",
-        "label": cells["metric"],
-        "diff": row["change"],
-        "ci_low": row["change_low"],
-        "ci_high": row["change_high"],
-        "allowed": row["allowed"],
-        "percent": relative,
-        "verdict": row["verdict"],
-        "numbers": cells["change"],
-        "words": f"{cells['change']}  {cells['verdict']}, budget {cells['budget']}",
-    }
 
 
 def _gate_cells(row: TableRow) -> dict[str, Shown]:
@@ -513,6 +405,15 @@ def _of_convention(row: TableRow) -> str:
     return f"{said}{diff}{why}."
 
 
+def _of_exposed_item(row: TableRow) -> str:
+    names = " · ".join(str(row[name]) for name in list(row)[: list(row).index("shown")])
+    times, share = (
+        amount(int(row["shown"]), "time"),
+        number(row["share"], form_of(row["share"], sign="%")),
+    )
+    return visible(f"{names}: shown {times}, {share} of the impressions.")
+
+
 def _plain_cells(row: TableRow) -> dict[str, Shown]:
     return {
         str(name): value(one) if isinstance(one, int | float) else text(one)
@@ -524,19 +425,19 @@ def _plain_cells(row: TableRow) -> dict[str, Shown]:
 
 _PLAN = "a line is the 95 % interval of a number of users or lists"
 _FILLED = "filled: fits (blue) or does not fit (orange)"
-_PLANNED = {"info": "Run it with so many, and decide at the end alone."}
 PAIR = ("metric", "diff", "ci_low", "ci_high", "p_adj", "effect", "withheld", "remarks", "verdict")
 
 
 def _estimates(columns: str, title: str, read: Any, **more: Any) -> Kind:
-    return Kind(tuple(columns.split()), title, _of_drawn(read), _drawn_cells, read, **more)
+    names = tuple(columns.split())
+    return Kind(names, title, _of_drawn(read), _drawn_cells, read, part="beside", **more)
 
 
 TABLE_KINDS: dict[str, Kind] = {
     "aa": _estimates(
         "rejected recommended cap",
         "A/A test",
-        _of_splits,
+        drawn_splits,
         axis="share of splits",
         caption="99 % intervals; upright line: the level of the test; filled: holds (blue) or does "
         "not hold (orange)",
@@ -548,7 +449,7 @@ TABLE_KINDS: dict[str, Kind] = {
     "ratio": _estimates(
         "column level n_expected p_without",
         "Sample ratio by level",
-        _of_level,
+        drawn_level,
         axis="users more than planned",
         caption=f"the variant of each level that is farthest from its plan; {_FILLED}",
         todo={
@@ -559,18 +460,19 @@ TABLE_KINDS: dict[str, Kind] = {
     "role": Kind(
         ("role", "margin", "change", "change_low"),
         "Roles",
-        _of_drawn(_of_role),
+        _of_drawn(drawn_role),
         row_by_row(_role_cells),
-        _of_role,
+        drawn_role,
         axis="change, zero in the middle",
         caption="bounds of a guardrail are one-sided; upright line: the margin; filled: shown "
         "(blue: good, orange: bad)",
         todo={"worse": "Do not ship: a metric is harmed.", "error": "Do not ship."},
+        part="beside",
     ),
     "proxy": _estimates(
         "offline slope naive_slope",
         "Which offline metric predicts",
-        _of_proxy,
+        drawn_proxy,
         axis="slope of the true effects",
         caption="intervals over the experiments; filled: predicts (blue) or predicts the opposite "
         "(orange)",
@@ -582,41 +484,63 @@ TABLE_KINDS: dict[str, Kind] = {
     "changes": _estimates(
         "changed found e_value",
         "Changes of level",
-        _of_change,
+        drawn_change,
         axis="difference of level",
         caption="one row per change, or per series without one; filled: better (blue) or worse "
         "(orange)",
     ),
-    "plan": _estimates(
-        "mde_abs n_low design_effect role", "Plan", _of_plan, caption=_PLAN, todo=_PLANNED
-    ),
+    "plan": _estimates("mde_abs n_low design_effect role", "Plan", drawn_plan, caption=_PLAN),
     "plan of models": _estimates(
-        "mde_abs n_low design_effect n_lists", "Plan", _of_plan, caption=_PLAN, todo=_PLANNED
+        "mde_abs n_low design_effect n_lists", "Plan", drawn_plan, caption=_PLAN
+    ),
+    "shrunken": Kind(
+        (*PAIR, "shrunken"), "Segments", _of_shrunken, _comparison_cells, part="segments"
+    ),
+    "over_time": Kind(
+        ("metric", "diff", "ci_low", "ci_high", "trend_verdict"),
+        "Over time",
+        lambda row: f"{trend_words(row).capitalize()}.",
+        row_by_row(_plain_cells),
+        part="over_time",
     ),
     "interleaved": Kind(
         (*PAIR, "model", "baseline", "preference"),
         "Interleaved lists",
         _of_comparison,
         _comparison_cells,
+        part="beside",
     ),
     "pairs": Kind(
-        (*PAIR, "model", "baseline"), "Comparison of models", _of_comparison, _comparison_cells
+        (*PAIR, "model", "baseline", "n_users", "rel_diff", "wins", "ties", "losses"),
+        "Comparison of models",
+        _of_comparison,
+        _comparison_cells,
+        part="beside",
     ),
     "experiment": Kind(
-        (*PAIR, "treatment", "control"), "Effects", _of_comparison, _comparison_cells
+        (*PAIR, "control", "treatment", "n_control", "n_treatment", "rel_diff"),
+        "Effects",
+        _of_comparison,
+        _comparison_cells,
+        part="experiment",
     ),
     "decision": Kind(
         ("decision", "reasons", "treatment"),
         "Decision",
-        lambda row: f"{row['treatment']}: {row['decision']}. {row['reasons']}.",
+        lambda row: f"{name_of(row['treatment'])}: {row['decision']}. {row['reasons']}.",
         row_by_row(_plain_cells),
+        part="decision",
     ),
     "health": Kind(
-        ("variant", "n_assigned", "expected_share", "srm_p"),
+        (
+            *("variant", "n_assigned", "share", "expected_share", "missing_rate", "srm_p"),
+            *("srm_flag", "missing_flag"),
+        ),
         "Users per variant",
         _of_arm,
         row_by_row(_arm_cells),
     ),
+    "exposure": Kind(("shown", "share"), "Exposure", _of_exposed_item, row_by_row(_plain_cells)),
     "off_policy": Kind(
         ("estimator", "value", "ci_low", "ci_high", "flags"),
         "Off-policy estimates",
@@ -629,7 +553,7 @@ TABLE_KINDS: dict[str, Kind] = {
         "Gate",
         row_sentence,
         row_by_row(_gate_cells),
-        _of_budget,
+        drawn_budget,
         look=lambda row: GATE_LOOKS.get(row["effect"], "warning"),
     ),
     "check": Kind(
@@ -651,18 +575,21 @@ TABLE_KINDS: dict[str, Kind] = {
 }
 
 
+def table_kind(table: Any) -> str:
+    """Return the key of the record of a table, or an empty text where there is none."""
+    columns = {*getattr(table, "columns", ())}
+    return next((key for key, kind in TABLE_KINDS.items() if columns >= {*kind.columns}), "")
+
+
+def page_part(table: Any) -> str:
+    """Return where a table stands among those of an experiment; an empty text for any other."""
+    found = TABLE_KINDS.get(table_kind(table))
+    return found.part if found else ""
+
+
 def record_of(table: Any) -> Kind:
-    """Return the record of a table; one of no known kind raises StopIteration."""
-    columns = set(getattr(table, "columns", ()))
-    return next(kind for kind in TABLE_KINDS.values() if columns.issuperset(kind.columns))
-
-
-def kind_of_estimates(table: Any) -> Kind | None:
-    """Return the record of a table of estimates, which `plot.forest` draws; None for any other."""
-    columns = set(getattr(table, "columns", ()))
-    return next(
-        (one for one in TABLE_KINDS.values() if one.read and columns >= {*one.columns}), None
-    )
+    """Return the record of a table; one of no known kind raises KeyError."""
+    return TABLE_KINDS[table_kind(table)]
 
 
 def estimates_frame(kind: Kind, table: pd.DataFrame) -> pd.DataFrame:

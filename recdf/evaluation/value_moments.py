@@ -526,8 +526,6 @@ def _resampled(
             drawn = replicate_statistic(x[own], codes, statistic, how.n_resamples, how.seed)[
                 :, None
             ]
-            low, high = quantile_interval(
-                drawn, np.zeros(1), alternative="two-sided", confidence=confidence
-            )
+            low, high = quantile_interval(drawn, alternative="two-sided", confidence=confidence)
             found[number, 1:] = standard_error(drawn)[0], low[0], high[0]
     return found

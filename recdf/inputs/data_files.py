@@ -180,14 +180,19 @@ def _of_dask(data: Any, needed: NeededColumns) -> Any:
     return data[names].compute().reset_index(drop=True)
 
 
+def by_places(data: Any) -> tuple[Any, dict[str, str]]:
+    """A frame of Spark with columns that are named by their places, since names may have dots and
+    quotes; and these names."""
+    at = {name: f"c{i}" for i, name in enumerate(data.columns)}
+    return data.toDF(*at.values()), at
+
+
 def _of_spark(data: Any, needed: NeededColumns) -> Any:
-    """Columns are named by their places, since names may have dots and quotes."""
-    every = list(data.columns)
-    places = data.toDF(*(f"c{i}" for i in range(len(every))))
-    head = places.limit(1).toArrow().rename_columns(every)
-    names = needed(_frame_of_table(head))
-    table = places.select(*(f"c{every.index(name)}" for name in names)).toArrow()
-    return _frame_of_table(table.rename_columns(names))
+    places, at = by_places(data)
+    head = places.limit(1).toArrow().rename_columns(list(at))
+    names = needed(frame_of_table(head))
+    table = places.select(*(at[name] for name in names)).toArrow()
+    return frame_of_table(table.rename_columns(names))
 
 
 def needed_frame(data: Any, role: str, needed: NeededColumns, label: str = "") -> Any:
@@ -220,24 +225,24 @@ def needed_frame(data: Any, role: str, needed: NeededColumns, label: str = "") -
     if isinstance(data, dataset.Dataset):
         # Without this, whole row groups of all columns would be read for one row.
         names = needed(
-            _frame_of_table(data.head(1, batch_size=2**10, batch_readahead=0, fragment_readahead=0))
+            frame_of_table(data.head(1, batch_size=2**10, batch_readahead=0, fragment_readahead=0))
         )
         if not files:
-            return _frame_of_table(data.to_table(columns=names))
+            return frame_of_table(data.to_table(columns=names))
         labels = (
             [label]
             if label in names and data.schema.field(label).type in (pa.string(), pa.large_string())
             else []
         )
         of_labels = dataset.ParquetFileFormat(dictionary_columns=labels)
-        return _frame_of_table(
+        return frame_of_table(
             _read(dataset.dataset(files, format=of_labels, partitioning="hive"), names)
         )
     if (rows := lazy_rows(data)) is not None and (
         few := lazy_rows(data.limit(1) if hasattr(data, "limit") else None)
     ):
-        names = needed(_frame_of_table(few.table(few.schema.names, role)))
-        return _frame_of_table(pa.concat_tables(rows.batches(names, role)))
+        names = needed(frame_of_table(few.table(few.schema.names, role)))
+        return frame_of_table(pa.concat_tables(rows.batches(names, role)))
     data = data.to_reader() if hasattr(data, "to_reader") else data
     if not hasattr(data, "__arrow_c_stream__") or isinstance(data, pd.Series):
         raise TypeError(
@@ -250,8 +255,8 @@ def needed_frame(data: Any, role: str, needed: NeededColumns, label: str = "") -
     first = next(
         (batch for batch in reader if batch.num_rows), pa.RecordBatch.from_pylist([], reader.schema)
     )
-    names = needed(_frame_of_table(pa.Table.from_batches([first.slice(0, 1)])))
-    return _frame_of_table(
+    names = needed(frame_of_table(pa.Table.from_batches([first.slice(0, 1)])))
+    return frame_of_table(
         pa.Table.from_batches([first.select(names), *(batch.select(names) for batch in reader)])
     )
 
@@ -286,7 +291,7 @@ def _read(data: dataset.Dataset, names: list[str]) -> pa.Table:
     return table
 
 
-def _frame_of_table(table: pa.Table) -> pd.DataFrame:
+def frame_of_table(table: pa.Table) -> pd.DataFrame:
     """The table with no column as an index, and with what pandas wrote of its attributes."""
     written = json.dumps(pandas_metadata(table.schema.metadata))
     frame: pd.DataFrame = (

@@ -38,6 +38,14 @@ _FEW_CELLS = 8
 _LOST = 1e-6
 
 
+class RowsNeeded(Exception):
+    """Aggregates do not suffice for what is asked."""
+
+
+class FarNeeded(RowsNeeded):
+    """The units that are kept may not be the farthest ones."""
+
+
 @dataclass(frozen=True)
 class Grid:
     """Base and unit of every column, as powers of two and their multiples, and how many slices.
@@ -156,6 +164,13 @@ class Aggregates:
             found[c] = float(steps @ (self._apart[c] @ steps)) / max(self.n[c], 1)
         return found
 
+    def only_0_and_1(self, column: int) -> bool:
+        """Whether Σ x(1 − x) is 0 in every cell; all values are between 0 and 1."""
+        base, step = (Fraction(float(one[column])) for one in (self.grid.base, self._steps))
+        at = 1 + column
+        n, x, xx = self.sums[:, 0, 0], self.sums[:, 0, at], self.sums[:, at, at]
+        return bool((n * base * (1 - base) + step * x * (1 - 2 * base) == step**2 * xx).all())
+
     def largest(self, column: int) -> float:
         """The largest absolute value."""
         return float(max(self.high[column], -self.low[column]))
@@ -225,7 +240,8 @@ def _products(
     """Products of the slices of 1 and of the columns in every cell, from some rows: hi and lo."""
     size = grid.slices * (1 + len(columns))
     sums = np.zeros((2, n_cells, size, size), np.int64)
-    block = np.ones((size, min(rows.step, rows.stop - rows.start)))
+    block = np.empty((size, min(rows.step, rows.stop - rows.start)))
+    block[0] = 1
     for start in rows:
         part = slice(start, min(start + rows.step, rows.stop))
         at, found = cell[part], np.zeros((n_cells, size, size))
@@ -241,6 +257,8 @@ def _products(
             for one, i in zip(own, used.tolist(), strict=True):
                 of_cells = np.add.reduceat(one * own, first, axis=1)
                 found[present[:, None], i, used] = of_cells.T
+        if not np.isfinite(found.sum()):  # a part has a null that nobody knew of
+            raise RowsNeeded
         whole = found.astype(np.int64)
         sums += whole >> _LOW, whole & (2**_LOW - 1)
     return sums

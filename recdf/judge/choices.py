@@ -10,7 +10,6 @@ from ..errors import OptionError
 from ..inputs.constraints import NATURAL, POSITIVE, a_number, check_value
 from ..stats.effect_sizes import Relative
 from ..stats.numbers import Alternative, Correction
-from ..stats.resampling import Percentile
 
 Columns = str | Sequence[str]
 
@@ -29,7 +28,6 @@ __all__ = [
     "POSITIVE",
     "Alternative",
     "Correction",
-    "Percentile",
     "Relative",
     "a_number",
     "check_value",

@@ -13,6 +13,7 @@ from ..errors import ColumnError, kind_of
 from ..tables.cells import (
     AnyFrame,
     ReportTable,
+    brief,
     estimated,
     form_of,
     html_of_pandas,
@@ -31,13 +32,13 @@ def note_of(row: Mapping[Any, Any], beside: str = "") -> str:
     next; `beside` is the code of one that stands there already."""
     numbers = {}
     if "mean_denominator_control" in row:
-        means = f"{row['mean_denominator_treatment']:.4g} vs. {row['mean_denominator_control']:.4g}"
-        numbers["denominator_differs"] = f" ({means})"
+        both = (row[f"mean_denominator_{side}"] for side in ("treatment", "control"))
+        numbers["denominator_differs"] = f" ({' vs. '.join(map(brief, both))})"
     if "diff_without_top" in row:
         without = estimated(row["diff_without_top"], sign="+")  # often far below the interval
         numbers["few_units"] = f" ({without} without them)"
     if "design_effect" in row:
-        numbers["repeated_units"] = f" (design effect {row['design_effect']:.3g})"
+        numbers["repeated_units"] = f" (design effect {estimated(row['design_effect'])})"
     said = [
         code.replace("_", " ") + numbers.get(code, "")
         for code in warnings_of(row.get("remarks"))

@@ -158,8 +158,8 @@ class ArmRows:
 
     @cached_property
     def n(self) -> tuple[int, int]:
-        control, treatment = np.bincount(self.arm, minlength=2).tolist()
-        return control, treatment
+        treatment = int(self.arm.sum())
+        return len(self.arm) - treatment, treatment
 
 
 @dataclass(frozen=True)
@@ -300,21 +300,27 @@ def _larger_unit(
     sample = (starts[:, None] + np.arange(_BLOCK)).ravel()
     sample = sample[sample < len(data)]
     for name in ids:
-        kind = data[name].dtype
-        if pd.api.types.is_bool_dtype(kind) or pd.api.types.is_datetime64_any_dtype(kind):
+        some = data[name].take(sample)
+        if not may_be_unit(some, None if len(sample) == len(data) else variant[sample]):
             continue
-        if pd.api.types.is_float_dtype(kind) and (data[name].take(sample) % 1 > 0).any():
-            continue  # ids of which some are, or were, unknown are whole numbers
-        try:
-            some = pd.factorize(data[name].take(sample))[0]
-            if len(sample) < len(data) and not _assigned_whole(some, variant[sample]):
-                continue
-            codes, values = pd.factorize(data[name])
-        except TypeError:  # lists are no ids
-            continue
+        codes, values = pd.factorize(data[name])
         if _assigned_whole(codes, variant):
             return np.where(codes < 0, len(values) + np.arange(len(codes)), codes), name
     return None, ""
+
+
+def may_be_unit(some: pd.Series, variant: Codes | None) -> bool:
+    """Whether some values of a column may be ids of what was assigned, by the variant of each."""
+    kind = some.dtype
+    if pd.api.types.is_bool_dtype(kind) or pd.api.types.is_datetime64_any_dtype(kind):
+        return False
+    if pd.api.types.is_float_dtype(kind) and (some % 1 > 0).any():
+        return False  # ids of which some are, or were, unknown are whole numbers
+    try:
+        codes = pd.factorize(some)[0]
+    except TypeError:  # lists are no ids
+        return False
+    return variant is None or _assigned_whole(codes, variant)
 
 
 def _assigned_whole(codes: Codes, variant: Codes) -> bool:

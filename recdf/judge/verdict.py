@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from ..stats.numbers import Mask
+from ..tables.cells import form_of, number
 from .cautions.table import CAUTIONS, FIRING, RANK
 
 Sign = Literal["better", "worse", "open"]
@@ -98,6 +99,23 @@ SIGN_OF_EFFECT: dict[str, Sign] = {
 }
 
 
+class _Threshold(float):
+    """A number of a row inside a sentence: `{x:+3}` writes three digits that count, and the
+    sign."""
+
+    def __format__(self, spec: str) -> str:
+        digits, sign = int(spec.strip("+") or 3), "+" * spec.startswith("+")
+        return number(float(self), form_of(float(self), sign=sign, significant=digits))
+
+
+class _Words(ChainMap[Any, Any]):
+    """The cells of a row as a sentence writes them."""
+
+    def __getitem__(self, name: Any) -> Any:
+        found = super().__getitem__(name)
+        return _Threshold(found) if isinstance(found, float) else found
+
+
 def sentence(
     kind: str,
     effect: str,
@@ -109,7 +127,7 @@ def sentence(
     to it."""
     row = {} if row is None else row
     both = EFFECTS["models"].get(row.get("effect_both", ""), "not shown")
-    known = ChainMap({"both": both}, row)  # type: ignore[arg-type]
+    known = _Words({"both": both}, row)  # type: ignore[arg-type]
     if withheld:
         return CAUTIONS[withheld].words.format_map(known)
     added = [CAUTIONS[code].adds for code in remarks if CAUTIONS[code].adds]
@@ -175,6 +193,12 @@ def says_worse(row: Mapping[Any, Any]) -> bool:
     have lists"."""
     both = "missing_lists" in codes_of(row.get("remarks")) and row.get("effect_both") == "worse"
     return both or SIGN_OF_EFFECT.get(row.get("effect", "")) == "worse"
+
+
+def hides_harm(row: Mapping[Any, Any], better: str | None) -> bool:
+    """Whether the verdict of a row is withheld, and the numbers as they stand say worse."""
+    below, above = row["ci_high"] < 0, row["ci_low"] > 0
+    return is_withheld(row) and {"larger": below, "smaller": above}.get(better or "", False)
 
 
 def turned(row: Mapping[Any, Any]) -> dict[Any, Any]:

@@ -347,7 +347,7 @@ def _repeating(frame: pd.DataFrame, some: np.ndarray, names: list[str]) -> Copie
     rows = frame.take(some)
     try:
         again = rows.duplicated()
-    except TypeError:  # lists in cells
+    except (TypeError, NotImplementedError):  # lists in cells, of Python or of Arrow
         again = rows.astype(str).duplicated()
     copies = rows.loc[again.to_numpy(), names]
     return Copies(len(copies), len(frame), row_objects(copies[:3]))

@@ -3,7 +3,7 @@ events that name their list, and refunds."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -80,6 +80,18 @@ class Rules:
         if self.session_gap is None:
             return self.list_cols
         return tuple(name for name in self.list_cols if name != SESSION)
+
+
+class LogInParts:
+    """A log with its events whose users are in several parts: files, or frames of an engine.
+
+    It stands in place of each of their frames, in `from_impressions` and in `check_log`.
+    """
+
+    def run(self, work: Callable[[Mapping[str, Any]], Any], rules: Rules) -> Any:
+        """Return the sum of what `work` makes of the frames of each part, by role. All rows of a
+        user, or of a person, are in one part."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -23,9 +24,10 @@ from ..inputs.options import Options, as_columns
 from ..progress import Progress
 from .attribution import Outcome
 from .event_checks import WHAT_COPIES_DO, skews, words_of_skew
-from .impression_rows import SESSION, Rules, check_refund_rules, read_log_rows
+from .impression_rows import SESSION, LogInParts, Rules, check_refund_rules, read_log_rows
 from .impression_tables import ImpressionTables, make_tables
 from .persons import key_of_lists, read_persons
+from .times import TICKS_PER_SECOND, Clock
 
 # The rules that the record of a call has.
 SPANS = ("window", "clock_skew", "session_gap")
@@ -57,21 +59,42 @@ class Impressions:
         One row per (list key, item) shown, with its rank.
     events : DataFrame
         One row per kind of event (`clicks`, `purchases`) with the number of events and what became
-        of them.
+        of them, made from the spec.
     spec : dict
         JSON-safe record of the rules and of what was counted. Also in `attrs["recdf_impressions"]`
-        of both tables.
+        of both tables in memory.
+
+    Of an engine, such as Spark, `true` and `pred` are frames of the engine, which are computed from
+    the log whenever they are used.
     """
 
     true: pd.DataFrame
     pred: pd.DataFrame
-    events: pd.DataFrame
     spec: dict[str, Any]
     # By how many seconds events of each kind came before their impression.
     _ahead: Mapping[str, np.ndarray] = field(default_factory=dict, repr=False)
 
     def __iter__(self) -> Iterator[pd.DataFrame]:
         return iter((self.true, self.pred))
+
+    def __add__(self, other: Impressions) -> Impressions:
+        """Return the counts of the users of both, without tables. No user may be in both."""
+        ahead = {
+            name: np.concatenate([one._ahead[name] for one in (self, other) if name in one._ahead])
+            for name in {**self._ahead, **other._ahead}
+        }
+        spec = _added_specs(self.spec, other.spec)
+        spec["ahead"] = skews(ahead, Clock(**spec["clock"])) if spec["clock"] else {}
+        return Impressions(pd.DataFrame(), pd.DataFrame(), spec, ahead)
+
+    @property
+    def events(self) -> pd.DataFrame:
+        """One row per kind of event (`clicks`, `purchases`) with what became of them."""
+        counts = self.spec["counts"]
+        counted = [{"event": name, **counts[name]} for name in KINDS if name in counts]
+        return pd.DataFrame(
+            {name: [one.get(name, 0) for one in counted] for one in counted[-1:] for name in one}
+        )
 
     @property
     def options(self) -> dict[str, Any]:
@@ -84,9 +107,10 @@ class Impressions:
         lines = [
             f"{self.spec['counts']['impressions']:,} impressions in "
             f"{self.spec['counts']['lists']:,} lists",
-            f"true {self.true.shape[0]:,} × {self.true.shape[1]}, pred {self.pred.shape[0]:,} × "
-            f"{self.pred.shape[1]}",
         ]
+        if isinstance(self.true, pd.DataFrame):
+            sizes = (" × ".join(f"{n:,}" for n in one.shape) for one in self)
+            lines.append("true {}, pred {}".format(*sizes))
         if positions["column"] is not None:
             lines.append(
                 f"positions from {positions['start']:g}, holes in "
@@ -344,24 +368,32 @@ def from_impressions(
     events = {"clicks": clicks, "purchases": purchases, "refunds": refunds}
     events = {name: data for name, data in events.items() if data is not None}
     _check_rules(rules, list(events))
-    frames, devices = read_persons({"log": log, **events}, persons, user_col, person_col, time_col)
-    log, events = frames.pop("log"), frames
+    work = partial(attribute, rules=rules)
+    if isinstance(log, LogInParts):
+        found: Impressions = log.run(work, rules)
+    else:
+        found = work({"log": log, **events, "persons": persons})
+    warn_of_counts(found.spec)
+    return found
+
+
+def attribute(frames: Mapping[str, Any], rules: Rules) -> Impressions:
+    """Make the tables of the users in some frames, without warnings.
+
+    `frames` are the log, its events and the persons (or None), by the names of the arguments of
+    `from_impressions`.
+    """
+    given, devices = read_persons(frames, rules)
+    log = given.pop("log")
     with Progress(2, "from_impressions") as progress:
-        read = [read_log_rows(log, events, rules)]
+        read = [read_log_rows(log, given, rules)]
         progress.add()
         tables = make_tables(read.pop(), rules)  # which frees the rows as soon as it can
     spec = _spec(tables, rules)
     spec["counts"] |= devices
-    warn_of_counts(spec)
     for frame in (tables.true, tables.pred):
         frame.attrs = {"recdf_impressions": spec}
-    counted = [
-        {"event": name, **tables.outcomes[name]} for name in KINDS if name in tables.outcomes
-    ]
-    found = pd.DataFrame(
-        {name: [one.get(name, 0) for one in counted] for one in counted[-1:] for name in one}
-    )
-    return Impressions(tables.true, tables.pred, found, spec, tables.ahead)
+    return Impressions(tables.true, tables.pred, spec, tables.ahead)
 
 
 def _levels(relevance: Mapping[str, float] | None) -> dict[str, float]:
@@ -531,4 +563,37 @@ def _spec(tables: ImpressionTables, rules: Rules) -> dict[str, Any]:
             "null_rows": {name: n for name, n in tables.dropped.items() if n},
             **tables.outcomes,
         },
+    }
+
+
+def _added_specs(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
+    """Add the specs of two parts of the users."""
+    seen = [spec for spec in (one, two) if spec["counts"]["impressions"]] or [one]
+    positions = {**one["positions"], "start": min(spec["positions"]["start"] for spec in seen)}
+    for name in ("lists_with_holes", "lists_with_ties"):
+        positions[name] += two["positions"][name]
+    return {
+        **one,
+        "clock": max((spec["clock"] for spec in seen), key=_fineness),
+        "positions": positions,
+        "first_copies": {
+            name: [row for spec in (one, two) for row in spec["first_copies"].get(name, [])][:3]
+            for name in one["first_copies"] | two["first_copies"]
+        },
+        "counts": _added_counts(one["counts"], two["counts"]),
+    }
+
+
+def _fineness(clock: Mapping[str, Any] | None) -> tuple[int, int]:
+    if clock is None:
+        return 0, 0
+    return ["", *TICKS_PER_SECOND].index(clock["unit"]), clock["second"] or 0
+
+
+def _added_counts(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
+    return one | {
+        name: _added_counts(one.get(name, {}), value)
+        if isinstance(value, dict)
+        else one.get(name, 0) + value
+        for name, value in two.items()
     }

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -37,6 +37,7 @@ from .event_checks import (
 from .impression_rows import (
     SESSION,
     ImpressionRows,
+    LogInParts,
     LogRows,
     Rules,
     check_refund_rules,
@@ -164,51 +165,77 @@ persons, person_col, value_col, window, session_gap, named_lists
         )
     if value_col is not None and "purchases" not in events:
         raise OptionError(f"⟦value_col={value_col!r}⟧ is what was paid; pass ⟦+purchases=⟧")
+    frames = {"log": log, **events, "persons": persons}
+    work = partial(
+        log_findings,
+        rules=rules,
+        variant_col=variant_col,
+        propensity_col=propensity_col,
+        many=many,
+    )
+    if isinstance(log, LogInParts):
+        found: Findings = log.run(work, rules)
+    else:
+        found = work(frames, whole=True, n_actions=n_actions)
+    empty = found.rows[0]
+    found.rows = found.rows[:1] if empty["count"] == empty["of"] else found.rows[1:]
+    return found.table()
+
+
+def log_findings(
+    given: Mapping[str, Any],
+    rules: Rules,
+    variant_col: str | None,
+    propensity_col: str | None,
+    many: int,
+    whole: bool = False,
+    n_actions: int | None = None,
+) -> Findings:
+    """Return what is unusual in some frames: the log, its events and the persons (or None), by
+    role.
+
+    Without `whole` the frames are those of some users. Findings that need all users are then left
+    out, and those of several parts of the users add up.
+    """
     found = Findings()
-    frames: dict[str, Any] = {
-        name: as_frame(data, name) for name, data in {"log": log, **events}.items()
-    }
-    if not len(frames["log"]):
-        found.add("empty", "log is empty", "error", 1, 1, "0 rows", "there is nothing to evaluate")
-        return found.table()
-    _check_nulls(found, frames, replace(rules, user_col=user_col))
+    frames = {role: as_frame(one, role) for role, one in given.items() if one is not None}
+    persons, log = frames.pop("persons", None), frames["log"]
+    effect = "there is nothing to evaluate"
+    found.add("empty", "log is empty", "error", not len(log), 1, "0 rows", effect)
+    if whole and not len(log):
+        return found
+    _check_nulls(found, frames, rules)
     try:
-        frames, devices = read_persons(frames, persons, user_col, person_col, time_col)
-        rows = read_log_rows(frames["log"], {name: frames[name] for name in events}, rules)
+        read, devices = read_persons({**frames, "persons": persons}, rules)
+        rows = read_log_rows(read.pop("log"), read, rules)
         remaining, refunded = without_refunded(rows.events, rules)
-        span = rows.clock.span(window, "window")
+        span = rows.clock.span(rules.window, "window")
     except (ColumnError, OptionError):
         raise
     except RecdfError as error:
-        found.add(
-            "unreadable",
-            "columns that cannot be read or compared",
-            "error",
-            1,
-            1,
-            str(error),
-            "from_impressions raises",
-        )
-        return found.table()
-    if len(rows.log):
-        names = [rules.user_col, item_col, str(time_col)]
-        for one in remaining:
-            check_events(
-                found, rows.log, one, span, rows.clock, names, rules.follows_lists(one.name)
-            )
-            check_prices(found, one, str(value_col))
-            if one.name == "clicks":
-                check_click_rates(found, rows.log, one, rules.user_col)
-        check_copies(found, rows, rules)
-        check_refunds(found, refunded)
-        check_persons(found, devices.get("persons"))
+        what, effect = "columns that cannot be read or compared", "from_impressions raises"
+        found.add("unreadable", what, "error", 1, None, str(error), effect)
+        return found
+    if whole and not len(rows.log):
+        return found
+    names = [rules.user_col, rules.item_col, str(rules.time_col)]
+    for one in remaining:
+        check_events(found, rows.log, one, span, rows.clock, names, rules.follows_lists(one.name))
+        check_prices(found, one, str(rules.value_col))
+        if whole and one.name == "clicks":
+            check_click_rates(found, rows.log, one, rules.user_col)
+    check_copies(found, rows, rules)
+    check_refunds(found, refunded)
+    check_persons(found, devices.get("persons"))
+    if whole:
         check_clocks(found, rows)
-        _check_heavy_users(found, rows.log, many, rules)
-        _check_lists(found, rows.log, rules)
+    _check_heavy_users(found, rows.log, many, rules, whole)
+    _check_lists(found, rows.log, rules, whole)
+    if whole:
         _check_hours(found, rows)
-        _check_variants(found, rows.log, variant_col, rules)
-        _check_propensities(found, rows.log, propensity_col, n_actions)
-    return found.table()
+    _check_variants(found, rows.log, variant_col, rules)
+    _check_propensities(found, rows.log, propensity_col, n_actions, whole)
+    return found
 
 
 def _check_nulls(found: Findings, frames: Mapping[str, pd.DataFrame], rules: Rules) -> None:
@@ -216,6 +243,8 @@ def _check_nulls(found: Findings, frames: Mapping[str, pd.DataFrame], rules: Rul
         names = (
             rules.log_columns if role == "log" else [rules.user_col, rules.item_col, rules.time_col]
         )
+        if rules.device_col is not None:
+            names = [rules.device_col if name == rules.user_col else name for name in names]
         for name in names:
             if name is not None:
                 null = column(frame, name, role).isna()
@@ -236,7 +265,7 @@ def _check_nulls(found: Findings, frames: Mapping[str, pd.DataFrame], rules: Rul
                 )
 
 
-def _check_heavy_users(found: Findings, log: LogRows, many: int, rules: Rules) -> None:
+def _check_heavy_users(found: Findings, log: LogRows, many: int, rules: Rules, whole: bool) -> None:
     """Report users with too many impressions to be people."""
     rows = np.bincount(log.user)
     busy = np.flatnonzero(rows > many)
@@ -246,11 +275,10 @@ def _check_heavy_users(found: Findings, log: LogRows, many: int, rules: Rules) -
     words = ", ".join(
         f"{label!r}: {n:,}" for label, n in zip(labels, rows[busy[:5]].tolist(), strict=True)
     )
-    share = rows[busy].sum() / len(log)
-    effect = (
-        f"they have {share:.1%} of the impressions; programs do not click like people: leave such "
-        "users out"
-    )
+    effect = "programs do not click like people: leave such users out"
+    if whole:
+        share = rows[busy].sum() / len(log)
+        effect = f"they have {share:.1%} of the impressions; {effect}"
     n_users = int((rows > 0).sum())
     found.add(
         "many_impressions",
@@ -261,8 +289,8 @@ def _check_heavy_users(found: Findings, log: LogRows, many: int, rules: Rules) -
         words,
         effect,
     )
-    largest = int(rows.argmax())
-    if n_users >= ENOUGH_USERS and rows[largest] > MUCH * len(log) and rows[largest] <= many:
+    if whole and n_users >= ENOUGH_USERS and MUCH * len(log) < rows.max() <= many:
+        largest = int(rows.argmax())
         words = repr(log.frame[rules.user_col].take([first[largest]]).tolist()[0])
         effect = (
             "clicks per impression are then mostly those of one user; leave the user out if it is "
@@ -283,7 +311,7 @@ def _log_labels(log: LogRows, names: list[str], rows: np.ndarray) -> list[Any]:
     return row_objects(log.frame[names].take(rows[:5]))
 
 
-def _check_lists(found: Findings, log: LogRows, rules: Rules) -> None:
+def _check_lists(found: Findings, log: LogRows, rules: Rules, whole: bool) -> None:
     """Report items shown twice in a list, and positions that do not start at 1, have holes or occur
     twice."""
     names = [rules.user_col, *rules.source_lists, rules.item_col]
@@ -304,17 +332,11 @@ def _check_lists(found: Findings, log: LogRows, rules: Rules) -> None:
         )
     if log.position is None:
         return
-    effect = "ranks for metrics count from 1; the positions stay as they are in pred"
-    of = ranking.n_lists
-    found.add(
-        "first_position",
-        "positions that do not start at 1",
-        "info",
-        ranking.start != 1,
-        1,
-        f"from {ranking.start:g}",
-        effect,
-    )
+    of, start = ranking.n_lists, ranking.start
+    if whole and start != 1:
+        effect = "ranks for metrics count from 1; the positions stay as they are in pred"
+        what = "positions that do not start at 1"
+        found.add("first_position", what, "info", 1, 1, f"from {start:g}", effect)
     effect = (
         "ranks close the holes (advertisements, collapsed places); the positions stay as they are "
         "in pred"
@@ -391,7 +413,7 @@ def _check_variants(found: Findings, log: LogRows, name: str | None, rules: Rule
 
 
 def _check_propensities(
-    found: Findings, log: LogRows, name: str | None, n_actions: int | None
+    found: Findings, log: LogRows, name: str | None, n_actions: int | None, whole: bool
 ) -> None:
     """Report invalid propensities, and a mean of their inverses that differs from the number of
     actions."""
@@ -412,7 +434,7 @@ def _check_propensities(
     )
     inverse = 1 / given[~bad]
     actions = len(distinct(log.item)) if n_actions is None else n_actions
-    if len(inverse) < 2:
+    if not whole or len(inverse) < 2:
         return
     mean, error = inverse.mean(), inverse.std(ddof=1) / np.sqrt(len(inverse))
     if abs(mean - actions) > max(FAR * error, 1e-9 * actions):

@@ -19,7 +19,7 @@ from ..inputs.frames import column
 from ..inputs.ids import read_ids
 from ..inputs.options import as_columns
 from ..inputs.sorting import distinct
-from .impression_rows import SESSION, frame_codes, raw_frame
+from .impression_rows import SESSION, Rules, frame_codes, raw_frame
 
 
 def with_persons(
@@ -83,20 +83,18 @@ def key_of_lists(
 
 
 def read_persons(
-    frames: Mapping[str, Any],
-    persons: Any,
-    user_col: str,
-    person_col: str | None,
-    time_col: str | None,
+    frames: Mapping[str, Any], rules: Rules
 ) -> tuple[dict[str, Any], dict[str, dict[str, int]]]:
-    """Return the frames, with their persons if there are any, and then the counts of devices as
-    `persons`."""
-    if person_col is None and persons is None:
-        return dict(frames), {}
-    if person_col is None or persons is None:
+    """Return the log and its events, with their persons if the rules have devices, and then the
+    counts of devices as `persons`. `frames` has the persons, too."""
+    given = dict(frames)
+    persons = given.pop("persons", None)
+    if rules.device_col is None and persons is None:
+        return given, {}
+    if rules.device_col is None or persons is None:
         raise OptionError("⟦persons=⟧ and ⟦person_col=⟧ go together; pass both, or neither")
-    given = {role: raw_frame(data, role) for role, data in frames.items()}
-    found, counts = with_persons(given, persons, user_col, person_col, time_col)
+    given = {role: raw_frame(data, role) for role, data in given.items()}
+    found, counts = with_persons(given, persons, rules.device_col, rules.user_col, rules.time_col)
     return dict(found), {"persons": counts}
 
 

@@ -132,6 +132,8 @@ def read_times(columns: Sequence[tuple[str, pd.Series]]) -> tuple[Clock, list[Ti
     for one in known[1:]:
         if one.kind != known[0].kind:
             raise DataError(_differ(known[0], one))
+    if not known and all(pd.api.types.is_numeric_dtype(series.dtype) for _, series in columns):
+        return Clock("number"), found
     if not known:
         return Clock("datetime", "ns", TICKS_PER_SECOND["ns"]), found
     if known[0].kind == "number":

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
@@ -15,8 +15,12 @@ from ..errors import ColumnError, MissingExtraError
 from ..evaluation.evaluate import EvaluateArguments
 from ..inputs.machine import sizes
 from ..inputs.options import as_columns
+from ..logs.impressions import Impressions
+from ..logs.impressions import from_impressions as impressions_of
+from ..logs.log_checks import check_log as checked_log
 from ..metrics.metric import Metric
-from .engine import Asked, evaluate_frames
+from .dealt_logs import LogOfEngine
+from .engine import Asked, buckets_of, evaluate_frames
 from .engine_arguments import not_a_frame, takes_engine_arguments
 from .engine_methods import Handle, Inline, OnBucket, OnChunk, Sent, as_dtypes, labels_of_table
 from .engine_result import EngineEvaluation
@@ -25,7 +29,7 @@ from .packed import PACKED, arrow_table_of
 from .source import frame_of_arrow
 from .work import adding_up
 
-__all__ = ["evaluate"]
+__all__ = ["check_log", "evaluate", "from_impressions"]
 __dir__ = __all__.copy
 
 
@@ -65,13 +69,126 @@ def evaluate(
     >>> pred = dd.read_parquet("pred/")  # doctest: +SKIP
     >>> rd.dask.evaluate(true, pred, "ndcg", by="model").summary  # doctest: +SKIP
     """
+    frames = {"true": true, "pred": pred}
+    dd = _frames_of_dask(frames)
+    _refuse_index(frames, options)
+    asked = Asked(metrics, k, options, partitions)
+    return evaluate_frames(DaskEngine(dd), true, pred, asked, _most_partitions(frames))
+
+
+def from_impressions(
+    log: Any,
+    *,
+    clicks: Any = None,
+    purchases: Any = None,
+    refunds: Any = None,
+    persons: Any = None,
+    partitions: int | None = None,
+    **options: Any,
+) -> Impressions:
+    """Turn a raw log of impressions in Dask into `true` and `pred`, as `rd.from_impressions` does.
+
+    Parameters
+    ----------
+    log, clicks, purchases, refunds : dask.dataframe.DataFrame
+        As in `rd.from_impressions`. The rows of a Dask frame have no order: where the order of two
+        rows would decide, the values of their columns do, from the smallest on.
+    persons : DataFrame of pandas or Dask, optional
+        One row per device. It must fit in memory.
+    partitions : int, optional
+        Number of buckets that the users are distributed to, as in `rd.dask.evaluate`.
+    **options
+        The other options of `rd.from_impressions`.
+
+    Returns
+    -------
+    Impressions
+        `.true` and `.pred` are Dask frames for `rd.dask.evaluate`, with `**lists.options`. They
+        are computed from the log whenever they are used: write them, or `persist` them, if you use
+        them several times. `.events` and `.spec` are in memory, and those of
+        `rd.from_impressions`.
+
+    Raises
+    ------
+    ColumnError, IdTypeError, NullKeyError, DataError, OptionError
+        As `rd.from_impressions`. Where a message counts rows, they are those of one bucket.
+    EngineError
+        If a job of Dask fails.
+
+    Examples
+    --------
+    >>> import dask.dataframe as dd, recdf as rd  # doctest: +SKIP
+    >>> log, clicks = dd.read_parquet("log/"), dd.read_parquet("clicks/")  # doctest: +SKIP
+    >>> lists = rd.dask.from_impressions(log, clicks=clicks, time_col="time")  # doctest: +SKIP
+    >>> rd.dask.evaluate(*lists, "ctr", **lists.options).summary  # doctest: +SKIP
+    """
+    events = {"clicks": clicks, "purchases": purchases, "refunds": refunds}
+    found: Impressions = _of_dask_log(
+        impressions_of, {"log": log, **events}, persons, partitions, options
+    )
+    return found
+
+
+def check_log(
+    log: Any,
+    *,
+    clicks: Any = None,
+    purchases: Any = None,
+    refunds: Any = None,
+    persons: Any = None,
+    partitions: int | None = None,
+    **options: Any,
+) -> pd.DataFrame:
+    """Find what is unusual in a raw log in Dask: those findings of `rd.logs.check_log` that add up
+    over users.
+
+    The arguments are those of `rd.dask.from_impressions` and `rd.logs.check_log`. Findings that
+    compare all users or all rows are left out: implausible click rates, a user with over 5 % of the
+    impressions, hours without a row, clocks that differ by hours, positions that do not start at 1,
+    and propensities that do not fit the actions.
+
+    Returns
+    -------
+    DataFrame
+        As `rd.logs.check_log` returns it, in memory. The examples are those of the first buckets.
+
+    Examples
+    --------
+    >>> rd.dask.check_log(dd.read_parquet("log/"))  # doctest: +SKIP
+    """
+    events = {"clicks": clicks, "purchases": purchases, "refunds": refunds}
+    found: pd.DataFrame = _of_dask_log(
+        checked_log, {"log": log, **events}, persons, partitions, options
+    )
+    return found
+
+
+def _of_dask_log(
+    function: Callable[..., Any],
+    frames: Mapping[str, Any],
+    persons: Any,
+    partitions: int | None,
+    options: Mapping[str, Any],
+) -> Any:
+    dd = _frames_of_dask(frames)
+    _refuse_index(frames, options)
+    n_buckets = buckets_of(partitions, _most_partitions(frames))
+    log = LogOfEngine(DaskEngine(dd), {**frames, "persons": persons}, n_buckets)
+    return function(**log.roles(), **options)
+
+
+def _frames_of_dask(frames: Mapping[str, Any]) -> Any:
+    """Return the module of Dask's frames, after a check that the frames are of it. Only `true` and
+    events may be None."""
     dd = _dask()
-    for role, frame in (("true", true), ("pred", pred)):
-        if not isinstance(frame, dd.DataFrame) and not (role == "true" and frame is None):
+    for role, frame in frames.items():
+        if not isinstance(frame, dd.DataFrame) and (role in ("pred", "log") or frame is not None):
             raise not_a_frame(role, frame, "Dask", "dd.from_pandas(frame, npartitions=8)")
-    _refuse_index({"true": true, "pred": pred}, options)
-    most = max(frame.npartitions for frame in (true, pred) if frame is not None)
-    return evaluate_frames(DaskEngine(dd), true, pred, Asked(metrics, k, options, partitions), most)
+    return dd
+
+
+def _most_partitions(frames: Mapping[str, Any]) -> int:
+    return max(int(frame.npartitions) for frame in frames.values() if frame is not None)
 
 
 def _refuse_index(frames: Mapping[str, Any], options: Mapping[str, Any]) -> None:
@@ -140,9 +257,8 @@ class DaskEngine:
                 [pa.array(range(n_buckets), pa.int32()), pa.nulls(n_buckets, pa.binary())],
                 schema=PACKED,
             )
-            frames["pred"] = self.dd.concat(
-                [pred, self.dd.from_pandas(frame_of_arrow(seeds), npartitions=1)]
-            )
+            seeded = self.dd.from_pandas(frame_of_arrow(seeds), npartitions=1)
+            frames["pred"] = self.together([pred, seeded])
         # Each bucket is a partition of its own, so that a task holds the rows of one bucket only.
         edges = [*range(n_buckets), n_buckets - 1]
         shuffled = [frame.set_index("bucket", divisions=edges) for frame in frames.values()]
@@ -152,6 +268,9 @@ class DaskEngine:
         return self.dd.map_partitions(
             on_buckets, *shuffled, once, meta=meta, align_dataframes=False, enforce_metadata=False
         )
+
+    def together(self, frames: Sequence[Any]) -> Any:
+        return self.dd.concat(list(frames))
 
     def unpersist(self) -> None:
         """Do nothing: this engine keeps no rows."""

@@ -360,7 +360,7 @@ def evaluate_frames(
     EngineError
         If a method of the engine raises another error.
     """
-    n_buckets = buckets_of(asked, n_buckets)
+    n_buckets = buckets_of(asked.partitions, n_buckets)
     engine = cast(Engine[EngineFrame], Watched(engine, n_buckets))
     call = engine_call(engine, true, asked)
     frames = {"pred": pred} if true is None else {"true": true, "pred": pred}
@@ -389,9 +389,8 @@ def engine_call(engine: Engine[Any], true: Any, asked: Asked) -> Call:
     return replace(call, given=as_frames(call.given, call.options))  # since every part reads them
 
 
-def buckets_of(asked: Asked, n_buckets: int) -> int:
+def buckets_of(given: int | None, n_buckets: int) -> int:
     """Return the number of buckets that the caller asked for, or else the default of the engine."""
-    given = asked.partitions
     if given is None:
         return max(1, min(n_buckets, MOST_BUCKETS))
     return int(check_value("partitions", given, a_number(1, MOST_BUCKETS, whole=True)))

@@ -128,7 +128,10 @@ def takes_engine_arguments(name: str) -> Callable[[EngineFunction], EngineFuncti
 
 
 # The methods of an engine that start a job, or make one that starts later.
-JOBS = ("schema", "head", "each", "meet", "collect", "share", "local", "typed", "write")
+JOBS = (
+    *("schema", "head", "each", "together", "meet", "collect", "share", "local", "typed"),
+    "write",
+)
 RAISED = r"(Caused by: )?[\w.$]*(Error|Exception|Exit)\b: ?\S"  # a line that says what was raised
 # What Spark adds to its messages: names of Java classes, and codes.
 NOISE = (

@@ -86,9 +86,9 @@ class Inline:
 
 @dataclass(frozen=True)
 class Here:
-    """The object itself, for work in threads of this process."""
+    """The object itself, such as a `Shared`, for work in threads of this process."""
 
-    shared: Shared
+    shared: Any
 
 
 @dataclass(frozen=True)
@@ -291,6 +291,9 @@ class Engine(InParts[EngineFrame], Protocol[EngineFrame]):
 
     def unpersist(self) -> None:
         """Forget rows that the engine keeps in memory for this call, if it keeps any."""
+
+    def together(self, frames: Sequence[EngineFrame]) -> EngineFrame:
+        """Return one packed frame with the rows of several ones."""
 
     def share(self, data: bytes, digest: str) -> Handle:
         """Return an object whose `read()` gives a worker these bytes, and whose `digest` is the

@@ -51,7 +51,16 @@ from .engine_methods import (
     opened,
 )
 from .needed import Schemas, decoded, id_kind_of
-from .packed import HEAD_LENGTH, PACKED, Packing, arrow_table_of, of_cell, of_cells, to_cells
+from .packed import (
+    HEAD_LENGTH,
+    PACKED,
+    Packing,
+    arrow_table_of,
+    cells_by_bucket,
+    of_cell,
+    of_cells,
+    to_cells,
+)
 from .source import labels_as
 from .work import Cells, result_of, working_on
 
@@ -293,13 +302,7 @@ class MomentsCall(Generic[EngineFrame]):
             return engine.meet(
                 assigned, rows, n_buckets, Reducing(self.reduction, schemas, None), OUTCOME, False
             )
-        cells: dict[int, list[bytes]] = {}
-        for batch in packing(self._assigned.select(schemas["assignment"].names).to_batches()):
-            for bucket, cell in zip(
-                batch["bucket"].to_pylist(), batch["cell"].to_pylist(), strict=True
-            ):
-                cells.setdefault(bucket, []).append(cell)
-        data = pickle.dumps(cells)
+        data = pickle.dumps(cells_by_bucket(packing, self._assigned))
         work = Reducing(self.reduction, schemas, engine.share(data, digest_of_bytes(data)))
         return engine.meet(
             None, rows, n_buckets, work, OUTCOME, True

@@ -9,28 +9,36 @@ part has all rows of its users. Each part is attributed alone. The parts togethe
 from __future__ import annotations
 
 import json
-import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack, closing
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 
-from ..errors import DuplicateWarning, LogWarning, NoOverlapWarning, RecdfError, warn_user
+from ..errors import LogWarning, RecdfError, warn_user
+from ..evaluation.finish import told
+from ..evaluation.part import Failure
 from ..evaluation.storage import local_path
 from ..inputs.machine import memory_bytes
-from ..logs.event_checks import skews
-from ..logs.impressions import Impressions, from_impressions, warn_of_counts
+from ..logs.impression_rows import LogInParts, Rules
+from ..logs.impressions import from_impressions
 from ..logs.log_checks import SPEC_FILE, moved_since, read_spec
-from ..logs.persons import with_persons
-from ..logs.times import Clock
 from ..publishing import published
+from .dealt_logs import (
+    OfUsers,
+    Persons,
+    check_schemas,
+    joint_schemas,
+    packing_of,
+    schemas_of_tables,
+    table_of,
+    without_tables,
+)
+from .engine_methods import Here
 from .files_run import BucketCells, Memory
-from .packed import bucket_of, dealt
+from .packed import HEAD_LENGTH, dealt
 from .source import Source, frame_of_arrow
 
 IMPRESSION_FILES = ("true.parquet", "pred.parquet", SPEC_FILE)
@@ -143,153 +151,83 @@ def impressions_parquet(
     }
     older = None if against is None else read_spec(against)  # `out` may replace it
     sources = {role: Source(path, role) for role, path in given.items() if path is not None}
-    target, limit, options = (
-        local_path(out),
-        memory_bytes(memory_limit),
-        {"user_col": user_col, **options},
-    )
-    person_col, persons = options.get("person_col"), None
-    owned = (
-        person_col is None
-        if persons_path is None
-        else person_col in sources["persons"].schema.names
-    )
-    if not owned or not all(user_col in source.schema.names for source in sources.values()):
-        heads: dict[str, Any] = {
-            role: frame_of_arrow(source.schema.empty_table()) for role, source in sources.items()
-        }
-        from_impressions(**heads, **options)  # raises the error of the column
-    n_bytes = sum(
-        source.n_rows * source.row_bytes(source.schema.names) for source in sources.values()
-    )
-    n_parts = int(min(BYTES_PER_BYTE * n_bytes / limit + 1, MOST_LOG_BUCKETS))
-    if persons_path is not None and n_parts > 1:
-        source = sources["persons"]
-        persons = frame_of_arrow(
-            pa.concat_tables(
-                [source.schema.empty_table(), *source.batches(source.schema.names, BATCH_ROWS)]
-            )
-        )
-    to_user = partial(_user_column, persons, (user_col, person_col, options.get("time_col")))
-    memory = Memory(np.inf if n_parts == 1 else 0)
+    target, limit = local_path(out), memory_bytes(memory_limit)
     with ExitStack() as stack:
         files = [target / name for name in IMPRESSION_FILES]
         place = stack.enter_context(published(files, overwrite=overwrite))
-        folder = place(files[0]).parent
-        cells = {}
-        for role, source in sources.items():
-            names = source.schema.names
-            cells[role] = stack.enter_context(
-                closing(BucketCells(folder, n_parts, source.fields(names), memory))
-            )
-            tables = source.batches(names, BATCH_ROWS)
-            cells[role].extend(
-                dealt(table, _buckets(to_user(table), n_parts), n_parts) for table in tables
-            )
-        spec = _write_parts(_measured_parts(cells, n_parts, options), folder)
+        log = LogOfFiles(sources, place(files[0]).parent, limit)
+        roles: dict[str, Any] = dict.fromkeys(sources, log)
+        spec = from_impressions(**roles, user_col=user_col, **options).spec
         if older is not None:
             spec["moved"] = moved_since(spec, older)
         text = json.dumps(spec, indent=1)
-        (folder / SPEC_FILE).write_text(text, encoding="utf-8")
-    warn_of_counts(spec)
+        (log.folder / SPEC_FILE).write_text(text, encoding="utf-8")
     for sentence in spec.get("moved", []):
         warn_user(f"⟦against={against!s}⟧: {sentence}", LogWarning)
     return spec
 
 
-def _user_column(
-    persons: pd.DataFrame | None, names: tuple[str, Any, Any], table: pa.Table
-) -> pa.ChunkedArray:
-    """Return the user of each row, or the person if devices are mapped to persons."""
-    if persons is None:
-        return table[names[0]]
-    devices = {"log": frame_of_arrow(table.select([names[0]]))}
-    return pa.chunked_array(
-        [pa.array(with_persons(devices, persons, *names)[0]["log"][names[1]], from_pandas=True)]
-    )
+class LogOfFiles(LogInParts):
+    """A log and its events in files. The tables of one part after another are written to a
+    folder."""
 
+    def __init__(self, sources: Mapping[str, Source], folder: Path, limit: int) -> None:
+        self.sources, self.folder = sources, folder
+        n_bytes = sum(one.n_rows * one.row_bytes(one.schema.names) for one in sources.values())
+        self.n_parts = int(min(BYTES_PER_BYTE * n_bytes / limit + 1, MOST_LOG_BUCKETS))
 
-def _buckets(user: pa.ChunkedArray, n_buckets: int) -> np.ndarray:
-    """Return the bucket of each row. Rows without a user are in the first one, which refuses or
-    drops them."""
-    bucket = bucket_of(pa.table({"user": user}), ["user"], "user", n_buckets)
-    bucket[user.is_null().to_numpy()] = 0
-    return bucket
+    def run(self, work: OfUsers, rules: Rules) -> Any:
+        import pyarrow.parquet as pq  # here, since it would make the import of recdf slower
 
+        own = {role: source.fields(source.schema.names) for role, source in self.sources.items()}
+        empty = check_schemas(work, rules, joint_schemas(own, rules), self._heads)
+        schemas = schemas_of_tables(empty)
+        persons, total = self._persons(rules), without_tables(empty)
+        with ExitStack() as stack:
+            cells = {
+                role: stack.enter_context(closing(self._dealt(role, rules, schema, persons)))
+                for role, schema in own.items()
+            }
+            writers = {
+                name: stack.enter_context(pq.ParquetWriter(self.folder / f"{name}.parquet", schema))
+                for name, schema in schemas.items()
+            }
+            for part in range(self.n_parts):
+                frames = {role: frame_of_arrow(one.read(part)) for role, one in cells.items()}
+                if self.n_parts > 1 and not any(map(len, frames.values())):
+                    continue
+                try:
+                    found = work(frames)
+                except RecdfError as error:
+                    raise told(Failure(error, part), self.n_parts, "users") from error
+                for name, schema in schemas.items():
+                    writers[name].write_table(table_of(found, name, schema))
+                total += without_tables(found)
+        return total
 
-def _measured_parts(
-    cells: Mapping[str, BucketCells], n_parts: int, options: dict[str, Any]
-) -> Iterator[Impressions]:
-    """Yield the two tables of each part that has rows."""
-    for part in range(n_parts):
-        frames: dict[str, Any] = {
-            role: frame_of_arrow(one.read(part)) for role, one in cells.items()
+    def _heads(self) -> dict[str, Any]:
+        return {
+            role: frame_of_arrow(next(source.batches(source.schema.names, HEAD_LENGTH)))
+            for role, source in self.sources.items()
+            if source.n_rows
         }
-        if n_parts > 1 and not any(map(len, frames.values())):
-            continue
-        try:
-            with warnings.catch_warnings():
-                for category in (NoOverlapWarning, DuplicateWarning, LogWarning):
-                    warnings.simplefilter("ignore", category)  # the caller warns once for all parts
-                found = from_impressions(**frames, **options)
-        except RecdfError as error:
-            if n_parts == 1:
-                raise
-            where = f"found in one of {n_parts:,} parts of the users; counts are of that one"
-            raise type(error)(f"{error} ({where})") from error
-        yield found
 
+    def _persons(self, rules: Rules) -> Here | None:
+        """Return the persons, which tell the part of a row, where there are several parts."""
+        if "persons" not in self.sources or self.n_parts == 1:
+            return None
+        source = self.sources["persons"]
+        rows = source.batches(source.schema.names, BATCH_ROWS)
+        table = pa.concat_tables([source.schema.empty_table(), *rows])
+        return Here(Persons(frame_of_arrow(table), rules))
 
-def _write_parts(parts: Iterator[Impressions], folder: Path) -> dict[str, Any]:
-    """Write the tables of one part after another, and return the spec with the counts of all
-    parts."""
-    import pyarrow.parquet as pq  # here, since it would make the import of recdf slower
-
-    spec: dict[str, Any] | None = None
-    writers: dict[str, Any] = {}
-    ahead: dict[str, list[np.ndarray]] = {}
-    with ExitStack() as stack:
-        for found in parts:
-            for name, frame in (("true", found.true), ("pred", found.pred)):
-                table = pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(
-                    None
-                )
-                if name not in writers:
-                    writers[name] = stack.enter_context(
-                        pq.ParquetWriter(folder / f"{name}.parquet", table.schema)
-                    )
-                writers[name].write_table(table.cast(writers[name].schema))
-            spec = found.spec if spec is None else _added(spec, found.spec)
-            for name, seconds in found._ahead.items():
-                ahead.setdefault(name, []).append(seconds)
-    assert spec is not None
-    if spec["clock"] is not None:
-        together = {name: np.concatenate(parts) for name, parts in ahead.items()}
-        spec["ahead"] = skews(together, Clock(**spec["clock"]))
-    return spec
-
-
-def _added(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
-    """Add the specs of two parts."""
-    positions = dict(one["positions"])
-    positions["start"] = min(positions["start"], two["positions"]["start"])
-    for name in ("lists_with_holes", "lists_with_ties"):
-        positions[name] += two["positions"][name]
-    return {
-        **one,
-        "positions": positions,
-        "first_copies": {
-            name: [row for spec in (one, two) for row in spec["first_copies"].get(name, [])][:3]
-            for name in one["first_copies"] | two["first_copies"]
-        },
-        "counts": _summed_counts_of_parts(one["counts"], two["counts"]),
-    }
-
-
-def _summed_counts_of_parts(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
-    return one | {
-        name: _summed_counts_of_parts(one.get(name, {}), value)
-        if isinstance(value, dict)
-        else one.get(name, 0) + value
-        for name, value in two.items()
-    }
+    def _dealt(
+        self, role: str, rules: Rules, schema: pa.Schema, persons: Here | None
+    ) -> BucketCells:
+        """Return the rows of a frame by part, in their order."""
+        packing = packing_of(rules, schema, self.n_parts, persons)
+        memory = Memory(np.inf if self.n_parts == 1 else 0)
+        cells = BucketCells(self.folder, self.n_parts, schema, memory)
+        rows = self.sources[role].batches(schema.names, BATCH_ROWS)
+        cells.extend(dealt(table, packing.buckets(table), self.n_parts) for table in rows)
+        return cells

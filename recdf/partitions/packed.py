@@ -105,8 +105,11 @@ class Packing:
     def dealt(self, table: pa.Table) -> Dealt:
         """Return the rows sorted by bucket."""
         table = cast_table(table if self.lists is None else self.lists.table(table), self.schema)
-        bucket = bucket_of(table, self.keys, self.spread, self.n_buckets)
-        return dealt(narrowed(table, self.narrow), bucket, self.n_buckets)
+        return dealt(narrowed(table, self.narrow), self.buckets(table), self.n_buckets)
+
+    def buckets(self, table: pa.Table) -> np.ndarray:
+        """Return the bucket of each row."""
+        return bucket_of(table, self.keys, self.spread, self.n_buckets)
 
     def _packed(self, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
         table, edges = self.dealt(pa.Table.from_batches(batches))
@@ -117,6 +120,15 @@ class Packing:
             filled += [number] * len(cells)
             slices += cells
         return pa.record_batch([pa.array(filled, pa.int32()), to_cells(slices)], schema=PACKED)
+
+
+def cells_by_bucket(packing: Packing, table: pa.Table) -> dict[int, list[bytes]]:
+    """Return the packed rows of a table in memory by bucket."""
+    found: dict[int, list[bytes]] = {}
+    for batch in packing(table.select(packing.schema.names).to_batches()):
+        for bucket, cell in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            found.setdefault(bucket, []).append(cell)
+    return found
 
 
 def bucket_of(table: pa.Table, keys: Sequence[str], spread: str, n_buckets: int) -> np.ndarray:
@@ -152,7 +164,7 @@ def cast_table(table: pa.Table, schema: pa.Schema) -> pa.Table:
                 ) from error
         is_float = field.type in (pa.float32(), pa.float64())
         columns[field.name] = pc.add(column, pa.scalar(0.0, field.type)) if is_float else column
-    return pa.table(columns)
+    return pa.table(columns, metadata=schema.metadata)
 
 
 def narrowed(table: pa.Table, names: Collection[str] | None = None) -> pa.Table:
@@ -337,9 +349,13 @@ def distinct_rows(table: pa.Table) -> pa.Table:
 
 
 def ascending(table: pa.Table) -> pa.Table:
-    """Return the rows sorted by the first column, then the second, and so on."""
+    """Return the rows sorted by the first column, then the second, and so on.
+
+    Columns of lists and the like have no order, and are passed over.
+    """
     found = by_place(table)
-    return table.take(pc.sort_indices(found, [(name, "ascending") for name in found.column_names]))
+    names = [one.name for one in found.schema if not pa.types.is_nested(one.type)]
+    return table.take(pc.sort_indices(found, [(name, "ascending") for name in names]))
 
 
 def by_place(table: pa.Table) -> pa.Table:

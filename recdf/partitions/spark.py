@@ -11,9 +11,10 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import reduce
 from inspect import signature
 from pathlib import Path
 from typing import Any, Unpack
@@ -26,15 +27,19 @@ from ..errors import ColumnError, Mention, MissingExtraError, OptionError, Recdf
 from ..evaluation.evaluate import EvaluateArguments
 from ..evaluation.storage import MOUNTED
 from ..inputs.machine import sizes
+from ..logs.impressions import Impressions
+from ..logs.impressions import from_impressions as impressions_of
+from ..logs.log_checks import check_log as checked_log
 from ..metrics.metric import Metric
-from .engine import Asked, evaluate_frames
+from .dealt_logs import LogOfEngine
+from .engine import Asked, buckets_of, evaluate_frames
 from .engine_arguments import not_a_frame, takes_engine_arguments
 from .engine_methods import Handle, Inline, OnBucket, OnChunk, Sent, labels_of_table
 from .engine_result import EngineEvaluation
 from .packed import PACKED, Packing
 from .work import Distinct, adding_up
 
-__all__ = ["evaluate"]
+__all__ = ["check_log", "evaluate", "from_impressions"]
 __dir__ = __all__.copy
 
 
@@ -84,12 +89,7 @@ def evaluate(
     >>> true, pred = spark.table("true"), spark.table("pred")  # doctest: +SKIP
     >>> rd.spark.evaluate(true, pred, "ndcg", by="model").summary  # doctest: +SKIP
     """
-    spark = _spark()
-    for role, frame in (("true", true), ("pred", pred)):
-        if not isinstance(frame, spark.DataFrame) and not (role == "true" and frame is None):
-            raise not_a_frame(role, frame, "Spark", "spark.createDataFrame(frame)")
-    engine = SparkEngine(spark, pred.sparkSession, cache)
-    try:
+    with _engine({"true": true, "pred": pred}, cache) as engine:
         return evaluate_frames(
             engine,
             true,
@@ -97,6 +97,124 @@ def evaluate(
             Asked(metrics, k, options, partitions, SPARK_ARGUMENTS),
             engine.n_buckets(true, pred) if partitions is None else 1,
         )
+
+
+def from_impressions(
+    log: Any,
+    *,
+    clicks: Any = None,
+    purchases: Any = None,
+    refunds: Any = None,
+    persons: Any = None,
+    partitions: int | None = None,
+    **options: Any,
+) -> Impressions:
+    """Turn a raw log of impressions in Spark into `true` and `pred`, as `rd.from_impressions` does.
+
+    Parameters
+    ----------
+    log, clicks, purchases, refunds : pyspark.sql.DataFrame
+        As in `rd.from_impressions`. The rows of a Spark frame have no order: where the order of two
+        rows would decide, the values of their columns do, from the smallest on.
+    persons : DataFrame of pandas or Spark, optional
+        One row per device. It must fit in memory.
+    partitions : int, optional
+        Number of buckets that the users are distributed to, as in `rd.spark.evaluate`.
+    **options
+        The other options of `rd.from_impressions`.
+
+    Returns
+    -------
+    Impressions
+        `.true` and `.pred` are Spark frames for `rd.spark.evaluate`, with `**lists.options`. They
+        are computed from the log whenever they are used: write them, or `persist` them, if you use
+        them several times. `.events` and `.spec` are in memory, and those of
+        `rd.from_impressions`.
+
+    Raises
+    ------
+    ColumnError, IdTypeError, NullKeyError, DataError, OptionError
+        As `rd.from_impressions`. Where a message counts rows, they are those of one bucket.
+    EngineError
+        If a job of Spark fails.
+
+    Examples
+    --------
+    >>> import recdf as rd  # doctest: +SKIP
+    >>> log, clicks = spark.table("log"), spark.table("clicks")  # doctest: +SKIP
+    >>> lists = rd.spark.from_impressions(log, clicks=clicks, time_col="time")  # doctest: +SKIP
+    >>> rd.spark.evaluate(*lists, "ctr", **lists.options).summary  # doctest: +SKIP
+    """
+    events = {"clicks": clicks, "purchases": purchases, "refunds": refunds}
+    found: Impressions = _of_spark_log(
+        impressions_of, {"log": log, **events}, persons, partitions, options
+    )
+    return found
+
+
+def check_log(
+    log: Any,
+    *,
+    clicks: Any = None,
+    purchases: Any = None,
+    refunds: Any = None,
+    persons: Any = None,
+    partitions: int | None = None,
+    **options: Any,
+) -> pd.DataFrame:
+    """Find what is unusual in a raw log in Spark: those findings of `rd.logs.check_log` that add up
+    over users.
+
+    The arguments are those of `rd.spark.from_impressions` and `rd.logs.check_log`. Findings that
+    compare all users or all rows are left out: implausible click rates, a user with over 5 % of the
+    impressions, hours without a row, clocks that differ by hours, positions that do not start at 1,
+    and propensities that do not fit the actions.
+
+    Returns
+    -------
+    DataFrame
+        As `rd.logs.check_log` returns it, in memory. The examples are those of the first buckets.
+
+    Examples
+    --------
+    >>> rd.spark.check_log(spark.table("log"))  # doctest: +SKIP
+    """
+    events = {"clicks": clicks, "purchases": purchases, "refunds": refunds}
+    found: pd.DataFrame = _of_spark_log(
+        checked_log, {"log": log, **events}, persons, partitions, options
+    )
+    return found
+
+
+def _of_spark_log(
+    function: Callable[..., Any],
+    frames: Mapping[str, Any],
+    persons: Any,
+    partitions: int | None,
+    options: Mapping[str, Any],
+) -> Any:
+    with _engine(frames) as engine:
+        n_buckets = buckets_of(
+            partitions, engine.n_buckets(*frames.values()) if partitions is None else 1
+        )
+        log = LogOfEngine(engine, {**frames, "persons": persons}, n_buckets)
+        return function(**log.roles(), **options)
+
+
+@contextmanager
+def _engine(frames: Mapping[str, Any], cache: bool = False) -> Iterator[SparkEngine]:
+    """Check that the frames are of Spark, and write errors in its words. Only `true` and events may
+    be None."""
+    spark = _spark()
+    for role, frame in frames.items():
+        if not isinstance(frame, spark.DataFrame) and (
+            role in ("pred", "log") or frame is not None
+        ):
+            raise not_a_frame(role, frame, "Spark", "spark.createDataFrame(frame)")
+    session = next(frame for frame in frames.values() if frame is not None).sparkSession
+    engine = SparkEngine(spark, session, cache)
+    try:
+        yield engine
     except BaseException as error:
         engine.unpersist()
         if isinstance(error, RecdfError):
@@ -191,11 +309,9 @@ class SparkEngine:
     ) -> Any:
         if every:
             seeds = self.session.range(n_buckets).selectExpr("int(id)", "binary(null)")
-            pred = pred.union(
-                seeds.mapInArrow(
-                    _on_chunk(iter, PACKED.names, slots=True), self._spark_schema(PACKED)
-                )
-            )
+            slots = _on_chunk(iter, PACKED.names, slots=True)
+            seeds = seeds.mapInArrow(slots, self._spark_schema(PACKED))
+            pred = self.together([pred, seeds])
         true, pred = (
             one and one.repartition(n_buckets, "bucket").groupBy("bucket") for one in (true, pred)
         )
@@ -205,6 +321,9 @@ class SparkEngine:
             Sent(work), self._result_schema(plain), n_buckets, alone=true is None
         )
         return grouped.applyInArrow(on_bucket, self._spark_schema(plain)).toDF(*schema.names)
+
+    def together(self, frames: Sequence[Any]) -> Any:
+        return reduce(lambda one, two: one.union(two), frames)
 
     def collect(self, frame: Any) -> pa.Table:
         with settings(self.session):

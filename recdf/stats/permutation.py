@@ -100,7 +100,7 @@ def permutation_quantiles(
 
 # Skewness of the difference below which a normal distribution is as good, and above which ranks are
 # compared.
-_SYMMETRIC, _SKEWED = 1e-3, 0.2
+SYMMETRIC, SKEWED = 1e-3, 0.2
 
 
 def random_split_p(
@@ -123,12 +123,16 @@ def random_split_p(
     )
     parts = [part for part in zip(*sides, strict=True) if min(map(len, part)) >= 2]
     diff, var, skewness = _split_moments(parts)
-    if abs(skewness) > _SKEWED:
+    if abs(skewness) > SKEWED:
         diff, var, skewness = _split_moments([_ranks_in_both(*part) for part in parts])
     if not var > 0:
         return np.nan
-    z = diff / math.sqrt(var)
-    if abs(skewness) < _SYMMETRIC:
+    return skewed_p(diff / math.sqrt(var), skewness)
+
+
+def skewed_p(z: float, skewness: float) -> float:
+    """Return the two-sided p of Pearson's distribution of type III with variance 1."""
+    if abs(skewness) < SYMMETRIC:
         return math.erfc(abs(z) / math.sqrt(2))
     special = scipy_module("special")
     shape = 4 / skewness**2

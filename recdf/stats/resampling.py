@@ -10,7 +10,7 @@ machine. It needs the memory of one tile.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -141,9 +141,6 @@ def random_words(
     return np.random.default_rng(seeds).bit_generator.random_raw(words)
 
 
-Percentile = Literal["percentile", "basic"]
-
-
 def replicate_estimates(
     samples: Sequence[Sample],
     n_resamples: int,
@@ -195,9 +192,7 @@ def bootstrap_effect(
 ) -> dict[str, Floats]:
     """Return the standard error, percentile interval and p of effects from replicates (B, columns)
     of them."""
-    low, high = quantile_interval(
-        replicates, np.zeros(1), alternative=alternative, confidence=confidence
-    )
+    low, high = quantile_interval(replicates, alternative=alternative, confidence=confidence)
     p, se = bootstrap_p(replicates, alternative), standard_error(replicates)
     return {"se": se, "ci_low": low, "ci_high": high, "p_value": p}
 
@@ -222,21 +217,13 @@ def bootstrap_p(replicates: Floats, alternative: Alternative) -> Floats:
 
 
 def quantile_interval(
-    replicates: Floats,
-    estimate: Floats,
-    *,
-    alternative: Alternative,
-    confidence: float,
-    method: Percentile = "percentile",
+    replicates: Floats, *, alternative: Alternative, confidence: float
 ) -> tuple[Floats, Floats]:
-    """Return the percentile interval of replicates (B, columns), or the basic one: 2·estimate −
-    opposite percentile."""
+    """Return the percentile interval of replicates (B, columns)."""
     tail = (1 - confidence) / (2 if alternative == "two-sided" else 1)
     low, high = _by_column(
         lambda part: np.asarray(np.quantile(part, [tail, 1 - tail], axis=0)), replicates
     )
-    if method == "basic":
-        low, high = 2 * estimate - high, 2 * estimate - low
     return open_sided(low, high, alternative)
 
 

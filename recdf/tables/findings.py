@@ -64,31 +64,40 @@ class Findings:
         by: str = "",
         ranges: str = "",
     ) -> None:
-        """Add a finding that concerns `count` of `of` rows or lists, unless `count` is 0; `by`
-        names whose they are. Readers know a finding by its `code`."""
-        if count:
-            words = (
-                examples
-                if isinstance(examples, str)
-                else ", ".join(map(repr, list(examples)[:FINDING_EXAMPLES]))
-            )
-            share = count / of if of else float("nan")
-            values = (
-                in_words(finding),
-                severity,
-                int(count),
-                share,
-                words,
-                in_words(effect),
-                code,
-                by,
-                ranges,
-            )
-            self.rows.append(dict(zip((*FINDING_COLUMNS, "by", "ranges"), values, strict=True)))
+        """Add a finding that concerns `count` of `of` rows or lists; `by` names whose they are.
+        Readers know a finding by its `code`.
+
+        A finding of 0 rows is not shown. `of` is None for a finding about all the data.
+        """
+        words = (
+            examples
+            if isinstance(examples, str)
+            else ", ".join(map(repr, list(examples)[:FINDING_EXAMPLES]))
+        )
+        row = {"finding": in_words(finding), "severity": severity, "count": int(count)}
+        row |= {"of": of, "examples": words, "effect": in_words(effect)}
+        row |= {"code": code, "by": by, "ranges": ranges}
+        self.rows.append(row)
+
+    def __add__(self, other: Findings) -> Findings:
+        """Return the findings of two parts of the data. The examples are those of the first part
+        that has some."""
+        rows: dict[Any, dict[str, Any]] = {}
+        for row in (*self.rows, *other.rows):
+            key = row["code"], row["finding"], row["by"]
+            before = rows.setdefault(key, row)
+            if before is not row and row["of"] is not None:
+                sums = {name: before[name] + row[name] for name in ("count", "of")}
+                rows[key] = (before if before["count"] else row) | sums
+        return Findings(list(rows.values()))
 
     def table(self) -> pd.DataFrame:
         """Return all findings as a table: errors, then warnings, then infos."""
-        table = pd.DataFrame(self.rows, columns=list(self.columns)).astype(dict(self.columns))
+        rows = [row for row in self.rows if row["count"]]
+        for row in rows:
+            of = 1 if row["of"] is None else row["of"]
+            row["share"] = row["count"] / of if of else float("nan")
+        table = pd.DataFrame(rows, columns=list(self.columns)).astype(dict(self.columns))
         order = table["severity"].map({"error": 0, "warning": 1, "info": 2})
         return ShownFindings(
             table.iloc[np.argsort(order.to_numpy(), kind="stable")].reset_index(drop=True)

@@ -22,6 +22,15 @@ from recdf.display.report.page_blocks import Drawing
 from .planted import card_of, numbers
 
 POSITIVE = re.compile(r"^(Ship|Test .* online|Replace the baseline:|Prefer)")
+# Badges and actions of the table in docs/report.md, where … stands for any words.
+RULES = [
+    tuple("|".join(re.escape(one).replace("…", ".*") for one in cell.split(" · ")) for cell in row)
+    for row in re.findall(
+        r"^\| ([^|]+?) \|[^|]*\| ((?:Do not|Collect|Ship|Keep|Choose|Name|Compare)[^|]*?) \|$",
+        (Path(__file__).parents[2] / "docs" / "report.md").read_text(encoding="utf-8"),
+        re.M,
+    )
+]
 FAULTS = ["leak", "few", "lists", "ties", "segment", "harm"]
 
 
@@ -168,6 +177,10 @@ def try_models(seed, rng, folder):
         stopped = round(share * n) >= 0.1 * n
         assert stopped == (badge == f"withheld: {at}"), (badge, at)
         assert not stopped or lines["So"] == f"Do not act: {at}."
+    assert any(re.fullmatch(mark, badge) and re.match(todo, lines["So"]) for mark, todo in RULES), (
+        badge,
+        lines["So"],
+    )
     if kind == "better":
         assert lines["So"].startswith(f"Ship {best} ") or means.eq(means.max()).sum() > 1
         other = result.per_user.pivot(index="user_id", columns="model", values="recall@2")
@@ -181,18 +194,20 @@ def try_models(seed, rng, folder):
 
 
 def try_experiment(seed, rng, folder):
-    fault = ["ratio", "harm", "missing", "unchecked"][seed // 2 % 4] if seed % 2 else ""
+    fault = ["ratio", "harm", "missing", "hidden", "unchecked"][seed // 2 % 5] if seed % 2 else ""
     n = int(rng.integers(300, 1500))
     b = rng.random(n) < 0.5
     if fault == "ratio":
         b &= rng.random(n) < 0.7
     frame = pd.DataFrame({"user_id": range(n), "variant": np.where(b, "B", "A")})
     size = rng.choice([-0.4, -0.1, 0.0, 0.1, 0.4], 2)
-    size[1] = -0.5 if fault == "harm" else size[1]
+    size[1] = -0.5 if fault in ("harm", "hidden") else size[1]
     for name, by in zip(["clicks", "sales"], size, strict=True):
         frame[name] = rng.normal(1, 0.5, n) + by * b
     if fault == "missing":
         frame.loc[b & (rng.random(n) < 0.3), "clicks"] = np.nan
+    if fault == "hidden":
+        frame.loc[b & (rng.random(n) < 0.3), "sales"] = np.nan
     expected = None if fault == "unchecked" else {"A": 1, "B": 1}
     table = rd.compare_variants(
         frame, ["clicks", "sales"], control="A", expected=expected, nan="drop"
@@ -230,7 +245,7 @@ def try_experiment(seed, rng, folder):
             )
     if lines["So"].startswith("Ship"):
         assert apart["clicks"] > 0
-        assert fault not in ("ratio", "missing")
+        assert fault not in ("ratio", "missing", "hidden")
         assert "roles" in given or not (apart["sales"] < 0 and p["sales"] < 0.04)
         assert "roles" in given or fault != "unchecked"
     if "roles" in given:
@@ -316,9 +331,11 @@ def try_beside(seed, rng, folder):
     lines, kind, badge = card_of(
         rd.report(path=Path(folder) / "r.html", experiment=table, overwrite=True)
     )
-    if "verdict" in table.columns and len(table) > 1:
+    if "verdict" in table.columns and len(table) > 4:
         for verdict, count in Counter(table["verdict"]).items():
             assert f"{count} of {len(table)}: {verdict}" in lines["Which"]
+    elif "verdict" in table.columns:  # each row is told
+        assert all(f": {verdict}, " in lines["Which"] for verdict in table["verdict"])
     if fault:
         lost = frame.loc[frame["device"] == "app", "variant"].eq("B").mean()
         assert lost > 0.4 or (kind == "error" and lines["So"].startswith("Do not act"))
@@ -328,7 +345,214 @@ def try_beside(seed, rng, folder):
     return fault, kind, badge, lines
 
 
+def two_arms(rng, n, size):
+    """Users of A and B in two segments, whose clicks differ by `size` in each, in the order of
+    x and y."""
+    frame = pd.DataFrame({"user_id": range(n), "variant": rng.permutation(["A", "B"] * (n // 2))})
+    frame["part"] = rng.choice(["x", "y"], n)
+    by = np.where(frame["part"] == "x", *size)
+    frame["clicks"] = rng.normal(1, 0.5, n) + by * (frame["variant"] == "B")
+    frame["sales"] = rng.normal(1, 0.5, n)
+    return frame
+
+
+def apart_in(frame, metric, shift=0.0, scale=1.0, way="two-sided"):
+    """Difference of means and Welch's p, where the control is scaled and shifted first."""
+    new, old = (frame.loc[frame["variant"] == arm, metric] for arm in "BA")
+    test = stats.ttest_ind(new, scale * old + shift, equal_var=False, alternative=way)
+    return new.mean() - old.mean(), test.pvalue
+
+
+def try_segments(seed, rng, folder):
+    """Effects in two segments, by themselves or as one test of whether they differ."""
+    fault = ["", "differs"][seed % 2]
+    size = [float(rng.choice([-0.3, 0.0, 0.3]))] * 2
+    size = [0.4, -0.3] if fault else size
+    frame = two_arms(rng, 2 * int(rng.integers(150, 500)), size)
+    of = {"control": "A", "expected": {"A": 1, "B": 1}}
+    within = rd.compare_variants(frame, "clicks", by="part", **of)
+    whole = rd.compare_variants(frame, "clicks", **of)
+    each = dict(list(frame.groupby("part")))
+    found = {name: apart_in(own, "clicks") for name, own in each.items()}
+    p = dict(zip(each, holm([found[name][1] for name in each]), strict=True))
+    alone = rng.random() < 0.3
+    if rng.random() < 0.5:  # every segment has a verdict of its own
+        given = within if alone else {"": whole, "by part": within}
+        lines, kind, badge = card_of(
+            rd.report(path=Path(folder) / "r.html", experiment=given, overwrite=True)
+        )
+        worse = lines["For whom worse"]
+        for name in each:
+            shown = found[name][0] < 0 and p[name] <= 0.05
+            told = f"B against A on clicks (part = {name}): worse" in worse
+            assert told == shown or abs(p[name] - 0.05) < 0.005 or f"part = {name}): ch" in worse
+            if shown and kind == "better":
+                assert not told
+        return fault, kind, badge, lines
+    apart = rd.experiments.segment_effects(within)
+    given = apart if alone else {"": whole, "by part": apart}
+    lines, kind, badge = card_of(
+        rd.report(path=Path(folder) / "r.html", experiment=given, overwrite=True)
+    )
+    effects = np.array([found[name][0] for name in each])
+    se = [
+        np.sqrt(own.groupby("variant")["clicks"].agg(lambda one: one.var() / len(one)).sum())
+        for own in each.values()
+    ]
+    weight = 1 / np.square(se)
+    q = float(weight @ (effects - weight @ effects / weight.sum()) ** 2)
+    own_p = stats.chi2.sf(q, len(each) - 1)
+    text = lines["Which"] if alone else lines["For whom worse"]
+    said = re.search(r"clicks, B against A: (.*?) \(Q = ([\d.]+) of (\d) segments", text)
+    assert near(float(said[2]), q), (said[2], q)
+    assert int(said[3]) == len(each)
+    if abs(own_p - 0.05) > 0.01:
+        assert (said[1] == "differs between segments") == (own_p <= 0.05), (said[1], own_p)
+    assert "Worse: B against A on clicks (part" not in text
+    return fault, kind, badge, lines
+
+
+def try_roles(seed, rng, folder):
+    """A page of roles: the decision of an experiment, or what each role shows."""
+    fault = ["harm", "small"][seed // 2 % 2] if seed % 2 else ""
+    n = 2 * int(rng.integers(40, 80) if fault == "small" else rng.integers(150, 800))
+    frame = two_arms(rng, n, [float(rng.choice([-0.2, 0.0, 0.2]))] * 2)
+    frame["sales"] -= (0.4 if fault == "harm" else 0.0) * (frame["variant"] == "B")
+    table = rd.compare_variants(frame, ["clicks", "sales"], control="A", expected={"A": 1, "B": 1})
+    margin, u = [("-10%", -0.1), ("-20%", -0.2), (-0.15, -0.15)][int(rng.integers(3))]
+    roles = {"clicks": "success", "sales": ("guardrail", margin)}
+    moved = {"scale": 1 + u} if isinstance(margin, str) else {"shift": u}
+    safe, harmed = (apart_in(frame, "sales", way=way, **moved)[1] for way in ("greater", "less"))
+    change, p = apart_in(frame, "clicks")
+    p_loss = holm([p, apart_in(frame, "sales")[1]])[1]
+    sales = apart_in(frame, "sales")[0]
+    held = dict(zip(table["metric"], table["withheld"], strict=True))
+    shown = "not shown safe"
+    if not held["sales"]:
+        if harmed <= 0.05:
+            shown = "harmed beyond the margin"
+        elif safe <= 0.05:
+            shown = "worse, within the margin" if sales < 0 and p_loss <= 0.05 else "safe"
+    p_clicks = holm([p, apart_in(frame, "sales")[1]])[0]
+    clicks = "none" if held["clicks"] or p_clicks > 0.05 else "better" if change > 0 else "worse"
+    wanted = "keep running"
+    if shown.startswith("harmed") or clicks == "worse":
+        wanted = "do not ship"
+    elif clicks == "better" and shown in ("safe", "worse, within the margin"):
+        wanted = "ship"
+    close = min(abs(one - 0.05) for one in (safe, harmed, p_clicks, p_loss)) < 0.004
+    judged = rng.random() < 0.4
+    given = {"experiment": rd.experiments.role_verdicts(table, roles)} if judged else {}
+    given = given or {"experiment": table, "roles": roles}
+    lines, kind, badge = card_of(rd.report(path=Path(folder) / "r.html", overwrite=True, **given))
+    if close:
+        return fault, kind, badge, lines
+    if judged:
+        assert f"sales, B: {shown}, guardrail" in lines["Which"], (shown, lines["Which"])
+        harm = shown.startswith("harmed") or clicks == "worse"
+        assert lines["So"].startswith("Do not ship") == (kind in ("worse", "error"))
+        assert not harm or kind in ("worse", "error"), (kind, badge)
+        return fault, kind, badge, lines
+    assert badge == wanted, (badge, wanted, shown, clicks)
+    assert f"sales: {shown} (" in lines["Which"], (shown, lines["Which"])
+    so = {"ship": "Ship B .", "do not ship": "Do not ship B ."}
+    assert lines["So"] == so.get(wanted, "Keep the experiment running: do not ship B yet.")
+    assert near(numbers(lines["By how much"])[0], change) or held["clicks"]
+    told = "Worse: B against A on sales: worse" in lines["For whom worse"]
+    assert told == (sales < 0 and p_loss <= 0.05 and not held["sales"])
+    return fault, kind, badge, lines
+
+
+def try_interleaving(seed, rng, folder):
+    """Clicks on interleaved lists, some of them with few users or with lists that are lost."""
+    fault = ["few", "lost"][seed // 2 % 2] if seed % 2 else ""
+    n = int(rng.integers(10, 29)) if fault == "few" else int(rng.integers(60, 300))
+    coin = rng.random((n, 2)) < 0.5  # which team places its item first, in each of two rounds
+    team = np.stack([coin, ~coin], axis=2).reshape(n, 4)
+    log = pd.DataFrame({"user_id": np.repeat(range(n), 4), "item_id": np.tile(range(4), n)})
+    log["team"] = np.where(team.ravel(), "b", "a")
+    if fault == "lost":  # where b had the first place
+        log = log[~np.repeat(coin[:, 0] & (rng.random(n) < 0.9), 4)]
+    rate = np.where(log["team"] == "b", float(rng.choice([0.1, 0.3, 0.5])), 0.3)
+    clicks = log[rng.random(len(log)) < rate]
+    table = rd.experiments.compare_interleaved(log, clicks.drop(columns="team"))
+    d = np.where(clicks["team"] == "b", 1, -1)
+    users = log["user_id"].unique()
+    own = pd.Series(d, clicks["user_id"]).groupby(level=0).sum().reindex(users, fill_value=0)
+    p = stats.ttest_1samp(own, 0.0).pvalue
+    lines, kind, badge = card_of(
+        rd.report(path=Path(folder) / "r.html", experiment=table, overwrite=True)
+    )
+    which = lines["Which"]
+    if fault:
+        assert kind in ("warning", "error"), (kind, badge)
+        assert badge == ("check: too few lists" if fault == "few" else table["verdict"].iloc[0])
+        assert lines["So"].startswith("Do not act")
+        assert not numbers(which), which
+        return fault, kind, badge, lines
+    if kind in ("better", "worse"):
+        assert p <= 0.05
+        assert (own.mean() > 0) == (kind == "better")
+        assert lines["So"] == f"Prefer {'b' if own.mean() > 0 else 'a'} ."
+    elif kind == "open":
+        assert p > 0.05
+        assert lines["So"] == "Keep a : no difference is shown."
+    if kind != "warning":
+        said = re.search(r", ([+−][\d.]+) \(interval", which)[1]
+        assert near(numbers(said)[0], own.mean()), which
+        assert f"{(own > 0).sum()} user" in which
+        assert f"{(own < 0).sum()} prefer a" in which
+        sign = stats.binomtest(int((own > 0).sum()), int((own != 0).sum())).pvalue
+        said = float(re.search(r"sign test, p [<]?([\d.]+)", which)[1])
+        assert sign < 0.001 if "p <" in which else abs(said - sign) < 0.001
+    return fault, kind, badge, lines
+
+
+def try_history(seed, rng, folder):
+    """Nights of a job: the level falls, a night is missing, or there are few of them."""
+    fault = ["fall", "gap", "few"][seed // 2 % 3] if seed % 2 else ""
+    n, users = int(rng.integers(6, 20)) if fault == "few" else int(rng.integers(24, 40)), 150
+    fell = int(rng.integers(n // 2, n - 8)) if fault == "fall" else n
+    gone = int(rng.integers(3, n - 2)) if fault == "gap" else -1
+    days, means, job = pd.date_range("2026-01-05", periods=n), [], Path(folder) / f"job{seed}"
+    true = pd.DataFrame({"user_id": range(users), "item_id": 0})
+    for i, day in enumerate(days):
+        hit = rng.random(users) < (0.3 if i >= fell else 0.6)
+        means.append(hit.mean())
+        if i != gone:
+            night = rd.evaluate(true, true.assign(item_id=np.where(hit, 0, 1)), "hitrate@1")
+            night.to_parquet(job / f"{day:%Y-%m-%d}")
+    lines, kind, badge = card_of(
+        rd.report(path=Path(folder) / "r.html", history=rd.diagnostics.History(job), overwrite=True)
+    )
+    which, means = lines["Which"], np.array(means)
+    there = n - (gone >= 0)
+    assert f"{there} results, {days[0]:%Y-%m-%d} to {days[-1]:%Y-%m-%d}." in which
+    assert (f"night {days[gone]:%Y-%m-%d}: missing" in which) == (gone >= 0)
+    if fault == "gap":
+        assert kind in ("error", "worse")
+        assert lines["So"].startswith("Find out what changed")
+    if there < 22:
+        assert badge == "cannot tell: fewer than 22 nights"
+        assert lines["So"] == "Do nothing now: wait for more nights."
+    for word, old, new, day in re.findall(
+        r"hitrate@1: (\w+)[^:]*?, ([\d.]+) to ([\d.]+) from ([\d-]+)", which
+    ):
+        at = int(days.get_loc(day))
+        before, after = means[:at], means[at:]
+        assert near(float(old), before.mean()), (old, before.mean())
+        assert near(float(new), after.mean()), (new, after.mean())
+        assert (word == "worse") == (after.mean() < before.mean())
+        assert stats.ttest_ind(before, after, equal_var=False).pvalue < 0.01
+        assert fault != "fall" or abs(at - fell) <= 1
+    if fault == "fall" and "cannot tell" not in which:
+        assert "hitrate@1: worse" in which, which
+        assert kind == "error"
+    return fault, kind, badge, lines
+
+
 TRIES = [try_models, try_models, try_models, try_experiment, try_off_policy, try_gate, try_beside]
+TRIES += [try_segments, try_roles, try_interleaving, try_history]
 GENERAL = (
     r"\b1 (more )?(users|models|lists|pairs|errors|warnings|segments)\b",
     r"\bnan\b",
@@ -354,7 +578,9 @@ def try_kind(seed, folder):
         assert not re.search(wrong, text), (wrong, text)
     assert list(lines)[-1] == "So"
     if POSITIVE.match(lines["So"]):  # never stronger than the badge
-        assert kind in ("better", "good") or badge == "ship, not as planned", (badge, lines["So"])
+        other = kind == "worse" and lines["So"] == "Prefer a ."  # the one that b is worse than
+        sound = kind in ("better", "good") or badge == "ship, not as planned" or other
+        assert sound, (badge, lines["So"])
     return fault, kind, badge
 
 

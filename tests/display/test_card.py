@@ -310,3 +310,84 @@ def test_lists_that_both_lack_are_counted_as_what_they_are(tmp_path):
     assert "that both models have" not in lines["How sure"]
     lacks = "new lacks 25 of 400 (6.2%), old lacks 25 of 400 (6.2%)"
     assert lacks in lines["What could overturn it"]
+
+
+def arms(**metrics):
+    """600 users in A and B, and metrics of so much more in B."""
+    draw, b = np.random.default_rng(0), np.arange(600) % 2
+    users = pd.DataFrame({"user_id": range(600), "variant": np.where(b, "B", "A")})
+    return users.assign(**{name: draw.normal(1, 0.5, 600) + by * b for name, by in metrics.items()})
+
+
+def test_a_harm_whose_verdict_is_withheld_tempers_the_badge(tmp_path):
+    users = arms(clicks=0.4, sales=-0.4)
+    users.loc[(users["variant"] == "B") & (users["user_id"] % 5 == 1), "sales"] = np.nan
+    plan = {"control": "A", "expected": {"A": 1, "B": 1}, "nan": "drop"}
+    table = rd.compare_variants(users, ["clicks", "sales"], **plan)
+    assert table["withheld"].tolist() == ["", "unequal_missing"]
+    assert table["ci_high"].iloc[1] < 0
+    lines, kind, badge = card(tmp_path, experiment=table)
+    assert (kind, badge) == ("warning", "better, but perhaps worse on sales")
+    assert lines["So"] == "Do not act yet: settle first whether sales is worse."
+    gain = rd.compare_variants(users.assign(sales=-users["sales"]), ["clicks", "sales"], **plan)
+    assert card(tmp_path, experiment=gain)[2] == "better"
+
+
+def test_a_withheld_loss_on_another_metric_tempers_the_badge_of_a_model(tmp_path):
+    true, pred = lists({"new": 0.6, "old": 0.4})
+    result = rd.evaluate(true, pred, ["hitrate@1", "recall@1"], by="model")
+    table = result.compare_models(baseline="old")
+    loss = table["metric"] == "recall@1"
+    own = {"withheld": "few_units", "effect": "", "verdict": "check: few units decide"}
+    for name, value in {**own, "diff": -0.2, "ci_low": -0.3, "ci_high": -0.1}.items():
+        table.loc[loss, name] = value
+    _, kind, badge = card(tmp_path, result, comparison=table)
+    assert (kind, badge) == ("warning", "better, but perhaps worse on recall@1")
+
+
+def test_harms_of_every_table_are_told_and_those_of_other_treatments_temper_nothing(tmp_path):
+    users = arms(clicks=0.4, ms=0.4)
+    plan = {"control": "A", "expected": {"A": 1, "B": 1}}
+    table = rd.compare_variants(users, "clicks", **plan)
+    slow = rd.experiments.compare_quantiles(
+        users, "ms", quantiles=[0.5], smaller_is_better="ms", **plan
+    )
+    lines, _, badge = card(tmp_path, experiment={"": table, "quantiles": slow})
+    assert badge == "better, but worse on ms p50"
+    assert "Worse: B against A on ms p50: worse" in lines["For whom worse"]
+    lines, _, badge = card(
+        tmp_path, experiment={"": table, "quantiles": slow.assign(treatment="C")}
+    )
+    assert badge == "better"
+    assert "Worse: C against A on ms p50: worse" in lines["For whom worse"]
+
+
+@pytest.mark.parametrize(("metric", "tempers"), [("clicks", True), ("sales", False)])
+def test_a_test_that_rejects_too_often_tempers_the_badge_of_its_metric(tmp_path, metric, tempers):
+    table = rd.compare_variants(arms(clicks=0.4), "clicks", control="A", expected={"A": 1, "B": 1})
+    tried = rd.experiments.aa_test(arms(clicks=0.0), "clicks", n=100)
+    tried = tried.assign(metric=metric, effect="rejects_often", verdict="rejects too often")
+    lines, _, badge = card(tmp_path, experiment={"": table, "splits": tried})
+    assert badge == ("better, but its test does not hold" if tempers else "better")
+    assert f"{metric}, no cap: rejects too often" in lines["What could overturn it"]
+
+
+def test_so_of_a_plan_names_the_largest_number(tmp_path):
+    users = arms(clicks=0.0, sales=0.0)
+    plan = rd.experiments.plan_experiment(users, ["clicks", "sales"], rel_effect=0.02)
+    n = int((plan["n_control"] + plan["n_treatment"]).max())
+    lines, _, badge = card(tmp_path, experiment=plan)
+    assert badge == "plan"
+    assert lines["So"] == f"Run it with {n:,} users, and decide at the end alone."
+
+
+def test_columns_that_say_nothing_are_left_out(tmp_path):
+    plan = rd.experiments.plan_experiment(arms(clicks=0.0), ["clicks"], rel_effect=0.02)
+    page = rd.report(path=tmp_path / "r.html", experiment=plan).read_text(encoding="utf-8")
+    assert "Plan: Users that are needed" in page
+    assert ">what<" not in page
+    assert "Experiment on recommendations: plan" in page
+    table = rd.compare_variants(arms(clicks=0.0), "clicks", control="A", expected={"A": 1, "B": 1})
+    roles = rd.experiments.role_verdicts(table, {"clicks": "success"})
+    rd.report(path=tmp_path / "roles.html", experiment=roles)
+    assert ">margin<" not in (tmp_path / "roles.html").read_text(encoding="utf-8")

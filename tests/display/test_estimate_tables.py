@@ -118,7 +118,7 @@ def test_the_page_takes_every_table_by_its_columns(all_path):
         assert f"Effects, {name}" in page
     assert card_of(all_path)[2] == "do not ship"
     lines = card_of(all_path)[0]
-    ratio = "Sample ratio by level, find_srm: 1 of 3: invalid: sample ratio; 2 of 3: fits."
+    ratio = "Sample ratio by level, find_srm: device = tv: B: invalid: sample ratio, "
     assert ratio in lines["What could overturn it"]
     trend = tables["effect_over_time"]["trend_verdict"].iloc[0]
     assert f"Trend: {trend}" in lines["By how much"]

@@ -195,7 +195,7 @@ def test_a_place_that_takes_no_report(small, tmp_path):
         (
             {"comparison": pd.DataFrame({"a": [1]})},
             rd.ColumnError,
-            "comparison has no column 'baseline'",
+            "comparison has no column 'metric'",
         ),
         ({"experiment": {"x": pd.DataFrame()}}, rd.ColumnError, "experiment['x'] has no column"),
         (

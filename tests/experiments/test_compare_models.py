@@ -297,7 +297,7 @@ def test_smaller_is_better(long):
     table = rd.compare_models(ranks, baseline="base", correction="none")
     m1 = table[table.model == "m1"]
     assert m1["effect"].tolist() == ["worse", "better"]
-    assert m1["verdict"].str.contains("unless 3 in 250 users differ by -").all()
+    assert m1["verdict"].str.contains("unless 3 in 250 users differ by −").all()
     chosen = rd.compare_models(
         ranks, "cost", baseline="base", correction="none", smaller_is_better=["cost"]
     )
@@ -412,8 +412,6 @@ def test_bootstrap_ci_is_near_the_normal_interval(wide):
         assert found.se == pytest.approx(values.std() / np.sqrt(n), rel=0.05)
         assert found.ci_low == pytest.approx(found.value - 1.96 * found.se, abs=0.2 * found.se)
         assert found.ci_high == pytest.approx(found.value + 1.96 * found.se, abs=0.2 * found.se)
-    basic = rd.experiments.bootstrap_ci(wide, ["m1", "m2"], n_resamples=5000, interval="basic")
-    np.testing.assert_allclose(basic["ci_low"], 2 * table["value"] - table["ci_high"])
 
 
 def test_bootstrap_ci_of_sessions_resamples_users():

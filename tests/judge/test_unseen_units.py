@@ -6,6 +6,7 @@ import pytest
 
 import recdf as rd
 from recdf.cli import main
+from recdf.judge.verdict import sentence
 
 N = 60
 
@@ -89,7 +90,7 @@ def test_a_metric_without_bounds_says_what_turns_it():
     row = rd.compare_models(two(2.0, "seconds"), baseline="a", smaller_is_better="seconds").iloc[0]
     value = -N * 2.01 / -np.log(0.05)
     assert row["turning_value"] == pytest.approx(value)
-    assert row["verdict"] == f"worse, unless 3 in 60 users differ by {value:.3g} or more"
+    assert row["verdict"] == f"worse, unless 3 in 60 users differ by −{-value:.3g} or more"
     assert (row["effect"], row["withheld"]) == ("worse", "")
 
 
@@ -141,7 +142,7 @@ def test_a_gate_without_bounds_is_undecided_and_names_what_turns_it():
     sides = gate_sides(0.0, "seconds")
     gate = rd.gate(*sides, {"seconds": 0.1}, smaller_is_better="seconds")
     value = 0.1 + N * (0.1 - 0.005) / -np.log(0.05)
-    said = f"the metric has no bounds: pass, unless 3 in 60 users differ by +{value:.3g} or more"
+    said = f"the metric has no bounds: pass, unless 3 in 60 users differ by {value:+#.3g} or more"
     assert gate.verdict == "undecided"
     assert said in gate.reasons[0]
     assert said in gate.to_markdown()
@@ -176,3 +177,12 @@ def test_a_gate_says_up_to_what_weight_it_holds_and_asks_the_population():
     assert row["reason"] == "holds for users with up to a weight of 2, the largest that was seen"
     plain = rd.gate(own, base, budgets).table.iloc[0]
     assert (plain["effect"], plain["reason"], plain["holds_for"]) == ("pass", "", "")
+
+
+@pytest.mark.parametrize(
+    ("value", "written"), [(-26.66, "−26.7"), (1352983870967.742, "+1.35T"), (4.2e-9, "+4.2e−9")]
+)
+def test_a_number_in_a_verdict_has_digits_that_count(value, written):
+    row = {"turning_value": value, "unseen": 2.9957, "n_users": 1500}
+    said = sentence("models", "better", remarks=["no_bounds"], row=row)
+    assert said == f"better, unless 3 in 1,500 users differ by {written} or more"

@@ -1,6 +1,7 @@
 """Codes of verdicts, and the one writer of their sentences."""
 
 import itertools
+import re
 
 import pandas as pd
 import pytest
@@ -29,6 +30,11 @@ NUMBERS = {
 }
 
 
+def pattern(words):
+    """The words of a caution, its numbers written in any digits."""
+    return re.sub(r"\\{.*?\\}", ".+?", re.escape(words))
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("kind", EFFECTS)
 def test_every_product_of_codes_has_a_sentence(kind):
@@ -38,12 +44,12 @@ def test_every_product_of_codes_has_a_sentence(kind):
         for added in itertools.combinations(adding, n):
             said = sentence(kind, effect, "", added, NUMBERS)
             assert said.startswith(EFFECTS[kind][effect])
-            assert all(CAUTIONS[code].adds.format_map(NUMBERS) in said for code in added)
+            assert all(re.search(pattern(CAUTIONS[code].adds), said) for code in added)
             assert "{" not in said
     for code in withholding:
         said = sentence(kind, "", code, [code], NUMBERS)
         assert said
-        assert said == CAUTIONS[code].words.format_map(NUMBERS)
+        assert re.fullmatch(pattern(CAUTIONS[code].words), said)
 
 
 def test_every_caution_that_withholds_has_words_and_every_one_a_meaning():

@@ -58,7 +58,7 @@ def test_equals_a_plain_loop(log, purchases, refunds, amounts, orders, unattribu
         unattributed=unattributed,
     )
     mine = found.true.assign(clicks=0.0)
-    mine_true, mine_pred = as_dicts(type(found)(mine, found.pred, found.events, found.spec))
+    mine_true, mine_pred = as_dicts(type(found)(mine, found.pred, found.spec))
     assert mine_pred == pred
     assert mine_true == {key: [float(one) for one in values] for key, values in true.items()}
     events = found.events.set_index("event").loc["purchases"]

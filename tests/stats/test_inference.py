@@ -344,9 +344,7 @@ def test_exact_sign_flip_is_the_enumeration():
 def test_replicates_without_a_unit_are_left_out():
     replicates = np.array([[1.0, np.nan], [2.0, np.nan], [np.nan, np.nan], [3.0, np.nan]])
     assert resampling.standard_error(replicates)[0] == pytest.approx(1.0)
-    low, high = resampling.quantile_interval(
-        replicates, np.array([2.0, 2.0]), alternative="two-sided", confidence=0.5
-    )
+    low, high = resampling.quantile_interval(replicates, alternative="two-sided", confidence=0.5)
     assert (low[0], high[0]) == (1.5, 2.5)
     assert np.isnan(low[1])
 

@@ -12,13 +12,14 @@ import pandas as pd
 from ...errors import DataError, OptionError
 from ...tables.cells import estimated
 from ..given_tables import count_text, labels, need
+from ..kinds import TABLE_KINDS
 from . import style
+from .picture import drawn_from
 from .style import Axes, best_first
 
 __all__ = ["exposure", "longtail", "position"]
 
 ITEM_POINTS = 200
-EXPOSED = ("shown", "share")
 # Upper edges of the bands of popularity, as shares of the items of the log.
 BANDS = (0.01, 0.05, 0.2, 0.5, 1.0)
 LOG = "past interactions"
@@ -26,7 +27,12 @@ LOG = "past interactions"
 
 def _by_and_item(exposure_table: pd.DataFrame) -> tuple[list[str], str]:
     """Return the columns of the recommenders and of the item, which stand before `shown`."""
-    need(exposure_table, "exposure_table", EXPOSED, "what rd.diagnostics.exposure_table returned")
+    need(
+        exposure_table,
+        "exposure_table",
+        TABLE_KINDS["exposure"].columns,
+        "what rd.diagnostics.exposure_table returned",
+    )
     before = list(exposure_table.columns[: list(exposure_table.columns).index("shown")])
     if not before:
         raise OptionError(
@@ -74,7 +80,7 @@ def _exposure_data(exposure_table: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-@style.drawn_from(_exposure_data)
+@drawn_from(_exposure_data)
 def exposure(
     exposure_table: pd.DataFrame,
     *,
@@ -162,7 +168,7 @@ def _longtail_data(exposure_table: pd.DataFrame, log: Any) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-@style.drawn_from(_longtail_data)
+@drawn_from(_longtail_data)
 def longtail(
     exposure_table: pd.DataFrame,
     log: Any,
@@ -262,7 +268,7 @@ def _position_data(position_table: pd.DataFrame) -> pd.DataFrame:
     return data
 
 
-@style.drawn_from(_position_data)
+@drawn_from(_position_data)
 def position(
     position_table: pd.DataFrame,
     *,

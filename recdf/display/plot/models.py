@@ -25,6 +25,7 @@ from ..given_tables import (
 from ..leaderboard_values import floors_of
 from ..pairs import model_rows
 from . import style
+from .picture import drawn_from
 from .style import Axes, best_first
 
 __all__ = ["curve", "performance", "tradeoff", "users", "winners"]
@@ -95,7 +96,7 @@ def _at_the_end(table: pd.DataFrame, places: str) -> tuple[pd.Series, str]:
     return last.set_index("model")["value"], str(first["better"].iloc[0])
 
 
-@style.drawn_from(_curve_data)
+@drawn_from(_curve_data)
 def curve(
     result: Any,
     metrics: str | Sequence[str] | None = None,
@@ -144,7 +145,7 @@ def curve(
     data = _curve_data(result, metrics, x=x, highlight=highlight)
     places, per = ("k", "model") if x == "k" else ("x", f"model and {x}")
     parts = list(data.groupby("metric", sort=False))
-    panels = style.new_grid(ax, len(parts), size=(3.6, 3.1))
+    panels = style.new_grid(ax, len(parts))
     first = best_first(*_at_the_end(data, places), highlight)
     frames = list(map(style.Frame, panels))
     for frame, (metric, part) in zip(frames, parts, strict=True):
@@ -205,8 +206,7 @@ def _place_ticks(ax: Axes, at: pd.Series, values: pd.Series) -> None:
     style.tick_numbers(ax.xaxis, *zip(*pairs, strict=True))
 
 
-# ------------------------------------------------------------------------------------------
-# trade-offs
+# -- trade-offs
 
 
 def _tradeoff_data(result: Any, x: str = "coverage@10", y: str = "ndcg@10") -> pd.DataFrame:
@@ -241,7 +241,7 @@ def _tradeoff_data(result: Any, x: str = "coverage@10", y: str = "ndcg@10") -> p
     return data[["model", "x", "x_low", "x_high", "y", "y_low", "y_high", "pareto", "n"]]
 
 
-@style.drawn_from(_tradeoff_data)
+@drawn_from(_tradeoff_data)
 def tradeoff(
     result: Any,
     x: str = "coverage@10",
@@ -309,16 +309,14 @@ def tradeoff(
     return frame.finish(f"{y} against {x}", x + up[x], y + up[y], caption)
 
 
-# ------------------------------------------------------------------------------------------
-# users
+# -- users
 
 USER_POINTS = 200  # of a curve of shares; a million users need no more ink than these
 BARS = 10  # on each side of zero
 TIED_BELOW = 1e-12  # as in compare_models
 
 
-# ------------------------------------------------------------------------------------------
-# distribution
+# -- distribution
 
 
 def _users_data(result: Evaluation, metric: str) -> pd.DataFrame:
@@ -348,7 +346,7 @@ def _value_shares(result: Evaluation, metric: str, least: bool) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-@style.drawn_from(_users_data)
+@drawn_from(_users_data)
 def users(
     result: Evaluation,
     metric: str,
@@ -407,8 +405,7 @@ def users(
     return frame.finish("Who gets nothing", metric, across, caption, shares="y", suffix=nothing)
 
 
-# ------------------------------------------------------------------------------------------
-# performance profiles
+# -- performance profiles
 
 
 def _performance_data(result: Evaluation, metric: str) -> pd.DataFrame:
@@ -439,7 +436,7 @@ def _effective_lists(result: Evaluation, metric: str) -> dict[str, float]:
     return found
 
 
-@style.drawn_from(_performance_data)
+@drawn_from(_performance_data)
 def performance(
     result: Evaluation,
     metric: str,
@@ -552,7 +549,7 @@ def _winners_data(result: Evaluation, metric: str, *, model: Any, baseline: Any)
     )
 
 
-@style.drawn_from(_winners_data)
+@drawn_from(_winners_data)
 def winners(
     result: Evaluation, metric: str, *, model: Any, baseline: Any, ax: Axes | None = None
 ) -> Axes:

@@ -15,6 +15,7 @@ from ...judge.verdict import sign_of
 from ...tables.cells import Form, form_of, number, short_names
 from ..given_tables import JOINED_BY, check_model, count_text, direction_word, labels, need
 from . import style
+from .picture import drawn_from
 from .style import Axes
 
 __all__ = ["heat", "lists", "pairs"]
@@ -73,7 +74,7 @@ def _of_metric(
     return table if metric is None else table[names == metric]
 
 
-@style.drawn_from(_heat_data)
+@drawn_from(_heat_data)
 def heat(
     summary: pd.DataFrame,
     *,
@@ -206,7 +207,7 @@ def _pairs_data(
     return pd.concat(parts, ignore_index=True)
 
 
-@style.drawn_from(_pairs_data)
+@drawn_from(_pairs_data)
 def pairs(
     comparison: pd.DataFrame,
     *,
@@ -359,7 +360,7 @@ def _lists_data(
     return data.astype({"model": "str"})
 
 
-@style.drawn_from(_lists_data)
+@drawn_from(_lists_data)
 def lists(
     hit_table: pd.DataFrame,
     user: Any,

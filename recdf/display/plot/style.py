@@ -7,19 +7,16 @@ text that comes from data is never read as mathematics (a model may be called `$
 
 from __future__ import annotations
 
-import inspect
 import re
 import textwrap
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from functools import update_wrapper
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from ...docstrings import fill
 from ...errors import OptionError, not_loaded
 from ...tables.cells import estimated, form_of, number, short_names, visible
 from ..given_tables import check_model
@@ -44,81 +41,11 @@ BETTER, WORSE, NEUTRAL = COLOURS[0], COLOURS[1], COLOURS[-1]
 TICK_NAME_LENGTH = 24  # characters of a name beside a tick or a point
 LEGEND_WIDTH = 40  # characters of a line of the legend, which holds the full name
 
-# What the docstrings of several pictures say, and those of their `.data`. Later texts stand in
-# earlier ones.
-PARAMETER_TEXTS = {
-    "ax_returns_raises": """\
-ax : Axes, optional
-    Where to draw. Default: a new figure.
-
-Returns
--------
-Axes{raises}""",
-    "axes_returns_raises": """\
-ax : Axes or list of Axes, optional
-    Where to draw, one per metric. Default: a new figure.
-
-Returns
--------
-Axes or array of Axes
-    One Axes for one metric, else a flat array.{raises}""",
-    "highlight": """\
-highlight : str or list of str, optional
-    Models that keep a colour of their own where there are more than eight, such as the baseline.
-    The five best keep theirs too; all others are grey.""",
-    "raises": "\n\nRaises\n------\nMissingExtraError\n    If matplotlib is not installed.",
-    "parameters_returns": """\
-Parameters
-----------
-{names}
-    As in `rd.plot.{picture}`.
-
-Returns
--------
-DataFrame""",
-}
-
 MUTED, GRID = 0.68, 0.18  # shares of the ink in the colour of what stands back
 OWN = "recdf"  # id of the figures that a picture made itself, which may grow
 # The looks of all models of a page, where pictures stand on one; its titles, captions and legends
 # are HTML.
 PAGE: ContextVar[dict[str, Any] | None] = ContextVar("PAGE", default=None)
-
-
-PlotArguments = ParamSpec("PlotArguments")
-Read = ParamSpec("Read")
-Drawn = TypeVar("Drawn")
-
-
-class Picture(Generic[PlotArguments, Drawn, Read]):
-    """A function that draws a table, and `.data`, the function that returns the frame that is
-    drawn."""
-
-    def __init__(
-        self, draw: Callable[PlotArguments, Drawn], data: Callable[Read, pd.DataFrame]
-    ) -> None:
-        self._draw, self.data = draw, data
-        update_wrapper(self, draw)
-
-    def __call__(self, *args: PlotArguments.args, **kwargs: PlotArguments.kwargs) -> Drawn:
-        return self._draw(*args, **kwargs)
-
-    def __repr__(self) -> str:
-        return f"<recdf picture {self._draw.__name__}>"
-
-
-def drawn_from(
-    data: Callable[Read, pd.DataFrame],
-) -> Callable[[Callable[PlotArguments, Drawn]], Picture[PlotArguments, Drawn, Read]]:
-    """Make a picture of a drawing function, beside the function that gives its data, with the
-    `TEXTS` of both."""
-
-    def with_data(draw: Callable[PlotArguments, Drawn]) -> Picture[PlotArguments, Drawn, Read]:
-        names = ", ".join(inspect.signature(data).parameters)
-        texts = {**PARAMETER_TEXTS, "names": names, "picture": draw.__name__}
-        return Picture(fill(draw, texts), fill(data, texts))
-
-    return with_data
 
 
 class ModelLook(NamedTuple):
@@ -267,7 +194,6 @@ class Frame:
         shares: str = "",
         suffix: Mapping[str, str] | None = None,
         beside: bool = True,
-        panels: int = 1,
     ) -> Axes:
         """Write legend, names of the axes, title and caption. `shares` names the axes that show
         per cents."""
@@ -276,7 +202,7 @@ class Frame:
         legend(self.ax, *self.legend(suffix), beside=beside)
         axis_names(self.ax, x, y)
         title(self.ax, name)
-        caption(self.ax, below, panels)
+        caption(self.ax, below)
         return self.ax
 
 
@@ -303,25 +229,19 @@ def pyplot() -> Any:
 def new_grid(
     axes: Any,
     n: int,
-    columns: int = 3,
-    size: tuple[float, float] = (3.6, 3.0),
     rows: Sequence[int] = (),
     width: float = 8.0,
 ) -> np.ndarray:
     """Return `n` axes of small multiples as a flat array: the caller's, or those of a new figure.
     With `rows`, they stand below each other, each as high as its rows need."""
-    if axes is None and rows:
-        inches = max(8.0, width), 1.0 + sum(0.36 * n_rows + 0.62 for n_rows in rows)
-        heights = {"height_ratios": [n_rows + 0.6 for n_rows in rows]}
-        figure, axes = pyplot().subplots(
-            len(rows), 1, figsize=inches, layout="constrained", gridspec_kw=heights
-        )
-        figure.set_gid(OWN)
-    elif axes is None:
-        columns = min(columns, n)
-        inches = max(size[0] * columns, 4.8), size[1] * -(-n // columns) + 0.6
+    if axes is None:
+        shape = (n, 1) if rows else (-(-n // 3), min(3, n))
+        inches = max(3.6 * shape[1], 4.8), 3.1 * shape[0] + 0.6
+        if rows:
+            inches = max(8.0, width), 1.0 + sum(0.36 * one + 0.62 for one in rows)
+        heights = {"height_ratios": [one + 0.6 for one in rows] or None}
         figure, made = pyplot().subplots(
-            -(-n // columns), columns, figsize=inches, layout="constrained", squeeze=False
+            *shape, figsize=inches, layout="constrained", squeeze=False, gridspec_kw=heights
         )
         figure.set_gid(OWN)
         for spare in made.ravel()[n:]:
@@ -381,19 +301,11 @@ def caption(ax: Axes, text: str, panels: int = 1) -> None:
     """Write what the marks mean below the axes: intervals, counts, what is left out."""
     outside = PAGE.get() is not None
     muted = tone(ax, MUTED)
-    look: dict[str, Any] = {
-        "ha": "left",
-        "va": "top",
-        "fontsize": points(0.85),
-        "color": muted,
-    }
-    if (
-        panels > 1 and ax.figure is not None and ax.figure.get_gid() == OWN
-    ):  # below all panels, not below one
+    look: dict[str, Any] = {"ha": "left", "va": "top", "fontsize": points(0.85), "color": muted}
+    if panels > 1 and _is_own(ax):  # below all panels, not below one
         across = ax.figure.bbox.width / ax.figure.dpi - 0.2
-        below = ax.figure.supxlabel(
-            wrapped(text, across, 0.85, 4), x=0.01, **look | {"va": "bottom"}
-        )
+        said = wrapped(text, across, 0.85, 4)
+        below = ax.figure.supxlabel(said, x=0.01, **look | {"va": "bottom"})
     else:
         left = 0.0 if outside else left_labels(ax)
         words = text if outside else wrapped(text, 1.2 * room(ax)[0] - 0.2, 0.85, 8)
@@ -408,6 +320,11 @@ def caption(ax: Axes, text: str, panels: int = 1) -> None:
         )
     below.set_gid("caption")
     plain_text(below)
+
+
+def _is_own(ax: Axes) -> bool:
+    """Whether the figure of some axes was made here, so that it may grow."""
+    return ax.figure is not None and ax.figure.get_gid() == OWN
 
 
 def plain_text(text: Text) -> Text:
@@ -430,23 +347,18 @@ def tick_names(
     """
     width, height = room(axis.axes)
     texts, fits, upright = short_names(names, length), len(names), False
+    across = letters(width / max(len(names), 1)) - 1
     if axis.axis_name == "y":
         texts = short_names(names, min(length, letters(0.5 * width)))
-        texts = (
-            [f"{one}{text}" for one, text in zip(before, texts, strict=True)] if before else texts
-        )
+        texts = [
+            f"{one}{text}" for one, text in zip(before or [""] * len(texts), texts, strict=True)
+        ]
         fits = rows_that_fit(axis.axes)
-    elif max(map(len, texts), default=0) > (across := letters(width / max(len(names), 1)) - 1):
-        upright = across < 8
-        if upright:
-            texts, fits = (
-                short_names(names, letters(0.4 * height)),
-                int(72 * width / points(1.3)),
-            )
-        else:
-            texts = [
-                "\n".join(textwrap.wrap(text, across)) for text in short_names(names, 3 * across)
-            ]
+    elif across < min(8, max(map(len, texts), default=0)):
+        texts, upright = short_names(names, letters(0.4 * height)), True
+        fits = int(72 * width / points(1.3))
+    elif across < max(map(len, texts), default=0):
+        texts = ["\n".join(textwrap.wrap(text, across)) for text in short_names(names, 3 * across)]
     step = -(-len(names) // fits)
     axis.set_ticks(range(0, len(names), step))
     for label in axis.set_ticklabels(texts[::step], rotation=90 if upright else 0):
@@ -476,15 +388,12 @@ def legend_texts(names: Sequence[str], width: int = LEGEND_WIDTH, lines: int = 4
     if PAGE.get() is None:
         # What stands in brackets behind a name is kept, so that what is cut is the name.
         ends = [
-            text[text.rindex(" (") :] if text.endswith(")") and " (" in text else ""
-            for text in texts
+            f" ({text.rpartition(' (')[2]}" * bool(re.search(r" \(.*\)$", text)) for text in texts
         ]
         heads = [text.removesuffix(end) for text, end in zip(texts, ends, strict=True)]
         heads = short_names(heads, max(8, width * lines - max(map(len, ends), default=0)))
-        texts = [
-            "\n".join(textwrap.wrap(head + end, width))
-            for head, end in zip(heads, ends, strict=True)
-        ]
+        whole = (head + end for head, end in zip(heads, ends, strict=True))
+        texts = ["\n".join(textwrap.wrap(text, width)) for text in whole]
     # matplotlib leaves out labels that start with an underscore.
     return [f" {text}" if text.startswith("_") else text or " " for text in texts]
 
@@ -497,23 +406,16 @@ def legend(ax: Axes, handles: Sequence[Any], names: Sequence[str], beside: bool 
     """
     if not handles:
         return
-    where: dict[str, Any] = (
-        {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0} if beside else {}
-    )
-    own = ax.figure is not None and ax.figure.get_gid() == OWN
-    width, height = room(ax)
+    where: dict[str, Any] = {}
+    if beside:
+        where = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0}
+    own, (width, height) = _is_own(ax), room(ax)
     lines = int(np.clip(0.6 * 72 * height / points(1.2) / len(handles), 1, 4))
     where |= {} if own else {"labelspacing": 0.2}
     across = LEGEND_WIDTH if own else min(LEGEND_WIDTH, letters(0.4 * width, 0.9))
     texts = legend_texts(names, across, 4 if own else lines)
-    box = ax.legend(
-        list(handles),
-        texts,
-        frameon=False,
-        fontsize=points(0.9),
-        labelcolor=tone(ax),
-        **where,
-    )
+    look: dict[str, Any] = {"frameon": False, "fontsize": points(0.9), "labelcolor": tone(ax)}
+    box = ax.legend(list(handles), texts, **look, **where)
     _dress_legend(box, ax.figure, (1, 0) if own and beside else None)
 
 
@@ -538,16 +440,14 @@ def shared_legend(panels: Sequence[Axes], handles: Sequence[Any], names: Sequenc
     longest = max(len(name) for name in names)
     width = letters(figure.bbox.width / figure.dpi, 0.9)
     columns = max(1, min(len(names), width // (min(longest, LEGEND_WIDTH) + 7)))
-    box = figure.legend(
-        list(handles),
-        legend_texts(names),
-        loc="outside upper left",
-        ncols=columns,
-        frameon=False,
-        fontsize=points(0.9),
-        labelcolor=tone(panels[0]),
-    )
-    _dress_legend(box, figure, (0, 1) if figure.get_gid() == OWN else None)
+    look: dict[str, Any] = {
+        "frameon": False,
+        "fontsize": points(0.9),
+        "labelcolor": tone(panels[0]),
+    }
+    texts = legend_texts(names)
+    box = figure.legend(list(handles), texts, loc="outside upper left", ncols=columns, **look)
+    _dress_legend(box, figure, (0, 1) if _is_own(panels[0]) else None)
 
 
 def formatted(axis: Any, sign: str = "") -> None:
@@ -597,8 +497,7 @@ def room(ax: Axes) -> tuple[float, float]:
 def x_axis(ax: Axes) -> float:
     """Return how long the x axis is, about: in the caller's axes a legend takes its part of
     them."""
-    alone = PAGE.get() is not None or (ax.figure is not None and ax.figure.get_gid() == OWN)
-    return (0.85 if alone else 0.5) * room(ax)[0]
+    return (0.85 if PAGE.get() is not None or _is_own(ax) else 0.5) * room(ax)[0]
 
 
 def rows_that_fit(ax: Axes) -> int:

@@ -12,12 +12,11 @@ import pandas as pd
 
 from ...experiments.compare.by_segment import segment_sentences
 from ...experiments.decide.adjust_pvalues import adjustment
-from ...judge.comparisons import COMPARISON_COLUMNS
 from ...judge.verdict import is_withheld, says_worse, turned
-from ...tables.cells import Cell, estimate_form, shorten, visible
+from ...tables.cells import NULL, Cell, estimate_form, shorten, visible
 from .. import plot
 from ..given_tables import confidence_of
-from ..kinds import TABLE_KINDS, Kind, record_of, segment_of
+from ..kinds import TABLE_KINDS, Kind, page_part, record_of, segment_of
 from ..leaderboard_values import n_differs, values_frame
 from ..pairs import compare, model_rows
 from ..plot.style import BEST, REST, looks
@@ -260,11 +259,19 @@ def harm_first(table: pd.DataFrame) -> pd.DataFrame:
     return found
 
 
+def _has_words(one: Shown) -> bool:
+    return bool(one.badge or one.bar) or one.cell.text not in ("", NULL)
+
+
 def block(kind: Kind, table: pd.DataFrame, caption: str, file: str, most: int) -> TableBlock:
-    """Return a table of a known kind as the page shows it; columns of numbers stand to the
-    right."""
+    """Return a table of a known kind as the page shows it: columns of numbers stand to the right,
+    those that say nothing are left out, and what all rows are about stands in the caption."""
     cells = kind.cells(table.head(most))
-    head = tuple(cells[0]) if cells else ()
+    if len(what := {one["what"].cell.text for one in cells if "what" in one}) == 1:
+        caption = f"{caption}: {what.pop()}"
+        cells = [{name: one[name] for name in one if name != "what"} for one in cells]
+    found = tuple(cells[0]) if cells else ()
+    head = tuple(name for name in found if any(_has_words(one[name]) for one in cells))
     right = [
         all(one[name].bar is None and one[name].badge is None for one in cells)
         and any(isinstance(one[name].sort, float | int) for one in cells)
@@ -274,7 +281,7 @@ def block(kind: Kind, table: pd.DataFrame, caption: str, file: str, most: int) -
         caption,
         head,
         tuple("right" if one else "left" for one in right),
-        tuple(tuple(one.values()) for one in cells),
+        tuple(tuple(map(one.__getitem__, head)) for one in cells),
         csv_of(table) if file else "",
         file,
         stacked=True,
@@ -344,7 +351,7 @@ def segments_section(
     if tables.segments is None:
         return None, []
     given = tables.segments
-    if all(name in given.columns for name in COMPARISON_COLUMNS):
+    if page_part(given):
         return given_segments(tables, subject.max_rows, pen, subject.pair, subject.primary)
     groups = segment_groups(subject.result, given)
     parts: list[TableBlock] = []
@@ -377,7 +384,7 @@ def given_segments(
     given = tables.segments
     if given is None:
         return None, []
-    shrunken, caption = "shrunken" in given.columns, "Comparisons within segments"
+    shrunken, caption = page_part(given) == "segments", "Comparisons within segments"
     caption += (
         "; p and verdict are about the difference between all segments of a metric"
         if shrunken

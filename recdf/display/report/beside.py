@@ -7,7 +7,7 @@ one shows no effect in large type.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +20,7 @@ from ...experiments.decide.decide_experiment import plan_sentence, role_verdicts
 from ...experiments.decide.sample_ratio import seen_words
 from ...judge.cautions.table import CAUTIONS, UNLIKE
 from ...judge.comparisons import note_of
-from ...judge.verdict import codes_of, is_withheld, says_worse, warnings_of
+from ...judge.verdict import codes_of, hides_harm, is_withheld, says_worse, warnings_of
 from ...tables.cells import estimated, number, p_value, visible
 from ...tables.findings import finding_of
 from .. import plot
@@ -34,14 +34,27 @@ from ..kinds import (
     is_useless,
     lift_text,
     look_of_estimate,
+    page_part,
     policy_of,
     record_of,
     segment_of,
+    trend_words,
     value_text,
 )
-from ..plot.effects import trend_words
 from .about_models import Pen, block, forest_drawings, harm_first, worse_for
-from .card import DOUBTS, FOR_WHOM, HOW_MUCH, SO, SURE, WHICH, Case, collect, kept, tempered
+from .card import (
+    DOUBTS,
+    FOR_WHOM,
+    HOW_MUCH,
+    SO,
+    SURE,
+    WHICH,
+    Case,
+    collect,
+    kept,
+    tempered,
+    undecided_harm,
+)
 from .page_blocks import (
     Badge,
     BadgeKind,
@@ -53,6 +66,7 @@ from .page_blocks import (
     badge_of,
     effect_text,
     flag_words,
+    listed,
     name_of,
     plain,
     text,
@@ -61,6 +75,7 @@ from .report_inputs import ReportTables
 from .svg import SIZE
 
 FEW = 4  # rows that are sentences too
+AS_OFTEN_AS_NOT = 0.5  # power of a plan that fails as often as not
 NO_EFFECT = (
     "No effect is shown here, since the comparison is not sound; the tables have the numbers."
 )
@@ -264,22 +279,25 @@ def experiment_card(tables: ReportTables) -> Section | None:
     table = next(iter(tables.experiment.values()), None)
     if table is None or not len(table):
         return None
-    rows = harm_first(table).to_dict("records")
-    row = table.iloc[0].to_dict()
+    rows = [row for one in tables.experiment.values() for row in one.to_dict("records")]
+    row = rows[0]
     sound, soundness = _soundness(tables)
     invalid = sound.kind == "error" or row["withheld"] in UNLIKE
     believed = not invalid and not is_withheld(row)
     harmed = [one for one in rows if says_worse(one)]
-    case, reasons = _effect_case(table, row, sound, invalid), []
-    labels = ["metric", "treatment", "control"]
-    other = [one for one in harmed if [one[name] for name in labels] != [row[n] for n in labels]]
-    if believed and other:
-        names = ", ".join(dict.fromkeys(plain(name_of(one["metric"])) for one in other))
+    case = _effect_case(table, row, sound, invalid)
+    doubts = _doubts_beside(tables.beside, row)
+    reasons = [one for one in doubts if case.badge.kind == "better"]
+    own = [one for one in rows[1:] if _sides(one) == _sides(row)]
+    if believed and (names := _metrics_of(one for one in own if says_worse(one))):
         if case.badge.kind == "open":
             no = f"Do not ship {name_of(row['treatment'])}."
             case = case._replace(badge=Badge("worse", f"harm on {names}"), action=no)
         elif case.badge.kind == "better":
             reasons.append(Reason("", f"worse on {names}", f"weigh the loss on {names} first"))
+    if case.badge.kind == "better":
+        withheld = (one for one in own if hides_harm(one, one.get("better")))
+        reasons += [undecided_harm(names)] if (names := _metrics_of(withheld)) else []
     if believed and "ratio_not_checked" in codes_of(row["remarks"]) and sound.kind != "good":
         todo = "check the sample ratio first (expected=, or health=)"
         unchecked = "the sample ratio is not checked"
@@ -303,10 +321,23 @@ def experiment_card(tables: ReportTables) -> Section | None:
             FOR_WHOM,
             (*(said or ["No metric is shown to be worse."]), *held, *_worse_segments(tables, row)),
         ),
-        (DOUBTS, (*doubts_beside(tables.beside), *_warned(table))),
+        (DOUBTS, (*(doubt.said for doubt in doubts), *_warned(rows))),
         (SO, [action]),
     ]
     return Section("verdict", "Verdict", badge=mark, lines=kept(lines))
+
+
+def _sides(row: Mapping[Any, Any]) -> tuple[Any, Any]:
+    return row["treatment"], row["control"]
+
+
+def _metrics_of(rows: Iterable[Mapping[Any, Any]]) -> str:
+    """Name the metrics of some effects, each with its segment."""
+    names = (
+        plain(name_of(one["metric"])) + (f" ({visible(part)})" if (part := segment_of(one)) else "")
+        for one in rows
+    )
+    return ", ".join(dict.fromkeys(names))
 
 
 def _decision_badge(decision: pd.DataFrame) -> tuple[Badge, str]:
@@ -358,7 +389,7 @@ def _worse_segments(tables: ReportTables, row: Mapping[Any, Any]) -> list[str]:
         return []
     labels = ["treatment", "control", "metric"]
     own = given[(given[labels] == pd.Series(row)[labels]).all(axis=1)]
-    shrunken = "shrunken" in given.columns  # then no segment has a verdict of its own
+    shrunken = page_part(given) == "segments"  # then no segment has a verdict of its own
     rows = [] if shrunken else own.to_dict("records")
     said = [reason.said for reason in worse_for(rows, list(map(segment_of, rows)))]
     if "se" in given.columns and list(given.columns).index("metric") > 0:
@@ -367,9 +398,9 @@ def _worse_segments(tables: ReportTables, row: Mapping[Any, Any]) -> list[str]:
     return said
 
 
-def _warned(table: pd.DataFrame) -> list[str]:
+def _warned(effects: Sequence[Mapping[Any, Any]]) -> list[str]:
     """Say the warnings of every effect that has one."""
-    rows = [row for row in table.to_dict("records") if warnings_of(row["remarks"])]
+    rows = [row for row in effects if warnings_of(row["remarks"])]
     said: list[str] = [f"{_pair_of(row)}: {note_of(row)}." for row in rows[:FEW]]
     if len(rows) > FEW:
         carry = "carries" if len(rows) - FEW == 1 else "carry"
@@ -401,21 +432,45 @@ def estimate_section(
 
 
 def _words_of(kind: Kind, table: pd.DataFrame) -> tuple[str, ...]:
-    """Say the rows of a table of models, and how many of any other have which verdict."""
-    if kind.read is None or len(table) == 1:
-        return tuple(kind.said(row) for row in table.head(FEW).to_dict("records"))
-    counts = estimates_frame(kind, table)["verdict"].value_counts(sort=False).to_dict()
-    words = [f"{n} of {len(table)}: {verdict}" for verdict, n in counts.items() if verdict]
-    return ("; ".join(words) + ".",) if words else ()
+    """Say the rows of a table that has few, and how many of any other have which verdict."""
+    words: list[str] = []
+    if kind.read is not None and len(table) > FEW:
+        counts = estimates_frame(kind, table)["verdict"].value_counts(sort=False).to_dict()
+        words = [f"{n} of {len(table)}: {verdict}" for verdict, n in counts.items() if verdict]
+    rows = harm_first(table)[:FEW].to_dict("records")
+    return ("; ".join(words) + ".",) if words else tuple(map(kind.said, rows))
 
 
-def doubts_beside(tables: Mapping[str, pd.DataFrame]) -> list[str]:
-    """Say which tables beside the effects have a verdict that speaks against them."""
-    found: list[str] = []
+# What a table beside the effects has against one of them, what is to be done, and the columns in
+# which its rows must be alike.
+AGAINST = {
+    "Sample ratio by level": (
+        "a level breaks the sample ratio",
+        "find out where its users are lost",
+        "",
+    ),
+    "A/A test": ("its test does not hold", "take the test that is recommended", "metric cap"),
+    "Roles": ("a metric is harmed", "weigh its loss first", "treatment control"),
+}
+
+
+def _doubts_beside(tables: Mapping[str, pd.DataFrame], effect: Mapping[Any, Any]) -> list[Reason]:
+    """Return what the tables beside the effects have against one: their worst rows."""
+    found = []
     for name, table in tables.items():
         kind = record_of(table)
-        if kind.read is not None and (estimates_frame(kind, table)["sign"] == "worse").any():
-            found.append(f"{titled(kind, name)}: {_words_of(kind, table)[0]}")
+        if kind.read is None:
+            continue
+        bad = table[(estimates_frame(kind, table)["sign"] == "worse").to_numpy(bool)]
+        if not len(bad):
+            continue
+        said = f"{titled(kind, name)}: {' '.join(_words_of(kind, bad))}"
+        words, todo, alike = AGAINST.get(kind.title, ("", "", ""))
+        for one in alike.split():
+            bad = bad[bad[one].isin([effect.get(one, np.nan)])]
+        if "cap" in alike and not str(effect.get("method")).startswith("welch"):
+            bad = bad[:0]  # the splits tried the t test
+        found.append(Reason(said, words, todo) if len(bad) else Reason(said))
     return found
 
 
@@ -436,10 +491,10 @@ def estimates_card(tables: ReportTables) -> Section | None:
         own = worst([shown.badge for row in made.rows for shown in row]) or Badge("info", "plan")
         marks.append(own)
         which += [f"{titled(kind, name)}: {one}" for one in _words_of(kind, table)]
-        if not _words_of(kind, table):
-            which += [kind.said(row) for row in table.head(FEW).to_dict("records")]
         if kind.read is None:
             todo[own.text] = _pairs_action(table)
+        elif "mde_abs" in table.columns:
+            todo[own.text] = _plan_action(table)
         else:
             todo[own.text] = kind.todo.get(own.kind, "Look at what is open before acting.")
     mark = worst(marks)
@@ -452,9 +507,22 @@ def estimates_card(tables: ReportTables) -> Section | None:
     return Section("verdict", "Verdict", badge=mark, lines=kept(lines))
 
 
+def _plan_action(table: pd.DataFrame) -> str:
+    """Say how many users or lists a plan asks for, or which guardrail they would not show safe."""
+    unit = "list" if "n_lists" in table.columns else "user"
+    n = table["n"] if unit == "list" else table["n_control"] + table["n_treatment"]
+    weak = table["metric"][table["power"] < AS_OFTEN_AS_NOT] if "power" in table.columns else ()
+    if len(weak):
+        named = listed(list(map(name_of, weak)), FEW, "metric")
+        return f"Plan more {unit}s first: with so few, nothing is likely to be shown on {named}."
+    return f"Run it with {amount(int(n.max()), unit)}, and decide at the end alone."
+
+
 def _pairs_action(table: pd.DataFrame) -> str:
     """Say what to do after a comparison of models that has no result beside it."""
     row = table.iloc[0].to_dict()
+    if len(table) > 1:
+        return "Pass the result too: it says which of these pairs decides."
     if is_withheld(row):
         return f"Do not act: {CAUTIONS[row['withheld']].sentence}."
     sign = badge_of(row)
@@ -609,8 +677,7 @@ def history_section(tables: ReportTables, most: int, pen: Pen) -> MadeSection:
     kind, blocks, said = TABLE_KINDS["changes"], [], []
     for title, table in (("Metrics", history.changes()), ("Data", history.drift())):
         if len(table):
-            caption = f"{title}: changes of level"
-            blocks.append(block(kind, table, caption, f"{title.lower()}.csv", most))
+            blocks.append(block(kind, table, title, f"{title.lower()}.csv", most))
             said += [f"{title}: {one}" for one in _words_of(kind, table)]
     gaps = history.gaps()
     said += [f"{row['what']}: {row['verdict']}." for row in gaps.head(most).to_dict("records")]
@@ -619,7 +686,7 @@ def history_section(tables: ReportTables, most: int, pen: Pen) -> MadeSection:
     section = Section(
         "history",
         "History",
-        text=(f"{history.headline}.", *said),
+        text=(*said, f"{history.headline}."),
         badge=worst([*marks, *([Badge("worse", "missing")] if gone else [])]),
         tables=tuple(blocks),
         drawings=tuple(

@@ -21,6 +21,7 @@ from ...judge.cautions import FEW_LISTS
 from ...judge.cautions.table import CAUTIONS
 from ...judge.verdict import (
     codes_of,
+    hides_harm,
     is_withheld,
     says_worse,
     sign_of,
@@ -211,7 +212,7 @@ def _of_pair(subject: Subject, row: Mapping[Any, Any], together: int, pair: str)
         return Case(Badge("warning", said), which, action, below, row, True, together)
     if sign_of(row) == "better":
         which = f"{best} is better than {against}{pair}"
-        also = f"; it is not shown to be better than {' and '.join(alike[:2])}" if alike else ""
+        also = f"; it is not shown to be better than {listed(alike, 2, 'model')}" if alike else ""
         ship = f"Ship {best} to a test{also}."
         return Case(Badge("better", "better"), which, ship, below, row, True, together)
     ranks = "found to differ by its signed ranks, which say nothing of the mean, from"
@@ -455,15 +456,17 @@ def _other_metrics(
         if (other := pair_row(subject.comparison, column, model, rival)[0]) is not None
     }
     harms, by_words = [], dict[str, list[str]]()
+    of_best = model == subject.ranking(subject.primary)[0]
     for column, other in found.items():
         if says_worse(other):
             who = f"{subject.name(model)} against {subject.name(rival)} on {subject.name(column)}"
             said = f"{who}: {other['verdict']}, {effect_text(other)}."
             name = plain(subject.name(column))
             act = f"weigh the loss on {name} first"
-            of_best = model == subject.ranking(subject.primary)[0]
             harms.append(Reason(said, *((f"worse on {name}", act) if of_best else ())))
         else:
+            if hides_harm(other, subject.better(column)) and of_best:
+                harms.append(undecided_harm(plain(subject.name(column))))
             words = "verdict withheld on" if is_withheld(other) else OTHERS.get(other["effect"], "")
             by_words.setdefault(words or "not shown to differ on", []).append(column)
     parts = [
@@ -472,6 +475,12 @@ def _other_metrics(
     ]
     others: list[str] = [f"On other metrics: {'; '.join(parts)}."] if parts else []
     return harms, others
+
+
+def undecided_harm(names: str) -> Reason:
+    """Return what speaks against a verdict where the numbers of a withheld one say worse."""
+    said = f"By numbers whose verdict is withheld, it is worse on {names}."
+    return Reason(said, f"perhaps worse on {names}", f"settle first whether {names} is worse")
 
 
 OTHERS = {
@@ -563,7 +572,9 @@ def _of_ties(subject: Subject, check: pd.DataFrame, row: Mapping[Any, Any]) -> R
     """Say how far other orders of equal scores could move the difference, and whether that changes
     the verdict."""
     column, moves, words = subject.primary, {}, []
-    for one in check[check["code"].isin(TIE_FINDINGS) & (check["ranges"] != "")].to_dict("records"):
+    for one in check[check["code"].isin(TIE_FINDINGS)].to_dict("records"):
+        if not one["ranges"]:
+            continue
         found = json.loads(one["ranges"]).get(column)
         if one["by"] == "" and len(subject.models) > 1:
             said = f"Ties: {visible(one['effect'])}, of all models together; pass by= to rd.check."

@@ -201,12 +201,12 @@ def report(
 
     Notes
     -----
-    The verdict has five lines, each by a rule: which (the first metric decides; the model with the
+    The verdict has six lines, each by a rule: which (the first metric decides; the model with the
     best mean is set against the baseline, and is "better" only where the comparison says so after
-    the correction for all its tests), by how much, how sure, for whom worse, and what could
-    overturn it. A fault of the data that would change the verdict stands in the badge: "better, but
-    not robust: ties". With one model and an experiment, the first row of the experiment decides.
-    The same tables give the same bytes.
+    the correction for all its tests), by how much, how sure, for whom worse, what could
+    overturn it, and what to do. A fault of the data that would change the verdict stands in the
+    badge: "better, but not robust: ties". With one model and an experiment, the first row of the
+    experiment decides. The same tables give the same bytes.
 
     Examples
     --------
@@ -268,7 +268,8 @@ def report(
                 },
             )
         sections = _report_sections(subject, tables, max_rows, examples)
-        heading = "Evaluation of recommendations" if subject is not None else _heading(tables)
+        heading = "Evaluation of recommendations"
+        heading = heading if subject is not None else _heading(tables, sections)
         about = _about(subject) if subject is not None else _about_users(tables)
         publish_text(target, _page(title or heading, about, sections, examples is not False))
     return target
@@ -329,16 +330,15 @@ def _report_sections(
     return [models_card(subject, tables.check, said), *sections]
 
 
-def _heading(tables: ReportTables) -> str:
-    if tables.history is not None and not tables.experiment and tables.off_policy is None:
-        return "History of recommendations"
-    if not tables.experiment and tables.off_policy is None:
-        return "Experiment on recommendations"
-    return (
-        "A/B test of recommendations"
-        if tables.experiment
-        else "Off-policy estimates of recommendations"
-    )
+def _heading(tables: ReportTables, sections: Sequence[Section]) -> str:
+    """Return the heading of a page without a result: that of its one section, if there is one."""
+    if tables.experiment:
+        return "A/B test of recommendations"
+    shown = [one for one in sections if one.id not in ("validity", "verdict")]
+    if shown[0].id in ("gate", "off-policy", "history", "data-health"):
+        return f"{shown[0].title} of recommendations"
+    about = f": {shown[0].title[:1].lower()}{shown[0].title[1:]}" if len(shown) == 1 else ""
+    return f"Experiment on recommendations{about.replace('a/A', 'A/A')}"
 
 
 def _about_users(tables: ReportTables) -> str:
@@ -354,8 +354,16 @@ def _about_users(tables: ReportTables) -> str:
         return " · ".join(shown)
     if tables.history is not None and tables.off_policy is None and not tables.beside:
         return tables.history.headline
-    n = sum(map(len, tables.beside.values() if tables.off_policy is None else [tables.off_policy]))
-    return amount(n, "estimate")
+    counts = {
+        "estimate": sum(map(len, tables.beside.values())),
+        "off-policy estimate": 0 if tables.off_policy is None else len(tables.off_policy),
+        "budget": 0 if tables.gate is None else len(tables.gate.table),
+        "finding": 0 if tables.check is None else len(tables.check),
+        "treatment": 0 if tables.decision is None else len(tables.decision),
+        "period": 0 if tables.over_time is None else len(tables.over_time),
+        "comparison": 0 if tables.segments is None else len(tables.segments),
+    }
+    return " · ".join(amount(n, noun) for noun, n in counts.items() if n)
 
 
 def _about(subject: Subject) -> str:

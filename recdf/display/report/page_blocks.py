@@ -169,13 +169,9 @@ class Section:
     details: tuple[tuple[str, str], ...] = field(default=())  # folded texts: heading and code
 
 
-def flag_words(found: Any) -> str:
-    """Return the flags of an estimate as one text, whether they are a text or a list."""
-    if isinstance(found, str):
-        return found.replace("_", " ")
-    if isinstance(found, list | tuple | np.ndarray):
-        return ", ".join(str(flag).replace("_", " ") for flag in found)
-    return "" if pd.isna(found) else str(found)
+def flag_words(found: str) -> str:
+    """Return the flags of an estimate in words."""
+    return found.replace("_", " ")
 
 
 def badge_of(row: Mapping[Any, Any]) -> BadgeKind:

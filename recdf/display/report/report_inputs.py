@@ -20,7 +20,6 @@ from ...experiments.decide.adjust_pvalues import adjustment
 from ...experiments.decide.decide_experiment import decide_experiment
 from ...experiments.plan.experiment_plan import ExperimentPlan
 from ...judge.choices import POSITIVE, check_value
-from ...judge.comparisons import COMPARISON_COLUMNS
 from ...judge.verdict import codes_of, is_withheld, sentence, sign_of
 from ...publishing import refuse_two_runs
 from ...tables.cells import short_names
@@ -34,7 +33,7 @@ from ..given_tables import (
     with_units,
 )
 from ..joined_labels import with_both_labels
-from ..kinds import kind_of_estimates
+from ..kinds import TABLE_KINDS, page_part
 from ..leaderboard import Leaderboard, board_of
 from ..leaderboard_values import columns_of, values_frame
 from ..pairs import compare
@@ -44,38 +43,12 @@ from .page_blocks import NAME_LENGTH, marked, name_of
 # Families whose metrics say how good the lists are; every other metric is a price or a gain beside
 # that.
 ACCURACY = ("ranking", "relevance", "user_models", "rating", "money", "")
-# Columns that a table beside the result must have.
-MODEL_COLUMNS = (
-    "baseline",
-    "model",
-    "n_users",
-    *COMPARISON_COLUMNS,
-    "rel_diff",
-    "wins",
-    "ties",
-    "losses",
-)
-# Tables of an experiment that have an argument of their own, by a column that no other table has.
-OWN_ARGUMENTS = {"trend_verdict": "over_time", "shrunken": "segments", "decision": "decision"}
-EXPERIMENT = (*COMPARISON_COLUMNS, "control", "treatment", "n_control", "n_treatment", "rel_diff")
 EXPERIMENT_SOURCE = (
     "what rd.compare_variants or a function of rd.experiments returned, or a mapping of names to "
     "such"
 )
 ONE_PAGE = "or make a page for each experiment"
 MANY_SEGMENTS = 12  # a carried column of more values names no segments
-HEALTH = (
-    "variant",
-    "n_assigned",
-    "share",
-    "expected_share",
-    "missing_rate",
-    "srm_p",
-    "srm_flag",
-    "missing_flag",
-)
-CHECK = ("finding", "severity", "count", "share", "effect", "code")
-OFF_POLICY = ("estimator", "value", "ci_low", "ci_high", "flags")
 
 
 @dataclass(frozen=True)
@@ -205,7 +178,7 @@ def read_subject(
     summary = summary_of(result)
     models = tuple(dict.fromkeys(summary["model"]))
     if comparison is not None:
-        comparison = need(comparison, "comparison", MODEL_COLUMNS, SOURCE)
+        comparison = need(comparison, "comparison", TABLE_KINDS["pairs"].columns, SOURCE)
         of_all = set(comparison["baseline"].map(str))
         if baseline is None and len(of_all) == 1 and of_all < {*models}:
             (baseline,) = of_all
@@ -293,7 +266,7 @@ def carried_segments(result: Evaluation) -> pd.DataFrame | None:
 def check_alone(tables: ReportTables, beside: Mapping[str, Any]) -> None:
     """Refuse what speaks of models on a page that has no result."""
     named = [name for name, found in beside.items() if found is not None]
-    if tables.segments is not None and not set(COMPARISON_COLUMNS) <= set(tables.segments.columns):
+    if tables.segments is not None and not page_part(tables.segments):
         named.append("segments")
     if named:
         raise OptionError(
@@ -344,34 +317,27 @@ def _own_comparison(
 def read_report_tables(experiment: Any, given: ReportTables) -> ReportTables:
     """Check the tables beside the result: each must be what its function returns."""
     given = _sorted_out(experiment, given)
-    by_name = given.experiment
-    health, check, off_policy = given.health, given.check, given.off_policy
-    if health is not None:
-        if isinstance(
-            experiment, pd.DataFrame
-        ):  # of several, some may be of another run over the same users
-            refuse_two_runs({"experiment": experiment, "health": health})
-        need(health, "health", HEALTH, "what rd.experiments.experiment_health returned")
-    if check is not None:
-        need(check, "check", CHECK, "what rd.check returned")
-    if off_policy is not None:
-        need(off_policy, "off_policy", OFF_POLICY, "what rd.ope.estimate returned")
+    if isinstance(experiment, pd.DataFrame) and given.health is not None:
+        # Of several tables, some may be of another run over the same users.
+        refuse_two_runs({"experiment": experiment, "health": given.health})
+    for name, call in (
+        ("health", "rd.experiments.experiment_health"),
+        ("check", "rd.check"),
+        ("off_policy", "rd.ope.estimate"),
+    ):
+        if (table := getattr(given, name)) is not None:
+            need(table, name, TABLE_KINDS[name].columns, f"what {call} returned")
     if given.gate is not None:
         need_gate(given.gate)
     if given.history is not None:
         need_history(given.history)
-    needed = {
-        "experiment": experiment,
-        "health": health,
-        "off_policy": off_policy,
-        "over_time": given.over_time,
-    }
-    needed |= dict(by_name) | dict(given.beside)
-    empty = [
-        name for name, table in needed.items() if isinstance(table, pd.DataFrame) and table.empty
-    ]
-    if empty:
-        raise DataError(f"{empty[0]} has no rows; leave it out, or pass the table that was meant")
+    named = {name: getattr(given, name) for name in ("health", "off_policy", "over_time")}
+    for name, table in {**named, **given.experiment, **given.beside}.items():
+        if table is not None and table.empty:
+            raise DataError(
+                f"{name or 'experiment'} has no rows; leave it out, or pass the table that was "
+                "meant"
+            )
     if given.log is not None and given.exposure is None:
         raise OptionError(
             "⟦log=⟧ is for the picture of the long tail, which needs ⟦exposure=⟧ (from "
@@ -379,41 +345,30 @@ def read_report_tables(experiment: Any, given: ReportTables) -> ReportTables:
         )
     if given.roles is None:
         return given
-    if not by_name:
+    if not given.experiment:
         raise OptionError("⟦roles=⟧ is about the metrics of an experiment; pass ⟦+experiment=⟧ too")
-    table = next(iter(by_name.values()))
+    table = next(iter(given.experiment.values()))
     return replace(given, decision=decide_experiment(table, roles=given.roles, ran=given.ran))
 
 
 def _sorted_out(experiment: Any, given: ReportTables) -> ReportTables:
     """Tell the tables of an experiment by their columns: effects, those with an argument of their
     own, and others."""
-    by_name = (
-        experiment
-        if isinstance(experiment, Mapping)
-        else {}
-        if experiment is None
-        else {"": experiment}
-    )
-    effects, beside, own = {}, {}, {}
-    for name, table in by_name.items():
-        role, columns = (
-            f"experiment[{name!r}]" if name else "experiment",
-            set(getattr(table, "columns", ())),
-        )
+    by_name = experiment if isinstance(experiment, Mapping) else {"": experiment}
+    parts: dict[str, Any] = {"experiment": {}, "beside": {}}
+    for name, table in by_name.items() if experiment is not None else ():
+        role = f"experiment[{name!r}]" if name else "experiment"
         if isinstance(table, Mapping):
             raise OptionError(
                 f"{role} is a mapping of tables; name each table in experiment= itself, {ONE_PAGE}"
             )
-        argument = next((one for column, one in OWN_ARGUMENTS.items() if column in columns), None)
-        if argument is not None:
-            if argument in own or getattr(given, argument) is not None:
-                raise OptionError(
-                    f"{role} is a second table for {argument}=; pass one of them, {ONE_PAGE}"
-                )
-            own[argument] = table
-        elif kind_of_estimates(table) is not None or columns.issuperset(MODEL_COLUMNS):
-            beside[str(name)] = table
+        part = page_part(table)
+        if part in ("experiment", "beside"):
+            parts[part][str(name)] = table
+        elif not part:
+            need(table, role, TABLE_KINDS["experiment"].columns, EXPERIMENT_SOURCE)
+        elif part in parts or getattr(given, part) is not None:
+            raise OptionError(f"{role} is a second table for {part}=; pass one of them, {ONE_PAGE}")
         else:
-            effects[str(name)] = need(table, role, EXPERIMENT, EXPERIMENT_SOURCE)
-    return replace(given, experiment=effects, beside=beside, **own)
+            parts[part] = table
+    return replace(given, **parts)

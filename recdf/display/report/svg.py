@@ -15,8 +15,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from xml.etree import ElementTree
 
-import numpy as np
-
 from ...errors import not_loaded
 from ...tables.cells import visible
 from ..plot import style
@@ -24,7 +22,7 @@ from .page_blocks import Drawing, Entry
 
 SIZE = (3.7, 2.75)  # inches: one card, readable at the width of a phone
 FONT = 9.5
-KEPT_ATTRIBUTES = (
+KEPT_ATTRIBUTES = [
     "fill",
     "stroke",
     "stroke-width",
@@ -39,10 +37,10 @@ KEPT_ATTRIBUTES = (
     "font-size",
     "font-weight",
     "font-style",
-)
+]
 # Attributes that hold coordinates and lengths. Two decimals of a point are enough to draw, and
 # halve the page; every other decimal is data: a tick, a name such as mf_lr0.0004.
-LENGTHS = (
+LENGTHS = [
     "d",
     "x",
     "y",
@@ -62,7 +60,7 @@ LENGTHS = (
     "stroke-dasharray",
     "stroke-dashoffset",
     "font-size",
-)
+]
 # Colours that the page decides, by their share of the ink: its ink, its muted ink, its lines, its
 # background.
 INK = "#1f2328"
@@ -89,21 +87,19 @@ def drawing(
         raise not_loaded("rd.report", "matplotlib", "recdf[report]", error) from error
     # The page's fonts draw the letters, so that a letter that matplotlib's font lacks is no problem
     # here.
+    inks = (
+        "text.color",
+        "axes.labelcolor",
+        *(f"{axis}tick.{what}" for axis in "xy" for what in ("color", "labelcolor")),
+    )
+    sizes = ("font.size", "axes.labelsize", "xtick.labelsize", "ytick.labelsize")
     settings: dict[Any, Any] = {
+        **dict.fromkeys(inks, INK),
+        **dict.fromkeys(sizes, FONT),
         "svg.fonttype": "none",
         "svg.hashsalt": f"recdf-{number}",
-        "font.size": FONT,
-        "axes.labelsize": FONT,
-        "xtick.labelsize": FONT,
-        "ytick.labelsize": FONT,
         "font.family": "DejaVu Sans",
         "hatch.linewidth": 0.8,
-        "text.color": INK,
-        "axes.labelcolor": INK,
-        "xtick.color": INK,
-        "ytick.color": INK,
-        "xtick.labelcolor": INK,
-        "ytick.labelcolor": INK,
         "axes.facecolor": "#ffffff",
     }
     page = style.PAGE.set(looks or {})
@@ -135,18 +131,14 @@ def _take_texts(ax: Any) -> tuple[str, str, tuple[Entry, ...]]:
     """Take the title, the caption and the legend out of the axes, and return them."""
     title = ax.get_title(loc="left")
     ax.set_title("", loc="left")
-    caption = ""
-    for text in list(ax.texts):
-        if text.get_gid() == "caption":
-            caption = " ".join(text.get_text().split())
-            text.remove()
+    caption, box = "", ax.get_legend()
     entries: tuple[Entry, ...] = ()
-    box = ax.get_legend()
+    for text in [one for one in ax.texts if one.get_gid() == "caption"]:
+        caption = " ".join(text.get_text().split())
+        text.remove()
     if box is not None:
-        entries = tuple(
-            _entry(handle, " ".join(text.get_text().split()))
-            for handle, text in zip(box.legend_handles, box.get_texts(), strict=True)
-        )
+        names = (" ".join(text.get_text().split()) for text in box.get_texts())
+        entries = tuple(map(_entry, box.legend_handles, names))
         box.remove()
     return title, caption, entries
 
@@ -164,15 +156,12 @@ def _entry(handle: Any, name: str) -> Entry:
     from matplotlib.colors import to_hex
     from matplotlib.lines import Line2D
 
-    if isinstance(handle, Line2D):
-        marker = handle.get_marker()
-        dashes = {"--": "5 3", "-.": "6 2 1 2", ":": "1.5 2.5", "None": "none"}.get(
-            str(handle.get_linestyle()), ""
-        )
-        return Entry(
-            name, to_hex(handle.get_color()), str(marker) if marker != "None" else "", dashes, False
-        )
-    return Entry(name, to_hex(handle.get_facecolor()), "", "", True)
+    if not isinstance(handle, Line2D):
+        return Entry(name, to_hex(handle.get_facecolor()), "", "", True)
+    known = {"--": "5 3", "-.": "6 2 1 2", ":": "1.5 2.5", "None": "none"}
+    dashes = known.get(str(handle.get_linestyle()), "")
+    marker = str(handle.get_marker()).replace("None", "")
+    return Entry(name, to_hex(handle.get_color()), marker, dashes, False)
 
 
 # -- markup
@@ -238,10 +227,8 @@ def _plain_attributes(
             )
         if "#" in value and name in ("href", "clip-path", "fill", "stroke"):
             own[name] = re.sub(r"(^|\()#(?![0-9a-f]{6}$)", rf"\1#p{number}-", value)
-    classes = []
-    for name in ("fill", "stroke"):
-        if own.get(name) in tones:
-            classes.append(f"{name}-{tones[own.pop(name)]}")
+    tinted = [name for name in ("fill", "stroke") if own.get(name) in tones]
+    classes = [f"{name}-{tones[own.pop(name)]}" for name in tinted]
     if element.tag == "text" and "fill" not in own and not classes:
         classes.append("fill-ink")
     if classes:
@@ -265,37 +252,27 @@ def _styles(text: str) -> dict[str, str]:
     return found
 
 
+# The corners of the mark of a legend, by matplotlib's marker.
+CORNERS = {
+    "s": "9.0,2.0 17.0,2.0 17.0,10.0 9.0,10.0",
+    "^": "13.0,1.5 18.0,10.5 8.0,10.5",
+    "v": "13.0,10.5 18.0,1.5 8.0,1.5",
+    "D": "13.0,0.8 18.2,6.0 13.0,11.2 7.8,6.0",
+    "|": "12.0,1.0 14.0,1.0 14.0,11.0 12.0,11.0",
+    "<": "8.0,6.0 17.5,1.0 17.5,11.0",
+    "P": "11.0,1.0 15.0,1.0 15.0,4.0 18.0,4.0 18.0,8.0 15.0,8.0 "
+    "15.0,11.0 11.0,11.0 11.0,8.0 8.0,8.0 8.0,4.0 11.0,4.0",
+    "X": "13.0,1.0 17.8,4.5 15.9,10.0 10.1,10.0 8.2,4.5",
+}
+
+
 def swatch(entry: Entry) -> dict[str, Any]:
     """Return the shape of a legend's mark as the template draws it: a line, and the points of its
     marker."""
-    shapes: dict[str, list[tuple[float, float]]] = {
-        "s": [(9, 2), (17, 2), (17, 10), (9, 10)],
-        "^": [(13, 1.5), (18, 10.5), (8, 10.5)],
-        "v": [(13, 10.5), (18, 1.5), (8, 1.5)],
-        "D": [(13, 0.8), (18.2, 6), (13, 11.2), (7.8, 6)],
-        "|": [(12, 1), (14, 1), (14, 11), (12, 11)],
-        "<": [(8, 6), (17.5, 1), (17.5, 11)],
-        "P": [
-            (11, 1),
-            (15, 1),
-            (15, 4),
-            (18, 4),
-            (18, 8),
-            (15, 8),
-            (15, 11),
-            (11, 11),
-            (11, 8),
-            (8, 8),
-            (8, 4),
-            (11, 4),
-        ],
-    }
-    angles = np.arange(5) * 2 * np.pi / 5
-    star = [(13 + 5 * float(np.sin(a)), 6 - 5 * float(np.cos(a))) for a in angles]
-    points = shapes.get(entry.marker, star if entry.marker == "X" else [])
+    drawn = entry.dashes != "none"
     return {
-        "line": entry.dashes != "none" and not entry.filled,
-        "dashes": entry.dashes if entry.dashes != "none" else "",
+        "line": drawn and not entry.filled,
+        "dashes": entry.dashes * drawn,
         "round": entry.marker in ("o", "."),
-        "points": " ".join(f"{x:.1f},{y:.1f}" for x, y in points),
+        "points": CORNERS.get(entry.marker, ""),
     }

@@ -26,7 +26,14 @@ from ...judge.users import ArmRows, ExperimentRows
 from ...progress import Progress
 from ...stats.arms import Arm, Sample, arm, both, linearise
 from ...stats.effect_sizes import effect, fieller
-from ...stats.moments import HUGE, imbalance, may_be_skewed, moments_of, skewness_of_means
+from ...stats.moments import (
+    HUGE,
+    Moments,
+    imbalance,
+    may_be_skewed,
+    moments_of,
+    skewness_of_means,
+)
 from ...stats.permutation import observed_t, permutation_p, permutation_quantiles, permuted_t
 from ...stats.resampling import bootstrap_effect, by_row, replicate_estimates
 from ...stats.scipy_extra import scipy_module
@@ -311,10 +318,7 @@ def _means(units: Units) -> tuple[float, float]:
 
 def of_units(units: Units, test: str, skewness: float = 0.0) -> dict[str, float]:
     """What the cautions ask of the units that the test is made of."""
-    n, zeros = np.array(units.n), np.zeros(2, np.int64)
-    if units.metric.den is not None:
-        whole = units.whole
-        zeros = np.bincount(whole.arm[whole.columns[1] == 0], minlength=2)
+    n, zeros = np.array(units.n), units.n_empty
     numbers = {"zeros": max(zeros / n), "skewed_by": abs(skewness) / SKEWED_SAMPLES}
     equal = np.array(units.n_effective)
     if units.clustered:
@@ -337,12 +341,21 @@ def _skewness(found: MeanEffect, far: Farthest | None) -> float:
         return 0.0
     if far is None and found.units.moments:
         return skewness_of_means(*found.units.moments.of_each)
-    plain = found.units.stratum is None and found.units.metric.den is None
-    if plain and not found.units.clustered and far is not None:
+    plain = found.units.stratum is None and not found.units.clustered
+    if plain and len(found.forms) and far is not None:
         var = sum(one.var * k**2 for one, k in zip(found.arms, n, strict=True)) / sum(n)
-        beyond = far.largest + abs(found.diff)
+        means = found.units.record.mean
+        own = zip(found.forms, means, strict=True)
+        beyond = far.largest + max(found.values.apart(f, -float(f @ mean)) for f, mean in own)
         if var > 0 and abs(imbalance(*n)) * beyond < SKEWED_SAMPLES * np.sqrt(var):
             return 0.0
+        kept = found.units.kept
+        if kept is not None and kept.cubes is not None:
+            size, nan = found.units.record.n, np.full(2, np.nan)
+            spread = np.sqrt(found.units.record.squares(found.forms) / size)
+            third = kept.cubes.of(found.forms, means) / size
+            skewness = np.divide(third, spread**3, out=np.zeros(2), where=spread > 0)
+            return skewness_of_means(*Moments(size, nan, spread**2, skewness, nan, nan).of_each)
     return skewness_of_means(*both(moments_of, found.residuals()))
 
 

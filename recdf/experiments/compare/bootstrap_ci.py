@@ -14,7 +14,7 @@ from ...inputs.constraints import NATURAL, SHARE, a_number
 from ...inputs.door import takes_columns
 from ...inputs.options import Options, as_columns
 from ...inputs.sorting import exact_sums
-from ...judge.choices import Percentile, check_value
+from ...judge.choices import check_value
 from ...judge.per_user_columns import (
     Codes,
     by_columns,
@@ -43,7 +43,6 @@ def bootstrap_ci(
     cluster: str | Sequence[str] = "user_id",
     n_resamples: int = 2000,
     confidence: float = 0.95,
-    interval: Percentile = "percentile",
     seed: int = 0,
     progress: bool | None = None,
     options: Options | None = None,
@@ -72,8 +71,6 @@ def bootstrap_ci(
         Number of replicates.
     confidence : float, default 0.95
         Of the two-sided interval.
-    interval : {"percentile", "basic"}, default "percentile"
-        Percentiles of the replicates, or twice the value minus the opposite percentile.
     seed : int, default 0
         Of the weights.
     progress : bool, optional
@@ -112,7 +109,6 @@ def bootstrap_ci(
         metric  value    se  n_units
     0  ndcg@10    0.4  0.12        6
     """
-    check_value("interval", interval, Percentile)
     check_value("confidence", confidence, SHARE)
     check_value("n_resamples", n_resamples, a_number(2, whole=True))
     check_value("seed", seed, NATURAL)
@@ -133,13 +129,13 @@ def bootstrap_ci(
     with Progress(len(groups), "bootstrap_ci", progress) as shown:
         for members in split(group, len(groups)):
             samples, n_units = _unit_sums(columns, members, code)
-            found = _intervals(samples, n_units, n_resamples, seed, confidence, interval)
+            found = _intervals(samples, n_units, n_resamples, seed, confidence)
             for metric, row in zip(columns, found, strict=True):
                 undefined = 0 if metric.defined is None else int((~metric.defined[members]).sum())
                 rows.append({"metric": metric.name, **row, "n_undefined": undefined})
             shown.add()
     which = np.repeat(np.arange(len(groups)), len(columns))
-    table = pd.DataFrame(rows).assign(method=interval, n_resamples=n_resamples, seed=seed)
+    table = pd.DataFrame(rows).assign(method="percentile", n_resamples=n_resamples, seed=seed)
     result = pd.concat([groups[by_cols].iloc[which].reset_index(drop=True), table], axis=1)
     return result[[*by_cols, *INTERVAL_COLUMNS]]
 
@@ -190,7 +186,6 @@ def _intervals(
     n_resamples: int,
     seed: int,
     confidence: float,
-    interval: Percentile,
 ) -> list[dict[str, Any]]:
     """Return the value, standard error and interval of every metric of one group, from one set of
     replicates."""
@@ -199,10 +194,7 @@ def _intervals(
     if not tested:
         return found
     replicates = replicate_estimates([samples[j] for j in tested], n_resamples, seed)
-    value = np.array([found[j]["value"] for j in tested])
-    low, high = quantile_interval(
-        replicates, value, alternative="two-sided", confidence=confidence, method=interval
-    )
+    low, high = quantile_interval(replicates, alternative="two-sided", confidence=confidence)
     se = standard_error(replicates)
     for i, j in enumerate(tested):
         found[j].update(se=se[i], ci_low=low[i], ci_high=high[i])

@@ -26,8 +26,7 @@ from ...judge.per_user_columns import (
     require,
 )
 from ...judge.verdict import by_rank, codes_of, has, sentence
-from ...stats.between_groups import heterogeneity
-from ...stats.many_tests import adjust
+from ...stats.many_tests import adjust, heterogeneity
 from ...tables.cells import p_value
 
 MANY_GROUPS, SEGMENT_BANDS = (

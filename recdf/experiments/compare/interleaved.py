@@ -27,6 +27,7 @@ from ...judge.per_user_columns import (
 from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, remark
 from ...stats.arms import arm
 from ...stats.effect_sizes import one_sample
+from ...stats.moments import HUGE
 from ...stats.scipy_extra import scipy_module
 from ...stats.shares import wilson
 from ...stats.student import least_paired_effect, paired_units_needed
@@ -245,7 +246,8 @@ def _preference(d: Floats, confidence: float, alternative: Alternative) -> dict[
         "mde": np.nan,
         "n_needed": np.nan,
     }
-    sd, diff = (float(np.std(d, ddof=1)), abs(float(d.mean()))) if len(d) > 1 else (0.0, 0.0)
+    sane = len(d) > 1 and np.abs(d).max() < HUGE
+    sd, diff = (float(np.std(d, ddof=1)), abs(float(d.mean()))) if sane else (0.0, 0.0)
     if sd > 0:
         of_test = 1 - confidence, POWER, alternative
         found["mde"] = least_paired_effect(len(d), *of_test) * sd

@@ -19,15 +19,17 @@ from ...judge.cautions import HEALTH_ALPHA
 from ...judge.cautions.table import UNLIKE
 from ...judge.choices import Columns, Correction, RaiseOrDrop
 from ...judge.comparisons import Comparison
-from ...judge.effects.means import arms_of_sums, influence
+from ...judge.effects.means import Units, arms_of_sums, influence, quantity
 from ...judge.per_user_columns import Floats, MetricColumns, key_codes, metric_specs, named_frame
 from ...judge.users import ArmRows, ExperimentRows
-from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, has, remark
+from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, by_rank, has, remark
 from ...metrics.strings import direction_of
 from ...progress import Progress
 from ...stats.arms import Arm, Sample, both
 from ...stats.effect_sizes import Effect, effect
-from ...stats.moments import MEAN_ROUNDING
+from ...stats.moments import MEAN_ROUNDING, may_be_skewed, moments_of, skewness_of_means
+from ...stats.shares import is_binary
+from ...stats.turned import missing_by_chance
 from ..decide.adjust_pvalues import directions, read_together
 from ..decide.balance import Difference, users_in_both
 from ..decide.sample_ratio import Arms, check_sample_ratio, without_strata
@@ -35,7 +37,7 @@ from ..join.join_experiment import fill_values
 from ..samples import MetricRows, in_strata, make_units, read_metrics, subset
 from ..settings import Settings, which_tests
 from .arms_of_users import compare_arms
-from .two_sample import Row, measured_means
+from .two_sample import SKEWED_SAMPLES, Row, measured_means
 from .user_periods import (
     AbsentUsers,
     Exposures,
@@ -63,6 +65,9 @@ TREND_COLUMNS = [
     *(f"trend_{name}" for name in VERDICT_COLUMNS),
 ]
 
+# What a single period says of all, as a reason to withhold and as a remark.
+OF_ALL = (*UNLIKE, "unequal_missing", "users_in_both", "surplus")
+ALIKE_IN_ALL = ("exposure_differs", "strata_differ", "shared_clusters", "ratio_not_checked")
 SLOPE = ["diff", "se", "ci_low", "ci_high", "df", "p_value"]
 
 
@@ -87,6 +92,8 @@ class Trend:
         self.parts = np.zeros((4, n_users))
         self.effects = np.zeros(4)
         self.largest = 0.0
+        self.moved = np.zeros(len(days))  # by one more user at a bound of the metric
+        self.shares = True  # all values are 0 or 1
 
     def add(self, period: int, metric: MetricRows, both_arms: ArmRows) -> None:
         kept = self.users.comparable(both_arms.defined(metric.defined))
@@ -95,6 +102,8 @@ class Trend:
         units = make_units(metric, kept, replace(self.users, clusters=None)).units
         if not units.counts:
             return
+        binary = metric.sample.den is None and is_binary(units.columns[units.metric.num])
+        self.shares = self.shares and binary
         means, added = influence(units)
         size = units.record.n[units.cells]
         weight = 1 / float((units.weights**2 / np.maximum(size, 1)).sum())
@@ -104,6 +113,11 @@ class Trend:
                 part[kept.rows] += factor * added
         self.effects += factors * (means[1] - means[0])
         self.weights[period] = weight
+        if metric.bounds is not None and units.stratum is not None:
+            low, high = metric.bounds
+            mean = quantity(units.record.mean, units.metric).value[units.cells]
+            far = np.maximum(mean - low, high - mean)
+            self.moved[period] = (units.weights * far / np.maximum(size, 1)).max()
         self.largest = max(self.largest, *np.abs(means).tolist())
 
     def row(self, both_arms: ArmRows, confidence: float) -> dict[str, Any]:
@@ -117,32 +131,47 @@ class Trend:
             else both(lambda own: len(distinct(own)), kept.split(kept.take(of)))
         )
         row: dict[str, Any] = dict.fromkeys(SLOPE, np.nan) | {"n_counted": min(n), "turns": False}
+        row |= {"skewed_by": 0.0, "turned_by": np.nan, "turned_to": "lose or gain"}
         if np.count_nonzero(self.weights) < 2 or min(n) < 2:
             return row | {"early": np.nan, "late": np.nan}
         days, weights = self.days, self.weights
         total, thirds = weights.sum(), self.thirds @ weights
         centre = float(days @ weights) / total
 
-        def test(factors: Floats) -> Effect:
-            """Test a linear combination of what is kept."""
-            sizes = np.array([np.abs(days) @ weights, total, *thirds])
-            least = MEAN_ROUNDING * self.largest * float(np.abs(factors) @ sizes)
+        def units_of(factors: Floats) -> Units:
+            """What each unit adds to a linear combination of what is kept."""
             sample = Sample(factors @ self.parts[:, kept.rows])
             clusters = None if of is None else kept.take(of)
-            units = in_strata(sample, kept, self.users, clusters, "the trend", None)
+            return in_strata(sample, kept, self.users, clusters, "the trend", None)
+
+        def test(factors: Floats) -> Effect:
+            sizes = np.array([np.abs(days) @ weights, total, *thirds])
+            least = MEAN_ROUNDING * self.largest * float(np.abs(factors) @ sizes)
+            units = units_of(factors)
+            thin = self.shares and of is None and units.stratum is not None
             control, treatment = (
                 Arm(np.float64(0.0), np.float64(one.var * (np.sqrt(one.var) > least)), one.df)
-                for one in arms_of_sums(units)
+                for one in (_arms_of_both(units) if thin else arms_of_sums(units))
             )
             change = factors @ self.effects
             treatment = treatment._replace(mean=change if abs(change) > least else 0.0)
             return effect(control, treatment, confidence=confidence)
 
-        slope = test(np.array([1.0, -centre, 0.0, 0.0]) / float(weights @ np.square(days - centre)))
+        squares = float(weights @ np.square(days - centre))
+        factors = np.array([1.0, -centre, 0.0, 0.0]) / squares
+        slope = test(factors)
+        if may_be_skewed(n[0], n[1], SKEWED_SAMPLES) and slope.se > 0:
+            units = units_of(factors).whole
+            values = units.columns[0] * np.array(n)[units.arm]  # in the scale of the slope
+            arms = both(lambda arm: moments_of(values[units.arm == arm]), (0, 1))
+            row["skewed_by"] = float(np.abs(skewness_of_means(*arms))) / SKEWED_SAMPLES
+        moved = float(np.abs(weights * (days - centre)) @ self.moved) / squares
         row |= {name: float(getattr(slope, name)) for name in SLOPE} | {
             "early": np.nan,
             "late": np.nan,
         }
+        if moved > 0 and not self.shares:
+            row["turned_by"] = abs(row["diff"]) / moved
         if thirds.all():
             ends = (
                 test(np.array([0.0, 0.0, 1.0 / thirds[0], 0.0])),
@@ -152,6 +181,18 @@ class Trend:
             row |= {"early": float(ends[0].diff), "late": float(ends[1].diff)}
             row["turns"] = bool(shown and row["early"] * row["late"] < 0)
         return row
+
+
+def _arms_of_both(units: Units) -> tuple[Arm, Arm]:
+    """The sums of both arms, of zeros and ones, with the variance that a stratum has in both arms
+    together, so that a thin cell without a 1 has some (as `judge.effects.stratified_shares`)."""
+    n = units.record.n[units.cells]
+    each_unit = units.columns[0] * n.ravel()[units.cell]
+    free = np.maximum(n.sum(axis=0) - 2, 1)
+    stratum = units.cell % units.n_strata
+    parts = np.bincount(stratum, each_unit**2, units.n_strata) / free / n
+    df = parts.sum(axis=1) ** 2 / np.maximum((parts**2 / free).sum(axis=1), np.finfo(float).tiny)
+    return both(lambda arm: Arm(np.float64(0.0), parts[arm].sum(), df[arm]), (0, 1))
 
 
 def trend_table(
@@ -166,12 +207,18 @@ def trend_table(
     table = pd.DataFrame(rows)
     table.insert(0, "metric", np.repeat(list(metrics), n_treatments))
     read_together(table, settings)
-    # What withholds the verdict of a period, or qualifies it, does so to the trend.
-    shared = judged["withheld"].where(
-        judged["withheld"].isin([*UNLIKE, "unequal_missing", "users_in_both"]), ""
-    )
-    shared += np.where(has(judged["remarks"], "ratio_not_checked"), "; ratio_not_checked", "")
-    table["remarks"] = ["; ".join(shared[i :: len(table)]) for i in range(len(table))]
+    # What withholds the verdict of a period since the variants are not alike does so to the trend,
+    # and so does what withholds most of them.
+    found = []
+    for i in range(len(table)):
+        own = judged[i :: len(table)]
+        n = own["withheld"].value_counts()
+        some = [code for code in n.index if code and (code in OF_ALL or 2 * n[code] > len(own))]
+        found.append({*some, *(code for code in ALIKE_IN_ALL if has(own["remarks"], code).any())})
+    table["remarks"] = [by_rank(codes) for codes in found]
+    table["detail"] = judged["detail"].to_numpy().reshape(-1, len(table)).max(axis=0)
+    table["turned_by"] = table["turned_by"].where(table["reject"].astype(bool))
+    table["unseen"] = missing_by_chance(settings.alpha)
     remark(table, table["se"].isna() & (table["diff"].abs() > 0), "zero_variance")
     fades = np.where(table["late"].abs() > table["early"].abs(), "grows", "fades")
     shown = np.where(table["turns"].astype(bool), "turns", fades)

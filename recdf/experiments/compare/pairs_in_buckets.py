@@ -107,7 +107,7 @@ class UnitSums(NamedTuple):
         if weighted:
             spread = (by_weight - ratio**2 * total) / (total - weights / total) if n > 1 else 0.0
         else:  # which units are the farthest is known where all weigh the same
-            top, out = top_units(np.arange(len(far)), far - ratio, n_top(n))
+            top, out, _ = top_units(np.arange(len(far)), far - ratio, n_top(n))
             without = (total * ratio - out @ far[top]) / max(n - out.sum(), 1)
         return known._replace(
             estimate=Arm(ratio, np.float64(var / max(n - 1, 1)), np.float64(n - 1)),

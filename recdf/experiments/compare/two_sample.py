@@ -8,7 +8,7 @@ what the estimates tell, or `without_estimate` why there are none."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -268,32 +268,41 @@ def n_top(n: int) -> int:
     return min(MOST_TOP_UNITS, max(1, n // OF_UNITS))
 
 
-def top_units(rows: Codes, values: Floats, k: int) -> tuple[Codes, Floats]:
-    """The k rows with the largest absolute values, and the part of each to leave out.
+def top_units(
+    rows: Codes, values: Floats, k: int, count: Floats | None = None
+) -> tuple[Codes, Floats, bool]:
+    """The k units with the largest absolute values as their rows, how many of each row to leave
+    out, and whether some are left out as a whole. A row is `count` units, or one.
 
     Of units that are equally far a part is left out, so that neither the arm nor the order of rows
     decides.
     """
     far = np.abs(values)
-    cut = np.partition(far, -k)[-k]
+    if count is None:
+        cut, count = np.partition(far, -k)[-k], np.ones(len(far))
+    else:
+        order = np.argsort(-far, kind="stable")
+        cut = far[order[np.searchsorted(np.cumsum(count[order]), k)]]
     above = far > cut * (1 + _TIED)
     tied = ~above & (far >= cut * (1 - _TIED))
-    out = above + tied * ((k - above.sum()) / tied.sum())
-    return rows[out > 0], out[out > 0]
+    out = above + tied * ((k - count[above].sum()) / count[tied].sum())
+    return rows[out > 0], (out * count)[out > 0], bool((out == 1).any())
 
 
 def mean_without_top(sums: Floats, weights: Floats | None) -> float:
     """Mean of the units' sums over their weights without the top units of one sample, such as
     differences of models."""
     n = len(sums)
-    top, out = top_units(np.arange(n), linearise(sums, weights)[1], n_top(n))
+    top, out, _ = top_units(np.arange(n), linearise(sums, weights)[1], n_top(n))
     total, own = (n, out) if weights is None else (weights.sum(), out * weights[top])
     return float((sums.sum() - out @ sums[top]) / (total - own.sum()))
 
 
-def _less_top(found: MeanEffect, top: Codes, out: Floats) -> tuple[list[float], list[float]]:
-    """The difference of both arms with all units, and without a part of the top ones; and the
-    variances of both.
+def _less_top(
+    found: MeanEffect, top: Codes, out: Floats
+) -> tuple[list[float], Callable[[], list[float]]]:
+    """The difference of both arms with all units, and without a part of the top ones; and a
+    function that gives the variances of both.
 
     A ratio is recomputed from its sums. Anything else moves as the units' values do, in the strata
     of the estimate.
@@ -318,28 +327,28 @@ def _less_top(found: MeanEffect, top: Codes, out: Floats) -> tuple[list[float], 
         found = exact_sums(of_top, cell, len(n)) if many else np.bincount(cell, of_top, len(n))
         return found.astype(np.float64, copy=False)
 
-    less = np.array([sums(out * one) for one in columns])
-    diffs, variances = [], []
-    for share in (0, 1):
-        num, den = n * mean - share * less
-        there = den > 0
-        means = np.divide(num, den, out=np.full(len(den), np.nan), where=there)
-        control, treatment = np.where(weights > 0, weights * means.reshape(weights.shape), 0.0).sum(
-            axis=1
-        )
-        own = form - means[:, None] * [0.0, 1.0] if ratio else form
-        size = n - share * sums(out)
-        squares = record.squares(own) + n * (mean[0] - means * mean[1]) ** 2
-        squares -= share * sums(out * (columns[0] - means[cell] * columns[1]) ** 2)
-        factors = np.divide(
-            weights.ravel() ** 2 * size,
-            den**2 * (size - 1),
-            out=np.zeros(len(n)),
-            where=there & (size > 1),
-        )
-        diffs.append(float(treatment - control))
-        variances.append(float(factors @ squares))
-    return diffs, variances
+    less, of_arms = np.array([sums(out * one) for one in columns]), weights.shape
+    parts = n * mean, n * mean - less
+    means = [np.divide(num, den, out=np.full(len(n), np.nan), where=den > 0) for num, den in parts]
+    of = [np.where(weights > 0, weights * one.reshape(of_arms), 0.0).sum(axis=1) for one in means]
+
+    def variances() -> list[float]:
+        found = []
+        for share, (_, den), own in zip((0, 1), parts, means, strict=True):
+            size = n - share * sums(out)
+            around = form - own[:, None] * [0.0, 1.0] if ratio else form
+            squares = record.squares(around) + n * (mean[0] - own * mean[1]) ** 2
+            squares -= share * sums(out * (columns[0] - own[cell] * columns[1]) ** 2)
+            factors = np.divide(
+                weights.ravel() ** 2 * size,
+                den**2 * (size - 1),
+                out=np.zeros(len(n)),
+                where=(den > 0) & (size > 1),
+            )
+            found.append(float(factors @ squares))
+        return found
+
+    return [float(treatment - control) for control, treatment in of], variances
 
 
 def n_equal(control: Arm, treatment: Arm) -> float:
@@ -361,17 +370,17 @@ def without_top(row: Row, found: MeanEffect, far: Farthest, settings: Settings) 
     # A thin arm or stratum with most of the variance is judged by its own size, however many units
     # are elsewhere.
     n = min(float(sum(n_units)), n_equal(*found.arms))
-    top, out = top_units(far.rows, far.values, k)
-    (whole, rest), (var, rest_var) = _less_top(found, top, out)
+    top, out, distinct = top_units(far.rows, far.values, k, far.units)
+    (whole, rest), variances = _less_top(found, top, out)
     moved = rest - whole
     if np.isnan(moved):
         return row
     diff = row["diff"] + moved
     row = but(row, diff_without_top=diff)
     # If only a part of each top unit is left out, many are equally far, and no few of them decide.
-    distinct = (out == 1).any()
     if min(n_units) < TINY or not distinct or not row["se"] > 0 or abs(moved) < MOVED * row["se"]:
         return row
+    var, rest_var = variances()
     se = row["se"] * np.sqrt(rest_var / var)
     p = float(t_p_value(diff / se, n - k - 2, settings.alternative)) if se > 0 else 1.0
     alpha = settings.alpha

@@ -12,6 +12,8 @@ from ...errors import OptionError
 from ...inputs.data_files import NeededColumns, needed_frame
 from ...inputs.door import takes_columns
 from ...inputs.options import Options, as_columns
+from ...inputs.user_parts import users_in_parts
+from ...judge.aggregates import FarNeeded, RowsNeeded
 from ...judge.cautions import HEALTH_ALPHA, UNEQUAL
 from ...judge.choices import (
     Alternative,
@@ -51,10 +53,18 @@ from ..decide.balance import (
     users_in_both,
 )
 from ..decide.experiment_health import key_of
-from ..decide.sample_ratio import Arms, SampleRatio, check_sample_ratio, count_rows, count_units
+from ..decide.sample_ratio import (
+    Arms,
+    SampleRatio,
+    check_sample_ratio,
+    count_rows,
+    count_units,
+    without_strata,
+)
 from ..samples import covariate_specs, read_metrics, subset
 from ..settings import Settings, check_together, which_tests
 from .arms_of_users import compare_arms
+from .summed_users import SummedArms
 from .two_sample import VARIANT_RESULT_COLUMNS, Row, measured_means, no_share
 
 
@@ -269,7 +279,8 @@ def compare_variants(
     data : DataFrame (also of Spark or Dask), path, or Arrow data
         One row per user, as `join_experiment` returns it; rows below the user need `cluster`. Of
         parquet files (a path, folder or glob), of a dataset or reader of pyarrow, and of polars,
-        DuckDB, Spark and Dask only the columns that are needed are read.
+        DuckDB, Spark and Dask only the columns that are needed are read. From a million users on,
+        those of files, Spark and Dask are added up part by part, where sums suffice.
     metrics : str, list of str or mapping
         Metric columns, or name → column, or name → (numerator, denominator): a ratio of sums.
     control : label or None
@@ -430,10 +441,13 @@ def compare_variants(
     0   hits         B  1.50   0.765    2.235  higher
     1    ctr         B  0.15   0.076    0.224  better
     """
+    parts, given = None, data
     if not isinstance(data, pd.DataFrame):
         named = [user_col, by, strata, cluster, weight_col, time_col, covariate_time_col]
         needed = columns_of_users(metrics, covariates, variant_col, named, health)
-        data = needed_frame(data, "data", needed, variant_col)
+        if not any([*named[2:], cap, health is not None, test in ("bootstrap", "permutation")]):
+            parts = users_in_parts(data, needed, variant_col)
+        data = needed_frame(data, "data", needed, variant_col) if parts is None else parts.head
     frame_of("data", data)
     specs = metric_specs(metrics, data, "data")
     settings = Settings(
@@ -459,9 +473,18 @@ def compare_variants(
         used = [name for pair in specs.values() for name in pair]
         warn_of_weights(data, "data", [*by_cols, *as_columns(strata), *used])
     better = directions(measured_means(specs), smaller_is_better, larger_is_better)
-    columns = read_metrics(
-        data, specs, covariate_specs(covariates, specs, data), nan, cap=cap, weight_col=weight_col
-    )
+    past = covariate_specs(covariates, specs, data)
+    if parts is not None:
+        try:
+            of_parts = parts, specs, past, variant_col, by_cols, user_col
+            sums, more = SummedArms.of(*of_parts), (data, control, expected, settings, better)
+            try:
+                return _compare_sums(sums, *more)
+            except FarNeeded:
+                return _compare_sums(SummedArms.of(*of_parts, sums.users.record), *more)
+        except RowsNeeded:
+            data = needed_frame(given, "data", needed, variant_col)
+    columns = read_metrics(data, specs, past, nan, cap=cap, weight_col=weight_col)
     for metric in columns:
         if settings.tests[metric.name] == "proportion":
             known = (
@@ -501,3 +524,24 @@ def compare_variants(
         table = compare_each(arms, test_both)
     timed = covariate_time_col is not None
     return decide(arms, table, ratio, better, settings, found, balance, covariates_timed=timed)
+
+
+def _compare_sums(
+    sums: SummedArms,
+    head: pd.DataFrame,
+    control: Any,
+    expected: Mapping[Any, Any] | None,
+    settings: Settings,
+    better: Mapping[str, Better | None],
+) -> pd.DataFrame:
+    """The table of users who are not in memory; raises `RowsNeeded` where sums do not suffice."""
+    arms = Arms.of(sums.groups, sums.variants, control, "data")
+    n = sums.counts()
+    ratio = check_sample_ratio(expected, None, arms, lambda _: without_strata(n))
+    found, balance = sums.unbalanced(arms.pairs)
+    found += users_in_both(head, None, n[:-1], arms)
+
+    def test_both(group: int, pair: tuple[int, int]) -> list[Row]:
+        return sums.compare(group, pair, settings, ratio.surplus(group, pair, arms.names))
+
+    return decide(arms, compare_each(arms, test_both), ratio, better, settings, found, balance)

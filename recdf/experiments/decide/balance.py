@@ -6,7 +6,7 @@ from __future__ import annotations
 import datetime
 import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -67,10 +67,20 @@ def unbalanced(
     p = np.full((len(used), len(rows.groups), len(rows.variants), len(rows.variants)), np.nan)
     for group, pair in itertools.product(range(len(rows.groups)), pairs):
         p[:, group, *pair] = _p_values(list(used.values()), rows, rows.both(group, pair))
+    of = {
+        name: [metric.name for metric in metrics if name in metric.covariates or name in weight]
+        for name in used
+    }
+    return balance_of(p, of, [metric.name for metric in metrics])
+
+
+def balance_of(
+    p: Floats, used: Mapping[str, list[str]], metrics: Iterable[str]
+) -> tuple[list[Difference], dict[str, Floats]]:
+    """What differs, and p by metric, from p of each covariate that is `used` by some metrics."""
     p = np.fmin(p * np.count_nonzero(~np.isnan(p)), 1.0)
-    found, of_metric = [], {metric.name: np.full(p.shape[1:], np.nan) for metric in metrics}
-    for name, one in zip(used, p, strict=True):
-        of = [metric.name for metric in metrics if name in metric.covariates or name in weight]
+    found, of_metric = [], {metric: np.full(p.shape[1:], np.nan) for metric in metrics}
+    for (name, of), one in zip(used.items(), p, strict=True):
         found.append(Difference("covariate_differs", name, one < UNBALANCED, of))
         of_metric |= {metric: np.fmin(of_metric[metric], one) for metric in of}
     return found, of_metric
@@ -101,11 +111,10 @@ def _p_values(covariates: Sequence[Sample], rows: ExperimentRows, both: ArmRows)
     if not tested or np.bincount(arm, minlength=2).min() < 2:
         return p
     strata = None if stratum is None else (stratum[arm == 0], stratum[arm == 1])
-    several = np.column_stack([np.ones(len(arm)), *columns])
-    for i, (at, own) in enumerate(zip(tested, columns, strict=True), 1):
+    for i, (at, own) in enumerate(zip(tested, columns, strict=True)):
         p[at] = random_split_p(own[arm == 0], own[arm == 1], strata)
         if len(columns) > 1:
-            others = np.delete(several, i, axis=1)
+            others = np.column_stack([np.ones(len(arm)), *columns[:i], *columns[i + 1 :]])
             rest = own - others @ np.linalg.lstsq(others, own, rcond=None)[0]
             after = random_split_p(rest[arm == 0], rest[arm == 1], strata)
             p[at] = 2 * np.fmin(p[at], after) if np.ptp(rest) > TINY_REST * np.ptp(own) else p[at]

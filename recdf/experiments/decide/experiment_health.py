@@ -117,17 +117,14 @@ def experiment_health(
     keys = as_columns(user_col)
     require(per_user, "per_user", keys)
     require(assignment, "assignment", [*keys, variant_col])
-    by_cols = by_columns(assignment, "assignment", by, ["variant"])
-    if not len(assignment):
-        raise DataError("assignment has no rows; expected one per assigned user")
-    clusters = require(assignment, "assignment", as_columns(cluster))
-    counted = _users_of_variants(
+    by_cols, clusters = by_columns(assignment, "assignment", by, ["variant"]), as_columns(cluster)
+    counted = users_of_variants(
         per_user, assignment, keys, variant_col, by_cols, expected, clusters
     )
     return _health_table(*counted, 1 - confidence)
 
 
-def _users_of_variants(
+def users_of_variants(
     per_user: pd.DataFrame,
     assignment: pd.DataFrame,
     keys: list[str],
@@ -141,6 +138,9 @@ def _users_of_variants(
 
     Distinct users, or clusters, that are assigned and measured; users in two variants.
     """
+    if not len(assignment):
+        raise DataError("assignment has no rows; expected one per assigned user")
+    require(assignment, "assignment", clusters)
     users = match_users(per_user, assignment, keys, variant_col)
     user, n_users = users.of_assignment, users.n
     variant, labels = group_codes(assignment, "assignment", [variant_col])

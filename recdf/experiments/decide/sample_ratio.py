@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from ...errors import OptionError, examples, kind_of
+from ...inputs.constraints import SHARE, check_value
 from ...inputs.door import takes_columns
 from ...inputs.options import Options, as_columns
 from ...judge.cautions import HEALTH_ALPHA, UNEQUAL
@@ -34,13 +35,12 @@ from ...stats.shares import independence_test, seen_loss, share_test, share_test
 from ...tables.cells import number, p_value, visible
 from .experiment_health import (
     by_stratum,
-    experiment_health,
     hash_users,
     key_of,
     others,
-    planned_shares,
     plans_of,
     shares_of_plans,
+    users_of_variants,
 )
 
 # ------------------------------------------------------------------------------------------
@@ -527,6 +527,7 @@ def find_srm(
     0     y      240       B         40        1.0      True  invalid: sample ratio
     1     x      600       A        300        0.0     False                   fits
     """
+    check_value("confidence", confidence, SHARE)
     names_of_columns = require(
         frame_of("assignment", assignment), "assignment", as_columns(columns)
     )
@@ -535,44 +536,31 @@ def find_srm(
     periods = require(assignment, "assignment", as_columns(strata))
     stratum, labels = group_codes(assignment, "assignment", periods)
     plans = plans_of(expected, periods, labels, "strata")
-    keys = [*as_columns(user_col), *as_columns(cluster), variant_col]
-    users = assignment[list(dict.fromkeys(keys))].assign(**{_STRATUM: stratum})
-
-    def counted(rows: pd.DataFrame, by: list[str], shares: Mapping[Any, Any]) -> pd.DataFrame:
-        return experiment_health(
-            rows,
-            rows,
-            user_col=user_col,
-            variant_col=variant_col,
-            expected=shares,
-            by=by,
-            confidence=confidence,
-            cluster=cluster,
-        )
-
+    keys, clusters = as_columns(user_col), as_columns(cluster)
+    needed = require(assignment, "assignment", [*keys, *clusters, variant_col])
+    users = assignment[list(dict.fromkeys(needed))].assign(**{_STRATUM: stratum})
     variants = group_codes(assignment, "assignment", [variant_col])[1][variant_col].tolist()
-    whole = counted(
-        users, [_STRATUM], {h: planned_shares(plan, variants) for h, plan in enumerate(plans)}
-    )
-    names = whole["variant"].drop_duplicates().reset_index(drop=True)
-    planned, total = (
-        whole[name].to_numpy().reshape(-1, len(names)) for name in ("expected_share", "n_assigned")
-    )
-    cells = pd.MultiIndex.from_product([range(len(planned)), names])
-    parts = {}
+    shares = shares_of_plans(plans, variants)
+    planned, names = shares.to_numpy(), pd.Series([*shares.columns])
+
+    def counted(rows: pd.DataFrame, by: list[str]) -> tuple[pd.DataFrame, Floats]:
+        """Users of every group and variant."""
+        known = dict.fromkeys(names, 1.0)
+        groups, _, found = users_of_variants(rows, rows, keys, variant_col, by, known, clusters)
+        return groups, found["n_assigned"]
+
+    total, parts, labelled = counted(users, [_STRATUM])[1], [], []
     for name in dict.fromkeys(names_of_columns):
         level = (
             assignment[name].astype(object).where(assignment[name].notna(), "(null)").astype(str)
         )
-        found = counted(
-            users.assign(**{_LEVEL: level.to_numpy()}),
-            [_LEVEL, _STRATUM],
-            dict.fromkeys(names, 1.0),
-        )
-        n_users = found.pivot(index=_LEVEL, columns=[_STRATUM, "variant"], values="n_assigned")
-        parts[name] = n_users.reindex(columns=cells, fill_value=0).fillna(0)
-    levels = pd.concat(parts, names=["column"])
-    each = levels.to_numpy(np.float64).reshape(-1, *planned.shape)
+        groups, n_users = counted(users.assign(**{_LEVEL: level.to_numpy()}), [_LEVEL, _STRATUM])
+        place, found = pd.factorize(groups[_LEVEL], sort=True)
+        part = np.zeros((len(found), *planned.shape))
+        part[place, groups[_STRATUM].to_numpy()] = n_users
+        parts.append(part)
+        labelled.append(pd.DataFrame({"column": name, _LEVEL: found}))
+    each, first = np.concatenate(parts), pd.concat(labelled, ignore_index=True)
     n, (chi2, p) = (
         each.sum(axis=1).astype(np.int64),
         np.array([share_tests(own, planned) for own in each]).T,
@@ -583,7 +571,7 @@ def find_srm(
     far = (np.abs(far) + 1e-9 * (far < 0)).argmax(
         axis=1
     )  # of two variants, the one that lacks users
-    row, first = np.arange(len(n)), levels.index.to_frame(index=False)
+    row = np.arange(len(n))
     p_adj, p_all = adjust(p, "holm"), share_tests(total, planned)[1]
     without = np.array([share_tests(np.maximum(total - own, 0), planned)[1] for own in each])
     alpha = 1 - confidence

@@ -168,7 +168,7 @@ _ALL = (
         "huge_values",
         "check: huge values",
         "the values are too large to compute with",
-        "variants models segments",
+        "variants models trend segments",
     ),
     Caution(
         "unequal_missing",
@@ -194,14 +194,14 @@ _ALL = (
         "check: {detail}",
         "an arm has more of its users than the other (p below 0.05), and without as many of its "
         "lightest or heaviest the effect is not shown",
-        "variants segments",
+        _EXPERIMENT,
     ),
     Caution(
         "strata_moved",
         "check: strata differ in worth",
         "users of one arm are in strata of a higher metric, so that the treatment may move users "
         "between them; time_col= names the time where the strata are periods of it",
-        "variants segments",
+        _EXPERIMENT,
     ),
     Caution(
         "covariate_after",
@@ -234,36 +234,34 @@ _ALL = (
         "zero_denominator",
         "check: zero denominator",
         "the denominators of an arm sum to 0",
-        "variants segments",
+        _EXPERIMENT,
     ),
     Caution(
         "too_few_users",
         "check: tiny arms",
         "fewer than two users of an arm, or of both models, have a value",
-        "variants segments",
+        _EXPERIMENT,
     ),
     Caution(
         "tiny",
         "check: tiny arms",
         "an arm has fewer than 20 users with something to count",
-        "variants trend segments",
+        _EXPERIMENT,
         fires=lambda n_counted: n_counted < TINY,
     ),
-    Caution(
-        "constant_arm", "check: constant arm", "one arm has a single value", "variants segments"
-    ),
+    Caution("constant_arm", "check: constant arm", "one arm has a single value", _EXPERIMENT),
     Caution(
         "different_lists",
         "check: values for different lists",
         "only one of the models has a value for some lists, and the difference is that of the "
         "others",
-        "variants models segments",
+        "variants models trend segments",
     ),
     Caution(
         "few_users_carry",
         "check: few users carry it",
         "a few users have most of the weight, so that there is no verdict",
-        "variants models segments",
+        "variants models trend segments",
         fires=lambda evenness: evenness < 1,
     ),
     Caution(
@@ -271,19 +269,19 @@ _ALL = (
         "check: repeated units",
         "a column that repeats looks like users, whose lists are not independent; unit_col= names "
         "it",
-        "variants segments",
+        _EXPERIMENT,
     ),
     Caution(
         "few_units",
         "check: few units decide",
         "the ten farthest units decide the sign or the verdict",
-        "variants segments",
+        _EXPERIMENT,
     ),
     Caution(
         "denominator_differs",
         "check: denominator differs",
         "the mean denominator of the ratio differs between the arms",
-        "variants segments",
+        _EXPERIMENT,
         fires=_denominator_differs,
     ),
     Caution(
@@ -291,34 +289,34 @@ _ALL = (
         "check: {detail}",
         "a ratio differs, its numerator per user shows no such difference, and the data do not "
         "exclude that its denominator has moved",
-        "variants segments",
+        _EXPERIMENT,
     ),
     Caution(
         "skewed",
         "check: skewed",
         "a few large differences decide, so that the test errs more often than it says",
-        "variants segments",
+        _EXPERIMENT,
         fires=lambda skewed_by: skewed_by > 1,
     ),
     Caution(
         "few_values",
         "check: fewer rows lie beyond {metric} than an interval needs",
         "fewer rows lie beyond the quantile than an interval needs, so that it is open",
-        "variants segments",
+        _EXPERIMENT,
         only=lambda row: not row["reject"],
     ),
     Caution(
         "gap",
         "",
         "the quantile lies between two groups of values, so that its estimate jumps",
-        adds="; {metric} lies between two groups of values ({gap_low:.4g} to {gap_high:.4g}), "
-        "compare the share above {gap_low:.4g}",
+        adds="; {metric} lies between two groups of values ({gap_low:4} to {gap_high:4}), "
+        "compare the share above {gap_low:4}",
     ),
     Caution(
         "ties",
         "",
         "the quantile stands on steps, so that a share says more",
-        adds="; {metric} stands on steps, compare the share at or below {mean_control:.4g}",
+        adds="; {metric} stands on steps, compare the share at or below {mean_control:4}",
     ),
     Caution(
         "not_random",
@@ -328,10 +326,10 @@ _ALL = (
     ),
     Caution(
         "unseen_units",
-        "check: {turned_by:.1f} users who {turned_to} all would turn it",
+        "check: {turned_by:2} users who {turned_to} all would turn it",
         "fewer than three more users at the worst value of the metric would turn the verdict, and "
         "so few may be missing by chance",
-        "variants models segments",
+        "variants models trend segments",
         fires=lambda turned_by, unseen: turned_by < unseen,
     ),
     Caution(
@@ -375,7 +373,7 @@ _ALL = (
         "line_fits",
         "",
         "a line fits better than a step",
-        adds=" by {per_month:+.3g} a month; a line fits better than a step",
+        adds=" by {per_month:+3} a month; a line fits better than a step",
     ),
     Caution(
         "back",
@@ -479,7 +477,7 @@ _ALL = (
         "no_bounds",
         "",
         "the metric has no bounds, and the verdict says how far off three more users would turn it",
-        adds=", unless {unseen:.2g} in {n_users:,} users differ by {turning_value:+.3g} or more",
+        adds=", unless {unseen:1} in {n_users:,} users differ by {turning_value:+3} or more",
         warns=False,
         fires=lambda turning_value, unseen, n_users: turning_value.notna(),
     ),

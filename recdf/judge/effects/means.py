@@ -29,7 +29,9 @@ from ..aggregates import (
     BLOCKS,
     SHORT,
     Aggregates,
+    FarNeeded,
     KnownMoments,
+    RowsNeeded,
     UnitsRecord,
     block_ranges,
     ranges_of,
@@ -72,6 +74,34 @@ def quantity(mean: Floats, one: Linear) -> Quantity:
     return Quantity(np.where(np.isfinite(ratio), ratio, 0.0), form)
 
 
+class Cubes(NamedTuple):
+    """Σ of the products of three columns, of which the first is 1 and the others are less their
+    `middle`, in each cell: (cells, size, size, size)."""
+
+    middle: Floats
+    sums: Floats
+
+    def of(self, form: Floats, mean: Floats) -> Floats:
+        """Σ z³ of z = f·(x − mean) in each cell."""
+        z = np.column_stack([(form * (self.middle - mean)).sum(axis=1), form])
+        found: Floats = np.einsum("cijk,ci,cj,ck->c", self.sums, z, z, z)
+        return found
+
+
+class FarRows(NamedTuple):
+    """The rows of units that are known by their aggregates are the farthest ones, each of which
+    stands for so many equal `units`. All others have |form·x + constant| below `bound`, which is 0
+    where there are none. `empty` units of each arm have the denominator 0, and `cubes` are the
+    third moments of all."""
+
+    units: Floats
+    bound: float
+    form: Floats
+    constant: float
+    empty: Floats
+    cubes: Cubes | None
+
+
 @dataclass(frozen=True)
 class Units:
     """The columns of the units of two arms (0 the control, 1 the treatment), or of what their
@@ -93,6 +123,7 @@ class Units:
     counted: tuple[int, int] | None = None
     known: UnitsRecord | None = None
     seen: Sequence[Floats] | None = None
+    kept: FarRows | None = None
 
     @classmethod
     def of_moments(cls, both: Moments) -> Units:
@@ -161,7 +192,12 @@ class Units:
     def plain(self) -> Units:
         """The rows without strata and covariates."""
         return Units(
-            self.columns, self.metric, self.arm, clustered=self.clustered, counted=self.counted
+            self.columns,
+            self.metric,
+            self.arm,
+            clustered=self.clustered,
+            counted=self.counted,
+            kept=self.kept,
         )
 
     @cached_property
@@ -200,6 +236,7 @@ class Units:
 
     def sample(self, arm: int) -> Sample:
         """The rows of an arm, without strata."""
+        self.need_rows()
         rows = np.flatnonzero(self.arm == arm)
 
         def of(one: Linear) -> Sample:
@@ -207,6 +244,20 @@ class Units:
             return Sample(self.columns[one.num][rows], den)
 
         return of(self.metric)._replace(covariates=tuple(map(of, self.covariates)))
+
+    def need_rows(self) -> None:
+        if self.kept is not None:
+            raise RowsNeeded
+
+    @cached_property
+    def n_empty(self) -> Floats:
+        """Units of each arm whose denominator is 0."""
+        if self.metric.den is None:
+            return np.zeros(2)
+        if self.kept is not None:
+            return self.kept.empty
+        whole = self.whole
+        return np.bincount(whole.arm[whole.columns[1] == 0], minlength=2).astype(np.float64)
 
     @property
     def counts(self) -> bool:
@@ -238,6 +289,7 @@ class Farthest(NamedTuple):
     rows: Codes
     values: Floats
     largest: float
+    units: Floats | None = None
 
 
 class UnitValues(NamedTuple):
@@ -297,11 +349,24 @@ class UnitValues(NamedTuple):
 
     def arms(self) -> tuple[Floats, Floats]:
         """Those of each arm."""
+        self.units.need_rows()
         values = self.at()
         return both(lambda arm: values[self.units.arm == arm], (0, 1))
 
     def farthest(self, k: int) -> Farthest:
-        """The blocks of units with the k units that are farthest from the mean of all."""
+        """Units among which are the k that are farthest from the mean of all."""
+        found, known = self._blocks_of_farthest(k), self.units.kept
+        if known is None:
+            return found
+        units = known.units[found.rows]
+        if known.bound:
+            sizes = np.repeat(np.abs(found.values), np.minimum(units, k).astype(np.int64))
+            sizes.sort()
+            if len(sizes) < k or sizes[-k] < known.bound + self.apart(known.form, known.constant):
+                raise FarNeeded
+        return found._replace(units=units)
+
+    def _blocks_of_farthest(self, k: int) -> Farthest:
         n, centre = len(self.units.arm), self.centre
         if n <= k * SHORT:
             values = self.at() - centre
@@ -334,6 +399,15 @@ class UnitValues(NamedTuple):
         return Farthest(
             near if isinstance(rows, slice) else rows[near], values[near], float(far.max())
         )
+
+    def apart(self, form: Floats, constant: float) -> float:
+        """A bound on how much the value of a unit, around the mean of all, differs from form·x +
+        constant. There are no strata."""
+        low, high = self.units.span
+        form = self.form[0] - form
+        constant = -float(self.form[0] @ self.mean[0]) - self.centre - constant
+        middle, half = (high + low) / 2, (high - low) / 2
+        return float(np.abs(form) @ half + abs(form @ middle + constant))
 
 
 @dataclass(frozen=True)
@@ -370,6 +444,7 @@ class MeanEffect:
 
     def residuals(self) -> tuple[Floats, Floats]:
         """Each unit's distance from the estimate of its own arm, as the estimate counts it."""
+        self.units.need_rows()
         if self.how.startswith("regression"):
             found, own = self.values.arms(), self.units
             of = np.zeros_like(own.arm) if own.stratum is None else own.stratum

@@ -1,8 +1,8 @@
 """A program for a cluster: `test_cluster` runs it as a user would, with recdf in a zip that it
 sends to the workers.
 
-The first task of its metric kills the worker that it runs on. It prints whether the results are
-those of `rd.evaluate`.
+It goes the whole chain: log, lists, metrics, join, health, decision. The first task of its metric
+kills the worker that it runs on. It prints whether the results are those of pandas.
 """
 
 import os
@@ -12,8 +12,10 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-from partitions.engine_cases import assert_same, frames
+import pandas as pd
+from partitions.engine_cases import assert_same
+from partitions.log_cases import CASES_OF_LOGS
+from partitions.spark_frames import to_spark
 
 import recdf as rd
 
@@ -57,16 +59,36 @@ def main(master, archive, mark):
 
     session = session_on(master)
     session.sparkContext.addPyFile(archive)
-    true, pred = frames(71)
-    tables = [pa.Table.from_pandas(one, preserve_index=False) for one in (true, pred)]
-    given = [session.createDataFrame(one).repartition(2) for one in tables]
-    metrics = ["hhi", deadly_once]
-    result = rd.spark.evaluate(*given, metrics, 5, by="model", partitions=4)
+    log, events, options = CASES_OF_LOGS["persons_with_several_devices"]()
+    given = {role: to_spark(session, one, 2) for role, one in {"log": log, **events}.items()}
+    metrics = ["hits@5", "revenue@5", "hhi", deadly_once]
+
+    lists = rd.spark.from_impressions(**given, **options, partitions=4)
+    result = rd.spark.evaluate(*lists, metrics, 5, **lists.options, partitions=4)
     assert Path(mark).exists()
-    in_order = pred.sort_values("model", kind="stable", ignore_index=True)
-    assert_same(result, rd.evaluate(true, in_order, metrics, 5, by="model"))
+    expected_lists = rd.from_impressions(log, **events, **options)
+    expected = rd.evaluate(*expected_lists, metrics, 5, **expected_lists.options)
+    assert_same(result, expected)
+    assert lists.spec["counts"] == expected_lists.spec["counts"]
+    for found, own in zip(decided(result.to_pandas()), decided(expected), strict=True):
+        pd.testing.assert_frame_equal(pd.DataFrame(found), pd.DataFrame(own), rtol=1e-9)
     print("equal", flush=True)
     session.stop()
+
+
+def decided(result):
+    """The health of an experiment, its table and its decision, from the lists of its users."""
+    sums = {"hits@5": "sum", "revenue@5": "sum", "deadly_once@5": "sum"}
+    persons = result.per_user[["person_id"]].drop_duplicates().sort_values("person_id")
+    groups = persons.assign(variant=np.where(np.arange(len(persons)) % 2, "A", "B"))
+    user = {"user_col": "person_id"}
+    users = result.join_experiment(groups, how=sums, missing="zero", **user)
+    once = result.per_user.drop_duplicates("person_id")
+    health = rd.experiments.experiment_health(once, groups, expected={"A": 0.5, "B": 0.5}, **user)
+    names = ["hits@5", "revenue@5"]
+    effect = rd.compare_variants(users, names, control="A", health=health, primary="hits@5", **user)
+    roles = {"hits@5": "success", "revenue@5": ("guardrail", "-5%")}
+    return health, effect, rd.experiments.decide_experiment(effect, roles=roles)
 
 
 if __name__ == "__main__":

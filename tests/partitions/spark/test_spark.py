@@ -26,6 +26,7 @@ from partitions.engine_cases import (
 from partitions.spark_frames import to_spark
 
 import recdf as rd
+from recdf.experiments.compare import variants
 from recdf.inputs.machine import Sizes, sized
 
 
@@ -477,6 +478,7 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql import SparkSession
 import recdf as rd
+from recdf.experiments.compare import variants
 from recdf.inputs.machine import Sizes, sized
 from partitions.engine_cases import assert_same, frames, side_tables
 from partitions.moment_cases import GROUPS, assert_same_moments, in_memory
@@ -525,3 +527,23 @@ def test_spark_connect(spark):
         env={**os.environ, "PYTHONPATH": path},
     )
     assert done.stdout.split("\n")[-2:] == ["equal, and DuplicateError", ""], done.stderr[-3000:]
+
+
+def test_users_are_added_up_where_they_are(spark, monkeypatch):
+    rng, n = np.random.default_rng(1), 500
+    users = pd.DataFrame({"user.id": rng.permutation(n), "variant": ["A", "B"] * (n // 2)})
+    users["views"] = rng.integers(1, 9, n)
+    users["clicks"], users["before"] = rng.binomial(users["views"], 0.3), rng.random(n)
+    given = {
+        "control": "A",
+        "covariates": "before",
+        "user_col": "user.id",
+        "expected": {"A": 1, "B": 1},
+    }
+    metrics = {"ctr": ("clicks", "views"), "clicks": "clicks"}
+    expected = rd.compare_variants(users, metrics, **given)
+    monkeypatch.setattr(variants, "needed_frame", None)  # no rows come into memory
+    with sized(Sizes(summed_rows=1)):
+        found = rd.compare_variants(to_spark(spark, users, 2), metrics, **given)
+    tables = map(pd.DataFrame, (found, expected))
+    pd.testing.assert_frame_equal(*tables, rtol=1e-9, check_dtype=False)

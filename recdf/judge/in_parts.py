@@ -1,0 +1,347 @@
+"""Users in parts, such as row groups of files and partitions of an engine: their aggregates, and
+the few units that are farthest from the mean. Each thread has one batch of rows in memory.
+
+Contract: a comparison that needs more of the rows raises `RowsNeeded`, and its caller brings the
+columns into memory. What a part gives is small, and can be sent from worker to worker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from ..inputs.codes import Codes
+from ..inputs.user_parts import UserParts
+from ..stats.numbers import Floats
+from .aggregates import Aggregates, Grid, RowsNeeded
+from .effects.means import Cubes, FarRows, Linear, Units, UnitValues, slopes
+
+# Units that are kept of each cell. More are kept until so many wait, and if none can be left out
+# because all are equally far, there is no sketch.
+_KEPT_FAR, _WAITING, _MOST = 64, 2**13, 2**17
+# Rows of which third moments are taken at a time, and the most columns of one table of them.
+_CUBED_ROWS, _MOST_CUBED = 2**13, 6
+# Arms whose shares differ relatively by less are not skewed by their sizes.
+_EQUAL_ARMS = 0.02
+
+
+class FarForm(NamedTuple):
+    """A metric by its columns, and v = f·x + constant, about how far a unit is from the mean."""
+
+    metric: Linear
+    covariates: tuple[Linear, ...]
+    columns: list[int]
+    form: Floats
+    constant: float
+
+    @classmethod
+    def of(cls, metric: Linear, covariates: tuple[Linear, ...], record: Aggregates) -> FarForm:
+        """The way by a record of units. The form of the metric is on its own columns."""
+        at = list(dict.fromkeys(i for one in (metric, *covariates) for i in one if i is not None))
+        metric, *others = (
+            Linear(at.index(one.num), None if one.den is None else at.index(one.den))
+            for one in (metric, *covariates)
+        )
+        whole = record.columns(at).cells(np.tile(np.arange(len(record.n)), (2, 1)))
+        none, n = np.zeros(0, np.int64), int(whole.n[0])
+        columns = [np.zeros(0)] * len(at)
+        units = Units(columns, metric, none, tuple(others), counted=(n, n), known=whole)
+        values = UnitValues.around_both(units, slopes(units)[0])
+        form = values.form[0]
+        constant = -float(form @ values.mean[0]) - values.centre
+        return cls(metric, tuple(others), at, form, constant)
+
+
+@dataclass
+class Far:
+    """The units of each cell with |v| of at least its bound; equal ones stand once, with their
+    number. `left` is the largest |v| of all that are left out."""
+
+    rows: Floats
+    cell: Codes
+    count: Floats
+    bound: Floats = field(default_factory=lambda: np.zeros(0))
+    left: float = 0.0
+
+    @classmethod
+    def none(cls, way: FarForm) -> Far:
+        return cls(np.zeros((0, len(way.columns))), np.zeros(0, np.int64), np.zeros(0))
+
+    def see(self, way: FarForm, columns: Sequence[Floats], cell: Codes, n_cells: int) -> None:
+        """Take what is far of some rows."""
+        self.bound = np.pad(self.bound, (0, n_cells - len(self.bound)))
+        own = [columns[i] for i in way.columns]
+        v = own[0] + way.constant if way.form[0] == 1 else way.form[0] * own[0] + way.constant
+        for f, x in zip(way.form[1:], own[1:], strict=True):
+            v += f * x
+        np.abs(v, out=v)
+        out = np.flatnonzero(v >= self.bound.min())
+        if len(out) > _WAITING:
+            for c in range(n_cells):
+                if len(own_v := v[cell == c]) > _KEPT_FAR:
+                    self.bound[c] = max(self.bound[c], np.partition(own_v, -_KEPT_FAR)[-_KEPT_FAR])
+        out = out[v[out] >= self.bound[cell[out]]]
+        self.add(np.column_stack([x[out] for x in own]), cell[out], np.ones(len(out)))
+        v[out] = 0
+        self.left = max(self.left, float(v.max()))
+        if len(self.cell) > _WAITING:
+            self.cut(way)
+
+    def add(self, rows: Floats, cell: Codes, count: Floats) -> None:
+        self.rows = np.concatenate([self.rows, rows])
+        self.cell = np.concatenate([self.cell, cell])
+        self.count = np.concatenate([self.count, count])
+
+    def cut(self, way: FarForm) -> None:
+        """Keep the farthest units of each cell."""
+        far = np.abs(self.rows @ way.form + way.constant)
+        order = np.lexsort((*self.rows.T, -far, self.cell))
+        rows, cell, far = self.rows[order], self.cell[order], far[order]
+        new = np.ones(len(order), bool)
+        new[1:] = (cell[1:] != cell[:-1]) | (rows[1:] != rows[:-1]).any(axis=1)
+        first = np.flatnonzero(new)
+        rows, cell, far = rows[first], cell[first], far[first]
+        count = np.add.reduceat(self.count[order], first)
+        above = np.cumsum(count)
+        starts = np.searchsorted(cell, np.arange(len(self.bound)))
+        before = np.concatenate([[0.0], above])[starts]
+        enough = above - before[cell] >= _KEPT_FAR
+        for c in np.unique(cell[enough]):
+            self.bound[c] = far[np.flatnonzero(enough & (cell == c))[0]]
+        kept = far >= self.bound[cell]
+        self.left = max(self.left, float(far[~kept].max(initial=0.0)))
+        self.rows, self.cell, self.count = rows[kept], cell[kept], count[kept]
+        if len(self.cell) > _MOST:
+            raise RowsNeeded
+
+
+class SummedPart(NamedTuple):
+    """Labels, sums and rows without a value of each cell, third moments, the farthest units by
+    metric, and of each batch the first and the last id, and whether they ascend."""
+
+    labels: list[tuple[object, ...]]
+    sums: Any
+    empty: Floats
+    cubes: list[Floats]
+    far: list[Far]
+    ids: list[tuple[int, int, bool]]
+
+
+@dataclass(frozen=True)
+class Summing:
+    """Adds up the batches of a part; None where a column has nulls, or no numbers."""
+
+    columns: list[str]
+    labels: list[str]
+    user: str | None
+    span: tuple[Floats, Floats]
+    grid: Grid
+    ways: list[FarForm]
+    cubed: list[tuple[list[int], Floats]]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> SummedPart | None:
+        try:
+            return self._sum(batches)
+        except RowsNeeded:
+            return None
+
+    def _sum(self, batches: Iterable[pa.RecordBatch]) -> SummedPart:
+        size = 1 + len(self.columns)
+        sums, empty = np.zeros((0, size, size), object), np.zeros((0, len(self.columns)))
+        cells: dict[tuple[object, ...], int] = {}
+        far, ids = [*map(Far.none, self.ways)], []
+        cubes = [np.zeros((0, *(1 + len(at),) * 3)) for at, _ in self.cubed]
+        for batch in batches:
+            if not batch.num_rows:
+                continue
+            columns = floats_of(batch, self.columns)
+            cell = self._cells(batch, cells)
+            found = Aggregates.of(columns, cell, len(cells), self.span, self.grid)
+            more = len(cells) - len(sums)
+            found.sums[: len(sums)] += sums
+            sums = found.sums
+            empty = np.pad(empty, ((0, more), (0, 0)))
+            for i in {w.columns[w.metric.den] for w in self.ways if w.metric.den is not None}:
+                if self.span[0][i] <= 0:
+                    empty[:, i] += np.bincount(cell[columns[i] == 0], minlength=len(cells))
+            for i, (at, middle) in enumerate(self.cubed):
+                own = np.array([np.ones(len(cell)), *(columns[j] for j in at)])
+                own[1:] -= middle[:, None]
+                cubes[i] = np.pad(cubes[i], ((0, more), *((0, 0),) * 3)) + _cubes(
+                    own, cell, len(cells)
+                )
+            for one, way in zip(far, self.ways, strict=True):
+                one.see(way, columns, cell, len(cells))
+            if self.user is not None:
+                if batch.column(self.user).null_count:
+                    raise RowsNeeded
+                ids.append(_ascends(batch.column(self.user)))
+        return SummedPart(list(cells), sums, empty, cubes, far, ids)
+
+    def _cells(self, batch: pa.RecordBatch, cells: dict[tuple[object, ...], int]) -> Codes:
+        """The cell of each row; new labels become new cells."""
+        code, values = np.zeros(batch.num_rows, np.int64), []
+        for name in self.labels:
+            column = batch.column(name)
+            if not pa.types.is_dictionary(column.type):
+                column = column.dictionary_encode()
+            if column.null_count or column.dictionary.null_count:
+                raise RowsNeeded
+            own = column.indices.to_numpy(zero_copy_only=False)
+            values.append(column.dictionary.to_pylist())
+            code = code * len(values[-1]) + own if len(values) > 1 else own
+        shape = tuple(map(len, values))
+        table = np.zeros(int(np.prod(shape)), np.int64)
+        for one in np.flatnonzero(np.bincount(code, minlength=len(table))):
+            places = np.unravel_index(one, shape)
+            label = tuple(own[int(i)] for own, i in zip(values, places, strict=True))
+            table[one] = cells.setdefault(label, len(cells))
+        return table.take(code)
+
+
+def _cubes(own: Floats, cell: Codes, n_cells: int) -> Floats:
+    """Σ of the products of three rows in each cell."""
+    found, size = np.zeros((n_cells, *(len(own),) * 3)), len(own)
+    for at in range(0, len(cell), _CUBED_ROWS):
+        part, of = own[:, at : at + _CUBED_ROWS], cell[at : at + _CUBED_ROWS]
+        for c in np.unique(of):
+            mine = part[:, of == c]
+            pairs = (mine[:, None] * mine).reshape(size * size, -1)
+            found[c] += (pairs @ mine.T).reshape(size, size, size)
+    return found
+
+
+def floats_of(batch: pa.RecordBatch, names: Sequence[str]) -> list[Floats]:
+    """Columns of numbers without nulls as float64."""
+    found = []
+    for name in names:
+        column = batch.column(name)
+        kind = column.type
+        number = pa.types.is_floating(kind) or pa.types.is_integer(kind)
+        if column.null_count or not (number or pa.types.is_boolean(kind)):
+            raise RowsNeeded
+        values = column.to_numpy(zero_copy_only=False)
+        found.append(values.astype(np.float64, copy=False))
+    return found
+
+
+def _ascends(ids: pa.Array) -> tuple[int, int, bool]:
+    if not pa.types.is_integer(ids.type):
+        return 0, 0, False
+    values = ids.to_numpy(zero_copy_only=False)
+    return int(values[0]), int(values[-1]), bool((values[1:] > values[:-1]).all())
+
+
+@dataclass(frozen=True)
+class SummedUsers:
+    """Aggregates of all users by cell. `labels` are those of the cells, one row each."""
+
+    labels: pd.DataFrame
+    record: Aggregates
+    empty: Floats
+    cubes: list[Cubes]
+    far: list[Far]
+    ways: list[FarForm]
+    past: list[int]
+
+    @classmethod
+    def of(
+        cls,
+        parts: UserParts,
+        metrics: Sequence[tuple[Linear, tuple[Linear, ...]]],
+        columns: list[str],
+        labels: list[str],
+        user: str | None,
+        before: Aggregates | None = None,
+    ) -> SummedUsers:
+        """Add up all users; an id in several rows and nulls raise. What is far from the mean is
+        told by the first rows, or by the record of all users from `before`."""
+        sample = floats_of(parts.sample, columns)
+        known = parts.spans(columns) if parts.sample.num_rows > 3 else None
+        if known is None:
+            raise RowsNeeded
+        low, high = known
+        if not max(high.max(), -low.min()) < 2.0**200:
+            raise RowsNeeded
+        first = before or Aggregates.of(sample, np.zeros(parts.sample.num_rows, np.int64), 1)
+        ways = [FarForm.of(*one, first) for one in metrics]
+        past = sorted(
+            {w.columns[i] for w in ways for x in w.covariates for i in x if i is not None}
+        )
+        past = past if len(past) <= _MOST_CUBED else []
+        share = np.array(parts.sample.column(labels[-1]).value_counts().field("counts"))
+        uneven = np.ptp(share) > _EQUAL_ARMS * share.sum()
+        cubed = [
+            (at, np.array([sample[i].mean() for i in at]))
+            for at in [*(one.columns for one in ways), past]
+            if uneven
+        ]
+        summing = Summing(columns, labels, user, known, Grid.of(low, high, parts.n), ways, cubed)
+        found = parts.run(summing, [*labels, *columns, *filter(None, [user])])
+        if any(one is None for one in found):
+            raise RowsNeeded
+        some = [one for one in found if one is not None and one.labels]
+        ends = sorted((first, last, up) for one in some for first, last, up in one.ids)
+        ascend = all(up for *_, up in ends) and all(a[1] < b[0] for a, b in pairwise(ends))
+        if user is not None and not ascend and not parts.distinct(user):
+            raise RowsNeeded
+        place = {
+            label: i for i, label in enumerate(dict.fromkeys(a for p in some for a in p.labels))
+        }
+        sums = np.zeros((len(place), 1 + len(columns), 1 + len(columns)), object)
+        empty, far = np.zeros((len(place), len(columns))), [*map(Far.none, ways)]
+        cubes = [np.zeros((len(place), *(1 + len(at),) * 3)) for at, _ in cubed]
+        for one in far:
+            one.bound = np.zeros(len(place))
+        for part in some:
+            at = np.array([place[label] for label in part.labels])
+            sums[at] += part.sums
+            empty[at] += part.empty
+            for total, mine in zip(cubes, part.cubes, strict=True):
+                total[at] += mine
+            for whole, own in zip(far, part.far, strict=True):
+                whole.add(own.rows, at[own.cell], own.count)
+                whole.bound[at] = np.maximum(whole.bound[at], own.bound)
+                whole.left = max(whole.left, own.left)
+        frame = parts.frame_of(
+            {name: [label[i] for label in place] for i, name in enumerate(labels)}
+        )
+        third = [Cubes(one, of) for (_, one), of in zip(cubed, cubes, strict=True)]
+        return cls(frame, Aggregates(summing.grid, sums, low, high), empty, third, far, ways, past)
+
+    def cubes_of(self, which: int, cells: Codes) -> Cubes | None:
+        """Third moments of the columns of a metric, or (−1) of all covariates, in some cells."""
+        if not self.cubes:
+            return None
+        one = self.cubes[which]
+        return one._replace(sums=one.sums[cells])
+
+    def units(self, metric: int, pair: Codes) -> Units:
+        """Both arms of a metric, which are these cells."""
+        way, far = self.ways[metric], self.far[metric]
+        record = self.record.cells(pair).columns(way.columns)
+        n = record.n.astype(np.int64).tolist()
+        if min(n) < 2:
+            raise RowsNeeded
+        mine = np.isin(far.cell, pair)
+        rows, arm = far.rows[mine], (far.cell[mine] == pair[1]).astype(np.int64)
+        den = way.metric.den
+        empty = np.zeros(2) if den is None else self.empty[pair, way.columns[den]]
+        bound = min(float(far.bound[pair].max()), far.left)
+        cubes = self.cubes_of(metric, pair)
+        kept = FarRows(far.count[mine], bound, way.form, way.constant, empty, cubes)
+        return Units(
+            [*rows.T],
+            way.metric,
+            arm,
+            way.covariates,
+            counted=(n[0], n[1]),
+            known=record,
+            kept=kept,
+        )

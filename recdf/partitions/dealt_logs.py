@@ -1,0 +1,299 @@
+"""Raw logs whose users are in parts: deal the rows of a log and of its events by user, run a
+function on each bucket of users, and add up what it returns.
+
+Contract: a hash of the user, or of the person, decides the bucket of a row, so that a bucket has
+all rows of its users. `from_impressions` and `check_log` run on each bucket as they do in memory.
+Their counts are added; an error of a bucket is raised by the call.
+
+    log, clicks, ... ─ each: pack ─► cells by bucket ─ meet: attribute ─► counts ─ add up ─► spec
+                                                    └ meet: attribute ─► true, pred
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from ..errors import OptionError, RecdfError
+from ..evaluation.exposure_sums import common_type
+from ..evaluation.finish import told
+from ..evaluation.part import Failure, PartResult, to_arrow
+from ..logs.impression_rows import LogInParts, Rules, raw_frame
+from ..logs.impressions import Impressions
+from ..logs.persons import with_persons
+from .engine_arguments import Watched
+from .engine_methods import Handle, Here, digest_of_bytes, opened
+from .needed import Schemas, id_kind_of
+from .packed import (
+    HEAD_LENGTH,
+    PACKED,
+    Packing,
+    add_in_pairs,
+    arrow_table_of,
+    ascending,
+    bucket_of,
+    cast_table,
+    cells_by_bucket,
+    of_cell,
+    of_cells,
+    to_cells,
+)
+from .source import frame_of_arrow, plain_schema
+from .work import Cells, result_of, working_on
+
+OfUsers = Callable[[Mapping[str, Any]], Any]
+SUMS_OF_USERS = pa.schema({"bucket": pa.int32(), "sums": pa.binary(), "failure": pa.binary()})
+
+
+@dataclass(frozen=True)
+class Persons:
+    """The persons of all devices, by which rows are dealt: the frame, and the rules that name its
+    columns."""
+
+    frame: pd.DataFrame
+    rules: Rules
+
+    def of(self, devices: Any) -> pa.Array:
+        """Return the person of each device."""
+        device, person = str(self.rules.device_col), self.rules.user_col
+        given = {"log": frame_of_arrow(pa.table({device: devices}))}
+        found, _ = with_persons(given, self.frame, device, person, self.rules.time_col)
+        return pa.array(found["log"][person].array, from_pandas=True)
+
+
+@dataclass(frozen=True)
+class LogPacking(Packing):
+    """Deal the rows of a log or of its events by user, or by the person of a device."""
+
+    persons: Handle | Here | None = None
+
+    def buckets(self, table: pa.Table) -> np.ndarray:
+        if self.persons is None:
+            return super().buckets(table)
+        devices = table[self.keys[0]]
+        try:
+            person = opened(self.persons).of(devices)
+        except RecdfError:  # all rows go to one bucket, which raises the error again
+            return np.zeros(len(table), np.uint16)
+        users = pa.table({"user": person, "spread": table[self.spread]})
+        return bucket_of(users, ["user"], "spread", self.n_buckets)
+
+
+def packing_of(
+    rules: Rules, schema: pa.Schema, n_buckets: int, persons: Handle | Here | None
+) -> LogPacking:
+    """Return how to deal the rows of a frame. Rows without a user are spread by their item."""
+    user = rules.device_col or rules.user_col
+    spread = rules.item_col if rules.item_col in schema.names else user
+    return LogPacking([user], spread, n_buckets, schema, persons=persons)
+
+
+def joint_schemas(schemas: Schemas, rules: Rules) -> dict[str, pa.Schema]:
+    """Return the columns of each frame, with its role. Labels that end in one column of a table
+    get one type."""
+    found = dict(schemas)
+    joint = [[rules.device_col, rules.user_col]] if rules.device_col else []
+    if rules.unattributed == "true":
+        joint += [[name] for name in (rules.user_col, rules.item_col, *rules.source_lists)]
+    for names in joint:
+        places = [
+            (role, i)
+            for role, one in found.items()
+            for i, own in enumerate(one.names)
+            if own in names
+        ]
+        kind = common_type([found[role].field(i).type for role, i in places])
+        for role, i in places if kind is not None else []:
+            found[role] = found[role].set(i, found[role].field(i).with_type(kind))
+    return {role: one.with_metadata({"role": role}) for role, one in found.items()}
+
+
+def check_schemas(
+    work: OfUsers, rules: Rules, schemas: Schemas, heads: Callable[[], Mapping[str, Any]]
+) -> Any:
+    """Return the result of `work` on no rows, which raises the errors that need none.
+
+    Where ids or times of two frames are of different kinds, some rows are read for the message: a
+    bucket might have the rows of one of the frames only.
+    """
+    found = work({role: frame_of_arrow(one.empty_table()) for role, one in schemas.items()})
+    shared = (rules.device_col, rules.user_col, rules.item_col, rules.time_col, *rules.list_cols)
+    for name in filter(None, shared):
+        kinds = {id_kind_of(one.field(name).type) for one in schemas.values() if name in one.names}
+        if len(kinds - {"empty"}) > 1:
+            work(heads())
+    return found
+
+
+@dataclass(frozen=True)
+class OnUsers:
+    """Run `work` on the users of one bucket, for its sums or for one of its tables.
+
+    schemas : of the log and its events, with the role of each in its metadata · persons : gives the
+    cells of the persons by bucket · table : the name and the columns of a table, None for the sums.
+    """
+
+    work: OfUsers
+    rules: Rules
+    schemas: Schemas
+    persons: Handle | None
+    table: tuple[str, pa.Schema] | None = None
+
+    def __call__(self, bucket: int, _: Cells, cells: Cells) -> pa.Table:
+        with working_on(bucket):
+            if self.table is not None:
+                name, schema = self.table
+                return table_of(self.work(self._frames(bucket, cells)), name, schema)
+            sums = failure = None
+            try:
+                result = self.work(self._frames(bucket, cells))
+                sums = pickle.dumps(without_tables(result))
+            except (RecdfError, TypeError) as error:
+                failed = PartResult(frozenset({bucket}), failure=Failure(error, bucket))
+                failure = to_cells([to_arrow(failed)])[0]
+            return pa.table([[bucket], [sums], [failure]], schema=SUMS_OF_USERS)
+
+    def _frames(self, bucket: int, cells: Cells) -> dict[str, pd.DataFrame]:
+        """Return the rows of each frame in an order that follows from their values alone."""
+        of_persons = opened(self.persons).get(bucket, []) if self.persons is not None else []
+        rows: dict[str, list[pa.Table]] = {role: [] for role in self.schemas}
+        for cell in (*cells, *of_persons):
+            if isinstance(cell, bytes) or cell.is_valid:
+                table = of_cell(cell)
+                rows[table.schema.metadata[b"role"].decode()].append(table)
+        found = {}
+        for role, schema in self.schemas.items():
+            table = of_cells(rows[role], schema)
+            if role != "persons":
+                first = [self.rules.time_col, self.rules.rank_col]
+                names = dict.fromkeys([name for name in first if name in schema.names])
+                table = ascending(table.select(list(names | dict.fromkeys(schema.names))))
+            found[role] = frame_of_arrow(table.select(schema.names))
+        return found
+
+
+def schemas_of_tables(found: Any) -> dict[str, pa.Schema]:
+    """Return the columns of both tables that impressions have; findings have none."""
+    if not isinstance(found, Impressions):
+        return {}
+    tables = {"true": found.true, "pred": found.pred}
+    return {
+        name: plain_schema(pa.Schema.from_pandas(one, preserve_index=False))
+        for name, one in tables.items()
+    }
+
+
+def table_of(found: Impressions, name: str, schema: pa.Schema) -> pa.Table:
+    return pa.Table.from_pandas(getattr(found, name), preserve_index=False).cast(schema)
+
+
+def without_tables(result: Any) -> Any:
+    """Return what is added up over buckets: counts of impressions, or findings."""
+    empty = pd.DataFrame()
+    return replace(result, true=empty, pred=empty) if isinstance(result, Impressions) else result
+
+
+class LogOfEngine(LogInParts):
+    """A log and its events in frames of an engine, by role."""
+
+    def __init__(self, engine: Any, frames: Mapping[str, Any], n_buckets: int) -> None:
+        self.engine, self.n_buckets = Watched(engine, n_buckets), n_buckets
+        self.frames = {role: frame for role, frame in frames.items() if frame is not None}
+        self.persons = self.frames.pop("persons", None)
+
+    def roles(self) -> dict[str, LogInParts]:
+        """Return this log as the arguments of `from_impressions` for all frames that there are."""
+        return dict.fromkeys([*self.frames, *(["persons"] * (self.persons is not None))], self)
+
+    def run(self, work: OfUsers, rules: Rules) -> Any:
+        if rules.rank_col is None and rules.time_col is None:
+            raise OptionError(
+                "⟦rank_col=None⟧ ranks lists by time, or by row where there are no times, and a "
+                f"{self.engine.name} frame has no order of rows; pass ⟦+time_col=⟧ or "
+                "⟦+rank_col=⟧"
+            )
+        persons = None if self.persons is None else self._persons()
+        of_persons = {} if persons is None else {"persons": persons}
+        own = {role: plain_schema(self.engine.schema(one)) for role, one in self.frames.items()}
+        own |= {role: one.schema for role, one in of_persons.items()}
+        schemas = joint_schemas(own, rules)
+
+        def heads() -> dict[str, Any]:
+            tables = {
+                role: self.engine.head(frame, schemas[role].names, HEAD_LENGTH)
+                for role, frame in self.frames.items()
+            }
+            return {role: frame_of_arrow(one) for role, one in (tables | of_persons).items()}
+
+        empty = check_schemas(work, rules, schemas, heads)
+        cells, on_users = self._dealt(work, rules, schemas, persons)
+        outcomes = self._meet(cells, on_users, SUMS_OF_USERS)
+        found = self.engine.collect(outcomes).sort_by("bucket")
+        failures = [cell for cell in found["failure"] if cell.is_valid]
+        if failures and (failure := result_of(failures[0]).failure) is not None:
+            raise told(failure, self.n_buckets, "users")
+        sums = [pickle.loads(cell) for cell in found["sums"].to_pylist()]
+        total = add_in_pairs([without_tables(empty), *sums])
+        tables = {}
+        for name, schema in schemas_of_tables(empty).items():
+            table = self._meet(cells, replace(on_users, table=(name, schema)), schema)
+            tables[name] = self.engine.typed(table, self._like(work, schemas, name))
+        return replace(total, **tables)
+
+    def _like(self, work: OfUsers, schemas: Schemas, name: str) -> pd.DataFrame:
+        """Return a table without rows in the dtypes that it has in memory."""
+        frames = {}
+        for role, schema in schemas.items():
+            empty = schema.empty_table()
+            frames[role] = (
+                self.engine.labels(empty, self.frames[role])
+                if role in self.frames
+                else empty.to_pandas()
+            )
+        found: pd.DataFrame = getattr(work(frames), name)
+        found.attrs = {}
+        return found
+
+    def _meet(self, cells: Any, work: OnUsers, schema: pa.Schema) -> Any:
+        # A bucket may have only persons, whose devices are counted.
+        every = self.persons is not None
+        return self.engine.meet(None, cells, self.n_buckets, work, schema, every)
+
+    def _persons(self) -> pa.Table:
+        """Return the persons in memory. Those of a frame of the engine get an order."""
+        given = self.engine.local(self.persons)
+        table = arrow_table_of(raw_frame(given, "persons"), "persons has")
+        table = cast_table(table, plain_schema(table.schema))
+        return table if given is self.persons else ascending(table)
+
+    def _dealt(
+        self, work: OfUsers, rules: Rules, schemas: Schemas, persons: pa.Table | None
+    ) -> tuple[Any, OnUsers]:
+        """Return the packed rows of all frames, and the work on a bucket of them."""
+        by_person = of_persons = None
+        if persons is not None:
+            known = Persons(frame_of_arrow(persons), rules)
+            by_person = self._shared(known)
+            packing = packing_of(rules, schemas["persons"], self.n_buckets, Here(known))
+            of_persons = self._shared(cells_by_bucket(packing, persons))
+        packed = [
+            self.engine.each(
+                frame,
+                schemas[role].names,
+                packing_of(rules, schemas[role], self.n_buckets, by_person),
+                PACKED,
+            )
+            for role, frame in self.frames.items()
+        ]
+        return self.engine.together(packed), OnUsers(work, rules, schemas, of_persons)
+
+    def _shared(self, one: Any) -> Handle:
+        data = pickle.dumps(one)
+        handle: Handle = self.engine.share(data, digest_of_bytes(data))
+        return handle

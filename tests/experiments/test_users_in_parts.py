@@ -1,0 +1,174 @@
+"""Users in files and in frames of Dask are added up part by part, and their table is that of the
+rows in memory."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import recdf as rd
+from recdf.experiments.compare import variants
+from recdf.inputs.machine import sized, sizes
+from recdf.judge import in_parts
+
+METRICS = {"revenue": "revenue", "hit": "hit", "ctr": ("clicks", "views"), "clicks": "clicks"}
+PAST = {"revenue": "before", "ctr": [("clicks_before", "views_before"), "before"]}
+N = 4000
+
+
+def some_users(shares=(0.5, 0.5), n=N):
+    rng = np.random.default_rng(4)
+    users = pd.DataFrame({"user_id": np.arange(n), "segment": rng.choice(["x", "y"], n)})
+    users["variant"] = rng.choice(["A", "B", "C"][: len(shares)], n, p=shares)
+    users["revenue"], users["hit"] = rng.gamma(2, 3, n), rng.binomial(1, 0.2, n)
+    users["before"] = users["revenue"] / 3 + rng.normal(0, 1, n)
+    for name in ("", "_before"):
+        users[f"views{name}"] = rng.poisson(3, n)
+        users[f"clicks{name}"] = rng.binomial(users[f"views{name}"], 0.3).astype(float)
+    return users
+
+
+@pytest.fixture
+def parts(monkeypatch):
+    """Small parts, of which few units are kept."""
+    monkeypatch.setattr(in_parts, "_WAITING", 120)
+    with sized(replace(sizes(), summed_rows=100, read_rows=512)):
+        yield
+
+
+@pytest.fixture
+def no_rows(monkeypatch):
+    def needed_frame(*_):
+        raise AssertionError("rows were brought into memory")
+
+    monkeypatch.setattr(variants, "needed_frame", needed_frame)
+
+
+def same(data, users, metrics=METRICS, **given):
+    given = {"control": "A", **given}
+    found = rd.compare_variants(data, metrics, **given)
+    expected = rd.compare_variants(users, metrics, **given)
+    frames = map(pd.DataFrame, (found, expected))
+    pd.testing.assert_frame_equal(*frames, rtol=1e-9, atol=1e-12, check_dtype=False)
+    return found
+
+
+def written(users, folder, rows=1500):
+    users.to_parquet(folder / "users.parquet", index=False, row_group_size=rows)
+    return folder / "users.parquet"
+
+
+GIVEN = {
+    "plain": {},
+    "one-sided, logarithm": {"alternative": "greater", "relative": "log", "confidence": 0.9},
+    "planned shares": {"expected": {"A": 1, "B": 1}},
+    "covariates": {"covariates": PAST},
+    "segments": {"by": "segment"},
+    "shares": {"test": {"hit": "proportion"}},
+    "looks": {"sequential_n": 2 * N},
+}
+
+
+@pytest.mark.parametrize("given", GIVEN.values(), ids=GIVEN)
+def test_files_are_compared_as_the_frame(given, parts, no_rows, tmp_path):
+    users = some_users()
+    found = same(written(users, tmp_path), users, **given)
+    assert found["diff_without_top"].notna().all()
+
+
+@pytest.mark.parametrize(
+    ("shares", "more"),
+    [
+        ((0.6, 0.3, 0.1), {}),
+        ((0.6, 0.3, 0.1), {"control": None}),
+        ((0.8, 0.2), {"covariates": PAST}),
+    ],
+)
+def test_arms_of_different_sizes_need_third_moments(shares, more, parts, no_rows, tmp_path):
+    users = some_users(shares)
+    same(written(users, tmp_path), users, **more)
+
+
+def test_several_files_without_ids(parts, no_rows, tmp_path):
+    users = some_users().drop(columns="user_id")
+    for i in range(3):
+        users.iloc[i::3].to_parquet(tmp_path / f"{i}.parquet", index=False)
+    same(tmp_path, pd.concat([users.iloc[i::3] for i in range(3)]))
+
+
+def test_ids_in_any_order_and_as_text(parts, no_rows, tmp_path):
+    users = some_users().sample(frac=1, random_state=1)
+    same(written(users, tmp_path), users, "revenue")
+    users["user_id"] = "u" + users["user_id"].astype(str)
+    same(written(users, tmp_path), users, "revenue")
+
+
+def test_a_few_users_who_decide_are_named(parts, no_rows, tmp_path):
+    users = some_users()
+    users["revenue"] = np.random.default_rng(1).normal(10, 1, N)
+    users.loc[users.index[users["variant"] == "B"][:6], "revenue"] = 400.0
+    found = same(written(users, tmp_path), users, "revenue")
+    assert "few_units" in found["remarks"].iloc[0]
+
+
+# What sums do not tell: the rows are read, and the table and the errors are theirs.
+ROWS = {
+    "strata": {"strata": "segment"},
+    "clusters": {"cluster": "segment"},
+    "weights": {"weight_col": "views"},
+    "caps": {"cap": {"revenue": 0.99}},
+    "shuffled": {"test": "permutation", "n_resamples": 50},
+    "a regression": {"covariates": {"revenue": ["before", "views_before"]}},
+}
+
+
+@pytest.mark.parametrize("given", ROWS.values(), ids=ROWS)
+def test_what_needs_the_rows_has_them(given, parts, tmp_path):
+    users = some_users(n=600)
+    same(written(users, tmp_path), users, "revenue", **given)
+
+
+def test_nulls_and_dates_need_the_rows(parts, tmp_path):
+    users = some_users(n=600)
+    same(written(users.assign(day=pd.Timestamp("2026-01-01")), tmp_path), users, "revenue")
+    users["revenue"] = users["revenue"].where(users["user_id"] % 9 > 0)
+    same(written(users, tmp_path), users, "revenue", nan="drop")
+    with pytest.raises(rd.DataError, match="'revenue' is null in 67 of 600 rows"):
+        rd.compare_variants(written(users, tmp_path), "revenue", control="A")
+
+
+def bad(users, **columns):
+    row = users.iloc[[5]].assign(**columns)
+    return pd.concat([users, row], ignore_index=True)
+
+
+@pytest.mark.parametrize(
+    ("users", "error", "words"),
+    [
+        (lambda u: bad(u), rd.DuplicateError, r"several rows per \['user_id'\]: 1 rows too many"),
+        (
+            lambda u: bad(u, variant="B" if u["variant"][5] == "A" else "A"),
+            rd.DataError,
+            "1 users of data are in more than one variant",
+        ),
+        (lambda u: bad(u, user_id=-1, clicks=-1.0, views=-1), rd.DataError, "negative in 1 rows"),
+        (lambda u: bad(u, user_id=-1, revenue=np.inf), rd.DataError, "infinite in 1 of"),
+        (lambda u: bad(u, user_id=-1, variant=None), rd.NullKeyError, "null in 1 of"),
+        (lambda u: u.drop(columns="hit"), rd.ColumnError, "no column 'hit'"),
+        (lambda u: u.assign(hit="a"), rd.DataError, "a metric is numeric"),
+        (lambda u: u.assign(variant="A"), rd.OptionError, "has one variant"),
+    ],
+)
+def test_wrong_users_are_told_as_those_of_a_frame(users, error, words, parts, tmp_path):
+    path = written(users(some_users(n=600)), tmp_path)
+    with pytest.raises(error, match=words):
+        rd.compare_variants(path, METRICS, control="A")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("given", [{}, {"by": "segment"}])
+def test_frames_of_dask_are_compared_as_those_of_pandas(given, parts, no_rows):
+    frames = pytest.importorskip("dask.dataframe")
+    users = some_users()
+    same(frames.from_pandas(users, npartitions=3), users, **given)
