@@ -360,3 +360,48 @@ def test_all_who_read_a_verdict_say_the_same_of_a_trap(code, tmp_path):
     both = both[["country", *table.columns]]
     found = rd.experiments.segment_effects(both).iloc[0]
     assert (found["withheld"], found["verdict"]) == (code, said)
+
+
+def in_thin_strata(metric, change=0.0):
+    """Two days of 500 users, of whom 20 of the first week are treated, and none of these has a 1 on
+    the second day."""
+    draw = np.random.default_rng(8)
+    week = np.repeat([0, 1], [250, 250])
+    b = np.where(week == 0, np.arange(500) < 20, np.arange(500) % 2 == 0)
+    users = {"user_id": np.arange(500), "variant": np.where(b, "B", "A"), "week": week}
+    days = [draw.random(500) < 0.2, (draw.random(500) < 0.2) & ~((week == 0) & b)]
+    if metric == "ndcg@10":
+        days = [0.5 + 0.02 * days[0], 0.5 + 0.02 * days[1] + change * b]
+    rows = [pd.DataFrame({**users, "day": i, metric: 1.0 * y}) for i, y in enumerate(days)]
+    return pd.concat(rows, ignore_index=True)
+
+
+def trend_in_weeks(data, metric):
+    options = {"control": "A", "time_col": "day", "exposure_col": None, "strata": "week"}
+    given = {**options, "how": "mean", "larger_is_better": metric}
+    return rd.experiments.effect_over_time(data, metric, **given).iloc[0]
+
+
+def test_a_trend_of_shares_in_a_thin_stratum_has_the_variance_of_both_arms():
+    data = in_thin_strata("hitrate@10")
+    row = trend_in_weeks(data, "hitrate@10")
+    wide = data.pivot(index=["user_id", "week", "variant"], columns="day", values="hitrate@10")
+    moved = (wide[1] - wide[0]).rename("y").reset_index()
+    slope = var = own = 0.0
+    for _, of in moved.groupby("week"):
+        a, b = (of.loc[of["variant"] == v, "y"] for v in "AB")
+        slope += (b.mean() - a.mean()) / 2
+        pooled = (((a - a.mean()) ** 2).sum() + ((b - b.mean()) ** 2).sum()) / (len(of) - 2)
+        var += pooled * (1 / len(a) + 1 / len(b)) / 4
+        own += (a.var() / len(a) + b.var() / len(b)) / 4
+    assert row["trend"] == pytest.approx(slope)
+    assert row["trend_se"] == pytest.approx(np.sqrt(var))
+    assert row["trend_se"] != pytest.approx(np.sqrt(own), rel=0.01)
+
+
+@pytest.mark.parametrize(("change", "withheld"), [(0.03, "unseen_units"), (0.2, "")])
+def test_unseen_users_of_a_thin_stratum_turn_a_trend(change, withheld):
+    row = trend_in_weeks(in_thin_strata("ndcg@10", change), "ndcg@10")
+    assert row["trend_p_adj"] < 0.05
+    assert row["trend_withheld"] == withheld
+    assert row["trend_verdict"].startswith("check: " if withheld else "grows")
