@@ -47,7 +47,7 @@ def specs_of(runs: ModelRows) -> Sequence[Mapping[str, Any]]:
     return specs if len(specs) == len(runs.models) else spec_of_each(specs[0], runs.models)
 
 
-def counts_of(runs: ModelRows) -> tuple[Callable[..., Any] | None, Callable[..., Any] | None]:
+def list_counts(runs: ModelRows) -> tuple[Callable[..., Any] | None, Callable[..., Any] | None]:
     """Return functions of two models that count lists of another truth and lists that are short."""
     n_true, n_pred = (
         runs.table(name) if all(name in frame.columns for _, frame in runs.parts) else None

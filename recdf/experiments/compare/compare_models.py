@@ -28,10 +28,10 @@ from .cheap_labels import CHEAP_COLUMNS, cheap_column, labels_of_both, powered_p
 from .comparable_runs import (
     COLUMNS,
     comparing,
-    counts_of,
     frames_of_results,
     has_lists,
     judge_both,
+    list_counts,
     specs_of,
     where_both,
 )
@@ -43,7 +43,7 @@ from .paired import (
     paired_test,
     without_rounding,
 )
-from .pairs_in_buckets import PairsInBuckets, pair_row, with_remarks
+from .pairs_in_buckets import PairsInBuckets, numbers_of_pair, with_remarks
 
 Sums = tuple[Floats, Floats | None]  # Σ w d of every unit, and Σ w, None where it is 1 for all
 
@@ -433,8 +433,10 @@ def _compare_model_pairs(
         waiting.clear()
 
     if isinstance(runs, PairsInBuckets):
-        return _named(runs.rows(names, pairs, settings, declared), runs.models, settings, test)
-    unlike = comparing(runs.models, specs_of(runs), *counts_of(runs))
+        return _table_of_pairs(
+            runs.rows(names, pairs, settings, declared), runs.models, settings, test
+        )
+    unlike = comparing(runs.models, specs_of(runs), *list_counts(runs))
     for name in names:
         for row, sums in _compare_pairs(name, pairs, runs, settings, declared, unlike):
             rows.append(row)
@@ -449,10 +451,10 @@ def _compare_model_pairs(
             progress.add()
     if waiting:
         resample()
-    return _named(rows, runs.models, settings, test)
+    return _table_of_pairs(rows, runs.models, settings, test)
 
 
-def _named(
+def _table_of_pairs(
     rows: list[dict[str, Any]], models: Sequence[Any], settings: Settings, test: str
 ) -> pd.DataFrame:
     """The rows as a table, with the names of the models."""
@@ -571,5 +573,7 @@ def _compare_pairs(
             tested |= where_both(
                 base, model, (has[b], has[m]), runs, of_cheap, bounds or seen_bounds(*values)
             )
-        row = pair_row(metric, (b, m), n_lists, only, means, tested, bounds, settings.missing)
+        row = numbers_of_pair(
+            metric, (b, m), n_lists, only, means, tested, bounds, settings.missing
+        )
         yield with_remarks(row, unlike(metric, b, m), powered), (sums, divisor)

@@ -284,7 +284,9 @@ class PairsInBuckets:
                     lacking = [base_lacks, model_lacks]
                     tested |= row_of_both(lacking, both_means, both.n, estimate)
                 bounds = bounds_of(name, declared, np.array([one.seen for one in sums]))
-                row = pair_row(name, (b, m), n_lists, only, means, tested, bounds, settings.missing)
+                row = numbers_of_pair(
+                    name, (b, m), n_lists, only, means, tested, bounds, settings.missing
+                )
                 rows.append(with_remarks(row, unlike(name, b, m), {}))
         return rows
 
@@ -293,7 +295,7 @@ def _mean(total: float, weight: float) -> float:
     return total / weight if weight else np.nan
 
 
-def pair_row(
+def numbers_of_pair(
     metric: str,
     pair: tuple[int, int],
     n_lists: int,
