@@ -38,6 +38,7 @@ def assert_same_pairs(evaluated, name):
     """`evaluated` evaluates two frames on an engine. Which units are the farthest is not told by
     sums of units that do not weigh the same."""
     options, asked = PAIRS[name]
+    asked = {"details": True, **asked}
     if asked.get("missing") != "drop":  # a model without a hit has no first rank
         asked = {"metrics": ["ndcg@5", "recall@5", "mrr@1"], **asked}
     result = evaluated(*with_columns(), {"by": "model", **options})
