@@ -248,25 +248,10 @@ def _check_order_column(found: ListFindings, data: Data) -> None:
     number = read_numbers(column(data.pred, name, "pred"), f"pred[{name!r}]").astype(np.float64)
     null, infinite = np.isnan(number), np.isinf(number)
     effect = 'evaluate raises; ⟦+nan_score="last"⟧ or "drop" decides'
-    found.add(
-        "null_order",
-        f"null {what}s",
-        "error",
-        null.sum(),
-        len(data.pred),
-        f"pred[{name!r}]",
-        effect,
-    )
+    where, n = f"pred[{name!r}]", len(data.pred)
+    found.add("null_order", f"null {what}s", "error", null.sum(), n, where, effect)
     effect = "they rank before or after all others"
-    found.add(
-        "infinite_order",
-        f"infinite {what}s",
-        "warning",
-        infinite.sum(),
-        len(data.pred),
-        f"pred[{name!r}]",
-        effect,
-    )
+    found.add("infinite_order", f"infinite {what}s", "warning", infinite.sum(), n, where, effect)
     found.refused_numbers |= bool(null.all())
 
 

@@ -141,8 +141,7 @@ def trend_words(row: TableRow) -> str:
 
 
 def _user_counts(row: TableRow) -> str:
-    """Return how many users gain, stay the same and lose by a model, or how many users both arms
-    have."""
+    """Return how many users gain, stay the same and lose, or how many users both arms have."""
     if "n_treatment" in row:
         return f"{int(row['n_treatment']):,} vs. {int(row['n_control']):,}"
     if "wins" in row:
@@ -155,19 +154,16 @@ def _short(name: Any, length: int = CELL_NAME_LENGTH) -> Shown:
 
 
 def _comparison_cells(given: pd.DataFrame) -> RowCells:
-    """Return effect, picture, relative effect, p, counts and verdict; every metric has a scale and
-    digits of its own."""
+    """Return the cells of effects; every metric has a scale and digits of its own."""
     frame = given.reset_index(drop=True)
     records = frame.to_dict("records")
     new, old = sides_of(records[0])
-    pairs = [f"{row[new]} vs. {row[old]}" for row in records]
     one_base = frame[old].map(str).nunique() == 1  # the caption names it
-    others = [str(row[new]) for row in records] if one_base else pairs
     drawn = [Shown(Cell(""))] * len(frame)
     for metric, places in rows_by(frame, ["metric"]).items():
         own = frame.take(places)
-        looks = [badge_of(row) for row in own.to_dict("records")]
-        titles = [f"{pairs[i]} on {metric}" for i in places]
+        looks = [badge_of(records[i]) for i in places]
+        titles = [f"{records[i][new]} vs. {records[i][old]} on {metric}" for i in places]
         made = bars(own["diff"], own["ci_low"], own["ci_high"], looks, titles)
         for i, cell in zip(places, made, strict=True):
             drawn[i] = cell
@@ -185,7 +181,9 @@ def _comparison_cells(given: pd.DataFrame) -> RowCells:
         found.append(
             {
                 **{str(name): _short(row[name]) for name in before},
-                new if one_base else "comparison": _short(others[i], 2 * CELL_NAME_LENGTH),
+                new if one_base else "comparison": _short(
+                    row[new] if one_base else f"{row[new]} vs. {row[old]}", 2 * CELL_NAME_LENGTH
+                ),
                 "difference": drawn[i],
                 "effect [interval]": value(row["diff"], form, small=around),
                 "relative": value(row.get("rel_diff"), form_of(row.get("rel_diff"), sign="+%")),
@@ -319,11 +317,8 @@ def _estimate_cells(given: pd.DataFrame) -> RowCells:
     """Return the cells of estimates; what says whether to believe one stands before it."""
     frame = given.reset_index(drop=True)
     records = frame.to_dict("records")
-    lifts = all(name in frame.columns for name in ("lift", "lift_ci_low", "lift_ci_high"))
-    known = {
-        name: name in frame.columns and frame[name].notna().any()
-        for name in ("clip", "trust", "ess")
-    }
+    lifts = {"lift", "lift_ci_low", "lift_ci_high"} <= {*frame.columns}
+    known = frame.columns[frame.notna().any()]
     names = [str(row["estimator"]) for row in records]
     looks: list[BadgeKind] = [
         "warning" if flag_words(row["flags"]) else look_of_estimate(row) for row in records
@@ -335,8 +330,8 @@ def _estimate_cells(given: pd.DataFrame) -> RowCells:
     for i, row in enumerate(records):
         before = list(row)[: list(row).index("estimator") + 1]
         cells = {str(name): text(row[name]) for name in before}
-        cells |= {"clip": value(row["clip"], "g")} if known["clip"] else {}
-        cells |= {"trust": text(row["trust"])} if known["trust"] else {}
+        cells |= {"clip": value(row["clip"], "g")} if "clip" in known else {}
+        cells |= {"trust": text(row["trust"])} if "trust" in known else {}
         words = flag_words(row["flags"])
         mark = badge("warning" if words else "good", words or "no flag")
         cells["flags"] = mark._replace(cell=Cell(mark.cell.text, small=flag_meanings(row)))
@@ -346,7 +341,7 @@ def _estimate_cells(given: pd.DataFrame) -> RowCells:
             point, _, around = lift_text(row).partition(" ")
             cells["lift over the logging policy"] = drawn[i]
             cells["lift [interval]"] = Shown(Cell(point or "–", small=around), row["lift"])
-        cells |= {"effective rows": value(row["ess"], ",.0f")} if known["ess"] else {}
+        cells |= {"effective rows": value(row["ess"], ",.0f")} if "ess" in known else {}
         found.append(cells)
     return found
 
@@ -407,11 +402,8 @@ def _of_convention(row: TableRow) -> str:
 
 def _of_exposed_item(row: TableRow) -> str:
     names = " · ".join(str(row[name]) for name in list(row)[: list(row).index("shown")])
-    times, share = (
-        amount(int(row["shown"]), "time"),
-        number(row["share"], form_of(row["share"], sign="%")),
-    )
-    return visible(f"{names}: shown {times}, {share} of the impressions.")
+    shown = f"shown {amount(int(row['shown']), 'time')}, {estimated(row['share'], sign='%')}"
+    return visible(f"{names}: {shown} of the impressions.")
 
 
 def _plain_cells(row: TableRow) -> dict[str, Shown]:
@@ -421,10 +413,6 @@ def _plain_cells(row: TableRow) -> dict[str, Shown]:
     }
 
 
-# -- the records
-
-_PLAN = "a line is the 95 % interval of a number of users or lists"
-_FILLED = "filled: fits (blue) or does not fit (orange)"
 PAIR = ("metric", "diff", "ci_low", "ci_high", "p_adj", "effect", "withheld", "remarks", "verdict")
 
 
@@ -451,7 +439,8 @@ TABLE_KINDS: dict[str, Kind] = {
         "Sample ratio by level",
         drawn_level,
         axis="users more than planned",
-        caption=f"the variant of each level that is farthest from its plan; {_FILLED}",
+        caption="the variant of each level that is farthest from its plan; filled: fits (blue) or "
+        "does not fit (orange)",
         todo={
             "error": "Do not act: find out where the users of this level are lost.",
             "good": "Read the effects: the users fit the plan.",
@@ -489,10 +478,15 @@ TABLE_KINDS: dict[str, Kind] = {
         caption="one row per change, or per series without one; filled: better (blue) or worse "
         "(orange)",
     ),
-    "plan": _estimates("mde_abs n_low design_effect role", "Plan", drawn_plan, caption=_PLAN),
-    "plan of models": _estimates(
-        "mde_abs n_low design_effect n_lists", "Plan", drawn_plan, caption=_PLAN
-    ),
+    **{
+        name: _estimates(
+            f"mde_abs n_low design_effect {unit}",
+            "Plan",
+            drawn_plan,
+            caption="a line is the 95 % interval of a number of users or lists",
+        )
+        for name, unit in (("plan", "role"), ("plan of models", "n_lists"))
+    },
     "shrunken": Kind(
         (*PAIR, "shrunken"), "Segments", _of_shrunken, _comparison_cells, part="segments"
     ),
@@ -533,8 +527,8 @@ TABLE_KINDS: dict[str, Kind] = {
     ),
     "health": Kind(
         (
-            *("variant", "n_assigned", "share", "expected_share", "missing_rate", "srm_p"),
-            *("srm_flag", "missing_flag"),
+            *("variant", "n_assigned", "share", "expected_share", "missing_rate"),
+            *("srm_p", "srm_flag", "missing_flag"),
         ),
         "Users per variant",
         _of_arm,
@@ -597,8 +591,7 @@ def estimates_frame(kind: Kind, table: pd.DataFrame) -> pd.DataFrame:
     assert kind.read is not None
     rows = table.to_dict("records")
     data = pd.DataFrame([kind.read(row) for row in rows])
-    words = data["numbers"] + "  " + data["verdict"]
-    data["words"] = data["words"] if "words" in data.columns else words
+    data["words"] = data.get("words", data["numbers"] + "  " + data["verdict"])
     marks = ["percent", "from_zero"]
     data = data.reindex(columns=[*DRAWN, *marks, "withheld"])
     broken = [row.get("withheld") == "sample_ratio" and "role" not in row for row in rows]

@@ -83,66 +83,46 @@ def compare(
     codes = np.empty(len(result.per_user), np.int64)
     for code, own in enumerate(rows.values()):
         codes[own] = code
-    columns = list(columns)
     # Integers stand for models and lists: coding millions of labels again would take longer than
     # the tests.
-    named = [*columns, JUDGED, *(cheap_column(name) for name in columns)]
-    values = {
-        name: result.per_user[name].array for name in named if name in result.per_user.columns
-    }
-    labelled = {MODEL: codes, LIST: list_places(result, rows).of_row, **values}
-    for name in ("n_true", "n_pred"):
+    labelled: dict[str, Any] = {MODEL: codes, LIST: list_places(result, rows).of_row}
+    for name in (*columns, JUDGED, *map(cheap_column, columns), "n_true", "n_pred"):
         if name in result.per_user.columns:
             labelled[name] = result.per_user[name].array
-    weight = result.spec.get("weight")
-    if weight is not None:
-        labelled[WEIGHT] = result.per_user[weight].array
+    options: dict[str, Any] = {}
+    if "weight" in result.spec and result.spec["weight"] is not None:
+        labelled[WEIGHT] = result.per_user[result.spec["weight"]].array
+        options["weight_col"] = WEIGHT
     if "unit_col" in result.spec:
         labelled[UNIT] = unit_codes(result.per_user, result.spec["unit_col"])
+        options["unit_col"] = UNIT
     frame = pd.DataFrame(labelled, copy=False)
     # The comparison reads there whether two models were measured alike.
     specs = spec_of_each(result.spec, models)
     frame.attrs["recdf"] = {"joined": {str(code): spec for code, spec in enumerate(specs)}}
-    base = None if baseline is None else models.index(baseline)
-    if within is None:
-        return _compare_codes(result, frame, columns, base, correction, models)
-    frame = frame.take(np.concatenate(list(within.values())))
-    frame["group"] = np.repeat(np.arange(len(within)), [len(own) for own in within.values()])
-    table = _compare_codes(result, frame, columns, base, correction, models, by="group")
-    groups = list(within)
-    table["group"] = [groups[code] for code in table["group"]]
-    return table
-
-
-def _compare_codes(
-    result: Evaluation,
-    frame: pd.DataFrame,
-    columns: list[str],
-    baseline: int | None,
-    correction: Correction,
-    models: Sequence[str],
-    by: str | None = None,
-) -> pd.DataFrame:
-    """Make paired t tests of models that stand as codes, tell the direction of each metric, and
-    name the models."""
+    if within is not None:
+        frame = frame.take(np.concatenate(list(within.values())))
+        frame["group"] = np.repeat(np.arange(len(within)), [len(own) for own in within.values()])
+        options["by"] = "group"
     better = {name: direction_word(result, name) for name in columns}
     table = compare_models(
         frame,
-        columns,
-        baseline=baseline,
+        list(columns),
+        baseline=None if baseline is None else models.index(baseline),
         user_col=LIST,
         model_col=MODEL,
         missing="drop",
         correction=correction,
-        by=by,
-        weight_col=WEIGHT if WEIGHT in frame.columns else None,
-        unit_col=UNIT if UNIT in frame.columns else None,
         smaller_is_better=[name for name in columns if better[name] == "smaller"],
         larger_is_better=[name for name in columns if better[name] == "larger"],
-        bounds=bounds_of_result(result.spec, frame, columns),
+        bounds=bounds_of_result(result.spec, frame, list(columns)),
+        **options,
     )
     if "repeated_units" in result.spec:
         remark(table, [True] * len(table), "repeated_units")
     for column in ("baseline", "model"):
         table[column] = [models[code] for code in table[column]]
+    if within is not None:
+        groups = list(within)
+        table["group"] = [groups[code] for code in table["group"]]
     return table

@@ -99,7 +99,13 @@ def test_the_trend_of_an_effect_says_its_row():
     for effect, code in itertools.product(EFFECTS["trend"], ["", *CAUTIONS]):
         held = bool(code) and "trend" in CAUTIONS[code].withholds.split()
         codes = ("", code, []) if held else (effect, "", [])
-        row = {**QUOTED, "trend": -0.25, "trend_ci_low": -0.375, "trend_ci_high": -0.125}
+        row = {
+            **QUOTED,
+            "metric": "ndcg@10",
+            "trend": -0.25,
+            "trend_ci_low": -0.375,
+            "trend_ci_high": -0.125,
+        }
         row["trend_withheld"] = codes[1]
         verdict = row["trend_verdict"] = sentence("trend", *codes, row)
         said = TABLE_KINDS["over_time"].said(row)

@@ -266,9 +266,8 @@ def tradeoff(
 
     Notes
     -----
-    The line counts differences of any size; whether a difference is real is the question of
-    `rd.compare_models`. A metric without a direction, such as popularity, counts as better when it
-    is larger.
+    The line counts differences of any size; `rd.compare_models` says which are real. A metric
+    without a direction, such as popularity, counts as better when it is larger.
 
     Examples
     --------
@@ -311,12 +310,8 @@ def tradeoff(
 
 # -- users
 
-USER_POINTS = 200  # of a curve of shares; a million users need no more ink than these
-BARS = 10  # on each side of zero
+USER_POINTS, BARS = 200, 10  # of a curve of shares; on each side of zero
 TIED_BELOW = 1e-12  # as in compare_models
-
-
-# -- distribution
 
 
 def _users_data(result: Evaluation, metric: str) -> pd.DataFrame:
@@ -360,7 +355,6 @@ def users(
     Parameters
     ----------
     result : Evaluation
-        An evaluation.
     metric : str
         Column of `per_user`, such as "ndcg@10".
     {highlight}
@@ -405,9 +399,6 @@ def users(
     return frame.finish("Who gets nothing", metric, across, caption, shares="y", suffix=nothing)
 
 
-# -- performance profiles
-
-
 def _performance_data(result: Evaluation, metric: str) -> pd.DataFrame:
     """Return what `performance` draws: `model`, `value`, `share`, `ci_low`, `ci_high`, `n`.
 
@@ -447,9 +438,8 @@ def performance(
     """Draw the share of lists that reach a value, one line per model: a performance profile with
     its band.
 
-    Formula: share(x) = |{lists: value ≥ x}| / n, with the band ±√(ln(2/0.05) / 2n), in which the
-    whole curve lies in 95 % of all samples. Where users have several lists, n is their effective
-    number.
+    Formula: share(x) = |{lists: value ≥ x}| / n ± √(ln(2/0.05) / 2n), the band of the whole curve.
+    Where users have several lists, n is their effective number.
 
     Parameters
     ----------
@@ -468,9 +458,8 @@ def performance(
     -----
     A model whose line is above another's everywhere is better for every threshold (it dominates).
     Lines that cross say that the mean hides a choice: few lists that are very good, or many that
-    are fair. Where smaller values are better, the line is the share with at most a value.
-
-    Source: Agarwal et al. (2021), Deep RL at the edge of the statistical precipice, section 4.
+    are fair. Where smaller values are better, the line is the share with at most a value. Source:
+    Agarwal et al. (2021), Deep RL at the edge of the statistical precipice, section 4.
 
     Examples
     --------
@@ -569,8 +558,7 @@ def winners(
 
     Notes
     -----
-    Users with the same value for both are counted in the caption and not drawn: they would hide all
-    others.
+    Users with the same value for both are in the caption alone.
 
     Examples
     --------

@@ -97,14 +97,10 @@ def leaderboard_section(subject: Subject, experiment: bool) -> Section:
     columns = list(subject.board.frame["metric"].drop_duplicates())
     names = subject.summary.drop_duplicates("column").set_index("column")
     rows = []
-    for row in body:
-        own = [numbers.get((row[0].text, name)) for name in columns]
-        cells = [
-            Shown(cell, None if pd.isna(raw) else float(raw))
-            for cell, raw in zip(row[1:], own, strict=True)
-        ]
-        name = row[0]._replace(text=visible(row[0].text))
-        rows.append((Shown(name, name.text.casefold()), *cells))
+    for first, *cells in body:
+        own = [numbers.get((first.text, name), np.nan) for name in columns]
+        sorts = [None if pd.isna(raw) else float(raw) for raw in own]
+        rows.append((text(first.text), *map(Shown, cells, sorts)))
     shown, more = cut(rows, subject.max_rows)
     off = frozenset(i + 1 for i, name in enumerate(columns) if name not in subject.columns)
     at_k = names["k"].astype("Int64").astype(str).replace("<NA>", "")
@@ -131,17 +127,10 @@ def leaderboard_section(subject: Subject, experiment: bool) -> Section:
 
 
 def _lists(subject: Subject) -> str:
-    n = sorted(
-        {
-            int(found)
-            for found in subject.summary.loc[subject.summary["column"].isin(subject.columns), "n"]
-        }
-    )
-    return (
-        f"{n[-1]:,} lists"
-        if n[0] == n[-1]
-        else f"{n[0]:,} to {n[-1]:,} lists, those where the metric is defined"
-    )
+    n = subject.summary.loc[subject.summary["column"].isin(subject.columns), "n"].astype(int)
+    if n.min() == n.max():
+        return f"{n.max():,} lists"
+    return f"{n.min():,} to {n.max():,} lists, those where the metric is defined"
 
 
 def _all_values(subject: Subject) -> TableBlock:
@@ -151,20 +140,12 @@ def _all_values(subject: Subject) -> TableBlock:
     rows = []
     for row in subject.summary.itertuples(index=False):
         ends = row.value, row.ci_low, row.ci_high
-        numbers = (value(found, estimate_form(*ends, significant=4)) for found in ends)
-        rows.append(
-            (
-                text(row.model),
-                text(row.column),
-                *numbers,
-                value(row.n, ",d"),
-                value(row.n_undefined, ",d"),
-            )
-        )
-    shown, more = cut(
-        rows,
-        subject.max_rows if len(subject.models) <= MATRIX_ABOVE else min(subject.max_rows, 120),
-    )
+        form = estimate_form(*ends, significant=4)
+        numbers = (value(found, form) for found in ends)
+        counts = (value(n, ",d") for n in (row.n, row.n_undefined))
+        rows.append((text(row.model), text(row.column), *numbers, *counts))
+    many = len(subject.models) > MATRIX_ABOVE
+    shown, more = cut(rows, min(subject.max_rows, 120) if many else subject.max_rows)
     head = ("model", "metric", "value", "interval from", "to", "n", "undefined")
     return TableBlock(
         "Every metric at every k",
@@ -463,32 +444,16 @@ def worse_for(rows: Sequence[Mapping[Any, Any]], names: Sequence[str]) -> list[R
 
 def _means_by_segment(subject: Subject, frame: pd.DataFrame) -> TableBlock:
     """Return the means of the primary metric, models by segments."""
-    own = frame.assign(
-        part=[
-            "all lists" if segment == "all" else f"{segment} = {group}"
-            for segment, group in zip(frame["segment"], frame["group"], strict=True)
-        ]
-    )
-    parts = list(dict.fromkeys(own["part"]))
-    cells = own.set_index(["model", "part"])
-    values, forms = cells["value"], map(estimate_form, own["value"], own["ci_low"], own["ci_high"])
-    form_of_cell = dict(zip(cells.index, forms, strict=True))
-    models = dict.fromkeys(own["model"])
-    n = own.set_index(["model", "part"])["n"].where(n_differs(own).to_numpy())
-    small = {key: f"n = {int(lists):,}" for key, lists in n.dropna().items()}
+    cells: dict[tuple[str, str], Shown] = {}
+    for row, apart in zip(frame.to_dict("records"), n_differs(frame).tolist(), strict=True):
+        part = "all lists" if row["segment"] == "all" else f"{row['segment']} = {row['group']}"
+        form = estimate_form(row["value"], row["ci_low"], row["ci_high"])
+        n = f"n = {int(row['n']):,}" if apart else ""
+        cells[row["model"], part] = value(row["value"], form, small=n)
+    parts = list(dict.fromkeys(part for _, part in cells))
     rows = [
-        (
-            text(model),
-            *(
-                value(
-                    values.get((model, part)),
-                    form_of_cell.get((model, part), ""),
-                    small=small.get((model, part), ""),
-                )
-                for part in parts
-            ),
-        )
-        for model in models
+        (text(model), *(cells.get((model, part), value(np.nan)) for part in parts))
+        for model in dict.fromkeys(model for model, _ in cells)
     ]
     shown, more = cut(rows, subject.max_rows)
     return TableBlock(

@@ -1,30 +1,20 @@
-"""Sections of the tables beside a result, and the cards of pages that have no result.
-
-Rules of a page about an experiment: validity comes first, with what was checked; harms come before
-all other effects; counts of segments speak of the pair and the metric of the first row; an invalid
-one shows no effect in large type.
-"""
+"""Sections of the tables beside a result and beside the effects of an experiment, and the cards of
+pages that are about one of them alone."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from ...experiments.compare.by_segment import segment_sentences
-from ...experiments.decide.adjust_pvalues import adjustment
-from ...experiments.decide.decide_experiment import plan_sentence, role_verdicts
-from ...experiments.decide.sample_ratio import seen_words
-from ...judge.cautions.table import CAUTIONS, UNLIKE
-from ...judge.comparisons import note_of
-from ...judge.verdict import codes_of, hides_harm, is_withheld, says_worse, warnings_of
-from ...tables.cells import estimated, number, p_value, visible
+from ...experiments.decide.decide_experiment import plan_sentence
+from ...judge.cautions.table import CAUTIONS
+from ...judge.verdict import is_withheld
+from ...tables.cells import number, visible
 from ...tables.findings import finding_of
 from .. import plot
-from ..given_tables import confidence_of
 from ..kinds import (
     GATE_LOOKS,
     TABLE_KINDS,
@@ -34,41 +24,22 @@ from ..kinds import (
     is_useless,
     lift_text,
     look_of_estimate,
-    page_part,
     policy_of,
     record_of,
-    segment_of,
-    trend_words,
     value_text,
 )
-from .about_models import Pen, block, forest_drawings, harm_first, worse_for
-from .card import (
-    DOUBTS,
-    FOR_WHOM,
-    HOW_MUCH,
-    SO,
-    SURE,
-    WHICH,
-    Case,
-    collect,
-    kept,
-    tempered,
-    undecided_harm,
-)
+from .about_models import Pen, block, forest_drawings, harm_first
+from .card import verdict_section
 from .page_blocks import (
     Badge,
     BadgeKind,
-    Drawing,
     Reason,
     Section,
-    TableBlock,
     amount,
     badge_of,
-    effect_text,
     flag_words,
     listed,
     name_of,
-    plain,
     text,
 )
 from .report_inputs import ReportTables
@@ -76,9 +47,6 @@ from .svg import SIZE
 
 FEW = 4  # rows that are sentences too
 AS_OFTEN_AS_NOT = 0.5  # power of a plan that fails as often as not
-NO_EFFECT = (
-    "No effect is shown here, since the comparison is not sound; the tables have the numbers."
-)
 NO_VALUE = (
     "No value is shown here, since the estimate should not be used; the table has the numbers."
 )
@@ -93,55 +61,7 @@ def worst(marks: Sequence[Badge | None]) -> Badge | None:
     return min(known, key=lambda one: SEVEREST.index(one.kind), default=None)
 
 
-# -- an experiment
-
-
-def experiment_section(tables: ReportTables, most: int, pen: Pen, alone: bool) -> MadeSection:
-    """Show the effects of an experiment, harms first, also by rank and over time.
-
-    On a page that is about it alone, another section says whether it is sound.
-    """
-    drawings: list[Drawing] = []
-    if tables.position is not None:
-        drawings.append(pen(plot.position, tables.position))
-    if tables.over_time is not None:
-        drawings += _over_time_drawings(tables.over_time, pen)
-    decided = _decision_said(tables)
-    if not tables.experiment and tables.health is None:
-        if not drawings and not decided:
-            return None, []
-        title = "Decision" if decided else "Positions" if tables.over_time is None else "Over time"
-        said = [Reason(one) for one in (decided or _trends(tables.over_time))]
-        return Section("positions", title, text=tuple(decided), drawings=tuple(drawings)), said
-    mark, sound = _soundness(tables)
-    parts: list[TableBlock] = []
-    judged = tables.decision is not None and tables.roles is not None
-    for i, (name, table) in enumerate(tables.experiment.items()):
-        controls = table["control"].unique().tolist()
-        what = f"differences from {controls[0]}" if len(controls) == 1 else "pairs of variants"
-        caption = f"Effects{f', {name}' if name else ''}: {what}, harms first"
-        if judged and i == 0 and (level := confidence_of(table)) is not None:
-            caption += f"; two-sided {100 * level:g} % intervals, beside the bounds of the roles"
-        file = f"experiment{f'-{i}' if i else ''}.csv"
-        parts.append(block(TABLE_KINDS["experiment"], harm_first(table), caption, file, most))
-    if judged and tables.roles is not None:
-        roles = role_verdicts(next(iter(tables.experiment.values())), tables.roles)
-        caption = "Roles: bounds of a guardrail are one-sided, as its test is"
-        parts.insert(0, block(TABLE_KINDS["role"], roles, caption, "roles.csv", most))
-        drawings = [*forest_drawings(roles, most, pen), *drawings]
-    if tables.health is not None:
-        kind = TABLE_KINDS["health"]
-        parts.append(block(kind, tables.health, kind.title, "health.csv", most))
-    section = Section(
-        "experiment",
-        "Effects" if alone else "Experiment",
-        text=() if alone else (*decided, sound, *_checked(tables)),
-        badge=None if alone else mark,
-        tables=tuple(parts),
-        drawings=tuple(drawings),
-    )
-    quoted = [*decided, *_experiment_said(tables), sound]
-    return section, [Reason(one) for one in quoted]
+# -- decisions, and tables beside the effects
 
 
 DECISIONS: dict[str, tuple[BadgeKind, str]] = {
@@ -153,7 +73,7 @@ DECISIONS: dict[str, tuple[BadgeKind, str]] = {
 }
 
 
-def _decision_said(tables: ReportTables) -> list[str]:
+def decision_said(tables: ReportTables) -> list[str]:
     """Say the decision about every treatment, with its reasons."""
     rows = [] if tables.decision is None else tables.decision.to_dict("records")
     said: list[str] = [
@@ -162,253 +82,11 @@ def _decision_said(tables: ReportTables) -> list[str]:
     return [*said, *[f"{plan_sentence(row)}." for row in rows[:1] if plan_sentence(row)]]
 
 
-def _over_time_drawings(table: pd.DataFrame, pen: Pen) -> list[Drawing]:
-    """Draw the effect by period, a picture for each metric and pair of variants."""
-    names = [name for name in ("metric", "treatment", "control") if name in table.columns]
-    found = table[names].drop_duplicates().itertuples(index=False)
-    return [pen(plot.over_time, table, **dict(zip(names, one, strict=True))) for one in found]
-
-
-def _trends(given: pd.DataFrame | None, row: Mapping[Any, Any] | None = None) -> list[str]:
-    """Say whether effects fade, if a table of periods knows: all, or that of a row."""
-    if given is None or not {"metric", "treatment", "trend_verdict"} <= set(given.columns):
-        return []
-    names = [name for name in ("metric", "treatment", "control") if name in given.columns]
-    if row is not None:
-        given = given[(given[names] == pd.Series(row)[names]).all(axis=1)]
-    rows = given.drop_duplicates(names).to_dict("records")
-    return [f"{trend_words(one).capitalize()}." for one in rows]
-
-
-def _experiment_said(tables: ReportTables) -> list[str]:
-    """Say the first few effects of the first table, harms first, for the head of a page about
-    models."""
-    table = next(iter(tables.experiment.values()), None)
-    if table is None:
-        return []
-    rows = harm_first(table).to_dict("records")
-    said: list[str] = [f"Experiment, {TABLE_KINDS['experiment'].said(row)}" for row in rows[:FEW]]
-    if more := len(rows) - FEW if len(rows) > FEW else 0:
-        stand = "stands" if more == 1 else "stand"
-        said.append(f"{amount(more, 'more effect')} {stand} in the section Experiment.")
-    return said
-
-
-def _checked(tables: ReportTables) -> list[str]:
-    """Say which checks of the experiment stand behind its tables, and which do not."""
-    table = next(iter(tables.experiment.values()), pd.DataFrame())
-    health = pd.DataFrame() if tables.health is None else tables.health
-
-    def known(column: str) -> bool:
-        return any(column in one.columns and one[column].notna().any() for one in (table, health))
-
-    found = {
-        "the sample ratio": known("srm_p"),
-        "users without metrics": known("missing_p"),
-        "covariates": known("balance_p"),
-        "denominators": known("p_denominator"),
-        "effects over time": tables.over_time is not None,
-    }
-    done, left = (
-        ", ".join(name for name, there in found.items() if there is wanted) or "nothing"
-        for wanted in (True, False)
-    )
-    return [f"Checked: {done}. Not checked here: {left}."]
-
-
-def _soundness(tables: ReportTables) -> tuple[Badge, str]:
-    """Say what the sample ratio and the users without metrics mean for the effects."""
-    health = tables.health
-    rows = [row for one in tables.experiment.values() for row in one.to_dict("records")]
-    broken = [row for row in rows if "sample_ratio" in codes_of(row["remarks"])]
-    tested = [row["srm_p"] for row in rows if not pd.isna(row.get("srm_p", np.nan))]
-    wrong = Badge("error", "sample ratio")
-    why = "Find out why before reading an effect."
-    if broken and (health is None or not health["srm_flag"].astype(bool).any()):
-        users, p = _users(broken[0]), _p(broken[0].get("srm_p", np.nan))
-        return wrong, f"The users who are compared do not fit the plan: {users}; p {p}. {why}"
-    if health is None and tested:
-        said = f"Sample ratio of the users who are compared as planned; p {_p(min(tested))}"
-        return Badge("good", "sound"), f"{said}{seen_words(rows, 'treatment')}."
-    if health is None:
-        how = "pass health= (what rd.experiments.experiment_health returned)"
-        return Badge("warning", "not checked"), f"The sample ratio was not checked: {how}."
-    records = health.to_dict("records")
-    arms, p = ", ".join(map(TABLE_KINDS["health"].said, records)), health["srm_p"].min()
-    if health["srm_flag"].astype(bool).any():
-        said = f"The users per variant do not fit the plan: {arms}; p {_p(p)}. {why}"
-        return wrong, said
-    lost = health["missing_p"].min() if "missing_p" in health.columns else np.nan
-    if health["missing_flag"].astype(bool).any():
-        said = f"Users without metrics differ between the variants; p {_p(lost)}."
-        return Badge("error", "missing metrics"), f"{said} The effects may come from that alone."
-    missing = ", ".join(f"{rate:.1%}" for rate in health["missing_rate"])
-    fits, mark = "Sample ratio as planned", Badge("good", "sound")
-    if pd.isna(p):
-        fits, mark = "The sample ratio could not be tested", Badge("warning", "not tested")
-    said = f"{fits}: {arms}; p {_p(p)}{seen_words([*records, *rows], 'variant')}."
-    return mark, f"{said} Users without metrics: {missing}; p {_p(lost)}."
-
-
-def _p(p: Any) -> str:
-    words = p_value(p)
-    return words if words.startswith("<") else f"= {words}"
-
-
-def _pair_of(row: Mapping[Any, Any]) -> str:
-    names = (name_of(row[name]) for name in ("treatment", "control", "metric"))
-    return "{} against {} on {}".format(*map(plain, names))
-
-
-def _users(row: Mapping[Any, Any]) -> str:
-    return f"{amount(int(row['n_treatment']), 'user')} against {int(row['n_control']):,}"
-
-
-def validity_section(tables: ReportTables) -> Section | None:
-    """Say whether the experiment is sound, and what was checked: the first section of a page about
-    an experiment."""
-    if not tables.experiment and tables.health is None:
-        return None
-    mark, said = _soundness(tables)
-    return Section("validity", "Is it sound?", text=(said, *_checked(tables)), badge=mark)
-
-
-def experiment_card(tables: ReportTables) -> Section | None:
-    """Return the verdict about the first metric and treatment of an experiment, harms said before
-    everything open."""
-    table = next(iter(tables.experiment.values()), None)
-    if table is None or not len(table):
-        return None
-    rows = [row for one in tables.experiment.values() for row in one.to_dict("records")]
-    row = rows[0]
-    sound, soundness = _soundness(tables)
-    invalid = sound.kind == "error" or row["withheld"] in UNLIKE
-    believed = not invalid and not is_withheld(row)
-    harmed = [one for one in rows if says_worse(one)]
-    case = _effect_case(table, row, sound, invalid)
-    doubts = _doubts_beside(tables.beside, row)
-    reasons = [one for one in doubts if case.badge.kind == "better"]
-    own = [one for one in rows[1:] if _sides(one) == _sides(row)]
-    if believed and (names := _metrics_of(one for one in own if says_worse(one))):
-        if case.badge.kind == "open":
-            no = f"Do not ship {name_of(row['treatment'])}."
-            case = case._replace(badge=Badge("worse", f"harm on {names}"), action=no)
-        elif case.badge.kind == "better":
-            reasons.append(Reason("", f"worse on {names}", f"weigh the loss on {names} first"))
-    if case.badge.kind == "better":
-        withheld = (one for one in own if hides_harm(one, one.get("better")))
-        reasons += [undecided_harm(names)] if (names := _metrics_of(withheld)) else []
-    if believed and "ratio_not_checked" in codes_of(row["remarks"]) and sound.kind != "good":
-        todo = "check the sample ratio first (expected=, or health=)"
-        unchecked = "the sample ratio is not checked"
-        reasons += [Reason("", unchecked, todo)] if case.badge.kind == "better" else []
-    mark, action = tempered(case, reasons)
-    if tables.decision is not None:
-        mark, action = _decision_badge(tables.decision)
-    amounts = [NO_EFFECT, *_checked(tables)]
-    if believed:
-        amounts = [f"{effect_text(row)}, {_users(row)}.", *_trends(tables.over_time, row)]
-    said = [f"Worse: {TABLE_KINDS['experiment'].said(one)}" for one in harmed]
-    if invalid and harmed:
-        unsaid = ", ".join(map(_pair_of, harmed))
-        said = [f"Worse by the numbers as they stand: {unsaid}."]
-    held = [f"Not decided: {_pair_of(one)}: {one['verdict']}." for one in rows if is_withheld(one)]
-    lines = [
-        (WHICH, (*_decision_said(tables), case.which)),
-        (HOW_MUCH, amounts),
-        (SURE, (soundness, *_test_words(table, row, believed))),
-        (
-            FOR_WHOM,
-            (*(said or ["No metric is shown to be worse."]), *held, *_worse_segments(tables, row)),
-        ),
-        (DOUBTS, (*(doubt.said for doubt in doubts), *_warned(rows))),
-        (SO, [action]),
-    ]
-    return Section("verdict", "Verdict", badge=mark, lines=kept(lines))
-
-
-def _sides(row: Mapping[Any, Any]) -> tuple[Any, Any]:
-    return row["treatment"], row["control"]
-
-
-def _metrics_of(rows: Iterable[Mapping[Any, Any]]) -> str:
-    """Name the metrics of some effects, each with its segment."""
-    names = (
-        plain(name_of(one["metric"])) + (f" ({visible(part)})" if (part := segment_of(one)) else "")
-        for one in rows
-    )
-    return ", ".join(dict.fromkeys(names))
-
-
-def _decision_badge(decision: pd.DataFrame) -> tuple[Badge, str]:
+def decision_badge(decision: pd.DataFrame) -> tuple[Badge, str]:
     """Return the badge and the action of a decision: those of its first treatment."""
     first = decision.iloc[0]
     kind, todo = DECISIONS[first["effect"]]
     return Badge(kind, str(first["decision"])), todo.format(name_of(first["treatment"]))
-
-
-def _effect_case(table: pd.DataFrame, row: Mapping[Any, Any], sound: Badge, invalid: bool) -> Case:
-    """Return what the first row says before anything speaks against it."""
-    the = "the control " if table["control"].nunique() == 1 else ""
-    new, verdict, where = name_of(row["treatment"]), str(row["verdict"]), segment_of(row)
-    than = f"{the}{name_of(row['control'])} on {name_of(row['metric'])}"
-    than += f" ({where})." if where else "."
-    if invalid or is_withheld(row):
-        mark = Badge("error", "invalid") if invalid else Badge("warning", "withheld")
-        which = f"The verdict is withheld ({verdict}): {new} against {than}"
-        why = {"sample ratio": "find out why the users do not fit the plan"}.get(sound.text)
-        why = "find out why metrics are missing" if sound.text == "missing metrics" else why
-        why = why or CAUTIONS[row["withheld"]].sentence
-        return Case(mark, which, f"Do not act: {why}.", stands=False)
-    kind = badge_of(row)
-    if kind in ("better", "worse"):
-        todo = f"{'Ship' if kind == 'better' else 'Do not ship'} {new}."
-        which = f"{new} is {kind} than {than}"
-        return Case(Badge(kind, kind), which, todo)
-    which = f"{verdict[:1].upper()}{verdict[1:]}: {new} against {than}"
-    todo = "Decide by a metric that has a direction."
-    if row["effect"] == "none":
-        n = int(row["n_treatment"]) + int(row["n_control"])
-        more = collect(row["diff"], row.get("mde", np.nan), n, "user")
-        todo = f"Keep {name_of(row['control'])}. {more}"
-    return Case(Badge("open", verdict), which, todo)
-
-
-def _test_words(table: pd.DataFrame, row: Mapping[Any, Any], believed: bool) -> list[str]:
-    least = row.get("mde", np.nan)
-    shown = f" An effect of {estimated(least)} is shown in 8 of 10 experiments of this size."
-    p = f" p {_p(row['p_adj'])}." if believed else ""
-    said = f"{_users(row)}; p-values {adjustment(table).words}.{p}"
-    return [f"{said}{('' if pd.isna(least) else shown)}"]
-
-
-def _worse_segments(tables: ReportTables, row: Mapping[Any, Any]) -> list[str]:
-    """Say in which segments the treatment of the first row is worse, on its metric."""
-    given = tables.segments
-    if given is None or "treatment" not in given.columns:
-        return []
-    labels = ["treatment", "control", "metric"]
-    own = given[(given[labels] == pd.Series(row)[labels]).all(axis=1)]
-    shrunken = page_part(given) == "segments"  # then no segment has a verdict of its own
-    rows = [] if shrunken else own.to_dict("records")
-    said = [reason.said for reason in worse_for(rows, list(map(segment_of, rows)))]
-    if "se" in given.columns and list(given.columns).index("metric") > 0:
-        key = str(row["metric"]), str(row["treatment"]), str(row["control"])
-        said += [text for found, text in segment_sentences(given).items() if found == key]
-    return said
-
-
-def _warned(effects: Sequence[Mapping[Any, Any]]) -> list[str]:
-    """Say the warnings of every effect that has one."""
-    rows = [row for row in effects if warnings_of(row["remarks"])]
-    said: list[str] = [f"{_pair_of(row)}: {note_of(row)}." for row in rows[:FEW]]
-    if len(rows) > FEW:
-        carry = "carries" if len(rows) - FEW == 1 else "carry"
-        said.append(f"{amount(len(rows) - FEW, 'more effect')} {carry} a warning.")
-    return said or ["No effect carries a warning."]
-
-
-# -- tables beside the effects
 
 
 def estimate_section(
@@ -419,7 +97,7 @@ def estimate_section(
     kind = record_of(table)
     made = block(kind, table, titled(kind, name), f"{place}.csv", most)
     marks = [shown.badge for row in made.rows for shown in row]
-    said = _words_of(kind, table)
+    said = words_of_table(kind, table)
     section = Section(
         place,
         titled(kind, name),
@@ -431,7 +109,7 @@ def estimate_section(
     return section, []
 
 
-def _words_of(kind: Kind, table: pd.DataFrame) -> tuple[str, ...]:
+def words_of_table(kind: Kind, table: pd.DataFrame) -> tuple[str, ...]:
     """Say the rows of a table that has few, and how many of any other have which verdict."""
     words: list[str] = []
     if kind.read is not None and len(table) > FEW:
@@ -439,39 +117,6 @@ def _words_of(kind: Kind, table: pd.DataFrame) -> tuple[str, ...]:
         words = [f"{n} of {len(table)}: {verdict}" for verdict, n in counts.items() if verdict]
     rows = harm_first(table)[:FEW].to_dict("records")
     return ("; ".join(words) + ".",) if words else tuple(map(kind.said, rows))
-
-
-# What a table beside the effects has against one of them, what is to be done, and the columns in
-# which its rows must be alike.
-AGAINST = {
-    "Sample ratio by level": (
-        "a level breaks the sample ratio",
-        "find out where its users are lost",
-        "",
-    ),
-    "A/A test": ("its test does not hold", "take the test that is recommended", "metric cap"),
-    "Roles": ("a metric is harmed", "weigh its loss first", "treatment control"),
-}
-
-
-def _doubts_beside(tables: Mapping[str, pd.DataFrame], effect: Mapping[Any, Any]) -> list[Reason]:
-    """Return what the tables beside the effects have against one: their worst rows."""
-    found = []
-    for name, table in tables.items():
-        kind = record_of(table)
-        if kind.read is None:
-            continue
-        bad = table[(estimates_frame(kind, table)["sign"] == "worse").to_numpy(bool)]
-        if not len(bad):
-            continue
-        said = f"{titled(kind, name)}: {' '.join(_words_of(kind, bad))}"
-        words, todo, alike = AGAINST.get(kind.title, ("", "", ""))
-        for one in alike.split():
-            bad = bad[bad[one].isin([effect.get(one, np.nan)])]
-        if "cap" in alike and not str(effect.get("method")).startswith("welch"):
-            bad = bad[:0]  # the splits tried the t test
-        found.append(Reason(said, words, todo) if len(bad) else Reason(said))
-    return found
 
 
 def titled(kind: Kind, name: str) -> str:
@@ -482,7 +127,7 @@ def titled(kind: Kind, name: str) -> str:
 def estimates_card(tables: ReportTables) -> Section | None:
     """Return the card of a page about tables that stand beside no effects: what each says, and what
     the worst of them asks for."""
-    which: list[str] = _decision_said(tables)
+    which: list[str] = decision_said(tables)
     todo: dict[str, str] = {}
     marks: list[Badge | None] = []
     for name, table in tables.beside.items():
@@ -490,7 +135,7 @@ def estimates_card(tables: ReportTables) -> Section | None:
         made = block(kind, table, "", "", len(table))
         own = worst([shown.badge for row in made.rows for shown in row]) or Badge("info", "plan")
         marks.append(own)
-        which += [f"{titled(kind, name)}: {one}" for one in _words_of(kind, table)]
+        which += [f"{titled(kind, name)}: {one}" for one in words_of_table(kind, table)]
         if kind.read is None:
             todo[own.text] = _pairs_action(table)
         elif "mde_abs" in table.columns:
@@ -499,12 +144,11 @@ def estimates_card(tables: ReportTables) -> Section | None:
             todo[own.text] = kind.todo.get(own.kind, "Look at what is open before acting.")
     mark = worst(marks)
     if tables.decision is not None:
-        mark, action = _decision_badge(tables.decision)
+        mark, action = decision_badge(tables.decision)
         todo = {mark.text: action}
     if mark is None:
         return None
-    lines = [(WHICH, which), (SO, [todo[mark.text]])]
-    return Section("verdict", "Verdict", badge=mark, lines=kept(lines))
+    return verdict_section(mark, which, todo[mark.text])
 
 
 def _plan_action(table: pd.DataFrame) -> str:
@@ -599,19 +243,16 @@ def off_policy_card(tables: ReportTables) -> Section | None:
     elif not lift:
         action = "Compare it with the value of the logging policy before acting on it."
     if tables.decision is not None:
-        mark, action = _decision_badge(tables.decision)
-    lines = [
-        (WHICH, (*_decision_said(tables), which)),
-        (HOW_MUCH, [NO_VALUE if useless else f"Value {value_text(row)}{lift}."]),
-        (SURE, [f"Trust: {trust}. {effective}".rstrip()]),
-        (
-            FOR_WHOM,
-            [f"Worse than the logging policy: {names}." if names else NONE_BELOW],
-        ),
-        (DOUBTS, [f"Flags: {flags}. {flag_meanings(row)}." if flags else "It carries no flag."]),
-        (SO, [action]),
-    ]
-    return Section("verdict", "Verdict", badge=mark, lines=kept(lines))
+        mark, action = decision_badge(tables.decision)
+    return verdict_section(
+        mark,
+        (*decision_said(tables), which),
+        action,
+        how_much=[NO_VALUE if useless else f"Value {value_text(row)}{lift}."],
+        sure=[f"Trust: {trust}. {effective}".rstrip()],
+        for_whom=[f"Worse than the logging policy: {names}." if names else NONE_BELOW],
+        doubts=[f"Flags: {flags}. {flag_meanings(row)}." if flags else "It carries no flag."],
+    )
 
 
 # -- gate, history, data
@@ -655,18 +296,14 @@ def gate_card(tables: ReportTables) -> Section | None:
     rows, kind = gate.table.to_dict("records"), TABLE_KINDS["gate"]
     first = min(rows, key=lambda row: SEVEREST.index(kind.look(row)))
     worse = [row for row in rows if row["effect"] in ("fail", "pass_but_worse")]
-    lines: list[tuple[str, Sequence[str]]] = [
-        (WHICH, [f"{gate.headline}."]),
-        (HOW_MUCH, [f"{kind.said(first)}."]),
-        (SURE, gate.notes),
-        (
-            FOR_WHOM,
-            [f"{TABLE_KINDS['gate'].said(row)}." for row in worse] or ["No budget is broken."],
-        ),
-        (SO, [GATE_ACTIONS[gate.verdict]]),
-    ]
-    badge = Badge(GATE_LOOKS[gate.verdict], gate.verdict)
-    return Section("verdict", "Verdict", badge=badge, lines=kept(lines))
+    return verdict_section(
+        Badge(GATE_LOOKS[gate.verdict], gate.verdict),
+        [f"{gate.headline}."],
+        GATE_ACTIONS[gate.verdict],
+        how_much=[f"{kind.said(first)}."],
+        sure=gate.notes,
+        for_whom=[f"{kind.said(row)}." for row in worse] or ["No budget is broken."],
+    )
 
 
 def history_section(tables: ReportTables, most: int, pen: Pen) -> MadeSection:
@@ -678,7 +315,7 @@ def history_section(tables: ReportTables, most: int, pen: Pen) -> MadeSection:
     for title, table in (("Metrics", history.changes()), ("Data", history.drift())):
         if len(table):
             blocks.append(block(kind, table, title, f"{title.lower()}.csv", most))
-            said += [f"{title}: {one}" for one in _words_of(kind, table)]
+            said += [f"{title}: {one}" for one in words_of_table(kind, table)]
     gaps = history.gaps()
     said += [f"{row['what']}: {row['verdict']}." for row in gaps.head(most).to_dict("records")]
     marks = [shown.badge for made in blocks for row in made.rows for shown in row]
@@ -733,39 +370,3 @@ def check_section(tables: ReportTables, most: int, examples: bool) -> MadeSectio
     named = "; ".join([*serious[:FEW], *(["…"] if len(serious) > FEW else [])])
     why = f" ({visible(named)})" if named else ""
     return section, [Reason(f"Data health: {counted}{why}.")]
-
-
-# What a page about one of these sections alone asks for, by its badge.
-NEXT_STEPS: dict[str, dict[str, str]] = {
-    "history": {
-        **dict.fromkeys(
-            ("error", "worse"), "Find out what changed before trusting the newest numbers."
-        ),
-        **dict.fromkeys(("warning", "open"), "Do nothing now: wait for more nights."),
-        **dict.fromkeys(("better", "good"), "Go on."),
-    },
-    "data-health": {
-        "error": "Mend the data before anything is compared.",
-        "warning": "Look at the warnings before anything is compared.",
-        "good": "Compare the models.",
-    },
-}
-
-
-def alone_card(
-    tables: ReportTables, sections: Sequence[Section], said: Mapping[str, Sequence[Reason]]
-) -> Section:
-    """Return the card of a page without a result: that of the first table that has a verdict."""
-    makers = (experiment_card, off_policy_card, gate_card, estimates_card)
-    found = next((card for make in makers if (card := make(tables)) is not None), None)
-    if found is not None:
-        return found
-    which = [reason.said for some in said.values() for reason in some if reason.said]
-    mark = worst([one.badge for one in sections]) or Badge("info", "no verdict")
-    steps = next((NEXT_STEPS[one.id] for one in sections if one.id in NEXT_STEPS), {})
-    step = steps.get(mark.kind, "Do not act on this alone: pass the effects too (experiment=).")
-    lines: list[tuple[str, Sequence[str]]] = [
-        (WHICH, which or ["There is no verdict."]),
-        (SO, [step]),
-    ]
-    return Section("verdict", "Verdict", badge=mark, lines=kept(lines))

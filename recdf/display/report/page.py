@@ -28,6 +28,7 @@ from ..given_tables import as_result, with_bounds
 from ..leaderboard_values import over_repeats
 from ..pairs import model_rows
 from .about_data import definitions_section, examples_section, reproducibility_section
+from .about_experiment import alone_card, experiment_card, experiment_section, validity_section
 from .about_models import (
     Pen,
     comparison_section,
@@ -41,15 +42,11 @@ from .about_models import (
 )
 from .beside import (
     MadeSection,
-    alone_card,
     check_section,
     estimate_section,
-    experiment_card,
-    experiment_section,
     gate_section,
     history_section,
     off_policy_section,
-    validity_section,
 )
 from .card import models_card
 from .page_blocks import BAR_HEIGHT, BAR_WIDTH, CLOSE, OPEN, Reason, Section, amount
