@@ -95,11 +95,11 @@ class Aggregates:
         grid = grid or Grid.of(low, high, len(cell))
 
         def part(rows: range) -> Codes:
-            return _products(columns, cell, n_cells, grid, rows)
+            return products_of(columns, cell, n_cells, grid, rows)
 
         starts = range(0, max(len(cell), 1), BLOCKS * BLOCK)
         parts = each(part, [range(a, min(a + BLOCKS * BLOCK, len(cell)), BLOCK) for a in starts])
-        return cls(grid, _in_steps(np.sum(parts, axis=0), grid.slices), low, high)
+        return cls(grid, in_steps(np.sum(parts, axis=0), grid.slices), low, high)
 
     def __add__(self, other: Aggregates) -> Aggregates:
         return replace(
@@ -234,7 +234,7 @@ def ranges_of(columns: Sequence[Floats]) -> list[Floats]:
     return each(block_ranges, columns) if long else [*map(block_ranges, columns)]
 
 
-def _products(
+def products_of(
     columns: Sequence[Floats], cell: Codes, n_cells: int, grid: Grid, rows: range
 ) -> Codes:
     """Products of the slices of 1 and of the columns in every cell, from some rows: hi and lo."""
@@ -264,7 +264,7 @@ def _products(
     return sums
 
 
-def _in_steps(products: Codes, slices: int) -> Any:
+def in_steps(products: Codes, slices: int) -> Any:
     """Add up products of slices as whole numbers of steps; those of as many bits first."""
     size = products.shape[2] // slices
     parts = products.reshape(2, -1, size, slices, size, slices)

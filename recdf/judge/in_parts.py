@@ -19,7 +19,7 @@ import pyarrow as pa
 from ..inputs.codes import Codes
 from ..inputs.user_parts import UserParts
 from ..stats.numbers import Floats
-from .aggregates import Aggregates, Grid, RowsNeeded
+from .aggregates import BLOCK, Aggregates, Grid, RowsNeeded, in_steps, products_of
 from .effects.means import Cubes, FarRows, Linear, Units, UnitValues, slopes
 
 # Units that are kept of each cell. More are kept until so many wait, and if none can be left out
@@ -152,8 +152,8 @@ class Summing:
             return None
 
     def _sum(self, batches: Iterable[pa.RecordBatch]) -> SummedPart:
-        size = 1 + len(self.columns)
-        sums, empty = np.zeros((0, size, size), object), np.zeros((0, len(self.columns)))
+        size = self.grid.slices * (1 + len(self.columns))
+        sums, empty = np.zeros((2, 0, size, size), np.int64), np.zeros((0, len(self.columns)))
         cells: dict[tuple[object, ...], int] = {}
         far, ids = [*map(Far.none, self.ways)], []
         cubes = [np.zeros((0, *(1 + len(at),) * 3)) for at, _ in self.cubed]
@@ -162,10 +162,9 @@ class Summing:
                 continue
             columns = floats_of(batch, self.columns)
             cell = self._cells(batch, cells)
-            found = Aggregates.of(columns, cell, len(cells), self.span, self.grid)
-            more = len(cells) - len(sums)
-            found.sums[: len(sums)] += sums
-            sums = found.sums
+            found = products_of(columns, cell, len(cells), self.grid, range(0, len(cell), BLOCK))
+            more = len(cells) - sums.shape[1]
+            sums = np.pad(sums, ((0, 0), (0, more), (0, 0), (0, 0))) + found
             empty = np.pad(empty, ((0, more), (0, 0)))
             for i in {w.columns[w.metric.den] for w in self.ways if w.metric.den is not None}:
                 if self.span[0][i] <= 0:
@@ -182,7 +181,8 @@ class Summing:
                 if batch.column(self.user).null_count:
                     raise RowsNeeded
                 ids.append(_ascends(batch.column(self.user)))
-        return SummedPart(list(cells), sums, empty, cubes, far, ids)
+        whole = in_steps(sums, self.grid.slices) if cells else None
+        return SummedPart(list(cells), whole, empty, cubes, far, ids)
 
     def _cells(self, batch: pa.RecordBatch, cells: dict[tuple[object, ...], int]) -> Codes:
         """The cell of each row; new labels become new cells."""

@@ -171,4 +171,6 @@ def test_wrong_users_are_told_as_those_of_a_frame(users, error, words, parts, tm
 def test_frames_of_dask_are_compared_as_those_of_pandas(given, parts, no_rows):
     frames = pytest.importorskip("dask.dataframe")
     users = some_users()
-    same(frames.from_pandas(users, npartitions=3), users, **given)
+    data = frames.from_pandas(users, npartitions=3)
+    same(data, users, **given)
+    same(frames.concat([data[data["revenue"] < 0], data]), users, **given)  # some parts are empty
