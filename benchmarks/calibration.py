@@ -589,14 +589,14 @@ def compare(kind, data, given):
     if kind in ("paired", "rare losses"):
         given = {"user_col": KEY[:1], **given}
         metric = "y" if kind == "paired" else "ndcg@10"
-        return rd.compare_models(data, metric, baseline="a", **given).iloc[0]
+        return rd.compare_models(data, metric, baseline="a", **given, details=True).iloc[0]
     given = {"metrics": "y", "control": "A", **given}
     if isinstance(data, tuple):
         data, users = data
         given["health"] = rd.experiments.experiment_health(data, users)
     if kind == "zero-inflated":
         part = given.pop("part")
-        return rd.experiments.compare_zero_inflated(data, **given).iloc[part]
+        return rd.experiments.compare_zero_inflated(data, **given, details=True).iloc[part]
     function = rd.experiments.compare_quantiles if kind == "quantiles" else rd.compare_variants
     return function(data, **given).iloc[0]
 

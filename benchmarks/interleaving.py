@@ -63,7 +63,7 @@ def main() -> None:
         shown = pd.concat([a[in_a[a["user_id"]]], b[~in_a[b["user_id"]]]])
         n = clicked(shown, activity, relevant, rng)["user_id"].value_counts()
         users["clicks"] = users["user_id"].map(n).fillna(0.0)
-        row = rd.compare_variants(users, "clicks", control="A").iloc[0]
+        row = rd.compare_variants(users, "clicks", control="A", details=True).iloc[0]
         both = [[len(clicked(one, activity, relevant, rng)) for _ in range(20)] for one in (a, b)]
         true = (np.mean(both[1]) - np.mean(both[0])) / N
         needed = N * (row["mde"] / true) ** 2
@@ -76,7 +76,9 @@ def main() -> None:
         for method in ("team_draft", "optimized"):
             log = rd.experiments.interleave(a, b, K, method=method)
             clicks = clicked(log, activity, relevant, rng)
-            n = int(rd.experiments.compare_interleaved(log, clicks)["n_needed"].iloc[0])
+            n = int(
+                rd.experiments.compare_interleaved(log, clicks, details=True)["n_needed"].iloc[0]
+            )
             share = mixed_found_in(log, clicks, n, rng)
             print(f"  {method}: {n:,} users, {needed / n:.0f} times fewer, {share:.0%} find it")
 
@@ -86,7 +88,11 @@ def found_in(users, n, rng):
     found = []
     for _ in range(RUNS):
         some = users.iloc[rng.integers(0, N, n)].assign(user_id=np.arange(n))
-        found.append((rd.compare_variants(some, "clicks", control="A")["p_value"] < 0.05).iloc[0])
+        found.append(
+            (rd.compare_variants(some, "clicks", control="A", details=True)["p_value"] < 0.05).iloc[
+                0
+            ]
+        )
     return np.mean(found)
 
 
@@ -96,7 +102,9 @@ def mixed_found_in(log, clicks, n, rng):
     for _ in range(RUNS):
         some = rng.choice(N, n, replace=False)
         own = [one[one["user_id"].isin(some)] for one in (log, clicks)]
-        found.append((rd.experiments.compare_interleaved(*own)["p_value"] < 0.05).iloc[0])
+        found.append(
+            (rd.experiments.compare_interleaved(*own, details=True)["p_value"] < 0.05).iloc[0]
+        )
     return np.mean(found)
 
 

@@ -51,6 +51,7 @@ print(
 # of sums: bought over shown.
 metrics = {"revenue": "revenue@20", "ctr": ("hits@20", "n_pred"), "ndcg": "ndcg@20"}
 options = {"control": "A", "covariates": "pre_spend", "expected": {"A": 0.5, "B": 0.5}}
+options["details"] = True  # how much variance the covariate took away
 effect = rd.compare_variants(users, metrics, primary="revenue", **options)
 print(rd.experiments.report_table(effect), "\n")
 

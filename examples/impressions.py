@@ -148,6 +148,7 @@ def main(n_visits):
         "covariates": "clicks_before",
         "expected": expected,
         "time_col": "assigned_at",
+        "details": True,  # a guardrail needs the errors of both arms
     }
     effect = rd.compare_variants(users, compared, primary="ctr", **options)
     print("\n", rd.experiments.report_table(effect), "\n", sep="")

@@ -29,7 +29,7 @@ print(rd.experiments.report_table(pairs), "\n")
 # differences at random asks for no distribution.
 today = result.compare_models("ndcg@10", baseline="popularity")
 print(
-    today[["model", "diff", "ci_low", "ci_high", "d_z", "p_adj", "verdict"]]
+    today[["model", "diff", "ci_low", "ci_high", "p_adj", "verdict"]]
     .round(4)
     .to_string(index=False),
     "\n",
@@ -38,7 +38,7 @@ flipped = result.compare_models("ndcg@10", baseline="popularity", test="randomiz
 assert flipped["verdict"].tolist() == today["verdict"].tolist()
 
 # 4. The choice: a model that is shown to be better than both others.
-shown = pairs[pairs["reject"]].copy()
+shown = pairs[pairs["p_adj"] <= 0.05].copy()
 shown["winner"] = shown["model"].where(shown["diff"] > 0, shown["baseline"])
 rivals = shown.groupby(["metric", "winner"]).size()
 print(

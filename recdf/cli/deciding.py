@@ -43,6 +43,7 @@ from .arguments import (
 from .output import (
     COMPARED_RESULT,
     COMPARISON_FILES,
+    as_asked,
     fail_on,
     failing_verdicts,
     give_tables,
@@ -130,7 +131,7 @@ def _run_compare(given: argparse.Namespace) -> int:
         baseline=baseline,
         cheap=None if given.cheap is None else read_parquet(given.cheap),
         bounds=as_bounds(given.bounds),
-        **given_parameters(given, OF_MODELS),
+        **{**given_parameters(given, OF_MODELS), "details": True},
     )
     n = dict.fromkeys(f"{users:,}" for users in (table["n_users"].min(), table["n_users"].max()))
     head = f"{' to '.join(n)} users, test {table['test'].iloc[0]}, p {adjustment(table).words}"
@@ -268,6 +269,7 @@ def _experiment(given: argparse.Namespace) -> int:
     )
     specs = metric_arguments(given.metric, joined.columns, result)
     options |= {
+        "details": True,
         "control": label("control", given.control, joined[given.variant_col]),
         "variant_col": given.variant_col,
         "user_col": join["user_col"],
@@ -362,6 +364,7 @@ def _over_time(
         assignment=assignment,
         how=how,
         missing=missing,
+        details=True,
         **own,
     )
 
@@ -539,7 +542,7 @@ def _give_decision(
             "recdf": result.spec,
             COMPARED_RESULT: digest_of_result(*as_paths(given.results)),
         }
-    give_tables(given, text, tables, compared | tables)
+    give_tables(given, text, as_asked(given, tables), as_asked(given, compared | tables))
 
 
 def expected_arguments(

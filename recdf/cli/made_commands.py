@@ -59,6 +59,7 @@ from .deciding import (
 from .gating import read_lists, side_of_folder
 from .output import (
     ESTIMATED,
+    as_asked,
     brief_text,
     give_tables,
     plain_signs,
@@ -135,7 +136,8 @@ class MadeCommand(NamedTuple):
 def _run_made(made: MadeCommand, given: argparse.Namespace) -> int:
     names = {name for function in made.functions for name in typed_parameters(function)}
     told = made.call(given, given_parameters(given, names - made.taken))
-    give_tables(given, told.text, told.tables, told.printed)
+    tables = as_asked(given, told.tables) if "details" in names else told.tables
+    give_tables(given, told.text, tables, told.printed)
     judged = [
         table
         for name, table in told.tables.items()
@@ -159,7 +161,7 @@ def _interleave(given: argparse.Namespace, options: Given) -> Reply:
 
 def _interleaved(given: argparse.Namespace, options: Given) -> Reply:
     frames = frames_of_call(given, compare_interleaved, options, "log", "clicks", labels=["team"])
-    table = compare_interleaved(**frames, **options)
+    table = compare_interleaved(**frames, **{**options, "details": True})
     row = table.iloc[0]
     lines = [
         f"{row['n_users']:,} users, {row['n_clicks']:,} clicks, of which "
@@ -196,7 +198,7 @@ def _quantiles(given: argparse.Namespace, options: Given) -> Reply:
         raise OptionError("--metric and --zero-inflated are missing; name the columns to compare")
     rows = frames_of_call(given, compare_quantiles, options, "rows")["rows"]
     variants = rows[options.get("variant_col", "variant")]
-    options["expected"] = expected_arguments(given, options, rows)
+    options |= {"expected": expected_arguments(given, options, rows), "details": True}
     options["control"] = label("control", given.control, variants)
     tables = {}
     if given.metric:

@@ -32,6 +32,7 @@ from .._version import version_and_build
 from ..errors import RecdfError
 from ..formats.file_sets import FileSet, is_remote
 from ..judge.cautions.table import UNLIKE
+from ..judge.comparisons import Comparison, default_columns
 from ..judge.verdict import VERDICT_COLUMNS, warnings_of
 from ..publishing import (
     RUN,
@@ -175,6 +176,18 @@ def verbose(given: argparse.Namespace, text: str) -> None:
     """Print the progress of the command on stderr if -v was given."""
     if given.verbose:
         complain(f"recdf: {text}")
+
+
+def as_asked(
+    given: argparse.Namespace, tables: Mapping[str, pd.DataFrame]
+) -> dict[str, pd.DataFrame]:
+    """Return tables of a command that has --details, comparisons with the columns that it asks
+    for."""
+    details = getattr(given, "details", False)
+    return {
+        name: default_columns(table, details) if type(table) is Comparison else table
+        for name, table in tables.items()
+    }
 
 
 def give_tables(

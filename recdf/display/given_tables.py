@@ -312,20 +312,12 @@ def model_values(result: Any, metric: str) -> dict[str, FloatArray]:
     return {label: values[rows] for label, rows in rows_by(per_user, by).items()}
 
 
-def confidence_of(comparison: pd.DataFrame) -> float | None:
-    """Return the confidence of a comparison, from its column where it has it; None where that is
-    not one number."""
-    found = [comparison.attrs.get("recdf_comparison", {}).get("confidence")]
-    if "confidence" in comparison.columns:
-        found = comparison["confidence"].unique().tolist()
-    return found[0] if len(found) == 1 else None
-
-
 def words_of_tests(comparison: pd.DataFrame) -> str:
     """Return what the models of a comparison were tested with."""
     known = {"t": "paired t tests", "wilcoxon": "Wilcoxon tests"}
     known |= {name: f"{name} tests" for name in ("randomization", "bootstrap")}
-    found = set(comparison["test"]) if "test" in comparison.columns else set()
+    found = set(comparison.attrs.get("recdf_comparison", {}).get("tests", ()))
+    found = set(comparison["test"]) if "test" in comparison.columns else found
     return known.get(str(next(iter(found))), "tests") if len(found) == 1 else "tests"
 
 

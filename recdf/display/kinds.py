@@ -145,7 +145,8 @@ def _user_counts(row: TableRow) -> str:
     if "n_treatment" in row:
         return f"{int(row['n_treatment']):,} vs. {int(row['n_control']):,}"
     if "wins" in row:
-        return "/".join(f"{int(row[name]):,}" for name in ("wins", "ties", "losses"))
+        n = [int(row[name]) for name in ("wins", "n_users", "losses")]
+        return f"{n[0]:,}/{n[1] - n[0] - n[2]:,}/{n[2]:,}"
     return f"{int(row['n_users']):,}"
 
 
@@ -505,7 +506,7 @@ TABLE_KINDS: dict[str, Kind] = {
         part="beside",
     ),
     "pairs": Kind(
-        (*PAIR, "model", "baseline", "n_users", "rel_diff", "wins", "ties", "losses"),
+        (*PAIR, "model", "baseline", "n_users", "wins", "losses"),
         "Comparison of models",
         _of_comparison,
         _comparison_cells,

@@ -18,6 +18,7 @@ from ..experiments.compare.comparable_runs import sentence_of_both
 from ..experiments.decide.adjust_pvalues import adjustment
 from ..judge.cautions.table import CAUTIONS
 from ..judge.choices import Correction, check_value
+from ..judge.comparisons import confidence_of
 from ..judge.verdict import codes_of, sign_of, warning_sentences
 from ..tables.cells import (
     LETTERS,
@@ -464,8 +465,9 @@ def notes(
         mark = f"+ is better and − is worse than {baseline}"
     how = ""
     if len(tests):
-        how = f"{words_of_tests(tests)}, p ≤ {1 - tests['confidence'].iloc[0]:.2g}, p-values "
-        how += adjustment(tests).words
+        confidence = confidence_of(tests)
+        below = "" if confidence is None else f"p ≤ {1 - confidence:.2g}, "
+        how = f"{words_of_tests(tests)}, {below}p-values {adjustment(tests).words}"
     weighted = "weighted " * ("weight" in result.spec)
     said = {
         f"Values are the {stat} over lists, not means; no difference is tested.": stat != "mean",

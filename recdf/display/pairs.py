@@ -116,6 +116,7 @@ def compare(
         smaller_is_better=[name for name in columns if better[name] == "smaller"],
         larger_is_better=[name for name in columns if better[name] == "larger"],
         bounds=bounds_of_result(result.spec, frame, list(columns)),
+        details=True,
         **options,
     )
     if "repeated_units" in result.spec:

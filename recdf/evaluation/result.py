@@ -315,8 +315,8 @@ class Evaluation(Result, HandedOver):
         **options
             `baseline`, `segments`, `test`, `missing`, `alternative`, `confidence`, `margin`,
             `correction`, `family`, `n_resamples`, `seed`, `smaller_is_better`, `larger_is_better`,
-            `weight_col`, `unit_col`, `cheap`, `bounds`, as in `rd.compare_models`; the weights are
-            those of the evaluation by default.
+            `weight_col`, `unit_col`, `cheap`, `bounds`, `details`, as in `rd.compare_models`; the
+            weights are those of the evaluation by default.
 
         Returns
         -------

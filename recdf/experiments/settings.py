@@ -56,12 +56,13 @@ class Settings:
     def compared(
         self, table: pd.DataFrame, columns: list[str], kind: str, by: Sequence[str] = ()
     ) -> pd.DataFrame:
-        """Return the columns of a comparison, which shows itself and says how it was made."""
+        """Return all columns of a comparison, which shows itself and says how it was made."""
         result = table.assign(confidence=self.confidence)[[*by, *columns]]
         result.attrs["recdf_comparison"] = {
             "kind": kind,
             "by": list(by),
             "confidence": self.confidence,
+            "tests": sorted({*self.tests.values()}),
             "alternative": self.alternative,
             "correction": self.correction,
             "family": as_columns(self.family),

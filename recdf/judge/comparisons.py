@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Self
 
@@ -24,6 +24,41 @@ from ..tables.cells import (
 from .verdict import VERDICT_COLUMNS, warnings_of
 
 COMPARISON_COLUMNS = ("metric", "diff", "ci_low", "ci_high", "p_adj", *VERDICT_COLUMNS)
+# The columns that a reader of a decision needs, by a column that no other comparison has; all
+# others come with details=True.
+_ESTIMATE = "diff se ci_low ci_high rel_diff"
+_ARMS = "metric control treatment n_control n_treatment"
+_PAIR = "metric baseline model n_users"
+_TESTS = "p_value p_adj"
+DEFAULT_COLUMNS = {
+    "shrunken": f"{_ARMS} {_PAIR} diff ci_low ci_high confidence shrunken shrunken_low "
+    f"shrunken_high n_segments q {_TESTS}",
+    "trend_verdict": f"{_ARMS} diff ci_low ci_high {_TESTS} kind trend trend_ci_low trend_ci_high "
+    "trend_withheld trend_verdict",
+    "preference": f"{_PAIR} diff ci_low ci_high wins ties losses {_TESTS} preference "
+    "preference_low preference_high p_sign",
+    "n_human": f"{_PAIR} mean_baseline mean_model diff se ci_low ci_high wins losses {_TESTS} "
+    "n_human n_cheap",
+    "baseline": f"{_PAIR} mean_baseline mean_model {_ESTIMATE} wins ties losses {_TESTS}",
+    "treatment": f"{_ARMS} mean_control mean_treatment {_ESTIMATE} rel_ci_low rel_ci_high {_TESTS}",
+}
+# The column with the numbers of a warning about variants.
+DETAIL_OF = {
+    "denominator_differs": "mean_denominator_treatment",
+    "few_units": "diff_without_top",
+    "repeated_units": "design_effect",
+    **dict.fromkeys(
+        (
+            "shares_change",
+            "users_in_both",
+            "covariate_after",
+            "covariate_differs",
+            "strata_differ",
+            "strata_differ_in_worth",
+        ),
+        "unbalanced",
+    ),
+}
 LEAST_NEEDED = ("means", "MDE", "var. reduction", "n", "wins/ties/losses", "labels", "relative")
 
 
@@ -31,6 +66,12 @@ def note_of(row: Mapping[Any, Any], beside: str = "") -> str:
     """Return the warnings of a row in words, with the numbers and columns that a reader asks for
     next; `beside` is the code of one that stands there already."""
     numbers = {}
+    if "treatment" in row:
+        numbers = {
+            code: f" ({name}, with details=True)"
+            for code, name in DETAIL_OF.items()
+            if name not in row
+        }
     if "mean_denominator_control" in row:
         both = (row[f"mean_denominator_{side}"] for side in ("treatment", "control"))
         numbers["denominator_differs"] = f" ({' vs. '.join(map(brief, both))})"
@@ -48,6 +89,38 @@ def note_of(row: Mapping[Any, Any], beside: str = "") -> str:
     return "; ".join(said) + unbalanced
 
 
+def default_columns(table: pd.DataFrame, details: bool = False) -> pd.DataFrame:
+    """Return a comparison without the columns that few readers need, unless these are asked for."""
+    if details:
+        return table
+    named = next(names for mark, names in DEFAULT_COLUMNS.items() if mark in table.columns)
+    first = list(table.columns).index("metric")
+    kept = {*table.columns[:first], *named.split(), *VERDICT_COLUMNS}
+    shown = table[[name for name in table.columns if name in kept]]
+    return Comparison.of(shown) if type(table) is Comparison else shown
+
+
+def need_details(table: pd.DataFrame, role: str, names: Iterable[str]) -> None:
+    """Raise if a comparison lacks columns that it has with details=True alone."""
+    if missing := [name for name in names if name not in table.columns]:
+        raise ColumnError(
+            f"{role} has no column {missing[0]!r}; make the comparison with ⟦+details=True⟧",
+            column=missing[0],
+        )
+
+
+def confidence_of(comparison: pd.DataFrame) -> float | None:
+    """Return the confidence of a comparison, from its column where it has it; None where that is
+    not one number."""
+    known = comparison.attrs.get("recdf_comparison", {}).get("confidence")
+    found = (
+        comparison["confidence"].unique().tolist()
+        if "confidence" in comparison.columns
+        else [known]
+    )
+    return found[0] if len(found) == 1 else None
+
+
 def report_table(comparison: pd.DataFrame) -> ReportTable:
     """Format a comparison of variants or models for a reader: effect and interval first, verdict
     last.
@@ -61,11 +134,11 @@ def report_table(comparison: pd.DataFrame) -> ReportTable:
     -------
     ReportTable
         Shown as HTML by a notebook and as Markdown by `print`; `.to_markdown()`, `.to_latex()`,
-        `.to_html()`, `.frame`. Columns: segments, `metric`, `comparison`, `effect` with its
-        interval, `relative` with its interval (variants), `p` (adjusted), `means` and `n`
-        (treatment vs. control, or users), `labels` (with `cheap=`), `MDE` (variants), `var.
-        reduction` (if any row has one), `wins/ties/losses` (models), `verdict`, `notes` (if any row
-        has a warning). A null is "–".
+        `.to_html()`, `.frame`. Columns, where the comparison has theirs: segments, `metric`,
+        `comparison`, `effect` with its interval, `relative` with its interval (variants), `p`
+        (adjusted), `means` and `n` (treatment vs. control, or users), `labels` (with `cheap=`),
+        `MDE` (variants, `details=True`), `var. reduction` (the same, if any row has one),
+        `wins/ties/losses` (models), `verdict`, `notes` (if any row has a warning). A null is "–".
 
     Raises
     ------
@@ -95,10 +168,9 @@ def report_table(comparison: pd.DataFrame) -> ReportTable:
             f"comparison has no column {missing[0]!r}; expected what compare_variants or "
             "compare_models returns"
         )
-    levels: list[float] = (
-        comparison["confidence"].unique().tolist() if "confidence" in comparison.columns else []
-    )
-    level = f"{100 * levels[0]:g}% CI" if len(levels) == 1 else "CI"
+    confidence = confidence_of(comparison)
+    level = "CI" if confidence is None else f"{100 * confidence:g}% CI"
+    have = {*comparison.columns}
 
     def text(*names: str, form: Callable[..., str]) -> list[str]:
         return [
@@ -118,28 +190,29 @@ def report_table(comparison: pd.DataFrame) -> ReportTable:
     cells[f"effect ({level})"] = text(
         "diff", "ci_low", "ci_high", form=partial(estimated, sign="+")
     )
-    if models:
+    if models and "rel_diff" in have:
         cells["relative"] = text("rel_diff", form=partial(estimated, sign="+%"))
-    else:
+    elif "rel_ci_low" in have:
         cells[f"relative ({level})"] = text(
             "rel_diff", "rel_ci_low", "rel_ci_high", form=partial(estimated, sign="+%")
         )
     cells["p"] = text("p_adj", form=p_value)
     pair = f"mean_{other}", f"mean_{base}"
-    cells["means"] = text(*pair, "ci_low", "ci_high", form=means)
+    if have.issuperset(pair):
+        cells["means"] = text(*pair, "ci_low", "ci_high", form=means)
     if models:
         cells["n"] = text("n_users", form=lambda n: f"{n:,}")
         if "n_human" in comparison.columns:
             cells["labels"] = text(
                 "n_human", "n_cheap", form=lambda n, more: f"{n:,} of people, {more:,} cheap"
             )
-        cells["wins/ties/losses"] = text(
-            "wins", "ties", "losses", form=lambda *v: "/".join(f"{n:,}" for n in v)
-        )
+        if have.issuperset(names := ("wins", "ties", "losses")):
+            cells["wins/ties/losses"] = text(*names, form=lambda *v: "/".join(f"{n:,}" for n in v))
     else:
         cells["n"] = text("n_treatment", "n_control", form=lambda new, old: f"{new:,} vs. {old:,}")
-        cells["MDE"] = text("mde", form=estimated)
-        if comparison["variance_reduction"].notna().any():
+        if "mde" in have:
+            cells["MDE"] = text("mde", form=estimated)
+        if "variance_reduction" in have and comparison["variance_reduction"].notna().any():
             cells["var. reduction"] = text(
                 "variance_reduction", form=lambda value: number(value, ".1%")
             )

@@ -126,12 +126,23 @@ def sentence(
     """Return the verdict of a row in words: why it is withheld, else the effect and what is added
     to it."""
     row = {} if row is None else row
-    both = EFFECTS["models"].get(row.get("effect_both", ""), "not shown")
-    known = _Words({"both": both}, row)  # type: ignore[arg-type]
+    effect_both = row.get("effect_both")
+    both = {} if effect_both is None else {"both": EFFECTS["models"].get(effect_both, "not shown")}
+    known = _Words(both, row)  # type: ignore[arg-type]
+
+    def said(text: str, without_numbers: str) -> str:
+        """Fill in the numbers of the row, which one without details may not have."""
+        try:
+            return text.format_map(known)
+        except KeyError:
+            return without_numbers
+
     if withheld:
-        return CAUTIONS[withheld].words.format_map(known)
-    added = [CAUTIONS[code].adds for code in remarks if CAUTIONS[code].adds]
-    return EFFECTS[kind][effect] + "".join(one.format_map(known) for one in added)
+        return said(CAUTIONS[withheld].words, f"check: {CAUTIONS[withheld].topic}")
+    added = [CAUTIONS[code] for code in remarks if CAUTIONS[code].adds]
+    return EFFECTS[kind][effect] + "".join(
+        said(one.adds, f" ({one.code.replace('_', ' ')})") for one in added
+    )
 
 
 class _RowOf(Mapping[Any, Any]):
@@ -196,9 +207,11 @@ def says_worse(row: Mapping[Any, Any]) -> bool:
 
 
 def hides_harm(row: Mapping[Any, Any], better: str | None) -> bool:
-    """Whether the verdict of a row is withheld, and the numbers as they stand say worse."""
+    """Whether the verdict of a row is withheld, and the numbers as they stand say worse, or may do
+    so where nobody knows which side is better (None)."""
     below, above = row["ci_high"] < 0, row["ci_low"] > 0
-    return is_withheld(row) and {"larger": below, "smaller": above}.get(better or "", False)
+    worse = {"larger": below, "smaller": above, None: below or above}
+    return is_withheld(row) and worse.get(better, False)
 
 
 def turned(row: Mapping[Any, Any]) -> dict[Any, Any]:

@@ -146,6 +146,7 @@ def test_experiment_options_of_skew_shares_and_covariates(capsys, folder):
         "groups.csv",
         "--control",
         "A",
+        "--details",
         "--out",
         "out",
         "--overwrite",
@@ -177,6 +178,7 @@ def test_experiment_options_of_skew_shares_and_covariates(capsys, folder):
         cap={"revenue@10": 0.99},
         test={"hitrate@10": "proportion"},
         **options,
+        details=True,
     )
     pd.testing.assert_frame_equal(written("out/comparison.parquet"), want, check_dtype=False)
     assert want["method"].tolist() == ["welch", "proportion"]
@@ -199,6 +201,7 @@ def test_experiment_options_of_skew_shares_and_covariates(capsys, folder):
         test="permutation",
         n_resamples=50,
         **options,
+        details=True,
     )
     pd.testing.assert_frame_equal(written("out/comparison.parquet"), want, check_dtype=False)
 
@@ -325,7 +328,7 @@ def test_experiment_tests_the_users_whom_it_compares(capsys, folder):
         "--missing",
         "drop",
     ]
-    code, out, _ = run(capsys, *call, "--fail-on", "invalid", "--out", "out")
+    code, out, _ = run(capsys, *call, "--fail-on", "invalid", "--out", "out", "--details")
     assert code == 1
     health = written("out/health.parquet")
     assert not health["srm_flag"].any()
@@ -522,7 +525,7 @@ def test_a_moved_denominator_is_seen_everywhere(capsys, folder):
         "--missing",
         "zero",
     ]
-    call += ["--metric", "ctr=hits@10/n_pred", "--out", "out", "--overwrite"]
+    call += ["--metric", "ctr=hits@10/n_pred", "--out", "out", "--overwrite", "--details"]
     code, out, _ = run(capsys, *call)
     assert code == 0
     assert "check: denominator differs" in out
@@ -594,6 +597,7 @@ ROLE_CALL = (
     "groups.csv",
     "--control",
     "A",
+    "--details",
     "--missing",
     "zero",
     "--metric",
@@ -799,7 +803,14 @@ def test_a_ramp_up_has_the_shares_of_each_period(capsys, folder):
         "hits@1",
     ]
     code, out, err = run(
-        capsys, *call, "--expected", *planned, "--fail-on", "invalid", "--out", "decided"
+        capsys,
+        *call,
+        "--expected",
+        *planned,
+        "--fail-on",
+        "invalid",
+        "--out",
+        "decided",
     )
     assert (code, err) == (0, "")
     assert "sample ratio: fits planned shares" in out
@@ -807,7 +818,13 @@ def test_a_ramp_up_has_the_shares_of_each_period(capsys, folder):
         users[["user_id", "variant", "period"]], missing="zero"
     )
     want = rd.compare_variants(
-        joined, "hits@1", control="A", strata="period", time_col="period", expected=PLAN
+        joined,
+        "hits@1",
+        control="A",
+        strata="period",
+        time_col="period",
+        expected=PLAN,
+        details=True,
     )
     assert written("decided/comparison.parquet")["srm_p"].tolist() == pytest.approx(
         want["srm_p"].tolist()

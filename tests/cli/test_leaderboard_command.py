@@ -108,7 +108,7 @@ def test_bounds_of_ones_own_metric_reach_the_tests(of_own_metric, capsys, tmp_pa
     plain = rd.leaderboard(result, baseline="popularity").comparisons
     assert plain["turned_by"].isna().all()
     board = rd.leaderboard(result, baseline="popularity", bounds={name: (0, 30)})
-    expected = result.compare_models(baseline="popularity", bounds={name: (0, 30)})
+    expected = result.compare_models(baseline="popularity", bounds={name: (0, 30)}, details=True)
     assert board.comparisons["turned_by"].tolist() == pytest.approx(expected["turned_by"].tolist())
     assert (expected["turned_by"] > 0).all()
     result.to_parquet(tmp_path / "result")

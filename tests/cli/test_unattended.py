@@ -301,7 +301,7 @@ def test_the_commands_of_the_page_end_with_the_codes_that_it_gives(capsys):
             lambda table: table.assign(n_users=None),
             "comparison['n_users'] is object; expected numbers",
         ),
-        (lambda table: table.drop(columns="ties"), "comparison has no column 'ties'"),
+        (lambda table: table.drop(columns="wins"), "comparison has no column 'wins'"),
     ],
 )
 def test_a_report_of_a_changed_table_says_what_is_wrong(capsys, change, words):

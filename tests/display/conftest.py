@@ -69,12 +69,12 @@ def full(shop, result, exposed, tmp_path_factory):
     shown = rd.evaluate(shop.true, shop.shown, ["revenue@10", "hits@10"], **options)
     assigned = shown.join_experiment(shop.assignment, missing="zero")
     effect = rd.compare_variants(
-        assigned, ["revenue@10", "hits@10"], control="A", covariates="pre_spend"
+        assigned, ["revenue@10", "hits@10"], control="A", covariates="pre_spend", details=True
     )
     tables = {
         "experiment": {
             "adjusted": effect,
-            "not adjusted": rd.compare_variants(assigned, "revenue@10", control="A"),
+            "not adjusted": rd.compare_variants(assigned, "revenue@10", control="A", details=True),
         },
         "health": rd.experiments.experiment_health(
             shown.per_user, shop.assignment, expected={"A": 0.5, "B": 0.5}

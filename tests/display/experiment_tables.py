@@ -23,7 +23,7 @@ def experiment_tables(seed=1):
     users["ms"] = draw.gamma(4, 25, n) + 12 * b
     of = {"control": "A", "expected": {"A": 1, "B": 1}, "smaller_is_better": "ms"}
     metrics = ["clicks", "revenue", "ms"]
-    effects = rd.compare_variants(users, metrics, **of)
+    effects = rd.compare_variants(users, metrics, **of, details=True)
     # Users of the television who are lost in B break the ratio.
     lost = users[~((users["device"] == "tv") & b & (users["user_id"] % 3 == 0))]
     days = pd.DataFrame(
@@ -51,17 +51,20 @@ def experiment_tables(seed=1):
             exposure_col="exposed",
             kind="since_exposure",
             expected={"A": 1, "B": 1},
+            details=True,
         ),
         "segment_effects": x.segment_effects(
-            rd.compare_variants(users, metrics, by="device", **of)
+            rd.compare_variants(users, metrics, by="device", **of, details=True), details=True
         ),
         "find_srm": x.find_srm(lost, ["device"], expected={"A": 1, "B": 1}),
         "aa_test": x.aa_test(users, ["clicks", "revenue"], shares=(0.9, 0.1), n=300),
-        "compare_quantiles": x.compare_quantiles(users, "ms", quantiles=[0.5, 0.9], **of),
-        "compare_zero_inflated": x.compare_zero_inflated(
-            users, "revenue", control="A", expected={"A": 1, "B": 1}
+        "compare_quantiles": x.compare_quantiles(
+            users, "ms", quantiles=[0.5, 0.9], **of, details=True
         ),
-        "compare_interleaved": x.compare_interleaved(lists, clicks),
+        "compare_zero_inflated": x.compare_zero_inflated(
+            users, "revenue", control="A", expected={"A": 1, "B": 1}, details=True
+        ),
+        "compare_interleaved": x.compare_interleaved(lists, clicks, details=True),
         "decide_experiment": x.decide_experiment(effects, roles=ROLES),
         "role_verdicts": x.role_verdicts(effects, ROLES),
         "plan_comparison": x.plan_comparison(models, "ndcg@10", baseline="popularity", diff=0.02),

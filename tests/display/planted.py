@@ -103,7 +103,7 @@ def try_one(seed, folder):
 
 def table_row(result):
     """The row of the primary metric in the comparison of all metrics, as the page makes it."""
-    table = result.compare_models([f"ndcg@{K}", f"recall@{K}"], baseline="old")
+    table = result.compare_models([f"ndcg@{K}", f"recall@{K}"], baseline="old", details=True)
     return table[table["metric"] == f"ndcg@{K}"].iloc[0]
 
 

@@ -209,12 +209,11 @@ def try_experiment(seed, rng, folder):
     if fault == "hidden":
         frame.loc[b & (rng.random(n) < 0.3), "sales"] = np.nan
     expected = None if fault == "unchecked" else {"A": 1, "B": 1}
-    table = rd.compare_variants(
-        frame, ["clicks", "sales"], control="A", expected=expected, nan="drop"
-    )
     given = {}
     if rng.random() < 0.4:
         given["roles"] = {"clicks": "success", "sales": ("guardrail", "-10%")}
+    options = {"control": "A", "expected": expected, "nan": "drop"}
+    table = rd.compare_variants(frame, ["clicks", "sales"], details="roles" in given, **options)
     lines, kind, badge = card_of(
         rd.report(path=Path(folder) / "r.html", experiment=table, overwrite=True, **given)
     )

@@ -36,7 +36,7 @@ def card(tmp_path, *given, **options):
 
 def test_the_call_of_the_readme_names_the_baseline(tmp_path):
     result = evaluated({"new": 0.6, "old": 0.4, "odd": 0.2}, ["hitrate@1", "ndcg@1"])
-    pairs = result.compare_models(baseline="old")
+    pairs = result.compare_models(baseline="old", details=True)
     lines, _, badge = card(tmp_path, result, comparison=pairs)
     assert badge == "better"
     assert "new is better than the baseline old on hitrate@1" in lines["Which"].replace(" :", ":")
@@ -50,7 +50,9 @@ def test_without_a_baseline_both_numbers_are_seen_from_the_same_model(tmp_path):
     true, pred = lists({"a": 0.4, "b": 0.6})
     pred = pred[~((pred["model"] == "b") & (pred["user_id"] % 5 == 0))]
     result = rd.evaluate(true, pred, "hitrate@1", by="model")
-    row = result.compare_models().iloc[0]  # b against a, or a against b: the page says b − a
+    row = result.compare_models(details=True).iloc[
+        0
+    ]  # b against a, or a against b: the page says b − a
     sign = 1 if row["model"] == "b" else -1
     lines, _, _ = card(tmp_path, result)
     assert lines["By how much"].startswith(f"b − a : {sign * row['diff']:+.3f}".replace("-", "−"))
@@ -63,7 +65,12 @@ def test_without_a_baseline_both_numbers_are_seen_from_the_same_model(tmp_path):
 def test_a_row_that_is_turned_twice_is_the_row():
     true, pred = lists({"a": 0.4, "b": 0.6})
     pred = pred[~((pred["model"] == "b") & (pred["user_id"] % 5 == 0))]
-    row = rd.evaluate(true, pred, "hitrate@1", by="model").compare_models().iloc[0].to_dict()
+    row = (
+        rd.evaluate(true, pred, "hitrate@1", by="model")
+        .compare_models(details=True)
+        .iloc[0]
+        .to_dict()
+    )
     again = turned(turned(row))
     assert list(again)
     assert again["verdict"] == row["verdict"]
@@ -77,7 +84,7 @@ def test_a_row_that_is_turned_twice_is_the_row():
 @pytest.mark.parametrize("baseline", ["old", None])
 def test_which_names_all_that_are_not_shown_to_be_worse(tmp_path, baseline):
     result = evaluated({"new": 0.62, "old": 0.35, "near": 0.61, "far": 0.4})
-    table = result.compare_models()  # all pairs, Holm's method over all six
+    table = result.compare_models(details=True)  # all pairs, Holm's method over all six
     best = result.summary.set_index("model")["value"].idxmax()
     own = [
         row if row["model"] == best else turned(row)
@@ -128,7 +135,7 @@ def test_for_whom_worse_names_every_form_of_worse(tmp_path):
     gone = (pred["model"] == "new") & (part[pred["user_id"]] == "z") & (pred["user_id"] % 4 > 0)
     result = rd.evaluate(true, pred[~gone], "hitrate@1", by="model")
     segments = pd.DataFrame({"user_id": users, "part": part})
-    table = result.compare_models(baseline="old", segments=segments, by="part")
+    table = result.compare_models(baseline="old", segments=segments, by="part", details=True)
     forms = table.set_index("part")["verdict"]
     assert forms["x"] == "worse"
     assert "but better where both have lists" in forms["z"]
@@ -174,7 +181,7 @@ def test_few_lists_say_how_many_more_are_needed(tmp_path):
 
 def test_an_open_difference_says_how_many_more_lists_would_show_it(tmp_path):
     result = evaluated({"new": 0.53, "old": 0.5}, n=300, seed=4)
-    row = result.compare_models(baseline="old").iloc[0]
+    row = result.compare_models(baseline="old", details=True).iloc[0]
     assert row["effect"] == "none"
     assert row["diff"] > 0
     lines, _, _ = card(tmp_path, result, baseline="old")
@@ -234,7 +241,9 @@ def test_a_gate_has_a_page_whose_badge_is_its_verdict(tmp_path, rate, verdict):
 def test_a_withheld_effect_says_what_was_checked(tmp_path):
     users = pd.DataFrame({"user_id": range(600), "variant": ["A"] * 150 + ["B"] * 450})
     users["clicks"] = np.random.default_rng(0).normal(1, 0.5, 600)
-    table = rd.compare_variants(users, "clicks", control="A", expected={"A": 1, "B": 1})
+    table = rd.compare_variants(
+        users, "clicks", control="A", expected={"A": 1, "B": 1}, details=True
+    )
     lines, kind, badge = card(tmp_path, experiment=table)
     assert (kind, badge) == ("error", "invalid")
     assert "Checked: the sample ratio" in lines["By how much"]
@@ -245,7 +254,9 @@ def test_bounds_of_a_role_and_intervals_of_an_effect_are_told_apart(tmp_path):
     users = pd.DataFrame({"user_id": range(600), "variant": ["A", "B"] * 300})
     users["clicks"] = np.random.default_rng(0).normal(1, 0.5, 600)
     users["sales"] = users["clicks"] + 1
-    table = rd.compare_variants(users, ["clicks", "sales"], control="A", expected={"A": 1, "B": 1})
+    table = rd.compare_variants(
+        users, ["clicks", "sales"], control="A", expected={"A": 1, "B": 1}, details=True
+    )
     roles = {"clicks": "success", "sales": ("guardrail", "-10%")}
     path = rd.report(path=tmp_path / "r.html", experiment=table, roles=roles)
     page = path.read_text(encoding="utf-8")
@@ -258,7 +269,7 @@ def test_bounds_of_a_role_and_intervals_of_an_effect_are_told_apart(tmp_path):
 def test_all_that_shows_a_comparison_says_the_same(tmp_path, capsys, seed):
     rates = {"new": [0.75, 0.5, 0.2][seed], "old": 0.5}
     result = evaluated(rates)
-    row = result.compare_models(baseline="old").iloc[0]
+    row = result.compare_models(baseline="old", details=True).iloc[0]
     _, _, badge = card(tmp_path, result, baseline="old")
     says = {"better": "better", "none": "no difference shown", "worse": "keep the baseline"}
     assert badge in (says[row["effect"]], "keep the baseline")
@@ -272,7 +283,7 @@ def test_all_that_shows_a_comparison_says_the_same(tmp_path, capsys, seed):
     html = board._repr_html_()
     assert (f"<sup>{mark}</sup>" in html) if mark else ("<sup>" not in html)
     assert ("$^{" in board.to_latex()) == bool(mark)
-    assert row["verdict"] in result.compare_models(baseline="old")._repr_html_()
+    assert row["verdict"] in result.compare_models(baseline="old", details=True)._repr_html_()
     result.to_parquet(tmp_path / "results")
     assert main(["compare", str(tmp_path / "results"), "--baseline", "old"]) == 0
     assert row["verdict"] in capsys.readouterr().out
@@ -294,7 +305,7 @@ def test_another_truth_withholds_the_badge(tmp_path):
         for name, truth in (("new", true), ("old", other))
     }
     lines, kind, badge = card(tmp_path, parts, baseline="old")
-    row = rd.compare_models(parts, baseline="old").iloc[0]
+    row = rd.compare_models(parts, baseline="old", details=True).iloc[0]
     assert row["withheld"] == "other_truth"
     assert (kind, badge) == ("warning", "withheld")
     assert lines["So"] == "Do not act: the two were not evaluated on the same truth."
@@ -322,7 +333,7 @@ def arms(**metrics):
 def test_a_harm_whose_verdict_is_withheld_tempers_the_badge(tmp_path):
     users = arms(clicks=0.4, sales=-0.4)
     users.loc[(users["variant"] == "B") & (users["user_id"] % 5 == 1), "sales"] = np.nan
-    plan = {"control": "A", "expected": {"A": 1, "B": 1}, "nan": "drop"}
+    plan = {"control": "A", "expected": {"A": 1, "B": 1}, "nan": "drop", "details": True}
     table = rd.compare_variants(users, ["clicks", "sales"], **plan)
     assert table["withheld"].tolist() == ["", "unequal_missing"]
     assert table["ci_high"].iloc[1] < 0

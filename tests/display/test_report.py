@@ -53,7 +53,10 @@ def test_a_section_without_its_table_is_left_out(result, tmp_path):
 def test_the_headline_says_which_model_by_how_much_and_for_whom(full, result):
     page, _ = full
     compared = result.compare_models(
-        ["ndcg@10", "recall@10", "first_rank@10"], baseline="popularity", missing="drop"
+        ["ndcg@10", "recall@10", "first_rank@10"],
+        baseline="popularity",
+        missing="drop",
+        details=True,
     )
     row = compared.set_index(["metric", "model"]).loc[("ndcg@10", "knn")]
     text = page.text("verdict")
@@ -244,7 +247,7 @@ def test_what_a_ratio_hides_withholds_the_headline(shop, full, tmp_path, moved, 
     else:  # ten programs in the control
         users.loc[~treated & (np.cumsum(~treated) <= 10), "hits@10"] = 900
     effect = rd.compare_variants(
-        users, {"ctr": ("hits@10", "n_pred")}, control="A", expected={"A": 1, "B": 1}
+        users, {"ctr": ("hits@10", "n_pred")}, control="A", expected={"A": 1, "B": 1}, details=True
     )
     page = Page(rd.report(shown, tmp_path / "r.html", experiment=effect, health=full[1]["health"]))
     assert f"The verdict is withheld (check: {word})" in page.text("verdict")

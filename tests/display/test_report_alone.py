@@ -29,7 +29,7 @@ def users(n=2000, effects=(("ndcg", 0.0), ("clicks", 0.0)), seed=0):
 def compared(frame, **options):
     names = [name for name in frame.columns if name not in ("user_id", "variant", "land")]
     options = {"control": "A", "expected": dict.fromkeys("ABC", 1)} | options
-    return rd.compare_variants(frame, names, **options)
+    return rd.compare_variants(frame, names, **options, details=True)
 
 
 @pytest.mark.long
@@ -80,7 +80,7 @@ def test_segments_are_counted_for_the_pair_of_the_headline(tmp_path):
     )
     said = card_of(path)[0]["For whom worse"]
     assert "B against A : shown to be worse in none of 2 segments." in said
-    effects = rd.experiments.segment_effects(compared(frame, by="land"))
+    effects = rd.experiments.segment_effects(compared(frame, by="land"), details=True)
     q = effects.query("metric == 'ndcg' and treatment == 'B'").iloc[0]
     assert (
         f"ndcg, B against A: {q['verdict']} (Q = {q['q']:.4g} of 2 segments, p {q['p_adj']:.3f})."
@@ -178,7 +178,7 @@ def test_forty_models_stay_below_a_megabyte_with_a_matrix_of_pairs(tmp_path):
     assert path.stat().st_size < 1_000_000
     said = section(path, "comparison")
     assert "the model of the row against that of the column" in said
-    table = result.compare_models("ndcg@2")
+    table = result.compare_models("ndcg@2", details=True)
     shown = {"better": "▲", "worse": "▼", "no difference shown": "●"}
     for verdict, sign in shown.items():
         n = (
@@ -247,7 +247,7 @@ def test_the_effect_over_time_is_drawn_for_every_treatment_and_its_trend_is_said
     )
     per_user = rows.groupby(["user_id", "variant"], as_index=False)["ndcg"].mean()
     equal = {"A": 1, "B": 1, "C": 1}
-    table = rd.compare_variants(per_user, "ndcg", control="A", expected=equal)
+    table = rd.compare_variants(per_user, "ndcg", control="A", expected=equal, details=True)
     for kind in ("daily", "since_exposure", "cumulative"):
         days = rd.experiments.effect_over_time(
             rows,
@@ -257,6 +257,7 @@ def test_the_effect_over_time_is_drawn_for_every_treatment_and_its_trend_is_said
             exposure_col="seen",
             kind=kind,
             expected=equal,
+            details=True,
         )
         path = rd.report(path=tmp_path / f"{kind}.html", experiment=table, over_time=days)
         page = path.read_text(encoding="utf-8")

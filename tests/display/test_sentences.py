@@ -94,7 +94,7 @@ def result():
     ],
 )
 def test_the_page_says_how_p_values_were_adjusted(result, options, said, not_said, tmp_path):
-    table = result.compare_models(baseline="old", **options)
+    table = result.compare_models(baseline="old", **options, details=True)
     text = section(rd.report(result, tmp_path / "r.html", baseline="old", comparison=table))
     assert "new is better than the baseline old on ndcg@1" in text
     assert said in text
@@ -104,7 +104,7 @@ def test_the_page_says_how_p_values_were_adjusted(result, options, said, not_sai
 
 
 def test_rows_of_a_larger_comparison(result, tmp_path):
-    table = result.compare_models(baseline="old")
+    table = result.compare_models(baseline="old", details=True)
     text = section(
         rd.report(
             result,
@@ -159,7 +159,7 @@ def test_the_command_says_how_p_values_were_adjusted(result, tmp_path, capsys):
 
 def test_the_picture_says_how_p_values_were_adjusted(result):
     def caption(**options):
-        ax = rd.plot.forest(result.compare_models(baseline="old", **options))
+        ax = rd.plot.forest(result.compare_models(baseline="old", **options, details=True))
         axes = np.atleast_1d(ax)
         texts = [
             text.get_text()
@@ -177,22 +177,27 @@ def test_the_picture_says_how_p_values_were_adjusted(result):
 
 
 def test_a_comparison_of_other_numbers_decides_nothing(result, tmp_path):
-    other = values(seed=5).compare_models(baseline="old")
+    other = values(seed=5).compare_models(baseline="old", details=True)
     text = section(rd.report(result, tmp_path / "1.html", baseline="old", comparison=other))
     assert "withheld" in text
     assert "the comparison has other means than the result" in text
     assert "new is better" not in text
-    turned = result.compare_models("ndcg@1", baseline="old", smaller_is_better="ndcg@1")
+    turned = result.compare_models(
+        "ndcg@1", baseline="old", smaller_is_better="ndcg@1", details=True
+    )
     text = section(rd.report(result, tmp_path / "2.html", baseline="old", comparison=turned))
     assert "the comparison takes the other direction for better" in text
-    lacking = result.compare_models("recall@1", baseline="old")
+    lacking = result.compare_models("recall@1", baseline="old", details=True)
     text = section(rd.report(result, tmp_path / "3.html", baseline="old", comparison=lacking))
     assert (
         "There is no verdict: the comparison that was given has not one row of new and old on "
         "ndcg@1" in text
     )
     halves = pd.concat(
-        [result.compare_models("ndcg@1", baseline="old").assign(half=i) for i in range(2)]
+        [
+            result.compare_models("ndcg@1", baseline="old", details=True).assign(half=i)
+            for i in range(2)
+        ]
     )
     halves = halves[["half", *(name for name in halves.columns if name != "half")]]
     text = section(rd.report(result, tmp_path / "4.html", baseline="old", comparison=halves))
@@ -200,24 +205,26 @@ def test_a_comparison_of_other_numbers_decides_nothing(result, tmp_path):
 
 
 def test_one_sided_tests_and_other_tests_are_named(result, tmp_path):
-    table = result.compare_models("ndcg@1", baseline="old", alternative="greater")
+    table = result.compare_models("ndcg@1", baseline="old", alternative="greater", details=True)
     text = section(rd.report(result, tmp_path / "1.html", baseline="old", comparison=table))
     assert (
         "The tests are one-sided: they can show that a model has larger values, and nothing else."
         in text
     )
-    table = result.compare_models("ndcg@1", baseline="old", test="bootstrap", n_resamples=200)
+    table = result.compare_models(
+        "ndcg@1", baseline="old", test="bootstrap", n_resamples=200, details=True
+    )
     text = section(rd.report(result, tmp_path / "2.html", baseline="old", comparison=table))
     assert "Bootstrap tests on 300 lists; p-values" in text
-    table = result.compare_models("ndcg@1", baseline="old", test="wilcoxon")
+    table = result.compare_models("ndcg@1", baseline="old", test="wilcoxon", details=True)
     text = section(rd.report(result, tmp_path / "3.html", baseline="old", comparison=table))
     assert "found to differ by its signed ranks, which say nothing of the mean" in text
     assert "not shown to be better" not in text
     assert "no difference shown" not in text
-    table = result.compare_models(baseline="old", test="wilcoxon")
+    table = result.compare_models(baseline="old", test="wilcoxon", details=True)
     text = section(rd.report(result, tmp_path / "4.html", baseline="old", comparison=table))
     assert "On other metrics: signed ranks differ on recall@1." in text
-    table = result.compare_models(baseline="old").assign(
+    table = result.compare_models(baseline="old", details=True).assign(
         effect=["better", "better", "higher", "higher"],
         verdict=["better", "better", "higher", "higher"],
     )
@@ -231,7 +238,7 @@ def test_the_baseline_stays(tmp_path):
     assert "No model is shown to be better than the baseline old" in text
     assert "The next best is mid" in text
     # The comparison lacks the next best model, which must not be taken for the one that it has.
-    table = result.compare_models("ndcg@1", baseline="old")
+    table = result.compare_models("ndcg@1", baseline="old", details=True)
     text = section(
         rd.report(
             result, tmp_path / "2.html", baseline="old", comparison=table[table["model"] == "new"]
@@ -260,7 +267,9 @@ def test_segments_count_what_they_name(result, tmp_path):
         in section(path, "segments")
     )
     assert "new against old : shown to be worse in none of 5 segments." in section(path)
-    given = pd.concat([result.compare_models(baseline="old").assign(country=one) for one in "xy"])
+    given = pd.concat(
+        [result.compare_models(baseline="old", details=True).assign(country=one) for one in "xy"]
+    )
     given = given[["country", *(name for name in given.columns if name != "country")]]
     text = section(rd.report(result, tmp_path / "2.html", baseline="old", segments=given))
     # Of the pair and the metric of the headline, not of all 8 comparisons.
@@ -315,13 +324,13 @@ def ranks():
 
 def test_a_metric_that_is_undefined_for_other_lists_decides_nothing(ranks, tmp_path, capsys):
     with pytest.raises(rd.DataError, match="first_rank@3"):
-        ranks.compare_models("first_rank@3")
-    table = ranks.compare_models("first_rank@3", baseline="many", missing="drop")
+        ranks.compare_models("first_rank@3", details=True)
+    table = ranks.compare_models("first_rank@3", baseline="many", missing="drop", details=True)
     row = table.iloc[0]
     assert row["verdict"] == "check: values for different lists"
     assert (row["n_lists"], row["n_only_baseline"], row["n_only_model"]) == (40, 160, 0)
     assert "different_lists" in row["remarks"]
-    complete = ranks.compare_models("ndcg@3", baseline="many", missing="drop").iloc[0]
+    complete = ranks.compare_models("ndcg@3", baseline="many", missing="drop", details=True).iloc[0]
     # A list without a hit is 0, not undefined; but lists of one item cannot be held to three.
     assert complete["n_lists"] == 200
     assert complete["withheld"] == "short_lists"

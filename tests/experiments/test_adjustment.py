@@ -41,7 +41,7 @@ def per_user():
     ],
 )
 def test_words(per_user, options, words):
-    table = rd.compare_models(per_user, **{"metrics": ["ndcg@5", "mrr@5"], **options})
+    table = rd.compare_models(per_user, **{"metrics": ["ndcg@5", "mrr@5"], **options}, details=True)
     assert adjustment(table).words == words
     bare = pd.DataFrame(table)
     bare.attrs = {}
@@ -51,7 +51,7 @@ def test_words(per_user, options, words):
 
 
 def test_rows_of_a_larger_table_do_not_show_their_correction(per_user):
-    table = rd.compare_models(per_user, ["ndcg@5", "mrr@5"])
+    table = rd.compare_models(per_user, ["ndcg@5", "mrr@5"], details=True)
     some = table[table["metric"] == "mrr@5"]
     assert adjustment(some).words == "adjusted in a way that these rows do not show"
     assert (
@@ -64,7 +64,9 @@ def test_rows_of_a_larger_table_do_not_show_their_correction(per_user):
 def test_primary_metrics_are_a_family_of_their_own():
     rng = np.random.default_rng(1)
     users = pd.DataFrame({"variant": ["A", "B"] * 300, **{name: rng.random(600) for name in "xyz"}})
-    table = rd.compare_variants(users, list("xyz"), control="A", primary="x", user_col=None)
+    table = rd.compare_variants(
+        users, list("xyz"), control="A", primary="x", user_col=None, details=True
+    )
     assert adjustment(table).words == "adjusted by Holm's method in 2 families of 1 to 2 tests"
 
 
@@ -76,5 +78,7 @@ def test_zero_is_not_counted_where_a_caller_says_that_smaller_is_better():
     with pytest.raises(
         rd.OptionError, match="would give 'wait' a 0 for 30 users whom one model lacks"
     ):
-        rd.compare_models(waits, "wait", missing="zero", smaller_is_better="wait")
-    assert rd.compare_models(waits, "wait", missing="zero")["n_only_model"].tolist() == [30]
+        rd.compare_models(waits, "wait", missing="zero", smaller_is_better="wait", details=True)
+    assert rd.compare_models(waits, "wait", missing="zero", details=True)[
+        "n_only_model"
+    ].tolist() == [30]

@@ -44,13 +44,16 @@ METRICS = {"m": "m", "ctr": ("clicks", "shown")}
 )
 def test_every_pair_has_the_row_of_its_own_control(options):
     data = users()
-    table = rd.compare_variants(data, METRICS, control=None, correction="none", **options)
+    table = rd.compare_variants(
+        data, METRICS, control=None, correction="none", **options, details=True
+    )
     own = ["half", *LABELS] if "by" in options else LABELS
     assert table[["control", "treatment"]].drop_duplicates().to_numpy().tolist() == [
         list(pair) for pair in PAIRS
     ]
     parts = [
-        rd.compare_variants(data, METRICS, control=c, correction="none", **options) for c in "AB"
+        rd.compare_variants(data, METRICS, control=c, correction="none", **options, details=True)
+        for c in "AB"
     ]
     wanted = pd.concat(parts).set_index(own).sort_index()
     found = table.set_index(own).sort_index()
@@ -64,7 +67,7 @@ def test_every_pair_has_the_row_of_its_own_control(options):
 @pytest.mark.long
 def test_the_correction_takes_all_pairs_together():
     data = users(1)
-    table = rd.compare_variants(data, "m", control=None, expected=PLAN)
+    table = rd.compare_variants(data, "m", control=None, expected=PLAN, details=True)
     of = {name: own["m"] for name, own in data.groupby("variant")}
     p = [stats.ttest_ind(of[t], of[c], equal_var=False).pvalue for c, t in PAIRS]
     np.testing.assert_allclose(table["p_value"], p, rtol=1e-9)
@@ -74,7 +77,7 @@ def test_the_correction_takes_all_pairs_together():
     assert table["verdict"].tolist() == [
         "better" if one else "no difference shown" for one in reject
     ]
-    primary = rd.compare_variants(data, METRICS, control=None, primary="m")
+    primary = rd.compare_variants(data, METRICS, control=None, primary="m", details=True)
     np.testing.assert_allclose(primary.loc[primary["metric"] == "m", "p_adj"], p_adj, rtol=1e-9)
 
 
@@ -82,7 +85,7 @@ def test_a_pair_with_a_covariate_that_differs_is_named_alone():
     data = users(2)
     data.loc[data["variant"] == "C", "past"] += 2
     table = rd.compare_variants(
-        data, "m", control=None, covariates="past", expected=PLAN
+        data, "m", control=None, covariates="past", expected=PLAN, details=True
     ).set_index(LABELS[1:])
     assert table["unbalanced"].tolist() == ["", "past", "past"]
     assert table["verdict"].str.startswith("check: covariate differs").tolist() == [
@@ -95,28 +98,28 @@ def test_a_pair_with_a_covariate_that_differs_is_named_alone():
 
 def test_a_control_is_still_asked_for_and_still_checked():
     with pytest.raises(TypeError, match="control"):
-        rd.compare_variants(users(), "m")
+        rd.compare_variants(users(), "m", details=True)
     with pytest.raises(rd.OptionError, match="control='D'"):
-        rd.compare_variants(users(), "m", control="D")
+        rd.compare_variants(users(), "m", control="D", details=True)
     with pytest.raises(rd.OptionError, match="at least two"):
-        rd.compare_variants(users().query("variant == 'A'"), "m", control=None)
+        rd.compare_variants(users().query("variant == 'A'"), "m", control=None, details=True)
 
 
 def test_moments_quantiles_and_parts_compare_all_pairs():
     data = users(3)
-    plain = rd.compare_variants(data, "m", control=None)
+    plain = rd.compare_variants(data, "m", control=None, details=True)
     moments = rd.experiments.variant_moments(data, "m")
-    found = rd.experiments.compare_variants_from_moments(moments, control=None)
+    found = rd.experiments.compare_variants_from_moments(moments, control=None, details=True)
     names = ["control", "treatment", "diff", "p_adj", "verdict"]
     pd.testing.assert_frame_equal(pd.DataFrame(found[names]), pd.DataFrame(plain[names]), rtol=1e-9)
-    tails = rd.experiments.compare_quantiles(data, "m", quantiles=0.5, control=None)
+    tails = rd.experiments.compare_quantiles(data, "m", quantiles=0.5, control=None, details=True)
     against = rd.experiments.compare_quantiles(
-        data, "m", quantiles=0.5, control="B", correction="none"
+        data, "m", quantiles=0.5, control="B", correction="none", details=True
     )
     assert tails["diff"].iloc[2] == pytest.approx(
         against.loc[against["treatment"] == "C", "diff"].iloc[0]
     )
-    parts = rd.experiments.compare_zero_inflated(data, "clicks", control=None)
+    parts = rd.experiments.compare_zero_inflated(data, "clicks", control=None, details=True)
     assert len(parts) == 9
 
 
@@ -139,13 +142,13 @@ def test_effects_over_time_compare_all_pairs(kind):
         if kind == "cumulative"
         else {name: one for name, one in call.items() if name != "sequential_n"}
     )
-    table = rd.experiments.effect_over_time(rows, "m", control=None, **call)
+    table = rd.experiments.effect_over_time(rows, "m", control=None, **call, details=True)
     assert len(table) == 3 * table["period"].nunique()
     names = ["diff", "se", "p_value", "trend", "trend_se", "trend_verdict"]
     for control in "AB":
-        own = rd.experiments.effect_over_time(rows, "m", control=control, **call).set_index(
-            ["treatment", "period"]
-        )
+        own = rd.experiments.effect_over_time(
+            rows, "m", control=control, **call, details=True
+        ).set_index(["treatment", "period"])
         mine = table[table["control"] == control].set_index(["treatment", "period"])
         pd.testing.assert_frame_equal(
             pd.DataFrame(mine[names]), pd.DataFrame(own.loc[mine.index, names])
@@ -168,10 +171,13 @@ def test_a_report_draws_the_effect_of_every_pair_over_time(tmp_path):
         3 + (rows["variant"] == "C") * (5 - rows["day"]) - (rows["variant"] == "B")
     )
     daily = rd.experiments.effect_over_time(
-        rows, "m", control=None, time_col="day", exposure_col="seen"
+        rows, "m", control=None, time_col="day", exposure_col="seen", details=True
     )
     whole = rd.compare_variants(
-        rows.groupby(["user_id", "variant"], as_index=False)["m"].sum(), "m", control=None
+        rows.groupby(["user_id", "variant"], as_index=False)["m"].sum(),
+        "m",
+        control=None,
+        details=True,
     )
     path = rd.report(path=tmp_path / "all.html", experiment=whole.iloc[::-1], over_time=daily)
     page = path.read_text("utf-8")
@@ -180,7 +186,7 @@ def test_a_report_draws_the_effect_of_every_pair_over_time(tmp_path):
     trend = daily.loc[(daily["treatment"] == "C") & (daily["control"] == "B"), "trend"].iloc[0]
     assert f"{trend:+.3f}".replace("-", "−")[:5] in page
     one = rd.experiments.effect_over_time(
-        rows, "m", control="B", time_col="day", exposure_col="seen"
+        rows, "m", control="B", time_col="day", exposure_col="seen", details=True
     )
     against_b = whole[whole["control"] == "B"]
     page = rd.report(path=tmp_path / "one.html", experiment=against_b, over_time=one).read_text(
@@ -191,7 +197,7 @@ def test_a_report_draws_the_effect_of_every_pair_over_time(tmp_path):
 
 
 def test_a_decision_needs_one_control():
-    table = rd.compare_variants(users(), METRICS, control=None, expected=PLAN)
+    table = rd.compare_variants(users(), METRICS, control=None, expected=PLAN, details=True)
     roles = {"m": "success", "ctr": ("guardrail", "-50%")}
     assert len(rd.experiments.role_verdicts(table, roles)) == 6
     with pytest.raises(rd.OptionError, match=r"all pairs of variants.*control="):
@@ -202,13 +208,15 @@ def test_a_decision_needs_one_control():
 def test_tables_and_pictures_name_both_variants(tmp_path):
     data = users(5)
     data.loc[data["variant"] == "B", "m"] -= 1
-    table = rd.compare_variants(data, METRICS, control=None, expected=PLAN)
+    table = rd.compare_variants(data, METRICS, control=None, expected=PLAN, details=True)
     names = ["B vs. A", "C vs. A", "C vs. B"]
     assert rd.experiments.report_table(table).frame["comparison"].tolist() == names * 2
     assert rd.plot.forest.data(table)["label"].tolist() == names * 2
     rd.plot.forest(table)
-    within = rd.compare_variants(data, METRICS, control=None, by="half", expected=PLAN)
-    assert len(rd.experiments.segment_effects(within)) == 12
+    within = rd.compare_variants(
+        data, METRICS, control=None, by="half", expected=PLAN, details=True
+    )
+    assert len(rd.experiments.segment_effects(within, details=True)) == 12
     assert len(set(rd.plot.forest.data(within)["label"])) == 6
     rd.report(experiment=table, segments=within, path=tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text("utf-8")
@@ -224,6 +232,7 @@ def test_one_control_is_still_named_as_the_control(tmp_path):
         "m",
         control="A",
         expected=PLAN,
+        details=True,
     )
     page = rd.report(path=tmp_path / "report.html", experiment=table).read_text("utf-8")
     assert "is worse than the control" in page

@@ -65,6 +65,7 @@ def test_only_the_metric_and_the_pair_of_the_covariate_are_withheld(rng):
         control="A",
         covariates={"m": ["pre", "half"]},
         expected={"A": 1, "B": 1, "C": 1},
+        details=True,
     ).set_index(["metric", "treatment"])
     assert table["unbalanced"].to_dict() == {
         ("m", "B"): "pre",
@@ -75,9 +76,9 @@ def test_only_the_metric_and_the_pair_of_the_covariate_are_withheld(rng):
     assert table["balance_p"].isna().tolist() == [False, False, True, True]
     shown = rd.experiments.report_table(table.reset_index()).frame
     assert shown["notes"].tolist()[0] == "covariate differs: pre"
-    segments = rd.compare_variants(data, "m", control="A", covariates="pre", by="half").set_index(
-        ["half", "treatment"]
-    )
+    segments = rd.compare_variants(
+        data, "m", control="A", covariates="pre", by="half", details=True
+    ).set_index(["half", "treatment"])
     assert segments["unbalanced"].to_dict() == {
         (0, "B"): "pre",
         (0, "C"): "",
@@ -300,7 +301,7 @@ def test_report_and_command_say_it(rng, tmp_path, capsys, monkeypatch):
         assert "covariate differs: pre_spend" in out
     users = result.join_experiment(groups, missing="zero")
     table = rd.compare_variants(
-        users, "revenue@10", control="A", covariates="pre_spend", expected=EQUAL
+        users, "revenue@10", control="A", covariates="pre_spend", expected=EQUAL, details=True
     )
     page = rd.report(result, "r.html", experiment=table).read_text(encoding="utf-8")
     assert "The verdict is withheld" in page

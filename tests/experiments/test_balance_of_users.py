@@ -29,9 +29,9 @@ def ramp(seed, rising=True):
 
 
 def compare(users, metric="spend", **options):
-    return rd.compare_variants(users, metric, control="A", larger_is_better=metric, **options).iloc[
-        0
-    ]
+    return rd.compare_variants(
+        users, metric, control="A", larger_is_better=metric, **options, details=True
+    ).iloc[0]
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])

@@ -255,7 +255,7 @@ def test_a_comparison_with_cheap_labels_is_that_of_prediction_powered():
     human, cheap, _ = two_models()
     cheap = cheap.sample(frac=1, random_state=1)
     alone = rd.experiments.prediction_powered(human, cheap, "ndcg@10", baseline="old").iloc[0]
-    table = rd.compare_models(human, "ndcg@10", baseline="old", cheap=cheap)
+    table = rd.compare_models(human, "ndcg@10", baseline="old", cheap=cheap, details=True)
     row = table.iloc[0]
     np.testing.assert_allclose(
         [row[name] for name in SAME], [alone[name] for name in SAME.values()], rtol=1e-12
@@ -272,15 +272,15 @@ def test_a_comparison_with_cheap_labels_is_that_of_prediction_powered():
     as_mapping = [
         {name: one[one["model"] == name] for name in ("old", "new")} for one in (human, cheap)
     ]
-    of_mapping = rd.compare_models(as_mapping[0], cheap=as_mapping[1])
+    of_mapping = rd.compare_models(as_mapping[0], cheap=as_mapping[1], details=True)
     assert of_mapping["diff"].iloc[0] == pytest.approx(row["diff"], rel=1e-12)
 
 
 def test_weights_and_units_of_a_comparison_count_under_both_labels():
     human, cheap, _ = two_models()
-    plain = rd.compare_models(human, "ndcg@10", baseline="old", cheap=cheap).iloc[0]
+    plain = rd.compare_models(human, "ndcg@10", baseline="old", cheap=cheap, details=True).iloc[0]
     ones = rd.compare_models(
-        human, "ndcg@10", baseline="old", cheap=cheap.assign(w=2.5), weight_col="w"
+        human, "ndcg@10", baseline="old", cheap=cheap.assign(w=2.5), weight_col="w", details=True
     ).iloc[0]
     np.testing.assert_allclose(
         ones[["diff", "ci_low", "ci_high"]].tolist(),
@@ -290,7 +290,12 @@ def test_weights_and_units_of_a_comparison_count_under_both_labels():
     # A list twice as a unit of two lists adds no information.
     twice = [pd.concat([one.assign(day=day) for day in (1, 2)]) for one in (human, cheap)]
     both = rd.compare_models(
-        twice[0], "ndcg@10", baseline="old", cheap=twice[1], user_col=["user_id", "day"]
+        twice[0],
+        "ndcg@10",
+        baseline="old",
+        cheap=twice[1],
+        user_col=["user_id", "day"],
+        details=True,
     ).iloc[0]
     np.testing.assert_allclose(
         both[["diff", "ci_low", "ci_high"]].tolist(),
@@ -324,7 +329,7 @@ def test_segments_with_few_labels_of_people_have_no_verdict_and_the_others_do():
     parts = np.where(np.isin(np.arange(900), rare), "rare", "other")
     segments = pd.DataFrame({"user_id": range(900), "part": parts})
     table = rd.compare_models(
-        human, "ndcg@10", baseline="old", cheap=cheap, segments=segments
+        human, "ndcg@10", baseline="old", cheap=cheap, segments=segments, details=True
     ).set_index("part")
     assert table.loc["other", "verdict"] == "better"
     assert table.loc["rare", "verdict"] == "check: too few lists"
@@ -336,7 +341,7 @@ def test_lists_that_are_no_random_sample_withhold_the_verdict_of_a_comparison():
     human, cheap, _ = two_models(900)
     best = cheap[cheap["model"] == "old"].nlargest(60, "ndcg@10")["user_id"]
     table = rd.compare_models(
-        human[human["user_id"].isin(best)], "ndcg@10", baseline="old", cheap=cheap
+        human[human["user_id"].isin(best)], "ndcg@10", baseline="old", cheap=cheap, details=True
     )
     assert table["verdict"].tolist() == ["check: lists of people not random"]
     assert "not_random" in table["remarks"].iloc[0]
@@ -349,7 +354,7 @@ def test_missing_lists_are_said_with_cheap_labels_too():
     for one in (human, cheap):
         one["n_pred"] = np.where((one["model"] == "new") & (one["user_id"] % 5 < 2), 0, 10)
         one.loc[one["n_pred"] == 0, "ndcg@10"] = 0.0
-    row = rd.compare_models(human, "ndcg@10", baseline="old", cheap=cheap).iloc[0]
+    row = rd.compare_models(human, "ndcg@10", baseline="old", cheap=cheap, details=True).iloc[0]
     assert row["verdict"] == "worse, but better where both have lists"
     there = [one[one["user_id"] % 5 >= 2] for one in (human, cheap)]
     alone = rd.experiments.prediction_powered(*there, "ndcg@10", baseline="old").iloc[0]
@@ -365,10 +370,12 @@ def test_a_list_that_a_model_lacks_under_both_labels_counts_once(judged):
     human, cheap = (
         one[(one["model"] == "old") | (one["user_id"] != user)] for one in (human, cheap)
     )
-    row = rd.compare_models(human, "ndcg@10", baseline="old", cheap=cheap, missing="drop").iloc[0]
+    row = rd.compare_models(
+        human, "ndcg@10", baseline="old", cheap=cheap, missing="drop", details=True
+    ).iloc[0]
     assert (row["n_only_baseline"], row["n_only_model"]) == (1, 0)
     with pytest.raises(rd.DataError, match="has a value for 'old' only in 1 users") as raised:
-        rd.compare_models(human, "ndcg@10", baseline="old", cheap=cheap)
+        rd.compare_models(human, "ndcg@10", baseline="old", cheap=cheap, details=True)
     assert 'missing="drop"' in str(raised.value)
     assert '"zero"' not in str(raised.value)
 
@@ -418,7 +425,7 @@ def test_what_a_comparison_with_cheap_labels_cannot_do_is_a_named_error(
     human, cheap, _ = two_models()
     human, cheap = change(human, cheap)
     with pytest.raises(error, match=words):
-        rd.compare_models(human, "ndcg@10", baseline="old", cheap=cheap, **options)
+        rd.compare_models(human, "ndcg@10", baseline="old", cheap=cheap, **options, details=True)
 
 
 def test_a_metric_that_is_defined_otherwise_under_cheap_labels_is_an_error():
@@ -428,7 +435,7 @@ def test_a_metric_that_is_defined_otherwise_under_cheap_labels_is_an_error():
     )
     cheap = rd.evaluate(shop.true, shop.pred, {"ndcg@10": "ndcg@20"}, by="model")
     with pytest.raises(rd.OptionError, match="evaluate both alike"):
-        human.compare_models("ndcg@10", cheap=cheap)
+        human.compare_models("ndcg@10", cheap=cheap, details=True)
 
 
 @pytest.mark.long
@@ -508,7 +515,9 @@ def test_lists_undefined_under_one_kind_of_labels_are_counted_as_in_the_comparis
         **{"ndcg@10": cheap["ndcg@10"].mask(cheap["user_id"].isin(human[some]["user_id"]))}
     )
     powered = rd.experiments.prediction_powered(human, judge_finds_none, baseline="old").iloc[0]
-    compared = rd.compare_models(human, baseline="old", cheap=judge_finds_none).iloc[0]
+    compared = rd.compare_models(human, baseline="old", cheap=judge_finds_none, details=True).iloc[
+        0
+    ]
     assert powered["n_human"] == compared["n_human"] == 80
     people_find_none = human.assign(**{"ndcg@10": human["ndcg@10"].mask(~some)})
     powered = rd.experiments.prediction_powered(people_find_none, cheap, baseline="old").iloc[0]
@@ -517,7 +526,9 @@ def test_lists_undefined_under_one_kind_of_labels_are_counted_as_in_the_comparis
         "few_human",
         "cannot tell: people judged lists of fewer than 30 users",
     )
-    compared = rd.compare_models(people_find_none, baseline="old", cheap=cheap).iloc[0]
+    compared = rd.compare_models(people_find_none, baseline="old", cheap=cheap, details=True).iloc[
+        0
+    ]
     assert compared["n_human"] == 20
     assert "few_human" in compared["remarks"]
 
@@ -527,7 +538,7 @@ def test_tables_without_a_common_metric_are_told_so():
     other = cheap.rename(columns={"ndcg@10": "ndcg@5"})
     for call in (
         lambda: rd.experiments.prediction_powered(human, other),
-        lambda: rd.compare_models(human, cheap=other),
+        lambda: rd.compare_models(human, cheap=other, details=True),
     ):
         with pytest.raises(rd.errors.OptionError, match="no metric in common"):
             call()

@@ -57,13 +57,15 @@ UNLIKE = {
 @pytest.mark.parametrize("name", UNLIKE)
 def test_the_verdict_is_withheld_with_its_reason(name):
     other, code, words = UNLIKE[name]
-    table = rd.compare_models({"A": SAME, "B": other}, METRIC, missing="drop")
+    table = rd.compare_models({"A": SAME, "B": other}, METRIC, missing="drop", details=True)
     row = table.iloc[0]
     assert (row["withheld"], row["effect"]) == (code, "")
     assert code in row["remarks"].split("; ")
     assert row["verdict"].startswith(words)
     joined = rd.join_results({"A": SAME, "B": other})
-    assert joined.compare_models(METRIC, missing="drop")["verdict"].tolist() == [row["verdict"]]
+    assert joined.compare_models(METRIC, missing="drop", details=True)["verdict"].tolist() == [
+        row["verdict"]
+    ]
 
 
 @pytest.mark.long
@@ -90,16 +92,18 @@ def test_a_plain_frame_still_tells_another_truth_and_shorter_lists():
         frames = {"A": SAME.per_user.copy(), "B": other.per_user.copy()}
         for frame in frames.values():
             frame.attrs = {}
-        row = rd.compare_models(frames, METRIC).iloc[0]
+        row = rd.compare_models(frames, METRIC, details=True).iloc[0]
         assert (row["withheld"], row["verdict"].startswith(words)) == (code, True)
 
 
 def test_models_that_were_measured_alike_have_their_verdict():
     alike = {"A": SAME, "B": evaluated(), "C": evaluated(pred=lists("random"))}
-    table = rd.compare_models(alike, METRIC)
+    table = rd.compare_models(alike, METRIC, details=True)
     assert table["withheld"].tolist() == [""] * 3
     assert table["effect"].tolist() == ["worse"] * 3
-    whole = rd.evaluate(SHOP.true, SHOP.pred, METRIC, by="model").compare_models(METRIC)
+    whole = rd.evaluate(SHOP.true, SHOP.pred, METRIC, by="model").compare_models(
+        METRIC, details=True
+    )
     assert whole["remarks"].tolist() == table["remarks"].tolist()
 
 
@@ -111,12 +115,16 @@ def test_names_of_columns_and_how_they_are_written_are_no_difference():
     )
     ranked = evaluated(pred=by_rank.drop(columns="score"))
     for one in (other, ranked, evaluated(user_col=["user_id"])):
-        assert rd.compare_models({"A": SAME, "B": one}, METRIC)["withheld"].tolist() == [""]
+        assert rd.compare_models({"A": SAME, "B": one}, METRIC, details=True)[
+            "withheld"
+        ].tolist() == [""]
 
 
 def test_a_shorter_model_that_is_better_keeps_its_verdict():
     best = evaluated(pred=lists("knn").groupby("user_id").head(9))
-    row = rd.compare_models({"A": evaluated(pred=lists("random")), "B": best}, METRIC).iloc[0]
+    row = rd.compare_models(
+        {"A": evaluated(pred=lists("random")), "B": best}, METRIC, details=True
+    ).iloc[0]
     assert (row["effect"], row["withheld"]) == ("better", "")
 
 
@@ -146,6 +154,6 @@ def test_segments_and_folds_compare_their_own_lists():
     halved = segments.set_index("user_id")["half"]
     cut = SHOP.true[(SHOP.true["user_id"].map(halved) == "x") | ~SHOP.true["user_id"].duplicated()]
     runs = {"A": SAME, "B": evaluated(cut)}
-    table = rd.compare_models(runs, METRIC, segments=segments).set_index("half")
+    table = rd.compare_models(runs, METRIC, segments=segments, details=True).set_index("half")
     assert table["withheld"].to_dict()["y"] == "other_truth"
     assert "lists" not in table.loc["x", "verdict"]

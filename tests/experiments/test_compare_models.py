@@ -43,7 +43,7 @@ def row(table, model):
 @pytest.mark.parametrize("model", ["m1", "m2"])
 def test_paired_t(long, model):
     found, recorded = (
-        row(rd.compare_models(long, baseline="base", correction="none"), model),
+        row(rd.compare_models(long, baseline="base", correction="none", details=True), model),
         GOLDEN[model],
     )
     names = {
@@ -74,7 +74,10 @@ def of_rounded(wide, model, alternative="two-sided"):
 
 @pytest.mark.parametrize("model", ["m1", "m2"])
 def test_wilcoxon(wide, long, model):
-    found = row(rd.compare_models(long, baseline="base", test="wilcoxon", correction="none"), model)
+    found = row(
+        rd.compare_models(long, baseline="base", test="wilcoxon", correction="none", details=True),
+        model,
+    )
     assert found["p_value"] == pytest.approx(of_rounded(wide, model), abs=1e-9)
     assert found["ci_low"] == pytest.approx(GOLDEN[model]["ci_low"], abs=1e-9)
     assert found["remarks"] == "wilcoxon_not_mean"
@@ -83,7 +86,7 @@ def test_wilcoxon(wide, long, model):
 @pytest.mark.parametrize("model", ["m1", "m2"])
 def test_randomization(long, model):
     options = {"test": "randomization", "n_resamples": 20_000, "correction": "none"}
-    found = row(rd.compare_models(long, baseline="base", **options), model)
+    found = row(rd.compare_models(long, baseline="base", **options, details=True), model)
     # The standard error of a p of 0.05 from 20,000 flips is 0.0015.
     assert found["p_value"] == pytest.approx(GOLDEN[model]["p_randomization_200k"], abs=0.006)
     assert found["ci_low"] == pytest.approx(GOLDEN[model]["ci_low"], abs=0.001)
@@ -97,14 +100,16 @@ def test_small_randomization_is_exact():
         "base": pd.DataFrame({"user_id": range(len(d)), "m": 0.5}),
         "new": pd.DataFrame({"user_id": range(len(d)), "m": 0.5 + d}),
     }
-    found = rd.compare_models(frames, test="randomization").iloc[0]
+    found = rd.compare_models(frames, test="randomization", details=True).iloc[0]
     assert found["p_value"] == pytest.approx(GOLDEN["exact_small"]["p_exact"], abs=1e-12)
     assert found["n_resamples"] == 2**7
 
 
 def test_bootstrap_is_near_the_t_interval(long):
-    boot = rd.compare_models(long, baseline="base", test="bootstrap", n_resamples=8000)
-    t = rd.compare_models(long, baseline="base")
+    boot = rd.compare_models(
+        long, baseline="base", test="bootstrap", n_resamples=8000, details=True
+    )
+    t = rd.compare_models(long, baseline="base", details=True)
     np.testing.assert_allclose(boot["se"], t["se"], rtol=0.04)
     for name in ("ci_low", "ci_high"):
         np.testing.assert_allclose(boot[name], t[name], atol=0.1 * t["se"].max())
@@ -119,9 +124,11 @@ def test_bootstrap_is_near_the_t_interval(long):
 @pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
 def test_alternatives_are_scipys(wide, long, alternative):
     options = {"baseline": "base", "alternative": alternative, "correction": "none"}
-    t = rd.compare_models(long, **options, confidence=0.9)
-    signed = rd.compare_models(long, **options, test="wilcoxon")
-    flips = rd.compare_models(long, **options, test="randomization", n_resamples=10_000)
+    t = rd.compare_models(long, **options, confidence=0.9, details=True)
+    signed = rd.compare_models(long, **options, test="wilcoxon", details=True)
+    flips = rd.compare_models(
+        long, **options, test="randomization", n_resamples=10_000, details=True
+    )
     for model in ("m1", "m2"):
         want = stats.ttest_rel(wide[model], wide["base"], alternative=alternative)
         interval = want.confidence_interval(0.9)
@@ -142,18 +149,18 @@ def test_alternatives_are_scipys(wide, long, alternative):
 
 def test_equivalence_is_statsmodels_tost(wide, long):
     weightstats = pytest.importorskip("statsmodels.stats.weightstats")
-    table = rd.compare_models(long, baseline="base", margin={"mrr@5": 0.03})
+    table = rd.compare_models(long, baseline="base", margin={"mrr@5": 0.03}, details=True)
     for model in ("m1", "m2"):
         want = weightstats.ttost_paired(
             wide[model].to_numpy(), wide["base"].to_numpy(), -0.03, 0.03
         )[0]
         assert row(table, model)["p_equivalence"] == pytest.approx(want)
     assert row(table, "m2")["verdict"] == "equivalent"
-    assert rd.compare_models(long)["p_equivalence"].isna().all()
+    assert rd.compare_models(long, details=True)["p_equivalence"].isna().all()
 
 
 def test_all_pairs_and_correction(wide, long):
-    table = rd.compare_models(long, correction="bh")
+    table = rd.compare_models(long, correction="bh", details=True)
     assert list(zip(table["baseline"], table["model"], strict=True)) == [
         ("base", "m1"),
         ("base", "m2"),
@@ -182,11 +189,11 @@ def test_users_of_one_model_only():
         b={"user_id": [5, 4, 3, 2], "m": [9.0, np.nan, 5.0, 3.0]},
     )
     with pytest.raises(DataError, match=r"'a' only in 1 users and for 'b' only in 1 \(1, 5\)"):
-        rd.compare_models(frames)
-    inner = rd.compare_models(frames, missing="drop").iloc[0]
+        rd.compare_models(frames, details=True)
+    inner = rd.compare_models(frames, missing="drop", details=True).iloc[0]
     assert (inner["n_users"], inner["n_only_baseline"], inner["n_only_model"]) == (2, 1, 1)
     assert (inner["mean_baseline"], inner["mean_model"], inner["diff"]) == (2.5, 4.0, 1.5)
-    zero = rd.compare_models(frames, missing="zero").iloc[0]
+    zero = rd.compare_models(frames, missing="zero", details=True).iloc[0]
     # User 4 is undefined for both and counts for neither.
     assert zero["n_users"] == 4
     assert zero["diff"] == pytest.approx((-1 + 1 + 2 + 9) / 4)
@@ -201,15 +208,15 @@ def test_folds_of_a_user_are_one_unit():
     base = pd.DataFrame({"user_id": users, "fold": folds, "m": rng.normal(size=120)})
     new = base.assign(m=base["m"] + shared + rng.normal(0, 0.1, 120)).sample(frac=1, random_state=0)
     with pytest.raises(DuplicateError, match="in 30 cases"):
-        rd.compare_models({"base": base, "new": new}, "m")
-    found = rd.compare_models({"base": base, "new": new}, "m", fold="fold").iloc[0]
+        rd.compare_models({"base": base, "new": new}, "m", details=True)
+    found = rd.compare_models({"base": base, "new": new}, "m", fold="fold", details=True).iloc[0]
     means = [frame.groupby("user_id")["m"].mean().to_numpy() for frame in (base, new)]
     want = stats.ttest_rel(means[1], means[0])
     assert found["n_users"] == 30
     assert found["p_value"] == pytest.approx(want.pvalue)
     # A fold that one model lacks is no pair; the user's other folds are.
     found = rd.compare_models(
-        {"base": base, "new": new.iloc[1:]}, "m", fold="fold", missing="drop"
+        {"base": base, "new": new.iloc[1:]}, "m", fold="fold", missing="drop", details=True
     ).iloc[0]
     assert (found["n_users"], found["n_only_baseline"]) == (30, 1)
 
@@ -227,7 +234,9 @@ def test_composite_key_and_frames_of_evaluate():
         }
     )
     per_user["spend"] = 1.0
-    with_spend = rd.compare_models(per_user, user_col=["user", "session"], baseline="pop")
+    with_spend = rd.compare_models(
+        per_user, user_col=["user", "session"], baseline="pop", details=True
+    )
     assert with_spend["metric"].tolist() == ["ndcg@10", "mrr@5", "spend"]
     # What evaluate wrote into attrs changes nothing: a merge would lose it.
     per_user.attrs["recdf"] = {
@@ -235,12 +244,12 @@ def test_composite_key_and_frames_of_evaluate():
         "metrics": {"ndcg@10": {"name": "ndcg"}, "mrr@5": {"name": "mrr"}},
     }
     pd.testing.assert_frame_equal(
-        rd.compare_models(per_user, user_col=["user", "session"], baseline="pop"),
+        rd.compare_models(per_user, user_col=["user", "session"], baseline="pop", details=True),
         with_spend,
         check_flags=False,
     )
     table = rd.compare_models(
-        per_user, ["ndcg@10", "mrr@5"], user_col=["user", "session"], baseline="pop"
+        per_user, ["ndcg@10", "mrr@5"], user_col=["user", "session"], baseline="pop", details=True
     )
     assert table["metric"].tolist() == ["ndcg@10", "mrr@5"]
     assert table["diff"].tolist() == [pytest.approx(0.45), pytest.approx(-4 / 7)]
@@ -251,11 +260,11 @@ def test_composite_key_and_frames_of_evaluate():
 def test_ids_of_other_width_match_and_other_kinds_do_not():
     a = pd.DataFrame({"user_id": [2**53, 2**53 + 1, 5], "m": [0.1, 0.2, 0.4]})
     b = a.assign(m=[0.2, 0.4, 0.7]).iloc[::-1]
-    want = rd.compare_models({"a": a, "b": b})
-    other = rd.compare_models({"a": a, "b": b.astype({"user_id": "Int64"})})
+    want = rd.compare_models({"a": a, "b": b}, details=True)
+    other = rd.compare_models({"a": a, "b": b.astype({"user_id": "Int64"})}, details=True)
     pd.testing.assert_frame_equal(other, want)
     with pytest.raises(IdTypeError, match="never match"):
-        rd.compare_models({"a": a, "b": b.astype({"user_id": str})})
+        rd.compare_models({"a": a, "b": b.astype({"user_id": str})}, details=True)
 
 
 # -- traps
@@ -264,7 +273,7 @@ def test_ids_of_other_width_match_and_other_kinds_do_not():
 def test_identical_models_have_no_statistics(long):
     twins = pd.concat([long[long.model == "m1"], long[long.model == "m1"].assign(model="twin")])
     for test in ("t", "randomization", "bootstrap"):
-        found = rd.compare_models(twins, test=test, margin=0.1).iloc[0]
+        found = rd.compare_models(twins, test=test, margin=0.1, details=True).iloc[0]
         assert (
             found[["se", "ci_low", "ci_high", "d_z", "p_value", "p_adj", "p_equivalence"]]
             .isna()
@@ -287,19 +296,21 @@ def test_wilcoxon_rejects_equal_means():
             a={"user_id": np.arange(500), "m": 0.0}, b={"user_id": np.arange(500), "m": d}
         )
         for test in rejected:
-            rejected[test] += int(rd.compare_models(frames, test=test)["reject"].iloc[0])
+            rejected[test] += int(
+                rd.compare_models(frames, test=test, details=True)["reject"].iloc[0]
+            )
     assert rejected["wilcoxon"] >= 25
     assert rejected["t"] <= 5
 
 
 def test_smaller_is_better(long):
     ranks = long.rename(columns={"mrr@5": "first_rank@5"}).assign(cost=long["mrr@5"])
-    table = rd.compare_models(ranks, baseline="base", correction="none")
+    table = rd.compare_models(ranks, baseline="base", correction="none", details=True)
     m1 = table[table.model == "m1"]
     assert m1["effect"].tolist() == ["worse", "better"]
     assert m1["verdict"].str.contains("unless 3 in 250 users differ by −").all()
     chosen = rd.compare_models(
-        ranks, "cost", baseline="base", correction="none", smaller_is_better=["cost"]
+        ranks, "cost", baseline="base", correction="none", smaller_is_better=["cost"], details=True
     )
     assert row(chosen, "m1")["effect"] == "worse"
 
@@ -342,7 +353,7 @@ BAD = [
 def test_bad_input(long, make, error, words):
     frame, options = make(long)
     with pytest.raises(error, match=words):
-        rd.compare_models(frame, **options)
+        rd.compare_models(frame, **options, details=True)
 
 
 # -------------------------------------------------------------------------------------------
@@ -354,14 +365,14 @@ def test_row_order_form_and_company_do_not_matter(wide, long, test):
     before = long.copy(deep=True)
     long = long.assign(other=long["mrr@5"] ** 2)
     options = {"test": test, "n_resamples": 1500, "correction": "none"}
-    want = rd.compare_models(long, **options)
+    want = rd.compare_models(long, **options, details=True)
     pd.testing.assert_frame_equal(
-        rd.compare_models(long.sample(frac=1, random_state=5), **options), want
+        rd.compare_models(long.sample(frac=1, random_state=5), **options, details=True), want
     )
     frames = {name: part.drop(columns="model").iloc[::-1] for name, part in long.groupby("model")}
-    pd.testing.assert_frame_equal(rd.compare_models(frames, **options), want)
+    pd.testing.assert_frame_equal(rd.compare_models(frames, **options, details=True), want)
     # A pair alone has the numbers that it has beside others.
-    alone = rd.compare_models(long[long.model != "m2"], "other", **options)
+    alone = rd.compare_models(long[long.model != "m2"], "other", **options, details=True)
     part = want[(want.metric == "other") & (want.model == "m1")].reset_index(drop=True)
     pd.testing.assert_frame_equal(alone, part)
     pd.testing.assert_frame_equal(long.drop(columns="other"), before)
@@ -372,10 +383,13 @@ def test_more_pairs_than_fit_one_batch():
     frames = {
         f"m{i:02d}": pd.DataFrame({"user_id": range(50), "m": rng.random(50)}) for i in range(12)
     }
-    table = rd.compare_models(frames, test="randomization", n_resamples=500)
+    table = rd.compare_models(frames, test="randomization", n_resamples=500, details=True)
     assert len(table) == 66
     last = rd.compare_models(
-        {name: frames[name] for name in ("m10", "m11")}, test="randomization", n_resamples=500
+        {name: frames[name] for name in ("m10", "m11")},
+        test="randomization",
+        n_resamples=500,
+        details=True,
     )
     assert table["p_value"].iloc[-1] == last["p_value"].iloc[0]
     assert table["p_value"].notna().all()
@@ -383,7 +397,7 @@ def test_more_pairs_than_fit_one_batch():
 
 def test_tables_go_to_parquet(long, tmp_path):
     for i, test in enumerate(("t", "bootstrap")):
-        table = rd.compare_models(long, test=test, n_resamples=50)
+        table = rd.compare_models(long, test=test, n_resamples=50, details=True)
         table.to_parquet(tmp_path / f"{i}.parquet")
         pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / f"{i}.parquet"), table)
         assert {str(dtype) for dtype in table.dtypes} <= {
@@ -462,7 +476,7 @@ def test_the_difference_without_the_users_who_are_farthest_from_the_mean(n, weig
     users = pd.DataFrame({"user_id": range(n), "w": rng.integers(1, 4, n) * 1.0})
     a, b = users.assign(m=rng.random(n)), users.assign(m=rng.lognormal(0, 1.5, n))
     options = {"weight_col": "w"} if weighted else {}
-    row = rd.compare_models({"a": a, "b": b}, "m", **options).iloc[0]
+    row = rd.compare_models({"a": a, "b": b}, "m", **options, details=True).iloc[0]
     w, d = (users["w"] if weighted else users["w"] * 0 + 1), b["m"] - a["m"]
     part = (w * (d - np.average(d, weights=w))).abs()
     left = users.index.difference(part.nlargest(min(10, n // 20)).index)
@@ -474,7 +488,7 @@ def test_units_of_several_lists_are_left_out_as_a_whole():
     rng = np.random.default_rng(0)
     rows = pd.DataFrame({"user_id": np.arange(600) // 3, "session_id": np.arange(600) % 3})
     frames = {name: rows.assign(m=rng.lognormal(0, 1, 600)) for name in "ab"}
-    row = rd.compare_models(frames, "m", user_col=["user_id", "session_id"]).iloc[0]
+    row = rd.compare_models(frames, "m", user_col=["user_id", "session_id"], details=True).iloc[0]
     d = (frames["b"]["m"] - frames["a"]["m"]).groupby(rows["user_id"]).mean()
     left = d.drop((d - d.mean()).abs().nlargest(10).index)
     assert row["diff_without_top"] == pytest.approx(left.mean(), rel=1e-9)
@@ -482,5 +496,6 @@ def test_units_of_several_lists_are_left_out_as_a_whole():
         {"a": frames["a"], "b": frames["a"].assign(m=frames["a"]["m"] + 1)},
         "m",
         user_col=["user_id", "session_id"],
+        details=True,
     ).iloc[0]
     assert same["diff_without_top"] == pytest.approx(1)

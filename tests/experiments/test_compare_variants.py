@@ -31,6 +31,7 @@ def test_tea_tasting(log, case, treatment):
         alternative=alternative,
         relative="log",
         correction="none",
+        details=True,
     )
     found = row(table, treatment=treatment)
     names = TT
@@ -46,7 +47,10 @@ def test_tea_tasting(log, case, treatment):
 
 
 def test_scipy_welch(log):
-    found = row(rd.compare_variants(log, "ndcg", control="A", correction="none"), treatment="B")
+    found = row(
+        rd.compare_variants(log, "ndcg", control="A", correction="none", details=True),
+        treatment="B",
+    )
     recorded = GOLDEN["scipy_welch_A_B"]
     close(
         found,
@@ -63,7 +67,9 @@ def test_scipy_welch(log):
 
 def test_poststratification_is_ols_with_hc2(log):
     two = log[log.variant != "C"]
-    found = row(rd.compare_variants(two, "ndcg", control="A", strata="segment"), treatment="B")
+    found = row(
+        rd.compare_variants(two, "ndcg", control="A", strata="segment", details=True), treatment="B"
+    )
     recorded = GOLDEN["poststrat_A_B_ols_hc2"]
     close(found, recorded, {"diff": "effect", "se": "se"})
     assert found["method"] == "welch+strata"
@@ -78,7 +84,9 @@ def test_poststratification_is_ols_with_hc2(log):
 def test_cluster_is_the_ratio_of_cluster_sums(log):
     two = log[log.variant != "C"]
     found = row(
-        rd.compare_variants(two, "ndcg", control="A", cluster="cluster", relative="log"),
+        rd.compare_variants(
+            two, "ndcg", control="A", cluster="cluster", relative="log", details=True
+        ),
         treatment="B",
     )
     close(found, GOLDEN["cluster_mean_A_B_tea_tasting_ratio_on_cluster_x_variant_sums"])
@@ -87,7 +95,9 @@ def test_cluster_is_the_ratio_of_cluster_sums(log):
 
 
 def test_gbstats_sequential(log):
-    table = rd.compare_variants(log, "ndcg", control="A", sequential_n=400, correction="none")
+    table = rd.compare_variants(
+        log, "ndcg", control="A", sequential_n=400, correction="none", details=True
+    )
     found = row(table, treatment="B")
     recorded = GOLDEN["gbstats_sequential_A_B_N400"]
     close(
@@ -122,7 +132,7 @@ def test_plan_has_the_power_it_says(log):
 
 
 def test_mde_of_a_comparison_is_the_plans(log):
-    table = rd.compare_variants(log, "ndcg", control="A")
+    table = rd.compare_variants(log, "ndcg", control="A", details=True)
     for found in table.itertuples():
         # The noncentral t whose mean is the mde exceeds the test's quantile in 80 % of the cases.
         quantile = stats.t.ppf(0.975, found.df)
@@ -149,6 +159,7 @@ def test_bootstrap_agrees_with_welch(log):
         {"ndcg": "ndcg", "ctr": ("hits", "n_recs")},
         control="A",
         covariates={"ndcg": "pre_ndcg"},
+        details=True,
     )
     boot = rd.compare_variants(
         log,
@@ -157,6 +168,7 @@ def test_bootstrap_agrees_with_welch(log):
         covariates={"ndcg": "pre_ndcg"},
         test="bootstrap",
         n_resamples=4000,
+        details=True,
     )
     for name in (
         "mean_control",
@@ -181,11 +193,17 @@ def test_bootstrap_agrees_with_welch(log):
 
 
 def test_segments_are_their_own_experiments(log):
-    table = rd.compare_variants(log, ["ndcg", "hits"], control="A", by="segment", correction="none")
+    table = rd.compare_variants(
+        log, ["ndcg", "hits"], control="A", by="segment", correction="none", details=True
+    )
     assert table.columns[0] == "segment"
     for segment in log["segment"].unique():
         alone = rd.compare_variants(
-            log[log.segment == segment], ["ndcg", "hits"], control="A", correction="none"
+            log[log.segment == segment],
+            ["ndcg", "hits"],
+            control="A",
+            correction="none",
+            details=True,
         )
         part = table[table.segment == segment].drop(columns="segment").reset_index(drop=True)
         pd.testing.assert_frame_equal(part, alone)
@@ -200,7 +218,7 @@ def test_segment_without_an_arm_is_a_row_without_test():
             "m": [1.0, 2, 3, 5, 4, 5],
         }
     )
-    table = rd.compare_variants(data, "m", control="A", by="s")
+    table = rd.compare_variants(data, "m", control="A", by="s", details=True)
     assert table["remarks"].tolist() == [
         "tiny; ratio_not_checked",
         "too_few_users; ratio_not_checked",
@@ -213,14 +231,14 @@ def test_segment_without_an_arm_is_a_row_without_test():
 
 def test_families_and_primary_metrics(log):
     specs = {"ndcg": "ndcg", "ctr": ("hits", "n_recs"), "hits": "hits"}
-    table = rd.compare_variants(log, specs, control="A")
+    table = rd.compare_variants(log, specs, control="A", details=True)
     np.testing.assert_allclose(table["p_adj"], rd.experiments.adjust_pvalues(table)["p_adj"])
-    per_metric = rd.compare_variants(log, specs, control="A", family="metric")
+    per_metric = rd.compare_variants(log, specs, control="A", family="metric", details=True)
     for _, part in per_metric.groupby("metric"):
         np.testing.assert_allclose(
             np.sort(part["p_adj"]), np.sort(rd.experiments.adjust_pvalues(part)["p_adj"])
         )
-    primary = rd.compare_variants(log, specs, control="A", primary="ctr")
+    primary = rd.compare_variants(log, specs, control="A", primary="ctr", details=True)
     ctr = primary["metric"] == "ctr"
     assert primary.loc[ctr, "p_adj"].min() == pytest.approx(2 * primary.loc[ctr, "p_value"].min())
     assert (
@@ -237,13 +255,15 @@ def test_verdicts(log):
     noise = rng.normal(size=n)
     data = base.assign(good=up + noise, bad=-up + noise, same=rng.normal(size=n))
     data["first_rank@5"] = data["bad"]
-    table = rd.compare_variants(data, ["good", "bad", "same", "first_rank@5"], control="A")
+    table = rd.compare_variants(
+        data, ["good", "bad", "same", "first_rank@5"], control="A", details=True
+    )
     assert words(table) == ["better", "worse", "no difference shown", "better"]
     assert table["verdict"].str.endswith(NOT_CHECKED).all()
-    renamed = rd.compare_variants(data, {"rank": "first_rank@5"}, control="A")
+    renamed = rd.compare_variants(data, {"rank": "first_rank@5"}, control="A", details=True)
     assert words(renamed) == ["better"]
     chosen = rd.compare_variants(
-        data, ["good", "first_rank@5"], control="A", smaller_is_better="good"
+        data, ["good", "first_rank@5"], control="A", smaller_is_better="good", details=True
     )
     assert words(chosen) == ["worse", "worse"]
     both = rd.compare_variants(
@@ -253,27 +273,35 @@ def test_verdicts(log):
         smaller_is_better="good",
         larger_is_better="bad",
         correction="none",
+        details=True,
     )
     assert words(both) == ["worse", "worse"]
-    invalid = rd.compare_variants(data, ["good", "same"], control="A", expected={"A": 1, "B": 2})
+    invalid = rd.compare_variants(
+        data, ["good", "same"], control="A", expected={"A": 1, "B": 2}, details=True
+    )
     assert invalid["verdict"].tolist() == ["invalid: sample ratio"] * 2
     assert invalid["remarks"].tolist() == ["sample_ratio"] * 2
-    fair = rd.compare_variants(data, "good", control="A", expected={"A": 50, "B": 50})
+    fair = rd.compare_variants(data, "good", control="A", expected={"A": 50, "B": 50}, details=True)
     assert fair["verdict"].tolist() == ["better"]
     # Per segment: the plan fails in one of them and over all.
     data["s"] = np.where(np.arange(n) % 450 < 225, "x", "y")
     skewed = data[(data.s == "x") | (data.variant == "A") | (data.user_id % 3 == 0)]
-    table = rd.compare_variants(skewed, "good", control="A", by="s", expected={"A": 1, "B": 1})
+    table = rd.compare_variants(
+        skewed, "good", control="A", by="s", expected={"A": 1, "B": 1}, details=True
+    )
     assert table["verdict"].tolist() == ["invalid: sample ratio"] * 2
 
 
 def test_covariate_options(log):
-    table = rd.compare_variants(log, ["ndcg", "hits"], control="A", covariates={"ndcg": "pre_ndcg"})
+    table = rd.compare_variants(
+        log, ["ndcg", "hits"], control="A", covariates={"ndcg": "pre_ndcg"}, details=True
+    )
     assert table["theta"].notna().tolist() == [True, True, False, False]
     assert table["variance_reduction"].iloc[0] > 0.5
     gaps = log.assign(pre_ndcg=log["pre_ndcg"].where(log.user_id % 10 != 0))
     found = row(
-        rd.compare_variants(gaps, "ndcg", control="A", covariates="pre_ndcg"), treatment="B"
+        rd.compare_variants(gaps, "ndcg", control="A", covariates="pre_ndcg", details=True),
+        treatment="B",
     )
     two = gaps[gaps.variant != "C"]
     assert found["n_covariate_missing"] == two["pre_ndcg"].isna().sum()
@@ -295,15 +323,15 @@ def test_segment_of_new_users_has_no_covariate(log):
     for test in ("t", "bootstrap"):
         options = {"control": "A", "by": "segment", "test": test, "n_resamples": 100}
         table = rd.compare_variants(
-            new, specs, covariates={"ctr": ("pre_hits", "pre_n_recs")}, **options
+            new, specs, covariates={"ctr": ("pre_hits", "pre_n_recs")}, **options, details=True
         )
-        plain = rd.compare_variants(new, specs, **options)
+        plain = rd.compare_variants(new, specs, **options, details=True)
         in_new = table["segment"] == "new"
         assert (table.loc[in_new, "remarks"] == "no_covariate; ratio_not_checked").all()
         used = "covariate_not_timed; ratio_not_checked"
         assert (table.loc[~in_new, "remarks"] == used).all()
         np.testing.assert_allclose(table.loc[in_new, "p_value"], plain.loc[in_new, "p_value"])
-    nothing = rd.compare_variants(log.assign(n_recs=0), specs, control="A")
+    nothing = rd.compare_variants(log.assign(n_recs=0), specs, control="A", details=True)
     assert nothing["remarks"].tolist() == ["zero_denominator; ratio_not_checked"] * 2
     assert nothing[["mean_control", "diff", "p_value"]].isna().all(axis=None)
 
@@ -319,12 +347,12 @@ def test_sample_ratio_counts_what_was_randomised():
     by_region = by_region[(by_region["variant"] == "B") | (by_region["user_id"] % 2 == 0)]
     options = {"control": "A", "cluster": "region", "expected": {"A": 1, "B": 1}}
     assert by_region["variant"].value_counts().tolist() == [1000, 1000]
-    assert rd.compare_variants(by_region, "m", **options)["verdict"].tolist() == [
+    assert rd.compare_variants(by_region, "m", **options, details=True)["verdict"].tolist() == [
         "invalid: sample ratio"
     ]
     # Users within regions: each region is in both variants, so regions say nothing.
     by_user = data.assign(variant=np.where(data["user_id"] % 10 < 3, "A", "B"))
-    found = rd.compare_variants(by_user, "m", **options).iloc[0]
+    found = rd.compare_variants(by_user, "m", **options, details=True).iloc[0]
     assert (found["verdict"], found["n_control"], found["n_treatment"]) == (
         "invalid: sample ratio",
         300,
@@ -335,7 +363,7 @@ def test_sample_ratio_counts_what_was_randomised():
 def test_cuped_with_strata_and_with_clusters(log):
     two = log[log.variant != "C"]
     strata = rd.compare_variants(
-        two, "ndcg", control="A", covariates="pre_ndcg", strata="segment"
+        two, "ndcg", control="A", covariates="pre_ndcg", strata="segment", details=True
     ).iloc[0]
     dummies = pd.get_dummies(two["segment"], drop_first=True, dtype=float).assign(x=two["pre_ndcg"])
     diff, se = lin(two["ndcg"], two["variant"] == "B", dummies)
@@ -345,7 +373,7 @@ def test_cuped_with_strata_and_with_clusters(log):
     )
     assert strata["mean_control"] == pytest.approx(two.loc[two.variant == "A", "ndcg"].mean())
     clustered = rd.compare_variants(
-        two, "ndcg", control="A", covariates="pre_ndcg", cluster="cluster"
+        two, "ndcg", control="A", covariates="pre_ndcg", cluster="cluster", details=True
     ).iloc[0]
     sums = rd.experiments.roll_up(
         two, unit_col=["variant", "cluster"], how={"ndcg": "sum", "pre_ndcg": "sum"}
@@ -355,6 +383,7 @@ def test_cuped_with_strata_and_with_clusters(log):
         {"ndcg": ("ndcg", "ndcg__n")},
         control="A",
         covariates={"ndcg": ("pre_ndcg", "pre_ndcg__n")},
+        details=True,
     ).iloc[0]
     for name in ("diff", "se", "df", "theta", "variance_reduction"):
         assert clustered[name] == pytest.approx(want[name])
@@ -367,7 +396,7 @@ def test_variant_labels_of_any_kind(labels):
     data = pd.DataFrame({"user_id": range(8), "m": [1.0, 2, 1, 2, 3, 4, 3, 4]})
     data["variant"] = pd.Series(labels).repeat(4).reset_index(drop=True)
     control = data["variant"].iloc[0]
-    table = rd.compare_variants(data, "m", control=control)
+    table = rd.compare_variants(data, "m", control=control, details=True)
     assert table["diff"].tolist() == [2.0]
     assert table["control"].tolist() == [control]
 
@@ -457,7 +486,7 @@ def test_bad_comparisons(make, error, words):
     )
     data, metrics, options = make(data)
     with pytest.raises(error, match=words):
-        rd.compare_variants(data, metrics, control="A", **options)
+        rd.compare_variants(data, metrics, control="A", **options, details=True)
 
 
 @pytest.mark.parametrize("relative", ["fieller", "log"])
@@ -466,7 +495,9 @@ def test_the_unit_of_a_metric_changes_nothing(scale, relative):
     rng = np.random.default_rng(4)
     users = pd.DataFrame({"variant": ["A", "B"] * 50, "m": 0.5 + rng.random(100)})
     one, other = (
-        rd.compare_variants(users.assign(m=users["m"] * by), "m", control="A", relative=relative)
+        rd.compare_variants(
+            users.assign(m=users["m"] * by), "m", control="A", relative=relative, details=True
+        )
         for by in (1.0, scale)
     )
     unitless = ["rel_diff", "rel_ci_low", "rel_ci_high", "statistic", "df", "p_value", "verdict"]

@@ -48,6 +48,7 @@ def test_proportion_is_fisher_and_newcombe(rng):
                 control="A",
                 test={"a": "proportion"},
                 alternative=alternative,
+                details=True,
             )
             table = [[yes["B"], n_t - yes["B"]], [yes["A"], n_c - yes["A"]]]
             want = stats.fisher_exact(table, alternative=alternative).pvalue
@@ -274,18 +275,23 @@ def test_a_ratio_that_few_users_carry_has_no_verdict(rng):
     data = pd.DataFrame({"user_id": range(400), "variant": np.repeat(["A", "B"], 200), "shown": 5})
     data["clicks"] = rng.binomial(5, 0.1, 400)
     plain = rd.compare_variants(
-        data, {"ctr": ("clicks", "shown")}, control="A", expected={"A": 0.5, "B": 0.5}
+        data, {"ctr": ("clicks", "shown")}, control="A", expected={"A": 0.5, "B": 0.5}, details=True
     )
     assert "few_users_carry" not in plain["remarks"].iloc[0]
     data.loc[0, ["shown", "clicks"]] = [1000, 0]
     options = {"control": "A", "expected": {"A": 0.5, "B": 0.5}}
-    found = rd.compare_variants(data, {"ctr": ("clicks", "shown")}, **options).iloc[0]
+    found = rd.compare_variants(data, {"ctr": ("clicks", "shown")}, **options, details=True).iloc[0]
     assert "few_users_carry" in found["remarks"].split("; ")
     assert found["verdict"] == "check: few users carry it"
     # As many equal users as the arm is worth: (1000 + 199 * 5)² / (1000² + 199 * 5²) is just below
     # 4.
     shuffled = rd.compare_variants(
-        data, {"ctr": ("clicks", "shown")}, test="permutation", n_resamples=200, **options
+        data,
+        {"ctr": ("clicks", "shown")},
+        test="permutation",
+        n_resamples=200,
+        **options,
+        details=True,
     )
     assert "few_users_carry" not in shuffled["remarks"].iloc[0]
 

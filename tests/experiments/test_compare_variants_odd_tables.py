@@ -33,7 +33,9 @@ def test_an_unchecked_sample_ratio_is_said(rng):
     # Too few users to test the ratio is not a ratio that was checked.
     few = arms(np.arange(3.0), np.arange(3.0))
     assert (
-        rd.compare_variants(few, "m", control="A", expected={"A": 1, "B": 1})["verdict"]
+        rd.compare_variants(few, "m", control="A", expected={"A": 1, "B": 1}, details=True)[
+            "verdict"
+        ]
         .iloc[0]
         .startswith("check")
     )
@@ -48,7 +50,7 @@ def test_health_by_segment_speaks_for_its_segment(rng):
     health = rd.experiments.experiment_health(
         data[["user_id"]], data[["user_id", "variant", "s"]], by="s"
     )
-    table = rd.compare_variants(data, "m", control="A", by="s", health=health)
+    table = rd.compare_variants(data, "m", control="A", by="s", health=health, details=True)
     assert table["verdict"].tolist() == ["better", "invalid: sample ratio"]
     with pytest.raises(OptionError, match=r"not by \['s'\]"):
         compare(data, health=health)
@@ -98,7 +100,7 @@ def test_health_of_another_experiment_is_refused(rng):
         )
     with pytest.raises(OptionError, match="made of other users"):
         rd.experiments.compare_variants_from_moments(
-            rd.experiments.variant_moments(mine, "m"), control="A", health=small
+            rd.experiments.variant_moments(mine, "m"), control="A", health=small, details=True
         )
 
 
@@ -133,7 +135,7 @@ def test_health_may_be_of_more_users_than_are_compared(rng, tmp_path):
     assert compare(data, health=three)["verdict"] == "better"
     # Twenty of three thousand users: the same test that `expected=` makes.
     assert rd.experiments.compare_variants_from_moments(
-        rd.experiments.variant_moments(data, "m"), control="A", health=health
+        rd.experiments.variant_moments(data, "m"), control="A", health=health, details=True
     )["verdict"].tolist() == ["better"]
 
 
@@ -167,9 +169,9 @@ def test_the_sample_ratio_is_that_of_the_users_compared(rng):
     assert stats.binomtest(int((part["variant"] == "A").sum()), len(part)).pvalue > 0.001
     assert compare(part, health=health)["verdict"] == "invalid: sample ratio"
     moments = rd.experiments.variant_moments(part, "m")
-    assert rd.experiments.compare_variants_from_moments(moments, control="A", health=health)[
-        "verdict"
-    ].tolist() == ["invalid: sample ratio"]
+    assert rd.experiments.compare_variants_from_moments(
+        moments, control="A", health=health, details=True
+    )["verdict"].tolist() == ["invalid: sample ratio"]
 
 
 def test_shares_that_change_over_time_are_named(rng):
@@ -271,7 +273,7 @@ def test_users_without_lists_leave_the_ratio_and_are_counted():
     users = rd.experiments.roll_up(sessions, how="sum")
     users["variant"] = np.where(users["user_id"] % 2, "A", "B")
     recipe = {"ndcg": ("ndcg@10", "ndcg@10__n"), "ctr": ("n_pred", "n_rows")}
-    table = rd.compare_variants(users, recipe, control="A")
+    table = rd.compare_variants(users, recipe, control="A", details=True)
     assert table["n_dropped"].tolist() == [5, 0]
     known = sessions.dropna().assign(variant=lambda x: np.where(x["user_id"] % 2, "A", "B"))
     want = known.groupby("variant")["ndcg@10"].mean()
@@ -279,7 +281,10 @@ def test_users_without_lists_leave_the_ratio_and_are_counted():
     # A null numerator over lists that exist is a missing value.
     with pytest.raises(DataError, match="'ndcg' is null in 5 of 100"):
         rd.compare_variants(
-            users.assign(**{"ndcg@10__n": 2}), {"ndcg": ("ndcg@10", "ndcg@10__n")}, control="A"
+            users.assign(**{"ndcg@10__n": 2}),
+            {"ndcg": ("ndcg@10", "ndcg@10__n")},
+            control="A",
+            details=True,
         )
 
 
@@ -293,11 +298,15 @@ def test_one_control_has_one_mean(rng):
             "m": past + rng.normal(size=900),
         }
     )
-    table = rd.compare_variants(data, "m", control="A", covariates="past")
+    table = rd.compare_variants(data, "m", control="A", covariates="past", details=True)
     assert table["mean_control"].tolist() == [pytest.approx(data["m"][:300].mean())] * 2
     adjusted = table["mean_treatment_adjusted"] - table["mean_control_adjusted"]
     np.testing.assert_allclose(table["diff"], adjusted)
-    assert rd.compare_variants(data, "m", control="A")["mean_control_adjusted"].isna().all()
+    assert (
+        rd.compare_variants(data, "m", control="A", details=True)["mean_control_adjusted"]
+        .isna()
+        .all()
+    )
 
 
 # -- direction
@@ -307,11 +316,20 @@ def test_metrics_without_direction_are_higher_or_lower(rng):
     data = arms(rng.normal(size=200), rng.normal(1, 1, 200))
     data = data.assign(**{"arp@10": data["m"], "first_rank@10": data["m"], "hits@10": -data["m"]})
     table = rd.compare_variants(
-        data, ["arp@10", "first_rank@10", "hits@10"], control="A", expected={"A": 1, "B": 1}
+        data,
+        ["arp@10", "first_rank@10", "hits@10"],
+        control="A",
+        expected={"A": 1, "B": 1},
+        details=True,
     )
     assert table["verdict"].tolist() == ["higher", "worse", "lower"]
     table = rd.compare_variants(
-        data, "arp@10", control="A", smaller_is_better="arp@10", expected={"A": 1, "B": 1}
+        data,
+        "arp@10",
+        control="A",
+        smaller_is_better="arp@10",
+        expected={"A": 1, "B": 1},
+        details=True,
     )
     assert table["verdict"].tolist() == ["worse"]
     # The mean of a metric over lists has the direction of the metric.

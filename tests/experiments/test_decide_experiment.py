@@ -24,7 +24,9 @@ def experiment(n=4000, seed=0, **effects):
 
 
 def compared(users, metrics, **options):
-    return rd.compare_variants(users, metrics, control="A", **{"expected": HALF, **options})
+    return rd.compare_variants(
+        users, metrics, control="A", **{"expected": HALF, **options}, details=True
+    )
 
 
 def one(table, role, **options):
@@ -312,7 +314,7 @@ def test_the_table_may_come_from_a_file_or_from_moments(tmp_path):
     pd.testing.assert_frame_equal(EX.decide_experiment(stored, roles=ROLES), found)
     moments = EX.variant_moments(users, list(ROLES))
     parts = EX.compare_variants_from_moments(
-        moments, control="A", expected=HALF, larger_is_better=list(ROLES)
+        moments, control="A", expected=HALF, larger_is_better=list(ROLES), details=True
     )
     pd.testing.assert_frame_equal(EX.decide_experiment(parts, roles=ROLES), found)
 
@@ -344,12 +346,16 @@ def test_tables_that_are_no_whole_experiment_are_refused():
     with pytest.raises(DataError, match="several rows of a metric"):
         EX.decide_experiment(pd.concat([table, table]), roles={"ctr": "success"})
     with pytest.raises(ColumnError, match="no column 'better'"):
-        EX.decide_experiment(table.drop(columns="better"), roles={"ctr": "success"})
+        EX.decide_experiment(table.drop(columns="better"), roles={"ctr": ("guardrail", -1)})
     models = rd.compare_models(
-        pd.DataFrame({"user_id": [1, 2, 3] * 2, "model": list("aaabbb"), "m": range(6)}), "m"
+        pd.DataFrame({"user_id": [1, 2, 3] * 2, "model": list("aaabbb"), "m": range(6)}),
+        "m",
+        details=True,
     )
     with pytest.raises(ColumnError, match=r"rd\.gate"):
         EX.decide_experiment(models, roles={"m": "success"})
-    hits = rd.compare_variants(users.assign(hits=1.0 * users.index), "hits", control="A")
+    hits = rd.compare_variants(
+        users.assign(hits=1.0 * users.index), "hits", control="A", details=True
+    )
     with pytest.raises(OptionError, match="smaller_is_better"):
         EX.decide_experiment(hits, roles={"hits": ("guardrail", "-2%")})

@@ -79,6 +79,7 @@ def test_every_period_is_that_of_plain_python(purchases, kind, columns, how):
         assignment=users,
         **ORDERS,
         **options,
+        details=True,
     )
     expected, variant = by_hand(rows, users, kind, columns, how)
     slope = {"B": [], "C": []}
@@ -146,7 +147,7 @@ def test_two_users_an_arm_by_hand():
             "x": [1.0, 3, 6, 4, 2, 2, 8],
         }
     )
-    table = effect_over_time(rows, "x", **ORDERS)
+    table = effect_over_time(rows, "x", **ORDERS, details=True)
     # User 4 is not there on day 0, and one user is no arm; on day 1 B has 8 and 4, A has 2 and 2.
     assert table["n_treatment"].tolist() == [1, 2]
     assert table["diff"].tolist() == [4.0, 4.0]
@@ -158,7 +159,12 @@ def test_the_day_is_that_of_join_and_compare(purchases):
     rows, users = purchases
     rows = rows.drop(columns=["variant", "exposed", "region"])
     table = effect_over_time(
-        rows, ["value", "shown"], assignment=users, expected=dict.fromkeys("ABC", 1), **ORDERS
+        rows,
+        ["value", "shown"],
+        assignment=users,
+        expected=dict.fromkeys("ABC", 1),
+        **ORDERS,
+        details=True,
     )
     per_day = rd.logs.time_slice(rows, "time", "1D", name="period")
     joined = rd.join_experiment(
@@ -177,6 +183,7 @@ def test_the_day_is_that_of_join_and_compare(purchases):
         control="A",
         by="period",
         expected=dict.fromkeys("ABC", 1),
+        details=True,
     )
     pd.testing.assert_frame_equal(
         pd.DataFrame(table)[list(same.columns)], pd.DataFrame(same), check_dtype=False, rtol=1e-12
@@ -190,7 +197,7 @@ def test_the_trend_of_a_full_panel_is_welchs_test_of_the_users_slopes(rng):
         3 - rows["time"] / 5
     )
     for kind in ("daily", "since_exposure", "cumulative"):
-        table = effect_over_time(rows, "x", kind=kind, **ORDERS)
+        table = effect_over_time(rows, "x", kind=kind, **ORDERS, details=True)
         grid = rows.pivot(index="user_id", columns="time", values="x").to_numpy()
         slopes = np.polyfit(np.arange(9), grid.T, 1)[0]
         test = stats.ttest_ind(slopes[1::2], slopes[::2], equal_var=False)
@@ -224,14 +231,19 @@ def test_the_trend_of_a_full_panel_is_welchs_test_of_the_users_slopes(rng):
 )
 def test_a_known_effect_is_named(rng, effect, word):
     table = effect_over_time(
-        panel(rng, effect=effect), "x", kind="since_exposure", expected={"A": 1, "B": 1}, **ORDERS
+        panel(rng, effect=effect),
+        "x",
+        kind="since_exposure",
+        expected={"A": 1, "B": 1},
+        **ORDERS,
+        details=True,
     )
     assert table["trend_verdict"].unique().tolist() == [word]
 
 
 def test_days_of_the_calendar_mix_new_and_old_users_and_days_since_exposure_do_not(rng):
     rows = panel(rng, n=4000, effect=lambda age: 2 - 0.25 * age)
-    table = effect_over_time(rows, "x", kind="since_exposure", **ORDERS)
+    table = effect_over_time(rows, "x", kind="since_exposure", **ORDERS, details=True)
     known = 2 - 0.25 * table["period"]
     assert (abs(table["diff"] - known) < 4.5 * table["se"]).all()
     assert len(table) == 14
@@ -250,7 +262,7 @@ def test_without_a_trend_the_test_rejects_as_often_as_it_says(rng, options, clus
         drift = rng.normal(0, 1, (160, of_draw))[rows["shop"]] * rows["time"].to_numpy()[:, None]
         effect = 0.7 * (rows["variant"] == "B").to_numpy()[:, None]
         rows, names = many(rows, drift + rng.normal(0, 1, drift.shape) + effect)
-        table = effect_over_time(rows, names, **ORDERS, **options)
+        table = effect_over_time(rows, names, **ORDERS, **options, details=True)
         rejected += (table[:of_draw]["trend_p"] < 0.05).sum()
     assert_level(rejected, draws * of_draw)
 
@@ -262,7 +274,9 @@ def test_cumulative_bands_hold_on_all_days_together(rng, persistent):
     rows = panel(rng, n=150, days=12)
     own = rng.normal(0, 1, (150, runs))[rows["user_id"]] * persistent
     rows, names = many(rows.drop(columns="x"), own + rng.normal(0, 1, own.shape))
-    table = effect_over_time(rows, names, kind="cumulative", correction="none", **ORDERS)
+    table = effect_over_time(
+        rows, names, kind="cumulative", correction="none", **ORDERS, details=True
+    )
     missed = ((table["ci_low"] > 0) | (table["ci_high"] < 0)).groupby(table["metric"]).any().sum()
     once = (abs(table["diff"]) > 1.96 * table["se"]).groupby(table["metric"]).any().sum()
     assert stats.binom.sf(missed - 1, runs, 0.05) > 0.01

@@ -15,13 +15,13 @@ from recdf.experiments import effect_over_time
 def test_users_who_are_not_assigned_yet_are_absent(purchases):
     rows, users = purchases
     table = effect_over_time(
-        rows.drop(columns=["variant", "exposed"]), "value", assignment=users, **ORDERS
+        rows.drop(columns=["variant", "exposed"]), "value", assignment=users, **ORDERS, details=True
     )
     first = table[table["treatment"] == "B"].iloc[0]
     day = pd.Timestamp("2026-03-26")
     assert first["n_control"] == ((users["exposed"] < day) & (users["variant"] == "A")).sum()
     alone = effect_over_time(
-        rows, "value", **ORDERS
+        rows, "value", **ORDERS, details=True
     )  # users without a row are not known from rows alone
     last = table["n_control"].iloc[-1], alone["n_control"].iloc[-1]
     assert last == (
@@ -32,7 +32,7 @@ def test_users_who_are_not_assigned_yet_are_absent(purchases):
 
 def test_active_users_only_are_compared_where_it_is_asked_for(purchases):
     rows, _ = purchases
-    table = effect_over_time(rows, "value", missing="drop", **ORDERS)
+    table = effect_over_time(rows, "value", missing="drop", **ORDERS, details=True)
     kept = rows[
         (rows["time"] >= rows["exposed"]) & (rows["time"].dt.date == datetime.date(2026, 4, 2))
     ]
@@ -53,9 +53,9 @@ def test_measures_of_lists_are_means_and_absent_lists_are_worth_what_the_join_sa
             "hits@10": rows["shown"],
         }
     )
-    table = effect_over_time(rows, ["ndcg@10", "first_rank@10", "hits@10"], **ORDERS).set_index(
-        ["metric", "treatment"]
-    )
+    table = effect_over_time(
+        rows, ["ndcg@10", "first_rank@10", "hits@10"], **ORDERS, details=True
+    ).set_index(["metric", "treatment"])
     day = rows[
         (rows["time"] >= rows["exposed"]) & (rows["time"].dt.date == datetime.date(2026, 4, 2))
     ]
@@ -66,13 +66,20 @@ def test_measures_of_lists_are_means_and_absent_lists_are_worth_what_the_join_sa
     rank = day[day["variant"] == "B"].groupby("user_id")["first_rank@10"].mean()
     assert found.loc[("first_rank@10", "B"), "mean_treatment"] == pytest.approx(rank.mean())
     assert found.loc[("first_rank@10", "B"), "n_treatment"] == len(rank)
-    named = effect_over_time(rows.rename(columns={"value": "revenue"}), "revenue", **ORDERS)
-    assert named["diff"].tolist() == effect_over_time(rows, "value", **ORDERS)["diff"].tolist()
+    named = effect_over_time(
+        rows.rename(columns={"value": "revenue"}), "revenue", **ORDERS, details=True
+    )
+    assert (
+        named["diff"].tolist()
+        == effect_over_time(rows, "value", **ORDERS, details=True)["diff"].tolist()
+    )
     hits = day.groupby("user_id")["hits@10"].sum().reindex(users.index).fillna(0)
     assert found.loc[("hits@10", "B"), "mean_treatment"] == pytest.approx(hits[users == "B"].mean())
     with pytest.raises(rd.OptionError, match=r"wait.*larger_is_better"):
-        effect_over_time(rows, "wait", how="mean", **ORDERS)
-    waits = effect_over_time(rows, "wait", how="mean", smaller_is_better="wait", **ORDERS)
+        effect_over_time(rows, "wait", how="mean", **ORDERS, details=True)
+    waits = effect_over_time(
+        rows, "wait", how="mean", smaller_is_better="wait", **ORDERS, details=True
+    )
     assert waits["n_dropped"].iloc[-1] > 0
 
 
@@ -81,7 +88,7 @@ def test_measures_of_lists_are_means_and_absent_lists_are_worth_what_the_join_sa
 @pytest.mark.parametrize("kind", ["daily", "since_exposure"])
 def test_days_are_those_of_the_zone(purchases, zone, kind):
     rows, _ = purchases
-    plain = effect_over_time(rows, "value", kind=kind, **ORDERS)
+    plain = effect_over_time(rows, "value", kind=kind, **ORDERS, details=True)
     # The same clock in another zone; clocks change on the 29th in Europe.
     zoned = rows.assign(
         **{
@@ -89,13 +96,15 @@ def test_days_are_those_of_the_zone(purchases, zone, kind):
             for name in ("time", "exposed")
         }
     )
-    own = effect_over_time(zoned, "value", kind=kind, **ORDERS)
+    own = effect_over_time(zoned, "value", kind=kind, **ORDERS, details=True)
     assert own["period"].tolist() == plain["period"].tolist()
     if zone != "Europe/Berlin":
         assert own["diff"].tolist() == plain["diff"].tolist()
     # Exposures in another zone are the same instants.
     other = zoned.assign(exposed=zoned["exposed"].dt.tz_convert("Asia/Tokyo"))
-    pd.testing.assert_frame_equal(effect_over_time(other, "value", kind=kind, **ORDERS), own)
+    pd.testing.assert_frame_equal(
+        effect_over_time(other, "value", kind=kind, **ORDERS, details=True), own
+    )
 
 
 def test_midnights_of_a_zone_are_whole_days_apart_when_clocks_change():
@@ -103,7 +112,7 @@ def test_midnights_of_a_zone_are_whole_days_apart_when_clocks_change():
     users = pd.DataFrame({"user_id": range(6), "variant": list("AABBAB"), "exposed": days[0]})
     rows = users.merge(pd.DataFrame({"time": days}), how="cross")
     rows["x"] = rows["time"].dt.day
-    table = effect_over_time(rows, "x", kind="since_exposure", **ORDERS)
+    table = effect_over_time(rows, "x", kind="since_exposure", **ORDERS, details=True)
     assert table["mean_control"].tolist() == [27, 28, 29, 30, 31]
     assert table["period"].tolist() == [0, 1, 2, 3, 4]
 
@@ -112,19 +121,24 @@ def test_midnights_of_a_zone_are_whole_days_apart_when_clocks_change():
 def test_dates_of_every_kind_are_the_same_days(purchases):
     rows, _ = purchases
     dates = rows.assign(time=rows["time"].dt.normalize(), exposed=rows["exposed"].dt.normalize())
-    plain = pd.DataFrame(effect_over_time(dates, "value", **ORDERS))
+    plain = pd.DataFrame(effect_over_time(dates, "value", **ORDERS, details=True))
     objects = dates.assign(time=dates["time"].dt.date, exposed=dates["exposed"].dt.date)
-    pd.testing.assert_frame_equal(pd.DataFrame(effect_over_time(objects, "value", **ORDERS)), plain)
+    pd.testing.assert_frame_equal(
+        pd.DataFrame(effect_over_time(objects, "value", **ORDERS, details=True)), plain
+    )
     zero = pd.Timestamp("2026-03-01")
     numbers = dates.assign(
         time=(dates["time"] - zero).dt.days, exposed=(dates["exposed"] - zero).dt.days
     )
-    counted = effect_over_time(numbers, "value", **ORDERS)
+    counted = effect_over_time(numbers, "value", **ORDERS, details=True)
     assert counted["diff"].tolist() == plain["diff"].tolist()
     assert counted["trend"].tolist() == pytest.approx(plain["trend"].tolist(), rel=1e-9)
     assert counted["period"].iloc[0] == 24
     arrow = dates.assign(time=dates["time"].astype("timestamp[us][pyarrow]"))
-    assert effect_over_time(arrow, "value", **ORDERS)["diff"].tolist() == plain["diff"].tolist()
+    assert (
+        effect_over_time(arrow, "value", **ORDERS, details=True)["diff"].tolist()
+        == plain["diff"].tolist()
+    )
 
 
 @pytest.mark.long
@@ -132,12 +146,15 @@ def test_the_order_of_the_rows_does_not_matter_and_nothing_is_changed(purchases,
     rows, _ = purchases
     before = rows.copy()
     for kind in ("daily", "cumulative", "since_exposure"):
-        table = effect_over_time(rows, {"v": "value", "r": ("value", "shown")}, kind=kind, **ORDERS)
+        table = effect_over_time(
+            rows, {"v": "value", "r": ("value", "shown")}, kind=kind, **ORDERS, details=True
+        )
         again = effect_over_time(
             rows.sample(frac=1, random_state=5),
             {"v": "value", "r": ("value", "shown")},
             kind=kind,
             **ORDERS,
+            details=True,
         )
         pd.testing.assert_frame_equal(table, again, check_exact=True)
     pd.testing.assert_frame_equal(rows, before)
@@ -147,12 +164,14 @@ def test_clusters_are_the_units(purchases):
     rows, users = purchases
     variant = users.drop_duplicates("region").set_index("region")["variant"]
     rows = rows.assign(variant=rows["region"].map(variant))
-    table = effect_over_time(rows, "value", cluster="region", **ORDERS)
+    table = effect_over_time(rows, "value", cluster="region", **ORDERS, details=True)
     last = table.iloc[-1]
     day = rows[(rows["time"] >= rows["exposed"]) & (rows["time"].dt.normalize() == last["period"])]
     people = rows[["user_id", "variant", "region"]].drop_duplicates()
     people["value"] = people["user_id"].map(day.groupby("user_id")["value"].sum()).fillna(0)
-    same = rd.compare_variants(people, "value", control="A", cluster="region").iloc[-1]
+    same = rd.compare_variants(people, "value", control="A", cluster="region", details=True).iloc[
+        -1
+    ]
     for name in ("n_control", "n_treatment", "diff", "se", "p_value"):
         assert last[name] == pytest.approx(same[name], rel=1e-12)
 
@@ -165,7 +184,7 @@ def test_shares_that_change_are_named_and_the_verdicts_hold(rng):
     rows = users.merge(pd.DataFrame({"time": range(8)}), how="cross").assign(
         x=lambda f: rng.normal(size=len(f))
     )
-    table = effect_over_time(rows, "x", **ORDERS)
+    table = effect_over_time(rows, "x", **ORDERS, details=True)
     changed = ["strata_differ" in text for text in table["remarks"]]
     assert changed == [False] * 4 + [True] * 4
     assert (table["method"] == "welch+strata").all()
@@ -182,10 +201,10 @@ def test_days_of_one_variant_alone_are_left_out(rng):
     rows = users.merge(pd.DataFrame({"time": range(6)}), how="cross")
     rows["x"] = rng.normal(0, 1, len(rows)) + 10 * (rows["exposed"] < 3)
     for kind in ("daily", "cumulative", "since_exposure"):
-        table = effect_over_time(rows, "x", kind=kind, **ORDERS).set_index("period")
-        late = effect_over_time(rows[rows["exposed"] > 2], "x", kind=kind, **ORDERS).set_index(
-            "period"
-        )
+        table = effect_over_time(rows, "x", kind=kind, **ORDERS, details=True).set_index("period")
+        late = effect_over_time(
+            rows[rows["exposed"] > 2], "x", kind=kind, **ORDERS, details=True
+        ).set_index("period")
         both = [d for d in late.index if late.loc[d, "n_treatment"] > 1]
         if kind != "since_exposure":
             assert (
@@ -198,7 +217,7 @@ def test_days_of_one_variant_alone_are_left_out(rng):
 
 def test_a_broken_sample_ratio_invalidates_the_trend(rng):
     rows = panel(rng, n=2000, effect=lambda age: 3 - age)
-    table = effect_over_time(rows, "x", expected={"A": 2, "B": 1}, **ORDERS)
+    table = effect_over_time(rows, "x", expected={"A": 2, "B": 1}, **ORDERS, details=True)
     assert set(table["verdict"]) == set(table["trend_verdict"]) == {"invalid: sample ratio"}
 
 
@@ -207,11 +226,13 @@ def test_null_rows_raise_or_are_left_out(purchases):
     rows, _ = purchases
     gaps = rows.assign(value=rows["value"].where(rows.index % 9 != 0))
     with pytest.raises(rd.DataError, match=r"null in 445 of 4,000 rows.*nan"):
-        effect_over_time(gaps, "value", **ORDERS)
-    kept = effect_over_time(gaps, {"r": ("value", "shown")}, nan="drop", **ORDERS)
-    clean = effect_over_time(gaps.dropna(), {"r": ("value", "shown")}, **ORDERS)
+        effect_over_time(gaps, "value", **ORDERS, details=True)
+    kept = effect_over_time(gaps, {"r": ("value", "shown")}, nan="drop", **ORDERS, details=True)
+    clean = effect_over_time(gaps.dropna(), {"r": ("value", "shown")}, **ORDERS, details=True)
     assert kept["mean_control"].tolist() == clean["mean_control"].tolist()
-    assert effect_over_time(gaps, "value", nan="drop", **ORDERS)["n_dropped"].sum() > 0
+    assert (
+        effect_over_time(gaps, "value", nan="drop", **ORDERS, details=True)["n_dropped"].sum() > 0
+    )
 
 
 @pytest.mark.parametrize(
@@ -231,7 +252,7 @@ def test_null_rows_raise_or_are_left_out(purchases):
 def test_what_cannot_be_is_an_error(purchases, change, error, words):
     rows, _ = purchases
     with pytest.raises(error, match=words):
-        effect_over_time(rows, "value", **{**ORDERS, **change})
+        effect_over_time(rows, "value", **{**ORDERS, **change}, details=True)
 
 
 def test_users_in_two_variants_raise_or_are_left_out(purchases):
@@ -239,15 +260,17 @@ def test_users_in_two_variants_raise_or_are_left_out(purchases):
     rows = rows.copy()
     rows.loc[0, "variant"] = {"A": "B", "B": "C", "C": "A"}[rows.loc[0, "variant"]]
     with pytest.raises(rd.DataError, match="1 users of rows are in more than one variant"):
-        effect_over_time(rows, "value", **ORDERS)
-    dropped = effect_over_time(rows, "value", multi_variant="drop", **ORDERS)
-    clean = effect_over_time(rows[rows["user_id"] != rows.loc[0, "user_id"]], "value", **ORDERS)
+        effect_over_time(rows, "value", **ORDERS, details=True)
+    dropped = effect_over_time(rows, "value", multi_variant="drop", **ORDERS, details=True)
+    clean = effect_over_time(
+        rows[rows["user_id"] != rows.loc[0, "user_id"]], "value", **ORDERS, details=True
+    )
     assert dropped["diff"].tolist() == clean["diff"].tolist()
 
 
 def test_without_exposures_all_users_are_there_from_the_first_row(purchases):
     rows, _ = purchases
-    table = effect_over_time(rows, "value", **{**ORDERS, "exposure_col": None})
+    table = effect_over_time(rows, "value", **{**ORDERS, "exposure_col": None}, details=True)
     assert table["n_control"].nunique() == 1
     assert table["n_control"].iloc[0] == rows.loc[rows["variant"] == "A", "user_id"].nunique()
 
@@ -256,7 +279,7 @@ def test_without_exposures_all_users_are_there_from_the_first_row(purchases):
 def test_the_table_is_drawn_and_goes_to_parquet(purchases, tmp_path):
     rows, _ = purchases
     for kind in ("daily", "cumulative", "since_exposure"):
-        table = effect_over_time(rows, ["value", "shown"], kind=kind, **ORDERS)
+        table = effect_over_time(rows, ["value", "shown"], kind=kind, **ORDERS, details=True)
         ax = rd.plot.over_time(table, "value", treatment="B")
         assert kind.replace("_", " ") in ax.get_title(loc="left") + ax.get_title()
         table.to_parquet(tmp_path / "t.parquet")
@@ -275,7 +298,7 @@ def test_values_that_never_vary_have_no_trend_by_rounding(value, word):
     users = pd.DataFrame({"user_id": range(100), "variant": ["A", "B"] * 50, "exposed": 0})
     rows = users.merge(pd.DataFrame({"time": range(5)}), how="cross")
     rows["x"] = 0.7 + (rows["variant"] == "B") * (rows["time"] / 7 if value is None else value)
-    table = effect_over_time(rows, "x", expected={"A": 1, "B": 1}, **ORDERS)
+    table = effect_over_time(rows, "x", expected={"A": 1, "B": 1}, **ORDERS, details=True)
     assert table["trend_verdict"].unique().tolist() == [word]
     assert table["trend"].iloc[0] == pytest.approx(
         1 / 7 if value is None else 0.0, abs=0 if value is not None else None

@@ -27,10 +27,10 @@ def test_inner_join_turns_the_sign():
     per_user = pd.DataFrame({"user_id": users[active], "ndcg@10": value[active]})
     groups = pd.DataFrame({"user_id": users, "variant": np.where(treated, "T", "C")})
     inner = rd.compare_variants(
-        rd.join_experiment(per_user, groups, missing="drop"), "ndcg@10", control="C"
+        rd.join_experiment(per_user, groups, missing="drop"), "ndcg@10", control="C", details=True
     )
     whole = rd.compare_variants(
-        rd.join_experiment(per_user, groups, missing="zero"), "ndcg@10", control="C"
+        rd.join_experiment(per_user, groups, missing="zero"), "ndcg@10", control="C", details=True
     )
     assert words(inner) == ["worse"]
     assert words(whole) == ["better"]
@@ -49,12 +49,14 @@ def test_nan_does_not_count():
         }
     )
     with pytest.raises(DataError, match=r"'m' is null in 3 of 8 rows.*\[3, 6, 7\]"):
-        rd.compare_variants(data, "m", control="A")
-    found = rd.compare_variants(data, "m", control="A", nan="drop").iloc[0]
+        rd.compare_variants(data, "m", control="A", details=True)
+    found = rd.compare_variants(data, "m", control="A", nan="drop", details=True).iloc[0]
     assert (found["n_control"], found["n_treatment"], found["n_dropped"]) == (3, 2, 3)
     want = stats.ttest_ind([2, 4], [1, 2, 3], equal_var=False)
     assert found["p_value"] == pytest.approx(want.pvalue, rel=1e-9)
-    boot = rd.compare_variants(data, "m", control="A", nan="drop", test="bootstrap").iloc[0]
+    boot = rd.compare_variants(
+        data, "m", control="A", nan="drop", test="bootstrap", details=True
+    ).iloc[0]
     assert boot["diff"] == pytest.approx(1.0)
     assert boot["n_dropped"] == 3
 
@@ -62,7 +64,7 @@ def test_nan_does_not_count():
 @pytest.mark.parametrize("test", ["t", "bootstrap"])
 def test_constant_metric_has_no_statistics(test):
     data = pd.DataFrame({"user_id": range(60), "variant": ["A", "B"] * 30, "m": 0.1})
-    found = rd.compare_variants(data, "m", control="A", test=test).iloc[0]
+    found = rd.compare_variants(data, "m", control="A", test=test, details=True).iloc[0]
     assert (
         found[["se", "ci_low", "ci_high", "statistic", "df", "p_value", "p_adj", "mde"]]
         .isna()
@@ -74,7 +76,7 @@ def test_constant_metric_has_no_statistics(test):
 
 def test_metric_that_is_its_covariate_has_no_variance_left():
     data = pd.DataFrame({"user_id": range(60), "variant": ["A", "B"] * 30, "m": np.arange(60) / 7})
-    found = rd.compare_variants(data, "m", control="A", covariates="m").iloc[0]
+    found = rd.compare_variants(data, "m", control="A", covariates="m", details=True).iloc[0]
     assert found["remarks"] == "zero_variance; ratio_not_checked"
     assert found["theta"] == pytest.approx(1)
 
@@ -89,10 +91,12 @@ def test_rows_below_the_user_need_cluster_or_roll_up():
     with pytest.raises(
         DuplicateError, match=r"150 rows too many.*cluster='user_id'.*rd\.experiments\.roll_up"
     ):
-        rd.compare_variants(sessions, "m", control="A")
-    clustered = rd.compare_variants(sessions, "m", control="A", cluster="user_id").iloc[0]
+        rd.compare_variants(sessions, "m", control="A", details=True)
+    clustered = rd.compare_variants(
+        sessions, "m", control="A", cluster="user_id", details=True
+    ).iloc[0]
     rolled = rd.experiments.roll_up(sessions, unit_col=["user_id", "variant"], how="sum")
-    by_sums = rd.compare_variants(rolled, {"m": ("m", "m__n")}, control="A").iloc[0]
+    by_sums = rd.compare_variants(rolled, {"m": ("m", "m__n")}, control="A", details=True).iloc[0]
     for name in ("diff", "se", "df", "p_value", "n_control", "n_treatment"):
         assert clustered[name] == pytest.approx(by_sums[name])
     assert clustered["remarks"] == "ratio_not_checked"
@@ -103,11 +107,11 @@ def test_control_is_never_guessed():
         {"user_id": range(4), "variant": ["control", "control", "new", "new"], "m": [1.0, 2, 3, 4]}
     )
     with pytest.raises(TypeError):
-        rd.compare_variants(data, "m")
+        rd.compare_variants(data, "m", details=True)
     with pytest.raises(
         OptionError, match=r"control='A' is not in data\['variant'\].*\['control', 'new'\]"
     ):
-        rd.compare_variants(data, "m", control="A")
+        rd.compare_variants(data, "m", control="A", details=True)
 
 
 # -------------------------------------------------------------------------------------------
@@ -129,15 +133,15 @@ OPTIONS = [
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_row_order_index_and_id_type_do_not_matter(log, options):
     before = log.copy(deep=True)
-    want = rd.compare_variants(log, "ndcg", control="A", **options)
+    want = rd.compare_variants(log, "ndcg", control="A", **options, details=True)
     shuffled = log.sample(frac=1, random_state=3)
     pd.testing.assert_frame_equal(
-        rd.compare_variants(shuffled, "ndcg", control="A", **options), want
+        rd.compare_variants(shuffled, "ndcg", control="A", **options, details=True), want
     )
     as_text = shuffled.assign(
         user_id=shuffled["user_id"].astype(str), segment=shuffled["segment"].astype("category")
     )
-    found = rd.compare_variants(as_text, "ndcg", control="A", **options)
+    found = rd.compare_variants(as_text, "ndcg", control="A", **options, details=True)
     pd.testing.assert_frame_equal(found, want)
     pd.testing.assert_frame_equal(log, before)
 
@@ -145,9 +149,12 @@ def test_row_order_index_and_id_type_do_not_matter(log, options):
 def test_bootstrap_without_ids_does_not_depend_on_row_order(log):
     bare = log.drop(columns="user_id")
     options = {"control": "A", "test": "bootstrap", "n_resamples": 100}
-    want = rd.compare_variants(bare, ["ndcg", "hits"], **options)
+    want = rd.compare_variants(bare, ["ndcg", "hits"], **options, details=True)
     pd.testing.assert_frame_equal(
-        rd.compare_variants(bare.sample(frac=1, random_state=1), ["ndcg", "hits"], **options), want
+        rd.compare_variants(
+            bare.sample(frac=1, random_state=1), ["ndcg", "hits"], **options, details=True
+        ),
+        want,
     )
 
 
@@ -167,7 +174,12 @@ def test_inputs_stay_as_they_are_and_tables_go_to_parquet(log, tmp_path):
         joined,
         rd.experiments.experiment_health(metrics, groups),
         rd.compare_variants(
-            joined, ["ndcg", "hits"], control="A", covariates={"ndcg": "pre_ndcg"}, by="segment"
+            joined,
+            ["ndcg", "hits"],
+            control="A",
+            covariates={"ndcg": "pre_ndcg"},
+            by="segment",
+            details=True,
         ),
         rd.experiments.plan_experiment(joined, "ndcg", n=500),
         rd.experiments.bootstrap_ci(joined, "ndcg", by="variant"),
@@ -201,12 +213,13 @@ def test_chain_from_lists_to_a_decision(tmp_path):
         by="segment",
         covariates={"ndcg": "pre_spend"},
         nan="drop",
+        details=True,
     )
     table.to_parquet(tmp_path / "table.parquet")
     pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "table.parquet"), table)
     assert len(table) == 2 * joined["segment"].nunique()
     models = rd.evaluate(shop.true, shop.pred, ["ndcg@10", "recall@10"], k=10, by="model")
-    compared = rd.compare_models(models.per_user, missing="drop")
+    compared = rd.compare_models(models.per_user, missing="drop", details=True)
     assert compared["metric"].unique().tolist() == ["ndcg@10", "recall@10"]
     # Against pandas, pair by pair.
     wide = models.per_user.pivot(index="user_id", columns="model", values="ndcg@10")
@@ -315,6 +328,7 @@ def test_report_table_formats(log):
         control="v_A",
         covariates="pre_ndcg",
         by="segment",
+        details=True,
     )
     report = rd.experiments.report_table(table)
     assert report.frame.columns.tolist() == [
@@ -348,7 +362,9 @@ def test_report_table_formats(log):
 
 def test_report_table_shows_nulls_and_warnings():
     data = pd.DataFrame({"user_id": range(40), "variant": ["A", "B"] * 20, "m": 1.0})
-    cells = rd.experiments.report_table(rd.compare_variants(data, "m", control="A")).frame.iloc[0]
+    cells = rd.experiments.report_table(
+        rd.compare_variants(data, "m", control="A", details=True)
+    ).frame.iloc[0]
     assert (cells["p"], cells["MDE"], cells["notes"]) == ("–", "–", "zero variance")
     assert cells["verdict"] == "no difference shown" + NOT_CHECKED
     assert cells["effect (95% CI)"] == "0.000"

@@ -52,7 +52,7 @@ def users():
 
 def compared(frame, **options):
     options = {"control": "A", "expected": {"A": 1, "B": 1}} | options
-    return rd.compare_variants(frame, ["ctr", "spend", "load"], **options)
+    return rd.compare_variants(frame, ["ctr", "spend", "load"], **options, details=True)
 
 
 RAN = {"unit": "user_id", "segments": ["country"], "looks": 1}

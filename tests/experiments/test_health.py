@@ -143,12 +143,14 @@ def test_a_ratio_that_fits_says_what_it_would_have_seen(tmp_path):
     users = pd.DataFrame(
         {"user_id": range(n), "variant": ["A", "B"] * (n // 2), "m": rng.normal(size=n)}
     )
-    table = rd.compare_variants(users, "m", control="A", expected={"A": 1, "B": 1})
+    table = rd.compare_variants(users, "m", control="A", expected={"A": 1, "B": 1}, details=True)
     # 4.13/√(n s_A s_B)
     assert table["seen_loss"].iloc[0] == pytest.approx(4.132 / np.sqrt(n / 4), rel=1e-3)
     page = rd.report(path=tmp_path / "r.html", experiment=table).read_text(encoding="utf-8")
     assert "a loss of 5.8% of B's users would have been seen in 8 of 10 tests" in unescape(page)
-    unchecked = rd.compare_variants(users, "m", control="A")
+    unchecked = rd.compare_variants(users, "m", control="A", details=True)
     assert unchecked["seen_loss"].isna().all()
-    few = rd.compare_variants(users.head(40), "m", control="A", expected={"A": 1, "B": 1})
+    few = rd.compare_variants(
+        users.head(40), "m", control="A", expected={"A": 1, "B": 1}, details=True
+    )
     assert few["seen_loss"].tolist() == [pytest.approx(1.0)]

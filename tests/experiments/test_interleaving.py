@@ -202,7 +202,7 @@ def test_tests_are_those_of_scipy(credit):
     stats = pytest.importorskip("scipy.stats")
     log, clicks = fruit()
     clicks = clicks.assign(price=np.random.default_rng(2).lognormal(size=len(clicks)).round(3))
-    row = compare_interleaved(log, clicks, credit=credit).iloc[0]
+    row = compare_interleaved(log, clicks, credit=credit, details=True).iloc[0]
     sign = clicks["team"].map({"a": -1.0, "b": 1.0}) * (
         clicks["price"] if credit == "price" else 1.0
     )
@@ -234,7 +234,7 @@ def test_tests_are_those_of_scipy(credit):
 
 def test_optimized_lists_count_the_credit_of_their_items():
     log, clicks = fruit(method="optimized")
-    row = compare_interleaved(log, clicks).iloc[0]
+    row = compare_interleaved(log, clicks, details=True).iloc[0]
     d = clicks.groupby("user_id")["credit"].sum().reindex(range(3000), fill_value=0)
     assert row["diff"] == pytest.approx(d.mean())
     assert row["effect"] == "better"
@@ -245,7 +245,7 @@ def test_clicks_without_a_team_or_elsewhere_do_not_count():
     log = mixed(list("xab"), list("xcd"), 3, n=100)
     one = log[log["rank"] == 1]
     elsewhere = one.head(7).assign(item_id="z")
-    row = compare_interleaved(log, pd.concat([one, elsewhere])).iloc[0]
+    row = compare_interleaved(log, pd.concat([one, elsewhere]), details=True).iloc[0]
     assert row[
         ["diff", "wins", "losses", "n_clicks", "n_clicks_no_team", "n_clicks_elsewhere"]
     ].tolist() == [
@@ -258,7 +258,7 @@ def test_clicks_without_a_team_or_elsewhere_do_not_count():
     ]
     assert row["verdict"] == "no difference shown"
     with pytest.warns(rd.NoOverlapWarning, match="none of the 7 clicks"):
-        compare_interleaved(log, elsewhere)
+        compare_interleaved(log, elsewhere, details=True)
 
 
 def test_the_unit_is_the_user_and_not_the_list():
@@ -267,8 +267,8 @@ def test_the_unit_is_the_user_and_not_the_list():
     log["list"] = log["user_id"] * 10 + log["session"]
     clicks = clicked(log, 0.4)
     with pytest.raises(rd.DuplicateError, match="user_col"):
-        compare_interleaved(log, clicks)
-    row = compare_interleaved(log, clicks, user_col=["user_id", "session"]).iloc[0]
+        compare_interleaved(log, clicks, details=True)
+    row = compare_interleaved(log, clicks, user_col=["user_id", "session"], details=True).iloc[0]
     d = (
         clicks["team"]
         .map({"a": -1.0, "b": 1.0})
@@ -283,20 +283,23 @@ def test_the_unit_is_the_user_and_not_the_list():
 def test_balanced_lists_of_shifted_rankings_have_no_verdict():
     """b is a without its first item: a user who clicks at random would prefer b."""
     log = mixed(list("abcdef"), list("bcdefa"), 5, "balanced", 2000)
-    row = compare_interleaved(log, clicked(log, 0.3)).iloc[0]
+    row = compare_interleaved(log, clicked(log, 0.3), details=True).iloc[0]
     assert row["p_value"] < 1e-6
     assert (row["verdict"], row["withheld"]) == (
         "invalid: teams out of balance",
         "unbalanced_teams",
     )
     fair = mixed(list("abcdef"), list("bcdefa"), 5, n=2000)
-    assert compare_interleaved(fair, clicked(fair, 0.3)).iloc[0]["verdict"] == "no difference shown"
+    assert (
+        compare_interleaved(fair, clicked(fair, 0.3), details=True).iloc[0]["verdict"]
+        == "no difference shown"
+    )
 
 
 def test_a_log_that_lost_rows_of_a_team_has_no_verdict():
     log, clicks = fruit()
     lost = log[(log["team"] == "a") | (log["user_id"] % 5 > 0)]
-    assert compare_interleaved(lost, clicks)["verdict"].tolist() == [
+    assert compare_interleaved(lost, clicks, details=True)["verdict"].tolist() == [
         "invalid: teams out of balance"
     ]
 
@@ -314,7 +317,7 @@ def test_null_experiments_are_rejected_as_often_as_they_should():
     p = stats.ttest_1samp(d, 0, axis=1).pvalue
     for run in range(20):
         own, chosen = (frame[frame["user_id"] // n == run] for frame in (log, clicks))
-        assert compare_interleaved(own, chosen)["p_value"].iloc[0] == pytest.approx(
+        assert compare_interleaved(own, chosen, details=True)["p_value"].iloc[0] == pytest.approx(
             p[run], rel=1e-9
         )
     rejected = (p < 0.05).sum()
@@ -324,13 +327,13 @@ def test_null_experiments_are_rejected_as_often_as_they_should():
 
 def test_the_table_is_a_comparison(tmp_path):
     log, clicks = fruit(400)
-    table = compare_interleaved(log, clicks)
+    table = compare_interleaved(log, clicks, details=True)
     log.to_parquet(tmp_path / "log.parquet")
     table.to_parquet(tmp_path / "table.parquet")
     log.to_csv(tmp_path / "log.csv", index=False)
     again = pd.read_csv(tmp_path / "log.csv")  # where "" is null
     pd.testing.assert_frame_equal(
-        pd.DataFrame(compare_interleaved(again, clicks)), pd.DataFrame(table)
+        pd.DataFrame(compare_interleaved(again, clicks, details=True)), pd.DataFrame(table)
     )
     assert len(rd.experiments.report_table(table).frame) == 1
     assert "better" in repr(table)
@@ -339,10 +342,10 @@ def test_the_table_is_a_comparison(tmp_path):
 def test_bad_logs_are_refused():
     log, clicks = fruit(30)
     with pytest.raises(rd.DataError, match='neither "a", "b"'):
-        compare_interleaved(log.assign(team="A"), clicks)
+        compare_interleaved(log.assign(team="A"), clicks, details=True)
     with pytest.raises(rd.DataError, match="null or negative"):
-        compare_interleaved(log, clicks.assign(price=-1.0), credit="price")
+        compare_interleaved(log, clicks.assign(price=-1.0), credit="price", details=True)
     with pytest.raises(rd.ColumnError):
-        compare_interleaved(log.drop(columns="team"), clicks)
+        compare_interleaved(log.drop(columns="team"), clicks, details=True)
     with pytest.raises(rd.ColumnError):
-        compare_interleaved(log, clicks, credit="price")
+        compare_interleaved(log, clicks, credit="price", details=True)

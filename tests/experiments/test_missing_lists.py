@@ -28,7 +28,7 @@ def evaluated(**options):
 
 def test_the_comparison_is_that_of_the_lists_that_both_have():
     result = evaluated(lost=150)
-    row = result.compare_models(baseline="old").iloc[0]
+    row = result.compare_models(baseline="old", details=True).iloc[0]
     wide = result.per_user.pivot(index="user_id", columns="model", values="hitrate@1")
     d = (wide["new"] - wide["old"])[wide.index >= 150]
     test = stats.ttest_1samp(d, 0)
@@ -57,10 +57,10 @@ def test_the_comparison_is_that_of_the_lists_that_both_have():
     ],
 )
 def test_the_verdict_says_where_it_does_not_hold(lost, verdict):
-    row = evaluated(lost=lost, better=0.85).compare_models(baseline="old").iloc[0]
+    row = evaluated(lost=lost, better=0.85).compare_models(baseline="old", details=True).iloc[0]
     assert row["verdict"] == verdict
     assert ("missing_lists" in row["remarks"]) == (", but " in verdict)
-    turned = evaluated(lost=lost, better=0.85).compare_models(baseline="new").iloc[0]
+    turned = evaluated(lost=lost, better=0.85).compare_models(baseline="new", details=True).iloc[0]
     assert turned["diff_both"] == pytest.approx(-row["diff_both"], rel=1e-12) or lost == 0
 
 
@@ -89,12 +89,12 @@ def test_every_place_says_it(tmp_path, capsys):
 
 def test_resampling_needs_nothing_more():
     table = evaluated(lost=300, better=0.85).compare_models(
-        baseline="old", test="randomization", n_resamples=500
+        baseline="old", test="randomization", n_resamples=500, details=True
     )
     assert table["verdict"].iloc[0] == "worse, but better where both have lists"
     one_sided = (
         evaluated(lost=300, better=0.85)
-        .compare_models(baseline="old", alternative="greater")
+        .compare_models(baseline="old", alternative="greater", details=True)
         .iloc[0]
     )
     assert one_sided["verdict"] == "no difference shown, but better where both have lists"

@@ -28,7 +28,9 @@ def by_hand(frame, segments, **options):
     calls = []
     for name in segments:
         part = frame[frame["segment"] == name].drop(columns="segment")
-        own = pd.DataFrame(rd.compare_models(part, METRICS, correction="none", **options))
+        own = pd.DataFrame(
+            rd.compare_models(part, METRICS, correction="none", **options, details=True)
+        )
         calls.append(own.assign(segment=name))
     return pd.concat(calls, ignore_index=True)
 
@@ -51,7 +53,9 @@ def by_hand(frame, segments, **options):
     "options", few([{"baseline": "b"}, {}, {"test": "bootstrap", "n_resamples": 200}], 1)
 )
 def test_the_tests_of_all_segments_are_one_family(frame, correction, theirs, options):
-    table = rd.compare_models(frame, METRICS, by="segment", correction=correction, **options)
+    table = rd.compare_models(
+        frame, METRICS, by="segment", correction=correction, **options, details=True
+    )
     assert list(table.columns[:4]) == ["segment", "metric", "baseline", "model"]
     hand = by_hand(frame, ["late", "new", "old"], **options)
     same = ["segment", "metric", "baseline", "model", "n_users", "diff", "se", "p_value"]
@@ -69,22 +73,24 @@ def test_the_tests_of_all_segments_are_one_family(frame, correction, theirs, opt
 @pytest.mark.long
 def test_segments_come_from_a_frame_of_users_too(frame):
     users = frame.drop_duplicates("user_id")[["user_id", "segment"]]
-    inside = rd.compare_models(frame, METRICS, by="segment")
+    inside = rd.compare_models(frame, METRICS, by="segment", details=True)
     bare = frame.drop(columns="segment")
-    pd.testing.assert_frame_equal(rd.compare_models(bare, METRICS, segments=users), inside)
     pd.testing.assert_frame_equal(
-        rd.compare_models(bare, METRICS, by="segment", segments=users), inside
+        rd.compare_models(bare, METRICS, segments=users, details=True), inside
+    )
+    pd.testing.assert_frame_equal(
+        rd.compare_models(bare, METRICS, by="segment", segments=users, details=True), inside
     )
     frames = {name: own.drop(columns="model") for name, own in bare.groupby("model")}
     pd.testing.assert_frame_equal(
-        rd.compare_models(frames, METRICS, by="segment", segments=users), inside
+        rd.compare_models(frames, METRICS, by="segment", segments=users, details=True), inside
     )
 
 
 def test_amounts_of_many_values_become_bands(frame):
     spent = pd.DataFrame({"user_id": range(240), "spent": np.arange(240) / 2})
     table = rd.compare_models(
-        frame.drop(columns="segment"), "ndcg@10", baseline="a", segments=spent
+        frame.drop(columns="segment"), "ndcg@10", baseline="a", segments=spent, details=True
     )
     assert table["spent"].nunique() == 4
     assert (table["n_users"] == 60).all()
@@ -96,7 +102,7 @@ def test_lists_without_a_segment_are_said(frame):
     with pytest.warns(
         rd.errors.UnknownWarning, match="240 of 720 rows of per_user have no segment"
     ):
-        table = rd.compare_models(some, METRICS, by="segment", baseline="a")
+        table = rd.compare_models(some, METRICS, by="segment", baseline="a", details=True)
     assert sorted(set(table["segment"])) == ["new", "old"]
     multi = by_hand(frame, ["new", "old"], baseline="a")
     np.testing.assert_allclose(table["p_adj"], multipletests(multi["p_value"], method="holm")[1])
@@ -104,14 +110,16 @@ def test_lists_without_a_segment_are_said(frame):
 
 def test_a_segment_without_the_baseline_has_no_row(frame):
     part = frame[(frame["model"] != "a") | (frame["segment"] != "new")]
-    assert set(rd.compare_models(part, METRICS, by="segment", baseline="a")["segment"]) == {
+    assert set(
+        rd.compare_models(part, METRICS, by="segment", baseline="a", details=True)["segment"]
+    ) == {
         "late",
         "old",
     }
     with pytest.raises(
         rd.OptionError, match=r"no segment of \['segment'\] has lists of the baseline 'z'"
     ):
-        rd.compare_models(frame, METRICS, by="segment", baseline="z")
+        rd.compare_models(frame, METRICS, by="segment", baseline="z", details=True)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +136,7 @@ def test_a_segment_without_the_baseline_has_no_row(frame):
 )
 def test_segments_that_are_none_are_refused(frame, options, message):
     with pytest.raises((rd.OptionError, rd.ColumnError), match=message):
-        rd.compare_models(frame, METRICS, **options)
+        rd.compare_models(frame, METRICS, **options, details=True)
 
 
 @pytest.mark.long
@@ -137,7 +145,7 @@ def test_the_method_of_a_result_and_the_leaderboard_give_the_same_rows():
     users = shop.users[["user_id", "segment"]]
     result = rd.evaluate(shop.true, shop.pred, "ndcg@10", by="model")
     table = result.compare_models(
-        by="segment", segments=users, baseline="popularity", correction="none"
+        by="segment", segments=users, baseline="popularity", correction="none", details=True
     )
     board = rd.leaderboard(result, baseline="popularity", segments=users, correction="none")
     own = board.comparisons[board.comparisons["segment"] == "segment"]
@@ -168,9 +176,10 @@ def test_a_result_with_a_carried_segment():
     shop = rd.sample_shop()
     pred = shop.pred.merge(shop.users[["user_id", "segment"]], on="user_id")
     result = rd.evaluate(shop.true, pred, "ndcg@10", by="model", carry="segment", users="pred")
-    own = result.compare_models(by="segment", missing="drop")
+    own = result.compare_models(by="segment", missing="drop", details=True)
     pd.testing.assert_frame_equal(
-        own, rd.compare_models(result.per_user, "ndcg@10", by="segment", missing="drop")
+        own,
+        rd.compare_models(result.per_user, "ndcg@10", by="segment", missing="drop", details=True),
     )
     models = result.per_user.rename(columns={"segment": "kind"})
     assert set(own["segment"]) == set(models["kind"].dropna())

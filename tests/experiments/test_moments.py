@@ -126,15 +126,17 @@ def test_the_table_is_that_of_the_users(by):
     rows = users if by is None else users.drop(columns="user_id")
     moments = in_shards(users, metrics, users["user_id"] % 5, by=by, nan="drop")
     for options in OPTIONS:
-        expected = rd.compare_variants(rows, metrics, control="A", by=by, nan="drop", **options)
+        expected = rd.compare_variants(
+            rows, metrics, control="A", by=by, nan="drop", **options, details=True
+        )
         found = rd.experiments.compare_variants_from_moments(
-            moments, metrics, control="A", by=by, **options
+            moments, metrics, control="A", by=by, **options, details=True
         )
         assert_equal(found, expected)
     some = rd.experiments.compare_variants_from_moments(
-        moments, ["hit", "same"], control="A", by=by
+        moments, ["hit", "same"], control="A", by=by, details=True
     )
-    assert_equal(some, rd.compare_variants(rows, ["hit", "same"], control="A", by=by))
+    assert_equal(some, rd.compare_variants(rows, ["hit", "same"], control="A", by=by, details=True))
 
 
 @pytest.mark.long
@@ -155,8 +157,8 @@ def test_any_split_of_the_users_in_any_order(shard, centre, order):
         sorted(rows, key=lambda row: row["metric"])
     )  # the order of the metrics is that of the rows
     options = {"control": "A", "test": {"share": "proportion"}}
-    found = rd.experiments.compare_variants_from_moments(moments, **options)
-    expected = rd.compare_variants(users, ["m", "share"], **options)
+    found = rd.experiments.compare_variants_from_moments(moments, **options, details=True)
+    expected = rd.compare_variants(users, ["m", "share"], **options, details=True)
     numbers = ["mean_control", "mean_treatment", "se", "df"]
     pd.testing.assert_frame_equal(found[numbers], expected[numbers], rtol=1e-12, atol=0)
     words = ["n_control", "n_treatment", "remarks", "verdict", "reject"]
@@ -173,17 +175,19 @@ def test_what_a_health_check_found_withholds_the_verdict():
     )
     moments = rd.experiments.variant_moments(users, "hit")
     assert_equal(
-        rd.experiments.compare_variants_from_moments(moments, control="A", health=health),
-        rd.compare_variants(users, "hit", control="A", health=health),
+        rd.experiments.compare_variants_from_moments(
+            moments, control="A", health=health, details=True
+        ),
+        rd.compare_variants(users, "hit", control="A", health=health, details=True),
     )
 
 
 def test_equal_values_have_no_difference_whatever_their_number():
     # The mean of 37 or of 83 times 0.1 is not 0.1 in floating point.
     users = pd.DataFrame({"user_id": range(120), "variant": ["A"] * 37 + ["B"] * 83, "m": 0.1})
-    of_users = rd.compare_variants(users, "m", control="A").iloc[0]
+    of_users = rd.compare_variants(users, "m", control="A", details=True).iloc[0]
     of_moments = rd.experiments.compare_variants_from_moments(
-        in_shards(users, "m", users["user_id"] % 7), control="A"
+        in_shards(users, "m", users["user_id"] % 7), control="A", details=True
     ).iloc[0]
     for row in (of_users, of_moments):
         assert row["diff"] == 0
@@ -199,7 +203,7 @@ def test_moments_without_the_optional_columns():
     users, _ = people()
     values = users.groupby("variant")["ndcg@10"]
     moments = values.agg(n="count", mean="mean", std="std").reset_index().assign(metric="ndcg@10")
-    table = rd.experiments.compare_variants_from_moments(moments, control="A")
+    table = rd.experiments.compare_variants_from_moments(moments, control="A", details=True)
     a, b, _ = (moments.loc[i, ["mean", "std", "n"]].tolist() for i in range(3))
     row = table.iloc[0]
     assert row["p_value"] == pytest.approx(
@@ -211,20 +215,22 @@ def test_moments_without_the_optional_columns():
         == ["missing_not_checked; skewness_not_checked; ratio_not_checked"] * 2
     )
     assert table[["n_dropped", "n_dropped_control", "n_dropped_treatment"]].isna().all(axis=None)
-    refused = rd.experiments.compare_variants_from_moments(moments, control="A", sequential_n=1000)
+    refused = rd.experiments.compare_variants_from_moments(
+        moments, control="A", sequential_n=1000, details=True
+    )
     assert refused["remarks"].str.contains("sequential_refused").all()
     equal = moments.assign(n=100, n_null=0)
     equal = rd.experiments.compare_variants_from_moments(
-        equal, control="A", expected=dict.fromkeys("ABC", 1)
+        equal, control="A", expected=dict.fromkeys("ABC", 1), details=True
     )
     assert equal["remarks"].tolist() == ["", ""]
     shares = pd.DataFrame(
         {"variant": ["A", "B"], "metric": "hit", "n": [40, 50], "mean": [0.25, 0.5]}
     )
     shares["std"] = np.sqrt(shares["mean"] * (1 - shares["mean"]) * shares["n"] / (shares["n"] - 1))
-    row = rd.experiments.compare_variants_from_moments(shares, control="A", test="proportion").iloc[
-        0
-    ]
+    row = rd.experiments.compare_variants_from_moments(
+        shares, control="A", test="proportion", details=True
+    ).iloc[0]
     assert row["p_value"] == pytest.approx(
         stats.fisher_exact([[10, 30], [25, 25]]).pvalue, rel=1e-9
     )
@@ -307,7 +313,7 @@ BAD_MOMENTS = [
 @pytest.mark.parametrize(("moments", "error", "words"), BAD_MOMENTS)
 def test_bad_moments(moments, error, words):
     with pytest.raises(error, match=words):
-        rd.experiments.compare_variants_from_moments(moments, control="A")
+        rd.experiments.compare_variants_from_moments(moments, control="A", details=True)
 
 
 BAD_CALLS = [
@@ -351,17 +357,19 @@ BAD_CALLS = [
 @pytest.mark.parametrize(("options", "error", "words"), BAD_CALLS)
 def test_bad_options_of_a_comparison_from_moments(options, error, words):
     with pytest.raises(error, match=words):
-        rd.experiments.compare_variants_from_moments(GOOD, **{"control": "A", **options})
+        rd.experiments.compare_variants_from_moments(
+            GOOD, **{"control": "A", **options}, details=True
+        )
 
 
 def test_options_of_the_rows_at_their_defaults_and_the_need_of_a_null_count():
     table = rd.experiments.compare_variants_from_moments(
-        GOOD, control="A", test="t", covariates=None, progress=False
+        GOOD, control="A", test="t", covariates=None, progress=False, details=True
     )
     assert table["remarks"].tolist() == ["ratio_not_checked"]
     with pytest.raises(rd.OptionError, match=r"expected= counts users.*'n_null'"):
         rd.experiments.compare_variants_from_moments(
-            GOOD.drop(columns="n_null"), control="A", expected={"A": 1, "B": 1}
+            GOOD.drop(columns="n_null"), control="A", expected={"A": 1, "B": 1}, details=True
         )
 
 

@@ -79,7 +79,12 @@ def test_a_planned_guardrail_is_shown_safe_as_often_as_planned():
     metrics = {f"m{i}": draw.normal(10, 5, 2 * n) for i in range(runs)}
     frame = pd.DataFrame({"user_id": range(2 * n), "variant": ["A", "B"] * n, **metrics})
     table = rd.compare_variants(
-        frame, list(metrics), control="A", expected={"A": 1, "B": 1}, correction="none"
+        frame,
+        list(metrics),
+        control="A",
+        expected={"A": 1, "B": 1},
+        correction="none",
+        details=True,
     )
     found = EX.role_verdicts(table, dict.fromkeys(metrics, ("guardrail", "-5%")))["verdict"]
     safe = int(found.isin(["safe", "worse, within the margin"]).sum())
@@ -140,7 +145,9 @@ def test_a_sequential_plan_is_the_mde_of_the_sequential_comparison(alternative):
     users = pd.DataFrame(
         {"user_id": range(4000), "variant": ["A", "B"] * 2000, "m": draw.normal(10, 3, 4000)}
     )
-    table = rd.compare_variants(users, "m", control="A", sequential_n=4000, alternative=alternative)
+    table = rd.compare_variants(
+        users, "m", control="A", sequential_n=4000, alternative=alternative, details=True
+    )
     plan = EX.plan_experiment(users, "m", n=4000, sequential=True, alternative=alternative)
     assert plan["mde_abs"].iloc[0] == pytest.approx(table["mde"].iloc[0], rel=1e-3)
     needed = EX.plan_experiment(

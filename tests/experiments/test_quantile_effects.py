@@ -36,7 +36,9 @@ def bootstrap_se(frame, p, n=600):
 @pytest.mark.parametrize("p", [0.5, 0.9])
 def test_quantiles_and_their_spread_by_users(p):
     frame = requests()
-    row = compare_quantiles(frame, "ms", control="A", quantiles=p, cluster="user_id").iloc[0]
+    row = compare_quantiles(
+        frame, "ms", control="A", quantiles=p, cluster="user_id", details=True
+    ).iloc[0]
     arms = [frame[frame["variant"] == name] for name in "AB"]
     for arm, name in zip(arms, ("mean_control", "mean_treatment"), strict=True):
         assert row[name] == pytest.approx(np.quantile(arm["ms"], p), rel=1e-12)
@@ -50,7 +52,7 @@ def test_of_independent_rows_it_is_the_textbook_error():
     """√(p(1 − p)/n)/f, with the density of a normal distribution at its median."""
     rng = np.random.default_rng(2)
     frame = pd.DataFrame({"variant": ["A", "B"] * 20_000, "x": rng.normal(10, 1, 40_000)})
-    row = compare_quantiles(frame, "x", control="A", quantiles=0.5).iloc[0]
+    row = compare_quantiles(frame, "x", control="A", quantiles=0.5, details=True).iloc[0]
     assert row["se"] == pytest.approx(
         np.sqrt(2) * np.sqrt(0.25 / 20_000) * np.sqrt(2 * np.pi), rel=0.06
     )
@@ -68,6 +70,7 @@ def test_intervals_hold():
                 quantiles=[0.5, 0.95],
                 cluster="user_id",
                 correction="none",
+                details=True,
             )
             for seed in range(120)
         )
@@ -87,20 +90,25 @@ def test_directions_segments_and_checks_are_those_of_compare_variants(tmp_path):
         "smaller_is_better": "ms",
         "expected": PLAN,
     }
-    assert compare_quantiles(frame, "ms", **options)["verdict"].tolist() == ["worse"]
-    table = compare_quantiles(frame, "ms", by="country", **options)
+    assert compare_quantiles(frame, "ms", **options, details=True)["verdict"].tolist() == ["worse"]
+    table = compare_quantiles(frame, "ms", by="country", **options, details=True)
     assert table["country"].tolist() == ["x", "y"]
     for country, row in zip("xy", table.to_dict("records"), strict=True):
         own = frame[(frame["country"] == country) & (frame["variant"] == "B")]
         assert row["mean_treatment"] == pytest.approx(own["ms"].median())
     lost = frame[(frame["variant"] == "A") | (frame["user_id"] % 3 > 0)]
-    assert compare_quantiles(lost, "ms", **options)["verdict"].tolist() == ["invalid: sample ratio"]
-    shuffled = compare_quantiles(frame.sample(frac=1, random_state=3), "ms", **options)
+    assert compare_quantiles(lost, "ms", **options, details=True)["verdict"].tolist() == [
+        "invalid: sample ratio"
+    ]
+    shuffled = compare_quantiles(
+        frame.sample(frac=1, random_state=3), "ms", **options, details=True
+    )
     pd.testing.assert_frame_equal(
-        pd.DataFrame(shuffled), pd.DataFrame(compare_quantiles(frame, "ms", **options))
+        pd.DataFrame(shuffled),
+        pd.DataFrame(compare_quantiles(frame, "ms", **options, details=True)),
     )
     table.to_parquet(tmp_path / "quantiles.parquet")
-    assert "worse" in repr(compare_quantiles(frame, "ms", **options))
+    assert "worse" in repr(compare_quantiles(frame, "ms", **options, details=True))
 
 
 def test_what_the_values_cannot_tell_is_said():
@@ -115,19 +123,19 @@ def test_what_the_values_cannot_tell_is_said():
         }
     )
     options = {"control": "A", "expected": PLAN}
-    row = compare_quantiles(frame, "price", quantiles=0.25, **options).iloc[0]
+    row = compare_quantiles(frame, "price", quantiles=0.25, **options, details=True).iloc[0]
     assert row[["remarks", "ci_low", "ci_high", "p_value"]].tolist() == ["ties", 0, 0, 1]
     steps = "; price p25 stands on steps, compare the share at or below 9.99"
     assert row["verdict"] == f"no difference shown{steps}"
-    row = compare_quantiles(frame, "ms", quantiles=0.95, **options).iloc[0]
+    row = compare_quantiles(frame, "ms", quantiles=0.95, **options, details=True).iloc[0]
     assert (row["remarks"], row["withheld"]) == ("gap", "")
     assert "; ms p95 lies between two groups of values (1" in row["verdict"]
-    row = compare_quantiles(frame.head(300), "few", quantiles=0.99, **options).iloc[0]
+    row = compare_quantiles(frame.head(300), "few", quantiles=0.99, **options, details=True).iloc[0]
     assert (row["effect"], row["withheld"], row["ci_high"]) == ("", "few_values", np.inf)
     assert row["verdict"] == "check: fewer rows lie beyond few p99 than an interval needs"
     far = frame[(frame["variant"] == "A") | (frame.index < 300)]
     far = far.assign(few=far["few"] + 9 * (far["variant"] == "B"))
-    row = compare_quantiles(far, "few", control="A", quantiles=0.99).iloc[0]
+    row = compare_quantiles(far, "few", control="A", quantiles=0.99, details=True).iloc[0]
     assert (row["effect"], row["withheld"], row["remarks"].split("; ")[0]) == (
         "better",
         "",
@@ -135,7 +143,7 @@ def test_what_the_values_cannot_tell_is_said():
     )
     assert (row["ci_low"] > 0, row["ci_high"]) == (True, np.inf)
     tiny = frame.groupby("variant").head(1)
-    row = compare_quantiles(tiny, "few", quantiles=0.5, **options).iloc[0]
+    row = compare_quantiles(tiny, "few", quantiles=0.5, **options, details=True).iloc[0]
     assert row["withheld"] == "too_few_users"
     assert np.isnan(row["p_value"])
 
@@ -155,6 +163,7 @@ def test_interval_and_verdict_never_disagree(correction, alternative):
             cluster="user_id",
             correction=correction,
             alternative=alternative,
+            details=True,
         )
         outside = (table["ci_low"] > 0) | (table["ci_high"] < 0)
         assert outside.tolist() == table["reject"].tolist()
@@ -164,7 +173,7 @@ def test_interval_and_verdict_never_disagree(correction, alternative):
 
 def test_rows_of_a_user_without_cluster_are_named():
     frame = requests(200).rename(columns={"user_id": "person"})
-    table = compare_quantiles(frame, "ms", control="A", quantiles=0.5)
+    table = compare_quantiles(frame, "ms", control="A", quantiles=0.5, details=True)
     assert table["withheld"].tolist() == ["repeated_units"]
     assert table["design_effect"].iloc[0] > 2
 
@@ -172,20 +181,25 @@ def test_rows_of_a_user_without_cluster_are_named():
 def test_bad_calls_are_refused():
     frame = requests(60)
     with pytest.raises(rd.DuplicateError, match="cluster='user_id'"):
-        compare_quantiles(frame, "ms", control="A")
+        compare_quantiles(frame, "ms", control="A", details=True)
     for wrong in ({"quantiles": 1.5}, {"quantiles": [0.5, 0]}, {"primary": "latency"}):
         with pytest.raises(rd.OptionError):
-            compare_quantiles(frame, "ms", control="A", cluster="user_id", **wrong)
+            compare_quantiles(frame, "ms", control="A", cluster="user_id", **wrong, details=True)
     with pytest.raises(TypeError, match="test"):
-        compare_quantiles(frame, "ms", control="A", cluster="user_id", test="bootstrap")
+        compare_quantiles(
+            frame, "ms", control="A", cluster="user_id", test="bootstrap", details=True
+        )
     with pytest.raises(rd.OptionError, match="latency"):
-        compare_quantiles(frame, "ms", control="A", cluster="user_id", smaller_is_better="latency")
+        compare_quantiles(
+            frame, "ms", control="A", cluster="user_id", smaller_is_better="latency", details=True
+        )
     with pytest.raises(rd.DataError, match="null in 1"):
         compare_quantiles(
             frame.assign(ms=frame["ms"].where(frame.index > 0)),
             "ms",
             control="A",
             cluster="user_id",
+            details=True,
         )
 
 
@@ -205,7 +219,9 @@ def buyers(n=2000, share=0.3):
 def test_the_total_is_the_product_of_its_parts():
     stats = pytest.importorskip("scipy.stats")
     frame = buyers()
-    table = compare_zero_inflated(frame, "spent", control="A", expected=PLAN).set_index("metric")
+    table = compare_zero_inflated(
+        frame, "spent", control="A", expected=PLAN, details=True
+    ).set_index("metric")
     for arm in ("mean_control", "mean_treatment"):
         share, mean = table[arm]["spent: share above 0"], table[arm]["spent: mean above 0"]
         assert table[arm]["spent"] == pytest.approx(share * mean)
@@ -223,14 +239,19 @@ def test_the_total_is_the_product_of_its_parts():
 def test_directions_and_nulls_go_to_all_parts():
     frame = buyers(share=0.2)
     null = frame.assign(spent=frame["spent"].where(frame["user_id"] >= 10))
-    table = compare_zero_inflated(null, "spent", control="A", nan="drop", smaller_is_better="spent")
+    table = compare_zero_inflated(
+        null, "spent", control="A", nan="drop", smaller_is_better="spent", details=True
+    )
     assert table["n_dropped"].tolist() == [10] * 3
     worse = frame.assign(spent=frame["spent"] * np.where(frame["variant"] == "B", 1.5, 1))
     table = compare_zero_inflated(
-        worse, "spent", control="A", smaller_is_better="spent", expected=PLAN
+        worse, "spent", control="A", smaller_is_better="spent", expected=PLAN, details=True
     )
     assert table["verdict"].tolist() == ["worse", "no difference shown", "worse"]
     with pytest.raises(rd.DataError, match="negative in 1 "):
         compare_zero_inflated(
-            frame.assign(spent=frame["spent"] - (frame["user_id"] == 0) * 1e6), "spent", control="A"
+            frame.assign(spent=frame["spent"] - (frame["user_id"] == 0) * 1e6),
+            "spent",
+            control="A",
+            details=True,
         )

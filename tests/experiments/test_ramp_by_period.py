@@ -50,7 +50,7 @@ def variance(parts, stratum, unit):
 def test_a_ramp_up_is_compared_within_the_days_of_exposure(rng, kind, columns, cluster):
     rows, users = ramp(rng)
     metric = {"m": columns[0] if len(columns) == 1 else tuple(columns)}
-    table = effect_over_time(rows, metric, kind=kind, cluster=cluster, **ORDERS)
+    table = effect_over_time(rows, metric, kind=kind, cluster=cluster, **ORDERS, details=True)
     who = users.set_index("user_id")
     day, variant, shop = who["exposed"].to_dict(), who["variant"].to_dict(), who["shop"].to_dict()
     own_unit = (lambda user: user) if cluster is None else shop.get
@@ -151,7 +151,7 @@ def test_a_ramp_up_is_compared_within_the_days_of_exposure(rng, kind, columns, c
 def test_a_ramped_day_is_that_of_compare_variants_in_strata(rng):
     rows, _ = ramp(rng)
     rows = rows[rows["variant"] != "C"]
-    table = effect_over_time(rows, "x", cluster="shop", **ORDERS)
+    table = effect_over_time(rows, "x", cluster="shop", **ORDERS, details=True)
     last = table[table["period"] == 7].iloc[0]
     same = rd.compare_variants(
         rows[rows["time"] == 7],
@@ -160,6 +160,7 @@ def test_a_ramped_day_is_that_of_compare_variants_in_strata(rng):
         cluster="shop",
         strata="exposed",
         time_col="exposed",
+        details=True,
     ).iloc[0]
     assert last["method"] == same["method"] == "welch+strata+cluster"
     for name in (
@@ -189,7 +190,7 @@ def test_a_ramp_up_covers_the_truth_and_fades_only_by_chance(rng, kind):
         certain = rows["exposed"] + 0.5 * rows["time"] + 0.5 * (rows["variant"] == "B")
         own = rng.normal(0, 1, (n, of_draw))[rows["user_id"]]
         rows, names = many(rows, own + rng.normal(0, 1, own.shape) + certain.to_numpy()[:, None])
-        table = effect_over_time(rows, names, kind=kind, correction="none", **ORDERS)
+        table = effect_over_time(rows, names, kind=kind, correction="none", **ORDERS, details=True)
         last = table[table["period"] == (2 if kind == "since_exposure" else 3)]
         if (
             kind == "cumulative"

@@ -39,7 +39,7 @@ def ramped(rng, n=600, rows=3, span=False, phases=3):
 
 def compared(data, metrics=METRICS, **options):
     options = {"control": "A", "strata": "phase", "cluster": "user_id", **options}
-    return rd.compare_variants(data, metrics, **options).set_index("metric")
+    return rd.compare_variants(data, metrics, **options, details=True).set_index("metric")
 
 
 def by_wls(data, num, den):
@@ -306,7 +306,7 @@ def test_coverage_over_ten_phases(rng):
         )
         for strata in ("phase", None):
             found = rd.compare_variants(
-                data, metrics, control="A", strata=strata, correction="none"
+                data, metrics, control="A", strata=strata, correction="none", details=True
             )
             inside = ((found["ci_low"] <= 0.02) & (found["ci_high"] >= 0.02)).sum()
             covered, naive = (

@@ -36,7 +36,7 @@ def users_of(rng, effects, n=300, sizes=None):
 
 def test_three_segments_by_hand():
     # Weights 4, 4, 1: the mean is (4·1 + 4·0 − 1·2)/9 = 2/9.
-    found = segment_effects(table_of([1.0, 0.0, -2.0], [0.5, 0.5, 1.0]))
+    found = segment_effects(table_of([1.0, 0.0, -2.0], [0.5, 0.5, 1.0]), details=True)
     q = 4 * (1 - 2 / 9) ** 2 + 4 * (2 / 9) ** 2 + (2 + 2 / 9) ** 2
     spread = (q - 2) / (9 - 33 / 9)
     v = np.array([1 / (0.25 + spread), 1 / (0.25 + spread), 1 / (1 + spread)])
@@ -54,7 +54,7 @@ def test_three_segments_by_hand():
 
 
 def test_equal_effects_are_shrunken_to_their_mean():
-    found = segment_effects(table_of([0.3, 0.1, 0.2, 0.25], [0.2, 0.1, 0.2, 0.3]))
+    found = segment_effects(table_of([0.3, 0.1, 0.2, 0.25], [0.2, 0.1, 0.2, 0.3]), details=True)
     assert found["tau"].eq(0).all()
     assert found["shrunken"].nunique() == 1
     assert found["shrunken"].iloc[0] == pytest.approx(found["mean_effect"].iloc[0])
@@ -72,7 +72,8 @@ def test_q_is_the_wald_test_of_the_interaction(rng, scale):
     users = users_of(rng, {"new": 0.6, "old": 0.1, "none": 0.2}, sizes=[150, 400, 250])
     users["x"] *= scale if scale != 1e-160 else 1e-6
     found = segment_effects(
-        rd.compare_variants(users, "x", control="A", by="segment", expected=EQUAL)
+        rd.compare_variants(users, "x", control="A", by="segment", expected=EQUAL, details=True),
+        details=True,
     )
     dummies = pd.get_dummies(users["segment"], dtype=float)
     treated = (users["variant"] == "B").to_numpy(float)[:, None]
@@ -87,9 +88,14 @@ def test_q_is_the_wald_test_of_the_interaction(rng, scale):
 def test_a_segment_has_no_verdict_of_its_own(rng):
     users = users_of(rng, {"new": 1.5, "old": 0.0, "other": 0.0})
     compared = rd.compare_variants(
-        users, {"x": "x", "same": "user_id"}, control="A", by="segment", expected=EQUAL
+        users,
+        {"x": "x", "same": "user_id"},
+        control="A",
+        by="segment",
+        expected=EQUAL,
+        details=True,
     )
-    found = segment_effects(compared).set_index(["metric", "segment"])
+    found = segment_effects(compared, details=True).set_index(["metric", "segment"])
     assert found.loc["x", "verdict"].unique().tolist() == [DIFFERS]
     assert found.loc["same", "verdict"].unique().tolist() == [SAME]
     assert found.loc["same", "p_adj"].iloc[0] == min(
@@ -103,11 +109,15 @@ def test_a_segment_has_no_verdict_of_its_own(rng):
 def test_a_broken_sample_ratio_in_one_segment_withholds_the_verdict(rng):
     users = users_of(rng, {"new": 1.5, "old": 0.0, "other": 0.0}, n=2000)
     lost = (users["segment"] == "new") & (users["variant"] == "B") & (rng.random(len(users)) < 0.3)
-    compared = rd.compare_variants(users[~lost], "x", control="A", by="segment", expected=EQUAL)
-    found = segment_effects(compared)
+    compared = rd.compare_variants(
+        users[~lost], "x", control="A", by="segment", expected=EQUAL, details=True
+    )
+    found = segment_effects(compared, details=True)
     assert found["verdict"].unique().tolist() == ["invalid: sample ratio"]
     assert found.set_index("segment").loc["new", "srm_p"] < 0.001
-    unchecked = segment_effects(rd.compare_variants(users, "x", control="A", by="segment"))
+    unchecked = segment_effects(
+        rd.compare_variants(users, "x", control="A", by="segment", details=True), details=True
+    )
     assert unchecked["verdict"].unique().tolist() == [f"{DIFFERS} (sample ratio not checked)"]
 
 
@@ -115,13 +125,15 @@ def test_a_broken_sample_ratio_in_one_segment_withholds_the_verdict(rng):
 def test_a_difference_that_rests_on_a_tiny_segment_is_withheld(rng):
     users = users_of(rng, {"tiny": 6.0, "old": 0.0, "other": 0.0}, sizes=[16, 500, 500])
     found = segment_effects(
-        rd.compare_variants(users, "x", control="A", by="segment", expected=EQUAL)
+        rd.compare_variants(users, "x", control="A", by="segment", expected=EQUAL, details=True),
+        details=True,
     )
     assert found["p_value"].iloc[0] < 0.01
     assert found["verdict"].unique().tolist() == ["check: tiny arms"]
     sound = users_of(rng, {"new": 2.0, "tiny": 0.0, "other": 0.0}, sizes=[500, 16, 500])
     found = segment_effects(
-        rd.compare_variants(sound, "x", control="A", by="segment", expected=EQUAL)
+        rd.compare_variants(sound, "x", control="A", by="segment", expected=EQUAL, details=True),
+        details=True,
     )
     assert found["verdict"].unique().tolist() == [DIFFERS]
     assert found["remarks"].unique().tolist() == ["tiny"]
@@ -129,12 +141,12 @@ def test_a_difference_that_rests_on_a_tiny_segment_is_withheld(rng):
 
 
 def test_segments_without_an_error_do_not_count():
-    found = segment_effects(table_of([1.0, 0.0, 5.0], [0.5, 0.5, np.nan]))
-    alone = segment_effects(table_of([1.0, 0.0], [0.5, 0.5]))
+    found = segment_effects(table_of([1.0, 0.0, 5.0], [0.5, 0.5, np.nan]), details=True)
+    alone = segment_effects(table_of([1.0, 0.0], [0.5, 0.5]), details=True)
     assert found["q"].iloc[0] == alone["q"].iloc[0] == pytest.approx(2.0)
     assert found["n_segments"].iloc[0] == 2
     assert np.isnan(found["shrunken"].iloc[2])
-    one = segment_effects(table_of([1.0, 0.0], [0.5, 0.0]))
+    one = segment_effects(table_of([1.0, 0.0], [0.5, 0.0]), details=True)
     assert np.isnan(one["q"]).all()
     assert one["verdict"].unique().tolist() == [SAME]
 
@@ -153,8 +165,8 @@ def test_models_by_segment_and_several_treatments(rng):
             for model, lift in {"base": 0.0, "one": np.repeat([0.3, 0.0], 200), "two": 0.1}.items()
         ]
     )
-    compared = rd.compare_models(users, "ndcg@10", baseline="base", by="age")
-    found = segment_effects(compared).set_index(["model", "age"])
+    compared = rd.compare_models(users, "ndcg@10", baseline="base", by="age", details=True)
+    found = segment_effects(compared, details=True).set_index(["model", "age"])
     assert found.loc["one", "verdict"].unique().tolist() == [DIFFERS]
     assert found.loc["two", "verdict"].unique().tolist() == [SAME]
     own = compared[compared["model"] == "one"]
@@ -170,7 +182,7 @@ def test_without_a_difference_q_rejects_as_often_as_it_says(rng):
         values = [rng.gamma(2, 1 + h, (2, k)) + np.array([[0.0], [0.5]]) for h, k in enumerate(n)]
         diff = [one[1].mean() - one[0].mean() for one in values]
         se = [np.sqrt(one.var(axis=1, ddof=1).sum() / k) for one, k in zip(values, n, strict=True)]
-        rejected += segment_effects(table_of(diff, se))["p_value"].iloc[0] < 0.05
+        rejected += segment_effects(table_of(diff, se), details=True)["p_value"].iloc[0] < 0.05
     assert stats.binom.cdf(rejected, runs, 0.05) > 0.001
     assert stats.binom.sf(rejected - 1, runs, 0.05) > 0.001
 
@@ -180,7 +192,7 @@ def test_shrunken_effects_are_nearer_to_the_truth(rng):
     truth = rng.normal(0.2, 0.1, (200, 12))
     diff = truth + rng.normal(0, 0.2, truth.shape)
     shrunken = np.array(
-        [segment_effects(table_of(one, np.full(12, 0.2)))["shrunken"] for one in diff]
+        [segment_effects(table_of(one, np.full(12, 0.2)), details=True)["shrunken"] for one in diff]
     )
     assert np.square(shrunken - truth).mean() < 0.6 * np.square(diff - truth).mean()
     best = diff.argmax(axis=1), np.arange(200)
@@ -216,7 +228,7 @@ def test_metrics_of_exposure_by_segment_are_those_of_its_lists(metric):
             "se": knn["se"].to_numpy(),
         }
     )
-    effects = segment_effects(table)
+    effects = segment_effects(table, details=True)
     assert set(effects["n_segments"]) == {0}
     assert not effects["verdict"].str.contains("differs").any()
     assert effects["diff"].tolist() == table["diff"].tolist()
@@ -225,22 +237,24 @@ def test_metrics_of_exposure_by_segment_are_those_of_its_lists(metric):
 def test_what_cannot_be_is_an_error():
     table = table_of([1.0, 0.0], [0.5, 0.5])
     with pytest.raises(rd.OptionError, match="no column of segments"):
-        segment_effects(table.drop(columns="segment"))
+        segment_effects(table.drop(columns="segment"), details=True)
     with pytest.raises(rd.OptionError, match="1 rows too many"):
-        segment_effects(table.assign(segment="x"))
+        segment_effects(table.assign(segment="x"), details=True)
     with pytest.raises(rd.ColumnError, match="se"):
-        segment_effects(table.drop(columns="se"))
+        segment_effects(table.drop(columns="se"), details=True)
     with pytest.raises(rd.OptionError, match="correction"):
-        segment_effects(table, correction="fdr")
+        segment_effects(table, correction="fdr", details=True)
     with pytest.raises(rd.OptionError, match="confidence"):
-        segment_effects(table, confidence=95)
+        segment_effects(table, confidence=95, details=True)
 
 
 def test_the_table_is_drawn_and_goes_to_parquet(rng, tmp_path):
     users = users_of(rng, {"new": 1.5, "old": 0.0, "other": 0.0})
-    compared = rd.compare_variants(users, "x", control="A", by="segment", expected=EQUAL)
+    compared = rd.compare_variants(
+        users, "x", control="A", by="segment", expected=EQUAL, details=True
+    )
     before = compared.copy()
-    found = segment_effects(compared)
+    found = segment_effects(compared, details=True)
     pd.testing.assert_frame_equal(compared, before)
     found.to_parquet(tmp_path / "s.parquet")
     ax = rd.plot.forest(pd.read_parquet(tmp_path / "s.parquet"))

@@ -52,19 +52,28 @@ def over_time(users, kind="cumulative", days=4, **options):
     exposed = 2 * (users["period"] == "two") + users["user_id"] % 2
     rows = users.assign(exposed=exposed).merge(pd.DataFrame({"day": range(days)}), how="cross")
     return rd.experiments.effect_over_time(
-        rows, "clicks", control="A", time_col="day", exposure_col="exposed", kind=kind, **options
+        rows,
+        "clicks",
+        control="A",
+        time_col="day",
+        exposure_col="exposed",
+        kind=kind,
+        **options,
+        details=True,
     )
 
 
 def test_each_period_has_its_plan():
     users = ramped(lost=0.5)
     options = {"control": "A", "strata": "period", "time_col": "period", "expected": PLAN}
-    table = rd.compare_variants(users, {"clicks": "clicks", "ctr": ("clicks", "shown")}, **options)
+    table = rd.compare_variants(
+        users, {"clicks": "clicks", "ctr": ("clicks", "shown")}, **options, details=True
+    )
     assert table["srm_p"].tolist() == pytest.approx([by_scipy(users)[1]] * 4, rel=1e-9)
     assert not table["verdict"].str.contains("not checked").any()
-    segments = rd.compare_variants(users, "clicks", by="browser", **options).set_index(
-        ["browser", "treatment"]
-    )
+    segments = rd.compare_variants(
+        users, "clicks", by="browser", **options, details=True
+    ).set_index(["browser", "treatment"])
     for name, part in users.groupby("browser"):
         want = min(by_scipy(part)[1], by_scipy(users)[1])
         assert segments.loc[(name, "B"), "srm_p"] == pytest.approx(want, rel=1e-9)
@@ -74,7 +83,13 @@ def test_each_period_has_its_plan():
 def test_a_ramp_up_as_planned_is_no_fault_and_a_broken_period_is():
     fits = [
         rd.compare_variants(
-            ramped(seed), "clicks", control="A", strata="period", time_col="period", expected=PLAN
+            ramped(seed),
+            "clicks",
+            control="A",
+            strata="period",
+            time_col="period",
+            expected=PLAN,
+            details=True,
         )["srm_p"].iloc[0]
         for seed in range(100)
     ]
@@ -87,6 +102,7 @@ def test_a_ramp_up_as_planned_is_no_fault_and_a_broken_period_is():
         strata="period",
         time_col="period",
         expected=PLAN,
+        details=True,
     )
     assert set(broken["verdict"]) == {"invalid: sample ratio"}
 
@@ -140,24 +156,30 @@ def test_a_health_table_by_period_is_taken_within_strata(lost, cluster):
         users[["user_id"]], users, expected=PLAN, by="period", cluster=cluster
     )
     options = {"control": "A", "strata": "period", "time_col": "period", "cluster": cluster}
-    table = rd.compare_variants(users, "clicks", health=health, **options)
-    want = rd.compare_variants(users, "clicks", expected=PLAN, **options)
+    table = rd.compare_variants(users, "clicks", health=health, **options, details=True)
+    want = rd.compare_variants(users, "clicks", expected=PLAN, **options, details=True)
     assert table["srm_p"].tolist() == pytest.approx(want["srm_p"].tolist(), rel=1e-9)
     assert table["verdict"].tolist() == want["verdict"].tolist()
     assert table["verdict"].str.startswith("invalid").all() == (lost > 0)
-    by = rd.compare_variants(users, "clicks", health=health, by="browser", **options)
-    segments = rd.compare_variants(users, "clicks", expected=PLAN, by="browser", **options)
+    by = rd.compare_variants(users, "clicks", health=health, by="browser", **options, details=True)
+    segments = rd.compare_variants(
+        users, "clicks", expected=PLAN, by="browser", **options, details=True
+    )
     assert by["verdict"].tolist() == segments["verdict"].tolist()
     # A variant whose users are lost on the way from the assignment to the data.
     rng = np.random.default_rng(5)
     seen = users[
         (users["variant"] != "B") | (users["period"] == "one") | (rng.random(len(users)) < 0.8)
     ]
-    found = rd.compare_variants(seen, "clicks", health=health, **options)
+    found = rd.compare_variants(seen, "clicks", health=health, **options, details=True)
     assert set(found["verdict"]) == {"invalid: sample ratio"}
     with pytest.raises(rd.OptionError, match="other users"):
         rd.compare_variants(
-            users.assign(user_id=users["user_id"] + 10**6), "clicks", health=health, **options
+            users.assign(user_id=users["user_id"] + 10**6),
+            "clicks",
+            health=health,
+            **options,
+            details=True,
         )
 
 
@@ -176,7 +198,9 @@ def test_the_health_table_has_a_row_for_each_period():
 def test_a_health_table_by_segment_has_the_shares_of_each():
     users = ramped()
     health = experiment_health(users[["user_id"]], users, expected=PLAN, by="period")
-    table = rd.compare_variants(users, "clicks", control="A", by="period", health=health)
+    table = rd.compare_variants(
+        users, "clicks", control="A", by="period", health=health, details=True
+    )
     want = health.drop_duplicates("period").set_index("period")["srm_p"]
     assert table.set_index("period")["srm_p"].to_dict() == pytest.approx(want.to_dict())
     assert not table["verdict"].str.contains("invalid").any()
@@ -210,33 +234,41 @@ def test_clusters_are_counted_once_in_their_period():
         "expected": PLAN,
         "cluster": "user_id",
     }
-    assert rd.compare_variants(twice, "clicks", **options)["srm_p"].iloc[0] == pytest.approx(
-        by_scipy(users)[1]
-    )
+    assert rd.compare_variants(twice, "clicks", **options, details=True)["srm_p"].iloc[
+        0
+    ] == pytest.approx(by_scipy(users)[1])
     moved = twice.assign(period=np.where(np.arange(len(twice)) < len(users), "one", "two"))
     with pytest.raises(rd.OptionError, match="are in several strata"):
-        rd.compare_variants(moved, "clicks", **options)
+        rd.compare_variants(moved, "clicks", **options, details=True)
 
 
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda u: rd.compare_variants(u, "clicks", control="A", expected=PLAN), "in strata="),
+        (
+            lambda u: rd.compare_variants(u, "clicks", control="A", expected=PLAN, details=True),
+            "in strata=",
+        ),
         (
             lambda u: rd.compare_variants(
-                u, "clicks", control="A", strata=["period", "country"], expected=PLAN
+                u, "clicks", control="A", strata=["period", "country"], expected=PLAN, details=True
             ),
             "and no other, in strata=",
         ),
         (
             lambda u: rd.compare_variants(
-                u, "clicks", control="A", strata="country", expected=PLAN
+                u, "clicks", control="A", strata="country", expected=PLAN, details=True
             ),
             "no shares for country 'fi', 'se'; it has those of 'one', 'two'",
         ),
         (
             lambda u: rd.compare_variants(
-                u, "clicks", control="A", strata="period", expected=PLAN | {"two": {"A": 1, "B": 1}}
+                u,
+                "clicks",
+                control="A",
+                strata="period",
+                expected=PLAN | {"two": {"A": 1, "B": 1}},
+                details=True,
             ),
             "no share for variant 'C'",
         ),
@@ -249,6 +281,7 @@ def test_clusters_are_counted_once_in_their_period():
                 control="A",
                 strata="country",
                 health=experiment_health(u, u, by="period", expected=PLAN),
+                details=True,
             ),
             "compare within strata='period'",
         ),
@@ -268,7 +301,13 @@ def test_the_report_names_the_period_of_each_variant(tmp_path):
     users = ramped(n=20_000, lost=0.8)
     health = experiment_health(users[["user_id"]], users, expected=PLAN, by="period")
     table = rd.compare_variants(
-        users, "clicks", control="A", strata="period", time_col="period", expected=PLAN
+        users,
+        "clicks",
+        control="A",
+        strata="period",
+        time_col="period",
+        expected=PLAN,
+        details=True,
     )
     page = rd.report(None, tmp_path / "page.html", experiment=table, health=health).read_text(
         "utf-8"

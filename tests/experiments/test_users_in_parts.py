@@ -47,8 +47,8 @@ def no_rows(monkeypatch):
 
 def same(data, users, metrics=METRICS, **given):
     given = {"control": "A", **given}
-    found = rd.compare_variants(data, metrics, **given)
-    expected = rd.compare_variants(users, metrics, **given)
+    found = rd.compare_variants(data, metrics, **given, details=True)
+    expected = rd.compare_variants(users, metrics, **given, details=True)
     frames = map(pd.DataFrame, (found, expected))
     pd.testing.assert_frame_equal(*frames, rtol=1e-9, atol=1e-12, check_dtype=False)
     return found
@@ -135,7 +135,7 @@ def test_nulls_and_dates_need_the_rows(parts, tmp_path):
     users["revenue"] = users["revenue"].where(users["user_id"] % 9 > 0)
     same(written(users, tmp_path), users, "revenue", nan="drop")
     with pytest.raises(rd.DataError, match="'revenue' is null in 67 of 600 rows"):
-        rd.compare_variants(written(users, tmp_path), "revenue", control="A")
+        rd.compare_variants(written(users, tmp_path), "revenue", control="A", details=True)
 
 
 def bad(users, **columns):
@@ -163,7 +163,7 @@ def bad(users, **columns):
 def test_wrong_users_are_told_as_those_of_a_frame(users, error, words, parts, tmp_path):
     path = written(users(some_users(n=600)), tmp_path)
     with pytest.raises(error, match=words):
-        rd.compare_variants(path, METRICS, control="A")
+        rd.compare_variants(path, METRICS, control="A", details=True)
 
 
 @pytest.mark.long

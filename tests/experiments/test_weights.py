@@ -39,7 +39,7 @@ def wls(values, weights):
 def test_models_by_t():
     frame = users()
     expected = wls(frame["b"] - frame["a"], frame["w"])
-    row = rd.compare_models(long(frame), "m", baseline="a", weight_col="w").iloc[0]
+    row = rd.compare_models(long(frame), "m", baseline="a", weight_col="w", details=True).iloc[0]
     low, high = expected.conf_int()[0]
     found = [
         row[name] for name in ("diff", "se", "statistic", "p_value", "ci_low", "ci_high", "df")
@@ -69,8 +69,8 @@ def test_models_by_t():
         row["diff"] / np.sqrt(spread / (1 - (weights**2).sum() / weights.sum() ** 2))
     )
     numbers = ["diff", "se", "d_z", "ci_low", "p_value", "rel_diff"]
-    equal = rd.compare_models(long(frame).assign(w=3.0), baseline="a", weight_col="w")
-    plain = rd.compare_models(long(frame).drop(columns="w"), baseline="a")
+    equal = rd.compare_models(long(frame).assign(w=3.0), baseline="a", weight_col="w", details=True)
+    plain = rd.compare_models(long(frame).drop(columns="w"), baseline="a", details=True)
     np.testing.assert_allclose(equal[numbers], plain[numbers], rtol=1e-12)
 
 
@@ -81,14 +81,20 @@ def test_models_by_resampling():
     sums = [abs(np.dot(signs, d)) for signs in itertools.product((1, -1), repeat=len(d))]
     exact = np.mean([total >= abs(d.sum()) * (1 - 1e-12) for total in sums])
     row = rd.compare_models(
-        long(few), "m", baseline="a", weight_col="w", test="randomization"
+        long(few), "m", baseline="a", weight_col="w", test="randomization", details=True
     ).iloc[0]
     assert row["p_value"] == pytest.approx(exact)
     frame = users(400)
-    t = rd.compare_models(long(frame), "m", baseline="a", weight_col="w").iloc[0]
+    t = rd.compare_models(long(frame), "m", baseline="a", weight_col="w", details=True).iloc[0]
     for test in ("randomization", "bootstrap"):
         row = rd.compare_models(
-            long(frame), "m", baseline="a", weight_col="w", test=test, n_resamples=4000
+            long(frame),
+            "m",
+            baseline="a",
+            weight_col="w",
+            test=test,
+            n_resamples=4000,
+            details=True,
         ).iloc[0]
         assert row["diff"] == t["diff"]
         assert [row["ci_low"], row["ci_high"]] == pytest.approx(
@@ -101,11 +107,15 @@ def test_folds_and_missing_users():
     folds = pd.concat(
         [long(frame).assign(fold=0), long(frame).assign(fold=1, m=lambda rows: rows["m"] / 2)]
     )
-    found = rd.compare_models(folds, "m", baseline="a", weight_col="w", fold="fold").iloc[0]
+    found = rd.compare_models(
+        folds, "m", baseline="a", weight_col="w", fold="fold", details=True
+    ).iloc[0]
     expected = wls(0.75 * (frame["b"] - frame["a"]), frame["w"])
     assert [found["diff"], found["se"]] == pytest.approx([expected.params[0], expected.bse[0]])
     lacking = long(frame).drop(index=5)
-    found = rd.compare_models(lacking, "m", baseline="a", weight_col="w", missing="drop").iloc[0]
+    found = rd.compare_models(
+        lacking, "m", baseline="a", weight_col="w", missing="drop", details=True
+    ).iloc[0]
     rest = frame.drop(index=5)
     assert found["diff"] == pytest.approx(wls(rest["b"] - rest["a"], rest["w"]).params[0])
 
@@ -120,17 +130,17 @@ def test_a_result_with_weights_is_compared_with_them():
         ]
     )
     result = rd.evaluate(true, pred, "recall@1", by="model", weight_col="w")
-    row = result.compare_models(baseline="a").iloc[0]
+    row = result.compare_models(baseline="a", details=True).iloc[0]
     value = result.summary.set_index("model")["value"]
     assert row["diff"] == pytest.approx(value["b"] - value["a"])
-    plain = result.compare_models(baseline="a", weight_col=None).iloc[0]
+    plain = result.compare_models(baseline="a", weight_col=None, details=True).iloc[0]
     assert plain["diff"] == pytest.approx((frame["b"] > 0.4).mean() - (frame["a"] > 0.4).mean())
 
 
 @pytest.mark.long
 def test_variants():
     frame = users()
-    row = rd.compare_variants(frame, "b", control="A", weight_col="w").iloc[0]
+    row = rd.compare_variants(frame, "b", control="A", weight_col="w", details=True).iloc[0]
     arms = [wls(part["b"], part["w"]) for _, part in frame.groupby("variant")]
     se = np.hypot(arms[0].bse[0], arms[1].bse[0])
     expected = [arms[0].params[0], arms[1].params[0], arms[1].params[0] - arms[0].params[0], se]
@@ -146,20 +156,26 @@ def test_variants():
         ({"test": "permutation", "n_resamples": 200}, {"test": "permutation", "n_resamples": 200}),
         ({"sequential_n": 500}, {"sequential_n": 500}),
     ):
-        found = rd.compare_variants(frame, "b", control="A", weight_col="w", **options)
-        expected = rd.compare_variants(written, {"b": ("wb", "w")}, control="A", **pair)
+        found = rd.compare_variants(
+            frame, "b", control="A", weight_col="w", **options, details=True
+        )
+        expected = rd.compare_variants(
+            written, {"b": ("wb", "w")}, control="A", **pair, details=True
+        )
         # Weights are not the denominator of a metric: whether they differ is a matter of the users.
         other = ["n_dropped", "n_dropped_control", "n_dropped_treatment", "balance_p", "unbalanced"]
         other += ["mean_denominator_control", "mean_denominator_treatment", "p_denominator"]
         pd.testing.assert_frame_equal(found.drop(columns=other), expected.drop(columns=other))
-    ratio = rd.compare_variants(frame, {"r": ("b", "a")}, control="A", weight_col="w").iloc[0]
+    ratio = rd.compare_variants(
+        frame, {"r": ("b", "a")}, control="A", weight_col="w", details=True
+    ).iloc[0]
     of_a = frame[frame["variant"] == "A"]
     assert ratio["mean_control"] == pytest.approx(
         np.dot(of_a["w"], of_a["b"]) / np.dot(of_a["w"], of_a["a"])
     )
     dropped = frame.assign(b=frame["b"].where((frame["w"] > 0) | (frame.index > 60)))
     assert (
-        rd.compare_variants(dropped, "b", control="A", weight_col="w").iloc[0]["diff"]
+        rd.compare_variants(dropped, "b", control="A", weight_col="w", details=True).iloc[0]["diff"]
         == row["diff"]
     )
 
@@ -178,7 +194,9 @@ def test_the_command(tmp_path, capsys):
     result.to_parquet(tmp_path / "result")
     assert run(capsys, "compare", tmp_path / "result", "--out", tmp_path / "out")[0] == 0
     found = pd.read_parquet(tmp_path / "out" / "comparison.parquet")
-    assert found["diff"].tolist() == pytest.approx(result.compare_models()["diff"].tolist())
+    assert found["diff"].tolist() == pytest.approx(
+        result.compare_models(details=True)["diff"].tolist()
+    )
 
 
 BAD = [
@@ -201,9 +219,13 @@ def test_bad_input_of_models(columns, options, error, words):
         {"model": list("aabb"), "user_id": [1, 2, 1, 2], "m": [0.1, 0.2, 0.3, 0.5], "w": 1.0}
     )
     with pytest.raises(error, match=words):
-        rd.compare_models(frame.assign(**columns), "m", **{"weight_col": "w", **options})
+        rd.compare_models(
+            frame.assign(**columns), "m", **{"weight_col": "w", **options}, details=True
+        )
 
 
 def test_proportions_take_no_weights():
     with pytest.raises(rd.OptionError, match='weight_col and test="proportion" exclude each other'):
-        rd.compare_variants(users(), "b", control="A", weight_col="w", test="proportion")
+        rd.compare_variants(
+            users(), "b", control="A", weight_col="w", test="proportion", details=True
+        )

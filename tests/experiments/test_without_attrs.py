@@ -113,7 +113,8 @@ def test_compare_models_takes_every_float_column_with_and_without():
     lost.attrs = {}
     options = {"user_col": ["user_id", "session_id"], "missing": "zero"}
     pd.testing.assert_frame_equal(
-        rd.compare_models(lost, **options), rd.compare_models(per_user, **options)
+        rd.compare_models(lost, **options, details=True),
+        rd.compare_models(per_user, **options, details=True),
     )
 
 
@@ -127,8 +128,8 @@ def test_comparisons_and_reports_do_not_need_attrs():
     lost.attrs = {}
     for test in ("t", "bootstrap", "permutation"):
         options = {"control": "A", "test": test, "n_resamples": 100, "confidence": 0.9}
-        want = rd.compare_variants(joined, "m", **options)
-        found = rd.compare_variants(lost, "m", **options)
+        want = rd.compare_variants(joined, "m", **options, details=True)
+        found = rd.compare_variants(lost, "m", **options, details=True)
         pd.testing.assert_frame_equal(found, want)
     found.attrs = {}
     assert "effect (90% CI)" in rd.experiments.report_table(found).frame.columns

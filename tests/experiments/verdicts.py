@@ -21,7 +21,7 @@ def arms(control, treatment, **columns):
 
 
 def compare(data, metric="m", **options):
-    table = rd.compare_variants(data, metric, control="A", **options)
+    table = rd.compare_variants(data, metric, control="A", **options, details=True)
     assert (
         not np.isinf(table.select_dtypes("number").to_numpy(float, na_value=0)).any()
         or "alternative" in options

@@ -170,19 +170,19 @@ def frame_of_variants(code):
 
 def of_variants(code):
     data, metrics, options = frame_of_variants(code)
-    return rd.compare_variants(data, metrics, **options)
+    return rd.compare_variants(data, metrics, **options, details=True)
 
 
 def of_moments(code):
     if code in ("missing_not_checked", "skewness_not_checked"):
         moments = EXPERIMENTS.variant_moments(skewed_arms(), "y")
         lost = moments.drop(columns=["n_null", "skewness"])
-        return EXPERIMENTS.compare_variants_from_moments(lost, control="A")
+        return EXPERIMENTS.compare_variants_from_moments(lost, control="A", details=True)
     data, metrics, options = frame_of_variants(code)
     nan = {"nan": options["nan"]} if "nan" in options else {}
     options = {name: value for name, value in options.items() if name != "nan"}
     moments = EXPERIMENTS.variant_moments(data, metrics, **nan)
-    return EXPERIMENTS.compare_variants_from_moments(moments, **options)
+    return EXPERIMENTS.compare_variants_from_moments(moments, **options, details=True)
 
 
 def of_quantiles(code):
@@ -198,7 +198,7 @@ def of_quantiles(code):
         data, metrics, options = users(n, y=own[code]), "y", {"control": "A", "expected": EQUAL}
     else:
         data, metrics, options = frame_of_variants(code)
-    return EXPERIMENTS.compare_quantiles(data, metrics, quantiles=order, **options)
+    return EXPERIMENTS.compare_quantiles(data, metrics, quantiles=order, **options, details=True)
 
 
 def over_time(code, fades=False):
@@ -241,6 +241,7 @@ def over_time(code, fades=False):
         exposure_col="seen",
         assignment=people[[name for name in people if name in columns]],
         **options,
+        details=True,
     )
 
 
@@ -324,20 +325,20 @@ MODELS = {
 
 def of_models(code):
     frames, options = MODELS[code]()
-    return rd.compare_models(frames, **{"baseline": "a", **options})
+    return rd.compare_models(frames, **{"baseline": "a", **options}, details=True)
 
 
 def by_segment(code):
     """Two segments of the same users; a verdict in one that is withheld is a doubt about both."""
     one = of_models(code).assign(country="x")
     other = one.assign(country="y", diff=-one["diff"], withheld="", remarks="")
-    return EXPERIMENTS.segment_effects(pd.concat([one, other]), by="country")
+    return EXPERIMENTS.segment_effects(pd.concat([one, other]), by="country", details=True)
 
 
 def variants_by_segment(code):
     one = of_variants(code).assign(country="x")
     other = one.assign(country="y", diff=-one["diff"], withheld="", remarks="")
-    return EXPERIMENTS.segment_effects(pd.concat([one, other]), by="country")
+    return EXPERIMENTS.segment_effects(pd.concat([one, other]), by="country", details=True)
 
 
 def of_cheap_labels(code):
@@ -359,7 +360,7 @@ def of_cheap_labels(code):
         human["b"] = human["a"].assign(**{"ndcg@10": human["a"]["ndcg@10"] + HALF_OF_TEN})
     if code == "different_lists":
         human["b"] = human["b"].iloc[10:]
-    return rd.compare_models(human, baseline="a", cheap=cheap, missing="drop")
+    return rd.compare_models(human, baseline="a", cheap=cheap, missing="drop", details=True)
 
 
 JUDGES = (("a", 0.01), ("b", 0.02))
@@ -435,7 +436,7 @@ def of_interleaved(code):
     clicks = clicks.assign(price=1e200 if code == "huge_values" else 1.0)
     if code == "skewed":
         clicks["price"] = np.where(np.arange(len(clicks)) < 1, 1e3, 1.0)
-    return EXPERIMENTS.compare_interleaved(log, clicks, credit="price")
+    return EXPERIMENTS.compare_interleaved(log, clicks, credit="price", details=True)
 
 
 def of_leaderboard(code):
@@ -747,7 +748,7 @@ NUMBERS = {
 def all_at_once():
     """A row of a comparison of variants for each caution that can stand there."""
     base = rd.compare_variants(
-        users(y=lambda f: f["y"] + in_b(f)), "y", control="A", expected=EQUAL
+        users(y=lambda f: f["y"] + in_b(f)), "y", control="A", expected=EQUAL, details=True
     )
     codes = [*VARIANTS, *STEPS.split(), *SUMS.split(), "strata_differ"]
     table = base.iloc[np.zeros(len(codes), int)].reset_index(drop=True)

@@ -45,7 +45,9 @@ def slow_score(counts, delta=0.0):
 
 
 def test_a_cell_without_a_success_has_the_variance_of_its_stratum():
-    row = rd.compare_variants(cells(THIN), "y", control="A", strata="week", time_col="week").iloc[0]
+    row = rd.compare_variants(
+        cells(THIN), "y", control="A", strata="week", time_col="week", details=True
+    ).iloc[0]
     d, var = slow_score(THIN)
     assert row["diff"] == pytest.approx(d)
     assert row["se"] == pytest.approx(np.sqrt(var))
@@ -72,6 +74,7 @@ def test_one_sided_intervals_of_shares_in_strata_agree_with_their_p(alternative)
         control="A",
         strata="week",
         alternative=alternative,
+        details=True,
     )
     row = table.iloc[0]
     inside = row["ci_low"] <= 0 <= row["ci_high"]
@@ -81,7 +84,7 @@ def test_one_sided_intervals_of_shares_in_strata_agree_with_their_p(alternative)
 
 def test_values_that_are_no_shares_keep_their_own_variance():
     data = cells(THIN).assign(y=lambda one: one["y"] / 2)
-    row = rd.compare_variants(data, "y", control="A", strata="week").iloc[0]
+    row = rd.compare_variants(data, "y", control="A", strata="week", details=True).iloc[0]
     d = slow_score(THIN)[0] / 2
     own = 0.25 * (20 / 480 * 460 / 480 / 479 + (0.1 * 0.9 + 0.096 * 0.904) / 249) / 4
     assert (row["diff"], row["se"]) == pytest.approx((d, np.sqrt(own)))
@@ -97,16 +100,20 @@ def in_weeks(change, metric="ndcg@10"):
 @pytest.mark.parametrize(("change", "withheld"), [(0.03, "unseen_units"), (0.05, "")])
 def test_unseen_users_of_a_thin_stratum_turn_what_is_said(change, withheld):
     row = rd.compare_variants(
-        in_weeks(change), "ndcg@10", control="A", strata="week", expected=None
+        in_weeks(change), "ndcg@10", control="A", strata="week", expected=None, details=True
     ).iloc[0]
     mean = 0.51 + change
     assert row["turned_by"] == pytest.approx(row["diff"] / (0.5 * mean / 20))
     assert row["withheld"] == withheld
     if withheld:
         assert row["verdict"] == f"check: {row['turned_by']:.1f} users who lose all would turn it"
-    worse = rd.compare_variants(in_weeks(-change), "ndcg@10", control="A", strata="week").iloc[0]
+    worse = rd.compare_variants(
+        in_weeks(-change), "ndcg@10", control="A", strata="week", details=True
+    ).iloc[0]
     assert worse["turned_to"] == "gain"
-    free = rd.compare_variants(in_weeks(change, "spend"), "spend", control="A", strata="week")
+    free = rd.compare_variants(
+        in_weeks(change, "spend"), "spend", control="A", strata="week", details=True
+    )
     assert np.isnan(free["turned_by"].iloc[0])  # without bounds nothing is known of a user
     assert free["effect"].iloc[0] == "better"
 
@@ -131,7 +138,7 @@ def clicks(moved=0.0, lift=1.0, n=4000):
 
 def test_a_ratio_whose_denominator_may_have_moved_is_no_verdict():
     options = {"control": "A", "expected": EQUAL}
-    table = rd.compare_variants(clicks(0.06), {"ctr": ("clicks", "shown")}, **options)
+    table = rd.compare_variants(clicks(0.06), {"ctr": ("clicks", "shown")}, **options, details=True)
     row = table.iloc[0]
     assert row["reject"]
     assert row["withheld"] == "parts_unclear"
@@ -145,10 +152,12 @@ def test_a_ratio_whose_denominator_may_have_moved_is_no_verdict():
     decided = rd.experiments.decide_experiment(table, roles={"ctr": "success"}).iloc[0]
     assert decided["effect"] == "keep_running"
     # The numerator shows it by itself, or the denominator is fixed.
-    shown = rd.compare_variants(clicks(0.0, 1.3), {"ctr": ("clicks", "shown")}, **options).iloc[0]
+    shown = rd.compare_variants(
+        clicks(0.0, 1.3), {"ctr": ("clicks", "shown")}, **options, details=True
+    ).iloc[0]
     assert (shown["effect"], shown["detail"]) == ("better", "")
     fixed = clicks(0.06).assign(shown=40.0, clicks=lambda one: (one["shown"] / 4).round())
-    row = rd.compare_variants(fixed, {"ctr": ("clicks", "shown")}, **options).iloc[0]
+    row = rd.compare_variants(fixed, {"ctr": ("clicks", "shown")}, **options, details=True).iloc[0]
     assert "parts_unclear" not in row["remarks"]
 
 
@@ -167,7 +176,7 @@ def exposed(brought, n=8000):
 def test_an_effect_of_users_whom_one_arm_brought_is_no_verdict():
     users, data = exposed(0.045)
     health = rd.experiments.experiment_health(data, users)
-    row = rd.compare_variants(data, "y", control="A", health=health).iloc[0]
+    row = rd.compare_variants(data, "y", control="A", health=health, details=True).iloc[0]
     n_a, n_b = data["variant"].value_counts()[["A", "B"]]
     p = stats.chi2_contingency([[n_a, 4000 - n_a], [n_b, 4000 - n_b]], correction=False)[1]
     assert 0.001 < p < 0.05
@@ -181,7 +190,7 @@ def test_an_effect_of_users_whom_one_arm_brought_is_no_verdict():
     users, data = exposed(0.0)
     health = rd.experiments.experiment_health(data, users)
     half = data.assign(y=data["y"] + 0.3 * (data["variant"] == "B"))
-    row = rd.compare_variants(half, "y", control="A", health=health).iloc[0]
+    row = rd.compare_variants(half, "y", control="A", health=health, details=True).iloc[0]
     assert (row["withheld"], row["detail"], row["reject"]) == ("", "", True)
 
 
@@ -209,7 +218,9 @@ def test_quantiles_and_moments_ask_for_the_surplus_too():
 def test_users_lost_by_an_arm_are_a_surplus_of_the_other():
     data = exposed(0.0)[1]
     lost = data[(data["variant"] == "A") | (data["y"] > data["y"].quantile(0.09))]
-    row = rd.compare_variants(lost, "y", control="A", expected=EQUAL, larger_is_better="y").iloc[0]
+    row = rd.compare_variants(
+        lost, "y", control="A", expected=EQUAL, larger_is_better="y", details=True
+    ).iloc[0]
     n_a, n_b = lost["variant"].value_counts()[["A", "B"]]
     assert 0.001 < row["srm_p"] < 0.01
     assert row["withheld"] == "surplus"
@@ -230,12 +241,14 @@ def stores(null=0, crossed=0, whole=True, alike=0.5):
 
 @pytest.mark.parametrize("faults", [{}, {"null": 1}, {"crossed": 1}, {"null": 5, "crossed": 3}])
 def test_stores_that_were_assigned_whole_are_the_units(faults):
-    table = rd.compare_variants(stores(**faults), "y", control="A", expected=EQUAL)
+    table = rd.compare_variants(stores(**faults), "y", control="A", expected=EQUAL, details=True)
     row = table.iloc[0]
     assert (row["withheld"], row["unbalanced"]) == ("repeated_units", "store")
     note = rd.experiments.report_table(table).frame["notes"].iloc[0]
     assert note == f"repeated units (design effect {row['design_effect']:.3g}): store"
-    quantile = rd.experiments.compare_quantiles(stores(**faults), "y", control="A", quantiles=0.5)
+    quantile = rd.experiments.compare_quantiles(
+        stores(**faults), "y", control="A", quantiles=0.5, details=True
+    )
     assert quantile["withheld"].tolist() == ["repeated_units"]
 
 
@@ -251,7 +264,9 @@ def test_stores_that_were_assigned_whole_are_the_units(faults):
     ],
 )
 def test_columns_that_are_no_units(data, options):
-    row = rd.compare_variants(data, "y", control="A", expected=EQUAL, **options).iloc[0]
+    row = rd.compare_variants(data, "y", control="A", expected=EQUAL, **options, details=True).iloc[
+        0
+    ]
     assert "repeated_units" not in row["remarks"]
 
 
@@ -274,14 +289,15 @@ def test_users_of_both_arms_are_named_by_every_comparison():
         exposure_col="seen",
         assignment=assigned,
         multi_variant="drop",
+        details=True,
     )
     assert set(table["withheld"]) == set(table["trend_withheld"]) == {"users_in_both"}
     moments = rd.experiments.variant_moments(joined, "y")
     shares = {"control": "A", "larger_is_better": "y", "health": health}
     for found in (
-        rd.compare_variants(joined, "y", **shares),
-        rd.experiments.compare_variants_from_moments(moments, **shares),
-        rd.experiments.compare_quantiles(joined, "y", quantiles=0.5, **shares),
+        rd.compare_variants(joined, "y", **shares, details=True),
+        rd.experiments.compare_variants_from_moments(moments, **shares, details=True),
+        rd.experiments.compare_quantiles(joined, "y", quantiles=0.5, **shares, details=True),
     ):
         assert "users_in_both" in found["remarks"].iloc[0]
 
@@ -299,8 +315,10 @@ def with_past(shift, n=3000):
 def test_a_covariate_is_tested_beside_the_others():
     options = {"control": "A", "expected": EQUAL, "larger_is_better": "y"}
     data = with_past(0.1)
-    alone = rd.compare_variants(data, "y", covariates="first", **options).iloc[0]
-    both = rd.compare_variants(data, "y", covariates=["first", "second"], **options).iloc[0]
+    alone = rd.compare_variants(data, "y", covariates="first", **options, details=True).iloc[0]
+    both = rd.compare_variants(
+        data, "y", covariates=["first", "second"], **options, details=True
+    ).iloc[0]
     assert alone["withheld"] == ""
     assert both["withheld"] == "covariate_differs"
     design = np.column_stack([np.ones(len(data)), data["second"]])
@@ -311,16 +329,20 @@ def test_a_covariate_is_tested_beside_the_others():
 
 def test_the_balance_says_what_it_could_have_seen():
     data = with_past(0.0)
-    row = rd.compare_variants(data, "y", covariates="first", control="A", expected=EQUAL).iloc[0]
+    row = rd.compare_variants(
+        data, "y", covariates="first", control="A", expected=EQUAL, details=True
+    ).iloc[0]
     seen = stats.norm.isf(0.0005) + stats.norm.ppf(0.8)
     error = np.sqrt(data.groupby("variant")["first"].var().sum() / 1500)
     assert row["covariate_could_hide"] == pytest.approx(seen * row["theta"] * error, rel=0.02)
     assert row["verdict"].endswith("(covariate time not checked)")
     times = {"time_col": "day", "covariate_time_col": "before"}
     data = data.assign(day=pd.Timestamp("2026-11-02"), before=pd.Timestamp("2026-11-01"))
-    timed = rd.compare_variants(data, "y", covariates="first", control="A", expected=EQUAL, **times)
+    timed = rd.compare_variants(
+        data, "y", covariates="first", control="A", expected=EQUAL, **times, details=True
+    )
     assert timed["remarks"].tolist() == [""]
-    plain = rd.compare_variants(data, "y", control="A", expected=EQUAL).iloc[0]
+    plain = rd.compare_variants(data, "y", control="A", expected=EQUAL, details=True).iloc[0]
     assert np.isnan(plain["covariate_could_hide"])
     assert plain["remarks"] == ""
 
@@ -342,7 +364,7 @@ def trapped():
 @pytest.mark.parametrize("code", ["parts_unclear", "surplus", "unseen_units", "repeated_units"])
 def test_all_who_read_a_verdict_say_the_same_of_a_trap(code, tmp_path):
     data, metrics, options = trapped()[code]
-    table = rd.compare_variants(data, metrics, **options)
+    table = rd.compare_variants(data, metrics, **options, details=True)
     said, metric = table["verdict"].iloc[0], table["metric"].iloc[0]
     assert table["withheld"].tolist() == [code]
     assert said in rd.experiments.report_table(table).to_markdown().replace("\\", "")
@@ -358,7 +380,7 @@ def test_all_who_read_a_verdict_say_the_same_of_a_trap(code, tmp_path):
     rest = table.assign(country="b", diff=-table["diff"], withheld="", remarks="")
     both = pd.concat([table.assign(country="a"), rest])
     both = both[["country", *table.columns]]
-    found = rd.experiments.segment_effects(both).iloc[0]
+    found = rd.experiments.segment_effects(both, details=True).iloc[0]
     assert (found["withheld"], found["verdict"]) == (code, said)
 
 

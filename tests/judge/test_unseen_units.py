@@ -32,26 +32,28 @@ def two(change, metric="ndcg@10", base=0.5, **columns):
 )
 def test_a_difference_that_fewer_than_three_unseen_users_turn(options, said):
     """60 users gain .03 in the mean, a sum of 1.8: as much as 1.8 users who fall from 1 to 0."""
-    row = rd.compare_models(two(0.02), baseline="a", **options).iloc[0]
+    row = rd.compare_models(two(0.02), baseline="a", **options, details=True).iloc[0]
     assert row["reject"]
     assert row["verdict"].startswith(said)
     assert (row["withheld"] == "unseen_units") == said.startswith("check")
 
 
 def test_the_side_that_turns_it_is_said():
-    worse = rd.compare_models(two(-0.04), baseline="a").iloc[0]
+    worse = rd.compare_models(two(-0.04), baseline="a", details=True).iloc[0]
     assert worse["verdict"] == "check: 1.8 users who gain all would turn it"
-    smaller = rd.compare_models(two(0.02), baseline="a", smaller_is_better="ndcg@10").iloc[0]
+    smaller = rd.compare_models(
+        two(0.02), baseline="a", smaller_is_better="ndcg@10", details=True
+    ).iloc[0]
     assert smaller["verdict"] == "check: 1.8 users who gain all would turn it"
 
 
 def test_equivalence_is_asked_on_the_nearer_side():
     """A mean of .03 is .02 below the margin: units at 1 − .05 above it, 60·.02/.95."""
-    row = rd.compare_models(two(0.02), baseline="a", margin=0.05).iloc[0]
+    row = rd.compare_models(two(0.02), baseline="a", margin=0.05, details=True).iloc[0]
     assert row["turned_by"] == pytest.approx(60 * 0.03)  # the difference is what is said first
     none = two(0.0)
     none["b"]["ndcg@10"] = 0.5 + 0.02 * np.where(np.arange(N) % 2, 1, -1)
-    row = rd.compare_models(none, baseline="a", margin=0.04).iloc[0]
+    row = rd.compare_models(none, baseline="a", margin=0.04, details=True).iloc[0]
     assert row["p_equivalence"] < 0.001
     assert row["turned_by"] == pytest.approx(60 * 0.04 / 0.96)
     assert row["verdict"].startswith("check: 2.5 users who")
@@ -59,7 +61,7 @@ def test_equivalence_is_asked_on_the_nearer_side():
 
 def test_a_shown_difference_whose_size_is_certain_is_equivalent():
     """Its sign could turn by 1.8 users, and 17 would be needed to take it out of the margin."""
-    row = rd.compare_models(two(0.02), baseline="a", margin=0.25).iloc[0]
+    row = rd.compare_models(two(0.02), baseline="a", margin=0.25, details=True).iloc[0]
     assert row["reject"]
     assert (row["effect"], row["withheld"]) == ("equivalent", "")
     assert row["turned_by"] == pytest.approx(60 * 0.22 / 0.75)
@@ -73,7 +75,9 @@ def test_sessions_and_weights_count_by_their_typical_user():
         )
         for name, one in frames.items()
     }
-    row = rd.compare_models(lists, baseline="a", user_col=["user_id", "session"]).iloc[0]
+    row = rd.compare_models(
+        lists, baseline="a", user_col=["user_id", "session"], details=True
+    ).iloc[0]
     size = np.array([6.0] + [1.0] * 59)
     typical = 65 / np.sqrt((size**2).mean())
     assert row["turned_by"] == pytest.approx(typical * row["diff"])
@@ -82,12 +86,15 @@ def test_sessions_and_weights_count_by_their_typical_user():
         "ndcg@10",
         baseline="a",
         weight_col="w",
+        details=True,
     ).iloc[0]
     assert weighted["turned_by"] == pytest.approx(typical * weighted["diff"])
 
 
 def test_a_metric_without_bounds_says_what_turns_it():
-    row = rd.compare_models(two(2.0, "seconds"), baseline="a", smaller_is_better="seconds").iloc[0]
+    row = rd.compare_models(
+        two(2.0, "seconds"), baseline="a", smaller_is_better="seconds", details=True
+    ).iloc[0]
     value = -N * 2.01 / -np.log(0.05)
     assert row["turning_value"] == pytest.approx(value)
     assert row["verdict"] == f"worse, unless 3 in 60 users differ by −{-value:.3g} or more"
@@ -97,10 +104,10 @@ def test_a_metric_without_bounds_says_what_turns_it():
 def test_a_value_out_of_declared_bounds_and_wrong_bounds_are_errors():
     frames = two(2.0, "seconds")
     with pytest.raises(rd.DataError, match=r"from 0\.5 to 2\.52, outside of"):
-        rd.compare_models(frames, bounds={"seconds": (0, 1)})
+        rd.compare_models(frames, bounds={"seconds": (0, 1)}, details=True)
     for bounds in ({"seconds": (1, 0)}, {"seconds": 3}, {"hours": (0, 1)}, {"seconds": "ab"}, 3):
         with pytest.raises(rd.OptionError, match="bounds"):
-            rd.compare_models(frames, bounds=bounds)
+            rd.compare_models(frames, bounds=bounds, details=True)
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +131,7 @@ def test_the_command_the_method_and_the_leaderboard_know_the_bounds_of_a_definit
     folders, capsys
 ):
     result = rd.read_parquet(folders / "both")
-    row = result.compare_models(baseline="a").iloc[0]
+    row = result.compare_models(baseline="a", details=True).iloc[0]
     if row["reject"]:
         assert row["withheld"] == "unseen_units"
         assert row["turned_by"] == pytest.approx(abs(row["diff"]) * 200)

@@ -67,10 +67,12 @@ def test_buckets_without_users_and_models_that_few_users_or_none_have():
     shuffled = GROUPS.sample(frac=1, random_state=np.random.default_rng(0))
     pd.testing.assert_frame_equal(result.variant_moments(shuffled, **asked), found, rtol=0, atol=0)
     assert_same_moments(found, in_memory(result, GROUPS, **asked))
-    table = rd.experiments.compare_variants_from_moments(found, control="A", by="model")
+    table = rd.experiments.compare_variants_from_moments(
+        found, control="A", by="model", details=True
+    )
     rows = result.to_pandas().join_experiment(GROUPS, missing="zero")
     metrics = ["ndcg@5", "first_rank@5"]
-    expected = rd.compare_variants(rows, metrics, control="A", by="model", nan="drop")
+    expected = rd.compare_variants(rows, metrics, control="A", by="model", nan="drop", details=True)
     rows_only = ["diff_without_top"]  # which units are far from the mean cannot be told from sums
     assert table[rows_only].isna().all(axis=None)
     table, expected = table.drop(columns=rows_only), expected.drop(columns=rows_only)

@@ -12,12 +12,11 @@ import pandas as pd
 from ...diagnostics.gate_records import Gate
 from ...errors import ColumnError, OptionError
 from ...experiments.decide.adjust_pvalues import adjustment
-from ...judge.comparisons import COMPARISON_COLUMNS
+from ...judge.comparisons import COMPARISON_COLUMNS, confidence_of
 from ...judge.verdict import sign_of
 from ...tables.cells import estimated, shorten, visible
 from ..given_tables import (
     JOINED_BY,
-    confidence_of,
     count_text,
     labels,
     need,
@@ -385,7 +384,8 @@ def over_time(
         frame.band(data, "time", colour)
         frame.ax.plot(data["time"], data["diff"], color=colour, linewidth=2)
         promise = "made with sequential_n, the band may be read every day"
-        if str(first.get("method", "")).startswith("sequential"):
+        planned = effect.attrs.get("recdf_comparison", {}).get("sequential_n")
+        if planned or str(first.get("method", "")).startswith("sequential"):
             promise = "the band holds on all days together"
         promise = f"each point holds all data up to its period; {promise}"
         # The line of all data may climb where no trend of single periods is shown, and the reverse.

@@ -177,7 +177,7 @@ def _pairs_data(
     need(
         comparison,
         "comparison",
-        ["metric", "baseline", "model", "diff", "effect", "remarks", "wins", "ties", "losses"],
+        ["metric", "baseline", "model", "diff", "effect", "remarks", "n_users", "wins", "losses"],
         source,
     )
     if values not in ("diff", "probability"):
@@ -189,8 +189,7 @@ def _pairs_data(
             "of one"
         )
     signs = pd.Series([sign_of(row) for row in rows.to_dict("records")], rows.index, dtype=object)
-    wins, ties, losses = (rows[name].astype(float) for name in ("wins", "ties", "losses"))
-    n = wins + ties + losses
+    n, wins, losses = (rows[name].astype(float) for name in ("n_users", "wins", "losses"))
     gains = (wins - losses) * (-1 if _smaller(rows, signs) else 1)  # of model − baseline
     value = rows["diff"] if values == "diff" else 0.5 + gains / (2 * n.clip(lower=1))
     turned = signs.map({"better": "worse", "worse": "better", "open": "open"})

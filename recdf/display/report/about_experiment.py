@@ -18,11 +18,10 @@ from ...experiments.decide.adjust_pvalues import adjustment
 from ...experiments.decide.decide_experiment import role_verdicts
 from ...experiments.decide.sample_ratio import seen_words
 from ...judge.cautions.table import CAUTIONS, UNLIKE
-from ...judge.comparisons import note_of
+from ...judge.comparisons import confidence_of, note_of
 from ...judge.verdict import codes_of, hides_harm, is_withheld, says_worse, warnings_of
 from ...tables.cells import estimated, p_value, visible
 from .. import plot
-from ..given_tables import confidence_of
 from ..kinds import (
     TABLE_KINDS,
     estimates_frame,
@@ -44,7 +43,7 @@ from .beside import (
     words_of_table,
     worst,
 )
-from .card import collect, tempered, undecided_harm, verdict_section
+from .card import collect, least_shown, tempered, undecided_harm, verdict_section
 from .overturning import Case
 from .page_blocks import (
     Badge,
@@ -153,18 +152,28 @@ def _checked(tables: ReportTables) -> list[str]:
     def known(column: str) -> bool:
         return any(column in one.columns and one[column].notna().any() for one in (table, health))
 
+    short = "treatment" in table.columns and "srm_p" not in table.columns
     found = {
-        "the sample ratio": known("srm_p"),
+        "the sample ratio": known("srm_p") or (short and _fits_plan(table.to_dict("records"))),
         "users without metrics": known("missing_p"),
-        "covariates": known("balance_p"),
-        "denominators": known("p_denominator"),
         "effects over time": tables.over_time is not None,
     }
+    if not short:
+        found |= {"covariates": known("balance_p"), "denominators": known("p_denominator")}
     done, left = (
         ", ".join(name for name, there in found.items() if there is wanted) or "nothing"
         for wanted in (True, False)
     )
-    return [f"Checked: {done}. Not checked here: {left}."]
+    said = [f"Checked: {done}. Not checked here: {left}."]
+    more = "The comparison has its main columns. With details=True it also says which loss of users"
+    more += " would have been seen (seen_loss), and p of covariates (balance_p) and of denominators"
+    return [*said, f"{more} (p_denominator)."] if short else said
+
+
+def _fits_plan(rows: Sequence[Mapping[Any, Any]]) -> bool:
+    """Whether the users who are compared were tested against the plan, and fit it."""
+    codes = {code for row in rows for code in codes_of(row["remarks"])}
+    return bool(rows) and codes.isdisjoint(("sample_ratio", "ratio_not_checked"))
 
 
 def _soundness(tables: ReportTables) -> tuple[Badge, str]:
@@ -176,11 +185,14 @@ def _soundness(tables: ReportTables) -> tuple[Badge, str]:
     wrong = Badge("error", "sample ratio")
     why = "Find out why before reading an effect."
     if broken and (health is None or not health["srm_flag"].astype(bool).any()):
-        users, p = _users(broken[0]), _p(broken[0].get("srm_p", np.nan))
-        return wrong, f"The users who are compared do not fit the plan: {users}; p {p}. {why}"
+        said, p = _users(broken[0]), broken[0].get("srm_p", np.nan)
+        said += "" if pd.isna(p) else f"; p {_p(p)}"
+        return wrong, f"The users who are compared do not fit the plan: {said}. {why}"
     if health is None and tested:
         said = f"Sample ratio of the users who are compared as planned; p {_p(min(tested))}"
         return Badge("good", "sound"), f"{said}{seen_words(rows, 'treatment')}."
+    if health is None and _fits_plan(rows) and "srm_p" not in rows[0]:
+        return Badge("good", "sound"), "Sample ratio of the users who are compared as planned."
     if health is None:
         how = "pass health= (what rd.experiments.experiment_health returned)"
         return Badge("warning", "not checked"), f"The sample ratio was not checked: {how}."
@@ -314,17 +326,17 @@ def _effect_case(table: pd.DataFrame, row: Mapping[Any, Any], sound: Badge, inva
     todo = "Decide by a metric that has a direction."
     if row["effect"] == "none":
         n = int(row["n_treatment"]) + int(row["n_control"])
-        more = collect(row["diff"], row.get("mde", np.nan), n, "user")
+        more = collect(row["diff"], least_shown(row), n, "user")
         todo = f"Keep {name_of(row['control'])}. {more}"
     return Case(Badge("open", verdict), which, todo)
 
 
 def _test_words(table: pd.DataFrame, row: Mapping[Any, Any], believed: bool) -> list[str]:
-    least = row.get("mde", np.nan)
+    least = least_shown(row)
     shown = f" An effect of {estimated(least)} is shown in 8 of 10 experiments of this size."
     p = f" p {_p(row['p_adj'])}." if believed else ""
     said = f"{_users(row)}; p-values {adjustment(table).words}.{p}"
-    return [f"{said}{('' if pd.isna(least) else shown)}"]
+    return [f"{said}{('' if least is None else shown)}"]
 
 
 def _worse_segments(tables: ReportTables, row: Mapping[Any, Any]) -> list[str]:
@@ -378,9 +390,9 @@ def _doubts_beside(tables: Mapping[str, pd.DataFrame], effect: Mapping[Any, Any]
             continue
         said = f"{titled(kind, name)}: {' '.join(words_of_table(kind, bad))}"
         words, todo, alike = AGAINST.get(kind.title, ("", "", ""))
-        for one in alike.split():
-            bad = bad[bad[one].isin([effect.get(one, np.nan)])]
-        if "cap" in alike and not str(effect.get("method")).startswith("welch"):
+        for one in {*alike.split()} & effect.keys():
+            bad = bad[bad[one].isin([effect[one]])]
+        if "cap" in alike and not str(effect.get("method", "welch")).startswith("welch"):
             bad = bad[:0]  # the splits tried the t test
         found.append(Reason(said, words, todo) if len(bad) else Reason(said))
     return found

@@ -12,10 +12,10 @@ import pandas as pd
 
 from ...experiments.compare.by_segment import segment_sentences
 from ...experiments.decide.adjust_pvalues import adjustment
+from ...judge.comparisons import confidence_of
 from ...judge.verdict import is_withheld, says_worse, turned
 from ...tables.cells import NULL, Cell, estimate_form, shorten, visible
 from .. import plot
-from ..given_tables import confidence_of
 from ..kinds import TABLE_KINDS, Kind, page_part, record_of, segment_of
 from ..leaderboard_values import n_differs, values_frame
 from ..pairs import compare, model_rows

@@ -206,8 +206,8 @@ def _of_pair(subject: Subject, row: Mapping[Any, Any], together: int, pair: str)
     todo = "Do not act: the test says nothing of the mean."
     if row["effect"] == "none":
         n = float(row["n_users"])
-        unit = "list" if row.get("n_lists", n) == n else "user"
-        todo = stay + collect(row["diff"], _least_shown(row), n, unit)
+        unit = "list" if row.get("n_lists") == n else "user"
+        todo = stay + collect(row["diff"], least_shown(row), n, unit)
     elif row["effect"] == "equivalent":
         todo = f"Choose between {best} and {rival} by other means than this metric."
     return Case(Badge("open", mark), which, todo, below, row, True, together)
@@ -271,10 +271,12 @@ def collect(diff: float, least: float | None, n: float, unit: str) -> str:
     return f"Collect about {amount(rounded, f'more {unit}')}: {enough}."
 
 
-def _least_shown(row: Mapping[Any, Any]) -> float | None:
-    """Return the difference that so many lists show in 8 of 10 cases."""
-    half = (row["ci_high"] - row["ci_low"]) / 2
-    return half + POWER_Z * float(row["se"]) if row["se"] > 0 and np.isfinite(half) else None
+def least_shown(row: Mapping[Any, Any]) -> float | None:
+    """Return the difference that so many lists or users show in 8 of 10 cases."""
+    if "mde" in row:
+        return None if pd.isna(row["mde"]) else float(row["mde"])
+    half, se = (row["ci_high"] - row["ci_low"]) / 2, row.get("se", np.nan)
+    return half + POWER_Z * float(se) if se > 0 and np.isfinite(half) else None
 
 
 def _baseline_stays(subject: Subject, order: Sequence[str]) -> Case:
@@ -287,7 +289,8 @@ def _baseline_stays(subject: Subject, order: Sequence[str]) -> Case:
     keep = f"Keep {base}."
     lacking = [row for row in rows if "missing_lists" in codes_of(row["remarks"])]
     where = next(
-        (row for row in lacking if row["effect_both"] == "better"), lacking[0] if lacking else None
+        (row for row in lacking if row.get("effect_both") == "better"),
+        lacking[0] if lacking else None,
     )
     if where is not None:
         which = f"No model is shown to be better than {mean} over all lists. "
@@ -356,7 +359,10 @@ def _amount(subject: Subject, case: Case) -> list[str]:
     pair = f"{subject.name(row['model'])} − {subject.name(row['baseline'])}"
     if "different_lists" not in codes_of(row["remarks"]):
         return [pair + said]
-    both = int(row.get("n_lists", row["n_users"]))
+    if "n_lists" not in row:
+        how_many = "a comparison with details=True says for how many (n_only_model)"
+        return [pair + said, f"Some lists have a value for one of the two; {how_many}."]
+    both = int(row["n_lists"])
     counts = [both + int(row[f"n_only_{side}"]) for side in ("model", "baseline")]
     return [
         pair + said,
@@ -372,13 +378,16 @@ def belief(subject: Subject, row: Mapping[Any, Any] | None) -> list[str]:
     if table is None or not len(table):
         return []
     rows = table if row is None else pd.DataFrame([row])
-    users, lists = (
-        sorted({int(n) for n in rows[name if name in rows.columns else "n_users"]})
-        for name in ("n_users", "n_lists")
-    )
-    spans = [f"{n[0]:,}" if n[0] == n[-1] else f"{n[0]:,} to {n[-1]:,}" for n in (lists, users)]
-    n = f"{spans[0]} list{'' if lists == [1] else 's'}"
-    n += "" if users == lists else f" of {spans[1]} user{'' if users == [1] else 's'}"
+    counts = {
+        f"{unit}{'' if sizes == [1] else 's'}": sizes
+        for unit in ("list", "user")
+        if f"n_{unit}s" in rows.columns and (sizes := sorted({int(n) for n in rows[f"n_{unit}s"]}))
+    }
+    spans = [
+        f"{n[0]:,} {unit}" if n[0] == n[-1] else f"{n[0]:,} to {n[-1]:,} {unit}"
+        for unit, n in counts.items()
+    ]
+    n = " of ".join(spans[: len({*map(tuple, counts.values())})])
     empty = subject.result.per_user.get("n_pred", pd.Series(1)).eq(0).any()
     counted = ", where a list without recommendations counts as 0" if empty else ""
     counted *= subject.of_accuracy
@@ -397,7 +406,7 @@ def belief(subject: Subject, row: Mapping[Any, Any] | None) -> list[str]:
 
 def _could_show(row: Mapping[Any, Any] | None) -> list[str]:
     """Say which difference this number of lists would have shown in 8 of 10 cases."""
-    least = None if row is None else _least_shown(row)
+    least = None if row is None else least_shown(row)
     if least is None:
         return []
     return [f"With so many lists, a difference of {estimated(least)} is shown in 8 of 10 cases."]

@@ -17,6 +17,7 @@ from ...inputs.constraints import SHARE, check_value
 from ...inputs.options import as_columns
 from ...judge.cautions.table import UNLIKE
 from ...judge.choices import Columns, Correction
+from ...judge.comparisons import confidence_of, default_columns
 from ...judge.per_user_columns import (
     by_columns,
     frame_of,
@@ -191,6 +192,7 @@ def segment_effects(
     by: Columns | None = None,
     correction: Correction = "holm",
     confidence: float = 0.95,
+    details: bool = False,
 ) -> pd.DataFrame:
     """Test whether the effect on each metric differs between segments, and shrink the effects of
     single segments.
@@ -214,19 +216,22 @@ def segment_effects(
     confidence : float, default 0.95
         Of the intervals of the shrunken effects; a difference between segments is shown at p_adj ≤
         1 − confidence.
+    details : bool, default False
+        Return all columns, not only those that a decision needs.
 
     Returns
     -------
     DataFrame
-        One row per row of the comparison, with its labels, counts, `diff`, `se`, `ci_low`,
-        `ci_high`, `confidence` and `srm_p` (sample ratio within the segment; for variants), then
-        `shrunken`, `shrunken_low`, `shrunken_high`, and for each metric and pair, the same in all
-        its rows: `n_segments` (those with a standard error), `mean_effect` (τ̄), `q`, `df`,
-        `p_value`, `p_adj`, `reject`, `tau` (T), `effect` ("differs", "none"), `withheld`, `remarks`
-        (doubts about segments), `verdict`. Verdict: "differs between segments", "no difference
-        between segments shown", or why it is withheld: a sample ratio that does not fit in a
-        segment, or a difference that rests on segments that should not be read (tiny arms, skewed)
-        and is not shown without them. A segment has no verdict of its own here.
+        One row per row of the comparison, with its labels, counts, `diff`, `ci_low`, `ci_high` and
+        `confidence` (null if nothing says it), then `shrunken`, `shrunken_low`, `shrunken_high`,
+        and for each metric and pair, the same in all its rows: `n_segments` (those with a standard
+        error), `q`, `p_value`, `p_adj`, `effect` ("differs", "none"), `withheld`, `remarks` (doubts
+        about segments), `verdict`. With `details` also `se`, `srm_p` (sample ratio within the
+        segment, if the comparison has it), `mean_effect` (τ̄), `df`, `reject` and `tau` (T).
+        Verdict: "differs between segments", "no difference between segments shown", or why it is
+        withheld: a sample ratio that does not fit in a segment, or a difference that rests on
+        segments that should not be read (tiny arms, skewed) and is not shown without them. A
+        segment has no verdict of its own here.
 
     Raises
     ------
@@ -292,6 +297,7 @@ def segment_effects(
             f"comparison has {int(twice.sum()):,} rows too many for one per {[*segments, *pair]}; "
             "name all columns of segments in ⟦+by=⟧"
         )
+    comparison = comparison.assign(confidence=confidence_of(comparison))
     kept = [name for name in _KEPT if name in comparison.columns and name not in segments]
     result = pd.DataFrame(comparison[[*segments, *kept]].reset_index(drop=True))
     result.attrs = {}
@@ -342,7 +348,7 @@ def segment_effects(
                 index=own,
             )
         )
-    return result.join(pd.concat(parts))
+    return default_columns(result.join(pd.concat(parts)), details)
 
 
 def segment_sentences(comparison: pd.DataFrame) -> dict[tuple[str, str, str], str]:

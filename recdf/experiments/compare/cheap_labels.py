@@ -564,7 +564,7 @@ def label_sentences(n_human: Any, n_cheap: Any, rows: Sequence[Mapping[Any, Any]
         f"Labels of people on {n[0]} lists, cheap labels on {n[1]} more (prediction-powered "
         "inference)."
     ]
-    for row in [one for one in rows if not pd.isna(one["bias_low"])][:MOST_BIASES]:
+    for row in [one for one in rows if pd.notna(one.get("bias_low"))][:MOST_BIASES]:
         bias = estimated(row["bias"], row["bias_low"], row["bias_high"], "+")
         why = (
             "which may be none"
@@ -582,6 +582,7 @@ def compared_labels(table: pd.DataFrame) -> list[str]:
     """Say the same of a comparison, which was made with cheap labels if it has their columns."""
     if "n_human" not in table.columns or not len(table):
         return []
+    more = ["How far the cheap labels are off, bias of a comparison with details=True says."]
     what = [
         f"{metric}, {model} − {base}"
         for metric, model, base in zip(
@@ -589,9 +590,10 @@ def compared_labels(table: pd.DataFrame) -> list[str]:
             strict=True,
         )
     ]
-    return label_sentences(
+    said = label_sentences(
         table["n_human"], table["n_cheap"], table.assign(what=what).to_dict("records")
     )
+    return said if "bias" in table.columns else [*said, *more]
 
 
 def _random_p(columns: Sequence[tuple[Floats, Floats]]) -> float:

@@ -15,7 +15,7 @@ from ...judge.choices import Better
 from ...judge.comparability import Fact, facts_of, lists_shorter_than, other_truth, spec_of_each
 from ...judge.per_user_columns import Floats, Mask, evaluated
 from ...judge.users import ModelRows
-from ...judge.verdict import effects_of, sentence
+from ...judge.verdict import codes_of, effects_of, sentence
 from ...metrics.strings import request_of
 from ...stats.turned import turned_by
 from ...tables.cells import estimated, form_of, number, visible
@@ -250,6 +250,12 @@ def judge_both(table: pd.DataFrame, better: Mapping[str, Better | None]) -> None
 def sentence_of_both(row: Mapping[Any, Any]) -> str:
     """Say how many lists each model lacks, and how they compare where both have lists; nothing if
     none is lacking."""
+    if "n_both" not in row and "missing_lists" in codes_of(row["remarks"]):
+        return (
+            "A model lacks lists that the other has, and counts as 0 there; n_lacking_model, "
+            "n_lacking_baseline and diff_both of a comparison with details=True say how much that "
+            "changes."
+        )
     lacks = [
         f"{visible(row[role])} lacks {int(row[f'n_lacking_{role}']):,} of {int(row['n_lists']):,} "
         "lists"

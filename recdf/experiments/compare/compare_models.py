@@ -14,6 +14,7 @@ from ...inputs.constraints import a_number
 from ...inputs.door import takes_columns
 from ...inputs.options import Options, as_columns
 from ...judge.choices import Alternative, Correction, PairMissing, PairTest, check_test, check_value
+from ...judge.comparisons import default_columns
 from ...judge.per_user_columns import Floats, require, warn_of_weights
 from ...judge.users import ModelRows, paired_values, read_model_rows
 from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, effects_of
@@ -69,6 +70,7 @@ def compare_models(
     options: Options | None = None,
     cheap: Any = None,
     bounds: Mapping[str, tuple[float, float]] | None = None,
+    details: bool = False,
 ) -> pd.DataFrame:
     """Compare models on the same users by the differences d = model − baseline per user.
 
@@ -153,29 +155,35 @@ def compare_models(
         intervals and p-values are then those of `rd.experiments.prediction_powered`, with n − 2
         degrees of freedom, by `test="t"` alone, and the intervals allow for one more list at either
         bound of the metric.
+    details : bool, default False
+        Return all columns, not only those that a decision needs.
 
     Returns
     -------
     DataFrame
         One row per (`by`, metric, pair), with the columns of `by` first: `metric`, `baseline`,
-        `model`, `n_users` and `n_lists` (units and lists of both), `n_only_baseline`,
-        `n_only_model` (lists), `mean_baseline`, `mean_model`, `diff`, `diff_without_top` (without
-        the ten units whose differences are farthest from the mean, 5 % of fewer than 200 units),
-        `rel_diff` (null unless the baseline's mean is positive), `se`, `ci_low`, `ci_high`, `d_z`
-        (d̄/s_d), `turned_by` (so many more users at the worst value of the metric would turn the
-        verdict; null where nothing is said, for ranks, and with `cheap=`), `turned_to` ("lose" or
-        "gain", what they would do), `turning_value` (of a metric without bounds: the difference
-        that `unseen` more users must have to turn it), `unseen` (K = ln(1/alpha), how many users of
-        a kind may be missing by chance: 3.0), `wins`, `ties` (|d| ≤ 1e-12), `losses` (of the
-        model), `statistic`, `df`,
-        `p_value`, `p_adj`, `reject`, `p_equivalence`, `p_equivalence_adj` (adjusted in the same
-        families), `confidence`, `test`, `n_resamples`, `seed` (null without resampling),
-        `n_lacking_baseline`, `n_lacking_model` (lists that the other model has, and this one not,
-        by `n_pred`), the same comparison where both have lists (`n_both`, `mean_baseline_both`,
-        `mean_model_both`, `diff_both`, `se_both`, `ci_low_both`, `ci_high_both`, `effect_both`,
-        `withheld_both`; null if none is lacking), `unlike` (what the two were not measured alike
-        with), `effect`, `withheld`, `remarks`, `verdict` (see
-        `compare_variants`). `ci_low` and `ci_high` hold for the m tests of a family together: they
+        `model`, `n_users` (units of both), `mean_baseline`, `mean_model`, `diff`, `rel_diff` (null
+        unless the baseline's mean is positive), `se`, `ci_low`, `ci_high`, `wins`, `ties` (|d| ≤
+        1e-12), `losses` (of the model), `p_value`, `p_adj`, `effect`, `withheld`, `remarks`,
+        `verdict` (see `compare_variants`). With `cheap=`, `n_human` and `n_cheap` stand in place of
+        `rel_diff` and `ties`.
+
+        With `details` also `n_lists` (of both), `n_only_baseline`, `n_only_model` (lists),
+        `diff_without_top` (without the ten units whose differences are farthest from the mean, 5 %
+        of fewer than 200 units), `d_z` (d̄/s_d), `turned_by` (so many more users at the worst value
+        of the metric would turn the verdict; null where nothing is said, for ranks, and with
+        `cheap=`), `turned_to` ("lose" or "gain", what they would do), `turning_value` (of a metric
+        without bounds: the difference that `unseen` more users must have to turn it), `unseen` (K =
+        ln(1/alpha), how many users of a kind may be missing by chance: 3.0), `statistic`, `df`,
+        `reject`, `p_equivalence`, `p_equivalence_adj` (adjusted in the same families),
+        `confidence`, `test`, `n_resamples`, `seed` (null without resampling), `n_lacking_baseline`,
+        `n_lacking_model` (lists that the other model has, and this one not, by `n_pred`), the same
+        comparison where both have lists (`n_both`, `mean_baseline_both`, `mean_model_both`,
+        `diff_both`, `se_both`, `ci_low_both`, `ci_high_both`, `effect_both`, `withheld_both`,
+        `turned_by_both`; null if none is lacking), `unlike` (what the two were not measured alike
+        with).
+
+        `ci_low` and `ci_high` hold for the m tests of a family together: they
         are those of 1 − alpha/m (with Šidák's corrections of (1 − alpha)^(1/m), with "by" of 1 −
         alpha/(m·Σ_{l≤m} 1/l)), and where a later step of the correction decides, those of that
         step, so that an interval excludes 0 exactly where `reject` is True. Remarks:
@@ -191,22 +199,22 @@ def compare_models(
         both have lists: "worse, but better where both have lists"). Verdict: withheld ("check:
         ...") below 30 users, below 20 that differ if any does, where fewer than K more users at
         the worst value would turn it ("check: 1.4 users who lose all would turn it"), where few
-        users carry it, where
-        lists were left out, of huge values, and of equal differences that are not 0. Else "better"
-        or "worse" (p_adj ≤ alpha), "higher" or "lower" for a metric without direction; with
-        test="wilcoxon" "ranks higher" or "ranks lower", which follows the signed ranks and says
-        nothing of the mean; all of them with ", within the margin" where p_equivalence_adj ≤ alpha
-        too; else "equivalent" (p_equivalence_adj ≤ alpha) or "no difference shown". With `cheap=`,
-        `n_users`, `n_lists`, `wins`, `ties`, `losses` and `d_z` are of the lists that people
-        judged, `mean_model` is `mean_baseline` + `diff`, and `diff_without_top` is null. Before
-        `effect` stand `n_human` and `n_cheap` (lists that people judged, and more with cheap labels
-        alone), `diff_human` with `ci_low_human` and `ci_high_human`, `diff_cheap`, `bias` (of the
-        difference under cheap labels) with `bias_low` and `bias_high`, `weight`, `n_effective` and
-        `p_random`, as `rd.experiments.prediction_powered` explains them. Their intervals are each
-        by itself. The remark "not_random" (the lists that people judged differ from the others, p
-        below 0.01) withholds the verdict, and "few_human" says that it is of fewer than 30. A list
-        where people find nothing relevant, so that the metric is undefined, is no list of that
-        mean, and the estimate allows for the lists like it that nobody judged.
+        users carry it, where lists were left out, of huge values, and of equal differences that are
+        not 0. Else "better" or "worse" (p_adj ≤ alpha), "higher" or "lower" for a metric without
+        direction; with test="wilcoxon" "ranks higher" or "ranks lower", which follows the signed
+        ranks and says nothing of the mean; all of them with ", within the margin" where
+        p_equivalence_adj ≤ alpha too; else "equivalent" (p_equivalence_adj ≤ alpha) or "no
+        difference shown". With `cheap=`, `n_users`, `n_lists`, `wins`, `ties`, `losses` and `d_z`
+        are of the lists that people judged, `mean_model` is `mean_baseline` + `diff`, and
+        `diff_without_top` is null. Before `effect` stand `n_human` and `n_cheap` (lists that people
+        judged, and more with cheap labels alone); with `details` also `diff_human` with
+        `ci_low_human` and `ci_high_human`, `diff_cheap`, `bias` (of the difference under cheap
+        labels) with `bias_low` and `bias_high`, `weight`, `n_effective` and `p_random`, as
+        `rd.experiments.prediction_powered` explains them. Their intervals are each by itself. The
+        remark "not_random" (the lists that people judged differ from the others, p below 0.01)
+        withholds the verdict, and "few_human" says that it is of fewer than 30. A list where people
+        find nothing relevant, so that the metric is undefined, is no list of that mean, and the
+        estimate allows for the lists like it that nobody judged.
 
     Raises
     ------
@@ -329,7 +337,7 @@ def compare_models(
     add_verdicts(result, "models", effects.tolist())
     cheap_columns = [name for name in CHEAP_COLUMNS if name in result.columns]
     columns = [*MODEL_RESULT_COLUMNS[:-4], *cheap_columns, *VERDICT_COLUMNS]
-    return settings.compared(result, columns, "models", by_cols)
+    return default_columns(settings.compared(result, columns, "models", by_cols), details)
 
 
 MODEL_RESULT_COLUMNS = [

@@ -27,6 +27,7 @@ from ...judge.choices import (
     VariantTest,
     check_value,
 )
+from ...judge.comparisons import default_columns
 from ...judge.effects.means import Units
 from ...judge.per_user_columns import (
     Codes,
@@ -426,6 +427,7 @@ def compare_variants_from_moments(
     larger_is_better: Columns | None = None,
     test: VariantTest | Mapping[str, VariantTest] = "t",
     relative: Relative = "fieller",
+    details: bool = False,
     **needs_users: Never,
 ) -> pd.DataFrame:
     """Compare every variant with the control, from the moments of its users: the table of
@@ -455,7 +457,7 @@ def compare_variants_from_moments(
         Metrics of which less, or more, is better. Default: what recdf knows of columns such as
         first_rank@10; for other names larger is better. With `smaller_is_better` alone, all others
         are larger.
-    {test, relative}
+    {test, relative, details}
     **needs_users
         The other options of `compare_variants` need the users, so each of them is an error that
         says what to do.
@@ -549,7 +551,8 @@ def compare_variants_from_moments(
 
     n = np.asarray(table.moments.n)[:, :, 0]
     twice = users_in_both(0, health, n, arms)
-    return decide(arms, compare_each(arms, compare_both), ratio, better, settings, twice)
+    compared = decide(arms, compare_each(arms, compare_both), ratio, better, settings, twice)
+    return default_columns(compared, details)
 
 
 def _refuse_options(given: Mapping[str, Any]) -> None:

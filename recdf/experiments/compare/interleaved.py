@@ -14,7 +14,7 @@ from ...inputs.door import takes_columns
 from ...inputs.options import Options, as_columns
 from ...judge.cautions import HEALTH_ALPHA, TINY
 from ...judge.choices import Alternative
-from ...judge.comparisons import Comparison
+from ...judge.comparisons import Comparison, default_columns
 from ...judge.per_user_columns import (
     Codes,
     Floats,
@@ -47,6 +47,7 @@ def compare_interleaved(
     alternative: Alternative = "two-sided",
     confidence: float = 0.95,
     options: Options | None = None,
+    details: bool = False,
 ) -> pd.DataFrame:
     """Compare the two recommenders of interleaved lists by the clicks that their items got.
 
@@ -78,17 +79,20 @@ def compare_interleaved(
         Of the intervals.
     options : Options, optional
         `item_col` of a project, where it is not given here.
+    details : bool, default False
+        Return all columns, not only those that a decision needs.
 
     Returns
     -------
     DataFrame
-        One row with the columns of `compare_models` (`baseline` is "a", `model` is "b", the metric
-        is the credit per unit; `wins` are units that prefer b), and before `effect`: `preference`
-        (share of b among the units that prefer one), `preference_low`, `preference_high` (Wilson's
-        interval), `p_sign`, `mde` (smallest true difference found with power 0.8), `n_needed`
-        (units that would show a true difference of the size of `diff` with power 0.8; for the next
-        experiment, since after this one it only restates p), `n_shown_a`, `n_shown_b` (items by
-        team), `p_balance`, `n_clicks`, `n_clicks_no_team` (on items of no team),
+        One row with the columns of `compare_models` but for the means, `rel_diff` and `se`
+        (`baseline` is "a", `model` is "b", the metric is the credit per unit; `wins` are units that
+        prefer b), and before `effect`: `preference` (share of b among the units that prefer one),
+        `preference_low`, `preference_high` (Wilson's interval) and `p_sign`. With `details` also
+        all columns of `compare_models`, `mde` (smallest true difference found with power 0.8),
+        `n_needed` (units that would show a true difference of the size of `diff` with power 0.8;
+        for the next experiment, since after this one it only restates p), `n_shown_a`, `n_shown_b`
+        (items by team), `p_balance`, `n_clicks`, `n_clicks_no_team` (on items of no team),
         `n_clicks_elsewhere` (on items that are not in `log`; neither kind counts). `p_balance`
         tests that teams were drawn by fair coins: by Student's t that the mean credit of the items
         shown, and that of the first item with a team, is 0 (the smaller p, times 2; null below 20
@@ -170,6 +174,7 @@ def compare_interleaved(
         confidence=confidence,
         larger_is_better=metric,
         bounds={metric: (0, 1)} if credit == "binary" else None,
+        details=True,
     )
     more = _preference(sides[1] - sides[0], confidence, alternative) | {
         "n_shown_a": int((own < 0).sum()),
@@ -183,7 +188,8 @@ def compare_interleaved(
         remark(table, [True] * len(table), "unbalanced_teams")
         add_verdicts(table, "models", table["effect"])
     before = [name for name in table.columns if name not in VERDICT_COLUMNS]
-    return Comparison.of(table.assign(**more)[[*before, *more, *VERDICT_COLUMNS]])
+    whole = Comparison.of(table.assign(**more)[[*before, *more, *VERDICT_COLUMNS]])
+    return default_columns(whole, details)
 
 
 def _credit_of_items(log: pd.DataFrame) -> Floats:

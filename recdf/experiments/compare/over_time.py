@@ -18,7 +18,7 @@ from ...inputs.sorting import distinct
 from ...judge.cautions import HEALTH_ALPHA
 from ...judge.cautions.table import UNLIKE
 from ...judge.choices import Columns, Correction, RaiseOrDrop
-from ...judge.comparisons import Comparison
+from ...judge.comparisons import Comparison, default_columns
 from ...judge.effects.means import Units, arms_of_sums, influence, quantity
 from ...judge.per_user_columns import Floats, MetricColumns, key_codes, metric_specs, named_frame
 from ...judge.users import ArmRows, ExperimentRows
@@ -268,6 +268,7 @@ def effect_over_time(
     larger_is_better: Columns | None = None,
     progress: bool | None = None,
     options: Options | None = None,
+    details: bool = False,
 ) -> pd.DataFrame:
     """Compare every variant with the control in each period, and say whether the effect fades or
     grows.
@@ -344,19 +345,23 @@ def effect_over_time(
         Show the progress on stderr.
     options : Options, optional
         `user_col` of a project, where it is not given here.
+    details : bool, default False
+        Return all columns, not only those that a decision needs.
 
     Returns
     -------
     DataFrame
         One row per period, metric and treatment: `period` (the day, or days since the exposure),
-        the columns of `compare_variants`, `kind`, and for each metric and treatment, the same in
-        all its rows: `trend` (change of the daily effect per day), `trend_se`, `trend_ci_low`,
-        `trend_ci_high`, `trend_p`, `trend_p_adj`, `trend_early` and `trend_late` (mean effect of
-        the first and of the last third of the periods), `trend_effect`, `trend_withheld`,
-        `trend_remarks`, `trend_verdict`: "fades" or "grows" (the
-        effect is smaller or larger late, whatever its sign), "turns" (both thirds are shown, p <
-        0.001, with opposite signs), "no trend shown", which is no proof of a constant effect, or
-        why it is withheld.
+        names, numbers of users, `diff`, `ci_low`, `ci_high`, `p_value` and `p_adj` as in
+        `compare_variants`, `kind`, and for each metric and treatment, the same in all its rows:
+        `trend` (change of the daily effect per day), `trend_ci_low`, `trend_ci_high`,
+        `trend_withheld`, `trend_verdict`: "fades" or "grows" (the effect is smaller or larger late,
+        whatever its sign), "turns" (both thirds are shown, p < 0.001, with opposite signs), "no
+        trend shown", which is no proof of a constant effect, or why it is withheld. Then `effect`,
+        `withheld`, `remarks` and `verdict` of the period. With `details`, all columns of
+        `compare_variants`, `trend_se`, `trend_p`, `trend_p_adj`, `trend_early` and `trend_late`
+        (mean effect of the first and of the last third of the periods), `trend_effect`,
+        `trend_remarks`.
 
     Raises
     ------
@@ -507,7 +512,7 @@ def effect_over_time(
     )
     whole = result.assign(kind=kind, **{name: again[name] for name in TREND_COLUMNS})
     whole.attrs = result.attrs
-    return Comparison.of(whole)
+    return default_columns(Comparison.of(whole), details)
 
 
 def _value_of_each(how: Any, specs: Mapping[str, MetricColumns]) -> dict[str, UserValue]:

@@ -16,6 +16,7 @@ from ...errors import ColumnError, DataError
 from ...inputs.constraints import SHARE
 from ...inputs.options import as_columns
 from ...judge.choices import Alternative, Columns, Correction, RaiseOrDrop, check_value
+from ...judge.comparisons import default_columns
 from ...judge.per_user_columns import (
     Floats,
     by_columns,
@@ -68,6 +69,7 @@ def compare_quantiles(
     health: pd.DataFrame | None = None,
     time_col: str | None = None,
     user_col: Columns | None = None,
+    details: bool = False,
 ) -> pd.DataFrame:
     """Compare quantiles of every variant with those of the control: the latency of the slowest 1 %,
     the median order.
@@ -92,18 +94,18 @@ def compare_quantiles(
     quantiles : float or list of float, default (0.5, 0.9, 0.99)
         Orders p, between 0 and 1.
     variant_col, cluster, by, nan, smaller_is_better, larger_is_better, alternative, confidence, \
-correction, family, primary, sequential_n, expected, health, time_col, user_col
+correction, family, primary, sequential_n, expected, health, time_col, user_col, details
         As in `compare_variants`; directions and `primary` name columns of `metrics`.
 
     Returns
     -------
     DataFrame
-        What `compare_variants` returns, with `quantile` behind `metric`, which is named as "latency
-        p90". `mean_control` and `mean_treatment` are the quantiles, `se` is the width of the
-        interval over 2c, and `statistic` the root of T(0). An end for which an arm has too few rows
-        is infinite. Remarks of its own: "ties" (few values make up the interval), "gap" (one gap
-        between values is more than half of it), "few_values" (an end is infinite, which withholds
-        the verdict unless the finite end leaves out 0).
+        What `compare_variants` returns, with a `metric` such as "latency p90". `mean_control` and
+        `mean_treatment` are the quantiles, and `se` is the width of the interval over 2c. With
+        `details` also `quantile`; `statistic` is the root of T(0). An end for which an arm has too
+        few rows is infinite. Remarks of its own: "ties" (few values make up the interval), "gap"
+        (one gap between values is more than half of it), "few_values" (an end is infinite, which
+        withholds the verdict unless the finite end leaves out 0).
 
     Raises
     ------
@@ -209,7 +211,7 @@ correction, family, primary, sequential_n, expected, health, time_col, user_col
     table = compare_each(arms, of_pair)
     found = decide(arms, table, ratio, better, settings, moved, intervals=_quantile_intervals)
     found.insert(list(found.columns).index("metric") + 1, "quantile", table["quantile"])
-    return found
+    return default_columns(found, details)
 
 
 def _quantile_row(

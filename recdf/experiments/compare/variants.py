@@ -25,6 +25,7 @@ from ...judge.choices import (
     VariantTest,
     check_value,
 )
+from ...judge.comparisons import default_columns
 from ...judge.per_user_columns import (
     Codes,
     Floats,
@@ -244,6 +245,7 @@ def compare_variants(
     weight_col: str | None = None,
     covariate_time_col: str | None = None,
     options: Options | None = None,
+    details: bool = False,
 ) -> pd.DataFrame:
     """Compare every variant with the control, or with every other, metric by metric, on independent
     users.
@@ -363,41 +365,46 @@ def compare_variants(
         Time at which the covariates were measured. One after `time_col` withholds the verdict.
     options : Options, optional
         `user_col`, `by` and `weight_col` of a project, where they are not given here.
+    details : bool, default False
+        Return all columns, not only those that a decision needs.
 
     Returns
     -------
     DataFrame
         One row per (`by`, metric, pair): `metric`, `control`, `treatment`, `n_control`,
-        `n_treatment` (users, or clusters), `n_dropped`, `n_dropped_control`, `n_dropped_treatment`,
-        `mean_control`, `mean_treatment` (as they are), `mean_control_adjusted`,
-        `mean_treatment_adjusted` (null without covariates and strata), `diff` (of the adjusted
-        means, if any), `se`, `se_control`, `se_treatment` (of each arm's mean as it is compared, by
-        its variance), `ci_low`, `ci_high`, `rel_diff` (null unless the control mean is positive),
-        `rel_ci_low`, `rel_ci_high` (null unless the control mean is positive beyond its error),
-        `statistic`, `df`, `p_value`, `p_adj`, `reject`, `mde` (smallest true effect that the same
-        test finds with power 0.8 at the unadjusted alpha), `confidence`, `method` (test and
-        adjustment, such as "welch+cuped"), `cap`, `theta`, `variance_reduction` (1 − v/v without
-        covariate and strata), `n_covariate_missing`, `mean_denominator_control`,
-        `mean_denominator_treatment` (per unit of a ratio of sums; rows per cluster),
-        `p_denominator` (Welch's p of their difference), `diff_without_top` (`diff` without the ten
-        units of both arms whose values are farthest from the mean of all, 5 % of fewer than 200
-        units, counted as `df` + 2 where that is less), `design_effect` (variance by units over that
-        by rows, where rows repeat units), `turned_by` (how many more users at a bound of the metric
-        turn an effect in strata), `turned_to` ("lose", "gain"), `unseen` (as many may be missing by
-        chance), `srm_p` (of the sample ratio of the users compared; the
-        smallest where several tests are made), `seen_loss` (share of the treatment's users whose
-        loss that test would have found in 8 of 10 cases), `balance_p` (that the arms have the same
-        mean of the covariates and weights; the smallest, times the number of these tests in the
-        table), `covariate_could_hide` (effect of a shift of the covariates that this test finds in
-        8 of 10 cases), `unbalanced` (columns that differ), `detail` (what "surplus" or
-        "parts_unclear" found), `better` ("larger", "smaller", or "" for a metric without
-        direction), `effect` ("better", "worse", "higher", "lower", "none"; "" where the verdict is
-        withheld), `withheld` (the remark that withholds it), `remarks` (codes of all cautions that
-        hold, the most serious first, separated by "; "), `verdict` (their sentence, for people).
+        `n_treatment` (users, or clusters), `mean_control`, `mean_treatment` (as they are), `diff`
+        (of the adjusted means, if any), `se`, `ci_low`, `ci_high`, `rel_diff` (null unless the
+        control mean is positive), `rel_ci_low`, `rel_ci_high` (null unless the control mean is
+        positive beyond its error), `p_value`, `p_adj`, `effect` ("better", "worse", "higher",
+        "lower", "none"; "" where the verdict is withheld), `withheld` (the remark that withholds
+        it), `remarks` (codes of all cautions that hold, the most serious first, separated by "; "),
+        `verdict` (their sentence, for people).
+
+        With `details` also `n_dropped`, `n_dropped_control`, `n_dropped_treatment`,
+        `mean_control_adjusted`, `mean_treatment_adjusted` (null without covariates and strata),
+        `se_control`, `se_treatment` (of each arm's mean as it is compared, by its variance),
+        `statistic`, `df`, `reject`, `mde` (smallest true effect that the same test finds with power
+        0.8 at the unadjusted alpha), `confidence`, `method` (test and adjustment, such as
+        "welch+cuped"), `cap`, `theta`, `variance_reduction` (1 − v/v without covariate and strata),
+        `n_covariate_missing`, `mean_denominator_control`, `mean_denominator_treatment` (per unit of
+        a ratio of sums; rows per cluster), `p_denominator` (Welch's p of their difference),
+        `diff_without_top` (`diff` without the ten units of both arms whose values are farthest from
+        the mean of all, 5 % of fewer than 200 units, counted as `df` + 2 where that is less),
+        `design_effect` (variance by units over that by rows, where rows repeat units), `turned_by`
+        (how many more users at a bound of the metric turn an effect in strata), `turned_to`
+        ("lose", "gain"), `unseen` (as many may be missing by chance), `srm_p` (of the sample ratio
+        of the users compared; the smallest where several tests are made), `seen_loss` (share of the
+        treatment's users whose loss that test would have found in 8 of 10 cases), `balance_p` (that
+        the arms have the same mean of the covariates and weights; the smallest, times the number of
+        these tests in the table), `covariate_could_hide` (effect of a shift of the covariates that
+        this test finds in 8 of 10 cases), `unbalanced` (columns that differ), `detail` (what
+        "surplus" or "parts_unclear" found), `better` ("larger", "smaller", or "" for a metric
+        without direction).
+
         docs/experiments_warnings.md says what every remark means. Verdict, first rule that holds:
         "invalid: sample ratio" · "check: ..." for a remark with which the effect should not be read
         · "better" or "worse" (p_adj ≤ alpha), "higher" or "lower" for a metric without direction ·
-        "no difference shown", which is not proof of no difference: see the interval and `mde`.
+        "no difference shown", which is not proof of no difference: see the interval.
         Without `expected` and `health` the remark is "ratio_not_checked", and it ends with "(sample
         ratio not checked)".
 
@@ -479,9 +486,10 @@ def compare_variants(
             of_parts = parts, specs, past, variant_col, by_cols, user_col
             sums, more = SummedArms.of(*of_parts), (data, control, expected, settings, better)
             try:
-                return _compare_sums(sums, *more)
+                return default_columns(_compare_sums(sums, *more), details)
             except FarNeeded:
-                return _compare_sums(SummedArms.of(*of_parts, sums.users.record), *more)
+                sums = SummedArms.of(*of_parts, sums.users.record)
+                return default_columns(_compare_sums(sums, *more), details)
         except RowsNeeded:
             data = needed_frame(given, "data", needed, variant_col)
     columns = read_metrics(data, specs, past, nan, cap=cap, weight_col=weight_col)
@@ -523,7 +531,8 @@ def compare_variants(
 
         table = compare_each(arms, test_both)
     timed = covariate_time_col is not None
-    return decide(arms, table, ratio, better, settings, found, balance, covariates_timed=timed)
+    compared = decide(arms, table, ratio, better, settings, found, balance, covariates_timed=timed)
+    return default_columns(compared, details)
 
 
 def _compare_sums(

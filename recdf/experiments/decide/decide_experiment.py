@@ -14,6 +14,7 @@ from ...errors import ColumnError, DataError, OptionError
 from ...inputs.budgets import Budget, check_budget, read_change
 from ...judge.cautions.table import CAUTIONS, UNLIKE
 from ...judge.choices import Alternative, Better, check_value
+from ...judge.comparisons import confidence_of, need_details
 from ...judge.per_user_columns import frame_of
 from ...judge.verdict import VERDICT_COLUMNS, by_rank, codes_of, has, sentence, warnings_of
 from ...stats.arms import Arm
@@ -50,17 +51,12 @@ _NEEDED = [
     "mean_control",
     "mean_treatment",
     "diff",
-    "se_control",
-    "se_treatment",
-    "df",
     "p_value",
     "p_adj",
-    "reject",
-    "confidence",
-    "method",
-    "better",
     *VERDICT_COLUMNS,
 ]
+# What the test of a guardrail asks for, and a plan.
+_DETAILS = ["se_control", "se_treatment", "df", "reject", "confidence", "method", "better"]
 
 
 def role_verdicts(table: pd.DataFrame, roles: Roles) -> pd.DataFrame:
@@ -78,7 +74,8 @@ def role_verdicts(table: pd.DataFrame, roles: Roles) -> pd.DataFrame:
     Parameters
     ----------
     table : DataFrame
-        What `compare_variants` returned without `by=`.
+        What `compare_variants` returned without `by=`; for guardrails and plans with
+        `details=True`.
     roles : mapping
         Metric → "success", "diagnostic" or ("guardrail", margin). The margin is the change for the
         worse that is still allowed: "-2%" of the control's mean, or a number such as -0.05; "+5%"
@@ -101,7 +98,7 @@ def role_verdicts(table: pd.DataFrame, roles: Roles) -> pd.DataFrame:
     Raises
     ------
     ColumnError
-        The table is not one of `compare_variants`.
+        The table is not one of `compare_variants`, or a guardrail or plan needs its details.
     OptionError
         A role or margin that is none, a margin that allows what is better, a metric without
         direction as guardrail, or a table of segments.
@@ -122,7 +119,9 @@ def role_verdicts(table: pd.DataFrame, roles: Roles) -> pd.DataFrame:
     ...         "spend": draw.normal(10, 2, 2000),
     ...     }
     ... )
-    >>> table = rd.compare_variants(users, "spend", control="A", expected={"A": 1, "B": 1})
+    >>> table = rd.compare_variants(
+    ...     users, "spend", control="A", expected={"A": 1, "B": 1}, details=True
+    ... )
     >>> judged = rd.experiments.role_verdicts(table, {"spend": ("guardrail", "-2%")})
     >>> judged[["metric", "margin", "change", "change_low", "verdict"]].round(3)
       metric margin  change  change_low verdict
@@ -131,6 +130,8 @@ def role_verdicts(table: pd.DataFrame, roles: Roles) -> pd.DataFrame:
     named = _read_roles(table, roles)
     p_success = _together(table, named)
     rows = []
+    if "confidence" not in table.columns:
+        table = table.assign(confidence=_confidence(table))
     for row, p in zip(table.to_dict("records"), p_success, strict=True):
         role, budget = named.get(row["metric"], ("diagnostic", None))
         labels = {name: row[name] for name in ("metric", "control", "treatment")}
@@ -168,7 +169,8 @@ def decide_experiment(
     Parameters
     ----------
     table : DataFrame
-        What `compare_variants` returned for all users. A table of segments (`by=`) is refused: a
+        What `compare_variants` returned for all users; for guardrails and plans with
+        `details=True`. A table of segments (`by=`) is refused: a
         decision is of the whole. So is a table of all pairs. With `sequential_n=`, the decision may
         be made at any look; else once, with the users that were planned.
     roles : mapping
@@ -201,7 +203,9 @@ def decide_experiment(
     >>> users = pd.DataFrame({"user_id": range(400), "variant": ["A", "B"] * 200})
     >>> users["ctr"] = [1, 2, 3, 4, 2, 5, 3, 4] * 50
     >>> users["spend"] = [9, 9, 11, 11, 10, 10, 9, 9] * 50
-    >>> table = rd.compare_variants(users, ["ctr", "spend"], control="A", expected={"A": 1, "B": 1})
+    >>> table = rd.compare_variants(
+    ...     users, ["ctr", "spend"], control="A", expected={"A": 1, "B": 1}, details=True
+    ... )
     >>> decided = rd.experiments.decide_experiment(
     ...     table, roles={"ctr": "success", "spend": ("guardrail", "-2%")}
     ... )
@@ -261,16 +265,20 @@ def _read_roles(table: pd.DataFrame, roles: Any) -> dict[str, tuple[RoleWord, Bu
             "rd.compare_variants returned without ⟦by=⟧"
         )
     if isinstance(roles, ExperimentPlan):  # what was not compared is a deviation
+        need_details(table, "table", [*_DETAILS, "n_dropped_control", "n_dropped_treatment"])
         roles = {name: role for name, role in roles.roles.items() if name in set(table["metric"])}
     if not isinstance(roles, Mapping) or not roles:
         raise OptionError(
             f"⟦roles={roles!r}⟧; expected a mapping of metrics to roles, as {{'ctr': 'success'}}"
         )
-    better = dict(zip(table["metric"], table["better"], strict=True))
-    subset(
-        "guardrails", [name for name, given in roles.items() if not isinstance(given, str)], better
-    )
-    subset("roles", list(roles), better)
+    metrics = dict.fromkeys(table["metric"])
+    guarded = [name for name, given in roles.items() if not isinstance(given, str)]
+    subset("guardrails", guarded, metrics)
+    subset("roles", list(roles), metrics)
+    better: dict[Any, Any] = {}
+    if guarded:
+        need_details(table, "table", _DETAILS)
+        better = dict(zip(table["metric"], table["better"], strict=True))
     found: dict[str, tuple[RoleWord, Budget | None]] = {}
     for metric, given in roles.items():
         word, *margin = [given] if isinstance(given, str) else list(given)
@@ -292,6 +300,14 @@ def _read_roles(table: pd.DataFrame, roles: Any) -> dict[str, tuple[RoleWord, Bu
             )
         found[metric] = cast(RoleWord, word), budget
     return found
+
+
+def _confidence(table: pd.DataFrame) -> float:
+    """Return the confidence that a table without the column has in its attrs."""
+    found = confidence_of(table)
+    if found is None:
+        need_details(table, "table", ["confidence"])
+    return cast(float, found)
 
 
 def _together(table: pd.DataFrame, roles: Mapping[str, tuple[RoleWord, Budget | None]]) -> Any:
