@@ -278,13 +278,13 @@ def stores(rng, n, unknown=0, crossed=0):
     return pd.DataFrame({**data, "store": np.where(np.arange(n) < unknown, np.nan, store)})
 
 
-def brought(rng, n, share):
-    """The treatment brings users to the page who are as light as the lightest third, and all
-    users."""
+def brought(rng, n, share, heavy=False):
+    """The treatment brings users to the page who are as light as the lightest third, or as heavy as
+    the heaviest, and all users."""
     activity, seen = rng.gamma(1, 1, n), rng.random(n) < 0.4
     data = arms(rng, n // 2, n // 2, y=rng.poisson(3 * activity).astype(float))
-    light = (activity < np.quantile(activity, 0.3)) & (data["variant"] == "B")
-    exposed = seen | (light & (rng.random(n) < share))
+    like = activity > np.quantile(activity, 0.7) if heavy else activity < np.quantile(activity, 0.3)
+    exposed = seen | (like & (data["variant"] == "B") & (rng.random(n) < share))
     return data[exposed].reset_index(drop=True), data[["user_id", "variant"]]
 
 
@@ -339,6 +339,7 @@ UNSEEN = {"more": "the sample often holds none of the few who lose"}
 ALLOWED = {"less": "the interval allows for one list more at a bound"}
 # What no rule sees wholly: a shift of about one standard error.
 SEEN_IN_PART = (
+    "10 % heavy users, n = 8,000",
     "6 % light users brought",
     "10 % light users, n = 8,000",
     "covariate moved by 0.1 sd",
@@ -348,6 +349,7 @@ TRAPS = {
     "stores assigned whole": "users of a store are taken for independent",
     "one store unknown, one user crossed": "users of a store are taken for independent",
     "10 % light users, n = 8,000": "the variants hold other users: what is compared differs",
+    "10 % heavy users, n = 8,000": "the variants hold other users: what is compared differs",
     "6 % light users brought": "the variants hold other users: what is compared differs",
     "covariate moved by 0.1 sd": "a shift of this size is seen in a third of the runs alone",
 }
@@ -464,6 +466,10 @@ SETTINGS = {
     ),
     ("traps", "10 % light users, n = 8,000"): (
         lambda r: brought(r, 8_000, 0.13),
+        {"health=": T},
+    ),
+    ("traps", "10 % heavy users, n = 8,000"): (
+        lambda r: brought(r, 8_000, 0.13, heavy=True),
         {"health=": T},
     ),
     ("traps", "covariate moved by 0.1 sd"): (

@@ -180,7 +180,7 @@ def _run_report(given: argparse.Namespace) -> None:
     n_bytes = path.stat().st_size
     written = pd.DataFrame({"file": [str(path)], "bytes": [n_bytes]})
     print_tables(
-        given, f"wrote {path}, {n_bytes / 1e6:.1f} MB: open it in a browser", {"report": written}
+        given, f"wrote {path}, {n_bytes / 1e3:,.0f} kB: open it in a browser", {"report": written}
     )
 
 

@@ -68,7 +68,7 @@ def drawn_plan(row: TableRow) -> dict[str, Any]:
     """Users or lists that are needed; the effect that is found, if their number was given."""
     models = "n_lists" in row
     n, unit = (row["n"], "lists") if models else (row["n_control"] + row["n_treatment"], "users")
-    label = f"{row['metric']}, {row['model']}" if models else f"{row['metric']} ({row['role']})"
+    label = f"{row['metric']}, {row['model']}" if models else row["metric"]
     beside = f", beside {row['baseline']}" if models else ""
     share: str = f" ({estimated(row['mde_rel'], sign='%')})" if pd.notna(row["mde_rel"]) else ""
     found = f"{estimated(row['mde_abs'])}{share}"

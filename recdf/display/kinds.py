@@ -484,7 +484,7 @@ TABLE_KINDS: dict[str, Kind] = {
             f"mde_abs n_low design_effect {unit}",
             "Plan",
             drawn_plan,
-            caption="a line is the 95 % interval of a number of users or lists",
+            caption="a line, where there is one, is the 95 % interval of a number",
         )
         for name, unit in (("plan", "role"), ("plan of models", "n_lists"))
     },

@@ -49,6 +49,117 @@ class Result:
             "rows"
         )
 
+    def _compared_rows(self, unused: str | None) -> Any:
+        """Return what `compare_models` reads, without a column that it should not use."""
+        raise NotImplementedError
+
+    def compare_models(
+        self,
+        metrics: str | Sequence[str] | None = None,
+        *,
+        model_col: str | None = None,
+        user_col: str | Sequence[str] | None = None,
+        fold: str | Sequence[str] | None = None,
+        by: str | Sequence[str] | None = None,
+        **options: Any,
+    ) -> pd.DataFrame:
+        """Compare the recommenders of this evaluation: `rd.compare_models` with its columns.
+
+        Parameters
+        ----------
+        metrics : str or list of str, optional
+            Columns of `per_user`. Default: all metrics.
+        model_col : str, optional
+            Column of the model. Default: the `by` column of the evaluation that is no fold, if
+            there is only one.
+        user_col : str or list of str, optional
+            Columns that name a list. Default: those of the list key that are no fold. The unit is
+            as in `rd.compare_models`, unless `unit_col` names another.
+        fold : str or list of str, optional
+            Columns of the fold. Models are paired within a fold, and a user counts once with the
+            mean over folds. Default: the columns of `by` and of the list key that are neither model
+            nor in `user_col`.
+        by : str or list of str, optional
+            Columns of segments, such as those that `carry=` brought, or of the frame `segments=`:
+            models are compared within each, and all tests are one family.
+        **options
+            `baseline`, `segments`, `test`, `missing`, `alternative`, `confidence`, `margin`,
+            `correction`, `family`, `n_resamples`, `seed`, `smaller_is_better`, `larger_is_better`,
+            `weight_col`, `unit_col`, `cheap`, `bounds`, `details`, as in `rd.compare_models`; the
+            weights are those of the evaluation by default.
+
+        Returns
+        -------
+        DataFrame
+            One row per metric and pair of models.
+
+        Raises
+        ------
+        ColumnError, IdTypeError, NullKeyError, DuplicateError, DataError, OptionError,
+        MissingExtraError
+            As `rd.compare_models`; `OptionError` also if the evaluation is not `by` one column
+            besides folds and no `model_col` is given.
+
+        Examples
+        --------
+        >>> import recdf as rd
+        >>> shop = rd.sample_shop()
+        >>> result = rd.evaluate(shop.true, shop.pred, "ndcg@10", by="model")
+        >>> result.compare_models(baseline="popularity")[
+        ...     ["model", "n_users", "diff", "verdict"]
+        ... ].round(3)
+            model  n_users   diff verdict
+        0     knn     1537  0.046  better
+        1  random     1537 -0.128   worse
+        """
+        from ..experiments.compare.compare_models import compare_models
+        from ..experiments.samples import bounds_of_result
+
+        recommenders, key = self.spec["by"], self.spec["user_col"]
+        if model_col is None:
+            models = [
+                name for name in recommenders if name not in (*as_columns(fold), *as_columns(by))
+            ]
+            if len(models) != 1:
+                found = f"by {recommenders}" if recommenders else "without ⟦by=⟧"
+                fix = (
+                    "name the one of the models in ⟦+model_col=⟧"
+                    if recommenders
+                    else "evaluate with ⟦+by=⟧"
+                )
+                raise OptionError(
+                    f"the evaluation was made {found}; {fix}, so that there are models to compare"
+                )
+            model_col = models[0]
+        lists = (
+            [name for name in key if name not in as_columns(fold)]
+            if user_col is None
+            else as_columns(user_col)
+        )
+        if fold is None:
+            fold = [
+                name
+                for name in [*recommenders, *key]
+                if name not in (*lists, *as_columns(by), model_col)
+            ]
+        options |= {"user_col": lists, "model_col": model_col, "fold": fold, "by": by}
+        weight = self.spec.get("weight")
+        # None: the caller asks for no weights
+        own = options.setdefault("weight_col", weight)
+        per_user = self._compared_rows(weight if own is None else None)
+        rows = getattr(per_user, "empty_rows", per_user)  # an engine's values are not at hand
+        if metrics is None:
+            metrics = [name for name in self.spec["metrics"] if name in rows.columns]
+            if not metrics:
+                raise OptionError(
+                    f"no metric of the evaluation is per list ({', '.join(self.spec['metrics'])}): "
+                    "each is one number for all lists, which no test can compare; evaluate one "
+                    "that has a value for each list too, such as 'ndcg@10'"
+                )
+        known = bounds_of_result(self.spec, rows, as_columns(metrics))
+        options["bounds"] = known | (options.get("bounds") or {})
+        return compare_models(per_user, metrics, **options)
+
     def _of_rows(self) -> str:
         """Return what the title says of `per_user`."""
         raise NotImplementedError
@@ -283,111 +394,10 @@ class Evaluation(Result, HandedOver):
         options.setdefault("over", [name for name in self.spec["user_col"] if name not in keys])
         return join_experiment(per_user, assignment, **options)
 
-    def compare_models(
-        self,
-        metrics: str | Sequence[str] | None = None,
-        *,
-        model_col: str | None = None,
-        user_col: str | Sequence[str] | None = None,
-        fold: str | Sequence[str] | None = None,
-        by: str | Sequence[str] | None = None,
-        **options: Any,
-    ) -> pd.DataFrame:
-        """Compare the recommenders of this evaluation: `rd.compare_models` with its columns.
-
-        Parameters
-        ----------
-        metrics : str or list of str, optional
-            Columns of `per_user`. Default: all metrics.
-        model_col : str, optional
-            Column of the model. Default: the `by` column of the evaluation that is no fold, if
-            there is only one.
-        user_col : str or list of str, optional
-            Columns that name a list. Default: those of the list key that are no fold. The unit is
-            as in `rd.compare_models`, unless `unit_col` names another.
-        fold : str or list of str, optional
-            Columns of the fold. Models are paired within a fold, and a user counts once with the
-            mean over folds. Default: the columns of `by` and of the list key that are neither model
-            nor in `user_col`.
-        by : str or list of str, optional
-            Columns of segments, such as those that `carry=` brought, or of the frame `segments=`:
-            models are compared within each, and all tests are one family.
-        **options
-            `baseline`, `segments`, `test`, `missing`, `alternative`, `confidence`, `margin`,
-            `correction`, `family`, `n_resamples`, `seed`, `smaller_is_better`, `larger_is_better`,
-            `weight_col`, `unit_col`, `cheap`, `bounds`, `details`, as in `rd.compare_models`; the
-            weights are those of the evaluation by default.
-
-        Returns
-        -------
-        DataFrame
-            One row per metric and pair of models.
-
-        Raises
-        ------
-        ColumnError, IdTypeError, NullKeyError, DuplicateError, DataError, OptionError,
-        MissingExtraError
-            As `rd.compare_models`; `OptionError` also if the evaluation is not `by` one column
-            besides folds and no `model_col` is given.
-
-        Examples
-        --------
-        >>> import recdf as rd
-        >>> shop = rd.sample_shop()
-        >>> result = rd.evaluate(shop.true, shop.pred, "ndcg@10", by="model")
-        >>> result.compare_models(baseline="popularity")[
-        ...     ["model", "n_users", "diff", "verdict"]
-        ... ].round(3)
-            model  n_users   diff verdict
-        0     knn     1537  0.046  better
-        1  random     1537 -0.128   worse
-        """
-        from ..experiments.compare.compare_models import compare_models
-        from ..experiments.samples import bounds_of_result
-
-        recommenders, key = self.spec["by"], self.spec["user_col"]
-        if model_col is None:
-            models = [
-                name for name in recommenders if name not in (*as_columns(fold), *as_columns(by))
-            ]
-            if len(models) != 1:
-                found = f"by {recommenders}" if recommenders else "without ⟦by=⟧"
-                fix = (
-                    "name the one of the models in ⟦+model_col=⟧"
-                    if recommenders
-                    else "evaluate with ⟦+by=⟧"
-                )
-                raise OptionError(
-                    f"the evaluation was made {found}; {fix}, so that there are models to compare"
-                )
-            model_col = models[0]
-        lists = (
-            [name for name in key if name not in as_columns(fold)]
-            if user_col is None
-            else as_columns(user_col)
-        )
-        if fold is None:
-            fold = [
-                name
-                for name in [*recommenders, *key]
-                if name not in (*lists, *as_columns(by), model_col)
-            ]
-        options |= {"user_col": lists, "model_col": model_col, "fold": fold, "by": by}
-        weight, per_user = self.spec.get("weight"), self.per_user.copy(deep=False)
+    def _compared_rows(self, unused: str | None) -> pd.DataFrame:
+        per_user = self.per_user.drop(columns=unused or [])
         per_user.attrs = {"recdf": self.spec}
-        if options.setdefault("weight_col", weight) is None and weight is not None:
-            per_user = per_user.drop(columns=weight)  # the caller asks for no weights
-        if metrics is None:
-            metrics = [name for name in self.spec["metrics"] if name in self.per_user.columns]
-            if not metrics:
-                raise OptionError(
-                    f"no metric of the evaluation is per list ({', '.join(self.spec['metrics'])}): "
-                    "each is one number for all lists, which no test can compare; evaluate one "
-                    "that has a value for each list too, such as 'ndcg@10'"
-                )
-        known = bounds_of_result(self.spec, per_user, as_columns(metrics))
-        options["bounds"] = known | (options.get("bounds") or {})
-        return compare_models(per_user, metrics, **options)
+        return per_user
 
     def _of_rows(self) -> str:
         rows, columns = self.per_user.shape

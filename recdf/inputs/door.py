@@ -114,7 +114,8 @@ def _refuse_one_order(found: Mapping[str, Any], orders: Sequence[str]) -> None:
     item = found.get("item_col", Options.item_col)
     for role in ("pred", "base") if orders else ():
         rows: Any = found.get(role)  # the first ones show how a frame has its items
-        if hasattr(rows, "slice") and hasattr(rows, "__arrow_c_stream__"):
+        # A frame of Spark Connect takes any name that is asked of it for a column: ask its class.
+        if hasattr(type(rows), "slice") and hasattr(rows, "__arrow_c_stream__"):
             some = rows.slice(0, TEXTS_SEEN)
             table = some.to_arrow() if hasattr(some, "to_arrow") else pa.table(some)
             table = table.select([name for name in table.column_names if name in (item, *orders)])

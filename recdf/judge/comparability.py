@@ -93,14 +93,14 @@ def other_truth(n_true: Floats, whole: bool) -> tuple[int, int]:
 
 
 def lists_shorter_than(n_pred: Floats, k: int) -> Floats:
-    """Return for each table the share of lists that end before k where those of the other reach it.
+    """Return for each of two tables how many lists end before k where those of the other reach it,
+    and of how many.
 
     `n_pred` has a row for each table. Lists that one of them lacks do not count.
     """
     n = n_pred[:, (np.nan_to_num(n_pred) > 0).all(axis=0)]
     short = n < k
-    shares = (short & ~short[::-1]).mean(axis=1) if n.shape[1] else np.zeros(2)
-    return np.asarray(shares, np.float64)
+    return np.array([*(short & ~short[::-1]).sum(axis=1), n.shape[1]], np.float64)
 
 
 def spec_of_each(given: Mapping[str, Any], names: Sequence[Any]) -> list[Mapping[str, Any]]:

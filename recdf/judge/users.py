@@ -433,14 +433,19 @@ class ModelRows:
                 of, minlength=n
             )
 
-    def mean(self, values: Floats) -> float:
-        """Mean over the lists that have a value in some cell; NaN if there is none."""
+    def total(self, values: Floats) -> tuple[float, float]:
+        """Σ w v and Σ w over the lists that have a value v in some cell."""
         of_list = self.per_list(values)
         there = ~np.isnan(of_list)
-        if self.weights is not None and there.any():
-            weights = self.weights[there]
-            return float((weights * of_list[there]).sum() / weights.sum())
-        return float(of_list[there].mean()) if there.any() else np.nan
+        if self.weights is None:
+            return float(of_list[there].sum()), float(np.count_nonzero(there))
+        weights = self.weights[there]
+        return float((weights * of_list[there]).sum()), float(weights.sum())
+
+    def mean(self, values: Floats) -> float:
+        """Mean over the lists that have a value in some cell; NaN if there is none."""
+        total, weight = self.total(values)
+        return total / weight if weight else np.nan
 
     def unit_sums(self, d: Floats) -> tuple[Floats, Floats | None]:
         """Σ w d and Σ w over the lists of each unit that have a difference d; Σ w is None where it
@@ -459,6 +464,12 @@ class ModelRows:
                 np.bincount(self.unit_of_list, part).astype(np.float64) for part in (sums, weight)
             )
         return sums, weight
+
+    def units_there(self, sums: Floats, divisor: Floats | None) -> tuple[Floats, Floats | None]:
+        """The sums of the units that have a difference, and what each is divided by; None for 1."""
+        there = slice(None) if divisor is None else divisor > 0
+        single = self.weights is None and self.unit_of_list is None
+        return sums[there], None if single or divisor is None else divisor[there]
 
     def weighted(self, name: str) -> ModelRows:
         """These runs with the weight of each list, which all rows of the list must agree on."""

@@ -19,8 +19,8 @@ from ..logs.impressions import Impressions
 from ..logs.impressions import from_impressions as impressions_of
 from ..logs.log_checks import check_log as checked_log
 from ..metrics.metric import Metric
-from .dealt_logs import LogOfEngine
-from .engine import Asked, buckets_of, evaluate_frames
+from .dealt_logs import Found, of_log
+from .engine import Asked, evaluate_frames
 from .engine_arguments import not_a_frame, takes_engine_arguments
 from .engine_methods import Handle, Inline, OnBucket, OnChunk, Sent, as_dtypes, labels_of_table
 from .engine_result import EngineEvaluation
@@ -70,10 +70,8 @@ def evaluate(
     >>> rd.dask.evaluate(true, pred, "ndcg", by="model").summary  # doctest: +SKIP
     """
     frames = {"true": true, "pred": pred}
-    dd = _frames_of_dask(frames)
-    _refuse_index(frames, options)
-    asked = Asked(metrics, k, options, partitions)
-    return evaluate_frames(DaskEngine(dd), true, pred, asked, _most_partitions(frames))
+    engine, asked = _dask_engine(frames, options), Asked(metrics, k, options, partitions)
+    return evaluate_frames(engine, true, pred, asked, engine.n_buckets(*frames.values()))
 
 
 def from_impressions(
@@ -122,11 +120,8 @@ def from_impressions(
     >>> lists = rd.dask.from_impressions(log, clicks=clicks, time_col="time")  # doctest: +SKIP
     >>> rd.dask.evaluate(*lists, "ctr", **lists.options).summary  # doctest: +SKIP
     """
-    events = {"clicks": clicks, "purchases": purchases, "refunds": refunds}
-    found: Impressions = _of_dask_log(
-        impressions_of, {"log": log, **events}, persons, partitions, options
-    )
-    return found
+    frames = {"log": log, "clicks": clicks, "purchases": purchases, "refunds": refunds}
+    return _of_dask_log(impressions_of, frames, persons, partitions, options)
 
 
 def check_log(
@@ -156,43 +151,28 @@ def check_log(
     --------
     >>> rd.dask.check_log(dd.read_parquet("log/"))  # doctest: +SKIP
     """
-    events = {"clicks": clicks, "purchases": purchases, "refunds": refunds}
-    found: pd.DataFrame = _of_dask_log(
-        checked_log, {"log": log, **events}, persons, partitions, options
-    )
-    return found
+    frames = {"log": log, "clicks": clicks, "purchases": purchases, "refunds": refunds}
+    return _of_dask_log(checked_log, frames, persons, partitions, options)
 
 
 def _of_dask_log(
-    function: Callable[..., Any],
+    function: Callable[..., Found],
     frames: Mapping[str, Any],
     persons: Any,
     partitions: int | None,
     options: Mapping[str, Any],
-) -> Any:
-    dd = _frames_of_dask(frames)
-    _refuse_index(frames, options)
-    n_buckets = buckets_of(partitions, _most_partitions(frames))
-    log = LogOfEngine(DaskEngine(dd), {**frames, "persons": persons}, n_buckets)
-    return function(**log.roles(), **options)
+) -> Found:
+    engine = _dask_engine(frames, options)
+    return of_log(function, engine, frames, persons, partitions, options)
 
 
-def _frames_of_dask(frames: Mapping[str, Any]) -> Any:
-    """Return the module of Dask's frames, after a check that the frames are of it. Only `true` and
-    events may be None."""
+def _dask_engine(frames: Mapping[str, Any], options: Mapping[str, Any]) -> DaskEngine:
+    """Check that the frames are of Dask, and that no column that the call names is an index. Only
+    `true` and events may be None."""
     dd = _dask()
     for role, frame in frames.items():
         if not isinstance(frame, dd.DataFrame) and (role in ("pred", "log") or frame is not None):
             raise not_a_frame(role, frame, "Dask", "dd.from_pandas(frame, npartitions=8)")
-    return dd
-
-
-def _most_partitions(frames: Mapping[str, Any]) -> int:
-    return max(int(frame.npartitions) for frame in frames.values() if frame is not None)
-
-
-def _refuse_index(frames: Mapping[str, Any], options: Mapping[str, Any]) -> None:
-    """Raise if a column that the call names is the index of a frame."""
     asked = {"user_col": "user_id", "item_col": "item_id", "by": None, **options}
     for role, frame in frames.items():
         for name in (*as_columns(asked["user_col"]), asked["item_col"], *as_columns(asked["by"])):
@@ -201,6 +181,7 @@ def _refuse_index(frames: Mapping[str, Any], options: Mapping[str, Any]) -> None
                     f"{role} has {name!r} in its index, which is not read; pass "
                     f"{role}.reset_index()"
                 )
+    return DaskEngine(dd)
 
 
 def _dask() -> Any:
@@ -268,6 +249,9 @@ class DaskEngine:
         return self.dd.map_partitions(
             on_buckets, *shuffled, once, meta=meta, align_dataframes=False, enforce_metadata=False
         )
+
+    def n_buckets(self, *frames: Any) -> int:
+        return max(int(frame.npartitions) for frame in frames if frame is not None)
 
     def together(self, frames: Sequence[Any]) -> Any:
         return self.dd.concat(list(frames))

@@ -14,7 +14,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -27,6 +27,7 @@ from ..evaluation.part import Failure, PartResult, to_arrow
 from ..logs.impression_rows import LogInParts, Rules, raw_frame
 from ..logs.impressions import Impressions
 from ..logs.persons import with_persons
+from .engine import buckets_of
 from .engine_arguments import Watched
 from .engine_methods import Handle, Here, digest_of_bytes, opened
 from .needed import Schemas, id_kind_of
@@ -47,6 +48,7 @@ from .packed import (
 from .source import frame_of_arrow, plain_schema
 from .work import Cells, result_of, working_on
 
+Found = TypeVar("Found")
 OfUsers = Callable[[Mapping[str, Any]], Any]
 SUMS_OF_USERS = pa.schema({"bucket": pa.int32(), "sums": pa.binary(), "failure": pa.binary()})
 
@@ -97,21 +99,20 @@ def packing_of(
 def joint_schemas(schemas: Schemas, rules: Rules) -> dict[str, pa.Schema]:
     """Return the columns of each frame, with its role. Labels that end in one column of a table
     get one type."""
-    found = dict(schemas)
-    joint = [[rules.device_col, rules.user_col]] if rules.device_col else []
+    joint = [(rules.device_col, rules.user_col)] if rules.device_col else []
     if rules.unattributed == "true":
-        joint += [[name] for name in (rules.user_col, rules.item_col, *rules.source_lists)]
+        joint += [(name, name) for name in (rules.user_col, rules.item_col, *rules.source_lists)]
+    kinds: dict[Any, pa.DataType] = {}
     for names in joint:
-        places = [
-            (role, i)
-            for role, one in found.items()
-            for i, own in enumerate(one.names)
-            if own in names
-        ]
-        kind = common_type([found[role].field(i).type for role, i in places])
-        for role, i in places if kind is not None else []:
-            found[role] = found[role].set(i, found[role].field(i).with_type(kind))
-    return {role: one.with_metadata({"role": role}) for role, one in found.items()}
+        own = [one.field(name).type for one in schemas.values() for name in {*names} & {*one.names}]
+        kind = common_type(own)
+        kinds |= dict.fromkeys(names, kind) if kind is not None else {}
+    return {
+        role: pa.schema(
+            [one.with_type(kinds.get(one.name, one.type)) for one in fields], {"role": role}
+        )
+        for role, fields in schemas.items()
+    }
 
 
 def check_schemas(
@@ -199,17 +200,32 @@ def without_tables(result: Any) -> Any:
     return replace(result, true=empty, pred=empty) if isinstance(result, Impressions) else result
 
 
+def of_log(
+    function: Callable[..., Found],
+    engine: Any,
+    frames: Mapping[str, Any],
+    persons: Any,
+    partitions: int | None,
+    options: Mapping[str, Any],
+) -> Found:
+    """Call `from_impressions` or `check_log` on frames of an engine."""
+    given = {role: frame for role, frame in frames.items() if frame is not None}
+    n_buckets = buckets_of(
+        partitions, engine.n_buckets(*given.values()) if partitions is None else 1
+    )
+    log = LogOfEngine(Watched(engine, n_buckets), given, persons, n_buckets)
+    roles = [*given, *(["persons"] if persons is not None else [])]
+    return function(**dict.fromkeys(roles, log), **options)
+
+
+@dataclass(frozen=True)
 class LogOfEngine(LogInParts):
     """A log and its events in frames of an engine, by role."""
 
-    def __init__(self, engine: Any, frames: Mapping[str, Any], n_buckets: int) -> None:
-        self.engine, self.n_buckets = Watched(engine, n_buckets), n_buckets
-        self.frames = {role: frame for role, frame in frames.items() if frame is not None}
-        self.persons = self.frames.pop("persons", None)
-
-    def roles(self) -> dict[str, LogInParts]:
-        """Return this log as the arguments of `from_impressions` for all frames that there are."""
-        return dict.fromkeys([*self.frames, *(["persons"] * (self.persons is not None))], self)
+    engine: Any
+    frames: Mapping[str, Any]
+    persons: Any
+    n_buckets: int
 
     def run(self, work: OfUsers, rules: Rules) -> Any:
         if rules.rank_col is None and rules.time_col is None:
@@ -218,8 +234,7 @@ class LogOfEngine(LogInParts):
                 f"{self.engine.name} frame has no order of rows; pass ⟦+time_col=⟧ or "
                 "⟦+rank_col=⟧"
             )
-        persons = None if self.persons is None else self._persons()
-        of_persons = {} if persons is None else {"persons": persons}
+        of_persons = {} if self.persons is None else {"persons": self._persons()}
         own = {role: plain_schema(self.engine.schema(one)) for role, one in self.frames.items()}
         own |= {role: one.schema for role, one in of_persons.items()}
         schemas = joint_schemas(own, rules)
@@ -232,7 +247,7 @@ class LogOfEngine(LogInParts):
             return {role: frame_of_arrow(one) for role, one in (tables | of_persons).items()}
 
         empty = check_schemas(work, rules, schemas, heads)
-        cells, on_users = self._dealt(work, rules, schemas, persons)
+        cells, on_users = self._dealt(work, rules, schemas, of_persons.get("persons"))
         outcomes = self._meet(cells, on_users, SUMS_OF_USERS)
         found = self.engine.collect(outcomes).sort_by("bucket")
         failures = [cell for cell in found["failure"] if cell.is_valid]
@@ -248,14 +263,10 @@ class LogOfEngine(LogInParts):
 
     def _like(self, work: OfUsers, schemas: Schemas, name: str) -> pd.DataFrame:
         """Return a table without rows in the dtypes that it has in memory."""
-        frames = {}
-        for role, schema in schemas.items():
-            empty = schema.empty_table()
-            frames[role] = (
-                self.engine.labels(empty, self.frames[role])
-                if role in self.frames
-                else empty.to_pandas()
-            )
+        empty = {role: schema.empty_table() for role, schema in schemas.items()}
+        frames = {role: table.to_pandas() for role, table in empty.items()}
+        for role, frame in self.frames.items():
+            frames[role] = self.engine.labels(empty[role], frame)
         found: pd.DataFrame = getattr(work(frames), name)
         found.attrs = {}
         return found

@@ -12,7 +12,7 @@ bucket travels to the driver, which raises it.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, Generic
@@ -229,13 +229,10 @@ class MomentsCall(Generic[EngineFrame]):
     def result(self) -> pd.DataFrame:
         """Return the moments of all users. Nothing is computed before the columns are checked."""
         schemas = self._schemas()
-        found = self.rows.engine.collect(self._outcomes(schemas)).sort_by("bucket")
-        self.rows.check(sum(found["n_rows"].to_pylist()))
-        if not any(found["common"].to_pylist()):
+        outcomes = self.rows.engine.collect(self._outcomes(schemas))
+        if not any(outcomes["common"].to_pylist()):
             raise self._no_common_user()
-        failures = [cell for cell in found["failure"] if cell.is_valid]
-        if failures and (failure := result_of(failures[0]).failure) is not None:
-            raise told(failure, self.rows.n_buckets, "users")
+        found = checked_outcomes(self.rows, outcomes)
         table = pa.concat_tables(map(of_cell, found["moments"]))
         moments = as_dtypes(labels_of_table(table), self._dtypes(table))
         if not len(moments):
@@ -334,6 +331,16 @@ class MomentsCall(Generic[EngineFrame]):
         return of_rows | {name: labels.dtypes[name] for name in names}
 
 
+def checked_outcomes(rows: EngineRows[Any], outcomes: pa.Table) -> pa.Table:
+    """Return the outcomes in the order of the buckets; an error of a bucket is raised."""
+    rows.check(sum(outcomes["n_rows"].to_pylist()))
+    found = outcomes.sort_by("bucket")
+    failures = [cell for cell in found["failure"] if cell.is_valid]
+    if failures and (failure := result_of(failures[0]).failure) is not None:
+        raise told(failure, rows.n_buckets, "users")
+    return found
+
+
 def _some(schema: pa.Schema, names: list[str]) -> pa.Schema:
     """Return those of the columns that a frame has, without dictionaries."""
     return pa.schema(
@@ -370,3 +377,43 @@ def _check_join_options(given: Mapping[str, Any]) -> None:
         if one.name not in ("keys", "variant_col", "by", "known")
     ]
     check_names(list(given), ["user_col", "variant_col", "by", "nan", *valid], "variant_moments")
+
+
+# -------------------------------------------------------------------------------------------------
+# any work on the rows per list
+
+
+@dataclass(frozen=True)
+class OnRows:
+    """Work on the rows per list of one bucket."""
+
+    work: Callable[[pd.DataFrame], Any]
+    schema: pa.Schema
+
+    def __call__(self, bucket: int, _: Cells, per_user: Cells) -> pa.Table:
+        with working_on(bucket):
+            rows, found, failure = of_cells(per_user, self.schema), None, None
+            try:
+                found = pickle.dumps(self.work(labels_of_table(rows)))
+            except RecdfError as error:
+                failure = to_cells(
+                    [to_arrow(PartResult(frozenset({bucket}), failure=Failure(error, bucket)))]
+                )[0]
+            return pa.table([[bucket], [found], [failure], [len(rows)], [True]], schema=OUTCOME)
+
+
+def each_bucket(
+    rows: EngineRows[Any],
+    work: Callable[[pd.DataFrame], Any],
+    columns: Sequence[str],
+    keys: Sequence[str],
+) -> list[Any]:
+    """Return what `work` makes of some columns of each bucket, dealt by the values of `keys`."""
+    engine, schema = rows.engine, _some(rows.engine.schema(rows.frame), list(columns))
+    packing = Packing(keys, keys[0], rows.n_buckets, schema, kept=False)
+    packed = engine.each(rows.frame, schema.names, packing, PACKED)
+    outcomes = engine.meet(None, packed, rows.n_buckets, OnRows(work, schema), OUTCOME, False)
+    return [
+        pickle.loads(cell)
+        for cell in checked_outcomes(rows, engine.collect(outcomes))["moments"].to_pylist()
+    ]

@@ -3,7 +3,8 @@ engine."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Generic
 
 import pandas as pd
@@ -21,7 +22,7 @@ from ..evaluation.storage import (
 )
 from ..judge.choices import RaiseOrDrop
 from .engine_methods import EngineFrame, EngineRows
-from .engine_moments import MomentsCall
+from .engine_moments import MomentsCall, each_bucket
 
 
 class EngineEvaluation(Result, Generic[EngineFrame]):
@@ -68,6 +69,24 @@ class EngineEvaluation(Result, Generic[EngineFrame]):
         per_user = sorted_rows(self._rows.labels(table), self._rows.by, self._spec["user_col"])
         per_user.attrs["recdf"] = self._spec
         return Evaluation(per_user, self._summary, self._spec)
+
+    @property
+    def empty_rows(self) -> pd.DataFrame:
+        """The columns and dtypes of `per_user`, and what was evaluated."""
+        empty = self._rows.empty.copy(deep=False)
+        empty.attrs = {"recdf": self.spec}
+        return empty
+
+    @property
+    def by_values(self) -> pd.DataFrame:
+        """The `by` values of the rows."""
+        return self._rows.by
+
+    def each_bucket(
+        self, work: Callable[[pd.DataFrame], Any], columns: Sequence[str], keys: Sequence[str]
+    ) -> list[Any]:
+        """Return what `work` makes of some columns of each bucket; `keys` deal the rows."""
+        return each_bucket(self._rows, work, columns, keys)
 
     def variant_moments(
         self,
@@ -193,6 +212,10 @@ class EngineEvaluation(Result, Generic[EngineFrame]):
         The result can still be used. Spark reads the frames again when it needs their rows.
         """
         self._rows.engine.unpersist()
+
+    def _compared_rows(self, unused: str | None) -> EngineEvaluation[EngineFrame]:
+        rows = replace(self._rows, empty=self._rows.empty.drop(columns=unused or []))
+        return EngineEvaluation(rows, self._summary, self._spec)
 
     def __getattr__(self, name: str) -> Any:
         message = f"{type(self).__name__!r} object has no attribute {name!r}"

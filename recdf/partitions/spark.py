@@ -31,8 +31,8 @@ from ..logs.impressions import Impressions
 from ..logs.impressions import from_impressions as impressions_of
 from ..logs.log_checks import check_log as checked_log
 from ..metrics.metric import Metric
-from .dealt_logs import LogOfEngine
-from .engine import Asked, buckets_of, evaluate_frames
+from .dealt_logs import Found, of_log
+from .engine import Asked, evaluate_frames
 from .engine_arguments import not_a_frame, takes_engine_arguments
 from .engine_methods import Handle, Inline, OnBucket, OnChunk, Sent, labels_of_table
 from .engine_result import EngineEvaluation
@@ -89,7 +89,7 @@ def evaluate(
     >>> true, pred = spark.table("true"), spark.table("pred")  # doctest: +SKIP
     >>> rd.spark.evaluate(true, pred, "ndcg", by="model").summary  # doctest: +SKIP
     """
-    with _engine({"true": true, "pred": pred}, cache) as engine:
+    with _spark_engine({"true": true, "pred": pred}, cache) as engine:
         return evaluate_frames(
             engine,
             true,
@@ -145,11 +145,8 @@ def from_impressions(
     >>> lists = rd.spark.from_impressions(log, clicks=clicks, time_col="time")  # doctest: +SKIP
     >>> rd.spark.evaluate(*lists, "ctr", **lists.options).summary  # doctest: +SKIP
     """
-    events = {"clicks": clicks, "purchases": purchases, "refunds": refunds}
-    found: Impressions = _of_spark_log(
-        impressions_of, {"log": log, **events}, persons, partitions, options
-    )
-    return found
+    frames = {"log": log, "clicks": clicks, "purchases": purchases, "refunds": refunds}
+    return _of_spark_log(impressions_of, frames, persons, partitions, options)
 
 
 def check_log(
@@ -179,30 +176,23 @@ def check_log(
     --------
     >>> rd.spark.check_log(spark.table("log"))  # doctest: +SKIP
     """
-    events = {"clicks": clicks, "purchases": purchases, "refunds": refunds}
-    found: pd.DataFrame = _of_spark_log(
-        checked_log, {"log": log, **events}, persons, partitions, options
-    )
-    return found
+    frames = {"log": log, "clicks": clicks, "purchases": purchases, "refunds": refunds}
+    return _of_spark_log(checked_log, frames, persons, partitions, options)
 
 
 def _of_spark_log(
-    function: Callable[..., Any],
+    function: Callable[..., Found],
     frames: Mapping[str, Any],
     persons: Any,
     partitions: int | None,
     options: Mapping[str, Any],
-) -> Any:
-    with _engine(frames) as engine:
-        n_buckets = buckets_of(
-            partitions, engine.n_buckets(*frames.values()) if partitions is None else 1
-        )
-        log = LogOfEngine(engine, {**frames, "persons": persons}, n_buckets)
-        return function(**log.roles(), **options)
+) -> Found:
+    with _spark_engine(frames) as engine:
+        return of_log(function, engine, frames, persons, partitions, options)
 
 
 @contextmanager
-def _engine(frames: Mapping[str, Any], cache: bool = False) -> Iterator[SparkEngine]:
+def _spark_engine(frames: Mapping[str, Any], cache: bool = False) -> Iterator[SparkEngine]:
     """Check that the frames are of Spark, and write errors in its words. Only `true` and events may
     be None."""
     spark = _spark()

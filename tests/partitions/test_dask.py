@@ -351,8 +351,8 @@ def test_a_result_is_written_by_the_workers_and_read_back(tmp_path):
 def test_functions_of_memory_say_how_to_bring_the_rows_there():
     true, pred = frames(15)
     result = rd.dask.evaluate(to_dask(true), to_dask(pred), "ndcg", 5, by="model")
-    with pytest.raises(AttributeError, match=r"result\.to_pandas\(\)\.compare_models"):
-        result.compare_models()
+    with pytest.raises(AttributeError, match=r"result\.to_pandas\(\)\.summarize"):
+        result.summarize()
     for call in (
         lambda: rd.evaluate(to_dask(true), to_dask(pred), "ndcg"),
         lambda: rd.compare_models(result.per_user, "ndcg@5"),

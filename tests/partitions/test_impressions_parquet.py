@@ -72,6 +72,22 @@ def test_files_are_not_replaced_unasked(tmp_path, paths):
     assert (out / "true.parquet").read_bytes() != before
 
 
+def test_a_log_with_lists_in_its_cells_is_checked_for_copies(tmp_path, paths):
+    log = frames()["log"][:2].assign(tags=[["new"], ["new"]])
+    log = pd.concat([log, log[:1]], ignore_index=True)
+    log.to_parquet(paths["log_path"])
+    with pytest.warns(rd.LogWarning, match="1 of 3 impressions"):
+        spec = rd.logs.impressions_parquet(**paths, out=tmp_path / "lists", **OPTIONS)
+    assert spec["counts"]["logged_twice"] == 1
+
+
+def test_kinds_of_two_files_are_compared_although_no_part_has_both(tmp_path, paths):
+    events = frames()["purchases"].assign(user_id=lambda rows: "u" + rows["user_id"].astype(str))
+    events.to_parquet(paths["purchases_path"])
+    with pytest.raises(rd.IdTypeError, match="user_id"):
+        rd.logs.impressions_parquet(**paths, out=tmp_path / "lists", memory_limit="60KB", **OPTIONS)
+
+
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [

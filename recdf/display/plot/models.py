@@ -183,7 +183,8 @@ def _levels_over_k(ax: Axes, floors: pd.DataFrame, metric: str) -> None:
     own = own[names[0] == metric].drop_duplicates("k")
     for level in ("chance", "popularity"):
         if own[level].notna().any():
-            ax.plot(own["k"], own[level], color="0.6", linestyle="--", linewidth=1)
+            look: Any = {"color": "0.6", "linestyle": "--", "linewidth": 1, "label": f"_{level}"}
+            ax.plot(own["k"], own[level], **look)
             at = own["k"].iloc[-1], own[level].iloc[-1]
             where: Any = {"xytext": (0, 3), "textcoords": "offset points", "ha": "right"}
             ax.annotate(level, at, color="0.45", **where)

@@ -97,7 +97,8 @@ def estimate_section(
     kind = record_of(table)
     made = block(kind, table, titled(kind, name), f"{place}.csv", most)
     marks = [shown.badge for row in made.rows for shown in row]
-    said = words_of_table(kind, table)
+    told = kind.read is not None and len(table) <= FEW  # by the rows below
+    said = () if told else words_of_table(kind, table)
     section = Section(
         place,
         titled(kind, name),

@@ -17,6 +17,7 @@ from ...judge.per_user_columns import Floats, Mask, evaluated
 from ...judge.users import ModelRows
 from ...judge.verdict import codes_of, effects_of, sentence
 from ...metrics.strings import request_of
+from ...stats.arms import Arm
 from ...stats.turned import turned_by
 from ...tables.cells import estimated, form_of, number, visible
 from ..samples import MetricBounds
@@ -24,41 +25,59 @@ from .cheap_labels import powered_pair
 from .paired import estimate_of
 
 
-def frames_of_results(per_user: Any) -> Any:
-    """Return the tables of results, which hold in `attrs` what they were evaluated with."""
+def frames_of_results(per_user: Any, in_buckets: bool = False) -> Any:
+    """Return the tables of results, which hold in `attrs` what they were evaluated with. With
+    `in_buckets` the result of an engine stays as it is."""
     if isinstance(per_user, Mapping):
         return {name: frames_of_results(one) for name, one in per_user.items()}
     if not hasattr(per_user, "per_user") or not hasattr(per_user, "spec"):
         return per_user
-    if not isinstance(per_user.per_user, pd.DataFrame):  # the rows of an engine come into memory
-        per_user = per_user.to_pandas()
+    if not isinstance(per_user.per_user, pd.DataFrame):
+        if in_buckets:
+            return per_user
+        per_user = per_user.to_pandas()  # the rows of an engine come into memory
     table = per_user.per_user.copy(deep=False)
     table.attrs = {"recdf": per_user.spec}
     return table
 
 
-def comparing(runs: ModelRows) -> Callable[[str, int, int], dict[str, Any]]:
-    """Return a function of a metric and two models that says what they do not share."""
-    frames = [frame for _, frame in runs.parts]
-    if len(frames) == len(runs.models):
-        specs: Sequence[Mapping[str, Any]] = [evaluated(frame) for frame in frames]
-    else:
-        specs = spec_of_each(evaluated(frames[0]), runs.models)
-    counts: dict[str, Floats] = {
-        name: runs.table(name)
+def specs_of(runs: ModelRows) -> Sequence[Mapping[str, Any]]:
+    """Return what each model was evaluated with."""
+    specs = [evaluated(frame) for _, frame in runs.parts]
+    return specs if len(specs) == len(runs.models) else spec_of_each(specs[0], runs.models)
+
+
+def list_counts(runs: ModelRows) -> tuple[Callable[..., Any] | None, Callable[..., Any] | None]:
+    """Return functions of two models that count lists of another truth and lists that are short."""
+    n_true, n_pred = (
+        runs.table(name) if all(name in frame.columns for _, frame in runs.parts) else None
         for name in ("n_true", "n_pred")
-        if all(name in frame.columns for frame in frames)
-    }
+    )
+    return (
+        None if n_true is None else lambda pair, whole: other_truth(n_true[pair], whole),
+        None if n_pred is None else lambda pair, k: lists_shorter_than(n_pred[pair], k),
+    )
+
+
+def comparing(
+    models: Sequence[Any],
+    specs: Sequence[Mapping[str, Any]],
+    truth: Callable[[list[int], bool], Any] | None,
+    short: Callable[[list[int], int], Any] | None,
+) -> Callable[[str, int, int], dict[str, Any]]:
+    """Return a function of a metric and two models that says what they do not share."""
     truths: dict[tuple[int, int], str] = {}
 
     @functools.cache  # for all metrics of a cut-off
-    def of_short(base: int, model: int, k: int) -> Floats:
-        return lists_shorter_than(counts["n_pred"][[base, model]], k)
+    def of_short(base: int, model: int, k: int) -> Any:
+        assert short is not None
+        found = short([base, model], k)
+        return found[:2] / max(found[2], 1)
 
     def compared(metric: str, base: int, model: int) -> dict[str, Any]:
         pair = [base, model]
         if (base, model) not in truths:
-            truths[base, model] = _other_truth([specs[i] for i in pair], counts, pair)
+            truths[base, model] = _other_truth([specs[i] for i in pair], truth, pair)
         codes, unlike = [], []
         if truths[base, model]:
             codes, unlike = ["other_truth"], [f"other truth ({truths[base, model]})"]
@@ -67,12 +86,12 @@ def comparing(runs: ModelRows) -> Callable[[str, int, int], dict[str, Any]]:
             facts = differing_facts(own, other, metric)
             codes += [one.code for one in facts.values()]
             unlike += [_said(name, one) for name, one in facts.items()]
-        shares, k = np.zeros(2), _cut_off(own, metric)
-        if k is not None and "n_pred" in counts:
+        shares, k = np.zeros(2), cut_off(own, metric)
+        if k is not None and short is not None:
             shares = of_short(base, model, k)
             shorter = int(np.argmax(shares))
             unlike.append(
-                f"{shares[shorter]:.0%} of the lists of {runs.models[pair[shorter]]} are shorter "
+                f"{shares[shorter]:.0%} of the lists of {models[pair[shorter]]} are shorter "
                 f"than {k}"
             )
         return {
@@ -113,14 +132,16 @@ def unlike_nights(own: Mapping[str, Any], base: Mapping[str, Any], metric: str) 
 
 
 def _other_truth(
-    specs: Sequence[Mapping[str, Any]], counts: Mapping[str, Floats], pair: Sequence[int]
+    specs: Sequence[Mapping[str, Any]],
+    truth: Callable[[list[int], bool], Any] | None,
+    pair: list[int],
 ) -> str:
     """Say how the truths of two models differ, or nothing."""
-    if "n_true" in counts:
+    if truth is not None:
         whole = all(
             one.get("options", {}).get("users") in ("true", "all") for one in specs
         ) and specs[0].get("by", 0) == specs[1].get("by", 1)
-        unlike, of = other_truth(counts["n_true"][pair], whole)
+        unlike, of = truth(pair, whole)
         if unlike:
             return f"{unlike:,} of {of:,} lists"
     truths = {one.get("truth") for one in specs}
@@ -146,7 +167,7 @@ def _definition(spec: Mapping[str, Any], metric: str) -> str | None:
     return found if request is None else request.definition
 
 
-def _cut_off(spec: Mapping[str, Any], metric: str) -> int | None:
+def cut_off(spec: Mapping[str, Any], metric: str) -> int | None:
     """Return k of a metric, from its record or its name."""
     known = spec.get("metrics", {}).get(metric)
     if known is not None:
@@ -191,26 +212,16 @@ def where_both(
 ) -> dict[str, Any]:
     """Return the means, the difference and its error on the lists that both models have, if one
     lacks some."""
-    there, both = ~np.isnan(base) & ~np.isnan(model), has[0] & has[1]
-    lacking = [int(np.count_nonzero(there & ~own & other)) for own, other in (has, has[::-1])]
-    row = {**NONE_LACKING, "n_lacking_baseline": lacking[0], "n_lacking_model": lacking[1]}
+    lacking, pair = without_lacking(base, model, has)
     if not any(lacking):
-        return row
-    pair = [np.where(both, one, np.nan) for one in (base, model)]
-    sums, divisor = runs.unit_sums(runs.per_list(pair[1] - pair[0]))
-    kept = slice(None) if divisor is None else divisor > 0
-    single = runs.weights is None and runs.unit_of_list is None
-    row |= {
-        "mean_baseline_both": runs.mean(pair[0]),
-        "mean_model_both": runs.mean(pair[1]),
-        "n_both": len(sums[kept]),
-    }
-    if row["n_both"] > 1:
-        units, _ = estimate_of(sums[kept], None if single or divisor is None else divisor[kept])
-        row |= {"diff_both": float(units.mean), "se_both": float(np.sqrt(units.var))}
+        return NONE_LACKING
+    own, of_own = runs.units_there(*runs.unit_sums(runs.per_list(pair[1] - pair[0])))
+    units = estimate_of(own, of_own)[0] if len(own) > 1 else None
+    means = runs.mean(pair[0]), runs.mean(pair[1])
+    row = row_of_both(lacking, means, len(own), units)
     if cheap and row["n_both"] > 2:
         means, found = powered_pair(
-            pair, [np.where(both, one, np.nan) for one in cheap], runs, 0.95, bounds
+            pair, [np.where(has[0] & has[1], one, np.nan) for one in cheap], runs, 0.95, bounds
         )
         if (units := found["estimate"]) is not None:
             row |= {
@@ -220,6 +231,31 @@ def where_both(
                 "se_both": units.se,
             }
     return row
+
+
+def without_lacking(
+    base: Floats, model: Floats, has: tuple[Mask, Mask]
+) -> tuple[list[int], list[Floats]]:
+    """Return how many lists each of two models lacks, and their values where both have lists."""
+    there, both = ~np.isnan(base) & ~np.isnan(model), has[0] & has[1]
+    lacking = [int(np.count_nonzero(there & ~own & other)) for own, other in (has, has[::-1])]
+    return lacking, [np.where(both, one, np.nan) for one in (base, model)]
+
+
+def row_of_both(
+    lacking: Sequence[int], means: Sequence[float], n: int, units: Arm | None
+) -> dict[str, Any]:
+    """Return the columns of the lists that both models have; `units` is their difference."""
+    found = dict.fromkeys(COLUMNS[:-3], np.nan) | {
+        "n_lacking_baseline": lacking[0],
+        "n_lacking_model": lacking[1],
+        "mean_baseline_both": means[0],
+        "mean_model_both": means[1],
+        "n_both": n,
+    }
+    if units is not None:
+        found |= {"diff_both": float(units.mean), "se_both": float(np.sqrt(units.var))}
+    return found
 
 
 def judge_both(table: pd.DataFrame, better: Mapping[str, Better | None]) -> None:

@@ -19,6 +19,7 @@ from ...judge.per_user_columns import Floats, require, warn_of_weights
 from ...judge.users import ModelRows, paired_values, read_model_rows
 from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, effects_of
 from ...progress import Progress
+from ...stats.permutation import wilcoxon
 from ..decide.adjust_pvalues import adjusted_columns, directions, read_together
 from ..join.join_experiment import zero_is_worst
 from ..samples import MetricBounds, bounds_of, declared_bounds, seen_bounds
@@ -27,14 +28,23 @@ from .by_segment import split_by_segment
 from .cheap_labels import CHEAP_COLUMNS, cheap_column, labels_of_both, powered_pair
 from .comparable_runs import (
     COLUMNS,
-    NONE_LACKING,
     comparing,
     frames_of_results,
     has_lists,
     judge_both,
+    list_counts,
+    specs_of,
     where_both,
 )
-from .paired import RESAMPLED, add_turned, paired_resamples, paired_test, without_rounding
+from .paired import (
+    RESAMPLED,
+    PairUnits,
+    add_turned,
+    paired_resamples,
+    paired_test,
+    without_rounding,
+)
+from .pairs_in_buckets import PairsInBuckets, numbers_of_pair, with_remarks
 
 Sums = tuple[Floats, Floats | None]  # Σ w d of every unit, and Σ w, None where it is 1 for all
 
@@ -261,7 +271,9 @@ def compare_models(
     0  new   als       30  0.453  better
     1  old   als       50  0.448  better
     """
-    test, per_user = check_test("test", test, PairTest), frames_of_results(per_user)
+    test = check_test("test", test, PairTest)
+    of_sums = test == "t" and cheap is None and segments is None and not as_columns(by)
+    per_user = frames_of_results(per_user, in_buckets=of_sums)
     settings = Settings(
         alternative=alternative,
         confidence=confidence,
@@ -291,8 +303,10 @@ def compare_models(
         parts, by_cols = split_by_segment(
             per_user, by_cols, segments, as_columns(user_col), model_col, baseline, taken
         )
-    runs = [
-        read_model_rows(part, as_columns(user_col), as_columns(fold), model_col, units)
+    runs: list[Any] = [
+        (PairsInBuckets if hasattr(part, "each_bucket") else read_model_rows)(
+            part, as_columns(user_col), as_columns(fold), model_col, units
+        )
         for _, part in parts
     ]
     keys += [*units, *by_cols]
@@ -409,7 +423,7 @@ def _model_pairs(models: list[Any], baseline: Any) -> list[tuple[int, int]]:
 
 def _compare_model_pairs(
     names: list[str],
-    runs: ModelRows,
+    runs: ModelRows | PairsInBuckets,
     pairs: list[tuple[int, int]],
     settings: Settings,
     declared: Mapping[str, MetricBounds],
@@ -418,7 +432,7 @@ def _compare_model_pairs(
     """One row of numbers per metric and pair."""
     rows: list[dict[str, Any]] = []
     waiting: list[tuple[dict[str, Any], Sums]] = []
-    test, unlike = settings.tests[names[0]], comparing(runs)
+    test = settings.tests[names[0]]
 
     def resample() -> None:
         found = paired_resamples([sums for _, sums in waiting], test, settings)
@@ -426,6 +440,11 @@ def _compare_model_pairs(
             row.update(numbers)
         waiting.clear()
 
+    if isinstance(runs, PairsInBuckets):
+        return _table_of_pairs(
+            runs.rows(names, pairs, settings, declared), runs.models, settings, test
+        )
+    unlike = comparing(runs.models, specs_of(runs), *list_counts(runs))
     for name in names:
         for row, sums in _compare_pairs(name, pairs, runs, settings, declared, unlike):
             rows.append(row)
@@ -440,16 +459,23 @@ def _compare_model_pairs(
             progress.add()
     if waiting:
         resample()
+    return _table_of_pairs(rows, runs.models, settings, test)
+
+
+def _table_of_pairs(
+    rows: list[dict[str, Any]], models: Sequence[Any], settings: Settings, test: str
+) -> pd.DataFrame:
+    """The rows as a table, with the names of the models."""
     result = pd.DataFrame(rows)
     for column in ("baseline", "model"):
-        result[column] = pd.Series([runs.models[i] for i in result[column]])
+        result[column] = pd.Series([models[i] for i in result[column]])
     used = settings.seed if test in RESAMPLED else pd.NA
     result = result.astype({"n_resamples": "Int64"})
     return result.assign(test=test, seed=pd.array([used] * len(result), dtype="Int64"))
 
 
 def _metric_names(
-    metrics: str | Sequence[str] | None, runs: ModelRows, keys: list[str]
+    metrics: str | Sequence[str] | None, runs: ModelRows | PairsInBuckets, keys: list[str]
 ) -> list[str]:
     if metrics is not None:
         names = as_columns(metrics)
@@ -513,7 +539,7 @@ def _compare_pairs(
     complete = cheap is None and not np.isnan(table).any()
     # One mean per model, not one per pair, where all models have the same lists.
     averages = [runs.mean(values) for values in table] if complete else []
-    single, has = runs.weights is None and runs.unit_of_list is None, has_lists(runs)
+    has = has_lists(runs)
     of_cheap: list[Floats] = []
     for b, m in pairs:
         if complete:
@@ -540,49 +566,22 @@ def _compare_pairs(
             )
         sums, divisor = runs.unit_sums(runs.per_list(model - base))
         sums, tolerance = without_rounding(sums, divisor, (base, model))
-        there = slice(None) if divisor is None else divisor > 0
-        own, of_own = sums[there], None if single or divisor is None else divisor[there]
+        own, of_own = runs.units_there(sums, divisor)
         powered: dict[str, Any] = {}
         if of_cheap:
             means, powered = powered_pair(
                 (base, model), of_cheap, runs, settings.confidence, bounds or seen_bounds(*values)
             )
-        shared = unlike(metric, b, m)
-        row = {
-            **shared,
-            "metric": metric,
-            "baseline": b,
-            "model": m,
-            "n_users": len(own),
-            "n_lists": n_lists,
-            "n_only_baseline": only[0],
-            "n_only_model": only[1],
-            "mean_baseline": means[0],
-            "mean_model": means[1],
-            "reach": np.nan if bounds is None else bounds[1] - bounds[0],
-            "powered": bool(powered),
-            **(
-                NONE_LACKING
-                if has is None
-                else where_both(
-                    base, model, (has[b], has[m]), runs, of_cheap, bounds or seen_bounds(*values)
-                )
-            ),
-            "rel_diff": means[1] / means[0] - 1 if means[0] > 0 else np.nan,
-            **paired_test(
-                own,
-                metric,
-                settings,
-                tolerance,
-                of_own,
-                runs.repeated,
-                powered.pop("estimate", None),
-            ),
-        }
-        met = [row["remarks"], shared["remarks"], powered.get("remarks")]
-        row |= {**powered, "remarks": "; ".join(filter(None, met))}
-        if settings.missing == "drop" and any(
-            only
-        ):  # the models themselves select the lists that both have
-            row["remarks"] = "; ".join(filter(None, [row["remarks"], "different_lists"]))
-        yield row, (sums, divisor)
+        estimate = powered.pop("estimate", None)
+        tested = paired_test(PairUnits.of(own, of_own), metric, settings, runs.repeated, estimate)
+        if settings.tests[metric] == "wilcoxon" and tested["se"] > 0:
+            d = own if of_own is None else own / of_own
+            tested |= wilcoxon(d, settings.alternative, tolerance)
+        if has is not None:
+            tested |= where_both(
+                base, model, (has[b], has[m]), runs, of_cheap, bounds or seen_bounds(*values)
+            )
+        row = numbers_of_pair(
+            metric, (b, m), n_lists, only, means, tested, bounds, settings.missing
+        )
+        yield with_remarks(row, unlike(metric, b, m), powered), (sums, divisor)

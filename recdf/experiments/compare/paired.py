@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ from ...stats.arms import Arm, arm, effective_number, linearise
 from ...stats.effect_sizes import one_sample
 from ...stats.moments import HUGE, moments_of
 from ...stats.numbers import Number
-from ...stats.permutation import exact_sign_flip_p, sign_flip_interval, sign_flip_p, wilcoxon
+from ...stats.permutation import exact_sign_flip_p, sign_flip_interval, sign_flip_p
 from ...stats.resampling import bootstrap_effect, by_row, distinct_columns, poisson_sums, sign_sums
 from ...stats.student import equivalence_p
 from ...stats.turned import Ends, missing_by_chance, turned_by, turning_value, typical_units
@@ -65,63 +65,93 @@ def without_rounding(
     return np.where(np.abs(sums) > limit, sums, 0.0), tolerance
 
 
+class PairUnits(NamedTuple):
+    """What a t test reads of the units of one pair, from rows or from sums.
+
+    typical : how many units of the typical weight they are · effective : how many equal units, None
+    where all weigh the same · largest : absolute difference · spread : standard deviation of the
+    differences.
+    """
+
+    n: int
+    wins: int
+    losses: int
+    largest: float
+    estimate: Arm = Arm(np.nan, np.nan, np.nan)
+    skewness: float = 0.0
+    without_top: float = np.nan
+    spread: float = np.nan
+    typical: float = 0.0
+    effective: float | None = None
+
+    @classmethod
+    def of(cls, sums: Floats, weights: Floats | None) -> PairUnits:
+        """Those of units' sums of differences; `weights` are what each sum is divided by."""
+        d = sums if weights is None else sums / weights
+        wins, losses = int(np.count_nonzero(d > 0)), int(np.count_nonzero(d < 0))
+        found = cls(
+            len(d),
+            wins,
+            losses,
+            max(d.max(), -d.min()) if len(d) else 0.0,
+            typical=len(d) if weights is None else typical_units(weights),
+        )
+        if len(d) < 2 or found.largest >= HUGE:
+            return found._replace(estimate=Arm(d[0] if len(d) else np.nan, np.nan, np.nan))
+        estimate, skewness = estimate_of(sums, weights)
+        return found._replace(
+            estimate=estimate,
+            skewness=skewness,
+            without_top=mean_without_top(sums, weights),
+            spread=_spread_of_differences(d, float(estimate.mean), weights),
+            effective=None if weights is None else effective_number(weights),
+        )
+
+
 def paired_test(
-    sums: Floats,
+    units: PairUnits,
     metric: str,
     settings: Settings,
-    tolerance: float,
-    weights: Floats | None = None,
     repeated: bool = False,
-    estimate: Ends | None = None,
+    powered: Ends | None = None,
 ) -> dict[str, Any]:
-    """Statistics of the units' sums of differences; `weights` are what the sum of each unit is
-    divided by. Differences that are at most `tolerance` apart are equal.
-
-    `ranks_higher` says that the signed ranks of the model are higher. `estimate` is one from more
-    than these units, whose interval and p-values count. `typical` is how many units of the typical
-    weight these are.
-    """
-    d = sums if weights is None else sums / weights
-    wins, losses = int(np.count_nonzero(d > 0)), int(np.count_nonzero(d < 0))
+    """Statistics of a pair but those of ranks. `powered` is an estimate from more than these units,
+    whose interval and p-values count."""
+    wins, losses = units.wins, units.losses
     row: dict[str, Any] = dict.fromkeys(PAIRED_NUMBERS, np.nan)
-    row |= {"wins": wins, "ties": len(d) - wins - losses, "losses": losses, "ranks_higher": False}
-    row |= {"skewed_by": 0.0, "evenness": np.nan}
-    row["typical"] = len(d) if weights is None else typical_units(weights)
+    row |= {"wins": wins, "ties": units.n - wins - losses, "losses": losses, "ranks_higher": False}
+    row |= {"skewed_by": 0.0, "evenness": np.nan, "typical": units.typical}
     test, margin = settings.tests[metric], settings.margins.get(metric)
     row["remarks"] = "repeated_units" * repeated
-    if len(d) < 2:
-        return but(row, "too_few_users", diff=d[0] if len(d) else np.nan)
-    if max(d.max(), -d.min()) >= HUGE:
+    if units.n < 2:
+        return but(row, "too_few_users", diff=units.estimate.mean)
+    if units.largest >= HUGE:
         return but(row, "huge_values")
-    units, skewness = estimate_of(sums, weights)
-    constant = not units.var > 0 or not wins + losses  # ties differ by rounding alone
-    row["diff"], row["diff_without_top"] = float(units.mean), mean_without_top(sums, weights)
+    constant = not units.estimate.var > 0 or not wins + losses  # ties differ by rounding alone
+    row["diff"], row["diff_without_top"] = float(units.estimate.mean), units.without_top
     if not constant:
-        row["skewed_by"] = abs(skewness) / SKEWED_PAIRS / np.sqrt(len(d))
-        if weights is not None:
-            row["evenness"] = effective_number(weights) / min(FEW_LISTS_CARRY, len(d) / 2)
-        row["d_z"] = row["diff"] / _spread_of_differences(d, row["diff"], weights)
-    if estimate is not None:
-        return row | _powered_numbers(estimate, settings, margin)
+        row["skewed_by"] = abs(units.skewness) / SKEWED_PAIRS / np.sqrt(units.n)
+        if units.effective is not None:
+            row["evenness"] = units.effective / min(FEW_LISTS_CARRY, units.n / 2)
+        row["d_z"] = row["diff"] / units.spread
+    if powered is not None:
+        return row | _powered_numbers(powered, settings, margin)
     if constant:
         return but(row, "zero_variance")
-    row["se"] = se = float(np.sqrt(units.var))
+    row["se"] = se = float(np.sqrt(units.estimate.var))
     if margin is not None:
-        row["p_equivalence"] = float(equivalence_p(row["diff"], se, units.df, margin))
+        row["p_equivalence"] = float(equivalence_p(row["diff"], se, units.estimate.df, margin))
     if test in RESAMPLED:
         return row
     t = one_sample(
-        units, alternative=settings.alternative, confidence=settings.confidence
+        units.estimate, alternative=settings.alternative, confidence=settings.confidence
     )._asdict()
     used = (
         ("ci_low", "ci_high")
         if test == "wilcoxon"
         else ("ci_low", "ci_high", "statistic", "df", "p_value")
     )
-    row |= {name: float(t[name]) for name in used}
-    if test == "wilcoxon":
-        row |= wilcoxon(d, settings.alternative, tolerance)
-    return row
+    return row | {name: float(t[name]) for name in used}
 
 
 def _powered_numbers(estimate: Ends, settings: Settings, margin: float | None) -> dict[str, float]:

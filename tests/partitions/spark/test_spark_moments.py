@@ -1,4 +1,4 @@
-"""Moments of an experiment whose rows are in Spark: those of the same rows joined in memory."""
+"""Moments and pairs of models whose rows are in Spark: those of the same rows in memory."""
 
 import pytest
 from partitions.engine_cases import frames
@@ -10,6 +10,7 @@ from partitions.moment_cases import (
     assert_same_moments,
     in_memory,
 )
+from partitions.pair_cases import assert_errors_of_pairs, assert_same_pairs
 from partitions.spark_frames import to_spark
 
 import recdf as rd
@@ -60,3 +61,16 @@ def test_a_metric_of_ones_own_is_zero_for_users_without_rows(spark):
     expected = in_memory(result, GROUPS, **asked)
     assert expected["min"].min() == 0
     assert_same_moments(result.variant_moments(GROUPS, **asked), expected)
+
+
+@pytest.mark.parametrize("name", ["lists that a model lacks are left out", "folds"])
+def test_models_are_compared_as_in_memory(spark, name):
+    def of_spark(true, pred, options):
+        given = to_spark(spark, true, 2), to_spark(spark, pred)
+        return rd.spark.evaluate(
+            *given, ["ndcg", "recall", "mrr@1", "first_rank"], 5, partitions=3, **options
+        )
+
+    assert_same_pairs(of_spark, name)
+    if name == "folds":
+        assert_errors_of_pairs(of_spark)
