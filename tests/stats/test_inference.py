@@ -103,7 +103,7 @@ def test_one_arm_without_variance_still_has_a_test(rng):
 def adjusted(y, x, arm):
     """The row of a comparison of two arms that is adjusted by a covariate."""
     users = pd.DataFrame({"variant": np.where(arm, "B", "A"), "y": y, "x": x})
-    return rd.compare_variants(users, "y", control="A", covariates="x").iloc[0]
+    return rd.compare_variants(users, "y", control="A", covariates="x", details=True).iloc[0]
 
 
 def test_cuped_is_the_regression_estimate(rng):

@@ -19,7 +19,7 @@ def comparison():
     values = [i % 7 / 7 for i in range(40)]
     models, scores = ["old"] * 40 + [BAD] * 40, [*values, *(value / 2 + 0.1 for value in values)]
     rows = {"model": models, "user_id": users * 2, "ndcg@5": scores}
-    return rd.compare_models(pd.DataFrame(rows), "ndcg@5", baseline="old")
+    return rd.compare_models(pd.DataFrame(rows), "ndcg@5", baseline="old", details=True)
 
 
 @pytest.fixture
