@@ -809,6 +809,7 @@ def test_a_ramp_up_has_the_shares_of_each_period(capsys, folder):
         *planned,
         "--fail-on",
         "invalid",
+        "--details",
         "--out",
         "decided",
     )
@@ -861,7 +862,15 @@ def test_a_ramp_up_has_the_shares_of_each_period(capsys, folder):
         "day",
     ]
     code, out, err = run(
-        capsys, *timed, "--expected", *planned, "--fail-on", "invalid", "--out", "timed"
+        capsys,
+        *timed,
+        "--expected",
+        *planned,
+        "--fail-on",
+        "invalid",
+        "--details",
+        "--out",
+        "timed",
     )
     assert (code, err) == (0, "")
     assert "not checked" not in out

@@ -417,7 +417,9 @@ def try_roles(seed, rng, folder):
     n = 2 * int(rng.integers(40, 80) if fault == "small" else rng.integers(150, 800))
     frame = two_arms(rng, n, [float(rng.choice([-0.2, 0.0, 0.2]))] * 2)
     frame["sales"] -= (0.4 if fault == "harm" else 0.0) * (frame["variant"] == "B")
-    table = rd.compare_variants(frame, ["clicks", "sales"], control="A", expected={"A": 1, "B": 1})
+    table = rd.compare_variants(
+        frame, ["clicks", "sales"], control="A", expected={"A": 1, "B": 1}, details=True
+    )
     margin, u = [("-10%", -0.1), ("-20%", -0.2), (-0.15, -0.15)][int(rng.integers(3))]
     roles = {"clicks": "success", "sales": ("guardrail", margin)}
     moved = {"scale": 1 + u} if isinstance(margin, str) else {"shift": u}

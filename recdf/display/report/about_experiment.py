@@ -349,7 +349,7 @@ def _worse_segments(tables: ReportTables, row: Mapping[Any, Any]) -> list[str]:
     shrunken = page_part(given) == "segments"  # then no segment has a verdict of its own
     rows = [] if shrunken else own.to_dict("records")
     said = [reason.said for reason in worse_for(rows, list(map(segment_of, rows)))]
-    if "se" in given.columns and list(given.columns).index("metric") > 0:
+    if {"se", "shrunken"} & {*given.columns} and list(given.columns).index("metric") > 0:
         key = str(row["metric"]), str(row["treatment"]), str(row["control"])
         said += [text for found, text in segment_sentences(given).items() if found == key]
     return said
