@@ -41,7 +41,7 @@ def calls() -> None:
     rd.compare_models(pred, test="ttest")  # error: arg-type
     rd.join_experiment(pred, pred, missing="zeros")  # error: arg-type
     rd.experiments.roll_up(pred, how="median")  # error: arg-type
-    rd.experiments.bootstrap_ci(pred, "ndcg@10", interval="bca")  # error: arg-type
+    rd.experiments.bootstrap_ci(pred, "ndcg@10", n_resamples="many")  # error: arg-type
     rd.ndgc(true, pred)  # error: attr-defined
     rd.ope.estmate(pred)  # error: attr-defined
     rd.ope.estimate(pred, estimators=7)  # error: arg-type

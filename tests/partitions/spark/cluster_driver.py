@@ -86,7 +86,8 @@ def decided(result):
     once = result.per_user.drop_duplicates("person_id")
     health = rd.experiments.experiment_health(once, groups, expected={"A": 0.5, "B": 0.5}, **user)
     names = ["hits@5", "revenue@5"]
-    effect = rd.compare_variants(users, names, control="A", health=health, primary="hits@5", **user)
+    user |= {"health": health, "details": True}
+    effect = rd.compare_variants(users, names, control="A", primary="hits@5", **user)
     roles = {"hits@5": "success", "revenue@5": ("guardrail", "-5%")}
     return health, effect, rd.experiments.decide_experiment(effect, roles=roles)
 
