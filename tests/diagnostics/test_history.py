@@ -200,7 +200,7 @@ def test_what_is_said_of_a_change(history):
     row = shown(history, x - 0.006 * night)
     assert (row["effect"], row["remarks"]) == ("drifts", "line_fits")
     assert row["per_month"] == pytest.approx(-0.006 * 365.25 / 12, rel=0.1)
-    assert row["verdict"] == "drifts by -0.178 a month; a line fits better than a step"
+    assert row["verdict"] == "drifts by −0.178 a month; a line fits better than a step"
     row = shown(history, np.where(night == 90, 9.2, x))
     assert (row["effect"], row["remarks"]) == ("none", "outlier_night")
     assert "outlier night 2026-04-01 (-" in row["verdict"]

@@ -71,7 +71,7 @@ def test_equivalence_of_many_metrics_is_adjusted(rng):
     multitest = pytest.importorskip("statsmodels.stats.multitest")
     wide = pd.DataFrame(rng.normal(0.05, 0.2, (60, 10)), columns=[f"m{i}" for i in range(10)])
     frames = {"a": (wide * 0).assign(user_id=range(60)), "b": wide.assign(user_id=range(60))}
-    table = rd.compare_models(frames, margin=0.1)
+    table = rd.compare_models(frames, margin=0.1, details=True)
     np.testing.assert_allclose(
         table["p_equivalence_adj"],
         multitest.multipletests(table["p_equivalence"], method="holm")[1],

@@ -35,7 +35,7 @@ def sessions(rng, users=30, lists=None, spread=1.0, effect=0.0):
 
 
 def one(frame, **options):
-    return rd.compare_models(frame, "ndcg@10", **{"user_col": KEY, **options}).iloc[0]
+    return rd.compare_models(frame, "ndcg@10", **{"user_col": KEY, **options}, details=True).iloc[0]
 
 
 def differences(frame):
@@ -106,11 +106,17 @@ def test_folds_are_the_same_as_method_and_as_function():
     true["item_id"] = rng.integers(0, 3, 250)
     pred = pd.concat([true.assign(model=m, item_id=rng.integers(0, 3, 250)) for m in "ab"])
     result = rd.evaluate(true, pred, "hitrate@1", by="model", user_col=["user_id", "fold"])
-    method, default = result.compare_models(fold="fold"), result.compare_models()
-    function = rd.compare_models(result.per_user, fold="fold", metrics=["hitrate@1"])
+    method, default = (
+        result.compare_models(fold="fold", details=True),
+        result.compare_models(details=True),
+    )
+    function = rd.compare_models(result.per_user, fold="fold", metrics=["hitrate@1"], details=True)
     pd.testing.assert_frame_equal(method, function)
     pd.testing.assert_frame_equal(
-        method, rd.compare_models(result.per_user, "hitrate@1", user_col="user_id", fold="fold")
+        method,
+        rd.compare_models(
+            result.per_user, "hitrate@1", user_col="user_id", fold="fold", details=True
+        ),
     )
     assert (method["n_users"].item(), method["n_lists"].item()) == (50, 250)
     for name in ("n_users", "n_lists", "diff", "se", "p_value"):  # every user has as many folds
@@ -160,7 +166,7 @@ def test_rounding_is_no_difference(test):
         {"model": ["a"] * 60 + ["b"] * 60, "user_id": [*range(60)] * 2, "ndcg@10": 0.1 + 0.2}
     )
     long.loc[60:89, "ndcg@10"] = 0.3
-    found = rd.compare_models(long, "ndcg@10", test=test, n_resamples=200).iloc[0]
+    found = rd.compare_models(long, "ndcg@10", test=test, n_resamples=200, details=True).iloc[0]
     assert (found["ties"], found["reject"], found["verdict"]) == (60, False, "no difference shown")
     assert "zero_variance" in found["remarks"].split("; ")
 
@@ -247,7 +253,7 @@ def pair(d, **options):
         name: pd.DataFrame({"user_id": range(len(d)), "m": v})
         for name, v in (("a", d * 0), ("b", d))
     }
-    return rd.compare_models(frames, **options).iloc[0]
+    return rd.compare_models(frames, **options, details=True).iloc[0]
 
 
 @pytest.mark.parametrize("test", ["t", "randomization", "bootstrap", "wilcoxon"])
@@ -330,7 +336,7 @@ CASES = {
 def test_what_is_withheld_stays_withheld_where_it_is_shown(case, tmp_path, capsys):
     weights, verdict, sentence = CASES[case]
     evaluated = result(weights)
-    table = evaluated.compare_models()
+    table = evaluated.compare_models(details=True)
     assert table["verdict"].tolist() == [verdict]
     for baseline in (None, "a"):
         board = rd.leaderboard(evaluated, baseline=baseline)
@@ -355,7 +361,7 @@ def test_what_is_withheld_stays_withheld_where_it_is_shown(case, tmp_path, capsy
 
 def test_the_headline_says_the_warning(tmp_path):
     evaluated = result(np.ones(45))
-    assert evaluated.compare_models()["verdict"].tolist() in (["better"], ["worse"])
+    assert evaluated.compare_models(details=True)["verdict"].tolist() in (["better"], ["worse"])
     text = rd.report(evaluated, tmp_path / "r.html").read_text(encoding="utf-8")
     verdict = (
         text[text.index("Verdict") : text.index("Leaderboard")] if "Leaderboard" in text else text
@@ -377,7 +383,7 @@ def test_sessions_in_leaderboard_report_and_command(tmp_path, rng, capsys):
     )
     evaluated = rd.evaluate(true, pred, "hitrate@1", by="model", user_col=KEY)
     segments = pd.DataFrame({"user_id": range(30), "new": np.arange(30) % 2})
-    table = evaluated.compare_models()
+    table = evaluated.compare_models(details=True)
     board = rd.leaderboard(evaluated, segments=segments)
     whole = board.comparisons[board.comparisons["segment"] == "all"]
     assert whole["se"].tolist() == pytest.approx(table["se"].tolist())

@@ -42,7 +42,7 @@ def with_bots(rng, data, n=10, shown=500, variant="B"):
 
 def found_in(data, metrics=CTR, **options):
     return rd.compare_variants(
-        data, metrics, control="A", **{"expected": {"A": 1, "B": 1}, **options}
+        data, metrics, control="A", **{"expected": {"A": 1, "B": 1}, **options}, details=True
     ).iloc[0]
 
 
@@ -67,7 +67,7 @@ def test_a_denominator_that_the_treatment_moves(rng):
     assert found["verdict"] == "check: denominator differs"
     assert "denominator_differs" in found["remarks"].split("; ")
     notes = (
-        rd.experiments.report_table(rd.compare_variants(moved, CTR, control="A"))
+        rd.experiments.report_table(rd.compare_variants(moved, CTR, control="A", details=True))
         .frame["notes"]
         .iloc[0]
     )
@@ -100,7 +100,7 @@ def test_honest_ratios_are_rarely_bothered(rng):
         data = shop(rng, 400)
         more = {f"d{i}": rng.poisson(5, 400) + 1 for i in range(9)}
         metrics = {**CTR, **{name: ("clicks", name) for name in more}}
-        table = rd.compare_variants(data.assign(**more), metrics, control="A")
+        table = rd.compare_variants(data.assign(**more), metrics, control="A", details=True)
         warned += table["remarks"].str.contains("denominator_differs").any()
     assert warned <= stats.binom.ppf(0.999, runs, 0.01)
 
@@ -133,7 +133,7 @@ def test_ten_bots_decide(rng, metrics, variant):
     permuted = found_in(data, metrics, test="permutation", n_resamples=200)
     assert permuted["verdict"] == "check: few units decide"
     note = (
-        rd.experiments.report_table(rd.compare_variants(data, metrics, control="A"))
+        rd.experiments.report_table(rd.compare_variants(data, metrics, control="A", details=True))
         .frame["notes"]
         .iloc[0]
     )
@@ -194,7 +194,7 @@ def ramp(rng, cells, lift=0.0):
 
 
 def in_weeks(data):
-    return rd.compare_variants(data, "m", control="A", strata="week").iloc[0]
+    return rd.compare_variants(data, "m", control="A", strata="week", details=True).iloc[0]
 
 
 @pytest.mark.parametrize(
@@ -275,7 +275,9 @@ def test_skew_is_that_of_the_residuals_of_each_arm(rng):
             ratio = part["c"].sum() / part["d"].sum()
             parts.append((part["c"] - ratio * part["d"]) / part["d"].mean())
         want = abs(formula(parts)) > 0.2
-        found = rd.compare_variants(data, {"r": ("c", "d")}, control="A")["remarks"].iloc[0]
+        found = rd.compare_variants(data, {"r": ("c", "d")}, control="A", details=True)[
+            "remarks"
+        ].iloc[0]
         assert ("skewed" in found.split("; ")) == want
         fired[bool(want)] += 1
     assert min(fired.values()) > 0
@@ -375,7 +377,9 @@ def test_sessions_taken_for_users(rng):
         for rows in (data["variant"] == "A", data["variant"] == "B")
     )
     assert row["design_effect"] == pytest.approx(by_unit / row["se"] ** 2)
-    table = rd.compare_variants(data, "m", control="A", user_col=["user_id", "session_id"])
+    table = rd.compare_variants(
+        data, "m", control="A", user_col=["user_id", "session_id"], details=True
+    )
     assert (
         f"repeated units (design effect {row['design_effect']:.3g})"
         in rd.experiments.report_table(table).frame["notes"].iloc[0]

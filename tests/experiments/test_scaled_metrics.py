@@ -85,6 +85,8 @@ def test_the_exact_randomization_test_counts_equal_sums_as_ties():
             for signs in product((-1, 1), repeat=len(d))
         ]
         share = sum(abs(one) >= abs(sum(d)) for one in sums) / len(sums)
-        found = rd.compare_models(models(hits), metrics="precision", test="randomization")
+        found = rd.compare_models(
+            models(hits), metrics="precision", test="randomization", details=True
+        )
         assert found["p_value"][0] == pytest.approx(share, abs=1e-12)
         assert found["n_resamples"][0] == 2 ** len(d)
