@@ -499,7 +499,7 @@ def try_interleaving(seed, rng, folder):
         assert p > 0.05
         assert lines["So"] == "Keep a : no difference is shown."
     if kind != "warning":
-        said = re.search(r", ([+−][\d.]+) \(interval", which)[1]
+        said = re.search(r", ([+−]?[\d.]+) \(interval", which)[1]
         assert near(numbers(said)[0], own.mean()), which
         assert f"{(own > 0).sum()} user" in which
         assert f"{(own < 0).sum()} prefer a" in which
