@@ -40,10 +40,11 @@ class Budget(NamedTuple):
 
 
 def signed(change: float, relative: bool) -> str:
-    """Return a change with its sign, in per cent where it is relative."""
+    """Return a change with its sign, in per cent where it is relative; `read_change` reads it
+    back."""
     if math.isnan(change):
         return "–"
-    shown = f"{100 * change:+.3g}%" if relative else f"{change:+.3g}"
+    shown = f"{100 * change:+.12g}%" if relative else f"{change:+.12g}"
     return shown.replace("inf", "∞").replace("-", "−") if change else "0"
 
 

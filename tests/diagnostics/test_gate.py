@@ -72,6 +72,13 @@ def test_a_relative_budget_is_a_share_of_the_baseline():
     assert row["change"] == pytest.approx(own["ndcg@10"].mean() / base["ndcg@10"].mean() - 1)
 
 
+def test_a_budget_is_printed_as_it_was_given():
+    """With three digits, the table would show another budget than the verdict is about."""
+    own, base = sides(n=100)
+    for given, printed in ((-0.01234, "−0.01234"), ("-2.125%", "−2.125%"), (-0.3, "−0.3")):
+        assert rd.gate(own, base, {"ndcg@10": given}).table["budget"].tolist() == [printed]
+
+
 def test_worse_within_the_budget_is_said():
     own, base = sides(n=3000, loss=0.01, noise=0.01)
     for worst, verdict in (
