@@ -57,9 +57,6 @@ class Impressions:
         One row per (list key, item) shown, and per item that is relevant without having been shown.
     pred : DataFrame
         One row per (list key, item) shown, with its rank.
-    events : DataFrame
-        One row per kind of event (`clicks`, `purchases`) with the number of events and what became
-        of them, made from the spec.
     spec : dict
         JSON-safe record of the rules and of what was counted. Also in `attrs["recdf_impressions"]`
         of both tables in memory.
@@ -89,7 +86,8 @@ class Impressions:
 
     @property
     def events(self) -> pd.DataFrame:
-        """One row per kind of event (`clicks`, `purchases`) with what became of them."""
+        """One row per kind of event (`clicks`, `purchases`) with the number of events and what
+        became of them, made from the spec."""
         counts = self.spec["counts"]
         counted = [{"event": name, **counts[name]} for name in KINDS if name in counts]
         return pd.DataFrame(
