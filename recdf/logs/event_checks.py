@@ -348,7 +348,7 @@ def _repeating(frame: pd.DataFrame, some: np.ndarray, names: list[str]) -> Copie
     try:
         again = rows.duplicated()
     except (TypeError, NotImplementedError):  # lists in cells, of Python or of Arrow
-        again = rows.astype(str).duplicated()
+        again = rows.astype(object).astype(str).duplicated()
     copies = rows.loc[again.to_numpy(), names]
     return Copies(len(copies), len(frame), row_objects(copies[:3]))
 
