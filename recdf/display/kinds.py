@@ -1,13 +1,13 @@
 """Every kind of table that people are shown, as one record: how it is known, what a row says, its
-cells, its picture, and what its badges ask for.
+cells, its picture, what its badges ask for, and what it has against an effect beside it.
 
-Contract: a table is known by its columns, whatever file it came from. A sentence is a function of a
-row and of nothing else; where the verdict of the row is withheld it quotes no effect.
+Contract: a table is known by its columns, whatever file it came from. Rows that say worse stand
+before all others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,10 +16,12 @@ import pandas as pd
 from ..diagnostics.gate_records import row_cells, row_sentence
 from ..experiments.decide.adjust_pvalues import adjustment
 from ..experiments.decide.decide_experiment import change_text
+from ..judge.cautions.table import CAUTIONS
 from ..judge.comparisons import note_of
-from ..judge.verdict import is_withheld, sign_of
-from ..off_policy.estimate_value import MEANINGS
+from ..judge.verdict import is_withheld, says_worse, sign_of
 from ..tables.cells import (
+    LETTERS,
+    NULL,
     Cell,
     estimate_form,
     estimated,
@@ -27,12 +29,29 @@ from ..tables.cells import (
     interval,
     number,
     p_value,
+    plus_minus,
     shorten,
     visible,
 )
 from ..tables.findings import finding_of
-from .estimate_rows import (
+from .report.page_blocks import (
+    BadgeKind,
+    Shown,
+    ShownRow,
     TableRow,
+    amount,
+    badge,
+    badge_of,
+    bars,
+    flag_words,
+    listed,
+    name_of,
+    text,
+    value,
+)
+from .row_words import (
+    EVERYONE,
+    arm_of,
     drawn_budget,
     drawn_change,
     drawn_level,
@@ -40,26 +59,30 @@ from .estimate_rows import (
     drawn_proxy,
     drawn_role,
     drawn_splits,
-)
-from .given_tables import rows_by
-from .report.page_blocks import (
-    BadgeKind,
-    Shown,
-    amount,
-    badge,
-    badge_of,
-    bars,
-    effect_text,
-    flag_words,
-    name_of,
-    plain,
-    text,
-    value,
+    flag_meanings,
+    lift_text,
+    look_of_estimate,
+    names_before,
+    of_arm,
+    of_comparison,
+    of_convention,
+    of_decision,
+    of_drawn,
+    of_estimate,
+    of_exposed_item,
+    of_finding,
+    of_floor,
+    of_place,
+    of_shrunken,
+    of_trend,
+    sides_of,
 )
 
-RowCells = list[dict[str, Shown]]
+RowCells = Sequence[ShownRow]
 DRAWN = ["metric", "label", "diff", "ci_low", "ci_high", "allowed", "verdict", "numbers", "words"]
 CELL_NAME_LENGTH = 48  # of a name in a cell
+FEW = 4  # rows that are sentences too
+AS_OFTEN_AS_NOT = 0.5  # power of a plan that fails as often as not
 SEVERITY: dict[str, BadgeKind] = {"error": "error", "warning": "warning", "info": "info"}
 GATE_LOOKS: dict[str, BadgeKind] = {
     "pass": "good",
@@ -75,8 +98,11 @@ class Kind(NamedTuple):
     columns : those that no other kind has together · title : heading of its section · said : what a
     row says · cells : the cells of every row, by the heads of their columns · read : what
     `plot.forest` draws of a row (panel, label, effect, ...) · look : of the badge of a row · axis,
-    caption : of the picture · todo : what the worst badge asks for · part : where it stands among
-    the tables of an experiment: in an argument of `rd.report`, or "beside" the effects
+    caption : of the picture · todo : what the worst badge asks for · ask : the function of the table
+    that says it, where it is not the badge alone · against : what a row that says worse has against an effect beside it: words of the
+    badge, what to do, and the columns in which both must be alike · part : where it stands among
+    the tables of an experiment: in an argument of `rd.report`, or "beside" the effects · noun : of
+    its rows
     """
 
     columns: tuple[str, ...]
@@ -88,56 +114,82 @@ class Kind(NamedTuple):
     axis: str = ""
     caption: str = ""
     todo: Mapping[str, str] = {}
+    ask: Callable[[pd.DataFrame], str] | None = None
+    against: tuple[str, str, str] = ("", "", "")
     part: str = ""
+    noun: str = "estimate"
 
 
-def row_by_row(cells: Callable[[TableRow], dict[str, Shown]]) -> Callable[[pd.DataFrame], RowCells]:
+def row_by_row(cells: Callable[[TableRow], ShownRow]) -> Callable[[pd.DataFrame], RowCells]:
     """Return the cells of every row of a table, where a row knows its own."""
     return lambda frame: [cells(row) for row in frame.to_dict("records")]
 
 
-# -- comparisons of models or variants
+def harm_first(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of a table with what is worse before all others."""
+    worse = np.array([says_worse(row) for row in table.to_dict("records")], bool)
+    found = table.iloc[np.argsort(~worse, kind="stable")].reset_index(drop=True)
+    found.attrs = table.attrs
+    return found
 
 
-def sides_of(row: TableRow) -> tuple[str, str]:
-    """Return the columns of the new and the old side of a comparison."""
-    return ("model", "baseline") if "baseline" in row else ("treatment", "control")
+# -- models by metrics
+
+HEAD_ARROWS = {"larger": " ↑", "smaller": " ↓", "": ""}
+LEADERBOARD_KEYS = ["segment", "group", "model", "metric"]
+SEED_SD = "seed_sd"  # the column of the spread over seeds
 
 
-def segment_of(row: TableRow) -> str:
-    """Return the segment of a row, which the columns before `metric` name."""
-    names = list(row)[: list(row).index("metric")]
-    return " · ".join(f"{name} = {row[name]}" for name in names)
+def n_differs(frame: pd.DataFrame) -> pd.Series:
+    """Tell for each row whether the models have a mean over different numbers of lists."""
+    return frame.groupby(["segment", "group", "metric"])["n"].transform("nunique") > 1
 
 
-def _of_comparison(row: TableRow) -> str:
-    new, old, metric = (name_of(row[name]) for name in (*sides_of(row), "metric"))
-    where = f" ({name_of(part)})" if (part := segment_of(row)) else ""
-    effect = "" if is_withheld(row) else f", {effect_text(row)}"
-    said = f"{new} against {old} on {metric}{where}: {row['verdict']}{effect}."
-    if "preference" in row and not is_withheld(row):
-        said += (
-            f" {amount(row['wins'], 'user')} prefer {new}, {row['losses']:,} prefer {old} (sign "
-            f"test, p {p_value(row['p_sign'])})."
+def _board_cells(given: pd.DataFrame) -> RowCells:
+    """Return one row per model and segment, one column per metric."""
+    frame = given.assign(apart=n_differs(given))
+    better = frame.drop_duplicates("metric").set_index("metric")["better"]
+    in_parts = bool(frame["segment"].ne(EVERYONE).any())
+    # Levels have no interval and no letter.
+    tested = frame.loc[frame["half_width"].notna(), "model"].unique()
+    letters = dict(zip(frame["model"].unique(), LETTERS, strict=False))
+    by_letter = any(map(str.isalpha, frame["marks"]))
+    beside = frame.groupby("metric")["value"].agg(list)
+    found = []
+    for (segment, group, model), rows in frame.groupby(LEADERBOARD_KEYS[:3], sort=False):
+        part = text("all lists" if segment == EVERYONE else f"{segment} = {group}")
+        mark = letters.get(model, "") if by_letter and model in tested else ""
+        name = Shown(Cell(str(model), mark=mark), str(model).casefold())
+        # A segment may lack a metric.
+        own = rows.set_index("metric").reindex(better.index).to_dict("index")
+        found.append(
+            {
+                **({"segment": part} if in_parts else {}),
+                "model": name,
+                **{
+                    f"{metric}{HEAD_ARROWS[better[metric]]}": _board_cell(row, beside[metric])
+                    for metric, row in own.items()
+                },
+            }
         )
-    return plain(said)
+    return found
 
 
-def _of_shrunken(row: TableRow) -> str:
-    if is_withheld(row):
-        return _of_comparison(row)
-    return f"{_of_comparison(row)[:-1]}, shrunken to {estimated(row['shrunken'], sign='+')}."
+def _board_cell(row: TableRow, beside: Sequence[float]) -> Shown:
+    n = f"n = {int(row['n']):,}" if row["apart"] == 1 else ""
+    if pd.isna(row["value"]):
+        return Shown(Cell(NULL, small=n))
+    words, half = plus_minus(row["value"], row["half_width"], beside)
+    # A spread has the digits of its value; none is not written as 0.
+    spread = row.get(SEED_SD, np.nan)
+    digits = number(spread or np.nan, form_of(row["value"], half=row["half_width"]))
+    seeds = "" if pd.isna(spread) else f"± {digits} over seeds"
+    small = ", ".join(filter(None, [half, seeds, n]))
+    place = 0 if pd.isna(row["place"]) else row["place"]
+    return Shown(Cell(words, place == 1, place == 2, row["marks"], small), float(row["value"]))
 
 
-def trend_words(row: TableRow) -> str:
-    """Return the verdict and the slope of the trend of a row, or nothing if it has none."""
-    if "trend_verdict" not in row:
-        return ""
-    said = f"trend: {visible(row['trend_verdict'])}"
-    if row.get("trend_withheld"):
-        return said
-    slope = estimated(row["trend"], row["trend_ci_low"], row["trend_ci_high"], "+")
-    return said + (f", {slope} per day" if slope else "")
+# -- comparisons of models or variants
 
 
 def _user_counts(row: TableRow) -> str:
@@ -157,46 +209,48 @@ def _short(name: Any, length: int = CELL_NAME_LENGTH) -> Shown:
 def _comparison_cells(given: pd.DataFrame) -> RowCells:
     """Return the cells of effects; every metric has a scale and digits of its own."""
     frame = given.reset_index(drop=True)
-    records = frame.to_dict("records")
-    new, old = sides_of(records[0])
+    new, old = sides_of(frame)
     one_base = frame[old].map(str).nunique() == 1  # the caption names it
-    drawn = [Shown(Cell(""))] * len(frame)
-    for metric, places in rows_by(frame, ["metric"]).items():
-        own = frame.take(places)
-        looks = [badge_of(records[i]) for i in places]
-        titles = [f"{records[i][new]} vs. {records[i][old]} on {metric}" for i in places]
-        made = bars(own["diff"], own["ci_low"], own["ci_high"], looks, titles)
-        for i, cell in zip(places, made, strict=True):
-            drawn[i] = cell
     p = "p" if "not adjusted" in adjustment(given).words else "p (adjusted)"
     users = "users gain / same / lose" if new == "model" else "users"
-    found = []
-    for i, row in enumerate(records):
-        form = estimate_form(row["diff"], row["ci_low"], row["ci_high"], "+")
-        verdict = badge(badge_of(row), row["verdict"])
-        if warned := note_of(row, beside=row["withheld"]):
-            verdict = verdict._replace(cell=Cell(verdict.cell.text, small=warned))
-        before = list(row)[: list(row).index("metric") + 1]
-        around = interval(row["ci_low"], row["ci_high"], form)
-        n = float(row.get("n_users", row.get("n_treatment", 0)))
-        found.append(
-            {
-                **{str(name): _short(row[name]) for name in before},
-                new if one_base else "comparison": _short(
-                    row[new] if one_base else f"{row[new]} vs. {row[old]}", 2 * CELL_NAME_LENGTH
-                ),
-                "difference": drawn[i],
+    found: dict[int, ShownRow] = {}
+    for metric, own in frame.groupby(frame["metric"].map(str), sort=False):
+        rows = own.to_dict("records")
+        titles = [f"{row[new]} vs. {row[old]} on {metric}" for row in rows]
+        drawn = bars(own[["diff", "ci_low", "ci_high"]], list(map(badge_of, rows)), titles)
+        for i, row, bar, pair in zip(own.index, rows, drawn, titles, strict=True):
+            form = estimate_form(row["diff"], row["ci_low"], row["ci_high"], "+")
+            verdict = badge(badge_of(row), row["verdict"])
+            if warned := note_of(row, beside=row["withheld"]):
+                verdict = verdict._replace(cell=Cell(verdict.cell.text, small=warned))
+            named = row[new] if one_base else pair.removesuffix(f" on {metric}")
+            around = interval(row["ci_low"], row["ci_high"], form)
+            found[i] = {
+                **{name: _short(row[name]) for name in [*names_before(row, "metric"), "metric"]},
+                new if one_base else "comparison": _short(named, 2 * CELL_NAME_LENGTH),
+                "difference": bar,
                 "effect [interval]": value(row["diff"], form, small=around),
                 "relative": value(row.get("rel_diff"), form_of(row.get("rel_diff"), sign="+%")),
-                p: Shown(
-                    Cell(p_value(row["p_adj"])),
-                    None if pd.isna(row["p_adj"]) else float(row["p_adj"]),
+                p: Shown(Cell(p_value(row["p_adj"])), value(row["p_adj"]).sort),
+                users: Shown(
+                    Cell(_user_counts(row)), float(row.get("n_users", row.get("n_treatment", 0)))
                 ),
-                users: Shown(Cell(_user_counts(row)), n),
                 "verdict": verdict,
             }
-        )
-    return found
+    return [found[i] for i in range(len(frame))]
+
+
+def _pairs_action(table: pd.DataFrame) -> str:
+    """Say what to do after a comparison of models that has no result beside it."""
+    row = table.iloc[0].to_dict()
+    if len(table) > 1:
+        return "Pass the result too: it says which of these pairs decides."
+    if is_withheld(row):
+        return f"Do not act: {CAUTIONS[row['withheld']].sentence}."
+    sign = badge_of(row)
+    if sign in ("better", "worse"):
+        return f"Prefer {name_of(row['model' if sign == 'better' else 'baseline'])}."
+    return f"Keep {name_of(row['baseline'])}: no difference is shown."
 
 
 # -- tables around an experiment
@@ -216,43 +270,21 @@ def _drawn_cells(frame: pd.DataFrame) -> RowCells:
     return found
 
 
-def _of_drawn(read: Callable[[TableRow], dict[str, Any]]) -> Callable[[TableRow], str]:
-    """Return the sentence of a row of estimates: what it is of, its verdict, its numbers."""
-
-    def said(row: TableRow) -> str:
-        found = read(row)
-        verdict = f"{found['verdict']}, " if found["verdict"] else ""
-        return f"{found['label']}: {verdict}{found['numbers']}."
-
-    return said
-
-
-def _role_cells(row: TableRow) -> dict[str, Shown]:
+def _role_cells(row: TableRow) -> ShownRow:
     change, _, ends = change_text(row).partition(" ")
     sided = " one-sided" if pd.notna(row.get("p_safe")) else ""
     return {
         "metric": text(row["metric"]),
         "role": text(row["role"]),
         "treatment": text(row["treatment"]),
-        "margin": text(row["margin"] or "–"),
+        "margin": text(row["margin"] or NULL),
         "change [bounds]": Shown(Cell(change, small=f"{ends}{sided}"), row["change"]),
         "verdict": badge(badge_of(row), row["verdict"]),
         "note": text(row["note"]),
     }
 
 
-def arm_of(row: TableRow) -> str:
-    """Return the variant of a row of a table of health, behind the labels of its group."""
-    names = list(row)
-    return " ".join(str(row[name]) for name in names[: names.index("variant") + 1])
-
-
-def _of_arm(row: TableRow) -> str:
-    planned = f"{row['share']:.1%}, planned {row['expected_share']:.1%}"
-    return f"{arm_of(row)} {int(row['n_assigned']):,} ({planned})"
-
-
-def _arm_cells(row: TableRow) -> dict[str, Shown]:
+def _arm_cells(row: TableRow) -> ShownRow:
     return {
         "variant": text(arm_of(row)),
         "assigned": value(row["n_assigned"], ",d"),
@@ -263,94 +295,54 @@ def _arm_cells(row: TableRow) -> dict[str, Shown]:
     }
 
 
+def _plan_action(table: pd.DataFrame) -> str:
+    """Say how many users or lists a plan asks for, or which guardrail they would not show safe."""
+    unit = "list" if "n_lists" in table.columns else "user"
+    n = table["n"] if unit == "list" else table["n_control"] + table["n_treatment"]
+    weak = table["metric"][table["power"] < AS_OFTEN_AS_NOT] if "power" in table.columns else ()
+    if len(weak):
+        named = listed(list(map(name_of, weak)), FEW, "metric")
+        return f"Plan more {unit}s first: with so few, nothing is likely to be shown on {named}."
+    return f"Run it with {amount(int(n.max()), unit)}, and decide at the end alone."
+
+
 # -- off-policy
-
-
-def policy_of(row: TableRow) -> str:
-    """Return the policy of an estimate, which the columns before `estimator` name."""
-    names = list(row)[: list(row).index("estimator")]
-    return " · ".join(str(row[name]) for name in names) or "The target policy"
-
-
-def is_useless(row: TableRow) -> bool:
-    """Whether neither value nor interval of an estimate may be used."""
-    return bool(row.get("withheld")) and not row["effect"]
-
-
-def lift_text(row: TableRow) -> str:
-    """Return the lift of an estimate over the logging policy with its interval."""
-    if pd.isna(row.get("lift", np.nan)):
-        return ""
-    ends = (row.get(f"lift_ci_{end}", np.nan) for end in ("low", "high"))
-    return estimated(row["lift"], *ends, "+")
-
-
-def value_text(row: TableRow) -> str:
-    """Return the value of an estimate with its interval."""
-    return estimated(row["value"], row["ci_low"], row["ci_high"])
-
-
-def look_of_estimate(row: TableRow) -> BadgeKind:
-    """Return the look of an estimate; a flagged one never looks like a result."""
-    if is_useless(row):
-        return "error"
-    if flag_words(row["flags"]):
-        return "warning"
-    low, high = (row.get(f"lift_ci_{end}", np.nan) for end in ("low", "high"))
-    return "better" if low > 0 else "worse" if high < 0 else "open"
-
-
-def flag_meanings(row: TableRow) -> str:
-    """Return what the flags of an estimate mean, in sentences."""
-    return "; ".join(MEANINGS[name] for name in row["flags"].split(", ") if name in MEANINGS)
-
-
-def _of_estimate(row: TableRow) -> str:
-    who = f"{policy_of(row)} by {row['estimator']}"
-    trust = visible(row.get("trust") or flag_words(row["flags"]) or "no flag")
-    if is_useless(row):
-        return f"{who}: {trust}."
-    lift = f", {lift_text(row)} beside the logging policy" if lift_text(row) else ""
-    return f"{who}: {trust}, value {value_text(row)}{lift}."
 
 
 def _estimate_cells(given: pd.DataFrame) -> RowCells:
     """Return the cells of estimates; what says whether to believe one stands before it."""
-    frame = given.reset_index(drop=True)
-    records = frame.to_dict("records")
-    lifts = {"lift", "lift_ci_low", "lift_ci_high"} <= {*frame.columns}
-    known = frame.columns[frame.notna().any()]
-    names = [str(row["estimator"]) for row in records]
+    known, records = given.columns[given.notna().any()], given.to_dict("records")
     looks: list[BadgeKind] = [
         "warning" if flag_words(row["flags"]) else look_of_estimate(row) for row in records
     ]
-    drawn: list[Shown] = []
-    if lifts:
-        drawn = bars(frame["lift"], frame["lift_ci_low"], frame["lift_ci_high"], looks, names)
-    found = []
-    for i, row in enumerate(records):
-        before = list(row)[: list(row).index("estimator") + 1]
-        cells = {str(name): text(row[name]) for name in before}
-        cells |= {"clip": value(row["clip"], "g")} if "clip" in known else {}
-        cells |= {"trust": text(row["trust"])} if "trust" in known else {}
+    lifts = given.reindex(columns=["lift", "lift_ci_low", "lift_ci_high"])
+    drawn, found = bars(lifts, looks, [str(row["estimator"]) for row in records]), []
+    for row, bar in zip(records, drawn, strict=True):
         words = flag_words(row["flags"])
         mark = badge("warning" if words else "good", words or "no flag")
-        cells["flags"] = mark._replace(cell=Cell(mark.cell.text, small=flag_meanings(row)))
-        point, _, around = value_text(row).partition(" ")
-        cells["value [interval]"] = Shown(Cell(point, small=around), row["value"])
-        if lifts:
-            point, _, around = lift_text(row).partition(" ")
-            cells["lift over the logging policy"] = drawn[i]
-            cells["lift [interval]"] = Shown(Cell(point or "–", small=around), row["lift"])
-        cells |= {"effective rows": value(row["ess"], ",.0f")} if "ess" in known else {}
-        found.append(cells)
+        amounts = estimated(row["value"], row["ci_low"], row["ci_high"]), lift_text(row) or NULL
+        (point, _, ends), (lift, _, lift_ends) = (one.partition(" ") for one in amounts)
+        found.append(
+            {
+                **{
+                    name: text(row[name]) for name in [*names_before(row, "estimator"), "estimator"]
+                },
+                "clip": value(row.get("clip"), "g"),
+                "trust": text(row["trust"] if "trust" in known else ""),
+                "flags": mark._replace(cell=Cell(mark.cell.text, small=flag_meanings(row))),
+                "value [interval]": Shown(Cell(point, small=ends), row["value"]),
+                "lift over the logging policy": bar,
+                "lift [interval]": Shown(Cell(lift, small=lift_ends), value(row.get("lift")).sort),
+                "effective rows": value(row.get("ess"), ",.0f"),
+            }
+        )
     return found
 
 
 # -- gate, data
 
 
-def _gate_cells(row: TableRow) -> dict[str, Shown]:
+def _gate_cells(row: TableRow) -> ShownRow:
     cells = row_cells(row)
     mark = badge(GATE_LOOKS.get(row["effect"], "warning"), cells.pop("verdict"))
     sort = {"baseline": "mean_baseline", "candidate": "mean_candidate", "users": "n_users"}
@@ -364,12 +356,7 @@ def _gate_cells(row: TableRow) -> dict[str, Shown]:
     }
 
 
-def _of_finding(row: TableRow) -> str:
-    count = f"{int(row['count']):,}, {number(row['share'], '.1%')}"
-    return visible(f"{finding_of(row)} ({count}): {row['effect']}.")
-
-
-def finding_cells(row: TableRow) -> dict[str, Shown]:
+def _finding_cells(row: TableRow) -> ShownRow:
     severity = str(row["severity"])
     return {
         "severity": badge(SEVERITY.get(severity, "info"), severity),
@@ -380,34 +367,7 @@ def finding_cells(row: TableRow) -> dict[str, Shown]:
     }
 
 
-def _of_floor(row: TableRow) -> str:
-    levels = (f"{name} {estimated(row[name])}" for name in ("chance", "popularity", "ceiling"))
-    return f"{row['metric']}: {estimated(row.get('value'))}, {', '.join(levels)}."
-
-
-def _floor_cells(row: TableRow) -> dict[str, Shown]:
-    forms = {"n": ",d", **dict.fromkeys(("value", "chance", "popularity", "ceiling"))}
-    return {
-        str(name): value(one, forms[name]) if name in forms else text(str(one))
-        for name, one in row.items()
-    }
-
-
-def _of_convention(row: TableRow) -> str:
-    diff = f", {estimated(row['diff'], sign='+')} beside recdf" if row["diff"] else ""
-    k: str = f"@{int(row['k'])}" if pd.notna(row["k"]) else ""
-    why = f" ({row['rule']})" if row["rule"] else ""
-    said = f"{row['metric']}{k} by {row['convention']}: {estimated(row['value'])}"
-    return f"{said}{diff}{why}."
-
-
-def _of_exposed_item(row: TableRow) -> str:
-    names = " · ".join(str(row[name]) for name in list(row)[: list(row).index("shown")])
-    shown = f"shown {amount(int(row['shown']), 'time')}, {estimated(row['share'], sign='%')}"
-    return visible(f"{names}: {shown} of the impressions.")
-
-
-def _plain_cells(row: TableRow) -> dict[str, Shown]:
+def _plain_cells(row: TableRow) -> ShownRow:
     return {
         str(name): value(one) if isinstance(one, int | float) else text(one)
         for name, one in row.items()
@@ -419,10 +379,17 @@ PAIR = ("metric", "diff", "ci_low", "ci_high", "p_adj", "effect", "withheld", "r
 
 def _estimates(columns: str, title: str, read: Any, **more: Any) -> Kind:
     names = tuple(columns.split())
-    return Kind(names, title, _of_drawn(read), _drawn_cells, read, part="beside", **more)
+    return Kind(names, title, of_drawn(read), _drawn_cells, read, part="beside", **more)
 
 
 TABLE_KINDS: dict[str, Kind] = {
+    "leaderboard": Kind(
+        (*LEADERBOARD_KEYS, "better", "half_width", "n_undefined", "place", "marks"),
+        "Leaderboard",
+        of_place,
+        _board_cells,
+        noun="value",
+    ),
     "aa": _estimates(
         "rejected recommended cap",
         "A/A test",
@@ -434,6 +401,7 @@ TABLE_KINDS: dict[str, Kind] = {
             "error": "Do not trust a test that does not hold; take the one that is recommended.",
             "good": "Test as it was tried here.",
         },
+        against=("its test does not hold", "take the test that is recommended", "metric cap"),
     ),
     "ratio": _estimates(
         "column level n_expected p_without",
@@ -446,17 +414,19 @@ TABLE_KINDS: dict[str, Kind] = {
             "error": "Do not act: find out where the users of this level are lost.",
             "good": "Read the effects: the users fit the plan.",
         },
+        against=("a level breaks the sample ratio", "find out where its users are lost", ""),
     ),
     "role": Kind(
         ("role", "margin", "change", "change_low"),
         "Roles",
-        _of_drawn(drawn_role),
+        of_drawn(drawn_role),
         row_by_row(_role_cells),
         drawn_role,
         axis="change, zero in the middle",
         caption="bounds of a guardrail are one-sided; upright line: the margin; filled: shown "
         "(blue: good, orange: bad)",
         todo={"worse": "Do not ship: a metric is harmed.", "error": "Do not ship."},
+        against=("a metric is harmed", "weigh its loss first", "treatment control"),
         part="beside",
     ),
     "proxy": _estimates(
@@ -485,46 +455,57 @@ TABLE_KINDS: dict[str, Kind] = {
             "Plan",
             drawn_plan,
             caption="a line, where there is one, is the 95 % interval of a number",
+            ask=_plan_action,
         )
         for name, unit in (("plan", "role"), ("plan of models", "n_lists"))
     },
     "shrunken": Kind(
-        (*PAIR, "shrunken"), "Segments", _of_shrunken, _comparison_cells, part="segments"
+        (*PAIR, "shrunken"),
+        "Segments",
+        of_shrunken,
+        _comparison_cells,
+        part="segments",
+        noun="comparison",
     ),
     "over_time": Kind(
         ("metric", "diff", "ci_low", "ci_high", "trend_verdict"),
         "Over time",
-        lambda row: f"{trend_words(row).capitalize()}.",
+        of_trend,
         row_by_row(_plain_cells),
         part="over_time",
+        noun="period",
     ),
     "interleaved": Kind(
         (*PAIR, "model", "baseline", "preference"),
         "Interleaved lists",
-        _of_comparison,
+        of_comparison,
         _comparison_cells,
+        ask=_pairs_action,
         part="beside",
     ),
     "pairs": Kind(
         (*PAIR, "model", "baseline", "n_users", "wins", "losses"),
         "Comparison of models",
-        _of_comparison,
+        of_comparison,
         _comparison_cells,
+        ask=_pairs_action,
         part="beside",
     ),
     "experiment": Kind(
         (*PAIR, "control", "treatment", "n_control", "n_treatment", "rel_diff"),
         "Effects",
-        _of_comparison,
+        of_comparison,
         _comparison_cells,
         part="experiment",
+        noun="comparison",
     ),
     "decision": Kind(
         ("decision", "reasons", "treatment"),
         "Decision",
-        lambda row: f"{name_of(row['treatment'])}: {row['decision']}. {row['reasons']}.",
+        of_decision,
         row_by_row(_plain_cells),
         part="decision",
+        noun="treatment",
     ),
     "health": Kind(
         (
@@ -532,16 +513,17 @@ TABLE_KINDS: dict[str, Kind] = {
             *("srm_p", "srm_flag", "missing_flag"),
         ),
         "Users per variant",
-        _of_arm,
+        of_arm,
         row_by_row(_arm_cells),
     ),
-    "exposure": Kind(("shown", "share"), "Exposure", _of_exposed_item, row_by_row(_plain_cells)),
+    "exposure": Kind(("shown", "share"), "Exposure", of_exposed_item, row_by_row(_plain_cells)),
     "off_policy": Kind(
         ("estimator", "value", "ci_low", "ci_high", "flags"),
         "Off-policy estimates",
-        _of_estimate,
+        of_estimate,
         _estimate_cells,
         look=look_of_estimate,
+        noun="off-policy estimate",
     ),
     "gate": Kind(
         ("budget", "effect", "change", "bound", "reason"),
@@ -550,21 +532,23 @@ TABLE_KINDS: dict[str, Kind] = {
         row_by_row(_gate_cells),
         drawn_budget,
         look=lambda row: GATE_LOOKS.get(row["effect"], "warning"),
+        noun="budget",
     ),
     "check": Kind(
         ("finding", "severity", "count", "share", "effect", "code"),
         "Data health",
-        _of_finding,
-        row_by_row(finding_cells),
+        of_finding,
+        row_by_row(_finding_cells),
         look=lambda row: SEVERITY.get(row["severity"], "info"),
+        noun="finding",
     ),
     "floors": Kind(
-        ("metric", "chance", "popularity", "ceiling"), "Levels", _of_floor, row_by_row(_floor_cells)
+        ("metric", "chance", "popularity", "ceiling"), "Levels", of_floor, row_by_row(_plain_cells)
     ),
     "conventions": Kind(
         ("convention", "value", "diff", "rule"),
         "Conventions",
-        _of_convention,
+        of_convention,
         row_by_row(_plain_cells),
     ),
 }

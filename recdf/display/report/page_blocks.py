@@ -6,8 +6,8 @@ Contract: a record holds texts and numbers, never markup. The template escapes e
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ import pandas as pd
 from ...judge.verdict import codes_of, is_withheld, sign_of
 from ...tables.cells import Cell, Form, estimate_form, estimated, number, shorten, visible
 
+TableRow = Mapping[Any, Any]
 BadgeKind = Literal["better", "worse", "open", "warning", "error", "info", "good"]
 
 # The mark beside the word of a badge, so that its colour says nothing alone.
@@ -56,6 +57,12 @@ def plain(sentence: str) -> str:
 def amount(n: int, noun: str) -> str:
     """Return a number with its noun: 1 model, 2 models."""
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
+def doing(n: Any, verb: str, noun: str = "") -> str:
+    """Return a number with what so many do: 1 gains, 2 gain, 1 user prefers."""
+    who = amount(int(n), noun) if noun else f"{int(n):,}"
+    return f"{who} {verb}{'s' if n == 1 else ''}"
 
 
 def listed(names: Sequence[str], most: int, noun: str) -> str:
@@ -110,6 +117,9 @@ class Shown(NamedTuple):
     ] = ()  # of a formula: "sub", "sup" or nothing, what bears it, and the text
 
 
+ShownRow = Mapping[str, Shown]  # the cells of a row by the heads of their columns
+
+
 @dataclass(frozen=True)
 class TableBlock:
     """A table: its caption, columns with their sides, rows, and the frame that can be saved as
@@ -153,7 +163,7 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Section:
-    """One section of the page."""
+    """One section of the page; `said` is what the card quotes of it."""
 
     id: str
     title: str
@@ -166,7 +176,11 @@ class Section:
     drawings: tuple[Drawing, ...] = ()
     lists: tuple[str, ...] = ()
     pairs: tuple[tuple[str, str], ...] = ()
-    details: tuple[tuple[str, str], ...] = field(default=())  # folded texts: heading and code
+    details: tuple[tuple[str, str], ...] = ()  # folded texts: heading and code
+    said: Sequence[Reason] = ()
+
+
+Sections = Iterator[Section]
 
 
 def flag_words(found: str) -> str:
@@ -174,14 +188,14 @@ def flag_words(found: str) -> str:
     return found.replace("_", " ")
 
 
-def badge_of(row: Mapping[Any, Any]) -> BadgeKind:
+def badge_of(row: TableRow) -> BadgeKind:
     """Return the look of the badge of a verdict."""
     if is_withheld(row) or "missing_lists" in codes_of(row.get("remarks")):
         return "warning"
     return sign_of(row)
 
 
-def effect_text(row: Mapping[Any, Any]) -> str:
+def effect_text(row: TableRow) -> str:
     """Difference, interval and relative difference of a row in words."""
     diff, low, high = (row[name] for name in ("diff", "ci_low", "ci_high"))
     form = estimate_form(diff, low, high, "+")
@@ -227,38 +241,51 @@ def badge(kind: BadgeKind, words: Any) -> Shown:
     return Shown(Cell(visible(words)), visible(words).casefold(), Badge(kind, visible(words)))
 
 
-def bars(point: Any, low: Any, high: Any, kinds: list[BadgeKind], names: list[str]) -> list[Shown]:
+def bars(ends: pd.DataFrame, kinds: Sequence[BadgeKind], names: Sequence[str]) -> list[Shown]:
     """Return the interval pictures of the rows of one table, drawn to one scale with zero in the
-    middle."""
-    ends = np.column_stack([np.asarray(one, dtype=np.float64) for one in (point, low, high)])
-    finite = np.abs(ends[np.isfinite(ends)])
-    reach = float(finite.max()) if len(finite) and finite.max() > 0 else 1.0
+    middle. `ends` has the estimate and its two bounds."""
+    numbers = ends.to_numpy(np.float64, na_value=np.nan)
+    reach = np.abs(numbers[np.isfinite(numbers)]).max(initial=0) or 1.0
     half = BAR_WIDTH / 2
-    with np.errstate(invalid="ignore"):
-        places = half + np.clip(ends / reach, -1, 1) * (half - BAR_EDGE)
+    places = half + np.clip(numbers / reach, -1, 1) * (half - BAR_EDGE)
+    places = np.where(np.isnan(places), places[:, :1], places).round(1)
     cells = []
-    for (middle, left, right), kind, name, (own, least, most) in zip(
-        places, kinds, names, ends, strict=True
+    for found, (middle, left, right), kind, name in zip(
+        numbers.tolist(), places.tolist(), kinds, names, strict=True
     ):
-        if np.isnan(middle):
-            cells.append(Shown(Cell("–"), None))
-            continue
-        left, right = (middle if np.isnan(left) else left), (middle if np.isnan(right) else right)
-        form = estimate_form(own, least, most, "+")
-        words = (
-            f"{visible(name)}: {number(own, form)}, from {number(least, form)} to "
-            f"{number(most, form)}"
-        )
-        bar = Bar(
-            round(float(left), 1), round(float(right), 1), round(float(middle), 1), kind, words
-        )
-        cells.append(Shown(Cell(""), float(own), bar=bar))
+        form = estimate_form(*found, "+")
+        point, low, high = (number(one, form) for one in found)
+        label = f"{visible(name)}: {point}, from {low} to {high}"
+        bar = None if pd.isna(middle) else Bar(left, right, middle, kind, label)
+        cells.append(Shown(Cell("" if bar else point), found[0] if bar else None, bar=bar))
     return cells
 
 
-def cut(rows: Sequence[tuple[Shown, ...]], most: int) -> tuple[tuple[tuple[Shown, ...], ...], int]:
-    """Return the first rows, and how many are left out."""
-    return tuple(rows[:most]), max(0, len(rows) - most)
+def table_of(
+    caption: str,
+    rows: Sequence[ShownRow],
+    n: int,
+    frame: pd.DataFrame | None = None,
+    file: str = "",
+    **look: Any,
+) -> TableBlock:
+    """Return a table of cells, of which the page shows these rows of `n`; columns of numbers stand
+    to the right. `frame` can be saved."""
+    head = tuple(rows[0]) if rows else ()
+    left = [
+        any(one[name].bar or one[name].badge or isinstance(one[name].sort, str) for one in rows)
+        for name in head
+    ]
+    return TableBlock(
+        caption,
+        tuple(map(visible, head)),
+        tuple("left" if one else "right" for one in left),
+        tuple(tuple(map(one.__getitem__, head)) for one in rows),
+        "" if frame is None else csv_of(frame),
+        file,
+        more=n - len(rows),
+        **look,
+    )
 
 
 def csv_of(frame: pd.DataFrame) -> str:

@@ -1,0 +1,315 @@
+"""What a row of a table says: its sentence, and for a row of estimates what a picture draws of it:
+panel, label, the estimate with its interval, and its numbers in words.
+
+Contract: a function of a row and of nothing else; where the verdict of the row is withheld, a
+sentence quotes no effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..diagnostics.gate_records import row_cells
+from ..diagnostics.history import CHANGE_COLUMNS
+from ..experiments.decide.decide_experiment import allowed_of, change_text
+from ..judge.verdict import is_withheld
+from ..off_policy.estimate_value import MEANINGS
+from ..tables.cells import brief, estimated, interval, number, p_value, visible
+from ..tables.findings import finding_of
+from .report.page_blocks import (
+    BadgeKind,
+    TableRow,
+    amount,
+    doing,
+    effect_text,
+    flag_words,
+    name_of,
+    plain,
+)
+
+EVERYONE = "all"  # the segment of all lists in a leaderboard
+
+
+def names_before(row: TableRow, column: str) -> list[str]:
+    """Return the columns that stand before another one, which say what the row is about."""
+    names = list(row)
+    return names[: names.index(column)]
+
+
+# -- comparisons of models or variants
+
+
+def sides_of(row: TableRow | pd.DataFrame) -> tuple[str, str]:
+    """Return the columns of the new and the old side of a comparison."""
+    return ("model", "baseline") if "baseline" in row else ("treatment", "control")
+
+
+def segment_of(row: TableRow) -> str:
+    """Return the segment of a row, which the columns before `metric` name."""
+    return " · ".join(f"{name} = {row[name]}" for name in names_before(row, "metric"))
+
+
+def pair_of(row: TableRow) -> str:
+    """Return the two sides of a row, its metric and its segment."""
+    new, old, metric = (name_of(row[name]) for name in (*sides_of(row), "metric"))
+    where = f" ({name_of(part)})" if (part := segment_of(row)) else ""
+    return plain(f"{new} against {old} on {metric}{where}")
+
+
+def of_comparison(row: TableRow) -> str:
+    if is_withheld(row):
+        return f"{pair_of(row)}: {row['verdict']}."
+    said = f"{pair_of(row)}: {row['verdict']}, {effect_text(row)}."
+    if "preference" in row:
+        new, old = (plain(name_of(row[name])) for name in sides_of(row))
+        for_new, for_old = doing(row["wins"], "prefer", "user"), doing(row["losses"], "prefer")
+        said += f" {for_new} {new}, {for_old} {old} (sign test, p {p_value(row['p_sign'])})."
+    return said
+
+
+def of_shrunken(row: TableRow) -> str:
+    more = "" if is_withheld(row) else f", shrunken to {estimated(row['shrunken'], sign='+')}"
+    return f"{of_comparison(row)[:-1]}{more}."
+
+
+def trend_words(row: TableRow) -> str:
+    """Return the verdict and the slope of the trend of a row, or nothing if it has none."""
+    if "trend_verdict" not in row:
+        return ""
+    said = f"trend: {visible(row['trend_verdict'])}"
+    if row.get("trend_withheld"):
+        return said
+    slope = estimated(row["trend"], row["trend_ci_low"], row["trend_ci_high"], "+")
+    return said + (f", {slope} per day" if slope else "")
+
+
+def of_trend(row: TableRow) -> str:
+    return f"{trend_words(row).capitalize()}."
+
+
+def of_decision(row: TableRow) -> str:
+    return f"{name_of(row['treatment'])}: {row['decision']}. {row['reasons']}."
+
+
+def of_place(row: TableRow) -> str:
+    where = "" if row["segment"] == EVERYONE else f" ({row['segment']} = {row['group']})"
+    place = "" if pd.isna(row["place"]) else f", place {row['place']}"
+    found = estimated(row["value"], row["ci_low"], row["ci_high"])
+    return visible(f"{row['model']} on {row['metric']}{where}: {found}{place}.")
+
+
+# -- off-policy
+
+
+def policy_of(row: TableRow) -> str:
+    """Return the policy of an estimate, which the columns before `estimator` name."""
+    names = names_before(row, "estimator")
+    return " · ".join(str(row[name]) for name in names) or "The target policy"
+
+
+def is_useless(row: TableRow) -> bool:
+    """Whether neither value nor interval of an estimate may be used."""
+    return bool(row.get("withheld")) and not row["effect"]
+
+
+def lift_text(row: TableRow) -> str:
+    """Return the lift of an estimate over the logging policy with its interval."""
+    if pd.isna(row.get("lift", np.nan)):
+        return ""
+    ends = (row.get(f"lift_ci_{end}", np.nan) for end in ("low", "high"))
+    return estimated(row["lift"], *ends, "+")
+
+
+def amount_of_estimate(row: TableRow) -> str:
+    """Return the value of an estimate with its interval, and its lift where it has one."""
+    lift = f", {lift_text(row)} beside the logging policy" if lift_text(row) else ""
+    return f"value {estimated(row['value'], row['ci_low'], row['ci_high'])}{lift}"
+
+
+def look_of_estimate(row: TableRow) -> BadgeKind:
+    """Return the look of an estimate; a flagged one never looks like a result."""
+    if is_useless(row):
+        return "error"
+    if flag_words(row["flags"]):
+        return "warning"
+    low, high = (row.get(f"lift_ci_{end}", np.nan) for end in ("low", "high"))
+    return "better" if low > 0 else "worse" if high < 0 else "open"
+
+
+def trust_of(row: TableRow) -> str:
+    """Return whether to believe an estimate, in words."""
+    return visible(row.get("trust") or flag_words(row["flags"]) or "no flag")
+
+
+def flag_meanings(row: TableRow) -> str:
+    """Return what the flags of an estimate mean, in sentences."""
+    return "; ".join(MEANINGS[name] for name in row["flags"].split(", ") if name in MEANINGS)
+
+
+def of_estimate(row: TableRow) -> str:
+    said = f"{policy_of(row)} by {row['estimator']}: {trust_of(row)}"
+    return f"{said}." if is_useless(row) else f"{said}, {amount_of_estimate(row)}."
+
+
+# -- data
+
+
+def arm_of(row: TableRow) -> str:
+    """Return the variant of a row of a table of health, behind the labels of its group."""
+    return " ".join(str(row[name]) for name in [*names_before(row, "variant"), "variant"])
+
+
+def of_arm(row: TableRow) -> str:
+    planned = f"{row['share']:.1%}, planned {row['expected_share']:.1%}"
+    return f"{arm_of(row)} {int(row['n_assigned']):,} ({planned})"
+
+
+def of_finding(row: TableRow) -> str:
+    count = f"{int(row['count']):,}, {number(row['share'], '.1%')}"
+    return visible(f"{finding_of(row)} ({count}): {row['effect']}.")
+
+
+def of_floor(row: TableRow) -> str:
+    levels = (f"{name} {estimated(row[name])}" for name in ("chance", "popularity", "ceiling"))
+    return f"{row['metric']}: {estimated(row.get('value'))}, {', '.join(levels)}."
+
+
+def of_convention(row: TableRow) -> str:
+    diff = f", {estimated(row['diff'], sign='+')} beside recdf" if row["diff"] else ""
+    k: str = f"@{int(row['k'])}" if pd.notna(row["k"]) else ""
+    why = f" ({row['rule']})" if row["rule"] else ""
+    said = f"{row['metric']}{k} by {row['convention']}: {estimated(row['value'])}"
+    return f"{said}{diff}{why}."
+
+
+def of_exposed_item(row: TableRow) -> str:
+    names = " · ".join(str(row[name]) for name in names_before(row, "shown"))
+    shown = f"shown {amount(int(row['shown']), 'time')}, {estimated(row['share'], sign='%')}"
+    return visible(f"{names}: {shown} of the impressions.")
+
+
+# -- rows of estimates, which a picture draws
+
+
+def of_drawn(read: Callable[[TableRow], dict[str, Any]]) -> Callable[[TableRow], str]:
+    """Return the sentence of a row of estimates: what it is of, its verdict, its numbers."""
+
+    def said(row: TableRow) -> str:
+        found = read(row)
+        verdict = f"{found['verdict']}, " if found["verdict"] else ""
+        return f"{found['label']}: {verdict}{found['numbers']}."
+
+    return said
+
+
+def _drawn_row(
+    row: TableRow, metric: str, label: str, numbers: str, stem: str, **more: Any
+) -> dict[str, Any]:
+    """Return what a picture draws of a row: its panel, label and numbers, and an estimate with its
+    interval, whose columns begin with `stem`."""
+    ends = {"diff": row[stem], "ci_low": row[f"{stem}_low"], "ci_high": row[f"{stem}_high"]}
+    said = {"metric": metric, "label": label, "numbers": numbers, "verdict": row["verdict"]}
+    return {**said, **ends, **more}
+
+
+def drawn_splits(row: TableRow) -> dict[str, Any]:
+    metric = f"A/A splits rejected, {row['metric']}; recommended: {row['recommended']}"
+    cap: str = "no cap" if pd.isna(row["cap"]) else f"cap={row['cap']:g}"
+    numbers = estimated(row["rejected"], row["rejected_low"], row["rejected_high"], "%")
+    axis = {"allowed": row["alpha"], "percent": True, "from_zero": True}
+    return _drawn_row(row, metric, f"{row['metric']}, {cap}", numbers, "rejected", **axis)
+
+
+def drawn_level(row: TableRow) -> dict[str, Any]:
+    explains = ", explains the whole" if row["explains"] else ""
+    planned = f"planned {number(row['n_expected'], ',.0f')}; p {p_value(row['p_adj'])}"
+    return {
+        "metric": "Users of a variant, beside the plan",
+        "label": f"{row['column']} = {row['level']}: {row['variant']}",
+        "diff": row["n_variant"] / row["n_expected"] - 1,
+        "percent": True,
+        "verdict": row["verdict"],
+        "numbers": f"{amount(int(row['n_variant']), 'user')}, {planned}{explains}",
+    }
+
+
+def drawn_role(row: TableRow) -> dict[str, Any]:
+    allowed, relative = allowed_of(row)
+    margin = f", margin {row['margin']}" if row["margin"] else ""
+    panel = "Change in per cent of the control" if relative else f"Change of {row['metric']}"
+    label, numbers = (
+        f"{row['metric']}, {row['treatment']}",
+        f"{row['role']}: {change_text(row)}{margin}",
+    )
+    drawn = {"allowed": allowed, "percent": relative, "withheld": row["withheld"]}
+    return _drawn_row(row, panel, label, numbers, "change", **drawn)
+
+
+def drawn_plan(row: TableRow) -> dict[str, Any]:
+    """Users or lists that are needed; the effect that is found, if their number was given."""
+    models = "n_lists" in row
+    n, unit = (row["n"], "lists") if models else (row["n_control"] + row["n_treatment"], "users")
+    label = f"{row['metric']}, {row['model']}" if models else row["metric"]
+    beside = f", beside {row['baseline']}" if models else ""
+    share: str = f" ({estimated(row['mde_rel'], sign='%')})" if pd.notna(row["mde_rel"]) else ""
+    found = f"{estimated(row['mde_abs'])}{share}"
+    days: str = f", {number(row['days'], ',.0f')} days" if pd.notna(row.get("days", np.nan)) else ""
+    numbers = f"{number(n, ',d')} {unit} {interval(row['n_low'], row['n_high'], ',.0f')}".rstrip()
+    guards = not models and row["role"] == "guardrail"
+    verb = "shows a loss below" if guards else "finds"
+    chance = ""
+    drawn = {
+        "metric": f"{unit.capitalize()} that are needed{beside}",
+        "diff": n,
+        "ci_low": row["n_low"],
+        "ci_high": row["n_high"],
+        "words": f"{number(n, ',d')} {unit}{days}",
+    }
+    if pd.isna(row["n_low"]):
+        chance = f"; its margin with power {number(row['power'], '.0%')}" if guards else ""
+        drawn = {
+            "metric": f"Smallest change that is found{beside}",
+            "diff": row["mde_rel"],
+            "percent": True,
+            "words": found,
+        }
+    numbers += f"{days}; {verb} {found}{chance}"
+    return {"label": label, "from_zero": True, "verdict": "", "numbers": numbers} | drawn
+
+
+def drawn_proxy(row: TableRow) -> dict[str, Any]:
+    slope = estimated(row["slope"], row["slope_low"], row["slope_high"])
+    called = f"{number(row['called_right'], '.0%')} called right"
+    numbers = f"{slope}; {amount(row['n_tests'], 'experiment')}, {called}"
+    panel = f"{row['online']} per unit of the offline metric"
+    return _drawn_row(row, panel, str(row["offline"]), numbers, "slope")
+
+
+def drawn_change(row: TableRow) -> dict[str, Any]:
+    what = [str(row[name]) for name in row if name not in CHANGE_COLUMNS]
+    what = [name for name in what if name not in ("", "None", "nan")]
+    if pd.isna(row["diff"]):
+        numbers = f"{brief(row['level'])}, {amount(int(row['n_runs']), 'run')}"
+        if row["effect"] == "none" and not pd.isna(row["could_see"]):
+            numbers += f"; {estimated(row['could_see'], significant=2)} would be seen within a week"
+    else:
+        numbers = f"{brief(row['before'])} to {brief(row['after'])} from {row['changed']:%Y-%m-%d}"
+    return {
+        "metric": "Changes of level",
+        "label": ", ".join(what),
+        "diff": row["diff"],
+        "verdict": row["verdict"],
+        "numbers": numbers,
+    }
+
+
+def drawn_budget(row: TableRow) -> dict[str, Any]:
+    cells, relative = row_cells(row), bool(row["relative"])
+    panel = "Change in per cent of the baseline" if relative else f"Change of {row['metric']}"
+    words = f"{cells['change']}  {cells['verdict']}, budget {cells['budget']}"
+    drawn = {"allowed": row["allowed"], "percent": relative, "words": words}
+    return _drawn_row(row, panel, cells["metric"], cells["change"], "change", **drawn)
