@@ -13,7 +13,7 @@ from ..diagnostics.audits import Audited, audit, audited, question
 from ..formats.file_sets import read_beside
 from ..inputs.list_cells import item_lists
 from ..inputs.machine import memory_bytes
-from ..inputs.options import NAMES, as_columns
+from ..inputs.options import NAMES, as_columns, id_columns
 from ..partitions.source import Source, frame_of_arrow
 from .arguments import add_arguments, add_command, add_options, add_out, given_options
 from .evaluating import (
@@ -21,7 +21,6 @@ from .evaluating import (
     add_lists,
     findings_fail,
     findings_lines,
-    id_columns,
     read_frames_of,
     scratch_folder,
     streamed_files,

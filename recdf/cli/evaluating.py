@@ -28,7 +28,7 @@ from ..evaluation.storage import write_tables
 from ..formats.file_sets import FileSet, as_parquet, is_remote, read_beside, read_files
 from ..inputs.door import NamedFiles
 from ..inputs.frames import column
-from ..inputs.options import NAMES, OPTIONS, Options, as_columns
+from ..inputs.options import NAMES, OPTIONS, as_columns, id_columns
 from ..matching.side_tables.records import SIDE_TABLES
 from ..partitions.evaluate_parquet import evaluate_parquet
 from ..partitions.source import Source
@@ -318,9 +318,7 @@ def _evaluate_files(given: argparse.Namespace) -> None:
     )
     options |= {name: frame for name, frame in frames.items() if name not in ("true", "pred")}
     if "features" in frames:
-        options["features"] = frames["features"].set_index(
-            options.get("item_col", Options.item_col)
-        )
+        options["features"] = frames["features"].set_index(id_columns(options)[-1])
     if given.item_by is not None:
         options["item_by"] = given.item_by
     if given.carry is not None:
@@ -461,13 +459,6 @@ def _say_read(given: argparse.Namespace, name: str, path: str, files: int, rows:
     verbose(
         given, f"read --{name} {path}: {files:,} {'file' if files == 1 else 'files'}, {rows:,} rows"
     )
-
-
-def id_columns(options: Mapping[str, Any]) -> list[str]:
-    return [
-        *as_columns(options.get("user_col", Options.user_col)),
-        options.get("item_col", Options.item_col),
-    ]
 
 
 # ---------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -20,12 +21,13 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from ..docstrings import fill
 from ..errors import OptionError, RecdfError
 from ..evaluation.exposure_sums import common_type
 from ..evaluation.finish import told
 from ..evaluation.part import Failure, PartResult, to_arrow
 from ..logs.impression_rows import LogInParts, Rules, raw_frame
-from ..logs.impressions import Impressions
+from ..logs.impressions import Impressions, from_impressions
 from ..logs.persons import with_persons
 from .engine import buckets_of
 from .engine_arguments import Watched
@@ -200,22 +202,86 @@ def without_tables(result: Any) -> Any:
     return replace(result, true=empty, pred=empty) if isinstance(result, Impressions) else result
 
 
-def of_log(
-    function: Callable[..., Found],
-    engine: Any,
-    frames: Mapping[str, Any],
-    persons: Any,
-    partitions: int | None,
-    options: Mapping[str, Any],
-) -> Found:
-    """Call `from_impressions` or `check_log` on frames of an engine."""
-    given = {role: frame for role, frame in frames.items() if frame is not None}
-    n_buckets = buckets_of(
-        partitions, engine.n_buckets(*given.values()) if partitions is None else 1
-    )
-    log = LogOfEngine(Watched(engine, n_buckets), given, persons, n_buckets)
-    roles = [*given, *(["persons"] if persons is not None else [])]
-    return function(**dict.fromkeys(roles, log), **options)
+OF_IMPRESSIONS = """\
+Turn a raw log of impressions in {Engine} into `true` and `pred`, as `rd.from_impressions` does.
+
+Parameters
+----------
+log, clicks, purchases, refunds : DataFrame of {Engine}
+    As in `rd.from_impressions`. The rows of a {Engine} frame have no order: where the order of two
+    rows would decide, the values of their columns do, from the smallest on.
+persons : DataFrame of pandas or {Engine}, optional
+    One row per device. It must fit in memory.
+partitions : int, optional
+    Number of buckets that the users are distributed to, as in `rd.{space}.evaluate`.
+**options
+    The other options of `rd.from_impressions`.
+
+Returns
+-------
+Impressions
+    `.true` and `.pred` are {Engine} frames for `rd.{space}.evaluate`, with `**lists.options`. They
+    are computed from the log whenever they are used: write them, or `persist` them, if you use them
+    several times. `.events` and `.spec` are in memory, and those of `rd.from_impressions`.
+
+Raises
+------
+ColumnError, IdTypeError, NullKeyError, DataError, OptionError
+    As `rd.from_impressions`. Where a message counts rows, they are those of one bucket.
+EngineError
+    If a job of {Engine} fails.
+
+Examples
+--------
+>>> import recdf as rd  # doctest: +SKIP
+>>> lists = rd.{space}.from_impressions(log, clicks=clicks, time_col="time")  # doctest: +SKIP
+>>> rd.{space}.evaluate(*lists, "ctr", **lists.options).summary  # doctest: +SKIP"""
+
+OF_CHECK = """\
+Find what is unusual in a raw log in {Engine}: those findings of `rd.logs.check_log` that add up
+over users.
+
+The arguments are those of `rd.{space}.from_impressions` and `rd.logs.check_log`. Findings that
+compare all users or all rows are left out: implausible click rates, a user with over 5 % of the
+impressions, hours without a row, clocks that differ by hours, positions that do not start at 1, and
+propensities that do not fit the actions.
+
+Returns
+-------
+DataFrame
+    As `rd.logs.check_log` returns it, in memory. The examples are those of the first buckets.
+
+Examples
+--------
+>>> rd.{space}.check_log(log, clicks=clicks)  # doctest: +SKIP"""
+
+
+def on_engine(
+    function: Callable[..., Found], engine_of: Callable[..., AbstractContextManager[Any]], name: str
+) -> Callable[..., Found]:
+    """Return `from_impressions` or `check_log` for frames of an engine."""
+
+    def of_log(
+        log: Any,
+        *,
+        clicks: Any = None,
+        purchases: Any = None,
+        refunds: Any = None,
+        persons: Any = None,
+        partitions: int | None = None,
+        **options: Any,
+    ) -> Found:
+        frames = {"log": log, "clicks": clicks, "purchases": purchases, "refunds": refunds}
+        with engine_of(frames, options) as engine:
+            given = {role: frame for role, frame in frames.items() if frame is not None}
+            n_buckets = buckets_of(engine, given, partitions)
+            found = LogOfEngine(Watched(engine, n_buckets), given, persons, n_buckets)
+            roles = [*given, *(["persons"] if persons is not None else [])]
+            return function(**dict.fromkeys(roles, found), **options)
+
+    of_log.__name__ = of_log.__qualname__ = function.__name__
+    of_log.__doc__ = OF_IMPRESSIONS if function is from_impressions else OF_CHECK
+    return fill(of_log, {"Engine": name, "space": name.lower()})
 
 
 @dataclass(frozen=True)
