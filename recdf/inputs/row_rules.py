@@ -135,6 +135,7 @@ OF_ORDER = {
 NULL_ID = RowRule("null id", _null_ids, "null_keys", "null_keys")
 ROW_RULES = (*OF_RELEVANCE, *OF_PROPENSITY, *OF_WEIGHT, *OF_ORDER.values(), NULL_ID)
 
+
 def _row_rule(number: int) -> RowRule:
     return ROW_RULES[number]
 
