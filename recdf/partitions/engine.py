@@ -384,7 +384,7 @@ def engine_call(engine: Engine[Any], true: Any, asked: Asked) -> Call:
     return replace(call, given=as_frames(call.given, call.options))  # since every part reads them
 
 
-def buckets_of(engine: Any, frames: Mapping[str, Any], given: int | None) -> int:
+def buckets_of(engine: Engine[Any], frames: Mapping[str, Any], given: int | None) -> int:
     """Return the number of buckets that the caller asked for, or else the default of the engine."""
     if given is None:
         return max(1, min(engine.n_buckets(*frames.values()), MOST_BUCKETS))
