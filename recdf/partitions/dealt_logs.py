@@ -202,7 +202,7 @@ def without_tables(result: Any) -> Any:
     return replace(result, true=empty, pred=empty) if isinstance(result, Impressions) else result
 
 
-OF_IMPRESSIONS = """\
+IMPRESSIONS_SAY = """\
 Turn a raw log of impressions in {Engine} into `true` and `pred`, as `rd.from_impressions` does.
 
 Parameters
@@ -237,7 +237,7 @@ Examples
 >>> lists = rd.{space}.from_impressions(log, clicks=clicks, time_col="time")  # doctest: +SKIP
 >>> rd.{space}.evaluate(*lists, "ctr", **lists.options).summary  # doctest: +SKIP"""
 
-OF_CHECK = """\
+CHECK_SAYS = """\
 Find what is unusual in a raw log in {Engine}: those findings of `rd.logs.check_log` that add up
 over users.
 
@@ -280,7 +280,7 @@ def on_engine(
             return function(**dict.fromkeys(roles, found), **options)
 
     of_log.__name__ = of_log.__qualname__ = function.__name__
-    of_log.__doc__ = OF_IMPRESSIONS if function is from_impressions else OF_CHECK
+    of_log.__doc__ = IMPRESSIONS_SAY if function is from_impressions else CHECK_SAYS
     return fill(of_log, {"Engine": name, "space": name.lower()})
 
 
