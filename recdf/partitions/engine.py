@@ -30,9 +30,8 @@ import pyarrow as pa
 
 from ..errors import IdTypeError
 from ..evaluation.carry import nullable
-from ..evaluation.evaluate import call_of, evaluate
+from ..evaluation.evaluate import call_of, checked, evaluate, finish_summary
 from ..evaluation.exposure_sums import common_type
-from ..evaluation.finish import checked, finish_summary
 from ..evaluation.part import Measured, PartResult, measure
 from ..inputs.codes import check_kinds
 from ..inputs.constraints import a_number, check_value
