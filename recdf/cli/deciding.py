@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import pandas as pd
 
-from ..display.kinds import trend_words
+from ..display.row_words import trend_words
 from ..errors import OptionError
 from ..evaluation.result import Evaluation, read_parquet
 from ..evaluation.storage import digest_of_result, file_of_rows

@@ -98,9 +98,10 @@ class Kind(NamedTuple):
     columns : those that no other kind has together · title : heading of its section · said : what a
     row says · cells : the cells of every row, by the heads of their columns · read : what
     `plot.forest` draws of a row (panel, label, effect, ...) · look : of the badge of a row · axis,
-    caption : of the picture · todo : what the worst badge asks for · ask : the function of the table
-    that says it, where it is not the badge alone · against : what a row that says worse has against an effect beside it: words of the
-    badge, what to do, and the columns in which both must be alike · part : where it stands among
+    caption : of the picture · todo : what the worst badge asks for · ask : the function of the
+    table that says it, where the badge alone does not · against : what a row that says worse has
+    against an effect beside it: words of the badge, what to do, and the columns in which both must
+    be alike · part : where it stands among
     the tables of an experiment: in an argument of `rd.report`, or "beside" the effects · noun : of
     its rows
     """
@@ -159,7 +160,7 @@ def _board_cells(given: pd.DataFrame) -> RowCells:
     for (segment, group, model), rows in frame.groupby(LEADERBOARD_KEYS[:3], sort=False):
         part = text("all lists" if segment == EVERYONE else f"{segment} = {group}")
         mark = letters.get(model, "") if by_letter and model in tested else ""
-        name = Shown(Cell(str(model), mark=mark), str(model).casefold())
+        name = text(model)._replace(cell=Cell(visible(model), mark=mark))
         # A segment may lack a metric.
         own = rows.set_index("metric").reindex(better.index).to_dict("index")
         found.append(

@@ -22,15 +22,11 @@ from ..judge.comparisons import confidence_of
 from ..judge.verdict import codes_of, sign_of, warning_sentences
 from ..tables.cells import (
     LETTERS,
-    NULL,
     Align,
     Cell,
-    form_of,
     html_text,
     latex_text,
     markdown_text,
-    number,
-    plus_minus,
     to_html,
     to_latex,
     to_markdown,
@@ -48,14 +44,12 @@ from .given_tables import (
     words_of_tests,
 )
 from .joined_labels import LABELS, with_both_labels
+from .kinds import EVERYONE, LEADERBOARD_KEYS, SEED_SD, TABLE_KINDS
 from .leaderboard_values import (
-    EVERYONE,
     REPEATS,
-    SEED_SD,
     SEEDS,
     columns_of,
     floor_rows,
-    n_differs,
     over_repeats,
     seed_sentences,
     spread_of_rows,
@@ -66,8 +60,6 @@ from .segments import SegmentGroups, segment_groups
 
 __all__ = ["Leaderboard", "leaderboard"]
 
-HEAD_ARROWS = {"larger": " ↑", "smaller": " ↓", "": ""}
-LEADERBOARD_KEYS = ["segment", "group", "model", "metric"]
 TIDY = [
     *LEADERBOARD_KEYS,
     "better",
@@ -167,40 +159,11 @@ class Leaderboard:
 
     def head_and_cells(self) -> tuple[list[str], list[list[Cell]], list[Align]]:
         """Return the names of the columns, the rows of cells and the side of every column."""
-        frame = self.frame.assign(n_differs=n_differs(self.frame))
-        metrics = frame.drop_duplicates("metric").set_index("metric")["better"]
-        in_parts = bool(frame["segment"].ne(EVERYONE).any())
-        # Levels have no interval and no letter.
-        tested = frame.loc[frame["half_width"].notna(), "model"].unique()
-        letters = dict(zip(frame["model"].unique(), LETTERS, strict=False))
-        by_letter = any(map(str.isalpha, frame["marks"]))
-        head = [*["segment"] * in_parts, "model"]
-        head += [f"{name}{HEAD_ARROWS[better]}" for name, better in metrics.items()]
-        body = []
-        for (segment, group, model), rows in frame.groupby(LEADERBOARD_KEYS[:3], sort=False):
-            part = Cell("all lists" if segment == EVERYONE else f"{segment} = {group}")
-            mark = letters.get(model, "") if by_letter and model in tested else ""
-            own = rows.set_index("metric").reindex(metrics.index)
-            cells = map(self._cell, own.itertuples())
-            body.append([*[part] * in_parts, Cell(str(model), mark=mark), *cells])
-        left: list[Align] = ["left"] * (1 + in_parts)
-        right: list[Align] = ["right"] * len(metrics)
-        return head, body, left + right
-
-    def _cell(self, row: Any) -> Cell:
-        # It is null for a metric that a segment lacks.
-        n = [f"n = {int(row.n):,}"] if row.n_differs == 1 else []
-        if pd.isna(row.value):
-            return Cell(NULL, small="".join(n))
-        spread = getattr(row, SEED_SD, np.nan)
-        beside = self.frame.loc[self.frame["metric"] == row.Index, "value"]
-        text, half = plus_minus(row.value, row.half_width, beside)
-        # A spread has the digits of its value; none is not written as 0.
-        digits = number(spread or np.nan, form_of(row.value, half=row.half_width))
-        seeds = "" if pd.isna(spread) else f"± {digits} over seeds"
-        small = ", ".join(filter(None, [half, seeds, *n]))
-        place = 0 if pd.isna(row.place) else row.place
-        return Cell(text, place == 1, place == 2, row.marks, small)
+        rows = TABLE_KINDS["leaderboard"].cells(self.frame)
+        head = list(rows[0]) if rows else []
+        named = [name in ("segment", "model") for name in head]
+        align: list[Align] = ["left" if one else "right" for one in named]
+        return head, [[one.cell for one in row.values()] for row in rows], align
 
     def _notes(self, form: str) -> list[str]:
         return [MARK_WEIGHTS[form] if note == MARK_WEIGHTS["html"] else note for note in self.notes]

@@ -14,11 +14,9 @@ from ..evaluation.result import Evaluation
 from ..evaluation.value_moments import means
 from ..tables.cells import form_of, number
 from .given_tables import labels
-from .kinds import TABLE_KINDS
+from .kinds import EVERYONE, TABLE_KINDS, n_differs
 from .pairs import list_places, model_rows
 from .segments import SegmentGroups, group_means
-
-EVERYONE = "all"  # the segment of all lists
 
 
 def values_frame(
@@ -48,11 +46,6 @@ def different_lists(result: Evaluation, columns: Sequence[str]) -> list[str]:
         name: np.bincount(places[result.per_user[name].notna().to_numpy()]) for name in partly
     }
     return [name for name, n in counts.items() if (n[n > 0] < len(rows)).any()]
-
-
-def n_differs(frame: pd.DataFrame) -> pd.Series:
-    """Tell for each row whether the models have a mean over different numbers of lists."""
-    return frame.groupby(["segment", "group", "metric"])["n"].transform("nunique") > 1
 
 
 def floors_of(given: Any) -> pd.DataFrame:
@@ -151,7 +144,6 @@ def _tidy(
 
 
 SEEDS = "seeds"  # in the spec: the spread of a metric over the seeds of a model
-SEED_SD = "seed_sd"  # its column in the leaderboard
 REPEATS = "repeats"  # in the spec: the columns of folds and seeds that were averaged
 
 

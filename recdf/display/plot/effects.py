@@ -22,7 +22,8 @@ from ..given_tables import (
     need,
     need_gate,
 )
-from ..kinds import TABLE_KINDS, estimates_frame, table_kind, trend_words
+from ..kinds import TABLE_KINDS, estimates_frame, table_kind
+from ..row_words import trend_words
 from . import style
 from .picture import drawn_from
 from .style import Axes

@@ -23,16 +23,16 @@ from ...judge.verdict import codes_of, hides_harm, is_withheld, says_worse, warn
 from ...tables.cells import estimated, p_value, visible
 from .. import plot
 from ..kinds import (
+    FEW,
     TABLE_KINDS,
     estimates_frame,
+    harm_first,
     page_part,
     record_of,
-    segment_of,
-    trend_words,
 )
-from .about_models import Pen, block, forest_drawings, harm_first, worse_for
+from ..row_words import of_trend, pair_of, segment_of
+from .about_models import Pen, block, forest_drawings, worse_for
 from .beside import (
-    FEW,
     MadeSection,
     decision_badge,
     decision_said,
@@ -91,7 +91,7 @@ def experiment_section(tables: ReportTables, most: int, pen: Pen, alone: bool) -
         if judged and i == 0 and (level := confidence_of(table)) is not None:
             caption += f"; two-sided {100 * level:g} % intervals, beside the bounds of the roles"
         file = f"experiment{f'-{i}' if i else ''}.csv"
-        parts.append(block(TABLE_KINDS["experiment"], harm_first(table), caption, file, most))
+        parts.append(block(TABLE_KINDS["experiment"], table, caption, file, most))
     if judged and tables.roles is not None:
         roles = role_verdicts(next(iter(tables.experiment.values())), tables.roles)
         caption = "Roles: bounds of a guardrail are one-sided, as its test is"
@@ -121,13 +121,13 @@ def _over_time_drawings(table: pd.DataFrame, pen: Pen) -> list[Drawing]:
 
 def _trends(given: pd.DataFrame | None, row: Mapping[Any, Any] | None = None) -> list[str]:
     """Say whether effects fade, if a table of periods knows: all, or that of a row."""
-    if given is None or not {"metric", "treatment", "trend_verdict"} <= set(given.columns):
+    if given is None or page_part(given) != "over_time":
         return []
     names = [name for name in ("metric", "treatment", "control") if name in given.columns]
     if row is not None:
         given = given[(given[names] == pd.Series(row)[names]).all(axis=1)]
     rows = given.drop_duplicates(names).to_dict("records")
-    return [f"{trend_words(one).capitalize()}." for one in rows]
+    return list(map(of_trend, rows))
 
 
 def _experiment_said(tables: ReportTables) -> list[str]:
@@ -218,11 +218,6 @@ def _p(p: Any) -> str:
     return words if words.startswith("<") else f"= {words}"
 
 
-def _pair_of(row: Mapping[Any, Any]) -> str:
-    names = (name_of(row[name]) for name in ("treatment", "control", "metric"))
-    return "{} against {} on {}".format(*map(plain, names))
-
-
 def _users(row: Mapping[Any, Any]) -> str:
     return f"{amount(int(row['n_treatment']), 'user')} against {int(row['n_control']):,}"
 
@@ -273,9 +268,9 @@ def experiment_card(tables: ReportTables) -> Section | None:
         amounts = [f"{effect_text(row)}, {_users(row)}.", *_trends(tables.over_time, row)]
     said = [f"Worse: {TABLE_KINDS['experiment'].said(one)}" for one in harmed]
     if invalid and harmed:
-        unsaid = ", ".join(map(_pair_of, harmed))
+        unsaid = ", ".join(map(pair_of, harmed))
         said = [f"Worse by the numbers as they stand: {unsaid}."]
-    held = [f"Not decided: {_pair_of(one)}: {one['verdict']}." for one in rows if is_withheld(one)]
+    held = [f"Not decided: {pair_of(one)}: {one['verdict']}." for one in rows if is_withheld(one)]
     return verdict_section(
         mark,
         (*decision_said(tables), case.which),
@@ -358,24 +353,11 @@ def _worse_segments(tables: ReportTables, row: Mapping[Any, Any]) -> list[str]:
 def _warned(effects: Sequence[Mapping[Any, Any]]) -> list[str]:
     """Say the warnings of every effect that has one."""
     rows = [row for row in effects if warnings_of(row["remarks"])]
-    said: list[str] = [f"{_pair_of(row)}: {note_of(row)}." for row in rows[:FEW]]
+    said: list[str] = [f"{pair_of(row)}: {note_of(row)}." for row in rows[:FEW]]
     if len(rows) > FEW:
         carry = "carries" if len(rows) - FEW == 1 else "carry"
         said.append(f"{amount(len(rows) - FEW, 'more effect')} {carry} a warning.")
     return said or ["No effect carries a warning."]
-
-
-# What a table beside the effects has against one of them, what is to be done, and the columns in
-# which its rows must be alike.
-AGAINST = {
-    "Sample ratio by level": (
-        "a level breaks the sample ratio",
-        "find out where its users are lost",
-        "",
-    ),
-    "A/A test": ("its test does not hold", "take the test that is recommended", "metric cap"),
-    "Roles": ("a metric is harmed", "weigh its loss first", "treatment control"),
-}
 
 
 def _doubts_beside(tables: Mapping[str, pd.DataFrame], effect: Mapping[Any, Any]) -> list[Reason]:
@@ -389,10 +371,10 @@ def _doubts_beside(tables: Mapping[str, pd.DataFrame], effect: Mapping[Any, Any]
         if not len(bad):
             continue
         said = f"{titled(kind, name)}: {' '.join(words_of_table(kind, bad))}"
-        words, todo, alike = AGAINST.get(kind.title, ("", "", ""))
+        words, todo, alike = kind.against
         for one in {*alike.split()} & effect.keys():
             bad = bad[bad[one].isin([effect[one]])]
-        if "cap" in alike and not str(effect.get("method", "welch")).startswith("welch"):
+        if kind is TABLE_KINDS["aa"] and not str(effect.get("method", "welch")).startswith("welch"):
             bad = bad[:0]  # the splits tried the t test
         found.append(Reason(said, words, todo) if len(bad) else Reason(said))
     return found

@@ -14,12 +14,13 @@ from ...experiments.compare.by_segment import segment_sentences
 from ...experiments.decide.adjust_pvalues import adjustment
 from ...judge.comparisons import confidence_of
 from ...judge.verdict import is_withheld, says_worse, turned
-from ...tables.cells import NULL, Cell, estimate_form, shorten, visible
+from ...tables.cells import NULL, estimate_form, shorten, visible
 from .. import plot
-from ..kinds import TABLE_KINDS, Kind, page_part, record_of, segment_of
-from ..leaderboard_values import n_differs, values_frame
+from ..kinds import TABLE_KINDS, Kind, harm_first, n_differs, page_part, record_of
+from ..leaderboard_values import values_frame
 from ..pairs import compare, model_rows
 from ..plot.style import BEST, REST, looks
+from ..row_words import segment_of
 from ..segments import SegmentGroups, segment_groups
 from .page_blocks import (
     NAME_LENGTH,
@@ -31,11 +32,10 @@ from .page_blocks import (
     TableBlock,
     amount,
     badge_of,
-    csv_of,
-    cut,
     effect_text,
     listed,
     name_of,
+    table_of,
     text,
     value,
 )
@@ -92,29 +92,21 @@ class Pen:
 def leaderboard_section(subject: Subject, experiment: bool) -> Section:
     """Show models by metrics, each at one k, and fold every value below."""
     pooled = ", all variants together" if experiment and len(subject.models) == 1 else ""
-    head, body, align = subject.board.head_and_cells()
-    numbers = subject.board.frame.set_index(["model", "metric"])["value"]
-    columns = list(subject.board.frame["metric"].drop_duplicates())
+    frame = subject.board.frame
+    cells = TABLE_KINDS["leaderboard"].cells(frame)
+    columns = list(frame["metric"].drop_duplicates())
     names = subject.summary.drop_duplicates("column").set_index("column")
-    rows = []
-    for first, *cells in body:
-        own = [numbers.get((first.text, name), np.nan) for name in columns]
-        sorts = [None if pd.isna(raw) else float(raw) for raw in own]
-        rows.append((text(first.text), *map(Shown, cells, sorts)))
-    shown, more = cut(rows, subject.max_rows)
     off = frozenset(i + 1 for i, name in enumerate(columns) if name not in subject.columns)
     at_k = names["k"].astype("Int64").astype(str).replace("<NA>", "")
     groups = [(str(names["metric"][name]), str(at_k[name])) for name in columns]
     at = "" if subject.k is None else f" at k = {subject.k}"
     mean = "weighted mean" if "weight" in subject.result.spec else "mean"
-    table = TableBlock(
+    table = table_of(
         f"Metrics{at}, {mean} over {_lists(subject)}{pooled}",
-        tuple(map(visible, head)),
-        tuple(align),
-        shown,
-        csv_of(subject.board.frame),
+        cells[: subject.max_rows],
+        len(cells),
+        frame,
         "leaderboard.csv",
-        more=more,
         groups=(("", ""), *groups),
         off=off,
     )
@@ -140,21 +132,19 @@ def _all_values(subject: Subject) -> TableBlock:
     rows = []
     for row in subject.summary.itertuples(index=False):
         ends = row.value, row.ci_low, row.ci_high
+        names = {"model": text(row.model), "metric": text(row.column)}
         form = estimate_form(*ends, significant=4)
         numbers = (value(found, form) for found in ends)
-        counts = (value(n, ",d") for n in (row.n, row.n_undefined))
-        rows.append((text(row.model), text(row.column), *numbers, *counts))
+        counts = {"n": value(row.n, ",d"), "undefined": value(row.n_undefined, ",d")}
+        heads = ("value", "interval from", "to")
+        rows.append({**names, **dict(zip(heads, numbers, strict=True)), **counts})
     many = len(subject.models) > MATRIX_ABOVE
-    shown, more = cut(rows, min(subject.max_rows, 120) if many else subject.max_rows)
-    head = ("model", "metric", "value", "interval from", "to", "n", "undefined")
-    return TableBlock(
+    return table_of(
         "Every metric at every k",
-        head,
-        ("left", "left", *["right"] * 5),
-        shown,
-        csv_of(frame),
+        rows[: min(subject.max_rows, 120) if many else subject.max_rows],
+        len(rows),
+        frame,
         "summary.csv",
-        more=more,
         folded=f"All {len(rows):,} values, every metric at every k",
     )
 
@@ -219,61 +209,41 @@ def _pair_matrix(subject: Subject, comparison: pd.DataFrame) -> TableBlock:
         row, column = order[str(one["model"])], order[str(one["baseline"])]
         signs[row][column], signs[column][row] = SIGNS[kind], SIGNS[turned.get(kind, kind)]
     rows = [
-        (text(f"{i + 1} {model}"), *(Shown(Cell(sign)) for sign in signs[i]))
+        {
+            "model": text(f"{i + 1} {model}"),
+            **{f"{j + 1}": text(sign) for j, sign in enumerate(signs[i])},
+        }
         for model, i in order.items()
     ]
     caption = (
         f"{subject.primary}, the model of the row against that of the column, by their numbers: ▲ "
         "better, ▼ worse, ● no difference shown, ! withheld"
     )
-    head = ("model", *(f"{i + 1}" for i in range(len(order))))
-    return TableBlock(
-        caption, head, ("left",) * len(head), tuple(rows), csv_of(comparison), "comparison.csv"
-    )
-
-
-def harm_first(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of an experiment with what is worse before all others."""
-    worse = np.array([says_worse(row) for row in table.to_dict("records")], bool)
-    found = table.iloc[np.argsort(~worse, kind="stable")].reset_index(drop=True)
-    found.attrs = table.attrs
-    return found
+    return table_of(caption, rows, len(rows), comparison, "comparison.csv")
 
 
 def _has_words(one: Shown) -> bool:
     return bool(one.badge or one.bar) or one.cell.text not in ("", NULL)
 
 
-def block(kind: Kind, table: pd.DataFrame, caption: str, file: str, most: int) -> TableBlock:
-    """Return a table of a known kind as the page shows it: columns of numbers stand to the right,
-    those that say nothing are left out, and what all rows are about stands in the caption."""
+def block(kind: Kind, given: pd.DataFrame, caption: str, file: str, most: int) -> TableBlock:
+    """Return a table of a known kind as the page shows it: rows that say worse first, without the
+    columns that say nothing; what all rows are about stands in the caption."""
+    table = given
     cells = kind.cells(table.head(most))
     if len(what := {one["what"].cell.text for one in cells if "what" in one}) == 1:
         caption = f"{caption}: {what.pop()}"
         cells = [{name: one[name] for name in one if name != "what"} for one in cells]
-    found = tuple(cells[0]) if cells else ()
-    head = tuple(name for name in found if any(_has_words(one[name]) for one in cells))
-    right = [
-        all(one[name].bar is None and one[name].badge is None for one in cells)
-        and any(isinstance(one[name].sort, float | int) for one in cells)
-        for name in head
-    ]
-    return TableBlock(
-        caption,
-        head,
-        tuple("right" if one else "left" for one in right),
-        tuple(tuple(map(one.__getitem__, head)) for one in cells),
-        csv_of(table) if file else "",
-        file,
-        stacked=True,
-        more=max(0, len(table) - most),
-    )
+    head = [name for name in (cells or [{}])[0] if any(_has_words(one[name]) for one in cells)]
+    rows = [{name: one[name] for name in head} for one in cells]
+    return table_of(caption, rows, len(table), table if file else None, file, stacked=True)
 
 
 def forest_drawings(table: pd.DataFrame, most: int, pen: Pen) -> list[Drawing]:
     """Draw a table as `plot.forest` does, a picture for each of its panels, with the first `most`
     rows."""
-    panels = table.reset_index(drop=True).groupby(plot.forest.data(table)["metric"], sort=False)
+    rows = harm_first(table)
+    panels = rows.groupby(plot.forest.data(rows)["metric"], sort=False)
     return [
         pen(plot.forest, rows.head(most), size=(SIZE[0], 1.2 + 0.4 * len(rows.head(most))))
         for _, rows in panels
@@ -344,9 +314,7 @@ def segments_section(
             f"{duel[0]} against {duel[1]} within segments; p-values {adjustment(compared).words}"
         )
         most = subject.max_rows
-        parts.append(
-            block(TABLE_KINDS["pairs"], harm_first(compared), caption, "segments.csv", most)
-        )
+        parts.append(block(TABLE_KINDS["pairs"], compared, caption, "segments.csv", most))
         said = worse_for(compared.to_dict("records"), [str(one) for one in compared["segment"]])
     means = values_frame(subject.result, subject.summary, [subject.primary], groups)
     parts.append(_means_by_segment(subject, means))
@@ -371,7 +339,7 @@ def given_segments(
         if shrunken
         else ""
     )
-    table = block(record_of(given), harm_first(given), caption, "segments.csv", most)
+    table = block(record_of(given), given, caption, "segments.csv", most)
     drawings = forest_drawings(given, most, pen) if shrunken else []
     section = Section("segments", "Segments", tables=(table,), drawings=tuple(drawings))
     if "treatment" in given.columns:  # the pair and the metric of the experiment's first row
@@ -452,16 +420,8 @@ def _means_by_segment(subject: Subject, frame: pd.DataFrame) -> TableBlock:
         cells[row["model"], part] = value(row["value"], form, small=n)
     parts = list(dict.fromkeys(part for _, part in cells))
     rows = [
-        (text(model), *(cells.get((model, part), value(np.nan)) for part in parts))
+        {"model": text(model)} | {part: cells.get((model, part), value(np.nan)) for part in parts}
         for model in dict.fromkeys(model for model, _ in cells)
     ]
-    shown, more = cut(rows, subject.max_rows)
-    return TableBlock(
-        f"Mean {subject.primary} by segment",
-        ("model", *parts),
-        ("left", *["right"] * len(parts)),
-        shown,
-        csv_of(frame),
-        "segment-means.csv",
-        more=more,
-    )
+    caption, file = f"Mean {subject.primary} by segment", "segment-means.csv"
+    return table_of(caption, rows[: subject.max_rows], len(rows), frame, file)

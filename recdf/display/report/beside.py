@@ -10,25 +10,28 @@ import numpy as np
 import pandas as pd
 
 from ...experiments.decide.decide_experiment import plan_sentence
-from ...judge.cautions.table import CAUTIONS
-from ...judge.verdict import is_withheld
 from ...tables.cells import number, visible
 from ...tables.findings import finding_of
 from .. import plot
 from ..kinds import (
+    FEW,
     GATE_LOOKS,
     TABLE_KINDS,
     Kind,
     estimates_frame,
+    harm_first,
+    record_of,
+)
+from ..row_words import (
+    amount_of_estimate,
     flag_meanings,
     is_useless,
     lift_text,
     look_of_estimate,
     policy_of,
-    record_of,
-    value_text,
+    trust_of,
 )
-from .about_models import Pen, block, forest_drawings, harm_first
+from .about_models import Pen, block, forest_drawings
 from .card import verdict_section
 from .page_blocks import (
     Badge,
@@ -36,17 +39,13 @@ from .page_blocks import (
     Reason,
     Section,
     amount,
-    badge_of,
     flag_words,
-    listed,
     name_of,
     text,
 )
 from .report_inputs import ReportTables
 from .svg import SIZE
 
-FEW = 4  # rows that are sentences too
-AS_OFTEN_AS_NOT = 0.5  # power of a plan that fails as often as not
 NO_VALUE = (
     "No value is shown here, since the estimate should not be used; the table has the numbers."
 )
@@ -76,9 +75,7 @@ DECISIONS: dict[str, tuple[BadgeKind, str]] = {
 def decision_said(tables: ReportTables) -> list[str]:
     """Say the decision about every treatment, with its reasons."""
     rows = [] if tables.decision is None else tables.decision.to_dict("records")
-    said: list[str] = [
-        f"{name_of(row['treatment'])}: {row['decision']}. {row['reasons']}." for row in rows
-    ]
+    said = list(map(TABLE_KINDS["decision"].said, rows))
     return [*said, *[f"{plan_sentence(row)}." for row in rows[:1] if plan_sentence(row)]]
 
 
@@ -137,12 +134,8 @@ def estimates_card(tables: ReportTables) -> Section | None:
         own = worst([shown.badge for row in made.rows for shown in row]) or Badge("info", "plan")
         marks.append(own)
         which += [f"{titled(kind, name)}: {one}" for one in words_of_table(kind, table)]
-        if kind.read is None:
-            todo[own.text] = _pairs_action(table)
-        elif "mde_abs" in table.columns:
-            todo[own.text] = _plan_action(table)
-        else:
-            todo[own.text] = kind.todo.get(own.kind, "Look at what is open before acting.")
+        look = "Look at what is open before acting."
+        todo[own.text] = kind.ask(table) if kind.ask else kind.todo.get(own.kind, look)
     mark = worst(marks)
     if tables.decision is not None:
         mark, action = decision_badge(tables.decision)
@@ -150,31 +143,6 @@ def estimates_card(tables: ReportTables) -> Section | None:
     if mark is None:
         return None
     return verdict_section(mark, which, todo[mark.text])
-
-
-def _plan_action(table: pd.DataFrame) -> str:
-    """Say how many users or lists a plan asks for, or which guardrail they would not show safe."""
-    unit = "list" if "n_lists" in table.columns else "user"
-    n = table["n"] if unit == "list" else table["n_control"] + table["n_treatment"]
-    weak = table["metric"][table["power"] < AS_OFTEN_AS_NOT] if "power" in table.columns else ()
-    if len(weak):
-        named = listed(list(map(name_of, weak)), FEW, "metric")
-        return f"Plan more {unit}s first: with so few, nothing is likely to be shown on {named}."
-    return f"Run it with {amount(int(n.max()), unit)}, and decide at the end alone."
-
-
-def _pairs_action(table: pd.DataFrame) -> str:
-    """Say what to do after a comparison of models that has no result beside it."""
-    row = table.iloc[0].to_dict()
-    if len(table) > 1:
-        return "Pass the result too: it says which of these pairs decides."
-    if is_withheld(row):
-        return f"Do not act: {CAUTIONS[row['withheld']].sentence}."
-    sign = badge_of(row)
-    if sign in ("better", "worse"):
-        winner = row["model"] if sign == "better" else row["baseline"]
-        return f"Prefer {name_of(winner)}."
-    return f"Keep {name_of(row['baseline'])}: no difference is shown."
 
 
 # -- off-policy
@@ -217,7 +185,7 @@ def off_policy_card(tables: ReportTables) -> Section | None:
     trusted = [row for row in usable if not flag_words(row["flags"])]
     row = max(trusted or usable or rows, key=lambda one: float(one["value"]))
     flags, useless = flag_words(row["flags"]), not usable
-    trust = visible(row.get("trust") or flags or "no flag")
+    trust = trust_of(row)
     mark = Badge("error" if useless else "warning" if flags else "good", trust)
     name = name_of(policy_of(row))
     among = "that may be trusted" if trusted else "that may be used, each with a flag"
@@ -229,7 +197,7 @@ def off_policy_card(tables: ReportTables) -> Section | None:
         which = f"{which}is the one of {amount(len(rows), 'estimate')} {among}."
     else:
         which = f"{which}has the largest value of {n} estimates {among}."
-    lift = f", {lift_text(row)} beside the logging policy" if lift_text(row) else ""
+    found = amount_of_estimate(row)
     effective = f"{number(row['ess'], ',.0f')} effective rows." if "ess" in row else ""
     low, high = (float(row.get(f"lift_ci_{end}", np.nan)) for end in ("low", "high"))
     below = [one for one in trusted if look_of_estimate(one) == "worse"]
@@ -241,7 +209,7 @@ def off_policy_card(tables: ReportTables) -> Section | None:
         action = f"Test {name} online."
     elif high < 0:
         action = "Keep the logging policy."
-    elif not lift:
+    elif not lift_text(row):
         action = "Compare it with the value of the logging policy before acting on it."
     if tables.decision is not None:
         mark, action = decision_badge(tables.decision)
@@ -249,7 +217,7 @@ def off_policy_card(tables: ReportTables) -> Section | None:
         mark,
         (*decision_said(tables), which),
         action,
-        how_much=[NO_VALUE if useless else f"Value {value_text(row)}{lift}."],
+        how_much=[NO_VALUE if useless else f"{found[0].upper()}{found[1:]}."],
         sure=[f"Trust: {trust}. {effective}".rstrip()],
         for_whom=[f"Worse than the logging policy: {names}." if names else NONE_BELOW],
         doubts=[f"Flags: {flags}. {flag_meanings(row)}." if flags else "It carries no flag."],

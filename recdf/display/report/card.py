@@ -35,6 +35,7 @@ from .page_blocks import (
     Reason,
     Section,
     amount,
+    doing,
     effect_text,
     listed,
     plain,
@@ -351,7 +352,8 @@ def _amount(subject: Subject, case: Case) -> list[str]:
     gain, lose = (int(row.get(name, 0)) for name in ("wins", "losses")[:: -1 if smaller else 1])
     judged = " whose lists people judged" if "n_human" in row else ""
     n = int(row["n_users"])
-    said = f": {effect_text(row)}. {gain:,} of {amount(n, 'user')}{judged} gain and {lose:,} lose."
+    said = f": {effect_text(row)}. {gain:,} of {amount(n, 'user')}{judged} "
+    said += f"{'gains' if gain == 1 else 'gain'} and {doing(lose, 'lose')}."
     if case.together > 1:
         said += " The interval holds for all comparisons of the page together."
     codes = [code for code in warnings_of(row["remarks"]) if code != row["withheld"]]
