@@ -177,7 +177,11 @@ def total_to_past(
 def _alike_pairs(like: Likeness, one: np.ndarray, two: np.ndarray) -> np.ndarray:
     """Return the similarities of pairs of item codes, 0 where one of them is not known."""
     one, two = like.row_of[one], like.row_of[two]
-    (similar, pair_bytes, row_bytes), product, found = like.similar, like.vectors, np.zeros(len(one))
+    (similar, pair_bytes, row_bytes), product, found = (
+        like.similar,
+        like.vectors,
+        np.zeros(len(one)),
+    )
     step = max(1, sizes().feature_bytes // (pair_bytes + 2 * row_bytes))
     for low in range(0, len(one), step):
         a, b = one[low : low + step], two[low : low + step]

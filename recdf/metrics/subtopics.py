@@ -117,9 +117,7 @@ def _rounds(lists: Lists, aspects: Aspects, alpha: float) -> tuple[list[Round], 
     return [], _greedy(lists, aspects, alpha)
 
 
-def _greedy(
-    lists: Lists, aspects: Aspects, alpha: float
-) -> Iterator[Round]:
+def _greedy(lists: Lists, aspects: Aspects, alpha: float) -> Iterator[Round]:
     """Yield, rank by rank, the lists of `true` that have an item left, and what the item adds that
     adds most.
 
