@@ -36,11 +36,11 @@ from ..matching.side_tables.records import read_sides
 from ..matching.side_tables.sides import CheckedSides
 from ..matching.values_and_weights import RESPONSES
 from ..metrics.call import Call
-from .results import PLACE
 from .source import Source, frame_of_arrow
 
 # column with the number of each row in its files; the lists are ordered by these numbers
 ROW = "__row__"
+PLACE = "__place__"  # column of distinct integers by which rows of results are to be sorted
 
 Schemas = Mapping[str, pa.Schema]
 

@@ -9,10 +9,9 @@ import numpy as np
 import pandas as pd
 
 from ...errors import OptionError
-from ...inputs.data_files import NeededColumns, needed_frame
+from ...inputs.data_files import NeededColumns, needed_frame, users_in_parts
 from ...inputs.door import takes_columns
 from ...inputs.options import Options, as_columns
-from ...inputs.user_parts import users_in_parts
 from ...judge.aggregates import FarNeeded, RowsNeeded
 from ...judge.cautions import HEALTH_ALPHA, UNEQUAL
 from ...judge.choices import (
