@@ -15,7 +15,7 @@ from ..matching.lists import Lists
 from .diversity import nearest, total_to_past
 from .metric import metric
 
-Likeness = Literal["cosine", "jaccard", "hamming", "cooccurrence"] | Callable[..., np.ndarray]
+AnySimilarity = Literal["cosine", "jaccard", "hamming", "cooccurrence"] | Callable[..., np.ndarray]
 LOG_ALONE = {"needs": ("log",), "unknown": ("log_users", "log")}
 
 
@@ -37,7 +37,7 @@ def serendipity(
     threshold: float = 0.7,
     relevant: bool = True,
     top: Natural | None = None,
-    similarity: Likeness = "cosine",
+    similarity: AnySimilarity = "cosine",
     separator: str = "|",
 ) -> np.ndarray:
     """Share of the first k that is relevant, new, unlike the user's past and not popular; larger is
@@ -153,7 +153,9 @@ def _rank_gained(lists: Lists, relevant: bool) -> np.ndarray:
     return ratio(np.bincount(of_list, np.maximum(gained, 0.0), len(lists)), lists.n_shown)
 
 
-def _unlike_past(lists: Lists, similarity: Likeness, separator: str, relevant: bool) -> np.ndarray:
+def _unlike_past(
+    lists: Lists, similarity: AnySimilarity, separator: str, relevant: bool
+) -> np.ndarray:
     """Return the mean of 1 − the mean similarity to the past; items of the past count 0."""
     matched, log = lists.matched, lists.sides.log
     like, known = None, np.ones(matched.n_items, bool)
