@@ -61,9 +61,9 @@ STEPS = {
     "metrics": ("part.defined_values",),
     "tables": (
         "match.key_frame",
-        "finish.per_user_frame",
-        "finish.summary_table",
-        "finish.spec_of",
+        "evaluate.per_user_frame",
+        "evaluate.summary_table",
+        "evaluate.spec_of",
     ),
     REST: ("evaluate.evaluate",),
 }
@@ -98,7 +98,7 @@ class Clock:
 def watched(clock: Clock) -> Iterator[None]:
     """The functions of the steps under the clock, and put back afterwards."""
     matching = ("matching.match", "matching.true_and_pred_lists")
-    evaluation = ("evaluation.part", "evaluation.finish", "evaluation.evaluate")
+    evaluation = ("evaluation.part", "evaluation.evaluate")
     rooms = (*matching, "metrics.call", *evaluation)
     modules = {name.rpartition(".")[2]: importlib.import_module(f"recdf.{name}") for name in rooms}
     replaced: list[tuple[Any, str, Any]] = []

@@ -108,7 +108,7 @@ PUBLIC: dict[str, NamesByModule] = {
         "logs.log_checks": ["check_log"],
         "logs.persons": ["assign_persons"],
         "logs.times": ["time_slice"],
-        "partitions.impressions_parquet": ["impressions_parquet"],
+        "partitions.dealt_logs": ["impressions_parquet"],
     },
     "recdf.diagnostics": {
         "diagnostics.conventions_compared": ["compare_conventions"],

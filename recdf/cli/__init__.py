@@ -32,7 +32,6 @@ from ..errors import (
     warn_user,
 )
 from . import (
-    auditing,
     deciding,
     evaluating,
     gating,
@@ -241,7 +240,7 @@ def _parser() -> tuple[argparse.ArgumentParser, Mapping[str, Parser]]:
     for add in (
         evaluating.add_evaluate,
         evaluating.add_check,
-        auditing.add_audit,
+        evaluating.add_audit,
         reading_logs.add_impressions,
         deciding.add_compare,
         deciding.add_experiment,

@@ -1,4 +1,4 @@
-"""`recdf evaluate` and `recdf check`, which read files of lists.
+"""`recdf evaluate`, `recdf check` and `recdf audit`, which read files of lists.
 
 A job may say what it expects of its files: rows, days, age. A file that is not so is refused (exit
 code 1).
@@ -13,13 +13,14 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from ..diagnostics.audits import audit
 from ..diagnostics.data_checks import check, data_profile
 from ..errors import EmptyPopulationError, OptionError, RecdfError
 from ..evaluation.evaluate import evaluate
@@ -28,7 +29,7 @@ from ..evaluation.storage import write_tables
 from ..formats.file_sets import FileSet, as_parquet, is_remote, read_beside, read_files
 from ..inputs.door import NamedFiles
 from ..inputs.frames import column
-from ..inputs.options import NAMES, OPTIONS, Options, as_columns
+from ..inputs.options import NAMES, OPTIONS, as_columns, id_columns
 from ..matching.side_tables.records import SIDE_TABLES
 from ..partitions.evaluate_parquet import evaluate_parquet
 from ..partitions.source import Source
@@ -279,12 +280,13 @@ def _streamed_counts(source: Source, name: str) -> pd.Series:
 
 
 def _evaluate(given: argparse.Namespace) -> None:
-    with scratch_folder(given):
-        _evaluate_files(given)
+    stream = given.stream or given.memory_limit is not None
+    with staging_folder(Path(tempfile.gettempdir())) if stream else nullcontext() as scratch:
+        _evaluate_files(given, scratch)
 
 
-def _evaluate_files(given: argparse.Namespace) -> None:
-    if given.profile and (given.out is None or given.stream or given.memory_limit is not None):
+def _evaluate_files(given: argparse.Namespace, scratch: Path | None) -> None:
+    if given.profile and (given.out is None or scratch is not None):
         raise OptionError(
             "--profile needs --out, and files that are read as a whole: leave out --stream"
         )
@@ -305,29 +307,26 @@ def _evaluate_files(given: argparse.Namespace) -> None:
         paths["features"] = given.features[0]
     elif given.features:
         options["features"] = given.features
-    stream = given.stream or given.memory_limit is not None
-    sources = _streamed(given, options) if stream else {}
+    files, sources = ({}, {}) if scratch is None else _streamed(given, options, scratch)
     # Files that are not streamed get ids of the same types as those of the streamed files.
     frames = (
         {
             name: read_beside(path, sources["pred"].files_schema, id_columns(options), [])
             for name, path in paths.items()
         }
-        if stream
+        if sources
         else read_frames_of(given, options, paths)
     )
     options |= {name: frame for name, frame in frames.items() if name not in ("true", "pred")}
     if "features" in frames:
-        options["features"] = frames["features"].set_index(
-            options.get("item_col", Options.item_col)
-        )
+        options["features"] = frames["features"].set_index(id_columns(options)[-1])
     if given.item_by is not None:
         options["item_by"] = given.item_by
     if given.carry is not None:
         rules = [text if "=" in text else f"{text}=constant" for text in given.carry]
         options["carry"] = as_pairs("--carry", rules, "a column and a rule, as time=min")
     options["k"] = given.k or 10
-    if stream:
+    if sources:
         _refuse_empty(given, {name: one.n_rows for name, one in sources.items()})
         check_expected(given, lambda role, name: _streamed_counts(sources[role], name))
         where: dict[str, Any] = {
@@ -335,9 +334,7 @@ def _evaluate_files(given: argparse.Namespace) -> None:
             "overwrite": given.overwrite,
             "memory_limit": given.memory_limit,
         }
-        result = evaluate_parquet(
-            given.streamed["true"], given.streamed["pred"], given.metrics, **where, **options
-        )
+        result = evaluate_parquet(files["true"], files["pred"], given.metrics, **where, **options)
     else:
         _refuse_empty(given, {name: len(frames[name]) for name in ("true", "pred")})
         check_expected(given, lambda role, name: _counts(column(frames[role], name, role)))
@@ -394,39 +391,22 @@ def _refuse_empty(given: argparse.Namespace, n_rows: Mapping[str, int]) -> None:
         )
 
 
-def _streamed(given: argparse.Namespace, options: dict[str, Any]) -> dict[str, Source]:
-    """Find the files to read piece by piece, and say how many rows they have."""
+def _streamed(
+    given: argparse.Namespace, options: dict[str, Any], scratch: Path
+) -> tuple[dict[str, Any], dict[str, Source]]:
+    """Find the files to read piece by piece, and say how many rows they have. Files that are no
+    parquet files are written as such, with standard names."""
     paths = {"true": given.true, "pred": given.pred}
-    given.streamed = streamed_files(given, options, paths)
-    sources = {name: Source(path, name) for name, path in given.streamed.items()}
+    names = {name: options.pop(f"{name}_cols", {}) for name in paths}
+    found = as_parquet(paths, id_columns(options), as_columns(options.get("by")), names, scratch)
+    files = {
+        name: NamedFiles(one, names[name] if one == paths[name] else {})
+        for name, one in found.items()
+    }
+    sources = {name: Source(path, name) for name, path in files.items()}
     for name, one in sources.items():
         _say_read(given, name, paths[name], **one.read)
-    return sources
-
-
-@contextmanager
-def scratch_folder(given: argparse.Namespace) -> Iterator[None]:
-    """Make a temporary folder, if files are to be read piece by piece."""
-    if given.stream or given.memory_limit is not None:
-        with staging_folder(Path(tempfile.gettempdir())) as given.scratch:
-            yield
-    else:
-        yield
-
-
-def streamed_files(
-    given: argparse.Namespace, options: dict[str, Any], paths: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return parquet files with the rows of these files. Where they had to be written they have
-    standard names."""
-    names = {name: options.pop(f"{name}_cols", {}) for name in paths}
-    files = as_parquet(
-        paths, id_columns(options), as_columns(options.get("by")), names, given.scratch
-    )
-    return {
-        name: NamedFiles(one, names[name] if one == paths[name] else {})
-        for name, one in files.items()
-    }
+    return files, sources
 
 
 def read_frames_of(
@@ -461,13 +441,6 @@ def _say_read(given: argparse.Namespace, name: str, path: str, files: int, rows:
     verbose(
         given, f"read --{name} {path}: {files:,} {'file' if files == 1 else 'files'}, {rows:,} rows"
     )
-
-
-def id_columns(options: Mapping[str, Any]) -> list[str]:
-    return [
-        *as_columns(options.get("user_col", Options.user_col)),
-        options.get("item_col", Options.item_col),
-    ]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -535,3 +508,71 @@ def findings_lines(found: pd.DataFrame) -> str:
     counts = found["severity"].value_counts()
     words = [f"{counts.get(what, 0):,} {plural}" for what, plural in PLURALS.items()]
     return "\n".join([*lines, "", f"found: {', '.join(words)}"])
+
+
+AUDIT_FILES = ("findings.parquet", "floors.parquet")
+NOT_OF_AUDIT = (*NOT_OF_CHECK, "by_in_true", "judged_only")
+
+
+def add_audit(commands: Any) -> None:
+    command = add_command(
+        commands,
+        "audit",
+        _audit,
+        "find leaks, and models that are no better than none",
+        "Find leaks between training data and truth, and set each metric beside chance, popularity "
+        "and the ceiling of its lists. Exit code 1 when a finding is a warning and --fail-on "
+        "warning is given.",
+        usage="%(prog)s --true FILE --pred FILE [options]",
+    )
+    files = add_lists(command)
+    add_arguments(
+        files,
+        {
+            "--train FILE": "what the model has learned from: user, item, and a time if there is "
+            "one",
+            "--log FILE": "all interactions, from which the first date of an item is taken "
+            "(default those of --train)",
+            "--time-col COLUMN": "column of times in --train and --log, and in --true if it has it",
+            "--cutoff TIME": "last moment of training, such as 2026-11-01, or a number",
+            "-m --metrics METRIC ...": "metrics of accuracy (default ndcg recall)",
+            "-k K ...": "cut-offs of metrics that name none (default 10)",
+        },
+    )
+    add_out(files, AUDIT_FILES)
+    add_options(command, [name for name in NAMES if name not in NOT_OF_AUDIT])
+
+
+def _audit(given: argparse.Namespace) -> int:
+    options = given_options(given)
+    metrics = given.metrics or ["ndcg", "recall"]
+    asked: dict[str, Any] = {
+        "metrics": metrics,
+        "k": given.k or 10,
+        "time_col": given.time_col,
+        "cutoff": given.cutoff,
+    }
+    paths = {
+        name: path
+        for name in ("train", "log", "items")
+        if (path := getattr(given, name)) is not None
+    }
+    frames = {
+        name: _timed(one, given.time_col)
+        for name, one in read_frames_of(given, options, paths).items()
+    }
+    sides: dict[str, Any] = {name: frames.get(name) for name in ("train", "log", "items")}
+    found = audit(frames["true"], frames["pred"], **asked, **sides, **options)
+    text = (
+        findings_lines(found) if len(found) else "nothing found"
+    ) + f"\n\n{found.floors.to_string(index=False)}"
+    tables = {"findings": pd.DataFrame(found), "floors": found.floors}
+    give_tables(given, text, tables)
+    return findings_fail(given, found)
+
+
+def _timed(frame: pd.DataFrame, name: str | None) -> pd.DataFrame:
+    """Return a frame whose times are no texts, as those of text files are."""
+    if name not in frame.columns or not pd.api.types.is_string_dtype(frame[name].dtype):
+        return frame
+    return frame.assign(**{str(name): pd.to_datetime(frame[name], format="ISO8601")})

@@ -16,8 +16,8 @@ from ..errors import DataError, OptionError
 from ..formats.file_sets import FileSet, read_files
 from ..inputs.options import as_columns
 from ..logs.impressions import SPANS, from_impressions
-from ..partitions.impressions_parquet import IMPRESSION_FILES as WRITTEN
-from ..partitions.impressions_parquet import impressions_parquet
+from ..partitions.dealt_logs import IMPRESSION_FILES as WRITTEN
+from ..partitions.dealt_logs import impressions_parquet
 from ..publishing import made, staging_folder
 from .arguments import (
     add_arguments,

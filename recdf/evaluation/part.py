@@ -13,10 +13,8 @@ An error of recdf inside a part travels in its result, and `finish` raises it. R
 score or relevance are counted in each part, so that the error of `finish` has the counts of the
 whole population.
 
-Between processes a result is an Arrow table with one row, without pickle. `tree` is JSON of the
-whole result: records by the name of their class with their fields in order, and numbers and texts
-as they are. Arrays, frames and labels stand beside it in `arrays`, each as the bytes of an Arrow
-stream, and the tree has their places. Rows per list are not sent, since engines keep them as a
+Between processes a result is an Arrow table with one row, which holds its bytes. An error crosses
+as the name of its class and its message. Rows per list are not sent, since engines keep them as a
 table. Rows of exposure are not sent either: only a part that is the whole population has them.
 """
 
@@ -24,15 +22,15 @@ from __future__ import annotations
 
 import builtins
 import json
+import pickle
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.ipc as ipc
 
 from .. import errors
 from ..errors import DataError, RecdfError
@@ -48,8 +46,7 @@ from ..metrics.call import Call, unknown_counts
 from ..metrics.compute import defined_values, settle_undefined
 from ..progress import Progress
 from .carry import carried_columns
-from .dtypes import to_stream
-from .exposure_sums import ExposureSums, SumKey, distinct_items, exposure_sums
+from .exposure_sums import ExposureSums, distinct_items, exposure_sums
 from .summary_rows import ItemGroups, exposure_rows, item_groups, without_group
 from .value_moments import GroupMoments
 
@@ -157,6 +154,18 @@ class Failure:
     error: Exception
     bucket: int
 
+    def __reduce__(self) -> Any:
+        error = self.error
+        message, data = getattr(error, "marked", str(error)), getattr(error, "data", {})
+        notes = [*getattr(error, "__notes__", []), *_trace(error)]
+        return _failure, (
+            type(error).__name__,
+            message,
+            json.loads(json.dumps(data, default=str)),
+            notes,
+            self.bucket,
+        )
+
 
 @dataclass(frozen=True)
 class PartResult:
@@ -214,12 +223,13 @@ def measure(call: Call, part: Part) -> PartResult:
 def _measure(call: Call, part: Part, findings: dict[str, BrokenRows]) -> tuple[Measured, ListRows]:
     options = call.options
     pred = as_frame(part.pred, "pred", options.user_col, options.item_col)
-    if part.true is not None and not isinstance(
-        part.true, Mapping
-    ):  # whose users count without items too
-        part = replace(part, true=as_frame(part.true, "true", options.user_col, options.item_col))
+    true = part.true
+    if true is not None:
+        true = as_frame(true, "true", options.user_col, options.item_col)
+    # The users of a mapping count without items too.
+    given = part.true if isinstance(part.true, Mapping) else true
     with (
-        call.match_part(part.true, pred, part.by_values, part.whole, findings) as matched,
+        call.match_part(given, pred, part.by_values, part.whole, findings) as matched,
         Progress(len(call.requests), "evaluate") as progress,
     ):
         columns: dict[str, np.ndarray] = {}
@@ -246,7 +256,7 @@ def _measure(call: Call, part: Part, findings: dict[str, BrokenRows]) -> tuple[M
             side_tables=matched.sides.described() if part.whole else None,
         )
         if len(matched):
-            measured = _with_the_rest(measured, matched, call, part, pred)
+            measured = _with_the_rest(measured, matched, call, part.whole, true, pred)
         elif call.item_by is not None:
             measured = replace(
                 measured, counts={**measured.counts, **without_group(matched, call.item_by)}
@@ -277,22 +287,25 @@ def _truth_sum(matched: Matched, true: pd.DataFrame, options: Options) -> int:
 
 
 def _with_the_rest(
-    measured: Measured, matched: Matched, call: Call, part: Part, pred: pd.DataFrame
+    measured: Measured,
+    matched: Matched,
+    call: Call,
+    whole: bool,
+    true: pd.DataFrame | None,
+    pred: pd.DataFrame,
 ) -> Measured:
     """Add the rows that side tables do not know, the groups of items, and the metrics of
     exposure."""
     options = call.options
     groups = exposure = exposed = None
-    if part.whole:
+    if whole:
         counts_of = lambda k, by: ListCounts(matched.at(k), by)  # noqa: E731
         exposed = exposure_rows(counts_of, measured.n_lists, call.requests, options)
     elif call.per_item:
-        true = pred.iloc[:0]
-        if part.true is not None:
-            true = as_frame(part.true, "true", options.user_col, options.item_col)
-        exposure = exposure_sums(
-            matched, call.per_item, true[options.item_col], pred[options.item_col]
+        of_true, of_pred = (
+            frame[options.item_col] for frame in (pred[:0] if true is None else true, pred)
         )
+        exposure = exposure_sums(matched, call.per_item, of_true, of_pred)
     if call.item_by is not None:
         gain = (
             matched.true_lists.gain
@@ -304,23 +317,12 @@ def _with_the_rest(
         **unknown_counts(matched, call.requests),
         **(groups.counts if groups else {}),
     }
-    if part.true is not None and options.population.rule in (
-        "true",
-        "all",
-    ):  # all rows of `true` count
-        true = as_frame(part.true, "true", options.user_col, options.item_col)
+    if true is not None and options.population.rule in ("true", "all"):  # all its rows count
         counts[TRUTH] = _truth_sum(matched, true, options)
     return replace(measured, counts=counts, groups=groups, exposure=exposure, exposed=exposed)
 
 
-SCHEMA = pa.schema({"tree": pa.large_string(), "arrays": pa.list_(pa.large_binary())})
-RECORDS: dict[str, Any] = {
-    one.__name__: one
-    for one in (
-        *(PartResult, Measured, Failure, Overlap, GroupMoments),
-        *(ItemGroups, ExposureSums, SumKey),
-    )
-}
+SCHEMA = pa.schema({"result": pa.large_binary()})
 
 
 def to_arrow(result: PartResult) -> pa.Table:
@@ -331,93 +333,14 @@ def to_arrow(result: PartResult) -> pa.Table:
             "rows of exposure were made of a whole population, which is no part; measure with "
             "whole=False"
         )
-    arrays: list[bytes] = []
     sent = replace(result, rows={}, measured=measured and replace(measured, side_tables=None))
-    tree = json.dumps(_packed(sent, arrays))
-    return pa.table({"tree": [tree], "arrays": [arrays]}, schema=SCHEMA)
+    return pa.table({"result": [pickle.dumps(sent)]}, schema=SCHEMA)
 
 
 def from_arrow(table: pa.Table) -> PartResult:
     """Read the result that `to_arrow` wrote."""
-    (row,) = table.to_pylist()
-    result: PartResult = _unpacked(json.loads(row["tree"]), row["arrays"])
+    result: PartResult = pickle.loads(table["result"][0].as_py())
     return result
-
-
-def _packed(value: Any, arrays: list[bytes]) -> Any:
-    """Return a value in types of JSON, and put the arrays in it beside those that are there."""
-
-    def place(table: pa.Table) -> int:
-        arrays.append(to_stream(table))
-        return len(arrays) - 1
-
-    def packed(one: Any) -> Any:
-        return _packed(one, arrays)
-
-    match value:
-        case pd.DataFrame():
-            table = pa.Table.from_pandas(value, preserve_index=False)
-            return {"frame": place(table), "rows": len(value)}
-        case pd.Series():
-            return {"series": packed(value.to_frame("label"))}
-        case np.ndarray():
-            return {"array": place(pa.table({"one": value.ravel()})), "shape": value.shape}
-        case pa.Array():
-            return {"labels": place(pa.table({"one": value}))}
-        case np.generic():
-            return value.item()
-        case BrokenRows():
-            return {"findings": value.to_json()}
-        case Exception():
-            return {"error": _error_json(value)}
-        case frozenset():
-            return {"set": sorted(value)}
-        case Mapping():
-            return {"pairs": [[packed(key), packed(one)] for key, one in value.items()]}
-    if (name := type(value).__name__) in RECORDS:
-        return {"of": name, "given": [packed(getattr(value, one)) for one in value.__match_args__]}
-    return [packed(one) for one in value] if isinstance(value, list | tuple) else value
-
-
-def _unpacked(tree: Any, arrays: list[bytes]) -> Any:
-    """Return the value that `_packed` wrote."""
-
-    def unpacked(one: Any) -> Any:
-        return _unpacked(one, arrays)
-
-    def table(at: int) -> pa.Table:
-        return ipc.open_stream(arrays[at]).read_all()
-
-    match tree:
-        case {"frame": at, "rows": rows}:
-            frame = _frame(table(at))
-            return frame if len(frame.columns) else pd.DataFrame(index=range(rows))
-        case {"series": found}:
-            return unpacked(found)["label"]
-        case {"array": at, "shape": shape}:
-            return table(at)["one"].to_numpy().reshape(shape).copy()
-        case {"labels": at}:
-            return table(at)["one"].combine_chunks()
-        case {"findings": found}:
-            return BrokenRows.from_json(found)
-        case {"error": found}:
-            return _error(found)
-        case {"set": found}:
-            return frozenset(found)
-        case {"pairs": pairs}:
-            return {unpacked(key): unpacked(one) for key, one in pairs}
-        case {"of": name, "given": given}:
-            return RECORDS[name](*map(unpacked, given))
-    return list(map(unpacked, tree)) if isinstance(tree, list) else tree
-
-
-def _error_json(error: Exception) -> dict[str, Any]:
-    return {
-        "class": type(error).__name__,
-        "message": getattr(error, "marked", str(error)),
-        "data": json.loads(json.dumps(getattr(error, "data", {}), default=str)),
-        "notes": [*getattr(error, "__notes__", []), *_trace(error)],
-    }
 
 
 def _trace(error: Exception) -> Iterator[str]:
@@ -427,30 +350,20 @@ def _trace(error: Exception) -> Iterator[str]:
         yield "In the part that failed:\n" + "".join(traceback.format_tb(error.__traceback__))
 
 
-def _error(found: Mapping[str, Any]) -> Exception:
-    """Make the error again from the name of its class and its message.
+def _failure(
+    name: str, message: str, data: Mapping[str, Any], notes: Sequence[str], bucket: int
+) -> Failure:
+    """Make a failure again from the name of the class of its error and the message.
 
     Errors of a user's own metric may be of any class. One that is not known here, or that takes
     other arguments, becomes a RuntimeError. Notes below the message name the metric, and show the
     lines of code that raised it.
     """
-    name, message = found["class"], found["message"]
     kind = getattr(errors, name, None) or getattr(builtins, name, None)
     try:
-        error: Exception = kind(message, **found["data"])  # type: ignore[misc]
+        error: Exception = kind(message, **data)  # type: ignore[misc]
     except TypeError:
         error = RuntimeError(f"{name}: {message}")
-    for note in found["notes"]:
+    for note in notes:
         error.add_note(note)
-    return error
-
-
-def _frame(table: pa.Table) -> pd.DataFrame:
-    # pandas 2.2 does not find the dtype of periods and intervals of Arrow by its name, which the
-    # metadata has.
-    unnamed = any(isinstance(kind, pa.BaseExtensionType) for kind in table.schema.types)
-    how: dict[str, Any] = (
-        {"types_mapper": pd.ArrowDtype, "ignore_metadata": True} if unnamed else {}
-    )
-    frame: pd.DataFrame = table.to_pandas(**how)
-    return frame
+    return Failure(error, bucket)

@@ -565,6 +565,6 @@ def read(
     """
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"path is {kind_of(path)}; expected the path of a file or a folder")
-    keys = [*as_columns(user_col or Options.user_col), item_col or Options.item_col]
+    keys = [*as_columns(user_col or "user_id"), item_col or "item_id"]
     named = PathOfFormat(os.path.expanduser(os.fspath(path)), format)
     return read_files({"path": named}, keys, as_columns(by))["path"]

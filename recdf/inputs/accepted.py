@@ -7,14 +7,12 @@ Type checkers read them. At run time the value of an option is checked against t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypedDict
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import pandas as pd
-
-from .conventions import Convention
 
 
 class ArrowStream(Protocol):
@@ -49,36 +47,6 @@ Duplicates = Literal["drop", "keep", "raise"]
 NullKeys = Literal["raise", "drop"]
 NanScore = Literal["raise", "last", "drop"]
 Undefined = Literal["nan", "zero", "one", "raise"]
-
-
-class OptionArguments(TypedDict, total=False):
-    """The shared options as keyword arguments. `Options` holds the same names, with their
-    defaults."""
-
-    user_col: str | Sequence[str]
-    item_col: str
-    true_cols: Mapping[str, str] | None
-    pred_cols: Mapping[str, str] | None
-    items_sep: str | None
-    wide: str | Sequence[str] | None
-    score_col: str | Literal[False] | None
-    rank_col: str | None
-    relevance_col: str | Literal[False] | None
-    min_relevance: float | None
-    value_col: str | None
-    weight_col: str | Mapping[Any, float] | None
-    propensity_col: str | None
-    propensity_floor: float
-    judged_only: bool
-    by: str | Sequence[str] | None
-    by_in_true: bool | str | Sequence[str] | None
-    users: PopulationRule | Ids
-    ties: Ties
-    duplicates: Duplicates
-    null_keys: NullKeys
-    nan_score: NanScore
-    undefined: Undefined
-    like: str | Convention | None
 
 
 PopulationFrame = Literal["true", "pred", "given"]

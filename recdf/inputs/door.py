@@ -29,6 +29,7 @@ from .options import (
     OPTIONS,
     Options,
     as_columns,
+    id_columns,
     parameters,
 )
 from .true_and_pred import looks_like_order
@@ -111,7 +112,7 @@ def at_the_door(
 def _refuse_one_order(found: Mapping[str, Any], orders: Sequence[str]) -> None:
     """Raise if a row of recommendations has a list of items and one number that is to order
     them."""
-    item = found.get("item_col", Options.item_col)
+    item = id_columns(found)[-1]
     for role in ("pred", "base") if orders else ():
         rows: Any = found.get(role)  # the first ones show how a frame has its items
         # A frame of Spark Connect takes any name that is asked of it for a column: ask its class.
@@ -129,7 +130,7 @@ def _long_frames(
     found: Mapping[str, Any], orders: Sequence[str], sep: str | None, wide: Any
 ) -> dict[str, pd.DataFrame]:
     """Return those of the frames that are in memory, with one item in a row."""
-    user, item = (found.get(name, getattr(Options, name)) for name in ("user_col", "item_col"))
+    user, item = found.get("user_col", "user_id"), id_columns(found)[-1]
     there = [
         role for role in ("true", "pred", "base", "log", "exclude") if found.get(role) is not None
     ]
@@ -220,10 +221,7 @@ def check_names_of_columns(names: Any, role: str, given: Mapping[str, Any]) -> N
     needs.
     """
     NAMES_OF.check(f"{role}_cols", names)
-    keys = [
-        *as_columns(given.get("user_col", Options.user_col)),
-        given.get("item_col", Options.item_col),
-    ]
+    keys = id_columns(given)
     _refuse_turned(
         names, role, [name for name, own in names.items() if own in keys and own not in names]
     )

@@ -5,11 +5,27 @@ from __future__ import annotations
 
 import inspect
 import textwrap
-import typing
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Sized
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+    Sized,
+)
 from copy import copy
-from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Literal, Unpack, get_args
+from dataclasses import dataclass, replace
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    TypedDict,
+    Unpack,
+    get_args,
+    get_type_hints,
+)
 
 import numpy as np
 import pandas as pd
@@ -21,13 +37,13 @@ from .accepted import (
     Ids,
     NanScore,
     NullKeys,
-    OptionArguments,
     Population,
     PopulationRule,
     Ties,
     Undefined,
 )
 from .constraints import (
+    ANY,
     COLUMN_KINDS,
     NONE,
     PLAIN_KINDS,
@@ -66,9 +82,373 @@ SOME_TEXT = either(
 )
 
 
-def option(default: Any, doc: str, constraint: Constraint | None = None) -> Any:
-    """Return a field of `Options`. Without a constraint it takes what its annotation says."""
-    return field(default=default, metadata={"doc": " ".join(doc.split()), "constraint": constraint})
+@dataclass(frozen=True)
+class Option:
+    """The record of a shared option; without a constraint it takes what its type says."""
+
+    default: Any
+    doc: str
+    constraint: Constraint = ANY
+    name: str = ""
+    hint: Any = None
+
+    @property
+    def flag_alone(self) -> bool:
+        """Whether it takes a column, or else True or False: a flag without a column then stands for
+        True."""
+        return self.hint is not bool and any(
+            one is bool or False in get_args(one) for one in get_args(self.hint)
+        )
+
+    @property
+    def described(self) -> str:
+        """The option as a docstring describes it."""
+        default = (
+            "optional" if self.default is None else f"default {self.default!r}".replace("'", '"')
+        )
+        text = textwrap.fill(self.doc, 96, break_on_hyphens=False, break_long_words=False)
+        return f"{self.name} : {self.constraint.typed}, {default}\n{textwrap.indent(text, '    ')}"
+
+
+class OptionArguments(TypedDict, total=False):
+    """The shared options as keyword arguments, each with its record."""
+
+    user_col: Annotated[
+        str | Sequence[str],
+        Option(
+            "user_id",
+            "Column or columns of the list key.",
+        ),
+    ]
+    item_col: Annotated[
+        str,
+        Option(
+            "item_id",
+            "Column of the item id.",
+        ),
+    ]
+    true_cols: Annotated[
+        Mapping[str, str] | None,
+        Option(
+            None,
+            """
+        Names of columns that `true` calls otherwise: the standard name, then that in `true`, as in
+        {"user_id": "customer"}. The standard name is the one that the other options and the results
+        use.""",
+            NAMES_OF,
+        ),
+    ]
+    pred_cols: Annotated[
+        Mapping[str, str] | None,
+        Option(
+            None,
+            """
+        The same for `pred`, as in {"user_id": "uid", "score": "yhat"}.""",
+            NAMES_OF,
+        ),
+    ]
+    items_sep: Annotated[
+        str | None,
+        Option(
+            None,
+            """
+        What separates the items where one text holds all items of a list, best first, as in "7 3
+        9"; a blank stands for any white space. They become integers if the other frame has
+        integers.""",
+            SOME_TEXT,
+        ),
+    ]
+    wide: Annotated[
+        str | Sequence[str] | None,
+        Option(
+            None,
+            """
+        Columns of `pred` that hold the items of a list, best first, as in ["top1", "top2"], or what
+        the names of these columns begin with, as in "top". A null is no item.""",
+        ),
+    ]
+    score_col: Annotated[
+        str | Literal[False] | None,
+        Option(
+            None,
+            """
+        Column of `pred` that orders the items of a list, descending. If neither it nor `rank_col`
+        is given, a column named `rank` orders them, else one named `score`, else the order of the
+        rows; `spec["order"]` tells which. With False it is the order of the rows, whatever the
+        columns. Giving both is an error.""",
+        ),
+    ]
+    rank_col: Annotated[
+        str | None,
+        Option(
+            None,
+            "Column of `pred` that orders the items of a list, ascending.",
+        ),
+    ]
+    relevance_col: Annotated[
+        str | Literal[False] | None,
+        Option(
+            None,
+            """
+        Column of `true` with the gain of each row, at least 0. If it is not given, a column named
+        `relevance` is taken, else every row has gain 1; `spec["relevance"]` tells which. With
+        False, every row has gain 1, whatever the columns. A row of gain 0 is judged and not
+        relevant. A null or negative relevance is an error, unless a metric of the call asks what is
+        judged (judged, bpref, infap, user_model, rbp_residual): the row is then in the pool and not
+        judged, and other metrics of the call do not see it.""",
+        ),
+    ]
+    min_relevance: Annotated[
+        float | None,
+        Option(
+            None,
+            """
+        Rows of `true` with a smaller relevance count as judged and not relevant.""",
+        ),
+    ]
+    value_col: Annotated[
+        str | None,
+        Option(
+            None,
+            """
+        Column with the value (price) of an item, for the money metrics: as recommended in `pred`
+        and as bought in `true`, or else in `items`.""",
+        ),
+    ]
+    weight_col: Annotated[
+        str | Mapping[Any, float] | None,
+        Option(
+            None,
+            """
+        Weight of a list in every mean, at least 0. It is a column of the frame `users` if that has
+        it, else a column of `true` that is constant within a list. It may also be a mapping of
+        users to weights. `per_user` has the weights as a column.""",
+            either(COLUMN_KINDS[str], OF_USERS, NONE),
+        ),
+    ]
+    propensity_col: Annotated[
+        str | None,
+        Option(
+            None,
+            """
+        Column of `true`: the probability, above 0 and at most 1, that a relevant item was observed.
+        A relevant item then counts 1/propensity in recall, precision, ndcg, mapr and mrr; other
+        metrics that read `true` refuse it. Repeated rows of one item in a list must agree.""",
+        ),
+    ]
+    propensity_floor: Annotated[
+        float,
+        Option(
+            0.0,
+            """
+        Propensities below it count as this number, which limits how much one item can count. If it
+        is above 0, propensities may be 0.""",
+            a_number(0, 1),
+        ),
+    ]
+    judged_only: Annotated[
+        bool,
+        Option(
+            False,
+            """
+        Drop recommended items that `true` does not judge, then rank again (condensed lists).""",
+        ),
+    ]
+    by: Annotated[
+        str | Sequence[str] | None,
+        Option(
+            None,
+            """
+        Columns of `pred` that tell recommenders apart; each value is evaluated on the whole
+        population.""",
+        ),
+    ]
+    by_in_true: Annotated[
+        bool | str | Sequence[str] | None,
+        Option(
+            None,
+            """
+        Columns of `by` that `true` has too, such as the fold of a cross-validation. Each value is
+        then evaluated with the rows of `true` that have the same value, and over their users. True
+        takes all such columns. By default and with False each value is evaluated with all rows of
+        `true`; by default, a `FoldByWarning` says so.""",
+        ),
+    ]
+    users: Annotated[
+        PopulationRule | Ids,
+        Option(
+            "true",
+            """
+        Population: the lists over which a mean is taken. The key columns of the result have the
+        dtype of the frame that the population comes from. With "all" it is the dtype in which the
+        keys of both frames fit, as `pandas.concat` chooses it. Where a frame is read from several
+        files, it is the dtype in which the keys of all of them fit.""",
+            either(one_of(get_args(PopulationRule)), GIVEN_IDS),
+        ),
+    ]
+    ties: Annotated[
+        Ties,
+        Option(
+            "item_desc",
+            """
+        Order of equal scores: larger item id first, smaller first, row order, relevant last, or an
+        error.""",
+        ),
+    ]
+    duplicates: Annotated[
+        Duplicates,
+        Option(
+            "drop",
+            """
+        What happens where a (list, item) pair stands twice: the row with the best rank (`pred`) or
+        the largest gain (`true`) stays; or every row counts, and the second recommendation of an
+        item matches its second row in `true`; or an error is raised.""",
+        ),
+    ]
+    null_keys: Annotated[
+        NullKeys,
+        Option(
+            "raise",
+            "What happens to rows with a null user, item or `by` value.",
+        ),
+    ]
+    nan_score: Annotated[
+        NanScore,
+        Option(
+            "raise",
+            """
+        What happens to rows with a null score or rank: they raise an error, they are ranked last,
+        or they are dropped as if they had not been given.""",
+        ),
+    ]
+    undefined: Annotated[
+        Undefined,
+        Option(
+            "nan",
+            """
+        What stands for the value of a metric where a list has none, such as recall of a list
+        without relevant items. "zero" never gives the best value: where smaller values are better
+        it is the worst bound, such as 1 of ils, and a metric that has no such bound (first_rank,
+        rmse) stays undefined there. "one" counts 1 for every metric, as TorchMetrics does with
+        `empty_target_action="pos"`. `n_undefined` counts these lists in any case.""",
+        ),
+    ]
+    like: Annotated[
+        str | Convention | None,
+        Option(
+            None,
+            """
+        Convention of another library, as `conventions_table()` lists them. It sets the defaults of
+        all of the above and of the parameters of metrics. Options that are given explicitly take
+        precedence.""",
+            LIKE,
+        ),
+    ]
+
+
+def _option_records() -> Iterator[Option]:
+    """Give the record of every option."""
+    for name, hint in get_type_hints(OptionArguments, include_extras=True).items():
+        kind, one = get_args(hint)
+        constraint = one.constraint
+        if constraint is ANY:
+            constraint = constraint_of(kind, PLAIN_KINDS | COLUMN_KINDS)
+        doc = " ".join(one.doc.split())
+        yield replace(one, name=name, hint=kind, doc=doc, constraint=constraint)
+
+
+OPTIONS = {one.name: one for one in _option_records()}
+NAMES = tuple(OPTIONS)
+AT_THE_DOOR = (
+    "true_cols",
+    "pred_cols",
+    "items_sep",
+    "wide",
+)  # the form of frames, which the record of a call lacks
+OF_OPTIONS = "\n".join(one.described for one in OPTIONS.values())
+DESCRIPTION = f"""{OF_OPTIONS}
+options : Options, optional
+    `rd.Options(...)`, the options of a project. Those that are given beside it take precedence."""
+
+
+class CallArguments(OptionArguments, total=False):
+    """The shared options, and those of a project, as keyword arguments of a call."""
+
+    options: Options | None
+
+
+def _plain_value(name: str, value: Any) -> Any:
+    """Return scalars of numpy as those of Python, and several columns as a list."""
+    if isinstance(value, np.generic):
+        return value.item()
+    several = name in ("user_col", "by", "by_in_true") and isinstance(
+        value, np.ndarray | pd.Series | pd.Index
+    )
+    rows = lazy_rows(value) if name == "users" else None
+    value = (
+        value
+        if rows is None
+        else rows.table(rows.schema.names, name).to_pandas(types_mapper=pd.ArrowDtype)
+    )
+    return value.tolist() if several else value
+
+
+def as_columns(columns: str | Sequence[str] | None) -> list[str]:
+    """Return an option that names one or more columns as a list of names."""
+    if columns is None:
+        return []
+    return (
+        [columns]
+        if isinstance(columns, str) or not isinstance(columns, Sequence | pd.Index)
+        else list(columns)
+    )
+
+
+# What callers take for options of an evaluation: how an option is called here, or where it stands.
+MEANT = {
+    "threshold": "the smallest relevance that counts is ⟦+min_relevance=⟧",
+    "confidence": "rd.summarize(result, confidence=...) makes intervals of another confidence",
+}
+
+
+def id_columns(options: Mapping[str, Any]) -> list[str]:
+    """Return the columns of the list key and that of the item."""
+    names = [options.get(name, OPTIONS[name].default) for name in ("user_col", "item_col")]
+    return [name for one in names for name in as_columns(one)]
+
+
+def check_names(given: Iterable[str], known: Sequence[str], what: str) -> None:
+    """Raise OptionError for the first name that is not known. The message lists the known ones."""
+    for name in given:
+        if name not in known:
+            meant = MEANT.get(name) if "min_relevance" in known else None
+            rest = valid(name, known) if meant is None else f"; {meant}"
+            raise OptionError(f"{what} has no option {name!r}{rest}")
+
+
+def check_shared(given: Collection[str], function: Callable[..., Any]) -> None:
+    """Raise OptionError for the first name that is no shared option. The message lists all that the
+    function takes."""
+    if not set(given) <= set(NAMES):
+        parameters = inspect.signature(function).parameters.values()
+        check_names(
+            given,
+            [one.name for one in parameters if one.default is not one.empty],
+            function.__name__,
+        )
+
+
+def parameters() -> list[inspect.Parameter]:
+    """Return the options as keyword-only parameters, for signatures; the last ones are those of a
+    project."""
+    by_name = inspect.Parameter.KEYWORD_ONLY
+    return [
+        *(
+            inspect.Parameter(one.name, by_name, default=one.default, annotation=one.hint)
+            for one in OPTIONS.values()
+        ),
+        inspect.Parameter("options", by_name, default=None, annotation="Options | None"),
+    ]
 
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)
@@ -99,161 +479,13 @@ class Options:
     Options(user_col='customer', item_col='sku', pred_cols=None, ties='row')
     """
 
-    user_col: str | Sequence[str] = option("user_id", "Column or columns of the list key.")
-    item_col: str = option("item_id", "Column of the item id.")
-    true_cols: Mapping[str, str] | None = option(
-        None,
-        """
-        Names of columns that `true` calls otherwise: the standard name, then that in `true`, as in
-        {"user_id": "customer"}. The standard name is the one that the other options and the results
-        use.""",
-        NAMES_OF,
-    )
-    pred_cols: Mapping[str, str] | None = option(
-        None,
-        """
-        The same for `pred`, as in {"user_id": "uid", "score": "yhat"}.""",
-        NAMES_OF,
-    )
-    items_sep: str | None = option(
-        None,
-        """
-        What separates the items where one text holds all items of a list, best first, as in "7 3
-        9"; a blank stands for any white space. They become integers if the other frame has
-        integers.""",
-        SOME_TEXT,
-    )
-    wide: str | Sequence[str] | None = option(
-        None,
-        """
-        Columns of `pred` that hold the items of a list, best first, as in ["top1", "top2"], or what
-        the names of these columns begin with, as in "top". A null is no item.""",
-    )
-    score_col: str | Literal[False] | None = option(
-        None,
-        """
-        Column of `pred` that orders the items of a list, descending. If neither it nor `rank_col`
-        is given, a column named `rank` orders them, else one named `score`, else the order of the
-        rows; `spec["order"]` tells which. With False it is the order of the rows, whatever the
-        columns. Giving both is an error.""",
-    )
-    rank_col: str | None = option(
-        None, "Column of `pred` that orders the items of a list, ascending."
-    )
-    relevance_col: str | Literal[False] | None = option(
-        None,
-        """
-        Column of `true` with the gain of each row, at least 0. If it is not given, a column named
-        `relevance` is taken, else every row has gain 1; `spec["relevance"]` tells which. With
-        False, every row has gain 1, whatever the columns. A row of gain 0 is judged and not
-        relevant. A null or negative relevance is an error, unless a metric of the call asks what is
-        judged (judged, bpref, infap, user_model, rbp_residual): the row is then in the pool and not
-        judged, and other metrics of the call do not see it.""",
-    )
-    min_relevance: float | None = option(
-        None,
-        """
-        Rows of `true` with a smaller relevance count as judged and not relevant.""",
-    )
-    value_col: str | None = option(
-        None,
-        """
-        Column with the value (price) of an item, for the money metrics: as recommended in `pred`
-        and as bought in `true`, or else in `items`.""",
-    )
-    weight_col: str | Mapping[Any, float] | None = option(
-        None,
-        """
-        Weight of a list in every mean, at least 0. It is a column of the frame `users` if that has
-        it, else a column of `true` that is constant within a list. It may also be a mapping of
-        users to weights. `per_user` has the weights as a column.""",
-        either(COLUMN_KINDS[str], OF_USERS, NONE),
-    )
-    propensity_col: str | None = option(
-        None,
-        """
-        Column of `true`: the probability, above 0 and at most 1, that a relevant item was observed.
-        A relevant item then counts 1/propensity in recall, precision, ndcg, mapr and mrr; other
-        metrics that read `true` refuse it. Repeated rows of one item in a list must agree.""",
-    )
-    propensity_floor: float = option(
-        0.0,
-        """
-        Propensities below it count as this number, which limits how much one item can count. If it
-        is above 0, propensities may be 0.""",
-        a_number(0, 1),
-    )
-    judged_only: bool = option(
-        False,
-        """
-        Drop recommended items that `true` does not judge, then rank again (condensed lists).""",
-    )
-    by: str | Sequence[str] | None = option(
-        None,
-        """
-        Columns of `pred` that tell recommenders apart; each value is evaluated on the whole
-        population.""",
-    )
-    by_in_true: bool | str | Sequence[str] | None = option(
-        None,
-        """
-        Columns of `by` that `true` has too, such as the fold of a cross-validation. Each value is
-        then evaluated with the rows of `true` that have the same value, and over their users. True
-        takes all such columns. By default and with False each value is evaluated with all rows of
-        `true`; by default, a `FoldByWarning` says so.""",
-    )
-    users: PopulationRule | Ids = option(
-        "true",
-        """
-        Population: the lists over which a mean is taken. The key columns of the result have the
-        dtype of the frame that the population comes from. With "all" it is the dtype in which the
-        keys of both frames fit, as `pandas.concat` chooses it. Where a frame is read from several
-        files, it is the dtype in which the keys of all of them fit.""",
-        either(one_of(get_args(PopulationRule)), GIVEN_IDS),
-    )
-    ties: Ties = option(
-        "item_desc",
-        """
-        Order of equal scores: larger item id first, smaller first, row order, relevant last, or an
-        error.""",
-    )
-    duplicates: Duplicates = option(
-        "drop",
-        """
-        What happens where a (list, item) pair stands twice: the row with the best rank (`pred`) or
-        the largest gain (`true`) stays; or every row counts, and the second recommendation of an
-        item matches its second row in `true`; or an error is raised.""",
-    )
-    null_keys: NullKeys = option(
-        "raise", "What happens to rows with a null user, item or `by` value."
-    )
-    nan_score: NanScore = option(
-        "raise",
-        """
-        What happens to rows with a null score or rank: they raise an error, they are ranked last,
-        or they are dropped as if they had not been given.""",
-    )
-    undefined: Undefined = option(
-        "nan",
-        """
-        What stands for the value of a metric where a list has none, such as recall of a list
-        without relevant items. "zero" never gives the best value: where smaller values are better
-        it is the worst bound, such as 1 of ils, and a metric that has no such bound (first_rank,
-        rmse) stays undefined there. "one" counts 1 for every metric, as TorchMetrics does with
-        `empty_target_action="pos"`. `n_undefined` counts these lists in any case.""",
-    )
-    like: str | Convention | None = option(
-        None,
-        """
-        Convention of another library, as `conventions_table()` lists them. It sets the defaults of
-        all of the above and of the parameters of metrics. Options that are given explicitly take
-        precedence.""",
-        LIKE,
-    )
-
     # What null and negative relevances of `true` are: a mistake, or items of the pool that nobody
     # judged. No caller sets it; a call keeps them if one of its metrics asks what is judged.
-    not_judged: ClassVar[Literal["raise", "keep"]] = "raise"
+    not_judged = "raise"
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
 
     def __init__(self, **given: Unpack[OptionArguments]) -> None:
         """Check the options that are given; the rest are those of the convention `like=`, or else
@@ -373,135 +605,6 @@ class Options:
         values["propensity_floor"] = float(self.propensity_floor)
         values["like"] = None if self.convention is None else self.convention.name
         return values
-
-
-@dataclass(frozen=True)
-class Option:
-    """The record of a shared option."""
-
-    name: str
-    hint: Any
-    default: Any
-    doc: str
-    constraint: Constraint
-
-    @property
-    def flag_alone(self) -> bool:
-        """Whether it takes a column, or else True or False: a flag without a column then stands for
-        True."""
-        return self.hint is not bool and any(
-            one is bool or False in get_args(one) for one in get_args(self.hint)
-        )
-
-    @property
-    def described(self) -> str:
-        """The option as a docstring describes it."""
-        default = (
-            "optional" if self.default is None else f"default {self.default!r}".replace("'", '"')
-        )
-        text = textwrap.fill(self.doc, 96, break_on_hyphens=False, break_long_words=False)
-        return f"{self.name} : {self.constraint.typed}, {default}\n{textwrap.indent(text, '    ')}"
-
-
-def _option_records() -> dict[str, Option]:
-    """Return the record of every option."""
-    hints, found = typing.get_type_hints(Options), {}
-    for one in fields(Options):
-        constraint = one.metadata["constraint"] or constraint_of(
-            hints[one.name], PLAIN_KINDS | COLUMN_KINDS
-        )
-        found[one.name] = Option(
-            one.name, hints[one.name], one.default, one.metadata["doc"], constraint
-        )
-    return found
-
-
-OPTIONS = _option_records()
-NAMES = tuple(OPTIONS)
-AT_THE_DOOR = (
-    "true_cols",
-    "pred_cols",
-    "items_sep",
-    "wide",
-)  # the form of frames, which the record of a call lacks
-OF_OPTIONS = "\n".join(one.described for one in OPTIONS.values())
-DESCRIPTION = f"""{OF_OPTIONS}
-options : Options, optional
-    `rd.Options(...)`, the options of a project. Those that are given beside it take precedence."""
-
-
-class CallArguments(OptionArguments, total=False):
-    """The shared options, and those of a project, as keyword arguments of a call."""
-
-    options: Options | None
-
-
-def _plain_value(name: str, value: Any) -> Any:
-    """Return scalars of numpy as those of Python, and several columns as a list."""
-    if isinstance(value, np.generic):
-        return value.item()
-    several = name in ("user_col", "by", "by_in_true") and isinstance(
-        value, np.ndarray | pd.Series | pd.Index
-    )
-    rows = lazy_rows(value) if name == "users" else None
-    value = (
-        value
-        if rows is None
-        else rows.table(rows.schema.names, name).to_pandas(types_mapper=pd.ArrowDtype)
-    )
-    return value.tolist() if several else value
-
-
-def as_columns(columns: str | Sequence[str] | None) -> list[str]:
-    """Return an option that names one or more columns as a list of names."""
-    if columns is None:
-        return []
-    return (
-        [columns]
-        if isinstance(columns, str) or not isinstance(columns, Sequence | pd.Index)
-        else list(columns)
-    )
-
-
-# What callers take for options of an evaluation: how an option is called here, or where it stands.
-MEANT = {
-    "threshold": "the smallest relevance that counts is ⟦+min_relevance=⟧",
-    "confidence": "rd.summarize(result, confidence=...) makes intervals of another confidence",
-}
-
-
-def check_names(given: Iterable[str], known: Sequence[str], what: str) -> None:
-    """Raise OptionError for the first name that is not known. The message lists the known ones."""
-    for name in given:
-        if name not in known:
-            meant = MEANT.get(name) if "min_relevance" in known else None
-            rest = valid(name, known) if meant is None else f"; {meant}"
-            raise OptionError(f"{what} has no option {name!r}{rest}")
-
-
-def check_shared(given: Collection[str], function: Callable[..., Any]) -> None:
-    """Raise OptionError for the first name that is no shared option. The message lists all that the
-    function takes."""
-    if not set(given) <= set(NAMES):
-        parameters = inspect.signature(function).parameters.values()
-        check_names(
-            given,
-            [one.name for one in parameters if one.default is not one.empty],
-            function.__name__,
-        )
-
-
-def parameters() -> list[inspect.Parameter]:
-    """Return the options as keyword-only parameters, for signatures; the last ones are those of a
-    project."""
-    by_name = inspect.Parameter.KEYWORD_ONLY
-    return [
-        *(
-            inspect.Parameter(one.name, by_name, default=one.default, annotation=one.type)
-            for one in fields(Options)
-        ),
-        inspect.Parameter("options", by_name, default=None, annotation="Options | None"),
-    ]
 
 
 Options.__signature__ = inspect.Signature(parameters()[:-1])  # type: ignore[attr-defined]

@@ -58,6 +58,9 @@ class RowRule:
     counted_as: str = ""
     option: Literal["nan_score", "null_keys", "not_judged"] | None = None
 
+    def __reduce__(self) -> Any:
+        return _row_rule, (ROW_RULES.index(self),)
+
     def answer(self, options: Options) -> Answer:
         """Return what happens to such rows; they are refused where no option is about them."""
         said: Answer | Literal["last"] = (
@@ -131,6 +134,11 @@ OF_ORDER = {
 }
 NULL_ID = RowRule("null id", _null_ids, "null_keys", "null_keys")
 ROW_RULES = (*OF_RELEVANCE, *OF_PROPENSITY, *OF_WEIGHT, *OF_ORDER.values(), NULL_ID)
+
+
+def _row_rule(number: int) -> RowRule:
+    return ROW_RULES[number]
+
 
 Test = Callable[[np.ndarray], np.ndarray]
 
@@ -234,24 +242,6 @@ class BrokenRows:
     def counts(self, role: str) -> dict[str, int]:
         """Return the numbers of dropped rows under the names that `spec["counts"]` has for them."""
         return {f"{role}_{rule.counted_as}": n for rule, n in self.dropped.items()}
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the findings in types that JSON has."""
-        broken = [
-            [ROW_RULES.index(rule), where, count.n, count.some]
-            for rule, columns in self.broken.items()
-            for where, count in columns.items()
-        ]
-        dropped = [[ROW_RULES.index(rule), n] for rule, n in self.dropped.items()]
-        return {"n_rows": self.n_rows, "broken": broken, "dropped": dropped}
-
-    @classmethod
-    def from_json(cls, found: Mapping[str, Any]) -> BrokenRows:
-        """Read what `to_json` returned."""
-        broken: dict[RowRule, dict[str, Count]] = {}
-        for rule, where, n, some in found["broken"]:
-            broken.setdefault(ROW_RULES[rule], {})[where] = Count(n, some)
-        return cls(found["n_rows"], broken, {ROW_RULES[rule]: n for rule, n in found["dropped"]})
 
 
 def rows_refused_or_dropped(

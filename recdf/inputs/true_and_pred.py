@@ -132,10 +132,9 @@ RELEVANCE_NAME = "relevance"
 def relevance_source(frame: pd.DataFrame, options: Options) -> str | None:
     """Return the column of `true` that holds relevances: that of `relevance_col=`, else one named
     `relevance`."""
-    if options.relevance_col is False:
-        return None
-    if options.relevance_col is not None:
-        return options.relevance_col
+    named: str | Literal[False] | None = options.relevance_col
+    if named is not None:
+        return named or None
     taken = {
         *as_columns(options.user_col),
         options.item_col,

@@ -17,7 +17,7 @@ import pandas as pd
 import pyarrow as pa
 
 from ..inputs.codes import Codes
-from ..inputs.user_parts import UserParts
+from ..inputs.data_files import UserParts
 from ..stats.numbers import Floats
 from .aggregates import BLOCK, Aggregates, Grid, RowsNeeded, in_steps, products_of
 from .effects.means import Cubes, FarRows, Linear, Units, UnitValues, slopes

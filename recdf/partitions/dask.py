@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
@@ -14,14 +15,12 @@ import pyarrow as pa
 from ..errors import ColumnError, MissingExtraError
 from ..evaluation.evaluate import EvaluateArguments
 from ..inputs.machine import sizes
-from ..inputs.options import as_columns
-from ..logs.impressions import Impressions
-from ..logs.impressions import from_impressions as impressions_of
-from ..logs.log_checks import check_log as checked_log
+from ..inputs.options import as_columns, id_columns
+from ..logs import impressions, log_checks
 from ..metrics.metric import Metric
-from .dealt_logs import Found, of_log
+from .dealt_logs import on_engine
 from .engine import Asked, evaluate_frames
-from .engine_arguments import not_a_frame, takes_engine_arguments
+from .engine_arguments import check_frames, takes_engine_arguments
 from .engine_methods import Handle, Inline, OnBucket, OnChunk, Sent, as_dtypes, labels_of_table
 from .engine_result import EngineEvaluation
 from .needed import decoded
@@ -70,118 +69,27 @@ def evaluate(
     >>> rd.dask.evaluate(true, pred, "ndcg", by="model").summary  # doctest: +SKIP
     """
     frames = {"true": true, "pred": pred}
-    engine, asked = _dask_engine(frames, options), Asked(metrics, k, options, partitions)
-    return evaluate_frames(engine, true, pred, asked, engine.n_buckets(*frames.values()))
+    with _dask_engine(frames, options) as engine:
+        return evaluate_frames(engine, frames, Asked(evaluate, metrics, k, options, partitions))
 
 
-def from_impressions(
-    log: Any,
-    *,
-    clicks: Any = None,
-    purchases: Any = None,
-    refunds: Any = None,
-    persons: Any = None,
-    partitions: int | None = None,
-    **options: Any,
-) -> Impressions:
-    """Turn a raw log of impressions in Dask into `true` and `pred`, as `rd.from_impressions` does.
-
-    Parameters
-    ----------
-    log, clicks, purchases, refunds : dask.dataframe.DataFrame
-        As in `rd.from_impressions`. The rows of a Dask frame have no order: where the order of two
-        rows would decide, the values of their columns do, from the smallest on.
-    persons : DataFrame of pandas or Dask, optional
-        One row per device. It must fit in memory.
-    partitions : int, optional
-        Number of buckets that the users are distributed to, as in `rd.dask.evaluate`.
-    **options
-        The other options of `rd.from_impressions`.
-
-    Returns
-    -------
-    Impressions
-        `.true` and `.pred` are Dask frames for `rd.dask.evaluate`, with `**lists.options`. They
-        are computed from the log whenever they are used: write them, or `persist` them, if you use
-        them several times. `.events` and `.spec` are in memory, and those of
-        `rd.from_impressions`.
-
-    Raises
-    ------
-    ColumnError, IdTypeError, NullKeyError, DataError, OptionError
-        As `rd.from_impressions`. Where a message counts rows, they are those of one bucket.
-    EngineError
-        If a job of Dask fails.
-
-    Examples
-    --------
-    >>> import dask.dataframe as dd, recdf as rd  # doctest: +SKIP
-    >>> log, clicks = dd.read_parquet("log/"), dd.read_parquet("clicks/")  # doctest: +SKIP
-    >>> lists = rd.dask.from_impressions(log, clicks=clicks, time_col="time")  # doctest: +SKIP
-    >>> rd.dask.evaluate(*lists, "ctr", **lists.options).summary  # doctest: +SKIP
-    """
-    frames = {"log": log, "clicks": clicks, "purchases": purchases, "refunds": refunds}
-    return _of_dask_log(impressions_of, frames, persons, partitions, options)
-
-
-def check_log(
-    log: Any,
-    *,
-    clicks: Any = None,
-    purchases: Any = None,
-    refunds: Any = None,
-    persons: Any = None,
-    partitions: int | None = None,
-    **options: Any,
-) -> pd.DataFrame:
-    """Find what is unusual in a raw log in Dask: those findings of `rd.logs.check_log` that add up
-    over users.
-
-    The arguments are those of `rd.dask.from_impressions` and `rd.logs.check_log`. Findings that
-    compare all users or all rows are left out: implausible click rates, a user with over 5 % of the
-    impressions, hours without a row, clocks that differ by hours, positions that do not start at 1,
-    and propensities that do not fit the actions.
-
-    Returns
-    -------
-    DataFrame
-        As `rd.logs.check_log` returns it, in memory. The examples are those of the first buckets.
-
-    Examples
-    --------
-    >>> rd.dask.check_log(dd.read_parquet("log/"))  # doctest: +SKIP
-    """
-    frames = {"log": log, "clicks": clicks, "purchases": purchases, "refunds": refunds}
-    return _of_dask_log(checked_log, frames, persons, partitions, options)
-
-
-def _of_dask_log(
-    function: Callable[..., Found],
-    frames: Mapping[str, Any],
-    persons: Any,
-    partitions: int | None,
-    options: Mapping[str, Any],
-) -> Found:
-    engine = _dask_engine(frames, options)
-    return of_log(function, engine, frames, persons, partitions, options)
-
-
-def _dask_engine(frames: Mapping[str, Any], options: Mapping[str, Any]) -> DaskEngine:
-    """Check that the frames are of Dask, and that no column that the call names is an index. Only
-    `true` and events may be None."""
+@contextmanager
+def _dask_engine(frames: Mapping[str, Any], options: Mapping[str, Any]) -> Iterator[DaskEngine]:
+    """Check that the frames are of Dask, and that no column that the call names is an index."""
     dd = _dask()
+    check_frames(frames, dd.DataFrame, "Dask", "dd.from_pandas(frame, npartitions=8)")
     for role, frame in frames.items():
-        if not isinstance(frame, dd.DataFrame) and (role in ("pred", "log") or frame is not None):
-            raise not_a_frame(role, frame, "Dask", "dd.from_pandas(frame, npartitions=8)")
-    asked = {"user_col": "user_id", "item_col": "item_id", "by": None, **options}
-    for role, frame in frames.items():
-        for name in (*as_columns(asked["user_col"]), asked["item_col"], *as_columns(asked["by"])):
+        for name in (*id_columns(options), *as_columns(options.get("by"))):
             if frame is not None and frame.index.name == name and name not in frame.columns:
                 raise ColumnError(
                     f"{role} has {name!r} in its index, which is not read; pass "
                     f"{role}.reset_index()"
                 )
-    return DaskEngine(dd)
+    yield DaskEngine(dd)
+
+
+from_impressions = on_engine(impressions.from_impressions, _dask_engine, "Dask")
+check_log = on_engine(log_checks.check_log, _dask_engine, "Dask")
 
 
 def _dask() -> Any:

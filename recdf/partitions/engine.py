@@ -17,7 +17,7 @@ and `FilesRun` for files on one machine.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -30,9 +30,8 @@ import pyarrow as pa
 
 from ..errors import IdTypeError
 from ..evaluation.carry import nullable
-from ..evaluation.evaluate import call_of, evaluate
+from ..evaluation.evaluate import call_of, checked, evaluate, finish_summary
 from ..evaluation.exposure_sums import common_type
-from ..evaluation.finish import checked, finish_summary
 from ..evaluation.part import Measured, PartResult, measure
 from ..inputs.codes import check_kinds
 from ..inputs.constraints import a_number, check_value
@@ -311,24 +310,20 @@ MOST_BUCKETS = 2**16 - 1
 class Asked:
     """The arguments of an engine's `evaluate`, as the caller gave them.
 
-    metrics, k : as in `rd.evaluate` · options : the shared options and the side tables, by name ·
-    partitions : the number of buckets, from 1 to 65,535, or None for the default of the engine ·
-    own : names of the arguments that only the engine has, for the message about an unknown option.
+    function : that of the engine · metrics, k : as in `rd.evaluate` · options : the shared options
+    and the side tables, by name · partitions : the number of buckets, from 1 to 65,535, or None for
+    the default of the engine.
     """
 
+    function: Callable[..., Any]
     metrics: Any
     k: Any
     options: Mapping[str, Any]
     partitions: int | None
-    own: Sequence[str] = ("partitions",)
 
 
 def evaluate_frames(
-    engine: Engine[EngineFrame],
-    true: EngineFrame | None,
-    pred: EngineFrame,
-    asked: Asked,
-    n_buckets: int,
+    engine: Engine[EngineFrame], frames: Mapping[str, EngineFrame | None], asked: Asked
 ) -> EngineEvaluation[EngineFrame]:
     """Evaluate frames of an engine. The summary is computed at once, and the rows per list when
     they are used.
@@ -337,14 +332,12 @@ def evaluate_frames(
     ----------
     engine : Engine
         An object with the methods of `Engine`.
-    true, pred : frames of the engine
-        The same columns as for `rd.evaluate`. `true` may be None if no metric needs it.
+    frames : mapping
+        `true` and `pred`, with the same columns as for `rd.evaluate`. `true` may be None if no
+        metric needs it.
     asked : Asked
         The arguments of the caller: metrics, `k`, the options with the side tables, and
         `partitions`.
-    n_buckets : int
-        The number of buckets if `asked.partitions` is None, such as the number of partitions of
-        `pred`. A larger number than 65,535 counts as 65,535.
 
     Returns
     -------
@@ -360,18 +353,19 @@ def evaluate_frames(
     EngineError
         If a method of the engine raises another error.
     """
-    n_buckets = buckets_of(asked.partitions, n_buckets)
+    given = {role: frame for role, frame in frames.items() if frame is not None}
+    n_buckets = buckets_of(engine, given, asked.partitions)
     engine = cast(Engine[EngineFrame], Watched(engine, n_buckets))
-    call = engine_call(engine, true, asked)
-    frames = {"pred": pred} if true is None else {"true": true, "pred": pred}
-    needed = Needed.of(call, {role: engine.schema(frame) for role, frame in frames.items()})
-    run = EngineRun(engine, frames, needed, n_buckets)
-    if needed.order["by"] == "row" and not needed.lists["pred"].hold_lists(engine.schema(pred)):
+    call = engine_call(engine, given.get("true"), asked)
+    schemas = {role: engine.schema(frame) for role, frame in given.items()}
+    needed = Needed.of(call, schemas)
+    run = EngineRun(engine, given, needed, n_buckets)
+    if needed.order["by"] == "row" and not needed.lists["pred"].hold_lists(schemas["pred"]):
         with suppress(IdTypeError):
             run.check_kinds(
                 without_order=True
             )  # tells of texts that hold several items, which have an order
-        raise no_order(call.options, frame_of_arrow(engine.schema(pred).empty_table()), engine.name)
+        raise no_order(call.options, frame_of_arrow(schemas["pred"].empty_table()), engine.name)
     return run.result()
 
 
@@ -379,20 +373,20 @@ def engine_call(engine: Engine[Any], true: Any, asked: Asked) -> Call:
     """Check the arguments and return the call. Side tables and `users=` may be frames of the
     engine."""
     what = f"rd.{engine.name.lower()}.evaluate"
-    by_name = [
-        name for name, one in signature(evaluate).parameters.items() if one.kind is one.KEYWORD_ONLY
-    ]
-    check_names(asked.options, ["k", *asked.own, *by_name], what)
+    known = signature(asked.function).parameters.values()
+    check_names(
+        asked.options, ["k", *(one.name for one in known if one.kind is one.KEYWORD_ONLY)], what
+    )
     options = {name: engine.local(value) for name, value in asked.options.items()}
     call = call_of(evaluate, asked.metrics, asked.k, options, true)
     refuse_ties_by_row(call.options, asked.options, engine.name)
     return replace(call, given=as_frames(call.given, call.options))  # since every part reads them
 
 
-def buckets_of(given: int | None, n_buckets: int) -> int:
+def buckets_of(engine: Engine[Any], frames: Mapping[str, Any], given: int | None) -> int:
     """Return the number of buckets that the caller asked for, or else the default of the engine."""
     if given is None:
-        return max(1, min(n_buckets, MOST_BUCKETS))
+        return max(1, min(engine.n_buckets(*frames.values()), MOST_BUCKETS))
     return int(check_value("partitions", given, a_number(1, MOST_BUCKETS, whole=True)))
 
 

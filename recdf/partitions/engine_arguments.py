@@ -9,7 +9,7 @@ what failed, in which bucket if that is known, and what to do. The engine's exce
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial, wraps
 from typing import Any, NamedTuple
 
@@ -55,6 +55,13 @@ def not_a_frame(role: str, data: Any, engine: str, make: str) -> TypeError:
             "frames"
         )
     return TypeError(f"{role} is {what}; expected a {engine} DataFrame")
+
+
+def check_frames(frames: Mapping[str, Any], kind: Any, engine: str, make: str) -> None:
+    """Raise unless the frames are of the engine. Only `true` and events may be None."""
+    for role, frame in frames.items():
+        if not isinstance(frame, kind) and (role in ("pred", "log") or frame is not None):
+            raise not_a_frame(role, frame, engine, make)
 
 
 def refuse_ties_by_row(options: Options, given: Collection[str], engine: str) -> None:

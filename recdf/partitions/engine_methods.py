@@ -289,6 +289,9 @@ class Engine(InParts[EngineFrame], Protocol[EngineFrame]):
     `head`, `collect`, `local` and `write` need rows at once.
     """
 
+    def n_buckets(self, *frames: EngineFrame) -> int:
+        """Return how many buckets the rows of these frames should have."""
+
     def unpersist(self) -> None:
         """Forget rows that the engine keeps in memory for this call, if it keeps any."""
 

@@ -21,7 +21,7 @@ import pandas as pd
 import pyarrow as pa
 
 from ..errors import ColumnError, DataError, IdTypeError, OptionError, RecdfError, closest
-from ..evaluation.finish import told
+from ..evaluation.evaluate import told
 from ..evaluation.part import Failure, PartResult, to_arrow
 from ..experiments.compare.from_moments import (
     GIVE_ROWS,

@@ -4,7 +4,8 @@
 Contract: files that fit are read whole, by several threads, and measured as one part. Other files
 are dealt to parts on disk (`files_run`). Both paths read only the columns that the call needs
 (`needed.NeededOfFiles`). Rows that are in no file are read once, batch by batch, after all columns
-were checked, and their needed columns are written to temporary files.
+were checked, and their needed columns are written to temporary files. Where files are read whole,
+rows keep their order, and ids keep their values but not their types: see `_WholeRead.table`.
 """
 
 from __future__ import annotations
@@ -12,35 +13,353 @@ from __future__ import annotations
 import os
 import tempfile
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, NamedTuple, Unpack
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..errors import kind_of
-from ..evaluation.evaluate import EvaluateArguments, call_of, takes_evaluate_arguments
-from ..evaluation.finish import finish
+from ..evaluation.evaluate import EvaluateArguments, call_of, finish, takes_evaluate_arguments
+from ..evaluation.part import Part, PartResult, measure
 from ..evaluation.result import Evaluation, read_parquet
 from ..evaluation.storage import local_path, staged, write_files
 from ..inputs.constraints import NONE, POSITIVE, check_value, either
 from ..inputs.door import NamedFiles, new_names
 from ..inputs.frames import as_frame, plain_table
 from ..inputs.lazy_frames import LazyRows, lazy_rows
-from ..inputs.machine import memory_bytes, sizes
+from ..inputs.list_cells import is_list
+from ..inputs.machine import each, memory_bytes, rows_at_a_time, sizes
 from ..matching.side_tables.records import as_frames
 from ..metrics.call import Call
 from ..metrics.metric import Metric
 from ..progress import Progress
 from ..publishing import staging_folder
-from .files_run import evaluate_dealt
+from .files_run import StoredEvaluation, evaluate_dealt
 from .needed import Needed, NeededOfFiles
-from .results import StoredEvaluation
-from .source import OF_ARROW, Source, plain_schema
-from .whole_columns import measure_whole
+from .source import OF_ARROW, Source, frame_of_arrow, labels_as, plain_schema
+from .work import rows_table
+
+# Most writers of parquet give up a dictionary at DICTIONARY_BYTES. A position in it takes up to
+# POSITION_BYTES.
+DICTIONARY_BYTES, POSITION_BYTES = 2**20, 3
+
+# So many numbers are decoded at a time before they are copied to the array of their column.
+COPIED_ROWS = 2**15
+
+# When files are read whole, ids that are strings stay positions in the dictionary of their row
+# group.
+POSITIONS = pa.dictionary(pa.int32(), pa.large_string())
+TEXT = (pa.string(), pa.large_string())
+
+
+class _RowGroups(NamedTuple):
+    """Some row groups of one file, which are read together; `first` is the number of their first
+    row in all files."""
+
+    file: int
+    numbers: tuple[int, ...]
+    first: int
+    n_rows: int
+
+    @property
+    def rows(self) -> slice:
+        return slice(self.first, self.first + self.n_rows)
+
+
+class _ColumnPiece(NamedTuple):
+    """What was read of one column in some row groups. `placed`: the array of the column holds
+    it."""
+
+    chunks: list[pa.Array]
+    placed: bool
+
+
+def measure_whole(files: NeededOfFiles, progress: Progress, together_rows: int) -> PartResult:
+    """Read both frames and measure them. The labels have the dtypes that pandas would give them."""
+    sources = files.sources
+    tables = {
+        role: _WholeRead(source, together_rows).table(files.names(role), files.ids[role])
+        for role, source in sources.items()
+    }
+    progress.add(files.n_rows)
+    frames = {
+        role: files.lists[role].frame(frame_of_arrow(table)) for role, table in tables.items()
+    }
+    found = measure(files.call, Part(frames["true"], frames["pred"]))
+    if found.measured is None:
+        return found
+    by = found.measured.by
+    if files.by:
+        kinds = sources["pred"].schema
+        columns = {
+            name: labels_as(pa.array(by[name].array), kinds.field(name).type) for name in files.by
+        }
+        by = sources["pred"].as_pandas(pa.table(columns))
+    ((bucket, rows),) = found.rows.items()
+    # The first row, in the types of the files.
+    heads = {
+        role: table.slice(0, 1).cast(sources[role].fields(table.column_names))
+        for role, table in tables.items()
+    }
+    keys = [] if files.given is not None else list(files.key_fields)
+    labels = rows_table(
+        rows, pa.schema([*keys, *(files.other_fields.field(name) for name in files.call.carry)])
+    )
+    carried = files.carried(labels, bool((rows.columns["n_pred"] == 0).any()))
+    rows = replace(
+        rows,
+        keys=files.key_labels(labels.select(files.keys), heads) if keys else rows.keys,
+        by=by,
+        carried={name: carried[name] for name in carried.columns},
+    )
+    return replace(found, measured=replace(found.measured, by=by), rows={bucket: rows})
+
+
+@dataclass(frozen=True)
+class _WholeRead:
+    """Reads columns of a source, in several threads. Each reads row groups of up to `together_rows`
+    rows at once."""
+
+    source: Source
+    together_rows: int
+
+    def table(self, names: Sequence[str], ids: Collection[str]) -> pa.Table:
+        """Read some columns of all files in several threads, one column of some row groups at a
+        time.
+
+        In the columns `ids`, strings that parquet stores as dictionaries become positions in a
+        dictionary. An id is then looked up once in each row group instead of once in each row.
+        Integers get as narrow as 16 bits. Most columns are written to one array as they are read,
+        so that they are in memory only once.
+        """
+        arrays = {
+            name: np.empty(self.source.n_rows, kind)
+            for name, kind in self._array_kinds(names, ids).items()
+        }
+        groups = self._row_groups()
+        work = [(group, name) for group in groups for name in names]
+        found = dict(
+            zip(work, each(lambda one: self._read(*one, arrays.get(one[1])), work), strict=True)
+        )
+        columns = {}
+        for name in names:
+            pieces = [found.pop((group, name)) for group in groups]
+            columns[name] = self._column(name, pieces, arrays.get(name))
+        return pa.table(columns)
+
+    def _array_kinds(self, names: Sequence[str], ids: Collection[str]) -> dict[str, Any]:
+        """Return the dtypes of the columns that are written to one array, if they have no nulls."""
+        found: dict[str, Any] = {}
+        for name in set(names).difference(self.source.folder_columns):
+            kind = self.source.schema.field(name).type
+            if kind in (pa.int32(), pa.int64(), pa.float64()) and not self._has_nulls(name):
+                found[name] = self._narrowest(name, kind) if name in ids else kind.to_pandas_dtype()
+            elif name in ids and kind in TEXT and self._is_dictionary(name):
+                found[name] = np.int32
+        return found
+
+    @cached_property
+    def _places(self) -> list[dict[str, int]]:
+        """The number of each stored column, by file."""
+        schemas = [(one.metadata.schema, one.metadata.num_columns) for one in self.source.fragments]
+        return [{schema.column(i).path: i for i in range(n)} for schema, n in schemas]
+
+    def _stored_columns(self, name: str) -> Iterator[Any]:
+        """Yield what each row group of each file says of one column."""
+        for fragment, places in zip(self.source.fragments, self._places, strict=True):
+            if (there := self.source.in_files(name)) in places:
+                for number in range(fragment.metadata.num_row_groups):
+                    yield fragment.metadata.row_group(number).column(places[there])
+
+    def _has_nulls(self, name: str) -> bool:
+        return any(
+            one.statistics is not None and one.statistics.null_count
+            for one in self._stored_columns(name)
+        )
+
+    def _narrowest(self, name: str, kind: pa.DataType) -> Any:
+        """Return the narrowest dtype for the smallest and the largest integers that the files
+        name."""
+        found, own = (
+            [column.statistics for column in self._stored_columns(name)],
+            kind.to_pandas_dtype(),
+        )
+        if pa.types.is_floating(kind) or not all(
+            one is not None and one.has_min_max for one in found
+        ):
+            return own
+        return next(
+            (
+                one
+                for one in (np.int16, np.int32)
+                if all(_fit(some.min, some.max, one) for some in found)
+            ),
+            own,
+        )
+
+    def _is_dictionary(self, name: str) -> bool:
+        """Tell whether a column of strings is stored as positions in dictionaries.
+
+        Writers give up a dictionary that grows beyond about 1 MB, and then store the strings one by
+        one. Positions take up to three bytes per row, so a larger column must hold strings.
+        """
+        sizes = [column.total_uncompressed_size for column in self._stored_columns(name)]
+        return bool(
+            sum(max(size - DICTIONARY_BYTES, 0) for size in sizes)
+            <= POSITION_BYTES * self.source.n_rows
+        )
+
+    def _row_groups(self) -> list[_RowGroups]:
+        """Return all row groups in order. Small ones are joined with the next ones of the same
+        file."""
+        most, found, first = rows_at_a_time(self.together_rows), [], 0
+        for number_of_file, fragment in enumerate(self.source.fragments):
+            numbers: list[int] = []
+            n_rows = 0
+            for number in range(fragment.metadata.num_row_groups):
+                numbers.append(number)
+                n_rows += fragment.metadata.row_group(number).num_rows
+                if n_rows >= most:
+                    found.append(_RowGroups(number_of_file, tuple(numbers), first, n_rows))
+                    numbers, first, n_rows = [], first + n_rows, 0
+            if n_rows:
+                found.append(_RowGroups(number_of_file, tuple(numbers), first, n_rows))
+                first += n_rows
+        return found
+
+    def _read(self, group: _RowGroups, name: str, array: np.ndarray | None) -> _ColumnPiece:
+        """Read one column of some row groups. Write it to its rows of `array` if that can hold
+        it."""
+        import pyarrow.parquet as pq
+
+        fragment, kind = self.source.fragments[group.file], self.source.schema.field(name).type
+        known, stored = self.source.stored(fragment, [name])
+        if not stored:
+            return _ColumnPiece([pa.repeat(pa.scalar(known[name], kind), group.n_rows)], False)
+        # Positions in a dictionary are read only where there is an array for them.
+        there = self.source.in_files(name)
+        texts = [there] if array is not None and kind in TEXT else []
+        if is_list(kind) and kind.value_type in TEXT:
+            texts = [path for path in self._places[group.file] if path.startswith(f"{there}.")]
+        how = {"columns": [there], "use_threads": False}
+        with pq.ParquetFile(
+            fragment.path, metadata=fragment.metadata, read_dictionary=texts, pre_buffer=True
+        ) as file:
+            if array is not None and not texts and self._copied(file, group, array, kind, how):
+                return _ColumnPiece([pa.array(array[group.rows])], True)
+            try:
+                column = file.read_row_groups(group.numbers, **how)[there]
+            except (
+                pa.ArrowNotImplementedError
+            ):  # there are several dictionaries, which Arrow does not join in lists
+                column = pq.ParquetFile(fragment.path).read_row_groups(group.numbers, **how)[there]
+        if array is None or not texts or column.null_count:
+            return _ColumnPiece(column.chunks, False)
+        return _placed_positions(column, array, group.first)
+
+    def _copied(
+        self,
+        file: Any,
+        group: _RowGroups,
+        array: np.ndarray,
+        kind: pa.DataType,
+        how: dict[str, Any],
+    ) -> bool:
+        """Copy numbers to their rows of the array, a few at a time; False if one is null or does
+        not fit."""
+        first = group.first
+        for batch in file.iter_batches(COPIED_ROWS, row_groups=group.numbers, **how):
+            column = batch.column(0)
+            narrow = array.itemsize * 8 < kind.bit_width
+            if column.null_count or column.type != kind:
+                return False
+            low_high = pc.min_max(column).as_py() if narrow else {}
+            if narrow and not _fit(
+                low_high["min"], low_high["max"], array.dtype
+            ):  # what the files say may be wrong
+                return False
+            array[first : first + len(column)] = column.to_numpy()
+            first += len(column)
+        return True
+
+    def _column(
+        self, name: str, pieces: list[_ColumnPiece], array: np.ndarray | None
+    ) -> pa.ChunkedArray:
+        """Join what was read of one column, in the same type in all files."""
+        chunks = [chunk for piece in pieces for chunk in piece.chunks]
+        kind = self.source.schema.field(name).type
+        is_text = array is not None and kind in TEXT
+        if array is not None and chunks and all(piece.placed for piece in pieces):
+            for chunk in chunks:
+                self.source.note(chunk, name)
+            return pa.chunked_array(
+                [_one_dictionary(chunks, array) if is_text else pa.array(array)]
+            )
+        if (
+            is_list(kind) and len({chunk.type for chunk in chunks}) == 1
+        ):  # of positions, where the items are texts
+            return pa.chunked_array(chunks)
+        if is_text:
+            return pa.chunked_array([self._positions(chunk, name) for chunk in chunks], POSITIONS)
+        return pa.chunked_array([self.source.plain(chunk, name) for chunk in chunks], kind)
+
+    def _positions(self, column: pa.Array, name: str) -> pa.DictionaryArray:
+        """Return strings as positions in a dictionary. Note nulls and categories on the way."""
+        column = column.storage if isinstance(column, pa.ExtensionArray) else column
+        if not pa.types.is_dictionary(column.type):
+            column = column.dictionary_encode()
+        self.source.note(column, name)
+        return pa.DictionaryArray.from_arrays(
+            column.indices.cast(pa.int32()), column.dictionary.cast(POSITIONS.value_type)
+        )
+
+
+def _fit(low: int | None, high: int | None, kind: Any) -> bool:
+    """Tell whether integers from `low` to `high` fit into a dtype; None stands for no integers."""
+    return low is None or high is None or (low >= np.iinfo(kind).min and high <= np.iinfo(kind).max)
+
+
+def _placed_positions(column: pa.ChunkedArray, array: np.ndarray, first: int) -> _ColumnPiece:
+    """Write the positions in dictionaries to their rows of the array, from row `first` on."""
+    chunks = []
+    for chunk in column.chunks:
+        if not pa.types.is_dictionary(chunk.type) or chunk.dictionary.null_count:
+            return _ColumnPiece(column.chunks, False)
+        rows = array[first : first + len(chunk)]
+        rows[:] = chunk.indices.to_numpy(zero_copy_only=False)
+        chunks.append(
+            pa.DictionaryArray.from_arrays(
+                pa.array(rows), chunk.dictionary.cast(POSITIONS.value_type)
+            )
+        )
+        first += len(chunk)
+    return _ColumnPiece(chunks, True)
+
+
+def _one_dictionary(chunks: list[pa.DictionaryArray], array: np.ndarray) -> pa.DictionaryArray:
+    """Replace positions in several dictionaries, which follow one another in the array, by
+    positions in a joint one."""
+    joint = pa.chunked_array([chunk.dictionary for chunk in chunks]).dictionary_encode()
+    joint = joint.unify_dictionaries().combine_chunks()
+    place, ends = (
+        joint.indices.to_numpy(),
+        np.cumsum([(len(chunk), len(chunk.dictionary)) for chunk in chunks], axis=0),
+    )
+
+    def replace(number: int) -> None:
+        row, entry = ends[number - 1] if number else (0, 0)
+        rows, table = array[row : ends[number][0]], place[entry : ends[number][1]]
+        rows[:] = table.take(rows)
+
+    each(replace, range(len(chunks)))
+    return pa.DictionaryArray.from_arrays(pa.array(array), joint.dictionary)
 
 
 @takes_evaluate_arguments
@@ -92,7 +411,7 @@ def evaluate_parquet(
         Number of buckets. By default it follows from `memory_limit`. With 1 the files are read
         whole, whatever the limit is.
     progress : bool, optional
-        Show the progress on stderr: with tqdm if that is installed, else in plain lines. By default
+        Show the progress on stderr, in plain lines. By default
         it is shown only on a terminal.
     overwrite : bool, default False
         Replace a result that `out` already holds.

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import reduce
@@ -27,13 +27,11 @@ from ..errors import ColumnError, Mention, MissingExtraError, OptionError, Recdf
 from ..evaluation.evaluate import EvaluateArguments
 from ..evaluation.storage import MOUNTED
 from ..inputs.machine import sizes
-from ..logs.impressions import Impressions
-from ..logs.impressions import from_impressions as impressions_of
-from ..logs.log_checks import check_log as checked_log
+from ..logs import impressions, log_checks
 from ..metrics.metric import Metric
-from .dealt_logs import Found, of_log
+from .dealt_logs import on_engine
 from .engine import Asked, evaluate_frames
-from .engine_arguments import not_a_frame, takes_engine_arguments
+from .engine_arguments import check_frames, takes_engine_arguments
 from .engine_methods import Handle, Inline, OnBucket, OnChunk, Sent, labels_of_table
 from .engine_result import EngineEvaluation
 from .packed import PACKED, Packing
@@ -45,7 +43,6 @@ __dir__ = __all__.copy
 
 SPARK_TYPES = {"str": "string", "'int64'": "long"}
 N_PARTITIONS = 200  # the default of spark.sql.shuffle.partitions
-SPARK_ARGUMENTS = ("partitions", "cache")  # arguments that `rd.evaluate` does not have
 
 
 @takes_engine_arguments("Spark")
@@ -89,118 +86,18 @@ def evaluate(
     >>> true, pred = spark.table("true"), spark.table("pred")  # doctest: +SKIP
     >>> rd.spark.evaluate(true, pred, "ndcg", by="model").summary  # doctest: +SKIP
     """
-    with _spark_engine({"true": true, "pred": pred}, cache) as engine:
-        return evaluate_frames(
-            engine,
-            true,
-            pred,
-            Asked(metrics, k, options, partitions, SPARK_ARGUMENTS),
-            engine.n_buckets(true, pred) if partitions is None else 1,
-        )
-
-
-def from_impressions(
-    log: Any,
-    *,
-    clicks: Any = None,
-    purchases: Any = None,
-    refunds: Any = None,
-    persons: Any = None,
-    partitions: int | None = None,
-    **options: Any,
-) -> Impressions:
-    """Turn a raw log of impressions in Spark into `true` and `pred`, as `rd.from_impressions` does.
-
-    Parameters
-    ----------
-    log, clicks, purchases, refunds : pyspark.sql.DataFrame
-        As in `rd.from_impressions`. The rows of a Spark frame have no order: where the order of two
-        rows would decide, the values of their columns do, from the smallest on.
-    persons : DataFrame of pandas or Spark, optional
-        One row per device. It must fit in memory.
-    partitions : int, optional
-        Number of buckets that the users are distributed to, as in `rd.spark.evaluate`.
-    **options
-        The other options of `rd.from_impressions`.
-
-    Returns
-    -------
-    Impressions
-        `.true` and `.pred` are Spark frames for `rd.spark.evaluate`, with `**lists.options`. They
-        are computed from the log whenever they are used: write them, or `persist` them, if you use
-        them several times. `.events` and `.spec` are in memory, and those of
-        `rd.from_impressions`.
-
-    Raises
-    ------
-    ColumnError, IdTypeError, NullKeyError, DataError, OptionError
-        As `rd.from_impressions`. Where a message counts rows, they are those of one bucket.
-    EngineError
-        If a job of Spark fails.
-
-    Examples
-    --------
-    >>> import recdf as rd  # doctest: +SKIP
-    >>> log, clicks = spark.table("log"), spark.table("clicks")  # doctest: +SKIP
-    >>> lists = rd.spark.from_impressions(log, clicks=clicks, time_col="time")  # doctest: +SKIP
-    >>> rd.spark.evaluate(*lists, "ctr", **lists.options).summary  # doctest: +SKIP
-    """
-    frames = {"log": log, "clicks": clicks, "purchases": purchases, "refunds": refunds}
-    return _of_spark_log(impressions_of, frames, persons, partitions, options)
-
-
-def check_log(
-    log: Any,
-    *,
-    clicks: Any = None,
-    purchases: Any = None,
-    refunds: Any = None,
-    persons: Any = None,
-    partitions: int | None = None,
-    **options: Any,
-) -> pd.DataFrame:
-    """Find what is unusual in a raw log in Spark: those findings of `rd.logs.check_log` that add up
-    over users.
-
-    The arguments are those of `rd.spark.from_impressions` and `rd.logs.check_log`. Findings that
-    compare all users or all rows are left out: implausible click rates, a user with over 5 % of the
-    impressions, hours without a row, clocks that differ by hours, positions that do not start at 1,
-    and propensities that do not fit the actions.
-
-    Returns
-    -------
-    DataFrame
-        As `rd.logs.check_log` returns it, in memory. The examples are those of the first buckets.
-
-    Examples
-    --------
-    >>> rd.spark.check_log(spark.table("log"))  # doctest: +SKIP
-    """
-    frames = {"log": log, "clicks": clicks, "purchases": purchases, "refunds": refunds}
-    return _of_spark_log(checked_log, frames, persons, partitions, options)
-
-
-def _of_spark_log(
-    function: Callable[..., Found],
-    frames: Mapping[str, Any],
-    persons: Any,
-    partitions: int | None,
-    options: Mapping[str, Any],
-) -> Found:
-    with _spark_engine(frames) as engine:
-        return of_log(function, engine, frames, persons, partitions, options)
+    frames = {"true": true, "pred": pred}
+    with _spark_engine(frames, cache=cache) as engine:
+        return evaluate_frames(engine, frames, Asked(evaluate, metrics, k, options, partitions))
 
 
 @contextmanager
-def _spark_engine(frames: Mapping[str, Any], cache: bool = False) -> Iterator[SparkEngine]:
-    """Check that the frames are of Spark, and write errors in its words. Only `true` and events may
-    be None."""
+def _spark_engine(
+    frames: Mapping[str, Any], options: Any = None, cache: bool = False
+) -> Iterator[SparkEngine]:
+    """Check that the frames are of Spark, and write errors in its words."""
     spark = _spark()
-    for role, frame in frames.items():
-        if not isinstance(frame, spark.DataFrame) and (
-            role in ("pred", "log") or frame is not None
-        ):
-            raise not_a_frame(role, frame, "Spark", "spark.createDataFrame(frame)")
+    check_frames(frames, spark.DataFrame, "Spark", "spark.createDataFrame(frame)")
     session = next(frame for frame in frames.values() if frame is not None).sparkSession
     engine = SparkEngine(spark, session, cache)
     try:
@@ -210,6 +107,10 @@ def _spark_engine(frames: Mapping[str, Any], cache: bool = False) -> Iterator[Sp
         if isinstance(error, RecdfError):
             error.reword(_spark_words)
         raise
+
+
+from_impressions = on_engine(impressions.from_impressions, _spark_engine, "Spark")
+check_log = on_engine(log_checks.check_log, _spark_engine, "Spark")
 
 
 def _spark_words(part: Mention) -> str:

@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import EngineError
+from ..evaluation.evaluate import checked
 from ..evaluation.exposure_sums import label_array
-from ..evaluation.finish import checked
 from ..evaluation.part import Failure, ListRows, Part, PartResult, from_arrow, measure, to_arrow
 from ..inputs.codes import encode, encode_keys
 from ..inputs.ids import read_ids

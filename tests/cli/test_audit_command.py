@@ -54,8 +54,7 @@ def test_text_files_give_the_same(capsys):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("more", [[], ["--stream"]])
-def test_columns_with_other_names(capsys, more):
+def test_columns_with_other_names(capsys):
     run(capsys, "audit", *FILES, *OPTIONS, "--out", "same")
     SHOP.true.rename(columns={"user_id": "customer"}).to_parquet("true.parquet")
     SHOP.pred.rename(columns={"user_id": "uid", "item_id": "sku", "score": "yhat"}).to_parquet(
@@ -69,44 +68,12 @@ def test_columns_with_other_names(capsys, more):
         "item_id=sku",
         "score=yhat",
     ]
-    code, _, err = run(capsys, "audit", *FILES, *OPTIONS, *names, *more, "--out", "other")
+    code, _, err = run(capsys, "audit", *FILES, *OPTIONS, *names, "--out", "other")
     assert code == 0, err
     floors = (pd.read_parquet(f"{folder}/floors.parquet") for folder in ("same", "other"))
     pd.testing.assert_frame_equal(*floors, rtol=1e-12)
-    code, _, err = run(capsys, "audit", *FILES, *OPTIONS, *names[3:], *more)
+    code, _, err = run(capsys, "audit", *FILES, *OPTIONS, *names[3:])
     assert (code, "user_id" in err) == (2, True)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("limit", ["1MB", "4MB", "1GB"])
-def test_files_in_parts_give_the_same_numbers(capsys, limit):
-    run(capsys, "audit", *FILES, *OPTIONS, "-m", "ndcg@5", "recall@10", "--out", "whole")
-    assert (
-        run(
-            capsys,
-            "audit",
-            *FILES,
-            *OPTIONS,
-            "-m",
-            "ndcg@5",
-            "recall@10",
-            "--out",
-            "parts",
-            "--memory-limit",
-            limit,
-        )[0]
-        == 0
-    )
-    for name in ("findings", "floors"):
-        whole, parts = (
-            pd.read_parquet(f"{folder}/{name}.parquet") for folder in ("whole", "parts")
-        )
-        texts = [
-            one for one in ("examples", "ranges") if one in whole
-        ]  # examples are the first of any part
-        pd.testing.assert_frame_equal(
-            parts.drop(columns=texts), whole.drop(columns=texts), rtol=1e-12
-        )
 
 
 @pytest.mark.parametrize(
@@ -120,10 +87,9 @@ def test_files_in_parts_give_the_same_numbers(capsys, limit):
 )
 def test_a_wrong_call_ends_with_two(capsys, words, code, said):
     files = FILES if "--train" not in words else [word for word in FILES if "train" not in word]
-    for more in ([], ["--stream"]):
-        got, _, err = run(capsys, "audit", *files, *words, *more)
-        assert (got, len(err.splitlines())) == (code, 1)
-        assert said in err
+    got, _, err = run(capsys, "audit", *files, *words)
+    assert (got, len(err.splitlines())) == (code, 1)
+    assert said in err
 
 
 @pytest.mark.long

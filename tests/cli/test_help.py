@@ -10,7 +10,7 @@ from cli.command import run
 
 import recdf as rd
 from recdf import cli
-from recdf.cli.examples import EXAMPLES
+from recdf.cli.arguments import EXAMPLES
 
 COMMANDS = cli._parser()[1]
 

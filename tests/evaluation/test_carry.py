@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from registry.seeded import quietly
 
 import recdf as rd
-from recdf.evaluation.finish import finish
+from recdf.evaluation.evaluate import finish
 from recdf.evaluation.part import Part, measure
 from recdf.metrics.call import Call
 from recdf.metrics.strings import parse

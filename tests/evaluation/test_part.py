@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import recdf as rd
 from recdf.evaluation.evaluate import call_of as checked_call
-from recdf.evaluation.finish import checked, finish, finish_summary
+from recdf.evaluation.evaluate import checked, finish, finish_summary
 from recdf.evaluation.part import SCHEMA, Failure, Part, PartResult, from_arrow, measure, to_arrow
 
 USERS, ITEMS = 9, 8

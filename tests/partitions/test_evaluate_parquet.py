@@ -8,7 +8,8 @@ from partitions.parquet_files import USUAL, as_dtype, assert_equal, check, data,
 from quick import few
 
 import recdf as rd
-from recdf.partitions import source, whole_columns
+from recdf.partitions import evaluate_parquet as in_files
+from recdf.partitions import source
 
 pytestmark = [
     pytest.mark.usefixtures("small_pieces", "nothing_left_behind"),
@@ -177,9 +178,7 @@ def test_files_folders_globs_and_folder_columns(tmp_path):
 def test_ids_of_any_width_and_encoding_in_files_of_one_frame(tmp_path, monkeypatch, statistics):
     true, pred = data()
     if statistics == "wrong":
-        monkeypatch.setattr(
-            whole_columns._WholeRead, "_narrowest", lambda self, name, kind: np.int16
-        )
+        monkeypatch.setattr(in_files._WholeRead, "_narrowest", lambda self, name, kind: np.int16)
     for width in (2**31 - 200, 2**40):  # some ids fit into 32 bits, or only those of the first file
         for name, frame in (("true", true), ("pred", pred)):
             folder = tmp_path / f"{name}_{width}"
@@ -249,11 +248,10 @@ def test_a_file_is_read_once_whatever_is_needed_of_all_its_rows(tmp_path, monkey
         assert len(frame) <= read[role] <= len(frame) + 300
 
 
-def test_progress_is_silent_unless_asked_for(tmp_path, capsys, monkeypatch):
+def test_progress_is_silent_unless_asked_for(tmp_path, capsys):
     paths = write(tmp_path, *data())
     rd.evaluate_parquet(*paths, "ndcg", **USUAL)
     assert capsys.readouterr().err == ""
-    monkeypatch.setitem(__import__("sys").modules, "tqdm.auto", None)
     rd.evaluate_parquet(*paths, "ndcg", progress=True, **USUAL)
     assert capsys.readouterr().err.splitlines()[-1] == "recdf: 100% of evaluate_parquet done"
 

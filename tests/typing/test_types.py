@@ -15,8 +15,8 @@ from typing import get_type_hints
 import generated
 import pytest
 
-from recdf.inputs.accepted import OptionArguments
-from recdf.inputs.options import OPTIONS, Options
+import recdf as rd
+from recdf.inputs.options import OPTIONS, OptionArguments
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -72,12 +72,6 @@ def test_the_stubs_are_up_to_date(path):
 
 
 def test_options_are_typed_once():
-    """`OptionArguments`, which type checkers read, has the names and types of `Options`, which
-    runs."""
-    arguments = get_type_hints(OptionArguments)
-    assert list(arguments) == list(OPTIONS)
-    # No caller sets not_judged.
-    of_record = {
-        name: hint for name, hint in get_type_hints(Options).items() if name != "not_judged"
-    }
-    assert arguments == of_record == {name: option.hint for name, option in OPTIONS.items()}
+    """`OptionArguments`, which type checkers read, has the types by which values are checked."""
+    assert get_type_hints(OptionArguments) == {name: one.hint for name, one in OPTIONS.items()}
+    assert vars(rd.Options()).keys() - {"_given"} == OPTIONS.keys()

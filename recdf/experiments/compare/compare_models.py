@@ -138,7 +138,7 @@ def compare_models(
     smaller_is_better, larger_is_better : str or list of str, optional
         As in `compare_variants`.
     progress : bool, optional
-        Show the progress on stderr: with tqdm if that is installed, else in plain lines. By default
+        Show the progress on stderr, in plain lines. By default
         only on a terminal, and only after two seconds.
     weight_col : str, optional
         Column of the users' weights, at least 0 and the same for all models of a user; users of

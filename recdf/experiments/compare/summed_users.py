@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from ...inputs.data_files import UserParts
 from ...inputs.options import as_columns
-from ...inputs.user_parts import UserParts
 from ...judge.aggregates import Aggregates, RowsNeeded
 from ...judge.choices import Columns
 from ...judge.effects.means import Linear, Units, quantity
