@@ -236,6 +236,9 @@ def prediction_powered(
         if baseline is None
         else [*model_pairs(runs.models, baseline)]
     )
+    if None not in runs.models:  # models stand as they first appear
+        seen = runs.parts[0][1][model_col].drop_duplicates().tolist()
+        pairs.sort(key=lambda pair: seen.index(runs.models[pair[1]]))
     better = directions({name: name for name in names}, smaller_is_better, larger_is_better)
     declared, judged_of = declared_bounds(bounds, names), runs.table(JUDGED)
     chances = None if probability_col is None else runs.table(probability_col)
