@@ -1,4 +1,4 @@
-"""The progress of a long call on stderr: a bar of tqdm if it is installed, else plain lines.
+"""The progress of a long call on stderr, in plain lines.
 
     with Progress(len(groups), "bootstrap_ci") as progress:
         for group in groups:
@@ -17,7 +17,6 @@ import time
 from collections.abc import Callable
 from contextvars import ContextVar, Token
 from types import TracebackType
-from typing import Any
 
 SHOWN_AFTER = 2.0  # before the first line of a call, and between two lines
 
@@ -43,13 +42,10 @@ class Progress:
         self.spoken = show is True
         self.outer: Progress | None = None
         self.token: Token[Progress | None] | None = None
-        self.bar: Any = None
 
     def __enter__(self) -> Progress:
         self.outer = _innermost.get()
         self.token = _innermost.set(self)
-        if self.outer is None and self._visible():
-            self.bar = _tqdm_bar(self.total, self.what, delay=0.0 if self.show else SHOWN_AFTER)
         return self
 
     def add(self, steps: int = 1) -> None:
@@ -67,8 +63,6 @@ class Progress:
             _innermost.reset(self.token)
         if kind is None:
             self._move(self.total)
-        if self.bar is not None:
-            self.bar.close()
 
     def _visible(self) -> bool:
         if self.show is not None:
@@ -82,10 +76,8 @@ class Progress:
             return
         if done <= self.furthest:
             return
-        before, self.furthest = self.furthest, done
-        if self.bar is not None:
-            self.bar.update(done - before)
-        elif self._visible() and (
+        self.furthest = done
+        if self._visible() and (
             self.clock() - self.shown_at >= SHOWN_AFTER or (self.spoken and done >= self.total)
         ):
             self.shown_at, self.spoken = self.clock(), True
@@ -97,14 +89,3 @@ class Progress:
 # The Progress that others start inside of. It is None in new threads, where a share would be one of
 # many.
 _innermost: ContextVar[Progress | None] = ContextVar("recdf_progress", default=None)
-
-
-def _tqdm_bar(total: int, what: str, delay: float) -> Any:
-    """Return a bar of tqdm, or None where it is not installed."""
-    try:
-        from tqdm.auto import tqdm  # type: ignore[import-untyped,import-not-found,unused-ignore] # no dependency
-    except ImportError:
-        return None
-    # shares of steps are no whole numbers, so they are not shown
-    shape = "{l_bar}{bar}| {elapsed}<{remaining}"
-    return tqdm(total=total, desc=f"recdf {what}", bar_format=shape, delay=delay)

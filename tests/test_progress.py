@@ -25,11 +25,10 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def start(monkeypatch):
-    """Make stderr a terminal without tqdm. Tests call this themselves, because pytest sets stderr
+    """Make stderr a terminal. Tests call this themselves, because pytest sets stderr
     after fixtures."""
 
     def terminal(seconds=module.SHOWN_AFTER):
-        monkeypatch.setitem(sys.modules, "tqdm.auto", None)
         monkeypatch.setattr(module, "SHOWN_AFTER", seconds)
         monkeypatch.setattr(sys, "stderr", Terminal())
         return sys.stderr
@@ -106,29 +105,6 @@ def test_threads_are_silent(start):
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()
-    assert terminal.lines == []
-
-
-def test_tqdm_draws_the_bar_where_it_is_installed(start, monkeypatch):
-    terminal = start()
-    drawn = []
-
-    class Bar:
-        def __init__(self, **options):
-            drawn.append((options["total"], options["desc"], options["delay"]))
-
-        def update(self, steps):
-            drawn.append(steps)
-
-        def close(self):
-            drawn.append("closed")
-
-    monkeypatch.setitem(sys.modules, "tqdm.auto", type("tqdm", (), {"tqdm": Bar}))
-    with Progress(2, "all") as outer:
-        with Progress(2, "a part") as inner:
-            inner.add()
-        outer.add()
-    assert drawn == [(2, "recdf all", 2.0), 0.5, 0.5, 1.0, "closed"]
     assert terminal.lines == []
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, Unpack
 import numpy as np
 import pandas as pd
 
-from ..errors import DataError, DuplicateError, EmptyPopulationError, OptionError
+from ..errors import DataError, EmptyPopulationError, OptionError
 from ..experiments.decide.experiment_health import hash_users
 from ..experiments.plan.interleaving import user_coins
 from ..inputs.codes import Codes, first_rows, group_codes
@@ -19,6 +19,7 @@ from ..inputs.frames import as_frame, from_dict, read_values
 from ..inputs.options import CallArguments, Options, as_columns
 from ..inputs.sorting import spans
 from ..judge.per_user_columns import by_columns, key_codes, require, some_keys
+from ..judge.users import only_rows
 from ..matching.hits import ratio
 from ..metrics.call import Call, check_k
 from ..metrics.compute import label_frame
@@ -195,20 +196,6 @@ def label_agreement(
     )
     groups = groups.reindex(range(-1, len(found) - 1)).reset_index(drop=True)
     return pd.concat([groups, pd.DataFrame(found)], axis=1)
-
-
-def only_rows(role: str, frame: pd.DataFrame, codes: Codes, n: int, keys: list[str]) -> Codes:
-    """Row of each of n keys in a frame, -1 where it has none; raises if a key has several."""
-    first = first_rows(codes, n)
-    again = first[codes] != np.arange(len(codes))
-    if again.any():
-        raise DuplicateError(
-            f"{role} has {int(again.sum()):,} repeated rows of {keys} "
-            f"({some_keys(frame, again, keys)}); expected one each",
-            argument=role,
-            count=int(again.sum()),
-        )
-    return first
 
 
 def _labels(frame: pd.DataFrame, role: str, name: str, min_relevance: float | None) -> Floats:

@@ -23,6 +23,7 @@ from ..evaluation.summary import summarize
 from ..experiments.compare.comparable_runs import unlike_nights
 from ..inputs.options import Options
 from ..judge.per_user_columns import frame_of, key_codes, require
+from ..judge.users import only_rows
 from ..publishing import (
     PER_USER,
     PROFILE,
@@ -34,7 +35,6 @@ from ..publishing import (
     read_table,
     where,
 )
-from .judging import only_rows
 
 COMPARED, HEALTH_FILE, DECIDED, GATED = (
     "comparison.parquet",

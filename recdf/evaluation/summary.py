@@ -9,19 +9,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+import numpy as np
 import pandas as pd
 
-from ..errors import ColumnError, DataError, closest, kind_of
+from ..errors import ColumnError, DataError, kind_of
 from ..inputs.constraints import SHARE, check_value
 from ..inputs.door import takes_columns
-from ..inputs.frames import column, refuse_engine_frame
+from ..inputs.frames import refuse_engine_frame
 from ..inputs.ids import check_labels
 from ..inputs.options import Options, as_columns
-from ..inputs.true_and_pred import read_weights
 from ..judge.per_user_columns import (
     evaluated,
+    key_codes,
     list_columns,
+    metric_values,
+    read_weight,
     refuse_mixed_models,
+    require,
+    some_keys,
     unit_of,
     warn_of_weights,
 )
@@ -169,10 +174,11 @@ def summarize(
     ColumnError
         If a column is missing.
     NullKeyError
-        If a unit is null.
+        If a list key or a unit is null.
     DataError
         If a list occurs in several rows (also of `base`), a group has lists of several
-        recommenders, a metric column is not numeric, or a weight is null, negative or infinite.
+        recommenders, a metric column is not numeric or infinite, or a weight is null, negative or
+        infinite.
     OptionError
         If `stat` or its arguments are unknown, or lists with weights are to be reduced to a sum,
         quantile or std.
@@ -202,9 +208,7 @@ def summarize(
         weight_col = spec.get("weight")
     weights = None
     if weight_col is not None:
-        weights = read_weights(
-            column(per_user, weight_col, "per_user"), f"per_user[{weight_col!r}]", Options()
-        )
+        weights = read_weight(per_user, "per_user", weight_col)
     keys = as_columns(user_col)
     if by is None:
         _refuse_repeated_lists(per_user, keys, spec)
@@ -219,35 +223,27 @@ def summarize(
         warn_of_weights(per_user, "per_user", [*by, *keys, *as_columns(metrics)])
     names = [name for name in _metric_columns(per_user, metrics, spec) if name != weight_col]
     units = as_columns(unit_col)
-    for name in [*by, *names, *keys, *units]:
-        if name not in per_user.columns:
-            have = ", ".join(map(repr, per_user.columns))
-            raise ColumnError(
-                f"per_user has no column {name!r}; it has "
-                f"{have}{closest(str(name), per_user.columns)}"
-            )
+    require(per_user, "per_user", [*by, *names, *keys, *units])
     check_value("confidence", confidence, SHARE)
     for name in by:
         check_labels(per_user[name], f"per_user[{name!r}]")
     _refuse_repeated_lists(per_user, keys, spec)
+    listed = [name for name in keys or listed if name not in (*by, weight_col)]
+    if per_user[listed].isna().any(axis=None):
+        key_codes([("per_user", per_user)], listed)  # which names the column of the null
     if not keys:
         refuse_mixed_models(per_user, by, units, "name all columns of the list key in ⟦+user_col=⟧")
-    if not units:
-        lists = [name for name in keys or list_columns(per_user) if name not in (*by, weight_col)]
-        if len(lists) > 1:
-            units = unit_of([name for name in lists if name not in spec.get("by", [])])
-    for name in names:
-        if not pd.api.types.is_numeric_dtype(per_user[name].dtype):
-            raise DataError(f"metric column {name!r} is {per_user[name].dtype}; expected numbers")
+    if not units and len(listed) > 1:
+        units = unit_of([name for name in listed if name not in spec.get("by", [])])
     plain = per_user.copy(deep=False)
     plain.attrs = {}
+    for name in names:
+        plain[name] = metric_values(per_user, "per_user", name)
     how.refuse_weights(weights is not None)
     if isinstance(stat, str) and stat == "mean" and weight_by is None:
         table = means(plain, by, names, spec, confidence, units, weights)
     else:
-        key = spec.get("user_col") or [
-            one for one in keys or list_columns(per_user) if one not in (*by, weight_col)
-        ]
+        key = spec.get("user_col") or listed
         against = {} if how.base is None else base_values(per_user, how.base, names, key)
         table = reduced(plain, by, names, how, spec, confidence, units, weights, against)
     if spec:
@@ -309,19 +305,14 @@ def _refuse_repeated_lists(
     per_user: pd.DataFrame, keys: list[str], spec: Mapping[str, Any]
 ) -> None:
     """Raise if a join repeated a list, which would then count twice."""
-    columns = list(per_user.columns)
     written = [*spec.get("by", []), *spec.get("user_col", [])]
-    if not keys and written and set(written) <= set(columns):
+    if not keys and written and set(written) <= set(per_user.columns):
         keys = written
-    if not keys and "n_true" in columns:
-        keys = columns[: columns.index("n_true")]
-    if not keys:
-        return
-    repeated = per_user.duplicated(keys)
+    keys = keys or list_columns(per_user)
+    repeated = per_user.duplicated(keys).to_numpy() if keys else np.zeros(0, bool)
     if repeated.any():
-        example = per_user.loc[repeated.to_numpy(), keys].head(3).to_numpy().tolist()
         raise DataError(
-            f"{repeated.sum():,} rows of per_user repeat a list ({keys} = {example}); join "
-            "segments many to one, "
+            f"{repeated.sum():,} rows of per_user repeat a list ({keys}: "
+            f"{some_keys(per_user, repeated, keys)}); join segments many to one, "
             'e.g. merge(..., validate="many_to_one")'
         )

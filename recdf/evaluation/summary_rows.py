@@ -9,7 +9,7 @@ their moments can be added over parts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -154,7 +154,7 @@ def summary_table(
     number = {column: i for i, request in enumerate(requests) for column in request.columns}
     columns = [name for request in requests if request.per == "list" for name in request.columns]
     if moments is not None and exposed is None and groups is None:
-        return _mean_rows(columns, moments, by, spec)[0]
+        return mean_table(by, columns, moments, spec)
     parts = []
     if moments is not None:
         parts.append(_placed(columns, moments, by, number, spec, -1))
@@ -164,7 +164,7 @@ def summary_table(
         if of_group.rows.any():
             assert groups is not None
             parts.append(_placed(groups.columns, of_group, by, number, spec, group))
-    refuse_summary_names(by)
+    refuse_summary_names(by.columns)
     table = pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
     # Sorting is stable: the outputs of one metric keep their order.
     table = table.sort_values(["_by", "_group", "_metric"], kind="stable", ignore_index=True)
@@ -176,17 +176,8 @@ def summary_table(
     return pd.DataFrame({**labelled, **{name: table[name] for name in names}})
 
 
-def _mean_rows(
-    columns: Collection[str], moments: GroupMoments, by: pd.DataFrame, spec: Spec
-) -> tuple[pd.DataFrame, np.ndarray]:
-    """Return the means over the lists of each `by` value, null where it has none, and the positions
-    of these values."""
-    present = np.arange(len(by))
-    return mean_table(by, list(columns), moments, spec), present
-
-
 def _placed(
-    columns: Collection[str],
+    columns: Sequence[str],
     moments: GroupMoments,
     by: pd.DataFrame,
     number: dict[str, int],
@@ -195,9 +186,9 @@ def _placed(
 ) -> pd.DataFrame:
     """Return means with the columns `_by` (position of the `by` value), `_metric` (of the request)
     and `_group`."""
-    rows, present = _mean_rows(columns, moments, by, spec)
-    rows["_by"] = np.repeat(present, len(columns))
-    rows["_metric"] = np.tile([number[name] for name in columns], len(present))
+    rows = mean_table(by, columns, moments, spec)
+    rows["_by"] = np.repeat(np.arange(len(by)), len(columns))
+    rows["_metric"] = np.tile([number[name] for name in columns], len(by))
     return rows.assign(_group=group)
 
 

@@ -310,10 +310,7 @@ def means(
     moments = GroupMoments.of(columns(), group, n_groups, weights)
     if not units:
         return mean_table(labels, names, moments, spec, confidence)
-    if "n_users" in by:
-        raise ColumnError(
-            "the by column 'n_users' has the name of a column of the summary; rename it"
-        )
+    refuse_summary_names(by, ["n_users"])
     moments, n_users = clustered(columns(), group, unit_codes(per_user, units), moments, weights)
     return mean_table(labels, names, moments, spec, confidence).assign(n_users=n_users.ravel())
 
@@ -332,9 +329,9 @@ def unit_codes(per_user: pd.DataFrame, units: Sequence[str], sort: bool = False)
     return codes
 
 
-def refuse_summary_names(by: pd.DataFrame) -> None:
+def refuse_summary_names(by: Iterable[Any], names: Sequence[str] = ()) -> None:
     """Raise if a `by` column has the name of a column of the summary, which would replace it."""
-    taken = [name for name in map(str, by.columns) if name in (*SUMMARY, *OF_WEIGHTS)]
+    taken = [name for name in map(str, by) if name in (*SUMMARY, *OF_WEIGHTS, *names)]
     if taken:
         raise ColumnError(
             f"the by column {taken[0]!r} has the name of a column of the summary; rename it"
@@ -349,7 +346,7 @@ def mean_table(
     confidence: float = CONFIDENCE,
 ) -> pd.DataFrame:
     """Make one row per group (a row of `labels`) and metric column."""
-    refuse_summary_names(labels)
+    refuse_summary_names(labels.columns)
     statistics, n_groups = moments.statistics(confidence), len(labels)
     known = spec.get("metrics", {})
     described = [
@@ -464,8 +461,7 @@ def reduced(
 ) -> pd.DataFrame:
     """Return a row for each group, metric and statistic; `against` are the values of the
     baseline."""
-    if "stat" in by:
-        raise ColumnError("the by column 'stat' has the name of a column of the summary; rename it")
+    refuse_summary_names(by, ["stat"])
     tables = []
     for name in names:
         k = spec["metrics"][name]["k"] if name in spec.get("metrics", {}) else split_column(name)[1]

@@ -1,5 +1,5 @@
-"""The reader of every table of users: rows of an experiment, of several models, of an assignment,
-as codes of units, groups, variants and clusters."""
+"""The reader of every table of users: rows of an experiment or of past users, of several models, of
+an assignment, as codes of units, groups, variants and clusters."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import copy
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from ..errors import DataError, DuplicateError, OptionError
-from ..inputs.codes import strictly_ascends
+from ..errors import DataError, DuplicateError, OptionError, closest
+from ..inputs.codes import first_rows, strictly_ascends
 from ..inputs.options import as_columns
 from ..inputs.sorting import distinct
 from ..stats.numbers import Floats
@@ -32,6 +33,27 @@ from .per_user_columns import (
     split,
     unit_of,
 )
+
+
+def only_rows(
+    role: str,
+    frame: pd.DataFrame,
+    codes: Codes,
+    n: int,
+    keys: Sequence[str],
+    advice: str = "; expected one each",
+) -> Codes:
+    """Row of each of n keys in a frame, −1 where it has none; a key with several rows raises."""
+    first = first_rows(codes, n)
+    again = first[codes] != np.arange(len(codes))
+    if again.any():
+        raise DuplicateError(
+            f"{role} has several rows per {[*keys]}: {int(again.sum()):,} rows too many "
+            f"({some_keys(frame, again, keys)}){advice}",
+            argument=role,
+            count=int(again.sum()),
+        )
+    return first
 
 
 @dataclass(frozen=True)
@@ -244,29 +266,32 @@ class ExperimentRows:
 
 def read_experiment_rows(
     data: pd.DataFrame,
-    variant_col: str,
+    variant_col: str | None,
     by_cols: list[str],
     user_col: Columns | None,
     strata: Sequence[str] = (),
     cluster: Sequence[str] = (),
     numbers: Collection[str | None] = (),
+    role: str = "data",
 ) -> ExperimentRows:
     """Code the rows; refuse users in two variants, and several rows of a user. `numbers` are
-    columns that hold no ids."""
+    columns that hold no ids. Without `variant_col` all rows are of one variant, as past users
+    are."""
     if variant_col in by_cols:
         raise OptionError(
             f"⟦by={variant_col!r}⟧ is the column of the variant; name columns of segments"
         )
-    variant, labels = group_codes(data, "data", [variant_col])
-    group, groups = group_codes(data, "data", by_cols)
-    users = _user_codes(data, user_col, by_cols, list(cluster), variant, group)
-    stratum = group_codes(data, "data", strata) if strata else None
-    clusters = key_codes([("data", data)], cluster)[0][0] if cluster else None
-    used = {variant_col, *by_cols, *strata, *filter(None, numbers)}
+    named = [] if variant_col is None else [variant_col]
+    variant, labels = group_codes(data, role, named)
+    group, groups = group_codes(data, role, by_cols)
+    users = _user_codes(data, role, user_col, by_cols, list(cluster), variant, group)
+    stratum = group_codes(data, role, strata) if strata else None
+    clusters = key_codes([(role, data)], cluster)[0][0] if cluster else None
+    used = {*named, *by_cols, *strata, *filter(None, numbers)}
     unit = (None, "") if cluster else _larger_unit(data, as_columns(user_col), used, variant)
     return ExperimentRows(
         data,
-        labels[variant_col],
+        labels[variant_col] if named else pd.Series([""]),
         variant,
         groups[by_cols],
         group,
@@ -293,6 +318,8 @@ def _larger_unit(
         (codes,), n = key_codes([("data", data)], ["user_id"] if has_id else keys[:1])
         if n < len(codes):
             return codes, ""
+    if not variant.any():  # of one variant nothing tells what was assigned
+        return None, ""
     ids = [name for name in data.columns if name not in {*used, "user_id"}]
     # Blocks of rows, since those of a unit may stand together. A column that repeats in none of
     # them, or is in both arms there, holds no units that matter.
@@ -347,6 +374,7 @@ def _assigned_whole(codes: Codes, variant: Codes) -> bool:
 
 def _user_codes(
     data: pd.DataFrame,
+    role: str,
     user_col: Columns | None,
     by_cols: list[str],
     cluster: list[str],
@@ -358,7 +386,7 @@ def _user_codes(
     keys = as_columns(user_col) or [name for name in ["user_id"] if name in data.columns]
     if not keys:
         return None
-    (codes,), n = key_codes([("data", data)], keys)
+    (codes,), n = key_codes([(role, data)], keys)
     if n == len(codes):
         return codes
     # Rows within other clusters (a region, an hour) may be assigned row by row.
@@ -367,23 +395,25 @@ def _user_codes(
     several = in_several_variants(codes, variant, n)
     if several.any():
         raise DataError(
-            f"{np.count_nonzero(several):,} users of data are in more than one variant "
+            f"{np.count_nonzero(several):,} users of {role} are in more than one variant "
             f"({some_keys(data, several[codes], keys)}); build data with join_experiment, which "
             "can drop them"
         )
     if cluster:
         return codes
-    cell = group * n + codes
-    again = np.ones(len(cell), bool)
-    again[np.unique(cell, return_index=True)[1]] = False
-    if again.any():
-        one = keys[0] if len(keys) == 1 else keys
-        raise DuplicateError(
-            f"data has several rows per {[*by_cols, *keys]}: {int(again.sum()):,} rows too many "
-            f"({some_keys(data, again, keys)}). Rows of one user are not independent: pass "
-            f"⟦+cluster={one!r}⟧, roll them up first with rd.experiments.roll_up, or name in "
-            "⟦+by=⟧ the columns that tell them apart"
-        )
+    present, cell = np.unique(group * n + codes, return_inverse=True)
+    rolled = "roll them up first with rd.experiments.roll_up"
+    apart = f", {rolled}, or name in ⟦+by=⟧ the columns that tell them apart"
+    only_rows(
+        role,
+        data,
+        cell,
+        len(present),
+        [*by_cols, *keys],
+        ". Rows of one user are not independent: pass "
+        f"⟦+cluster={keys[0] if len(keys) == 1 else keys!r}⟧"
+        f"{apart if variant.any() else f' or {rolled}'}",
+    )
     return codes
 
 
@@ -520,8 +550,26 @@ def repeated_unit(frame: pd.DataFrame, keys: Sequence[str], n_lists: int) -> boo
     return False
 
 
+def model_pairs(models: list[Any], baseline: Any, what: str = "model") -> list[tuple[int, int]]:
+    """(baseline, model) as positions: all pairs without a baseline."""
+    if baseline is None:
+        return [*combinations(range(len(models)), 2)]
+    if baseline not in models:
+        raise OptionError(
+            f"⟦baseline={baseline!r}⟧ is not a {what}; {what}s are {models}"
+            + closest(str(baseline), models)
+        )
+    base = models.index(baseline)
+    return [(base, model) for model in range(len(models)) if model != base]
+
+
 def read_model_rows(
-    per_user: Any, keys: list[str], folds: list[str], model_col: str, units: Sequence[str] = ()
+    per_user: Any,
+    keys: list[str],
+    folds: list[str],
+    model_col: str,
+    units: Sequence[str] = (),
+    least: int = 2,
 ) -> ModelRows:
     """Check the frames and give every row its place; without `units` the unit is that of the
     key."""
@@ -536,7 +584,7 @@ def read_model_rows(
         parts = [("per_user", frame_of("per_user", per_user))]
         model, labels = group_codes(per_user, "per_user", [model_col])
         models = labels[model_col].tolist()
-    if len(models) < 2:
+    if len(models) < least:
         raise OptionError(
             f"per_user has {len(models)} models ({models}); a comparison needs at least two"
         )
@@ -573,7 +621,7 @@ def read_model_rows(
     ):  # one row tells the unit of a list, since it is in the key
         first = np.zeros(n_lists, np.int64)
         first[cell if list_of_cell is None else list_of_cell[cell]] = np.arange(len(cell))
-        (found,), n_units = key_codes([("per_user", per_user[named].take(first))], named)
+        (found,), n_units = key_codes([("per_user", parts[0][1][named].take(first))], named)
         unit_of_list = found if n_units < n_lists else None
     elif named != keys:
         for role, frame in parts:

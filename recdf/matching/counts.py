@@ -297,7 +297,7 @@ SUMS: dict[str, Sum] = {
         Sum("hits", _hits),
         Sum("relevant", _relevant_counts, "true"),
         Sum("had", _had, "log"),
-        Sum("new", lambda counts: counts.per_item(~counts.matched.seen()[counts.places])),
+        Sum("new", lambda counts: counts.per_item(~counts.lists.seen[counts.places])),
     )
 }
 OF_LOG = ("had", "new")

@@ -142,23 +142,6 @@ class Matched:
         """Hits whose ranks lie between two cut-offs, by these cut-offs."""
         return {}
 
-    def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """Return what `make` returns; it is called once for all metrics and cut-offs that ask by
-        this key.
-
-        The result must depend only on the recommended lists and the side tables, since lists of the
-        same `pred` beside other rows of `true` share it.
-        """
-        if key not in self.cache:
-            self.cache[key] = make()
-        return self.cache[key]
-
-    def seen(self) -> np.ndarray:
-        """Tell for each recommended row whether the log has its item for the list's user."""
-        log = self.sides.log
-        found: np.ndarray = self.once("seen", lambda: log.seen(self.item, self.start, self.n_pred))
-        return found
-
     @cached_property
     def _derived(self) -> dict[Hashable, Any]:
         return {}
@@ -214,6 +197,10 @@ def _one(hits: Hits) -> float:
     return 1.0
 
 
+def _seen(lists: Lists) -> np.ndarray:
+    return lists.sides.log.seen(lists.matched.item, lists.matched.start, lists.n_pred)
+
+
 class Lists:
     """All lists cut at rank k. It is the argument of every metric.
 
@@ -242,6 +229,25 @@ class Lists:
     def whole(self) -> Lists:
         """The same lists without a cut-off."""
         return self.matched.at(None)
+
+    def once(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Return function(self, *args); it is called once for all metrics that ask for it at this
+        cut-off, beside these rows of `true`."""
+        return self.matched.derived((function, self.cut, *args), lambda: function(self, *args))
+
+    def once_of_pred(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Return the same of a function that reads only the recommended lists and the side tables:
+        lists of the same `pred` beside other rows of `true` share its result."""
+        known, key = self.matched.cache, (function, self.cut, *args)
+        if key not in known:
+            known[key] = function(self, *args)
+        return known[key]
+
+    @property
+    def seen(self) -> np.ndarray:
+        """Tell for each recommended row whether the log has its item for the list's user."""
+        found: np.ndarray = self.whole.once_of_pred(_seen)
+        return found
 
     @property
     def n_true(self) -> np.ndarray:

@@ -72,9 +72,8 @@ def _items_or_log(matched: Matched, params: Params) -> Any:
 
 
 def _known_features(matched: Matched, params: Params) -> Any:
-    return np.less(
-        matched.sides.features.known(params["similarity"], params["separator"])[matched.item], 0
-    )
+    like = matched.sides.features.by(params["similarity"], params["separator"])
+    return np.less(like.row_of[matched.item], 0)
 
 
 def _without(column: str) -> Callable[[Matched, Params], Any]:

@@ -15,7 +15,7 @@ from ..matching.lists import Lists
 from .diversity import nearest, total_to_past
 from .metric import metric
 
-Likeness = Literal["cosine", "jaccard", "hamming", "cooccurrence"] | Callable[..., np.ndarray]
+AnySimilarity = Literal["cosine", "jaccard", "hamming", "cooccurrence"] | Callable[..., np.ndarray]
 LOG_ALONE = {"needs": ("log",), "unknown": ("log_users", "log")}
 
 
@@ -37,7 +37,7 @@ def serendipity(
     threshold: float = 0.7,
     relevant: bool = True,
     top: Natural | None = None,
-    similarity: Likeness = "cosine",
+    similarity: AnySimilarity = "cosine",
     separator: str = "|",
 ) -> np.ndarray:
     """Share of the first k that is relevant, new, unlike the user's past and not popular; larger is
@@ -110,9 +110,10 @@ def serendipity(
     if of == "similarity":
         return _unlike_past(lists, similarity, separator, relevant)
     matched = lists.matched
-    largest = nearest(lists, similarity, separator)
+    like = lists.sides.features.by(similarity, separator)
+    largest = lists.once_of_pred(nearest, like)
     # The margin keeps rounding from making 0.7 smaller than 0.7.
-    found = (largest < threshold - 1e-12) & ~matched.seen()
+    found = (largest < threshold - 1e-12) & ~lists.seen
     if relevant:
         found &= _is_hit(lists)
     if lists.sides.has("popular"):
@@ -152,17 +153,20 @@ def _rank_gained(lists: Lists, relevant: bool) -> np.ndarray:
     return ratio(np.bincount(of_list, np.maximum(gained, 0.0), len(lists)), lists.n_shown)
 
 
-def _unlike_past(lists: Lists, similarity: Likeness, separator: str, relevant: bool) -> np.ndarray:
+def _unlike_past(
+    lists: Lists, similarity: AnySimilarity, separator: str, relevant: bool
+) -> np.ndarray:
     """Return the mean of 1 − the mean similarity to the past; items of the past count 0."""
     matched, log = lists.matched, lists.sides.log
-    known = np.ones(matched.n_items, bool)
+    like, known = None, np.ones(matched.n_items, bool)
     if similarity != "cooccurrence":
-        known = lists.sides.features.known(similarity, separator) >= 0
+        like = lists.sides.features.by(similarity, separator)
+        known = like.row_of >= 0
     start, past, _ = log.pairs
     n_past = np.append(np.bincount(log.pair_user, known[past], len(start) - 1), 0)[log.list_user]
     place, of_list = _shown_or_hit(lists, relevant)
-    new = known[matched.item[place]] & ~matched.seen()[place] & (n_past > 0)[of_list]
+    new = known[matched.item[place]] & ~lists.seen[place] & (n_past > 0)[of_list]
     place, of_list = place[new], of_list[new]
-    like = total_to_past(lists, place, of_list, similarity, separator) / n_past[of_list]
+    mean = total_to_past(lists, place, of_list, like) / n_past[of_list]
     below = np.where(n_past > 0, lists.sum_shown(known[matched.item] * 1.0), 0)
-    return ratio(np.bincount(of_list, 1.0 - like, len(lists)), below)
+    return ratio(np.bincount(of_list, 1.0 - mean, len(lists)), below)

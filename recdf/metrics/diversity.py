@@ -17,7 +17,7 @@ from ..inputs.options import Options
 from ..inputs.sorting import exact_sums, run_heads, spans
 from ..matching.hits import ratio
 from ..matching.lists import Lists
-from ..matching.side_tables.catalogue import FeatureTable, Similarity, called
+from ..matching.side_tables.catalogue import Likeness, Similarity, called
 from .metric import Metric, metric
 from .strings import read_string
 from .subtopics import (
@@ -71,25 +71,16 @@ def blocks(bytes_of_list: np.ndarray) -> Iterator[np.ndarray]:
         low = high
 
 
-def mean_similarity(lists: Lists, kind: str | Similarity, separator: str) -> np.ndarray:
+def mean_similarity(lists: Lists, like: Likeness) -> np.ndarray:
     """Return the mean similarity over the pairs of recommended items of each list; NaN for lists
     without a pair."""
-    key = ("similarity", lists.cut, kind, separator)
-    found: np.ndarray = lists.matched.once(key, lambda: _mean_similarity(lists, kind, separator))
-    return found
-
-
-def _mean_similarity(lists: Lists, kind: str | Similarity, separator: str) -> np.ndarray:
-    features = lists.sides.features
-    row_of = features.known(kind, separator)
     total, n = np.zeros(len(lists)), np.zeros(len(lists))
-    product = features.vectors(kind, separator)
-    if product is not None:
+    if like.vectors is not None:
         # The sum of x·y over all pairs is (|Σ x|² − Σ |x|²) / 2, so no pair has to be formed.
-        vectors, scale = product
+        vectors, scale = like.vectors
         squares = np.einsum("ij,ij->i", vectors, vectors)
         for some in blocks(lists.n_shown * 8 * max(vectors.shape[1], 1)):
-            rows = rows_of(lists, some, row_of)
+            rows = rows_of(lists, some, like.row_of)
             added, alone = vectors[rows[:, 0]], squares[rows[:, 0]]
             for rank in range(1, rows.shape[1]):
                 added += vectors[rows[:, rank]]
@@ -97,32 +88,30 @@ def _mean_similarity(lists: Lists, kind: str | Similarity, separator: str) -> np
             total[some] = (np.einsum("ij,ij->i", added, added) - alone) / (2 * scale)
             n[some] = np.count_nonzero(rows >= 0, axis=1)
     else:
-        _, pair_bytes, row_bytes = features.similar(kind, separator)
+        _, pair_bytes, row_bytes = like.similar
         for some in blocks(lists.n_shown**2 * pair_bytes + lists.n_shown * row_bytes):
-            rows = rows_of(lists, some, row_of)
+            rows = rows_of(lists, some, like.row_of)
             step = max(1, sizes().product // (rows.shape[1] * max(row_bytes // 4, 1)))
-            total[some] = _pair_sums(features, kind, separator, rows, step)
+            total[some] = _pair_sums(like, rows, step)
             n[some] = np.count_nonzero(rows >= 0, axis=1)
     pairs = n * (n - 1) / 2
     found: np.ndarray = np.divide(total, pairs, out=np.full(len(lists), np.nan), where=pairs > 0)
     return found
 
 
-def _pair_sums(
-    features: FeatureTable, kind: str | Similarity, separator: str, rows: np.ndarray, step: int
-) -> np.ndarray:
+def _pair_sums(like: Likeness, rows: np.ndarray, step: int) -> np.ndarray:
     """Sum the similarities of all pairs of rows of each list, `step` ranks at a time. A row -1 adds
     nothing.
 
     Pairs are added in the order of their ranks, so that the longest list of a block does not change
     the sums of others.
     """
-    total, own = np.zeros(rows.shape), kind if callable(kind) else features.function
-    if own is not None:
+    total = np.zeros(rows.shape)
+    if callable(like.kind):
         one, two = np.triu_indices(rows.shape[1], 1)
-        total = np.append(total[:, :1], called(own, rows[:, one], rows[:, two]), axis=1)
+        total = np.append(total[:, :1], called(like.kind, rows[:, one], rows[:, two]), axis=1)
     else:
-        similar, known = features.similar(kind, separator)[0], rows >= 0
+        similar, known = like.similar[0], rows >= 0
         for low in range(0, rows.shape[1], step):
             found = similar(rows[:, low : low + step], rows[:, low:])
             if not known.all():
@@ -134,25 +123,18 @@ def _pair_sums(
     return np.cumsum(total, axis=1)[:, -1]
 
 
-def nearest(lists: Lists, kind: str | Similarity, separator: str) -> np.ndarray:
+def nearest(lists: Lists, like: Likeness) -> np.ndarray:
     """Return the largest similarity of each row of the first k to an item of the user's log; NaN
     where unknown."""
-    key = ("nearest", lists.cut, kind, separator)
-    found: np.ndarray = lists.matched.once(key, lambda: _nearest(lists, kind, separator))
-    return found
-
-
-def _nearest(lists: Lists, kind: str | Similarity, separator: str) -> np.ndarray:
-    features, log, matched = lists.sides.features, lists.sides.log, lists.matched
-    row_of = features.known(kind, separator)
-    similar, pair_bytes, row_bytes = features.similar(kind, separator)
+    log, matched = lists.sides.log, lists.matched
+    similar, pair_bytes, row_bytes = like.similar
     start, item, _ = log.pairs
-    past_row = row_of[item]
+    past_row = like.row_of[item]
     found = np.full(len(matched.item), np.nan)
     for some in blocks(
         log.n_history * lists.n_shown * pair_bytes + (log.n_history > 0) * lists.n_shown * row_bytes
     ):
-        rows = rows_of(lists, some, row_of)
+        rows = rows_of(lists, some, like.row_of)
         length = log.n_history[some]
         steps = np.arange(length.max())
         inside = steps < length[:, None]
@@ -168,10 +150,10 @@ def _nearest(lists: Lists, kind: str | Similarity, separator: str) -> np.ndarray
 
 
 def total_to_past(
-    lists: Lists, place: np.ndarray, of_list: np.ndarray, kind: str | Similarity, separator: str
+    lists: Lists, place: np.ndarray, of_list: np.ndarray, like: Likeness | None
 ) -> np.ndarray:
     """Return the sum of the similarities of recommended rows, at some places, to the items of their
-    user's log."""
+    user's log; by default the similarity is how often users of the log have both items."""
     log, total = lists.sides.log, np.zeros(len(place))
     start, past, _ = log.pairs
     n_past = log.n_history[of_list]
@@ -187,21 +169,19 @@ def total_to_past(
         )
         code, pairs = pd.factorize(one.astype(np.int64) * lists.matched.n_items + two)
         one, two = np.divmod(pairs, lists.matched.n_items)
-        if kind == "cooccurrence":
-            like = log.cooccurrence(one, two)
-        else:
-            row_of = lists.sides.features.known(kind, separator)
-            like = _alike_pairs(lists.sides.features, kind, separator, row_of[one], row_of[two])
-        total[low:high] = exact_sums(like[code], number, high - low)
+        alike = log.cooccurrence(one, two) if like is None else _alike_pairs(like, one, two)
+        total[low:high] = exact_sums(alike[code], number, high - low)
     return total
 
 
-def _alike_pairs(
-    features: FeatureTable, kind: str | Similarity, separator: str, one: np.ndarray, two: np.ndarray
-) -> np.ndarray:
-    """Return the similarities of pairs of rows, 0 where one of them is −1."""
-    similar, pair_bytes, row_bytes = features.similar(kind, separator)
-    product, found = features.vectors(kind, separator), np.zeros(len(one))
+def _alike_pairs(like: Likeness, one: np.ndarray, two: np.ndarray) -> np.ndarray:
+    """Return the similarities of pairs of item codes, 0 where one of them is not known."""
+    one, two = like.row_of[one], like.row_of[two]
+    (similar, pair_bytes, row_bytes), product, found = (
+        like.similar,
+        like.vectors,
+        np.zeros(len(one)),
+    )
     step = max(1, sizes().feature_bytes // (pair_bytes + 2 * row_bytes))
     for low in range(0, len(one), step):
         a, b = one[low : low + step], two[low : low + step]
@@ -274,7 +254,7 @@ def ild(
     >>> rd.ild({"u": ["a", "b", "c"]}, k=3, features=genres, similarity="jaccard").__round__(4)
     0.8333
     """
-    return 1.0 - _clipped(mean_similarity(lists, similarity, separator))
+    return 1.0 - _similarity(lists, similarity, separator)
 
 
 @metric(
@@ -316,12 +296,13 @@ def ils(
     ----------
     {similarity, separator}
     """
-    return _clipped(mean_similarity(lists, similarity, separator))
+    return _similarity(lists, similarity, separator)
 
 
-def _clipped(similarity: np.ndarray) -> np.ndarray:
-    """Limit similarities to [−1, 1], which rounding may exceed."""
-    found: np.ndarray = np.clip(similarity, -1.0, 1.0)
+def _similarity(lists: Lists, kind: str | Similarity, separator: str) -> np.ndarray:
+    """Return the mean similarities within [−1, 1], which rounding may exceed."""
+    like = lists.sides.features.by(kind, separator)
+    found: np.ndarray = np.clip(lists.once_of_pred(mean_similarity, like), -1.0, 1.0)
     return found
 
 
@@ -525,9 +506,7 @@ def intent_aware(
         params["max_gain"] = (
             float(lists.matched.true_lists.gain.max(initial=0.0)) if max_gain is None else max_gain
         )
-    found: AspectLists = lists.matched.derived(
-        ("aspects", aspect_col), lambda: by_aspect(lists, aspects)
-    )
+    found: AspectLists = lists.whole.once(by_aspect, aspects)
     if not len(found.owner):
         return np.full(len(lists), np.nan)
     values = np.asarray(inner.kernel(found.matched.at(lists.cut), **params), np.float64)

@@ -163,7 +163,7 @@ def unseen(lists: Lists) -> np.ndarray:
     >>> rd.unseen({1: ["a"]}, {1: ["a", "b"]}, k=2)
     0.5
     """
-    return ratio(lists.sum_shown(~lists.matched.seen() * 1.0), lists.n_shown)
+    return ratio(lists.sum_shown(~lists.seen * 1.0), lists.n_shown)
 
 
 @metric(arguments=("base", "pred"))

@@ -39,12 +39,7 @@ class Rated(NamedTuple):
 
 
 def rated_rows(lists: Lists) -> Rated:
-    """Return the rated recommendations of all lists, which are read once for all metrics."""
-    found: Rated = lists.matched.derived(("rated", lists.cut), lambda: _rated_rows(lists))
-    return found
-
-
-def _rated_rows(lists: Lists) -> Rated:
+    """Return the rated recommendations of all lists."""
     matched, judged = lists.matched, lists.judged
     if matched.rating is None:
         raise OptionError("needs ⟦+relevance_col=⟧ (the rating in true)")
@@ -62,7 +57,7 @@ def rated_of(counts: ListCounts) -> Rated:
     lists = counts.lists
     cache, key = lists.matched.cache, ("rated by value", lists.cut)
     if key not in cache:
-        rated = rated_rows(lists)
+        rated = lists.once(rated_rows)
         value = lists.matched.list_by[rated.list]
         order = np.argsort(value, kind="stable")
         start = offsets(np.bincount(value, minlength=len(lists.matched.by)))
@@ -78,7 +73,7 @@ def squared_error(rated: Rated) -> np.ndarray:
 
 def mean_loss(lists: Lists, loss: Callable[[Rated], np.ndarray]) -> np.ndarray:
     """Return the mean loss of the rated recommendations of each list."""
-    rated = rated_rows(lists)
+    rated = lists.once(rated_rows)
     total = np.bincount(rated.list, weights=loss(rated), minlength=len(lists))
     return ratio(total, np.bincount(rated.list, minlength=len(lists)))
 
@@ -130,7 +125,7 @@ def _pooled_explained(counts: Counts, centered: bool) -> float:
 
 def _explained_of_lists(lists: Lists, centered: bool) -> np.ndarray:
     """The same for each list."""
-    rated = rated_rows(lists)
+    rated = lists.once(rated_rows)
     of_list = rated.list
     n = np.bincount(of_list, minlength=len(lists))
 

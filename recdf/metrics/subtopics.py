@@ -38,17 +38,10 @@ DISCOUNTS: dict[str, Callable[[np.ndarray, float], np.ndarray]] = {
 RANKS_AT_ONCE = 2**20
 
 
-def aspects_of_true(matched: Matched, aspects: Aspects) -> tuple[np.ndarray, np.ndarray]:
+def aspects_of_true(lists: Lists, aspects: Aspects) -> tuple[np.ndarray, np.ndarray]:
     """First entry in `aspects` and number of entries for each row of `true`. Rows that are not
     relevant have none."""
-    found: tuple[np.ndarray, np.ndarray] = matched.derived(
-        ("aspects of true", aspects.labels.name), lambda: _aspects_of_true(matched, aspects)
-    )
-    return found
-
-
-def _aspects_of_true(matched: Matched, aspects: Aspects) -> tuple[np.ndarray, np.ndarray]:
-    true_lists = matched.true_lists
+    matched, true_lists = lists.matched, lists.matched.true_lists
     n_keys = len(true_lists.start) - 1
     user = np.zeros(n_keys, np.int64)
     if aspects.list_user is not None:
@@ -66,16 +59,14 @@ def _aspects_of_true(matched: Matched, aspects: Aspects) -> tuple[np.ndarray, np
 def covered(lists: Lists, aspects: Aspects) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """For each pair of a hit and an aspect, by rank: code of (list, aspect), rank, number of
     earlier hits with it."""
-    code, rank, earlier = lists.matched.derived(
-        ("covered", aspects.labels.name), lambda: _covered(lists, aspects)
-    )
+    code, rank, earlier = lists.whole.once(_covered, aspects)
     within = rank <= lists.k
     return code[within], rank[within], earlier[within]
 
 
 def _covered(lists: Lists, aspects: Aspects) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    first, length = aspects_of_true(lists.matched, aspects)
-    hits = lists.whole.hits
+    first, length = lists.once(aspects_of_true, aspects)
+    hits = lists.hits
     n = length[hits.true_place]
     code = (
         np.repeat(hits.list, n) * aspects.n_aspects
@@ -107,9 +98,7 @@ def greedy_ideal(
     """α-DCG of the relevant items of each list in the greedy order: the next one is that which adds
     most."""
     matched, total = lists.matched, np.zeros(len(lists.matched.true_lists.start) - 1)
-    taken: list[tuple[np.ndarray, np.ndarray]]
-    key = ("greedy", aspects.labels.name, alpha)
-    taken, rounds = matched.derived(key, lambda: ([], _greedy(lists, aspects, alpha)))
+    taken, rounds = lists.whole.once(_rounds, aspects, alpha)
     for rank in range(1, lists.k + 1):  # all cut-offs and discounts share the rounds
         if len(taken) < rank:
             if (further := next(rounds, None)) is None:
@@ -120,9 +109,15 @@ def greedy_ideal(
     return np.append(total, 0.0).take(matched.true_list)
 
 
-def _greedy(
-    lists: Lists, aspects: Aspects, alpha: float
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+Round = tuple[np.ndarray, np.ndarray]
+
+
+def _rounds(lists: Lists, aspects: Aspects, alpha: float) -> tuple[list[Round], Iterator[Round]]:
+    """Return the rounds that were taken so far, none at first, and those to come."""
+    return [], _greedy(lists, aspects, alpha)
+
+
+def _greedy(lists: Lists, aspects: Aspects, alpha: float) -> Iterator[Round]:
     """Yield, rank by rank, the lists of `true` that have an item left, and what the item adds that
     adds most.
 
@@ -131,7 +126,7 @@ def _greedy(
     """
     matched = lists.matched
     true_lists, item_rank = matched.true_lists, lists.sides.item_rank()
-    first, length = aspects_of_true(matched, aspects)
+    first, length = lists.once(aspects_of_true, aspects)
     key = true_lists.key
     row = np.flatnonzero(length)
     value = true_lists.item if item_rank is None else item_rank[true_lists.item]
@@ -192,7 +187,7 @@ def aspect_counts(lists: Lists, aspects: Aspects) -> tuple[np.ndarray, np.ndarra
     matched = lists.matched
     code = distinct(covered(lists, aspects)[0])
     of_hits = np.bincount(code // aspects.n_aspects, minlength=len(lists))
-    first, length = aspects_of_true(matched, aspects)
+    first, length = lists.whole.once(aspects_of_true, aspects)
     code = distinct(
         np.repeat(matched.true_lists.key, length) * aspects.n_aspects
         + aspects.aspect[spans(first, length)]
@@ -217,7 +212,7 @@ def by_aspect(lists: Lists, aspects: Aspects) -> AspectLists:
     The other rows of `true` stay judged, and are not relevant.
     """
     matched, true = lists.matched, lists.matched.true_lists
-    first, n = aspects_of_true(matched, aspects)
+    first, n = lists.once(aspects_of_true, aspects)
     own = np.repeat(np.arange(len(n)), n)  # the row of `true` of each entry
     code = true.key[own] * aspects.n_aspects + aspects.aspect[spans(first, n)]
     pairs = distinct(code)  # a key of `true` and an aspect

@@ -15,7 +15,7 @@ from ..errors import OptionError
 from ..inputs.constraints import Positive, Share
 from ..inputs.sorting import run_heads, spans
 from ..matching.hits import ratio
-from ..matching.lists import Lists, Matched
+from ..matching.lists import Lists
 from ..matching.pairing import pair_within
 from .metric import metric
 
@@ -32,13 +32,12 @@ def n_of_base(lists: Lists) -> np.ndarray:
 def shared_with_base(lists: Lists) -> SharedItems:
     """Return the items that both whole lists have: the list, the rank in it, and the rank in the
     baseline's list."""
-    found: SharedItems = lists.matched.once(
-        "shared with base", lambda: _shared(lists.matched, n_of_base(lists))
-    )
+    found: SharedItems = lists.whole.once_of_pred(_shared)
     return found
 
 
-def _shared(matched: Matched, length: np.ndarray) -> SharedItems:
+def _shared(lists: Lists) -> SharedItems:
+    matched, length = lists.matched, n_of_base(lists)
     base = matched.sides.base
     start = np.append(base.start[:-1], 0)[base.list_base]
     pairs = pair_within(
@@ -68,7 +67,7 @@ def _shared_with_ideal(lists: Lists, unshown: str) -> SharedItems:
     Among those of equal gain, relevant items that are not recommended stand first or last, as
     `unshown` says.
     """
-    true, hits = lists.matched.true_lists, lists.whole.hits
+    true, hits = lists.matched.true_lists, lists.hits
     head, n_level = _equal_runs(true.key, true.gain)
     above = (head - true.start[true.key])[hits.true_place]  # relevant items of larger gain
     order = np.lexsort((above, hits.list))
@@ -147,10 +146,7 @@ def rbo(
         depth, n_ideal = np.full(len(lists), lists.cut), lists.n_shown + n_of_base(lists)
     else:
         lists.matched.needs_true('or ⟦against="base"⟧')
-        shared = lists.matched.derived(
-            f"ideal, {unshown}", lambda: _shared_with_ideal(lists, unshown)
-        )
-        of_list, rank, other = shared
+        of_list, rank, other = lists.whole.once(_shared_with_ideal, unshown)
         depth, n_ideal = np.maximum(lists.n_pred, lists.n_true), lists.n_true
     # An item adds p^(d−1)/d at every depth from the larger of its two ranks on; deep down that is
     # nothing.

@@ -411,7 +411,7 @@ def evaluate_parquet(
         Number of buckets. By default it follows from `memory_limit`. With 1 the files are read
         whole, whatever the limit is.
     progress : bool, optional
-        Show the progress on stderr: with tqdm if that is installed, else in plain lines. By default
+        Show the progress on stderr, in plain lines. By default
         it is shown only on a terminal.
     overwrite : bool, default False
         Replace a result that `out` already holds.

@@ -19,7 +19,7 @@ from ..errors import ColumnError, DataError, EmptyPopulationError, IdTypeError, 
 from ..evaluation.carry import check_carried, nullable
 from ..evaluation.exposure_sums import common_type
 from ..evaluation.summary_rows import check_item_by
-from ..evaluation.value_moments import SUMMARY
+from ..evaluation.value_moments import refuse_summary_names
 from ..inputs.frames import column
 from ..inputs.ids import IdColumn, read_ids
 from ..inputs.list_cells import ItemLists, item_lists
@@ -290,11 +290,7 @@ def _check_result_names(call: Call) -> None:
         raise ColumnError(
             f"the key or by column {taken[0]!r} has the name of a result column; rename it"
         )
-    taken = [name for name in by if name in SUMMARY]
-    if taken:
-        raise ColumnError(
-            f"the by column {taken[0]!r} has the name of a column of the summary; rename it"
-        )
+    refuse_summary_names(by)
 
 
 def _check_signs(call: Call, schemas: Schemas) -> None:

@@ -150,7 +150,7 @@ BAD_USERS = [
     (
         {"users": pd.concat([SEGMENTS, SEGMENTS]), "by": "kind"},
         rd.DuplicateError,
-        "users has 40 repeated rows",
+        "users has several rows per .*: 40 rows too many",
     ),
     ({"users": SEGMENTS.astype({"user_id": str}), "by": "kind"}, rd.IdTypeError, "can never match"),
     ({"users": SEGMENTS.to_dict("list"), "by": "kind"}, TypeError, "users is a dict"),

@@ -254,14 +254,18 @@ def test_the_same_users_of_several_models_are_no_repetition():
         ({"by": "segmnt"}, rd.ColumnError, "'segmnt'"),
         ({"by": ["model", "k"]}, rd.ColumnError, "'k'"),
         ({"metrics": ["ndgc@5"]}, rd.ColumnError, "did you mean 'ndcg@5'"),
-        ({"metrics": ["model"]}, rd.DataError, "'model' is .*expected numbers"),
+        ({"metrics": ["model"]}, rd.DataError, r"per_user\['model'\] is .*; a metric is numeric"),
+        ({"metrics": ["infinite"]}, rd.DataError, r"per_user\['infinite'\] is infinite in"),
+        ({"user_col": ["model", "null"]}, rd.NullKeyError, r"per_user\['null'\] is null in 1 of"),
         ({"confidence": 95}, rd.OptionError, "confidence=95"),
         ({"confidence": 1.0}, rd.OptionError, "confidence=1.0"),
     ],
 )
 def test_refusals(options, error, words):
+    table = RESULT.per_user.assign(infinite=np.inf, null=range(len(RESULT.per_user)))
+    table["null"] = table["null"].where(table["null"] > 0)
     with pytest.raises(error, match=words):
-        rd.summarize(RESULT.per_user, **options)
+        rd.summarize(table, **options)
 
 
 def test_a_table_without_metrics_is_refused():
@@ -332,7 +336,7 @@ def test_one_unit_has_no_error_and_a_null_unit_is_refused():
     found = rd.summarize(table, [], unit_col="user_id").iloc[0]
     assert (found["value"], found["n"], found["n_users"]) == (0.5, 2, 1)
     assert np.isnan(found["se"])
-    with pytest.raises(rd.NullKeyError, match="null units"):
+    with pytest.raises(rd.NullKeyError, match="null in 1 of 2 rows"):
         rd.summarize(table.assign(user_id=["a", None]), [], unit_col="user_id")
     with pytest.raises(rd.ColumnError, match="no column 'user'"):
         rd.summarize(table, [], unit_col="user")

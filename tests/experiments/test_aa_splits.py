@@ -136,3 +136,11 @@ def test_bad_options_are_refused():
             aa_test(table, "revenue", **wrong)
     with pytest.raises(rd.ColumnError):
         aa_test(table, "income")
+
+
+def test_sessions_of_users_are_no_units():
+    table = users(200).assign(session=range(200), user_id=lambda one: one["user_id"] // 2)
+    found = aa_test(table, "revenue", n=20, user_col="session")
+    assert set(found["withheld"]) == {"repeated_units"}
+    with pytest.raises(rd.DuplicateError, match="pass cluster='user_id'"):
+        aa_test(table, "revenue", n=20)

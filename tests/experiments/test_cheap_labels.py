@@ -131,6 +131,21 @@ def test_means_come_by_model_and_any_order_of_rows_gives_the_same():
     pd.testing.assert_frame_equal(found, mixed[found.columns], rtol=1e-9)
 
 
+def test_lists_of_one_user_are_one_unit():
+    """Twice the same lists of each user tell no more than once."""
+    human, cheap, _ = two_models()
+    human, cheap = (one[one["model"] == "old"].drop(columns="model") for one in (human, cheap))
+    once = rd.experiments.prediction_powered(human, cheap, "ndcg@10", user_col="user_id")
+    twice = [
+        pd.concat([one.assign(session=0), one.assign(session=1)], ignore_index=True)
+        for one in (human, cheap)
+    ]
+    key = ["user_id", "session"]
+    found = rd.experiments.prediction_powered(*twice, "ndcg@10", user_col=key)
+    for name in ("mean", "se", "ci_low", "ci_high"):
+        assert found[name][0] == pytest.approx(once[name][0], rel=1e-9)
+
+
 def test_people_who_judged_other_lists_withhold_the_verdict():
     rng = np.random.default_rng(3)
     truth = rng.random(1000)
@@ -183,6 +198,8 @@ BAD = [
         "1 lists have human labels",
     ),
     (lambda h, c: (pd.concat([h, h]), c), {}, rd.DuplicateError, "several rows per"),
+    (lambda h, c: (h.assign(user_id=None), c), {}, rd.NullKeyError, "human.*is null"),
+    (lambda h, c: (h.assign(**{"ndcg@10": np.inf}), c), {}, rd.DataError, "is infinite"),
     (lambda h, c: (h, c), {"baseline": "other"}, rd.OptionError, "is not a model"),
     (lambda h, c: (h, c), {"tuning": "wide"}, rd.OptionError, "tuning"),
     (lambda h, c: (h, c), {"confidence": 2}, rd.OptionError, "confidence"),

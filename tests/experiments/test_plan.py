@@ -238,7 +238,7 @@ def test_lists_are_those_of_statsmodels(options, alpha, side, diff):
     frame = pilot()
     plan = EX.plan_comparison(frame, "ndcg", baseline="base", diff=diff, **options)
     wide = frame.pivot_table(index="user_id", columns="model", values="ndcg")
-    assert plan["model"].tolist() == ["new", "far"]
+    assert plan["model"].tolist() == ["far", "new"]
     for row in plan.to_dict("records"):
         std = (wide[row["model"]] - wide["base"]).std()
         assert row["std"] == pytest.approx(std, rel=1e-9)
@@ -293,7 +293,7 @@ def test_wrong_plans_are_refused():
         EX.plan_experiment(users, "spend", n=100, n_comparisons=0)
     with pytest.raises(DataError, match="same value"):
         EX.plan_experiment(users.assign(m=1.0), "m", n=100)
-    with pytest.raises(OptionError, match="no such model"):
+    with pytest.raises(OptionError, match="is not a model; models are"):
         EX.plan_comparison(frame, "ndcg", baseline="old", diff=0.1)
     with pytest.raises(OptionError, match="exactly one"):
         EX.plan_comparison(frame, "ndcg", baseline="base")
@@ -301,12 +301,16 @@ def test_wrong_plans_are_refused():
         EX.plan_comparison(pd.concat([frame, frame]), "ndcg", baseline="base", diff=0.1)
     with pytest.raises(DataError, match="same value"):
         EX.plan_comparison(frame.assign(ndcg=0.5), "ndcg", baseline="base", diff=0.1)
+    for wrong, words in (({"model": None}, "is null"), ({"ndcg": np.inf}, "is infinite")):
+        some = frame.assign(**wrong)
+        with pytest.raises(ValueError, match=words):
+            EX.plan_comparison(some, "ndcg", baseline="base", diff=0.1)
 
 
 def test_sessions_are_no_users():
     visits = pd.DataFrame({"user_id": [1, 1, 2, 3], "spend": [1.0, 2.0, 0.0, 4.0]})
     with pytest.raises(
-        rd.DuplicateError, match="several rows per user_id, and a plan counts users"
+        rd.DuplicateError, match=r"several rows per \['user_id'\].* pass cluster='user_id'"
     ):
         EX.plan_experiment(visits, "spend", n=100)
     assert len(EX.plan_experiment(visits, "spend", n=100, cluster="user_id")) == 1

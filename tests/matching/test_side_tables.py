@@ -212,7 +212,7 @@ def test_a_table_is_worked_out_once_however_many_metrics_ask(monkeypatch):
     from recdf.metrics import diversity as similarities
 
     calls = {"pairs": 0, "similarity": 0}
-    pairs, similarity = logs.LogCodes.pairs.func, similarities._mean_similarity
+    pairs, similarity = logs.LogCodes.pairs.func, similarities.mean_similarity
 
     def counted_pairs(self):
         calls["pairs"] += 1
@@ -223,7 +223,7 @@ def test_a_table_is_worked_out_once_however_many_metrics_ask(monkeypatch):
         return similarity(*args)
 
     monkeypatch.setattr(logs.LogCodes.pairs, "func", counted_pairs)
-    monkeypatch.setattr(similarities, "_mean_similarity", counted_similarity)
+    monkeypatch.setattr(similarities, "mean_similarity", counted_similarity)
     metrics = ["popularity", "surprisal", "unseen", "arp_ratio", "calibration", "ild", "ils"]
     quietly(
         rd.evaluate, TRUE, PRED, metrics, k=[1, 2, 3], log=LOG, items=ITEMS, features="category"

@@ -39,7 +39,7 @@ def test_a_pickled_call_gives_the_same_answers():
     assert [one.definition for one in again.requests] == [one.definition for one in call.requests]
     assert again.options == call.options
     with call.match(TRUE, PRED) as one, again.match(TRUE, PRED) as two:
-        assert one.seen().tolist() == two.seen().tolist() == [False, True, False]
+        assert one.at(2).seen.tolist() == two.at(2).seen.tolist() == [False, True, False]
 
 
 def test_requests_are_told_apart_by_what_they_measure():

@@ -156,7 +156,7 @@ def report(
     overwrite : bool, default False
         Replace a file that is already there.
     progress : bool, optional
-        Show the progress on stderr: with tqdm if that is installed, else in plain lines. By default
+        Show the progress on stderr, in plain lines. By default
         only on a terminal, and only after two seconds.
     unit_col : str or list of str, optional
         Columns that name who is independent of whom, for intervals and tests. Default: `user_id`,

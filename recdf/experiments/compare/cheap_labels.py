@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...errors import DataError, DuplicateError, OptionError, closest
+from ...errors import DataError, OptionError
 from ...inputs.constraints import SHARE
 from ...inputs.options import as_columns
 from ...judge.choices import Better, Columns, check_value
@@ -25,8 +25,9 @@ from ...judge.per_user_columns import (
     metric_values,
     require,
     some_keys,
+    warn_of_weights,
 )
-from ...judge.users import ModelRows
+from ...judge.users import ModelRows, model_pairs, only_rows, read_model_rows
 from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, by_rank, codes_of
 from ...stats.moments import moments_of
 from ...stats.prediction_powered import (
@@ -47,7 +48,6 @@ from ..samples import MetricBounds, bounds_of, declared_bounds, of_difference, s
 
 FEW_HUMAN = 30  # lists that people judged; with fewer the interval does not hold
 NOT_RANDOM = 0.01  # p of the test that people judged a random sample, all covariates together
-ORDER_OF_LISTS = "place of list"
 JUDGED = "judged by people"  # a column of a table that has both labels
 MOST_BIASES = 5  # that are said in sentences
 NO_MORE = "cheap has no more lists than human; the human labels alone say all that there is"
@@ -229,30 +229,36 @@ def prediction_powered(
         or ["user_id"]
     )
     tested = require(cheap, "cheap", as_columns(covariates))
-    sides = _judged_lists(human, cheap, names, keys, model_col, probability_col)
-    if baseline is not None and baseline not in sides:
-        raise OptionError(
-            f"⟦baseline={baseline!r}⟧ is not a model; models are {list(sides)}"
-            + closest(str(baseline), sides)
-        )
-    base = None if baseline is None else sides.pop(baseline)
+    runs = _judged_lists(human, cheap, names, keys, model_col, probability_col)
+    warn_of_weights(human, "human", [*keys, *tested, *names])
+    pairs: list[tuple[int | None, int]] = (
+        [(None, model) for model in range(len(runs.models))]
+        if baseline is None
+        else [*model_pairs(runs.models, baseline)]
+    )
+    if None not in runs.models:  # models stand as they first appear
+        seen = runs.parts[0][1][model_col].drop_duplicates().tolist()
+        pairs.sort(key=lambda pair: seen.index(runs.models[pair[1]]))
     better = directions({name: name for name in names}, smaller_is_better, larger_is_better)
-    declared = declared_bounds(bounds, names)
+    declared, judged_of = declared_bounds(bounds, names), runs.table(JUDGED)
+    chances = None if probability_col is None else runs.table(probability_col)
+    covariates_of = [runs.table(one) for one in tested]
     rows, effects = [], []
-    for model, own in sides.items():
-        if base is not None and not own[[ORDER_OF_LISTS, JUDGED]].equals(
-            base[[ORDER_OF_LISTS, JUDGED]]
+    for base, model in pairs:
+        if base is not None and not np.array_equal(
+            judged_of[base], judged_of[model], equal_nan=True
         ):
             raise DataError(
-                f"{baseline} and {model} have other lists, or people judged other lists of them"
+                f"{baseline} and {runs.models[model]} have other lists, or people judged other "
+                "lists of them"
             )
-        judged = own[JUDGED].to_numpy(bool)
+        judged = judged_of[model] > 0
         for name in names:
-            y, f = labelled_values(own, name)
-            beside = [metric_values(own, "cheap", one) for one in tested]
-            of_base = () if base is None else labelled_values(base, name)
-            values = y, f, *of_base
-            ends = bounds_of(name, declared, *values) or seen_bounds(*values)
+            both = runs.table(name), runs.table(cheap_column(name))
+            y, f = (one[model] for one in both)
+            beside = [one[model] for one in covariates_of]
+            of_base = () if base is None else [one[base] for one in both]
+            ends = bounds_of(name, declared, y, f, *of_base) or seen_bounds(y, f, *of_base)
             if of_base:
                 ends = of_difference(ends)
                 y, f, beside = y - of_base[0], f - of_base[1], [of_base[1], *beside]
@@ -262,28 +268,20 @@ def prediction_powered(
                     f"{there.sum()} lists have human labels and cheap ones; an estimate needs at "
                     "least 3"
                 )
-            more, counted, chance, unlike = ~judged & ~np.isnan(f), judged, None, False
-            if not more.any():
+            if not (~judged & ~np.isnan(f)).any():
                 raise DataError(NO_MORE)
-            if probability_col is not None:  # of the lists that have both values
-                unlike = bool(((np.isnan(y) != np.isnan(f)) & judged).any())
+            given: dict[str, Any] = {"tuning": tuning}
+            lists = judged
+            if chances is not None:  # of the lists that have both values
+                given["unlike"] = bool(((np.isnan(y) != np.isnan(f)) & judged).any())
+                given["chance"] = chances[model][there]
                 y, f = np.where(there, y, np.nan), np.where(judged & ~there, np.nan, f)
-                counted, chance = there, own[probability_col].to_numpy(np.float64)[there]
-            row = powered_row(
-                labelled_units(y, f, counted, beside=beside),
-                confidence,
-                ends,
-                tuning,
-                chance,
-                unlike,
-            )
-            row |= {
-                "n_human": int((judged & ~np.isnan(y)).sum()),
-                "n_cheap": int(more.sum()),
-                "confidence": confidence,
-            }
+                lists = there
+            unit = None if chances is not None else runs.unit_of_list
+            row = labelled_row(y, f, lists, None, unit, confidence, ends, beside, **given)
             effects.append(_effect_of(row, base is not None, better[name]))
-            rows.append({"baseline": baseline, "model": model, "metric": name, **row})
+            names_of = {"baseline": baseline, "model": runs.models[model], "metric": name}
+            rows.append({**names_of, **row, "confidence": confidence})
     table = pd.DataFrame(rows)
     add_verdicts(table, "labels", effects)
     return table[POWERED_COLUMNS]
@@ -336,16 +334,10 @@ def join_labels(
     Rows of `cheap` whose model people have not judged are left out.
     """
     keys = list(keys)
-    for name, frame in ((role, human), ("cheap", cheap)):
-        require(frame, name, keys)
-        if frame.duplicated(keys).any():
-            raise DuplicateError(
-                f"{name} has several rows per {keys}; name the list key in ⟦+user_col=⟧"
-            )
     (own, other), n = key_codes([(role, human), ("cheap", cheap)], keys)
-    place = np.full(n, -1)
-    place[other] = np.arange(len(other))
-    lost = place[own] < 0
+    advice = "; name the list key in ⟦+user_col=⟧"
+    row = only_rows(role, human, own, n, keys, advice)[other]
+    lost = only_rows("cheap", cheap, other, n, keys, advice)[own] < 0
     if lost.any():
         of = "no list of" if lost.all() else f"{int(lost.sum()):,} of {len(human):,} lists of"
         have = f"{of} {role} {'has' if lost.all() else 'do not have'} cheap labels"
@@ -354,8 +346,6 @@ def join_labels(
         )
     if len(human) == len(cheap):
         raise DataError(NO_MORE)
-    row = np.full(len(cheap), -1)
-    row[place[own]] = np.arange(len(human))
     values = {cheap_column(name): metric_values(cheap, "cheap", name) for name in names}
     of_people = {
         name: np.where(row >= 0, metric_values(human, role, name)[row], np.nan) for name in names
@@ -408,9 +398,8 @@ def _judged_lists(
     keys: list[str],
     model_col: str,
     probability_col: str | None,
-) -> dict[Any, pd.DataFrame]:
-    """Return the lists of every model with both labels, in the order of their keys; under None
-    without models."""
+) -> ModelRows:
+    """Return the lists of every model with both labels; of None without models."""
     by = [model_col] if model_col in cheap.columns and model_col not in keys else []
     chance = [] if probability_col is None else require(human, "human", [probability_col])
     for name in chance:
@@ -420,13 +409,7 @@ def _judged_lists(
     joined = join_labels(
         human, cheap.assign(**dict.fromkeys(chance, 1.0)), [*names, *chance], [*by, *keys]
     )
-    (joined[ORDER_OF_LISTS],), _ = key_codes([("cheap", joined)], keys)
-    rows = joined.sort_values(ORDER_OF_LISTS, kind="stable", ignore_index=True)
-    models = joined[model_col].drop_duplicates().tolist() if by else [None]
-    return {
-        model: rows[rows[model_col] == model].reset_index(drop=True) if by else rows
-        for model in models
-    }
+    return read_model_rows(joined if by else {None: joined}, keys, [], model_col, least=1)
 
 
 def labelled_values(rows: pd.DataFrame, name: str) -> tuple[Floats, Floats]:
@@ -508,6 +491,7 @@ def labelled_row(
     confidence: float,
     bounds: MetricBounds,
     beside: Sequence[Floats] = (),
+    **how: Any,
 ) -> dict[str, Any]:
     """The same from the values of lists, with their numbers; null for fewer than three lists of
     people."""
@@ -517,7 +501,7 @@ def labelled_row(
         "n_cheap": int((~judged & ~np.isnan(f)).sum()),
     }
     if min(counts["n_human"], len(units.y)) > 2:
-        return powered_row(units, confidence, bounds) | counts
+        return powered_row(units, confidence, bounds, **how) | counts
     nothing = {**dict.fromkeys(["df", *POWERED_COLUMNS], np.nan), "ends": None}
     return nothing | counts | {"remarks": "few_human"}
 

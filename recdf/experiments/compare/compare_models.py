@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...errors import OptionError, closest
+from ...errors import OptionError
 from ...inputs.constraints import a_number
 from ...inputs.door import takes_columns
 from ...inputs.options import Options, as_columns
 from ...judge.choices import Alternative, Correction, PairMissing, PairTest, check_test, check_value
 from ...judge.comparisons import default_columns
 from ...judge.per_user_columns import Floats, require, warn_of_weights
-from ...judge.users import ModelRows, paired_values, read_model_rows
+from ...judge.users import ModelRows, model_pairs, paired_values, read_model_rows
 from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, effects_of
 from ...progress import Progress
 from ...stats.permutation import wilcoxon
@@ -138,7 +138,7 @@ def compare_models(
     smaller_is_better, larger_is_better : str or list of str, optional
         As in `compare_variants`.
     progress : bool, optional
-        Show the progress on stderr: with tqdm if that is installed, else in plain lines. By default
+        Show the progress on stderr, in plain lines. By default
         only on a terminal, and only after two seconds.
     weight_col : str, optional
         Column of the users' weights, at least 0 and the same for all models of a user; users of
@@ -322,7 +322,7 @@ def compare_models(
         )
     else:
         runs = [own.weighted(weight_col) for own in runs]
-    pairs = [_model_pairs(own.models, baseline) for own in runs]
+    pairs = [model_pairs(own.models, baseline) for own in runs]
     steps = sum(
         -(-len(names) * len(own) // PAIRS_AT_ONCE) if test in RESAMPLED else len(names)
         for own in pairs
@@ -406,19 +406,6 @@ def _refuse_zeros(table: pd.DataFrame, better: Mapping[str, str | None]) -> None
                 "lacks, and 0 is not "
                 'its worst value; pass ⟦+missing="drop"⟧, or leave this metric to a call of its own'
             )
-
-
-def _model_pairs(models: list[Any], baseline: Any) -> list[tuple[int, int]]:
-    """(baseline, model) as positions: all pairs without a baseline."""
-    if baseline is None:
-        return [(b, m) for b in range(len(models)) for m in range(b + 1, len(models))]
-    if baseline not in models:
-        raise OptionError(
-            f"⟦baseline={baseline!r}⟧ is not a model; models are {models}"
-            + closest(str(baseline), models)
-        )
-    b = models.index(baseline)
-    return [(b, m) for m in range(len(models)) if m != b]
 
 
 def _compare_model_pairs(

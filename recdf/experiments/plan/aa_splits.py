@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...errors import DuplicateError, OptionError
+from ...errors import OptionError
 from ...inputs.constraints import NATURAL, a_number, check_value
 from ...inputs.door import takes_columns
 from ...inputs.options import Options, as_columns
 from ...inputs.sorting import exact_sums
 from ...judge.choices import Alternative, RaiseOrDrop
 from ...judge.effects.means import JACKKNIFE_BELOW
-from ...judge.per_user_columns import Codes, Floats, frame_of, key_codes, metric_specs, some_keys
+from ...judge.per_user_columns import Codes, Floats, frame_of, metric_specs, warn_of_weights
+from ...judge.users import read_experiment_rows
 from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, remark
 from ...progress import Progress
 from ...stats.arms import Arm, effective_number
@@ -147,7 +148,12 @@ def aa_test(
     share = _share_of_treatment(shares)
     frame_of("per_user", per_user)
     specs = metric_specs(metrics, per_user, "per_user")
-    code, n_units = _units_of_splits(per_user, user_col, as_columns(cluster))
+    past = read_experiment_rows(
+        per_user, None, [], user_col, cluster=as_columns(cluster), role="per_user"
+    )
+    warn_of_weights(per_user, "per_user", [name for pair in specs.values() for name in pair])
+    code = np.arange(len(per_user)) if past.randomised is None else past.randomised
+    n_units = int(code.max(initial=-1)) + 1
     plain = read_metrics(per_user, specs, {}, nan, "per_user", cap)
     rows: list[dict[str, Any]] = []
     with Progress(len(plain), "aa_test", progress) as shown:
@@ -181,6 +187,7 @@ def aa_test(
             shown.add()
     table = pd.DataFrame(rows)
     remark(table, table["n_splits"] == 0, "not_tested")
+    remark(table, [past.repeated is not None] * len(table), "repeated_units")
     add_verdicts(table, "aa", table["effect"])
     return table[AA_COLUMNS]
 
@@ -214,30 +221,6 @@ def _share_of_treatment(shares: Sequence[float] | Mapping[Any, float]) -> float:
     for one in given:
         check_value("shares", one, a_number(above=0))
     return float(given[1] / (given[0] + given[1]))
-
-
-def _units_of_splits(
-    per_user: pd.DataFrame, user_col: Any, cluster: list[str]
-) -> tuple[Codes, int]:
-    """Unit of every row, in the order of the ids: its cluster, its user, or itself."""
-    keys = (
-        cluster
-        or as_columns(user_col)
-        or [name for name in ["user_id"] if name in per_user.columns]
-    )
-    if not keys:
-        return np.arange(len(per_user)), len(per_user)
-    (code,), n_units = key_codes([("per_user", per_user)], keys)
-    if not cluster and n_units < len(code):
-        again = np.bincount(code)[code] > 1
-        one = keys[0] if len(keys) == 1 else keys
-        raise DuplicateError(
-            f"per_user has several rows per {keys} ({some_keys(per_user, again, keys)}), which are "
-            f"not independent; pass ⟦+cluster={one!r}⟧ to split users as wholes",
-            argument="cluster",
-            count=int(again.sum()),
-        )
-    return code, n_units
 
 
 def _values_of(metric: MetricRows) -> Floats:

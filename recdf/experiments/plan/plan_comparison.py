@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from ...errors import DataError, DuplicateError, OptionError
+from ...errors import DataError, OptionError
 from ...inputs.constraints import NONE, SHARE, a_number, either
 from ...inputs.options import as_columns
 from ...judge.choices import Alternative, Columns, check_value
-from ...judge.per_user_columns import frame_of, group_codes, metric_specs, require
+from ...judge.per_user_columns import frame_of, metric_specs, warn_of_weights
+from ...judge.users import model_pairs, read_model_rows
+from ...stats.arms import Sample
 from ...stats.student import least_paired_effect, paired_units_needed
-from ..samples import MetricRows, read_metrics
+from ..samples import MetricRows
 from .plan_experiment import Z95, read_past
 
 
@@ -60,7 +63,8 @@ def plan_comparison(
     model_col : str, default "model"
         Column of the model.
     user_col, unit_col : str or list of str
-        Columns of the list key, and of what is independent of whom (default: the lists).
+        Columns of the list key, and of what is independent of whom; by default, as in
+        `rd.compare_models`, "user_id" if it is in the key, else the first column of the key.
     alpha, power, n_comparisons, alternative
         As in `plan_experiment`.
 
@@ -70,15 +74,15 @@ def plan_comparison(
         One row per metric and model: `metric`, `baseline`, `model`, `n_lists` (in the data, of both
         models), `mean_baseline`, `std`, `n` (lists that it takes, int64), `n_low`, `n_high` (null
         with `n=`), `mde_abs`, `mde_rel` (null unless the baseline's mean is positive),
-        `design_effect` (null without `unit_col`).
+        `design_effect` (null where every list is a unit).
 
     Raises
     ------
     ColumnError, OptionError
         A column or the baseline is missing; not exactly one of `n`, `diff` and `rel_diff`.
-    DuplicateError, DataError
-        Several rows of a model and list; fewer than 2 lists that both have, or no list that
-        differs.
+    NullKeyError, DuplicateError, DataError
+        A model or key is null; several rows of a model and list; a list of several units; fewer
+        than 2 lists that both have, or no list that differs.
 
     References
     ----------
@@ -97,8 +101,7 @@ def plan_comparison(
     0     knn     1537  0.290  6600
     1  random     1537  0.243  4633
     """
-    keys, units = as_columns(user_col), as_columns(unit_col)
-    require(frame_of("per_user", per_user), "per_user", [model_col, *keys, *units])
+    frame_of("per_user", per_user)
     specs = metric_specs(metrics, per_user, "per_user")
     if sum(one is not None for one in (n, diff, rel_diff)) != 1:
         raise OptionError(
@@ -111,17 +114,21 @@ def plan_comparison(
         check_value(name, share, SHARE)
     check_value("n_comparisons", n_comparisons, a_number(1, whole=True))
     check_value("alternative", alternative, Alternative)
-    level = alpha / n_comparisons
-    rows = []
-    for model, both, differences in _pairs(per_user, list(specs), keys, units, model_col, baseline):
-        clusters = group_codes(both, "per_user", units)[0] if units else None
-        for metric in differences:
-            past = read_past(metric, len(both), clusters)
-            mean = float(both[f"{metric.name}⟦baseline⟧"].mean())
+    level, keys = alpha / n_comparisons, as_columns(user_col)
+    runs = read_model_rows(per_user, keys, [], model_col, as_columns(unit_col))
+    warn_of_weights(per_user, "per_user", [model_col, *keys, *specs])
+    tables, rows = {name: runs.table(name) for name in specs}, []
+    for base, model in model_pairs(runs.models, baseline):
+        # The lists in which both have all metrics.
+        there = ~np.isnan([table[[base, model]] for table in tables.values()]).any(axis=(0, 1))
+        units = None if runs.unit_of_list is None else runs.unit_of_list[there]
+        for name, table in tables.items():
+            minus = MetricRows(name, Sample((table[model] - table[base])[there]), {})
+            past = read_past(minus, int(there.sum()), units)
+            mean = float(table[base][there].mean())
             if rel_diff is not None and not mean > 0:
                 raise DataError(
-                    f"metric {metric.name!r} has mean {mean:g}; a relative difference needs a "
-                    "positive one"
+                    f"metric {name!r} has mean {mean:g}; a relative difference needs a positive one"
                 )
             wanted = diff if rel_diff is None else rel_diff * mean
             of_test = level, power, alternative, past.size
@@ -131,10 +138,10 @@ def plan_comparison(
             spread = math.exp(Z95 * past.error_std) if n is None else math.nan
             rows.append(
                 {
-                    "metric": metric.name,
+                    "metric": name,
                     "baseline": baseline,
-                    "model": model,
-                    "n_lists": len(both),
+                    "model": runs.models[model],
+                    "n_lists": int(there.sum()),
                     "mean_baseline": mean,
                     "std": past.std,
                     "n": lists,
@@ -146,41 +153,3 @@ def plan_comparison(
                 }
             )
     return pd.DataFrame(rows)
-
-
-def _pairs(
-    per_user: pd.DataFrame,
-    metrics: list[str],
-    keys: list[str],
-    units: list[str],
-    model_col: str,
-    baseline: Any,
-) -> Iterator[tuple[Any, pd.DataFrame, list[MetricRows]]]:
-    """Give each model with the lists that it shares with the baseline, and the differences of the
-    metrics."""
-    models = per_user[model_col]
-    if not (models == baseline).any():
-        raise OptionError(
-            f"baseline={baseline!r}: no such {model_col}; there is "
-            f"{models.dropna().unique().tolist()}"
-        )
-    if per_user.duplicated([model_col, *keys]).any():
-        raise DuplicateError(
-            f"per_user has several rows per {[model_col, *keys]}; name the list key in ⟦+user_col=⟧"
-        )
-    columns = [*dict.fromkeys([*keys, *units])]
-    base = per_user.loc[models == baseline, [*keys, *metrics]]
-    for model in models[models != baseline].dropna().unique().tolist():
-        own = per_user.loc[models == model, [*columns, *metrics]]
-        both = own.merge(base, on=keys, suffixes=("", "⟦baseline⟧")).dropna(subset=metrics)
-        both = both.dropna(subset=[f"{name}⟦baseline⟧" for name in metrics])
-        minus = {
-            name: both[name].astype(float) - both[f"{name}⟦baseline⟧"].astype(float)
-            for name in metrics
-        }
-        frame = pd.DataFrame(minus, index=both.index)
-        yield (
-            model,
-            both,
-            read_metrics(frame, metric_specs(metrics, frame, "per_user"), {}, "raise", "per_user"),
-        )

@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 
-from ...errors import DataError, DuplicateError, OptionError
+from ...errors import DataError, OptionError
 from ...inputs.budgets import read_change
 from ...inputs.constraints import NONE, Positive, Share, a_number, check_record, either
 from ...inputs.options import as_columns
@@ -22,12 +22,12 @@ from ...judge.per_user_columns import (
     Codes,
     Floats,
     frame_of,
-    group_codes,
     metric_specs,
     metric_values,
     require,
+    warn_of_weights,
 )
-from ...judge.users import ArmRows
+from ...judge.users import ArmRows, read_experiment_rows
 from ...stats.always_valid import always_valid_multiplier
 from ...stats.arms import Sample, arm, both, linearise
 from ...stats.student import STEPS, beyond, chance_beyond, detectable, detectable_t
@@ -263,24 +263,16 @@ def plan_experiment(
         raise OptionError(f"n={n!r} and ⟦rel_effect={rel_effect!r}⟧; expected exactly one of them")
     check_value("n_comparisons", n_comparisons, a_number(1, whole=True))
     design = _Design(control_share, alpha, power, n_comparisons, alternative, sequential)
-    keys = as_columns(cluster)
-    clusters = group_codes(per_user, "per_user", keys)[0] if keys else None
-    if (
-        not keys
-        and "user_id" in per_user.columns
-        and (again := per_user["user_id"].duplicated()).any()
-    ):
-        raise DuplicateError(
-            "per_user has several rows per user_id, and a plan counts users; roll them up first "
-            "with rd.experiments.roll_up, or pass the rows of one model",
-            count=int(again.sum()),
-        )
+    past_users = read_experiment_rows(
+        per_user, None, [], None, cluster=as_columns(cluster), role="per_user"
+    )
+    warn_of_weights(per_user, "per_user", [name for pair in specs.values() for name in pair])
     coming = None if arrivals is None else daily_arrivals(arrivals)
     rows = []
     for metric in read_metrics(
         per_user, specs, covariate_specs(covariates, specs, per_user), nan, "per_user"
     ):
-        past = read_past(metric, len(per_user), clusters)
+        past = read_past(metric, len(per_user), past_users.clusters)
         if metric.name in margins:
             row = _of_guardrail(past, design.of_guardrail(len(margins)), n, *margins[metric.name])
         else:

@@ -269,7 +269,7 @@ _ALL = (
         "check: repeated units",
         "a column that repeats looks like users, whose lists are not independent; unit_col= names "
         "it",
-        _EXPERIMENT,
+        f"{_EXPERIMENT} aa",
     ),
     Caution(
         "few_units",

@@ -160,102 +160,91 @@ Similarity = Callable[[np.ndarray, np.ndarray], np.ndarray]
 # similarity
 
 
-@dataclass
-class FeatureTable:
-    """Feature columns of items, or a function that returns the similarity of rows of the frame."""
+@dataclass(eq=False)
+class Likeness:
+    """How alike items are: by the name of a similarity, or by a function of rows of the frame."""
 
-    row_of: np.ndarray
+    rows: np.ndarray
     columns: list[pd.Series]
-    function: Similarity | None = None
-    _made: dict[tuple[str, str], np.ndarray] = field(default_factory=dict, repr=False)
+    kind: str | Similarity
+    separator: str
 
-    def known(self, kind: str | Similarity, separator: str) -> np.ndarray:
-        """Return the row of each item code, -1 for an item that has no row or whose row has a
-        null."""
-        if self.function is not None or callable(kind):
-            return self.row_of
-        return self._once(("known", separator), lambda: self._known(separator))
+    @cached_property
+    def row_of(self) -> np.ndarray:
+        """The row of each item code, -1 for an item that has no row or whose row has a null."""
+        if callable(self.kind):
+            return self.rows
+        unknown = np.append(self._numbers[1], True)  # the last entry is that of row -1
+        return np.where(unknown[self.rows], -1, self.rows)
 
-    def matrix(self, separator: str) -> np.ndarray:
-        """Return numbers and indicators (rows × features) as float64, and below them one row of
-        zeros."""
-        return self._once(("matrix", separator), lambda: _below_zeros(self._numbers(separator)[0]))
+    @cached_property
+    def _numbers(self) -> tuple[np.ndarray, np.ndarray]:
+        """Rows × features with one row of zeros below them, and which rows have a null.
 
-    def values(self, separator: str) -> np.ndarray:
-        """Return the values that Hamming similarity compares position by position: numbers, and
-        codes of categories."""
-        return self._once(
-            ("values", separator), lambda: _below_zeros(self._numbers(separator, one_hot=False)[0])
-        )
-
-    def _once(self, key: tuple[str, str], make: Callable[[], np.ndarray]) -> np.ndarray:
-        if key not in self._made:
-            self._made[key] = make()
-        return self._made[key]
-
-    def _known(self, separator: str) -> np.ndarray:
-        unknown = np.append(self._numbers(separator)[1], True)  # the last entry is that of row -1
-        return np.where(unknown[self.row_of], -1, self.row_of)
-
-    def _numbers(self, separator: str, one_hot: bool = True) -> tuple[np.ndarray, np.ndarray]:
+        A feature is a number or the indicator of a category. Hamming similarity compares values
+        position by position, so that a column of categories is one feature of their codes.
+        """
         if not self.columns:
             raise OptionError("needs feature columns; ⟦+features=⟧ names none")
+        one_hot = self.kind != "hamming"
         blocks, null = zip(
-            *(_numbers_of(series, separator, one_hot) for series in self.columns), strict=True
+            *(_numbers_of(series, self.separator, one_hot) for series in self.columns), strict=True
         )
-        return np.concatenate(blocks, axis=1), np.logical_or.reduce(null)
+        return _below_zeros(np.concatenate(blocks, axis=1)), np.logical_or.reduce(null)
 
-    def unit(self, separator: str) -> np.ndarray:
-        """Return the rows scaled to length 1; a row of zeros stays as it is, so that its similarity
-        is 0."""
-        return self._once(("unit", separator), lambda: _unit(self.matrix(separator)))
+    @cached_property
+    def _unit(self) -> np.ndarray:
+        """The rows scaled to length 1; a row of zeros stays as it is, so that its similarity is
+        0."""
+        matrix = self._numbers[0]
+        length = np.sqrt(np.einsum("ij,ij->i", matrix, matrix))[:, None]
+        unit: np.ndarray = np.divide(matrix, length, out=np.zeros_like(matrix), where=length > 0)
+        return unit
 
-    def vectors(self, kind: str | Similarity, separator: str) -> tuple[np.ndarray, int] | None:
-        """Return vectors and a divisor such that similarity is the scalar product of two vectors
-        over the divisor.
+    @cached_property
+    def vectors(self) -> tuple[np.ndarray, int] | None:
+        """Vectors and a divisor such that similarity is the scalar product of two vectors over the
+        divisor.
 
-        The result is None for a similarity that has no such form. The share of equal positions has
-        it where there are few values, since each value can then become an indicator.
+        It is None for a similarity that has no such form. The share of equal positions has it where
+        there are few values, since each value can then become an indicator.
         """
-        if callable(kind) or self.function is not None or kind == "jaccard":
+        if callable(self.kind) or self.kind == "jaccard":
             return None
-        if kind == "cosine":
-            return self.unit(separator), 1
-        values = self.values(separator)[:-1]
+        if self.kind == "cosine":
+            return self._unit, 1
+        values = self._numbers[0][:-1]
         codes, n_values = zip(
             *((np.unique(c, return_inverse=True)[1], len(np.unique(c))) for c in values.T),
             strict=True,
         )
-        if sum(n_values) > sizes().most_indicators:
-            return None
-        return self._once(("indicators", separator), lambda: _indicators(codes, n_values)), len(
-            codes
-        )
+        few = sum(n_values) <= sizes().most_indicators
+        return (_indicators(codes, n_values), len(codes)) if few else None
 
-    def similar(self, kind: str | Similarity, separator: str) -> tuple[Similarity, int, int]:
-        """Return a function from two blocks of rows, (lists × a) and (lists × b), to similarities
-        (lists × a × b).
+    @cached_property
+    def similar(self) -> tuple[Similarity, int, int]:
+        """A function from two blocks of rows, (lists × a) and (lists × b), to similarities (lists ×
+        a × b).
 
-        Row -1 is the row of zeros. The other two values returned are the bytes that the function
-        needs for each pair and for each row.
+        Row -1 is the row of zeros. The other two values are the bytes that the function needs for
+        each pair and for each row.
         """
-        own = kind if callable(kind) else self.function
-        if own is not None:
+        own = self.kind
+        if callable(own):
             return lambda a, b: called(own, *np.broadcast_arrays(a[:, :, None], b[:, None])), 48, 8
-        if kind == "hamming":
-            values = self.values(separator)
-            width = values.shape[1]
+        matrix = self._numbers[0]
+        width = matrix.shape[1]
+        if own == "hamming":
             return (
-                lambda a, b: (values[a][:, :, None] == values[b][:, None]).mean(axis=-1),
+                lambda a, b: (matrix[a][:, :, None] == matrix[b][:, None]).mean(axis=-1),
                 width,
                 8 * width,
             )
-        matrix = self.matrix(separator)
-        if kind == "cosine":
-            unit = self.unit(separator)
-            return lambda a, b: unit[a] @ unit[b].swapaxes(1, 2), 8, 8 * matrix.shape[1]
+        if own == "cosine":
+            unit = self._unit
+            return lambda a, b: unit[a] @ unit[b].swapaxes(1, 2), 8, 8 * width
         # 32-bit floats hold the counts exactly; only their ratio needs 64 bits.
-        sets = self._once(("sets", separator), lambda: (matrix != 0).astype(np.float32))
+        sets = (matrix != 0).astype(np.float32)
         size = sets.sum(axis=1)
 
         def jaccard(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -266,7 +255,26 @@ class FeatureTable:
             similar: np.ndarray = np.divide(both, either, dtype=np.float64)
             return similar
 
-        return jaccard, 16, 4 * matrix.shape[1]
+        return jaccard, 16, 4 * width
+
+
+@dataclass
+class FeatureTable:
+    """Feature columns of items, or a function that returns the similarity of rows of the frame.
+    `row_of` is the row of each item code, -1 for none."""
+
+    row_of: np.ndarray
+    columns: list[pd.Series]
+    function: Similarity | None = None
+    _made: dict[Any, Likeness] = field(default_factory=dict, repr=False)
+
+    def by(self, kind: str | Similarity, separator: str) -> Likeness:
+        """Say how alike items are by one kind of similarity; the table's own function stands for
+        every name."""
+        if (kind, separator) not in self._made:
+            own = kind if callable(kind) else self.function or kind
+            self._made[kind, separator] = Likeness(self.row_of, self.columns, own, separator)
+        return self._made[kind, separator]
 
 
 def _indicators(codes: Sequence[np.ndarray], n_values: Sequence[int]) -> np.ndarray:
@@ -280,12 +288,6 @@ def _indicators(codes: Sequence[np.ndarray], n_values: Sequence[int]) -> np.ndar
 
 def _below_zeros(matrix: np.ndarray) -> np.ndarray:
     return np.concatenate([matrix, np.zeros((1, matrix.shape[1]))])
-
-
-def _unit(matrix: np.ndarray) -> np.ndarray:
-    length = np.sqrt(np.einsum("ij,ij->i", matrix, matrix))[:, None]
-    unit: np.ndarray = np.divide(matrix, length, out=np.zeros_like(matrix), where=length > 0)
-    return unit
 
 
 def called(function: Similarity, a: np.ndarray, b: np.ndarray) -> np.ndarray:

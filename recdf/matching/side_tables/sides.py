@@ -270,7 +270,7 @@ def base_lists(
     return BaseLists(lists.start, lists.item, of_key[key])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Aspects:
     """What a user may want of an item: entries (user, item, aspect), ordered by user and item.
 

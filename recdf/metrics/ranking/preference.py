@@ -31,7 +31,7 @@ def ranked_by(lists: Lists, tied: str) -> Lists:
     matched = lists.matched
     if tied == "ranked" or matched.tie_level is None:
         return lists
-    worst: Matched = matched.derived("worst", lambda: _ranked_worst(lists.whole))
+    worst: Matched = lists.whole.once(_ranked_worst)
     return worst.at(lists.cut)
 
 
@@ -146,9 +146,7 @@ def misses_before(lists: Lists, tied: str) -> np.ndarray:
     if tied == "ranked" or lists.matched.tie_level is None:
         return above
     hits = lists.tied_hits
-    larger, equal = lists.matched.derived(
-        ("misses", lists.cut), lambda: _misses_beside(lists, hits, tied)
-    )
+    larger, equal = lists.once(_misses_beside, hits, tied)
     total: np.ndarray = above + lists.sum(larger + equal * LOST[tied] - _misses_above(hits), hits)
     return total
 
@@ -377,7 +375,7 @@ def pair_accuracy(
     n_hits, misses = lists.n_hits, lists.n_shown - lists.n_hits
     right, possible = n_hits * misses - misses_before(lists, tied), n_hits * misses
     if gain == "linear" and not lists.matched.true_lists.constant_gain:
-        pairs = lists.matched.derived("pairs of hits", lambda: _of_hits(lists.whole))
+        pairs = lists.whole.once(_of_hits)
         wrong, equal, unequal = (one[lists.whole.hits.rank <= lists.cut] for one in pairs)
         right = right + lists.sum(unequal - wrong - equal * LOST[tied])
         possible = possible + lists.sum(unequal)
