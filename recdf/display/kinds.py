@@ -149,13 +149,13 @@ def n_differs(frame: pd.DataFrame) -> pd.Series:
 def _board_cells(given: pd.DataFrame) -> RowCells:
     """Return one row per model and segment, one column per metric."""
     frame = given.assign(apart=n_differs(given))
-    better = frame.drop_duplicates("metric").set_index("metric")["better"]
+    better: Any = frame.drop_duplicates("metric").set_index("metric")["better"]
     in_parts = bool(frame["segment"].ne(EVERYONE).any())
     # Levels have no interval and no letter.
     tested = frame.loc[frame["half_width"].notna(), "model"].unique()
     letters = dict(zip(frame["model"].unique(), LETTERS, strict=False))
     by_letter = any(map(str.isalpha, frame["marks"]))
-    beside = frame.groupby("metric")["value"].agg(list)
+    beside: Any = dict(list(frame.groupby("metric")["value"]))
     found = []
     for (segment, group, model), rows in frame.groupby(LEADERBOARD_KEYS[:3], sort=False):
         part = text("all lists" if segment == EVERYONE else f"{segment} = {group}")

@@ -44,7 +44,7 @@ from .given_tables import (
     words_of_tests,
 )
 from .joined_labels import LABELS, with_both_labels
-from .kinds import EVERYONE, LEADERBOARD_KEYS, SEED_SD, TABLE_KINDS
+from .kinds import LEADERBOARD_KEYS, SEED_SD, TABLE_KINDS
 from .leaderboard_values import (
     REPEATS,
     SEEDS,
@@ -56,6 +56,7 @@ from .leaderboard_values import (
     values_frame,
 )
 from .pairs import compare
+from .row_words import EVERYONE
 from .segments import SegmentGroups, segment_groups
 
 __all__ = ["Leaderboard", "leaderboard"]

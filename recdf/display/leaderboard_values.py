@@ -14,8 +14,9 @@ from ..evaluation.result import Evaluation
 from ..evaluation.value_moments import means
 from ..tables.cells import form_of, number
 from .given_tables import labels
-from .kinds import EVERYONE, TABLE_KINDS, n_differs
+from .kinds import TABLE_KINDS, n_differs
 from .pairs import list_places, model_rows
+from .row_words import EVERYONE
 from .segments import SegmentGroups, group_means
 
 

@@ -97,7 +97,7 @@ def of_decision(row: TableRow) -> str:
 
 def of_place(row: TableRow) -> str:
     where = "" if row["segment"] == EVERYONE else f" ({row['segment']} = {row['group']})"
-    place = "" if pd.isna(row["place"]) else f", place {row['place']}"
+    place: str = "" if pd.isna(row["place"]) else f", place {row['place']}"
     found = estimated(row["value"], row["ci_low"], row["ci_high"])
     return visible(f"{row['model']} on {row['metric']}{where}: {found}{place}.")
 

@@ -116,7 +116,8 @@ def try_models(seed, rng, folder):
         one, two = said.groups()
         apart = (wide[one] - wide[two]).to_numpy()
         assert near(numbers(amount)[0], apart.mean()), (amount, apart.mean())
-        up, down = (re.search(r"([\d,]+) of [\d,]+ users? gains? and ([\d,]+) lose", amount)).groups()
+        counts = re.search(r"([\d,]+) of [\d,]+ users? gains? and ([\d,]+) lose", amount)
+        up, down = counts.groups()
         assert (int(up), int(down)) == ((apart > 0).sum(), (apart < 0).sum())
         assert int(re.search(r"of ([\d,]+) users? gain", amount)[1]) == n
     best = means.idxmax()

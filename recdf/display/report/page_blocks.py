@@ -203,7 +203,7 @@ def effect_text(row: TableRow) -> str:
     if not pd.isna(low):
         words += f" (interval {number(low, form)} to {number(high, form)})"
     relative = row.get("rel_diff", np.nan)
-    share = "" if pd.isna(relative) else f", {estimated(relative, sign='+%', significant=2)}"
+    share: str = "" if pd.isna(relative) else f", {estimated(relative, sign='+%', significant=2)}"
     return words + share
 
 
@@ -253,7 +253,7 @@ def bars(ends: pd.DataFrame, kinds: Sequence[BadgeKind], names: Sequence[str]) -
     for found, (middle, left, right), kind, name in zip(
         numbers.tolist(), places.tolist(), kinds, names, strict=True
     ):
-        form = estimate_form(*found, "+")
+        form = estimate_form(found[0], found[1], found[2], "+")
         point, low, high = (number(one, form) for one in found)
         label = f"{visible(name)}: {point}, from {low} to {high}"
         bar = None if pd.isna(middle) else Bar(left, right, middle, kind, label)
