@@ -53,7 +53,7 @@ def segment_of(row: TableRow) -> str:
     return " · ".join(f"{name} = {row[name]}" for name in names_before(row, "metric"))
 
 
-def pair_of(row: TableRow) -> str:
+def who_is_compared(row: TableRow) -> str:
     """Return the two sides of a row, its metric and its segment."""
     new, old, metric = (name_of(row[name]) for name in (*sides_of(row), "metric"))
     where = f" ({name_of(part)})" if (part := segment_of(row)) else ""
@@ -62,8 +62,8 @@ def pair_of(row: TableRow) -> str:
 
 def of_comparison(row: TableRow) -> str:
     if is_withheld(row):
-        return f"{pair_of(row)}: {row['verdict']}."
-    said = f"{pair_of(row)}: {row['verdict']}, {effect_text(row)}."
+        return f"{who_is_compared(row)}: {row['verdict']}."
+    said = f"{who_is_compared(row)}: {row['verdict']}, {effect_text(row)}."
     if "preference" in row:
         new, old = (plain(name_of(row[name])) for name in sides_of(row))
         for_new, for_old = doing(row["wins"], "prefer", "user"), doing(row["losses"], "prefer")

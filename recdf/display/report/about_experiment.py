@@ -30,7 +30,7 @@ from ..kinds import (
     page_part,
     record_of,
 )
-from ..row_words import of_trend, pair_of, segment_of
+from ..row_words import of_trend, segment_of, who_is_compared
 from .about_models import Pen, block, forest_drawings, worse_for
 from .beside import (
     MadeSection,
@@ -268,9 +268,13 @@ def experiment_card(tables: ReportTables) -> Section | None:
         amounts = [f"{effect_text(row)}, {_users(row)}.", *_trends(tables.over_time, row)]
     said = [f"Worse: {TABLE_KINDS['experiment'].said(one)}" for one in harmed]
     if invalid and harmed:
-        unsaid = ", ".join(map(pair_of, harmed))
+        unsaid = ", ".join(map(who_is_compared, harmed))
         said = [f"Worse by the numbers as they stand: {unsaid}."]
-    held = [f"Not decided: {pair_of(one)}: {one['verdict']}." for one in rows if is_withheld(one)]
+    held = [
+        f"Not decided: {who_is_compared(one)}: {one['verdict']}."
+        for one in rows
+        if is_withheld(one)
+    ]
     return verdict_section(
         mark,
         (*decision_said(tables), case.which),
@@ -353,7 +357,7 @@ def _worse_segments(tables: ReportTables, row: Mapping[Any, Any]) -> list[str]:
 def _warned(effects: Sequence[Mapping[Any, Any]]) -> list[str]:
     """Say the warnings of every effect that has one."""
     rows = [row for row in effects if warnings_of(row["remarks"])]
-    said: list[str] = [f"{pair_of(row)}: {note_of(row)}." for row in rows[:FEW]]
+    said: list[str] = [f"{who_is_compared(row)}: {note_of(row)}." for row in rows[:FEW]]
     if len(rows) > FEW:
         carry = "carries" if len(rows) - FEW == 1 else "carry"
         said.append(f"{amount(len(rows) - FEW, 'more effect')} {carry} a warning.")

@@ -35,7 +35,7 @@ from .page_blocks import (
     effect_text,
     listed,
     name_of,
-    table_of,
+    shown_table,
     text,
     value,
 )
@@ -101,7 +101,7 @@ def leaderboard_section(subject: Subject, experiment: bool) -> Section:
     groups = [(str(names["metric"][name]), str(at_k[name])) for name in columns]
     at = "" if subject.k is None else f" at k = {subject.k}"
     mean = "weighted mean" if "weight" in subject.result.spec else "mean"
-    table = table_of(
+    table = shown_table(
         f"Metrics{at}, {mean} over {_lists(subject)}{pooled}",
         cells[: subject.max_rows],
         len(cells),
@@ -139,7 +139,7 @@ def _all_values(subject: Subject) -> TableBlock:
         heads = ("value", "interval from", "to")
         rows.append({**names, **dict(zip(heads, numbers, strict=True)), **counts})
     many = len(subject.models) > MATRIX_ABOVE
-    return table_of(
+    return shown_table(
         "Every metric at every k",
         rows[: min(subject.max_rows, 120) if many else subject.max_rows],
         len(rows),
@@ -219,7 +219,7 @@ def _pair_matrix(subject: Subject, comparison: pd.DataFrame) -> TableBlock:
         f"{subject.primary}, the model of the row against that of the column, by their numbers: ▲ "
         "better, ▼ worse, ● no difference shown, ! withheld"
     )
-    return table_of(caption, rows, len(rows), comparison, "comparison.csv")
+    return shown_table(caption, rows, len(rows), comparison, "comparison.csv")
 
 
 def _has_words(one: Shown) -> bool:
@@ -236,7 +236,7 @@ def block(kind: Kind, given: pd.DataFrame, caption: str, file: str, most: int) -
         cells = [{name: one[name] for name in one if name != "what"} for one in cells]
     head = [name for name in (cells or [{}])[0] if any(_has_words(one[name]) for one in cells)]
     rows = [{name: one[name] for name in head} for one in cells]
-    return table_of(caption, rows, len(table), table if file else None, file, stacked=True)
+    return shown_table(caption, rows, len(table), table if file else None, file, stacked=True)
 
 
 def forest_drawings(table: pd.DataFrame, most: int, pen: Pen) -> list[Drawing]:
@@ -424,4 +424,4 @@ def _means_by_segment(subject: Subject, frame: pd.DataFrame) -> TableBlock:
         for model in dict.fromkeys(model for model, _ in cells)
     ]
     caption, file = f"Mean {subject.primary} by segment", "segment-means.csv"
-    return table_of(caption, rows[: subject.max_rows], len(rows), frame, file)
+    return shown_table(caption, rows[: subject.max_rows], len(rows), frame, file)

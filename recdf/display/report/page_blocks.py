@@ -261,7 +261,7 @@ def bars(ends: pd.DataFrame, kinds: Sequence[BadgeKind], names: Sequence[str]) -
     return cells
 
 
-def table_of(
+def shown_table(
     caption: str,
     rows: Sequence[ShownRow],
     n: int,
