@@ -229,7 +229,7 @@ def _has_words(one: Shown) -> bool:
 def block(kind: Kind, given: pd.DataFrame, caption: str, file: str, most: int) -> TableBlock:
     """Return a table of a known kind as the page shows it: rows that say worse first, without the
     columns that say nothing; what all rows are about stands in the caption."""
-    table = given
+    table = harm_first(given)
     cells = kind.cells(table.head(most))
     if len(what := {one["what"].cell.text for one in cells if "what" in one}) == 1:
         caption = f"{caption}: {what.pop()}"
