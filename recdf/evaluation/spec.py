@@ -9,7 +9,9 @@ reads a result relies on both.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+import types
+import typing
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NotRequired, TypedDict, cast
 
 import numpy as np
@@ -33,16 +35,49 @@ def check_received(
     per_user: pd.DataFrame, summary: pd.DataFrame, spec: dict[str, Any], where: Any
 ) -> None:
     """Raise DataError unless spec, `per_user` and `summary` can be of one result."""
-    try:
-        problem = _columns_misfit(per_user, summary, spec) or _values_misfit(
-            per_user, summary, spec
-        )
-    except (LookupError, TypeError, ValueError, AttributeError) as error:  # another kind of value
-        problem = f"{type(error).__name__}: {error}"
-    if problem:
+    problem = _misfit(spec, Spec, "spec") or _columns_misfit(per_user, summary, spec)
+    if problem or (problem := _values_misfit(per_user, summary, spec)):
         raise DataError(
             f"{where} holds a result that does not fit together: {problem}; evaluate it again"
         )
+
+
+def _misfit(value: Any, kind: Any, name: str) -> str:
+    """Say what is wrong with a value that should be of a type; empty if nothing is."""
+    origin, inside = typing.get_origin(kind), typing.get_args(kind)
+    if kind is Any:
+        return ""
+    if origin is typing.NotRequired:
+        return _misfit(value, inside[0], name)
+    if origin in (types.UnionType, typing.Union):
+        found = [_misfit(value, one, name) for one in inside]
+        return "" if "" in found else found[0]
+    if origin is typing.Literal:
+        return (
+            ""
+            if value in inside
+            else f"{name} is {value!r}; expected one of {', '.join(map(repr, inside))}"
+        )
+    plain: Any = (
+        dict if typing.is_typeddict(kind) else (int, float) if kind is float else origin or kind
+    )
+    if not isinstance(value, plain) or isinstance(value, bool) is not (kind is bool):
+        return f"{name} is {value!r}; expected a {'number' if kind is float else plain.__name__}"
+    hints = typing.get_type_hints(kind, include_extras=True) if typing.is_typeddict(kind) else {}
+    lacking = [
+        key for key, hint in hints.items() if typing.get_origin(hint) is not typing.NotRequired
+    ]
+    lacking = [key for key in lacking if key not in value]
+    if lacking:
+        return f"{name} has no {lacking[0]!r}"
+    entries: Iterable[tuple[Any, Any]] = (
+        enumerate(value) if origin is list else value.items() if plain is dict else ()
+    )
+    found = [
+        _misfit(one, hints.get(key, Any) if hints else inside[-1], f"{name}[{key!r}]")
+        for key, one in entries
+    ]
+    return next(filter(None, found), "")
 
 
 def _columns_misfit(per_user: pd.DataFrame, summary: pd.DataFrame, spec: dict[str, Any]) -> str:
@@ -52,8 +87,6 @@ def _columns_misfit(per_user: pd.DataFrame, summary: pd.DataFrame, spec: dict[st
             f"the spec has by = {spec['by']} and user_col = {spec['user_col']}; expected names "
             "that differ"
         )
-    if not isinstance(truth := spec.get("truth", ""), str):
-        return f"spec['truth'] is {truth!r}; expected a text"
     options = spec["options"]
     for name, one in OPTIONS.items():
         if one.constraint.only_words and not one.constraint.holds(options.get(name)):

@@ -42,7 +42,6 @@ SHOWN = {
     "counts",
     "side_tables",
     "relevance",
-    "order",
     "column",
     "rows",
     "digest",
@@ -209,6 +208,6 @@ def test_each_command_says_it_in_one_line(command, tmp_path, monkeypatch, capsys
     printed = capsys.readouterr()
     assert printed.out == ""
     assert printed.err == (
-        f"recdf {name}: error: night holds a result that does not fit together: TypeError: Value "
-        "after * must be an iterable, not int; evaluate it again\n"
+        f"recdf {name}: error: night holds a result that does not fit together: spec['user_col'] "
+        "is 5; expected a list; evaluate it again\n"
     )
