@@ -11,13 +11,13 @@ def few(cases, quick):
 
 
 def crossed(rows, columns):
-    """All pairs, of which every run tries those of the first row and of the first column: each
-    value once."""
+    """The pairs of the first row and of the first column, so that each value is tried once."""
     rows, columns = list(rows), list(columns)
     return [
-        (row, column) if row == rows[0] or column == columns[0] else _long((row, column))
+        (row, column)
         for row in rows
         for column in columns
+        if row == rows[0] or column == columns[0]
     ]
 
 

@@ -140,7 +140,7 @@ def check_each_kill(capsys, monkeypatch, tmp_path, inputs, command):
         old, new = ({}, states[1]) if first else states
         # One command is killed at each operation. All write by the same module, so the others share
         # the operations among them: each begins at another one.
-        by = 1 if command in AT_EACH_OPERATION else 7 if first else 5
+        by = 1 if command in AT_EACH_OPERATION else 9 if first else 7
         for step in itertools.count(1 + list(RUNS).index(command) % by, by):
             for name in ("out", "ci"):
                 shutil.rmtree(name, ignore_errors=True)

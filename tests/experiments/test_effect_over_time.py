@@ -281,3 +281,19 @@ def test_cumulative_bands_hold_on_all_days_together(rng, persistent):
     once = (abs(table["diff"]) > 1.96 * table["se"]).groupby(table["metric"]).any().sum()
     assert stats.binom.sf(missed - 1, runs, 0.05) > 0.01
     assert once > missed  # an interval for one day, read on every day, misses more often
+
+
+@pytest.mark.parametrize("size", [1e151, 1e180, 1e200])
+def test_huge_values_are_named_in_each_period_and_in_the_trend(size):
+    """The squares of values from 1e150 on overflow, or come near it."""
+    users = pd.DataFrame({"user_id": range(40), "variant": ["A", "B"] * 20, "exposed": 0.0})
+    rows = users.merge(pd.DataFrame({"day": [0.0, 1.0, 2.0, 3.0]}), how="cross")
+    rows["orders"] = size * (1 + (7 * rows["user_id"] + 3 * rows["day"]) % 5)
+    found = effect_over_time(
+        rows, "orders", control="A", time_col="day", exposure_col="exposed", how="sum", details=True
+    )
+    assert len(found) == 4
+    assert (found["withheld"] == "huge_values").all()
+    assert (found["trend_withheld"] == "huge_values").all()
+    assert found["trend_verdict"].str.startswith("check: huge values").all()
+    assert found["trend"].isna().all()

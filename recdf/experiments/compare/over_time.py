@@ -27,7 +27,7 @@ from ...metrics.strings import direction_of
 from ...progress import Progress
 from ...stats.arms import Arm, Sample, both
 from ...stats.effect_sizes import Effect, effect
-from ...stats.moments import MEAN_ROUNDING, may_be_skewed, moments_of, skewness_of_means
+from ...stats.moments import HUGE, MEAN_ROUNDING, may_be_skewed, moments_of, skewness_of_means
 from ...stats.shares import is_binary
 from ...stats.turned import missing_by_chance
 from ..decide.adjust_pvalues import directions, read_together
@@ -100,7 +100,8 @@ class Trend:
         if min(kept.n) < 2:
             return
         units = make_units(metric, kept, replace(self.users, clusters=None)).units
-        if not units.counts:
+        low, high = units.span
+        if not units.counts or max(high.max(), -low.min()) >= HUGE:
             return
         binary = metric.sample.den is None and is_binary(units.columns[units.metric.num])
         self.shares = self.shares and binary
