@@ -100,8 +100,8 @@ class Trend:
         if min(kept.n) < 2:
             return
         units = make_units(metric, kept, replace(self.users, clusters=None)).units
-        low, high = units.span
-        if not units.counts or max(high.max(), -low.min()) >= HUGE:
+        least, most = units.span
+        if not units.counts or max(most.max(), -least.min()) >= HUGE:
             return
         binary = metric.sample.den is None and is_binary(units.columns[units.metric.num])
         self.shares = self.shares and binary
