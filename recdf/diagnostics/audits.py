@@ -1,18 +1,14 @@
 """`audit`: is the evaluation itself sound? Leaks between training data and truth, and levels that
 need no model.
 
-Contract: the users are audited in parts, each with all rows of its users, by the same code for
-frames and files. A part gives one row per list, with the metrics, their levels and what they are
-without the rows of each finding; and counts.
+Contract: findings and levels are made of one row per list, with the metrics, their levels and what
+they are without the rows of each finding; and of counts.
 """
 
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral
 from typing import Any, ClassVar, Unpack
 
@@ -39,7 +35,6 @@ from .leaks import (
     AuditFrames,
     Mark,
     Question,
-    Readers,
     UserItemPairs,
     beyond_chance,
     by_popularity,
@@ -111,8 +106,7 @@ class Audited(ShownFindings):
 def _measured(
     frames: AuditFrames, history: pd.DataFrame, asked: Question
 ) -> tuple[pd.DataFrame, pd.DataFrame, Overlap]:
-    """Audit some users, with all their rows: return one row per list, the counts of each finding,
-    and what both frames share."""
+    """Return one row per list, the counts of each finding, and what both frames share."""
     call, counts, more = asked.call, [], {}
     counted = asked.items is None and "items" not in call.given
     with matched_quietly(call, frames["true"], frames["pred"]) as matched:
@@ -187,7 +181,7 @@ def _values_without(
     """Return the metrics of each list without the rows of a finding, NaN for lists that are left
     out."""
     role, where, _ = marks[key]
-    if not where.any():  # another part may have such rows
+    if not where.any():
         return values
     if role == "true":
         part = within(matched, ~where[frame_row])
@@ -278,13 +272,9 @@ def _compared(lists: pd.DataFrame, asked: Question, found: AuditFindings) -> pd.
     return pd.DataFrame(rows)
 
 
-def _table(
-    lists: pd.DataFrame, counts: pd.DataFrame, overlaps: Sequence[Overlap], asked: Question
-) -> Audited:
+def _table(lists: pd.DataFrame, counts: pd.DataFrame, overlap: Overlap, asked: Question) -> Audited:
     found, apart, (first, *_) = AuditFindings(), asked.rows_by(lists), asked.call.columns
-    doubtful: Counter[str] = sum((Counter(one.doubtful) for one in overlaps), Counter())
-    repeat = any(one.ranks_repeat for one in overlaps)
-    check_doubts(found, replace(overlaps[0], doubtful=doubtful, ranks_repeat=repeat))
+    check_doubts(found, overlap)
     shared = counts["key"].str.endswith(" of train")
     for what in ("user", "item"):
         rows = counts[counts["key"] == f"{what} of train"]
@@ -374,39 +364,6 @@ def question(
     return Question(call, items if counted else None, time_col, cutoff)
 
 
-def audited(
-    read: Readers, n_parts: int, part_of: Callable[[pd.DataFrame], Any], asked: Question
-) -> Audited:
-    """Audit the users in parts one after another; `part_of` tells the part of each row of a
-    frame."""
-
-    def frames_of(part: int, *roles: str) -> AuditFrames:
-        return {
-            role: pd.concat(
-                [one if n_parts == 1 else one[part_of(one) == part] for one in read[role]()]
-            )
-            for role in roles
-            if role in read
-        }
-
-    item = asked.call.options.item_col
-    heads = {role: next(iter(batches()))[:1] for role, batches in read.items()}
-    encode([known_ids(one, role, item) for role, one in heads.items()])  # of one kind, or an error
-    history, found = items_seen(read, asked), []
-    parts = range(n_parts) if "train" in read else ()
-    history = by_popularity(history, (frames_of(i, "true", "train") for i in parts), asked)
-    for part in range(n_parts):
-        try:
-            frames = frames_of(part, "true", "pred", "train")
-            found.append(_measured(frames, history, asked))
-        except EmptyPopulationError:
-            if part == n_parts - 1 and not found:
-                raise
-    *tables, overlaps = zip(*found, strict=True)
-    lists, counts = (pd.concat(some, ignore_index=True) for some in tables)
-    return _table(lists, counts, overlaps, asked)
-
-
 @takes_options
 def audit(
     true: Any,
@@ -490,4 +447,7 @@ def audit(
         raise ColumnError(
             f"neither train nor log has the column ⟦time_col={time_col!r}⟧", column=time_col
         )
-    return audited({role: partial(list, [one]) for role, one in read.items()}, 1, len, asked)
+    encode([known_ids(one[:1], role, item) for role, one in read.items()])  # one kind, or an error
+    history = by_popularity(items_seen(read, asked), read, asked)
+    frames = {role: one for role, one in read.items() if role != "log"}
+    return _table(*_measured(frames, history, asked), asked)

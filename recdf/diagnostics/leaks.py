@@ -4,7 +4,7 @@ rows that each of its findings is about."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -30,10 +30,6 @@ from .levels import (
 )
 
 AuditFrames = Mapping[str, pd.DataFrame]
-
-
-# The frames of an audit, each by a function that reads it from the start, in batches of rows.
-Readers = Mapping[str, Callable[[], Iterable[pd.DataFrame]]]
 
 
 # Each finding: its severity, its name, and what it does to the metrics.
@@ -129,7 +125,7 @@ class Question(NamedTuple):
         )
 
 
-def items_seen(read: Readers, asked: Question) -> pd.DataFrame:
+def items_seen(frames: AuditFrames, asked: Question) -> pd.DataFrame:
     """Return one row per item of all frames, the most popular first: `n`, and the `first` and
     `last` time if there is.
 
@@ -139,22 +135,21 @@ def items_seen(read: Readers, asked: Question) -> pd.DataFrame:
     item, time = asked.call.options.item_col, asked.time_col
     how, parts = {"n": "sum", "first": "min", "last": "max"}, []
     of = {
-        "n": "train" if "train" in read else "log",
-        "first": "log" if "log" in read else "train",
+        "n": "train" if "train" in frames else "log",
+        "first": "log" if "log" in frames else "train",
         "last": "train",
     }
-    for role, batches in read.items():
-        for batch in batches():
-            rows = pd.DataFrame({"n": np.full(len(batch), int(of["n"] == role))})
-            for name in ("first", "last"):
-                if of[name] == role and time in batch:
-                    rows[name] = batch[time].array
-            ids = column(batch, item, role).reset_index(drop=True)
-            parts.append(
-                rows.groupby(ids, observed=True).agg(
-                    {name: one for name, one in how.items() if name in rows}
-                )
+    for role, frame in frames.items():
+        rows = pd.DataFrame({"n": np.full(len(frame), int(of["n"] == role))})
+        for name in ("first", "last"):
+            if of[name] == role and time in frame:
+                rows[name] = frame[time].array
+        ids = column(frame, item, role).reset_index(drop=True)
+        parts.append(
+            rows.groupby(ids, observed=True).agg(
+                {name: one for name, one in how.items() if name in rows}
             )
+        )
     rows = pd.concat(parts)
     found = (
         rows.groupby(level=0)
@@ -176,22 +171,19 @@ def _leaked(frames: AuditFrames, history: pd.DataFrame, asked: Question) -> np.n
     return leaked | (time["train"] > time["cutoff"][0]) if "train" in time else leaked
 
 
-def by_popularity(
-    history: pd.DataFrame, parts: Iterable[AuditFrames], asked: Question
-) -> pd.DataFrame:
+def by_popularity(history: pd.DataFrame, frames: AuditFrames, asked: Question) -> pd.DataFrame:
     """Order the items by `n_fair`, their rows of train less those that are leaks."""
     item, n_leaked = asked.call.options.item_col, np.zeros(len(history), np.int64)
-    for frames in parts:
+    if "train" in frames:
         rows = frames["train"][_leaked(frames, history, asked)]
         ids = encode([known_ids(history, "train", item), known_ids(rows, "train", item)])
-        n_leaked += np.bincount(ids.codes[1], minlength=ids.n)[ids.codes[0]]
+        n_leaked = np.bincount(ids.codes[1], minlength=ids.n)[ids.codes[0]]
     ordered = history.assign(n_fair=history["n"] - n_leaked)
     return ordered.sort_values("n_fair", ascending=False, kind="stable")
 
 
 class UserItemPairs:
-    """Users and items of the frames of a part as codes, and each pair of `train` once, as sorted
-    numbers.
+    """Users and items of the frames as codes, and each pair of `train` once, as sorted numbers.
 
     The code of an item is its place by `n_fair` of the history, so that the pairs of a user stand
     in that order. Users are those that `train` tells apart.

@@ -411,8 +411,8 @@ def evaluate_parquet(
         Number of buckets. By default it follows from `memory_limit`. With 1 the files are read
         whole, whatever the limit is.
     progress : bool, optional
-        Show the progress on stderr, in plain lines. By default
-        it is shown only on a terminal.
+        Show the progress on stderr, in plain lines. By default only on a
+        terminal.
     overwrite : bool, default False
         Replace a result that `out` already holds.
     {side_tables}

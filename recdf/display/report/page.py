@@ -156,8 +156,8 @@ def report(
     overwrite : bool, default False
         Replace a file that is already there.
     progress : bool, optional
-        Show the progress on stderr, in plain lines. By default
-        only on a terminal, and only after two seconds.
+        Show the progress on stderr, in plain lines. By default only on a
+        terminal, and only after two seconds.
     unit_col : str or list of str, optional
         Columns that name who is independent of whom, for intervals and tests. Default: `user_id`,
         or else the first of the list key.

@@ -74,8 +74,8 @@ def bootstrap_ci(
     seed : int, default 0
         Of the weights.
     progress : bool, optional
-        Show the progress on stderr, in plain lines. By default
-        only on a terminal, and only after two seconds.
+        Show the progress on stderr, in plain lines. By default only on a
+        terminal, and only after two seconds.
     options : Options, optional
         `by` and `user_col` (as `cluster`) of a project, where they are not given here.
 

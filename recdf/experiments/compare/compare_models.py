@@ -138,8 +138,8 @@ def compare_models(
     smaller_is_better, larger_is_better : str or list of str, optional
         As in `compare_variants`.
     progress : bool, optional
-        Show the progress on stderr, in plain lines. By default
-        only on a terminal, and only after two seconds.
+        Show the progress on stderr, in plain lines. By default only on a
+        terminal, and only after two seconds.
     weight_col : str, optional
         Column of the users' weights, at least 0 and the same for all models of a user; users of
         weight 0 do not count. `wins`, `ties` and `losses` count users. Not with test="wilcoxon",

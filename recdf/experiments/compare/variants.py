@@ -353,8 +353,8 @@ def compare_variants(
         rows are users. If `user_id`, the first of several columns, or what looks like a unit
         repeats, the remark is "repeated_units".
     progress : bool, optional
-        Show the progress on stderr, in plain lines. By default
-        only on a terminal, and only after two seconds.
+        Show the progress on stderr, in plain lines. By default only on a
+        terminal, and only after two seconds.
     weight_col : str, optional
         Column of the users' weights, at least 0, which must not depend on the variant (revenue
         before the experiment, 1/probability of being sampled). Users of weight 0 are left out and
