@@ -76,7 +76,7 @@ RUNS = {
     "report": (REPORT, [*REPORT, "--title", "Another"]),
     "demo": (["demo", *OUT], ["demo", *OUT]),
 }
-AT_EACH_OPERATION = {"evaluate"}
+AT_EACH_OPERATION = {"evaluate", "gate"}
 
 
 @pytest.fixture(scope="module")
@@ -138,9 +138,9 @@ def check_each_kill(capsys, monkeypatch, tmp_path, inputs, command):
         shutil.copytree("ci", f"ci{len(states)}") if Path("ci").exists() else None
     for first in (False, True):
         old, new = ({}, states[1]) if first else states
-        # One command is killed at each operation. All write by the same module, so the others share
-        # the operations among them: each begins at another one.
-        by = 1 if command in AT_EACH_OPERATION else 9 if first else 7
+        # Two commands are killed at each operation. All write by the same module, so the others
+        # share the operations among them: each begins at another one.
+        by = 1 if command in AT_EACH_OPERATION else 5 if first else 3
         for step in itertools.count(1 + list(RUNS).index(command) % by, by):
             for name in ("out", "ci"):
                 shutil.rmtree(name, ignore_errors=True)

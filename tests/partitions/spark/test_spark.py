@@ -47,23 +47,7 @@ def both(spark, true, pred, metrics, options, **more):
     return found, outcome(rd.evaluate, true, pred, metrics, [2, 5], **options)
 
 
-# What these options change is done inside of a bucket, by the code that test_dask.py runs with all
-# cases. The other cases differ in how Spark deals the rows, and in what it makes of their columns.
-INSIDE_OF_A_BUCKET = {
-    "pooled_values_and_intents",
-    "the_largest_gain_of_all",
-    "items_that_nobody_judged",
-    "seen_items_of_users_of_sessions",
-    "given_users_with_unknown_ones",
-    "nulls_that_are_dropped",
-    "folds_matched_with_those_of_true",
-    "options_of_a_project_and_names_of_columns",
-    "lists_in_cells_in_their_own_order",
-    "texts_of_items",
-}
-
-
-@pytest.mark.parametrize("name", [one for one in CASES if one not in INSIDE_OF_A_BUCKET])
+@pytest.mark.parametrize("name", CASES)
 def test_the_tables_are_those_of_evaluate(spark, name):
     true, pred, metrics, options = CASES[name]()
     if name == "keys_of_decimals_and_of_instants":
