@@ -341,7 +341,15 @@ def words_of_tests(comparison: pd.DataFrame) -> str:
     known |= {name: f"{name} tests" for name in ("randomization", "bootstrap")}
     found = set(comparison.attrs.get("recdf_comparison", {}).get("tests", ()))
     found = set(comparison["test"]) if "test" in comparison.columns else found
-    return known.get(str(next(iter(found))), "tests") if len(found) == 1 else "tests"
+    words = known.get(str(next(iter(found))), "tests") if len(found) == 1 else "tests"
+    return f"one-sided {words}" if sides_of_tests(comparison) else words
+
+
+def sides_of_tests(comparison: pd.DataFrame) -> str:
+    """Return "larger" or "smaller" where one-sided tests can show that alone, by the open ends of
+    their intervals; an empty text for two-sided tests."""
+    low, high = (np.isinf(comparison[f"ci_{end}"].astype("float64")) for end in ("low", "high"))
+    return "larger" if (high & ~low).any() else "smaller" if (low & ~high).any() else ""
 
 
 def check_model(argument: str, wanted: Any, models: Sequence[str]) -> str:

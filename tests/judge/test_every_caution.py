@@ -95,7 +95,7 @@ VARIANTS = {
     "surplus": lambda: (brought(0.045)[0], "y", {"health": brought(0.045)[1]}),
     "exposure_differs": lambda: (brought(0.06)[0], "y", {"health": brought(0.06)[1]}),
     "strata_moved": lambda: (moved_strata(0.4), "y", {"strata": "visits"}),
-    "strata_differ_in_worth": lambda: (moved_strata(0.4), "y", {"strata": "visits"}),
+    "strata_differ_in_worth": lambda: (moved_strata(0.2), "y", {"strata": "visits"}),
     "covariate_after": lambda: (
         users(x=lambda f: f["y"] + f.index % 7, day=lambda f: DAY, late=lambda f: LATER),
         "y",
@@ -561,11 +561,10 @@ FUNCTIONS = {
     ),
     "effect_over_time": (
         over_time,
-        without(" ".join(V), PREPERIOD, WORTH, "shares_change repeated_units") + " strata_differ",
+        without(" ".join(V), PREPERIOD, "shares_change repeated_units") + " strata_differ",
         {
             **NOT_MODELS,
             PREPERIOD: "it takes no covariates",
-            WORTH: "strata are one value per user that stands at the assignment",
             "shares_change": "users are compared within the day of their exposure (strata_differ)",
             "repeated_units": "the rows of a user are added up, and user_col= names the user",
             STEPS: "means are compared, and no quantiles",
@@ -577,14 +576,12 @@ FUNCTIONS = {
         without(
             " ".join(V),
             PREPERIOD,
-            WORTH,
             "shares_change repeated_units mostly_zero_denominator sequential_refused few_clusters",
         )
         + " strata_differ",
         {
             **NOT_MODELS,
             PREPERIOD: "it takes no covariates",
-            WORTH: "strata are one value per user that stands at the assignment",
             "shares_change": "users are compared within the day of their exposure (strata_differ)",
             "repeated_units": "the rows of a user are added up, and user_col= names the user",
             "mostly_zero_denominator": "it qualifies a period, whose row has it",

@@ -399,7 +399,8 @@ def in_thin_strata(metric, change=0.0):
 
 
 def trend_in_weeks(data, metric):
-    options = {"control": "A", "time_col": "day", "exposure_col": None, "strata": "week"}
+    data = data.assign(seen=data["week"] - 2)
+    options = {"control": "A", "time_col": "day", "exposure_col": "seen", "strata": "week"}
     given = {**options, "how": "mean", "larger_is_better": metric, "details": True}
     return rd.experiments.effect_over_time(data, metric, **given).iloc[0]
 

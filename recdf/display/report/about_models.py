@@ -14,7 +14,7 @@ from ...experiments.compare.by_segment import segment_sentences
 from ...experiments.decide.adjust_pvalues import adjustment
 from ...judge.comparisons import confidence_of
 from ...judge.verdict import is_withheld, says_worse, turned
-from ...tables.cells import NULL, estimate_form, shorten, visible
+from ...tables.cells import NULL, amount, estimate_form, shorten, visible
 from .. import plot
 from ..board_rows import RowsInMemory
 from ..kinds import TABLE_KINDS, Kind, harm_first, n_differs, page_part, record_of
@@ -31,7 +31,6 @@ from .page_blocks import (
     Section,
     Shown,
     TableBlock,
-    amount,
     badge_of,
     effect_text,
     listed,

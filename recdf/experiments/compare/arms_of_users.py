@@ -39,6 +39,7 @@ from ...stats.resampling import bootstrap_effect, by_row, replicate_estimates
 from ...stats.scipy_extra import scipy_module
 from ...stats.student import beyond, detectable
 from ...tables.cells import interval, number
+from ..decide.balance import strata_moved
 from ..decide.sample_ratio import Surplus
 from ..samples import Covariates, MetricRows, Ready, make_units
 from ..settings import Settings
@@ -73,7 +74,12 @@ def compare_arms(
 ) -> list[Row]:
     """One row per metric for one treatment in one segment; `surplus` is how many more of its users
     one arm has."""
-    return compare_ready(_ready(metrics, both_arms, data, settings), settings, data, surplus)
+    rows = compare_ready(_ready(metrics, both_arms, data, settings), settings, data, surplus)
+    for i, metric in enumerate(metrics):
+        if code := strata_moved(metric, both_arms, data):
+            named = filter(None, [rows[i]["unbalanced"], f"strata of {metric.name}"])
+            rows[i] = but(rows[i], code, unbalanced=", ".join(named))
+    return rows
 
 
 def compare_ready(

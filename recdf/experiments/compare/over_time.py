@@ -31,7 +31,7 @@ from ...stats.moments import HUGE, MEAN_ROUNDING, may_be_skewed, moments_of, ske
 from ...stats.shares import is_binary
 from ...stats.turned import missing_by_chance
 from ..decide.adjust_pvalues import directions, read_together
-from ..decide.balance import Difference, users_in_both
+from ..decide.balance import Difference, movable_strata, users_in_both
 from ..decide.sample_ratio import Arms, check_sample_ratio, without_strata
 from ..join.join_experiment import fill_values
 from ..samples import MetricRows, in_strata, make_units, read_metrics, subset
@@ -66,8 +66,14 @@ TREND_COLUMNS = [
 ]
 
 # What a single period says of all, as a reason to withhold and as a remark.
-OF_ALL = (*UNLIKE, "unequal_missing", "users_in_both", "surplus")
-ALIKE_IN_ALL = ("exposure_differs", "strata_differ", "shared_clusters", "ratio_not_checked")
+OF_ALL = (*UNLIKE, "unequal_missing", "users_in_both", "surplus", "strata_moved")
+ALIKE_IN_ALL = (
+    "exposure_differs",
+    "strata_differ_in_worth",
+    "strata_differ",
+    "shared_clusters",
+    "ratio_not_checked",
+)
 SLOPE = ["diff", "se", "ci_low", "ci_high", "df", "p_value"]
 
 
@@ -339,7 +345,8 @@ def effect_over_time(
     strata : str or list of str, optional
         Columns such as the period of a ramp-up, one value per user, within which users are
         compared, and of which `expected` may have the shares. The days of exposure need not be
-        named.
+        named. Strata that are no periods of the exposure must not be moved by the treatment: the
+        verdict is withheld where users of one arm are in better ones.
     smaller_is_better, larger_is_better : str or list of str, optional
         Metrics of which less, or more, is better, as in `compare_variants`.
     progress : bool, optional
@@ -450,6 +457,8 @@ def effect_over_time(
     ]
     periods = read_periods(people, kind)
     users = _experiment_rows(people, periods, as_columns(cluster))
+    movable = movable_strata(people.frame, exposure_col, as_columns(strata))
+    users = replace(users, movable=movable)
     arms = Arms.of(
         users.groups, people.variants, control, "rows" if given is None else "assignment"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -47,8 +48,8 @@ from ..decide.balance import (
     Difference,
     looks_like_date,
     measured_late,
+    movable_strata,
     shares_change,
-    strata_moved,
     unbalanced,
     users_in_both,
 )
@@ -519,7 +520,7 @@ def compare_variants(
     found += measured_late(data, covariate_time_col, time_col, rows)
     found += shares_change(data, time_col, as_columns(strata), [variant_col, *by_cols], rows)
     found += users_in_both(data, health, count_units(rows)[:-1], arms)
-    found += strata_moved(data, columns, time_col, as_columns(strata), rows, arms.pairs)
+    rows = replace(rows, movable=movable_strata(data, time_col, as_columns(strata)))
     with Progress(len(arms.groups) * len(arms.pairs), "compare_variants", progress) as shown:
 
         def test_both(group: int, pair: tuple[int, int]) -> list[Row]:

@@ -7,6 +7,7 @@ import datetime
 import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -187,7 +188,8 @@ def shares_change(
                 )
             )
     if strata and time_col not in strata:
-        p = _p_of_times(strata_of, 0 * strata_of, np.arange(len(data)), rows, ordered=False)
+        first = _first_row_of_units(strata_of, rows)[0]
+        p = _p_of_times(strata_of, 0 * strata_of, first, rows, ordered=False)
         found.append(Difference("strata_differ", ", ".join(strata), p < HEALTH_ALPHA))
     return found
 
@@ -218,51 +220,42 @@ def users_in_both(
     return [Difference("users_in_both", f"{left_out:,} users in both arms", where)]
 
 
-def strata_moved(
-    data: pd.DataFrame,
-    metrics: list[MetricRows],
-    time_col: str | None,
-    strata: Sequence[str],
-    rows: ExperimentRows,
-    pairs: Sequence[tuple[int, int]],
-) -> list[Difference]:
-    """The pairs whose strata differ in what they are worth: users of an arm are in better strata.
+def movable_strata(data: pd.DataFrame, time_col: str | None, strata: Sequence[str]) -> Codes | None:
+    """The codes of strata that a treatment may move. Strata of the time of the assignment are moved
+    by nothing: `time_col`, or a column of dates, tells which are."""
+    if not strata or time_col in strata:
+        return None
+    codes = group_codes(data, "data", strata)[0]
+    times = [None if time_col is None else data[time_col], *(_as_dates(data[n]) for n in data)]
+    return None if any(_refines(one, codes) for one in times) else codes
+
+
+def strata_moved(metric: MetricRows, both: ArmRows, rows: ExperimentRows) -> str:
+    """The code of the remark that users of one arm are in strata which are worth more, or nothing.
 
     Each user gets the mean of the stratum in both arms, as a covariate. A treatment that moves
-    users between strata, such as of visits, is adjusted away within them. Strata of the time of
-    the assignment are moved by nothing: `time_col`, or a column of dates, tells which are.
+    users between strata, such as of visits, is adjusted away within them.
     """
-    if rows.strata is None or time_col in strata:
-        return []
-    times = [None if time_col is None else data[time_col], *(_as_dates(data[n]) for n in data)]
-    if any(_refines(one, rows.strata[0]) for one in times):
-        return []
-    found, shape = [], (len(rows.groups), len(rows.variants), len(rows.variants))
-    for metric in metrics:
-        p = np.full(shape, np.nan)
-        for group, pair in itertools.product(range(len(rows.groups)), pairs):
-            of = rows.both(group, pair).defined(metric.defined)
-            stratum, units = of.take(rows.strata[0]), metric.sample.each(of.take)
-            den = np.ones(len(of.arm)) if units.den is None else units.den
-            size = int(stratum.max(initial=0)) + 1
-            cell = stratum * 2 + of.arm
-            with np.errstate(divide="ignore", invalid="ignore"):
-                worth = np.bincount(cell, units.num, 2 * size) / np.bincount(cell, den, 2 * size)
-            # The mean of the arms' means: an effect beside other shares moves no stratum.
-            worth, known = worth.reshape(size, 2), ~np.isnan(worth.reshape(size, 2))
-            index = (np.where(known, worth, 0).sum(axis=1) / known.sum(axis=1).clip(1))[stratum]
-            values = units.num if units.den is None else linearise(units.num, den)[1]
-            if min(of.n) > 1 and np.ptp(index) > 0:
-                error = np.sqrt(sum(one.var(ddof=1) / len(one) for one in of.split(values)))
-                control, treatment = of.split(index)
-                if abs(treatment.mean() - control.mean()) >= HALF_AN_ERROR * error:
-                    p[group, *pair] = random_split_p(control, treatment, None)
-        name = f"strata of {metric.name}"
-        found += [
-            Difference("strata_moved", name, p < HEALTH_ALPHA, [metric.name]),
-            Difference("strata_differ_in_worth", name, p < UNBALANCED, [metric.name]),
-        ]
-    return found
+    of = both.defined(metric.defined)
+    if rows.movable is None or min(of.n) < 2:
+        return ""
+    units, size = metric.sample.each(of.take), int(rows.movable.max(initial=0)) + 1
+    den = np.ones(len(of.arm)) if units.den is None else units.den
+    cell = of.take(rows.movable) * 2 + of.arm
+    with np.errstate(divide="ignore", invalid="ignore"):
+        worth = np.bincount(cell, units.num, 2 * size) / np.bincount(cell, den, 2 * size)
+    # The mean of the arms' means: an effect beside other shares moves no stratum.
+    worth, known = worth.reshape(size, 2), ~np.isnan(worth.reshape(size, 2))
+    index = (np.where(known, worth, 0).sum(axis=1) / known.sum(axis=1).clip(1))[rows.movable]
+    values = units.num if units.den is None else linearise(units.num, den)[1]
+    error = np.sqrt(sum(one.var(ddof=1) / len(one) for one in of.split(values)))
+    control, treatment = of.split(of.take(index))
+    if abs(treatment.mean() - control.mean()) < HALF_AN_ERROR * error:
+        return ""
+    p = _p_values([Sample(index)], replace(rows, strata=None), of)[0]
+    if not p < UNBALANCED:
+        return ""
+    return "strata_moved" if p < HEALTH_ALPHA else "strata_differ_in_worth"
 
 
 def looks_like_date(values: pd.Series) -> bool:
