@@ -33,7 +33,7 @@ from ..row_words import of_trend, segment_of, who_is_compared
 from .about_models import Pen, block, forest_drawings, worse_for
 from .beside import (
     MadeSection,
-    decided,
+    decision_case,
     decision_said,
     doubts_beside,
     estimates_card,
@@ -256,7 +256,7 @@ def experiment_card(tables: ReportTables) -> Section | None:
         withheld = (one for one in own if hides_harm(one, one.get("better")))
         reasons += [undecided_harm(names)] if (names := _metrics_of(withheld)) else []
     else:
-        case = decided(tables.decision)._replace(which=case.which)
+        case = decision_case(tables.decision)._replace(which=case.which)
     if believed and "ratio_not_checked" in codes_of(row["remarks"]) and sound.kind != "good":
         todo = "check the sample ratio first (expected=, or health=)"
         reasons.append(Reason("", "the sample ratio is not checked", todo))

@@ -73,7 +73,7 @@ def decision_said(tables: ReportTables) -> list[str]:
     return [*said, *[f"{plan_sentence(row)}." for row in rows[:1] if plan_sentence(row)]]
 
 
-def decided(decision: pd.DataFrame) -> Case:
+def decision_case(decision: pd.DataFrame) -> Case:
     """Return the badge and the action of a decision: its look is that of the first treatment, and
     its words tell treatments apart."""
     names: dict[str, list[str]] = {}
@@ -161,7 +161,7 @@ def estimates_card(tables: ReportTables) -> Section | None:
         todo[own.text] = kind.ask(table) if kind.ask else kind.todo.get(own.kind, look)
     mark = worst(marks)
     if tables.decision is not None:
-        case = decided(tables.decision)
+        case = decision_case(tables.decision)
         mark, action = tempered(case, doubts_beside(tables.beside, {}) if case.ships else ())
         todo = {mark.text: action}
     if mark is None:
@@ -236,7 +236,7 @@ def off_policy_card(tables: ReportTables) -> Section | None:
     elif not lift_text(row):
         action = "Compare it with the value of the logging policy before acting on it."
     if tables.decision is not None:
-        mark, _, action = decided(tables.decision)[:3]
+        mark, _, action = decision_case(tables.decision)[:3]
     return verdict_section(
         mark,
         (*decision_said(tables), which),
