@@ -61,6 +61,8 @@ from .stored_runs import (
     given_roles,
     label,
     read_results,
+    taken_by,
+    with_times,
 )
 
 OF_MODELS = typed_parameters(compare_models, "metrics", "model_col", "user_col")
@@ -245,7 +247,9 @@ def _experiment(given: argparse.Namespace) -> int:
     assignment = read_beside(given.assignment, file_of_rows(given.results), keys, labels)
     of_join = given_parameters(given, OF_JOIN)
     for name in (of_join.get("exposure_col"), given.period_col, options.get("covariate_time_col")):
-        assignment = with_times(assignment, name)
+        if name is not None:
+            column(assignment, name, "assignment")
+            assignment = with_times(assignment, name)
     joined = result.join_experiment(
         assignment,
         user_col=given.user_col,
@@ -255,9 +259,9 @@ def _experiment(given: argparse.Namespace) -> int:
         **of_join,
     )
     join = joined.attrs["recdf_experiment"]
-    expected = planned_arguments(
-        given.expected, joined[given.variant_col], joined, options.get("strata")
-    )
+    options["variant_col"] = given.variant_col
+    expected = expected_arguments(given, options, joined)
+    expected = expected or dict.fromkeys(joined[given.variant_col].unique().tolist(), 1.0)
     health = experiment_health(
         result.per_user,
         assignment,
@@ -271,7 +275,6 @@ def _experiment(given: argparse.Namespace) -> int:
     options |= {
         "details": True,
         "control": label("control", given.control, joined[given.variant_col]),
-        "variant_col": given.variant_col,
         "user_col": join["user_col"],
         "covariates": _covariate_arguments(given.covariate, specs, joined.columns),
         "expected": expected,
@@ -331,20 +334,7 @@ def _over_time(
         raise OptionError(
             "--over-time needs --exposure-col and --time-col, and a result of one model (no --by)"
         )
-    known = (
-        "control",
-        "variant_col",
-        "user_col",
-        "expected",
-        "strata",
-        "cluster",
-        "nan",
-        "confidence",
-        "correction",
-        "smaller_is_better",
-        "larger_is_better",
-    )
-    own = {name: options[name] for name in known if name in options}
+    own = taken_by(effect_over_time, {**options, "sequential_n": None})
     own |= {
         name: of_join[name]
         for name in ("exposure_col", "time_col", "multi_variant")
@@ -364,38 +354,34 @@ def _over_time(
         assignment=assignment,
         how=how,
         missing=missing,
-        details=True,
         **own,
     )
 
 
-def planned_arguments(
-    given: Sequence[str] | None,
-    variants: pd.Series,
-    rows: pd.DataFrame,
-    strata: Sequence[str] | None,
-) -> dict[Any, Any]:
-    """Return the planned share of each variant from texts such as A=0.9; without them the shares
-    are equal.
+def expected_arguments(
+    given: argparse.Namespace, options: Mapping[str, Any], rows: pd.DataFrame
+) -> dict[Any, Any] | None:
+    """Return the planned share of each variant from texts such as A=0.9; None without them.
 
     If strata are named, and all texts are as week1:A=0.9, they are the shares of each stratum.
     """
+    if given.expected is None:
+        return None
+    variants, strata = rows[options.get("variant_col", "variant")], options.get("strata") or []
     labels = variants.unique().tolist()
-    if given is None:
-        return dict.fromkeys(labels, 1.0)
-    shares = as_pairs("--expected", given, "a variant and its share, as A=0.5", float)
+    shares = as_pairs("--expected", given.expected, "a variant and its share, as A=0.5", float)
 
     def labelled(name: str) -> Any:
         # A planned variant that nobody was assigned to is a finding, not a mistake.
         known = name in labels or not all(isinstance(label, str) for label in labels)
         return label("expected", name, variants) if known else name
 
-    if len(strata or []) != 1 or not all(":" in name and name not in labels for name in shares):
+    if len(strata) != 1 or not all(":" in name and name not in labels for name in shares):
         return {labelled(name): part for name, part in shares.items()}
     of_strata: dict[Any, Any] = {}
     for name, part in shares.items():
         stratum, _, variant = name.rpartition(":")
-        own = label("expected", stratum, column(rows, strata[0], "assignment"))  # type: ignore[index]
+        own = label("expected", stratum, column(rows, strata[0], "assignment"))
         of_strata.setdefault(own, {})[labelled(variant)] = part
     return of_strata
 
@@ -431,18 +417,6 @@ def _covariate_arguments(
                 pair if one not in columns and len(pair) == 2 else one
             )
     return {name: some[0] if len(some) == 1 else some for name, some in found.items()} or None
-
-
-def with_times(
-    assignment: pd.DataFrame, name: str | None, role: str = "assignment"
-) -> pd.DataFrame:
-    """Return the assignment with a text column read as times, if it holds times."""
-    if name is None or not pd.api.types.is_string_dtype(column(assignment, name, role).dtype):
-        return assignment
-    try:
-        return assignment.assign(**{name: pd.to_datetime(assignment[name], format="ISO8601")})
-    except (ValueError, TypeError):  # cohorts may have any names, and the join reports bad times
-        return assignment
 
 
 def _health(
@@ -543,13 +517,3 @@ def _give_decision(
             COMPARED_RESULT: digest_of_result(*as_paths(given.results)),
         }
     give_tables(given, text, as_asked(given, tables), as_asked(given, compared | tables))
-
-
-def expected_arguments(
-    given: argparse.Namespace, options: Mapping[str, Any], rows: pd.DataFrame
-) -> Any:
-    """Return the planned shares of --expected, None without them."""
-    if given.expected is None:
-        return None
-    variants = rows[str(options.get("variant_col", "variant"))]
-    return planned_arguments(given.expected, variants, rows, options.get("strata"))

@@ -34,9 +34,10 @@ from ..matching.side_tables.records import SIDE_TABLES
 from ..partitions.evaluate_parquet import evaluate_parquet
 from ..partitions.source import Source
 from ..publishing import PER_USER, RESULT_FILES, SUMMARY_FILE, staging_folder
-from ..tables.findings import finding_of
+from ..tables.findings import finding_of, findings_text
 from .arguments import add_arguments, add_command, add_options, add_out, as_pairs, given_options
-from .output import fail_on, give_tables, note, print_tables, verbose
+from .output import fail_on, give_tables, note, plain_signs, print_tables, verbose
+from .stored_runs import with_times
 
 OPERATORS = {
     ">=": operator.ge,
@@ -475,7 +476,7 @@ def _check(given: argparse.Namespace) -> int:
     sides: dict[str, Any] = {name: frames[name] for name in paths}
     found = check(frames["true"], frames["pred"], given.k, **sides, **options)
     text, tables = (
-        findings_lines(found) if len(found) else f"nothing odd found at k = {given.k}",
+        _text_of_findings(found) if len(found) else f"nothing odd found at k = {given.k}",
         {"findings": found},
     )
     give_tables(given, text, tables)
@@ -496,18 +497,11 @@ def findings_fail(given: argparse.Namespace, found: pd.DataFrame) -> int:
     )
 
 
-def findings_lines(found: pd.DataFrame) -> str:
-    """Write each finding as a few lines: severity, finding, count, examples, effect."""
-    lines = []
-    for row in found.to_dict("records"):
-        part = row["share"]
-        share = "" if pd.isna(part) else f" ({part:.1%})" if part >= 0.001 else " (below 0.1%)"
-        lines.append(f"{row['severity']:<9}{finding_of(row)}: {row['count']:,}{share}")
-        said = (("seen", row["examples"]), ("effect", row["effect"]))
-        lines += [f"{'':9}{name}: {text}" for name, text in said if text]
+def _text_of_findings(found: pd.DataFrame) -> str:
+    """Write findings for a terminal, with the number of each severity below them."""
     counts = found["severity"].value_counts()
     words = [f"{counts.get(what, 0):,} {plural}" for what, plural in PLURALS.items()]
-    return "\n".join([*lines, "", f"found: {', '.join(words)}"])
+    return f"{plain_signs(findings_text(found))}\n\nfound: {', '.join(words)}"
 
 
 AUDIT_FILES = ("findings.parquet", "floors.parquet")
@@ -558,21 +552,14 @@ def _audit(given: argparse.Namespace) -> int:
         if (path := getattr(given, name)) is not None
     }
     frames = {
-        name: _timed(one, given.time_col)
+        name: with_times(one, given.time_col)
         for name, one in read_frames_of(given, options, paths).items()
     }
     sides: dict[str, Any] = {name: frames.get(name) for name in ("train", "log", "items")}
     found = audit(frames["true"], frames["pred"], **asked, **sides, **options)
     text = (
-        findings_lines(found) if len(found) else "nothing found"
+        _text_of_findings(found) if len(found) else "nothing found"
     ) + f"\n\n{found.floors.to_string(index=False)}"
     tables = {"findings": pd.DataFrame(found), "floors": found.floors}
     give_tables(given, text, tables)
     return findings_fail(given, found)
-
-
-def _timed(frame: pd.DataFrame, name: str | None) -> pd.DataFrame:
-    """Return a frame whose times are no texts, as those of text files are."""
-    if name not in frame.columns or not pd.api.types.is_string_dtype(frame[name].dtype):
-        return frame
-    return frame.assign(**{str(name): pd.to_datetime(frame[name], format="ISO8601")})

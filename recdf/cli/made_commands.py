@@ -20,7 +20,7 @@ from ..diagnostics.run_records import past_runs, past_tests
 from ..display.leaderboard import leaderboard
 from ..errors import OptionError
 from ..evaluation.result import read_parquet
-from ..evaluation.storage import file_of_rows, is_result
+from ..evaluation.storage import is_result
 from ..experiments.compare.interleaved import compare_interleaved
 from ..experiments.compare.quantiles import compare_quantiles, compare_zero_inflated
 from ..experiments.compare.variants import compare_variants
@@ -31,7 +31,7 @@ from ..experiments.plan.aa_splits import aa_test
 from ..experiments.plan.interleaving import interleave
 from ..experiments.plan.plan_comparison import plan_comparison
 from ..experiments.plan.plan_experiment import arrivals_by_day, plan_experiment
-from ..formats.file_sets import is_remote, read_beside, read_files
+from ..formats.file_sets import is_remote, read_files
 from ..inputs.options import as_columns
 from ..judge.verdict import VERDICT_COLUMNS
 from ..off_policy.compare_targets import ope_compare
@@ -45,7 +45,6 @@ from .arguments import (
     add_command,
     add_out,
     add_parameters,
-    as_bounds,
     given_parameters,
     typed_parameters,
 )
@@ -54,7 +53,6 @@ from .deciding import (
     compact,
     expected_arguments,
     metric_arguments,
-    with_times,
 )
 from .gating import read_lists, side_of_folder
 from .output import (
@@ -66,7 +64,16 @@ from .output import (
     texts_and,
     verdicts_fail,
 )
-from .stored_runs import RUNS, frames_of_call, given_margins, label, read_results, taken_by
+from .stored_runs import (
+    RUNS,
+    frames_of_call,
+    given_for_models,
+    given_margins,
+    label,
+    read_results,
+    taken_by,
+    with_times,
+)
 
 Tables = dict[str, pd.DataFrame]
 Given = dict[str, Any]
@@ -239,7 +246,7 @@ def _plan(given: argparse.Namespace, options: Given) -> Reply:
         coming = None
         if given.log is not None:
             log = read_files({"log": given.log}, keys, [given.time_col])["log"]
-            log = with_times(log, given.time_col, "log")
+            log = with_times(log, given.time_col)
             coming = arrivals_by_day(log, time_col=given.time_col, user_col=keys)
         table = plan_experiment(
             users,
@@ -257,19 +264,7 @@ def _plan(given: argparse.Namespace, options: Given) -> Reply:
 
 def _leaderboard(given: argparse.Namespace, options: Given) -> Reply:
     result = read_results(given.results)
-    by, segments = result.spec["by"], None
-    baseline = label("baseline", given.baseline, result.summary[by[0]]) if by else given.baseline
-    if given.segments is not None:
-        first, keys = file_of_rows(given.results[0]), list(result.spec["user_col"])
-        segments = read_beside(given.segments, first, keys, [])
-    found = leaderboard(
-        result,
-        baseline=baseline,
-        segments=segments,
-        cheap=None if given.cheap is None else read_parquet(given.cheap),
-        bounds=as_bounds(given.bounds),
-        **options,
-    )
+    found = leaderboard(result, **given_for_models(given, result), **options)
     tables = {"leaderboard": found.frame, "comparison": found.comparisons}
     return Reply(plain_signs(str(found)), tables, {"leaderboard": found.frame})
 

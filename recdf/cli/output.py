@@ -44,7 +44,7 @@ from ..publishing import (
     refuse_files,
     write_text,
 )
-from ..tables.cells import brief_cells
+from ..tables.cells import brief_cells, plain_rows, to_text
 from .arguments import (
     add_arguments,
 )
@@ -159,10 +159,8 @@ def _json_cell(cell: Any) -> Any:
 
 def text_table(columns: Mapping[str, Sequence[str]]) -> str:
     """Write columns of texts for a terminal, left-aligned."""
-    columns = {name: list(map(plain_signs, cells)) for name, cells in columns.items()}
-    widths = [max(map(len, [name, *cells])) for name, cells in columns.items()]
-    lines = [columns, *zip(*columns.values(), strict=True)]
-    return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
+    rows = plain_rows(zip(*columns.values(), strict=True))
+    return plain_signs(to_text(list(columns), rows, ["left"] * len(columns)))
 
 
 def note(given: argparse.Namespace, text: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from ..errors import DataError, OptionError
+from ..errors import OptionError
 from ..formats.file_sets import FileSet, read_files
 from ..inputs.options import as_columns
 from ..logs.impressions import SPANS, from_impressions
@@ -31,6 +31,7 @@ from .arguments import (
     typed_parameters,
 )
 from .output import fail_on, print_tables
+from .stored_runs import with_times
 
 OF_IMPRESSIONS = typed_parameters(from_impressions, "list_cols")
 
@@ -133,15 +134,9 @@ def _as_parquet(paths: dict[str, Path], options: dict[str, Any], folder: Path) -
     keys = [options["user_col"], options["item_col"], *lists]
     keys += [options[name] for name in ("order_col", "person_col") if name in options]
     frames = read_files(paths, keys, [])
-    name, found = options.get("time_col"), {}
+    found = {}
     for role, frame in frames.items():
-        if name in frame.columns and pd.api.types.is_string_dtype(frame[name].dtype):
-            try:
-                frame = frame.assign(**{str(name): pd.to_datetime(frame[name], format="ISO8601")})
-            except ValueError as error:
-                raise DataError(
-                    f"{paths[role]}: column {name} holds no times as 2026-09-01 12:30: {error}"
-                ) from error
+        frame = with_times(frame, options.get("time_col"))
         found[role] = folder / f"{role}.parquet"
         pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), found[role])
     return found

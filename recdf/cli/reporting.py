@@ -18,10 +18,9 @@ from ..diagnostics.history import History
 from ..display.report.page import report
 from ..errors import DataError, MissingExtraError
 from ..evaluation.evaluate import evaluate
-from ..evaluation.result import Evaluation, read_parquet
-from ..evaluation.storage import digest_of_result, file_of_rows, write_files
+from ..evaluation.result import Evaluation
+from ..evaluation.storage import digest_of_result, write_files
 from ..evaluation.summary import summarize
-from ..formats.file_sets import read_beside
 from ..publishing import (
     PER_USER,
     RESULT_FILES,
@@ -39,14 +38,13 @@ from .arguments import (
     add_command,
     add_out,
     add_parameters,
-    as_bounds,
     flag,
     given_parameters,
     local,
     typed_parameters,
 )
 from .output import COMPARED_RESULT, COMPARISON_FILES, ESTIMATED, GATE_FILES, note, print_tables
-from .stored_runs import RUNS, add_roles, given_roles, label, read_results
+from .stored_runs import RUNS, add_roles, given_for_models, given_roles, read_results
 
 # ------------------------------------------------------------------------------------------
 # `recdf report`: from a result on disk to one HTML file.
@@ -153,29 +151,17 @@ def _run_report(given: argparse.Namespace) -> None:
             f"{given.comparison} compares another result than {' '.join(map(str, given.results))}; "
             "run recdf compare again"
         )
-    by, baseline = [] if result is None else result.spec["by"], given.baseline
-    if result is not None and baseline is not None and len(by) == 1:
-        baseline = label("baseline", baseline, result.summary[by[0]])
-    segments = None
-    if given.segments is not None and result is None:
-        segments = _read_beside("segments", Path(given.segments))
-    elif given.segments is not None and result is not None:
-        keys = list(result.spec["user_col"])
-        segments = read_beside(given.segments, file_of_rows(given.results[0]), keys, [])
     path = report(
         result,
         given.out,
-        baseline=baseline,
-        segments=segments,
         examples=given.examples,
         overwrite=given.overwrite,
-        bounds=as_bounds(given.bounds),
+        **given_for_models(given, result),
         **given_parameters(given, OF_REPORT),
         **tables,
         roles=given_roles(given) or None,
         ran={"looks": given.looks},
         history=None if given.history is None else History(given.history),
-        cheap=None if given.cheap is None else read_parquet(given.cheap),
     )
     n_bytes = path.stat().st_size
     written = pd.DataFrame({"file": [str(path)], "bytes": [n_bytes]})

@@ -16,6 +16,7 @@ import pandas as pd
 from ..errors import OptionError, closest
 from ..evaluation.joined_results import join_results
 from ..evaluation.result import Evaluation, read_parquet
+from ..evaluation.storage import file_of_rows
 from ..experiments.decide.decide_experiment import (
     Roles,
     decide_experiment,
@@ -23,10 +24,11 @@ from ..experiments.decide.decide_experiment import (
     role_verdicts,
 )
 from ..experiments.plan.experiment_plan import read_plan
-from ..formats.file_sets import read_files
+from ..formats.file_sets import read_beside, read_files
 from ..inputs.options import as_columns
 from .arguments import (
     add_arguments,
+    as_bounds,
     as_pairs,
 )
 from .output import plain_signs
@@ -72,6 +74,25 @@ def label(argument: str, text: str | None, values: pd.Series) -> Any:
     raise OptionError(
         f"--{argument} {text}: no such {values.name}; the result has {known}{closest(text, labels)}"
     )
+
+
+def given_for_models(given: argparse.Namespace, result: Evaluation | None) -> dict[str, Any]:
+    """Return what a leaderboard and a report are told of the models of a result: the baseline,
+    segments, cheap labels and bounds."""
+    by, baseline, segments = [] if result is None else result.spec["by"], given.baseline, None
+    if result is not None and len(by) == 1:
+        baseline = label("baseline", baseline, result.summary[by[0]])
+    if given.segments is not None and result is None:
+        segments = read_files({"segments": given.segments}, [], [])["segments"]
+    elif given.segments is not None and result is not None:
+        keys = list(result.spec["user_col"])
+        segments = read_beside(given.segments, file_of_rows(given.results[0]), keys, [])
+    return {
+        "baseline": baseline,
+        "segments": segments,
+        "cheap": None if given.cheap is None else read_parquet(given.cheap),
+        "bounds": as_bounds(given.bounds),
+    }
 
 
 # ------------------------------------------------------------------------------------------
@@ -164,6 +185,16 @@ def taken_by(function: Callable[..., Any], options: Mapping[str, Any]) -> dict[s
     """Return the options that a function takes."""
     known = inspect.signature(function).parameters
     return {name: value for name, value in options.items() if name in known}
+
+
+def with_times(frame: pd.DataFrame, name: str | None) -> pd.DataFrame:
+    """Return a frame with a text column read as times, if it holds times."""
+    if name not in frame.columns or not pd.api.types.is_string_dtype(frame[name].dtype):
+        return frame
+    try:
+        return frame.assign(**{str(name): pd.to_datetime(frame[name], format="ISO8601")})
+    except (ValueError, TypeError):  # cohorts may have any names; who needs times refuses others
+        return frame
 
 
 def frames_of_call(

@@ -53,8 +53,8 @@ def test_check_prints_findings_and_a_warning_is_no_error(capsys, lists):
         "recommendations already in the log",
     }
     for row in found.itertuples():
-        assert re.search(rf"^{row.severity} +m: {row.finding}: {row.count} \(", out, flags=re.M)
-        assert row.effect in out
+        assert re.search(rf"^{row.severity} +m: {row.finding} +{row.count} ", out, flags=re.M)
+    assert {*" ".join(found["effect"]).split()} <= {*out.split()}
     assert out.splitlines()[-1] == "found: 0 errors, 2 warnings, 0 notes"
 
 
@@ -62,10 +62,8 @@ def test_check_of_errors_is_exit_code_1(capsys, lists):
     lists.assign(user_id=lists["user_id"].map("u{}".format)).to_csv("pred.csv", index=False)
     code, out, err = check(capsys)
     assert (code, err) == (1, "recdf check: exit code 1: error: no user in common: 30\n")
-    assert out.startswith(
-        "error    no user in common: 30 (100.0%)\n         seen: true ['1', '2'], pred ['u1', "
-        "'u1']\n"
-    )
+    assert re.search(r"^error +no user in common +30 +100\.0% ", out, flags=re.M)
+    assert "true ['1', '2'], pred ['u1', 'u1']" in " ".join(out.split())
     assert out.endswith("found: 1 errors, 0 warnings, 0 notes\n")
 
 
