@@ -50,7 +50,7 @@ from ...stats.moments import (
 )
 from ...stats.numbers import Floats
 from ..decide.adjust_pvalues import directions
-from ..decide.balance import users_in_both
+from ..decide.balance import segments_moved, users_in_both
 from ..decide.sample_ratio import Arms, check_sample_ratio, without_strata
 from ..samples import MetricRows, Ready, differ, read_metrics, subset
 from ..settings import Settings, check_together, which_tests
@@ -550,8 +550,9 @@ def compare_variants_from_moments(
         return compare_ready(ready, settings, surplus=ratio.surplus(group, pair, arms.names))
 
     n = np.asarray(table.moments.n)[:, :, 0]
-    twice = users_in_both(0, health, n, arms)
-    compared = decide(arms, compare_each(arms, compare_both), ratio, better, settings, twice)
+    rows = compare_each(arms, compare_both)
+    moved = users_in_both(0, health, n, arms) + segments_moved(arms, rows, ratio)
+    compared = decide(arms, rows, ratio, better, settings, moved)
     return default_columns(compared, details)
 
 
