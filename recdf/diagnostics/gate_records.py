@@ -187,8 +187,8 @@ class Gate(ShownResult):
         found = self._asked["effect"].tolist()
         n = {code: found.count(code) for code in (FAIL, UNDECIDED, NOT_GATED)}
         held = len(found) - sum(n.values())
-        are = "is" if len(found) == 1 else "are"
-        of = f"{held} of {amount(len(found), 'budget')} {are} met"
+        of = f"{held} of {amount(len(found), 'budget')} {'is' if len(found) == 1 else 'are'} met"
+        of = of.removeprefix("1 of ") if len(found) == 1 else of
         more = [
             f"{count} {'broken' if code == FAIL else sentence('gate', code)}"
             for code, count in n.items()

@@ -393,8 +393,8 @@ def users(
     )
     frame.ax.set_ylim(0, 1.02)
     caption = (
-        f"all users with a defined {metric}; {count_text(data['n'])} per model; the mark is the "
-        "share at the smallest value"
+        f"all users with a defined {metric}; {count_text(data['n'], 'user')} per model; the mark "
+        "is the share at the smallest value"
     )
     across = "share of users with at most this value"
     return frame.finish("Who gets nothing", metric, across, caption, shares="y", suffix=nothing)
