@@ -23,6 +23,7 @@ from ..tables.cells import (
     LETTERS,
     NULL,
     Cell,
+    amount,
     estimate_form,
     estimated,
     form_of,
@@ -39,7 +40,6 @@ from .report.page_blocks import (
     Shown,
     ShownRow,
     TableRow,
-    amount,
     badge,
     badge_of,
     bars,
@@ -273,13 +273,12 @@ def _drawn_cells(frame: pd.DataFrame) -> RowCells:
 
 def _role_cells(row: TableRow) -> ShownRow:
     change, _, ends = change_text(row).partition(" ")
-    sided = " one-sided" if pd.notna(row.get("p_safe")) else ""
     return {
         "metric": text(row["metric"]),
         "role": text(row["role"]),
         "treatment": text(row["treatment"]),
         "margin": text(row["margin"] or NULL),
-        "change [bounds]": Shown(Cell(change, small=f"{ends}{sided}"), row["change"]),
+        "change [bounds]": Shown(Cell(change, small=ends), row["change"]),
         "verdict": badge(badge_of(row), row["verdict"]),
         "note": text(row["note"]),
     }

@@ -18,13 +18,11 @@ from ..diagnostics.history import CHANGE_COLUMNS
 from ..experiments.decide.decide_experiment import allowed_of, change_text
 from ..judge.verdict import is_withheld
 from ..off_policy.estimate_value import MEANINGS
-from ..tables.cells import brief, estimated, interval, number, p_value, visible
+from ..tables.cells import amount, brief, doing, estimated, interval, number, p_value, visible
 from ..tables.findings import finding_of
 from .report.page_blocks import (
     BadgeKind,
     TableRow,
-    amount,
-    doing,
     effect_text,
     flag_words,
     name_of,
@@ -92,7 +90,8 @@ def of_trend(row: TableRow) -> str:
 
 
 def of_decision(row: TableRow) -> str:
-    return f"{name_of(row['treatment'])}: {row['decision']}. {row['reasons']}."
+    said: str = row["reasons"] if row["withheld"] else f"{row['decision']}. {row['reasons']}"
+    return f"{name_of(row['treatment'])}: {said}."
 
 
 def of_place(row: TableRow) -> str:

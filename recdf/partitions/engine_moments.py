@@ -12,7 +12,7 @@ bucket travels to the driver, which raises it.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, Generic
@@ -391,43 +391,3 @@ def _named(given: Any) -> list[str]:
     if isinstance(given, list | tuple):
         return [name for one in given for name in _named(one)]
     return as_columns(given)
-
-
-# -------------------------------------------------------------------------------------------------
-# any work on the rows per list
-
-
-@dataclass(frozen=True)
-class OnRows:
-    """Work on the rows per list of one bucket."""
-
-    work: Callable[[pd.DataFrame], Any]
-    schema: pa.Schema
-
-    def __call__(self, bucket: int, _: Cells, per_user: Cells) -> pa.Table:
-        with working_on(bucket):
-            rows, found, failure = of_cells(per_user, self.schema), None, None
-            try:
-                found = pickle.dumps(self.work(labels_of_table(rows)))
-            except RecdfError as error:
-                failure = to_cells(
-                    [to_arrow(PartResult(frozenset({bucket}), failure=Failure(error, bucket)))]
-                )[0]
-            return pa.table([[bucket], [found], [failure], [len(rows)], [True]], schema=OUTCOME)
-
-
-def each_bucket(
-    rows: EngineRows[Any],
-    work: Callable[[pd.DataFrame], Any],
-    columns: Sequence[str],
-    keys: Sequence[str],
-) -> list[Any]:
-    """Return what `work` makes of some columns of each bucket, dealt by the values of `keys`."""
-    engine, schema = rows.engine, _some(rows.engine.schema(rows.frame), list(columns))
-    packing = Packing(keys, keys[0], rows.n_buckets, schema, kept=False)
-    packed = engine.each(rows.frame, schema.names, packing, PACKED)
-    outcomes = engine.meet(None, packed, rows.n_buckets, OnRows(work, schema), OUTCOME, False)
-    return [
-        pickle.loads(cell)
-        for cell in checked_outcomes(rows, engine.collect(outcomes))["moments"].to_pylist()
-    ]

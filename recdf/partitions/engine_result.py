@@ -22,7 +22,8 @@ from ..evaluation.storage import (
 )
 from ..judge.choices import RaiseOrDrop
 from .engine_methods import EngineFrame, EngineRows
-from .engine_moments import MomentsCall, each_bucket
+from .engine_moments import MomentsCall
+from .in_buckets import each_bucket
 
 
 class EngineEvaluation(Result, Generic[EngineFrame]):

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 NULL = "–"
@@ -106,7 +107,7 @@ def form_of(*values: Any, half: Any = math.nan, sign: str = "", significant: int
     half = abs(float(half)) * unit
     largest = max([*sizes, half if half < math.inf else 0], default=0.0)
     if not largest:
-        return Form(3 if math.isnan(half) else 0, 0, sign)
+        return Form(0, 0, sign)
     power = math.floor(math.log10(largest)) // 3 * 3
     power = 0 if largest >= 1e-5 and power < 6 else power
     sizes = [value / 10.0**power for value in sizes]
@@ -161,7 +162,13 @@ def brief(value: Any, low: Any = math.nan, high: Any = math.nan) -> str:
 
 def interval(low: Any, high: Any, form: Form | str) -> str:
     """Return the two bounds in brackets, or nothing where there is no interval."""
-    return "" if pd.isna(low) or pd.isna(high) else f"[{number(low, form)}, {number(high, form)}]"
+    known = not (pd.isna(low) or pd.isna(high) or low == high)
+    return f"[{number(low, form)}, {number(high, form)}]" if known else ""
+
+
+def is_one_sided(low: Any, high: Any) -> bool:
+    """Whether an interval is open on one side, as that of a one-sided test is."""
+    return bool(np.isinf(low) != np.isinf(high))
 
 
 def estimate_form(
@@ -188,6 +195,17 @@ def plus_minus(value: Any, half: Any, beside: Iterable[Any] = ()) -> tuple[str, 
     known = not pd.isna(half) and half > RESIDUE * abs(value)
     form = form_of(value, half=half) if known else form_of(value, *beside, significant=4)
     return number(value, form), f"± {number(half, form)}" if known else ""
+
+
+def amount(n: Any, noun: str) -> str:
+    """Return a number with its noun: 1 model, 2 more models."""
+    return f"{int(n):,} {noun}{'' if n == 1 else 's'}"
+
+
+def doing(n: Any, verb: str, noun: str = "") -> str:
+    """Return a number with what so many do: 1 gains, 2 gain, 1 user prefers."""
+    who = amount(n, noun) if noun else f"{int(n):,}"
+    return f"{who} {verb}{'s' if n == 1 else ''}"
 
 
 def p_value(p: Any) -> str:
@@ -423,7 +441,7 @@ class ReportTable:
         """Return aligned columns for a terminal, long tables cut."""
         more = len(self.frame) - SHOWN_ROWS
         return to_text(*self._parts(SHOWN_ROWS)) + (
-            f"\n... and {more:,} more rows" if more > 0 else ""
+            f"\n... and {amount(more, 'more row')}" if more > 0 else ""
         )
 
     def _parts(self, rows: int | None = None) -> tuple[list[str], list[list[Cell]], list[Align]]:
@@ -434,13 +452,13 @@ class ReportTable:
     def _repr_html_(self) -> str:
         more = len(self.frame) - SHOWN_ROWS
         return to_html(*self._parts(SHOWN_ROWS)) + (
-            f"<p>... and {more:,} more rows</p>" if more > 0 else ""
+            f"<p>... and {amount(more, 'more row')}</p>" if more > 0 else ""
         )
 
     def __str__(self) -> str:
         more = len(self.frame) - SHOWN_ROWS
         return to_markdown(*self._parts(SHOWN_ROWS)) + (
-            f"\n... and {more:,} more rows" if more > 0 else ""
+            f"\n... and {amount(more, 'more row')}" if more > 0 else ""
         )
 
     __repr__ = __str__

@@ -218,7 +218,9 @@ def test_the_page_says_the_decision_and_its_reasons(tmp_path, effects, kind, dec
     roles = {"ndcg": "success", "clicks": ("guardrail", "-10%")}
     path = rd.report(path=tmp_path / "r.html", experiment=table, roles=roles)
     lines, found, badge = card_of(path)
-    assert (found, badge) == (kind, decided)
+    both = f"B: {decided}; C: keep running" if decided != "keep running" else decided
+    assert (found, badge) == (kind, both)
+    assert lines["So"].endswith(("do not ship C yet.", "do not ship B and C yet."))
     decision = rd.experiments.decide_experiment(table, roles=roles).iloc[0]
     assert f"B : {decided}. {decision['reasons']}." in lines["Which"]
     said = section(path, "experiment")
@@ -232,7 +234,7 @@ def test_an_invalid_decision_quotes_no_effect(tmp_path):
         rd.report(path=tmp_path / "r.html", experiment=table, roles={"ndcg": "success"})
     )
     assert (kind, badge) == ("error", "invalid")
-    assert lines["Which"].startswith("✕ invalid B : invalid. invalid: sample ratio.")
+    assert lines["Which"].startswith("✕ invalid B : invalid: sample ratio.")
     with pytest.raises(rd.OptionError, match="pass experiment="):
         rd.report(path=tmp_path / "o.html", off_policy=off_policy(), roles={"ndcg": "success"})
 
@@ -264,3 +266,70 @@ def test_the_effect_over_time_is_drawn_for_every_treatment_and_its_trend_is_said
         assert "Effect of B on ndcg" in page
         assert "Effect of C on ndcg" in page
         assert "Trend: fades, −0.0" in card_of(path)[0]["By how much"].replace("-", "−")
+
+
+def pair_of_arms(n=1200, effect=0.3):
+    rng = np.random.default_rng(4)
+    frame = pd.DataFrame({"user_id": range(n), "variant": ["A", "B"] * (n // 2)})
+    moved = effect * (frame["variant"] == "B")
+    return frame.assign(clicks=rng.normal(2, 1, n) + moved, ms=rng.normal(9, 1, n))
+
+
+@pytest.mark.parametrize(
+    ("side", "can", "so"),
+    [
+        ("greater", "larger", "Ship B ."),
+        ("less", "smaller", "Keep A . Test it two-sided"),
+    ],
+)
+def test_one_sided_bounds_are_named_and_what_they_cannot_show(tmp_path, side, can, so):
+    of = {"control": "A", "expected": {"A": 1, "B": 1}, "smaller_is_better": "ms"}
+    table = rd.compare_variants(pair_of_arms(), ["clicks", "ms"], **of, alternative=side)
+    lines, *_ = card_of(rd.report(path=tmp_path / "r.html", experiment=table))
+    assert "(one-sided interval" in lines["By how much"]
+    assert f"can show that B has {can} values than A , and nothing else" in lines["How sure"]
+    assert lines["So"].startswith(so)
+
+
+def test_bounds_of_roles_are_named_wherever_they_stand(tmp_path):
+    of = {"control": "A", "expected": {"A": 1, "B": 1}, "smaller_is_better": "ms"}
+    table = rd.compare_variants(pair_of_arms(), ["clicks", "ms"], **of, details=True)
+    roles = {"clicks": "success", "ms": ("guardrail", "+5%")}
+    judged = rd.experiments.role_verdicts(table, roles)
+    path = rd.report(path=tmp_path / "r.html", experiment=judged)
+    guard, success = (judged["metric"].tolist().index(name) for name in ("ms", "clicks"))
+    words = rd.plot.forest.data(judged)["numbers"]
+    assert "% ] one-sided" in words[guard].replace("%]", "% ]")
+    assert "one-sided" not in words[success]
+    assert f"{words[guard]}." in card_of(path)[0]["Which"]
+    one = rd.compare_variants(
+        pair_of_arms(), ["clicks", "ms"], **of, alternative="greater", details=True
+    )
+    page = rd.report(path=tmp_path / "o.html", experiment=one, roles=roles)
+    assert "one-sided 95 % intervals, beside the bounds" in section(page, "experiment")
+    assert "two-sided" not in section(page, "experiment")
+
+
+def test_a_decision_to_ship_waits_for_a_test_that_holds(tmp_path):
+    frame = pair_of_arms()
+    of = {"control": "A", "expected": {"A": 1, "B": 1}}
+    table = rd.compare_variants(frame, "clicks", **of, details=True)
+    land = pd.DataFrame({"user_id": range(1200), "variant": ["A", "B"] * 600, "land": "x"})
+    land.loc[(land["user_id"] % 4 == 1) & (land["user_id"] < 600), "land"] = "y"
+    broken = rd.experiments.find_srm(land, ["land"], expected={"A": 1, "B": 1})
+    given = {"": table, "levels": broken}
+    lines, kind, badge = card_of(
+        rd.report(path=tmp_path / "r.html", experiment=given, roles={"clicks": "success"})
+    )
+    assert (kind, badge) == ("warning", "ship, but a level breaks the sample ratio")
+    assert lines["So"] == "Do not act yet: find out where its users are lost."
+    decision = rd.experiments.decide_experiment(table, roles={"clicks": "success"})
+    given = {"": decision, "levels": broken}
+    assert card_of(rd.report(path=tmp_path / "d.html", experiment=given))[2] == badge
+    frame = frame.assign(variant=np.where(frame["user_id"] % 2, frame["variant"], "A"))
+    unchecked = rd.compare_variants(frame, "clicks", control="A", details=True)
+    lines, _, badge = card_of(
+        rd.report(path=tmp_path / "u.html", experiment=unchecked, roles={"clicks": "success"})
+    )
+    assert badge == "ship, but the sample ratio is not checked"
+    assert lines["So"].startswith("Do not act yet")

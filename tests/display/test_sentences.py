@@ -208,7 +208,7 @@ def test_one_sided_tests_and_other_tests_are_named(result, tmp_path):
     table = result.compare_models("ndcg@1", baseline="old", alternative="greater", details=True)
     text = section(rd.report(result, tmp_path / "1.html", baseline="old", comparison=table))
     assert (
-        "The tests are one-sided: they can show that a model has larger values, and nothing else."
+        "The tests are one-sided: they can show that new has larger values than old , and nothing"
         in text
     )
     table = result.compare_models(

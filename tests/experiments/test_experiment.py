@@ -367,7 +367,7 @@ def test_report_table_shows_nulls_and_warnings():
     ).frame.iloc[0]
     assert (cells["p"], cells["MDE"], cells["notes"]) == ("–", "–", "zero variance")
     assert cells["verdict"] == "no difference shown" + NOT_CHECKED
-    assert cells["effect (95% CI)"] == "0.000"
+    assert cells["effect (95% CI)"] == "0"
 
 
 def test_weights_and_carried_columns_are_null_for_users_without_lists():

@@ -90,7 +90,10 @@ def test_a_bound_that_is_rounding_alone_is_0():
         ((0.05, 0.01, math.inf), "+0.050 [+0.010, +∞]"),
         ((0.05, np.nan, np.nan), "+0.05"),
         ((np.nan, np.nan, np.nan), "–"),
-        ((0.0, 0.0, 0.0), "0 [0, 0]"),
+        ((0.0, 0.0, 0.0), "0"),
+        ((0.0, np.nan, np.nan), "0"),
+        ((0.5, 0.5, 0.5), "+0.5"),
+        ((0.0, -0.0131, 0.0131), "0.000 [−0.013, +0.013]"),
     ],
 )
 def test_no_bound_that_is_not_0_is_written_as_0(ends, shown):

@@ -20,30 +20,28 @@ from ...experiments.decide.sample_ratio import seen_words
 from ...judge.cautions.table import CAUTIONS, UNLIKE
 from ...judge.comparisons import confidence_of, note_of
 from ...judge.verdict import codes_of, hides_harm, is_withheld, says_worse, warnings_of
-from ...tables.cells import estimated, p_value, visible
+from ...tables.cells import amount, p_value, visible
 from .. import plot
+from ..given_tables import sides_of_tests
 from ..kinds import (
     FEW,
     TABLE_KINDS,
-    estimates_frame,
     harm_first,
     page_part,
-    record_of,
 )
 from ..row_words import of_trend, segment_of, who_is_compared
 from .about_models import Pen, block, forest_drawings, worse_for
 from .beside import (
     MadeSection,
-    decision_badge,
+    decision_case,
     decision_said,
+    doubts_beside,
     estimates_card,
     gate_card,
     off_policy_card,
-    titled,
-    words_of_table,
     worst,
 )
-from .card import collect, least_shown, tempered, undecided_harm, verdict_section
+from .card import collect, could_show, one_sided, tempered, undecided_harm, verdict_section
 from .overturning import Case
 from .page_blocks import (
     Badge,
@@ -51,7 +49,6 @@ from .page_blocks import (
     Reason,
     Section,
     TableBlock,
-    amount,
     badge_of,
     effect_text,
     name_of,
@@ -89,7 +86,10 @@ def experiment_section(tables: ReportTables, most: int, pen: Pen, alone: bool) -
         what = f"differences from {controls[0]}" if len(controls) == 1 else "pairs of variants"
         caption = f"Effects{f', {name}' if name else ''}: {what}, harms first"
         if judged and i == 0 and (level := confidence_of(table)) is not None:
-            caption += f"; two-sided {100 * level:g} % intervals, beside the bounds of the roles"
+            sided = "one" if sides_of_tests(table) else "two"
+            caption += (
+                f"; {sided}-sided {100 * level:g} % intervals, beside the bounds of the roles"
+            )
         file = f"experiment{f'-{i}' if i else ''}.csv"
         parts.append(block(TABLE_KINDS["experiment"], table, caption, file, most))
     if judged and tables.roles is not None:
@@ -186,10 +186,9 @@ def _soundness(tables: ReportTables) -> tuple[Badge, str]:
     why = "Find out why before reading an effect."
     if broken and (health is None or not health["srm_flag"].astype(bool).any()):
         said, p = _users(broken[0]), broken[0].get("srm_p", np.nan)
-        said += "" if pd.isna(p) else f"; p {_p(p)}"
-        return wrong, f"The users who are compared do not fit the plan: {said}. {why}"
+        return wrong, f"The users who are compared do not fit the plan: {said}{_p(p)}. {why}"
     if health is None and tested:
-        said = f"Sample ratio of the users who are compared as planned; p {_p(min(tested))}"
+        said = f"Sample ratio of the users who are compared as planned{_p(min(tested))}"
         return Badge("good", "sound"), f"{said}{seen_words(rows, 'treatment')}."
     if health is None and _fits_plan(rows) and "srm_p" not in rows[0]:
         return Badge("good", "sound"), "Sample ratio of the users who are compared as planned."
@@ -199,23 +198,24 @@ def _soundness(tables: ReportTables) -> tuple[Badge, str]:
     records = health.to_dict("records")
     arms, p = ", ".join(map(TABLE_KINDS["health"].said, records)), health["srm_p"].min()
     if health["srm_flag"].astype(bool).any():
-        said = f"The users per variant do not fit the plan: {arms}; p {_p(p)}. {why}"
+        said = f"The users per variant do not fit the plan: {arms}{_p(p)}. {why}"
         return wrong, said
     lost = health["missing_p"].min() if "missing_p" in health.columns else np.nan
     if health["missing_flag"].astype(bool).any():
-        said = f"Users without metrics differ between the variants; p {_p(lost)}."
+        said = f"Users without metrics differ between the variants{_p(lost)}."
         return Badge("error", "missing metrics"), f"{said} The effects may come from that alone."
     missing = ", ".join(f"{rate:.1%}" for rate in health["missing_rate"])
     fits, mark = "Sample ratio as planned", Badge("good", "sound")
     if pd.isna(p):
         fits, mark = "The sample ratio could not be tested", Badge("warning", "not tested")
-    said = f"{fits}: {arms}; p {_p(p)}{seen_words([*records, *rows], 'variant')}."
-    return mark, f"{said} Users without metrics: {missing}; p {_p(lost)}."
+    said = f"{fits}: {arms}{_p(p)}{seen_words([*records, *rows], 'variant')}."
+    return mark, f"{said} Users without metrics: {missing}{_p(lost)}."
 
 
 def _p(p: Any) -> str:
+    """Return a p-value behind what it is of; nothing where there is none."""
     words = p_value(p)
-    return words if words.startswith("<") else f"= {words}"
+    return "" if pd.isna(p) else f"; p {'' if words.startswith('<') else '= '}{words}"
 
 
 def _users(row: Mapping[Any, Any]) -> str:
@@ -244,28 +244,26 @@ def experiment_card(tables: ReportTables) -> Section | None:
     believed = not invalid and not is_withheld(row)
     harmed = [one for one in rows if says_worse(one)]
     case = _effect_case(table, row, sound, invalid)
-    doubts = _doubts_beside(tables.beside, row)
-    reasons = [one for one in doubts if case.badge.kind == "better"]
-    own = [one for one in rows[1:] if _sides(one) == _sides(row)]
-    if believed and (names := _metrics_of(one for one in own if says_worse(one))):
-        if case.badge.kind == "open":
-            no = f"Do not ship {name_of(row['treatment'])}."
-            case = case._replace(badge=Badge("worse", f"harm on {names}"), action=no)
-        elif case.badge.kind == "better":
+    doubts = doubts_beside(tables.beside, row)
+    reasons = list(doubts)
+    if tables.decision is None:
+        own = [one for one in rows[1:] if _sides(one) == _sides(row)]
+        if believed and (names := _metrics_of(one for one in own if says_worse(one))):
             reasons.append(Reason("", f"worse on {names}", f"weigh the loss on {names} first"))
-    if case.badge.kind == "better":
+            if case.badge.kind == "open":
+                no = f"Do not ship {name_of(row['treatment'])}."
+                case = case._replace(badge=Badge("worse", f"harm on {names}"), action=no)
         withheld = (one for one in own if hides_harm(one, one.get("better")))
         reasons += [undecided_harm(names)] if (names := _metrics_of(withheld)) else []
+    else:
+        case = decision_case(tables.decision)._replace(which=case.which)
     if believed and "ratio_not_checked" in codes_of(row["remarks"]) and sound.kind != "good":
         todo = "check the sample ratio first (expected=, or health=)"
-        unchecked = "the sample ratio is not checked"
-        reasons += [Reason("", unchecked, todo)] if case.badge.kind == "better" else []
-    mark, action = tempered(case, reasons)
-    if tables.decision is not None:
-        mark, action = decision_badge(tables.decision)
+        reasons.append(Reason("", "the sample ratio is not checked", todo))
+    mark, action = tempered(case, reasons if case.ships else ())
     amounts = [NO_EFFECT, *_checked(tables)]
     if believed:
-        amounts = [f"{effect_text(row)}, {_users(row)}.", *_trends(tables.over_time, row)]
+        amounts = [f"{effect_text(row)}.", *_trends(tables.over_time, row)]
     said = [f"Worse: {TABLE_KINDS['experiment'].said(one)}" for one in harmed]
     if invalid and harmed:
         unsaid = ", ".join(map(who_is_compared, harmed))
@@ -320,22 +318,20 @@ def _effect_case(table: pd.DataFrame, row: Mapping[Any, Any], sound: Badge, inva
     if kind in ("better", "worse"):
         todo = f"{'Ship' if kind == 'better' else 'Do not ship'} {new}."
         which = f"{new} is {kind} than {than}"
-        return Case(Badge(kind, kind), which, todo)
+        return Case(Badge(kind, kind), which, todo, ships=kind == "better")
     which = f"{verdict[:1].upper()}{verdict[1:]}: {new} against {than}"
     todo = "Decide by a metric that has a direction."
     if row["effect"] == "none":
         n = int(row["n_treatment"]) + int(row["n_control"])
-        more = collect(row["diff"], least_shown(row), n, "user")
+        more = collect(row, n, "user")
         todo = f"Keep {name_of(row['control'])}. {more}"
     return Case(Badge("open", verdict), which, todo)
 
 
 def _test_words(table: pd.DataFrame, row: Mapping[Any, Any], believed: bool) -> list[str]:
-    least = least_shown(row)
-    shown = f" An effect of {estimated(least)} is shown in 8 of 10 experiments of this size."
-    p = f" p {_p(row['p_adj'])}." if believed else ""
-    said = f"{_users(row)}; p-values {adjustment(table).words}.{p}"
-    return [f"{said}{('' if least is None else shown)}"]
+    p = f"{_p(row['p_adj'])}, " if believed else "; p-values "
+    shown = could_show(row, "An effect of {}", "experiments of this size")
+    return [f"{_users(row)}{p}{adjustment(table).words}.", *one_sided(table), *shown]
 
 
 def _worse_segments(tables: ReportTables, row: Mapping[Any, Any]) -> list[str]:
@@ -362,26 +358,6 @@ def _warned(effects: Sequence[Mapping[Any, Any]]) -> list[str]:
         carry = "carries" if len(rows) - FEW == 1 else "carry"
         said.append(f"{amount(len(rows) - FEW, 'more effect')} {carry} a warning.")
     return said or ["No effect carries a warning."]
-
-
-def _doubts_beside(tables: Mapping[str, pd.DataFrame], effect: Mapping[Any, Any]) -> list[Reason]:
-    """Return what the tables beside the effects have against one: their worst rows."""
-    found = []
-    for name, table in tables.items():
-        kind = record_of(table)
-        if kind.read is None:
-            continue
-        bad = table[(estimates_frame(kind, table)["sign"] == "worse").to_numpy(bool)]
-        if not len(bad):
-            continue
-        said = f"{titled(kind, name)}: {' '.join(words_of_table(kind, bad))}"
-        words, todo, alike = kind.against
-        for one in {*alike.split()} & effect.keys():
-            bad = bad[bad[one].isin([effect[one]])]
-        if kind is TABLE_KINDS["aa"] and not str(effect.get("method", "welch")).startswith("welch"):
-            bad = bad[:0]  # the splits tried the t test
-        found.append(Reason(said, words, todo) if len(bad) else Reason(said))
-    return found
 
 
 # What a page about one of these sections alone asks for, by its badge.

@@ -3,14 +3,16 @@ pages that are about one of them alone."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from ...experiments.decide.decide_experiment import plan_sentence
-from ...tables.cells import number, visible
+from ...judge.verdict import sentence
+from ...tables.cells import amount, number, visible
 from ...tables.findings import finding_of
 from .. import plot
 from ..kinds import (
@@ -32,17 +34,9 @@ from ..row_words import (
     trust_of,
 )
 from .about_models import Pen, block, forest_drawings
-from .card import verdict_section
-from .page_blocks import (
-    Badge,
-    BadgeKind,
-    Reason,
-    Section,
-    amount,
-    flag_words,
-    name_of,
-    text,
-)
+from .card import tempered, verdict_section
+from .overturning import Case
+from .page_blocks import Badge, BadgeKind, Reason, Section, flag_words, name_of, plain, text
 from .report_inputs import ReportTables
 from .svg import SIZE
 
@@ -79,11 +73,40 @@ def decision_said(tables: ReportTables) -> list[str]:
     return [*said, *[f"{plan_sentence(row)}." for row in rows[:1] if plan_sentence(row)]]
 
 
-def decision_badge(decision: pd.DataFrame) -> tuple[Badge, str]:
-    """Return the badge and the action of a decision: those of its first treatment."""
-    first = decision.iloc[0]
-    kind, todo = DECISIONS[first["effect"]]
-    return Badge(kind, str(first["decision"])), todo.format(name_of(first["treatment"]))
+def decision_case(decision: pd.DataFrame) -> Case:
+    """Return the badge and the action of a decision: its look is that of the first treatment, and
+    its words tell treatments apart."""
+    names: dict[str, list[str]] = {}
+    for row in decision.to_dict("records"):
+        names.setdefault(row["effect"], []).append(name_of(row["treatment"]))
+    words = {effect: sentence("decision", effect) for effect in names}
+    if len(names) > 1:
+        words = {one: f"{plain(' and '.join(names[one]))}: {said}" for one, said in words.items()}
+    todo = " ".join(DECISIONS[one][1].format(" and ".join(names[one])) for one in names)
+    kind = DECISIONS["invalid" if "invalid" in names else next(iter(names))][0]
+    ships = any(one.startswith("ship") for one in names)
+    return Case(Badge(kind, "; ".join(words.values())), "", todo, ships=ships)
+
+
+def doubts_beside(tables: Mapping[str, pd.DataFrame], effect: Mapping[Any, Any]) -> list[Reason]:
+    """Return what the tables beside the effects have against one, or against a decision (which
+    names none): their worst rows."""
+    found = []
+    for name, table in tables.items():
+        kind = record_of(table)
+        if kind.read is None:
+            continue
+        bad = table[(estimates_frame(kind, table)["sign"] == "worse").to_numpy(bool)]
+        if not len(bad):
+            continue
+        said = f"{titled(kind, name)}: {' '.join(words_of_table(kind, bad))}"
+        words, todo, alike = kind.against
+        for one in {*alike.split()} & effect.keys():
+            bad = bad[bad[one].isin([effect[one]])]
+        if kind is TABLE_KINDS["aa"] and not str(effect.get("method", "welch")).startswith("welch"):
+            bad = bad[:0]  # the splits tried the t test
+        found.append(Reason(said, words, todo) if len(bad) else Reason(said))
+    return found
 
 
 def estimate_section(
@@ -138,7 +161,8 @@ def estimates_card(tables: ReportTables) -> Section | None:
         todo[own.text] = kind.ask(table) if kind.ask else kind.todo.get(own.kind, look)
     mark = worst(marks)
     if tables.decision is not None:
-        mark, action = decision_badge(tables.decision)
+        case = decision_case(tables.decision)
+        mark, action = tempered(case, doubts_beside(tables.beside, {}) if case.ships else ())
         todo = {mark.text: action}
     if mark is None:
         return None
@@ -212,7 +236,7 @@ def off_policy_card(tables: ReportTables) -> Section | None:
     elif not lift_text(row):
         action = "Compare it with the value of the logging policy before acting on it."
     if tables.decision is not None:
-        mark, action = decision_badge(tables.decision)
+        mark, _, action = decision_case(tables.decision)[:3]
     return verdict_section(
         mark,
         (*decision_said(tables), which),

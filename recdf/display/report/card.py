@@ -27,19 +27,11 @@ from ...judge.verdict import (
     warning_sentences,
     warnings_of,
 )
-from ...tables.cells import estimated, number
-from ..given_tables import words_of_tests
+from ...tables.cells import amount, doing, estimated, is_one_sided, number
+from ..given_tables import sides_of_tests, words_of_tests
+from ..row_words import sides_of
 from .overturning import MANY_NAMED, Case, doubts_about
-from .page_blocks import (
-    Badge,
-    Reason,
-    Section,
-    amount,
-    doing,
-    effect_text,
-    listed,
-    plain,
-)
+from .page_blocks import Badge, Reason, Section, effect_text, listed, name_of, plain
 from .report_inputs import Subject
 
 POWER_Z = 0.8416  # of the normal distribution: 8 of 10
@@ -89,7 +81,10 @@ def models_card(
         (which, *case.below),
         action,
         how_much=(*_amount(subject, case), *others, *_reach(subject)),
-        sure=(*belief(subject, case.row), *_could_show(case.row)),
+        sure=(
+            *belief(subject, case.row),
+            *could_show(case.row, "With so many lists, a difference of {}", "cases"),
+        ),
         for_whom=worse,
         doubts=[reason.said for reason in (*doubts, *rest.pop("data-health", ()))],
         beside=[reason.said for some in rest.values() for reason in some],
@@ -208,7 +203,7 @@ def _of_pair(subject: Subject, row: Mapping[Any, Any], together: int, pair: str)
     if row["effect"] == "none":
         n = float(row["n_users"])
         unit = "list" if row.get("n_lists") == n else "user"
-        todo = stay + collect(row["diff"], least_shown(row), n, unit)
+        todo = stay + collect(row, n, unit)
     elif row["effect"] == "equivalent":
         todo = f"Choose between {best} and {rival} by other means than this metric."
     return Case(Badge("open", mark), which, todo, below, row, True, together)
@@ -258,13 +253,16 @@ def _withheld_action(row: Mapping[Any, Any]) -> str:
     return f"Do not act: {CAUTIONS[row['withheld']].sentence}."
 
 
-def collect(diff: float, least: float | None, n: float, unit: str) -> str:
-    """Say how many more lists or users would show a difference of the size that was found, where
-    so many show `least`."""
-    if least is None or pd.isna(least) or diff == 0:
+def collect(row: Mapping[Any, Any], n: float, unit: str) -> str:
+    """Say how many more lists or users than n would show a difference of the size that was
+    found."""
+    diff, least = row["diff"], least_shown(row)
+    if (row["ci_low"] == -math.inf and diff > 0) or (row["ci_high"] == math.inf and diff < 0):
+        return "Test it two-sided: this test cannot show a difference on this side."
+    more = n * ((least / diff) ** 2 - 1) if least is not None and diff else 0.0
+    if more <= 0:
         return f"More {unit}s would show a difference only if there is one."
-    more = n * ((least / abs(diff)) ** 2 - 1)
-    if not 0 < more < OUT_OF_REACH * n:
+    if more >= OUT_OF_REACH * n:
         return f"The difference is too small for any number of {unit}s within reach."
     step = 10 ** max(0, math.floor(math.log10(more)) - 1)
     rounded = max(1, math.ceil(more / step) * step)
@@ -273,11 +271,13 @@ def collect(diff: float, least: float | None, n: float, unit: str) -> str:
 
 
 def least_shown(row: Mapping[Any, Any]) -> float | None:
-    """Return the difference that so many lists or users show in 8 of 10 cases."""
-    if "mde" in row:
-        return None if pd.isna(row["mde"]) else float(row["mde"])
-    half, se = (row["ci_high"] - row["ci_low"]) / 2, row.get("se", np.nan)
-    return half + POWER_Z * float(se) if se > 0 and np.isfinite(half) else None
+    """Return the difference that so many lists or users show in 8 of 10 cases, with the interval
+    of the row, which is adjusted as its test is."""
+    ends = np.abs(np.array([row["ci_low"], row["ci_high"]]) - row["diff"])
+    half, se = ends[np.isfinite(ends)].mean() if np.isfinite(ends).any() else np.nan, row.get("se")
+    if pd.notna(se) and se > 0 and half > 0:
+        return float(half + POWER_Z * se)
+    return None if pd.isna(row.get("mde")) else float(row["mde"])
 
 
 def _baseline_stays(subject: Subject, order: Sequence[str]) -> Case:
@@ -393,25 +393,37 @@ def belief(subject: Subject, row: Mapping[Any, Any] | None) -> list[str]:
     empty = subject.result.per_user.get("n_pred", pd.Series(1)).eq(0).any()
     counted = ", where a list without recommendations counts as 0" if empty else ""
     counted *= subject.of_accuracy
-    tests = words_of_tests(table).capitalize()
-    said: list[str] = [f"{tests} on {n}{counted}; p-values {adjustment(table).words}."]
-    side = table.attrs.get("recdf_comparison", {}).get("alternative", "two-sided")
-    if side != "two-sided":
-        found = "larger" if side == "greater" else "smaller"
-        said.append(
-            f"The tests are one-sided: they can show that a model has {found} values, and "
-            "nothing else."
-        )
+    tests = words_of_tests(table)
+    said: list[str] = [
+        f"{tests[:1].upper()}{tests[1:]} on {n}{counted}; p-values {adjustment(table).words}."
+    ]
+    said += one_sided(rows)
     warned = warning_sentences(table) or ["No comparison carries a warning."]
     return [*said, *compared_labels(table), *warned]
 
 
-def _could_show(row: Mapping[Any, Any] | None) -> list[str]:
-    """Say which difference this number of lists would have shown in 8 of 10 cases."""
-    least = None if row is None else least_shown(row)
-    if least is None:
+def one_sided(rows: pd.DataFrame) -> list[str]:
+    """Say what one-sided tests can show: nothing on the other side."""
+    if not (side := sides_of_tests(rows)):
         return []
-    return [f"With so many lists, a difference of {estimated(least)} is shown in 8 of 10 cases."]
+    sides = sides_of(rows)
+    new, old = (rows[one].map(name_of).unique() for one in sides)
+    who = f"a {sides[0]}", f"its {sides[1]}"
+    if len(new) == len(old) == 1:
+        who = new[0], old[0]
+    can = f"they can show that {who[0]} has {side} values than {who[1]}"
+    return [f"The tests are one-sided: {can}, and nothing else."]
+
+
+def could_show(row: Mapping[Any, Any] | None, of_size: str, cases: str) -> list[str]:
+    """Say which difference so many lists or users show in 8 of 10 cases."""
+    least = None if row is None else least_shown(row)
+    if row is None or least is None:
+        return []
+    sign, ends = "", (row["ci_low"], row["ci_high"])
+    if is_one_sided(*ends):
+        sign, least = "+", least * (1 if ends[1] == math.inf else -1)
+    return [of_size.format(estimated(least, sign=sign)) + f" is shown in 8 of 10 {cases}."]
 
 
 def _reach(subject: Subject) -> list[str]:

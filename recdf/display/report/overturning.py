@@ -14,7 +14,7 @@ from ...experiments.compare.comparable_runs import sentence_of_both
 from ...judge.verdict import (
     sign_of,
 )
-from ...tables.cells import estimate_form, number, visible
+from ...tables.cells import amount, estimate_form, number, visible
 from ..given_tables import ONLY
 from ..kinds import TABLE_KINDS
 from ..leaderboard_values import seed_sentences
@@ -22,7 +22,6 @@ from ..pairs import list_places, model_rows
 from .page_blocks import (
     Badge,
     Reason,
-    amount,
     listed,
     plain,
 )
@@ -54,6 +53,7 @@ class Case(NamedTuple):
     row: Mapping[Any, Any] | None = None
     stands: bool = True  # there is a verdict that could be overturned
     together: int = 0
+    ships: bool = False  # the action is to take the new side
 
 
 def doubts_about(subject: Subject, check: pd.DataFrame | None, case: Case) -> list[Reason]:

@@ -23,7 +23,7 @@ from ...evaluation.storage import local_path
 from ...experiments.plan.experiment_plan import ExperimentPlan
 from ...progress import Progress
 from ...publishing import publish_text, refuse_files
-from ...tables.cells import visible
+from ...tables.cells import amount, visible
 from ..given_tables import as_result, with_bounds
 from ..leaderboard_values import over_repeats
 from ..pairs import model_rows
@@ -49,7 +49,7 @@ from .beside import (
     off_policy_section,
 )
 from .card import models_card
-from .page_blocks import BAR_HEIGHT, BAR_WIDTH, CLOSE, OPEN, Reason, Section, amount
+from .page_blocks import BAR_HEIGHT, BAR_WIDTH, CLOSE, OPEN, Reason, Section
 from .report_inputs import (
     ReportTables,
     Subject,

@@ -14,7 +14,18 @@ import numpy as np
 import pandas as pd
 
 from ...judge.verdict import codes_of, is_withheld, sign_of
-from ...tables.cells import Cell, Form, estimate_form, estimated, number, shorten, visible
+from ...tables.cells import (
+    Cell,
+    Form,
+    amount,
+    estimate_form,
+    estimated,
+    interval,
+    is_one_sided,
+    number,
+    shorten,
+    visible,
+)
 
 TableRow = Mapping[Any, Any]
 BadgeKind = Literal["better", "worse", "open", "warning", "error", "info", "good"]
@@ -52,17 +63,6 @@ def name_of(label: Any) -> str:
 def plain(sentence: str) -> str:
     """Return a sentence without the marks of its names."""
     return sentence.replace(OPEN, "").replace(CLOSE, "")
-
-
-def amount(n: int, noun: str) -> str:
-    """Return a number with its noun: 1 model, 2 models."""
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
-
-
-def doing(n: Any, verb: str, noun: str = "") -> str:
-    """Return a number with what so many do: 1 gains, 2 gain, 1 user prefers."""
-    who = amount(int(n), noun) if noun else f"{int(n):,}"
-    return f"{who} {verb}{'s' if n == 1 else ''}"
 
 
 def listed(names: Sequence[str], most: int, noun: str) -> str:
@@ -200,8 +200,9 @@ def effect_text(row: TableRow) -> str:
     diff, low, high = (row[name] for name in ("diff", "ci_low", "ci_high"))
     form = estimate_form(diff, low, high, "+")
     words = number(diff, form)
-    if not pd.isna(low):
-        words += f" (interval {number(low, form)} to {number(high, form)})"
+    if interval(low, high, form):
+        kind = "one-sided interval" if is_one_sided(low, high) else "interval"
+        words += f" ({kind} {number(low, form)} to {number(high, form)})"
     relative = row.get("rel_diff", np.nan)
     share: str = "" if pd.isna(relative) else f", {estimated(relative, sign='+%', significant=2)}"
     return words + share

@@ -49,6 +49,7 @@ from ..decide.balance import (
     looks_like_date,
     measured_late,
     movable_strata,
+    segments_moved,
     shares_change,
     unbalanced,
     users_in_both,
@@ -530,6 +531,7 @@ def compare_variants(
             return found
 
         table = compare_each(arms, test_both)
+    found += segments_moved(arms, table, ratio)
     timed = covariate_time_col is not None
     compared = decide(arms, table, ratio, better, settings, found, balance, covariates_timed=timed)
     return default_columns(compared, details)
@@ -556,4 +558,6 @@ def compare_sums(
     def test_both(group: int, pair: tuple[int, int]) -> list[Row]:
         return sums.compare(group, pair, settings, ratio.surplus(group, pair, arms.names))
 
-    return decide(arms, compare_each(arms, test_both), ratio, better, settings, found, balance)
+    table = compare_each(arms, test_both)
+    found += segments_moved(arms, table, ratio)
+    return decide(arms, table, ratio, better, settings, found, balance)

@@ -21,7 +21,7 @@ from ...stats.arms import Arm
 from ...stats.effect_sizes import effect, fieller
 from ...stats.many_tests import adjust
 from ...stats.student import t_quantile
-from ...tables.cells import estimated, p_value
+from ...tables.cells import estimated, is_one_sided, p_value
 from ..plan.experiment_plan import ExperimentPlan
 from ..samples import subset
 
@@ -485,9 +485,11 @@ def allowed_of(row: Mapping[Any, Any]) -> tuple[float, bool]:
 
 def change_text(row: Mapping[Any, Any]) -> str:
     """Return the change of a row of `role_verdicts` with its bounds, in per cent if it is
-    relative."""
+    relative; bounds that hold one by one are named."""
+    ends = row["change_low"], row["change_high"]
+    sided = " one-sided" if pd.notna(row["p_safe"]) or is_one_sided(*ends) else ""
     sign = "+%" if row["margin"].endswith("%") else "+"
-    return estimated(row["change"], row["change_low"], row["change_high"], sign)
+    return estimated(row["change"], *ends, sign) + sided
 
 
 def plan_sentence(row: Mapping[Any, Any]) -> str:
@@ -503,8 +505,7 @@ def plan_sentence(row: Mapping[Any, Any]) -> str:
 
 def _reason(row: Mapping[Any, Any]) -> str:
     """Return what one metric says, with its numbers."""
-    rest = " one-sided" if pd.notna(row["p_safe"]) else ""
-    rest += f", margin {row['margin']}" if row["margin"] else ""
+    rest = f", margin {row['margin']}" if row["margin"] else ""
     rest += f", p {p_value(row['p_adj'])}" if pd.notna(row["p_adj"]) else ""
     rest += f", {row['note']}" if row["note"] else ""
     return f"{row['metric']}: {row['verdict']} ({change_text(row)}{rest})"
