@@ -193,7 +193,7 @@ class MomentsCall(Generic[EngineFrame]):
         if metrics is None:
             metrics = [name for name in spec["metrics"] if name in rows.empty.columns]
         names = [*rows.empty.columns, *columns, "has_metrics"]
-        used = [*dict.fromkeys([*_named(metrics), *_named(options["covariates"])])]
+        used = [*dict.fromkeys([*_names_in(metrics), *_names_in(options["covariates"])])]
         for name in (*used, *segments):
             if name not in names:
                 raise ColumnError(
@@ -384,10 +384,10 @@ def _check_join_options(given: Mapping[str, Any]) -> None:
     check_names(list(given), [*own, *valid], "variant_moments")
 
 
-def _named(given: Any) -> list[str]:
+def _names_in(given: Any) -> list[str]:
     """The columns in a name, a list or tuple of names, or a mapping of these."""
     if isinstance(given, Mapping):
         given = list(given.values())
     if isinstance(given, list | tuple):
-        return [name for one in given for name in _named(one)]
+        return [name for one in given for name in _names_in(one)]
     return as_columns(given)

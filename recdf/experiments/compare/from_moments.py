@@ -203,7 +203,7 @@ def _moments_of_rows(
                     f"the covariate {name!r} is null for some users; fill its nulls, or {GIVE_ROWS}"
                 )
             first = of.setdefault(name, metric)
-            if first is not metric and not _same(first.defined, metric.defined):
+            if first is not metric and not _equal_masks(first.defined, metric.defined):
                 raise DataError(
                     f"{first.name!r} and {metric.name!r} both use {name!r} and are null for "
                     "different users; make the moments and the comparison of each by itself"
@@ -212,7 +212,9 @@ def _moments_of_rows(
         together |= {*permutations(own, 2)}
     names = list(values)
     before = {x for xs in past.values() for pair in xs for x in pair if x is not None}
-    together |= {(a, b) for a, b in permutations(before, 2) if _same(of[a].defined, of[b].defined)}
+    together |= {
+        (a, b) for a, b in permutations(before, 2) if _equal_masks(of[a].defined, of[b].defined)
+    }
     shape = len(rows.groups), len(rows.variants), len(names)
     moments, counts = np.zeros((*shape, len(Moments._fields))), np.zeros((3, *shape))
     n_null, n_zero, n_empty = counts
@@ -236,7 +238,7 @@ def _moments_of_rows(
     return MomentTable(rows.groups, rows.variants, names, sides, *of_users, covariances)
 
 
-def _same(one: Mask | None, other: Mask | None) -> bool:
+def _equal_masks(one: Mask | None, other: Mask | None) -> bool:
     return one is other or (one is not None and other is not None and bool((one == other).all()))
 
 
