@@ -34,6 +34,7 @@ FloatArray = npt.NDArray[np.float64]
 ONLY = "all lists"
 JOINED_BY = " · "
 MANY_RUNS = 10_000  # more runs of equal values than this are no models that stand together
+LISTS_ARE_UNITS = "lists are units"  # in the spec: the caller says so
 SUMMARY_VALUES = ("metric", "k", "value", "ci_low", "ci_high", "n", "n_undefined")
 
 
@@ -170,12 +171,32 @@ def as_result(given: Any) -> Evaluation:
     return given
 
 
+def in_buckets(given: Any, of_rows: Mapping[str, Any]) -> bool:
+    """Return whether the rows of a result stay where they are, dealt to buckets. `of_rows` are
+    arguments that need the rows in memory."""
+    if not hasattr(given, "each_bucket"):
+        return False
+    asked = [name for name, value in of_rows.items() if value is not None]
+    if asked and not isinstance(given, Evaluation):
+        raise OptionError(
+            f"⟦{asked[0]}=⟧ needs the rows of all lists in one process; pass result.to_pandas(), "
+            "which brings them into memory",
+            argument=asked[0],
+        )
+    return not asked
+
+
 def with_bounds(result: Evaluation, bounds: Any) -> Evaluation:
     """Return the result with the bounds of its metrics that the caller declares in its spec."""
+    spec = spec_with_bounds(result.spec, bounds)
+    return result if bounds is None else Evaluation(result.per_user, result.summary, spec)
+
+
+def spec_with_bounds(spec: dict[str, Any], bounds: Any) -> dict[str, Any]:
+    """Return the record of a result with the bounds that the caller declares."""
     if bounds is None:
-        return result
-    declared = declared_bounds(bounds, list(result.spec["metrics"]))
-    return Evaluation(result.per_user, result.summary, {**result.spec, "bounds": declared})
+        return spec
+    return {**spec, "bounds": declared_bounds(bounds, list(spec["metrics"]))}
 
 
 def with_units(result: Evaluation, unit_col: str | Sequence[str] | None = None) -> Evaluation:
@@ -187,7 +208,7 @@ def with_units(result: Evaluation, unit_col: str | Sequence[str] | None = None) 
     """
     key, by, per_user = list(result.spec["user_col"]), list(result.spec["by"]), result.per_user
     units = [unit_col] if isinstance(unit_col, str) else list(unit_col or unit_of(key))
-    if "unit_col" in result.spec:
+    if "unit_col" in result.spec or LISTS_ARE_UNITS in result.spec:
         return result
     first = per_user.take(next(iter(rows_by(per_user, by).values()))) if len(per_user) else per_user
     spec: dict[str, Any] = dict(result.spec)
@@ -195,7 +216,9 @@ def with_units(result: Evaluation, unit_col: str | Sequence[str] | None = None) 
         spec["repeated_units"] = True
     names = [name for name in spec["metrics"] if name in per_user.columns]
     if units == key or not names:
-        return Evaluation(per_user, result.summary, spec) if "repeated_units" in spec else result
+        if unit_col is not None:
+            spec[LISTS_ARE_UNITS] = True
+        return Evaluation(per_user, result.summary, spec) if spec != result.spec else result
     spec["unit_col"] = units
     plain = need(per_user, "per_user", units, "the column of unit_col=").copy(deep=False)
     plain.attrs = {"recdf": spec}
@@ -207,10 +230,10 @@ def with_units(result: Evaluation, unit_col: str | Sequence[str] | None = None) 
         weight_col=spec.get("weight"),
         confidence=spec.get("confidence", CONFIDENCE),
     )
-    return Evaluation(per_user, _restated(result, own, ["se", "ci_low", "ci_high"]), spec)
+    return Evaluation(per_user, restated(result, own, ["se", "ci_low", "ci_high"]), spec)
 
 
-def _restated(result: Evaluation, own: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
+def restated(result: Result, own: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
     """Return the summary with some columns of `own` in the rows of metrics over all lists."""
     summary, spec = result.summary.copy(deep=False), result.spec
     keys = [*spec["by"], "metric", "k"]
@@ -234,7 +257,7 @@ def with_stat(result: Evaluation, stat: Stat) -> Evaluation:
         "stat": words.get(stat, stat) if isinstance(stat, str) else f"quantile {stat:g}"
     }
     return Evaluation(
-        result.per_user, _restated(result, own, ["value", "se", "ci_low", "ci_high"]), spec
+        result.per_user, restated(result, own, ["value", "se", "ci_low", "ci_high"]), spec
     )
 
 

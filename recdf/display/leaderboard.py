@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from ..errors import OptionError
-from ..evaluation.result import Evaluation
+from ..evaluation.result import Evaluation, Result
 from ..evaluation.shown import NO_INTERVAL
 from ..evaluation.value_moments import STAT_OF_MODELS, Stat
 from ..experiments.compare.comparable_runs import sentence_of_both
@@ -34,10 +33,12 @@ from ..tables.cells import (
     to_text,
     visible,
 )
+from .board_rows import RowsInBuckets, RowsInMemory
 from .given_tables import (
     as_result,
     check_model,
     direction_word,
+    in_buckets,
     summary_of,
     with_bounds,
     with_stat,
@@ -49,6 +50,7 @@ from .kinds import LEADERBOARD_KEYS, SEED_SD, TABLE_KINDS
 from .leaderboard_values import (
     REPEATS,
     SEEDS,
+    BoardRows,
     columns_of,
     floor_rows,
     over_repeats,
@@ -56,9 +58,8 @@ from .leaderboard_values import (
     spread_of_rows,
     values_frame,
 )
-from .pairs import compare
 from .row_words import EVERYONE
-from .segments import SegmentGroups, segment_groups
+from .segments import segment_groups
 
 __all__ = ["Leaderboard", "leaderboard"]
 
@@ -188,7 +189,7 @@ class Leaderboard:
 
 
 def leaderboard(
-    result: Evaluation | Mapping[str, Any],
+    result: Result | Mapping[str, Any],
     *,
     baseline: Any = None,
     k: int | None = None,
@@ -286,12 +287,8 @@ def leaderboard(
     1         knn  recall@10     +  0.231       0.016      1
     2  popularity    ndcg@10        0.139       0.012      2
     """
-    result = with_bounds(over_repeats(as_result(result), fold, seed_col), bounds)
     check_value("correction", correction, Correction | None)
     STAT_OF_MODELS.check("stat", stat)
-    result = with_units(result, unit_col)
-    if cheap is not None:
-        result = with_both_labels(result, cheap)
     if stat != "mean":
         if cheap is not None:
             raise OptionError(
@@ -303,25 +300,35 @@ def leaderboard(
                 f"⟦{what}=⟧ have means, not ⟦stat={stat!r}⟧; ⟦rd.summarize⟧ takes ⟦+stat=⟧ and "
                 "⟦+by=⟧"
             )
-        result, correction = with_stat(result, stat), None
+        correction = None
+    of_rows = {"fold": fold, "seed_col": seed_col, "cheap": cheap, "stat": stat}
+    if in_buckets(result, of_rows | {"stat": None if stat == "mean" else stat}):
+        rows: BoardRows = RowsInBuckets(result, segments, unit_col, bounds)
+    else:
+        found = with_bounds(over_repeats(as_result(result), fold, seed_col), bounds)
+        found = with_units(found, unit_col)
+        found = found if cheap is None else with_both_labels(found, cheap)
+        found = found if stat == "mean" else with_stat(found, stat)
+        rows = RowsInMemory(found, {} if segments is None else segment_groups(found, segments))
+    result = rows.result
     table = summary_of(result)
     columns = columns_of(table, metrics, k)
     models = list(dict.fromkeys(table["model"]))
     base = None if baseline is None else check_model("baseline", baseline, models)
-    groups = {} if segments is None else segment_groups(result, segments)
     tested = [
         name for name in columns if name in result.per_user.columns and direction_word(result, name)
     ]
     tests = pd.DataFrame()
     if correction is not None and tested and len(models) > 1:
-        tests = _tests_of(result, tested, base, correction, groups)
-    board = board_of(result, values_frame(result, table, columns, groups), base, tests)
+        tests = rows.tests(tested, base, correction)
+        tests.attrs = {"recdf_comparison": {"correction": correction}}
+    board = board_of(result, values_frame(rows, table, columns), base, tests)
     if floors is None or floors is False:
         return board
-    rows = floor_rows(board.frame, floors)
+    levels = floor_rows(board.frame, floors)
     return replace(
         board,
-        frame=pd.concat([board.frame, rows], ignore_index=True),
+        frame=pd.concat([board.frame, levels], ignore_index=True),
         notes=(*board.notes, FLOORS_NOTE),
     )
 
@@ -356,38 +363,6 @@ def marks(frame: pd.DataFrame, baseline: str | None, tests: pd.DataFrame) -> lis
         elif sign != "open":
             found[place] = "+" if sign == "better" else "−"
     return [found.get(tuple(row), "") for row in frame[LEADERBOARD_KEYS].itertuples(index=False)]
-
-
-def _tests_of(
-    result: Evaluation,
-    tested: list[str],
-    baseline: str | None,
-    correction: Correction,
-    groups: dict[str, SegmentGroups],
-) -> pd.DataFrame:
-    """Compare models over all lists and within every group; all tests are one family."""
-    within: dict[tuple[str, str], np.ndarray] = {
-        (EVERYONE, ""): np.arange(len(result.per_user)),
-        **{
-            (segment, group): rows
-            for segment, of_segment in groups.items()
-            for group, rows in of_segment.rows().items()
-        },
-    }
-    table = pd.DataFrame(
-        compare(
-            result,
-            tested,
-            baseline=baseline,
-            correction=correction,
-            within=within if groups else None,
-        )
-    )
-    keys = table.pop("group").tolist() if groups else [(EVERYONE, "")] * len(table)
-    for place, name in enumerate(("segment", "group")):
-        table.insert(place, name, [key[place] for key in keys])
-    table.attrs = {"recdf_comparison": {"correction": correction}}
-    return table.reset_index(drop=True)
 
 
 def cautions(result: Evaluation, tests: pd.DataFrame) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ places; over the folds of a cross-validation, and with the spread over seeds."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -12,28 +12,34 @@ import pandas as pd
 from ..errors import OptionError, closest
 from ..evaluation.result import Evaluation
 from ..evaluation.value_moments import means
+from ..judge.choices import Correction
 from ..tables.cells import form_of, number
 from .given_tables import labels
 from .kinds import TABLE_KINDS, n_differs
 from .pairs import list_places, model_rows
 from .row_words import EVERYONE
-from .segments import SegmentGroups, group_means
 
 
-def values_frame(
-    result: Evaluation, table: pd.DataFrame, columns: list[str], groups: dict[str, SegmentGroups]
-) -> pd.DataFrame:
+class BoardRows(Protocol):
+    """The lists of a result with their groups, in memory or in buckets."""
+
+    @property
+    def result(self) -> Evaluation: ...
+    def group_means(self, columns: list[str]) -> list[pd.DataFrame]: ...
+    def different_lists(self, columns: list[str]) -> list[str]: ...
+    def tests(
+        self, columns: list[str], baseline: str | None, correction: Correction
+    ) -> pd.DataFrame: ...
+
+
+def values_frame(rows: BoardRows, table: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
     """Return the values of all lists and of every group with their places, the best models
     first."""
     models = list(dict.fromkeys(table["model"]))
     blocks = [table[table["column"].isin(columns)].assign(segment=EVERYONE, group="")]
-    for name, of_segment in groups.items():
-        blocks.append(
-            group_means(
-                result, of_segment, [c for c in columns if c in result.per_user.columns], name
-            )
-        )
-    return _tidy(blocks, columns, models, different_lists(result, columns))
+    per_list = [name for name in columns if name in rows.result.per_user.columns]
+    blocks += rows.group_means(per_list)
+    return _tidy(blocks, columns, models, rows.different_lists(columns))
 
 
 def different_lists(result: Evaluation, columns: Sequence[str]) -> list[str]:

@@ -104,18 +104,44 @@ def compare(
         frame = frame.take(np.concatenate(list(within.values())))
         frame["group"] = np.repeat(np.arange(len(within)), [len(own) for own in within.values()])
         options["by"] = "group"
-    better = {name: direction_word(result, name) for name in columns}
-    table = compare_models(
+    table = compare_numbered(
         frame,
-        list(columns),
-        baseline=None if baseline is None else models.index(baseline),
+        result,
+        models,
+        columns,
+        baseline=baseline,
+        correction=correction,
         user_col=LIST,
         model_col=MODEL,
+        **options,
+    )
+    if within is not None:
+        groups = list(within)
+        table["group"] = [groups[code] for code in table["group"]]
+    return table
+
+
+def compare_numbered(
+    rows: Any,
+    result: Evaluation,
+    models: list[str],
+    columns: Sequence[str],
+    *,
+    baseline: str | None,
+    correction: Correction,
+    **options: Any,
+) -> pd.DataFrame:
+    """Compare the models of some rows, in which numbers stand for the models."""
+    better = {name: direction_word(result, name) for name in columns}
+    table = compare_models(
+        rows,
+        list(columns),
+        baseline=None if baseline is None else models.index(baseline),
         missing="drop",
         correction=correction,
         smaller_is_better=[name for name in columns if better[name] == "smaller"],
         larger_is_better=[name for name in columns if better[name] == "larger"],
-        bounds=bounds_of_result(result.spec, frame, list(columns)),
+        bounds=bounds_of_result(result.spec, getattr(rows, "empty_rows", rows), list(columns)),
         details=True,
         **options,
     )
@@ -123,7 +149,4 @@ def compare(
         remark(table, [True] * len(table), "repeated_units")
     for column in ("baseline", "model"):
         table[column] = [models[code] for code in table[column]]
-    if within is not None:
-        groups = list(within)
-        table["group"] = [groups[code] for code in table["group"]]
     return table

@@ -3,14 +3,14 @@ of a result."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from ..evaluation.result import Evaluation
 from ..evaluation.value_moments import GroupMoments, clustered, mean_table, unit_codes
-from ..experiments.compare.by_segment import segment_columns, segments_of_lists
+from ..experiments.compare.by_segment import known_segments, segment_columns, segments_of_lists
 from .given_tables import direction_word, labels
 from .joined_labels import LABELS, RESTATED, powered_means
 from .pairs import list_places, model_rows
@@ -34,19 +34,36 @@ class SegmentGroups(NamedTuple):
 
 def segment_groups(result: Evaluation, segments: pd.DataFrame) -> dict[str, SegmentGroups]:
     """Return the groups of every column of segments; lists whose user has none are in no group."""
-    keys, names = segment_columns(segments, result.spec["user_col"])
+    known, keys, names = coded_segments(segments, result.spec["user_col"])
     # The ids of a list are looked up once, not once for every model.
     places = list_places(result, model_rows(result))
-    joined = segments_of_lists(result.per_user[keys].take(places.first_row), segments, keys, names)
+    lists = result.per_user[keys].take(places.first_row)
+    joined = segments_of_lists(lists, known, keys, list(names)).fillna(-1)
     found = {}
-    for name in names:
-        codes, values = pd.factorize(joined[name])
+    for name, own in names.items():
         # Numbers of 16 bits are sorted many times faster than longer ones.
-        codes = codes.astype(np.int16 if len(values) <= np.iinfo(np.int16).max else np.int64)
-        found[str(name)] = SegmentGroups(
-            labels(pd.DataFrame({GROUP: values}), [GROUP]), codes[places.of_row]
-        )
+        codes = joined[name].to_numpy(np.int16 if len(own) <= np.iinfo(np.int16).max else np.int64)
+        used = np.unique(codes[codes >= 0])
+        places_of_used = np.full(len(own) + 1, -1, codes.dtype)
+        places_of_used[used] = np.arange(len(used))
+        of_row = places_of_used[codes][places.of_row]
+        found[str(name)] = SegmentGroups([own[g] for g in used], of_row)
     return found
+
+
+def coded_segments(
+    segments: pd.DataFrame, user_col: list[str]
+) -> tuple[pd.DataFrame, list[str], dict[Any, list[str]]]:
+    """Return the segments of each user as numbers, −1 for none, the columns of the key, and the
+    names of the groups of each column, in the order of the frame."""
+    keys, names = segment_columns(segments, user_col)
+    known = known_segments(segments, keys, names)
+    labels_of = {}
+    for name in names:
+        codes, values = pd.factorize(known[name])
+        labels_of[name] = labels(pd.DataFrame({GROUP: values}), [GROUP])
+        known[name] = codes
+    return known, keys, labels_of
 
 
 def group_means(
@@ -72,19 +89,34 @@ def group_means(
         if units is not None:
             of_columns = (values[name][kept] for name in columns)
             moments = clustered(of_columns, codes[kept], units[kept], moments, of_lists)[0]
-        present = np.flatnonzero(moments.rows)
-        names = pd.DataFrame({GROUP: [groups.names[g] for g in present]})
-        table = mean_table(
-            names, columns, moments.take(present), {}, result.spec.get("confidence", 0.95)
-        )
-        table = table.assign(model=model, column=columns * len(present))
+        table = model_means(result, model, (segment, groups.names), columns, moments)
         if LABELS in result.spec:
-            of_group = [own[codes[own] == g] for g in present]
+            of_group = [own[codes[own] == g] for g in np.flatnonzero(moments.rows)]
             numbers = powered_means(result, [(name, rows) for rows in of_group for name in columns])
             table[RESTATED] = numbers[RESTATED].to_numpy()
         parts.append(table)
-    found = pd.concat(parts, ignore_index=True)
-    better = {name: direction_word(result, name) for name in columns}
-    return found[["model", "column", "value", "ci_low", "ci_high", "n", "n_undefined"]].assign(
-        segment=segment, group=found[GROUP], better=[better[name] for name in found["column"]]
+    return pd.concat(parts, ignore_index=True)
+
+
+def model_means(
+    result: Evaluation,
+    model: str,
+    groups: tuple[str, list[str]],
+    columns: list[str],
+    moments: GroupMoments,
+) -> pd.DataFrame:
+    """Return the means of a model within the groups of a column of segments that it has lists
+    of."""
+    present = np.flatnonzero(moments.rows)
+    names = pd.DataFrame({GROUP: [groups[1][g] for g in present]})
+    confidence = result.spec.get("confidence", 0.95)
+    found = mean_table(names, columns, moments.take(present), {}, confidence)
+    better = [direction_word(result, name) for name in columns]
+    kept = ["value", "ci_low", "ci_high", "n", "n_undefined"]
+    return found[[GROUP, *kept]].assign(
+        model=model,
+        column=columns * len(present),
+        segment=groups[0],
+        group=found[GROUP],
+        better=better * len(present),
     )

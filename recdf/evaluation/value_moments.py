@@ -249,27 +249,47 @@ def clustered(
     may have lists in several groups. The error follows from the sums of the differences from the
     mean, times `weight`, one sum per unit and group.
     """
+    found = moments_of_units(columns, group, unit, len(moments.rows), weight)
+    return with_unit_errors(moments, found)
+
+
+def moments_of_units(
+    columns: Iterable[np.ndarray],
+    group: np.ndarray,
+    unit: np.ndarray,
+    n_groups: int,
+    weight: np.ndarray | None,
+) -> list[GroupMoments]:
+    """Return the moments of each column over units, each with the mean of its lists, and with their
+    weight."""
     weight = np.ones(len(group)) if weight is None else weight
     n_units = int(unit.max(initial=-1)) + 1
     pair, place = np.unique(group * n_units + unit, return_inverse=True)
-    group_of_pair = pair // max(n_units, 1)
-    n_groups, errors, counts, effective = len(moments.rows), [], [], []
+    found = []
+    for values in columns:
+        defined = ~np.isnan(values) & (weight > 0)
+        mass = exact_sums(np.where(defined, weight, 0.0), place, len(pair))
+        total = exact_sums(np.where(defined, weight * values, 0.0), place, len(pair))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            mean = total / mass
+        found.append(_weighted_moments([mean], pair // max(n_units, 1), n_groups, mass))
+    return found
+
+
+def with_unit_errors(
+    moments: GroupMoments, of_units: Sequence[GroupMoments]
+) -> tuple[GroupMoments, np.ndarray]:
+    """Return the moments with the standard errors of those of units, and the number of units."""
+    errors, counts, effective = [], [], []
     with np.errstate(invalid="ignore", divide="ignore"):
-        mean = moments.total / moments.mass
-        for number, column in enumerate(columns):
-            defined = ~np.isnan(column) & (weight > 0)
-            off = np.where(defined, weight * (column - mean[group, number]), 0.0)
-            of_pair = exact_sums(off, place, len(pair))
-            mass = exact_sums(np.where(defined, weight, 0.0), place, len(pair))
-            u = np.bincount(group_of_pair[mass > 0], minlength=n_groups)
-            effective.append(
-                moments.mass[:, number] ** 2 / exact_sums(mass**2, group_of_pair, n_groups)
-            )
-            squares = exact_sums(of_pair**2, group_of_pair, n_groups)
-            errors.append(
-                np.where(u > 1, np.sqrt(u / (u - 1) * squares) / moments.mass[:, number], np.nan)
-            )
-            counts.append(u)
+        for one in of_units:
+            u, mass = one.n[:, 0], one.mass[:, 0]
+            assert one.second is not None
+            assert one.weight_squares is not None
+            squares = np.maximum(one.second[:, 0], 0.0)
+            errors.append(np.where(u > 1, np.sqrt(u / (u - 1) * squares) / mass, np.nan))
+            effective.append(mass**2 / one.weight_squares[:, 0])
+            counts.append(u.astype(np.int64))
     se, units = np.stack(errors, axis=1), np.nan_to_num(np.stack(effective, axis=1))
     return replace(moments, se=se, units=units), np.stack(counts, axis=1)
 

@@ -16,7 +16,6 @@ returns.
 from __future__ import annotations
 
 import json
-import pickle
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import dataclass, replace
@@ -31,7 +30,7 @@ from ..docstrings import fill
 from ..errors import LogWarning, OptionError, RecdfError, warn_user
 from ..evaluation.evaluate import told
 from ..evaluation.exposure_sums import common_type
-from ..evaluation.part import Failure, PartResult, to_arrow
+from ..evaluation.part import Failure
 from ..evaluation.storage import local_path
 from ..inputs.machine import memory_bytes
 from ..logs.impression_rows import LogInParts, Rules, raw_frame
@@ -41,8 +40,9 @@ from ..logs.persons import with_persons
 from ..publishing import published
 from .engine import buckets_of
 from .engine_arguments import Watched
-from .engine_methods import Handle, Here, digest_of_bytes, opened
+from .engine_methods import Handle, Here, opened
 from .files_run import BucketCells, Memory
+from .in_buckets import OF_BUCKET, all_made, made_of, shared
 from .needed import Schemas, id_kind_of
 from .packed import (
     HEAD_LENGTH,
@@ -57,14 +57,12 @@ from .packed import (
     dealt,
     of_cell,
     of_cells,
-    to_cells,
 )
 from .source import Source, frame_of_arrow, plain_schema
-from .work import Cells, result_of, working_on
+from .work import Cells, working_on
 
 Found = TypeVar("Found")
 OfUsers = Callable[[Mapping[str, Any]], Any]
-SUMS_OF_USERS = pa.schema({"bucket": pa.int32(), "sums": pa.binary(), "failure": pa.binary()})
 
 
 @dataclass(frozen=True)
@@ -165,14 +163,7 @@ class OnUsers:
             if self.table is not None:
                 name, schema = self.table
                 return table_of(self.work(self._frames(bucket, cells)), name, schema)
-            sums = failure = None
-            try:
-                result = self.work(self._frames(bucket, cells))
-                sums = pickle.dumps(without_tables(result))
-            except (RecdfError, TypeError) as error:
-                failed = PartResult(frozenset({bucket}), failure=Failure(error, bucket))
-                failure = to_cells([to_arrow(failed)])[0]
-            return pa.table([[bucket], [sums], [failure]], schema=SUMS_OF_USERS)
+            return made_of(bucket, lambda: without_tables(self.work(self._frames(bucket, cells))))
 
     def _frames(self, bucket: int, cells: Cells) -> dict[str, pd.DataFrame]:
         """Return the rows of each frame in an order that follows from their values alone."""
@@ -326,12 +317,7 @@ class LogOfEngine(LogInParts):
 
         empty = check_schemas(work, rules, schemas, heads)
         cells, on_users = self._dealt(work, rules, schemas, of_persons.get("persons"))
-        outcomes = self._meet(cells, on_users, SUMS_OF_USERS)
-        found = self.engine.collect(outcomes).sort_by("bucket")
-        failures = [cell for cell in found["failure"] if cell.is_valid]
-        if failures and (failure := result_of(failures[0]).failure) is not None:
-            raise told(failure, self.n_buckets, "users")
-        sums = [pickle.loads(cell) for cell in found["sums"].to_pylist()]
+        sums = all_made(self.engine.collect(self._meet(cells, on_users, OF_BUCKET)), self.n_buckets)
         total = add_in_pairs([without_tables(empty), *sums])
         tables = {}
         for name, schema in schemas_of_tables(empty).items():
@@ -368,9 +354,9 @@ class LogOfEngine(LogInParts):
         by_person = of_persons = None
         if persons is not None:
             known = Persons(frame_of_arrow(persons), rules)
-            by_person = self._shared(known)
+            by_person = shared(self.engine, known)
             packing = packing_of(rules, schemas["persons"], self.n_buckets, Here(known))
-            of_persons = self._shared(cells_by_bucket(packing, persons))
+            of_persons = shared(self.engine, cells_by_bucket(packing, persons))
         packed = [
             self.engine.each(
                 frame,
@@ -381,11 +367,6 @@ class LogOfEngine(LogInParts):
             for role, frame in self.frames.items()
         ]
         return self.engine.together(packed), OnUsers(work, rules, schemas, of_persons)
-
-    def _shared(self, one: Any) -> Handle:
-        data = pickle.dumps(one)
-        handle: Handle = self.engine.share(data, digest_of_bytes(data))
-        return handle
 
 
 IMPRESSION_FILES = ("true.parquet", "pred.parquet", SPEC_FILE)

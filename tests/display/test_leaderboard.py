@@ -348,3 +348,30 @@ def test_a_picture_of_statistics_says_which(result):
     assert any(
         text.replace("\n", " ").startswith("median and gmean of each cell") for text in texts
     )
+
+
+@pytest.mark.long
+def test_lists_that_are_units_have_intervals_of_independent_lists():
+    """The caller says that no list depends on another one, though users have several."""
+    pred = pd.DataFrame(
+        {
+            "user_id": [1, 1, 2, 2, 3, 3],
+            "day": [1, 2] * 3,
+            "item_id": ["a", "x", "a", "a", "x", "x"],
+        }
+    )
+    true = pred.assign(item_id="a")
+    key = ["user_id", "day"]
+    result = rd.evaluate(true, pred, "hitrate@1", user_col=key, score_col=False)
+    plain, board = result.summary, rd.leaderboard(result, unit_col=key).frame
+    assert board["ci_low"].tolist() == plain["ci_low"].tolist()
+    clustered = rd.leaderboard(result).frame
+    assert clustered["ci_low"].tolist() != plain["ci_low"].tolist()
+
+
+def test_groups_stand_in_the_order_of_the_frame_of_segments():
+    lists = {user: ["a"] for user in "uvw"}
+    result = rd.evaluate(lists, lists, "hitrate@1")
+    users = pd.DataFrame({"user_id": ["x", "v", "w", "u"], "plan": ["none", "new", "old", "old"]})
+    board = rd.leaderboard(result, segments=users).frame
+    assert board["group"].tolist() == ["", "new", "old"]

@@ -4,6 +4,7 @@ what the treatment moves. Expected shares of runs are those of a simulation with
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 import recdf as rd
 
@@ -139,6 +140,30 @@ def test_strata_that_the_treatment_moves_withhold_the_verdict():
     assert moved[0]["unbalanced"].startswith("strata of spend")
     still = [compare(visits(seed, 0.0), **options)["remarks"] for seed in range(RUNS)]
     assert sum("strata" in remarks for remarks in still) <= 1
+
+
+@pytest.mark.parametrize("moved", [0.25, 0.0])
+def test_segments_that_the_treatment_moves_withhold_the_verdicts(moved):
+    """Active users spend more, and B makes all of them visit more often. So its users of any number
+    of visits are less active."""
+    draw = np.random.default_rng(5)
+    treated, active = np.arange(6000) % 2 == 1, np.repeat(draw.gamma(2, 1, 3000), 2)
+    users = pd.DataFrame({"user_id": range(6000), "variant": np.where(treated, "B", "A")})
+    users["visits"] = np.minimum(draw.poisson(active * (1 + moved * treated)), 4)
+    users["spend"] = active + draw.normal(size=6000)
+    options = {"control": "A", "expected": PLANNED, "by": "visits", "larger_is_better": "spend"}
+    moments = rd.experiments.variant_moments(users, "spend", by="visits")
+    found = [
+        rd.compare_variants(users, "spend", **options),
+        rd.experiments.compare_quantiles(users, "spend", quantiles=0.5, **options),
+        rd.experiments.compare_variants_from_moments(moments, **options),
+    ]
+    for table in found:
+        assert ("strata_moved" in "; ".join(table["remarks"])) == bool(moved)
+        assert not (moved and table["effect"].any())
+    worth = users.groupby("visits")["spend"].mean()
+    index, arm = users["visits"].map(worth), users["variant"]
+    assert (stats.ttest_ind(index[arm == "A"], index[arm == "B"]).pvalue < 0.001) == bool(moved)
 
 
 def test_strata_of_clusters_are_fixed_where_the_rows_of_a_cluster_share_them():

@@ -284,7 +284,7 @@ def test_what_changes_over_the_phases_is_no_fault(rng):
             trend.assign(x=trend["x"] + 0.4 * treated), {"y": "y"}, **options | {"cluster": cluster}
         )
         assert "covariate_differs" in moved.loc["y", "remarks"]
-        assert moved.loc["y", "unbalanced"].split(", ")[0] == "x"
+        assert "x" in moved.loc["y", "unbalanced"].split(", ")
 
 
 @pytest.mark.long

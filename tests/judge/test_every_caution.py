@@ -225,7 +225,8 @@ def over_time(code, fades=False):
     if options.pop("sequential_n", None):
         options |= {"kind": "cumulative", "sequential_n": 4000}
     people = data.assign(seen=DAY) if "seen" not in data else data
-    columns = {"user_id", "variant", "seen", options.get("cluster"), options.get("strata")}
+    dated = "day" if options.pop("time_col", None) else "seen"
+    columns = {"user_id", "variant", dated, options.get("cluster"), options.get("strata")}
     rows = data.drop(columns=["variant", "day"], errors="ignore").drop_duplicates("user_id")
     days = pd.DataFrame({"on": pd.date_range(DAY, periods=3 if code != "strata_differ" else 10)})
     named = list(metrics) if isinstance(metrics, dict) else [metrics]
@@ -238,7 +239,7 @@ def over_time(code, fades=False):
         rows,
         metrics,
         time_col="on",
-        exposure_col="seen",
+        exposure_col="seen" if dated == "seen" else None,
         assignment=people[[name for name in people if name in columns]],
         **options,
         details=True,
@@ -561,12 +562,10 @@ FUNCTIONS = {
     ),
     "effect_over_time": (
         over_time,
-        without(" ".join(V), PREPERIOD, "shares_change repeated_units") + " strata_differ",
+        without(" ".join(V), PREPERIOD) + " strata_differ",
         {
             **NOT_MODELS,
             PREPERIOD: "it takes no covariates",
-            "shares_change": "users are compared within the day of their exposure (strata_differ)",
-            "repeated_units": "the rows of a user are added up, and user_col= names the user",
             STEPS: "means are compared, and no quantiles",
             SUMS: "users are at hand",
         },
@@ -576,14 +575,12 @@ FUNCTIONS = {
         without(
             " ".join(V),
             PREPERIOD,
-            "shares_change repeated_units mostly_zero_denominator sequential_refused few_clusters",
+            "mostly_zero_denominator sequential_refused few_clusters",
         )
         + " strata_differ",
         {
             **NOT_MODELS,
             PREPERIOD: "it takes no covariates",
-            "shares_change": "users are compared within the day of their exposure (strata_differ)",
-            "repeated_units": "the rows of a user are added up, and user_col= names the user",
             "mostly_zero_denominator": "it qualifies a period, whose row has it",
             "sequential_refused": "the trend is not sequential, and skewed withholds it",
             "few_clusters": "its units are clusters, and too few of them are tiny",

@@ -1,5 +1,7 @@
 """Comparisons of models that an engine makes in its buckets as rows in memory do."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,6 +19,15 @@ def with_columns(seed=0):
 
 
 SESSIONS = {"user_col": ["user_id", "session"]}
+# One user in five is in no segment, and there are so many amounts that they are cut into bands.
+PLACES = np.arange(60)
+OF_USERS = pd.DataFrame(
+    {
+        "user_id": PLACES,
+        "country": np.where(PLACES % 5, np.where(PLACES % 3, "no", "fi"), None),
+        "spend": (PLACES * 7) % 41,
+    }
+)
 # Options of the evaluation, and of the comparison.
 PAIRS = {
     "all lists": ({}, {}),
@@ -31,6 +42,9 @@ PAIRS = {
     "lists that are units": (SESSIONS, {"missing": "drop", "unit_col": ["user_id", "session"]}),
     "folds": (SESSIONS, {"missing": "drop", "fold": "session"}),
     "signs of rows": ({}, {"test": "randomization", "n_resamples": 200}),
+    "segments": ({}, {"segments": OF_USERS, "by": ["country"]}),
+    "amounts": ({"users": "all"}, {"segments": OF_USERS, "by": "spend", "baseline": "svd"}),
+    "segments that the lists have": (SESSIONS, {"missing": "drop", "by": "session", "fold": []}),
 }
 
 
@@ -42,7 +56,11 @@ def assert_same_pairs(evaluated, name):
     if asked.get("missing") != "drop":  # a model without a hit has no first rank
         asked = {"metrics": ["ndcg@5", "recall@5", "mrr@1"], **asked}
     result = evaluated(*with_columns(), {"by": "model", **options})
-    found, expected = result.compare_models(**asked), result.to_pandas().compare_models(**asked)
+    (found, told), (expected, said) = (
+        warned(one.compare_models, **asked) for one in (result, result.to_pandas())
+    )
+    assert told == said
+    assert bool(told) == (name == "segments")
     if name in ("weights", "several lists of a user"):
         unknown = found["diff_without_top"].isna()
         assert unknown.any()
@@ -51,8 +69,64 @@ def assert_same_pairs(evaluated, name):
     assert found.attrs == expected.attrs
 
 
+def warned(function, *given, **options):
+    """What a function returns, and what it warns of."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        found = function(*given, **options)
+    return found, [str(one.message) for one in said if one.category is rd.UnknownWarning]
+
+
+# Options of the evaluation, and of the leaderboard.
+BOARDS = {
+    "all pairs": ({"users": "pred"}, {}),
+    "segments and a baseline": ({}, {"baseline": "svd", "segments": OF_USERS, "metrics": "mrr@1"}),
+    "no tests": ({}, {"correction": None, "segments": OF_USERS[["user_id", "spend"]]}),
+    "weights": ({"weight_col": "weight"}, {"segments": OF_USERS}),
+    "several lists of a user": (SESSIONS, {"segments": OF_USERS}),
+    "units that are named": (SESSIONS, {"unit_col": "session"}),
+    "lists that are units": (SESSIONS, {"unit_col": ["user_id", "session"]}),
+    "an only model": ({"by": None}, {"segments": OF_USERS}),
+}
+
+
+def assert_same_board(evaluated, name):
+    """The leaderboard of an engine's result is that of the same rows in memory."""
+    options, asked = BOARDS[name]
+    true, pred = with_columns()
+    if "by" in options:
+        pred = pred[pred["model"] == "svd"]
+    result = evaluated(true, pred, {"by": "model", **options})
+    found, expected = rd.leaderboard(result, **asked), rd.leaderboard(result.to_pandas(), **asked)
+    pd.testing.assert_frame_equal(found.frame, expected.frame, rtol=1e-9, atol=1e-12)
+    assert found.notes == expected.notes
+    told, said = (
+        one.comparisons.drop(columns="diff_without_top", errors="ignore")
+        for one in (found, expected)
+    )
+    pd.testing.assert_frame_equal(told, said, rtol=1e-9, atol=1e-12)
+    assert bool(len(said)) == (name not in ("no tests", "an only model"))
+
+
+def assert_errors_of_boards(evaluated):
+    result = evaluated(*with_columns(), {"by": "model", **SESSIONS})
+    for asked in ({"fold": "session"}, {"stat": "median"}):
+        with pytest.raises(rd.OptionError, match=f"^{next(iter(asked))}= needs the rows of all"):
+            rd.leaderboard(result, **asked)
+    with pytest.raises(rd.OptionError, match="several rows for 1 keys"):
+        rd.leaderboard(result, segments=pd.concat([OF_USERS, OF_USERS[:1]]))
+    with pytest.raises(rd.IdTypeError, match=r"integer ids .* string ids"):
+        rd.leaderboard(result, segments=OF_USERS.astype({"user_id": "str"}))
+
+
 def assert_errors_of_pairs(evaluated):
     result = evaluated(*with_columns(), {"by": "model", "users": "pred"})
+    alone = {"segments": OF_USERS.assign(country=None), "by": "country", "missing": "drop"}
+    with (
+        pytest.warns(rd.UnknownWarning, match="have no country"),
+        pytest.raises(rd.OptionError, match="lists of the baseline 'svd' and another model"),
+    ):
+        result.compare_models("mrr@1", baseline="svd", **alone)
     for options, error, words in [
         ({}, rd.DataError, r"has a value for .* only in .* \(found in one of 3 buckets of users"),
         ({"baseline": "sdv"}, rd.OptionError, "is not a model; models are .*; did you mean 'svd'"),

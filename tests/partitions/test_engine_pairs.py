@@ -11,7 +11,14 @@ from recdf.experiments.compare.pairs_in_buckets import UnitSums
 dask = pytest.importorskip("dask")
 dd = pytest.importorskip("dask.dataframe")
 
-from partitions.pair_cases import PAIRS, assert_errors_of_pairs, assert_same_pairs  # noqa: E402
+from partitions.pair_cases import (  # noqa: E402
+    BOARDS,
+    PAIRS,
+    assert_errors_of_boards,
+    assert_errors_of_pairs,
+    assert_same_board,
+    assert_same_pairs,
+)
 
 
 def evaluated(true, pred, options):
@@ -29,9 +36,17 @@ def test_models_are_compared_as_in_memory(name):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", BOARDS)
+def test_a_leaderboard_is_that_of_memory(name):
+    with dask.config.set(scheduler="synchronous"):
+        assert_same_board(evaluated, name)
+
+
+@pytest.mark.slow
 def test_errors_have_the_words_of_memory():
     with dask.config.set(scheduler="synchronous"):
         assert_errors_of_pairs(evaluated)
+        assert_errors_of_boards(evaluated)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -16,6 +16,7 @@ from ...judge.comparisons import confidence_of
 from ...judge.verdict import is_withheld, says_worse, turned
 from ...tables.cells import NULL, amount, estimate_form, shorten, visible
 from .. import plot
+from ..board_rows import RowsInMemory
 from ..kinds import TABLE_KINDS, Kind, harm_first, n_differs, page_part, record_of
 from ..leaderboard_values import values_frame
 from ..pairs import compare, model_rows
@@ -315,7 +316,8 @@ def segments_section(
         most = subject.max_rows
         parts.append(block(TABLE_KINDS["pairs"], compared, caption, "segments.csv", most))
         said = worse_for(compared.to_dict("records"), [str(one) for one in compared["segment"]])
-    means = values_frame(subject.result, subject.summary, [subject.primary], groups)
+    rows = RowsInMemory(subject.result, groups)
+    means = values_frame(rows, subject.summary, [subject.primary])
     parts.append(_means_by_segment(subject, means))
     return Section("segments", "Segments", tables=tuple(parts)), said
 

@@ -23,6 +23,7 @@ from ...judge.choices import POSITIVE, check_value
 from ...judge.verdict import codes_of, is_withheld, sentence, sign_of
 from ...publishing import refuse_two_runs
 from ...tables.cells import short_names
+from ..board_rows import RowsInMemory
 from ..given_tables import (
     check_model,
     direction_word,
@@ -198,7 +199,7 @@ def read_subject(
     if comparison is not None and base is not None and not list(comparison.columns).index("metric"):
         tests = comparison
     every = [*columns, *(name for name in dict.fromkeys(summary["column"]) if name not in columns)]
-    board = board_of(result, values_frame(result, summary, every, {}), base, tests)
+    board = board_of(result, values_frame(RowsInMemory(result, {}), summary, every), base, tests)
     meanings = definitions(result.spec)
     short = dict(zip(models, short_names(models, NAME_LENGTH), strict=True))
     return Subject(

@@ -4,7 +4,6 @@ effect is likely to be."""
 from __future__ import annotations
 
 import itertools
-import warnings
 from collections.abc import Mapping, Sequence
 from statistics import NormalDist
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...errors import ColumnError, OptionError, UnknownWarning, kind_of
+from ...errors import ColumnError, OptionError, UnknownWarning, kind_of, warn_user
 from ...inputs.constraints import SHARE, check_value
 from ...inputs.options import as_columns
 from ...judge.cautions.table import UNLIKE
@@ -57,24 +56,55 @@ def segment_columns(segments: Any, user_col: Sequence[str]) -> tuple[list[str], 
     return keys, names
 
 
-def segments_of_lists(
-    lists: pd.DataFrame, segments: pd.DataFrame, keys: list[str], names: list[str]
-) -> pd.DataFrame:
-    """Return the segments of every list, null where its user has none; amounts and dates become
-    bands."""
+def known_segments(segments: pd.DataFrame, keys: list[str], names: list[str]) -> pd.DataFrame:
+    """Return the rows with a key, one for each; amounts and dates become bands."""
     known = segments.dropna(subset=keys).reset_index(drop=True)
-    (of_list, of_row), n = key_codes([("per_user", lists), ("segments", known)], keys)
-    row = np.full(n, -1)
-    row[of_row] = np.arange(len(known))
-    twice = len(known) - np.count_nonzero(row >= 0)
-    if twice:
+    if twice := int(known.duplicated(keys).sum()):
         raise OptionError(
             f"segments has several rows for {twice:,} keys of {keys}; expected one per user"
         )
-    return (
-        known[names]
-        .assign(**{name: _in_bands(known[name]) for name in names})
-        .reindex(row[of_list])
+    return known[[*keys, *names]].assign(**{name: _in_bands(known[name]) for name in names})
+
+
+def segments_of_lists(
+    lists: pd.DataFrame, known: pd.DataFrame, keys: list[str], names: list[str]
+) -> pd.DataFrame:
+    """Return the segments of every list, null where its user has none."""
+    (of_list, of_row), n = key_codes([("per_user", lists), ("segments", known)], keys)
+    row = np.full(n, -1)
+    row[of_row] = np.arange(len(known))
+    return known[names].reindex(row[of_list])
+
+
+def columns_of_segments(
+    by: list[str], segments: pd.DataFrame, user_col: list[str]
+) -> tuple[list[str], list[str]]:
+    """Return the columns of the list key that a frame of segments has, and those to compare
+    within."""
+    keys, names = segment_columns(segments, user_col)
+    by = require(segments, "segments", by) or names
+    if len(by) > 1 and by == names:
+        raise OptionError(
+            f"segments has the columns {names}; name those to compare within in ⟦+by=⟧"
+        )
+    return keys, by
+
+
+def warn_unknown(n: int, of: int, by: Sequence[str]) -> None:
+    """Warn of rows that have no segment."""
+    if n:
+        warn_user(
+            f"{n:,} of {of:,} rows of per_user have no {' and '.join(by)}; they are in no segment "
+            "that is compared",
+            UnknownWarning,
+        )
+
+
+def nothing_to_compare(by: Sequence[str], baseline: Any) -> OptionError:
+    """Return the error for segments of which none has two models, or the baseline and another."""
+    of = "two models" if baseline is None else f"the baseline {baseline!r} and another model"
+    return OptionError(
+        f"no segment of {list(by)} has lists of {of}; nothing can be compared within segments"
     )
 
 
@@ -97,26 +127,18 @@ def split_by_segment(
     frames = {name: frame_of("per_user", frame) for name, frame in given.items()}
     if segments is None:
         read = [frame[require(frame, "per_user", by)] for frame in frames.values()]
+        dtypes: dict[str, Any] = {}
     else:
-        keys, names = segment_columns(segments, user_col)
-        by = require(segments, "segments", by) or names
-        if len(by) > 1 and by == names:
-            raise OptionError(
-                f"segments has the columns {names}; name those to compare within in ⟦+by=⟧"
-            )
-        read = [segments_of_lists(frame, segments, keys, by) for frame in frames.values()]
+        keys, by = columns_of_segments(by, segments, user_col)
+        known = known_segments(segments, keys, by)
+        read = [segments_of_lists(frame, known, keys, by) for frame in frames.values()]
+        dtypes = dict(known[by].dtypes)  # which nulls change
     found = pd.concat(read, ignore_index=True)
     by_columns(found, "per_user", by, taken)
-    known = found.notna().all(axis=1).to_numpy()
-    if not known.all():
-        warnings.warn(
-            f"{np.count_nonzero(~known):,} of {len(known):,} rows of per_user have no "
-            f"{' and '.join(by)}; they are in no segment that is compared",
-            UnknownWarning,
-            stacklevel=4,
-        )
+    there = found.notna().all(axis=1).to_numpy()
+    warn_unknown(int(np.count_nonzero(~there)), len(there), by)
     codes = np.full(len(found), -1)
-    codes[known], labels = group_codes(found[known], "per_user", by)
+    codes[there], labels = group_codes(found[there].astype(dtypes), "per_user", by)
     ends = np.cumsum([len(frame) for frame in frames.values()])[:-1]
     rows = [
         np.split(
@@ -140,10 +162,7 @@ def split_by_segment(
                 (labels.iloc[[g]], own if isinstance(per_user, Mapping) else own["per_user"])
             )
     if not parts:
-        of = "two models" if baseline is None else f"the baseline {baseline!r} and another model"
-        raise OptionError(
-            f"no segment of {by} has lists of {of}; nothing can be compared within segments"
-        )
+        raise nothing_to_compare(by, baseline)
     return parts, by
 
 

@@ -24,7 +24,7 @@ from ..decide.adjust_pvalues import adjusted_columns, directions, read_together
 from ..join.join_experiment import zero_is_worst
 from ..samples import MetricBounds, bounds_of, declared_bounds, seen_bounds
 from ..settings import Settings
-from .by_segment import split_by_segment
+from .by_segment import nothing_to_compare, split_by_segment
 from .cheap_labels import CHEAP_COLUMNS, cheap_column, labels_of_both, powered_pair
 from .comparable_runs import (
     COLUMNS,
@@ -44,7 +44,7 @@ from .paired import (
     paired_test,
     without_rounding,
 )
-from .pairs_in_buckets import PairsInBuckets, numbers_of_pair, with_remarks
+from .pairs_in_buckets import PairsInBuckets, numbers_of_pair, with_remarks, with_segments
 
 Sums = tuple[Floats, Floats | None]  # Σ w d of every unit, and Σ w, None where it is 1 for all
 
@@ -272,8 +272,7 @@ def compare_models(
     1  old   als       50  0.448  better
     """
     test = check_test("test", test, PairTest)
-    of_sums = test == "t" and cheap is None and segments is None and not as_columns(by)
-    per_user = frames_of_results(per_user, in_buckets=of_sums)
+    per_user = frames_of_results(per_user, in_buckets=test == "t" and cheap is None)
     settings = Settings(
         alternative=alternative,
         confidence=confidence,
@@ -298,17 +297,19 @@ def compare_models(
         others = [*units, *as_columns(weight_col), *(as_columns(by) if segments is None else [])]
         per_user, metrics = labels_of_both(per_user, cheap, metrics, keys, model_col, others)
     parts, by_cols = [(pd.DataFrame(index=[0]), per_user)], as_columns(by)
-    if by_cols or segments is not None:
-        taken = [*MODEL_RESULT_COLUMNS, *(CHEAP_COLUMNS if cheap is not None else [])]
-        parts, by_cols = split_by_segment(
-            per_user, by_cols, segments, as_columns(user_col), model_col, baseline, taken
-        )
-    runs: list[Any] = [
-        (PairsInBuckets if hasattr(part, "each_bucket") else read_model_rows)(
-            part, as_columns(user_col), as_columns(fold), model_col, units
-        )
-        for _, part in parts
-    ]
+    lists, folds = as_columns(user_col), as_columns(fold)
+    taken = [*MODEL_RESULT_COLUMNS, *(CHEAP_COLUMNS if cheap is not None else [])]
+    in_buckets = hasattr(per_user, "each_bucket")
+    if in_buckets:
+        per_user, by_cols = with_segments(per_user, by_cols, segments, lists, taken)
+        summed = PairsInBuckets(per_user, lists, folds, model_col, units, by_cols)
+        runs: list[Any] = [summed]
+    else:
+        if by_cols or segments is not None:
+            parts, by_cols = split_by_segment(
+                per_user, by_cols, segments, lists, model_col, baseline, taken
+            )
+        runs = [read_model_rows(part, lists, folds, model_col, units) for _, part in parts]
     keys += [*units, *by_cols]
     names = [
         name for name in _metric_names(metrics, runs[0], [*keys, model_col]) if name != weight_col
@@ -328,10 +329,17 @@ def compare_models(
         for own in pairs
     )
     with Progress(steps, "compare_models", progress) as shown:
-        tables = [
-            _compare_model_pairs(names, own, of, settings, declared, shown)
-            for own, of in zip(runs, pairs, strict=True)
-        ]
+        if in_buckets:
+            found = summed.tables(names, pairs[0], settings, declared)
+            if not found:
+                raise nothing_to_compare(by_cols, baseline)
+            parts = [(label, None) for label, _ in found]
+            tables = [_table_of_pairs(rows, summed.models, settings, test) for _, rows in found]
+        else:
+            tables = [
+                _compare_model_pairs(names, own, of, settings, declared, shown)
+                for own, of in zip(runs, pairs, strict=True)
+            ]
     result = pd.concat(tables, ignore_index=True)
     of_row = np.repeat(np.arange(len(parts)), [*map(len, tables)])
     result[by_cols] = pd.concat([label for label, _ in parts]).take(of_row).reset_index(drop=True)
@@ -410,7 +418,7 @@ def _refuse_zeros(table: pd.DataFrame, better: Mapping[str, str | None]) -> None
 
 def _compare_model_pairs(
     names: list[str],
-    runs: ModelRows | PairsInBuckets,
+    runs: ModelRows,
     pairs: list[tuple[int, int]],
     settings: Settings,
     declared: Mapping[str, MetricBounds],
@@ -427,10 +435,6 @@ def _compare_model_pairs(
             row.update(numbers)
         waiting.clear()
 
-    if isinstance(runs, PairsInBuckets):
-        return _table_of_pairs(
-            runs.rows(names, pairs, settings, declared), runs.models, settings, test
-        )
     unlike = comparing(runs.models, specs_of(runs), *list_counts(runs))
     for name in names:
         for row, sums in _compare_pairs(name, pairs, runs, settings, declared, unlike):

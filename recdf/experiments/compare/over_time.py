@@ -20,8 +20,8 @@ from ...judge.cautions.table import UNLIKE
 from ...judge.choices import Columns, Correction, RaiseOrDrop
 from ...judge.comparisons import Comparison, default_columns
 from ...judge.effects.means import Units, arms_of_sums, influence, quantity
-from ...judge.per_user_columns import Floats, MetricColumns, key_codes, metric_specs, named_frame
-from ...judge.users import ArmRows, ExperimentRows
+from ...judge.per_user_columns import Floats, MetricColumns, metric_specs, named_frame
+from ...judge.users import ArmRows, ExperimentRows, read_experiment_rows
 from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, by_rank, has, remark
 from ...metrics.strings import direction_of
 from ...progress import Progress
@@ -31,7 +31,7 @@ from ...stats.moments import HUGE, MEAN_ROUNDING, may_be_skewed, moments_of, ske
 from ...stats.shares import is_binary
 from ...stats.turned import missing_by_chance
 from ..decide.adjust_pvalues import directions, read_together
-from ..decide.balance import Difference, movable_strata, users_in_both
+from ..decide.balance import Difference, movable_strata, shares_change, users_in_both
 from ..decide.sample_ratio import Arms, check_sample_ratio, without_strata
 from ..join.join_experiment import fill_values
 from ..samples import MetricRows, in_strata, make_units, read_metrics, subset
@@ -41,10 +41,8 @@ from .two_sample import SKEWED_SAMPLES, Row, measured_means
 from .user_periods import (
     AbsentUsers,
     Exposures,
-    People,
     PeriodKind,
     PeriodMetric,
-    Periods,
     UserValue,
     check_period_kind,
     each_period,
@@ -318,7 +316,8 @@ def effect_over_time(
     user_col : str or list of str, default "user_id"
         Key of a user.
     cluster : str or list of str, optional
-        Columns of clusters of users, which are the units then.
+        Columns of clusters of users, which are the units then. Without it, a column of ids that
+        looks as if stores were assigned whole withholds the verdicts.
     how : {"sum", "mean"} or mapping, optional
         Metric → what a user with several rows in a period counts with. Default: the mean for
         measures of lists that recdf knows (ndcg@10), the sum for everything else (counts and
@@ -456,12 +455,38 @@ def effect_over_time(
         for metric in read_metrics(rows, specs, {}, nan, "rows")
     ]
     periods = read_periods(people, kind)
-    users = _experiment_rows(people, periods, as_columns(cluster))
-    movable = movable_strata(people.frame, exposure_col, as_columns(strata))
-    users = replace(users, movable=movable)
-    arms = Arms.of(
-        users.groups, people.variants, control, "rows" if given is None else "assignment"
+    role = "rows" if given is None else "assignment"
+    keys = None if as_columns(user_col) == ["user_id"] else user_col
+    numbers = [time_col, *(name for pair in specs.values() for name in pair)]
+    known = people.with_columns_of(rows, numbers)
+    users = read_experiment_rows(
+        known,
+        variant_col,
+        [],
+        keys,
+        as_columns(strata),
+        as_columns(cluster),
+        numbers,
+        role,
     )
+
+    def one_value(name: str) -> bool:
+        return not name or name in people.frame or people.have_one(rows[name])
+
+    if not one_value(users.guessed):
+        users = replace(users, repeated=None)
+    ramped = [] if exposure_col else shares_change(known, None, [], [variant_col], users)
+    ramped = [one for one in ramped if one_value(one.name)]
+    users = replace(
+        users,
+        variants=people.variants,
+        variant=people.variant,
+        groups=pd.DataFrame({"period": periods.labels}),
+        users=np.arange(len(people.frame)),
+        strata=None,
+        movable=movable_strata(known, exposure_col, as_columns(strata)),
+    )
+    arms = Arms.of(users.groups, people.variants, control, role)
     exposures = Exposures(people, periods, users, as_columns(strata))
     counts = exposures.counts.sum(axis=1)
     ratio = check_sample_ratio(
@@ -506,7 +531,9 @@ def effect_over_time(
             shown.add()
     table = compare_each(arms, lambda group, pair: found[group][arms.pairs.index(pair)])
     where = ", ".join(as_columns(strata)) or exposure_col
-    ramped = [] if where is None else [Difference("strata_differ", where, exposures.changed)]
+    n_periods = len(periods.rows)
+    ramped = [one._replace(where=np.resize(one.where, n_periods)) for one in ramped]
+    ramped += [] if where is None else [Difference("strata_differ", where, exposures.changed)]
     ramped += users_in_both(people.n_in_both, None, counts[:-1], arms)
     result = decide(arms, table, ratio, better, settings, ramped)
     ever = [of[(periods.start < periods.stop)[of]] for of in of_variant]
@@ -566,22 +593,6 @@ def _absent_count(
 
     fills = fill_values(rows, list(columns.values()), "zero", own(smaller), own(larger), {})
     return {name: name not in columns or fills[columns[name]] == 0 for name in specs}
-
-
-def _experiment_rows(people: People, periods: Periods, cluster: list[str]) -> ExperimentRows:
-    n = len(people.frame)
-    clusters = key_codes([("assignment", people.frame)], cluster)[0][0] if cluster else None
-    groups = pd.DataFrame({"period": periods.labels})
-    return ExperimentRows(
-        people.frame,
-        people.variants,
-        people.variant,
-        groups,
-        np.zeros(n, np.int64),
-        np.arange(n),
-        None,
-        clusters,
-    )
 
 
 def _planned(given: int | None, overall: Floats, arms: Arms) -> int:

@@ -7,7 +7,7 @@ do. Only the width of rounding, and what a user's column looks like, are those o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,15 +15,22 @@ import numpy as np
 import pandas as pd
 
 from ...errors import OptionError
+from ...inputs.options import as_columns
 from ...judge.choices import PairMissing
 from ...judge.comparability import lists_shorter_than, other_truth, spec_of_each
-from ...judge.per_user_columns import group_codes, require, unit_of
+from ...judge.per_user_columns import Mask, by_columns, group_codes, require, split, unit_of
 from ...judge.users import paired_values, read_model_rows
 from ...stats.arms import Arm
 from ...stats.moments import MEAN_ROUNDING
 from ...stats.numbers import Floats
 from ..samples import MetricBounds, bounds_of, seen_bounds
 from ..settings import Settings
+from .by_segment import (
+    columns_of_segments,
+    known_segments,
+    segments_of_lists,
+    warn_unknown,
+)
 from .comparable_runs import (
     NONE_LACKING,
     comparing,
@@ -143,17 +150,84 @@ class PairSums(NamedTuple):
 
 class BucketPairs(NamedTuple):
     """What a bucket gives: of each metric and pair, of each pair and cut-off, and of each pair the
-    lists of another truth, without and with a population that is that of the truth."""
+    lists of another truth, without and with a population that is that of the truth; and which
+    models have lists."""
 
     sums: dict[tuple[str, int, int], PairSums]
     short: dict[tuple[int, ...], Floats]
     truth: dict[tuple[int, ...], Floats]
     repeated: bool
+    there: Mask
+
+
+class ChangedRows:
+    """A result in buckets whose rows are changed before anything is made of them.
+
+    reads, gives : the columns that `change` needs, and those that it makes.
+    """
+
+    def __init__(
+        self,
+        result: Any,
+        change: Callable[[pd.DataFrame], pd.DataFrame],
+        reads: Sequence[str],
+        gives: Mapping[str, Any],
+    ) -> None:
+        self.result, self.change, self.reads, self.gives = result, change, reads, gives
+        self.spec, self.by_values = result.spec, result.by_values
+        self.empty_rows = result.empty_rows.assign(
+            **{name: pd.Series([], dtype=dtype) for name, dtype in gives.items()}
+        )
+
+    def each_bucket(
+        self, work: Callable[[pd.DataFrame], Any], columns: Sequence[str], keys: Sequence[str]
+    ) -> list[Any]:
+        own = [name for name in dict.fromkeys([*columns, *self.reads]) if name not in self.gives]
+        return list(self.result.each_bucket(Changing(self.change, work), own, keys))
+
+
+@dataclass(frozen=True)
+class Changing:
+    """Change rows, then make something of them."""
+
+    change: Callable[[pd.DataFrame], pd.DataFrame]
+    work: Callable[[pd.DataFrame], Any]
+
+    def __call__(self, rows: pd.DataFrame) -> Any:
+        return self.work(self.change(rows))
+
+
+@dataclass(frozen=True)
+class InSegments:
+    """Add the segments of every list to the rows."""
+
+    segments: pd.DataFrame
+    keys: list[str]
+    names: list[str]
+
+    def __call__(self, rows: pd.DataFrame) -> pd.DataFrame:
+        found = segments_of_lists(rows, self.segments, self.keys, self.names)
+        return rows.assign(**{name: found[name].array for name in self.names})
+
+
+def with_segments(
+    result: Any,
+    by: list[str],
+    segments: pd.DataFrame | None,
+    user_col: list[str],
+    taken: Sequence[str],
+) -> tuple[Any, list[str]]:
+    """Return a result in buckets that has the columns of `by`, and their names."""
+    if segments is not None:
+        keys, by = columns_of_segments(by, segments, user_col)
+        known = known_segments(segments, keys, by)
+        result = ChangedRows(result, InSegments(known, keys, by), keys, dict(known[by].dtypes))
+    return result, by_columns(result.empty_rows, "per_user", by, taken)
 
 
 @dataclass(frozen=True)
 class PairsOfBucket:
-    """Make the differences of the units of one bucket, and add them up."""
+    """Make the differences of the units of one bucket in every segment, and add them up."""
 
     models: list[Any]
     pairs: list[tuple[int, int]]
@@ -165,8 +239,21 @@ class PairsOfBucket:
     units: list[str]
     weight_col: str | None
     missing: PairMissing
+    by: list[str]
 
-    def __call__(self, rows: pd.DataFrame) -> BucketPairs:
+    def __call__(
+        self, rows: pd.DataFrame
+    ) -> tuple[tuple[int, int], dict[tuple[Any, ...], BucketPairs]]:
+        """Return how many rows have no segment, and of how many, and what the others give by
+        segment."""
+        known = rows[rows[self.by].notna().all(axis=1)] if self.by else rows
+        code, labels = group_codes(known, "per_user", self.by)
+        names = labels[self.by].itertuples(index=False, name=None) if self.by else [()]
+        parts = zip(names, split(code, max(len(labels), 1)), strict=False)
+        found = {name: self._of_segment(known.take(own)) for name, own in parts}
+        return (len(rows) - len(known), len(rows)), found
+
+    def _of_segment(self, rows: pd.DataFrame) -> BucketPairs:
         code = pd.Index(self.models).get_indexer(pd.Index(rows[self.model_col]))
         frames = {name: rows[code == i] for i, name in enumerate(self.models)}
         runs = read_model_rows(frames, self.keys, self.folds, self.model_col, self.units)
@@ -206,6 +293,7 @@ class PairsOfBucket:
                 for whole in (False, True)
             },
             runs.repeated,
+            np.isin(np.arange(len(self.models)), code),
         )
 
 
@@ -213,9 +301,16 @@ class PairsInBuckets:
     """The models of an engine's result, as `ModelRows` has those of rows in memory."""
 
     def __init__(
-        self, result: Any, keys: list[str], folds: list[str], model_col: str, units: list[str]
+        self,
+        result: Any,
+        keys: list[str],
+        folds: list[str],
+        model_col: str,
+        units: list[str],
+        by: Sequence[str] = (),
     ) -> None:
         self.result, self.keys, self.folds, self.units = result, keys, folds, units
+        self.by = list(by)
         empty = result.empty_rows
         require(empty, "per_user", [model_col, *keys, *folds, *units])
         self.parts, self.model_col = [("per_user", empty)], model_col
@@ -232,14 +327,15 @@ class PairsInBuckets:
         self.weight_col = name
         return self
 
-    def rows(
+    def tables(
         self,
         names: list[str],
         pairs: list[tuple[int, int]],
         settings: Settings,
         declared: Mapping[str, MetricBounds],
-    ) -> list[dict[str, Any]]:
-        """One row of numbers per metric and pair."""
+    ) -> list[tuple[pd.DataFrame, list[dict[str, Any]]]]:
+        """The label of every segment, as a frame of one row, with a row of numbers per metric and
+        pair; those that have nothing to compare are left out."""
         spec = self.result.spec
         cuts = [k for k in {cut_off(spec, name) for name in names} if k is not None]
         work = PairsOfBucket(
@@ -253,14 +349,45 @@ class PairsInBuckets:
             self.units,
             self.weight_col,
             settings.missing,
+            self.by,
         )
         units = self.units or unit_of(self.keys)
         used = [self.model_col, *self.keys, *self.folds, *units, "n_true", "n_pred", *names]
-        used += [] if self.weight_col is None else [self.weight_col]
-        parts: list[BucketPairs] = self.result.each_bucket(work, list(dict.fromkeys(used)), units)
+        used += [*as_columns(self.weight_col), *self.by]
+        given = self.result.each_bucket(work, list(dict.fromkeys(used)), units)
+        n_unknown, n_rows = (sum(counts) for counts in zip(*(n for n, _ in given), strict=True))
+        warn_unknown(n_unknown, n_rows, self.by)
+        by_label: dict[tuple[Any, ...], list[BucketPairs]] = {}
+        for _, found in given:
+            for label, one in found.items():
+                by_label.setdefault(label, []).append(one)
+        labels, places = [pd.DataFrame(index=[0])], np.zeros(1, np.int64)
+        if self.by:
+            frame = pd.DataFrame(list(by_label), columns=self.by)
+            frame = frame.astype(dict(self.result.empty_rows[self.by].dtypes))
+            code, found = group_codes(frame, "per_user", self.by)
+            labels, places = [found.iloc[[i]] for i in range(len(found))], np.argsort(code)
+        tables, given = [], list(by_label.values())
+        for label, place in zip(labels, places, strict=True):
+            parts = given[place]
+            there = np.any([one.there for one in parts], axis=0)
+            own = [pair for pair in pairs if there[[*pair]].all()]
+            if own:
+                tables.append((label, self._rows(names, own, settings, declared, parts)))
+        return tables
+
+    def _rows(
+        self,
+        names: list[str],
+        pairs: list[tuple[int, int]],
+        settings: Settings,
+        declared: Mapping[str, MetricBounds],
+        parts: list[BucketPairs],
+    ) -> list[dict[str, Any]]:
+        """One row of numbers per metric and pair of one segment."""
         unlike = comparing(
             self.models,
-            spec_of_each(spec, self.models),
+            spec_of_each(self.result.spec, self.models),
             lambda pair, whole: np.sum([one.truth[*pair, whole] for one in parts], axis=0),
             lambda pair, k: np.sum([one.short[*pair, k] for one in parts], axis=0),
         )

@@ -38,7 +38,7 @@ from ...stats.quantile_arms import (
 )
 from ...stats.student import beyond, t_p_value
 from ..decide.adjust_pvalues import directions
-from ..decide.balance import shares_change, users_in_both
+from ..decide.balance import segments_moved, shares_change, users_in_both
 from ..decide.sample_ratio import Arms, check_sample_ratio, count_rows, count_units
 from ..samples import Ready, make_units, read_metrics, subset
 from ..settings import Settings
@@ -209,6 +209,7 @@ correction, family, primary, sequential_n, expected, health, time_col, user_col,
         return found
 
     table = compare_each(arms, of_pair)
+    moved += segments_moved(arms, table, ratio)
     found = decide(arms, table, ratio, better, settings, moved, intervals=_quantile_intervals)
     found.insert(list(found.columns).index("metric") + 1, "quantile", table["quantile"])
     return default_columns(found, details)

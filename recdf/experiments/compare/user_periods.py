@@ -31,7 +31,7 @@ from ...judge.per_user_columns import (
     some_keys,
     split,
 )
-from ...judge.users import ExperimentRows, Users
+from ...judge.users import ExperimentRows, Users, in_several_variants
 from ...stats.arms import Sample
 from ...stats.shares import LEAST_EXPECTED, equal_shares_test, independence_test
 from ..decide.balance import merge_periods
@@ -61,6 +61,19 @@ class People(NamedTuple):
     exposed: Times | None
     zone: Any
     n_in_both: int
+
+    def with_columns_of(self, rows: pd.DataFrame, skip: Sequence[str | None]) -> pd.DataFrame:
+        """The users with the other columns of their first rows; null of users without a row."""
+        first = first_rows(self.of_row + 1, len(self.frame) + 1)[1:]
+        users = np.flatnonzero(first >= 0)
+        names = [name for name in rows if name not in {*skip, *self.frame}]
+        others = rows[names].iloc[first[users]].set_axis(users)
+        return self.frame.join(others)
+
+    def have_one(self, values: pd.Series) -> bool:
+        """Whether each user has one value in all rows."""
+        own, n = self.of_row >= 0, len(self.frame)
+        return not in_several_variants(self.of_row[own], pd.factorize(values)[0][own], n).any()
 
 
 class Periods(NamedTuple):

@@ -8,7 +8,8 @@ import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from statistics import NormalDist
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -22,7 +23,7 @@ from ...stats.permutation import random_split_p
 from ...stats.shares import LEAST_EXPECTED, independence_test
 from ...tables.cells import amount
 from ..samples import MetricRows, not_used, sum_by, without_gaps
-from .sample_ratio import Arms
+from .sample_ratio import Arms, SampleRatio
 
 # Level of the warning about a covariate, for all covariates and pairs of variants of a table
 # together.
@@ -257,6 +258,36 @@ def strata_moved(metric: MetricRows, both: ArmRows, rows: ExperimentRows) -> str
     if not p < UNBALANCED:
         return ""
     return "strata_moved" if p < HEALTH_ALPHA else "strata_differ_in_worth"
+
+
+def segments_moved(arms: Arms, table: Mapping[str, Any], ratio: SampleRatio) -> list[Difference]:
+    """The same of segments, by the counts, means and errors of a table, in all of them.
+
+    The shares of the variants must be planned, and be the same in all segments: those of periods
+    may change.
+    """
+    planned, n_groups = ratio.of / ratio.of.sum(axis=1, keepdims=True), len(arms.groups)
+    if n_groups < 2 or not np.ptp(planned, axis=0).max() < TINY_REST:
+        return []
+
+    def cells(*names: str) -> Any:
+        return np.nan_to_num([table[name] for name in names]).reshape(len(names), n_groups, -1)
+
+    n, mean = cells("n_control", "n_treatment"), cells("mean_control", "mean_treatment")
+    worth, share = mean.mean(axis=0), n.sum(axis=0) / n.sum(axis=(0, 1))
+    of_control, of_treatment = n / n.sum(axis=1, keepdims=True)
+    moved = np.abs(((of_treatment - of_control) * worth).sum(axis=0))
+    var = (share * (worth - (share * worth).sum(axis=0)) ** 2).sum(axis=0)
+    error = np.sqrt(var * (1 / n.sum(axis=1)).sum(axis=0))
+    least = HALF_AN_ERROR * np.sqrt(((share * cells("se")[0]) ** 2).sum(axis=0))
+    found, metrics = [], table["metric"][: len(moved)]
+    for code, p in (("strata_moved", HEALTH_ALPHA), ("strata_differ_in_worth", UNBALANCED)):
+        shown = (moved > -NormalDist().inv_cdf(p / 2) * error) & (moved >= least)
+        for i in np.flatnonzero(shown):
+            where = np.zeros((n_groups, len(arms.variants), len(arms.variants)), bool)
+            where[:, *arms.pairs[i % len(arms.pairs)]] = True
+            found.append(Difference(code, f"segments of {metrics[i]}", where, [metrics[i]]))
+    return found
 
 
 def looks_like_date(values: pd.Series) -> bool:

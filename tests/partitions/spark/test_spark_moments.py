@@ -10,7 +10,7 @@ from partitions.moment_cases import (
     assert_same_moments,
     in_memory,
 )
-from partitions.pair_cases import assert_errors_of_pairs, assert_same_pairs
+from partitions.pair_cases import assert_errors_of_pairs, assert_same_board, assert_same_pairs
 from partitions.spark_frames import to_spark
 
 import recdf as rd
@@ -63,7 +63,7 @@ def test_a_metric_of_ones_own_is_zero_for_users_without_rows(spark):
     assert_same_moments(result.variant_moments(GROUPS, **asked), expected)
 
 
-@pytest.mark.parametrize("name", ["lists that a model lacks are left out", "folds"])
+@pytest.mark.parametrize("name", ["folds", "segments"])
 def test_models_are_compared_as_in_memory(spark, name):
     def of_spark(true, pred, options):
         given = to_spark(spark, true, 2), to_spark(spark, pred)
@@ -74,3 +74,5 @@ def test_models_are_compared_as_in_memory(spark, name):
     assert_same_pairs(of_spark, name)
     if name == "folds":
         assert_errors_of_pairs(of_spark)
+    else:
+        assert_same_board(of_spark, "several lists of a user")
