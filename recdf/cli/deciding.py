@@ -29,6 +29,7 @@ from ..formats.file_sets import read_beside
 from ..inputs.frames import column
 from ..judge.comparisons import report_table
 from ..judge.verdict import has, warning_sentences
+from ..tables.cells import amount
 from .arguments import (
     BOUNDS_FLAG,
     add_arguments,
@@ -135,8 +136,9 @@ def _run_compare(given: argparse.Namespace) -> int:
         bounds=as_bounds(given.bounds),
         **{**given_parameters(given, OF_MODELS), "details": True},
     )
-    n = dict.fromkeys(f"{users:,}" for users in (table["n_users"].min(), table["n_users"].max()))
-    head = f"{' to '.join(n)} users, test {table['test'].iloc[0]}, p {adjustment(table).words}"
+    least, most = table["n_users"].min(), table["n_users"].max()
+    n = amount(most, "user") if least == most else f"{least:,} to {amount(most, 'user')}"
+    head = f"{n}, test {table['test'].iloc[0]}, p {adjustment(table).words}"
     before = list(table.columns[: list(table.columns).index("metric")])
     said = "".join(
         f"\n{sentence}" for sentence in [*compared_labels(table), *warning_sentences(table)]

@@ -77,6 +77,8 @@ class IdColumn:
 def _take_chunks(array: pa.ChunkedArray, rows: np.ndarray) -> pa.ChunkedArray:
     """Take rows, chunk by chunk. Arrow would join all chunks, which may hold more strings than fit
     into one."""
+    if array.num_chunks == 1:
+        return pa.chunked_array([array.chunk(0).take(pa.array(rows))])
     order = None
     if not (rows[1:] >= rows[:-1]).all():
         order = np.argsort(rows, kind="stable")
