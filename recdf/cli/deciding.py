@@ -29,6 +29,7 @@ from ..formats.file_sets import read_beside
 from ..inputs.frames import column
 from ..judge.comparisons import report_table
 from ..judge.verdict import has, warning_sentences
+from ..tables.cells import amount
 from .arguments import (
     BOUNDS_FLAG,
     add_arguments,
@@ -135,8 +136,9 @@ def _run_compare(given: argparse.Namespace) -> int:
         bounds=as_bounds(given.bounds),
         **{**given_parameters(given, OF_MODELS), "details": True},
     )
-    n = dict.fromkeys(f"{users:,}" for users in (table["n_users"].min(), table["n_users"].max()))
-    head = f"{' to '.join(n)} users, test {table['test'].iloc[0]}, p {adjustment(table).words}"
+    least, most = table["n_users"].min(), table["n_users"].max()
+    n = amount(most, "user") if least == most else f"{least:,} to {amount(most, 'user')}"
+    head = f"{n}, test {table['test'].iloc[0]}, p {adjustment(table).words}"
     before = list(table.columns[: list(table.columns).index("metric")])
     said = "".join(
         f"\n{sentence}" for sentence in [*compared_labels(table), *warning_sentences(table)]
@@ -288,9 +290,10 @@ def _experiment(given: argparse.Namespace) -> int:
     named = roles.roles if isinstance(roles, ExperimentPlan) else roles
     if success := [name for name, role in named.items() if role == "success"]:
         options.setdefault("primary", [name for name in success if name in specs])
-    tables = {"comparison": compare_variants(joined, specs, by=join["by"], **options)}
+    own = options | {"expected": None, "health": health}
+    tables = {"comparison": compare_variants(joined, specs, by=join["by"], **own)}
     if segments:
-        tables["segments"] = compare_variants(joined, specs, by=[*join["by"], *segments], **options)
+        tables["segments"] = compare_variants(joined, specs, by=[*join["by"], *segments], **own)
     n_compared = len(joined[join["user_col"]].drop_duplicates())
     lines = [_health(health, join, given.expected is not None, tables["comparison"], n_compared)]
     lines.append(

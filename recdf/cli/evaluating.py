@@ -34,6 +34,7 @@ from ..matching.side_tables.records import SIDE_TABLES
 from ..partitions.evaluate_parquet import evaluate_parquet
 from ..partitions.source import Source
 from ..publishing import PER_USER, RESULT_FILES, SUMMARY_FILE, staging_folder
+from ..tables.cells import amount
 from ..tables.findings import finding_of, findings_text
 from .arguments import add_arguments, add_command, add_options, add_out, as_pairs, given_options
 from .output import fail_on, give_tables, note, plain_signs, print_tables, verbose
@@ -368,7 +369,10 @@ def _evaluate_files(given: argparse.Namespace, scratch: Path | None) -> None:
         from pyarrow.parquet import read_metadata  # costs time that other commands need not take
 
         per_user, summary = given.out / PER_USER, given.out / SUMMARY_FILE
-        note(given, f"\nwrote {per_user} ({read_metadata(per_user).num_rows:,} rows) and {summary}")
+        note(
+            given,
+            f"\nwrote {per_user} ({amount(read_metadata(per_user).num_rows, 'row')}) and {summary}",
+        )
     verbose(given, f"evaluated in {time.perf_counter() - started:.1f} s")
 
 
@@ -439,9 +443,7 @@ def read_frames_of(
 
 def _say_read(given: argparse.Namespace, name: str, path: str, files: int, rows: int) -> None:
     """Say with -v what was read, in the same words whether the files are streamed or not."""
-    verbose(
-        given, f"read --{name} {path}: {files:,} {'file' if files == 1 else 'files'}, {rows:,} rows"
-    )
+    verbose(given, f"read --{name} {path}: {amount(files, 'file')}, {amount(rows, 'row')}")
 
 
 # ---------------------------------------------------------------------------------------------

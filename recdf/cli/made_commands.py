@@ -38,6 +38,7 @@ from ..off_policy.compare_targets import ope_compare
 from ..off_policy.estimate_value import MEANINGS, ope_estimate
 from ..off_policy.log_additions import target_from_recs
 from ..off_policy.log_diagnostics import ope_diagnostics
+from ..tables.cells import amount, doing
 from .arguments import (
     BOUNDS_FLAG,
     FILES_HELP,
@@ -162,7 +163,8 @@ def _interleave(given: argparse.Namespace, options: Given) -> Reply:
     teams = lists["team"].value_counts()
     n = len(lists[as_columns(options.get("user_col", "user_id"))].drop_duplicates())
     of_teams = f"{teams.get('a', 0):,} of team a, {teams.get('b', 0):,} of team b"
-    said = f"{n:,} lists with {len(lists):,} items: {of_teams}, {teams.get('', 0):,} of no team"
+    of_teams += f", {teams.get('', 0):,} of no team"
+    said = f"{amount(n, 'list')} with {amount(len(lists), 'item')}: {of_teams}"
     return Reply(said, {"lists": lists})
 
 
@@ -171,13 +173,13 @@ def _interleaved(given: argparse.Namespace, options: Given) -> Reply:
     table = compare_interleaved(**frames, **{**options, "details": True})
     row = table.iloc[0]
     lines = [
-        f"{row['n_users']:,} users, {row['n_clicks']:,} clicks, of which "
+        f"{amount(row['n_users'], 'user')}, {amount(row['n_clicks'], 'click')}, of which "
         f"{row['n_clicks_no_team']:,} on items of no team and {row['n_clicks_elsewhere']:,} "
         "elsewhere",
         "",
         compact(table),
-        f"{row['wins']:,} users prefer b, {row['losses']:,} prefer a (sign test p = "
-        f"{row['p_sign']:.3g})",
+        f"{doing(row['wins'], 'prefer', 'user')} b, {doing(row['losses'], 'prefer')} a "
+        f"(sign test p = {row['p_sign']:.3g})",
     ]
     return Reply("\n".join(lines), {"interleaved": table})
 

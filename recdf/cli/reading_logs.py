@@ -19,6 +19,7 @@ from ..logs.impressions import SPANS, from_impressions
 from ..partitions.dealt_logs import IMPRESSION_FILES as WRITTEN
 from ..partitions.dealt_logs import impressions_parquet
 from ..publishing import made, staging_folder
+from ..tables.cells import amount
 from .arguments import (
     add_arguments,
     add_command,
@@ -156,13 +157,13 @@ def _count_table(counts: Mapping[str, Any]) -> pd.DataFrame:
 
 def _report_text(spec: dict[str, Any], out: Path) -> str:
     counts, positions = spec["counts"], spec["positions"]
-    lines = [f"{counts['impressions']:,} impressions in {counts['lists']:,} lists"]
+    lines = [f"{amount(counts['impressions'], 'impression')} in {amount(counts['lists'], 'list')}"]
     if counts["repeated"]:
         lines.append(f"{counts['repeated']:,} of them repeat an item of their list")
     if positions["column"] is not None:
         lines.append(
             f"positions from {positions['start']:g}, with holes in "
-            f"{positions['lists_with_holes']:,} lists and one twice in "
+            f"{amount(positions['lists_with_holes'], 'list')} and one twice in "
             f"{positions['lists_with_ties']:,}"
         )
     for name in ("clicks", "purchases", "refunds"):

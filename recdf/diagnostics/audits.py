@@ -27,7 +27,7 @@ from ..matching.overlap import Overlap
 from ..metrics.call import Call
 from ..metrics.compute import per_user_frame
 from ..stats.numbers import Floats
-from ..tables.cells import form_of, number
+from ..tables.cells import amount, form_of, number
 from ..tables.findings import Findings, ShownFindings, findings_text, row_objects
 from .leaks import (
     KNOWN,
@@ -335,7 +335,7 @@ def _with_and_without(
     )
     form = form_of(value, without, half=(value - without) / 2)
     of_left = number(without, form) if left >= min(LEAST_LISTS, n) else "–"
-    of_lists = "" if left == n else f" ({left:,} of {n:,} lists)"
+    of_lists = "" if left == n else f" ({left:,} of {amount(n, 'list')})"
     return f"{metric} {number(value, form)} with, {of_left} without{of_lists}"
 
 

@@ -36,6 +36,7 @@ from ..stats.shares import CHANCE_SEEN
 from ..tables.cells import (
     ReportTable,
     ShownResult,
+    amount,
     estimated,
     form_of,
     markdown_text,
@@ -162,7 +163,7 @@ class Gate(ShownResult):
         >>> import recdf as rd
         >>> result = rd.evaluate({"u": ["a"]}, {"u": ["a"]}, "mrr@1")
         >>> print(rd.gate(result, result, {"mrr@1": -0.1}).to_markdown().splitlines()[0])
-        ### Undecided: 0 of 1 budgets are met, 1 undecided
+        ### Undecided: 0 of 1 budget is met, 1 undecided
         """
         lines = [f"### {self.headline}", "", self._shown().to_markdown()]
         return "\n".join([*lines, "", *(f"* {markdown_text(line)}" for line in self.notes)]) + "\n"
@@ -186,11 +187,8 @@ class Gate(ShownResult):
         found = self._asked["effect"].tolist()
         n = {code: found.count(code) for code in (FAIL, UNDECIDED, NOT_GATED)}
         held = len(found) - sum(n.values())
-        of = (
-            "1 budget is met"
-            if held == len(found) == 1
-            else f"{held} of {len(found)} budgets are met"
-        )
+        of = f"{held} of {amount(len(found), 'budget')} {'is' if len(found) == 1 else 'are'} met"
+        of = of.removeprefix("1 of ") if len(found) == 1 else of
         more = [
             f"{count} {'broken' if code == FAIL else sentence('gate', code)}"
             for code, count in n.items()
@@ -422,7 +420,7 @@ def _truth(sides: Sequence[Side], runs: ModelRows) -> Pair:
         unlike, _ = other_truth(both, whole)
         if unlike:
             sums = [f"{int(np.nansum(one)):,} relevant items" for one in both]
-            return f"{sums[0]}, other ones in {unlike:,} lists", sums[1]
+            return f"{sums[0]}, other ones in {amount(unlike, 'list')}", sums[1]
         if None in (own, base):
             own = base = "as many relevant items in each list"
     return own, base

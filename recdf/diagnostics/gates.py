@@ -48,10 +48,7 @@ from ..stats.allowed_change import Change, PoweredChange
 from ..stats.many_tests import adjust
 from ..stats.prediction_powered import labelled_units
 from ..stats.turned import missing_by_chance
-from ..tables.cells import (
-    brief,
-    estimated,
-)
+from ..tables.cells import amount, brief, estimated
 from .gate_records import (
     DOUBTFUL,
     FAIL,
@@ -393,9 +390,10 @@ def _gate_row(
             row["holds_for"] = f"users with up to {of_weight if settings.weight else of_lists}"
     few, no_share = change.n < settings.min_lists, budget.relative and not mean_baseline > 0
     reasons = {
-        f"fewer than {settings.min_lists:,} users": few,
+        f"fewer than {amount(settings.min_lists, 'user')}": few,
         "the mean of the baseline is not above 0, so that no share of it is a budget": no_share,
-        f"{lacks.sum():,} lists have a value on one side only": math.isnan(worst) and lacks.any(),
+        f"a value on one side only in {amount(lacks.sum(), 'list')}": math.isnan(worst)
+        and lacks.any(),
         "the lists that people judged are no random sample of all": labelled.get("p_random", 1.0)
         < NOT_RANDOM,
         "one large loss more could decide, and the metric has no bounds: all turns if "
@@ -431,7 +429,8 @@ def _turned(row: Mapping[Any, Any]) -> str:
     """Say how many users with what difference would turn what is said of a row."""
     unseen = missing_by_chance(row["alpha"])
     by = estimated(row["turning_value"], sign="+")
-    return f"{estimated(unseen, significant=1)} in {row['n_users']:,} users differ by {by} or more"
+    of_all = amount(row["n_users"], "user")
+    return f"{estimated(unseen, significant=1)} in {of_all} differ by {by} or more"
 
 
 def _unseen_weight(segment: str, value: str, most: float, settings: _Settings) -> float:
@@ -570,7 +569,9 @@ def _decide(
             f"{estimated(row['provable'], sign='+%' if row['relative'] else '+')}"
         )
         if not math.isnan(row["n_needed"]):
-            reason += f"; if the change stays, this one needs about {int(row['n_needed']):,} users"
+            reason += (
+                f"; if the change stays, this one needs about {amount(row['n_needed'], 'user')}"
+            )
     return effect, reason
 
 

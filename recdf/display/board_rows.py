@@ -26,7 +26,6 @@ from ..evaluation.value_moments import (
 )
 from ..experiments.compare.by_segment import segments_of_lists
 from ..experiments.compare.pairs_in_buckets import ChangedRows
-from ..inputs.options import as_columns
 from ..judge.choices import Correction
 from ..judge.comparability import spec_of_each
 from ..judge.per_user_columns import Mask, key_codes, unit_of
@@ -37,7 +36,10 @@ from .pairs import compare, compare_numbered
 from .row_words import EVERYONE
 from .segments import SegmentGroups, coded_segments, group_means, model_means
 
-MODEL, GROUP_NUMBER = "recdf: model", "recdf: number of group"  # columns beside those of the rows
+MODEL_NUMBER, GROUP_NUMBER = (
+    "recdf: model",
+    "recdf: number of group",
+)  # columns beside those of the rows
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,7 @@ class Labelling:
         models, model = pd.MultiIndex.from_frame, np.zeros(len(rows), np.int64)
         if by:
             model = models(self.by_values).get_indexer(models(rows[by]))
-        rows = rows.assign(**{MODEL: model}).assign(**{GROUP_NUMBER: 0})
+        rows = rows.assign(**{MODEL_NUMBER: model}).assign(**{GROUP_NUMBER: 0})
         if self.segments is None:
             return rows
         found, parts = (
@@ -145,7 +147,7 @@ class MeansOfBucket:
 
     def __call__(self, rows: pd.DataFrame) -> BucketMeans:
         n_cells = self.n_models * self.n_groups
-        cell = rows[GROUP_NUMBER].to_numpy() * self.n_models + rows[MODEL].to_numpy()
+        cell = rows[GROUP_NUMBER].to_numpy() * self.n_models + rows[MODEL_NUMBER].to_numpy()
         values = [rows[name].to_numpy(np.float64, na_value=np.nan) for name in self.columns]
         weight = None if self.weight is None else rows[self.weight].to_numpy(np.float64)
         of_units = []
@@ -155,7 +157,7 @@ class MeansOfBucket:
         whole = (rows[GROUP_NUMBER] == 0).to_numpy()
         (code,), _ = key_codes([("per_user", rows[whole])], self.keys)
         counts = [np.bincount(code[~np.isnan(one[whole])]) for one in values]
-        first = rows[whole & (rows[MODEL] == rows[MODEL].min()).to_numpy()]
+        first = rows[whole & (rows[MODEL_NUMBER] == rows[MODEL_NUMBER].min()).to_numpy()]
         several = bool(first.duplicated(self.units).any())
         return BucketMeans(
             GroupMoments.of(values, cell, n_cells, weight),
@@ -189,10 +191,10 @@ class RowsInBuckets:
         self.first = first
         label = Labelling(given.by_values, known, keys, first)
         reads = [*spec["by"], *keys, *key, *self.units]
-        numbers = dict.fromkeys((MODEL, GROUP_NUMBER), "int64")
+        numbers = dict.fromkeys((MODEL_NUMBER, GROUP_NUMBER), "int64")
         self.rows = ChangedRows(given, label, reads, numbers)
         self.per_list = [name for name in spec["metrics"] if name in given.empty_rows.columns]
-        self.rows.by_values = pd.DataFrame({MODEL: range(len(self.models))})
+        self.rows.by_values = pd.DataFrame({MODEL_NUMBER: range(len(self.models))})
         specs = spec_of_each(spec, self.models)
         self.rows.spec = {"joined": {str(code): one for code, one in enumerate(specs)}}
         summary = given.summary
@@ -218,7 +220,7 @@ class RowsInBuckets:
             len(self.models),
             len(self.groups),
         )
-        used = [*self.per_list, *as_columns(self.weight)]
+        used = [*self.per_list, *filter(None, [self.weight])]
         parts: list[BucketMeans] = self.rows.each_bucket(work, used, self.units)
         return functools.reduce(lambda one, two: one + two, parts)
 
@@ -257,7 +259,7 @@ class RowsInBuckets:
         options: dict[str, Any] = {"weight_col": self.weight, "unit_col": self.units}
         if self.names:
             options["by"] = GROUP_NUMBER
-        options |= {"user_col": self.key, "model_col": MODEL}
+        options |= {"user_col": self.key, "model_col": MODEL_NUMBER}
         options |= {"baseline": baseline, "correction": correction}
         table = compare_numbered(self.rows, self.result, self.models, columns, **options)
         if self.names:

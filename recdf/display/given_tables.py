@@ -26,6 +26,7 @@ from ..evaluation.value_moments import CONFIDENCE, Stat
 from ..experiments.samples import declared_bounds
 from ..judge.per_user_columns import unit_of
 from ..judge.users import repeated_unit
+from ..tables.cells import amount
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -370,9 +371,10 @@ def interval_percent(result: Any) -> str:
     return f"{100 * result.spec.get('confidence', 0.95):g} % intervals" if known else "intervals"
 
 
-def count_text(numbers: Iterable[Any]) -> str:
-    """Return 'n = 1,537', or the range when counts differ."""
+def count_text(numbers: Iterable[Any], noun: str) -> str:
+    """Return 'n = 1,537 users', or the range when counts differ."""
     found = sorted({int(n) for n in numbers if not pd.isna(n)})
     if not found:
         return ""
-    return f"n = {found[0]:,}" if found[0] == found[-1] else f"n = {found[0]:,} to {found[-1]:,}"
+    least = "" if found[0] == found[-1] else f"{found[0]:,} to "
+    return f"n = {least}{amount(found[-1], noun)}"

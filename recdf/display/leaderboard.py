@@ -23,6 +23,7 @@ from ..tables.cells import (
     LETTERS,
     Align,
     Cell,
+    amount,
     html_text,
     latex_text,
     markdown_text,
@@ -151,8 +152,8 @@ class Leaderboard:
         notes = list(self.notes)
         if rows is not None and len(body) > rows:
             notes.append(
-                f"{len(body) - rows:,} more rows are not shown; .frame and .to_html() have all of "
-                "them."
+                f"{amount(len(body) - rows, 'more row')} not shown; .frame and .to_html() have "
+                "all of them."
             )
             body = body[:rows]
         return to_html(head, body, align) + "".join(
@@ -175,7 +176,7 @@ class Leaderboard:
 
     def __str__(self) -> str:
         head, body, align = self.head_and_cells()
-        more = f"... and {len(body) - CUT:,} more rows; .frame has all of them"
+        more = f"... and {amount(len(body) - CUT, 'more row')}; .frame has all of them"
         # A terminal has neither bold nor underline: the best value has a star.
         starred = [
             [cell._replace(text=f"*{cell.text}") if cell.bold else cell for cell in row]

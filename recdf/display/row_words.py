@@ -256,7 +256,7 @@ def drawn_plan(row: TableRow) -> dict[str, Any]:
     beside = f", beside {row['baseline']}" if models else ""
     share: str = f" ({estimated(row['mde_rel'], sign='%')})" if pd.notna(row["mde_rel"]) else ""
     found = f"{estimated(row['mde_abs'])}{share}"
-    days: str = f", {number(row['days'], ',.0f')} days" if pd.notna(row.get("days", np.nan)) else ""
+    days: str = f", {amount(row['days'], 'day')}" if pd.notna(row.get("days", np.nan)) else ""
     numbers = f"{number(n, ',d')} {unit} {interval(row['n_low'], row['n_high'], ',.0f')}".rstrip()
     guards = not models and row["role"] == "guardrail"
     verb = "shows a loss below" if guards else "finds"

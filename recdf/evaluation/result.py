@@ -13,6 +13,7 @@ from ..errors import OptionError
 from ..formats.trec_files import write_trec_values
 from ..inputs.door import table_of_users
 from ..inputs.options import as_columns
+from ..tables.cells import amount
 from .shown import HandedOver, result_html, result_text
 from .spec import check_received
 from .storage import read_tables, write_tables
@@ -45,8 +46,8 @@ class Result:
 
     def _title(self) -> str:
         return (
-            f"recdf {self.spec['recdf']}: per_user {self._of_rows()}, summary {len(self.summary)} "
-            "rows"
+            f"recdf {self.spec['recdf']}: per_user {self._of_rows()}, summary "
+            f"{amount(len(self.summary), 'row')}"
         )
 
     def _compared_rows(self, unused: str | None) -> Any:

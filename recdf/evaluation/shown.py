@@ -21,6 +21,7 @@ from ..tables.cells import (
     NULL,
     Align,
     Cell,
+    amount,
     brief,
     html_text,
     plus_minus,
@@ -101,7 +102,7 @@ def result_html(
             for row in shown.itertuples(index=False, name=None)
         ]
         sides: list[Align] = [_side(dtype) for dtype in shown.dtypes]
-        beyond = f" and {more} more columns" if more > 0 else ""
+        beyond = f" and {amount(more, 'more column')}" if more > 0 else ""
         parts += [
             f"<p>per_user, first rows{beyond}</p>",
             to_html([str(name) for name in shown.columns], rows, sides),
@@ -143,9 +144,11 @@ def _look(summary: pd.DataFrame) -> TableLook:
     align: list[Align] = ["left"] * len(keys)
     align += ["right"] * (len(k_shown) + 1)
     rows_left = n_rows - len(body)
-    more = [f"{rows_left:,} more {'row' if rows_left == 1 else 'rows'}"] if rows_left else []
+    more = [amount(rows_left, "more row")] if rows_left else []
     more += [f"{len(all_k) - len(k_shown):,} more k"] if len(all_k) > len(k_shown) else []
-    left_out = f"... {' and '.join(more)}; .summary has all {len(summary):,} rows" if more else ""
+    left_out = (
+        f"... {' and '.join(more)}; .summary has all {amount(len(summary), 'row')}" if more else ""
+    )
     return TableLook(
         head, body, align, left_out, bool(((shown["std"] == 0) & shown["ci_low"].isna()).any())
     )

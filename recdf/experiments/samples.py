@@ -166,7 +166,7 @@ def subset(name: str, chosen: str | Collection[str] | None, specs: Mapping[str, 
 
 
 def covariate_specs(
-    covariates: Any, specs: Mapping[str, MetricColumns], data: pd.DataFrame
+    covariates: Any, specs: Mapping[str, MetricColumns], data: pd.DataFrame, role: str = "data"
 ) -> dict[str, list[MetricColumns]]:
     """Columns of the covariates of every metric: one column, a list of columns, or for a ratio a
     tuple of two."""
@@ -185,7 +185,7 @@ def covariate_specs(
         ratio = specs[metric][1] is not None
         several = given if isinstance(given, list) else [given]
         named = {str(i): one for i, one in enumerate(several)}
-        found[metric] = list(metric_specs(named, data, "data", f"covariates[{metric!r}]").values())
+        found[metric] = list(metric_specs(named, data, role, f"covariates[{metric!r}]").values())
         if not ratio and any(isinstance(one, tuple) and len(one) > 1 for one in several):
             raise OptionError(
                 f"covariates[{metric!r}]={given!r} is a tuple, the numerator and denominator of a "

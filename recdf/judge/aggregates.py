@@ -12,7 +12,7 @@ number. So the same rows give the same bytes in any order, and however they are 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -21,7 +21,6 @@ import numpy as np
 
 from ..inputs.codes import Codes
 from ..inputs.machine import each
-from ..stats.moments import Moments, add_moments
 from ..stats.numbers import Floats
 
 # Bits of a slice, rows of a block, and blocks that a thread takes at a time.
@@ -178,43 +177,71 @@ class Aggregates:
 
 @dataclass(frozen=True)
 class KnownMoments:
-    """A column of which only the moments in each cell are known: what a test reads of `Aggregates`,
-    and the skewness."""
+    """Columns of which only the moments in each cell are known: what a test reads of `Aggregates`.
 
-    moments: Moments
+    `n` is (cells,), `central` (cells, columns, columns), all others are (cells, columns): the mean,
+    the skewness, the smallest and the largest value, and how many values are 0. A number that is
+    not known is NaN.
+    """
+
+    n: Floats
+    mean: Floats
+    central: Floats
+    skewness: Floats
+    lows: Floats
+    highs: Floats
+    zeros: Floats
 
     def cells(self, at: Any) -> KnownMoments:
-        """Some cells; those of each row of a matrix are put together."""
+        """Some cells; those of each row of a matrix are put together, without their skewness."""
         at = np.asarray(at)
-        of, n = np.divmod(np.arange(at.size), at.shape[-1])[0], len(at)
-        found = Moments(*(np.asarray(one)[at.ravel()] for one in self.moments))
-        return KnownMoments(found if at.ndim == 1 else add_moments(found, of, n))
+        own = KnownMoments(*(getattr(self, one.name)[at] for one in fields(self)))
+        if at.ndim == 1:
+            return own
+        n = own.n.sum(axis=1)
+        share = own.n / np.maximum(n, 1)[:, None]
+        first = own.mean[:, 0]
+        mean = first + (share[..., None] * (own.mean - first[:, None])).sum(axis=1)
+        apart = own.mean - mean[:, None]
+        between = np.einsum("ca,cai,caj->cij", own.n, apart, apart)
+        skewness = own.skewness[:, 0] if at.shape[1] == 1 else np.full_like(mean, np.nan)
+        low, high = np.fmin.reduce(own.lows, axis=1), np.fmax.reduce(own.highs, axis=1)
+        central = own.central.sum(axis=1) + between
+        return KnownMoments(n, mean, central, skewness, low, high, own.zeros.sum(axis=1))
 
     def columns(self, at: Sequence[int]) -> KnownMoments:
-        """The column, which is the only one."""
-        return self
+        """Some columns."""
+        own = np.array(list(at))
+        sides = (self.mean, self.skewness, self.lows, self.highs, self.zeros)
+        mean, *others = (one[:, own] for one in sides)
+        return KnownMoments(self.n, mean, self.central[:, own[:, None], own], *others)
 
     @property
-    def n(self) -> Floats:
-        return np.asarray(self.moments.n, np.float64)
+    def above(self) -> Floats:
+        return self.mean
 
     @property
-    def mean(self) -> Floats:
-        return np.asarray(self.moments.mean)[:, None]
-
-    above = mean
+    def low(self) -> Floats:
+        """The smallest value of each column; NaN if it is not known."""
+        return np.asarray(self.lows.min(axis=0))
 
     @property
-    def central(self) -> Floats:
-        return (self.n * self.moments.var)[:, None, None]
+    def high(self) -> Floats:
+        """The largest value of each column; NaN if it is not known."""
+        return np.asarray(self.highs.max(axis=0))
 
     def squares(self, form: Floats) -> Floats:
-        return np.asarray(form[:, 0] ** 2 * self.n * self.moments.var)
+        """Σ z² of z = Σ f·(x − mean x) in each cell; 0 where only rounding error is left of it."""
+        found: Floats = np.einsum("ci,cij,cj->c", form, self.central, form)
+        parts = np.einsum("ci,cii,ci->c", form, self.central, form)
+        return np.where(found <= _LOST**2 * parts, 0.0, found)
 
     def largest(self, column: int) -> float:
         """The largest absolute value; infinite where the squares of values overflow."""
-        largest = np.where(np.isnan(self.moments.var), np.inf, self.moments.largest)
-        return float(largest[self.n > 0].max(initial=0.0))
+        ends = np.fmax(self.highs[:, column], -self.lows[:, column])
+        ends = np.fmax(ends, np.abs(self.mean[:, column]))
+        ends = np.where(np.isnan(self.central[:, column, column]), np.inf, ends)
+        return float(ends[self.n > 0].max(initial=0.0))
 
 
 UnitsRecord = Aggregates | KnownMoments

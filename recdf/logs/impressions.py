@@ -22,6 +22,7 @@ from ..inputs.constraints import a_number, check_record, check_value
 from ..inputs.door import takes_columns
 from ..inputs.options import Options, as_columns
 from ..progress import Progress
+from ..tables.cells import amount
 from .attribution import Outcome
 from .event_checks import WHAT_COPIES_DO, skews, words_of_skew
 from .impression_rows import SESSION, LogInParts, Rules, check_refund_rules, read_log_rows
@@ -103,8 +104,8 @@ class Impressions:
     def __repr__(self) -> str:
         positions = self.spec["positions"]
         lines = [
-            f"{self.spec['counts']['impressions']:,} impressions in "
-            f"{self.spec['counts']['lists']:,} lists",
+            f"{amount(self.spec['counts']['impressions'], 'impression')} in "
+            f"{amount(self.spec['counts']['lists'], 'list')}",
         ]
         if isinstance(self.true, pd.DataFrame):
             sizes = (" × ".join(f"{n:,}" for n in one.shape) for one in self)
@@ -112,7 +113,7 @@ class Impressions:
         if positions["column"] is not None:
             lines.append(
                 f"positions from {positions['start']:g}, holes in "
-                f"{positions['lists_with_holes']:,} lists, a position twice in "
+                f"{amount(positions['lists_with_holes'], 'list')}, a position twice in "
                 f"{positions['lists_with_ties']:,}"
             )
         if len(self.events):

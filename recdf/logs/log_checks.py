@@ -23,6 +23,7 @@ from ..inputs.sorting import dense_codes, distinct
 from ..publishing import plain_file, where
 from ..stats.many_tests import adjust
 from ..stats.shares import equal_shares_test
+from ..tables.cells import amount
 from ..tables.findings import Findings, row_objects
 from .attribution import rank_lists
 from .event_checks import (
@@ -282,7 +283,7 @@ def _check_heavy_users(found: Findings, log: LogRows, many: int, rules: Rules, w
     n_users = int((rows > 0).sum())
     found.add(
         "many_impressions",
-        f"users with over {many:,} impressions",
+        f"users with over {amount(many, 'impression')}",
         "warning",
         len(busy),
         n_users,

@@ -42,7 +42,7 @@ from .engine import buckets_of
 from .engine_arguments import Watched
 from .engine_methods import Handle, Here, opened
 from .files_run import BucketCells, Memory
-from .in_buckets import MADE, all_made, made_of, shared
+from .in_buckets import OF_BUCKET, all_made, made_of, shared
 from .needed import Schemas, id_kind_of
 from .packed import (
     HEAD_LENGTH,
@@ -317,7 +317,7 @@ class LogOfEngine(LogInParts):
 
         empty = check_schemas(work, rules, schemas, heads)
         cells, on_users = self._dealt(work, rules, schemas, of_persons.get("persons"))
-        sums = all_made(self.engine.collect(self._meet(cells, on_users, MADE)), self.n_buckets)
+        sums = all_made(self.engine.collect(self._meet(cells, on_users, OF_BUCKET)), self.n_buckets)
         total = add_in_pairs([without_tables(empty), *sums])
         tables = {}
         for name, schema in schemas_of_tables(empty).items():

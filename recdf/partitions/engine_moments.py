@@ -23,12 +23,8 @@ import pyarrow as pa
 from ..errors import ColumnError, DataError, IdTypeError, OptionError, RecdfError, closest
 from ..evaluation.evaluate import told
 from ..evaluation.part import Failure, PartResult, to_arrow
-from ..experiments.compare.from_moments import (
-    GIVE_ROWS,
-    MOMENT_COLUMNS,
-    read_moments,
-    variant_moments,
-)
+from ..experiments.compare.from_moments import variant_moments
+from ..experiments.compare.moment_table import MOMENT_COLUMNS, PAIR_COLUMNS, read_moments
 from ..experiments.join.join_experiment import (
     Frames,
     JoinOptions,
@@ -82,13 +78,15 @@ class Reduction:
     """How users are joined and reduced, the same in memory and in every bucket.
 
     own : the evaluation is `by` the variant too, so that only rows of each user's own variant count
-    · by : segments of the moments · by_values : the values of `join.by` in all buckets · spec :
-    that of the evaluation.
+    · columns : all that the metrics and covariates name · by : segments of the moments ·
+    by_values : the values of `join.by` in all buckets · spec : that of the evaluation.
     """
 
     join: JoinOptions
     own: bool
-    metrics: list[str]
+    metrics: Any
+    covariates: Any
+    columns: list[str]
     by: list[str]
     nan: RaiseOrDrop
     by_values: pd.DataFrame
@@ -107,7 +105,8 @@ class Reduction:
             "by": self.by,
             "user_col": self.join.keys,
         }
-        return variant_moments(users, self.metrics, nan=self.nan, **names)
+        given = {"covariates": self.covariates, "nan": self.nan}
+        return variant_moments(users, self.metrics, **given, **names)
 
 
 @dataclass(frozen=True)
@@ -147,8 +146,8 @@ class Reducing:
     def _table(self, moments: pd.DataFrame) -> pa.Table:
         """Return moments with the types that they have in all buckets."""
         kinds = {field.name: field.type for schema in self.schemas.values() for field in schema}
-        kinds |= {**dict.fromkeys(MOMENT_COLUMNS, pa.float64()), "metric": pa.string()}
-        kinds |= {"n": pa.int64(), "n_null": pa.int64()}
+        kinds |= dict.fromkeys([*MOMENT_COLUMNS, *PAIR_COLUMNS], pa.float64())
+        kinds |= {"metric": pa.string(), "other": pa.string()}
         columns = {
             name: labels_as(pa.array(moments[name].array, from_pandas=True), kinds[name])
             for name in moments.columns
@@ -177,11 +176,6 @@ class MomentsCall(Generic[EngineFrame]):
         """Take the columns of the evaluation for what the caller did not say."""
         if isinstance(assignment, pd.DataFrame):
             assignment = named_frame("assignment", assignment)
-        if isinstance(metrics, Mapping):
-            raise OptionError(
-                "metrics is a mapping; expected names of columns. A ratio of sums needs the users; "
-                f"{GIVE_ROWS}"
-            )
         columns = _column_names(rows, assignment)
         variant, by = options["variant_col"], options["by"]
         own = variant in spec["by"] and variant in columns
@@ -199,7 +193,8 @@ class MomentsCall(Generic[EngineFrame]):
         if metrics is None:
             metrics = [name for name in spec["metrics"] if name in rows.empty.columns]
         names = [*rows.empty.columns, *columns, "has_metrics"]
-        for name in (*as_columns(metrics), *segments):
+        used = [*dict.fromkeys([*_names_in(metrics), *_names_in(options["covariates"])])]
+        for name in (*used, *segments):
             if name not in names:
                 raise ColumnError(
                     f"neither per_user nor assignment has a column {name!r}{closest(name, names)}"
@@ -207,7 +202,7 @@ class MomentsCall(Generic[EngineFrame]):
         given = {
             name: value
             for name, value in options.items()
-            if name not in ("user_col", "variant_col", "by", "nan")
+            if name not in ("user_col", "variant_col", "by", "nan", "covariates")
         }
         given.setdefault("over", [name for name in list_key if name not in keys])
         _check_join_options(given)
@@ -222,7 +217,15 @@ class MomentsCall(Generic[EngineFrame]):
             else pd.DataFrame(index=range(1))
         )
         reduction = Reduction(
-            join, own, as_columns(metrics), segments, options["nan"], by_values, dict(spec)
+            join,
+            own,
+            metrics,
+            options["covariates"],
+            used,
+            segments,
+            options["nan"],
+            by_values,
+            dict(spec),
         )
         return cls(rows, assignment, reduction)
 
@@ -233,7 +236,8 @@ class MomentsCall(Generic[EngineFrame]):
         if not any(outcomes["common"].to_pylist()):
             raise self._no_common_user()
         found = checked_outcomes(self.rows, outcomes)
-        table = pa.concat_tables(map(of_cell, found["moments"]))
+        # Where a bucket has no user, it has no covariances.
+        table = pa.concat_tables(map(of_cell, found["moments"]), promote_options="default")
         moments = as_dtypes(labels_of_table(table), self._dtypes(table))
         if not len(moments):
             return moments
@@ -253,14 +257,14 @@ class MomentsCall(Generic[EngineFrame]):
     def _of_assignment(self) -> list[str]:
         join, reduction = self.reduction.join, self.reduction
         segments = [name for name in reduction.by if name not in join.by]
-        return list(dict.fromkeys([*join.keys, join.variant_col, *segments, *reduction.metrics]))
+        return list(dict.fromkeys([*join.keys, join.variant_col, *segments, *reduction.columns]))
 
     @property
     def _of_rows(self) -> list[str]:
         join, reduction = self.reduction.join, self.reduction
         over = [] if join.how is None else as_columns(join.over)
         own = [join.variant_col] if reduction.own else []
-        return list(dict.fromkeys([*join.by, *own, *join.keys, *over, *reduction.metrics]))
+        return list(dict.fromkeys([*join.by, *own, *join.keys, *over, *reduction.columns]))
 
     def _schemas(self) -> Schemas:
         """Check the columns of both frames, and raise what needs no rows."""
@@ -287,7 +291,7 @@ class MomentsCall(Generic[EngineFrame]):
         self.reduction.moments(self.reduction.frames(*empty))
         head = self.rows.empty.copy(deep=False)
         head.attrs["recdf"] = self.reduction.spec
-        warn_of_weights(head, "per_user", [*self.reduction.by, *self.reduction.metrics])
+        warn_of_weights(head, "per_user", [*self.reduction.by, *self.reduction.columns])
         return schemas
 
     def _outcomes(self, schemas: Schemas) -> EngineFrame:
@@ -376,4 +380,14 @@ def _check_join_options(given: Mapping[str, Any]) -> None:
         for one in fields(JoinOptions)
         if one.name not in ("keys", "variant_col", "by", "known")
     ]
-    check_names(list(given), ["user_col", "variant_col", "by", "nan", *valid], "variant_moments")
+    own = ["user_col", "variant_col", "by", "nan", "covariates"]
+    check_names(list(given), [*own, *valid], "variant_moments")
+
+
+def _names_in(given: Any) -> list[str]:
+    """The columns in a name, a list or tuple of names, or a mapping of these."""
+    if isinstance(given, Mapping):
+        given = list(given.values())
+    if isinstance(given, list | tuple):
+        return [name for one in given for name in _names_in(one)]
+    return as_columns(given)

@@ -92,8 +92,9 @@ class EngineEvaluation(Result, Generic[EngineFrame]):
     def variant_moments(
         self,
         assignment: Any,
-        metrics: str | Sequence[str] | None = None,
+        metrics: str | Sequence[str] | Mapping[str, Any] | None = None,
         *,
+        covariates: str | Mapping[str, Any] | None = None,
         user_col: str | Sequence[str] | None = None,
         variant_col: str = "variant",
         by: str | Sequence[str] | None = None,
@@ -113,9 +114,12 @@ class EngineEvaluation(Result, Generic[EngineFrame]):
             One row per assigned user: key, `variant_col`, and further columns (segments, pre-period
             metrics). A pandas frame is sent to every worker. If a user stands there twice with the
             same variant, one of the rows counts.
-        metrics : str or list of str, optional
-            Columns of `per_user` or of `assignment`, or "has_metrics", 1 for users with rows.
-            Default: the metrics of the evaluation.
+        metrics : str, list of str or mapping, optional
+            Columns of `per_user` or of `assignment`, or "has_metrics", 1 for users with rows; also
+            name → (numerator, denominator), a ratio of sums. Default: the metrics of the
+            evaluation.
+        covariates : str, list of str or mapping, optional
+            Columns from before the experiment, as in `rd.experiments.variant_moments`.
         user_col : str or list of str, optional
             Key of the assignment. Default: the columns of the list key that it has.
         variant_col : str, default "variant"
@@ -150,8 +154,7 @@ class EngineEvaluation(Result, Generic[EngineFrame]):
         Notes
         -----
         Use it where the users do not fit in memory. Do not use it where they do: after
-        `to_pandas()`, `rd.compare_variants` also takes ratios, covariates, strata, clusters and
-        resampling.
+        `to_pandas()`, `rd.compare_variants` also takes strata, clusters, weights and resampling.
 
         Examples
         --------
@@ -162,9 +165,10 @@ class EngineEvaluation(Result, Generic[EngineFrame]):
         ...     moments, control="A", by="model"
         ... )  # doctest: +SKIP
         """
-        columns = {"user_col": user_col, "variant_col": variant_col, "by": by, "nan": nan}
+        of_users: dict[str, Any] = {"covariates": covariates, "user_col": user_col}
+        of_users |= {"variant_col": variant_col, "by": by, "nan": nan}
         return MomentsCall.of(
-            self._rows, self._spec, assignment, metrics, options | columns
+            self._rows, self._spec, assignment, metrics, options | of_users
         ).result()
 
     def to_parquet(self, folder: Any, *, overwrite: bool = False) -> None:

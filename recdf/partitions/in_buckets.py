@@ -26,7 +26,7 @@ from .packed import PACKED, Packing, of_cells, to_cells
 from .work import Cells, result_of, working_on
 
 # What a bucket gives: what the work made of it or an error, as bytes, and how many rows it had.
-MADE = pa.schema(
+OF_BUCKET = pa.schema(
     {"bucket": pa.int32(), "made": pa.binary(), "failure": pa.binary(), "n_rows": pa.int64()}
 )
 
@@ -39,7 +39,7 @@ def made_of(bucket: int, work: Callable[[], Any], n_rows: int = 0) -> pa.Table:
     except (RecdfError, TypeError) as error:
         failed = PartResult(frozenset({bucket}), failure=Failure(error, bucket))
         failure = to_cells([to_arrow(failed)])[0]
-    return pa.table([[bucket], [made], [failure], [n_rows]], schema=MADE)
+    return pa.table([[bucket], [made], [failure], [n_rows]], schema=OF_BUCKET)
 
 
 def all_made(outcomes: pa.Table, n_buckets: int) -> list[Any]:
@@ -84,6 +84,6 @@ def each_bucket(
     packing = Packing(keys, keys[0], rows.n_buckets, schema, kept=False)
     packed = engine.each(rows.frame, names, packing, PACKED)
     on_rows = OnRows(shared(engine, work), schema)
-    outcomes = engine.collect(engine.meet(None, packed, rows.n_buckets, on_rows, MADE, False))
+    outcomes = engine.collect(engine.meet(None, packed, rows.n_buckets, on_rows, OF_BUCKET, False))
     rows.check(sum(outcomes["n_rows"].to_pylist()))
     return all_made(outcomes, rows.n_buckets)

@@ -18,6 +18,7 @@ from .cells import (
     Align,
     AnyFrame,
     Cell,
+    amount,
     html_of_pandas,
     number,
     to_html,
@@ -170,5 +171,5 @@ def findings_text(findings: pd.DataFrame) -> str:
         lines.append((start.ljust(margin) + wrapped[0]).rstrip())
         lines += [" " * margin + line for line in wrapped[1:]]
     if len(findings) > len(shown):
-        lines.append(f"... and {len(findings) - len(shown):,} more findings")
+        lines.append(f"... and {amount(len(findings) - len(shown), 'more finding')}")
     return "\n".join(lines)

@@ -293,7 +293,7 @@ def test_a_segment_with_too_few_users_is_said(capsys):
     suite = ElementTree.parse("o.xml").getroot()[0]
     assert (suite.get("tests"), suite.get("skipped"), suite.get("errors")) == ("2", "1", "0")
     code, out, _ = run(capsys, *few, "ndcg@10[segment=loyal]=-90%")
-    assert (code, out.split("\n")[0]) == (3, "Undecided: 0 of 1 budgets are met, 1 not gated")
+    assert (code, out.split("\n")[0]) == (3, "Undecided: 0 of 1 budget is met, 1 not gated")
     suite = ElementTree.parse("o.xml").getroot()[0]
     assert (suite.get("tests"), suite.get("errors")) == ("1", "1")
     assert "fewer than 200 users" in suite.find(".//error").get("message")

@@ -469,7 +469,7 @@ def test_an_assertion_shows_the_table(tmp_path):
     call = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_gate.py"]
     done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert "Failed: 0 of 1 budgets are met, 1 broken" in done.stdout
+    assert "Failed: 0 of 1 budget is met, 1 broken" in done.stdout
     assert "ndcg@10  −2%" in done.stdout
 
 

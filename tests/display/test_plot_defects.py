@@ -72,7 +72,7 @@ def test_small_axes_say_which_rows_have_no_room_and_keep_those_that_are_worse(co
     labels = [label.get_text() for label in ax.get_yticklabels()]
     assert "part 35" in labels
     (below,) = [text.get_text() for text in ax.texts if text.get_gid() == "caption"]
-    assert f"{40 - len(labels)} of 40 rows have no room here" in " ".join(below.split())
+    assert f"no room here for {40 - len(labels)} of 40 rows" in " ".join(below.split())
     ax.figure.canvas.draw()
     boxes = [label.get_window_extent() for label in ax.get_yticklabels()]
     pairs = itertools.pairwise(sorted(boxes, key=lambda box: box.y0))

@@ -156,7 +156,7 @@ def test_ten_models_with_many_metrics_stay_below_a_megabyte(tmp_path):
 def test_long_tables_say_what_is_left_out(result, tmp_path):
     page = Page(rd.report(result, tmp_path / "r.html", max_rows=5))
     assert len(page.tables["leaderboard"][1]) == 1 + 5
-    assert f"{len(result.summary) - 5} more rows are not shown" in page.text("leaderboard")
+    assert f"Not shown here: {len(result.summary) - 5} more rows." in page.text("leaderboard")
 
 
 @pytest.mark.long

@@ -69,12 +69,19 @@ def case_lists_by_variant():
     return true, pred, {"by": "variant"}, groups[own], {"missing": "worst"}
 
 
+def case_ratios_and_covariates():
+    true, pred = frames(4)
+    asked = {"metrics": {"share": ("ndcg@5", "n_pred"), "n_true": "n_true"}}
+    asked["covariates"] = {"share": ["pre"]}
+    return true, pred, {"by": "model"}, assigned(4), {"missing": "zero", **asked}
+
+
 CASES_OF_MOMENTS = {
     name.removeprefix("case_"): make for name, make in globals().items() if name.startswith("case_")
 }
 
 
-def in_memory(result, assignment, metrics=None, by=None, nan="raise", **options):
+def in_memory(result, assignment, metrics=None, by=None, nan="raise", covariates=None, **options):
     """The moments of the rows of an engine's result, joined in memory."""
     rows = result.to_pandas()
     users = rows.join_experiment(assignment, **options)
@@ -83,7 +90,8 @@ def in_memory(result, assignment, metrics=None, by=None, nan="raise", **options)
     if metrics is None:
         metrics = [name for name in rows.spec["metrics"] if name in users.columns]
     keys = [name for name in rows.spec["user_col"] if name in assignment.columns]
-    return rd.experiments.variant_moments(users, metrics, by=by, nan=nan, user_col=keys)
+    of_users = {"by": by, "nan": nan, "user_col": keys, "covariates": covariates}
+    return rd.experiments.variant_moments(users, metrics, **of_users)
 
 
 def assert_same_moments(found, expected, labels=None):
@@ -105,9 +113,9 @@ REFUSED = [
     ),
     (
         GROUPS,
-        {"metrics": {"ctr": ("ndcg@5", "n_pred")}},
-        rd.OptionError,
-        "A ratio of sums needs the users",
+        {"metrics": {"ctr": ("ndcg@5", "shown")}},
+        rd.ColumnError,
+        "neither per_user nor assignment has a column 'shown'",
     ),
     (
         GROUPS.assign(note="x"),

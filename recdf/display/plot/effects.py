@@ -14,7 +14,7 @@ from ...errors import ColumnError, OptionError
 from ...experiments.decide.adjust_pvalues import adjustment
 from ...judge.comparisons import COMPARISON_COLUMNS, confidence_of
 from ...judge.verdict import sign_of
-from ...tables.cells import estimated, shorten, visible
+from ...tables.cells import amount, estimated, shorten, visible
 from ..given_tables import (
     JOINED_BY,
     count_text,
@@ -134,7 +134,7 @@ def forest(
         marks = (
             "crosses: effects shrunken to their mean; the verdict is about all segments of a metric"
         )
-    caption = f"{level}; {count_text(data['n'])} users; {marks}"
+    caption = f"{level}; {count_text(data['n'], 'user')}; {marks}"
     across = "difference in units of the metric, zero in the middle"
     return _rows_of_panels(data, "Difference of {}", across, caption, ax)
 
@@ -159,7 +159,8 @@ def _rows_of_panels(data: pd.DataFrame, name: str, across: str, caption: str, ax
         if rows.get("percent", pd.Series(False)).all():
             style.formatted(panel.xaxis, "%")
     if left:
-        caption += f"; {left} of {len(data)} rows have no room here: rows that are worse come first"
+        of_all = amount(len(data), "row")
+        caption += f"; no room here for {left} of {of_all}: rows that are worse come first"
     style.axis_names(panels[-1], across, "")
     style.caption(panels[-1], caption)
     return panels[0] if len(panels) == 1 else panels
@@ -263,8 +264,9 @@ def gate(gate: Gate, *, ax: Any = None) -> Any:
     """
     data = _gate_data(gate)
     caption = (
-        f"bounds hold one-sided with {gate.confidence:.0%}; {count_text(gate.table['n_users'])} "
-        "users; upright line: the budget; filled: passes (blue) or fails (orange)"
+        f"bounds hold one-sided with {gate.confidence:.0%}; "
+        f"{count_text(gate.table['n_users'], 'user')}; upright line: the budget; filled: passes "
+        "(blue) or fails (orange)"
     )
     return _rows_of_panels(data, "{}", "", caption, ax)
 
@@ -418,7 +420,6 @@ def over_time(
     if data["time"].dtype.kind == "M":
         style.dates(frame.ax)
     marks = "filled: better (blue) or worse (orange)" * bool((data["sign"] != "open").any())
-    n = count_text(data["n"])
-    said_below = filter(None, [promise, marks, n and f"{n} users", trend])
+    said_below = filter(None, [promise, marks, count_text(data["n"], "user"), trend])
     title = f"Effect{of} on {what}" + f", {kind.replace('_', ' ')}" * bool(kind)
     return frame.finish(title, _time_col(effect), f"difference of {what}", "; ".join(said_below))

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ...errors import DataError, OptionError
-from ...tables.cells import estimated
+from ...tables.cells import amount, estimated
 from ..given_tables import count_text, labels, need
 from ..kinds import TABLE_KINDS
 from . import style
@@ -126,7 +126,7 @@ def exposure(
         "Concentration of exposure",
         "share of items, least shown first",
         "share of impressions",
-        f"{count_text(data['n_items'])} items; a curve further to the right leaves more items "
+        f"{count_text(data['n_items'], 'item')}; a curve further to the right leaves more items "
         "unseen",
         shares="xy",
         suffix=said,
@@ -239,7 +239,7 @@ def longtail(
         "Popular items and the long tail",
         "share of impressions",
         "items by popularity in the log",
-        f"{n:,} items in the log; grey: share of the past interactions",
+        f"{amount(n, 'item')} in the log; grey: share of the past interactions",
         shares="x",
     )
 
@@ -318,7 +318,7 @@ def position(
     style.tick_numbers(frame.ax.xaxis, ranks, [f"{rank:g}" for rank in ranks])
     frame.ax.set_ylim(bottom=0)
     frame.ax.grid(False, axis="x")
-    caption = f"bars: 95 % Wilson intervals; {count_text(data['n'])} lists per rank"
+    caption = f"bars: 95 % Wilson intervals; {count_text(data['n'], 'list')} per rank"
     return frame.finish(
         "Hit rate by rank", "rank", "hits per recommended item", caption, shares="y"
     )

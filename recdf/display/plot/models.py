@@ -13,7 +13,7 @@ from ...errors import DataError, OptionError, closest
 from ...evaluation.result import Evaluation
 from ...evaluation.value_moments import CONFIDENCE
 from ...judge.per_user_columns import unit_of
-from ...tables.cells import form_of, number, short_names
+from ...tables.cells import doing, form_of, number, short_names
 from ..given_tables import (
     check_model,
     count_text,
@@ -171,7 +171,7 @@ def curve(
     bands = f"bands{' (of the best and the highlighted models)' * some}: {interval_percent(result)}"
     means = bands if data["band"].any() else "one number for all lists, without interval"
     first_of_last_row = panels[3 * ((len(panels) - 1) // 3)]
-    said = f"{means}; {count_text(data['n'])} lists per {per}"
+    said = f"{means}; {count_text(data['n'], 'list')} per {per}"
     style.caption(first_of_last_row, said, len(panels))
     return panels[0] if len(panels) == 1 else panels
 
@@ -303,8 +303,8 @@ def tradeoff(
     frame.ax.margins(0.12)
     up = {name: DIRECTION_ARROWS[direction_word(result, name)] for name in (x, y)}
     caption = (
-        f"bars: {interval_percent(result)} where the metric has one; {count_text(data['n'])} "
-        "lists; dashed: models that no other beats on both metrics"
+        f"bars: {interval_percent(result)} where the metric has one; "
+        f"{count_text(data['n'], 'list')}; dashed: models that no other beats on both metrics"
     )
     return frame.finish(f"{y} against {x}", x + up[x], y + up[y], caption)
 
@@ -393,8 +393,8 @@ def users(
     )
     frame.ax.set_ylim(0, 1.02)
     caption = (
-        f"all users with a defined {metric}; {count_text(data['n'])} per model; the mark is the "
-        "share at the smallest value"
+        f"all users with a defined {metric}; {count_text(data['n'], 'user')} per model; the mark "
+        "is the share at the smallest value"
     )
     across = "share of users with at most this value"
     return frame.finish("Who gets nothing", metric, across, caption, shares="y", suffix=nothing)
@@ -486,7 +486,7 @@ def performance(
     )
     frame.ax.set_ylim(0, 1.02)
     across = f"share of lists with at {'most' if smaller else 'least'} this value"
-    caption = f"bands: 95 %, for the whole curve; {count_text(data['n'])} lists per model"
+    caption = f"bands: 95 %, for the whole curve; {count_text(data['n'], 'list')} per model"
     name = f"Lists that reach a value of {metric}"
     return frame.finish(name, metric, across, caption, shares="y")
 
@@ -574,7 +574,7 @@ def winners(
     data = _winners_data(result, metric, model=model, baseline=baseline)
     frame, totals = style.Frame(ax), data.groupby("side")["n"].sum()
     for side, colour, hatch in (("gains", style.BETTER, ""), ("loses", style.WORSE, "//")):
-        rows, word = data[data["side"] == side], "gain" if side == "gains" else "lose"
+        rows, verb = data[data["side"] == side], side.removesuffix("s")
         bars = frame.ax.bar(
             rows["low"],
             rows["n"],
@@ -588,13 +588,13 @@ def winners(
         for bar, low, high, n in zip(bars, rows["low"], rows["high"], rows["n"], strict=True):
             ends = sorted(map(abs, (low, high)))
             span = " to ".join(number(end, form_of(*ends)) for end in ends)
-            style.says(bar, [f"{n:,} users {word} {span}"])
-        frame.entries.append((bars, f"{totals[side]:,} users {word}", None))
+            style.says(bar, [f"{doing(n, verb, 'user')} {span}"])
+        frame.entries.append((bars, doing(totals[side], verb, "user"), None))
     frame.ax.axvline(0, color=style.tone(frame.ax), linewidth=1)
     one, other = short_names([model, baseline], style.TICK_NAME_LENGTH)
     across = f"difference of {metric} per user: {one} − {other}"
     caption = (
-        f"n = {totals.sum():,} users with a value for both; {totals['ties']:,} with the same value "
-        "are not drawn"
+        f"{count_text([totals.sum()], 'user')} with a value for both; not drawn: "
+        f"{totals['ties']:,} with the same value"
     )
     return frame.finish("Who gains and who loses", across, "users", caption, beside=False)

@@ -13,7 +13,7 @@ from ...diagnostics.history import History
 from ...errors import OptionError
 from ...experiments.decide.proxy_metrics import error_columns
 from ...experiments.decide.proxy_metrics import proxy_metrics as relations
-from ...tables.cells import estimated
+from ...tables.cells import amount, estimated
 from ..given_tables import (
     labels,
     need_history,
@@ -141,7 +141,7 @@ def proxy_metrics(
         f"{row['online']} against {row['offline']}: {row['verdict']}",
         f"offline difference of {row['offline']}",
         f"online effect on {row['online']}",
-        f"slope {slope}; {row['n_tests']} experiments; ellipses: one standard error",
+        f"slope {slope}; {amount(row['n_tests'], 'experiment')}; ellipses: one standard error",
     )
 
 

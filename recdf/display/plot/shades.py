@@ -12,7 +12,7 @@ import pandas as pd
 from ...errors import OptionError, closest
 from ...experiments.decide.adjust_pvalues import adjustment
 from ...judge.verdict import sign_of
-from ...tables.cells import Form, form_of, number, short_names
+from ...tables.cells import Form, amount, form_of, number, short_names
 from ..given_tables import JOINED_BY, check_model, count_text, direction_word, labels, need
 from . import style
 from .picture import drawn_from
@@ -139,7 +139,7 @@ def heat(
         metric or _only_metric(summary) or "value",
         _joined_names(columns),
         _joined_names(rows),
-        f"{cells_are}; {count_text(data['n'])} lists per cell",
+        f"{cells_are}; {count_text(data['n'], 'list')} per cell",
     )
 
 
@@ -264,12 +264,16 @@ def pairs(
     style.tick_names(frame.ax.yaxis, shown, before=[f"{i + 1}  " for i in range(len(shown))])
     style.tick_names(frame.ax.xaxis, [str(i + 1) for i in range(len(shown))])
     frame.ax.tick_params(length=0)
-    left = f"; the first {len(shown)} of {len(order)} models" if len(shown) < len(order) else ""
+    left = (
+        f"; the first {len(shown)} of {amount(len(order), 'model')}"
+        if len(shown) < len(order)
+        else ""
+    )
     return frame.finish(
         f"{what}: {'row − column' if of_diff else 'users better off with the row'}",
         "the same models",
         "",
-        f"{count_text(data['n'])} users; * holds, p-values {adjustment(comparison).words}; blue: "
+        f"{count_text(data['n'], 'user')}; * holds, p-values {adjustment(comparison).words}; blue: "
         f"the row is better, orange: worse{left}",
     )
 
@@ -406,7 +410,9 @@ def lists(
     frame = style.Frame(ax, 1.0 + 2.2 * len(found), 1.6 + ROW_HEIGHT * last)
     hits = data[~missing].groupby("model", sort=False)["hit"].sum()
     fits = style.rows_that_fit(frame.ax)
-    left = f"; {(data['place'] > fits).sum()} items have no room here" if last > fits else ""
+    left = (
+        f"; no room here for {amount((data['place'] > fits).sum(), 'item')}" if last > fits else ""
+    )
     data, last, depth = data[data["place"] <= fits], min(last, fits), min(depth, fits)
     width = style.letters(style.room(frame.ax)[0] / len(found), 0.9) - 4
     row: Any

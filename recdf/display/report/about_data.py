@@ -16,7 +16,7 @@ import pandas as pd
 from ..._version import version_and_build
 from ...errors import kind_of
 from ...evaluation.result import Evaluation
-from ...tables.cells import Cell, visible
+from ...tables.cells import Cell, amount, visible
 from ..given_tables import labels, need
 from .page_blocks import Badge, Section, Shown, TableBlock, csv_of, formula, text
 from .report_inputs import Subject
@@ -59,7 +59,7 @@ def definitions_section(subject: Subject) -> Section:
         csv_of(subject.meanings),
         "definitions.csv",
         stacked=True,
-        folded=f"Formulas of {len(rows)} metrics",
+        folded=f"Formulas of {amount(len(rows), 'metric')}",
         more=max(0, len(rows) - subject.max_rows),
     )
     return Section("definitions", "Definitions", tables=(table,))

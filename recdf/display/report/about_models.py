@@ -121,7 +121,7 @@ def leaderboard_section(subject: Subject, experiment: bool) -> Section:
 def _lists(subject: Subject) -> str:
     n = subject.summary.loc[subject.summary["column"].isin(subject.columns), "n"].astype(int)
     if n.min() == n.max():
-        return f"{n.max():,} lists"
+        return amount(n.max(), "list")
     return f"{n.min():,} to {n.max():,} lists, those where the metric is defined"
 
 
@@ -145,7 +145,7 @@ def _all_values(subject: Subject) -> TableBlock:
         len(rows),
         frame,
         "summary.csv",
-        folded=f"All {len(rows):,} values, every metric at every k",
+        folded=f"{amount(len(rows), 'value')}, every metric at every k",
     )
 
 

@@ -368,7 +368,7 @@ def _amount(subject: Subject, case: Case) -> list[str]:
     counts = [both + int(row[f"n_only_{side}"]) for side in ("model", "baseline")]
     return [
         pair + said,
-        f"{subject.name(row['model'])} has a value for {counts[0]:,} lists, "
+        f"{subject.name(row['model'])} has a value for {amount(counts[0], 'list')}, "
         f"{subject.name(row['baseline'])} for {counts[1]:,}, and both for {both:,}.",
     ]
 

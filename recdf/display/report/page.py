@@ -430,6 +430,7 @@ def _template() -> Any:
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
+    environment.filters["amount"] = amount
     environment.filters["pieces"] = lambda text: re.split(f"[{OPEN}{CLOSE}]", text)
     return environment.from_string(_file("report.html"))
 

@@ -257,11 +257,14 @@ def _without_surplus(
     if moments is not None:
 
         def bound(kind: str, few: int) -> tuple[float, float]:
-            n, mean, var, _, low, high = (np.asarray(one)[arm_of] for one in moments)
-            odds = few / (n - few)
-            far = np.fmin(odds * (mean - low if kind == "lightest" else high - mean), HUGE)
+            n, arms, far = moments.n[arm_of], list(found.arms), HUGE
+            odds, var = few / (n - few), arms[arm_of].var * (n - 1)
+            if moments.mean.shape[1] == 1:
+                mean, low, high = (
+                    one[arm_of, 0] for one in (moments.mean, moments.lows, moments.highs)
+                )
+                far = np.fmin(odds * (mean - low if kind == "lightest" else high - mean), HUGE)
             moved = np.fmin(far, np.sqrt(odds * var))
-            arms = list(found.arms)
             sign = 1 if kind == "lightest" else -1
             arms[arm_of] = arms[arm_of]._replace(mean=arms[arm_of].mean + sign * moved)
             rest = effect(arms[0], arms[1], alternative)
@@ -297,7 +300,7 @@ def with_denominators(row: Row, ready: Ready) -> Row:
 def no_estimate(units: Units) -> str:
     """Why there is nothing to compute, or nothing."""
     if units.moments:
-        largest = units.record.largest(0)
+        largest = max(map(units.moments.largest, range(len(units.columns))))
     else:
         low, high = units.span
         largest = max(high.max(), -low.min(), units.designs.largest if units.designs else 0.0)
@@ -311,8 +314,11 @@ def no_estimate(units: Units) -> str:
 def _means(units: Units) -> tuple[float, float]:
     """Means, or ratios, of values that may be huge; NaN where there is none."""
     if units.moments:
-        control, treatment = units.record.mean[:, 0].tolist()
-        return control, treatment
+        num, den = units.metric
+        means = units.moments.mean
+        with np.errstate(divide="ignore", invalid="ignore"):
+            own = means[:, num] if den is None else means[:, num] / means[:, den]
+        return float(own[0]), float(own[1])
 
     def mean(side: Sample) -> float:
         empty = not len(side.num) or (side.den is not None and not side.den.any())
@@ -346,7 +352,12 @@ def _skewness(found: MeanEffect, far: Farthest | None) -> float:
     if not may_be_skewed(n[0], n[1], SKEWED_SAMPLES):
         return 0.0
     if far is None and found.units.moments:
-        return skewness_of_means(*found.units.moments.of_each)
+        known, nan = found.units.moments, np.full(2, np.nan)
+        if known.mean.shape[1] > 1:
+            return np.nan
+        both_var = known.central[:, 0, 0] / known.n
+        of = Moments(known.n, known.mean[:, 0], both_var, known.skewness[:, 0], nan, nan)
+        return skewness_of_means(*of.of_each)
     plain = found.units.stratum is None and not found.units.clustered
     if plain and len(found.forms) and far is not None:
         var = sum(one.var * k**2 for one, k in zip(found.arms, n, strict=True)) / sum(n)

@@ -27,7 +27,7 @@ from ...judge.per_user_columns import (
 )
 from ...judge.verdict import by_rank, codes_of, has, sentence
 from ...stats.many_tests import adjust, heterogeneity
-from ...tables.cells import p_value
+from ...tables.cells import amount, p_value
 
 MANY_GROUPS, SEGMENT_BANDS = (
     30,
@@ -381,6 +381,6 @@ def segment_sentences(comparison: pd.DataFrame) -> dict[tuple[str, str, str], st
             str(row[other]),
             str(row[base]),
         ): f"{row['metric']}, {row[other]} against {row[base]}: {row['verdict']} (Q = "
-        f"{row['q']:.4g} of {row['n_segments']} segments, p {p_value(row['p_adj'])})."
+        f"{row['q']:.4g} of {amount(row['n_segments'], 'segment')}, p {p_value(row['p_adj'])})."
         for row in found.drop_duplicates(["metric", base, other]).to_dict("records")
     }

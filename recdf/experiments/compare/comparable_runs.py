@@ -19,7 +19,7 @@ from ...judge.verdict import codes_of, effects_of, sentence
 from ...metrics.strings import request_of
 from ...stats.arms import Arm
 from ...stats.turned import turned_by
-from ...tables.cells import estimated, form_of, number, visible
+from ...tables.cells import amount, estimated, form_of, number, visible
 from ..samples import MetricBounds
 from .cheap_labels import powered_pair
 from .paired import estimate_of
@@ -143,7 +143,7 @@ def _other_truth(
         ) and specs[0].get("by", 0) == specs[1].get("by", 1)
         unlike, of = truth(pair, whole)
         if unlike:
-            return f"{unlike:,} of {of:,} lists"
+            return f"{unlike:,} of {amount(of, 'list')}"
     truths = {one.get("truth") for one in specs}
     return "other items" if len(truths) == 2 and None not in truths else ""
 
@@ -293,8 +293,8 @@ def sentence_of_both(row: Mapping[Any, Any]) -> str:
             "changes."
         )
     lacks = [
-        f"{visible(row[role])} lacks {int(row[f'n_lacking_{role}']):,} of {int(row['n_lists']):,} "
-        "lists"
+        f"{visible(row[role])} lacks {int(row[f'n_lacking_{role}']):,} of "
+        f"{amount(row['n_lists'], 'list')}"
         for role in ("model", "baseline")
         if row.get(f"n_lacking_{role}", 0)
     ]

@@ -1,23 +1,22 @@
-"""Moments of per-user metrics by variant, and the comparison of variants that is made of them.
-
-Contract: `MomentTable` has an array (groups, variants, metrics) of each moment, and labels on its
-sides. Cells without a row have n = 0."""
+"""Moments of users by variant, and the comparison of variants that is made of them."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations, permutations
 from typing import Any, Never
 
 import numpy as np
 import pandas as pd
 
 from ...docstrings import says_as
-from ...errors import ColumnError, DataError, DuplicateError, NullKeyError, OptionError, examples
+from ...errors import DataError, DuplicateError, OptionError
 from ...inputs.door import takes_columns
 from ...inputs.options import Options, check_names
 from ...inputs.sorting import distinct
+from ...judge.aggregates import KnownMoments, RowsNeeded
 from ...judge.choices import (
     Alternative,
     Columns,
@@ -31,245 +30,23 @@ from ...judge.comparisons import default_columns
 from ...judge.effects.means import Units
 from ...judge.per_user_columns import (
     Codes,
+    Floats,
     Mask,
-    by_columns,
+    MetricColumns,
     frame_of,
-    group_codes,
     metric_specs,
-    metric_values,
-    require,
     warn_of_weights,
 )
 from ...judge.users import ExperimentRows, read_experiment_rows
 from ...stats.arms import both
-from ...stats.moments import (
-    HUGE,
-    Moments,
-    add_moments,
-    moments_of,
-)
-from ...stats.numbers import Floats
+from ...stats.moments import Moments, moments_of
 from ..decide.adjust_pvalues import directions
-from ..decide.balance import segments_moved, users_in_both
-from ..decide.sample_ratio import Arms, check_sample_ratio, without_strata
-from ..samples import MetricRows, Ready, differ, read_metrics, subset
+from ..samples import MetricRows, Ready, covariate_specs, differ, read_metrics, subset
 from ..settings import Settings, check_together, which_tests
-from .arms_of_users import compare_ready
-from .two_sample import (
-    VARIANT_RESULT_COLUMNS,
-    Row,
-    measured_means,
-    no_share,
-)
-from .variants import compare_each, compare_variants, decide
-
-# Columns of a frame of moments, beside `by` and the variant. Frames of other programs may lack the
-# optional ones.
-NEEDED = ("metric", "n", "mean", "std")
-OPTIONAL = ("n_null", "skewness", "min", "max")
-MOMENT_COLUMNS = ["metric", "n", "n_null", "mean", "std", "skewness", "min", "max"]
-
-
-@dataclass(frozen=True)
-class MomentTable:
-    """Moments in arrays (groups, variants, metrics). `n_null` is NaN where it is not known."""
-
-    groups: pd.DataFrame
-    variants: pd.Series
-    metrics: list[str]
-    moments: Moments
-    n_null: Floats
-
-    @property
-    def n_users(self) -> Floats:
-        """Users of each cell, whether or not their metric is null."""
-        return np.asarray(self.moments.n + self.n_null)
-
-    def at(self, group: int, variant: Any, metric: int) -> Moments:
-        return Moments(*(values[group, variant, metric] for values in self.moments))  # type: ignore[index]
-
-    def frame(self) -> pd.DataFrame:
-        """One row per (group, variant, metric) that has users."""
-        there = self.n_users > 0
-        group, variant, metric = np.nonzero(there)
-        n, mean, var, skewness, low, high = (np.asarray(values)[there] for values in self.moments)
-        labels = self.groups.iloc[group].reset_index(drop=True)
-        labels[self.variants.name] = self.variants.iloc[variant].reset_index(drop=True)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            std = np.where(n > 1, np.sqrt(var * n / (n - 1)), np.nan)
-        names = pd.Series([self.metrics[i] for i in metric], dtype=str)
-        numbers = [
-            n.astype(np.int64),
-            self.n_null[there].astype(np.int64),
-            mean,
-            std,
-            skewness,
-            low,
-            high,
-        ]
-        columns = dict(zip(MOMENT_COLUMNS, [names, *numbers], strict=True))
-        return pd.concat([labels, pd.DataFrame(columns)], axis=1)
-
-
-def label_columns(frame: pd.DataFrame, role: str, by: Any, variant_col: str) -> list[str]:
-    """Return the columns of `by`. Neither they nor the variant may have the name of a column of a
-    result."""
-    require(frame, role, [variant_col])
-    if variant_col in MOMENT_COLUMNS:
-        raise OptionError(
-            f"⟦variant_col={variant_col!r}⟧ is also a column of moments; rename it in {role}"
-        )
-    by_cols = by_columns(frame, role, by, [*MOMENT_COLUMNS, *VARIANT_RESULT_COLUMNS])
-    if variant_col in by_cols:
-        raise OptionError(
-            f"⟦by={variant_col!r}⟧ is the column of the variant; name columns of segments"
-        )
-    return by_cols
-
-
-def read_moments(
-    moments: pd.DataFrame, variant_col: str, by: Any, metrics: Columns | None = None
-) -> MomentTable:
-    """Check a frame of moments (of some metrics), and add the rows of the same segment, variant and
-    metric."""
-    frame_of("moments", moments)
-    if not set(NEEDED) & set(moments.columns):
-        raise ColumnError(
-            f"moments has none of the columns {', '.join(map(repr, NEEDED))}; expected what "
-            "variant_moments returns. If it has one row per user, call "
-            "rd.experiments.variant_moments first, or pass the users to ⟦rd.compare_variants⟧"
-        )
-    require(moments, "moments", [variant_col, *NEEDED])
-    by_cols = label_columns(moments, "moments", by, variant_col)
-    other = [
-        name for name in moments.columns if name not in (*by_cols, variant_col, *NEEDED, *OPTIONAL)
-    ]
-    if other:
-        raise ColumnError(
-            f"moments has the column {other[0]!r}, which is no moment. If it is a segment, name it "
-            "in ⟦+by=⟧. If it is a part of the users (a file, a shard), drop it, and the rows of "
-            "its values are added: each user must be in one part only"
-        )
-    if not len(moments):
-        raise DataError("moments has no rows; expected one per variant and metric")
-    moments, metric, names = _chosen(moments, metrics)
-    variant, variants = group_codes(moments, "moments", [variant_col])
-    group, groups = group_codes(moments, "moments", by_cols)
-    parts, n_null = _read_numbers(moments)
-    shape = len(groups), len(variants), len(names)
-    cell = np.ravel_multi_index((group, variant, metric), shape)
-    size = int(np.prod(shape))
-    added = add_moments(parts, cell, size)
-    nulls = np.bincount(cell, weights=n_null, minlength=size).astype(np.float64)
-    there = np.bincount(cell, minlength=size).reshape(shape) > 0
-    table = MomentTable(
-        groups[by_cols],
-        variants[variant_col],
-        names,
-        Moments(*(np.asarray(values).reshape(shape) for values in added)),
-        nulls.reshape(shape),
-    )
-    _check_same_users(table, there)
-    return table
-
-
-def _chosen(
-    moments: pd.DataFrame, metrics: Columns | None
-) -> tuple[pd.DataFrame, Codes, list[str]]:
-    """The rows of the metrics that were asked for, the code of each row's metric, and the metrics
-    in order."""
-    names = moments["metric"]
-    if names.isna().any():
-        raise NullKeyError(
-            f"moments['metric'] is null in {int(names.isna().sum()):,} of {len(moments):,} rows"
-        )
-    codes, found = pd.factorize(names)
-    if not all(isinstance(name, str) for name in found):
-        raise DataError(
-            f"moments['metric'] has {examples(found)}; the name of a metric is a string"
-        )
-    if metrics is None:
-        return moments, codes, list(found)
-    if isinstance(metrics, Mapping):
-        raise OptionError(
-            "metrics is a mapping; expected names of metrics in moments. A ratio of sums needs the "
-            "users"
-        )
-    named = list(dict.fromkeys(subset("metrics", metrics, dict.fromkeys(found))))
-    if not named:
-        raise OptionError("metrics is empty; expected at least one metric of moments")
-    place = pd.Index(named).get_indexer(pd.Index(found))[codes]
-    return moments[place >= 0], place[place >= 0], named
-
-
-def _read_numbers(moments: pd.DataFrame) -> tuple[Moments, Floats]:
-    """The moments of every row, and the number of nulls; NaN for what is not known."""
-    unknown = np.full(len(moments), np.nan)
-    read = {
-        name: metric_values(moments, "moments", name) if name in moments.columns else unknown
-        for name in ("n", "mean", "std", *OPTIONAL)
-    }
-    n, mean, std, low, high = (read[name] for name in ("n", "mean", "std", "min", "max"))
-    huge = np.fmax(np.abs(mean), np.fmax(np.abs(low), np.abs(high))) >= HUGE
-    slack = 1e-9 * np.fmax(np.abs(low), np.abs(high))
-    with np.errstate(invalid="ignore"):
-        _refuse_moments(moments, "n", ~((n >= 0) & (n == np.floor(n))), "is not a number of users")
-        counted = np.isnan(read["n_null"]) | (
-            (read["n_null"] >= 0) & (read["n_null"] == np.floor(read["n_null"]))
-        )
-        _refuse_moments(moments, "n_null", ~counted, "is not a number of users")
-        _refuse_moments(moments, "mean", np.isnan(mean) & (n > 0), "is null beside users")
-        _refuse_moments(
-            moments, "std", np.isnan(std) & (n > 1) & ~huge, "is null beside two users or more"
-        )
-        _refuse_moments(moments, "std", std < 0, "is negative")
-        _refuse_moments(
-            moments,
-            "mean",
-            (mean < low - slack) | (mean > high + slack),
-            "is not between min and max",
-        )
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        var = np.where(n > 1, std**2 * (n - 1) / n, np.where(n == 1, 0.0, np.nan))
-    skewness = np.where(var == 0, 0.0, read["skewness"])
-    return Moments(n, mean, var, skewness, low, high), read["n_null"]
-
-
-def _refuse_moments(moments: pd.DataFrame, name: str, bad: Mask, what: str) -> None:
-    if bad.any():
-        shown = moments.loc[bad, name].head(3).tolist() if name in moments.columns else []
-        raise DataError(
-            f"moments[{name!r}] {what} in {int(bad.sum()):,} of {len(moments):,} rows "
-            f"({examples(shown)})"
-        )
-
-
-def _check_same_users(table: MomentTable, there: Mask) -> None:
-    """Refuse metrics of different users: of some parts only, or of several populations."""
-    some = there.any(axis=2)
-    users = table.n_users
-    known = ~np.isnan(users)
-    least = np.where(known, users, np.inf).min(axis=2)
-    most = np.where(known, users, -np.inf).max(axis=2)
-    wrong = some & (~there.all(axis=2) | (known.all(axis=2) & (least < most)))
-    if not wrong.any():
-        return
-    g, v = np.argwhere(wrong)[0]
-    found = {
-        name: int(n) if here else "no row"
-        for name, n, here in zip(
-            table.metrics, np.where(known[g, v], users[g, v], -1), there[g, v], strict=True
-        )
-    }
-    labels = [*table.groups.iloc[g].items(), (table.variants.name, table.variants.iloc[v])]
-    where = ", ".join(f"{name}={value!r}" for name, value in labels)
-    raise DataError(
-        "the metrics of moments have different numbers of users (n + n_null) in "
-        f"{int(wrong.sum()):,} of {int(some.sum()):,} variants or segments, such as {where}: "
-        f"{found}. Every part of the users must have every metric; if the metrics are of different "
-        "users, name those of the same users in ⟦+metrics=⟧"
-    )
-
+from .moment_table import MomentTable, label_columns, names_of_metrics, read_moments
+from .summed_users import ArmsInCells, Specs, needs_regression
+from .two_sample import measured_means, no_share
+from .variants import compare_sums, compare_variants
 
 # What to do instead where a function has moments and needs the users.
 GIVE_ROWS = (
@@ -281,8 +58,9 @@ GIVE_ROWS = (
 @takes_columns("user_col", "by")
 def variant_moments(
     data: pd.DataFrame,
-    metrics: str | Sequence[str],
+    metrics: str | Sequence[str] | Mapping[str, Any],
     *,
+    covariates: str | Mapping[str, Any] | None = None,
     variant_col: str = "variant",
     by: Columns | None = None,
     nan: RaiseOrDrop = "raise",
@@ -300,8 +78,11 @@ def variant_moments(
     ----------
     data : DataFrame
         One row per user, as `join_experiment` returns it: all users, or a part of them.
-    metrics : str or list of str
-        Metric columns. Ratios of sums need the users; give them to `compare_variants`.
+    metrics : str, list of str or mapping
+        Metric columns; also name → (numerator, denominator), a ratio of sums.
+    covariates : str, list of str or mapping, optional
+        Pre-period columns, as in `compare_variants`: one of a mean, any number of a ratio. They
+        may have no nulls.
     variant_col : str, default "variant"
         Column of the variant.
     by : str or list of str, optional
@@ -322,24 +103,29 @@ def variant_moments(
         `n` (users with a value, int64), `n_null` (users without one, int64), `mean`, `std` = √(Σ(y
         − mean)²/(n − 1)) (null for n < 2), `skewness` = (Σ(y − mean)³/n)/(Σ(y − mean)²/n)^1.5 (0
         where all values are equal), `min`, `max`. With values of 1e150 and more, whose squares
-        overflow, `std` and `skewness` are null.
+        overflow, `std` and `skewness` are null. Ratios and covariates have a row per column,
+        `metric` being its name, with `n_zero` (users with the value 0) and `n_empty` (users of a
+        ratio with nothing to count, who are left out), and a row per two columns: `other` (the name
+        of the second), `mean_other` and `covariance` (Σ(x − mean)(y − mean)/(n − 1)).
 
     Raises
     ------
     ColumnError, NullKeyError
         A column is missing; a user, variant or segment is null.
     OptionError
-        A ratio of sums; an unknown option; a column of `by` with the name of a result column.
+        Another name than that of its column for a mean; several covariates of a mean; an unknown
+        option; a column of `by` with the name of a result column.
     DuplicateError
         Several rows of a user, whatever the key.
     DataError
-        A user in two variants; a metric that is not numeric, infinite, or null with `nan="raise"`.
+        A user in two variants; a metric that is not numeric, infinite, or null with `nan="raise"`;
+        a covariate with nulls; a column of two metrics whose nulls are in different users.
 
     Notes
     -----
     Use it where the users do not fit in memory, or to keep one small file for each part of the
-    users. Do not use it where they do fit: `compare_variants` also takes ratios, covariates,
-    strata, clusters and resampling, which need the users. In Spark and Dask,
+    users. Do not use it where they do fit: `compare_variants` also takes strata, clusters, weights
+    and resampling, which need the users. In Spark and Dask,
     `result.variant_moments(assignment)` makes the moments where the rows are.
 
     References
@@ -363,17 +149,16 @@ def variant_moments(
     check_value("nan", nan, RaiseOrDrop)
     specs = metric_specs(metrics, data, "data")
     for name, (num, den) in specs.items():
-        if den is not None:
-            raise OptionError(
-                f"metric {name!r} is a ratio of sums, whose test needs the users; {GIVE_ROWS}"
-            )
-        if num != name:  # its moments would no longer tell whether more or less is better
+        if den is None and num != name:
+            # The names of rows would no longer tell whether more or less is better.
             raise OptionError(
                 f"metrics names {num!r} {name!r}; expected names of columns, so rename the column"
             )
+    past = covariate_specs(covariates, specs, data)
+    _refuse_regression(specs, past)
     by_cols = label_columns(data, "data", by, variant_col)
-    warn_of_weights(data, "data", [*by_cols, *(num for num, _ in specs.values())])
-    columns = read_metrics(data, specs, {}, nan)
+    warn_of_weights(data, "data", [*by_cols, *(one for pair in specs.values() for one in pair)])
+    columns = read_metrics(data, specs, past, nan)
     rows = read_experiment_rows(data, variant_col, by_cols, user_col)
     repeated = None if rows.guessed else rows.repeated
     if repeated is not None and any(
@@ -383,21 +168,172 @@ def variant_moments(
             "data has several rows of a user, whose values are not independent; use "
             "rd.experiments.roll_up first"
         )
-    return _moments_of_rows(rows, columns).frame()
+    return _moments_of_rows(rows, columns, past).frame()
 
 
-def _moments_of_rows(rows: ExperimentRows, metrics: list[MetricRows]) -> MomentTable:
-    """The moments of every metric in every group and variant."""
-    shape = len(rows.groups), len(rows.variants), len(metrics)
-    moments, n_null = np.zeros((*shape, len(Moments._fields))), np.zeros(shape)
+def _refuse_regression(specs: Specs, covariates: Mapping[str, Sequence[MetricColumns]]) -> None:
+    if needs_regression(specs, covariates):
+        raise OptionError(
+            "⟦covariates=⟧ has several of a mean, and their regression weighs each user by all of "
+            f"them; name one, or {GIVE_ROWS}"
+        )
+
+
+def _moments_of_rows(
+    rows: ExperimentRows,
+    metrics: list[MetricRows],
+    past: Mapping[str, Sequence[MetricColumns]],
+) -> MomentTable:
+    """The moments of the columns of every metric in every group and variant."""
+    values: dict[str, Floats] = {}
+    of: dict[str, MetricRows] = {}
+    together: set[tuple[str, str]] = set()
+    for metric in metrics:
+        pairs = [metric.pair or (metric.name, None), *past.get(metric.name, ())]
+        samples = [metric.sample, *metric.covariates.values()]
+        own = {
+            name: part
+            for pair, one in zip(pairs, samples, strict=True)
+            for name, part in zip(pair, one[:2], strict=True)
+            if name is not None and part is not None
+        }
+        for name, part in own.items():
+            if np.isnan(part if metric.defined is None else part[metric.defined]).any():
+                raise DataError(
+                    f"the covariate {name!r} is null for some users; fill its nulls, or {GIVE_ROWS}"
+                )
+            first = of.setdefault(name, metric)
+            if first is not metric and not _equal_masks(first.defined, metric.defined):
+                raise DataError(
+                    f"{first.name!r} and {metric.name!r} both use {name!r} and are null for "
+                    "different users; make the moments and the comparison of each by itself"
+                )
+        values |= own
+        together |= {*permutations(own, 2)}
+    names = list(values)
+    before = {x for xs in past.values() for pair in xs for x in pair if x is not None}
+    together |= {
+        (a, b) for a, b in permutations(before, 2) if _equal_masks(of[a].defined, of[b].defined)
+    }
+    shape = len(rows.groups), len(rows.variants), len(names)
+    moments, counts = np.zeros((*shape, len(Moments._fields))), np.zeros((3, *shape))
+    n_null, n_zero, n_empty = counts
+    covariances = np.full((*shape, len(names)), np.nan)
     for cell in np.ndindex(shape[:2]):
         mine = rows.arm(*cell)
-        moments[cell] = [moments_of(metric.sample.num[metric.kept(mine)]) for metric in metrics]
-        n_null[cell] = [metric.n_null(mine) for metric in metrics]
-    names = [one.name for one in metrics]
-    return MomentTable(
-        rows.groups, rows.variants, names, Moments(*np.moveaxis(moments, -1, 0)), n_null
-    )
+        for i, name in enumerate(names):
+            kept = of[name].kept(mine)
+            at, x = (*cell, i), values[name][kept]
+            moments[at] = moments_of(x)
+            n_null[at], n_zero[at] = of[name].n_null(mine), np.count_nonzero(x == 0)
+            n_empty[at] = len(mine) - len(kept) - n_null[at]
+            for j in [j for j in range(i) if (name, names[j]) in together and len(kept)]:
+                y = values[names[j]][kept]
+                with np.errstate(over="ignore", invalid="ignore"):
+                    covariance = (x - x.mean()) @ (y - y.mean()) / len(x)
+                covariances[(*cell, [i, j], [j, i])] = covariance
+    covariances[np.isinf(covariances)] = np.nan
+    sides = Moments(*np.moveaxis(moments, -1, 0))
+    of_users = n_null, n_zero, n_empty
+    return MomentTable(rows.groups, rows.variants, names, sides, *of_users, covariances)
+
+
+def _equal_masks(one: Mask | None, other: Mask | None) -> bool:
+    return one is other or (one is not None and other is not None and bool((one == other).all()))
+
+
+@dataclass(frozen=True)
+class MomentArms(ArmsInCells):
+    """Users of whom only the moments are known."""
+
+    table: MomentTable
+
+    @classmethod
+    def of(
+        cls, table: MomentTable, specs: Specs, covariates: Mapping[str, Sequence[MetricColumns]]
+    ) -> MomentArms:
+        """The arms of a table, which must have what each metric needs."""
+        cells = np.arange(len(table.groups) * len(table.variants)).reshape(len(table.groups), -1)
+        at = {name: i for i, name in enumerate(table.metrics)}
+        found = cls(specs, covariates, at, table.groups, table.variants, cells, table)
+        for name in specs:
+            found._check(found.needed(name), f"the metric {name!r}")
+        found._check([x for xs in covariates.values() for x in xs], "all metrics")
+        return found
+
+    def needed(self, name: str) -> list[MetricColumns]:
+        """A metric and its covariates."""
+        return [self.specs[name], *self.covariates.get(name, ())]
+
+    def _check(self, needed: list[MetricColumns], of: str) -> None:
+        """Refuse moments that lack what some metrics of the same users need."""
+        columns, forms = self.forms(needed)
+        if not columns:
+            return
+        names = [self.table.metrics[i] for i in columns]
+        record = self.table.record(columns, self.cells.ravel())
+        some = record.n > 0
+        for one, other in combinations(range(len(columns)), 2):
+            if np.isnan(record.central[some, one, other]).any():
+                raise DataError(
+                    f"moments has no covariance of {names[one]!r} and {names[other]!r}; name {of} "
+                    "and ⟦+covariates=⟧ in one call of rd.experiments.variant_moments"
+                )
+        for den in [one.den for one in forms if one.den is not None]:
+            if (record.lows[some, den] < 0).any():
+                raise DataError(f"{names[den]!r} is negative for some users; a denominator is not")
+            if np.isnan(record.zeros[some, den]).any():
+                raise DataError(
+                    f"moments has no 'n_zero' of {names[den]!r}, the number of users whose "
+                    "denominator is 0"
+                )
+
+    @property
+    def n(self) -> Floats:
+        return np.asarray(self.table.moments.n)[:, :, self.at[next(iter(self.specs.values()))[0]]]
+
+    def counts(self, health: pd.DataFrame | None) -> Floats:
+        users = self.table.n_users[:, :, 0]
+        if health is not None:
+            users = np.where(np.isnan(users), self.n, users)
+        if np.isnan(users).any():
+            raise OptionError(
+                "⟦expected=⟧ counts users, also those whose metric is null, so moments need the "
+                "column 'n_null' (0 if no metric is null); or pass ⟦+health=⟧"
+            )
+        # With segments, the same users may be in several.
+        over_all = users[0] if len(users) == 1 else np.full(users.shape[1], np.nan)
+        return np.vstack([users, over_all])
+
+    def ready(self, metric: int, pair: Codes, settings: Settings) -> Ready:
+        name, (num, den) = [*self.specs.items()][metric]
+        columns, forms = self.forms(self.needed(name))
+        units = Units.of_moments(self.record_of(columns, pair), forms[0], tuple(forms[1:]))
+        n_null, dropped = (
+            both(float, tuple(one.reshape(self.cells.size, -1)[pair, self.at[num]]))
+            for one in (self.table.n_null, self.table.n_null + self.table.n_empty)
+        )
+        warnings: tuple[str, ...] = ("missing_not_checked",)
+        if not np.isnan(n_null).any():
+            dropped = both(int, dropped)
+            of = both(lambda *some: sum(some), units.n, dropped)
+            warnings = ("unequal_missing",) if differ(n_null, of) else ()
+        return Ready(name, units, dropped, warnings, pair=None if den is None else (num, den))
+
+    def record_of(self, columns: list[int], pair: Codes) -> KnownMoments:
+        return self.table.record(columns, pair)
+
+    def third(self, form: Floats, mean: Floats, columns: list[int], pair: Codes) -> float:
+        used, *others = np.flatnonzero(form)
+        arms = self.record_of(columns, pair)
+        skewness = arms.skewness[:, used]
+        if others:  # of several columns only the values tell; the test is that of a normal mean
+            return 0.0
+        if np.isnan(skewness).any():
+            raise RowsNeeded
+        var, apart = arms.central[:, used, used] / arms.n, arms.mean[:, used] - mean[used]
+        cubes = arms.n * (skewness * var**1.5 + 3 * apart * var + apart**3)
+        return float(form[used] ** 3 * cubes.sum())
 
 
 # Options of compare_variants that `variant_moments` has, since they are about rows.
@@ -410,10 +346,11 @@ _ROUNDING = 1e-9
 @says_as(compare_variants)
 def compare_variants_from_moments(
     moments: pd.DataFrame,
-    metrics: Columns | None = None,
+    metrics: Columns | Mapping[str, Any] | None = None,
     *,
     control: Any,
     variant_col: str = "variant",
+    covariates: str | Mapping[str, Any] | None = None,
     by: Columns | None = None,
     alternative: Alternative = "two-sided",
     confidence: float = 0.95,
@@ -435,7 +372,9 @@ def compare_variants_from_moments(
 
     With m the mean, s the standard deviation and n the number of users of an arm: v = s²/n, se =
     √(v_c + v_t), t = (m_t − m_c)/se, df = (v_c + v_t)²/(v_c²/(n_c − 1) + v_t²/(n_t − 1)) (Welch).
-    Rows of the same segment, variant and metric are parts of the users, and are added first.
+    Ratios of sums and covariates follow from the covariances, by the formulas of
+    `compare_variants`. Rows of the same segment, variant and metric are parts of the users, and are
+    added first.
 
     Parameters
     ----------
@@ -444,8 +383,11 @@ def compare_variants_from_moments(
         returns, or several of its frames joined with `pd.concat`. Moments that another program
         computed need the columns `variant_col`, `metric`, `n`, `mean` and `std`; see the notes for
         `n_null`, `skewness`, `min` and `max`.
-    metrics : str or list of str, optional
-        Metrics to compare. Default: all.
+    metrics : str, list of str or mapping, optional
+        Metrics to compare; also name → (numerator, denominator), a ratio of sums. Default: all of
+        `moments`.
+    covariates : str, list of str or mapping, optional
+        Pre-period columns, as in `compare_variants`: one of a mean, any number of a ratio.
     {control, variant_col, by, alternative, confidence, correction, family, primary, sequential_n}
     expected : mapping, optional
         Planned share of every variant. When users per variant do not fit it (χ², p < 0.001), the
@@ -486,7 +428,7 @@ def compare_variants_from_moments(
     Notes
     -----
     Use it where the users do not fit in memory. Do not use it where they do: `compare_variants`
-    also takes ratios, covariates, strata, clusters and resampling. Moments have no dates, so a
+    also takes strata, clusters, weights and resampling. Moments have no dates, so a
     ramp-up shows only with the period in `by`. They do not hold single users either:
     `diff_without_top` is null, and nobody can say whether a few units decide.
 
@@ -519,41 +461,45 @@ def compare_variants_from_moments(
     0   hits         20   1.5   0.863    2.137
     """
     _refuse_options(needs_users)
-    table = read_moments(moments, variant_col, by, metrics)
-    specs = {name: (name, None) for name in table.metrics}
+    every = names_of_metrics(moments, variant_col, by)
+    if metrics is None or isinstance(metrics, str | list | tuple):
+        metrics = list(dict.fromkeys(subset("metrics", metrics, dict.fromkeys(every)))) or (
+            every if metrics is None else []
+        )
+    columns = pd.DataFrame(columns=every)
+    specs = metric_specs(metrics, columns, "the metrics in moments")
+    past = covariate_specs(covariates, specs, columns, "the metrics in moments")
+    _refuse_regression(specs, past)
     tests = which_tests(test, specs)
     for one in sorted({*tests.values()} - {"t", "proportion"}):
         raise OptionError(
             f"⟦test={one!r}⟧ needs one row per user, and moments are sums over users; {GIVE_ROWS}"
         )
-    decisive = subset("primary", primary, specs)
     settings = Settings(
         tests,
         alternative,
         confidence,
         correction,
         family,
-        decisive,
+        subset("primary", primary, specs),
         sequential_n=sequential_n,
         relative=relative,
     )
-    check_together(settings)
+    check_together(settings, covariates=covariates)
     better = directions(measured_means(specs), smaller_is_better, larger_is_better)
-    _check_shares(table, settings)
-    arms = Arms.of(table.groups, table.variants, control, "moments")
-    ratio = check_sample_ratio(
-        expected, health, arms, lambda _: without_strata(_users_of_moments(table, health))
-    )
-
-    def compare_both(group: int, pair: tuple[int, int]) -> list[Row]:
-        ready = [_ready_of_moments(table, i, group, pair) for i in range(len(specs))]
-        return compare_ready(ready, settings, surplus=ratio.surplus(group, pair, arms.names))
-
-    n = np.asarray(table.moments.n)[:, :, 0]
-    rows = compare_each(arms, compare_both)
-    moved = users_in_both(0, health, n, arms) + segments_moved(arms, rows, ratio)
-    compared = decide(arms, rows, ratio, better, settings, moved)
-    return default_columns(compared, details)
+    used = [*specs.values(), *(x for xs in past.values() for x in xs)]
+    names = dict.fromkeys(one for pair in used for one in pair if one is not None)
+    table = read_moments(moments, variant_col, by, [*names])
+    sums = MomentArms.of(table, specs, past)
+    _check_shares(sums, settings)
+    try:
+        of_all = compare_sums(sums, 0, control, expected, health, settings, better, "moments")
+    except RowsNeeded:
+        raise OptionError(
+            "the balance of ⟦covariates=⟧ needs the column 'skewness' in moments, or, where one is "
+            f"very skewed in unequal arms, one row per user; {GIVE_ROWS}"
+        ) from None
+    return default_columns(of_all, details)
 
 
 def _refuse_options(given: Mapping[str, Any]) -> None:
@@ -583,40 +529,17 @@ def _refuse_options(given: Mapping[str, Any]) -> None:
             )
 
 
-def _check_shares(table: MomentTable, settings: Settings) -> None:
+def _check_shares(sums: MomentArms, settings: Settings) -> None:
     """Refuse a proportion of a metric whose moments are not those of zeros and ones."""
-    for i, name in enumerate(table.metrics):
+    for name, (num, den) in sums.specs.items():
         if settings.tests[name] != "proportion":
             continue
-        n, mean, var, _, low, high = (np.asarray(values)[:, :, i] for values in table.moments)
+        record = sums.record_of([sums.at[num]], sums.cells.ravel())
+        some = record.n > 0
+        mean, low, high = (one[some, 0] for one in (record.mean, record.lows, record.highs))
         with np.errstate(over="ignore", invalid="ignore"):
+            var = record.central[some, 0, 0] / record.n[some]
             like = np.isclose(var, mean * (1 - mean), rtol=_ROUNDING, atol=1e-15)
             share = (mean >= 0) & (mean <= 1) & ~(low < 0) & ~(high > 1)
-        if (n > 0)[~(share & like)].any():
+        if den is not None or not (share & like).all():
             raise no_share(name)
-
-
-def _users_of_moments(table: MomentTable, health: pd.DataFrame | None) -> Floats:
-    """Users per variant, whatever their metric, and of all segments, which may have the same
-    users."""
-    users = table.n_users[:, :, 0]
-    if health is not None:
-        users = np.where(np.isnan(users), np.asarray(table.moments.n)[:, :, 0], users)
-    if np.isnan(users).any():
-        raise OptionError(
-            "⟦expected=⟧ counts users, also those whose metric is null, so moments need the column "
-            "'n_null' (0 if no metric is null); or pass ⟦+health=⟧"
-        )
-    return np.vstack([users, users[0] if len(users) == 1 else np.full(users.shape[1], np.nan)])
-
-
-def _ready_of_moments(table: MomentTable, metric: int, group: int, pair: tuple[int, int]) -> Ready:
-    """Both arms of a metric, the control first."""
-    units = Units.of_moments(table.at(group, list(pair), metric))
-    n_null = both(lambda variant: float(table.n_null[group, variant, metric]), pair)
-    warnings: tuple[str, ...] = ("missing_not_checked",)
-    if not np.isnan(n_null).any():
-        n_null = both(int, n_null)
-        of = both(lambda *some: sum(some), units.n, n_null)
-        warnings = ("unequal_missing",) if differ(n_null, of) else ()
-    return Ready(table.metrics[metric], units, n_null, warnings)

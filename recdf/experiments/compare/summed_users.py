@@ -1,10 +1,11 @@
-"""The comparison of variants from aggregates of users in parts, which are not in memory."""
+"""The comparison of variants from sums: of users in parts, which are not in memory, or of users of
+whom only moments are known."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +13,7 @@ import pandas as pd
 
 from ...inputs.data_files import UserParts
 from ...inputs.options import as_columns
-from ...judge.aggregates import Aggregates, RowsNeeded
+from ...judge.aggregates import Aggregates, RowsNeeded, UnitsRecord
 from ...judge.choices import Columns
 from ...judge.effects.means import Linear, Units, quantity
 from ...judge.in_parts import SummedUsers
@@ -30,17 +31,134 @@ Specs = Mapping[str, MetricColumns]
 
 
 @dataclass(frozen=True)
-class SummedArms:
-    """The users of every group and variant, by their aggregates; `cells` are (groups, variants)."""
+class ArmsInCells:
+    """The users of every group and variant, which are `cells` (groups, variants); `at` has the
+    column of each name."""
 
     specs: Specs
     covariates: Mapping[str, Sequence[MetricColumns]]
-    users: SummedUsers
     at: Mapping[str, int]
     groups: pd.DataFrame
     variants: pd.Series
     cells: Codes
+
+    @property
+    def n(self) -> Floats:
+        """Users of each group and variant."""
+        raise NotImplementedError
+
+    def counts(self, health: pd.DataFrame | None) -> Floats:
+        """Users of every variant, in each group and over all of them."""
+        raise NotImplementedError
+
+    def ready(self, metric: int, pair: Codes, settings: Settings) -> Ready:
+        """Both arms of a metric, which are two cells."""
+        raise NotImplementedError
+
+    def record_of(self, columns: list[int], pair: Codes) -> UnitsRecord:
+        """Some columns in two cells."""
+        raise NotImplementedError
+
+    def third(self, form: Floats, mean: Floats, columns: list[int], pair: Codes) -> float:
+        """Σ (f·(x − mean))³ of some columns over both arms; `RowsNeeded` where nobody knows it."""
+        raise NotImplementedError
+
+    def forms(self, names: Iterable[MetricColumns]) -> tuple[list[int], list[Linear]]:
+        """The columns of some metrics, and the metrics by their places among these."""
+        of = list(names)
+        used = list(dict.fromkeys(one for pair in of for one in pair if one is not None))
+        places = {name: i for i, name in enumerate(used)}
+        return [self.at[name] for name in used], [linear(pair, places) for pair in of]
+
+    def compare(
+        self, group: int, pair: tuple[int, int], settings: Settings, surplus: Surplus
+    ) -> list[Row]:
+        """One row per metric for one treatment in one group."""
+        cells = self.cells[group, list(pair)]
+        ready = [self.ready(i, cells, settings) for i in range(len(self.specs))]
+        return compare_ready(ready, settings, None, surplus)
+
+    def unbalanced(
+        self, pairs: Sequence[tuple[int, int]]
+    ) -> tuple[list[Difference], dict[str, Floats]]:
+        """Test every covariate of every pair of control and treatment."""
+        names = {
+            name: {a if b is None else f"{a}/{b}": (a, b) for a, b in self.covariates.get(name, ())}
+            for name in self.specs
+        }
+        used = {x: pair for own in names.values() for x, pair in own.items()}
+        shape = (len(used), *self.cells.shape, self.cells.shape[1])
+        p = np.full(shape, np.nan)
+        for group, pair in itertools.product(range(len(self.cells)), pairs):
+            of_covariates = *self.forms(used.values()), self.cells[group, list(pair)]
+            p[:, group, *pair] = self._p_values(*of_covariates) if used else p[:, group, *pair]
+        return balance_of(p, {x: [m for m in names if x in names[m]] for x in used}, self.specs)
+
+    def _p_values(self, columns: list[int], covariates: Sequence[Linear], cells: Codes) -> Floats:
+        """p of each covariate over random splits, and beside the others after a regression on
+        them."""
+        arms = self.record_of(columns, cells)
+        if min(arms.n) < 2:
+            return np.full(len(covariates), np.nan)
+        both = arms.cells(np.array([[0, 1]]))
+        forms = np.array([quantity(both.mean, one).form[0] for one in covariates])
+        if any(x.den is not None and not (arms.mean[:, x.den] > 0).all() for x in covariates):
+            raise RowsNeeded
+        half = (arms.high - arms.low) / 2 + np.abs((arms.high + arms.low) / 2 - both.mean[0])
+        (n_c, n_t), n = arms.n, both.n[0]
+        turn = (n - 2 * n_t) * math.sqrt(n - 1) / ((n - 2) * math.sqrt(n_c * n_t))
+
+        def p_of(form: Floats) -> float:
+            var, skewness = both.squares(form[None])[0] / n, 0.0
+            if not var > 0:
+                return np.nan
+            used = form != 0
+            if turn and not abs(turn) * (np.abs(form) @ np.where(used, half, 0)) < (
+                SYMMETRIC * math.sqrt(var)
+            ):
+                skewness = turn * self.third(form, both.mean[0], columns, cells) / n / var**1.5
+            if abs(skewness) > SKEWED:  # ranks take the place of values
+                raise RowsNeeded
+            se = math.sqrt(var * n / (n - 1) * (1 / n_c + 1 / n_t))
+            return skewed_p(form @ (arms.above[1] - arms.above[0]) / se, skewness)
+
+        products = forms @ both.central[0] @ forms.T
+        found = []
+        for i, form in enumerate(forms):
+            p, others = p_of(form), [j for j in range(len(forms)) if j != i]
+            if others:
+                inner = np.linalg.pinv(products[np.ix_(others, others)], hermitian=True)
+                rest = form - inner @ products[others, i] @ forms[others]
+                left = both.squares(rest[None])[0]
+                if left > TINY_REST**2 * products[i, i]:
+                    p = 2 * np.fmin(p, p_of(rest))
+            found.append(p)
+        return np.array(found)
+
+
+def linear(pair: MetricColumns, at: Mapping[str, int]) -> Linear:
+    """A metric by the places of its columns."""
+    return Linear(at[pair[0]], None if pair[1] is None else at[pair[1]])
+
+
+def needs_regression(specs: Specs, covariates: Mapping[str, Sequence[MetricColumns]]) -> bool:
+    """Whether a mean has several covariates, by all of which a regression weighs each user."""
+    return any(len(xs) > 1 and specs[name][1] is None for name, xs in covariates.items())
+
+
+@dataclass(frozen=True)
+class SummedArms(ArmsInCells):
+    """Users in parts, by their aggregates."""
+
+    users: SummedUsers
     identified: bool
+
+    @property
+    def n(self) -> Floats:
+        return self.users.record.n[self.cells]
+
+    def record_of(self, columns: list[int], pair: Codes) -> UnitsRecord:
+        return self.users.record.cells(pair).columns(columns)
 
     @classmethod
     def of(
@@ -63,11 +181,10 @@ class SummedArms:
             keys = [name for name in ["user_id"] if name in parts.head.columns]
         used = {variant_col, *by_cols, *(name for pair in specs.values() for name in pair if name)}
         _look_at_others(parts, used, variant_col, explicit)
-        means = {name for name, (_, den) in specs.items() if den is None}
-        if len(keys) > 1 or any(len(xs) > 1 and name in means for name, xs in covariates.items()):
-            raise RowsNeeded  # a regression weighs each user by all covariates
+        if len(keys) > 1 or needs_regression(specs, covariates):
+            raise RowsNeeded
         forms = [
-            (_linear(pair, at), tuple(_linear(x, at) for x in covariates.get(name, ())))
+            (linear(pair, at), tuple(linear(x, at) for x in covariates.get(name, ())))
             for name, pair in specs.items()
         ]
         labels = [*by_cols, variant_col]
@@ -84,98 +201,35 @@ class SummedArms:
         return cls(
             specs,
             covariates,
-            users,
             at,
             groups[by_cols],
             variants[variant_col],
             cells,
+            users,
             bool(keys),
         )
 
-    def counts(self) -> Floats:
-        """Users of every variant, in each group and over all of them."""
-        n = self.users.record.n[self.cells]
-        known = self.identified or len(n) == 1
-        return np.vstack([n, n.sum(axis=0) if known else np.full(n.shape[1], np.nan)])
+    def counts(self, health: pd.DataFrame | None) -> Floats:
+        known = self.identified or len(self.n) == 1
+        over_all = self.n.sum(axis=0) if known else np.full(self.n.shape[1], np.nan)
+        return np.vstack([self.n, over_all])
 
-    def compare(
-        self, group: int, pair: tuple[int, int], settings: Settings, surplus: Surplus
-    ) -> list[Row]:
-        """One row per metric for one treatment in one group."""
-        ready = []
-        for i, (name, (num, den)) in enumerate(self.specs.items()):
-            units = self.users.units(i, self.cells[group, list(pair)])
-            if no_estimate(units) or (
-                settings.tests[name] == "proportion" and not _only_shares(units)
-            ):
-                raise RowsNeeded
-            bounds = defined_bounds(num) if den in (None, f"{num}__n") else None
-            of = None if den is None else (num, den)
-            ready.append(Ready(name, units, (0, 0), (), pair=of, bounds=bounds))
-        return compare_ready(ready, settings, None, surplus)
-
-    def unbalanced(
-        self, pairs: Sequence[tuple[int, int]]
-    ) -> tuple[list[Difference], dict[str, Floats]]:
-        """Test every covariate of every pair of control and treatment."""
-        names = {
-            name: {a if b is None else f"{a}/{b}": (a, b) for a, b in self.covariates.get(name, ())}
-            for name in self.specs
-        }
-        used = {x: pair for own in names.values() for x, pair in own.items()}
-        shape = (len(used), *self.cells.shape, self.cells.shape[1])
-        p = np.full(shape, np.nan)
-        for group, pair in itertools.product(range(len(self.cells)), pairs):
-            forms = [_linear(one, self.at) for one in used.values()]
-            p[:, group, *pair] = self._p_values(forms, self.cells[group, list(pair)])
-        return balance_of(p, {x: [m for m in names if x in names[m]] for x in used}, self.specs)
-
-    def _p_values(self, covariates: Sequence[Linear], cells: Codes) -> Floats:
-        """p of each covariate over random splits, and beside the others after a regression on
-        them."""
-        arms = self.users.record.cells(cells)
-        both = arms.cells(np.array([[0, 1]]))
-        forms = np.array([quantity(both.mean, one).form[0] for one in covariates])
-        if not len(forms):
-            return np.zeros(0)
-        if any(x.den is not None and not (arms.mean[:, x.den] > 0).all() for x in covariates):
+    def ready(self, metric: int, pair: Codes, settings: Settings) -> Ready:
+        name, (num, den) = [*self.specs.items()][metric]
+        units = self.users.units(metric, pair)
+        if no_estimate(units) or (settings.tests[name] == "proportion" and not _only_shares(units)):
             raise RowsNeeded
-        past = self.users.past
-        half = (arms.high - arms.low) / 2 + np.abs((arms.high + arms.low) / 2 - both.mean[0])
-        (n_c, n_t), n = arms.n, both.n[0]
-        turn = (n - 2 * n_t) * math.sqrt(n - 1) / ((n - 2) * math.sqrt(n_c * n_t))
+        bounds = defined_bounds(num) if den in (None, f"{num}__n") else None
+        of = None if den is None else (num, den)
+        return Ready(name, units, (0, 0), (), pair=of, bounds=bounds)
 
-        def p_of(form: Floats) -> float:
-            var, skewness = both.squares(form[None])[0] / n, 0.0
-            if not var > 0:
-                return np.nan
-            if abs(turn) * (np.abs(form) @ half) >= SYMMETRIC * math.sqrt(var):
-                cubes, at = self.users.cubes_of(-1, cells), np.flatnonzero(form)
-                if cubes is None or not set(at) <= set(past):
-                    raise RowsNeeded
-                own, mean = (np.tile(x[past], (2, 1)) for x in (form, both.mean[0]))
-                skewness = turn * cubes.of(own, mean).sum() / n / var**1.5
-            if abs(skewness) > SKEWED:  # ranks take the place of values
-                raise RowsNeeded
-            se = math.sqrt(var * n / (n - 1) * (1 / n_c + 1 / n_t))
-            return skewed_p(form @ (arms.above[1] - arms.above[0]) / se, skewness)
-
-        products = forms @ both.central[0] @ forms.T
-        found = []
-        for i, form in enumerate(forms):
-            p, others = p_of(form), [j for j in range(len(forms)) if j != i]
-            if others:
-                inner = np.linalg.pinv(products[np.ix_(others, others)], hermitian=True)
-                rest = form - inner @ products[others, i] @ forms[others]
-                left = both.squares(rest[None])[0]
-                if left > TINY_REST**2 * products[i, i]:
-                    p = 2 * np.fmin(p, p_of(rest))
-            found.append(p)
-        return np.array(found)
-
-
-def _linear(pair: MetricColumns, at: Mapping[str, int]) -> Linear:
-    return Linear(at[pair[0]], None if pair[1] is None else at[pair[1]])
+    def third(self, form: Floats, mean: Floats, columns: list[int], pair: Codes) -> float:
+        cubes, past = self.users.cubes_of(-1, pair), self.users.past
+        if cubes is None or not {*columns} <= {*past}:
+            raise RowsNeeded
+        own = [columns.index(i) for i in past]
+        tiled, middle = (np.tile(x[own], (2, 1)) for x in (form, mean))
+        return float(cubes.of(tiled, middle).sum())
 
 
 def _only_shares(units: Units) -> bool:

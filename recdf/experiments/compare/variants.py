@@ -66,7 +66,7 @@ from ..decide.sample_ratio import (
 from ..samples import covariate_specs, read_metrics, subset
 from ..settings import Settings, check_together, which_tests
 from .arms_of_users import compare_arms
-from .summed_users import SummedArms
+from .summed_users import ArmsInCells, SummedArms
 from .two_sample import VARIANT_RESULT_COLUMNS, Row, measured_means, no_share
 
 
@@ -485,12 +485,12 @@ def compare_variants(
     if parts is not None:
         try:
             of_parts = parts, specs, past, variant_col, by_cols, user_col
-            sums, more = SummedArms.of(*of_parts), (data, control, expected, settings, better)
+            sums, more = SummedArms.of(*of_parts), (data, control, expected, None, settings, better)
             try:
-                return default_columns(_compare_sums(sums, *more), details)
+                return default_columns(compare_sums(sums, *more), details)
             except FarNeeded:
                 sums = SummedArms.of(*of_parts, sums.users.record)
-                return default_columns(_compare_sums(sums, *more), details)
+                return default_columns(compare_sums(sums, *more), details)
         except RowsNeeded:
             data = needed_frame(given, "data", needed, variant_col)
     columns = read_metrics(data, specs, past, nan, cap=cap, weight_col=weight_col)
@@ -537,20 +537,23 @@ def compare_variants(
     return default_columns(compared, details)
 
 
-def _compare_sums(
-    sums: SummedArms,
-    head: pd.DataFrame,
+def compare_sums(
+    sums: ArmsInCells,
+    head: Any,
     control: Any,
     expected: Mapping[Any, Any] | None,
+    health: pd.DataFrame | None,
     settings: Settings,
     better: Mapping[str, Better | None],
+    role: str = "data",
 ) -> pd.DataFrame:
     """The table of users who are not in memory; raises `RowsNeeded` where sums do not suffice."""
-    arms = Arms.of(sums.groups, sums.variants, control, "data")
-    n = sums.counts()
-    ratio = check_sample_ratio(expected, None, arms, lambda _: without_strata(n))
+    arms = Arms.of(sums.groups, sums.variants, control, role)
+    ratio = check_sample_ratio(
+        expected, health, arms, lambda _: without_strata(sums.counts(health))
+    )
     found, balance = sums.unbalanced(arms.pairs)
-    found += users_in_both(head, None, n[:-1], arms)
+    found += users_in_both(head, health, sums.n, arms)
 
     def test_both(group: int, pair: tuple[int, int]) -> list[Row]:
         return sums.compare(group, pair, settings, ratio.surplus(group, pair, arms.names))

@@ -21,6 +21,7 @@ from ...judge.users import ArmRows, ExperimentRows
 from ...stats.arms import Sample, linearise
 from ...stats.permutation import random_split_p
 from ...stats.shares import LEAST_EXPECTED, independence_test
+from ...tables.cells import amount
 from ..samples import MetricRows, not_used, sum_by, without_gaps
 from .sample_ratio import Arms, SampleRatio
 
@@ -218,7 +219,7 @@ def users_in_both(
         with np.errstate(divide="ignore"):
             error = np.sqrt(1 / n[:, c] + 1 / n[:, t])
         where[:, c, t] = np.abs(shares[:, t] - shares[:, c]) >= HALF_AN_ERROR * error
-    return [Difference("users_in_both", f"{left_out:,} users in both arms", where)]
+    return [Difference("users_in_both", f"{amount(left_out, 'user')} in both arms", where)]
 
 
 def movable_strata(data: pd.DataFrame, time_col: str | None, strata: Sequence[str]) -> Codes | None:

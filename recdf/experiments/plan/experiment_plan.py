@@ -16,6 +16,7 @@ from ...errors import OptionError, closest
 from ...inputs.constraints import NONE, Share, a_number, check_record, either
 from ...inputs.options import as_columns
 from ...judge.choices import VariantTest, check_value
+from ...tables.cells import amount
 
 # More users than planned by this share are an experiment that ran on.
 RAN_ON = 0.1
@@ -76,13 +77,12 @@ class ExperimentPlan:
             if planned is not None and name in done and set(done[name]) != set(planned):
                 found.append(f"{name} {_names(done[name])} instead of {_names(planned)}")
         if self.n is not None and not self.n <= n <= (1 + RAN_ON) * self.n:
-            found.append(
-                f"{'stopped early' if n < self.n else 'ran on'}: {n:,} users instead of {self.n:,}"
-            )
+            how = "stopped early" if n < self.n else "ran on"
+            found.append(f"{how}: {amount(n, 'user')} instead of {self.n:,}")
         if self.looks == "any" and not always.all():
             found.append("the test does not hold at every look (sequential_n), as planned")
         elif isinstance(self.looks, int) and looks is not None and looks > self.looks:
-            found.append(f"{looks} looks instead of {self.looks}")
+            found.append(f"{amount(looks, 'look')} instead of {self.looks}")
         if not (own["confidence"] - self.confidence).abs().lt(1e-12).all():
             found.append(f"confidence {own['confidence'].iloc[0]:g} instead of {self.confidence:g}")
         return found

@@ -22,7 +22,7 @@ from ...inputs.codes import Codes
 from ...inputs.machine import each
 from ...inputs.sorting import exact_sums
 from ...stats.arms import Arm, Designs, Sample, both, regression_arm
-from ...stats.moments import HUGE, MEAN_ROUNDING, Moments
+from ...stats.moments import HUGE, MEAN_ROUNDING
 from ...stats.numbers import Floats
 from ..aggregates import (
     BLOCK,
@@ -126,16 +126,18 @@ class Units:
     kept: FarRows | None = None
 
     @classmethod
-    def of_moments(cls, both: Moments) -> Units:
+    def of_moments(
+        cls, both: KnownMoments, metric: Linear, covariates: tuple[Linear, ...]
+    ) -> Units:
         """Units of which the moments of both arms are known, and no values."""
-        record = KnownMoments(both)
-        n, no = record.n.astype(np.int64).tolist(), np.zeros(0, np.int64)
-        return cls([_NONE], Linear(0), no, counted=(n[0], n[1]), known=record)
+        n, no = both.n.astype(np.int64).tolist(), np.zeros(0, np.int64)
+        columns = [_NONE] * both.mean.shape[1]
+        return cls(columns, metric, no, covariates, counted=(n[0], n[1]), known=both)
 
     @property
-    def moments(self) -> Moments | None:
+    def moments(self) -> KnownMoments | None:
         """Moments of both arms, where nothing else is known."""
-        return self.known.moments if isinstance(self.known, KnownMoments) else None
+        return self.known if isinstance(self.known, KnownMoments) else None
 
     @cached_property
     def cell(self) -> Codes:
@@ -149,7 +151,7 @@ class Units:
     @cached_property
     def span(self) -> tuple[Floats, Floats]:
         """The smallest and the largest value of each column."""
-        if isinstance(self.known, Aggregates):
+        if self.known is not None:
             return self.known.low, self.known.high
         low, high = ([one(x) for x in self.blocks] for one in (np.min, np.max))
         return np.array(low), np.array(high)
@@ -256,6 +258,8 @@ class Units:
             return np.zeros(2)
         if self.kept is not None:
             return self.kept.empty
+        if self.moments is not None:
+            return self.moments.zeros[:, self.metric.den]
         whole = self.whole
         return np.bincount(whole.arm[whole.columns[1] == 0], minlength=2).astype(np.float64)
 
