@@ -295,7 +295,8 @@ def _walk_until_satisfied(view: Lists, reader: Reader, scale: float | None, unkn
     if reader.model == "bpm":
         found = running(np.add, entries.number, share if scale is None else entries.gain)
         found = found / (scale or 1.0) + unknown * (rank - entries.number)
-    passed, there = between(*(np.where(heads, 0, np.roll(x, 1)) for x in (rank, found)), rank - 1)
+    above, gained = (np.where(heads, 0, np.roll(one, 1)) for one in (rank, found))
+    passed, there = between(above, gained, rank - 1)
     if reader.model == "bpm":
         after: np.ndarray = found < reader.T
     else:
