@@ -323,24 +323,28 @@ class SummedUsers:
         return one._replace(sums=one.sums[cells])
 
     def units(self, metric: int, pair: Codes) -> Units:
-        """Both arms of a metric, which are these cells."""
-        way, far = self.ways[metric], self.far[metric]
-        record = self.record.cells(pair).columns(way.columns)
-        n = record.n.astype(np.int64).tolist()
-        if min(n) < 2:
+        """Both arms of a metric, whose strata are these cells (2, strata)."""
+        way, far, cells = self.ways[metric], self.far[metric], pair.ravel()
+        record, n_strata = self.record.cells(cells).columns(way.columns), pair.shape[1]
+        if min(record.n) < 2:
             raise RowsNeeded
-        mine = np.isin(far.cell, pair)
-        rows, arm = far.rows[mine], (far.cell[mine] == pair[1]).astype(np.int64)
+        n = record.n.reshape(2, -1).sum(axis=1).astype(np.int64).tolist()
+        mine = np.isin(far.cell, cells)
+        place = np.full(len(self.record.n), -1)
+        place[cells] = np.arange(len(cells))
+        arm, stratum = np.divmod(place[far.cell[mine]], n_strata)
         den = way.metric.den
-        empty = np.zeros(2) if den is None else self.empty[pair, way.columns[den]]
-        bound = min(float(far.bound[pair].max()), far.left)
-        cubes = self.cubes_of(metric, pair)
+        empty = np.zeros(2) if den is None else self.empty[pair, way.columns[den]].sum(axis=1)
+        bound = np.minimum(far.bound[cells], far.left)
+        cubes = self.cubes_of(metric, cells)
         kept = FarRows(far.count[mine], bound, way.form, way.constant, empty, cubes)
         return Units(
-            [*rows.T],
+            [*far.rows[mine].T],
             way.metric,
             arm,
             way.covariates,
+            stratum=stratum if n_strata > 1 else None,
+            n_strata=n_strata,
             counted=(n[0], n[1]),
             known=record,
             kept=kept,

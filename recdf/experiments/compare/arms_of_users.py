@@ -76,10 +76,14 @@ def compare_arms(
     one arm has."""
     rows = compare_ready(_ready(metrics, both_arms, data, settings), settings, data, surplus)
     for i, metric in enumerate(metrics):
-        if code := strata_moved(metric, both_arms, data):
-            named = filter(None, [rows[i]["unbalanced"], f"strata of {metric.name}"])
-            rows[i] = but(rows[i], code, unbalanced=", ".join(named))
+        rows[i] = with_moved(rows[i], strata_moved(metric, both_arms, data))
     return rows
+
+
+def with_moved(row: Row, code: str) -> Row:
+    """The row with a remark about strata that the treatment may have moved, if there is one."""
+    named = filter(None, [row["unbalanced"], f"strata of {row['metric']}"])
+    return but(row, code, unbalanced=", ".join(named)) if code else row
 
 
 def compare_ready(

@@ -253,9 +253,10 @@ class MomentArms(ArmsInCells):
         cls, table: MomentTable, specs: Specs, covariates: Mapping[str, Sequence[MetricColumns]]
     ) -> MomentArms:
         """The arms of a table, which must have what each metric needs."""
-        cells = np.arange(len(table.groups) * len(table.variants)).reshape(len(table.groups), -1)
+        shape = len(table.groups), len(table.variants), 1
+        cells = np.arange(len(table.groups) * len(table.variants)).reshape(shape)
         at = {name: i for i, name in enumerate(table.metrics)}
-        found = cls(specs, covariates, at, table.groups, table.variants, cells, table)
+        found = cls(specs, covariates, at, table.groups, table.variants, cells, None, table)
         for name in specs:
             found._check(found.needed(name), f"the metric {name!r}")
         found._check([x for xs in covariates.values() for x in xs], "all metrics")
@@ -307,7 +308,7 @@ class MomentArms(ArmsInCells):
 
     def ready(self, metric: int, pair: Codes, settings: Settings) -> Ready:
         name, (num, den) = [*self.specs.items()][metric]
-        columns, forms = self.forms(self.needed(name))
+        pair, (columns, forms) = pair[:, 0], self.forms(self.needed(name))
         units = Units.of_moments(self.record_of(columns, pair), forms[0], tuple(forms[1:]))
         n_null, dropped = (
             both(float, tuple(one.reshape(self.cells.size, -1)[pair, self.at[num]]))

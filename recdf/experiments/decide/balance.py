@@ -232,6 +232,21 @@ def movable_strata(data: pd.DataFrame, time_col: str | None, strata: Sequence[st
     return None if any(_refines(one, codes) for one in times) else codes
 
 
+def in_time(
+    data: pd.DataFrame,
+    rows: ExperimentRows,
+    labels: list[str],
+    time_col: str | None,
+    strata: list[str],
+    covariate_time_col: str | None,
+) -> tuple[ExperimentRows, list[Difference]]:
+    """The rows with their strata that a treatment may move, and what times and strata say against
+    their variants."""
+    late = measured_late(data, covariate_time_col, time_col, rows)
+    late += shares_change(data, time_col, strata, labels, rows)
+    return replace(rows, movable=movable_strata(data, time_col, strata)), late
+
+
 def strata_moved(metric: MetricRows, both: ArmRows, rows: ExperimentRows) -> str:
     """The code of the remark that users of one arm are in strata which are worth more, or nothing.
 

@@ -90,12 +90,12 @@ class Cubes(NamedTuple):
 
 class FarRows(NamedTuple):
     """The rows of units that are known by their aggregates are the farthest ones, each of which
-    stands for so many equal `units`. All others have |form·x + constant| below `bound`, which is 0
-    where there are none. `empty` units of each arm have the denominator 0, and `cubes` are the
-    third moments of all."""
+    stands for so many equal `units`. All others of a cell have |form·x + constant| below its
+    `bound`, which is 0 where there are none. `empty` units of each arm have the denominator 0, and
+    `cubes` are the third moments of all."""
 
     units: Floats
-    bound: float
+    bound: Floats
     form: Floats
     constant: float
     empty: Floats
@@ -367,11 +367,11 @@ class UnitValues:
         if known is None:
             return found
         units = known.units[found.rows]
-        if known.bound:
+        if known.bound.any():
             sizes = np.repeat(np.abs(found.values), np.minimum(units, k).astype(np.int64))
             sizes.sort()
             left_out = self.shares * (known.bound + self.apart(known.form, known.constant))
-            if len(sizes) < k or sizes[-k] < left_out.max():
+            if len(sizes) < k or sizes[-k] < left_out[known.bound > 0].max():
                 raise FarNeeded
         return found._replace(units=units)
 
