@@ -290,9 +290,10 @@ def _experiment(given: argparse.Namespace) -> int:
     named = roles.roles if isinstance(roles, ExperimentPlan) else roles
     if success := [name for name, role in named.items() if role == "success"]:
         options.setdefault("primary", [name for name in success if name in specs])
-    tables = {"comparison": compare_variants(joined, specs, by=join["by"], **options)}
+    own = options | {"expected": None, "health": health}
+    tables = {"comparison": compare_variants(joined, specs, by=join["by"], **own)}
     if segments:
-        tables["segments"] = compare_variants(joined, specs, by=[*join["by"], *segments], **options)
+        tables["segments"] = compare_variants(joined, specs, by=[*join["by"], *segments], **own)
     n_compared = len(joined[join["user_col"]].drop_duplicates())
     lines = [_health(health, join, given.expected is not None, tables["comparison"], n_compared)]
     lines.append(

@@ -297,7 +297,7 @@ class Evaluation(Result, HandedOver):
         by : str or list of str, optional
             Columns to group by. Default: the `by` columns of the evaluation.
         **options
-            `stat`, `floor`, `weight_by`, `base`, `alpha`, `metrics`, `confidence`, `weight_col`,
+            `stat`, `weight_by`, `base`, `alpha`, `metrics`, `confidence`, `weight_col`,
             `unit_col`, `user_col`, `n_resamples`, `seed`, as in `rd.summarize`.
 
         Returns

@@ -77,7 +77,6 @@ def summarize(
     unit_col: str | Sequence[str] | None = None,
     options: Options | None = None,
     stat: Stat | Sequence[Stat] = "mean",
-    floor: float = 1e-5,
     weight_by: WeightBy | None = None,
     base: pd.DataFrame | HasPerUser | None = None,
     alpha: float = 0.0,
@@ -99,7 +98,7 @@ def summarize(
     weights.
 
     `stat` names other statistics of the n defined values. "sum" is n times the mean, and so are its
-    errors. "gmean" is exp(mean of ln max(x, floor)), se the delta method's: value · se of the mean
+    errors. "gmean" is exp(mean of ln max(x, 1e-5)), se the delta method's: value · se of the mean
     of logarithms; its interval is that of the mean of logarithms, put through exp. "urisk" is the
     mean of d where d ≥ 0 and of (1 + alpha) · d elsewhere, with d = x − the value that `base` has
     for the list (Wang et al. 2012). "median", "min", "max" and a number q between 0 and 1 are
@@ -142,11 +141,9 @@ def summarize(
         `user_col`, `by` and `weight_col` of a project, where they are not given here.
     stat : str, float or list of them, default "mean"
         "mean", "sum", "median", "min", "max", "std", "gmean", "urisk", or a quantile such as 0.9.
-        The median says what a list in the middle has. "gmean" with `floor` tells systems apart that
-        differ in their worst lists, as `gm_map` of trec_eval does. The bootstrap tells little of
-        "min" and "max": no draw goes beyond the data.
-    floor : float, default 1e-5
-        Smaller values count as this in "gmean", which one 0 would make 0.
+        The median says what a list in the middle has. "gmean" tells systems apart that differ in
+        their worst lists, as `gm_map` of trec_eval does; values below 1e-5 count as that. The
+        bootstrap tells little of "min" and "max": no draw goes beyond the data.
     weight_by : {"relevant", "shown", "rows"}, optional
         Weights of lists beside those of `weight_col`: n_true, min(k, n_pred) or n_pred. With `auc`
         that is GAUC, of RecBole ("relevant") and of FuxiCTR and DIN ("rows").
@@ -200,7 +197,7 @@ def summarize(
     """
     stats = [stat] if isinstance(stat, str | float) else as_columns(stat)  # type: ignore[arg-type]
     base = None if base is None else per_user_table(base)
-    how = ListReduction(stats, floor, weight_by, base, alpha, n_resamples, seed)
+    how = ListReduction(stats, weight_by, base, alpha, n_resamples, seed)
     whole = not isinstance(per_user, pd.DataFrame)
     per_user = per_user_table(per_user)
     spec = evaluated(per_user)

@@ -393,6 +393,7 @@ def split_column(column: str) -> tuple[str, int | None]:
 
 WeightBy = Literal["relevant", "shown", "rows"]
 QUANTILES = {"min": 0.0, "median": 0.5, "max": 1.0}
+GMEAN_FLOOR = 1e-5  # a value of 0 counts as this in a geometric mean, as in trec_eval
 OF_MEANS = ("mean", "gmean", "urisk")  # means of transformed values, which take weights
 STAT = either(one_of((*OF_MEANS, "sum", "std", *QUANTILES)), SHARE)
 # Statistics that are better in the direction of their metric.
@@ -407,7 +408,6 @@ class ListReduction:
     list in `base`."""
 
     stats: Sequence[Stat]
-    floor: Annotated[float, a_number(above=0)]
     weight_by: WeightBy | None
     base: pd.DataFrame | None
     alpha: Annotated[float, a_number(0)]
@@ -502,7 +502,7 @@ def reduced(
             if stat == "sum":
                 table[ERRORS] = table[ERRORS].mul(table["n"], axis=0)
             elif stat == "gmean":
-                logs = of(np.log(np.maximum(x, how.floor)))
+                logs = of(np.log(np.maximum(x, GMEAN_FLOOR)))
                 table[["value", "ci_low", "ci_high"]] = np.exp(logs[["value", "ci_low", "ci_high"]])
                 table["se"] = logs["se"] * table["value"]
             elif stat not in OF_MEANS:

@@ -153,7 +153,6 @@ def ope_compare(
         target_col,
         position_col,
         weight_col,
-        None,
         *model_columns(requests, q_logged, q_target),
         tuple(as_columns(slate_col)),
         tuple(as_columns(cluster)),

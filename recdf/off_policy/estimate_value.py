@@ -238,7 +238,6 @@ def ope_estimate(
     position_col: str = "position",
     interaction: Interaction | None = None,
     propensity_kind: SlateKind = "item",
-    slate_propensity_col: str | None = None,
     ragged: Literal["raise", "as_logged"] = "raise",
     cluster: str | Sequence[str] | None = "user_id",
     weight_col: str | None = None,
@@ -304,8 +303,6 @@ def ope_estimate(
         What both probability columns hold. "item": the probability of the item at its position.
         "conditional": the same, given the items above it. "prefix": that of all items down to the
         position. "slate": that of the slate. cascade and standard both follow from conditional.
-    slate_propensity_col : str, optional
-        Logged probability of the slate, to check that conditional propensities multiply to it.
     ragged : {"raise", "as_logged"}, default "raise"
         Units of different length are an error, or are taken as logged, which assumes that no policy
         sets the length.
@@ -438,7 +435,6 @@ def ope_estimate(
         target_col,
         position_col,
         weight_col,
-        slate_propensity_col,
         *model_columns(requests, q_logged, q_target),
         tuple(as_columns(slate_col)),
         tuple(as_columns(cluster)),

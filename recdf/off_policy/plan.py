@@ -171,7 +171,6 @@ class Plan:
     target: str = "target_propensity"
     position: str = "position"
     sample_weight: str | None = None
-    slate_propensity: str | None = None
     q_logged: str | None = None
     q_target: str | None = None
     unit: tuple[str, ...] = ()

@@ -36,7 +36,6 @@ from .rows import (
     LogGroup,
     check_per_slate,
     check_products,
-    check_slate_product,
     layout_of,
     slate_weights,
 )
@@ -244,7 +243,6 @@ class LogArrays:
     q_logged: Floats | None
     q_target: Floats | None
     sample_weight: Floats | None
-    slate_propensity: Floats | None
     unit: Keys | None
     position: Keys | None
     cluster: Keys | None
@@ -289,7 +287,9 @@ class LogArrays:
         place = self._positions(
             _rows_taken(position.codes, rows), _rows_taken(unit.codes, rows), layout
         )
-        self._check_slates(logged, target, rows, layout)
+        check_per_slate(logged, target, layout, self.plan.kind, f"log[{self.plan.propensity!r}]")
+        check_products(logged, layout, self.plan.kind, f"log[{self.plan.propensity!r}]")
+        check_products(target, layout, self.plan.kind, f"log[{self.plan.target!r}]")
         with np.errstate(over="ignore"):
             ratio = target / logged
         cluster, n_codes = _close(unit if self.cluster is None else self.cluster, rows, closed)
@@ -334,23 +334,6 @@ class LogArrays:
                 "policy shows as many items as the log"
             )
         return place
-
-    def _check_slates(
-        self, logged: Floats, target: Floats, rows: IntCodes | None, layout: Layout
-    ) -> None:
-        plan = self.plan
-        where = f"log[{plan.propensity!r}]"
-        check_per_slate(logged, target, layout, plan.kind, where)
-        check_products(logged, layout, plan.kind, where)
-        check_products(target, layout, plan.kind, f"log[{plan.target!r}]")
-        slate = _rows_taken(self.slate_propensity, rows)
-        if slate is not None:
-            if plan.kind != "conditional":
-                raise OptionError(
-                    "slate_propensity_col checks ⟦propensity_kind='conditional'⟧ alone; leave it "
-                    "out"
-                )
-            check_slate_product(logged, slate, layout, (where, f"log[{plan.slate_propensity!r}]"))
 
     def _unit_sample_weight(self, rows: IntCodes | None, layout: Layout) -> Floats | None:
         weight = _rows_taken(self.sample_weight, rows)
@@ -404,7 +387,6 @@ def read_log(frame: pd.DataFrame, plan: Plan, by: Sequence[str] = ()) -> LogArra
     )
     # the tables of string ids, before the weights take memory
     pa.default_memory_pool().release_unused()
-    slate = plan.slate_propensity
     return LogArrays(
         plan,
         propensity,
@@ -413,9 +395,6 @@ def read_log(frame: pd.DataFrame, plan: Plan, by: Sequence[str] = ()) -> LogArra
         _model_column(frame, plan.q_logged),
         _model_column(frame, plan.q_target),
         _sample_weight(frame, plan.sample_weight),
-        None
-        if slate is None
-        else read_probabilities(frame, slate, zero=False, what="the probability of the slate"),
         unit,
         None if unit is None else _position(frame, plan.position),
         cluster,

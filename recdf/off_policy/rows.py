@@ -216,21 +216,6 @@ def check_per_slate(
         )
 
 
-def check_slate_product(
-    conditional: Floats, slate: Floats, layout: Layout, wheres: tuple[str, str]
-) -> None:
-    """Refuse conditional propensities whose product is not the probability of their slate."""
-    product = running_product(conditional, layout)[last_rows(layout)]
-    given = slate[last_rows(layout)]
-    wrong = np.abs(product - given) > 1e-6 * np.maximum(product, given)
-    if wrong.any():
-        at = int(np.flatnonzero(wrong)[0])
-        raise DataError(
-            f"the product of {wheres[0]} is not {wheres[1]} in {np.count_nonzero(wrong):,} of "
-            f"{len(given):,} units (first: {product[at]:.6g} and {given[at]:.6g})"
-        )
-
-
 def last_rows(layout: Layout) -> IntCodes:
     """The last row of each unit."""
     return np.append(layout.starts[1:], len(layout.first)) - 1

@@ -131,6 +131,21 @@ def test_experiment_options_reach_the_comparison(capsys, folder):
     pd.testing.assert_frame_equal(written("out/comparison.parquet"), want, check_dtype=False)
 
 
+def test_experiment_asks_which_share_of_the_assigned_users_is_compared(capsys, folder):
+    """As many users of both variants have lists, of whom A has 60 more."""
+    more = pd.DataFrame({"user_id": [f"more {i}" for i in range(60)], "variant": "A"})
+    groups = pd.concat([GROUPS, more], ignore_index=True)
+    groups.to_parquet("more.parquet")
+    call = ["experiment", "ab", "--assignment", "more.parquet", "--control", "A", "--out", "out"]
+    assert run(capsys, *call, "--missing", "drop", "--metric", "revenue@10")[0] == 0
+    result = shown()
+    joined = result.join_experiment(groups, missing="drop")
+    health = rd.experiments.experiment_health(result.per_user, groups, expected={"A": 1, "B": 1})
+    want = rd.compare_variants(joined, "revenue@10", control="A", health=health)
+    assert want["withheld"].tolist() == ["sample_ratio"]
+    pd.testing.assert_frame_equal(written("out/comparison.parquet"), want, check_dtype=False)
+
+
 @pytest.mark.long
 def test_experiment_options_of_skew_shares_and_covariates(capsys, folder):
     week = np.arange(len(GROUPS)) % 3

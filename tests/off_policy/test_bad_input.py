@@ -334,12 +334,6 @@ TABLE = [
         ["one value for all rows of each unit"],
     ),
     (
-        SLATES.assign(whole=0.9),
-        CASCADE | {"slate_propensity_col": "whole"},
-        rd.DataError,
-        ["product of log['propensity'] is not log['whole'] in 25 of 25 units"],
-    ),
-    (
         SLATES.assign(target_propensity=SLATES["target_propensity"] * (SLATES["position"] > 1)),
         {"slate_col": "slate", "interaction": "independent", "estimators": "snips"},
         rd.DataError,
@@ -384,11 +378,6 @@ def test_what_looks_wrong_and_is_right():
     # position.
     uniform = SLATES.assign(propensity=0.2, target_propensity=0.1)
     assert len(rd.ope.estimate(uniform, **CASCADE)) == 2
-    products = SLATES.groupby("slate")["propensity"].transform("prod")
-    assert (
-        len(rd.ope.estimate(SLATES.assign(whole=products), slate_propensity_col="whole", **CASCADE))
-        == 2
-    )
     # Sums of softmax shares pass 1 by rounding.
     assert len(rd.ope.estimate(LOG.assign(propensity=1 + 1e-12))) == 2
 
