@@ -25,6 +25,8 @@ from .effects.means import Cubes, FarRows, Linear, Units, UnitValues, slopes
 # Units that are kept of each cell. More are kept until so many wait, and if none can be left out
 # because all are equally far, there is no sketch.
 _KEPT_FAR, _WAITING, _MOST = 64, 2**13, 2**17
+# Columns and ratios that have a bit each.
+_MOST_BITS = 62
 # Rows of which third moments are taken at a time, and the most columns of one table of them.
 _CUBED_ROWS, _MOST_CUBED = 2**13, 6
 # Arms whose shares differ relatively by less are not skewed by their sizes.
@@ -122,8 +124,9 @@ class Far:
 
 
 class SummedPart(NamedTuple):
-    """Labels, sums and rows without a value of each cell, third moments, the farthest units by
-    metric, and of each batch the first and the last id, and whether they ascend."""
+    """What is null in each cell and its labels, its sums and rows with the value 0, third moments,
+    the farthest units by metric, and of each batch the first and the last id, and whether they
+    ascend."""
 
     labels: list[tuple[object, ...]]
     sums: Any
@@ -135,9 +138,14 @@ class SummedPart(NamedTuple):
 
 @dataclass(frozen=True)
 class Summing:
-    """Adds up the batches of a part; None where a column has nulls, or no numbers."""
+    """Adds up the batches of a part; None where a label is null, or a column has no numbers.
+
+    Rows of which other columns are null have cells of their own. `ratios` are numerators with
+    their denominators: a null beside 0 is nothing to count, and has cells of its own, too.
+    """
 
     columns: list[str]
+    ratios: list[Linear]
     labels: list[str]
     user: str | None
     span: tuple[Floats, Floats]
@@ -160,8 +168,11 @@ class Summing:
         for batch in batches:
             if not batch.num_rows:
                 continue
-            columns = floats_of(batch, self.columns)
-            cell = self._cells(batch, cells)
+            columns, null = floats_of(batch, self.columns, self.span[0])
+            for i, (num, den) in enumerate(self.ratios, len(columns)):
+                if den is not None and null.any():
+                    null |= ((null >> num & 1 == 1) & (columns[den] == 0)).astype(np.int64) << i
+            cell = self._cells(batch, null, cells)
             found = products_of(columns, cell, len(cells), self.grid, range(0, len(cell), BLOCK))
             more = len(cells) - sums.shape[1]
             sums = np.pad(sums, ((0, 0), (0, more), (0, 0), (0, 0))) + found
@@ -184,9 +195,12 @@ class Summing:
         whole = in_steps(sums, self.grid.slices) if cells else None
         return SummedPart(list(cells), whole, empty, cubes, far, ids)
 
-    def _cells(self, batch: pa.RecordBatch, cells: dict[tuple[object, ...], int]) -> Codes:
+    def _cells(
+        self, batch: pa.RecordBatch, null: Codes, cells: dict[tuple[object, ...], int]
+    ) -> Codes:
         """The cell of each row; new labels become new cells."""
-        code, values = np.zeros(batch.num_rows, np.int64), []
+        kinds, code = np.unique(null, return_inverse=True) if null.any() else (null[:1], null)
+        values: list[list[Any]] = [kinds.tolist()]
         for name in self.labels:
             column = batch.column(name)
             if not pa.types.is_dictionary(column.type):
@@ -195,7 +209,7 @@ class Summing:
                 raise RowsNeeded
             own = column.indices.to_numpy(zero_copy_only=False)
             values.append(column.dictionary.to_pylist())
-            code = code * len(values[-1]) + own if len(values) > 1 else own
+            code = code * len(values[-1]) + own if code.any() else own
         shape = tuple(map(len, values))
         table = np.zeros(int(np.prod(shape)), np.int64)
         for one in np.flatnonzero(np.bincount(code, minlength=len(table))):
@@ -217,18 +231,26 @@ def _cubes(own: Floats, cell: Codes, n_cells: int) -> Floats:
     return found
 
 
-def floats_of(batch: pa.RecordBatch, names: Sequence[str]) -> list[Floats]:
-    """Columns of numbers without nulls as float64."""
-    found = []
-    for name in names:
+def floats_of(
+    batch: pa.RecordBatch, names: Sequence[str], low: Floats
+) -> tuple[list[Floats], Codes]:
+    """Columns of numbers as float64, with `low` for nulls, and a bit of each row for each column
+    that is null."""
+    found, null = [], np.zeros(batch.num_rows, np.int64)
+    for i, name in enumerate(names):
         column = batch.column(name)
         kind = column.type
         number = pa.types.is_floating(kind) or pa.types.is_integer(kind)
-        if column.null_count or not (number or pa.types.is_boolean(kind)):
+        if not (number or pa.types.is_boolean(kind)):
             raise RowsNeeded
-        values = column.to_numpy(zero_copy_only=False)
-        found.append(values.astype(np.float64, copy=False))
-    return found
+        missing = column.null_count > 0
+        values = column.to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
+        if missing:
+            here = column.is_null().to_numpy(zero_copy_only=False)
+            null |= here.astype(np.int64) << i
+            values = np.where(here, low[i], values)
+        found.append(values)
+    return found, null
 
 
 def _ascends(ids: pa.Array) -> tuple[int, int, bool]:
@@ -240,9 +262,11 @@ def _ascends(ids: pa.Array) -> tuple[int, int, bool]:
 
 @dataclass(frozen=True)
 class SummedUsers:
-    """Aggregates of all users by cell. `labels` are those of the cells, one row each."""
+    """Aggregates of all users by cell. `labels` are those of the cells, one row each; `null` has
+    a bit for each column that is null there. A last cell has no users."""
 
     labels: pd.DataFrame
+    null: Codes
     record: Aggregates
     empty: Floats
     cubes: list[Cubes]
@@ -262,12 +286,12 @@ class SummedUsers:
     ) -> SummedUsers:
         """Add up all users; an id in several rows and nulls raise. What is far from the mean is
         told by the first rows, or by the record of all users from `before`."""
-        sample = floats_of(parts.sample, columns)
+        sample, _ = floats_of(parts.sample, columns, np.zeros(len(columns)))
         known = parts.spans(columns) if parts.sample.num_rows > 3 else None
         if known is None:
             raise RowsNeeded
         low, high = known
-        if not max(high.max(), -low.min()) < 2.0**200:
+        if not max(high.max(), -low.min()) < 2.0**200 or len(columns) + len(metrics) > _MOST_BITS:
             raise RowsNeeded
         first = before or Aggregates.of(sample, np.zeros(parts.sample.num_rows, np.int64), 1)
         ways = [FarForm.of(*one, first) for one in metrics]
@@ -282,7 +306,9 @@ class SummedUsers:
             for at in [*(one.columns for one in ways), past]
             if uneven
         ]
-        summing = Summing(columns, labels, user, known, Grid.of(low, high, parts.n), ways, cubed)
+        grid = Grid.of(low, high, parts.n)
+        ratios = [metric for metric, _ in metrics]
+        summing = Summing(columns, ratios, labels, user, known, grid, ways, cubed)
         found = parts.run(summing, [*labels, *columns, *filter(None, [user])])
         if any(one is None for one in found):
             raise RowsNeeded
@@ -294,11 +320,12 @@ class SummedUsers:
         place = {
             label: i for i, label in enumerate(dict.fromkeys(a for p in some for a in p.labels))
         }
-        sums = np.zeros((len(place), 1 + len(columns), 1 + len(columns)), object)
-        empty, far = np.zeros((len(place), len(columns))), [*map(Far.none, ways)]
-        cubes = [np.zeros((len(place), *(1 + len(at),) * 3)) for at, _ in cubed]
+        n_cells = len(place) + 1
+        sums = np.zeros((n_cells, 1 + len(columns), 1 + len(columns)), object)
+        empty, far = np.zeros((n_cells, len(columns))), [*map(Far.none, ways)]
+        cubes = [np.zeros((n_cells, *(1 + len(at),) * 3)) for at, _ in cubed]
         for one in far:
-            one.bound = np.zeros(len(place))
+            one.bound = np.zeros(n_cells)
         for part in some:
             at = np.array([place[label] for label in part.labels])
             sums[at] += part.sums
@@ -310,32 +337,37 @@ class SummedUsers:
                 whole.bound[at] = np.maximum(whole.bound[at], own.bound)
                 whole.left = max(whole.left, own.left)
         frame = parts.frame_of(
-            {name: [label[i] for label in place] for i, name in enumerate(labels)}
+            {name: [label[i] for label in place] for i, name in enumerate(labels, 1)}
         )
+        null = np.array([label[0] for label in place])
         third = [Cubes(one, of) for (_, one), of in zip(cubed, cubes, strict=True)]
-        return cls(frame, Aggregates(summing.grid, sums, low, high), empty, third, far, ways, past)
+        record = Aggregates(summing.grid, sums, low, high)
+        return cls(frame, null, record, empty, third, far, ways, past)
 
     def cubes_of(self, which: int, cells: Codes) -> Cubes | None:
-        """Third moments of the columns of a metric, or (−1) of all covariates, in some cells."""
+        """Third moments of the columns of a metric, or (−1) of all covariates, in the cells of each
+        row of a matrix."""
         if not self.cubes:
             return None
         one = self.cubes[which]
-        return one._replace(sums=one.sums[cells])
+        return one._replace(sums=one.sums[cells].sum(axis=1))
 
     def units(self, metric: int, pair: Codes) -> Units:
-        """Both arms of a metric, whose strata are these cells (2, strata)."""
-        way, far, cells = self.ways[metric], self.far[metric], pair.ravel()
-        record, n_strata = self.record.cells(cells).columns(way.columns), pair.shape[1]
+        """Both arms of a metric, whose strata are the cells of `pair` (2, strata, parts)."""
+        way, far, n_strata = self.ways[metric], self.far[metric], pair.shape[1]
+        cells = pair.reshape(2 * n_strata, -1)
+        record = self.record.cells(cells).columns(way.columns)
         if min(record.n) < 2:
             raise RowsNeeded
         n = record.n.reshape(2, -1).sum(axis=1).astype(np.int64).tolist()
-        mine = np.isin(far.cell, cells)
         place = np.full(len(self.record.n), -1)
-        place[cells] = np.arange(len(cells))
+        place[cells] = np.arange(len(cells))[:, None]
+        place[-1] = -1
+        mine = place[far.cell] >= 0
         arm, stratum = np.divmod(place[far.cell[mine]], n_strata)
         den = way.metric.den
-        empty = np.zeros(2) if den is None else self.empty[pair, way.columns[den]].sum(axis=1)
-        bound = np.minimum(far.bound[cells], far.left)
+        empty = np.zeros(2) if den is None else self.empty[pair, way.columns[den]].sum(axis=(1, 2))
+        bound = np.minimum(far.bound[cells].max(axis=1), far.left)
         cubes = self.cubes_of(metric, cells)
         kept = FarRows(far.count[mine], bound, way.form, way.constant, empty, cubes)
         return Units(

@@ -189,10 +189,34 @@ def test_what_a_health_check_found_is_asked(parts, no_rows, tmp_path):
             rd.compare_variants(data, METRICS, control="A", health=health)
 
 
-def test_nulls_need_the_rows(parts, tmp_path):
-    users = some_users(n=600)
-    users["revenue"] = users["revenue"].where(users["user_id"] % 9 > 0)
-    same(written(users, tmp_path), users, "revenue", nan="drop")
+def with_nulls(users):
+    """Revenue without a value, clicks of users without views, and views that nobody knows."""
+    some = users["user_id"]
+    clicks = users["clicks"].where((users["views"] > 0) & (some % 11 > 0))
+    views = users["views"].where(some % 29 > 0)
+    return users.assign(revenue=users["revenue"].where(some % 9 > 0), clicks=clicks, views=views)
+
+
+@pytest.mark.parametrize("given", [{}, {"by": "segment", "covariates": {"revenue": "before"}}])
+def test_nulls_are_left_out_of_their_metrics(given, parts, no_rows, tmp_path):
+    users = with_nulls(some_users((0.7, 0.3)))
+    found = same(written(users, tmp_path), users, nan="drop", **given)
+    assert (found["n_dropped"] > 0).tolist() == [m != "hit" for m in found["metric"]]
+
+
+def test_more_nulls_in_one_arm_are_named(parts, no_rows, tmp_path):
+    users = some_users()
+    users["revenue"] = users["revenue"].where(
+        (users["variant"] == "A") | (users["user_id"] % 5 > 0)
+    )
+    found = same(written(users, tmp_path), users, nan="drop")
+    assert found["remarks"].str.contains("unequal_missing").tolist() == [True, False, False, False]
+
+
+def test_other_nulls_need_the_rows(parts, tmp_path):
+    users = with_nulls(some_users(n=600))
+    same(written(users, tmp_path), users, "revenue", nan="drop", strata="week")
+    same(written(users, tmp_path), users, "hit", covariates="revenue")
     with pytest.raises(rd.DataError, match="'revenue' is null in 67 of 600 rows"):
         rd.compare_variants(written(users, tmp_path), "revenue", control="A", details=True)
 

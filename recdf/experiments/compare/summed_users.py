@@ -15,11 +15,12 @@ import pandas as pd
 from ...inputs.data_files import UserParts, needed_frame
 from ...inputs.options import as_columns
 from ...judge.aggregates import Aggregates, RowsNeeded, UnitsRecord
-from ...judge.choices import Columns
+from ...judge.choices import Columns, RaiseOrDrop
 from ...judge.effects.means import Linear, Units, quantity
 from ...judge.in_parts import SummedUsers
 from ...judge.per_user_columns import Codes, Floats, MetricColumns, group_codes
 from ...judge.users import ExperimentRows, may_be_unit, read_experiment_rows
+from ...stats.arms import both
 from ...stats.permutation import SKEWED, SYMMETRIC, skewed_p
 from ..decide.balance import (
     TINY_REST,
@@ -31,7 +32,7 @@ from ..decide.balance import (
 )
 from ..decide.experiment_health import key_of
 from ..decide.sample_ratio import Surplus
-from ..samples import Ready, defined_bounds
+from ..samples import Ready, defined_bounds, differ
 from ..settings import Settings
 from .arms_of_users import compare_ready, no_estimate, with_moved
 from .two_sample import Row
@@ -41,8 +42,8 @@ Specs = Mapping[str, MetricColumns]
 
 @dataclass(frozen=True)
 class ArmsInCells:
-    """The users of every group and variant in `cells` (groups, variants, strata); `at` has the
-    column of each name."""
+    """The users of every group and variant in `cells` (groups, variants, strata, and parts that
+    differ in what is null); `at` has the column of each name."""
 
     specs: Specs
     covariates: Mapping[str, Sequence[MetricColumns]]
@@ -107,7 +108,7 @@ class ArmsInCells:
             for name in self.specs
         }
         used = {x: pair for own in names.values() for x, pair in own.items()}
-        n_groups, n_variants, n_strata = self.cells.shape
+        n_groups, n_variants, n_strata, _ = self.cells.shape
         if used and n_strata > 1:
             raise RowsNeeded
         p = np.full((len(used), n_groups, n_variants, n_variants), np.nan)
@@ -174,10 +175,11 @@ class SummedArms(ArmsInCells):
 
     users: SummedUsers
     identified: bool
+    kinds: Codes
 
     @property
     def n(self) -> Floats:
-        return np.asarray(self.users.record.n[self.cells].sum(axis=2))
+        return np.asarray(self.users.record.n[self.cells].sum(axis=(2, 3)))
 
     def record_of(self, columns: list[int], pair: Codes) -> UnitsRecord:
         return self.users.record.cells(pair).columns(columns)
@@ -193,6 +195,7 @@ class SummedArms(ArmsInCells):
         user_col: Columns | None,
         strata: list[str],
         rows: ExperimentRows | None,
+        nan: RaiseOrDrop,
         before: Aggregates | None = None,
     ) -> SummedArms:
         """Add up the users; `RowsNeeded` if that does not suffice. `rows` have their labels and
@@ -219,9 +222,15 @@ class SummedArms(ArmsInCells):
         variant, variants = group_codes(users.labels, "data", [variant_col])
         group, groups = group_codes(users.labels, "data", by_cols)
         stratum, levels = group_codes(users.labels, "data", strata)
-        cells = np.full((len(groups), len(variants), len(levels)), -1)
-        cells[group, variant, stratum] = np.arange(len(variant))
-        if (cells < 0).any() or any(
+        kinds, kind = np.unique(users.null, return_inverse=True)
+        last = len(users.null)
+        cells = np.full((len(groups), len(variants), len(levels), len(kinds)), last)
+        cells[group, variant, stratum, kind] = np.arange(last)
+        lost = kinds.any() and (nan == "raise" or bool(strata))
+        past = {name for xs in covariates.values() for x in xs for name in x if name is not None}
+        if lost or any((kinds >> at[name] & 1).any() for name in past):
+            raise RowsNeeded
+        if (cells == last).all(axis=3).any() or any(
             users.record.low[at[den]] < 0 for _, den in pairs if den is not None
         ):
             raise RowsNeeded
@@ -240,6 +249,7 @@ class SummedArms(ArmsInCells):
             rows,
             users,
             bool(keys),
+            kinds,
         )
 
     def counts(self, health: pd.DataFrame | None) -> Floats:
@@ -249,12 +259,21 @@ class SummedArms(ArmsInCells):
 
     def ready(self, metric: int, pair: Codes, settings: Settings) -> Ready:
         name, (num, den) = [*self.specs.items()][metric]
-        units = self.users.units(metric, pair)
+        null = self.kinds >> self.at[num] & 1 == 1
+        empty = self.kinds >> (len(self.at) + metric) & 1 == 1
+        if den is not None:
+            null |= self.kinds >> self.at[den] & 1 == 1
+        units = self.users.units(metric, pair[:, :, ~null])
         if no_estimate(units) or (settings.tests[name] == "proportion" and not _only_shares(units)):
             raise RowsNeeded
+        n = self.users.record.n[pair]
+        n_null, dropped = (
+            both(int, tuple(n[:, :, of].sum(axis=(1, 2)))) for of in (null & ~empty, null)
+        )
         bounds = defined_bounds(num) if den in (None, f"{num}__n") else None
         of = None if den is None else (num, den)
-        return Ready(name, units, (0, 0), (), pair=of, bounds=bounds)
+        warnings = unequal_missing(n_null, both(lambda *some: sum(some), units.n, dropped))
+        return Ready(name, units, dropped, warnings, pair=of, bounds=bounds)
 
     def third(self, form: Floats, mean: Floats, columns: list[int], pair: Codes) -> float:
         cubes, past = self.users.cubes_of(-1, pair), self.users.past
@@ -263,6 +282,11 @@ class SummedArms(ArmsInCells):
         own = [columns.index(i) for i in past]
         tiled, middle = (np.tile(x[own], (2, 1)) for x in (form, mean))
         return float(cubes.of(tiled, middle).sum())
+
+
+def unequal_missing(n_null: tuple[int, int], of: tuple[float, float]) -> tuple[str, ...]:
+    """The code of the remark that one arm has more users without a value, if it does."""
+    return ("unequal_missing",) if differ(n_null, of) else ()
 
 
 def _only_shares(units: Units) -> bool:

@@ -487,7 +487,7 @@ def compare_variants(
     if parts is not None:
         try:
             labels, late = labels_in_memory(given, data, variant_col, by_cols, times, health)
-            of_parts = parts, specs, past, variant_col, by_cols, user_col, times[1], labels
+            of_parts = parts, specs, past, variant_col, by_cols, user_col, times[1], labels, nan
             more = data, control, expected, health, settings, better, "data", late, timed
             sums = SummedArms.of(*of_parts)
             try:
