@@ -7,7 +7,7 @@ columns into memory. What a part gives is small, and can be sent from worker to 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -25,6 +25,8 @@ from .effects.means import Cubes, FarRows, Linear, Units, UnitValues, slopes
 # Units that are kept of each cell. More are kept until so many wait, and if none can be left out
 # because all are equally far, there is no sketch.
 _KEPT_FAR, _WAITING, _MOST = 64, 2**13, 2**17
+Label = tuple[Any, ...]  # bits of what is null, and the values of the columns of labels
+
 # Columns and ratios that have a bit each.
 _MOST_BITS = 62
 # Rows of which third moments are taken at a time, and the most columns of one table of them.
@@ -34,13 +36,15 @@ _EQUAL_ARMS = 0.02
 
 
 class FarForm(NamedTuple):
-    """A metric by its columns, and v = f·x + constant, about how far a unit is from the mean."""
+    """A metric by its columns, and v = f·x + constant, about how far a unit is from the mean: those
+    of some groups (segments and strata), and those of all others."""
 
     metric: Linear
     covariates: tuple[Linear, ...]
     columns: list[int]
     form: Floats
     constant: float
+    of_groups: Mapping[Label, tuple[Floats, float]] = {}
 
     @classmethod
     def of(cls, metric: Linear, covariates: tuple[Linear, ...], record: Aggregates) -> FarForm:
@@ -59,6 +63,21 @@ class FarForm(NamedTuple):
         constant = -float(form @ values.mean[0]) - values.centre
         return cls(metric, tuple(others), at, form, constant)
 
+    def by_group(self, before: SummedUsers, of: tuple[Linear, tuple[Linear, ...]]) -> FarForm:
+        """The same with what was added up before, in each group by itself."""
+        there = [not any(label[0] >> i & 1 for i in self.columns) for label in before.cells]
+        groups: dict[Label, list[int]] = {}
+        for i in np.flatnonzero(there).tolist():
+            groups.setdefault(before.cells[i][1:-1], []).append(i)
+        found = {one: FarForm.of(*of, before.record.cells(at)) for one, at in groups.items()}
+        return self._replace(of_groups={at: (x.form, x.constant) for at, x in found.items()})
+
+    def at(self, labels: Sequence[Label]) -> tuple[Floats, Floats]:
+        """f and the constant of each cell."""
+        own = self.form, self.constant
+        found = [self.of_groups.get(label[1:-1], own) for label in labels]
+        return np.array([one for one, _ in found]), np.array([one for _, one in found])
+
 
 @dataclass
 class Far:
@@ -75,13 +94,19 @@ class Far:
     def none(cls, way: FarForm) -> Far:
         return cls(np.zeros((0, len(way.columns))), np.zeros(0, np.int64), np.zeros(0))
 
-    def see(self, way: FarForm, columns: Sequence[Floats], cell: Codes, n_cells: int) -> None:
+    def see(
+        self, way: FarForm, columns: Sequence[Floats], cell: Codes, labels: Sequence[Label]
+    ) -> None:
         """Take what is far of some rows."""
+        n_cells = len(labels)
         self.bound = np.pad(self.bound, (0, n_cells - len(self.bound)))
         own = [columns[i] for i in way.columns]
-        v = own[0] + way.constant if way.form[0] == 1 else way.form[0] * own[0] + way.constant
-        for f, x in zip(way.form[1:], own[1:], strict=True):
-            v += f * x
+        forms, constants = way.at(labels)
+        first, *others = (one if way.of_groups else one[:1] for one in forms.T)
+        of = cell if way.of_groups else 0
+        v = own[0] + constants[of] if (first == 1).all() else first[of] * own[0] + constants[of]
+        for f, x in zip(others, own[1:], strict=True):
+            v += f[of] * x
         np.abs(v, out=v)
         out = np.flatnonzero(v >= self.bound.min())
         if len(out) > _WAITING:
@@ -93,16 +118,16 @@ class Far:
         v[out] = 0
         self.left = max(self.left, float(v.max()))
         if len(self.cell) > _WAITING:
-            self.cut(way)
+            self.cut(forms, constants)
 
     def add(self, rows: Floats, cell: Codes, count: Floats) -> None:
         self.rows = np.concatenate([self.rows, rows])
         self.cell = np.concatenate([self.cell, cell])
         self.count = np.concatenate([self.count, count])
 
-    def cut(self, way: FarForm) -> None:
+    def cut(self, forms: Floats, constants: Floats) -> None:
         """Keep the farthest units of each cell."""
-        far = np.abs(self.rows @ way.form + way.constant)
+        far = np.abs((self.rows * forms[self.cell]).sum(axis=1) + constants[self.cell])
         order = np.lexsort((*self.rows.T, -far, self.cell))
         rows, cell, far = self.rows[order], self.cell[order], far[order]
         new = np.ones(len(order), bool)
@@ -128,7 +153,7 @@ class SummedPart(NamedTuple):
     the farthest units by metric, and of each batch the first and the last id, and whether they
     ascend."""
 
-    labels: list[tuple[object, ...]]
+    labels: list[Label]
     sums: Any
     empty: Floats
     cubes: list[Floats]
@@ -162,7 +187,7 @@ class Summing:
     def _sum(self, batches: Iterable[pa.RecordBatch]) -> SummedPart:
         size = self.grid.slices * (1 + len(self.columns))
         sums, empty = np.zeros((2, 0, size, size), np.int64), np.zeros((0, len(self.columns)))
-        cells: dict[tuple[object, ...], int] = {}
+        cells: dict[Label, int] = {}
         far, ids = [*map(Far.none, self.ways)], []
         cubes = [np.zeros((0, *(1 + len(at),) * 3)) for at, _ in self.cubed]
         for batch in batches:
@@ -187,7 +212,7 @@ class Summing:
                     own, cell, len(cells)
                 )
             for one, way in zip(far, self.ways, strict=True):
-                one.see(way, columns, cell, len(cells))
+                one.see(way, columns, cell, list(cells))
             if self.user is not None:
                 if batch.column(self.user).null_count:
                     raise RowsNeeded
@@ -195,9 +220,7 @@ class Summing:
         whole = in_steps(sums, self.grid.slices) if cells else None
         return SummedPart(list(cells), whole, empty, cubes, far, ids)
 
-    def _cells(
-        self, batch: pa.RecordBatch, null: Codes, cells: dict[tuple[object, ...], int]
-    ) -> Codes:
+    def _cells(self, batch: pa.RecordBatch, null: Codes, cells: dict[Label, int]) -> Codes:
         """The cell of each row; new labels become new cells."""
         kinds, code = np.unique(null, return_inverse=True) if null.any() else (null[:1], null)
         values: list[list[Any]] = [kinds.tolist()]
@@ -262,11 +285,11 @@ def _ascends(ids: pa.Array) -> tuple[int, int, bool]:
 
 @dataclass(frozen=True)
 class SummedUsers:
-    """Aggregates of all users by cell. `labels` are those of the cells, one row each; `null` has
-    a bit for each column that is null there. A last cell has no users."""
+    """Aggregates of all users by cell, of which the last has no users. `labels` are those of the
+    others, one row each."""
 
     labels: pd.DataFrame
-    null: Codes
+    cells: list[Label]
     record: Aggregates
     empty: Floats
     cubes: list[Cubes]
@@ -282,10 +305,10 @@ class SummedUsers:
         columns: list[str],
         labels: list[str],
         user: str | None,
-        before: Aggregates | None = None,
+        before: SummedUsers | None = None,
     ) -> SummedUsers:
-        """Add up all users; an id in several rows and nulls raise. What is far from the mean is
-        told by the first rows, or by the record of all users from `before`."""
+        """Add up all users; an id in several rows raises. What is far from the mean is told by the
+        first rows, or by what all users were `before`."""
         sample, _ = floats_of(parts.sample, columns, np.zeros(len(columns)))
         known = parts.spans(columns) if parts.sample.num_rows > 3 else None
         if known is None:
@@ -293,8 +316,10 @@ class SummedUsers:
         low, high = known
         if not max(high.max(), -low.min()) < 2.0**200 or len(columns) + len(metrics) > _MOST_BITS:
             raise RowsNeeded
-        first = before or Aggregates.of(sample, np.zeros(parts.sample.num_rows, np.int64), 1)
+        first = Aggregates.of(sample, np.zeros(parts.sample.num_rows, np.int64), 1)
         ways = [FarForm.of(*one, first) for one in metrics]
+        if before is not None:
+            ways = [way.by_group(before, one) for way, one in zip(ways, metrics, strict=True)]
         past = sorted(
             {w.columns[i] for w in ways for x in w.covariates for i in x if i is not None}
         )
@@ -339,10 +364,9 @@ class SummedUsers:
         frame = parts.frame_of(
             {name: [label[i] for label in place] for i, name in enumerate(labels, 1)}
         )
-        null = np.array([label[0] for label in place])
         third = [Cubes(one, of) for (_, one), of in zip(cubed, cubes, strict=True)]
         record = Aggregates(summing.grid, sums, low, high)
-        return cls(frame, null, record, empty, third, far, ways, past)
+        return cls(frame, [*place], record, empty, third, far, ways, past)
 
     def cubes_of(self, which: int, cells: Codes) -> Cubes | None:
         """Third moments of the columns of a metric, or (−1) of all covariates, in the cells of each
@@ -369,7 +393,9 @@ class SummedUsers:
         empty = np.zeros(2) if den is None else self.empty[pair, way.columns[den]].sum(axis=(1, 2))
         bound = np.minimum(far.bound[cells].max(axis=1), far.left)
         cubes = self.cubes_of(metric, cells)
-        kept = FarRows(far.count[mine], bound, way.form, way.constant, empty, cubes)
+        # Cells that differ in what is null are in one group; the last cell has no labels.
+        forms, constants = way.at([self.cells[i] for i in cells.min(axis=1)])
+        kept = FarRows(far.count[mine], bound, forms, constants, empty, cubes)
         return Units(
             [*far.rows[mine].T],
             way.metric,

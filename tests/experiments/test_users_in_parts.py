@@ -204,6 +204,13 @@ def test_nulls_are_left_out_of_their_metrics(given, parts, no_rows, tmp_path):
     assert (found["n_dropped"] > 0).tolist() == [m != "hit" for m in found["metric"]]
 
 
+def test_far_units_of_segments_are_told_by_a_second_pass(parts, no_rows, tmp_path):
+    users = some_users()
+    users["revenue"] = users["user_id"] * 7 % N / N + (users["segment"] == "x")
+    same(written(users, tmp_path), users, by="segment")
+    same(written(users, tmp_path), users, "revenue", strata="segment")
+
+
 def test_more_nulls_in_one_arm_are_named(parts, no_rows, tmp_path):
     users = some_users()
     users["revenue"] = users["revenue"].where(

@@ -196,7 +196,7 @@ class SummedArms(ArmsInCells):
         strata: list[str],
         rows: ExperimentRows | None,
         nan: RaiseOrDrop,
-        before: Aggregates | None = None,
+        before: SummedUsers | None = None,
     ) -> SummedArms:
         """Add up the users; `RowsNeeded` if that does not suffice. `rows` have their labels and
         times, if these matter."""
@@ -222,8 +222,8 @@ class SummedArms(ArmsInCells):
         variant, variants = group_codes(users.labels, "data", [variant_col])
         group, groups = group_codes(users.labels, "data", by_cols)
         stratum, levels = group_codes(users.labels, "data", strata)
-        kinds, kind = np.unique(users.null, return_inverse=True)
-        last = len(users.null)
+        kinds, kind = np.unique([one for one, *_ in users.cells], return_inverse=True)
+        last = len(users.cells)
         cells = np.full((len(groups), len(variants), len(levels), len(kinds)), last)
         cells[group, variant, stratum, kind] = np.arange(last)
         lost = kinds.any() and (nan == "raise" or bool(strata))

@@ -493,7 +493,7 @@ def compare_variants(
             try:
                 return default_columns(compare_sums(sums, *more), details)
             except FarNeeded:
-                sums = SummedArms.of(*of_parts, sums.users.record)
+                sums = SummedArms.of(*of_parts, sums.users)
                 return default_columns(compare_sums(sums, *more), details)
         except RowsNeeded:
             data = needed_frame(given, "data", needed, variant_col)

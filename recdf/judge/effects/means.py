@@ -97,7 +97,7 @@ class FarRows(NamedTuple):
     units: Floats
     bound: Floats
     form: Floats
-    constant: float
+    constant: Floats
     empty: Floats
     cubes: Cubes | None
 
@@ -409,7 +409,7 @@ class UnitValues:
             near if isinstance(rows, slice) else rows[near], values[near], float(far.max())
         )
 
-    def apart(self, form: Floats, constant: float) -> Floats:
+    def apart(self, form: Floats, constant: float | Floats) -> Floats:
         """A bound, in each cell, on how much z less the mean of all differs from form·x + constant,
         before a unit's share."""
         low, high = self.units.span
