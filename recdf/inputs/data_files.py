@@ -375,7 +375,7 @@ def _parts_of_files(files: list[str], needed: NeededColumns, label: str) -> User
     def spans(names: list[str]) -> tuple[np.ndarray, np.ndarray] | None:
         places = {metas[0].schema.column(i).path: i for i in range(metas[0].num_columns)}
         of = [[metas[i].row_group(g).column(places[n]).statistics for i, g in work] for n in names]
-        if any(one is None or not one.has_min_max or one.null_count for own in of for one in own):
+        if any(one is None or not one.has_min_max for own in of for one in own):
             return None
         low = [float(min(one.min for one in own)) for own in of]
         return np.array(low), np.array([float(max(one.max for one in own)) for own in of])

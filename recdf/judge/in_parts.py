@@ -7,7 +7,7 @@ columns into memory. What a part gives is small, and can be sent from worker to 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -25,6 +25,10 @@ from .effects.means import Cubes, FarRows, Linear, Units, UnitValues, slopes
 # Units that are kept of each cell. More are kept until so many wait, and if none can be left out
 # because all are equally far, there is no sketch.
 _KEPT_FAR, _WAITING, _MOST = 64, 2**13, 2**17
+Label = tuple[Any, ...]  # bits of what is null, and the values of the columns of labels
+
+# Columns and ratios that have a bit each.
+_MOST_BITS = 62
 # Rows of which third moments are taken at a time, and the most columns of one table of them.
 _CUBED_ROWS, _MOST_CUBED = 2**13, 6
 # Arms whose shares differ relatively by less are not skewed by their sizes.
@@ -32,13 +36,15 @@ _EQUAL_ARMS = 0.02
 
 
 class FarForm(NamedTuple):
-    """A metric by its columns, and v = f·x + constant, about how far a unit is from the mean."""
+    """A metric by its columns, and v = f·x + constant, about how far a unit is from the mean: those
+    of some groups (segments and strata), and those of all others."""
 
     metric: Linear
     covariates: tuple[Linear, ...]
     columns: list[int]
     form: Floats
     constant: float
+    of_groups: Mapping[Label, tuple[Floats, float]] = {}
 
     @classmethod
     def of(cls, metric: Linear, covariates: tuple[Linear, ...], record: Aggregates) -> FarForm:
@@ -57,6 +63,21 @@ class FarForm(NamedTuple):
         constant = -float(form @ values.mean[0]) - values.centre
         return cls(metric, tuple(others), at, form, constant)
 
+    def by_group(self, before: SummedUsers, of: tuple[Linear, tuple[Linear, ...]]) -> FarForm:
+        """The same with what was added up before, in each group by itself."""
+        there = [not any(label[0] >> i & 1 for i in self.columns) for label in before.cells]
+        groups: dict[Label, list[int]] = {}
+        for i in np.flatnonzero(there).tolist():
+            groups.setdefault(before.cells[i][1:-1], []).append(i)
+        found = {one: FarForm.of(*of, before.record.cells(at)) for one, at in groups.items()}
+        return self._replace(of_groups={at: (x.form, x.constant) for at, x in found.items()})
+
+    def at(self, labels: Sequence[Label]) -> tuple[Floats, Floats]:
+        """f and the constant of each cell."""
+        own = self.form, self.constant
+        found = [self.of_groups.get(label[1:-1], own) for label in labels]
+        return np.array([one for one, _ in found]), np.array([one for _, one in found])
+
 
 @dataclass
 class Far:
@@ -73,13 +94,19 @@ class Far:
     def none(cls, way: FarForm) -> Far:
         return cls(np.zeros((0, len(way.columns))), np.zeros(0, np.int64), np.zeros(0))
 
-    def see(self, way: FarForm, columns: Sequence[Floats], cell: Codes, n_cells: int) -> None:
+    def see(
+        self, way: FarForm, columns: Sequence[Floats], cell: Codes, labels: Sequence[Label]
+    ) -> None:
         """Take what is far of some rows."""
+        n_cells = len(labels)
         self.bound = np.pad(self.bound, (0, n_cells - len(self.bound)))
         own = [columns[i] for i in way.columns]
-        v = own[0] + way.constant if way.form[0] == 1 else way.form[0] * own[0] + way.constant
-        for f, x in zip(way.form[1:], own[1:], strict=True):
-            v += f * x
+        forms, constants = way.at(labels)
+        first, *others = (one if way.of_groups else one[:1] for one in forms.T)
+        of = cell if way.of_groups else 0
+        v = own[0] + constants[of] if (first == 1).all() else first[of] * own[0] + constants[of]
+        for f, x in zip(others, own[1:], strict=True):
+            v += f[of] * x
         np.abs(v, out=v)
         out = np.flatnonzero(v >= self.bound.min())
         if len(out) > _WAITING:
@@ -91,16 +118,16 @@ class Far:
         v[out] = 0
         self.left = max(self.left, float(v.max()))
         if len(self.cell) > _WAITING:
-            self.cut(way)
+            self.cut(forms, constants)
 
     def add(self, rows: Floats, cell: Codes, count: Floats) -> None:
         self.rows = np.concatenate([self.rows, rows])
         self.cell = np.concatenate([self.cell, cell])
         self.count = np.concatenate([self.count, count])
 
-    def cut(self, way: FarForm) -> None:
+    def cut(self, forms: Floats, constants: Floats) -> None:
         """Keep the farthest units of each cell."""
-        far = np.abs(self.rows @ way.form + way.constant)
+        far = np.abs((self.rows * forms[self.cell]).sum(axis=1) + constants[self.cell])
         order = np.lexsort((*self.rows.T, -far, self.cell))
         rows, cell, far = self.rows[order], self.cell[order], far[order]
         new = np.ones(len(order), bool)
@@ -122,10 +149,11 @@ class Far:
 
 
 class SummedPart(NamedTuple):
-    """Labels, sums and rows without a value of each cell, third moments, the farthest units by
-    metric, and of each batch the first and the last id, and whether they ascend."""
+    """What is null in each cell and its labels, its sums and rows with the value 0, third moments,
+    the farthest units by metric, and of each batch the first and the last id, and whether they
+    ascend."""
 
-    labels: list[tuple[object, ...]]
+    labels: list[Label]
     sums: Any
     empty: Floats
     cubes: list[Floats]
@@ -135,9 +163,14 @@ class SummedPart(NamedTuple):
 
 @dataclass(frozen=True)
 class Summing:
-    """Adds up the batches of a part; None where a column has nulls, or no numbers."""
+    """Adds up the batches of a part; None where a label is null, or a column has no numbers.
+
+    Rows of which other columns are null have cells of their own. `ratios` are numerators with
+    their denominators: a null beside 0 is nothing to count, and has cells of its own, too.
+    """
 
     columns: list[str]
+    ratios: list[Linear]
     labels: list[str]
     user: str | None
     span: tuple[Floats, Floats]
@@ -154,14 +187,17 @@ class Summing:
     def _sum(self, batches: Iterable[pa.RecordBatch]) -> SummedPart:
         size = self.grid.slices * (1 + len(self.columns))
         sums, empty = np.zeros((2, 0, size, size), np.int64), np.zeros((0, len(self.columns)))
-        cells: dict[tuple[object, ...], int] = {}
+        cells: dict[Label, int] = {}
         far, ids = [*map(Far.none, self.ways)], []
         cubes = [np.zeros((0, *(1 + len(at),) * 3)) for at, _ in self.cubed]
         for batch in batches:
             if not batch.num_rows:
                 continue
-            columns = floats_of(batch, self.columns)
-            cell = self._cells(batch, cells)
+            columns, null = floats_of(batch, self.columns, self.span[0])
+            for i, (num, den) in enumerate(self.ratios, len(columns)):
+                if den is not None and null.any():
+                    null |= ((null >> num & 1 == 1) & (columns[den] == 0)).astype(np.int64) << i
+            cell = self._cells(batch, null, cells)
             found = products_of(columns, cell, len(cells), self.grid, range(0, len(cell), BLOCK))
             more = len(cells) - sums.shape[1]
             sums = np.pad(sums, ((0, 0), (0, more), (0, 0), (0, 0))) + found
@@ -176,7 +212,7 @@ class Summing:
                     own, cell, len(cells)
                 )
             for one, way in zip(far, self.ways, strict=True):
-                one.see(way, columns, cell, len(cells))
+                one.see(way, columns, cell, list(cells))
             if self.user is not None:
                 if batch.column(self.user).null_count:
                     raise RowsNeeded
@@ -184,9 +220,10 @@ class Summing:
         whole = in_steps(sums, self.grid.slices) if cells else None
         return SummedPart(list(cells), whole, empty, cubes, far, ids)
 
-    def _cells(self, batch: pa.RecordBatch, cells: dict[tuple[object, ...], int]) -> Codes:
+    def _cells(self, batch: pa.RecordBatch, null: Codes, cells: dict[Label, int]) -> Codes:
         """The cell of each row; new labels become new cells."""
-        code, values = np.zeros(batch.num_rows, np.int64), []
+        kinds, code = np.unique(null, return_inverse=True) if null.any() else (null[:1], null)
+        values: list[list[Any]] = [kinds.tolist()]
         for name in self.labels:
             column = batch.column(name)
             if not pa.types.is_dictionary(column.type):
@@ -195,7 +232,7 @@ class Summing:
                 raise RowsNeeded
             own = column.indices.to_numpy(zero_copy_only=False)
             values.append(column.dictionary.to_pylist())
-            code = code * len(values[-1]) + own if len(values) > 1 else own
+            code = code * len(values[-1]) + own if code.any() else own
         shape = tuple(map(len, values))
         table = np.zeros(int(np.prod(shape)), np.int64)
         for one in np.flatnonzero(np.bincount(code, minlength=len(table))):
@@ -217,18 +254,26 @@ def _cubes(own: Floats, cell: Codes, n_cells: int) -> Floats:
     return found
 
 
-def floats_of(batch: pa.RecordBatch, names: Sequence[str]) -> list[Floats]:
-    """Columns of numbers without nulls as float64."""
-    found = []
-    for name in names:
+def floats_of(
+    batch: pa.RecordBatch, names: Sequence[str], low: Floats
+) -> tuple[list[Floats], Codes]:
+    """Columns of numbers as float64, with `low` for nulls, and a bit of each row for each column
+    that is null."""
+    found, null = [], np.zeros(batch.num_rows, np.int64)
+    for i, name in enumerate(names):
         column = batch.column(name)
         kind = column.type
         number = pa.types.is_floating(kind) or pa.types.is_integer(kind)
-        if column.null_count or not (number or pa.types.is_boolean(kind)):
+        if not (number or pa.types.is_boolean(kind)):
             raise RowsNeeded
-        values = column.to_numpy(zero_copy_only=False)
-        found.append(values.astype(np.float64, copy=False))
-    return found
+        missing = column.null_count > 0
+        values = column.to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
+        if missing:
+            here = column.is_null().to_numpy(zero_copy_only=False)
+            null |= here.astype(np.int64) << i
+            values = np.where(here, low[i], values)
+        found.append(values)
+    return found, null
 
 
 def _ascends(ids: pa.Array) -> tuple[int, int, bool]:
@@ -240,9 +285,11 @@ def _ascends(ids: pa.Array) -> tuple[int, int, bool]:
 
 @dataclass(frozen=True)
 class SummedUsers:
-    """Aggregates of all users by cell. `labels` are those of the cells, one row each."""
+    """Aggregates of all users by cell, of which the last has no users. `labels` are those of the
+    others, one row each."""
 
     labels: pd.DataFrame
+    cells: list[Label]
     record: Aggregates
     empty: Floats
     cubes: list[Cubes]
@@ -258,19 +305,21 @@ class SummedUsers:
         columns: list[str],
         labels: list[str],
         user: str | None,
-        before: Aggregates | None = None,
+        before: SummedUsers | None = None,
     ) -> SummedUsers:
-        """Add up all users; an id in several rows and nulls raise. What is far from the mean is
-        told by the first rows, or by the record of all users from `before`."""
-        sample = floats_of(parts.sample, columns)
+        """Add up all users; an id in several rows raises. What is far from the mean is told by the
+        first rows, or by what all users were `before`."""
+        sample, _ = floats_of(parts.sample, columns, np.zeros(len(columns)))
         known = parts.spans(columns) if parts.sample.num_rows > 3 else None
         if known is None:
             raise RowsNeeded
         low, high = known
-        if not max(high.max(), -low.min()) < 2.0**200:
+        if not max(high.max(), -low.min()) < 2.0**200 or len(columns) + len(metrics) > _MOST_BITS:
             raise RowsNeeded
-        first = before or Aggregates.of(sample, np.zeros(parts.sample.num_rows, np.int64), 1)
+        first = Aggregates.of(sample, np.zeros(parts.sample.num_rows, np.int64), 1)
         ways = [FarForm.of(*one, first) for one in metrics]
+        if before is not None:
+            ways = [way.by_group(before, one) for way, one in zip(ways, metrics, strict=True)]
         past = sorted(
             {w.columns[i] for w in ways for x in w.covariates for i in x if i is not None}
         )
@@ -282,7 +331,9 @@ class SummedUsers:
             for at in [*(one.columns for one in ways), past]
             if uneven
         ]
-        summing = Summing(columns, labels, user, known, Grid.of(low, high, parts.n), ways, cubed)
+        grid = Grid.of(low, high, parts.n)
+        ratios = [metric for metric, _ in metrics]
+        summing = Summing(columns, ratios, labels, user, known, grid, ways, cubed)
         found = parts.run(summing, [*labels, *columns, *filter(None, [user])])
         if any(one is None for one in found):
             raise RowsNeeded
@@ -294,11 +345,12 @@ class SummedUsers:
         place = {
             label: i for i, label in enumerate(dict.fromkeys(a for p in some for a in p.labels))
         }
-        sums = np.zeros((len(place), 1 + len(columns), 1 + len(columns)), object)
-        empty, far = np.zeros((len(place), len(columns))), [*map(Far.none, ways)]
-        cubes = [np.zeros((len(place), *(1 + len(at),) * 3)) for at, _ in cubed]
+        n_cells = len(place) + 1
+        sums = np.zeros((n_cells, 1 + len(columns), 1 + len(columns)), object)
+        empty, far = np.zeros((n_cells, len(columns))), [*map(Far.none, ways)]
+        cubes = [np.zeros((n_cells, *(1 + len(at),) * 3)) for at, _ in cubed]
         for one in far:
-            one.bound = np.zeros(len(place))
+            one.bound = np.zeros(n_cells)
         for part in some:
             at = np.array([place[label] for label in part.labels])
             sums[at] += part.sums
@@ -310,37 +362,47 @@ class SummedUsers:
                 whole.bound[at] = np.maximum(whole.bound[at], own.bound)
                 whole.left = max(whole.left, own.left)
         frame = parts.frame_of(
-            {name: [label[i] for label in place] for i, name in enumerate(labels)}
+            {name: [label[i] for label in place] for i, name in enumerate(labels, 1)}
         )
         third = [Cubes(one, of) for (_, one), of in zip(cubed, cubes, strict=True)]
-        return cls(frame, Aggregates(summing.grid, sums, low, high), empty, third, far, ways, past)
+        record = Aggregates(summing.grid, sums, low, high)
+        return cls(frame, [*place], record, empty, third, far, ways, past)
 
     def cubes_of(self, which: int, cells: Codes) -> Cubes | None:
-        """Third moments of the columns of a metric, or (−1) of all covariates, in some cells."""
+        """Third moments of the columns of a metric, or (−1) of all covariates, in the cells of each
+        row of a matrix."""
         if not self.cubes:
             return None
         one = self.cubes[which]
-        return one._replace(sums=one.sums[cells])
+        return one._replace(sums=one.sums[cells].sum(axis=1))
 
     def units(self, metric: int, pair: Codes) -> Units:
-        """Both arms of a metric, which are these cells."""
-        way, far = self.ways[metric], self.far[metric]
-        record = self.record.cells(pair).columns(way.columns)
-        n = record.n.astype(np.int64).tolist()
-        if min(n) < 2:
+        """Both arms of a metric, whose strata are the cells of `pair` (2, strata, parts)."""
+        way, far, n_strata = self.ways[metric], self.far[metric], pair.shape[1]
+        cells = pair.reshape(2 * n_strata, -1)
+        record = self.record.cells(cells).columns(way.columns)
+        if min(record.n) < 2:
             raise RowsNeeded
-        mine = np.isin(far.cell, pair)
-        rows, arm = far.rows[mine], (far.cell[mine] == pair[1]).astype(np.int64)
+        n = record.n.reshape(2, -1).sum(axis=1).astype(np.int64).tolist()
+        place = np.full(len(self.record.n), -1)
+        place[cells] = np.arange(len(cells))[:, None]
+        place[-1] = -1
+        mine = place[far.cell] >= 0
+        arm, stratum = np.divmod(place[far.cell[mine]], n_strata)
         den = way.metric.den
-        empty = np.zeros(2) if den is None else self.empty[pair, way.columns[den]]
-        bound = min(float(far.bound[pair].max()), far.left)
-        cubes = self.cubes_of(metric, pair)
-        kept = FarRows(far.count[mine], bound, way.form, way.constant, empty, cubes)
+        empty = np.zeros(2) if den is None else self.empty[pair, way.columns[den]].sum(axis=(1, 2))
+        bound = np.minimum(far.bound[cells].max(axis=1), far.left)
+        cubes = self.cubes_of(metric, cells)
+        # Cells that differ in what is null are in one group; the last cell has no labels.
+        forms, constants = way.at([self.cells[i] for i in cells.min(axis=1)])
+        kept = FarRows(far.count[mine], bound, forms, constants, empty, cubes)
         return Units(
-            [*rows.T],
+            [*far.rows[mine].T],
             way.metric,
             arm,
             way.covariates,
+            stratum=stratum if n_strata > 1 else None,
+            n_strata=n_strata,
             counted=(n[0], n[1]),
             known=record,
             kept=kept,

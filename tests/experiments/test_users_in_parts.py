@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 
 import recdf as rd
-from recdf.experiments.compare import variants
+from recdf.experiments.compare import summed_users, variants
+from recdf.inputs import data_files
 from recdf.inputs.machine import sized, sizes
 from recdf.judge import in_parts
 
@@ -22,6 +23,7 @@ def some_users(shares=(0.5, 0.5), n=N):
     users = pd.DataFrame({"user_id": np.arange(n), "segment": rng.choice(["x", "y"], n)})
     users["variant"] = rng.choice(["A", "B", "C"][: len(shares)], n, p=shares)
     users["revenue"], users["hit"] = rng.gamma(2, 3, n), rng.binomial(1, 0.2, n)
+    users["week"] = np.arange(n) * 3 // n
     users["before"] = users["revenue"] / 3 + rng.normal(0, 1, n)
     for name in ("", "_before"):
         users[f"views{name}"] = rng.poisson(3, n)
@@ -39,10 +41,18 @@ def parts(monkeypatch):
 
 @pytest.fixture
 def no_rows(monkeypatch):
-    def needed_frame(*_):
-        raise AssertionError("rows were brought into memory")
+    """Labels and times may come into memory, values of metrics may not."""
+    values = {"revenue", "hit", "clicks", "views", "before"}
+    needed_frame = data_files.needed_frame
 
-    monkeypatch.setattr(variants, "needed_frame", needed_frame)
+    def only_labels(*given):
+        found = needed_frame(*given)
+        assert not isinstance(given[0], pd.DataFrame)
+        assert not values & {*found.columns}, "rows were brought into memory"
+        return found
+
+    monkeypatch.setattr(variants, "needed_frame", only_labels)
+    monkeypatch.setattr(summed_users, "needed_frame", only_labels)
 
 
 def same(data, users, metrics=METRICS, **given):
@@ -67,6 +77,12 @@ GIVEN = {
     "segments": {"by": "segment"},
     "shares": {"test": {"hit": "proportion"}},
     "looks": {"sequential_n": 2 * N},
+    "strata": {"strata": "week"},
+    "strata in segments": {"strata": ["week"], "by": "segment", "correction": "bh"},
+    "shares by stratum": {
+        "strata": "week",
+        "expected": {0: {"A": 1, "B": 1}, 1: {"A": 1, "B": 1}, 2: {"A": 5, "B": 4}},
+    },
 }
 
 
@@ -83,6 +99,7 @@ def test_files_are_compared_as_the_frame(given, parts, no_rows, tmp_path):
         ((0.6, 0.3, 0.1), {}),
         ((0.6, 0.3, 0.1), {"control": None}),
         ((0.8, 0.2), {"covariates": PAST}),
+        ((0.8, 0.2), {"strata": "week"}),
     ],
 )
 def test_arms_of_different_sizes_need_third_moments(shares, more, parts, no_rows, tmp_path):
@@ -114,7 +131,7 @@ def test_a_few_users_who_decide_are_named(parts, no_rows, tmp_path):
 
 # What sums do not tell: the rows are read, and the table and the errors are theirs.
 ROWS = {
-    "strata": {"strata": "segment"},
+    "covariates in strata": {"strata": "segment", "covariates": "before"},
     "clusters": {"cluster": "segment"},
     "weights": {"weight_col": "views"},
     "caps": {"cap": {"revenue": 0.99}},
@@ -129,11 +146,84 @@ def test_what_needs_the_rows_has_them(given, parts, tmp_path):
     same(written(users, tmp_path), users, "revenue", **given)
 
 
-def test_nulls_and_dates_need_the_rows(parts, tmp_path):
-    users = some_users(n=600)
-    same(written(users.assign(day=pd.Timestamp("2026-01-01")), tmp_path), users, "revenue")
-    users["revenue"] = users["revenue"].where(users["user_id"] % 9 > 0)
-    same(written(users, tmp_path), users, "revenue", nan="drop")
+def test_dates_come_into_memory_without_the_metrics(parts, no_rows, tmp_path):
+    users = some_users()
+    day = pd.Timestamp("2026-01-01") + pd.to_timedelta(users["user_id"] // 150, "D")
+    steady = users.assign(day=day, before_day=day - pd.Timedelta("7D"))
+    same(written(steady, tmp_path), steady)
+    timed = {"time_col": "day", "covariate_time_col": "before_day", "covariates": "before"}
+    found = same(written(steady, tmp_path), steady, **timed)
+    assert not found["remarks"].str.contains("covariate_not_timed").any()
+    ramp = steady[(steady["variant"] == "A") | (steady["user_id"] % 10 < steady["week"] * 4 + 1)]
+    found = same(written(ramp, tmp_path), ramp)
+    assert (found["withheld"] == "shares_change").all()
+    within = same(written(ramp, tmp_path), ramp, strata="week", time_col="week")
+    assert not within["remarks"].str.contains("strata_differ").any()
+
+
+def test_strata_that_the_treatment_moves_are_named(parts, no_rows, tmp_path):
+    users, rng = some_users(), np.random.default_rng(0)
+    users["level"] = rng.integers(0, 3, N) + (users["variant"] == "B") * rng.integers(0, 2, N)
+    users["level"] = users["level"].clip(upper=2)
+    users["revenue"] += users["level"]
+    found = same(written(users, tmp_path), users, "revenue", strata="level")
+    assert found["remarks"].str.contains("strata_moved").all()
+
+
+def test_a_few_users_who_decide_in_strata_are_named(parts, no_rows, tmp_path):
+    users = some_users()
+    users["revenue"] = np.random.default_rng(1).normal(10, 1, N) + users["week"]
+    users.loc[users.index[users["variant"] == "B"][:6], "revenue"] = 400.0
+    found = same(written(users, tmp_path), users, "revenue", strata="week")
+    assert "few_units" in found["remarks"].iloc[0]
+
+
+def test_what_a_health_check_found_is_asked(parts, no_rows, tmp_path):
+    users = some_users()
+    assigned = users[["user_id", "variant"]]
+    health = rd.experiments.experiment_health(users, assigned, expected={"A": 1, "B": 1})
+    same(written(users, tmp_path), users, health=health)
+    others = users.assign(user_id=users["user_id"] + 10**6)
+    for data in (written(others, tmp_path), others):
+        with pytest.raises(rd.OptionError, match="health was made of other users"):
+            rd.compare_variants(data, METRICS, control="A", health=health)
+
+
+def with_nulls(users):
+    """Revenue without a value, clicks of users without views, and views that nobody knows."""
+    some = users["user_id"]
+    clicks = users["clicks"].where((users["views"] > 0) & (some % 11 > 0))
+    views = users["views"].where(some % 29 > 0)
+    return users.assign(revenue=users["revenue"].where(some % 9 > 0), clicks=clicks, views=views)
+
+
+@pytest.mark.parametrize("given", [{}, {"by": "segment", "covariates": {"revenue": "before"}}])
+def test_nulls_are_left_out_of_their_metrics(given, parts, no_rows, tmp_path):
+    users = with_nulls(some_users((0.7, 0.3)))
+    found = same(written(users, tmp_path), users, nan="drop", **given)
+    assert (found["n_dropped"] > 0).tolist() == [m != "hit" for m in found["metric"]]
+
+
+def test_far_units_of_segments_are_told_by_a_second_pass(parts, no_rows, tmp_path):
+    users = some_users()
+    users["revenue"] = users["user_id"] * 7 % N / N + (users["segment"] == "x")
+    same(written(users, tmp_path), users, by="segment")
+    same(written(users, tmp_path), users, "revenue", strata="segment")
+
+
+def test_more_nulls_in_one_arm_are_named(parts, no_rows, tmp_path):
+    users = some_users()
+    users["revenue"] = users["revenue"].where(
+        (users["variant"] == "A") | (users["user_id"] % 5 > 0)
+    )
+    found = same(written(users, tmp_path), users, nan="drop")
+    assert found["remarks"].str.contains("unequal_missing").tolist() == [True, False, False, False]
+
+
+def test_other_nulls_need_the_rows(parts, tmp_path):
+    users = with_nulls(some_users(n=600))
+    same(written(users, tmp_path), users, "revenue", nan="drop", strata="week")
+    same(written(users, tmp_path), users, "hit", covariates="revenue")
     with pytest.raises(rd.DataError, match="'revenue' is null in 67 of 600 rows"):
         rd.compare_variants(written(users, tmp_path), "revenue", control="A", details=True)
 

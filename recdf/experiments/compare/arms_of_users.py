@@ -76,10 +76,14 @@ def compare_arms(
     one arm has."""
     rows = compare_ready(_ready(metrics, both_arms, data, settings), settings, data, surplus)
     for i, metric in enumerate(metrics):
-        if code := strata_moved(metric, both_arms, data):
-            named = filter(None, [rows[i]["unbalanced"], f"strata of {metric.name}"])
-            rows[i] = but(rows[i], code, unbalanced=", ".join(named))
+        rows[i] = with_moved(rows[i], strata_moved(metric, both_arms, data))
     return rows
+
+
+def with_moved(row: Row, code: str) -> Row:
+    """The row with a remark about strata that the treatment may have moved, if there is one."""
+    named = filter(None, [row["unbalanced"], f"strata of {row['metric']}"])
+    return but(row, code, unbalanced=", ".join(named)) if code else row
 
 
 def compare_ready(
@@ -358,21 +362,19 @@ def _skewness(found: MeanEffect, far: Farthest | None) -> float:
         both_var = known.central[:, 0, 0] / known.n
         of = Moments(known.n, known.mean[:, 0], both_var, known.skewness[:, 0], nan, nan)
         return skewness_of_means(*of.of_each)
-    plain = found.units.stratum is None and not found.units.clustered
-    if plain and len(found.forms) and far is not None:
+    kept, record = found.units.kept, found.units.record
+    if found.units.stratum is None and not found.units.clustered and far and len(found.forms):
         var = sum(one.var * k**2 for one, k in zip(found.arms, n, strict=True)) / sum(n)
-        means = found.units.record.mean
-        own = zip(found.forms, means, strict=True)
-        beyond = far.largest + max(found.values.apart(f, -float(f @ mean)) for f, mean in own)
+        own = zip(found.forms, record.mean, strict=True)
+        beyond = far.largest + max(found.values.apart(f, -float(f @ mean)).max() for f, mean in own)
         if var > 0 and abs(imbalance(*n)) * beyond < SKEWED_SAMPLES * np.sqrt(var):
             return 0.0
-        kept = found.units.kept
-        if kept is not None and kept.cubes is not None:
-            size, nan = found.units.record.n, np.full(2, np.nan)
-            spread = np.sqrt(found.units.record.squares(found.forms) / size)
-            third = kept.cubes.of(found.forms, means) / size
-            skewness = np.divide(third, spread**3, out=np.zeros(2), where=spread > 0)
-            return skewness_of_means(*Moments(size, nan, spread**2, skewness, nan, nan).of_each)
+    if kept is not None and kept.cubes is not None:
+        size, cells, nan = np.array(n, np.float64), found.units.cells, np.full(2, np.nan)
+        spread = np.sqrt(record.squares(found.forms)[cells].sum(axis=1) / size)
+        third = kept.cubes.of(found.forms, record.mean)[cells].sum(axis=1) / size
+        skewness = np.divide(third, spread**3, out=np.zeros(2), where=spread > 0)
+        return skewness_of_means(*Moments(size, nan, spread**2, skewness, nan, nan).of_each)
     return skewness_of_means(*both(moments_of, found.residuals()))
 
 

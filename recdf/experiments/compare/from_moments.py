@@ -41,10 +41,10 @@ from ...judge.users import ExperimentRows, read_experiment_rows
 from ...stats.arms import both
 from ...stats.moments import Moments, moments_of
 from ..decide.adjust_pvalues import directions
-from ..samples import MetricRows, Ready, covariate_specs, differ, read_metrics, subset
+from ..samples import MetricRows, Ready, covariate_specs, read_metrics, subset
 from ..settings import Settings, check_together, which_tests
 from .moment_table import MomentTable, label_columns, names_of_metrics, read_moments
-from .summed_users import ArmsInCells, Specs, needs_regression
+from .summed_users import ArmsInCells, Specs, needs_regression, unequal_missing
 from .two_sample import measured_means, no_share
 from .variants import compare_sums, compare_variants
 
@@ -253,9 +253,10 @@ class MomentArms(ArmsInCells):
         cls, table: MomentTable, specs: Specs, covariates: Mapping[str, Sequence[MetricColumns]]
     ) -> MomentArms:
         """The arms of a table, which must have what each metric needs."""
-        cells = np.arange(len(table.groups) * len(table.variants)).reshape(len(table.groups), -1)
+        shape = len(table.groups), len(table.variants), 1, 1
+        cells = np.arange(len(table.groups) * len(table.variants)).reshape(shape)
         at = {name: i for i, name in enumerate(table.metrics)}
-        found = cls(specs, covariates, at, table.groups, table.variants, cells, table)
+        found = cls(specs, covariates, at, table.groups, table.variants, cells, None, table)
         for name in specs:
             found._check(found.needed(name), f"the metric {name!r}")
         found._check([x for xs in covariates.values() for x in xs], "all metrics")
@@ -308,6 +309,7 @@ class MomentArms(ArmsInCells):
     def ready(self, metric: int, pair: Codes, settings: Settings) -> Ready:
         name, (num, den) = [*self.specs.items()][metric]
         columns, forms = self.forms(self.needed(name))
+        pair = pair.reshape(2)
         units = Units.of_moments(self.record_of(columns, pair), forms[0], tuple(forms[1:]))
         n_null, dropped = (
             both(float, tuple(one.reshape(self.cells.size, -1)[pair, self.at[num]]))
@@ -317,11 +319,11 @@ class MomentArms(ArmsInCells):
         if not np.isnan(n_null).any():
             dropped = both(int, dropped)
             of = both(lambda *some: sum(some), units.n, dropped)
-            warnings = ("unequal_missing",) if differ(n_null, of) else ()
+            warnings = unequal_missing(both(int, n_null), of)
         return Ready(name, units, dropped, warnings, pair=None if den is None else (num, den))
 
     def record_of(self, columns: list[int], pair: Codes) -> KnownMoments:
-        return self.table.record(columns, pair)
+        return self.table.record(columns, pair.ravel())
 
     def third(self, form: Floats, mean: Floats, columns: list[int], pair: Codes) -> float:
         used, *others = np.flatnonzero(form)

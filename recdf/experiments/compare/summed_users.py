@@ -6,25 +6,35 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from ...inputs.data_files import UserParts
+from ...inputs.data_files import UserParts, needed_frame
 from ...inputs.options import as_columns
 from ...judge.aggregates import Aggregates, RowsNeeded, UnitsRecord
-from ...judge.choices import Columns
+from ...judge.choices import Columns, RaiseOrDrop
 from ...judge.effects.means import Linear, Units, quantity
 from ...judge.in_parts import SummedUsers
 from ...judge.per_user_columns import Codes, Floats, MetricColumns, group_codes
-from ...judge.users import may_be_unit
+from ...judge.users import ExperimentRows, may_be_unit, read_experiment_rows
+from ...stats.arms import both
 from ...stats.permutation import SKEWED, SYMMETRIC, skewed_p
-from ..decide.balance import TINY_REST, Difference, balance_of, looks_like_date
+from ..decide.balance import (
+    TINY_REST,
+    Difference,
+    balance_of,
+    in_time,
+    looks_like_date,
+    moved_by_worth,
+)
+from ..decide.experiment_health import key_of
 from ..decide.sample_ratio import Surplus
-from ..samples import Ready, defined_bounds
+from ..samples import Ready, defined_bounds, differ
 from ..settings import Settings
-from .arms_of_users import compare_ready, no_estimate
+from .arms_of_users import compare_ready, no_estimate, with_moved
 from .two_sample import Row
 
 Specs = Mapping[str, MetricColumns]
@@ -32,8 +42,8 @@ Specs = Mapping[str, MetricColumns]
 
 @dataclass(frozen=True)
 class ArmsInCells:
-    """The users of every group and variant, which are `cells` (groups, variants); `at` has the
-    column of each name."""
+    """The users of every group and variant in `cells` (groups, variants, strata, and parts that
+    differ in what is null); `at` has the column of each name."""
 
     specs: Specs
     covariates: Mapping[str, Sequence[MetricColumns]]
@@ -41,6 +51,7 @@ class ArmsInCells:
     groups: pd.DataFrame
     variants: pd.Series
     cells: Codes
+    rows: ExperimentRows | None
 
     @property
     def n(self) -> Floats:
@@ -76,7 +87,17 @@ class ArmsInCells:
         """One row per metric for one treatment in one group."""
         cells = self.cells[group, list(pair)]
         ready = [self.ready(i, cells, settings) for i in range(len(self.specs))]
-        return compare_ready(ready, settings, None, surplus)
+        found = compare_ready(ready, settings, None, surplus)
+        if self.rows is None or self.rows.movable is None:
+            return found
+        both_arms = self.rows.both(group, pair)
+        for i, units in enumerate(one.units for one in ready):
+            whole, n = units.whole, np.array(units.n)
+            form = quantity(whole.strata.mean, whole.metric).form
+            var = float((whole.record.squares(np.tile(form, (2, 1))) / (n - 1) / n).sum())
+            worth = quantity(units.record.mean, units.metric).value.reshape(2, -1).T
+            found[i] = with_moved(found[i], moved_by_worth(worth, var, both_arms, self.rows))
+        return found
 
     def unbalanced(
         self, pairs: Sequence[tuple[int, int]]
@@ -87,10 +108,12 @@ class ArmsInCells:
             for name in self.specs
         }
         used = {x: pair for own in names.values() for x, pair in own.items()}
-        shape = (len(used), *self.cells.shape, self.cells.shape[1])
-        p = np.full(shape, np.nan)
-        for group, pair in itertools.product(range(len(self.cells)), pairs):
-            of_covariates = *self.forms(used.values()), self.cells[group, list(pair)]
+        n_groups, n_variants, n_strata, _ = self.cells.shape
+        if used and n_strata > 1:
+            raise RowsNeeded
+        p = np.full((len(used), n_groups, n_variants, n_variants), np.nan)
+        for group, pair in itertools.product(range(n_groups), pairs):
+            of_covariates = *self.forms(used.values()), self.cells[group, list(pair), 0]
             p[:, group, *pair] = self._p_values(*of_covariates) if used else p[:, group, *pair]
         return balance_of(p, {x: [m for m in names if x in names[m]] for x in used}, self.specs)
 
@@ -152,10 +175,11 @@ class SummedArms(ArmsInCells):
 
     users: SummedUsers
     identified: bool
+    kinds: Codes
 
     @property
     def n(self) -> Floats:
-        return self.users.record.n[self.cells]
+        return np.asarray(self.users.record.n[self.cells].sum(axis=(2, 3)))
 
     def record_of(self, columns: list[int], pair: Codes) -> UnitsRecord:
         return self.users.record.cells(pair).columns(columns)
@@ -169,9 +193,13 @@ class SummedArms(ArmsInCells):
         variant_col: str,
         by_cols: list[str],
         user_col: Columns | None,
-        before: Aggregates | None = None,
+        strata: list[str],
+        rows: ExperimentRows | None,
+        nan: RaiseOrDrop,
+        before: SummedUsers | None = None,
     ) -> SummedArms:
-        """Add up the users; `RowsNeeded` if that does not suffice."""
+        """Add up the users; `RowsNeeded` if that does not suffice. `rows` have their labels and
+        times, if these matter."""
         pairs = [*specs.values(), *itertools.chain.from_iterable(covariates.values())]
         columns = list(dict.fromkeys(name for pair in pairs for name in pair if name is not None))
         at = {name: i for i, name in enumerate(columns)}
@@ -179,7 +207,8 @@ class SummedArms(ArmsInCells):
             keys = explicit
         else:
             keys = [name for name in ["user_id"] if name in parts.head.columns]
-        used = {variant_col, *by_cols, *(name for pair in specs.values() for name in pair if name)}
+        used = {variant_col, *by_cols, *strata}
+        used |= {name for pair in specs.values() for name in pair if name}
         _look_at_others(parts, used, variant_col, explicit)
         if len(keys) > 1 or needs_regression(specs, covariates):
             raise RowsNeeded
@@ -187,17 +216,29 @@ class SummedArms(ArmsInCells):
             (linear(pair, at), tuple(linear(x, at) for x in covariates.get(name, ())))
             for name, pair in specs.items()
         ]
-        labels = [*by_cols, variant_col]
+        labels = [*by_cols, *strata, variant_col]
         key = keys[0] if keys else None
         users = SummedUsers.of(parts, forms, columns, labels, key, before)
         variant, variants = group_codes(users.labels, "data", [variant_col])
         group, groups = group_codes(users.labels, "data", by_cols)
-        cells = np.full((len(groups), len(variants)), -1)
-        cells[group, variant] = np.arange(len(variant))
-        if (cells < 0).any() or any(
+        stratum, levels = group_codes(users.labels, "data", strata)
+        kinds, kind = np.unique([one for one, *_ in users.cells], return_inverse=True)
+        last = len(users.cells)
+        cells = np.full((len(groups), len(variants), len(levels), len(kinds)), last)
+        cells[group, variant, stratum, kind] = np.arange(last)
+        lost = kinds.any() and (nan == "raise" or bool(strata))
+        past = {name for xs in covariates.values() for x in xs for name in x if name is not None}
+        if lost or any((kinds >> at[name] & 1).any() for name in past):
+            raise RowsNeeded
+        if (cells == last).all(axis=3).any() or any(
             users.record.low[at[den]] < 0 for _, den in pairs if den is not None
         ):
             raise RowsNeeded
+        if rows is not None:
+            named = rows.variants.tolist(), rows.groups.to_numpy().tolist()
+            if named != (variants[variant_col].tolist(), groups[by_cols].to_numpy().tolist()):
+                raise RowsNeeded
+            rows = replace(rows, users=np.arange(len(rows.variant))) if keys else rows
         return cls(
             specs,
             covariates,
@@ -205,8 +246,10 @@ class SummedArms(ArmsInCells):
             groups[by_cols],
             variants[variant_col],
             cells,
+            rows,
             users,
             bool(keys),
+            kinds,
         )
 
     def counts(self, health: pd.DataFrame | None) -> Floats:
@@ -216,12 +259,21 @@ class SummedArms(ArmsInCells):
 
     def ready(self, metric: int, pair: Codes, settings: Settings) -> Ready:
         name, (num, den) = [*self.specs.items()][metric]
-        units = self.users.units(metric, pair)
+        null = self.kinds >> self.at[num] & 1 == 1
+        empty = self.kinds >> (len(self.at) + metric) & 1 == 1
+        if den is not None:
+            null |= self.kinds >> self.at[den] & 1 == 1
+        units = self.users.units(metric, pair[:, :, ~null])
         if no_estimate(units) or (settings.tests[name] == "proportion" and not _only_shares(units)):
             raise RowsNeeded
+        n = self.users.record.n[pair]
+        n_null, dropped = (
+            both(int, tuple(n[:, :, of].sum(axis=(1, 2)))) for of in (null & ~empty, null)
+        )
         bounds = defined_bounds(num) if den in (None, f"{num}__n") else None
         of = None if den is None else (num, den)
-        return Ready(name, units, (0, 0), (), pair=of, bounds=bounds)
+        warnings = unequal_missing(n_null, both(lambda *some: sum(some), units.n, dropped))
+        return Ready(name, units, dropped, warnings, pair=of, bounds=bounds)
 
     def third(self, form: Floats, mean: Floats, columns: list[int], pair: Codes) -> float:
         cubes, past = self.users.cubes_of(-1, pair), self.users.past
@@ -230,6 +282,11 @@ class SummedArms(ArmsInCells):
         own = [columns.index(i) for i in past]
         tiled, middle = (np.tile(x[own], (2, 1)) for x in (form, mean))
         return float(cubes.of(tiled, middle).sum())
+
+
+def unequal_missing(n_null: tuple[int, int], of: tuple[float, float]) -> tuple[str, ...]:
+    """The code of the remark that one arm has more users without a value, if it does."""
+    return ("unequal_missing",) if differ(n_null, of) else ()
 
 
 def _only_shares(units: Units) -> bool:
@@ -241,12 +298,37 @@ def _only_shares(units: Units) -> bool:
 
 
 def _look_at_others(parts: UserParts, used: set[str], variant_col: str, keys: list[str]) -> None:
-    """Dates need the rows. So do ids beside the key that may be the units that were assigned."""
+    """Ids beside the key that may be the units that were assigned need the rows."""
     frame = parts.sample.to_pandas()
     variant = group_codes(frame, "data", [variant_col])[0]
     others = [name for name in frame.columns if name not in {*used, "user_id"}]
     other_key = keys and keys != ["user_id"] and "user_id" in frame.columns
-    if other_key or any(looks_like_date(frame[name]) for name in frame.columns):
+    if other_key:
         raise RowsNeeded
     if keys != ["user_id"] and any(may_be_unit(frame[name], variant) for name in others):
         raise RowsNeeded
+
+
+def labels_in_memory(
+    given: Any,
+    head: pd.DataFrame,
+    variant_col: str,
+    by_cols: list[str],
+    times: tuple[str | None, list[str], str | None],
+    health: pd.DataFrame | None,
+) -> tuple[ExperimentRows | None, list[Difference]]:
+    """The rows of users in parts by their variants, strata and times, if there are any: these are
+    few columns, and what is tested about them needs them together."""
+    time_col, strata, covariate_time_col = times
+    names = [*strata, *filter(None, [time_col, covariate_time_col])]
+    names += [name for name in head.columns if looks_like_date(head[name])]
+    if health is not None and "users_digest" in health.columns and len(health):
+        names += key_of(health["users_digest"].iloc[0])
+    if not names:
+        return None, []
+    used = {*names, variant_col, *by_cols}
+    data = needed_frame(
+        given, "data", lambda head: [name for name in head.columns if name in used], variant_col
+    )
+    rows = read_experiment_rows(data, variant_col, by_cols, None, strata, (), [*data.columns])
+    return in_time(data, rows, [variant_col, *by_cols], *times)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -46,17 +45,16 @@ from ...stats.turned import missing_by_chance
 from ..decide.adjust_pvalues import directions, read_together
 from ..decide.balance import (
     Difference,
+    in_time,
     looks_like_date,
-    measured_late,
-    movable_strata,
     segments_moved,
-    shares_change,
     unbalanced,
     users_in_both,
 )
 from ..decide.experiment_health import key_of
 from ..decide.sample_ratio import (
     Arms,
+    CountedUnits,
     SampleRatio,
     check_sample_ratio,
     count_rows,
@@ -66,7 +64,7 @@ from ..decide.sample_ratio import (
 from ..samples import covariate_specs, read_metrics, subset
 from ..settings import Settings, check_together, which_tests
 from .arms_of_users import compare_arms
-from .summed_users import ArmsInCells, SummedArms
+from .summed_users import ArmsInCells, SummedArms, labels_in_memory
 from .two_sample import VARIANT_RESULT_COLUMNS, Row, measured_means, no_share
 
 
@@ -453,7 +451,7 @@ def compare_variants(
     if not isinstance(data, pd.DataFrame):
         named = [user_col, by, strata, cluster, weight_col, time_col, covariate_time_col]
         needed = columns_of_users(metrics, covariates, variant_col, named, health)
-        if not any([*named[2:], cap, health is not None, test in ("bootstrap", "permutation")]):
+        if not any([cluster, weight_col, cap, test in ("bootstrap", "permutation")]):
             parts = users_in_parts(data, needed, variant_col)
         data = needed_frame(data, "data", needed, variant_col) if parts is None else parts.head
     frame_of("data", data)
@@ -482,14 +480,20 @@ def compare_variants(
         warn_of_weights(data, "data", [*by_cols, *as_columns(strata), *used])
     better = directions(measured_means(specs), smaller_is_better, larger_is_better)
     past = covariate_specs(covariates, specs, data)
+    times, timed = (
+        (time_col, as_columns(strata), covariate_time_col),
+        covariate_time_col is not None,
+    )
     if parts is not None:
         try:
-            of_parts = parts, specs, past, variant_col, by_cols, user_col
-            sums, more = SummedArms.of(*of_parts), (data, control, expected, None, settings, better)
+            labels, late = labels_in_memory(given, data, variant_col, by_cols, times, health)
+            of_parts = parts, specs, past, variant_col, by_cols, user_col, times[1], labels, nan
+            more = data, control, expected, health, settings, better, "data", late, timed
+            sums = SummedArms.of(*of_parts)
             try:
                 return default_columns(compare_sums(sums, *more), details)
             except FarNeeded:
-                sums = SummedArms.of(*of_parts, sums.users.record)
+                sums = SummedArms.of(*of_parts, sums.users)
                 return default_columns(compare_sums(sums, *more), details)
         except RowsNeeded:
             data = needed_frame(given, "data", needed, variant_col)
@@ -518,10 +522,9 @@ def compare_variants(
         {} if weight_col is None else {weight_col: Sample(read_weight(data, "data", weight_col))}
     )
     found, balance = unbalanced(columns, weight, rows, arms.pairs)
-    found += measured_late(data, covariate_time_col, time_col, rows)
-    found += shares_change(data, time_col, as_columns(strata), [variant_col, *by_cols], rows)
+    rows, late = in_time(data, rows, [variant_col, *by_cols], *times)
+    found += late
     found += users_in_both(data, health, count_units(rows)[:-1], arms)
-    rows = replace(rows, movable=movable_strata(data, time_col, as_columns(strata)))
     with Progress(len(arms.groups) * len(arms.pairs), "compare_variants", progress) as shown:
 
         def test_both(group: int, pair: tuple[int, int]) -> list[Row]:
@@ -532,7 +535,6 @@ def compare_variants(
 
         table = compare_each(arms, test_both)
     found += segments_moved(arms, table, ratio)
-    timed = covariate_time_col is not None
     compared = decide(arms, table, ratio, better, settings, found, balance, covariates_timed=timed)
     return default_columns(compared, details)
 
@@ -546,18 +548,25 @@ def compare_sums(
     settings: Settings,
     better: Mapping[str, Better | None],
     role: str = "data",
+    late: Sequence[Difference] = (),
+    timed: bool = False,
 ) -> pd.DataFrame:
-    """The table of users who are not in memory; raises `RowsNeeded` where sums do not suffice."""
-    arms = Arms.of(sums.groups, sums.variants, control, role)
-    ratio = check_sample_ratio(
-        expected, health, arms, lambda _: without_strata(sums.counts(health))
-    )
+    """The table of users who are not in memory; raises `RowsNeeded` where sums do not suffice.
+    `late` is what times and strata say against their variants."""
+    arms, rows = Arms.of(sums.groups, sums.variants, control, role), sums.rows
+
+    def count(within: bool) -> CountedUnits:
+        if within and rows is not None:
+            return count_rows(rows, True)
+        return without_strata(sums.counts(health))
+
+    ratio = check_sample_ratio(expected, health, arms, count, rows)
     found, balance = sums.unbalanced(arms.pairs)
-    found += users_in_both(head, health, sums.n, arms)
+    found += [*late, *users_in_both(head, health, sums.n, arms)]
 
     def test_both(group: int, pair: tuple[int, int]) -> list[Row]:
         return sums.compare(group, pair, settings, ratio.surplus(group, pair, arms.names))
 
     table = compare_each(arms, test_both)
     found += segments_moved(arms, table, ratio)
-    return decide(arms, table, ratio, better, settings, found, balance)
+    return decide(arms, table, ratio, better, settings, found, balance, covariates_timed=timed)

@@ -232,6 +232,21 @@ def movable_strata(data: pd.DataFrame, time_col: str | None, strata: Sequence[st
     return None if any(_refines(one, codes) for one in times) else codes
 
 
+def in_time(
+    data: pd.DataFrame,
+    rows: ExperimentRows,
+    labels: list[str],
+    time_col: str | None,
+    strata: list[str],
+    covariate_time_col: str | None,
+) -> tuple[ExperimentRows, list[Difference]]:
+    """The rows with their strata that a treatment may move, and what times and strata say against
+    their variants."""
+    late = measured_late(data, covariate_time_col, time_col, rows)
+    late += shares_change(data, time_col, strata, labels, rows)
+    return replace(rows, movable=movable_strata(data, time_col, strata)), late
+
+
 def strata_moved(metric: MetricRows, both: ArmRows, rows: ExperimentRows) -> str:
     """The code of the remark that users of one arm are in strata which are worth more, or nothing.
 
@@ -246,15 +261,22 @@ def strata_moved(metric: MetricRows, both: ArmRows, rows: ExperimentRows) -> str
     cell = of.take(rows.movable) * 2 + of.arm
     with np.errstate(divide="ignore", invalid="ignore"):
         worth = np.bincount(cell, units.num, 2 * size) / np.bincount(cell, den, 2 * size)
-    # The mean of the arms' means: an effect beside other shares moves no stratum.
-    worth, known = worth.reshape(size, 2), ~np.isnan(worth.reshape(size, 2))
-    index = (np.where(known, worth, 0).sum(axis=1) / known.sum(axis=1).clip(1))[rows.movable]
     values = units.num if units.den is None else linearise(units.num, den)[1]
-    error = np.sqrt(sum(one.var(ddof=1) / len(one) for one in of.split(values)))
-    control, treatment = of.split(of.take(index))
-    if abs(treatment.mean() - control.mean()) < HALF_AN_ERROR * error:
+    var = sum(one.var(ddof=1) / len(one) for one in of.split(values))
+    return moved_by_worth(worth.reshape(size, 2), var, of, rows)
+
+
+def moved_by_worth(worth: Floats, var: float, both: ArmRows, rows: ExperimentRows) -> str:
+    """The same by what each stratum is worth in both arms, and the variance of the difference."""
+    if rows.movable is None:
         return ""
-    p = _p_values([Sample(index)], replace(rows, strata=None), of)[0]
+    # The mean of the arms' means: an effect beside other shares moves no stratum.
+    known = ~np.isnan(worth)
+    index = (np.where(known, worth, 0).sum(axis=1) / known.sum(axis=1).clip(1))[rows.movable]
+    control, treatment = both.split(both.take(index))
+    if abs(treatment.mean() - control.mean()) < HALF_AN_ERROR * np.sqrt(var):
+        return ""
+    p = _p_values([Sample(index)], replace(rows, strata=None), both)[0]
     if not p < UNBALANCED:
         return ""
     return "strata_moved" if p < HEALTH_ALPHA else "strata_differ_in_worth"

@@ -90,14 +90,14 @@ class Cubes(NamedTuple):
 
 class FarRows(NamedTuple):
     """The rows of units that are known by their aggregates are the farthest ones, each of which
-    stands for so many equal `units`. All others have |form·x + constant| below `bound`, which is 0
-    where there are none. `empty` units of each arm have the denominator 0, and `cubes` are the
-    third moments of all."""
+    stands for so many equal `units`. All others of a cell have |form·x + constant| below its
+    `bound`, which is 0 where there are none. `empty` units of each arm have the denominator 0, and
+    `cubes` are the third moments of all."""
 
     units: Floats
-    bound: float
+    bound: Floats
     form: Floats
-    constant: float
+    constant: Floats
     empty: Floats
     cubes: Cubes | None
 
@@ -296,7 +296,8 @@ class Farthest(NamedTuple):
     units: Floats | None = None
 
 
-class UnitValues(NamedTuple):
+@dataclass(frozen=True)
+class UnitValues:
     """One number per unit of both arms, which says how it moves the effect: z around both arms, by
     cells of strata.
 
@@ -333,11 +334,14 @@ class UnitValues(NamedTuple):
     def at(self, rows: Any = slice(None)) -> Floats:
         """z as it counts in the mean over the units of its arm."""
         one = self.units
-        if one.stratum is None:
-            return self.z(rows)
-        size = one.record.n[one.cells]
+        return self.z(rows) if one.stratum is None else self.z(rows) * self.shares[one.cell[rows]]
+
+    @cached_property
+    def shares(self) -> Floats:
+        """What a unit of each cell counts in the mean over the units of its arm."""
+        size = self.units.record.n[self.units.cells]
         shares = self.weights * size.sum(axis=1, keepdims=True) / np.maximum(size, 1)
-        return np.asarray(self.z(rows) * shares.ravel()[one.cell[rows]])
+        return np.asarray(shares.ravel())
 
     @property
     def means(self) -> Floats:
@@ -363,10 +367,11 @@ class UnitValues(NamedTuple):
         if known is None:
             return found
         units = known.units[found.rows]
-        if known.bound:
+        if known.bound.any():
             sizes = np.repeat(np.abs(found.values), np.minimum(units, k).astype(np.int64))
             sizes.sort()
-            if len(sizes) < k or sizes[-k] < known.bound + self.apart(known.form, known.constant):
+            left_out = self.shares * (known.bound + self.apart(known.form, known.constant))
+            if len(sizes) < k or sizes[-k] < left_out[known.bound > 0].max():
                 raise FarNeeded
         return found._replace(units=units)
 
@@ -404,14 +409,15 @@ class UnitValues(NamedTuple):
             near if isinstance(rows, slice) else rows[near], values[near], float(far.max())
         )
 
-    def apart(self, form: Floats, constant: float) -> float:
-        """A bound on how much the value of a unit, around the mean of all, differs from form·x +
-        constant. There are no strata."""
+    def apart(self, form: Floats, constant: float | Floats) -> Floats:
+        """A bound, in each cell, on how much z less the mean of all differs from form·x + constant,
+        before a unit's share."""
         low, high = self.units.span
-        form = self.form[0] - form
-        constant = -float(self.form[0] @ self.mean[0]) - self.centre - constant
+        forms = self.form - form
+        centre = self.centre / np.maximum(self.shares, np.finfo(float).tiny)
+        constants = -(self.form * self.mean).sum(axis=1) - centre - constant
         middle, half = (high + low) / 2, (high - low) / 2
-        return float(np.abs(form) @ half + abs(form @ middle + constant))
+        return np.asarray(np.abs(forms) @ half + np.abs(forms @ middle + constants))
 
 
 @dataclass(frozen=True)
