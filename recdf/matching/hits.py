@@ -6,8 +6,9 @@ array on first use, since few metrics read all of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,16 +35,20 @@ def running(ufunc: np.ufunc, number: np.ndarray, values: np.ndarray) -> np.ndarr
     All lists go on together, one entry at a time, so that no list depends on those before it.
     """
     found = np.array(values, np.float64)
-    place = np.flatnonzero(number == 1)
-    length = np.diff(np.append(place, len(found)))
-    place = place[np.argsort(-length, kind="stable")]
-    n_longer = len(place) - np.cumsum(np.bincount(length))
-    for n in n_longer[
-        1:-1
-    ].tolist():  # first the second entries of all lists that have one, then the third
-        place = place[:n] + 1
+    for place in islice(in_turn(number), 1, None):
         found[place] = ufunc(found[place - 1], found[place])
     return found
+
+
+def in_turn(number: np.ndarray) -> Iterator[np.ndarray]:
+    """Give the places of the first entries of all lists, then of their second ones, and so on."""
+    place = np.flatnonzero(number == 1)
+    length = np.diff(np.append(place, len(number)))
+    place = place[np.argsort(-length, kind="stable")]
+    for n in (len(place) - np.cumsum(np.bincount(length)))[:-1].tolist():
+        place = place[:n]
+        yield place
+        place = place + 1
 
 
 class HitArrays(NamedTuple):

@@ -9,7 +9,7 @@ more for a depth of 1000 ranks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -19,7 +19,7 @@ from ..errors import DataError, OptionError, examples
 from ..inputs.constraints import Share, a_number
 from ..inputs.frames import read_values
 from ..inputs.sorting import distinct, spans
-from ..matching.hits import Hits, ratio, running
+from ..matching.hits import Hits, in_turn, ratio, running
 from ..matching.lists import Lists
 from .metric import metric
 from .ranking.dcg import Discount, as_key, discounts_of
@@ -44,11 +44,10 @@ Chance = Literal[
     "weights",
 ]
 
-# Models whose users stop at k, models without C(i), and models whose users stop at a hit with its
-# gain as the chance.
+# Models whose users stop at k, models without C(i), and models whose users stop at a hit.
 UP_TO_K = ("precision", "sdcg", "bpm", "nerr8", "nerr9", "set", "weights")
 WITHOUT_CHANCE = ("tbg", "umeasure", "weights")
-SATISFIED = ("nerr8", "nerr9", "nerr10", "nerr11")
+SATISFIED = ("bpm", "nerr8", "nerr9", "nerr10", "nerr11")
 
 
 class Walk(NamedTuple):
@@ -276,59 +275,42 @@ def _walk_by_rank(view: Lists, reader: Reader, scale: float | None, unknown: boo
 
 
 def _walk_until_satisfied(view: Lists, reader: Reader, scale: float | None, unknown: bool) -> Walk:
-    """The walk of a user whom each item satisfies with the chance γ; an unknown item with γ = 1 is
-    the last one."""
-    hits, total, last = view.hits, reader.total, np.full(len(view), reader.last)
-    if unknown:
-        known = view.judged
-        first = 1 + np.bincount(known.list[known.rank == known.number], minlength=len(view))
-        hits, last = hits.where(hits.rank < first[hits.list]), np.minimum(first, last)
-    share = _shares(hits, scale)
-    staying = running(np.multiply, hits.number, 1 - share)
-    stopped = np.where(hits.number == 1, 1.0, np.append(1.0, staying)[:-1]) * share
-    left = np.maximum(1 - view.sum(stopped, hits), 0.0)
-    gain = view.sum(stopped * reader.sees(hits.rank), hits)
-    if unknown:
-        gain += np.where(first <= reader.last, left * reader.sees(last), 0.0)
+    """The walk of a user who stops at an item with the chance γ, or, as bpm says, once the gain
+    reaches T; an unknown item has γ = 1."""
+    entries, n = view.judged if unknown else view.hits, len(view)
+    sees, total = reader.sees(np.arange(1, reader.last + 2)), reader.total
+
+    def between(above: np.ndarray, found: np.ndarray, to: Any) -> tuple[np.ndarray, Any]:
+        """Σ V over the ranks from one entry to another, and the share of users who get there, both
+        for 1 user at the first."""
+        if not unknown:
+            return total[to] - total[above], 1.0
+        if reader.model == "bpm":
+            wanted = np.ceil(reader.T - found)
+            return np.minimum(to - above, wanted), to - above < wanted
+        return sees[above] * (to > above), to == above
+
+    share, rank, heads = _shares(entries, scale), entries.rank, entries.number == 1
+    found = share  # only bpm asks what was found
+    if reader.model == "bpm":
+        found = running(np.add, entries.number, share if scale is None else entries.gain)
+        found = found / (scale or 1.0) + unknown * (rank - entries.number)
+    above, gained = (np.where(heads, 0, np.roll(one, 1)) for one in (rank, found))
+    passed, there = between(above, gained, rank - 1)
+    if reader.model == "bpm":
+        after: np.ndarray = found < reader.T
+    else:
+        after = running(np.multiply, entries.number, there * (1 - share))
+    left = np.where(heads, 1.0, np.roll(after, 1))
+    seen = left * there * sees[rank - 1]
+    last, end, still = np.roll(heads, -1), np.zeros((2, n)), np.ones(n)
+    end[:, entries.list[last]], still[entries.list[last]] = (rank[last], found[last]), after[last]
+    rest = still * between(end[0].astype(np.int64), end[1], reader.last)[0]
     return Walk(
-        gain, view.sum(stopped * total[hits.rank], hits) + left * total[last], left * reader.further
+        view.sum(unknown * left * passed + seen * share, entries) + unknown * rest,
+        view.sum(left * passed + seen, entries) + rest,
+        still * reader.further,
     )
-
-
-def _walk_until_enough(view: Lists, reader: Reader, scale: float | None, unknown: bool) -> Walk:
-    """The walk of a user who stops at the rank where the gain reaches T; an unknown item may count
-    1."""
-    known, n = view.judged, len(view)
-    share = _shares(known, scale)
-    so_far = running(np.add, known.number, share if scale is None else known.gain) / (scale or 1.0)
-    so_far += known.rank - known.number if unknown else 0
-    first, n_known = _first_entries(known, n), np.bincount(known.list, minlength=n)
-    n_before = np.bincount(known.list[so_far < reader.T], minlength=n)
-    last_before, stop = (
-        first + n_before - 1,
-        np.append(known.rank, 0)[first + n_before].astype(np.float64),
-    )
-    stop[n_before == n_known] = np.inf
-    if unknown:
-        some = n_before > 0
-        begin = np.where(some, np.append(known.rank, 0)[last_before], 0)
-        stop = np.minimum(
-            stop,
-            begin + np.ceil(reader.T - np.where(some, np.append(so_far, 0.0)[last_before], 0.0)),
-        )
-    items = np.minimum(stop, reader.last)
-    inside = known.rank <= items[known.list]
-    gain = view.sum(np.where(inside, share, 0.0), known)
-    if unknown:
-        gain += items - np.bincount(known.list[inside], minlength=n)
-    return Walk(gain, items, np.where(stop > reader.last, reader.further, 0.0))
-
-
-def _first_entries(entries: Hits, n_lists: int) -> np.ndarray:
-    """Place of the first entry of each list."""
-    heads, found = np.flatnonzero(entries.number == 1), np.zeros(n_lists, np.int64)
-    found[entries.list[heads]] = heads
-    return found
 
 
 def _walk_of_inst(view: Lists, reader: Reader, scale: float | None, unknown: bool) -> Walk:
@@ -342,7 +324,7 @@ def _walk_of_inst(view: Lists, reader: Reader, scale: float | None, unknown: boo
         np.zeros(n),
         np.zeros(n),
     )
-    for place in _in_turn(entries.number):
+    for place in in_turn(entries.number):
         on, here = entries.list[place], entries.rank[place]
         between = here - rank[on] - 1
         more, reached = _run_of_inst(chance[on], rank[on] - so_far[on] + wanted, between, unknown)
@@ -371,17 +353,6 @@ def _run_of_inst(
     return chance * slack**2 * (_trigamma(slack) - _trigamma(slack + n)), chance * (
         slack / (slack + n)
     ) ** 2
-
-
-def _in_turn(number: np.ndarray) -> Iterator[np.ndarray]:
-    """Places of the first entries of all lists, then of their second ones, and so on."""
-    place = np.flatnonzero(number == 1)
-    length = np.diff(np.append(place, len(number)))
-    place = place[np.argsort(-length, kind="stable")]
-    for n in (len(place) - np.cumsum(np.bincount(length)))[:-1].tolist():
-        place = place[:n]
-        yield place
-        place = place + 1
 
 
 def _trigamma(x: np.ndarray) -> np.ndarray:
@@ -433,7 +404,6 @@ def _costs(view: Lists, name: str) -> np.ndarray:
 
 WALKS: dict[str, Callable[..., Walk]] = {
     "inst": _walk_of_inst,
-    "bpm": _walk_until_enough,
     **dict.fromkeys(SATISFIED, _walk_until_satisfied),
 }
 
