@@ -22,6 +22,7 @@ from ..inputs.frames import column, read_numbers
 from ..inputs.ids import read_ids
 from ..inputs.machine import sizes
 from ..inputs.sorting import distinct, exact_sums, offsets, rank_within, run_heads, spans
+from ..matching.counts import discount_at
 from ..matching.hits import Hits, ratio
 from ..matching.lists import Lists, Matched
 from ..matching.side_tables.catalogue import Labels
@@ -29,12 +30,6 @@ from ..matching.side_tables.log import LogCodes
 from ..matching.side_tables.sides import Aspects
 from ..matching.true_and_pred_lists import TrueLists
 
-# Discounts by rank, whose second argument only the geometric one reads.
-DISCOUNTS: dict[str, Callable[[np.ndarray, float], np.ndarray]] = {
-    "log": lambda rank, p: 1.0 / np.log2(rank + 1),
-    "reciprocal": lambda rank, p: 1.0 / rank,
-    "geometric": lambda rank, p: p ** (rank - 1.0),
-}
 RANKS_AT_ONCE = 2**20
 
 
@@ -88,7 +83,7 @@ def n_earlier(code: np.ndarray) -> np.ndarray:
 def alpha_dcg(lists: Lists, aspects: Aspects, alpha: float, discount: str, p: float) -> np.ndarray:
     """α-DCG of each list."""
     code, rank, earlier = covered(lists, aspects)
-    gain = (1.0 - alpha) ** earlier * DISCOUNTS[discount](rank, p)
+    gain = (1.0 - alpha) ** earlier * discount_at(discount, p, rank)
     return exact_sums(gain, code // aspects.n_aspects, len(lists))
 
 
@@ -105,7 +100,7 @@ def greedy_ideal(
                 break
             taken.append(further)
         owner, gain = taken[rank - 1]
-        total[owner] += gain * DISCOUNTS[discount](np.array(rank), p)
+        total[owner] += gain * discount_at(discount, p, np.array(rank))
     return np.append(total, 0.0).take(matched.true_list)
 
 
@@ -161,7 +156,7 @@ def even_ideal(lists: Lists, aspects: Aspects, alpha: float, discount: str, p: f
     n_shown, n_aspects = lists.n_shown, aspects.n_of_list(len(lists))
     rounds = n_shown // np.maximum(n_aspects, 1)
     ranks = np.arange(1.0, int(n_shown.max(initial=0)) + 1)
-    discounts = np.append(0.0, np.cumsum(DISCOUNTS[discount](ranks, p)))
+    discounts = np.append(0.0, np.cumsum(discount_at(discount, p, ranks)))
     whole = np.minimum(rounds * n_aspects, n_shown)
     total = discounts[whole] + (1.0 - alpha) ** rounds * (discounts[n_shown] - discounts[whole])
     return np.where(n_aspects > 0, total, 0.0)
@@ -175,7 +170,7 @@ def full_ideal(lists: Lists, aspects: Aspects, alpha: float, discount: str, p: f
         total = 0.0
         for first in range(1, lists.k + 1, RANKS_AT_ONCE):
             ranks = np.arange(first, min(first + RANKS_AT_ONCE, lists.k + 1))
-            parts = DISCOUNTS[discount](ranks, p) * (1.0 - alpha) ** (ranks - 1.0)
+            parts = discount_at(discount, p, ranks) * (1.0 - alpha) ** (ranks - 1.0)
             total += float(parts.sum())
             if parts[-1] < 1e-20:  # all further terms together are too small to change the sum
                 break
