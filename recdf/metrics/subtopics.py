@@ -21,7 +21,7 @@ from ..inputs.codes import encode_keys
 from ..inputs.frames import column, read_numbers
 from ..inputs.ids import read_ids
 from ..inputs.machine import sizes
-from ..inputs.sorting import distinct, exact_sums, offsets, rank_within, run_heads, spans
+from ..inputs.sorting import distinct, exact_sums, offsets, rank_within, run_heads, run_of, spans
 from ..matching.counts import discount_at
 from ..matching.hits import Hits, ratio
 from ..matching.lists import Lists, Matched
@@ -127,7 +127,7 @@ def _greedy(lists: Lists, aspects: Aspects, alpha: float) -> Iterator[Round]:
     value = true_lists.item if item_rank is None else item_rank[true_lists.item]
     row = row[np.lexsort((-value[row], key[row]))]
     owner, n = key[row], length[row]
-    of_row = np.repeat(np.arange(len(row)), n)
+    of_row = run_of(n)
     code = owner[of_row] * aspects.n_aspects + aspects.aspect[spans(first[row], n)]
     pair = np.searchsorted(distinct(code), code)
     weight = np.ones(pair.max(initial=-1) + 1)
@@ -208,7 +208,7 @@ def by_aspect(lists: Lists, aspects: Aspects) -> AspectLists:
     """
     matched, true = lists.matched, lists.matched.true_lists
     first, n = lists.once(aspects_of_true, aspects)
-    own = np.repeat(np.arange(len(n)), n)  # the row of `true` of each entry
+    own = run_of(n)  # the row of `true` of each entry
     code = true.key[own] * aspects.n_aspects + aspects.aspect[spans(first, n)]
     pairs = distinct(code)  # a key of `true` and an aspect
     key = pairs // aspects.n_aspects
@@ -227,7 +227,7 @@ def by_aspect(lists: Lists, aspects: Aspects) -> AspectLists:
 
     n_pairs = np.bincount(key, minlength=len(true.start) - 1)
     mine = np.append(n_pairs, 0)[matched.true_list]
-    owner = np.repeat(np.arange(len(lists)), mine)
+    owner = run_of(mine)
     of_list = spans(np.append(offsets(n_pairs)[:-1], 0)[matched.true_list], mine)
     pool = matched.pool
     n_pool = np.bincount(pool.list, minlength=len(lists))
@@ -235,7 +235,7 @@ def by_aspect(lists: Lists, aspects: Aspects) -> AspectLists:
     heads = run_heads([pool.list])
     begin[pool.list[heads]] = heads
     entry = spans(begin[owner], n_pool[owner])
-    number = np.repeat(np.arange(len(owner)), n_pool[owner])
+    number = run_of(n_pool[owner])
     place = to[pool.true_place[entry] + shift[of_list[number]]]
     found = Hits.of(number, pool.rank[entry], gain[place], pool.place[entry], place)
     of_pairs = replace(
@@ -303,7 +303,7 @@ def mixes(
         block = slice(low, min(low + size, len(lists)))
         n_shown = lists.n_shown[block]
         start = lists.matched.start[block]
-        places, of_list = spans(start, n_shown), np.repeat(np.arange(len(n_shown)), n_shown)
+        places, of_list = spans(start, n_shown), run_of(n_shown)
         weights = None if weight is None else weight(places - start[of_list] + 1)
         shown = _mixed_shares(
             lists.matched.item[places], of_list, weights, labels, (len(n_shown), n_labels)
@@ -315,7 +315,7 @@ def mixes(
             rows = spans(np.append(start[:-1], 0)[log.list_user[block]], length)
             past = _mixed_shares(
                 item[rows],
-                np.repeat(np.arange(len(n_shown)), length),
+                run_of(length),
                 count[rows],
                 labels,
                 past.shape,

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from ..errors import DataError
 from ..inputs.machine import sizes
-from ..inputs.sorting import distinct
+from ..inputs.sorting import distinct, place_in_run
 from ..stats.numbers import Floats
 from .plan import MEANING, Interaction, SlateKind, WeightRule, effective_weight
 
@@ -171,7 +171,7 @@ def layout_of(unit: IntCodes) -> Layout:
     """Layout of rows that are sorted by unit."""
     first = np.append(True, unit[1:] != unit[:-1])
     starts = np.flatnonzero(first)
-    place = np.arange(len(unit)) - np.repeat(starts, np.diff(np.append(starts, len(unit))))
+    place = place_in_run(np.diff(np.append(starts, len(unit))))
     return Layout(first, place)
 
 
