@@ -12,7 +12,7 @@ import inspect
 import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import pandas as pd
 import pyarrow as pa
@@ -54,6 +54,11 @@ class NamedFiles(NamedTuple):
     path: Any
     names: Mapping[str, str]
 
+
+# Arguments that are tables of users or of their days, and which of their columns are read from an
+# engine.
+TABLES_OF_USERS = ("per_user", "assignment", "rows")
+EngineColumns = Literal["named", "named and ids"]
 
 # Who is counted once, or what varies together, is the user of a project.
 OF_USER = ("cluster", "unit_col")
@@ -180,6 +185,27 @@ def _lazy_as_frames(found: Mapping[str, Any], every_number: bool) -> dict[str, A
     return {name: read(name, rows) for name, rows in lazy.items() if rows is not None}
 
 
+def _of_engines(given: Mapping[str, Any], with_ids: bool) -> dict[str, Any]:
+    """Return the tables of users that are frames of Spark or Dask in memory: the columns that the
+    arguments name, and if they are asked for, those that may be ids.
+
+    `given` has the defaults too.
+    """
+    texts = _texts([one for name, one in given.items() if name not in TABLES_OF_USERS])
+    texts |= {"user_id", "n_true", "n_rows", "weight"}
+
+    def needed(head: pd.DataFrame) -> list[str]:
+        others = head.select_dtypes(exclude=["float", "bool", "datetime", "datetimetz"]).columns
+        return [name for name in head.columns if name in texts or (with_ids and name in others)]
+
+    def read(name: str) -> Any:
+        from .data_files import needed_frame  # loads what few calls need
+
+        return needed_frame(given[name], name, needed)
+
+    return {name: read(name) for name in TABLES_OF_USERS if engine_of(given.get(name)) is not None}
+
+
 def table_of_users(data: Any, role: str) -> Any:
     """Return a table of another library as a frame, and anything else as it is."""
     data = data if (rows := lazy_rows(data)) is None else rows.table(rows.schema.names, role)
@@ -285,17 +311,24 @@ def renamed_columns(data: Any, names: Mapping[str, str], role: str) -> Any:
 
 
 def through_the_door(
-    function: Function, takes: Collection[str] = NAMES, every_number: bool = False
+    function: Function,
+    takes: Collection[str] = NAMES,
+    every_number: bool = False,
+    engines: EngineColumns | None = None,
 ) -> Function:
     """Let a function see its arguments as they are behind the door."""
-    order = list(inspect.signature(function).parameters)
+    known = inspect.signature(function).parameters
+    order, defaults = list(known), {name: one.default for name, one in known.items()}
 
     @functools.wraps(function)
     def with_settled_arguments(*args: Any, **kwargs: Any) -> Any:
         named = dict(zip(order, args, strict=False))
         if len(args) > len(order) or named.keys() & kwargs.keys():
             return function(*args, **kwargs)  # Python says what is wrong
-        return function(**at_the_door(named | kwargs, takes, every_number))
+        given = at_the_door(named | kwargs, takes, every_number)
+        if engines is not None:
+            given |= _of_engines(defaults | given, with_ids=engines == "named and ids")
+        return function(**given)
 
     return with_settled_arguments  # type: ignore[return-value]
 
@@ -323,7 +356,10 @@ def takes_options(
     return fill(found, {"options": DESCRIPTION, **texts})
 
 
-def takes_columns(*names: str) -> Callable[[Function], Function]:
+def takes_columns(
+    *names: str, engines: EngineColumns | None = None
+) -> Callable[[Function], Function]:
     """Let a function of per-user tables or logs take from `options=` those of these arguments that
-    are not given."""
-    return functools.partial(through_the_door, takes=names)
+    are not given. `engines` says which columns of frames of Spark or Dask come into memory; without
+    it, such frames are refused."""
+    return functools.partial(through_the_door, takes=names, engines=engines)

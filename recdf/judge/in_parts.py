@@ -309,7 +309,10 @@ class SummedUsers:
     ) -> SummedUsers:
         """Add up all users; an id in several rows raises. What is far from the mean is told by the
         first rows, or by what all users were `before`."""
-        sample, _ = floats_of(parts.sample, columns, np.zeros(len(columns)))
+        sample, null = floats_of(parts.sample, columns, np.zeros(len(columns)))
+        for i, values in enumerate(sample):  # a null is the mean of the others
+            there = null >> i & 1 == 0
+            sample[i] = np.where(there, values, values.sum() / max(int(there.sum()), 1))
         known = parts.spans(columns) if parts.sample.num_rows > 3 else None
         if known is None:
             raise RowsNeeded

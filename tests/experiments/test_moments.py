@@ -312,10 +312,10 @@ def test_a_ratio_from_the_moments_of_sql():
 RATIO = rd.experiments.variant_moments(visitors(), {"ctr": ("clicks", "views")})
 PAIR = RATIO["other"].notna()
 BAD_RATIOS = [
-    (RATIO[~PAIR], "no covariance of 'clicks' and 'views'; name the metric 'ctr'"),
+    (RATIO[~PAIR], "no covariance of 'clicks' and 'views'; name 'ctr' and its"),
     (RATIO.drop(columns="n_zero"), "no 'n_zero' of 'views'"),
     (RATIO.assign(covariance=RATIO["covariance"] * 9), "larger than the product of the standard"),
-    (pd.concat([RATIO, RATIO[PAIR]]), "covariances in moments are of other numbers of users"),
+    (pd.concat([RATIO, RATIO[PAIR]]), "covariances in moments are of more users than the means"),
     (RATIO.drop(columns="mean_other"), "no column 'mean_other'"),
 ]
 

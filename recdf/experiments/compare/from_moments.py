@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, permutations
 from typing import Any, Never
@@ -16,7 +16,7 @@ from ...errors import DataError, DuplicateError, OptionError
 from ...inputs.door import takes_columns
 from ...inputs.options import Options, check_names
 from ...inputs.sorting import distinct
-from ...judge.aggregates import KnownMoments, RowsNeeded
+from ...judge.aggregates import KnownMoments
 from ...judge.choices import (
     Alternative,
     Columns,
@@ -258,9 +258,20 @@ class MomentArms(ArmsInCells):
         at = {name: i for i, name in enumerate(table.metrics)}
         found = cls(specs, covariates, at, table.groups, table.variants, cells, None, table)
         for name in specs:
-            found._check(found.needed(name), f"the metric {name!r}")
-        found._check([x for xs in covariates.values() for x in xs], "all metrics")
+            found._check(found.needed(name), name)
         return found
+
+    def tested_together(self, names: Iterable[str]) -> list[list[str]]:
+        """Those of each metric where the metrics are of different users, else all."""
+        at = [self.at[name] for xs in self.covariates.values() for x in xs for name in x if name]
+        central = self.table.record(at, self.cells.ravel()).central
+        if not np.isnan(central).any():
+            return [[*names]]
+        of_metrics = (self.covariates.get(name, ()) for name in self.specs)
+        return [[a if b is None else f"{a}/{b}" for a, b in xs] for xs in of_metrics if xs]
+
+    def without_ranks(self) -> float:
+        return 0.0
 
     def needed(self, name: str) -> list[MetricColumns]:
         """A metric and its covariates."""
@@ -277,8 +288,8 @@ class MomentArms(ArmsInCells):
         for one, other in combinations(range(len(columns)), 2):
             if np.isnan(record.central[some, one, other]).any():
                 raise DataError(
-                    f"moments has no covariance of {names[one]!r} and {names[other]!r}; name {of} "
-                    "and ⟦+covariates=⟧ in one call of rd.experiments.variant_moments"
+                    f"moments has no covariance of {names[one]!r} and {names[other]!r}; name "
+                    f"{of!r} and its ⟦+covariates=⟧ in one call of rd.experiments.variant_moments"
                 )
         for den in [one.den for one in forms if one.den is not None]:
             if (record.lows[some, den] < 0).any():
@@ -329,10 +340,8 @@ class MomentArms(ArmsInCells):
         used, *others = np.flatnonzero(form)
         arms = self.record_of(columns, pair)
         skewness = arms.skewness[:, used]
-        if others:  # of several columns only the values tell; the test is that of a normal mean
+        if others or np.isnan(skewness).any():  # the test is then that of a normal mean
             return 0.0
-        if np.isnan(skewness).any():
-            raise RowsNeeded
         var, apart = arms.central[:, used, used] / arms.n, arms.mean[:, used] - mean[used]
         cubes = arms.n * (skewness * var**1.5 + 3 * apart * var + apart**3)
         return float(form[used] ** 3 * cubes.sum())
@@ -494,13 +503,7 @@ def compare_variants_from_moments(
     table = read_moments(moments, variant_col, by, [*names])
     sums = MomentArms.of(table, specs, past)
     _check_shares(sums, settings)
-    try:
-        of_all = compare_sums(sums, 0, control, expected, health, settings, better, "moments")
-    except RowsNeeded:
-        raise OptionError(
-            "the balance of ⟦covariates=⟧ needs the column 'skewness' in moments, or, where one is "
-            f"very skewed in unequal arms, one row per user; {GIVE_ROWS}"
-        ) from None
+    of_all = compare_sums(sums, 0, control, expected, health, settings, better, "moments")
     return default_columns(of_all, details)
 
 

@@ -229,10 +229,12 @@ def _covariances(
     np.add.at(found, (arm, np.minimum(one, two), np.maximum(one, two)), sums)
     np.add.at(counted, (arm, np.minimum(one, two), np.maximum(one, two)), of)
     found, counted = (values + values.transpose(0, 2, 1) for values in (found, counted))
-    wrong = (counted > 0) & ((counted != n[:, :, None]) | (counted != n[:, None]))
+    # Two metrics may be of the same users in some parts only.
+    size = np.maximum(n[:, :, None], n[:, None])
+    wrong, counted = counted > size, np.where(counted < size, 0.0, counted)
     if wrong.any():
         raise DataError(
-            "the covariances in moments are of other numbers of users than the means in "
+            "the covariances in moments are of more users than the means in "
             f"{int(wrong.any(axis=(1, 2)).sum()):,} of {len(n):,} variants or segments. Every part "
             "of the users must have each covariance once"
         )

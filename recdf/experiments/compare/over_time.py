@@ -247,7 +247,7 @@ def trend_table(
     return table.rename(columns=names)[TREND_COLUMNS]
 
 
-@takes_columns("user_col")
+@takes_columns("user_col", engines="named and ids")
 def effect_over_time(
     rows: pd.DataFrame,
     metrics: str | Sequence[str] | Mapping[str, Any],

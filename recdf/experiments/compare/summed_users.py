@@ -74,6 +74,14 @@ class ArmsInCells:
         """Σ (f·(x − mean))³ of some columns over both arms; `RowsNeeded` where nobody knows it."""
         raise NotImplementedError
 
+    def without_ranks(self) -> float:
+        """The skewness to count with where a covariate is so skewed that rows compare its ranks."""
+        raise RowsNeeded
+
+    def tested_together(self, names: Iterable[str]) -> list[list[str]]:
+        """Covariates that are tested beside each other."""
+        return [[*names]]
+
     def forms(self, names: Iterable[MetricColumns]) -> tuple[list[int], list[Linear]]:
         """The columns of some metrics, and the metrics by their places among these."""
         of = list(names)
@@ -112,9 +120,12 @@ class ArmsInCells:
         if used and n_strata > 1:
             raise RowsNeeded
         p = np.full((len(used), n_groups, n_variants, n_variants), np.nan)
+        places = {name: i for i, name in enumerate(used)}
         for group, pair in itertools.product(range(n_groups), pairs):
-            of_covariates = *self.forms(used.values()), self.cells[group, list(pair), 0]
-            p[:, group, *pair] = self._p_values(*of_covariates) if used else p[:, group, *pair]
+            for together in self.tested_together(used) if used else ():
+                columns, forms = self.forms([used[name] for name in together])
+                found = self._p_values(columns, forms, self.cells[group, list(pair), 0])
+                p[[places[name] for name in together], group, *pair] = found
         return balance_of(p, {x: [m for m in names if x in names[m]] for x in used}, self.specs)
 
     def _p_values(self, columns: list[int], covariates: Sequence[Linear], cells: Codes) -> Floats:
@@ -141,7 +152,7 @@ class ArmsInCells:
             ):
                 skewness = turn * self.third(form, both.mean[0], columns, cells) / n / var**1.5
             if abs(skewness) > SKEWED:  # ranks take the place of values
-                raise RowsNeeded
+                skewness = self.without_ranks()
             se = math.sqrt(var * n / (n - 1) * (1 / n_c + 1 / n_t))
             return skewed_p(form @ (arms.above[1] - arms.above[0]) / se, skewness)
 

@@ -381,7 +381,8 @@ def without_top(row: Row, found: MeanEffect, far: Farthest, settings: Settings) 
     if min(n_units) < TINY or not distinct or not row["se"] > 0 or abs(moved) < MOVED * row["se"]:
         return row
     var, rest_var = variances()
-    se = row["se"] * np.sqrt(rest_var / var)
+    # What is left of a variance may be rounding error.
+    se = row["se"] * np.sqrt(rest_var / var) if rest_var > _TIED * var else 0.0
     p = float(t_p_value(diff / se, n - k - 2, settings.alternative)) if se > 0 else 1.0
     alpha = settings.alpha
     decides = p <= min(HIDDEN, alpha)

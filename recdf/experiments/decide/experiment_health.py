@@ -33,7 +33,7 @@ from ...judge.users import in_several_variants, match_users
 from ...stats.shares import equal_shares_test, seen_loss, share_test
 
 
-@takes_columns("user_col")
+@takes_columns("user_col", engines="named")
 def experiment_health(
     per_user: pd.DataFrame,
     assignment: pd.DataFrame,

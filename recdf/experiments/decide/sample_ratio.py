@@ -446,7 +446,7 @@ def _other_users(variants: list[Any], assigned: Floats, compared: Floats) -> Opt
 _LEVEL, _STRATUM = "level of the column", "stratum of the plan"
 
 
-@takes_columns("user_col")
+@takes_columns("user_col", engines="named")
 def find_srm(
     assignment: pd.DataFrame,
     columns: str | Sequence[str],

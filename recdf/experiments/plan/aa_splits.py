@@ -35,7 +35,7 @@ CAPS = (0.999, 0.99, 0.98)
 Z_OF_SHARE = 2.5758293035489004
 
 
-@takes_columns("user_col")
+@takes_columns("user_col", engines="named")
 def aa_test(
     per_user: pd.DataFrame,
     metrics: str | Sequence[str] | Mapping[str, Any],

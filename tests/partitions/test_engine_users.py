@@ -1,0 +1,85 @@
+"""Tables of users, and of users and days, in frames of Dask: experiments read the columns that they
+name, and say what they say of the same rows in memory."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import recdf as rd
+from recdf.inputs import data_files
+
+dask = pytest.importorskip("dask")
+dd = pytest.importorskip("dask.dataframe")
+
+EXPERIMENTS = rd.experiments
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+def users(n=600, seed=0):
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "user_id": rng.permutation(n),
+            "variant": rng.choice(["A", "B"], n, p=[0.45, 0.55]),
+            "country": rng.choice(["fi", "se", "no"], n),
+            "clicks": rng.poisson(2.0, n),
+            "unused": rng.random(n),
+        }
+    )
+
+
+def days():
+    of_users = users().assign(first=pd.Timestamp("2026-09-01"), store=np.arange(600) // 10)
+    of_users["variant"] = np.where(of_users["store"] % 2, "A", "B")
+    each = pd.DataFrame({"day": pd.date_range("2026-09-01", periods=4)})
+    rows = of_users.merge(each, how="cross")
+    return rows.assign(clicks=np.random.default_rng(1).poisson(2.0, len(rows)))
+
+
+def to_dask(frame):
+    return dd.from_pandas(frame, npartitions=3, sort=False)
+
+
+CASES = {
+    "health": lambda own: EXPERIMENTS.experiment_health(
+        own(users()[:500]), own(users()), by="country"
+    ),
+    "sample ratio": lambda own: EXPERIMENTS.find_srm(own(users()), "country"),
+    "A/A": lambda own: EXPERIMENTS.aa_test(own(users()), "clicks", n=50),
+    # A store is assigned whole, which no argument says.
+    "over time": lambda own: EXPERIMENTS.effect_over_time(
+        own(days()), "clicks", control="A", time_col="day", exposure_col="first", details=True
+    ),
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", CASES)
+def test_users_of_an_engine_are_those_of_memory(name, monkeypatch):
+    expected, seen = CASES[name](lambda frame: to_dask(frame).compute()), []
+    of_dask = data_files._of_dask
+
+    def watched(data, needed):
+        seen.append(of_dask(data, needed))
+        return seen[-1]
+
+    monkeypatch.setattr(data_files, "_of_dask", watched)
+    found = CASES[name](to_dask)
+    pd.testing.assert_frame_equal(pd.DataFrame(found), pd.DataFrame(expected), rtol=1e-9)
+    assert len(seen) == (2 if name == "health" else 1)
+    assert not any("unused" in one.columns for one in seen)
+
+
+def test_a_function_that_needs_all_columns_still_refuses_an_engine():
+    with pytest.raises(TypeError, match="per_user is a frame of Dask"):
+        rd.summarize(to_dask(users()[:5]))
+
+
+def test_a_column_that_is_not_there_is_named():
+    with pytest.raises(rd.ColumnError, match="assignment has no column 'county'"):
+        EXPERIMENTS.find_srm(to_dask(users()[:5]), "county")
