@@ -86,7 +86,7 @@ def parameters(metric):
         found.append(
             f"{name}: {ARGUMENTS[name].hint}" + (" | None" if name in metric.optional else "")
         )
-    found.append(f"k: int{' | None' if metric.default_k is None else ''} = {metric.default_k}")
+    found.append(f"k: int{' | None' if metric.k is None else ''} = {metric.k}")
     by_name = []
     for name, default in metric.defaults.items():
         into = found if name in metric.positional else by_name

@@ -29,7 +29,7 @@ from ..formats.file_sets import read_beside
 from ..inputs.frames import column
 from ..judge.comparisons import report_table
 from ..judge.verdict import has, warning_sentences
-from ..tables.cells import amount
+from ..tables.cells import amount, columns_before
 from .arguments import (
     BOUNDS_FLAG,
     add_arguments,
@@ -139,7 +139,7 @@ def _run_compare(given: argparse.Namespace) -> int:
     least, most = table["n_users"].min(), table["n_users"].max()
     n = amount(most, "user") if least == most else f"{least:,} to {amount(most, 'user')}"
     head = f"{n}, test {table['test'].iloc[0]}, p {adjustment(table).words}"
-    before = list(table.columns[: list(table.columns).index("metric")])
+    before = columns_before(table, "metric")
     said = "".join(
         f"\n{sentence}" for sentence in [*compared_labels(table), *warning_sentences(table)]
     )
@@ -431,7 +431,7 @@ def _health(
 ) -> str:
     """Return the table of assigned users, and one line for each conclusion; the sample ratio is of
     those compared."""
-    strata = health.columns[: list(health.columns).index("variant")]
+    strata = columns_before(health, "variant")
     table = {name: health[name].astype(str).tolist() for name in strata} | {
         "variant": [str(name) for name in health["variant"]],
         "assigned": [f"{n:,}" for n in health["n_assigned"]],
@@ -496,7 +496,7 @@ def compact(table: pd.DataFrame) -> str:
     """Return the columns that fit into a terminal: segments, metric, comparison, difference,
     relative, p, verdict."""
     shown = report_table(table).frame
-    before = list(table.columns[: list(table.columns).index("metric")])
+    before = columns_before(table, "metric")
     names = [
         name for name in shown.columns if name in before or name.split(" (")[0] in SHOWN_COLUMNS
     ]

@@ -18,7 +18,7 @@ from ..inputs.frames import as_frame, column, id_frame, read_numbers
 from ..inputs.ids import IdColumn
 from ..inputs.options import CallArguments, Options
 from ..inputs.row_rules import OF_PROPENSITY
-from ..inputs.sorting import distinct
+from ..inputs.sorting import distinct, run_of
 from ..inputs.true_and_pred import (
     argument_of,
     broken_of_true,
@@ -551,7 +551,7 @@ def data_profile(
     with call.match(true, frame) as matched:
         n_models = max(len(matched.by), 1)
         names = [name for name, _ in parts_by(matched)]
-        place_list = np.repeat(np.arange(len(matched)), matched.n_pred)
+        place_list = run_of(matched.n_pred)
         model, in_true, shown = (
             matched.list_by[place_list],
             matched.true_list >= 0,

@@ -17,7 +17,7 @@ from ..inputs.constraints import NATURAL, NONE, POSITIVE, SHARE, a_number, check
 from ..inputs.door import takes_columns, takes_options
 from ..inputs.frames import as_frame, from_dict, read_values
 from ..inputs.options import CallArguments, Options, as_columns
-from ..inputs.sorting import spans
+from ..inputs.sorting import place_in_run, run_of, spans
 from ..judge.per_user_columns import by_columns, key_codes, require, some_keys
 from ..judge.users import only_rows
 from ..matching.hits import ratio
@@ -403,7 +403,7 @@ def sample_to_judge(
     coin = user_coins(hash_users(lists, keys, "pred"), seed)(0)
     order = np.lexsort((coin, stratum))
     place = np.empty(n_lists, np.int64)
-    place[order] = np.arange(n_lists) - np.repeat(np.cumsum(size) - size, size)
+    place[order] = place_in_run(size)
     chosen = (place < drawn[stratum])[code]
     found, of = pool[chosen].reset_index(drop=True), stratum[code[chosen]]
     return found.assign(stratum=names["stratum"].take(of).array, probability=(drawn / size)[of])
@@ -415,11 +415,7 @@ def _pool(call: Call, frame: pd.DataFrame, k: int, judged: Any) -> pd.DataFrame:
     pair = [*as_columns(call.options.user_col), call.options.item_col]
     with call.match(None, frame) as matched:
         lists = matched.at(k)
-        pool = (
-            label_frame(matched)
-            .take(np.repeat(np.arange(len(lists)), lists.n_shown))
-            .reset_index(drop=True)
-        )
+        pool = label_frame(matched).take(run_of(lists.n_shown)).reset_index(drop=True)
         rows = matched.rows(spans(matched.start, lists.n_shown))
         tables = [("pred", pool.assign(**{pair[-1]: frame[pair[-1]].take(rows).array})[pair])]
     if judged is not None:
@@ -474,8 +470,8 @@ def _allocate(n: int, size: Codes, weight: Floats) -> Codes:
             value=n,
         )
     more = size - least
-    stratum = np.repeat(np.arange(len(size)), more)
-    rank = np.arange(len(stratum)) - np.repeat(np.cumsum(more) - more, more) + least[stratum]
+    stratum = run_of(more)
+    rank = place_in_run(more) + least[stratum]
     falls = 1 / np.sqrt(rank * (rank + 1.0))
     best = np.lexsort((-size[stratum] * falls, -weight[stratum] * falls))[: n - least.sum()]
     return np.asarray(least + np.bincount(stratum[best], minlength=len(size)))

@@ -19,7 +19,7 @@ from ..inputs.constraints import NATURAL, POSITIVE, check_value
 from ..inputs.door import takes_options
 from ..inputs.frames import as_frame
 from ..inputs.options import CallArguments
-from ..inputs.sorting import dense_codes, spans
+from ..inputs.sorting import dense_codes, run_of, spans
 from ..matching.hits import HitArrays, Hits, ratio
 from ..matching.lists import Matched
 from ..metrics.call import Call
@@ -131,7 +131,7 @@ def true_rows(
         matched.true_list[lists],
     )
     length = np.diff(start)[entry]
-    of, row = np.repeat(np.arange(len(lists)), length), spans(start[entry], length)
+    of, row = run_of(length), spans(start[entry], length)
     return (of, row) if keep is None else (of[keep[row]], row[keep[row]])
 
 
@@ -290,7 +290,7 @@ def _at_every_rank(
     blocks, parts = int((k * r).sum() // RANKED_ROWS) + 1, []
     for some in np.array_split(np.arange(len(lists)), blocks):
         of, row = true_rows(matched, lists[some], inside)
-        again = np.repeat(np.arange(len(of)), k[some][of])
+        again = run_of(k[some][of])
         rank = spans(np.ones(len(of), np.int64), k[some][of])
         of = of[again]
         number = 1 + (rank - 1) * (r[some][of] - 1) / np.maximum(n[some][of] - 1, 1)

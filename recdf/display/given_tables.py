@@ -26,7 +26,7 @@ from ..evaluation.value_moments import CONFIDENCE, Stat
 from ..experiments.samples import declared_bounds
 from ..judge.per_user_columns import unit_of
 from ..judge.users import repeated_unit
-from ..tables.cells import amount
+from ..tables.cells import amount, columns_before
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -279,7 +279,7 @@ def summary_of(result: Any, apart: str | None = None) -> pd.DataFrame:
             frame = frame[frame[item_by].isna()]
     else:
         frame = need(result, "result", SUMMARY_VALUES, "an Evaluation or its summary")
-        by = list(frame.columns[: list(frame.columns).index("metric")])
+        by = columns_before(frame, "metric")
     table = frame[list(SUMMARY_VALUES)].reset_index(drop=True)
     table.attrs = {}
     if apart is not None:

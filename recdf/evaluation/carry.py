@@ -17,7 +17,7 @@ import pyarrow as pa
 from ..errors import DataError
 from ..inputs.frames import column
 from ..inputs.ids import is_nested, label_codes
-from ..inputs.sorting import distinct, spans
+from ..inputs.sorting import distinct, run_of, spans
 from ..matching.lists import Matched
 from ..metrics.call import CarryRule
 from ..metrics.compute import label_frame
@@ -78,7 +78,7 @@ def _reduced(
     if rule in ("constant", "first", "last"):
         chosen = rows[heads + length - 1] if rule == "last" else rows[heads]
         return values.take(chosen).reset_index(drop=True)
-    of_row = values.take(rows).groupby(np.repeat(np.arange(len(heads)), length), observed=True)
+    of_row = values.take(rows).groupby(run_of(length), observed=True)
     try:
         reduced: Any = of_row.min() if rule == "min" else of_row.max()
     except TypeError as error:

@@ -23,6 +23,7 @@ from ..tables.cells import (
     Cell,
     amount,
     brief,
+    columns_before,
     html_text,
     plus_minus,
     to_html,
@@ -112,7 +113,7 @@ def result_html(
 
 def _look(summary: pd.DataFrame) -> TableLook:
     """Arrange the first models and metrics as rows, with one column per k."""
-    before = [str(name) for name in summary.columns[: list(summary.columns).index("metric")]]
+    before = [str(name) for name in columns_before(summary, "metric")]
     known = set(SUMMARY) <= set(summary.columns)
     if not known or not len(summary):
         names = [str(name) for name in summary.columns]

@@ -18,6 +18,7 @@ import pandas as pd
 from ..errors import ColumnError, OptionError
 from ..inputs.frames import column
 from ..inputs.options import Options
+from ..inputs.sorting import run_of
 from ..matching.counts import Counts
 from ..matching.hits import Hits
 from ..matching.lists import Matched
@@ -93,7 +94,7 @@ def item_groups(
     moments = []
     for group in range(len(labels.names) if accuracy else 0):
         inside = np.zeros(matched.n_items, bool)
-        inside[np.repeat(np.arange(matched.n_items), labels.length)[labels.code == group]] = True
+        inside[run_of(labels.length)[labels.code == group]] = True
         with within(matched, inside[matched.true_lists.item]) as part:
             population = population_within(matched, part, options)
             found = [

@@ -23,6 +23,7 @@ from ..inputs.machine import sizes
 from ..inputs.sorting import exact_sums
 from ..judge.per_user_columns import key_codes, require
 from ..stats.moments import MEAN_ROUNDING
+from ..stats.numbers import undefined_is_nan
 from ..stats.resampling import (
     drawn_quantile,
     drawn_std,
@@ -79,7 +80,7 @@ class GroupMoments:
                 exact_sums(x)[:, None] if n_groups == 1 else exact_sums(x[0], group, n_groups)[None]
             )
 
-        with np.errstate(invalid="ignore", divide="ignore"):
+        with undefined_is_nan():
             while some := list(islice(given, at_once)):
                 x = np.stack(some)
                 missing, n, total = None, np.broadcast_to(rows, (len(x), n_groups)), sums(x)
@@ -102,7 +103,7 @@ class GroupMoments:
         """Add the moments of two parts; squares are about the common mean: no digits cancel (Chan
         et al. 1979)."""
         mine, theirs = self.mass, other.mass
-        with np.errstate(invalid="ignore", divide="ignore"):
+        with undefined_is_nan():
             mean = (self.total + other.total) / (mine + theirs)
             parts = self._around(mean), other._around(mean)
             apart = (
@@ -163,7 +164,7 @@ class GroupMoments:
         """
         n = self.n
         found = {}
-        with np.errstate(invalid="ignore", divide="ignore"):
+        with undefined_is_nan():
             value = np.where(n > 0, self.total / self.mass, np.nan)
             if self.weight is None or self.weight_squares is None or self.second is None:
                 std = np.where(n > 1, np.sqrt(self.squares / (n - 1)), np.nan)
@@ -215,7 +216,7 @@ def _weighted_moments(
         defined = ~np.isnan(values[counts])
         x, w = np.where(defined, values[counts], 0.0), np.where(defined, weight, 0.0)
         total, mass = sums(w * x), sums(w)
-        with np.errstate(invalid="ignore", divide="ignore"):
+        with undefined_is_nan():
             off = x - np.nan_to_num(total / mass, nan=0.0, posinf=np.inf, neginf=-np.inf)[group]
             with_off = w * off
         n = sums(defined.astype(np.float64))
@@ -270,7 +271,7 @@ def moments_of_units(
         defined = ~np.isnan(values) & (weight > 0)
         mass = exact_sums(np.where(defined, weight, 0.0), place, len(pair))
         total = exact_sums(np.where(defined, weight * values, 0.0), place, len(pair))
-        with np.errstate(invalid="ignore", divide="ignore"):
+        with undefined_is_nan():
             mean = total / mass
         found.append(_weighted_moments([mean], pair // max(n_units, 1), n_groups, mass))
     return found
@@ -281,7 +282,7 @@ def with_unit_errors(
 ) -> tuple[GroupMoments, np.ndarray]:
     """Return the moments with the standard errors of those of units, and the number of units."""
     errors, counts, effective = [], [], []
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with undefined_is_nan():
         for one in of_units:
             u, mass = one.n[:, 0], one.mass[:, 0]
             assert one.second is not None

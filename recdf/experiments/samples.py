@@ -33,6 +33,7 @@ from ..judge.per_user_columns import (
 from ..judge.users import ArmRows, ExperimentRows
 from ..metrics.strings import direction_of
 from ..stats.arms import Designs, Sample
+from ..stats.numbers import undefined_is_nan
 from ..stats.permutation import random_split_p
 from ..stats.shares import equal_shares_test
 
@@ -438,7 +439,7 @@ def not_used(covariate: Sample, both: ArmRows, data: ExperimentRows) -> str:
 def covariate_columns(covariates: list[Sample]) -> Floats:
     """Values of all covariates, and an indicator for each that has gaps, as columns."""
     filled = map(without_gaps, covariates)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with undefined_is_nan():
         columns = [
             one.num if one.den is None else np.nan_to_num(one.num / one.den) for one in filled
         ]

@@ -19,13 +19,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import DataError, MissingExtraError
 from ..inputs.frames import from_dict
 from ..inputs.list_cells import split_texts
+from ..inputs.sorting import run_of
 
 COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 # The first bytes of a file, which are enough to tell its format.
@@ -218,9 +218,7 @@ def lists_of_text(file: InputFile, piece: int | None) -> Iterator[Any]:
                 "its items"
             )
         length, items = split_texts(table[1].combine_chunks(), " ")
-        yield pa.table(
-            {"user_id": table[0].take(np.repeat(np.arange(len(table)), length)), "item_id": items}
-        )
+        yield pa.table({"user_id": table[0].take(run_of(length)), "item_id": items})
 
 
 def items_of_lists(file: InputFile, piece: int | None) -> Iterator[Any]:

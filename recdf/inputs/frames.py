@@ -22,6 +22,7 @@ from .ids import as_arrow, as_series
 from .lazy_frames import LazyRows, lazy_rows, unwrapped
 from .list_cells import ItemLists
 from .options import as_columns
+from .sorting import run_of
 
 UNREAD = "unread columns"  # in `attrs`, for messages
 
@@ -227,9 +228,7 @@ def from_dict(
     users = _inferred_labels(list(lists))
     rows = [list(items) for items in lists.values()]
     lengths = np.fromiter((len(items) for items in rows), dtype=np.int64, count=len(rows))
-    frame = pd.DataFrame(
-        {user_col: users.take(np.repeat(np.arange(len(users)), lengths)).reset_index(drop=True)}
-    )
+    frame = pd.DataFrame({user_col: users.take(run_of(lengths)).reset_index(drop=True)})
     ids = [item for items in rows for item in items]
     numbers = (
         [number for items in lists.values() for number in items.values()]

@@ -33,6 +33,7 @@ from ..errors import (
 )
 from .ids import IdColumn, as_arrow, as_series, read_ids, take_rows
 from .options import as_columns
+from .sorting import run_of
 
 LISTS = (list, tuple, np.ndarray, Set)
 ORDERS = ("score", "rank")  # what orders `pred` by default
@@ -308,7 +309,7 @@ def _repeated(values: pd.Series, length: np.ndarray) -> pd.Series:
         and not values.hasnans
     ):
         return _series(pa.array(as_arrow(values).to_numpy().repeat(length)), values)
-    return take_rows(values, np.repeat(np.arange(len(values)), length))
+    return take_rows(values, run_of(length))
 
 
 def split_texts(texts: Any, sep: str) -> tuple[np.ndarray, Any]:
@@ -458,7 +459,7 @@ def from_sparse(
     if not rows.has_canonical_format:
         rows = rows.copy()
         rows.sum_duplicates()
-    user = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+    user = run_of(np.diff(rows.indptr))
     found = {user_col: _labelled(user, users, "users", rows.shape[0])}
     found[item_col] = _labelled(rows.indices.astype(np.int64), items, "items", rows.shape[1])
     number = rows.data.astype(np.float64) if rows.data.dtype == bool else rows.data

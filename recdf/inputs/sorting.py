@@ -148,6 +148,18 @@ def spans(start: np.ndarray, length: np.ndarray) -> np.ndarray:
     return rows
 
 
+def run_of(length: np.ndarray) -> np.ndarray:
+    """Return for each entry of runs of these lengths the number of its run."""
+    return np.repeat(np.arange(len(length)), length)
+
+
+def place_in_run(length: np.ndarray) -> np.ndarray:
+    """Return for each entry of runs of these lengths its place in the run, from 0."""
+    number = np.arange(int(length.sum()))
+    number -= np.repeat(np.cumsum(length) - length, length)
+    return number
+
+
 def offsets(length: np.ndarray) -> np.ndarray:
     """Return where consecutive lists of these lengths start, and where the last one ends."""
     start = np.zeros(len(length) + 1, np.int64)

@@ -14,6 +14,7 @@ from ..tables.cells import (
     AnyFrame,
     ReportTable,
     brief,
+    columns_before,
     estimated,
     form_of,
     html_of_pandas,
@@ -182,7 +183,7 @@ def report_table(comparison: pd.DataFrame) -> ReportTable:
         form = form_of(new, old, half=(high - low) / 2)
         return f"{number(new, form)} vs. {number(old, form)}"
 
-    before = list(comparison.columns[: list(comparison.columns).index("metric")])
+    before = columns_before(comparison, "metric")
     cells = {
         name: [str(value) for value in comparison[name].tolist()] for name in [*before, "metric"]
     }

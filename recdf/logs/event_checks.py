@@ -13,6 +13,7 @@ from ..inputs.codes import first_rows
 from ..inputs.options import as_columns
 from ..inputs.sorting import distinct, run_heads, stable_order
 from ..stats.many_tests import adjust
+from ..stats.numbers import undefined_is_nan
 from ..tables.findings import Findings, row_objects
 from .attribution import Candidates, Outcome, TimedPairs, find_candidates, rows_of_pairs
 from .impression_rows import (
@@ -439,7 +440,7 @@ def check_click_rates(found: Findings, log: LogRows, clicks: EventRows, name: st
     high = np.log(usual / (1 - usual)) + DEVIATIONS * np.sqrt(max(own, 0.0)) / chance
     limit = max(min(TIMES_USUAL * usual, 0.99), 1 / (1 + np.exp(-high)))
     # Chernoff's bound of the binomial tail: exp(-n * divergence of the rate from the limit).
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with undefined_is_nan():
         divergence = rate * np.log(rate / limit) + np.nan_to_num(
             (1 - rate) * np.log((1 - rate) / (1 - limit))
         )

@@ -222,10 +222,12 @@ def _relevant_counts(counts: ListCounts) -> np.ndarray:
 
 
 def discount_at(discount: str, p: float, rank: np.ndarray) -> np.ndarray:
-    """Weight of each rank: 1 / log2(rank + 1) for "log", p^(rank − 1) for "geometric", 1 for
-    "none"."""
+    """Weight of each rank: 1 / log2(rank + 1) for "log", 1 / rank for "reciprocal", p^(rank − 1)
+    for "geometric", 1 for "none"."""
     if discount == "log":
         return 1.0 / np.log2(rank + 1.0)
+    if discount == "reciprocal":
+        return 1.0 / rank
     return p ** (rank - 1.0) if discount == "geometric" else np.ones(len(rank))
 
 

@@ -24,7 +24,7 @@ from ..inputs.list_cells import refuse_joined
 from ..inputs.machine import keep_freed_memory
 from ..inputs.options import Options, as_columns
 from ..inputs.row_rules import BrokenRows, RowsRefused
-from ..inputs.sorting import distinct
+from ..inputs.sorting import distinct, run_of
 from ..inputs.true_and_pred import (
     Hints,
     Order,
@@ -457,7 +457,7 @@ def _disordered(rows: _Rows, pred: PredLists, name: Any) -> int:
         pred.rows(np.arange(len(pred)))
     )
     worse = number[1:] < number[:-1] if is_rank(name) else number[1:] > number[:-1]
-    of_list = np.repeat(np.arange(len(pred.code)), np.diff(pred.start))
+    of_list = run_of(np.diff(pred.start))
     return len(distinct(of_list[1:][worse & (of_list[1:] == of_list[:-1])]))
 
 

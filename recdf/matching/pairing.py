@@ -21,7 +21,16 @@ import numpy as np
 from ..inputs.codes import Coded, check_kinds, encode_keys, first_rows
 from ..inputs.ids import IdColumn
 from ..inputs.machine import sizes
-from ..inputs.sorting import alike, distinct, offsets, sort_within, spans, windows
+from ..inputs.sorting import (
+    alike,
+    distinct,
+    offsets,
+    place_in_run,
+    run_of,
+    sort_within,
+    spans,
+    windows,
+)
 from .blocks import Block, list_blocks
 from .list_keys import at_heads, key_run_heads
 
@@ -179,8 +188,8 @@ def _in_runs(
     head = np.flatnonzero(np.append(True, before[1:] != before[:-1] + 1))
     length = np.diff(np.append(head, len(before))) + 1
     first = before[head]
-    run = np.repeat(np.arange(len(head)), length)
-    number = np.arange(len(run)) - np.repeat(np.cumsum(length) - length, length)
+    run = run_of(length)
+    number = place_in_run(length)
     cell = first[run] + number
     sought = is_sought[cell]
     n_listed = np.bincount(run[~sought], minlength=len(head))[run]

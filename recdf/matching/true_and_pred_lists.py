@@ -18,7 +18,7 @@ import numpy as np
 from ..inputs.codes import IdCodes
 from ..inputs.frames import read_numbers
 from ..inputs.options import Options
-from ..inputs.sorting import offsets, spans
+from ..inputs.sorting import offsets, place_in_run, run_of, spans
 from ..inputs.true_and_pred import OrderDoubt, ReadRows, is_rank
 from .blocks import Block, Blocks
 from .hits import HitArrays, Hits
@@ -66,7 +66,7 @@ class TrueLists:
     @cached_property
     def key(self) -> np.ndarray:
         """Number of the list that each row belongs to."""
-        return np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
+        return run_of(np.diff(self.start))
 
     @cached_property
     def ideal(self) -> Hits:
@@ -78,9 +78,8 @@ class TrueLists:
         """Return the ideal lists with other gains, which must descend within each list and keep
         relevant rows first."""
         n = self.n_relevant
-        key = np.repeat(np.arange(len(n)), n)
-        rank = np.arange(1, len(key) + 1)
-        rank -= np.repeat(np.cumsum(n) - n, n)
+        key, rank = run_of(n), place_in_run(n)
+        rank += 1
         rows = self.start.take(key)
         rows += rank - 1
         return Hits(HitArrays(key, rank, gain.take(rows), rank, rows, rows))
@@ -245,8 +244,7 @@ class PredLists:
             length=np.diff(lists.start),
             n_pairs=pairs.n,
             rank=pairs.place - np.repeat(lists.start[:-1] - 1, pairs.n),
-            number=np.arange(1, len(pairs.place) + 1)
-            - np.repeat(np.cumsum(pairs.n) - pairs.n, pairs.n),
+            number=1 + place_in_run(pairs.n),
             place=pairs.place.astype(np.int32),
             true_place=pairs.sought.astype(np.int32),
             repeat=pairs.repeat,
@@ -339,7 +337,7 @@ def doubtful_lists(
         length, place = length[some], spans(ranked.start[some], length[some])
         row, start = table.frame_rows(ranked.rows(place)), np.cumsum(length) - length
         number = read_numbers(table.frame[name].take(row), f"{table.role}[{name!r}]")
-        within = np.arange(len(place)) - np.repeat(start, length)
+        within = place_in_run(length)
         if doubt == "distance":
             holds = number >= 0
         elif doubt == "counts":  # of a list, the last row has the largest score and comes first

@@ -20,7 +20,7 @@ from ..matching.counts import Counts
 from ..matching.hits import ratio
 from ..matching.list_keys import key_labels
 from ..matching.lists import Matched
-from ..stats.numbers import Floats
+from ..stats.numbers import Floats, undefined_is_nan
 from .record import Bounds, Request
 
 
@@ -124,7 +124,7 @@ def _run_kernel(request: Request, of: object) -> Any:
     """Call the kernel, in which 0/0 is NaN, that is undefined; an error names the request in which
     it was raised."""
     try:
-        with naming(request), np.errstate(divide="ignore", invalid="ignore"):
+        with naming(request), undefined_is_nan():
             if request.pooled and isinstance(of, Counts):
                 return float(ratio(*of.summed(*request.sums[0])))
             return request.metric.kernel(of, **request.params)

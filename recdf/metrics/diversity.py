@@ -14,7 +14,7 @@ from ..errors import OptionError
 from ..inputs.constraints import Constraint, Share, a_number, either, one_of
 from ..inputs.machine import sizes
 from ..inputs.options import Options
-from ..inputs.sorting import exact_sums, run_heads, spans
+from ..inputs.sorting import exact_sums, run_heads, run_of, spans
 from ..matching.hits import ratio
 from ..matching.lists import Lists
 from ..matching.side_tables.catalogue import Likeness, Similarity, called
@@ -162,7 +162,7 @@ def total_to_past(
     ]  # a place in a list of a user without past has nothing to sum
     piece = np.cumsum(n_past) // sizes().paired_items
     for low, high in pairwise([*run_heads([piece]).tolist(), len(place)]):
-        number = np.repeat(np.arange(high - low), n_past[low:high])
+        number = run_of(n_past[low:high])
         one, two = (
             lists.matched.item[place[low:high]][number],
             past[spans(own[low:high], n_past[low:high])],

@@ -86,8 +86,8 @@ class Metric(MetricRecord):
         """What is asked by these arguments, and `true` and `pred` among them."""
         given = at_the_door(self._bind(args, kwargs))
         params = {name: value for name, value in given.items() if name in self.defaults}
-        k = given.get("k", self.default_k)
-        whole = k is None and self.default_k is None
+        k = given.get("k", self.k)
+        whole = k is None and self.k is None
         taken, true = {*self.arguments, *self.sides, *NAMES} - {"true", "pred"}, given.get("true")
         arguments = {name: value for name, value in given.items() if name in taken}
 

@@ -24,7 +24,7 @@ from ..matching.side_tables.records import SIDE_TABLES, SIDES
 # ------------------------------------------------------------------------------------------
 # The docstrings of metrics: their sections, and the text that all metrics share.
 #
-# Contract: the docstring of a kernel holds only its own text; `full_doc` adds the arguments,
+# Contract: the docstring of a kernel holds only its own text; the record adds the arguments,
 # options, result and errors, and the imports of examples. `says_as` puts what another metric says
 # of a parameter where the kernel has its name in braces.
 
@@ -81,52 +81,6 @@ def _doc_sections(doc: str) -> dict[str, str]:
     the title ""."""
     pieces = _TITLE.split(doc)
     return {"": pieces[0], **dict(zip(pieces[1::2], pieces[2::2], strict=True))}
-
-
-def full_doc(
-    doc: str,
-    arguments: Sequence[str],
-    k: int | None,
-    sides: Sequence[str],
-    optional: Sequence[str],
-    per: str,
-    own: Sequence[str],
-    built_in: bool,
-) -> str:
-    """Return the kernel's docstring with the text that metrics share: frames, parameters, options,
-    results, errors.
-
-    `own` are the metric's own parameters; `built_in` says that it is of the package.
-    """
-    found = _doc_sections(doc)
-    explained = found.pop("Parameters", "").strip()
-    if built_in:
-        texts = {text.partition(" ")[0]: text for text in re.split(r"\n(?=\S)", explained) if text}
-        explained = "\n".join(texts[name] for name in own if name in texts)
-        examples = found.get("Examples", "").strip()
-        if examples and "import" not in examples:
-            found["Examples"] = (
-                f">>> import {'pandas as pd, ' * ('pd.' in examples)}recdf as rd\n{examples}"
-            )
-    whole = "" if k else " None is the whole list."
-    parameters = [
-        *(_argument(name, name in optional) for name in arguments),
-        f"k : int, default {k}\n    Cut-off: ranks 1 to k count.{whole}",
-        *([explained] if explained else []),
-        *(_argument(name, True) for name in sides),
-        OPTIONS_TEXT,
-    ]
-    shared = {
-        "Parameters": "\n".join(parameters),
-        "Returns": _result(per, "true" in arguments),
-        "Raises": RAISES,
-    }
-    above = {title: text for title, text in found.items() if title not in BELOW}
-    below = {title: text for title, text in found.items() if title in BELOW}
-    return "\n\n".join(
-        f"{title}\n{'-' * len(title)}\n{text.strip()}" if title else text.strip()
-        for title, text in {**above, **shared, **below}.items()
-    )
 
 
 def _result(per: str, of_population: bool) -> str:
@@ -327,11 +281,6 @@ class MetricRecord:
     # --------------------------------------------------------------------------- what a call of it
     # looks like
 
-    @property
-    def default_k(self) -> int | None:
-        """Default of k; None is the whole list."""
-        return self.k
-
     def stated(self, text: str) -> tuple[Bounds, MetricDirection]:
         """Bounds and direction of the metric with the parameters of a metric string or the name of
         a column."""
@@ -363,15 +312,42 @@ class MetricRecord:
     def _signature(self) -> inspect.Signature:
         by_place, by_name = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
         found = [inspect.Parameter(name, by_place) for name in self.arguments]
-        found.append(inspect.Parameter("k", by_place, default=self.default_k))
+        found.append(inspect.Parameter("k", by_place, default=self.k))
         found += [p for p in self._own if p.kind is by_place]
         found += [p for p in self._own if p.kind is not by_place]
         found += [inspect.Parameter(name, by_name, default=None) for name in self.sides]
         return inspect.Signature([*found, *OPTION_PARAMETERS])
 
     def _full_doc(self) -> str:
-        of_call = (self.arguments, self.default_k, self.sides, self.optional, self.per)
-        return full_doc(self._docstring, *of_call, list(self.defaults), self.built_in)
+        """The kernel's docstring with the text that metrics share: frames, parameters, options,
+        results, errors."""
+        found = _doc_sections(self._docstring)
+        explained = found.pop("Parameters", "").strip()
+        if self.built_in:
+            texts = {text.partition(" ")[0]: text for text in re.split(r"\n(?=\S)", explained)}
+            explained = "\n".join(texts[name] for name in self.defaults if name in texts)
+            examples = found.get("Examples", "").strip()
+            if examples and "import" not in examples:
+                pandas = "pandas as pd, " * ("pd." in examples)
+                found["Examples"] = f">>> import {pandas}recdf as rd\n{examples}"
+        whole = "" if self.k else " None is the whole list."
+        parameters = [
+            *(_argument(name, name in self.optional) for name in self.arguments),
+            f"k : int, default {self.k}\n    Cut-off: ranks 1 to k count.{whole}",
+            *([explained] if explained else []),
+            *(_argument(name, True) for name in self.sides),
+            OPTIONS_TEXT,
+        ]
+        shared = {
+            "Parameters": "\n".join(parameters),
+            "Returns": _result(self.per, "true" in self.arguments),
+            "Raises": RAISES,
+        }
+        below = {title: found.pop(title) for title in BELOW if title in found}
+        return "\n\n".join(
+            f"{title}\n{'-' * len(title)}\n{text.strip()}" if title else text.strip()
+            for title, text in (found | shared | below).items()
+        )
 
     # ------------------------------------------------------------------------------------------
     # requests

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ..errors import FewNegativesWarning, OptionError, warn_user
 from ..inputs.constraints import a_number, check_value
-from ..stats.numbers import Floats
+from ..stats.numbers import Floats, undefined_is_nan
 
 SampledMetric = Literal["recall", "hitrate", "ndcg", "mrr", "map", "auc"]
 
@@ -154,7 +154,7 @@ def _sampled_rank_chances(ranks: npt.NDArray[np.int64], n_items: int, n_sampled:
     log_factorial = np.append(0.0, np.cumsum(np.log(np.arange(1, n_sampled + 1))))
     log_choose = log_factorial[-1] - log_factorial - log_factorial[::-1]
     p = ((ranks - 1) / (n_items - 1))[:, None]
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with undefined_is_nan():
         # 0·log 0 is 0 here: if no item is above the relevant one, no sampled item is above it.
         upper = np.where(above > 0, above * np.log(p), 0.0)
         lower = np.where(above < n_sampled, (n_sampled - above) * np.log1p(-p), 0.0)

@@ -21,7 +21,8 @@ from ..inputs.codes import encode_keys
 from ..inputs.frames import column, read_numbers
 from ..inputs.ids import read_ids
 from ..inputs.machine import sizes
-from ..inputs.sorting import distinct, exact_sums, offsets, rank_within, run_heads, spans
+from ..inputs.sorting import distinct, exact_sums, offsets, rank_within, run_heads, run_of, spans
+from ..matching.counts import discount_at
 from ..matching.hits import Hits, ratio
 from ..matching.lists import Lists, Matched
 from ..matching.side_tables.catalogue import Labels
@@ -29,12 +30,6 @@ from ..matching.side_tables.log import LogCodes
 from ..matching.side_tables.sides import Aspects
 from ..matching.true_and_pred_lists import TrueLists
 
-# Discounts by rank, whose second argument only the geometric one reads.
-DISCOUNTS: dict[str, Callable[[np.ndarray, float], np.ndarray]] = {
-    "log": lambda rank, p: 1.0 / np.log2(rank + 1),
-    "reciprocal": lambda rank, p: 1.0 / rank,
-    "geometric": lambda rank, p: p ** (rank - 1.0),
-}
 RANKS_AT_ONCE = 2**20
 
 
@@ -88,7 +83,7 @@ def n_earlier(code: np.ndarray) -> np.ndarray:
 def alpha_dcg(lists: Lists, aspects: Aspects, alpha: float, discount: str, p: float) -> np.ndarray:
     """α-DCG of each list."""
     code, rank, earlier = covered(lists, aspects)
-    gain = (1.0 - alpha) ** earlier * DISCOUNTS[discount](rank, p)
+    gain = (1.0 - alpha) ** earlier * discount_at(discount, p, rank)
     return exact_sums(gain, code // aspects.n_aspects, len(lists))
 
 
@@ -105,7 +100,7 @@ def greedy_ideal(
                 break
             taken.append(further)
         owner, gain = taken[rank - 1]
-        total[owner] += gain * DISCOUNTS[discount](np.array(rank), p)
+        total[owner] += gain * discount_at(discount, p, np.array(rank))
     return np.append(total, 0.0).take(matched.true_list)
 
 
@@ -132,7 +127,7 @@ def _greedy(lists: Lists, aspects: Aspects, alpha: float) -> Iterator[Round]:
     value = true_lists.item if item_rank is None else item_rank[true_lists.item]
     row = row[np.lexsort((-value[row], key[row]))]
     owner, n = key[row], length[row]
-    of_row = np.repeat(np.arange(len(row)), n)
+    of_row = run_of(n)
     code = owner[of_row] * aspects.n_aspects + aspects.aspect[spans(first[row], n)]
     pair = np.searchsorted(distinct(code), code)
     weight = np.ones(pair.max(initial=-1) + 1)
@@ -161,7 +156,7 @@ def even_ideal(lists: Lists, aspects: Aspects, alpha: float, discount: str, p: f
     n_shown, n_aspects = lists.n_shown, aspects.n_of_list(len(lists))
     rounds = n_shown // np.maximum(n_aspects, 1)
     ranks = np.arange(1.0, int(n_shown.max(initial=0)) + 1)
-    discounts = np.append(0.0, np.cumsum(DISCOUNTS[discount](ranks, p)))
+    discounts = np.append(0.0, np.cumsum(discount_at(discount, p, ranks)))
     whole = np.minimum(rounds * n_aspects, n_shown)
     total = discounts[whole] + (1.0 - alpha) ** rounds * (discounts[n_shown] - discounts[whole])
     return np.where(n_aspects > 0, total, 0.0)
@@ -175,7 +170,7 @@ def full_ideal(lists: Lists, aspects: Aspects, alpha: float, discount: str, p: f
         total = 0.0
         for first in range(1, lists.k + 1, RANKS_AT_ONCE):
             ranks = np.arange(first, min(first + RANKS_AT_ONCE, lists.k + 1))
-            parts = DISCOUNTS[discount](ranks, p) * (1.0 - alpha) ** (ranks - 1.0)
+            parts = discount_at(discount, p, ranks) * (1.0 - alpha) ** (ranks - 1.0)
             total += float(parts.sum())
             if parts[-1] < 1e-20:  # all further terms together are too small to change the sum
                 break
@@ -213,7 +208,7 @@ def by_aspect(lists: Lists, aspects: Aspects) -> AspectLists:
     """
     matched, true = lists.matched, lists.matched.true_lists
     first, n = lists.once(aspects_of_true, aspects)
-    own = np.repeat(np.arange(len(n)), n)  # the row of `true` of each entry
+    own = run_of(n)  # the row of `true` of each entry
     code = true.key[own] * aspects.n_aspects + aspects.aspect[spans(first, n)]
     pairs = distinct(code)  # a key of `true` and an aspect
     key = pairs // aspects.n_aspects
@@ -232,7 +227,7 @@ def by_aspect(lists: Lists, aspects: Aspects) -> AspectLists:
 
     n_pairs = np.bincount(key, minlength=len(true.start) - 1)
     mine = np.append(n_pairs, 0)[matched.true_list]
-    owner = np.repeat(np.arange(len(lists)), mine)
+    owner = run_of(mine)
     of_list = spans(np.append(offsets(n_pairs)[:-1], 0)[matched.true_list], mine)
     pool = matched.pool
     n_pool = np.bincount(pool.list, minlength=len(lists))
@@ -240,7 +235,7 @@ def by_aspect(lists: Lists, aspects: Aspects) -> AspectLists:
     heads = run_heads([pool.list])
     begin[pool.list[heads]] = heads
     entry = spans(begin[owner], n_pool[owner])
-    number = np.repeat(np.arange(len(owner)), n_pool[owner])
+    number = run_of(n_pool[owner])
     place = to[pool.true_place[entry] + shift[of_list[number]]]
     found = Hits.of(number, pool.rank[entry], gain[place], pool.place[entry], place)
     of_pairs = replace(
@@ -308,7 +303,7 @@ def mixes(
         block = slice(low, min(low + size, len(lists)))
         n_shown = lists.n_shown[block]
         start = lists.matched.start[block]
-        places, of_list = spans(start, n_shown), np.repeat(np.arange(len(n_shown)), n_shown)
+        places, of_list = spans(start, n_shown), run_of(n_shown)
         weights = None if weight is None else weight(places - start[of_list] + 1)
         shown = _mixed_shares(
             lists.matched.item[places], of_list, weights, labels, (len(n_shown), n_labels)
@@ -320,7 +315,7 @@ def mixes(
             rows = spans(np.append(start[:-1], 0)[log.list_user[block]], length)
             past = _mixed_shares(
                 item[rows],
-                np.repeat(np.arange(len(n_shown)), length),
+                run_of(length),
                 count[rows],
                 labels,
                 past.shape,

@@ -18,7 +18,7 @@ import numpy as np
 from ..errors import DataError, OptionError, examples
 from ..inputs.constraints import Share, a_number
 from ..inputs.frames import read_values
-from ..inputs.sorting import distinct, spans
+from ..inputs.sorting import distinct, place_in_run, run_of, spans
 from ..matching.hits import Hits, in_turn, ratio, running
 from ..matching.lists import Lists
 from .metric import metric
@@ -369,9 +369,9 @@ def _walk_by_time(
 ) -> Walk:
     """The walk of a model of time, where items have costs and each rank after the list costs 1."""
     matched, n = view.matched, view.n_shown
-    places, of_list = spans(matched.start, n), np.repeat(np.arange(len(view)), n)
+    places, of_list = spans(matched.start, n), run_of(n)
     cost = _costs(view, cost_col)[matched.item[places]]
-    number = np.arange(1, len(places) + 1) - np.repeat(np.cumsum(n) - n, n)
+    number = 1 + place_in_run(n)
     seen = np.zeros(len(matched.item))
     seen[places] = reader.after(running(np.add, number, cost) - cost)
     spent, rest = np.bincount(of_list, cost, len(view)), reader.last - n

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..stats.numbers import Floats
+from ..stats.numbers import Floats, undefined_is_nan
 from ..stats.resampling import bootstrap_effect, by_row, poisson_sums
 from ..stats.student import student_quantile
 from .plan import EstimatorRequest, ValueRange, effective_weight
@@ -425,7 +425,7 @@ def bootstrap_intervals(
     """Percentile intervals; every replicate draws whole clusters."""
     columns, of_rows, asked = _cluster_sums(rows, requests)
     drawn = poisson_sums(columns, n_resamples, seed)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with undefined_is_nan():
         found = [
             _replicates(drawn, request, places, of_rows)
             for request, places in zip(requests, asked, strict=True)

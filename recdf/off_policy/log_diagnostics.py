@@ -16,7 +16,7 @@ from ..inputs.constraints import NONE, POSITIVE, a_number, check_value, either
 from ..inputs.door import takes_columns
 from ..inputs.options import Options, as_columns
 from ..stats.many_tests import adjust
-from ..stats.numbers import Floats
+from ..stats.numbers import Floats, undefined_is_nan
 from .estimate_value import find_flags, gather_evidence, log_record, ope_estimate, trust
 from .influence import delta_intervals, without_variation
 from .plan import Interaction, Plan, SlateKind, read_requests
@@ -337,7 +337,7 @@ def _actions(stratum: IntCodes, inverse: Floats, n_actions: int | None) -> dict[
     mean = np.bincount(stratum, inverse) / n
     expected = np.full(len(n), np.nan if n_actions is None else float(n_actions))
     square = np.bincount(stratum, (inverse - mean[stratum]) ** 2)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with undefined_is_nan():
         se = np.sqrt(square / (n - 1) / n)
         # Equal propensities, as of a uniform policy, have no spread: then only rounding may lie
         # between.

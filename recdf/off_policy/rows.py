@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from ..errors import DataError
 from ..inputs.machine import sizes
-from ..inputs.sorting import distinct
-from ..stats.numbers import Floats
+from ..inputs.sorting import distinct, place_in_run
+from ..stats.numbers import Floats, undefined_is_nan
 from .plan import MEANING, Interaction, SlateKind, WeightRule, effective_weight
 
 # ------------------------------------------------------------------------------------------
@@ -171,7 +171,7 @@ def layout_of(unit: IntCodes) -> Layout:
     """Layout of rows that are sorted by unit."""
     first = np.append(True, unit[1:] != unit[:-1])
     starts = np.flatnonzero(first)
-    place = np.arange(len(unit)) - np.repeat(starts, np.diff(np.append(starts, len(unit))))
+    place = place_in_run(np.diff(np.append(starts, len(unit))))
     return Layout(first, place)
 
 
@@ -332,7 +332,7 @@ def effective_numbers(rows: LogGroup, rule: WeightRule, clip: float | None) -> E
             n_clipped += int(np.count_nonzero(over))
             above += float(rows.weighted(np.where(over, raw - clip, 0.0), piece).sum())
             row_weight += float(rows.weighted(np.ones(len(raw)), piece).sum())
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with undefined_is_nan():
         ess, share = total**2 / square, largest / total
         seen = np.divide(reward_sum**2, reward_square)
         # The share of rows with a reward under the target policy; a slate of k rows has k chances
@@ -406,13 +406,13 @@ def _mean_errors(rows: LogGroup, mean: Floats, count: Floats, by_cluster: bool) 
             psi = deviation(piece)
             square += rows.position_sums(psi * psi, piece)
             n += rows.position_sums(np.ones(len(psi)), piece)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with undefined_is_nan():
         return np.asarray(np.sqrt(n / (n - 1) * square) / count)
 
 
 def _worst_z(above: Floats, se: Floats) -> float:
     """The z that is farthest from 0. A mean of exactly 1 has z = 0, even where nothing varies."""
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with undefined_is_nan():
         z = np.where(above == 0, 0.0, above / se)
     z = np.where(np.abs(above) < 1e-12, 0.0, z)
     return float(z[np.argmax(np.abs(z))])

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from .moments import MEAN_ROUNDING
-from .numbers import Floats, Mask, Number
+from .numbers import Floats, Mask, Number, undefined_is_nan
 
 ArmResult = TypeVar("ArmResult")
 
@@ -66,7 +66,7 @@ def linearise(num: Floats, den: Floats | None = None) -> tuple[Number, Floats]:
     if den is None:
         mean = num.mean(axis=-1)
         return mean, num - mean[..., None]
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with undefined_is_nan():
         ratio = num.sum(axis=-1) / den.sum(axis=-1)
         return ratio, (num - ratio[..., None] * den) / den.mean(axis=-1)[..., None]
 
@@ -78,7 +78,7 @@ def arm(num: Floats, den: Floats | None = None) -> Arm:
     squares, n = np.einsum("...i,...i->...", z, z), z.shape[-1]
     # Unlike abs, two reductions need no temporary array.
     largest: Number = np.maximum(num.max(axis=-1), -num.min(axis=-1))
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with undefined_is_nan():
         if den is not None:  # in units of the estimate
             largest = largest / np.abs(den.mean(axis=-1))
         # A constant 0.1 has Σz² of 1e-34 instead of 0, which would make any difference

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from .arms import Arm
-from .numbers import Alternative, Number
+from .numbers import Alternative, Number, undefined_is_nan
 from .student import t_p_value, t_quantile
 
 Relative = Literal["fieller", "log"]
@@ -47,7 +47,7 @@ def effect(
     """
     diff = treatment.mean - control.mean if diff is None else diff
     var = control.var + treatment.var
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with undefined_is_nan():
         se = np.where(var > 0, np.sqrt(var), np.nan)
         statistic = diff / se
         rel_diff = np.where(control.mean > 0, treatment.mean / control.mean - 1, np.nan)
@@ -101,7 +101,7 @@ def log_ratio(
     t_q has the degrees of freedom of the two terms under the root. The interval is NaN unless both
     means are positive.
     """
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with undefined_is_nan():
         positive = (control.mean > 0) & (treatment.mean > 0) & (control.var + treatment.var > 0)
         rel_c, rel_t = (
             control.var / np.square(control.mean),
@@ -125,7 +125,7 @@ def one_sample(
 ) -> Effect:
     """Test by Student's t that the mean of one arm (of paired differences) is 0; relative fields
     are NaN."""
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with undefined_is_nan():
         se = np.where(units.var > 0, np.sqrt(units.var), np.nan)
         statistic = units.mean / se
     df = np.where(np.isnan(se), np.nan, units.df)
@@ -148,7 +148,7 @@ def one_sample(
 def _satterthwaite(v1: Number, df1: Number, v2: Number, df2: Number) -> Number:
     # By the shares of the variance, whose squares do not overflow. An arm without variance has no
     # degrees of freedom and must add 0 instead of NaN.
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with undefined_is_nan():
         w1, w2 = v1 / (v1 + v2), v2 / (v1 + v2)
         parts = np.where(w1 > 0, w1**2 / df1, 0.0) + np.where(w2 > 0, w2**2 / df2, 0.0)
         return np.asarray(np.where(parts > 0, 1 / parts, np.nan))

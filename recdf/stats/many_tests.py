@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .numbers import Alternative, Correction, Floats
+from .numbers import Alternative, Correction, Floats, undefined_is_nan
 from .shares import chi2_tail
 from .student import t_quantile
 
@@ -81,7 +81,7 @@ def joint_levels(
     if method == "by":
         m = m * np.cumsum(1 / np.arange(1, m.max(initial=1) + 1))[m.astype(np.int64) - 1]
     scale = np.log1p(-alpha) if method in SIDAK else alpha
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with undefined_is_nan():
         share = np.log1p(-p) / np.log1p(-p_adj) if method in SIDAK else p / p_adj
         first, later = (
             -np.expm1(scale * one) if method in SIDAK else scale * one for one in (1 / m, share)
@@ -122,7 +122,7 @@ def widened(
     """
     quantile = quantiles(level)
     ratio = quantile / quantiles(np.full(len(level), alpha))
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with undefined_is_nan():
         ends = [estimate - (estimate - low) * ratio, estimate + (high - estimate) * ratio]
         up = estimate > 0
         near = np.where(up, *ends)
@@ -143,7 +143,7 @@ def widened_ratio(
     interval, whose bounds are as far from the estimate on its scale, and one that is open on a
     side, is widened on that scale.
     """
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with undefined_is_nan():
         b, lower, upper = 1 + relative, 1 + low, 1 + high
         a = 2 * b / (lower + upper)
         wide = 1 - (1 - a) * ratio**2

@@ -1,4 +1,5 @@
-"""The types of numbers in the statistics: arrays of float64, or single numbers."""
+"""The numbers of the statistics: their types, arrays of float64 or single numbers, and what 0/0
+is."""
 
 from __future__ import annotations
 
@@ -15,3 +16,9 @@ Number = Floats | float
 
 Alternative = Literal["two-sided", "greater", "less"]
 Correction = Literal["holm", "hochberg", "sidak", "holm_sidak", "bonferroni", "bh", "by", "none"]
+
+
+def undefined_is_nan() -> np.errstate:
+    """Let a number that is divided by 0 be NaN or infinite, inside a `with` block, without a
+    warning."""
+    return np.errstate(divide="ignore", invalid="ignore")

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from ..progress import Progress
 from .effect_sizes import open_sided
 from .moments import moments_of
-from .numbers import Alternative, Floats
+from .numbers import Alternative, Floats, undefined_is_nan
 from .resampling import random_words
 from .scipy_extra import scipy_module
 
@@ -73,7 +73,7 @@ def _welch_t(control: Floats, treatment: Floats, n_c: int, n_t: int) -> Floats:
         squares = sums[:, half:] - sums[:, :half] ** 2 / n
         # Rounding leaves 1e-17 where the values of an arm are all equal.
         var += np.where(squares > 1e-12 * np.abs(sums[:, half:]), squares, 0.0) / (n - 1) / n
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with undefined_is_nan():
         return np.asarray(
             np.where(var > 0, diff / np.sqrt(var), np.where(diff == 0, 0.0, np.sign(diff) * np.inf))
         )

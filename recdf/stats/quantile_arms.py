@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .numbers import Floats
+from .numbers import Floats, undefined_is_nan
 
 THICK_SIDE = (
     20.0  # rows on the thinner side of the quantile from which a value stands inside its step
@@ -111,7 +111,7 @@ def _way(near: Floats, first: int, n: int, p: float, m: float, inside: float) ->
     share, x = np.minimum((rank + inside) / n, p), near[rank - first]
     if first == 0:  # below the smallest value there may be any
         share, x = np.append(share, 0.0), np.append(x, -np.inf)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with undefined_is_nan():
         kl = np.where(share > 0, share * np.log(share / p), 0)
         kl += (1 - share) * np.log((1 - share) / (1 - p))
     return x, np.sqrt(2 * m * np.maximum(kl, 0))
@@ -148,7 +148,7 @@ def _widest(down: Way, up: Way, c: float, scale: Callable[[Floats], Floats]) -> 
     (x, d), (y, e) = down, up
     near = d <= c
     k = np.searchsorted(e, np.sqrt(np.maximum(c * c - d[near] ** 2, 0)) + 1e-12, side="right") - 1
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with undefined_is_nan():
         return float((scale(y)[k] - scale(x[near])).max())
 
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from ..progress import Progress
 from .arms import Sample
 from .effect_sizes import open_sided
-from .numbers import Alternative, Floats
+from .numbers import Alternative, Floats, undefined_is_nan
 
 # One number, or several where samples, such as the arms of an experiment, must have weights of
 # their own.
@@ -165,7 +165,7 @@ def replicate_estimates(
         order = np.lexsort(columns)
         columns = [values[order] for values in columns]
     sums = poisson_sums(columns, n_resamples, seed)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with undefined_is_nan():
         ratios = iter(
             [
                 sums[:, num] / sums[:, den]
@@ -264,7 +264,7 @@ def drawn_quantile(q: float) -> Statistic:
 
 def drawn_std(x: Floats, counts: DrawnCounts) -> Floats:
     """Return the standard deviation of the drawn values, with divisor n − 1."""
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with undefined_is_nan():
         off, n = x - x.mean(), counts.sum(axis=1, dtype=np.float64)
         spread = counts @ off**2 - (counts @ off) ** 2 / n
         return np.where(n > 1, np.sqrt(np.maximum(spread, 0.0) / (n - 1)), np.nan)

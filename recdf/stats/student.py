@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .numbers import Alternative, Number
+from .numbers import Alternative, Number, undefined_is_nan
 from .scipy_extra import scipy_module
 
 
@@ -84,7 +84,7 @@ def interval_quantile(df: int, confidence: float) -> float:
 def equivalence_p(diff: Number, se: Number, df: Number, margin: float) -> Number:
     """Return p of the equivalence test TOST: the larger p of H0 diff ≤ −margin and diff ≥ margin
     (Schuirmann 1987)."""
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with undefined_is_nan():
         above = t_p_value((diff + margin) / se, df, "greater")
         below = t_p_value((diff - margin) / se, df, "less")
     return np.maximum(above, below)

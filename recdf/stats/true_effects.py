@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .numbers import Floats
+from .numbers import Floats, undefined_is_nan
 from .scipy_extra import scipy_module
 from .student import t_quantile
 
@@ -99,7 +99,7 @@ def launches_by_sign(
     by_x, by_y = (c * total_y - vy * total_c) / det, (vy * total_x - c * total_c) / det
     m = y.mean() + by_x * (x - x.mean()) + by_y * (y - y.mean())
     s = np.sqrt(np.maximum(vy - by_x * c - by_y * vy, 0.0))
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with undefined_is_nan():
         z = np.where(s > 0, m / s, np.sign(m) * np.inf)
     z = np.where(np.isnan(z), 0.0, z)
     above = ndtr(z)

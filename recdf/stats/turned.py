@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .numbers import Alternative, Floats, Number
+from .numbers import Alternative, Floats, Number, undefined_is_nan
 from .scipy_extra import scipy_module
 from .student import t_p_value, t_quantile
 
@@ -38,7 +38,7 @@ def turned_by(mean: Number, units: Number, low: Number, high: Number, claim: Num
     above the claim c, and by n·(c − m)/(high − c) units at `high` if it is below.
     """
     above = np.asarray(mean) > claim
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with undefined_is_nan():
         worst = np.where(above, claim - np.asarray(low), np.asarray(high) - claim)
         found = units * np.abs(np.asarray(mean) - claim) / worst
     return np.where(worst > 0, found, np.where(np.isnan(worst), np.nan, np.inf))
@@ -89,7 +89,7 @@ class Ends(NamedTuple):
         if alternative == "two-sided":
             return min(1.0, 2 * min(self.p_value("greater", claim), self.p_value("less", claim)))
         one = self.below if alternative == "greater" else self.above
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with undefined_is_nan():
             own, more = (
                 float(t_p_value(np.nan_to_num(np.divide(mean - claim, se)), df, alternative))
                 for (mean, se), df in (((self.mean, self.se), self.df), (one, self.df + 1))

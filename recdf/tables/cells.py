@@ -402,6 +402,11 @@ def brief_cells(table: pd.DataFrame) -> dict[str, list[str]]:
     return cells
 
 
+def columns_before(table: pd.DataFrame, name: str) -> list[Any]:
+    """Return the columns before one of a table, which tell its rows apart."""
+    return list(table.columns[: list(table.columns).index(name)])
+
+
 def plain_rows(rows: Iterable[Sequence[Any]]) -> list[list[Cell]]:
     """Return rows of texts as cells without weight."""
     return [[Cell(str(text)) for text in row] for row in rows]

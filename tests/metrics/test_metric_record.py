@@ -32,7 +32,7 @@ def test_signature_and_help(metric):
     names = list(signature.parameters)
     n = len(metric.arguments)
     assert names[: n + 1] == [*metric.arguments, "k"]
-    assert signature.parameters["k"].default == metric.default_k
+    assert signature.parameters["k"].default == metric.k
     assert names[n + 1 :] == [*metric.defaults, *metric.sides, *NAMES, "options"]
     assert "items" in names
     for name, parameter in list(signature.parameters.items())[n + 1 :]:

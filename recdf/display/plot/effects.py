@@ -14,7 +14,7 @@ from ...errors import ColumnError, OptionError
 from ...experiments.decide.adjust_pvalues import adjustment
 from ...judge.comparisons import COMPARISON_COLUMNS, confidence_of
 from ...judge.verdict import sign_of
-from ...tables.cells import amount, estimated, shorten, visible
+from ...tables.cells import amount, columns_before, estimated, shorten, visible
 from ..given_tables import (
     JOINED_BY,
     count_text,
@@ -62,7 +62,7 @@ def _forest_data(
     need(comparison, "comparison", COMPARISON_COLUMNS, SOURCE)
     models = "baseline" in comparison.columns
     old, new = ("baseline", "model") if models else ("control", "treatment")
-    own = list(comparison.columns[: list(comparison.columns).index("metric")])
+    own = columns_before(comparison, "metric")
     segments = own if by is None else [by] if isinstance(by, str) else list(by)
     need(comparison, "comparison", [old, new, *segments], SOURCE)
     pairs = comparison[new].map(str) + " vs. " + comparison[old].map(str)
@@ -315,7 +315,7 @@ def _over_time_data(
 def _time_col(effect: pd.DataFrame) -> str:
     """Return the column of the period: `period`, else the only column before `metric`, where `by=`
     puts it."""
-    before = list(effect.columns[: list(effect.columns).index("metric")])
+    before = columns_before(effect, "metric")
     if "period" not in effect.columns and len(before) != 1:
         raise ColumnError(
             f"effect has no column 'period', nor one column before 'metric'; expected {BY_PERIOD}"

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ...errors import DataError, OptionError
-from ...tables.cells import amount, estimated
+from ...tables.cells import amount, columns_before, estimated
 from ..given_tables import count_text, labels, need
 from ..kinds import TABLE_KINDS
 from . import style
@@ -33,7 +33,7 @@ def _by_and_item(exposure_table: pd.DataFrame) -> tuple[list[str], str]:
         TABLE_KINDS["exposure"].columns,
         "what rd.diagnostics.exposure_table returned",
     )
-    before = list(exposure_table.columns[: list(exposure_table.columns).index("shown")])
+    before = columns_before(exposure_table, "shown")
     if not before:
         raise OptionError(
             "exposure_table has no item column before 'shown'; expected what "
@@ -257,7 +257,7 @@ def _position_data(position_table: pd.DataFrame) -> pd.DataFrame:
     """
     columns = ("rank", "hit_rate", "ci_low", "ci_high")
     need(position_table, "position_table", columns, "what rd.diagnostics.position_table returned")
-    by = list(position_table.columns[: list(position_table.columns).index("rank")])
+    by = columns_before(position_table, "rank")
     counted = next(
         (name for name in ("shown", "n_pred", "n") if name in position_table.columns), None
     )

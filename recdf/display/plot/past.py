@@ -13,7 +13,7 @@ from ...diagnostics.history import History
 from ...errors import OptionError
 from ...experiments.decide.proxy_metrics import error_columns
 from ...experiments.decide.proxy_metrics import proxy_metrics as relations
-from ...tables.cells import amount, estimated
+from ...tables.cells import amount, columns_before, estimated
 from ..given_tables import (
     labels,
     need_history,
@@ -168,7 +168,7 @@ def _history_data(history: History, metric: str | None = None) -> pd.DataFrame:
     if wanted not in known:
         raise OptionError(f"no result has ⟦metric={metric!r}⟧; they have {known}")
     changes, rows = history.changes(wanted), history.summary[history.summary["column"] == wanted]
-    before = changes.columns[: list(changes.columns).index("column")]
+    before = columns_before(changes, "column")
     keys = [name for name in before if rows[name].nunique() > 1]
     begun = changes[changes["changed"].notna() & ~changes["effect"].isin(["", "none"])]
     own, at = (labels(one, keys) if keys else [wanted] * len(one) for one in (rows, begun))

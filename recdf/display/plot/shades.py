@@ -12,7 +12,7 @@ import pandas as pd
 from ...errors import OptionError, closest
 from ...experiments.decide.adjust_pvalues import adjustment
 from ...judge.verdict import sign_of
-from ...tables.cells import Form, amount, form_of, number, short_names
+from ...tables.cells import Form, amount, columns_before, form_of, number, short_names
 from ..given_tables import JOINED_BY, check_model, count_text, direction_word, labels, need
 from . import style
 from .picture import drawn_from
@@ -333,7 +333,7 @@ def _lists_data(
         null rank.
     """
     need(hit_table, "hit_table", ["rank", "hit"], HIT_TABLE)
-    before = list(hit_table.columns[: list(hit_table.columns).index("rank")])
+    before = columns_before(hit_table, "rank")
     key = user if isinstance(user, tuple) else (user,)
     if len(before) < len(key) + 1:
         raise OptionError(

@@ -34,6 +34,7 @@ from ...stats.moments import (
     moments_of,
     skewness_of_means,
 )
+from ...stats.numbers import undefined_is_nan
 from ...stats.permutation import observed_t, permutation_p, permutation_quantiles, permuted_t
 from ...stats.resampling import bootstrap_effect, by_row, replicate_estimates
 from ...stats.scipy_extra import scipy_module
@@ -320,7 +321,7 @@ def _means(units: Units) -> tuple[float, float]:
     if units.moments:
         num, den = units.metric
         means = units.moments.mean
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with undefined_is_nan():
             own = means[:, num] if den is None else means[:, num] / means[:, den]
         return float(own[0]), float(own[1])
 
@@ -393,7 +394,7 @@ def _bootstrap(
     control, treatment = replicates
     given = settings.alternative, settings.confidence
     numbers = bootstrap_effect(treatment - control, *given)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with undefined_is_nan():
         positive = (control > 0).all(axis=0) & (treatment > 0).all(axis=0)
         relative = bootstrap_effect(np.where(positive, treatment / control - 1, np.nan), *given)
     mde = detectable(settings.alpha, POWER, settings.alternative) * numbers["se"]

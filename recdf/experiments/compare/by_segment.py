@@ -27,7 +27,7 @@ from ...judge.per_user_columns import (
 )
 from ...judge.verdict import by_rank, codes_of, has, sentence
 from ...stats.many_tests import adjust, heterogeneity
-from ...tables.cells import amount, p_value
+from ...tables.cells import amount, columns_before, p_value
 
 MANY_GROUPS, SEGMENT_BANDS = (
     30,
@@ -298,7 +298,7 @@ def segment_effects(
     check_value("correction", correction, Correction)
     check_value("confidence", confidence, SHARE)
     require(comparison, "comparison", ["metric", "diff", "se"])
-    before = list(comparison.columns[: list(comparison.columns).index("metric")])
+    before = columns_before(comparison, "metric")
     segments = require(comparison, "comparison", as_columns(by)) or before
     if not segments:
         raise OptionError(

@@ -18,6 +18,7 @@ from ...judge.users import ModelRows
 from ...judge.verdict import codes_of, effects_of, sentence
 from ...metrics.strings import request_of
 from ...stats.arms import Arm
+from ...stats.numbers import undefined_is_nan
 from ...stats.turned import turned_by
 from ...tables.cells import amount, estimated, form_of, number, visible
 from ..samples import MetricBounds
@@ -266,7 +267,7 @@ def judge_both(table: pd.DataFrame, better: Mapping[str, Better | None]) -> None
     low, high, se, diff = (
         table[name].to_numpy(np.float64) for name in ("ci_low", "ci_high", "se", "diff")
     )
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with undefined_is_nan():
         table["ci_low_both"] = table["diff_both"] - (diff - low) / se * table["se_both"]
         table["ci_high_both"] = table["diff_both"] + (high - diff) / se * table["se_both"]
     shown = (table["ci_low_both"] > 0) | (table["ci_high_both"] < 0)

@@ -27,6 +27,7 @@ from ...judge.per_user_columns import (
     require,
 )
 from ...stats.moments import HUGE, Moments, add_moments
+from ...stats.numbers import undefined_is_nan
 from .two_sample import VARIANT_RESULT_COLUMNS
 
 # Columns of a frame of moments, beside `by` and the variant. Frames of other programs may lack the
@@ -80,7 +81,7 @@ class MomentTable:
         """One row per (group, variant, metric) that has users, and per covariance."""
         there = self.n_users > 0
         n, mean, var, *others = (np.asarray(values)[there] for values in self.moments)
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with undefined_is_nan():
             std = np.where(n > 1, np.sqrt(var * n / (n - 1)), np.nan)
         counts = n.astype(np.int64), self.n_null[there].astype(np.int64)
         numbers = dict(zip(MOMENT_COLUMNS[1:], [*counts, mean, std, *others], strict=True))

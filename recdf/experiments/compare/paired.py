@@ -15,7 +15,7 @@ from ...judge.verdict import remark
 from ...stats.arms import Arm, arm, effective_number, linearise
 from ...stats.effect_sizes import one_sample
 from ...stats.moments import HUGE, moments_of
-from ...stats.numbers import Number
+from ...stats.numbers import Number, undefined_is_nan
 from ...stats.permutation import exact_sign_flip_p, sign_flip_interval, sign_flip_p
 from ...stats.resampling import bootstrap_effect, by_row, distinct_columns, poisson_sums, sign_sums
 from ...stats.student import equivalence_p
@@ -216,7 +216,7 @@ def paired_resamples(
     }
     mean = total / n
     if bootstrap:
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with undefined_is_nan():
             return by_row(
                 **bootstrap_effect(sums / weights, **options), n_resamples=[b] * len(mean)
             )

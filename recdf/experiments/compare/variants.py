@@ -41,6 +41,7 @@ from ...judge.users import read_experiment_rows
 from ...judge.verdict import add_verdicts, effects_of, remark
 from ...progress import Progress
 from ...stats.arms import Sample
+from ...stats.numbers import undefined_is_nan
 from ...stats.shares import is_binary, seen_errors
 from ...stats.turned import missing_by_chance
 from ..decide.adjust_pvalues import directions, read_together
@@ -178,7 +179,7 @@ def _could_hide(table: Mapping[str, Any]) -> Floats:
     """
     adjusted = ["cuped" in how or "regression" in how for how in table["method"]]
     share = table["variance_reduction"]
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with undefined_is_nan():
         moved = table["se"] * np.sqrt(np.maximum(share / (1 - share), 0.0))
     return np.where(adjusted, seen_errors(HEALTH_ALPHA) * moved, np.nan)
 

@@ -19,6 +19,7 @@ from ...judge.cautions import HEALTH_ALPHA
 from ...judge.per_user_columns import Codes, Floats, Mask, group_codes, require, split
 from ...judge.users import ArmRows, ExperimentRows
 from ...stats.arms import Sample, linearise
+from ...stats.numbers import undefined_is_nan
 from ...stats.permutation import random_split_p
 from ...stats.shares import LEAST_EXPECTED, independence_test
 from ...tables.cells import amount
@@ -259,7 +260,7 @@ def strata_moved(metric: MetricRows, both: ArmRows, rows: ExperimentRows) -> str
     units, size = metric.sample.each(of.take), int(rows.movable.max(initial=0)) + 1
     den = np.ones(len(of.arm)) if units.den is None else units.den
     cell = of.take(rows.movable) * 2 + of.arm
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with undefined_is_nan():
         worth = np.bincount(cell, units.num, 2 * size) / np.bincount(cell, den, 2 * size)
     values = units.num if units.den is None else linearise(units.num, den)[1]
     var = sum(one.var(ddof=1) / len(one) for one in of.split(values))

@@ -21,7 +21,7 @@ from ...stats.arms import Arm
 from ...stats.effect_sizes import effect, fieller
 from ...stats.many_tests import adjust
 from ...stats.student import t_quantile
-from ...tables.cells import estimated, is_one_sided, p_value
+from ...tables.cells import columns_before, estimated, is_one_sided, p_value
 from ..plan.experiment_plan import ExperimentPlan
 from ..samples import subset
 
@@ -259,7 +259,7 @@ def _read_roles(table: pd.DataFrame, roles: Any) -> dict[str, tuple[RoleWord, Bu
         raise ColumnError(
             f"table has no column {missing[0]!r}; expected what rd.compare_variants returns"
         )
-    if segments := list(table.columns[: list(table.columns).index("metric")]):
+    if segments := columns_before(table, "metric"):
         raise OptionError(
             f"table compares within {segments}; a decision is of all users: pass what "
             "rd.compare_variants returned without ⟦by=⟧"

@@ -32,7 +32,7 @@ from ...judge.users import ExperimentRows
 from ...judge.verdict import add_verdicts
 from ...stats.many_tests import adjust
 from ...stats.shares import independence_test, seen_loss, share_test, share_tests
-from ...tables.cells import number, p_value, visible
+from ...tables.cells import columns_before, number, p_value, visible
 from .experiment_health import (
     by_stratum,
     hash_users,
@@ -378,7 +378,7 @@ def _by_of_health(health: pd.DataFrame, variants: list[Any]) -> list[str]:
             f"health has no variant {examples(lacking)}; it has {examples(health['variant'])}. "
             "Pass the table that experiment_health made of this experiment"
         )
-    return list(health.columns[: list(health.columns).index("variant")])
+    return columns_before(health, "variant")
 
 
 def _read_health(

@@ -22,6 +22,7 @@ from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, remark
 from ...progress import Progress
 from ...stats.arms import Arm, effective_number
 from ...stats.effect_sizes import effect
+from ...stats.numbers import undefined_is_nan
 from ...stats.resampling import distinct_columns, split_sums
 from ...stats.scipy_extra import scipy_module
 from ...stats.shares import is_binary, wilson
@@ -257,7 +258,7 @@ def _rejections(
     for own in units:
         at, places = places[: len(own)], places[len(own) :]
         arms = (_arm_of_sums(totals[at] - treatment[:, at]), _arm_of_sums(treatment[:, at]))
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with undefined_is_nan():
             tested = effect(*arms, settings.alternative, settings.confidence, "fieller", None)
         p, diff = np.asarray(tested.p_value), np.asarray(tested.diff)
         known = ~np.isnan(p) & (arms[0].var > 0) & (arms[1].var > 0)
@@ -272,7 +273,7 @@ def _rejections(
 def _arm_of_sums(sums: Floats) -> Arm:
     """The estimate of an arm in every split, from its sums of 1, N, N², D, D² and N·D."""
     count, num, squares, den, den_squares, cross = sums.T
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with undefined_is_nan():
         ratio = num / den
         spread = squares - 2 * ratio * cross + ratio**2 * den_squares
         spread = np.where(spread > 1e-12 * squares, spread, 0.0)

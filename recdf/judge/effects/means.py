@@ -23,7 +23,7 @@ from ...inputs.machine import each
 from ...inputs.sorting import exact_sums
 from ...stats.arms import Arm, Designs, Sample, both, regression_arm
 from ...stats.moments import HUGE, MEAN_ROUNDING
-from ...stats.numbers import Floats
+from ...stats.numbers import Floats, undefined_is_nan
 from ..aggregates import (
     BLOCK,
     BLOCKS,
@@ -66,7 +66,7 @@ def quantity(mean: Floats, one: Linear) -> Quantity:
     form[:, one.num] = 1
     if one.den is None:
         return Quantity(mean[:, one.num], form)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with undefined_is_nan():
         ratio = mean[:, one.num] / mean[:, one.den]
         form[:, one.den] = -ratio
         form /= mean[:, one.den, None]
@@ -650,7 +650,7 @@ def _both_arms(
             dens = [one.den for one in (metric, *covariates)]
             parts[arm] = _parts_of_rows(units, forms, dens, factor[arm], arm, leave_out[arm])
     var = np.where(varies, parts.sum(axis=1), 0.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with undefined_is_nan():
         # By shares, since the squares of large variances overflow.
         df = 1 / ((parts / parts.sum(axis=1, keepdims=True)) ** 2 / free).sum(axis=1)
     df = np.fmin(df, most)
@@ -676,7 +676,7 @@ def _parts_of_rows(
         part = units.scores(form, record.mean, rows)
         if leave_out and den is not None:
             total = (size * record.mean[units.cells[arm], den])[h]
-            with np.errstate(divide="ignore", invalid="ignore"):
+            with undefined_is_nan():
                 left = total / (total - units.columns[den][rows])
                 part = part * left * ((size[h] - 1) / size[h])
         z += part

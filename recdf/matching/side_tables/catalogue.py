@@ -22,7 +22,7 @@ from ...errors import DataError, OptionError
 from ...inputs.frames import column, read_numbers
 from ...inputs.ids import as_series, check_labels
 from ...inputs.machine import sizes
-from ...inputs.sorting import offsets, spans
+from ...inputs.sorting import offsets, run_of, spans
 
 
 @dataclass(frozen=True)
@@ -48,9 +48,7 @@ class Labels:
         """Return all categories of some items, as the position in `items` and the category of each
         entry."""
         length = self.length[items]
-        return np.repeat(np.arange(len(items)), length), self.code[
-            spans(self.start[:-1][items], length)
-        ]
+        return run_of(length), self.code[spans(self.start[:-1][items], length)]
 
 
 def read_labels(series: pd.Series, where: str, separator: str | None) -> Labels:
@@ -328,7 +326,7 @@ def _numbers_of(series: pd.Series, separator: str, one_hot: bool) -> tuple[np.nd
     # the order of rows.
     place = np.argsort(np.argsort(labels.names.astype(str), kind="stable"))
     indicator = np.zeros((len(series), len(labels.names)))
-    indicator[np.repeat(np.arange(len(series)), labels.length), place[labels.code]] = 1.0
+    indicator[run_of(labels.length), place[labels.code]] = 1.0
     return indicator, null
 
 

@@ -18,7 +18,7 @@ import pandas as pd
 from ...errors import IdTypeError
 from ...inputs.constraints import a_number
 from ...inputs.machine import sizes
-from ...inputs.sorting import offsets, run_heads
+from ...inputs.sorting import offsets, run_heads, run_of
 from ..pairing import pair_within
 
 # The share of interactions that the most popular items hold.
@@ -64,8 +64,7 @@ class LogCodes:
 
     @cached_property
     def pair_user(self) -> np.ndarray:
-        start = self.pairs[0]
-        return np.repeat(np.arange(len(start) - 1), np.diff(start))
+        return run_of(np.diff(self.pairs[0]))
 
     def count(self, share_of: str) -> np.ndarray:
         """Return the number of users (share_of "users") or of interactions ("events") of each item

@@ -10,7 +10,7 @@ import numpy as np
 from ...docstrings import says_as
 from ...errors import DataError, OptionError
 from ...inputs.constraints import a_number
-from ...inputs.sorting import distinct, run_heads, spans
+from ...inputs.sorting import distinct, run_heads, run_of, spans
 from ...matching.hits import HitArrays, Hits, quotient, ratio
 from ...matching.lists import Lists, Matched
 from ..metric import metric
@@ -398,7 +398,7 @@ def _of_judged(lists: Lists, gain: str) -> tuple[np.ndarray, np.ndarray]:
     """Count the right and the possible pairs of judged items."""
     true, judged = lists.matched.true_lists, lists.judged
     length, start = lists.n_judged, np.append(true.start[:-1], 0)[lists.matched.true_list]
-    of, rows = np.repeat(np.arange(len(lists)), length), spans(start, length)
+    of, rows = run_of(length), spans(start, length)
     gains = (true.gain > 0 if gain == "binary" else true.gain)[rows]
     rank = np.full(len(rows), np.inf)
     rank[(np.cumsum(length) - length - start)[judged.list] + judged.true_place] = judged.rank
