@@ -19,7 +19,7 @@ TRANSACTIONS = ROOT.parent / "shared/data/online_retail/transactions.parquet"
 # What an example needs as arguments; a file that is absent is a reason to skip it.
 ARGUMENTS = {"online_retail.py": [TRANSACTIONS]}
 # Smaller inputs than a reader would take.
-SIZES = {"impressions.py": ["20000"]}
+SIZES = {"impressions.py": ["20000"], "engine_chain.py": ["600"]}
 
 
 @pytest.mark.long
@@ -51,6 +51,8 @@ def test_runs_without_a_warning(monkeypatch, capsys, example):
     for path in ARGUMENTS.get(example, []):
         if not path.is_file():
             pytest.skip(f"real data is absent: ../{path.relative_to(ROOT.parent).as_posix()}")
+    if example == "engine_chain.py":
+        pytest.importorskip("dask.dataframe")
     code, out, err = run(
         monkeypatch, capsys, example, *ARGUMENTS.get(example, []), *SIZES.get(example, [])
     )

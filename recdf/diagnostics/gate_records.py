@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import NormalDist
@@ -23,8 +23,9 @@ from ..experiments.compare.cheap_labels import (
     shared_metrics,
 )
 from ..inputs.budgets import Budget
+from ..inputs.data_files import needed_frame
 from ..inputs.door import table_of_users
-from ..inputs.frames import as_frame, column
+from ..inputs.frames import as_frame, column, engine_of
 from ..inputs.sorting import distinct
 from ..judge.comparability import facts_of, other_truth
 from ..judge.per_user_columns import Codes, Mask, evaluated
@@ -343,14 +344,21 @@ class Side(NamedTuple):
         return found if request is None else request.definition
 
 
-def read_side(role: str, given: Any) -> Side:
-    """Read a result, a folder with one, or a per-user table; one with several models raises."""
+def read_side(role: str, given: Any, names: Collection[str] | None = None) -> Side:
+    """Read a result, a folder with one, or a per-user table; one with several models raises.
+
+    Of a frame of an engine the columns `names` come into memory, and those of the lists.
+    """
     if isinstance(given, str | os.PathLike):
         given = read_parquet(given)
-    per_user, spec = (
-        table_of_users(getattr(given, "per_user", given), role),
-        getattr(given, "spec", None),
-    )
+    per_user, spec = getattr(given, "per_user", given), getattr(given, "spec", None)
+    if names is not None and engine_of(per_user) is not None:
+        of_lists = {*(spec or {}).get("by", []), *(spec or {}).get("user_col", []), "user_id"}
+        used = {*names, *of_lists, "n_true", str((spec or {}).get("weight"))}
+        per_user = needed_frame(
+            per_user, role, lambda head: [name for name in head.columns if name in used]
+        )
+    per_user = table_of_users(per_user, role)
     if not isinstance(per_user, pd.DataFrame):
         expected = "a result of rd.evaluate, a folder with one, or its per_user"
         raise TypeError(f"{role} is {kind_of(given)}; expected {expected}")

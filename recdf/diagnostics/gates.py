@@ -135,7 +135,8 @@ def gate(
     ----------
     candidate, baseline : Evaluation, path or DataFrame
         A result of `rd.evaluate`, the folder of one, or a per-user table (one row per list). Each
-        has one recommender.
+        has one recommender. Of a result of Spark or Dask the columns that the budgets name come
+        into memory.
     budgets : mapping
         Metric → change that is still allowed: "-2%" of the baseline's mean, or -0.05 in units of
         the metric; "+2%" where smaller is better. A budget of a segment is named
@@ -248,7 +249,9 @@ def gate(
     ):
         check_value(name, value, kind)
     read = read_budgets(budgets)
-    sides = read_side("candidate", candidate), read_side("baseline", baseline)
+    used = {*(one.metric for one in read), *(one.segment for one in read if one.segment)}
+    used |= {*as_columns(by), *as_columns(user_col), *as_columns(unit_col), *as_columns(weight_col)}
+    sides = read_side("candidate", candidate, used), read_side("baseline", baseline, used)
     metrics = list(dict.fromkeys(one.metric for one in read))
     check_metrics(sides, metrics)
     recorded = {name: [side.recorded(name, "definition") for side in sides] for name in metrics}

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import pandas as pd
 
-from ..errors import OptionError
 from ..inputs.constraints import Natural, Positive, Share, a_number, check_record
 from ..inputs.options import as_columns
 from ..judge.choices import (
@@ -79,23 +78,3 @@ def which_tests(test: Any, specs: Mapping[str, Any], tests: object = VariantTest
     subset("test", list(test), specs)
     named = {name: check_test(f"test[{name!r}]", one, tests) for name, one in test.items()}
     return {name: named.get(name, "t") for name in specs}
-
-
-def check_together(
-    settings: Settings, strata: Any = None, cluster: Any = None, covariates: Any = None
-) -> None:
-    """Refuse options of a comparison of variants that exclude each other."""
-    tests, sequential = {*settings.tests.values()}, settings.sequential_n is not None
-    if "proportion" in tests and (
-        sequential or strata is not None or cluster is not None or covariates
-    ):
-        raise OptionError(
-            '⟦test="proportion"⟧ compares the shares of users as they are; it takes no '
-            "⟦+sequential_n=⟧, ⟦+strata=⟧, ⟦+cluster=⟧ or ⟦+covariates=⟧. Compare the other "
-            "metrics in a call of their own"
-        )
-    resampled = sorted(tests & {"bootstrap", "permutation"})
-    if strata is not None and resampled:
-        raise OptionError(f'⟦test="{resampled[0]}"⟧ does not take strata; use ⟦+test="t"⟧')
-    if sequential and resampled:
-        raise OptionError('sequential_n needs ⟦test="t"⟧')

@@ -3,8 +3,8 @@ time."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal, get_args
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, get_args
 
 from ..errors import OptionError
 from ..inputs.constraints import NATURAL, POSITIVE, a_number, check_value
@@ -33,21 +33,52 @@ __all__ = [
     "check_value",
 ]
 
-# Why one of the two comparisons has no such test.
-_PAIRED = "is about the differences of users whom both models served, and a user is in one variant"
-_TWO_SAMPLES = "is about two groups of users, and models are compared on the same users"
-_REFUSED = {
-    "randomization": _PAIRED,
-    "wilcoxon": _PAIRED,
-    "permutation": _TWO_SAMPLES,
-    "proportion": _TWO_SAMPLES,
+
+class KnownTest(NamedTuple):
+    """A test of a comparison: the options that it does not take, and why; whether sums over the
+    units are enough for it; whether it resamples."""
+
+    takes_no: Mapping[str, str] = {}
+    of_sums: bool = False
+    resampled: bool = False
+
+
+_ALIKE = dict.fromkeys(("strata", "sequential_n"), "it draws all users alike")
+_SHARES = ("sequential_n", "strata", "cluster", "covariates", "weight_col")
+_CHEAP = {"cheap": "both labels together are tested by t"}
+TESTS = {
+    "t": KnownTest(of_sums=True),
+    "proportion": KnownTest(
+        dict.fromkeys(_SHARES, "it compares the shares of users as they are"), of_sums=True
+    ),
+    "permutation": KnownTest(_ALIKE, resampled=True),
+    "bootstrap": KnownTest(_ALIKE | _CHEAP, resampled=True),
+    "randomization": KnownTest(_CHEAP, resampled=True),
+    "wilcoxon": KnownTest({"weight_col": "signed ranks take no weights"} | _CHEAP),
+}
+# Why one of the two comparisons has not the tests of the other.
+_NOT_OF = {
+    VariantTest: "is about the differences of users whom both models served, and a user is in one "
+    "variant",
+    PairTest: "is about two groups of users, and models are compared on the same users",
 }
 
 
-def check_test(name: str, value: Any, tests: object) -> Any:
+def check_test(name: str, value: Any, tests: Any) -> Any:
     """Return the word of a test that a comparison has."""
-    if value not in get_args(tests) and value in _REFUSED:
+    if isinstance(value, str) and value in TESTS and value not in get_args(tests):
         valid = ", ".join(map(repr, get_args(tests)))
-        raise OptionError(f"⟦{name}={value!r}⟧ {_REFUSED[value]}; valid are {valid}")
+        raise OptionError(f"⟦{name}={value!r}⟧ {_NOT_OF[tests]}; valid are {valid}")
     check_value(name, value, tests)
     return value
+
+
+def check_options_of_tests(tests: Iterable[str], **given: Any) -> None:
+    """Refuse options that a test does not take; those that were not given are None."""
+    for test in dict.fromkeys(tests):
+        for name, why in TESTS[test].takes_no.items():
+            if given.get(name) is not None:
+                raise OptionError(
+                    f"⟦test={test!r}⟧ takes no ⟦+{name}=⟧: {why}. Use ⟦+test='t'⟧, or compare the "
+                    "metrics that need it in a call of their own"
+                )

@@ -120,7 +120,7 @@ BAD = [
         "proportion with covariates",
         {"test": "proportion", "covariates": "m"},
         OptionError,
-        "takes no sequential_n=",
+        "takes no covariates=: it compares the shares",
     ),
     ("test", {"test": "z"}, OptionError, "valid are 't', 'permutation', 'bootstrap', 'proportion'"),
     ("test of a metric", {"test": {"m": "z"}}, OptionError, r"test\['m'\]"),
@@ -132,7 +132,7 @@ BAD = [
         "permutation of strata",
         {"test": "permutation", "strata": "s"},
         OptionError,
-        "does not take strata",
+        "takes no strata=: it draws all users alike",
     ),
     ("time", {"time_col": "day"}, KeyError, "time_col"),
 ]

@@ -467,7 +467,7 @@ BAD_COMPARISONS = [
         "sequential",
         lambda d: (d, "m", {"sequential_n": 9, "test": "permutation"}),
         OptionError,
-        'test="t"',
+        "takes no sequential_n=.*Use test='t'",
     ),
     ("primary", lambda d: (d, "m", {"primary": "x"}), OptionError, "primary"),
     ("expected", lambda d: (d, "m", {"expected": {"A": 1}}), OptionError, "variant 'B'"),

@@ -6,10 +6,13 @@ import pandas as pd
 import pytest
 
 import recdf as rd
+from recdf.diagnostics import gate_records
 from recdf.inputs import data_files
 
 dask = pytest.importorskip("dask")
 dd = pytest.importorskip("dask.dataframe")
+
+from partitions.engine_cases import frames  # noqa: E402
 
 EXPERIMENTS = rd.experiments
 
@@ -83,3 +86,31 @@ def test_a_function_that_needs_all_columns_still_refuses_an_engine():
 def test_a_column_that_is_not_there_is_named():
     with pytest.raises(rd.ColumnError, match="assignment has no column 'county'"):
         EXPERIMENTS.find_srm(to_dask(users()[:5]), "county")
+
+
+@pytest.mark.long
+def test_a_gate_reads_the_columns_of_its_budgets(monkeypatch):
+    true, pred = frames(country="fi")
+    pred["country"] = np.where(pred["user_id"] % 2, "fi", "no")
+    results = {
+        name: rd.dask.evaluate(
+            *(to_dask(one.reset_index(drop=True)) for one in (true, rows.drop(columns="model"))),
+            ["ndcg", "recall"],
+            5,
+            carry="country",
+        )
+        for name, rows in pred.groupby("model")
+    }
+    budgets = {"ndcg@5": "-50%", "ndcg@5[country=fi]": -0.5}
+    asked = {"budgets": budgets, "min_lists": 5}
+    expected = rd.gate(*(one.to_pandas() for one in results.values()), **asked)
+    seen = []
+    needed = gate_records.needed_frame
+    monkeypatch.setattr(
+        gate_records, "needed_frame", lambda *given: seen.append(needed(*given)) or seen[-1]
+    )
+    found = rd.gate(*results.values(), **asked)
+    pd.testing.assert_frame_equal(found.table, expected.table, rtol=1e-9, atol=1e-12)
+    pd.testing.assert_frame_equal(found.checks, expected.checks)
+    assert len(found.table) == 3
+    assert [[*one.columns] for one in seen] == [["user_id", "country", "n_true", "ndcg@5"]] * 2

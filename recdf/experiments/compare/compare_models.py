@@ -13,7 +13,16 @@ from ...errors import OptionError
 from ...inputs.constraints import a_number
 from ...inputs.door import takes_columns
 from ...inputs.options import Options, as_columns
-from ...judge.choices import Alternative, Correction, PairMissing, PairTest, check_test, check_value
+from ...judge.choices import (
+    TESTS,
+    Alternative,
+    Correction,
+    PairMissing,
+    PairTest,
+    check_options_of_tests,
+    check_test,
+    check_value,
+)
 from ...judge.comparisons import default_columns
 from ...judge.per_user_columns import Floats, require, warn_of_weights
 from ...judge.users import ModelRows, model_pairs, paired_values, read_model_rows
@@ -37,7 +46,6 @@ from .comparable_runs import (
     where_both,
 )
 from .paired import (
-    RESAMPLED,
     PairUnits,
     add_turned,
     paired_resamples,
@@ -272,7 +280,7 @@ def compare_models(
     1  old   als       50  0.448  better
     """
     test = check_test("test", test, PairTest)
-    per_user = frames_of_results(per_user, in_buckets=test == "t" and cheap is None)
+    per_user = frames_of_results(per_user, in_buckets=TESTS[test].of_sums and cheap is None)
     settings = Settings(
         alternative=alternative,
         confidence=confidence,
@@ -282,15 +290,9 @@ def compare_models(
         seed=seed,
         missing=missing,
     )
-    if weight_col is not None and test == "wilcoxon":
-        raise OptionError(
-            'weight_col and ⟦test="wilcoxon"⟧ exclude each other: signed ranks take no weights'
-        )
-    if cheap is not None and (test != "t" or missing == "zero"):
-        other = f"⟦test={test!r}⟧" if test != "t" else '⟦missing="zero"⟧'
-        raise OptionError(
-            f"⟦cheap=⟧ and {other} exclude each other: both labels together are tested by t"
-        )
+    check_options_of_tests([test], weight_col=weight_col, cheap=cheap)
+    if cheap is not None and missing == "zero":
+        raise OptionError('⟦cheap=⟧ and ⟦missing="zero"⟧ exclude each other: a label is no 0')
     keys = [*as_columns(user_col), *as_columns(fold)]
     units = as_columns(unit_col)
     if cheap is not None:
@@ -325,7 +327,7 @@ def compare_models(
         runs = [own.weighted(weight_col) for own in runs]
     pairs = [model_pairs(own.models, baseline) for own in runs]
     steps = sum(
-        -(-len(names) * len(own) // PAIRS_AT_ONCE) if test in RESAMPLED else len(names)
+        -(-len(names) * len(own) // PAIRS_AT_ONCE) if TESTS[test].resampled else len(names)
         for own in pairs
     )
     with Progress(steps, "compare_models", progress) as shown:
@@ -439,14 +441,14 @@ def _compare_model_pairs(
     for name in names:
         for row, sums in _compare_pairs(name, pairs, runs, settings, declared, unlike):
             rows.append(row)
-            if test in RESAMPLED and row["se"] > 0:
+            if TESTS[test].resampled and row["se"] > 0:
                 waiting.append((row, sums))
             # One set of weights serves many pairs; the differences of all pairs would not fit in
             # memory.
             if len(waiting) == PAIRS_AT_ONCE:
                 resample()
                 progress.add()
-        if test not in RESAMPLED:
+        if not TESTS[test].resampled:
             progress.add()
     if waiting:
         resample()
@@ -460,7 +462,7 @@ def _table_of_pairs(
     result = pd.DataFrame(rows)
     for column in ("baseline", "model"):
         result[column] = pd.Series([models[i] for i in result[column]])
-    used = settings.seed if test in RESAMPLED else pd.NA
+    used = settings.seed if TESTS[test].resampled else pd.NA
     result = result.astype({"n_resamples": "Int64"})
     return result.assign(test=test, seed=pd.array([used] * len(result), dtype="Int64"))
 

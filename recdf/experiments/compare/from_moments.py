@@ -18,12 +18,14 @@ from ...inputs.options import Options, check_names
 from ...inputs.sorting import distinct
 from ...judge.aggregates import KnownMoments
 from ...judge.choices import (
+    TESTS,
     Alternative,
     Columns,
     Correction,
     RaiseOrDrop,
     Relative,
     VariantTest,
+    check_options_of_tests,
     check_value,
 )
 from ...judge.comparisons import default_columns
@@ -42,7 +44,7 @@ from ...stats.arms import both
 from ...stats.moments import Moments, moments_of
 from ..decide.adjust_pvalues import directions
 from ..samples import MetricRows, Ready, covariate_specs, read_metrics, subset
-from ..settings import Settings, check_together, which_tests
+from ..settings import Settings, which_tests
 from .moment_table import MomentTable, label_columns, names_of_metrics, read_moments
 from .summed_users import ArmsInCells, Specs, needs_regression, unequal_missing
 from .two_sample import measured_means, no_share
@@ -482,7 +484,7 @@ def compare_variants_from_moments(
     past = covariate_specs(covariates, specs, columns, "the metrics in moments")
     _refuse_regression(specs, past)
     tests = which_tests(test, specs)
-    for one in sorted({*tests.values()} - {"t", "proportion"}):
+    for one in sorted(one for one in {*tests.values()} if not TESTS[one].of_sums):
         raise OptionError(
             f"⟦test={one!r}⟧ needs one row per user, and moments are sums over users; {GIVE_ROWS}"
         )
@@ -496,7 +498,7 @@ def compare_variants_from_moments(
         sequential_n=sequential_n,
         relative=relative,
     )
-    check_together(settings, covariates=covariates)
+    check_options_of_tests(tests.values(), covariates=covariates or None, sequential_n=sequential_n)
     better = directions(measured_means(specs), smaller_is_better, larger_is_better)
     used = [*specs.values(), *(x for xs in past.values() for x in xs)]
     names = dict.fromkeys(one for pair in used for one in pair if one is not None)

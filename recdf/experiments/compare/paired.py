@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ...judge.choices import Better
+from ...judge.choices import TESTS, Better
 from ...judge.per_user_columns import Floats, Mask
 from ...judge.verdict import remark
 from ...stats.arms import Arm, arm, effective_number, linearise
@@ -25,7 +25,6 @@ from .two_sample import but, mean_without_top
 
 # Differences up to this part of the largest value are ties: they are rounding of equal metrics.
 TIE = 1e-12
-RESAMPLED = ("randomization", "bootstrap")
 # Up to 2^16 sign patterns are enumerated, if that is no more than the resamples asked for.
 EXACT_UNITS = 16
 # Up to 8 % of equal models get a verdict where |γ|/√n is at most this, γ the skewness, and
@@ -141,7 +140,7 @@ def paired_test(
     row["se"] = se = float(np.sqrt(units.estimate.var))
     if margin is not None:
         row["p_equivalence"] = float(equivalence_p(row["diff"], se, units.estimate.df, margin))
-    if test in RESAMPLED:
+    if TESTS[test].resampled:
         return row
     t = one_sample(
         units.estimate, alternative=settings.alternative, confidence=settings.confidence

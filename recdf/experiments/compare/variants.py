@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...errors import OptionError
 from ...inputs.data_files import NeededColumns, needed_frame, users_in_parts
 from ...inputs.door import takes_columns
 from ...inputs.options import Options, as_columns
 from ...judge.aggregates import FarNeeded, RowsNeeded
 from ...judge.cautions import HEALTH_ALPHA, UNEQUAL
 from ...judge.choices import (
+    TESTS,
     Alternative,
     Better,
     Columns,
@@ -22,6 +22,7 @@ from ...judge.choices import (
     RaiseOrDrop,
     Relative,
     VariantTest,
+    check_options_of_tests,
     check_value,
 )
 from ...judge.comparisons import default_columns
@@ -63,7 +64,7 @@ from ..decide.sample_ratio import (
     without_strata,
 )
 from ..samples import covariate_specs, read_metrics, subset
-from ..settings import Settings, check_together, which_tests
+from ..settings import Settings, which_tests
 from .arms_of_users import compare_arms
 from .summed_users import ArmsInCells, SummedArms, labels_in_memory
 from .two_sample import VARIANT_RESULT_COLUMNS, Row, measured_means, no_share
@@ -452,7 +453,9 @@ def compare_variants(
     if not isinstance(data, pd.DataFrame):
         named = [user_col, by, strata, cluster, weight_col, time_col, covariate_time_col]
         needed = columns_of_users(metrics, covariates, variant_col, named, health)
-        if not any([cluster, weight_col, cap, test in ("bootstrap", "permutation")]):
+        asked = test.values() if isinstance(test, Mapping) else [test]
+        resampled = any(one in TESTS and TESTS[one].resampled for one in asked)
+        if not (cluster or weight_col or cap or resampled):
             parts = users_in_parts(data, needed, variant_col)
         data = needed_frame(data, "data", needed, variant_col) if parts is None else parts.head
     frame_of("data", data)
@@ -469,12 +472,15 @@ def compare_variants(
         sequential_n,
         relative,
     )
-    check_together(settings, strata, cluster, covariates)
+    check_options_of_tests(
+        settings.tests.values(),
+        strata=strata,
+        cluster=cluster,
+        covariates=covariates or None,
+        weight_col=weight_col,
+        sequential_n=sequential_n,
+    )
     check_value("nan", nan, RaiseOrDrop)
-    if weight_col is not None and "proportion" in settings.tests.values():
-        raise OptionError(
-            'weight_col and ⟦test="proportion"⟧ exclude each other: it compares the shares of users'
-        )
     by_cols = by_columns(data, "data", by, VARIANT_RESULT_COLUMNS)
     if weight_col is None:
         used = [name for pair in specs.values() for name in pair]
