@@ -469,6 +469,11 @@ def given_parameters(given: argparse.Namespace, names: Iterable[str]) -> dict[st
     return {name: None if value in ([], ["none"]) else value for name, value in found.items()}
 
 
+def given_files(given: argparse.Namespace, *names: str) -> dict[str, Any]:
+    """Return the paths of those of the files that were given."""
+    return {name: path for name in names if (path := getattr(given, name)) is not None}
+
+
 def add_file_formats(command: Any) -> None:
     """Add the flag of formats that names do not tell, for a command with files."""
     if command.epilog == FILES_HELP:

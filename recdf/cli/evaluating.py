@@ -36,7 +36,15 @@ from ..partitions.source import Source
 from ..publishing import PER_USER, RESULT_FILES, SUMMARY_FILE, staging_folder
 from ..tables.cells import amount
 from ..tables.findings import finding_of, findings_text
-from .arguments import add_arguments, add_command, add_options, add_out, as_pairs, given_options
+from .arguments import (
+    add_arguments,
+    add_command,
+    add_options,
+    add_out,
+    as_pairs,
+    given_files,
+    given_options,
+)
 from .output import fail_on, give_tables, note, plain_signs, print_tables, verbose
 from .stored_runs import with_times
 
@@ -296,7 +304,7 @@ def _evaluate_files(given: argparse.Namespace, scratch: Path | None) -> None:
     started = time.perf_counter()
     options = given_options(given)
     names = [name for name, one in SIDE_TABLES.items() if one.usage == "FILE"]
-    paths = {name: path for name in names if (path := getattr(given, name)) is not None}
+    paths = given_files(given, *names)
     populations = OPTIONS["users"].constraint.values
     if options.get("users", "true") not in populations:
         paths["users"] = options.pop("users")
@@ -471,7 +479,7 @@ def add_check(commands: Any) -> None:
 def _check(given: argparse.Namespace) -> int:
     check_age(given)
     options = given_options(given)
-    paths = {name: path for name in ("items", "log", "exclude") if (path := getattr(given, name))}
+    paths = given_files(given, "items", "log", "exclude")
     frames = read_frames_of(given, options, paths)
     given.rows = {name: len(frame) for name, frame in frames.items()}
     check_expected(given, lambda role, name: _counts(column(frames[role], name, role)))
@@ -548,11 +556,7 @@ def _audit(given: argparse.Namespace) -> int:
         "time_col": given.time_col,
         "cutoff": given.cutoff,
     }
-    paths = {
-        name: path
-        for name in ("train", "log", "items")
-        if (path := getattr(given, name)) is not None
-    }
+    paths = given_files(given, "train", "log", "items")
     frames = {
         name: with_times(one, given.time_col)
         for name, one in read_frames_of(given, options, paths).items()

@@ -24,6 +24,7 @@ from .arguments import (
     add_parameters,
     as_bounds,
     as_pairs,
+    given_files,
     given_parameters,
     typed_parameters,
 )
@@ -112,7 +113,7 @@ def _run_gate(given: argparse.Namespace) -> int:
     budgets = as_pairs("--budget", given.budgets, expected)
     folders = {"candidate": ("results", "model"), "baseline": ("baseline", "baseline_model")}
     sides = [side_of_folder(given, role, *names) for role, names in folders.items()]
-    paths = {name: path for name in ("true", "log") if (path := getattr(given, name)) is not None}
+    paths = given_files(given, "true", "log")
     frames = read_lists(given, sides, paths, [flag for _, flag in folders.values()])
     if given.cheap is not None:
         vars(given).update(

@@ -27,6 +27,7 @@ from .arguments import (
     add_parameters,
     as_pairs,
     flag,
+    given_files,
     given_parameters,
     local,
     typed_parameters,
@@ -105,8 +106,7 @@ def _impressions(given: argparse.Namespace) -> int:
     if given.clicks or given.purchases or "session_gap" in options:
         options.setdefault("time_col", "time")
     options = {"user_col": "user_id", "item_col": "item_id", **options}
-    roles = ("log", "clicks", "purchases", "refunds", "persons")
-    paths = {name: path for name in roles if (path := getattr(given, name)) is not None}
+    paths = given_files(given, "log", "clicks", "purchases", "refunds", "persons")
     with ExitStack() as stack:
         if not all(FileSet.of(path).is_plain_parquet for path in paths.values()):
             stack.enter_context(made(given.out))

@@ -39,6 +39,7 @@ from .arguments import (
     add_out,
     add_parameters,
     flag,
+    given_files,
     given_parameters,
     local,
     typed_parameters,
@@ -123,7 +124,7 @@ def _run_report(given: argparse.Namespace) -> None:
             "FOLDER, --gate FOLDER, --check FILE"
         )
     result = read_results(given.results) if given.results else None
-    paths = {name: path for name in TABLES if (path := getattr(given, name)) is not None}
+    paths = given_files(given, *TABLES)
     if "gate" in paths and paths["gate"].is_dir():
         paths["gate"] /= GATE_FILES[0]
     stems = [path.stem for path in given.experiment or ()]

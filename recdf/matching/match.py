@@ -40,7 +40,6 @@ from ..inputs.true_and_pred import (
     read_users,
 )
 from .hits import HitArrays, Hits
-from .item_weights import item_weights_of
 from .list_keys import (
     ListCodes,
     at_heads,
@@ -58,7 +57,14 @@ from .ranked import Ranked, pred_blocks, rank_true
 from .side_tables.records import CODERS, read_sides
 from .side_tables.sides import CheckedSides, Sides, base_lists
 from .true_and_pred_lists import PredLists, TrueByKey, TrueLists
-from .values_and_weights import Rating, item_values, list_weights, responses_of, user_groups_of
+from .values_and_weights import (
+    Rating,
+    item_values,
+    item_weights_of,
+    list_weights,
+    responses_of,
+    user_groups_of,
+)
 
 # Counts of (list, item) pairs that occur twice in the rows that metrics read.
 REPEATED = {"true_duplicates", "pred_duplicates"}

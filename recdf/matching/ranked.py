@@ -14,14 +14,14 @@ from itertools import pairwise
 
 import numpy as np
 
-from ..errors import DuplicateError, TieError
+from ..errors import DataError, DuplicateError, TieError
 from ..inputs.codes import CodeColumn, Coded, IdCodes
+from ..inputs.frames import column, read_numbers
 from ..inputs.machine import sizes
 from ..inputs.options import Options
 from ..inputs.sorting import at, distinct, offsets, rank_within, sort_within, spans
 from ..inputs.true_and_pred import ReadRows
 from .blocks import Block, Blocks, list_blocks
-from .item_weights import refuse_two_propensities
 from .pairing import Excluded, Pairs, pair_within
 
 
@@ -218,6 +218,38 @@ def refuse_duplicates(table: ReadRows, rows: np.ndarray, n: int, options: Option
         count=n,
         examples=shown,
     )
+
+
+def refuse_two_propensities(
+    table: ReadRows, first: np.ndarray, repeat: np.ndarray, options: Options
+) -> None:
+    """Raise if a repeated row has another propensity than the first row of the same item in the
+    same list."""
+    name = options.propensity_col
+    if name is None or not len(repeat):
+        return
+    one, other = (propensities(table, rows, name) for rows in (first, repeat))
+    differ = np.flatnonzero(one != other)
+    if not len(differ):
+        return
+    at = differ[0]
+    low, high = sorted(
+        [one[at].item(), other[at].item()]
+    )  # the message too is the same for every order of rows
+    label = tuple(ids.show(repeat[at : at + 1])[0] for ids in (*table.keys, table.item))
+    raise DataError(
+        f"true[{name!r}] differs in {len(differ):,} of the rows that repeat an item of a list: "
+        f"{label} has {low!r} and {high!r}; an item of a list has one propensity, so keep one row "
+        "of each"
+    )
+
+
+def propensities(table: ReadRows, rows: np.ndarray, name: str) -> np.ndarray:
+    """Return the propensities of some rows of `true`."""
+    given = read_numbers(column(table.frame, name, table.role), f"{table.role}[{name!r}]").astype(
+        np.float64
+    )
+    return given.take(table.frame_rows(rows))
 
 
 def refuse_ties(table: ReadRows, rows: np.ndarray, n: int, options: Options) -> None:

@@ -6,6 +6,10 @@ of the ranked lists.
 
 Weights are finite and at least 0, and every list has one. They come from one place: a column of
 `true`, a column of the frame `users`, or a mapping of users to weights.
+
+Where relevant items were observed with unequal probabilities, a row of `true` counts
+1/max(propensity, propensity_floor). An item of a list has one propensity, however often it stands
+there, so that no result depends on the order of rows.
 """
 
 from __future__ import annotations
@@ -23,7 +27,7 @@ from ..inputs.ids import as_series, check_labels, read_ids
 from ..inputs.options import Options, as_columns
 from ..inputs.sorting import distinct
 from ..inputs.true_and_pred import ReadRows, read_weights
-from .ranked import Ranked
+from .ranked import Ranked, propensities
 from .side_tables.sides import CheckedSide
 from .true_and_pred_lists import PredLists
 
@@ -243,3 +247,14 @@ def _by_key(
             f"{said[0]} has two {said[1]} for {len(distinct(rows[differ])):,} users, such as {some}"
         )
     return found.take(of_lists.all())
+
+
+def item_weights_of(table: ReadRows, rows: np.ndarray, options: Options) -> np.ndarray | None:
+    """Return 1/propensity of some rows of `true`, which is what a relevant item counts; None
+    without propensities."""
+    if options.propensity_col is None:
+        return None
+    found: np.ndarray = 1 / np.maximum(
+        propensities(table, rows, options.propensity_col), options.propensity_floor
+    )
+    return found

@@ -95,16 +95,16 @@ def log_frame(log: Any, role: str = "log", rows: str = "one row per shown item")
     return frame
 
 
-def read_floats(frame: pd.DataFrame, name: str, role: str = "log") -> Floats:
-    """A column of numbers without nulls and infinite values."""
-    values = read_numbers(column(frame, name, role), f"{role}[{name!r}]")
+def read_floats(frame: pd.DataFrame, name: str) -> Floats:
+    """A column of numbers of the log without nulls and infinite values."""
+    values = read_numbers(column(frame, name, "log"), f"log[{name!r}]")
     if values.dtype.kind == "f":
         # The sum is not finite if any value is not, and costs no array.
         with np.errstate(over="ignore", invalid="ignore"):
             suspicious = not np.isfinite(values.sum())
         if suspicious and (n := int(np.count_nonzero(~np.isfinite(values)))):
             raise DataError(
-                f"{role}[{name!r}] holds {n:,} null or infinite values in {len(values):,} rows; "
+                f"log[{name!r}] holds {n:,} null or infinite values in {len(values):,} rows; "
                 "expected finite numbers"
             )
     return values
@@ -175,10 +175,10 @@ def log_key_codes(
     return Keys(coded.all(), n)
 
 
-def repeats_users(frame: pd.DataFrame, by: Sequence[str], user_col: str = "user_id") -> bool:
+def repeats_users(frame: pd.DataFrame, by: Sequence[str]) -> bool:
     """Whether a column of users is there and some user has several rows in one group."""
-    names = list(dict.fromkeys([*by, user_col]))
-    if user_col not in frame.columns or any(
+    names = list(dict.fromkeys([*by, "user_id"]))
+    if "user_id" not in frame.columns or any(
         isinstance(frame[name], pd.DataFrame) for name in names
     ):
         return False

@@ -23,15 +23,13 @@ CHANCE_SEEN = 0.8
 _EQUAL = 1 + 1e-7
 
 
-def share_test(
-    counts: npt.ArrayLike, shares: npt.ArrayLike, least: float = LEAST_EXPECTED
-) -> tuple[float, float]:
+def share_test(counts: npt.ArrayLike, shares: npt.ArrayLike) -> tuple[float, float]:
     """Return Pearson's χ² of counts against planned shares, and its p; NaN if an expected count is
-    below `least`."""
+    too low."""
     observed = np.asarray(counts, dtype=np.float64)
     planned = np.asarray(shares, dtype=np.float64)
     expected = observed.sum() * planned / planned.sum()
-    if len(observed) < 2 or expected.min() < least:
+    if len(observed) < 2 or expected.min() < LEAST_EXPECTED:
         return np.nan, np.nan
     chi2 = float(((observed - expected) ** 2 / expected).sum())
     return chi2, chi2_tail(chi2, len(observed) - 1)
