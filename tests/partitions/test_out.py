@@ -50,8 +50,9 @@ def test_out_holds_what_to_parquet_writes(tmp_path):
 
 def test_a_stored_result_reads_its_rows_once_when_they_are_asked_for(tmp_path, monkeypatch):
     paths, calls = write(tmp_path, *data()), []
+    read = storage.read_tables
     monkeypatch.setattr(
-        stored_result, "read_tables", lambda *given: calls.append(given) or storage.read_tables(*given)
+        stored_result, "read_tables", lambda *given: calls.append(given) or read(*given)
     )
     stored = rd.evaluate_parquet(*paths, "ndcg@5", out=tmp_path / "out", **USUAL)
     assert isinstance(stored, rd.Evaluation)
