@@ -46,9 +46,12 @@ MAY_IMPORT = {
 FOR_ALL = ("docstrings", "errors", "progress", "publishing", "_version")
 # A room that is a namespace loads its public names late, by the rows of `public_names`.
 NAMESPACES = {"experiments", "logs", "diagnostics"}
-# The one module that a room may import although its room is closed: in which direction a metric is
-# better.
-ALSO = {"experiments": {"metrics.strings"}}
+# Modules that a room may import although its room is closed: in which direction a metric is
+# better, and how the data of some users are checked.
+ALSO = {
+    "experiments": {"metrics.strings"},
+    "partitions": {"diagnostics.checks_in_parts", "diagnostics.data_checks"},
+}
 AT_THE_TOP = {"__init__", "__main__"}  # the public names and `python -m recdf`: they may import all
 
 
@@ -187,6 +190,7 @@ DEFINED_TWICE = {
     "frames",
     "from_impressions": "as evaluate",
     "check_log": "as evaluate, of a log",
+    "check": "as evaluate, of two frames",
     "gate": "rd.plot.gate draws what rd.gate returned",
     "proxy_metrics": "rd.plot.proxy_metrics draws what rd.experiments.proxy_metrics found",
 }

@@ -54,7 +54,7 @@ def check_ids(
     for what, names in (("user", as_columns(options.user_col)), ("item", [options.item_col])):
         for name in names:
             pair = [
-                _read_checked_ids(found, column(frame, name, role), role)
+                read_checked_ids(found, column(frame, name, role), role)
                 for role, frame in (("true", true), ("pred", pred))
             ]
             true_ids, pred_ids = pair
@@ -95,7 +95,7 @@ def check_side(
     can be looked up."""
     usable = True
     for name in names:
-        ids = _read_checked_ids(found, column(frame, name, role), role)
+        ids = read_checked_ids(found, column(frame, name, role), role)
         if ids is None:
             usable = False
             continue
@@ -116,7 +116,7 @@ def check_side(
     return usable
 
 
-def _read_checked_ids(found: Findings, series: pd.Series, role: str) -> IdColumn | None:
+def read_checked_ids(found: Findings, series: pd.Series, role: str) -> IdColumn | None:
     """Read the ids of a column; if its values cannot be ids, report that and return None."""
     where = f"{role}[{series.name!r}]"
     try:
@@ -321,7 +321,7 @@ class ListFindings(Findings):
         """
         for name, own in [("", next(parts_by(matched))[1])] if once else parts_by(matched):
             found = where & own
-            if found.any():
+            if found.any() or self.parts:
                 words, ranges = (effect, "") if isinstance(effect, str) else effect(own)
                 some = labels_where(matched, found)
                 self.add(
@@ -363,10 +363,12 @@ def _check_duplicates(found: ListFindings, data: Data, matched: Matched) -> None
         ("pred", data.pred, [*data.by, *data.pair], matched),
     ):
         count = matched.counts.get(f"{role}_duplicates", 0)
-        if not count:
+        if not count and not found.parts:
             continue
         effect = 'evaluate keeps the best and warns; ⟦+duplicates="keep"⟧ counts them all'
-        if data.options.judged_only:  # other rows are dropped as well
+        if not count:
+            rows: list[Any] = []
+        elif data.options.judged_only:  # other rows are dropped as well
             rows = row_objects(frame[names][frame[names].duplicated().to_numpy()].dropna().head(5))
         else:
             rows = _dropped(frame, names, lists.rows(np.arange(len(lists.item))))
@@ -420,9 +422,12 @@ def _check_lengths(found: ListFindings, data: Data, matched: Matched) -> None:
     effect = f"precision@{k} counts the missing ranks as misses"
     found.lists("short_lists", f"lists shorter than {k}", "info", matched, short, served, effect)
     long, n_true = matched.n_true > k, matched.n_true[judged]
-    if long.any():
-        limit = (np.minimum(n_true, k) / np.maximum(n_true, 1))[n_true > 0].mean()
-        effect = f"mean recall@{k} cannot pass {limit:.4g}; precision@{k} is not limited there"
+    if long.any() or found.parts:
+        most = "reach 1"
+        if not found.parts:
+            limit = (np.minimum(n_true, k) / np.maximum(n_true, 1))[n_true > 0].mean()
+            most = f"pass {limit:.4g}"
+        effect = f"mean recall@{k} cannot {most}; precision@{k} is not limited there"
         found.lists(
             "many_relevant",
             f"more than {k} relevant items",

@@ -113,9 +113,7 @@ def check(
                              finding severity  count  share examples
     0  lists without recommendations  warning      1    0.5      'v'
     """
-    shared = Call.from_arguments(
-        check, {**options, "ties": "item_desc", "undefined": "nan"}
-    ).options
+    shared = check_options(options)
     k = check_k(k)
     true_frame = as_frame(true, "true", shared.user_col, shared.item_col)
     pred_frame = as_frame(pred, "pred", shared.user_col, shared.item_col)
@@ -154,9 +152,9 @@ def check(
     )
     with Progress(4, "check") as progress:
         pred_ids = check_ids(found, data.true, data.pred, shared)
-        _check_order_column(found, data)
-        _check_relevance(found, data)
-        _check_weights(found, data)
+        check_order_column(found, data)
+        check_relevance(found, data)
+        check_list_weights(found, data)
         progress.add()
         if pred_ids is None or found.refused_numbers:
             return found.table()
@@ -170,7 +168,7 @@ def check(
             return found.table()
         given = {} if items is None else {"items": items}
         with matched_quietly(
-            Call(_forgiving(data.options), given=given), data.true, data.pred
+            Call(forgiving(data.options), given=given), data.true, data.pred
         ) as matched:
             progress.add()
             check_lists(found, data, matched)
@@ -179,16 +177,22 @@ def check(
             if data.order["column"] is None and shared.score_col is not False:
                 _check_unused_numbers(found, data, matched.overlap.disordered)
             if items is not None:
-                _check_catalogue(found, data, matched)
+                check_catalogue(found, data, matched)
         progress.add()
         if log is not None:
             log = as_frame(log, "log", shared.user_col, shared.item_col)
             if check_side(found, "log", log, data.pair, pred_ids):
-                _check_seen(found, log, data)
+                check_seen(found, log, data)
     return found.table()
 
 
-def _forgiving(options: Options) -> Options:
+def check_options(options: Mapping[str, Any]) -> Options:
+    """Return the shared options of a check."""
+    given = {**options, "ties": "item_desc", "undefined": "nan"}
+    return Call.from_arguments(check, given).options
+
+
+def forgiving(options: Options) -> Options:
     """Return options that refuse no row, since each kind of row that would be refused is a
     finding."""
     plain = options.updated(propensity_col=None, propensity_floor=0.0, weight_col=None)
@@ -197,7 +201,7 @@ def _forgiving(options: Options) -> Options:
 
 def _of_pairs(options: Options) -> Options:
     """Return options that read users, items and their order alone."""
-    plain = _forgiving(options)
+    plain = forgiving(options)
     return plain.updated(
         relevance_col=False, min_relevance=None, value_col=None, judged_only=False, by_in_true=None
     )
@@ -240,7 +244,7 @@ def _left_without(
 # numbers
 
 
-def _check_order_column(found: ListFindings, data: Data) -> None:
+def check_order_column(found: ListFindings, data: Data) -> None:
     """Report null and infinite scores or ranks."""
     name, what = data.order["column"], data.order["by"]
     if name is None:
@@ -279,12 +283,13 @@ def _check_unused_numbers(found: ListFindings, data: Data, disordered: Mapping[A
         )
 
 
-def _check_relevance(found: ListFindings, data: Data) -> None:
+def check_relevance(found: ListFindings, data: Data) -> None:
     """Report relevance that is constant, that cannot be a gain, or that is in a column which is not
     used."""
     name = relevance_source(data.true, data.options)
     if name is None:
-        _check_unused_labels(found, data)
+        if not found.parts:
+            _check_unused_labels(found, data)
         return
     gain = read_relevance(data.true, name, data.options)
     bad = ~np.isfinite(gain) | (gain < 0)
@@ -299,6 +304,8 @@ def _check_relevance(found: ListFindings, data: Data) -> None:
         "evaluate raises",
     )
     found.refused_numbers |= bool(bad.any())
+    if found.parts:
+        return
     if not bad.any() and len(gain) > 1 and gain.min() == gain.max():
         effect = (
             "relevance has no grades"
@@ -331,7 +338,7 @@ def _check_relevance(found: ListFindings, data: Data) -> None:
         )
 
 
-def _check_weights(found: ListFindings, data: Data) -> None:
+def check_list_weights(found: ListFindings, data: Data) -> None:
     """Report propensities of `true` that are no probabilities above 0, and weights of lists that
     are none."""
     for broken in broken_of_true(data.true, data.options):
@@ -391,7 +398,7 @@ def _is_label(series: pd.Series) -> bool:
 # -- side tables
 
 
-def _check_catalogue(found: ListFindings, data: Data, matched: Matched) -> None:
+def check_catalogue(found: ListFindings, data: Data, matched: Matched) -> None:
     """Report items of both frames that the catalogue does not have."""
     inside = matched.sides.items.inside
     for role, codes, rows, frame in (
@@ -399,7 +406,7 @@ def _check_catalogue(found: ListFindings, data: Data, matched: Matched) -> None:
         ("true", matched.true_lists.item, matched.true_lists.rows, data.true),
     ):
         outside = ~inside[codes]
-        if outside.any():
+        if outside.any() or found.parts:
             some = examples(frame[data.options.item_col].take(rows(np.flatnonzero(outside)[:1000])))
             effect = "coverage counts them apart; confusion counts refuse them"
             found.add(
@@ -413,7 +420,7 @@ def _check_catalogue(found: ListFindings, data: Data, matched: Matched) -> None:
             )
 
 
-def _check_seen(found: ListFindings, log: pd.DataFrame, data: Data) -> None:
+def check_seen(found: ListFindings, log: pd.DataFrame, data: Data) -> None:
     """Report items among the first k, and relevant items of `true`, that the log already has for
     the user."""
     plain = _of_pairs(data.options).updated(users="both")

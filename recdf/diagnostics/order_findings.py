@@ -25,14 +25,19 @@ ORDER_DOUBTS = {
     "distance": "distances taken for scores",
     "beside": "ranks and scores that contradict each other",
 }
+ASK_A_SAMPLE = "rd.check of a sample of users says how far another order moves the metrics"
 TIE_METRICS = ("hitrate", "precision", "recall", "mapr", "ndcg", "mrr")
 
 
 def check_order(found: ListFindings, data: Data, matched: Matched) -> None:
     """Add the findings about the order of `pred`."""
-    if matched.tie_level is not None and data.order["by"] == "rank":
+    level = matched.tie_level
+    if level is None and found.parts and data.order["by"] != "row":  # no two places are tied here
+        level = np.arange(len(matched.item))
+    if level is not None and data.order["by"] == "rank":
         repeats, shown = _lists_where(matched, _tied(matched)), matched.n_pred > 0
-        ties = _TieRanges(matched, data.k, "lists of several recommenders may be one list here; ")
+        before = "lists of several recommenders may be one list here; "
+        ties = before + ASK_A_SAMPLE if found.parts else _TieRanges(matched, data.k, before)
         found.lists(
             "repeated_ranks",
             "ranks repeat within a list; is ⟦+by=⟧ missing?",
@@ -42,11 +47,13 @@ def check_order(found: ListFindings, data: Data, matched: Matched) -> None:
             shown,
             ties,
         )
-    elif matched.tie_level is not None:
-        _check_ties(found, data, matched, matched.tie_level)
+    elif level is not None:
+        _check_ties(found, data, matched, level)
     by, several = data.order["by"], "pred_duplicates" not in matched.counts
     if by == "rank" and several:
         _check_ranks(found, data, matched)
+    if found.parts:
+        return
     other = "score" if by == "rank" else "rank"
     taken = {*data.pair, *data.by, data.order["column"], data.options.value_col}
     if (
@@ -89,8 +96,8 @@ def _check_ties(found: ListFindings, data: Data, matched: Matched, level: np.nda
     cut = length > k
     across = np.zeros(len(matched), bool)
     across[served[cut]] = level[start[cut] + k - 1] == level[start[cut] + k]
-    ties = _TieRanges(matched, k)
-    if across.any():
+    ties = ASK_A_SAMPLE if found.parts else _TieRanges(matched, k)
+    if across.any() or found.parts:
         found.lists(
             "ties_across_k",
             f"ties across rank {k}",
@@ -100,7 +107,7 @@ def _check_ties(found: ListFindings, data: Data, matched: Matched, level: np.nda
             matched.n_pred > 0,
             ties,
         )
-    else:
+    if not across.any() or found.parts:
         tied = _lists_where(matched, _tied(matched))
         found.lists("ties", "equal scores", "info", matched, tied, matched.n_pred > 0, ties)
 

@@ -18,6 +18,7 @@ from ..inputs.machine import sizes
 from ..inputs.options import as_columns, id_columns
 from ..logs import impressions, log_checks
 from ..metrics.metric import Metric
+from .dealt_checks import check_on_engine
 from .dealt_logs import on_engine
 from .engine import Asked, evaluate_frames
 from .engine_arguments import check_frames, takes_engine_arguments
@@ -28,7 +29,7 @@ from .packed import PACKED, arrow_table_of
 from .source import frame_of_arrow
 from .work import adding_up
 
-__all__ = ["check_log", "evaluate", "from_impressions"]
+__all__ = ["check", "check_log", "evaluate", "from_impressions"]
 __dir__ = __all__.copy
 
 
@@ -90,6 +91,7 @@ def _dask_engine(frames: Mapping[str, Any], options: Mapping[str, Any]) -> Itera
 
 from_impressions = on_engine(impressions.from_impressions, _dask_engine, "Dask")
 check_log = on_engine(log_checks.check_log, _dask_engine, "Dask")
+check = check_on_engine(_dask_engine, "Dask")
 
 
 def _dask() -> Any:

@@ -42,7 +42,7 @@ from .engine import buckets_of
 from .engine_arguments import Watched
 from .engine_methods import Handle, Here, opened
 from .files_run import BucketCells, Memory
-from .in_buckets import OF_BUCKET, all_made, made_of, shared
+from .in_buckets import OF_BUCKET, all_made, by_role, made_of, shared
 from .needed import Schemas, id_kind_of
 from .packed import (
     HEAD_LENGTH,
@@ -55,8 +55,6 @@ from .packed import (
     cast_table,
     cells_by_bucket,
     dealt,
-    of_cell,
-    of_cells,
 )
 from .source import Source, frame_of_arrow, plain_schema
 from .work import Cells, working_on
@@ -168,14 +166,9 @@ class OnUsers:
     def _frames(self, bucket: int, cells: Cells) -> dict[str, pd.DataFrame]:
         """Return the rows of each frame in an order that follows from their values alone."""
         of_persons = opened(self.persons).get(bucket, []) if self.persons is not None else []
-        rows: dict[str, list[pa.Table]] = {role: [] for role in self.schemas}
-        for cell in (*cells, *of_persons):
-            if isinstance(cell, bytes) or cell.is_valid:
-                table = of_cell(cell)
-                rows[table.schema.metadata[b"role"].decode()].append(table)
         found = {}
-        for role, schema in self.schemas.items():
-            table = of_cells(rows[role], schema)
+        for role, table in by_role((*cells, *of_persons), self.schemas).items():
+            schema = self.schemas[role]
             if role != "persons":
                 first = [self.rules.time_col, self.rules.rank_col]
                 names = dict.fromkeys([name for name in first if name in schema.names])

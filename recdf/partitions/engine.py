@@ -91,6 +91,16 @@ from .work import (
 )
 
 
+def distinct_values(
+    engine: InParts[EngineFrame], frame: EngineFrame, schema: pa.Schema
+) -> pa.Table:
+    """Return the distinct values of some columns: in order of first appearance if the engine keeps
+    an order of rows, else sorted."""
+    found = engine.collect(engine.each(frame, schema.names, Distinct(schema), schema))
+    values = distinct_rows(known_rows(cast_table(found, schema), schema.names))
+    return values if engine.ordered else ascending(values)
+
+
 class Run(Generic[EngineFrame]):
     """One call on frames whose rows are in parts."""
 
@@ -184,11 +194,7 @@ class Run(Generic[EngineFrame]):
             self.packed
         )  # comes first, so that an engine can read a frame once for all that it is asked of it
         schema = pa.schema([self.needed.schemas["pred"].field(name) for name in names])
-        found = self.engine.collect(
-            self.engine.each(self.frames["pred"], names, Distinct(schema), schema)
-        )
-        values = distinct_rows(known_rows(cast_table(found, schema), names))
-        return values if self.engine.ordered else ascending(values)
+        return distinct_values(self.engine, self.frames["pred"], schema)
 
     @cached_property
     def by_frame(self) -> pd.DataFrame:

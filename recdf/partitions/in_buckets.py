@@ -21,8 +21,8 @@ from ..errors import RecdfError
 from ..evaluation.evaluate import told
 from ..evaluation.part import Failure, PartResult, to_arrow
 from .engine_methods import EngineRows, Handle, digest_of_bytes, labels_of_table, opened
-from .needed import decoded
-from .packed import PACKED, Packing, of_cells, to_cells
+from .needed import Schemas, decoded
+from .packed import PACKED, Packing, of_cell, of_cells, to_cells
 from .work import Cells, result_of, working_on
 
 # What a bucket gives: what the work made of it or an error, as bytes, and how many rows it had.
@@ -49,6 +49,16 @@ def all_made(outcomes: pa.Table, n_buckets: int) -> list[Any]:
     if failures and (failure := result_of(failures[0]).failure) is not None:
         raise told(failure, n_buckets, "users")
     return [pickle.loads(cell) for cell in found["made"].to_pylist()]
+
+
+def by_role(cells: Cells, schemas: Schemas) -> dict[str, pa.Table]:
+    """Return the rows of each frame, whose role is in the metadata of its cells."""
+    rows: dict[str, list[pa.Table]] = {role: [] for role in schemas}
+    for cell in cells:
+        if isinstance(cell, bytes) or cell.is_valid:
+            table = of_cell(cell)
+            rows[table.schema.metadata[b"role"].decode()].append(table)
+    return {role: of_cells(rows[role], schema) for role, schema in schemas.items()}
 
 
 def shared(engine: Any, one: Any) -> Handle:

@@ -29,6 +29,7 @@ from ..evaluation.storage import MOUNTED
 from ..inputs.machine import sizes
 from ..logs import impressions, log_checks
 from ..metrics.metric import Metric
+from .dealt_checks import check_on_engine
 from .dealt_logs import on_engine
 from .engine import Asked, evaluate_frames
 from .engine_arguments import check_frames, takes_engine_arguments
@@ -37,7 +38,7 @@ from .engine_result import EngineEvaluation
 from .packed import PACKED, Packing
 from .work import Distinct, adding_up
 
-__all__ = ["check_log", "evaluate", "from_impressions"]
+__all__ = ["check", "check_log", "evaluate", "from_impressions"]
 __dir__ = __all__.copy
 
 
@@ -111,6 +112,7 @@ def _spark_engine(
 
 from_impressions = on_engine(impressions.from_impressions, _spark_engine, "Spark")
 check_log = on_engine(log_checks.check_log, _spark_engine, "Spark")
+check = check_on_engine(_spark_engine, "Spark")
 
 
 def _spark_words(part: Mention) -> str:

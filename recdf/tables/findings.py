@@ -46,12 +46,14 @@ class Findings:
     """Rows of the result, in the order in which they are found.
 
     `refused_numbers` tells that no lists can be made, because of null scores or of relevances that
-    cannot be gains.
+    cannot be gains. `parts` tells that the data are those of some users, so that what is not found
+    counts too: the findings of all parts add up.
     """
 
     columns: ClassVar[Mapping[str, str]] = FINDING_COLUMNS
     rows: list[dict[str, Any]] = field(default_factory=list)
     refused_numbers: bool = False
+    parts: bool = False
 
     def add(
         self,
@@ -90,7 +92,8 @@ class Findings:
             if before is not row and row["of"] is not None:
                 sums = {name: before[name] + row[name] for name in ("count", "of")}
                 rows[key] = (before if before["count"] else row) | sums
-        return Findings(list(rows.values()))
+        refused = self.refused_numbers or other.refused_numbers
+        return type(self)(list(rows.values()), refused, self.parts)
 
     def table(self) -> pd.DataFrame:
         """Return all findings as a table: errors, then warnings, then infos."""

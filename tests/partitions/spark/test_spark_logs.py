@@ -2,6 +2,7 @@
 
 import pandas as pd
 import pytest
+from partitions.check_cases import CASES_OF_CHECKS, assert_same_check
 from partitions.log_cases import (
     CASES_OF_LOGS,
     assert_same_findings,
@@ -81,3 +82,9 @@ def test_the_lists_go_into_evaluate(spark):
     pd.testing.assert_frame_equal(summary, of_pandas, rtol=1e-12)
     with pytest.raises(TypeError, match="clicks is a pandas DataFrame"):
         rd.spark.from_impressions(given["log"], clicks=log, time_col="time")
+
+
+def test_findings_are_those_of_check(spark):
+    true, pred, options = CASES_OF_CHECKS["ties_and_rows_twice"]()
+    own = to_spark(spark, true), to_spark(spark, pred, 2)
+    assert_same_check(rd.spark.check, *own, None, options, (true, pred, None))

@@ -1,0 +1,142 @@
+"""`rd.spark.check` and `rd.dask.check`: all rows of a user go to one bucket, each bucket is
+checked, and the findings add up.
+
+    true, pred, log ─ each: pack ─► cells by bucket ─ meet: check ─► findings ─ add up ─► table
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+
+from ..diagnostics.checks_in_parts import columns_to_check, findings_of_parts, findings_of_users
+from ..diagnostics.data_checks import check_options
+from ..docstrings import fill
+from ..inputs.frames import id_frame
+from ..inputs.options import as_columns
+from ..metrics.call import check_k
+from .engine import buckets_of, distinct_values
+from .engine_arguments import Watched, no_order
+from .engine_methods import Handle, opened
+from .in_buckets import OF_BUCKET, all_made, by_role, made_of, shared
+from .needed import Schemas
+from .packed import PACKED, Packing, add_in_pairs
+from .source import frame_of_arrow, plain_schema
+from .work import Cells, working_on
+
+SAYS = """\
+Find what is unusual in frames of {Engine}, and how it affects the metrics: those findings of
+`rd.check` that add up over users.
+
+Parameters
+----------
+true, pred, log : DataFrame of {Engine}
+    As in `rd.check`.
+k : int, default 10
+    Cut-off that the findings refer to.
+items : DataFrame, list, Series or Index, optional
+    Catalogue, which must fit in memory.
+partitions : int, optional
+    Number of buckets that the users are distributed to, as in `rd.{space}.evaluate`.
+**options
+    The shared options, as in `rd.check`.
+
+Returns
+-------
+DataFrame
+    As `rd.check` returns it, in memory: null ids, scores and ranks, broken relevance and weights,
+    rows twice, lists without recommendations, truth or relevant items, short lists, ties, ranks
+    that do not start at 1 or have gaps, items outside the catalogue or in the log already. What
+    needs all rows together is left out: ids without overlap, columns that nothing uses, candidates
+    that look sampled, orders that contradict each other, and what ties do to the metrics. The
+    examples are those of the first buckets.
+
+Examples
+--------
+>>> rd.{space}.check(true, pred, by="model")  # doctest: +SKIP"""
+
+
+def check_on_engine(
+    engine_of: Callable[..., AbstractContextManager[Any]], name: str
+) -> Callable[..., pd.DataFrame]:
+    """Return `check` for frames of an engine."""
+
+    def check(
+        true: Any,
+        pred: Any,
+        k: int = 10,
+        *,
+        log: Any = None,
+        items: Any = None,
+        partitions: int | None = None,
+        **options: Any,
+    ) -> pd.DataFrame:
+        settled, k = check_options(options), check_k(k)
+        given = {"true": true, "pred": pred} | ({} if log is None else {"log": log})
+        with engine_of(given, options) as engine:
+            n_buckets = buckets_of(engine, given, partitions)
+            engine = Watched(engine, n_buckets)
+            if items is not None:
+                items = id_frame(engine.local(items), "items", [settled.item_col]).dropna()
+            schemas = {role: plain_schema(engine.schema(one)) for role, one in given.items()}
+            empty = {role: frame_of_arrow(one.empty_table()) for role, one in schemas.items()}
+            columns = columns_to_check(empty, settled)
+            if len(columns["pred"]) == len([*columns_of_lists(settled), settled.item_col]):
+                raise no_order(settled, empty["pred"], engine.name)
+            by = as_columns(settled.by)
+            of_by = pa.schema([schemas["pred"].field(one) for one in by])
+            values = distinct_values(engine, pred, of_by) if by else None
+            by_values = None if values is None else frame_of_arrow(values)
+            work = partial(
+                findings_of_users, k=k, options=settled, items=items, by_values=by_values
+            )
+            read = {
+                role: pa.schema([schemas[role].field(one) for one in names], {"role": role})
+                for role, names in columns.items()
+            }
+            keys, item = as_columns(settled.user_col), settled.item_col
+            packed = [
+                engine.each(
+                    given[role],
+                    schema.names,
+                    Packing(keys, item, n_buckets, schema, kept=False),
+                    PACKED,
+                )
+                for role, schema in read.items()
+            ]
+            on_users = CheckingUsers(shared(engine, work), read)
+            outcomes = engine.meet(
+                None, engine.together(packed), n_buckets, on_users, OF_BUCKET, False
+            )
+            parts = all_made(engine.collect(outcomes), n_buckets)
+            nothing = work({role: one[columns[role]] for role, one in empty.items()})
+            return findings_of_parts(add_in_pairs(parts) if parts else nothing)
+
+    return fill(check, {"Engine": name, "space": name.lower()})
+
+
+def columns_of_lists(options: Any) -> list[str]:
+    """Return the columns that name a list of a recommender."""
+    return list(dict.fromkeys([*as_columns(options.user_col), *as_columns(options.by)]))
+
+
+@dataclass(frozen=True)
+class CheckingUsers:
+    """Check the rows of one bucket of users."""
+
+    work: Handle
+    schemas: Schemas
+
+    def __call__(self, bucket: int, _: Cells, cells: Cells) -> pa.Table:
+        with working_on(bucket):
+            tables = by_role(cells, self.schemas)
+            frames: Mapping[str, pd.DataFrame] = {
+                role: frame_of_arrow(table) for role, table in tables.items()
+            }
+            return made_of(bucket, lambda: opened(self.work)(frames))
