@@ -174,7 +174,7 @@ def as_result(given: Any) -> Evaluation:
 def in_buckets(given: Any, of_rows: Mapping[str, Any]) -> bool:
     """Return whether the rows of a result stay where they are, dealt to buckets. `of_rows` are
     arguments that need the rows in memory."""
-    if not hasattr(given, "each_bucket"):
+    if not getattr(given, "rows_stay", False):
         return False
     asked = [name for name, value in of_rows.items() if value is not None]
     if asked and not isinstance(given, Evaluation):

@@ -29,6 +29,11 @@ class Result:
     _spec: dict[str, Any]
 
     @property
+    def rows_stay(self) -> bool:
+        """Whether the rows stay where they are, and are read in buckets of users."""
+        return False
+
+    @property
     def summary(self) -> pd.DataFrame:
         """One row per metric and `by` value, with the mean over the lists."""
         return self._summary

@@ -218,6 +218,17 @@ def read_tables(folder: Any, digest: str | None = None) -> StoredTables:
     return steadily(files, lambda: _read_tables(files[0], files[1], digest))
 
 
+def check_digest(folder: Path, digest: str) -> None:
+    """Raise DataError if the rows in a folder are not those of the result that `digest` names."""
+    with open_sealed(file_of_rows(folder)) as sealed:
+        _refuse_another(sealed, folder / PER_USER, digest)
+
+
+def _refuse_another(sealed: Sealed, path: Path, digest: str | None) -> None:
+    if digest not in (None, sealed.digest):
+        raise DataError(f"{path} was overwritten since; read the new result with rd.read_parquet")
+
+
 def _read_tables(path: Path, beside: Path, digest: str | None) -> StoredTables:
     for one in (path, beside):
         if not is_there(one):
@@ -227,10 +238,7 @@ def _read_tables(path: Path, beside: Path, digest: str | None) -> StoredTables:
             )
     rows = where(path)
     with open_sealed(file_of_rows(path.parent)) as sealed:
-        if digest not in (None, sealed.digest):
-            raise DataError(
-                f"{path} was overwritten since; read the new result with rd.read_parquet"
-            )
+        _refuse_another(sealed, path, digest)
         per_user, spec = _read_sealed(sealed, path)
         summary, _ = _read_sealed(unseal(pa.BufferReader(sealed.carried.summary), path), path)
     if plain_file(where(beside)).read_bytes() != sealed.carried.summary:

@@ -72,6 +72,11 @@ class EngineEvaluation(Result, Generic[EngineFrame]):
         return Evaluation(per_user, self._summary, self._spec)
 
     @property
+    def rows_stay(self) -> bool:
+        """True: the rows are in a frame of the engine."""
+        return True
+
+    @property
     def empty_rows(self) -> pd.DataFrame:
         """The columns and dtypes of `per_user`, and what was evaluated."""
         empty = self._rows.empty.copy(deep=False)

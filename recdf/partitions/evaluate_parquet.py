@@ -41,9 +41,10 @@ from ..metrics.call import Call
 from ..metrics.metric import Metric
 from ..progress import Progress
 from ..publishing import staging_folder
-from .files_run import StoredEvaluation, evaluate_dealt
+from .files_run import evaluate_dealt
 from .needed import Needed, NeededOfFiles
 from .source import OF_ARROW, Source, frame_of_arrow, labels_as, plain_schema
+from .stored_result import StoredEvaluation
 from .work import rows_table
 
 # Most writers of parquet give up a dictionary at DICTIONARY_BYTES. A position in it takes up to
@@ -501,7 +502,7 @@ def evaluate_parquet(
             if staging is None:
                 return read_parquet(where)
     assert folder is not None
-    return StoredEvaluation(summary, spec, folder=folder, written=written)
+    return StoredEvaluation(summary, spec, folder=folder, written=written, limit=limit)
 
 
 IN_MEMORY = "a frame"

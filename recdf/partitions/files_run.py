@@ -19,7 +19,7 @@ import tempfile
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any, TypeVar
@@ -32,14 +32,12 @@ import pyarrow.ipc as ipc
 
 from ..errors import OptionError
 from ..evaluation.part import ListRows, PartResult, measure
-from ..evaluation.result import Evaluation
-from ..evaluation.storage import Written, read_tables, write_files
+from ..evaluation.storage import Written, write_files
 from ..inputs.machine import Sizes, n_threads, stream
 from ..inputs.row_rules import BrokenRows
 from ..inputs.true_and_pred import read_true
 from ..matching.overlap import Overlap
 from ..progress import Progress
-from ..publishing import PER_USER
 from .engine import Run
 from .engine_methods import Here, OnBucket, OnChunk
 from .needed import PLACE, ROW, NeededOfFiles
@@ -96,41 +94,6 @@ class Results:
         """Close the file, so that its folder can be removed."""
         if self._writer is not None:
             self._writer.close()
-
-
-def _read_per_user(folder: Path, digest: str) -> pd.DataFrame:
-    """Read the rows of `per_user.parquet`. Raise DataError if the folder was overwritten in the
-    meantime."""
-    return read_tables(folder, digest).per_user
-
-
-class StoredEvaluation(Evaluation):
-    """An `Evaluation` whose `per_user` stays in its file until it is first used. From then on it is
-    in memory.
-
-    Parameters
-    ----------
-    summary, spec
-        The same as in `Evaluation`.
-    folder : Path
-        Absolute path of the folder that holds the result.
-    written : Written
-        Digest and size of the result. The digest reveals if another result has replaced it in the
-        folder.
-    """
-
-    def __init__(
-        self, summary: pd.DataFrame, spec: dict[str, Any], *, folder: Path, written: Written
-    ) -> None:
-        super().__init__(partial(_read_per_user, folder, written.digest), summary, spec)
-        self._folder = folder
-        self._written = written
-
-    def _of_rows(self) -> str:
-        return f"{self._written.n_rows:,} × {self._written.n_columns} in {self._folder / PER_USER}"
-
-    def _first_rows(self) -> None:
-        return None
 
 
 MadeBucket = TypeVar("MadeBucket")

@@ -15,7 +15,7 @@ from recdf.evaluation import exposure_sums as merging
 from recdf.evaluation import part as measuring
 from recdf.evaluation import storage
 from recdf.metrics import call as calling
-from recdf.partitions import files_run, packed
+from recdf.partitions import packed, stored_result
 
 pytestmark = [
     pytest.mark.usefixtures("small_pieces", "nothing_left_behind"),
@@ -50,8 +50,9 @@ def test_out_holds_what_to_parquet_writes(tmp_path):
 
 def test_a_stored_result_reads_its_rows_once_when_they_are_asked_for(tmp_path, monkeypatch):
     paths, calls = write(tmp_path, *data()), []
+    read = storage.read_tables
     monkeypatch.setattr(
-        files_run, "read_tables", lambda *given: calls.append(given) or storage.read_tables(*given)
+        stored_result, "read_tables", lambda *given: calls.append(given) or read(*given)
     )
     stored = rd.evaluate_parquet(*paths, "ndcg@5", out=tmp_path / "out", **USUAL)
     assert isinstance(stored, rd.Evaluation)

@@ -28,14 +28,14 @@ from .paired import estimate_of
 
 def frames_of_results(per_user: Any, in_buckets: bool = False) -> Any:
     """Return the tables of results, which hold in `attrs` what they were evaluated with. With
-    `in_buckets` the result of an engine stays as it is."""
+    `in_buckets` a result whose rows stay where they are is returned as it is."""
     if isinstance(per_user, Mapping):
         return {name: frames_of_results(one) for name, one in per_user.items()}
+    if in_buckets and getattr(per_user, "rows_stay", False):
+        return per_user
     if not hasattr(per_user, "per_user") or not hasattr(per_user, "spec"):
         return per_user
     if not isinstance(per_user.per_user, pd.DataFrame):
-        if in_buckets:
-            return per_user
         per_user = per_user.to_pandas()  # the rows of an engine come into memory
     table = per_user.per_user.copy(deep=False)
     table.attrs = {"recdf": per_user.spec}
