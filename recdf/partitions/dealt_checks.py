@@ -118,6 +118,8 @@ def check_on_engine(
             nothing = work({role: one[columns[role]] for role, one in empty.items()})
             return findings_of_parts(add_in_pairs(parts) if parts else nothing)
 
+    check.__doc__ = SAYS
+    check.__qualname__ = check.__name__
     return fill(check, {"Engine": name, "space": name.lower()})
 
 

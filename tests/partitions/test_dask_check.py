@@ -31,6 +31,11 @@ def test_findings_are_those_of_check(name):
     assert_same_check(rd.dask.check, *own, options, (true, pred, log))
 
 
+def test_help_names_the_engine_and_the_call():
+    assert "log : DataFrame of Dask" in rd.dask.check.__doc__
+    assert "rd.dask.check(true, pred" in rd.dask.check.__doc__
+
+
 def test_what_an_engine_cannot_know_is_refused():
     true, pred = map(to_dask, frames())
     with pytest.raises(rd.OptionError, match="a Dask frame has no order of rows"):
