@@ -296,13 +296,15 @@ def segments_moved(arms: Arms, table: Mapping[str, Any], ratio: SampleRatio) -> 
     def cells(*names: str) -> Any:
         return np.nan_to_num([table[name] for name in names]).reshape(len(names), n_groups, -1)
 
-    n, mean = cells("n_control", "n_treatment"), cells("mean_control", "mean_treatment")
-    worth, share = mean.mean(axis=0), n.sum(axis=0) / n.sum(axis=(0, 1))
+    n, sizes = cells("n_control", "n_treatment"), cells("mean_control", "mean_treatment", "se")
+    largest = np.abs(sizes).max(axis=(0, 1))  # the squares of huge values would overflow
+    *mean, se = sizes / np.where(largest > 0, largest, 1)
+    worth, share = (mean[0] + mean[1]) / 2, n.sum(axis=0) / n.sum(axis=(0, 1))
     of_control, of_treatment = n / n.sum(axis=1, keepdims=True)
     moved = np.abs(((of_treatment - of_control) * worth).sum(axis=0))
     var = (share * (worth - (share * worth).sum(axis=0)) ** 2).sum(axis=0)
     error = np.sqrt(var * (1 / n.sum(axis=1)).sum(axis=0))
-    least = HALF_AN_ERROR * np.sqrt(((share * cells("se")[0]) ** 2).sum(axis=0))
+    least = HALF_AN_ERROR * np.sqrt(((share * se) ** 2).sum(axis=0))
     found, metrics = [], table["metric"][: len(moved)]
     for code, p in (("strata_moved", HEALTH_ALPHA), ("strata_differ_in_worth", UNBALANCED)):
         shown = (moved > -NormalDist().inv_cdf(p / 2) * error) & (moved >= least)
