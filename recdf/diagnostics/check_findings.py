@@ -137,7 +137,14 @@ def read_checked_ids(found: Findings, series: pd.Series, role: str) -> IdColumn 
         effect = "evaluate raises"
         effect += "" if role == "items" else '; ⟦+null_keys="drop"⟧ leaves these rows out'
         found.add(
-            "null_ids", f"null ids in {role}", "error", int(ids.null.sum()), len(ids), where, effect
+            "null_ids",
+            f"null ids in {role}",
+            "error",
+            int(ids.null.sum()),
+            len(ids),
+            where,
+            effect,
+            frame=role,
         )
     return ids
 
@@ -373,7 +380,14 @@ def _check_duplicates(found: ListFindings, data: Data, matched: Matched) -> None
         else:
             rows = _dropped(frame, names, lists.rows(np.arange(len(lists.item))))
         found.add(
-            "duplicates", f"duplicate rows in {role}", "warning", count, len(frame), rows, effect
+            "duplicates",
+            f"duplicate rows in {role}",
+            "warning",
+            count,
+            len(frame),
+            rows,
+            effect,
+            frame=role,
         )
 
 

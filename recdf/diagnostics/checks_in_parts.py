@@ -58,7 +58,7 @@ def findings_of_users(
     )
     for role, frame in frames.items():
         found.add("empty", f"{role} is empty", "error", not len(frame), 1, "0 rows", NO_ROWS[role])
-        found.add(ROWS, role, "info", 0, len(frame), "", "")
+        found.add(ROWS, "rows", "info", 0, len(frame), "", "", frame=role)
         for name in data.pair:
             read_checked_ids(found, column(frame, name, role), role)
     check_order_column(found, data)
@@ -91,18 +91,20 @@ OF_NUMBERS = ("empty", "null_ids", "null_order", "infinite_order", "bad_relevanc
 def findings_of_parts(found: ListFindings) -> pd.DataFrame:
     """Return the sum of the findings of all parts as `check` returns them."""
     there = {row["code"] for row in found.rows if row["count"]}
-    repeats = any(row["count"] for row in found.rows if row["finding"] == "duplicate rows in pred")
+    repeats = any(
+        row["count"] for row in found.rows if (row["code"], row["frame"]) == ("duplicates", "pred")
+    )
     left_out = {"ties"} if "ties_across_k" in there else set()
     left_out |= {"first_rank", "rank_gaps"} if repeats else set()
     rows = [row for row in found.rows if row["code"] not in left_out]
-    n_rows = {row["finding"]: row["of"] for row in rows if row["code"] == ROWS}
+    n_rows = {row["frame"]: row["of"] for row in rows if row["code"] == ROWS}
     if found.refused_numbers:
         rows = [row for row in rows if row["code"] in OF_NUMBERS]
     for row in rows:
         if row["code"] == "bad_column":  # parts without such rows say nothing
             row["of"] = n_rows["true"]
         if row["code"] == "null_ids":
-            row["of"] = n_rows[row["finding"].rpartition(" ")[2]]
+            row["of"] = n_rows[row["frame"]]
         if row["code"] in ("pred_seen", "true_seen"):
             row["severity"] = "warning" if row["count"] > MANY_SEEN * row["of"] else "info"
     found.rows = [row for row in rows if row["code"] != "empty" or row["count"] == row["of"]]

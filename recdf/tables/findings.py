@@ -66,9 +66,10 @@ class Findings:
         effect: str,
         by: str = "",
         ranges: str = "",
+        frame: str = "",
     ) -> None:
         """Add a finding that concerns `count` of `of` rows or lists; `by` names whose they are.
-        Readers know a finding by its `code`.
+        Readers know a finding by its `code`, and by the `frame` that it is about.
 
         A finding of 0 rows is not shown. `of` is None for a finding about all the data.
         """
@@ -79,7 +80,7 @@ class Findings:
         )
         row = {"finding": in_words(finding), "severity": severity, "count": int(count)}
         row |= {"of": of, "examples": words, "effect": in_words(effect)}
-        row |= {"code": code, "by": by, "ranges": ranges}
+        row |= {"code": code, "by": by, "ranges": ranges, "frame": frame}
         self.rows.append(row)
 
     def __add__(self, other: Findings) -> Findings:
@@ -87,7 +88,7 @@ class Findings:
         that has some."""
         rows: dict[Any, dict[str, Any]] = {}
         for row in (*self.rows, *other.rows):
-            key = row["code"], row["finding"], row["by"]
+            key = row["code"], row["finding"], row["by"], row["frame"]
             before = rows.setdefault(key, row)
             if before is not row and row["of"] is not None:
                 sums = {name: before[name] + row[name] for name in ("count", "of")}

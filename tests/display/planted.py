@@ -110,6 +110,8 @@ def table_row(result):
 def _hold_numbers(lines, row):
     """The difference and its interval on the page are those of the table."""
     found = numbers(lines["By how much"])
+    if row["diff"] == 0 and re.match(r"new − old : 0[ .]", lines["By how much"]):
+        found = [0.0, *found]  # an exact 0 has no decimals
     assert found, lines
     assert abs(found[0] - row["diff"]) < 0.006 * max(1, abs(row["diff"]))
     if pd.notna(row["ci_low"]):
