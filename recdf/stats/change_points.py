@@ -15,6 +15,8 @@ Contract, for nights with values x and standard errors s of their own:
    are on its side, and the mean after it differs by more than 4 standard errors, of the largest of
    three variances and with the long-run variance of the nights before it, at one of its standard
    errors; it is sure (`sure`) at three of them.
+5. The first nights, from which ranks begin, have none of their own. Each of them is looked at once,
+   by the second look at the week that follows it, and the clearest change is sure.
 
 References: Gandy and Lau 2013; Shin, Ramdas and Rinaldo 2024 (e-detectors); Andrews 1991.
 """
@@ -37,6 +39,7 @@ LEAST_NIGHTS = 22  # fewer tell nothing of a change
 CLIP, OUTLIER = 4.0, 5.0  # standard deviations: cut in means, named as a night apart
 SECOND, EARLY_LOOK, SURE_LOOK = 4.0, 1.0, 3.0  # see 4 above
 RECENT, LAGS = 14, 14
+LEAST_BEFORE, WEEK = 8, 7  # nights before a change, and nights that tell of one among the first
 # Standard errors of correlations; fewer where a change is said.
 TOO_ALIKE, ALIKE_BEFORE = 3.0, 2.0
 ALIKENESS = ("from one to the next", "from week to week", "in slow waves")
@@ -59,7 +62,8 @@ class Nights(NamedTuple):
 
 class LevelChange(NamedTuple):
     """First night of the new level, the nights on which it was found and was sure (None: not yet),
-    ln of its evidence when it was found, and its size in standard deviations of a night.
+    ln of its evidence when it was found (NaN among the first nights), and its size in standard
+    deviations of a night.
 
     `ends` is the night after its last one where the latest nights no longer differ, and `drifts`
     says that a line fits better than a step.
@@ -142,11 +146,13 @@ def _first_change(nights: Nights, alpha: float) -> tuple[LevelChange | None, int
     """Return the first sure change, or else the first that was found, and where the likeliest
     begins."""
     evidence, begins = log_evidence(nights)
+    if (first := _change_of_first_nights(nights)) is not None:
+        return first, first.begins
     over = np.flatnonzero(evidence > -math.log(alpha))
     found: LevelChange | None = None
     for last in map(int, [*over[:30], *over[30::7]]):  # a look that fails for a month is weekly
         at = int(begins[last])
-        if last == at or at < 8 or (found is not None and at > found.begins + RECENT):
+        if last == at or at < LEAST_BEFORE or (found is not None and at > found.begins + RECENT):
             continue
         before, after = nights.take(slice(0, at)), nights.take(slice(at, last + 1))
         size, z, off = second_look(before, after, EARLY_LOOK)
@@ -157,6 +163,23 @@ def _first_change(nights: Nights, alpha: float) -> tuple[LevelChange | None, int
             found = found._replace(begins=at, sure=last, size=size)
             break
     return found, int(begins[-1])
+
+
+def _first_bet(day: np.ndarray) -> int:
+    """Return how many nights the ranks begin with: three of each day of the week."""
+    return 3 * int(day.max() + 1) if day.any() else LEAST_BEFORE
+
+
+def _change_of_first_nights(nights: Nights) -> LevelChange | None:
+    """Return the clearest change among the nights before the first bet."""
+    found, most = None, SECOND
+    for at in range(LEAST_BEFORE, min(_first_bet(_days(nights)), len(nights) - WEEK) + 1):
+        week = nights.take(slice(at, at + WEEK))
+        size, z, _ = second_look(nights.take(slice(0, at)), week, SURE_LOOK)
+        if abs(z) > most:
+            last, most = at + WEEK - 1, abs(z)
+            found = LevelChange(at, last, last, math.nan, size)
+    return found
 
 
 @functools.cache
@@ -209,7 +232,7 @@ def log_evidence(nights: Nights) -> tuple[Floats, np.ndarray]:
     evidence, begins = np.zeros(n), np.zeros(n, np.int64)
     total, best = np.full(len(SHIFTS), -np.inf), np.zeros(len(SHIFTS))
     start = np.zeros(len(SHIFTS), np.int64)
-    first = 3 * int(day.max() + 1) if day.any() else 8
+    first = _first_bet(day)
     for last in range(first, n):
         seen, own = nights.take(slice(last + 1)), day[: last + 1]
         if last == first or last % 7 == 0:

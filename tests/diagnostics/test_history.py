@@ -130,6 +130,28 @@ def test_one_night_gives_a_bounded_amount_however_far_it_is():
         assert (series.changes, [*series.outliers]) == ([], [40])
 
 
+def test_a_fall_among_the_first_nights_which_have_no_rank_of_their_own_is_found():
+    x = np.random.default_rng(4).normal(0, 0.04, 34) + np.where(np.arange(34) < 19, 0.6, 0.3)
+    (change,) = changes_of_level(alone(x), 0.05).changes
+    assert (change.begins, change.sure, change.ends) == (19, 25, None)
+    assert changes_of_level(alone(x[:25]), 0.05).changes == []  # a week must have passed
+    level = x + np.where(np.arange(34) < 19, 0.0, 0.3)
+    outage = changes_of_level(alone(np.where(np.arange(34) == 12, 0.1, level)), 0.05)
+    assert (outage.changes, [*outage.outliers]) == ([], [12])
+
+
+@pytest.mark.slow
+def test_a_short_job_of_one_level_hardly_ever_alarms_by_its_first_nights():
+    rng, n = np.random.default_rng(5), 40
+    for draw in (
+        rng.normal,
+        lambda size: rng.standard_t(3, size),
+        lambda size: rng.lognormal(0, 1, size),
+    ):
+        found = [changes_of_level(alone(draw(size=n)), 0.05).changes for _ in range(200)]
+        assert sum(map(bool, found)) <= 4
+
+
 @pytest.mark.slow
 def test_false_alarms_of_unkind_years_are_rarer_than_one_in_twenty():
     rng = np.random.default_rng(3)
