@@ -39,7 +39,10 @@ LEAST_NIGHTS = 22  # fewer tell nothing of a change
 CLIP, OUTLIER = 4.0, 5.0  # standard deviations: cut in means, named as a night apart
 SECOND, EARLY_LOOK, SURE_LOOK = 4.0, 1.0, 3.0  # see 4 above
 RECENT, LAGS = 14, 14
-LEAST_BEFORE, WEEK = 8, 7  # nights before a change, and nights that tell of one among the first
+LEAST_BEFORE, NIGHTS_AFTER = (
+    8,
+    7,
+)  # nights before a change, and nights that tell of one among the first
 # Standard errors of correlations; fewer where a change is said.
 TOO_ALIKE, ALIKE_BEFORE = 3.0, 2.0
 ALIKENESS = ("from one to the next", "from week to week", "in slow waves")
@@ -173,11 +176,11 @@ def _first_bet(day: np.ndarray) -> int:
 def _change_of_first_nights(nights: Nights) -> LevelChange | None:
     """Return the clearest change among the nights before the first bet."""
     found, most = None, SECOND
-    for at in range(LEAST_BEFORE, min(_first_bet(_days(nights)), len(nights) - WEEK) + 1):
-        week = nights.take(slice(at, at + WEEK))
+    for at in range(LEAST_BEFORE, min(_first_bet(_days(nights)), len(nights) - NIGHTS_AFTER) + 1):
+        week = nights.take(slice(at, at + NIGHTS_AFTER))
         size, z, _ = second_look(nights.take(slice(0, at)), week, SURE_LOOK)
         if abs(z) > most:
-            last, most = at + WEEK - 1, abs(z)
+            last, most = at + NIGHTS_AFTER - 1, abs(z)
             found = LevelChange(at, last, last, math.nan, size)
     return found
 
