@@ -25,12 +25,15 @@ from urllib.parse import unquote
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import dataset
 
 from ..errors import DataError, kind_of
 from ..publishing import where
+from .codes import rank_keys
 from .frames import engine_of, plain_table
+from .ids import read_ids
 from .lazy_frames import lazy_rows, unwrapped
 from .machine import each, limited, sizes
 
@@ -338,25 +341,80 @@ class UserParts:
 
 
 def users_in_parts(data: Any, needed: NeededColumns, label: str) -> UserParts | None:
-    """Return the parts of many rows in files, or in a frame of Spark or Dask; None of others."""
-    if (engine := engine_of(data)) is not None and hasattr(data, "columns"):
+    """Return the parts of many rows: of a frame, of files, or of a frame of Spark or Dask; None of
+    others."""
+    if isinstance(data, pd.DataFrame):
+        found = _parts_of_frame(data, needed) if len(data) >= sizes().summed_rows else None
+    elif (engine := engine_of(data)) is not None and hasattr(data, "columns"):
         found = _parts_of_spark(data, needed) if engine == "spark" else _parts_of_dask(data, needed)
     elif isinstance(data, str | os.PathLike):
         found = _parts_of_files(data_files(os.fspath(data)), needed, label)
+    elif isinstance(data, dataset.FileSystemDataset) and data.format.default_extname == "parquet":
+        found = _parts_of_files(data.files, needed, label, data.schema)
+        # A dataset may have a filter.
+        found = found if found is not None and found.n == data.count_rows() else None
     else:
         return None
     return None if found is None or found.n < sizes().summed_rows else found
 
 
-def _parts_of_files(files: list[str], needed: NeededColumns, label: str) -> UserParts | None:
+def _parts_of_frame(data: pd.DataFrame, needed: NeededColumns) -> UserParts | None:
+    head = data.head(1)
+    names = needed(head)
+
+    def as_arrow(name: str) -> Any:
+        series = data[name]
+        if not isinstance(series.dtype, np.dtype) or series.dtype.kind not in "iuf":
+            return pa.array(series)
+        values = series.to_numpy()
+        return pa.array(values, from_pandas=bool(np.isnan(values.min())))
+
+    try:
+        table = pa.table(dict(zip(names, each(as_arrow, names), strict=True)))
+    except (pa.ArrowException, TypeError, ValueError):  # a column of mixed or odd values
+        return None
+    most = sizes().coded_rows
+    work = [table.slice(at, most) for at in range(0, len(table), most)]
+
+    def run(function: OfBatches, columns: list[str]) -> list[Any]:
+        return each(
+            lambda part: function(iter(part.select(columns).to_batches(sizes().read_rows))), work
+        )
+
+    def span(name: str) -> tuple[float, float]:
+        column = table[name]
+        if column.null_count or pa.types.is_boolean(column.type):
+            low, high = pc.min_max(column).as_py().values()
+            return (np.nan, np.nan) if low is None else (low, high)
+        values = column.to_numpy()
+        return values.min(), values.max()
+
+    def spans(columns: list[str]) -> tuple[np.ndarray, np.ndarray] | None:
+        low, high = np.array(each(span, columns), np.float64).T
+        return None if np.isnan(low).any() else (low, high)
+
+    sample = table.slice(0, sizes().read_rows).combine_chunks().to_batches()[0]
+    return UserParts(
+        len(data),
+        head[names],
+        sample,
+        spans,
+        run,
+        lambda name: rank_keys([[read_ids(data[name], name)]])[1] == len(data),
+    )
+
+
+def _parts_of_files(
+    files: list[str], needed: NeededColumns, label: str, schema: pa.Schema | None = None
+) -> UserParts | None:
     try:
         metas = [pq.read_metadata(file) for file in files]
     except (pa.ArrowException, OSError):
         return None
     schemas = [one.schema.to_arrow_schema() for one in metas]
     n = sum(one.num_rows for one in metas)
-    odd = folder_columns(files) or any(one != schemas[0] for one in schemas[1:])
-    if n < sizes().summed_rows or odd or not metas[0].num_rows:
+    odd = any(one != schemas[0] for one in [*schemas, *([] if schema is None else [schema])])
+    if n < sizes().summed_rows or odd or folder_columns(files) or not metas[0].num_rows:
         return None
     read = [label] if label in schemas[0].names else []
     read = [
@@ -367,7 +425,10 @@ def _parts_of_files(files: list[str], needed: NeededColumns, label: str) -> User
     def batches(part: tuple[int, int], names: list[str]) -> Iterator[pa.RecordBatch]:
         file, group = part
         texts = [name for name in read if name in names]
-        with pq.ParquetFile(files[file], metadata=metas[file], read_dictionary=texts) as opened:
+        # Mapped into memory, so that the first rows do not bring the whole row group there.
+        with pq.ParquetFile(
+            files[file], metadata=metas[file], read_dictionary=texts, memory_map=True
+        ) as opened:
             yield from opened.iter_batches(
                 sizes().read_rows, row_groups=[group], columns=names, use_threads=False
             )
@@ -384,8 +445,8 @@ def _parts_of_files(files: list[str], needed: NeededColumns, label: str) -> User
         ids = pa.chunked_array([one.column(0) for part in work for one in batches(part, [name])])
         return len(ids) == len(ids.unique())
 
-    first = next(pq.ParquetFile(files[0]).iter_batches(2**10)).slice(0, 1)
-    head = frame_of_table(pa.Table.from_batches([first]))
+    with pq.ParquetFile(files[0], memory_map=True) as opened:
+        head = frame_of_table(pa.Table.from_batches([next(opened.iter_batches(1))]))
     names = needed(head)
     return UserParts(
         n,

@@ -20,19 +20,20 @@ from typing import Any
 import numpy as np
 
 from ..inputs.codes import Codes
-from ..inputs.machine import each
+from ..inputs.machine import each, sizes
 from ..stats.numbers import Floats
 
-# Bits of a slice, rows of a block, and blocks that a thread takes at a time.
-_BITS, BLOCK, BLOCKS = 19, 2**15, 16
-# Rows whose smallest and largest value are known.
-SHORT = 2**11
+# Bits of a slice, rows of a block, and rows that a thread takes at a time.
+_BITS, _BLOCK, _PIECE = 19, 2**14, 2**19
 # Two slices tell values to 4·10⁻¹² of their range. Fewer rows than this are told to the last bit.
 _THREE_SLICES = 2**17
 # Sums are kept as hi · 2^27 + lo.
 _LOW = 27
 # More cells than this are summed after a sort, and not one after the other.
 _FEW_CELLS = 8
+# OpenBLAS multiplies matrices faster if they have a multiple of so many rows, and up to so many in
+# one thread.
+_LANES, _FEW_ROWS = 4, 20
 # Squares below this share of the products that they are the difference of are computed exactly.
 _LOST = 1e-6
 
@@ -87,17 +88,14 @@ class Aggregates:
         grid: Grid | None = None,
     ) -> Aggregates:
         """Add up columns without nulls; `cell` has the cell of each row."""
-        if span is None:
-            every = ranges_of(columns)
-            span = np.array([x[0].min() for x in every]), np.array([x[1].max() for x in every])
-        low, high = span
+        low, high = span or span_of(columns)
         grid = grid or Grid.of(low, high, len(cell))
 
-        def part(rows: range) -> Codes:
-            return products_of(columns, cell, n_cells, grid, rows)
+        def part(at: int) -> Codes:
+            rows = slice(at, at + _PIECE)
+            return products_of([one[rows] for one in columns], cell[rows], n_cells, grid)
 
-        starts = range(0, max(len(cell), 1), BLOCKS * BLOCK)
-        parts = each(part, [range(a, min(a + BLOCKS * BLOCK, len(cell)), BLOCK) for a in starts])
+        parts = each(part, range(0, max(len(cell), 1), _PIECE))
         return cls(grid, in_steps(np.sum(parts, axis=0), grid.slices), low, high)
 
     def __add__(self, other: Aggregates) -> Aggregates:
@@ -247,40 +245,34 @@ class KnownMoments:
 UnitsRecord = Aggregates | KnownMoments
 
 
-def block_ranges(column: Floats) -> Floats:
-    """The smallest and the largest value of each short block of a column (2, blocks); 0 of none."""
-    starts = np.arange(0, len(column), SHORT)
-    if not len(starts):
-        return np.zeros((2, 1))
-    return np.array([np.minimum.reduceat(column, starts), np.maximum.reduceat(column, starts)])
+def span_of(columns: Sequence[Floats]) -> tuple[Floats, Floats]:
+    """The smallest and the largest value of each column; 0 of none."""
+    low, high = ([one(x) if len(x) else 0.0 for x in columns] for one in (np.min, np.max))
+    return np.array(low), np.array(high)
 
 
-def ranges_of(columns: Sequence[Floats]) -> list[Floats]:
-    """Those of all columns; long ones at the same time."""
-    long = len(columns) and len(columns[0]) > BLOCK
-    return each(block_ranges, columns) if long else [*map(block_ranges, columns)]
-
-
-def products_of(
-    columns: Sequence[Floats], cell: Codes, n_cells: int, grid: Grid, rows: range
-) -> Codes:
-    """Products of the slices of 1 and of the columns in every cell, from some rows: hi and lo."""
+def products_of(columns: Sequence[Floats], cell: Codes, n_cells: int, grid: Grid) -> Codes:
+    """Products of the slices of 1 and of the columns in every cell: hi and lo."""
     size = grid.slices * (1 + len(columns))
     sums = np.zeros((2, n_cells, size, size), np.int64)
-    block = np.empty((size, min(rows.step, rows.stop - rows.start)))
-    block[0] = 1
-    for start in rows:
-        part = slice(start, min(start + rows.step, rows.stop))
-        at, found = cell[part], np.zeros((n_cells, size, size))
+    block = np.empty((size + _LANES, min(_BLOCK, len(cell))))
+    block[0], fine = 1, np.zeros(len(columns), bool)
+    for start in range(0, len(cell), _BLOCK):
+        rows = slice(start, start + _BLOCK)
+        at, found = cell[rows], np.zeros((n_cells, size, size))
         if n_cells <= _FEW_CELLS:
             for c in range(n_cells):
                 (mine,) = (at == c).nonzero()
-                own, used = _sliced([x[part].take(mine) for x in columns], grid, block)
-                found[c, used[:, None], used] = own @ own.T
+                used = _sliced([x[rows].take(mine) for x in columns], grid, block, fine)
+                n = len(used)
+                block[n : n + _LANES] = 0
+                own = block[: -(-n // _LANES) * _LANES, : len(mine)]
+                found[c, used[:, None], used] = _squared(own)[:n, :n]
         else:
             order = np.argsort(at, kind="stable")
             present, first = np.unique(at[order], return_index=True)
-            own, used = _sliced([x[part].take(order) for x in columns], grid, block)
+            used = _sliced([x[rows].take(order) for x in columns], grid, block, fine)
+            own = block[: len(used), : len(at)]
             for one, i in zip(own, used.tolist(), strict=True):
                 of_cells = np.add.reduceat(one * own, first, axis=1)
                 found[present[:, None], i, used] = of_cells.T
@@ -289,6 +281,19 @@ def products_of(
         whole = found.astype(np.int64)
         sums += whole >> _LOW, whole & (2**_LOW - 1)
     return sums
+
+
+def _squared(own: Floats) -> Floats:
+    """own · ownᵀ. Of many rows so few columns at a time that OpenBLAS makes it in one thread:
+    threads of small products wait for each other, on a busy machine for half a second."""
+    n, length = own.shape
+    if n <= _FEW_ROWS:
+        return np.asarray(own @ own.T)
+    step = max(1, sizes().product // n**2)
+    many = length // step * step
+    runs = own[:, :many].reshape(n, -1, step).swapaxes(0, 1)
+    rest = own[:, many:]
+    return np.asarray((runs @ runs.swapaxes(1, 2)).sum(axis=0) + rest @ rest.T)
 
 
 def in_steps(products: Codes, slices: int) -> Any:
@@ -304,21 +309,24 @@ def in_steps(products: Codes, slices: int) -> Any:
     return sums
 
 
-def _sliced(columns: list[Floats], grid: Grid, block: Floats) -> tuple[Floats, Codes]:
-    """1, which is the last of its slices, and the slices of the columns, and their places; slices
-    that are all 0 are left out."""
-    n, used = len(columns[0]), [grid.slices - 1]
-    for j, rest in enumerate(columns, 1):
-        rest -= grid.base[j - 1]
-        rest *= 1 / grid.unit[j - 1]
+def _sliced(columns: list[Floats], grid: Grid, block: Floats, fine: Codes) -> Codes:
+    """Write the slices of the columns into the rows of the block after the first, which is 1, and
+    return their places. The columns are overwritten. Columns that are not `fine` yet have one slice
+    as long as all others are 0."""
+    used = [grid.slices - 1]  # the place of 1
+    for j, rest in enumerate(columns):
+        if grid.base[j]:
+            rest -= grid.base[j]
+        rest *= 1 / grid.unit[j]
         for i in range(grid.slices):
-            if i == 1 and not rest.any():
-                break
+            if i == 1 and not fine[j]:
+                fine[j] = rest.any()
+                if not fine[j]:
+                    break
             if i:
                 rest *= 2.0**_BITS
-            own = block[len(used), :n]
-            np.rint(rest, out=own)
+            own = np.rint(rest, out=block[len(used), : len(rest)])
+            used.append(grid.slices * (j + 1) + i)
             if i + 1 < grid.slices:
                 rest -= own
-            used.append(grid.slices * j + i)
-    return block[: len(used), :n], np.array(used)
+    return np.array(used)

@@ -8,7 +8,7 @@ columns into memory. What a part gives is small, and can be sent from worker to 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -19,12 +19,13 @@ import pyarrow as pa
 from ..inputs.codes import Codes
 from ..inputs.data_files import UserParts
 from ..stats.numbers import Floats
-from .aggregates import BLOCK, Aggregates, Grid, RowsNeeded, in_steps, products_of
+from .aggregates import Aggregates, Grid, RowsNeeded, in_steps, products_of
 from .effects.means import Cubes, FarRows, Linear, Units, UnitValues, slopes
 
 # Units that are kept of each cell. More are kept until so many wait, and if none can be left out
-# because all are equally far, there is no sketch.
-_KEPT_FAR, _WAITING, _MOST = 64, 2**13, 2**17
+# because all are equally far, there is no sketch. Rows are looked at in runs, of which most have no
+# value that is far.
+_KEPT_FAR, _WAITING, _MOST, _RUN = 32, 2**7, 2**17, 2**9
 Label = tuple[Any, ...]  # bits of what is null, and the values of the columns of labels
 
 # Columns and ratios that have a bit each.
@@ -37,14 +38,16 @@ _EQUAL_ARMS = 0.02
 
 class FarForm(NamedTuple):
     """A metric by its columns, and v = f·x + constant, about how far a unit is from the mean: those
-    of some groups (segments and strata), and those of all others."""
+    of some groups (segments and strata), and those of all others. `near` has a distance of each
+    cell that enough units are known to have, which grows as threads see more of them."""
 
     metric: Linear
     covariates: tuple[Linear, ...]
     columns: list[int]
     form: Floats
     constant: float
-    of_groups: Mapping[Label, tuple[Floats, float]] = {}
+    of_groups: Mapping[Label, tuple[Floats, float]]
+    near: dict[Label, float]
 
     @classmethod
     def of(cls, metric: Linear, covariates: tuple[Linear, ...], record: Aggregates) -> FarForm:
@@ -61,7 +64,7 @@ class FarForm(NamedTuple):
         values = UnitValues.around_both(units, slopes(units)[0])
         form = values.form[0]
         constant = -float(form @ values.mean[0]) - values.centre
-        return cls(metric, tuple(others), at, form, constant)
+        return cls(metric, tuple(others), at, form, constant, {}, {})
 
     def by_group(self, before: SummedUsers, of: tuple[Linear, tuple[Linear, ...]]) -> FarForm:
         """The same with what was added up before, in each group by itself."""
@@ -98,27 +101,48 @@ class Far:
         self, way: FarForm, columns: Sequence[Floats], cell: Codes, labels: Sequence[Label]
     ) -> None:
         """Take what is far of some rows."""
-        n_cells = len(labels)
-        self.bound = np.pad(self.bound, (0, n_cells - len(self.bound)))
-        own = [columns[i] for i in way.columns]
-        forms, constants = way.at(labels)
-        first, *others = (one if way.of_groups else one[:1] for one in forms.T)
-        of = cell if way.of_groups else 0
-        v = own[0] + constants[of] if (first == 1).all() else first[of] * own[0] + constants[of]
-        for f, x in zip(others, own[1:], strict=True):
-            v += f[of] * x
-        np.abs(v, out=v)
-        out = np.flatnonzero(v >= self.bound.min())
-        if len(out) > _WAITING:
-            for c in range(n_cells):
-                if len(own_v := v[cell == c]) > _KEPT_FAR:
-                    self.bound[c] = max(self.bound[c], np.partition(own_v, -_KEPT_FAR)[-_KEPT_FAR])
-        out = out[v[out] >= self.bound[cell[out]]]
-        self.add(np.column_stack([x[out] for x in own]), cell[out], np.ones(len(out)))
-        v[out] = 0
-        self.left = max(self.left, float(v.max()))
-        if len(self.cell) > _WAITING:
-            self.cut(forms, constants)
+        self.bound = _grown(self.bound, 0, len(labels))
+        self.bound = np.maximum(self.bound, [way.near.get(one, 0.0) for one in labels])
+        own, constant = [columns[i] for i in way.columns], 0.0
+        if way.of_groups:
+            forms, constants = way.at(labels)
+            v = constants[cell]
+            for f, x in zip(forms.T, own, strict=True):
+                v += f[cell] * x
+        else:
+            constant = way.constant
+            v = own[0] if way.form[0] == 1 else own[0] * way.form[0]
+            for f, x in zip(way.form[1:], own[1:], strict=True):
+                v = v + f * x
+        starts = np.arange(0, len(v), _RUN)
+        ends = np.maximum(
+            np.maximum.reduceat(v, starts) + constant, -np.minimum.reduceat(v, starts) - constant
+        )
+        near = ends >= self.bound.min()
+        self.left = max(self.left, float(ends[~near].max(initial=0.0)))
+        if not near.any():
+            return
+        rows = (starts[near, None] + np.arange(_RUN)).ravel()
+        rows = rows[: np.searchsorted(rows, len(v))]
+        far, of = np.abs(v[rows] + constant), cell[rows]
+        out = far >= self.bound[of]
+        if np.count_nonzero(out) > _WAITING:
+            for c in np.unique(of):
+                if len(mine := far[of == c]) > _KEPT_FAR:
+                    least = np.partition(mine, -_KEPT_FAR)[-_KEPT_FAR]
+                    self.bound[c] = max(self.bound[c], least)
+            out = far >= self.bound[of]
+        self.left = max(self.left, float(far[~out].max(initial=0.0)))
+        kept, of = np.column_stack([x[rows[out]] for x in own]), of[out]
+        if len(kept) and (kept == kept[0]).all():  # such as the ones of a metric of zeros and ones
+            count = np.bincount(of).astype(np.float64)
+            of = np.flatnonzero(count)
+            self.add(np.tile(kept[:1], (len(of), 1)), of, count[of])
+        else:
+            self.add(kept, of, np.ones(len(of)))
+        if len(self.cell) > max(_WAITING, 3 * _KEPT_FAR * len(labels)):
+            self.cut(*way.at(labels))
+            way.near.update(zip(labels, self.bound.tolist(), strict=True))
 
     def add(self, rows: Floats, cell: Codes, count: Floats) -> None:
         self.rows = np.concatenate([self.rows, rows])
@@ -140,7 +164,8 @@ class Far:
         before = np.concatenate([[0.0], above])[starts]
         enough = above - before[cell] >= _KEPT_FAR
         for c in np.unique(cell[enough]):
-            self.bound[c] = far[np.flatnonzero(enough & (cell == c))[0]]
+            nearest = far[np.flatnonzero(enough & (cell == c))[0]]
+            self.bound[c] = max(self.bound[c], nearest * (1 - 1e-9))  # equal ones, up to rounding
         kept = far >= self.bound[cell]
         self.left = max(self.left, float(far[~kept].max(initial=0.0)))
         self.rows, self.cell, self.count = rows[kept], cell[kept], count[kept]
@@ -184,6 +209,17 @@ class Summing:
         except RowsNeeded:
             return None
 
+    def knowing(self, sample: pa.RecordBatch) -> Summing:
+        """The same, where the first rows tell how far the farthest units are at least."""
+        found = self([sample])
+        if found is None:
+            raise RowsNeeded
+        ways = []
+        for way, far in zip(self.ways, found.far, strict=True):
+            far.cut(*way.at(found.labels))
+            ways.append(way._replace(near=dict(zip(found.labels, far.bound.tolist(), strict=True))))
+        return replace(self, ways=ways)
+
     def _sum(self, batches: Iterable[pa.RecordBatch]) -> SummedPart:
         size = self.grid.slices * (1 + len(self.columns))
         sums, empty = np.zeros((2, 0, size, size), np.int64), np.zeros((0, len(self.columns)))
@@ -195,22 +231,21 @@ class Summing:
                 continue
             columns, null = floats_of(batch, self.columns, self.span[0])
             for i, (num, den) in enumerate(self.ratios, len(columns)):
-                if den is not None and null.any():
+                if den is not None and null is not None:
                     null |= ((null >> num & 1 == 1) & (columns[den] == 0)).astype(np.int64) << i
             cell = self._cells(batch, null, cells)
-            found = products_of(columns, cell, len(cells), self.grid, range(0, len(cell), BLOCK))
-            more = len(cells) - sums.shape[1]
-            sums = np.pad(sums, ((0, 0), (0, more), (0, 0), (0, 0))) + found
-            empty = np.pad(empty, ((0, more), (0, 0)))
+            n = len(cells)
+            sums = _grown(sums, 1, n)
+            sums += products_of(columns, cell, n, self.grid)
+            empty = _grown(empty, 0, n)
             for i in {w.columns[w.metric.den] for w in self.ways if w.metric.den is not None}:
                 if self.span[0][i] <= 0:
-                    empty[:, i] += np.bincount(cell[columns[i] == 0], minlength=len(cells))
+                    zeros = np.flatnonzero(columns[i] == 0)
+                    empty[:, i] += np.bincount(cell.take(zeros), minlength=n)
             for i, (at, middle) in enumerate(self.cubed):
                 own = np.array([np.ones(len(cell)), *(columns[j] for j in at)])
                 own[1:] -= middle[:, None]
-                cubes[i] = np.pad(cubes[i], ((0, more), *((0, 0),) * 3)) + _cubes(
-                    own, cell, len(cells)
-                )
+                cubes[i] = _grown(cubes[i], 0, n) + _cubes(own, cell, n)
             for one, way in zip(far, self.ways, strict=True):
                 one.see(way, columns, cell, list(cells))
             if self.user is not None:
@@ -220,26 +255,52 @@ class Summing:
         whole = in_steps(sums, self.grid.slices) if cells else None
         return SummedPart(list(cells), whole, empty, cubes, far, ids)
 
-    def _cells(self, batch: pa.RecordBatch, null: Codes, cells: dict[Label, int]) -> Codes:
+    def _cells(
+        self, batch: pa.RecordBatch, null: Codes | None, cells: dict[Label, int]
+    ) -> Codes:
         """The cell of each row; new labels become new cells."""
-        kinds, code = np.unique(null, return_inverse=True) if null.any() else (null[:1], null)
-        values: list[list[Any]] = [kinds.tolist()]
+        values: list[list[Any]] = [[0]]
+        code = None
+        if null is not None:
+            kinds, code = np.unique(null, return_inverse=True)
+            values = [kinds.tolist()]
         for name in self.labels:
             column = batch.column(name)
-            if not pa.types.is_dictionary(column.type):
-                column = column.dictionary_encode()
-            if column.null_count or column.dictionary.null_count:
+            if column.null_count:
                 raise RowsNeeded
-            own = column.indices.to_numpy(zero_copy_only=False)
-            values.append(column.dictionary.to_pylist())
-            code = code * len(values[-1]) + own if code.any() else own
+            own, found = _coded(column)
+            values.append(found)
+            code = own if code is None else code * np.int64(len(found)) + own
+        assert code is not None  # the variant has a column
         shape = tuple(map(len, values))
         table = np.zeros(int(np.prod(shape)), np.int64)
         for one in np.flatnonzero(np.bincount(code, minlength=len(table))):
             places = np.unravel_index(one, shape)
             label = tuple(own[int(i)] for own, i in zip(values, places, strict=True))
             table[one] = cells.setdefault(label, len(cells))
-        return table.take(code)
+        return code if (table == np.arange(len(table))).all() else table.take(code)
+
+
+def _coded(column: pa.Array) -> tuple[Codes, list[Any]]:
+    """Codes of labels, and the labels; those of one byte, such as A and B, are their own codes."""
+    if column.type == pa.large_string():
+        _, edges, text = column.buffers()
+        ends = np.frombuffer(edges, np.int64)[column.offset : column.offset + len(column) + 1]
+        if (np.diff(ends) == 1).all():
+            own = np.frombuffer(text, np.uint8)[ends[0] : ends[-1]]
+            return own, [chr(i) for i in range(int(own.max()) + 1)]
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    if column.dictionary.null_count:
+        raise RowsNeeded
+    return column.indices.to_numpy(zero_copy_only=False), column.dictionary.to_pylist()
+
+
+def _grown(values: Any, axis: int, n: int) -> Any:
+    """The values with zeros up to n places on one axis."""
+    more = n - values.shape[axis]
+    pads = [(0, more if i == axis else 0) for i in range(values.ndim)]
+    return np.pad(values, pads) if more else values
 
 
 def _cubes(own: Floats, cell: Codes, n_cells: int) -> Floats:
@@ -256,20 +317,21 @@ def _cubes(own: Floats, cell: Codes, n_cells: int) -> Floats:
 
 def floats_of(
     batch: pa.RecordBatch, names: Sequence[str], low: Floats
-) -> tuple[list[Floats], Codes]:
+) -> tuple[list[Floats], Codes | None]:
     """Columns of numbers as float64, with `low` for nulls, and a bit of each row for each column
-    that is null."""
-    found, null = [], np.zeros(batch.num_rows, np.int64)
+    that is null, if any is."""
+    found: list[Floats] = []
+    null = None
     for i, name in enumerate(names):
         column = batch.column(name)
         kind = column.type
         number = pa.types.is_floating(kind) or pa.types.is_integer(kind)
         if not (number or pa.types.is_boolean(kind)):
             raise RowsNeeded
-        missing = column.null_count > 0
         values = column.to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
-        if missing:
+        if column.null_count:
             here = column.is_null().to_numpy(zero_copy_only=False)
+            null = np.zeros(len(here), np.int64) if null is None else null
             null |= here.astype(np.int64) << i
             values = np.where(here, low[i], values)
         found.append(values)
@@ -310,8 +372,8 @@ class SummedUsers:
         """Add up all users; an id in several rows raises. What is far from the mean is told by the
         first rows, or by what all users were `before`."""
         sample, null = floats_of(parts.sample, columns, np.zeros(len(columns)))
-        for i, values in enumerate(sample):  # a null is the mean of the others
-            there = null >> i & 1 == 0
+        for i, values in enumerate(sample if null is not None else ()):
+            there = null >> i & 1 == 0  # a null is the mean of the others
             sample[i] = np.where(there, values, values.sum() / max(int(there.sum()), 1))
         known = parts.spans(columns) if parts.sample.num_rows > 3 else None
         if known is None:
@@ -319,7 +381,8 @@ class SummedUsers:
         low, high = known
         if not max(high.max(), -low.min()) < 2.0**200 or len(columns) + len(metrics) > _MOST_BITS:
             raise RowsNeeded
-        first = Aggregates.of(sample, np.zeros(parts.sample.num_rows, np.int64), 1)
+        grid = Grid.of(low, high, parts.n)
+        first = Aggregates.of(sample, np.zeros(parts.sample.num_rows, np.int64), 1, known, grid)
         ways = [FarForm.of(*one, first) for one in metrics]
         if before is not None:
             ways = [way.by_group(before, one) for way, one in zip(ways, metrics, strict=True)]
@@ -334,9 +397,9 @@ class SummedUsers:
             for at in [*(one.columns for one in ways), past]
             if uneven
         ]
-        grid = Grid.of(low, high, parts.n)
         ratios = [metric for metric, _ in metrics]
         summing = Summing(columns, ratios, labels, user, known, grid, ways, cubed)
+        summing = summing.knowing(parts.sample)
         found = parts.run(summing, [*labels, *columns, *filter(None, [user])])
         if any(one is None for one in found):
             raise RowsNeeded

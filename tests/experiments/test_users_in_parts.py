@@ -5,12 +5,14 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
+from pyarrow import dataset
 
 import recdf as rd
 from recdf.experiments.compare import summed_users, variants
 from recdf.inputs import data_files
-from recdf.inputs.machine import sized, sizes
+from recdf.inputs.machine import USUAL_SIZES, sized, sizes
 from recdf.judge import in_parts
 
 METRICS = {"revenue": "revenue", "hit": "hit", "ctr": ("clicks", "views"), "clicks": "clicks"}
@@ -40,15 +42,26 @@ def parts(monkeypatch):
 
 
 @pytest.fixture
-def no_rows(monkeypatch):
+def only_sums(monkeypatch):
+    read_metrics = variants.read_metrics
+
+    def only_expected(*given, **options):
+        assert sizes() is USUAL_SIZES, "rows were compared"
+        return read_metrics(*given, **options)
+
+    monkeypatch.setattr(variants, "read_metrics", only_expected)
+
+
+@pytest.fixture
+def no_rows(monkeypatch, only_sums):
     """Labels and times may come into memory, values of metrics may not."""
     values = {"revenue", "hit", "clicks", "views", "before"}
     needed_frame = data_files.needed_frame
 
     def only_labels(*given):
         found = needed_frame(*given)
-        assert not isinstance(given[0], pd.DataFrame)
-        assert not values & {*found.columns}, "rows were brought into memory"
+        in_memory = isinstance(given[0], pd.DataFrame)
+        assert in_memory or not values & {*found.columns}, "rows were brought into memory"
         return found
 
     monkeypatch.setattr(variants, "needed_frame", only_labels)
@@ -56,11 +69,14 @@ def no_rows(monkeypatch):
 
 
 def same(data, users, metrics=METRICS, **given):
+    """The table of the data, and of the frame in parts, is that of the frame as rows."""
     given = {"control": "A", **given}
-    found = rd.compare_variants(data, metrics, **given, details=True)
-    expected = rd.compare_variants(users, metrics, **given, details=True)
-    frames = map(pd.DataFrame, (found, expected))
-    pd.testing.assert_frame_equal(*frames, rtol=1e-9, atol=1e-12, check_dtype=False)
+    with sized(USUAL_SIZES):
+        expected = rd.compare_variants(users, metrics, **given, details=True)
+    for one in (users, data):
+        found = rd.compare_variants(one, metrics, **given, details=True)
+        frames = map(pd.DataFrame, (found, expected))
+        pd.testing.assert_frame_equal(*frames, rtol=1e-9, atol=1e-12, check_dtype=False)
     return found
 
 
@@ -112,6 +128,18 @@ def test_several_files_without_ids(parts, no_rows, tmp_path):
     for i in range(3):
         users.iloc[i::3].to_parquet(tmp_path / f"{i}.parquet", index=False)
     same(tmp_path, pd.concat([users.iloc[i::3] for i in range(3)]))
+
+
+def test_a_dataset_is_read_as_its_files(parts, only_sums, tmp_path):
+    users = some_users()
+    data = dataset.dataset(written(users, tmp_path))
+    same(data, users)
+    same(data.filter(dataset.field("user_id") < 900), users[:900])
+
+
+def test_tables_of_arrow_are_read_as_frames(parts, only_sums):
+    users = some_users()
+    same(pa.table({name: pa.array(users[name]) for name in users}), users)
 
 
 def test_ids_in_any_order_and_as_text(parts, no_rows, tmp_path):

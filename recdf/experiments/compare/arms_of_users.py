@@ -19,7 +19,6 @@ from ...judge.effects.means import (
     arms_of_part,
     estimate,
     quantity,
-    share_records,
 )
 from ...judge.per_user_columns import Codes, Floats
 from ...judge.users import ArmRows, ExperimentRows
@@ -62,9 +61,6 @@ from .two_sample import (
 FEW_UNITS_CARRY = 15
 # A design effect below this makes a test at 5 % err in less than 8 % of the experiments.
 ALIKE = 1.25
-# Metrics whose columns are added up in one pass: products grow with the square of their number.
-TOGETHER = 5
-
 
 def compare_arms(
     metrics: list[MetricRows],
@@ -75,7 +71,12 @@ def compare_arms(
 ) -> list[Row]:
     """One row per metric for one treatment in one segment; `surplus` is how many more of its users
     one arm has."""
-    rows = compare_ready(_ready(metrics, both_arms, data, settings), settings, data, surplus)
+    made: dict[Any, Covariates] = {}
+    ready = (
+        make_units(one, both_arms, data, settings.tests[one.name] == "bootstrap", made)
+        for one in metrics
+    )
+    rows = compare_ready(ready, settings, data, surplus)
     for i, metric in enumerate(metrics):
         rows[i] = with_moved(rows[i], strata_moved(metric, both_arms, data))
     return rows
@@ -144,25 +145,6 @@ def compare_ready(
         for i, new in zip(batch, numbers, strict=True):
             rows[i] = checked(but(rows[i], **new), *waiting[i])
     return rows
-
-
-def _ready(
-    metrics: list[MetricRows], both_arms: ArmRows, data: ExperimentRows, settings: Settings
-) -> Iterator[Ready]:
-    """The units of every metric; those of some metrics over the same rows are added up together."""
-    made: dict[Any, Covariates] = {}
-    for start in range(0, len(metrics), TOGETHER):
-        found = [
-            make_units(one, both_arms, data, settings.tests[one.name] == "bootstrap", made)
-            for one in metrics[start : start + TOGETHER]
-        ]
-        same = [
-            i for i, one in enumerate(found) if one.both is both_arms and not one.units.clustered
-        ]
-        shared = share_records([found[i].units for i in same]) if same else []
-        for i, units in zip(same, shared, strict=True):
-            found[i] = replace(found[i], units=units)
-        yield from found
 
 
 def _with_repeats(row: Row, parts: Sequence[Floats], codes: Sequence[Codes], guessed: str) -> Row:

@@ -450,14 +450,16 @@ def compare_variants(
     1    ctr         B  0.15   0.076    0.224  better
     """
     parts, given = None, data
-    if not isinstance(data, pd.DataFrame):
-        named = [user_col, by, strata, cluster, weight_col, time_col, covariate_time_col]
-        needed = columns_of_users(metrics, covariates, variant_col, named, health)
-        asked = test.values() if isinstance(test, Mapping) else [test]
-        resampled = any(one in TESTS and TESTS[one].resampled for one in asked)
-        if not (cluster or weight_col or cap or resampled):
-            parts = users_in_parts(data, needed, variant_col)
-        data = needed_frame(data, "data", needed, variant_col) if parts is None else parts.head
+    named = [user_col, by, strata, cluster, weight_col, time_col, covariate_time_col]
+    needed = columns_of_users(metrics, covariates, variant_col, named, health)
+    asked = test.values() if isinstance(test, Mapping) else [test]
+    resampled = any(one in TESTS and TESTS[one].resampled for one in asked)
+    if not (cluster or weight_col or cap or resampled):
+        parts = users_in_parts(data, needed, variant_col)
+        if parts is None and not isinstance(data, pd.DataFrame):
+            given = needed_frame(data, "data", needed, variant_col)
+            parts = users_in_parts(given, needed, variant_col)
+    data = needed_frame(given, "data", needed, variant_col) if parts is None else parts.head
     frame_of("data", data)
     specs = metric_specs(metrics, data, "data")
     settings = Settings(

@@ -19,22 +19,17 @@ import numpy as np
 
 from ...errors import OptionError
 from ...inputs.codes import Codes
-from ...inputs.machine import each
 from ...inputs.sorting import exact_sums
 from ...stats.arms import Arm, Designs, Sample, both, regression_arm
 from ...stats.moments import HUGE, MEAN_ROUNDING
 from ...stats.numbers import Floats, undefined_is_nan
 from ..aggregates import (
-    BLOCK,
-    BLOCKS,
-    SHORT,
     Aggregates,
     FarNeeded,
     KnownMoments,
     RowsNeeded,
     UnitsRecord,
-    block_ranges,
-    ranges_of,
+    span_of,
 )
 from .stratified_shares import ScoreTest, score_test
 
@@ -42,6 +37,8 @@ from .stratified_shares import ScoreTest, score_test
 MOST_DUMMIES = 10**8
 # With fewer clusters than this (counted as equal ones), an arm's variance is the jackknife's.
 JACKKNIFE_BELOW = 40
+# Rows of which the farthest is told first.
+_NEAR = 2**11
 _NONE = np.zeros(0)
 
 
@@ -122,7 +119,6 @@ class Units:
     designs: Designs | None = None
     counted: tuple[int, int] | None = None
     known: UnitsRecord | None = None
-    seen: Sequence[Floats] | None = None
     kept: FarRows | None = None
 
     @classmethod
@@ -144,17 +140,9 @@ class Units:
         return self.arm if self.stratum is None else self.arm * self.n_strata + self.stratum
 
     @cached_property
-    def blocks(self) -> Sequence[Floats]:
-        """The smallest and the largest value of each block of each column."""
-        return self.seen or ranges_of(self.columns)
-
-    @cached_property
     def span(self) -> tuple[Floats, Floats]:
         """The smallest and the largest value of each column."""
-        if self.known is not None:
-            return self.known.low, self.known.high
-        low, high = ([one(x) for x in self.blocks] for one in (np.min, np.max))
-        return np.array(low), np.array(high)
+        return span_of(self.columns) if self.known is None else (self.known.low, self.known.high)
 
     @cached_property
     def record(self) -> UnitsRecord:
@@ -211,8 +199,7 @@ class Units:
             return self
         if self.cluster is None:
             record = self.record.cells(self.cells).columns(at)
-            seen = None if self.seen is None else [self.seen[i] for i in at]
-            return replace(self.plain, columns=columns, metric=metric, known=record, seen=seen)
+            return replace(self.plain, columns=columns, metric=metric, known=record)
         n = int(self.cluster.max(initial=-1)) + 1
         arm = np.zeros(n, np.int64)
         arm[self.cluster] = self.arm
@@ -323,7 +310,7 @@ class UnitValues:
         one = units.whole
         if units.stratum is not None and units.cluster is None:
             one = replace(one, stratum=units.stratum, n_strata=units.n_strata)
-        one = replace(one, columns=[values], metric=Linear(0), known=None, seen=None)
+        one = replace(one, columns=[values], metric=Linear(0), known=None)
         size = one.record.n[one.cells]
         weights, n = size / size.sum(axis=1, keepdims=True), 2 * one.n_strata
         return cls(one, np.ones((n, 1)), np.zeros((n, 1)), weights)
@@ -363,7 +350,13 @@ class UnitValues:
 
     def farthest(self, k: int) -> Farthest:
         """Units among which are the k that are farthest from the mean of all."""
-        found, known = self._blocks_of_farthest(k), self.units.kept
+        values, known = self.at() - self.centre, self.units.kept
+        far = np.abs(values)
+        # In k blocks there are at least k units as far as the nearest of their farthest.
+        ends = np.maximum.reduceat(far, np.arange(0, len(far), _NEAR)) if len(far) else far
+        least = np.partition(ends, -k)[-k] if len(ends) >= k else 0.0
+        rows = np.flatnonzero(far >= least * (1 - 1e-9))
+        found = Farthest(rows, values[rows], float(far.max(initial=0.0)))
         if known is None:
             return found
         units = known.units[found.rows]
@@ -374,40 +367,6 @@ class UnitValues:
             if len(sizes) < k or sizes[-k] < left_out[known.bound > 0].max():
                 raise FarNeeded
         return found._replace(units=units)
-
-    def _blocks_of_farthest(self, k: int) -> Farthest:
-        n, centre = len(self.units.arm), self.centre
-        if n <= k * SHORT:
-            values = self.at() - centre
-            return Farthest(np.arange(n), values, float(np.abs(values).max()))
-
-        def blocks(part: range) -> Floats:
-            found = []
-            for at in part:
-                values = self.at(slice(at, at + BLOCK))
-                low, high = block_ranges(values) - centre
-                found.append(np.maximum(high, -low))
-            return np.concatenate(found)
-
-        starts, used = range(0, n, BLOCK), np.flatnonzero(self.form.any(axis=0))
-        if len(used) == 1 and self.units.stratum is None and (self.form[:, used] == 1).all():
-            low, high = self.units.blocks[used[0]] - self.mean[0, used[0]] - centre
-            far = np.maximum(high, -low)
-        else:
-            parts = [starts[a : a + BLOCKS] for a in range(0, len(starts), BLOCKS)]
-            far = np.concatenate(each(blocks, parts))
-        # In k blocks there are at least k units as far as the nearest of their farthest.
-        least = np.partition(far, -k)[-k] if len(far) >= k else 0.0
-        kept = np.flatnonzero(far >= least * (1 - 1e-9))
-        rows: Any = slice(None)
-        if len(kept) < len(far):
-            rows = (kept[:, None] * SHORT + np.arange(SHORT)).ravel()
-            rows = rows[rows < n]
-        values = self.at(rows) - centre
-        near = np.flatnonzero(np.abs(values) >= least * (1 - 1e-9))
-        return Farthest(
-            near if isinstance(rows, slice) else rows[near], values[near], float(far.max())
-        )
 
     def apart(self, form: Floats, constant: float | Floats) -> Floats:
         """A bound, in each cell, on how much z less the mean of all differs from form·x + constant,
@@ -469,24 +428,6 @@ class MeanEffect:
 
 def _cell_means(values: Floats, of: Codes, n: int) -> Floats:
     return (exact_sums(values, of, n) / np.maximum(np.bincount(of, minlength=n), 1))[of]
-
-
-def share_records(several: Sequence[Units]) -> list[Units]:
-    """The units of several metrics, which are the same rows and cells, with their records from one
-    pass over all columns."""
-    columns = {id(x): x for one in several for x in one.columns}
-    place = {name: i for i, name in enumerate(columns)}
-    every = ranges_of(list(columns.values()))
-    span = np.array([x[0].min() for x in every]), np.array([x[1].max() for x in every])
-    if max(span[1].max(), -span[0].min()) >= HUGE:
-        return list(several)
-    first = several[0]
-    record = Aggregates.of(list(columns.values()), first.cell, 2 * first.n_strata, span)
-    found = []
-    for one in several:
-        at = [place[id(x)] for x in one.columns]
-        found.append(replace(one, known=record.columns(at), seen=[every[i] for i in at]))
-    return found
 
 
 def estimate(units: Units) -> MeanEffect:
