@@ -255,9 +255,7 @@ class Summing:
         whole = in_steps(sums, self.grid.slices) if cells else None
         return SummedPart(list(cells), whole, empty, cubes, far, ids)
 
-    def _cells(
-        self, batch: pa.RecordBatch, null: Codes | None, cells: dict[Label, int]
-    ) -> Codes:
+    def _cells(self, batch: pa.RecordBatch, null: Codes | None, cells: dict[Label, int]) -> Codes:
         """The cell of each row; new labels become new cells."""
         values: list[list[Any]] = [[0]]
         code = None

@@ -62,6 +62,7 @@ FEW_UNITS_CARRY = 15
 # A design effect below this makes a test at 5 % err in less than 8 % of the experiments.
 ALIKE = 1.25
 
+
 def compare_arms(
     metrics: list[MetricRows],
     both_arms: ArmRows,
