@@ -279,7 +279,7 @@ class Summing:
         return code if (table == np.arange(len(table))).all() else table.take(code)
 
 
-def _coded(column: pa.Array) -> tuple[Codes, list[Any]]:
+def _coded(column: pa.Array) -> tuple[Any, list[Any]]:
     """Codes of labels, and the labels; those of one byte, such as A and B, are their own codes."""
     if column.type == pa.large_string():
         _, edges, text = column.buffers()
@@ -370,9 +370,10 @@ class SummedUsers:
         """Add up all users; an id in several rows raises. What is far from the mean is told by the
         first rows, or by what all users were `before`."""
         sample, null = floats_of(parts.sample, columns, np.zeros(len(columns)))
-        for i, values in enumerate(sample if null is not None else ()):
-            there = null >> i & 1 == 0  # a null is the mean of the others
-            sample[i] = np.where(there, values, values.sum() / max(int(there.sum()), 1))
+        if null is not None:
+            for i, values in enumerate(sample):  # a null is the mean of the others
+                there = null >> i & 1 == 0
+                sample[i] = np.where(there, values, values.sum() / max(np.count_nonzero(there), 1))
         known = parts.spans(columns) if parts.sample.num_rows > 3 else None
         if known is None:
             raise RowsNeeded

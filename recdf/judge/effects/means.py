@@ -21,7 +21,7 @@ from ...errors import OptionError
 from ...inputs.codes import Codes
 from ...inputs.sorting import exact_sums
 from ...stats.arms import Arm, Designs, Sample, both, regression_arm
-from ...stats.moments import HUGE, MEAN_ROUNDING
+from ...stats.moments import MEAN_ROUNDING
 from ...stats.numbers import Floats, undefined_is_nan
 from ..aggregates import (
     Aggregates,
