@@ -24,7 +24,7 @@ from ..inputs.machine import each, sizes
 from ..stats.numbers import Floats
 
 # Bits of a slice, rows of a block, and rows that a thread takes at a time.
-_BITS, _BLOCK, _PIECE = 19, 2**14, 2**19
+_BITS, _BLOCK_ROWS, _PIECE = 19, 2**14, 2**19
 # Two slices tell values to 4·10⁻¹² of their range. Fewer rows than this are told to the last bit.
 _THREE_SLICES = 2**17
 # Sums are kept as hi · 2^27 + lo.
@@ -255,10 +255,10 @@ def products_of(columns: Sequence[Floats], cell: Codes, n_cells: int, grid: Grid
     """Products of the slices of 1 and of the columns in every cell: hi and lo."""
     size = grid.slices * (1 + len(columns))
     sums = np.zeros((2, n_cells, size, size), np.int64)
-    block = np.empty((size + _LANES, min(_BLOCK, len(cell))))
+    block = np.empty((size + _LANES, min(_BLOCK_ROWS, len(cell))))
     block[0], fine = 1, np.zeros(len(columns), bool)
-    for start in range(0, len(cell), _BLOCK):
-        rows = slice(start, start + _BLOCK)
+    for start in range(0, len(cell), _BLOCK_ROWS):
+        rows = slice(start, start + _BLOCK_ROWS)
         at, found = cell[rows], np.zeros((n_cells, size, size))
         if n_cells <= _FEW_CELLS:
             for c in range(n_cells):

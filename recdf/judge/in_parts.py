@@ -266,7 +266,7 @@ class Summing:
             column = batch.column(name)
             if column.null_count:
                 raise RowsNeeded
-            own, found = _coded(column)
+            own, found = _codes_of_labels(column)
             values.append(found)
             code = own if code is None else code * np.int64(len(found)) + own
         assert code is not None  # the variant has a column
@@ -279,7 +279,7 @@ class Summing:
         return code if (table == np.arange(len(table))).all() else table.take(code)
 
 
-def _coded(column: pa.Array) -> tuple[Any, list[Any]]:
+def _codes_of_labels(column: pa.Array) -> tuple[Any, list[Any]]:
     """Codes of labels, and the labels; those of one byte, such as A and B, are their own codes."""
     if column.type == pa.large_string():
         _, edges, text = column.buffers()
