@@ -249,10 +249,9 @@ def try_experiment(seed, rng, folder):
         assert "roles" in given or not (apart["sales"] < 0 and p["sales"] < 0.04)
         assert "roles" in given or fault != "unchecked"
     if "roles" in given:
-        assert (
-            badge
-            == rd.experiments.decide_experiment(table, roles=given["roles"])["decision"].iloc[0]
-        )
+        decided = rd.experiments.decide_experiment(table, roles=given["roles"])["decision"].iloc[0]
+        unchecked = fault == "unchecked" and decided.startswith("ship")
+        assert badge == decided + ", but the sample ratio is not checked" * unchecked
     return fault, kind, badge, lines
 
 
@@ -403,7 +402,7 @@ def try_segments(seed, rng, folder):
     q = float(weight @ (effects - weight @ effects / weight.sum()) ** 2)
     own_p = stats.chi2.sf(q, len(each) - 1)
     text = lines["Which"] if alone else lines["For whom worse"]
-    said = re.search(r"clicks, B against A: (.*?) \(Q = ([\d.]+) of (\d) segments", text)
+    said = re.search(r"clicks, B against A: (.*?) \(Q = ([\d.e-]+) of (\d) segments", text)
     assert near(float(said[2]), q), (said[2], q)
     assert int(said[3]) == len(each)
     if abs(own_p - 0.05) > 0.01:
