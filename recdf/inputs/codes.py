@@ -10,7 +10,6 @@ labels. Null labels and labels that cannot be compared raise.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -25,12 +24,9 @@ import pyarrow.compute as pc
 from ..errors import DataError, IdTypeError, NullKeyError, examples
 from .digits import read_digits
 from .frames import column
-from .ids import IdColumn, check_labels, read_ids
+from .ids import IdColumn, read_by, read_ids
 from .machine import each, n_threads, sizes
 from .sorting import order_of_codes
-
-# Units of datetimes, each a thousand times finer than the one before it.
-TIME_UNITS = ["s", "ms", "us", "ns"]
 
 # A column of strings is encoded in pieces of at least this many rows at the same time. Every piece
 # has its own dictionary, and one thread then joins the dictionaries, so there are few pieces.
@@ -68,41 +64,6 @@ class Coded:
 
     def all(self) -> np.ndarray:
         return self[:]
-
-
-class CodedParts(Coded):
-    """Codes of one column that consists of consecutive parts."""
-
-    parts: list[Coded]
-    ends: list[int]
-
-    def __init__(self, parts: Sequence[Coded]) -> None:
-        self.__dict__.update(
-            parts=list(parts), ends=np.cumsum([len(part) for part in parts]).tolist()
-        )
-
-    def __len__(self) -> int:
-        return self.ends[-1]
-
-    def __getitem__(self, rows: slice) -> np.ndarray:
-        start, stop, _ = rows.indices(len(self))
-        first, last = bisect_right(self.ends, start), bisect_left(self.ends, stop)
-        found = []
-        for part, end in zip(
-            self.parts[first : last + 1], self.ends[first : last + 1], strict=True
-        ):
-            above = end - len(part)
-            found.append(part[max(start - above, 0) : stop - above])
-        return (
-            np.concatenate(found)
-            if len(found) > 1
-            else self.parts[0][:0]
-            if not found
-            else found[0]
-        )
-
-    def mapped(self, table: np.ndarray) -> CodedParts:
-        return CodedParts([part.mapped(table) for part in self.parts])
 
 
 @dataclass
@@ -230,46 +191,31 @@ def _encode_leaves(leaves: list[IdColumn]) -> IdCodes:
             pa.large_string() if text else pa.large_binary()
         )  # strings that UTF-8 cannot encode are bytes
         return _encode_arrow([array.cast(wide) for array in arrays])
-    if any(isinstance(array, pa.ChunkedArray) or array.dtype.kind == "O" for array in arrays):
+    if any(isinstance(array, pa.ChunkedArray) for array in arrays):
         return _encode_hashed([np.asarray(array, dtype=object) for array in arrays])
-    if any(array.dtype.kind == "M" for array in arrays):
+    if arrays[0].dtype.kind == "M":
         arrays = _instants(arrays)
-        if any(array.dtype.kind == "O" for array in arrays):
-            return _encode_hashed(arrays)
-    if (
-        len({array.dtype.kind for array in arrays}) > 1
-    ):  # integers beside uint64 with values beyond int64
-        smallest = min(array.min() for array in arrays if len(array))
+    kinds = {array.dtype.kind for array in arrays}
+    if kinds == {"i", "u"}:  # integers beside uint64 with values beyond int64
+        smallest = min(array.min() for array in arrays)
         arrays = [array.astype(object if smallest < 0 else np.uint64) for array in arrays]
-        if smallest < 0:
-            return _encode_hashed(arrays)
-    return encode_integers(arrays)
+    hashed = any(array.dtype.kind == "O" for array in arrays)
+    return _encode_hashed(arrays) if hashed else encode_integers(arrays)
 
 
 def _instants(arrays: list[np.ndarray]) -> list[np.ndarray]:
     """Return datetimes as numbers in their finest unit: int64, or Python integers where one would
     not fit."""
-    finest = max((np.datetime_data(array.dtype)[0] for array in arrays), key=TIME_UNITS.index)
-    steps = [
-        10 ** (3 * (TIME_UNITS.index(finest) - TIME_UNITS.index(np.datetime_data(array.dtype)[0])))
-        for array in arrays
-    ]
-    numbers = [array.view(np.int64) for array in arrays]
-    there = [
-        number[number != np.iinfo(np.int64).min] for number in numbers
-    ]  # the smallest integer is NaT
-    limit = np.iinfo(np.int64).max
-    fits = all(
-        not len(some) or max(abs(int(some.min())), abs(int(some.max()))) <= limit // step
-        for some, step in zip(there, steps, strict=True)
-    )
-    if fits:
-        nat = np.iinfo(np.int64).min
+    units = [np.datetime_data(array.dtype)[0] for array in arrays]
+    finest: Any = np.datetime_data(np.result_type(*arrays))[0]
+    try:
+        return [pd.DatetimeIndex(one).as_unit(finest).to_numpy().view(np.int64) for one in arrays]
+    except pd.errors.OutOfBoundsDatetime:
+        steps = [int(np.timedelta64(1, unit) / np.timedelta64(1, finest)) for unit in units]
         return [
-            number if step == 1 else np.where(number == nat, nat, number * np.int64(step))
-            for number, step in zip(numbers, steps, strict=True)
+            one.view(np.int64).astype(object) * step
+            for one, step in zip(arrays, steps, strict=True)
         ]
-    return [number.astype(object) * step for number, step in zip(numbers, steps, strict=True)]
 
 
 def encode_integers(arrays: list[np.ndarray]) -> IdCodes:
@@ -300,52 +246,33 @@ def _encode_hashed(arrays: list[np.ndarray]) -> IdCodes:
 
 def _encode_arrow(arrays: list[pa.ChunkedArray]) -> IdCodes:
     """Code strings by a dictionary of each column (or piece of it), and then by a dictionary of the
-    dictionaries."""
-    found = [_dictionary_positions(array) for array in arrays]
-    dictionaries = [own for pieces in found for _, own in pieces]
+    dictionaries. Several threads encode the pieces of long columns."""
+    pieces, piece_of = [], []
+    for number, array in enumerate(arrays):
+        n_pieces = max(1, min(n_threads(), MOST_PIECES, len(array) // sizes().coded_rows))
+        edges = np.linspace(0, len(array), n_pieces + 1).astype(np.int64).tolist()
+        pieces += [array[a:z] for a, z in pairwise(edges) if a < z]
+        piece_of += [number] * (len(pieces) - len(piece_of))
+    encoded = each(lambda piece: piece.dictionary_encode(), pieces, sum(map(len, arrays)))
+    dictionaries = [one.chunk(0).dictionary for one in encoded]  # all chunks of a piece share it
     if not any(map(len, dictionaries)):  # Arrow 15 cannot encode empty dictionaries
         columns = [Coded(np.full(len(array), -1, np.int32)) for array in arrays]
         return IdCodes(columns, 0, pa.array([], arrays[0].type), ordered=False)
     merged = (
         pa.chunked_array(dictionaries).dictionary_encode().unify_dictionaries().combine_chunks()
     )
-    codes, columns = merged.indices.to_numpy(zero_copy_only=False).astype(np.int32), []
-    for pieces in found:
-        parts = []
-        for positions, own in pieces:
-            table, codes = (
-                np.append(codes[: len(own)], np.int32(-1)),
-                codes[len(own) :],
-            )  # -1 reads the last
-            parts += [Coded(some, table=table) for some in positions]
-        columns.append(CodedParts(parts))
+    table = merged.indices.to_numpy(zero_copy_only=False).astype(np.int32)
+    table, above = np.append(table, np.int32(-1)), 0  # -1, which stands for null, reads the last
+    parts: list[list[np.ndarray]] = [[] for _ in arrays]
+    for number, one, own in zip(piece_of, encoded, dictionaries, strict=True):
+        positions = pa.chunked_array([chunk.indices for chunk in one.chunks])
+        if positions.null_count:  # `fill_null` would copy other arrays too
+            positions = positions.fill_null(-1 - above)
+        place = positions.to_numpy()
+        parts[number].append(place + np.int32(above) if above else place)
+        above += len(own)
+    columns = [Coded(np.concatenate(own) if len(own) > 1 else own[0], 0, table) for own in parts]
     return IdCodes(columns, len(merged.dictionary), merged.dictionary, ordered=False)
-
-
-def _dictionary_positions(array: pa.ChunkedArray) -> list[tuple[list[np.ndarray], pa.Array]]:
-    """Return the positions of strings (-1 for null) in a dictionary, and the dictionary, per piece
-    of the column.
-
-    A long column is split into pieces, which several threads encode. Positions stay in Arrow's
-    chunks unless there are very many chunks.
-    """
-    n_pieces = max(1, min(n_threads(), MOST_PIECES, len(array) // sizes().coded_rows))
-    edges = np.linspace(0, len(array), n_pieces + 1).astype(np.int64).tolist()
-    pieces = []
-    for encoded in each(
-        lambda part: part.dictionary_encode(), [array[a:z] for a, z in pairwise(edges)]
-    ):
-        if not len(encoded):
-            continue
-        indices = pa.chunked_array([chunk.indices for chunk in encoded.chunks])
-        if indices.null_count:  # `fill_null` would copy other arrays too
-            indices = indices.fill_null(-1)
-        if indices.num_chunks > sizes().kept_chunks:
-            indices = pa.chunked_array([indices.combine_chunks()])
-        pieces.append(
-            ([chunk.to_numpy() for chunk in indices.chunks], encoded.chunk(0).dictionary)
-        )  # all share it
-    return pieces
 
 
 def encode_keys(tables: Sequence[Sequence[IdColumn]]) -> tuple[list[Coded], int]:
@@ -384,57 +311,25 @@ class CodeColumn(Protocol):
 def group_codes(frame: pd.DataFrame, role: str, names: Sequence[str]) -> tuple[Codes, pd.DataFrame]:
     """Code the rows by groups; returns the codes and a frame of the groups' labels, sorted by
     value."""
-    codes, n = np.zeros(len(frame), np.int64), min(len(frame), 1)
+    columns = []
     for name in names:
-        values = column(frame, name, role)
-        null = values.isna()
-        if null.any():
-            raise NullKeyError(
-                f"{role}[{name!r}] is null in {int(null.sum()):,} of {len(frame):,} rows"
-            )
-        check_labels(values, f"{role}[{name!r}]")
-        try:
-            own, n_own = _ranked_values(values)
-        except TypeError:
-            raise DataError(
-                f"{role}[{name!r}] mixes types that cannot be compared: {examples(values)}"
-            ) from None
-        if n <= 1:
-            codes, n = own, n_own
-        else:
-            (codes,), n = close_ranks([codes * n_own + own], n * n_own)
+        where = f"{role}[{name!r}]"
+        (ids,) = read_by([column(frame, name, role)], where)
+        _refuse_nulls(ids)
+        if ids.kind == "label" and ids.dictionary is not None:
+            kind = pd.api.types.infer_dtype(ids.dictionary.values)
+            if kind in ("mixed", "mixed-integer"):
+                some = examples(ids.dictionary.values)
+                raise DataError(f"{where} mixes types that cannot be compared: {some}")
+        columns.append([ids])
+    (codes,), n = (
+        rank_keys(columns) if columns else ([np.zeros(len(frame), np.int64)], min(len(frame), 1))
+    )
     labels = frame[list(names)].iloc[first_rows(codes, n)].reset_index(drop=True)
     for name in names:
         if isinstance(labels[name].dtype, pd.CategoricalDtype):
             labels[name] = labels[name].astype(labels[name].cat.categories.dtype)
     return codes, labels
-
-
-def _ranked_values(values: pd.Series) -> tuple[Codes, int]:
-    """Code values 0..n−1 in their order, and return n; strings are read by several threads."""
-    if isinstance(values.dtype, pd.CategoricalDtype):
-        own, lookup = values.cat.codes.to_numpy(), np.zeros(len(values.cat.categories), np.int64)
-        used = pd.unique(own)
-        lookup[used], found = pd.factorize(values.cat.categories[used], sort=True)
-        return lookup.take(own), len(found)
-    if len(values) < sizes().coded_rows or getattr(values.dtype, "storage", "") != "pyarrow":
-        codes, found = pd.factorize(values, sort=True)
-        return codes, len(found)
-    array = pa.array(values.array)
-    array = array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
-    size = sizes().coded_rows
-    parts = each(
-        lambda at: array.slice(at, size).combine_chunks().dictionary_encode(),
-        range(0, len(array), size),
-    )
-    parts = [part for one in parts for part in getattr(one, "chunks", [one])]
-    labels = [part.dictionary.to_numpy(zero_copy_only=False) for part in parts]
-    ranks, distinct = pd.factorize(np.concatenate(labels), sort=True)
-    starts = np.cumsum([0, *(len(part.dictionary) for part in parts)])
-    pairs = zip(starts, parts, strict=False)
-    return np.concatenate(
-        [ranks[start:].take(part.indices.to_numpy()) for start, part in pairs]
-    ), len(distinct)
 
 
 def close_ranks(codes: list[Codes], span: int) -> tuple[list[Codes], int]:
@@ -463,11 +358,16 @@ def strictly_ascends(codes: Codes) -> bool:
 def known_ids(frame: pd.DataFrame, role: str, name: str, hint: str = "") -> IdColumn:
     """Return a column of ids, of which none may be null."""
     ids = read_ids(column(frame, name, role), f"{role}[{name!r}]")
-    if ids.null is not None:
-        raise NullKeyError(
-            f"{ids.where} is null in {np.count_nonzero(ids.null):,} of {len(frame):,} rows{hint}"
-        )
+    _refuse_nulls(ids, hint)
     return ids
+
+
+def _refuse_nulls(ids: IdColumn, hint: str = "") -> None:
+    if ids.null is not None:
+        n = np.count_nonzero(ids.null)
+        raise NullKeyError(
+            f"{ids.where} is null in {n:,} of {len(ids):,} rows{hint}", column=ids.where, count=n
+        )
 
 
 def rank_keys(keys: Iterable[Sequence[IdColumn]]) -> tuple[list[Codes], int]:

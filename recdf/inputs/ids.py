@@ -7,6 +7,7 @@ and refuses values that cannot be ids. Ids are never cast to another kind and ne
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -196,38 +197,19 @@ def check_labels(series: pd.Series, where: str) -> pd.Series:
     version 3 fails on them.
     """
     dtype = series.dtype
-    if isinstance(dtype, pd.CategoricalDtype):
-        check_labels(pd.Series(dtype.categories), where)
-    elif pd.api.types.is_object_dtype(dtype) or (
-        isinstance(dtype, pd.StringDtype) and dtype.storage == "python"
-    ):
-        labels = series.to_numpy(dtype=object)
+    labels = dtype.categories if isinstance(dtype, pd.CategoricalDtype) else series
+    if labels.dtype == object or getattr(labels.dtype, "storage", "") == "python":
+        texts = [label for label in labels.to_numpy(dtype=object) if isinstance(label, str)]
         try:
-            pa.array(labels, from_pandas=True)
-        except (
-            pa.ArrowException,
-            TypeError,
-            ValueError,
-            OverflowError,
-        ):  # odd text, or objects of several types
-            odd = [
-                label for label in labels if isinstance(label, str) and not _is_text_label(label)
-            ]
-            if odd:
-                raise IdTypeError(
-                    f"{where} has {odd[0]!a}, a text with a lone surrogate, which UTF-8 cannot "
-                    "encode and pandas cannot tell from others of its kind; write such labels as "
-                    "plain text, e.g. with .map(ascii)"
-                ) from None
+            pa.array(texts)
+        except UnicodeEncodeError:
+            odd = next(text for text in texts if re.search("[\ud800-\udfff]", text))
+            raise IdTypeError(
+                f"{where} has {odd!a}, a text with a lone surrogate, which UTF-8 cannot encode and "
+                "pandas cannot tell from others of its kind; write such labels as plain text, e.g. "
+                "with .map(ascii)"
+            ) from None
     return series
-
-
-def _is_text_label(label: str) -> bool:
-    try:
-        label.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _is_odd_text(ids: IdColumn) -> bool:
@@ -310,22 +292,19 @@ def _integer_ids(series: pd.Series, where: str) -> IdColumn:
 
 def _float_ids(series: pd.Series, where: str) -> IdColumn:
     values = series.to_numpy(dtype=np.float64, na_value=np.nan)
-    null = np.isnan(values)
-    digits = _exact_bits(series.dtype)
-    whole = null | ((np.abs(values) < 2.0**digits) & (np.floor(values) == values))
-    if not whole.all():
+    null, digits = np.isnan(values), _exact_bits(series.dtype)
+    odd = values[~null & ~((np.abs(values) < 2.0**digits) & (np.floor(values) == values))]
+    if len(odd):
         raise IdTypeError(
-            f"{where} is {series.dtype} and {np.count_nonzero(~whole):,} ids are not whole numbers "
-            f"below 2**{digits} ({examples(values[~whole])}); ids that went through float may have "
-            "lost digits: read them as integers or strings",
+            f"{where} is {series.dtype} and {len(odd):,} ids are not whole numbers below "
+            f"2**{digits} ({examples(odd)}); ids that went through float may have lost digits: "
+            "read them as integers or strings",
             column=where,
-            count=int(np.count_nonzero(~whole)),
-            examples=values[~whole][:5].tolist(),
+            count=len(odd),
+            examples=odd[:5].tolist(),
         )
-    integers = (
-        np.where(null, 0.0, values).astype(np.int64) if null.any() else values.astype(np.int64)
-    )
     kind = "empty" if null.all() else "integer"
+    integers = np.where(null, 0.0, values).astype(np.int64)
     return IdColumn(where, kind, integers, null if null.any() else None)
 
 
@@ -364,69 +343,41 @@ def _odd_strings(series: pd.Series, where: str) -> IdColumn:
 
 
 def _object_ids(series: pd.Series, where: str) -> IdColumn:
-    """Read ids that are Python objects by their type; only the first of a run of equal ids is
-    looked at."""
-    values = series.to_numpy()
-    # 1, 1.0 and True are equal, so runs of equal ids are found only in columns of one type.
-    one_type = pd.api.types.infer_dtype(series, skipna=True) in ("string", "bytes", "integer")
-    heads = _object_heads(values) if one_type else np.arange(len(values))
-    if 2 * len(heads) > len(values):
-        return _distinct_object_ids(series, where)
-    labels = _distinct_object_ids(series.iloc[heads], where)
-    position = np.repeat(
-        np.arange(len(heads), dtype=np.int32), np.diff(np.append(heads, len(values)))
-    )
-    return IdColumn(
-        where, labels.kind, position, None if labels.null is None else labels.null[position], labels
-    )
-
-
-def _object_heads(values: np.ndarray) -> np.ndarray:
-    try:
-        change = np.asarray(values[1:] != values[:-1], dtype=bool)
-    except (TypeError, ValueError):  # comparing pd.NA, or arrays, gives no bool
-        return np.arange(len(values))
-    return np.flatnonzero(np.append(True, change)) if len(values) else np.arange(0)
-
-
-def _distinct_object_ids(series: pd.Series, where: str) -> IdColumn:
-    inferred = pd.api.types.infer_dtype(series, skipna=True)
+    """Read ids that are Python objects by their type."""
+    inferred, values = pd.api.types.infer_dtype(series, skipna=True), series.to_numpy()
     if inferred == "string":
         try:
-            array = pa.chunked_array(
-                [pa.array(series.to_numpy(), type=pa.large_string(), from_pandas=True)]
-            )
+            text = pa.array(values, type=pa.large_string(), from_pandas=True)
         except UnicodeEncodeError:
             return _odd_strings(series, where)
-        return IdColumn(where, "string", array, _nulls(series))
-    if inferred == "boolean":
-        raise IdTypeError(f"{where} holds bool objects; ids are never bool", column=where)
+        return IdColumn(where, "string", pa.chunked_array([text]), _nulls(series))
     null = _nulls(series)
-    present = series.to_numpy() if null is None else series.to_numpy()[~null]
+    present = values if null is None else values[~null]
     if not len(present):
         return IdColumn(where, "empty", np.zeros(len(series), np.int64), null)
-    if inferred in ("integer", "floating", "mixed-integer-float", "datetime", "datetime64"):
-        try:
-            if inferred.startswith("datetime"):
-                exact = pd.to_datetime(pd.Series(present))
-            else:
-                exact = pd.Series(present).astype(np.int64 if inferred == "integer" else np.float64)
-        except (
-            OverflowError,
-            ValueError,
-        ):  # ids beyond int64; dates out of range or in several time zones
-            return IdColumn(
-                where,
-                "integer" if inferred == "integer" else "datetime object",
-                series.to_numpy(),
-                null,
-            )
-        read = read_ids(exact, where)
-        if null is None:
-            return read
-        values = np.zeros(len(series), read.values.dtype)
-        values[~null] = read.values
-        return IdColumn(where, read.kind, values, null)
+    plain = {"boolean": bool, "integer": np.int64}.get(inferred, np.float64)
+    try:
+        if inferred.startswith("datetime"):
+            exact = pd.to_datetime(pd.Series(present))
+        elif inferred in ("boolean", "integer", "floating", "mixed-integer-float"):
+            exact = pd.Series(present).astype(plain)
+        else:
+            return _labels_of_one_type(values, present, null, where)
+    except (OverflowError, ValueError):  # ids beyond int64; dates out of range or of several zones
+        kind = "integer" if inferred == "integer" else "datetime object"
+        return IdColumn(where, kind, values, null)
+    read = read_ids(exact, where)
+    if null is None:
+        return read
+    filled = np.zeros(len(series), read.values.dtype)
+    filled[~null] = read.values
+    return IdColumn(where, read.kind, filled, null)
+
+
+def _labels_of_one_type(
+    values: np.ndarray, present: np.ndarray, null: np.ndarray | None, where: str
+) -> IdColumn:
+    """Return ids that are hashable objects of one type."""
     kinds = set(map(type, present))
     if len(kinds) > 1:
         names = ", ".join(sorted(kind.__name__ for kind in kinds))
@@ -436,12 +387,9 @@ def _distinct_object_ids(series: pd.Series, where: str) -> IdColumn:
         )
     kind = kinds.pop()
     if kind.__hash__ is None:
-        mend = "one id in a row" if issubclass(kind, list | set | np.ndarray) else "hashable labels"
         raise IdTypeError(
-            f"{where} holds {kind.__name__} objects, which cannot be ids; expected {mend}",
+            f"{where} holds {kind.__name__} objects, which cannot be ids; expected one id in a row",
             column=where,
         )
-    name = (
-        kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
-    )
-    return IdColumn(where, name, series.to_numpy(), null)
+    module = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
+    return IdColumn(where, module + kind.__qualname__, values, null)

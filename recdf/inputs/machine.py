@@ -33,8 +33,7 @@ class Sizes:
 
     Ids: direct_span : integer ids that span at most so many numbers, or four times the rows, are
     their own codes · coded_rows : a column of strings is coded in pieces of at least so many rows
-    at the same time · kept_chunks : the codes of strings keep so many chunks of the column, or the
-    chunks are joined · digit_rows, digit_piece_rows : strings of digits are read so many at a time,
+    at the same time · digit_rows, digit_piece_rows : strings of digits are read so many at a time,
     and taken by a thread · first_rows : a column that is not of digits mostly shows it in so many
     rows · key_rows : rows of list keys that are compared with their neighbours at a time.
 
@@ -79,7 +78,6 @@ class Sizes:
 
     direct_span: int = 2**20
     coded_rows: int = 2**19
-    kept_chunks: int = 1000
     digit_rows: int = 2**14
     digit_piece_rows: int = 2**18
     first_rows: int = 1000

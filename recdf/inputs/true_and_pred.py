@@ -19,7 +19,8 @@ from typing import Any, Literal, NamedTuple, TypedDict, overload
 import numpy as np
 import pandas as pd
 
-from ..errors import ColumnError, DataError, NullKeyError, OptionError
+from ..errors import ColumnError, DataError, OptionError
+from .codes import known_ids
 from .frames import column, id_frame, read_numbers, read_order
 from .ids import IdColumn, read_by, read_ids
 from .options import Options, as_columns
@@ -300,28 +301,16 @@ def read_keyed(frame: pd.DataFrame, role: str, user_cols: list[str], options: Op
     return _read_ids(frame, role, None, [], options.updated(user_col=user_cols), [])
 
 
-def _known_ids(frame: pd.DataFrame, role: str, name: str) -> IdColumn:
-    """Read an id column in which nulls are not allowed."""
-    ids = read_ids(column(frame, name, role), f"{role}[{name!r}]")
-    if ids.null is not None:
-        raise NullKeyError(
-            f"{ids.where} has {ids.null.sum():,} null ids",
-            column=ids.where,
-            count=int(ids.null.sum()),
-        )
-    return ids
-
-
 def read_users(users: Any, user_cols: list[str]) -> tuple[pd.DataFrame, list[IdColumn]]:
     """Read a population given as ids or as a frame of ids: the frame, and its ids."""
     frame = id_frame(users, "users", user_cols)
-    return frame, [_known_ids(frame, "users", name) for name in user_cols]
+    return frame, [known_ids(frame, "users", name) for name in user_cols]
 
 
 def read_catalogue(items: Any, item_col: str, role: str = "items") -> tuple[pd.DataFrame, IdColumn]:
     """Read `items`: a frame with one row per item, or its ids as a list, array, Series or Index."""
     frame = id_frame(items, role, [item_col])
-    return frame, _known_ids(frame, role, item_col)
+    return frame, known_ids(frame, role, item_col)
 
 
 def raw_ratings(table: ReadRows, rows: np.ndarray, options: Options) -> np.ndarray:
