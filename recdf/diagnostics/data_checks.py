@@ -17,7 +17,6 @@ from ..inputs.door import takes_options
 from ..inputs.frames import as_frame, column, id_frame, read_numbers
 from ..inputs.ids import IdColumn
 from ..inputs.options import CallArguments, Options
-from ..inputs.row_rules import OF_PROPENSITY
 from ..inputs.sorting import distinct, run_of
 from ..inputs.true_and_pred import (
     argument_of,
@@ -344,11 +343,11 @@ def check_list_weights(found: ListFindings, data: Data) -> None:
     for broken in broken_of_true(data.true, data.options):
         must = (
             "probabilities, above 0 and at most 1"
-            if broken.rule in OF_PROPENSITY
+            if broken.rule.of == "propensity"
             else "finite numbers, at least 0"
         )
         effect = f"evaluate raises; {broken.where} must hold {must}"
-        some = [] if broken.some is None else broken.some[:5].tolist()
+        some = list(broken.some[:5])
         found.add(
             "bad_column",
             broken.rule.breaks,

@@ -13,7 +13,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import chain
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -31,7 +30,7 @@ from ..errors import (
     kind_of,
     warn_user,
 )
-from .ids import IdColumn, as_arrow, as_series, read_ids, take_rows
+from .ids import IdColumn, as_arrow, read_ids, take_rows
 from .options import as_columns
 from .sorting import run_of
 
@@ -111,7 +110,7 @@ class ItemLists:
                         "if the lists are best first"
                     )
                 once[name] = values
-                found[name] = _repeated(values, length)
+                found[name] = take_rows(values, run_of(length))
             elif other is not None:
                 if not np.array_equal(other[0], length):
                     row = np.flatnonzero(other[0] != length)[:1]
@@ -230,38 +229,28 @@ def _lists_in(values: Any, where: str, ordered: bool = False) -> FlatLists | Non
     if is_list(getattr(values.dtype, "pyarrow_dtype", "")):
         return _flat(as_arrow(values), values, where)
     cells = values.to_numpy() if values.dtype == object else np.empty(0)
-    if not isinstance(
-        next((one for one in cells if isinstance(one, LISTS) or not pd.isna(one)), None), LISTS
-    ):
+    filled = (one for one in cells if isinstance(one, LISTS) or not pd.isna(one))
+    if not isinstance(next(filled, None), LISTS):
         return None
     kinds = set(map(type, cells))
     if ordered and any(issubclass(kind, Set) for kind in kinds):
         raise IdTypeError(
             f"{where} holds sets, which have no order; give lists, best item first", column=where
         )
-    if kinds == {np.ndarray} and [
-        one[0] for one in set(map(attrgetter("ndim", "dtype"), cells))
-    ] == [1]:
-        joined: Any = np.concatenate(cells)
-        return np.fromiter(map(len, cells), np.int64), as_series(joined)
     try:
-        array = pa.array(cells, from_pandas=True)
-    except (pa.ArrowException, ValueError, TypeError, OverflowError):
+        return _flat(pa.array(cells, from_pandas=True), values, where)
+    except (pa.ArrowException, ValueError, OverflowError):
         if tuple in kinds:  # an id of several parts, such as ("shop", 7)
             return None
-        odd = [one for one in cells if not isinstance(one, LISTS) and not pd.isna(one)]
-        if odd:
-            words = (
-                f"{where} holds lists, and {odd[0]!r}, which is none; expected a list in each row"
-            )
-            raise IdTypeError(words, column=where) from None
-        rows = [
-            one if isinstance(one, LISTS) else () for one in cells
-        ]  # of items that Arrow has no column for
-        return np.fromiter(map(len, rows), np.int64), pd.Series(
-            list(chain.from_iterable(rows)), dtype=object
+    if odd := [one for one in filled if not isinstance(one, LISTS)]:
+        raise IdTypeError(
+            f"{where} holds lists, and {odd[0]!r}, which is none; expected a list in each row",
+            column=where,
         )
-    return _flat(array, values, where)
+    # Items that Arrow has no column for.
+    rows = [one if isinstance(one, LISTS) else () for one in cells]
+    items = list(chain.from_iterable(rows))
+    return np.fromiter(map(len, rows), np.int64), pd.Series(items, dtype=object)
 
 
 def _flat(column: Any, like: pd.Series, where: str) -> FlatLists:
@@ -271,9 +260,13 @@ def _flat(column: Any, like: pd.Series, where: str) -> FlatLists:
         raise IdTypeError(
             f"{where} holds lists of lists; expected the items of one list in a row", column=where
         )
-    return pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False), _series(
-        items, like
-    )
+    return _lengths(column), _series(items, like)
+
+
+def _lengths(lists: Any) -> np.ndarray:
+    """Return the number of values of each list; a null has none."""
+    found: np.ndarray = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
+    return found
 
 
 def _series(items: Any, like: pd.Series) -> pd.Series:
@@ -299,19 +292,6 @@ def _columns(name: Any, values: pd.Series) -> dict[Any, pd.Series]:
     }
 
 
-def _repeated(values: pd.Series, length: np.ndarray) -> pd.Series:
-    """Return a column with each value repeated so many times."""
-    if isinstance(values.dtype, np.dtype):
-        return pd.Series(values.to_numpy().repeat(length), dtype=values.dtype)
-    if (
-        isinstance(values.dtype, pd.ArrowDtype)
-        and values.dtype.kind in "iuf"
-        and not values.hasnans
-    ):
-        return _series(pa.array(as_arrow(values).to_numpy().repeat(length)), values)
-    return take_rows(values, run_of(length))
-
-
 def split_texts(texts: Any, sep: str) -> tuple[np.ndarray, Any]:
     """Split texts of items: return how many items each has, and all of them. A blank stands for any
     white space.
@@ -327,10 +307,7 @@ def split_texts(texts: Any, sep: str) -> tuple[np.ndarray, Any]:
         pc.list_flatten(parts), " \t\r\n'\"" if pc.any(written).as_py() else " \t\r\n"
     )
     some = pc.not_equal(items, "").to_numpy(zero_copy_only=False)
-    row = np.repeat(
-        np.arange(len(parts)),
-        pc.fill_null(pc.list_value_length(parts), 0).to_numpy(zero_copy_only=False),
-    )
+    row = run_of(_lengths(parts))
     return np.bincount(row[some], minlength=len(parts)), items.filter(pa.array(some))
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Literal, NamedTuple, TypedDict, overload
 
 import numpy as np
@@ -24,16 +23,7 @@ from .codes import known_ids
 from .frames import column, id_frame, read_numbers, read_order
 from .ids import IdColumn, read_by, read_ids
 from .options import Options, as_columns
-from .row_rules import (
-    Broken,
-    BrokenRows,
-    broken_ids,
-    broken_order,
-    broken_propensity,
-    broken_relevance,
-    broken_weights,
-    rows_refused_or_dropped,
-)
+from .row_rules import NULL_ID, Broken, BrokenRows, broken, rows_refused_or_dropped
 
 
 class Order(TypedDict):
@@ -95,11 +85,11 @@ def _read_ids(
     number: np.ndarray | None,
     by: list[str],
     options: Options,
-    broken: Sequence[Broken],
+    found: Sequence[Broken],
     findings: dict[str, BrokenRows] | None = None,
 ) -> ReadRows:
-    """Read the id columns; refuse or drop rows with null ids and the rows that are `broken` in
-    another way.
+    """Read the id columns; refuse or drop rows with null ids and the rows that break
+    another rule.
 
     Where the frame is a part of larger data, `findings` gets what is wrong with its rows, and
     nothing is raised for it.
@@ -115,13 +105,19 @@ def _read_ids(
         )
     by_ids = [read_by([column(frame, name, role)], f"{role}[{name!r}]")[0] for name in by]
     keys, item = [ids(name) for name in as_columns(options.user_col)], ids(options.item_col)
-    null = broken_ids({one.where: one.null for one in (*keys, *by_ids, item)})
-    found, gone = rows_refused_or_dropped([*broken, *null], len(frame), options)
+    nulls = {one.where: one.null for one in (*keys, *by_ids, item)}
+    if any(rows is not None for rows in nulls.values()):  # each column, so that batches are alike
+        none = np.zeros(len(frame), bool)
+        of_ids = [
+            Broken(NULL_ID, where, none if rows is None else rows) for where, rows in nulls.items()
+        ]
+        found = [*found, *of_ids]
+    judged, gone = rows_refused_or_dropped(found, len(frame), options)
     if findings is None:
-        found.settle(role, options)
+        judged.settle(role, options)
     else:
-        findings[role] = found
-    table = ReadRows(role, frame, keys, by_ids, item, number, None, found.counts(role))
+        findings[role] = judged
+    table = ReadRows(role, frame, keys, by_ids, item, number, None, judged.counts(role))
     return table if gone is None else table.kept(~gone)
 
 
@@ -153,7 +149,7 @@ def read_true(
 ) -> ReadRows:
     """Read `true`; its numbers are gains, 0 for a row that is judged and not relevant."""
     name = relevance_source(frame, options)
-    broken = broken_of_true(frame, options)
+    found = broken_of_true(frame, options)
     if name is None:
         if options.min_relevance is not None:
             raise OptionError(
@@ -161,11 +157,11 @@ def read_true(
                 f"true named {RELEVANCE_NAME!r}"
             )
         ones = np.broadcast_to(1.0, len(frame))  # a view that repeats one number
-        return _read_ids(frame, "true", ones, [], options, broken, findings)
+        return _read_ids(frame, "true", ones, [], options, found, findings)
     where = f"true[{name!r}]"
     given = read_relevance(frame, name, options)
-    broken = [*broken_relevance(given, where), *broken]
-    table = _read_ids(frame, "true", gains(given, options), [], options, broken, findings)
+    found = [*broken("relevance", given, where), *found]
+    table = _read_ids(frame, "true", gains(given, options), [], options, found, findings)
     counts = table.counts
     if options.not_judged == "keep" and table.number is not None:
         counts = counts | {"true_not_judged": int(np.count_nonzero(table.number < 0))}
@@ -175,26 +171,29 @@ def read_true(
 def broken_of_true(frame: pd.DataFrame, options: Options) -> list[Broken]:
     """Return the rules that the propensities and the weights in `true` break."""
     found: list[Broken] = []
-    floored = partial(broken_propensity, floor=options.propensity_floor)
-    for name, broken in (
-        (options.propensity_col, floored),
-        (options.weight_name if options.weight_source == "true" else None, broken_weights),
-    ):
-        if name is not None:
-            where = f"true[{name!r}]"
-            found += broken(
-                read_numbers(column(frame, name, "true"), where).astype(np.float64), where
-            )
+    if options.propensity_col is not None:
+        where, values = _floats_of(frame, options.propensity_col)
+        # A floor above 0 makes 0 usable, since it counts as the floor.
+        floored = np.where(values == 0, options.propensity_floor, values)
+        found += broken("propensity", floored, where)
+    if options.weight_source == "true":
+        where, values = _floats_of(frame, options.weight_name)
+        found += broken("weight", values, where)
     return found
+
+
+def _floats_of(true: pd.DataFrame, name: Any) -> tuple[str, np.ndarray]:
+    """Return how messages name a column of `true`, and its numbers."""
+    where = f"true[{name!r}]"
+    return where, read_numbers(column(true, name, "true"), where).astype(np.float64)
 
 
 def read_weights(values: pd.Series, where: str, options: Options) -> np.ndarray:
     """Read the weights of lists that stand beside `true`, and raise for those that are no
     weights."""
     numbers = read_numbers(values, where).astype(np.float64)
-    rows_refused_or_dropped(broken_weights(numbers, where), len(numbers), options)[0].settle(
-        where, options
-    )
+    found = broken("weight", numbers, where)
+    rows_refused_or_dropped(found, len(numbers), options)[0].settle(where, options)
     return numbers
 
 
@@ -202,7 +201,7 @@ def read_relevance(frame: pd.DataFrame, name: str, options: Options) -> np.ndarr
     """Read relevances as given. If a column that was only found by its name holds no numbers, the
     error says so."""
     try:
-        return read_numbers(column(frame, name, "true"), f"true[{name!r}]").astype(np.float64)
+        return _floats_of(frame, name)[1]
     except DataError as error:
         if options.relevance_col is not None:
             raise
@@ -284,16 +283,9 @@ def read_pred(
     ):
         with np.errstate(over="ignore"):
             number = number.astype(np.float32).astype(np.float64)
-    broken = broken_order(_null_numbers(number), where, order["by"])
-    table = _read_ids(frame, role, number, by, options, broken, findings)
+    found = broken("score" if order["by"] == "score" else "rank", number, where)
+    table = _read_ids(frame, role, number, by, options, found, findings)
     return replace(table, descending=order["by"] == "score", number_col=name)
-
-
-def _null_numbers(number: np.ndarray) -> np.ndarray | None:
-    """Tell which numbers are NaN; None if none is."""
-    # The minimum is NaN if any number is, and it needs no array.
-    some = number.dtype.kind == "f" and len(number) > 0 and np.isnan(number.min())
-    return np.isnan(number) if some else None
 
 
 def read_keyed(frame: pd.DataFrame, role: str, user_cols: list[str], options: Options) -> ReadRows:
