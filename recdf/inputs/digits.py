@@ -1,9 +1,17 @@
 """Strings such as "u000123" as the numbers that their digits say, without looking any string up.
 
-Contract: `read_digits` takes columns of strings that are all of one length and differ in at most
-eight places, and there only in the low halves of bytes, as decimal digits do. The numbers it
-returns are equal exactly where the strings are equal, and stand in the same order. For any other
+Contract: `read_digits` takes columns of strings that are all of one length, and differ only in
+their last eight bytes and there only in the low halves of bytes, as decimal digits do. The numbers
+it returns are equal exactly where the strings are equal, and stand in the same order. For any other
 strings it returns None, mostly after a look at the first rows.
+
+The last eight bytes of a string are read as one integer, whose lowest byte is the first character,
+and are turned into a number in three steps. Each step joins neighbours, here for "00000123":
+
+    bytes              0   0   0   0   0   1   2   3        '0' becomes 0
+    pairs             00      00      01      23            first x 10 + second
+    fours            0000            0123                   first x 100 + second
+    eight        00000123                                   first x 10,000 + second
 """
 
 from __future__ import annotations
@@ -23,13 +31,21 @@ OFFSET_DTYPES: dict[Any, Any] = {
     pa.large_string(): np.int64,
     pa.large_binary(): np.int64,
 }
-MOST_PLACES = 8  # so that numbers of any digits fit into 64 bits
-LOW_HALF = 15
+LOW_HALVES = np.uint64(0x0F0F0F0F0F0F0F0F)
+HIGH_HALVES = np.uint64(0xF0F0F0F0F0F0F0F0)
+SIXES = np.uint64(
+    0x0606060606060606
+)  # added to a digit, they carry into the high half if it is above 9
+# Multiplying by it spreads neighbouring integers over all 64 bits: 2**64 over the golden ratio.
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+LOW_BYTES = np.array([2 ** (8 * n) - 1 for n in range(9)], dtype=np.uint64)
+
+# After the step that joins groups of this many bits, every second group holds a number.
+MASKS = {8: 0x00FF00FF00FF00FF, 16: 0x0000FFFF0000FFFF, 32: 0x00000000FFFFFFFF}
 
 
 class _Strings(NamedTuple):
-    """Consecutive strings of one length: their place in a column, and an array of each of their
-    characters in turn."""
+    """Consecutive strings of one length in a chunk of a column, and the row of the first one."""
 
     column: int
     first: int
@@ -37,18 +53,31 @@ class _Strings(NamedTuple):
     edges: np.ndarray
     data: Any
 
-    def characters(self) -> np.ndarray:
-        """Return the bytes of the strings, shape (length, strings)."""
-        n = len(self.edges) - 1
-        text = np.frombuffer(self.data, np.uint8, n * self.length, int(self.edges[0]))
-        return text.reshape(n, self.length).T
+    def tails(self) -> np.ndarray:
+        """The last eight bytes of each string as one integer; where there are fewer, the first ones
+        are zeros."""
+        n, begin = len(self.edges) - 1, int(self.edges[0]) + max(self.length - 8, 0)
+        n_bytes = (n - 1) * self.length + 8
+        data = np.frombuffer(self.data, np.uint8)[begin : begin + n_bytes]
+        if len(data) < n_bytes:  # the last word reaches beyond the end of the buffer
+            data = np.append(data, np.zeros(n_bytes - len(data), np.uint8))
+        words: np.ndarray = np.ndarray((n,), "<u8", data, strides=(self.length,))
+        return words << np.uint64(8 * max(8 - self.length, 0))
 
-    def least_and_most(self) -> np.ndarray | None:
-        """Return the smallest and the largest byte at each place; None for strings of several
-        lengths."""
-        if (np.diff(self.edges) != self.length).any():
+    def form(self) -> tuple[np.ndarray, bytes] | None:
+        """Return the bits that are set in all last bytes, in some of them, and beside digits above
+        9; and the bytes before. None for strings that differ in length or in the bytes before."""
+        edges, length = self.edges, self.length
+        if (np.diff(edges) != length).any():
             return None
-        return np.array([(one.min(), one.max()) for one in self.characters()])
+        text = np.frombuffer(self.data, np.uint8)[edges[0] : edges[-1]]
+        before = text.reshape(-1, length)[:, :-8]
+        if before.size and (before != before[0]).any():
+            return None
+        tails = self.tails()
+        above = ((tails & LOW_HALVES) + SIXES) & HIGH_HALVES
+        some = [np.bitwise_or.reduce(one) for one in (tails, above)]
+        return np.array([np.bitwise_and.reduce(tails), *some]), before[0].tobytes()
 
 
 def read_digits(columns: Sequence[pa.ChunkedArray]) -> list[np.ndarray] | None:
@@ -60,16 +89,17 @@ def read_digits(columns: Sequence[pa.ChunkedArray]) -> list[np.ndarray] | None:
     form = _digits(pieces)
     if form is None:
         return None
-    places, radix = form
+    base, radix = form
     kind = np.int32 if radix == 10 else np.int64  # ten to the eighth power fits into 32 bits
-    found = [np.zeros(len(column), kind) for column in columns]
+    found = [np.empty(len(column), kind) for column in columns]
 
     def read(piece: _Strings) -> None:
-        characters = piece.characters()
-        numbers = found[piece.column][piece.first : piece.first + characters.shape[1]]
-        for place in places:
-            numbers *= radix
-            numbers += characters[place] & LOW_HALF
+        numbers = piece.tails() - base
+        for width, mask in MASKS.items():
+            numbers *= np.uint64(1 + (radix ** (width // 8) << width))
+            numbers >>= np.uint64(width)
+            numbers &= np.uint64(mask)
+        found[piece.column][piece.first : piece.first + len(numbers)] = numbers
 
     each(read, pieces, sum(map(len, columns)))
     return found
@@ -98,15 +128,22 @@ def _strings(columns: Sequence[pa.ChunkedArray]) -> list[_Strings]:
     return pieces
 
 
-def _digits(pieces: list[_Strings]) -> tuple[list[int], int] | None:
-    """Return the places in which the strings differ, and how many values a digit has; None for
-    other forms."""
+def _digits(pieces: list[_Strings]) -> tuple[np.uint64, int] | None:
+    """Return what is the same in the last bytes of all strings, and how many values a digit has;
+    None for other forms.
+
+    A byte that differs keeps its high half in what is the same: '0' to '9' are all 0x30 and a
+    digit.
+    """
     n_rows = sum(len(piece.edges) - 1 for piece in pieces)
-    found = [one for one in each(_Strings.least_and_most, pieces, n_rows) if one is not None]
-    if not found or len(found) < len(pieces):
+    found = [one for one in each(_Strings.form, pieces, n_rows) if one is not None]
+    if not found or len(found) < len(pieces) or len({before for _, before in found}) > 1:
         return None
-    least, most = np.min(found, axis=0)[:, 0], np.max(found, axis=0)[:, 1]
-    places = np.flatnonzero(least < most)
-    if len(places) > MOST_PLACES or (least | LOW_HALF != most | LOW_HALF)[places].any():
+    bits = np.stack([one for one, _ in found])
+    same, above = np.bitwise_and.reduce(bits[:, 0]), np.bitwise_or.reduce(bits[:, 2])
+    differs = same ^ np.bitwise_or.reduce(bits[:, 1])
+    if differs & HIGH_HALVES:
         return None
-    return places.tolist(), 10 if ((most & LOW_HALF)[places] < 10).all() else 16
+    differing, above = (np.frombuffer(one.tobytes(), np.uint8) > 0 for one in (differs, above))
+    high = np.where(differing, np.uint8(0xF0), np.uint8(0xFF)).view(np.uint64)[0]
+    return same & high, 16 if above[differing].any() else 10

@@ -34,7 +34,8 @@ class Sizes:
     Ids: direct_span : integer ids that span at most so many numbers, or four times the rows, are
     their own codes · coded_rows : a column of strings is coded in pieces of at least so many rows
     at the same time · digit_rows : strings of digits are read so many at a time by a thread ·
-    first_rows : a column that is not of digits mostly shows it in so many rows · key_rows : rows of list keys that are compared with their neighbours at a time.
+    first_rows : a column that is not of digits mostly shows it in so many rows · key_rows : rows of
+    list keys that are compared with their neighbours at a time.
 
     Sorting: sorted_rows : rows at a time · matrix_cells : cells of a matrix whose rows are sorted ·
     row_cells : cells of a row that short lists share; numpy sorts about so many without branches ·
