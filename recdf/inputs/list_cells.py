@@ -97,7 +97,7 @@ class ItemLists:
         found = {self.item_col: read[1]} if self.wide else {}
         for i, name in enumerate(frame.columns):
             values, where = frame.iloc[:, i], f"{self.role}[{name!r}]"
-            other = read if name == self.item_col else _lists_in(values, where)
+            other = read if name == self.item_col else lists_in(values, where)
             if other is None and name not in self.wide:
                 if (
                     name in self.orders
@@ -140,7 +140,7 @@ class ItemLists:
             )
         values = frame.get(self.item_col)
         if self.sep is None or values is None:
-            return _lists_in(values, f"{self.role}[{self.item_col!r}]", ordered=self.role != "true")
+            return lists_in(values, f"{self.role}[{self.item_col!r}]", ordered=self.role != "true")
         length, items = split_texts(as_arrow(values), self.sep)
         if (
             stuck := items.filter(pc.match_substring_regex(items, "[^,;|][,;|]$"))
@@ -221,7 +221,7 @@ def _wide_columns(frame: pd.DataFrame, wide: str | Sequence[str], item_col: str)
     return tuple(wide)
 
 
-def _lists_in(values: Any, where: str, ordered: bool = False) -> FlatLists | None:
+def lists_in(values: Any, where: str, ordered: bool = False) -> FlatLists | None:
     """Return the lists in a column; None if it has none. A set has no order, and cannot be one that
     is `ordered`."""
     if not isinstance(values, pd.Series):  # there is no such column, or there are two

@@ -39,13 +39,10 @@ class Sizes:
 
     Sorting: sorted_rows : rows at a time · matrix_cells : cells of a matrix whose rows are sorted ·
     row_cells : cells of a row that short lists share; numpy sorts about so many without branches ·
-    narrow_bits : keys of pairs with so many bits take four bytes · tie_bits : bits of level, item
-    and place in one integer; beyond them ties are ordered by a slower sort.
+    narrow_bits : keys of pairs with so many bits take four bytes.
 
     Blocks of lists: list_block_rows : rows of a block, or fewer where there are many threads ·
-    dealt_rows : rows that are dealt at a time · group_rows : rows whose values are dealt at a time
-    · marked_cells : marks of items of a few lists · rows_of_marks : rows that these lists must
-    have, or their rows are paired instead.
+    dealt_rows : rows that are dealt at a time · group_rows : rows whose values are dealt at a time.
 
     Metrics: summed_terms : terms that are summed at a time; more leave fewer bits for each ·
     moment_cells : values of short columns whose moments are computed together · most_indicators :
@@ -85,12 +82,9 @@ class Sizes:
     matrix_cells: int = 2**18
     row_cells: int = 128
     narrow_bits: int = 32
-    tie_bits: int = 63
     list_block_rows: int = 2**19
     dealt_rows: int = 2**18
     group_rows: int = 2**22
-    marked_cells: int = 2**21
-    rows_of_marks: int = 2**10
     summed_terms: int = 2**14
     moment_cells: int = 2**14
     most_indicators: int = 1024

@@ -43,10 +43,10 @@ class Count:
         return Count(self.n + other.n, some[:N_EXAMPLES])
 
 
-Kind = Literal["relevance", "propensity", "weight", "score", "rank", "id"]
+OfRow = Literal["relevance", "propensity", "weight", "score", "rank", "id"]
 
 
-def _nulls(values: np.ndarray) -> np.ndarray:
+def _null_numbers(values: np.ndarray) -> np.ndarray:
     # The minimum is NaN if any number is, and it needs no array.
     some = values.dtype.kind == "f" and len(values) > 0 and np.isnan(values.min())
     return np.isnan(values) if some else np.zeros(0, bool)
@@ -61,10 +61,10 @@ class RowRule:
     it · counted_as : follows the role of the frame in `spec["counts"]`, for the dropped rows.
     """
 
-    of: Kind
+    of: OfRow
     breaks: str
     what: str
-    bad: Callable[[np.ndarray], np.ndarray] = _nulls
+    bad: Callable[[np.ndarray], np.ndarray] = _null_numbers
     counted_as: str = ""
     option: Literal["nan_score", "null_keys", "not_judged"] | None = None
 
@@ -144,14 +144,14 @@ ROW_RULES = {
             "negative or infinite",
             lambda values: (values < 0) | np.isinf(values),
         ),
-        RowRule("score", "null score", "null score", _nulls, "null_scores", "nan_score"),
-        RowRule("rank", "null rank", "null rank", _nulls, "null_scores", "nan_score"),
+        RowRule("score", "null score", "null score", _null_numbers, "null_scores", "nan_score"),
+        RowRule("rank", "null rank", "null rank", _null_numbers, "null_scores", "nan_score"),
         NULL_ID,
     )
 }
 
 
-def broken(of: Kind, values: np.ndarray, where: str) -> list[Broken]:
+def broken(of: OfRow, values: np.ndarray, where: str) -> list[Broken]:
     """Return the rules for values of a kind that some of these values break."""
     found = [(rule, rule.bad(values)) for rule in ROW_RULES.values() if rule.of == of]
     return [Broken(rule, where, rows, values[rows]) for rule, rows in found if rows.any()]

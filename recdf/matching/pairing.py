@@ -28,7 +28,6 @@ from ..inputs.sorting import (
     place_in_run,
     run_of,
     sort_within,
-    spans,
     windows,
 )
 from .blocks import Block, list_blocks
@@ -267,7 +266,11 @@ class Excluded:
     def left_of(self, block: Block, key: np.ndarray) -> Block:
         """Return the lists that are left of a block. `key` is the key code of each of its lists."""
         item, start = block.columns[0], block.start
-        out = self._has(item, start, key)
+        begin, length = self.start.take(key), self.length.take(key)
+        pairs = pair_within(
+            item, start[:-1], np.diff(start), self.item, begin, length, self.n_items
+        )
+        out = pairs.has_sought(len(item))
         if not out.any():
             return block
         rows = np.flatnonzero(~out)
@@ -276,42 +279,3 @@ class Excluded:
         row = rows + block.row.start if isinstance(block.row, slice) else block.row.take(rows)
         start = np.append(start[lists], len(rows))
         return Block(block.code[lists], start, row, [values.take(rows) for values in block.columns])
-
-    def _has(self, item: np.ndarray, start: np.ndarray, key: np.ndarray) -> np.ndarray:
-        """Tell for each row of lists whether its item goes out of its list.
-
-        A few lists at a time mark their excluded items in a table that stays in the processor's
-        cache, and then look up their own. Where the catalogue is so large that too few lists have
-        room in it, rows are paired instead.
-        """
-        begin, n_out, n_own = self.start.take(key), self.length.take(key), np.diff(start)
-        together = min(sizes().marked_cells // max(self.n_items, 1), len(key))
-        if len(key) * sizes().rows_of_marks >= (len(item) + int(n_out.sum())) * together:
-            return pair_within(
-                item, start[:-1], n_own, self.item, begin, n_out, self.n_items
-            ).has_sought(len(item))
-        mark, found = np.zeros(together * self.n_items, np.uint8), np.empty(len(item), bool)
-        table = np.arange(together, dtype=np.int32) * np.int32(
-            self.n_items
-        )  # where the marks of each list begin
-        end = begin + n_out
-
-        def places(lists: slice, length: np.ndarray, items: np.ndarray) -> np.ndarray:
-            found = table[: len(begin[lists])].repeat(length[lists])
-            found += items
-            return found.astype(np.intp)
-
-        for i, first in enumerate(range(0, len(key), together)):
-            lists, number = slice(first, first + together), i % 255 + 1
-            if number == 1:  # other numbers are no marks yet, so nothing has to be cleared
-                mark[:] = 0
-            a, z = begin[lists], end[lists]
-            out = (
-                self.item[a[0] : z[-1]]
-                if (a[1:] == z[:-1]).all()
-                else self.item.take(spans(a, n_out[lists]))
-            )
-            mark[places(lists, n_out, out)] = number
-            rows = slice(start[first], start[first + len(a)])
-            np.equal(mark.take(places(lists, n_own, item[rows])), number, out=found[rows])
-        return found

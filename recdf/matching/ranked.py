@@ -17,9 +17,8 @@ import numpy as np
 from ..errors import DataError, DuplicateError, TieError
 from ..inputs.codes import CodeColumn, Coded, IdCodes
 from ..inputs.frames import column, read_numbers
-from ..inputs.machine import sizes
 from ..inputs.options import Options
-from ..inputs.sorting import at, distinct, offsets, rank_within, sort_within, spans
+from ..inputs.sorting import at, distinct, offsets, rank_within, spans, stable_order
 from ..inputs.true_and_pred import ReadRows
 from .blocks import Block, Blocks, list_blocks
 from .pairing import Excluded, Pairs, pair_within
@@ -119,9 +118,8 @@ def _rank_block(block: Block, descending: bool) -> Ranked:
     return Ranked(block.code, block.first, start, item, row, level)
 
 
-def _tie_order(lists: Ranked, second: np.ndarray, n_second: int) -> np.ndarray | None:
-    """Return the places that order the rows of each level by `second` (integers from 0 to n_second
-    - 1).
+def _tie_order(lists: Ranked, second: np.ndarray) -> np.ndarray | None:
+    """Return the places that order the rows of each level by `second`, which are integers.
 
     Equal rows keep their order. The result is None if the rows are in order already.
     """
@@ -131,22 +129,8 @@ def _tie_order(lists: Ranked, second: np.ndarray, n_second: int) -> np.ndarray |
     if not len(falls):
         return None
     mixed = distinct(np.searchsorted(start, falls, side="right") - 1)
-    length = np.diff(start)[mixed]
-    rows, begin = spans(start[mixed], length), offsets(length)
-    level, second = level[rows], second[rows]
-    place_bits, bits = (int(length.max()) - 1).bit_length(), (n_second - 1).bit_length()
-    order = np.arange(len(lists.item))
-    if 2 * place_bits + bits > sizes().tie_bits:
-        order[rows] = rows[np.lexsort((second, level))]
-        return order
-    base = np.repeat(begin[:-1], length)
-    key = (level - np.repeat(level[begin[:-1]], length)).astype(np.int64)
-    for number, size in ((second, bits), (np.arange(len(rows)) - base, place_bits)):
-        key <<= size
-        key |= number
-    sort_within(key, begin)
-    key &= (1 << place_bits) - 1
-    order[rows] = rows[key + base]
+    rows, order = spans(start[mixed], np.diff(start)[mixed]), np.arange(len(lists.item))
+    order[rows] = rows[stable_order([level[rows], second[rows]])]
     return order
 
 
@@ -281,9 +265,7 @@ def rank_pred(table: ReadRows, block: Block, items: IdCodes, options: Options) -
         return lists
     rank = items.rank()
     second = lists.item if rank is None else rank[lists.item]
-    order = _tie_order(
-        lists, second if options.ties == "item_asc" else items.n - 1 - second, items.n
-    )
+    order = _tie_order(lists, second if options.ties == "item_asc" else -second)
     return lists if order is None else lists.moved(order)
 
 
@@ -351,7 +333,7 @@ def settle_pairs(
         grade = np.zeros(len(lists.item), np.int64)
         grade[pairs.place] = np.searchsorted(grades, gains, side="right")
         grade[pairs.repeat] = grade[pairs.first]
-        order = _tie_order(lists, grade, len(grades) + 1)
+        order = _tie_order(lists, grade)
         if order is not None:
             to = np.empty_like(order)
             to[order] = np.arange(len(order))

@@ -327,12 +327,11 @@ def test_a_gate_sees_another_exclusion():
 
 @pytest.mark.parametrize("n_items", [7, 600], ids=["small catalogue", "large catalogue"])
 @pytest.mark.parametrize(
-    ("together", "block_rows"),
-    [(0, 500), (1, 2**19), (10, 500), (1000, 2**19)],
-    ids=["no room for marks", "more rounds than marks", "rounds", "one round"],
+    "block_rows",
+    [500, 2**19],
 )
 @pytest.mark.parametrize("order", ["sorted", "shuffled", "users in another order"])
-def test_marked_and_paired_rows_go_out_alike(resized, n_items, together, block_rows, order):
+def test_rows_go_out_of_blocks_of_any_size(resized, n_items, block_rows, order):
     rng = np.random.default_rng(n_items)
     frames = []
     for users, n in (
@@ -351,12 +350,7 @@ def test_marked_and_paired_rows_go_out_alike(resized, n_items, together, block_r
         seen = seen.iloc[::-1]
     true, pred = true.drop_duplicates(), pred.drop_duplicates()
     left = [without(frame, seen, ["user_id"]) for frame in (true, pred)]
-    resized(
-        marked_cells=together * n_items,
-        rows_of_marks=0,
-        list_block_rows=block_rows,
-        group_rows=2 * block_rows,
-    )
+    resized(list_block_rows=block_rows, group_rows=2 * block_rows)
     found = rd.evaluate(true, pred, METRICS[:-1], k=3, exclude=seen)
     expected = rd.evaluate(*left, METRICS[:-1], k=3)
     by_user = [
@@ -364,15 +358,3 @@ def test_marked_and_paired_rows_go_out_alike(resized, n_items, together, block_r
     ]
     pd.testing.assert_frame_equal(*by_user)
     assert found.spec["counts"]["true_excluded"] == len(true) - len(left[0])
-
-
-def test_marks_of_one_list_do_not_stay_for_a_later_one(resized):
-    """There are 255 different marks, and each list here takes one."""
-    resized(marked_cells=3, rows_of_marks=0)
-    rows = pd.DataFrame(
-        {"user_id": np.repeat(np.arange(600), 3), "item_id": np.tile([1, 2, 3], 600)}
-    )
-    result = rd.evaluate(
-        rows, rows, "recall", k=3, exclude=pd.DataFrame({"user_id": [0, 256], "item_id": [2, 3]})
-    )
-    assert result.spec["counts"] == {"exclude_rows": 2, "true_excluded": 2, "pred_excluded": 2}

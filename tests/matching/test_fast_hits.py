@@ -10,7 +10,7 @@ import recdf as rd
 from recdf.evaluation import value_moments
 from recdf.inputs import sorting
 from recdf.inputs.sorting import offsets, rank_within
-from recdf.matching import pairing, ranked
+from recdf.matching import pairing
 from recdf.matching.pairing import pair_within
 
 # -- hits and statistics
@@ -104,19 +104,6 @@ def test_only_lists_in_which_the_last_digits_matter_are_ordered_again(monkeypatc
     assert places.tolist() == [1, 0, 2, 4, 5, 3]
     assert ordered.tolist() == [1.0 + 2**-52, 1.0, 0.2, 0.3, 0.2, 0.1]
     assert [len(calls[0][0]) for calls in watch.calls] == [2]
-
-
-@pytest.mark.parametrize("ties", ["item_desc", "item_asc", "worst"])
-def test_ties_in_lists_too_long_for_one_integer(frames, ties, monkeypatch, resized):
-    """Where level, item and place together take more than an integer's bits, a slower sort gives
-    the same."""
-    true, pred = map(shuffled, frames)
-    pred["score"] = pred["score"].round(1)
-    fast = result(true, pred, ties=ties)
-    resized(tie_bits=0)
-    watch = Watch(monkeypatch, ranked.np, "lexsort")
-    assert_same(result(true, pred, ties=ties), fast)
-    assert watch.calls
 
 
 @pytest.mark.parametrize("terms", [1, 2, 2**15])

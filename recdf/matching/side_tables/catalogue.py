@@ -21,6 +21,7 @@ import pandas as pd
 from ...errors import DataError, OptionError
 from ...inputs.frames import column, read_numbers
 from ...inputs.ids import as_series, check_labels
+from ...inputs.list_cells import lists_in
 from ...inputs.machine import sizes
 from ...inputs.sorting import offsets, run_of, spans
 
@@ -54,9 +55,9 @@ class Labels:
 def read_labels(series: pd.Series, where: str, separator: str | None) -> Labels:
     """Read categories from a column of plain values, of strings that `separator` splits, or of
     lists of values."""
-    if holds_collections(series):
-        values, length = flatten(series)
-        codes, names = pd.factorize(check_labels(as_series(values), where))
+    if (lists := lists_in(series, where)) is not None:
+        length, listed = lists
+        codes, names = pd.factorize(check_labels(listed, where))
     else:
         if isinstance(series.dtype, pd.CategoricalDtype):
             series = series.astype(series.cat.categories.dtype)
@@ -77,24 +78,6 @@ def read_labels(series: pd.Series, where: str, separator: str | None) -> Labels:
     if (codes < 0).any():
         raise DataError(f"{where} holds lists with null values")
     return Labels(pd.Index(names), offsets(length), codes)
-
-
-def holds_collections(series: pd.Series) -> bool:
-    """Tell whether the column holds lists, arrays or sets."""
-    present = series.dropna()
-    return len(present) > 0 and isinstance(
-        present.iloc[0], list | tuple | set | frozenset | np.ndarray
-    )
-
-
-def flatten(series: pd.Series) -> tuple[list[Any], np.ndarray]:
-    """Return all values of a column of lists, and the length of each list; a null is an empty
-    list."""
-    null = series.isna().to_numpy()
-    rows = [[] if gone else list(value) for value, gone in zip(series, null, strict=True)]
-    return [one for row in rows for one in row], np.fromiter(
-        (len(row) for row in rows), np.int64, len(rows)
-    )
 
 
 def unique_rows(codes: np.ndarray, n_items: int, where: str) -> np.ndarray:
@@ -305,11 +288,10 @@ def called(function: Similarity, a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def _numbers_of(series: pd.Series, separator: str, one_hot: bool) -> tuple[np.ndarray, np.ndarray]:
     """Return one column as a matrix, and which of its rows are null."""
     null = series.isna().to_numpy(dtype=bool)
-    if holds_collections(series):
-        values, length = flatten(series)
-        kind = pd.api.types.infer_dtype(values, skipna=True) if values else "empty"
+    if (lists := lists_in(series, f"feature {series.name!r}")) is not None:
+        kind = pd.api.types.infer_dtype(lists[1], skipna=True)
         if kind in ("integer", "floating", "mixed-integer-float", "boolean"):
-            return _vectors(values, length, null, str(series.name))
+            return _vectors(*lists, null, str(series.name))
     elif pd.api.types.is_numeric_dtype(series.dtype) or pd.api.types.is_bool_dtype(series.dtype):
         numbers = read_numbers(series, f"feature {series.name!r}").astype(np.float64)
         if np.isinf(numbers).any():
@@ -331,7 +313,7 @@ def _numbers_of(series: pd.Series, separator: str, one_hot: bool) -> tuple[np.nd
 
 
 def _vectors(
-    values: list[Any], length: np.ndarray, null: np.ndarray, name: str
+    length: np.ndarray, values: pd.Series, null: np.ndarray, name: str
 ) -> tuple[np.ndarray, np.ndarray]:
     lengths = np.unique(length[~null])
     if len(lengths) != 1:
@@ -340,7 +322,7 @@ def _vectors(
             "expected one"
         )
     matrix = np.zeros((len(null), lengths[0]))
-    matrix[~null] = np.asarray(values, dtype=np.float64).reshape(-1, lengths[0])
+    matrix[~null] = values.to_numpy(np.float64, na_value=np.nan).reshape(-1, lengths[0])
     if np.isinf(matrix).any():
         raise DataError(f"feature {name!r} holds {np.isinf(matrix).sum():,} infinite values")
     null = null | np.isnan(matrix).any(axis=1)
