@@ -34,7 +34,7 @@ import pyarrow as pa
 
 from .. import errors
 from ..errors import DataError, RecdfError
-from ..inputs.frames import as_frame
+from ..inputs.ids import take_rows
 from ..inputs.options import Options
 from ..inputs.row_rules import BrokenRows, RowsRefused
 from ..inputs.true_and_pred import Order
@@ -222,14 +222,8 @@ def measure(call: Call, part: Part) -> PartResult:
 
 def _measure(call: Call, part: Part, findings: dict[str, BrokenRows]) -> tuple[Measured, ListRows]:
     options = call.options
-    pred = as_frame(part.pred, "pred", options.user_col, options.item_col)
-    true = part.true
-    if true is not None:
-        true = as_frame(true, "true", options.user_col, options.item_col)
-    # The users of a mapping count without items too.
-    given = part.true if isinstance(part.true, Mapping) else true
     with (
-        call.match_part(given, pred, part.by_values, part.whole, findings) as matched,
+        call.match_part(part.true, part.pred, part.by_values, part.whole, findings) as matched,
         Progress(len(call.requests), "evaluate") as progress,
     ):
         columns: dict[str, np.ndarray] = {}
@@ -256,7 +250,7 @@ def _measure(call: Call, part: Part, findings: dict[str, BrokenRows]) -> tuple[M
             side_tables=matched.sides.described() if part.whole else None,
         )
         if len(matched):
-            measured = _with_the_rest(measured, matched, call, part.whole, true, pred)
+            measured = _with_the_rest(measured, matched, call, part.whole)
         elif call.item_by is not None:
             measured = replace(
                 measured, counts={**measured.counts, **without_group(matched, call.item_by)}
@@ -264,7 +258,7 @@ def _measure(call: Call, part: Part, findings: dict[str, BrokenRows]) -> tuple[M
         first = {"n_true": matched.n_true, "n_pred": matched.n_pred}
         if options.weight_name is not None and matched.weight is not None:
             first = {options.weight_name: matched.weight, **first}
-        carried = carried_columns(matched, pred, call.carry)
+        carried = carried_columns(matched, matched.frames[1], call.carry)
         columns = {**first, **columns}
         return measured, ListRows(
             matched.keys, matched.by, matched.list_by, columns, carried, matched.first
@@ -282,7 +276,7 @@ def _truth_sum(matched: Matched, true: pd.DataFrame, options: Options) -> int:
     )
     times = np.bincount(item) * grade if lists.constant_gain else np.bincount(item, grade)
     items, place = distinct_items(item, matched.n_items)
-    labels = true[options.item_col].take(lists.rows(place))
+    labels = take_rows(true[options.item_col], lists.rows(place))
     return int((times.take(items).astype(np.uint64) * hashes(labels)).sum(dtype=np.uint64))
 
 
@@ -291,20 +285,16 @@ def _with_the_rest(
     matched: Matched,
     call: Call,
     whole: bool,
-    true: pd.DataFrame | None,
-    pred: pd.DataFrame,
 ) -> Measured:
     """Add the rows that side tables do not know, the groups of items, and the metrics of
     exposure."""
-    options = call.options
+    options, (true, pred) = call.options, matched.frames
     groups = exposure = exposed = None
     if whole:
         counts_of = lambda k, by: ListCounts(matched.at(k), by)  # noqa: E731
         exposed = exposure_rows(counts_of, measured.n_lists, call.requests, options)
     elif call.per_item:
-        of_true, of_pred = (
-            frame[options.item_col] for frame in (pred[:0] if true is None else true, pred)
-        )
+        of_true, of_pred = (frame[options.item_col] for frame in (true, pred))
         exposure = exposure_sums(matched, call.per_item, of_true, of_pred)
     if call.item_by is not None:
         gain = (
@@ -317,7 +307,7 @@ def _with_the_rest(
         **unknown_counts(matched, call.requests),
         **(groups.counts if groups else {}),
     }
-    if true is not None and options.population.rule in ("true", "all"):  # all its rows count
+    if matched.has_true and options.population.rule in ("true", "all"):  # all its rows count
         counts[TRUTH] = _truth_sum(matched, true, options)
     return replace(measured, counts=counts, groups=groups, exposure=exposure, exposed=exposed)
 

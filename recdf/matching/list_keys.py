@@ -20,6 +20,8 @@ from ..inputs.machine import each, sizes
 from ..inputs.options import Options, as_columns
 from ..inputs.true_and_pred import ReadRows
 
+NO_BY = pd.DataFrame(index=range(1))  # without `by`, there is one recommender without a name
+
 
 def key_run_heads(columns: Sequence[IdColumn]) -> np.ndarray | None:
     """Return the first row of each run of equal keys; None where runs are so short that they save
@@ -55,7 +57,7 @@ def encode_by(
     appear.
     """
     if not table.by:
-        return None, pd.DataFrame(index=range(1))
+        return None, NO_BY
     if known is None and table.row is not None:
         # A recommender stays in the result, without lists, even when all its rows were dropped.
         known = table.frame[names].dropna().drop_duplicates(ignore_index=True)

@@ -37,7 +37,7 @@ class Matched:
     `true_lists`, -1 for none · pool : recommended rows that `true` has, judged or not · repeats :
     the list of each row that repeats an item, and its rank before such rows were dropped · counts :
     numbers of rows that were dropped or repeated · order, relevance_col : columns that rank and
-    grade the rows · overlap : what both frames share · sides : the side tables · first : where the
+    grade the rows · overlap : what both frames share · sides : the side tables · frames : `true` and `pred`, one item in a row · first : where the
     list first stands in each frame that names the population, -1 for nowhere; only of a part ·
     weight : how much each list counts in a mean, None if all count alike · untied : ranks are not
     those of scores, so that no two places tie · n_excluded : a function from `inside` (bool per
@@ -66,6 +66,7 @@ class Matched:
     order: Order
     overlap: Overlap
     sides: Sides
+    frames: tuple[pd.DataFrame, pd.DataFrame]
     first: Mapping[str, np.ndarray] = field(default_factory=dict)
     relevance_col: str | None = None
     judged_only: bool = False

@@ -361,6 +361,7 @@ def _matched(rows: _Rows, codes: _Codes, ranked: _RankedLists, compare: bool) ->
         if compare
         else _first_row_of_lists(rows, codes, ranked, (key, true_list, of_list)),
         sides=sides,
+        frames=(rows.true.frame, rows.pred.frame),
         judged_only=options.judged_only,
         has_true=rows.has_true,
         repeats_kept=options.duplicates == "keep" and not REPEATED.isdisjoint(ranked.counts),
