@@ -97,19 +97,15 @@ class IdCodes:
 
 
 def _value_rank(labels: Any) -> np.ndarray:
-    rank = np.empty(len(labels), np.int32)
     if isinstance(labels, pa.Array | pa.ChunkedArray):
         # Arrow compares UTF-8 bytes, which is the order of code points.
         order = pc.sort_indices(labels).to_numpy()
-    elif labels.dtype.kind in "iuM":
-        order = np.argsort(labels, kind="stable")
     else:
         try:
-            order = np.array(sorted(range(len(labels)), key=labels.__getitem__), dtype=np.int64)
+            order = np.argsort(labels, kind="stable")
         except TypeError:  # labels that cannot be ordered, such as enums
-            order = np.array(
-                sorted(range(len(labels)), key=lambda i: repr(labels[i])), dtype=np.int64
-            )
+            order = np.argsort(list(map(repr, labels)), kind="stable")
+    rank = np.empty(len(labels), np.int32)
     rank[order] = np.arange(len(labels), dtype=np.int32)
     return rank
 

@@ -21,7 +21,7 @@ from ..docstrings import Function, fill
 from ..errors import ColumnError, OptionError, closest, kind_of
 from .frames import as_frame, engine_of, frame_of_lazy
 from .lazy_frames import LazyRows, lazy_rows
-from .list_cells import TEXTS_SEEN, ItemLists, is_list, item_lists
+from .list_cells import item_lists
 from .options import (
     DESCRIPTION,
     NAMES,
@@ -110,25 +110,8 @@ def at_the_door(
     orders = [
         one for one in (found.get("score_col"), found.get("rank_col")) if isinstance(one, str)
     ]
-    _refuse_one_order(found, orders)
-    return found | _long_frames(found, orders, *form.values()) if any(form.values()) else found
-
-
-def _refuse_one_order(found: Mapping[str, Any], orders: Sequence[str]) -> None:
-    """Raise if a row of recommendations has a list of items and one number that is to order
-    them."""
-    item = id_columns(found)[-1]
-    for role in ("pred", "base") if orders else ():
-        rows: Any = found.get(role)  # the first ones show how a frame has its items
-        # A frame of Spark Connect takes any name that is asked of it for a column: ask its class.
-        if hasattr(type(rows), "slice") and hasattr(rows, "__arrow_c_stream__"):
-            some = rows.slice(0, TEXTS_SEEN)
-            table = some.to_arrow() if hasattr(some, "to_arrow") else pa.table(some)
-            table = table.select([name for name in table.column_names if name in (item, *orders)])
-            lists = item in table.column_names and is_list(table.schema.field(item).type)
-            rows = table.to_pandas(types_mapper=pd.ArrowDtype) if lists else None
-        if isinstance(rows, pd.DataFrame):
-            ItemLists(role, item, orders=tuple(orders)).frame(rows.head(TEXTS_SEEN))
+    long = orders or any(form.values())
+    return found | _long_frames(found, orders, *form.values()) if long else found
 
 
 def _long_frames(
@@ -137,13 +120,13 @@ def _long_frames(
     """Return those of the frames that are in memory, with one item in a row."""
     user, item = found.get("user_col", "user_id"), id_columns(found)[-1]
     there = [
-        role for role in ("true", "pred", "base", "log", "exclude") if found.get(role) is not None
+        role
+        for role in ("true", "pred", "base", "log", "exclude")
+        if found.get(role) is not None
+        and engine_of(found[role]) is None
+        and (sep or not isinstance(found[role], Mapping))
     ]
-    frames = {
-        role: as_frame(found[role], role, user, item)
-        for role in there
-        if engine_of(found[role]) is None
-    }
+    frames = {role: as_frame(found[role], role, user, item, orders) for role in there}
     lists = item_lists(frames, item, sep, wide, orders)
     return {
         role: lists[role].frame(one)

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from ..errors import ColumnError, DataError, closest, examples, kind_of
 from .ids import as_arrow, as_series
 from .lazy_frames import LazyRows, lazy_rows, unwrapped
-from .list_cells import ItemLists
+from .list_cells import ORDERS, ItemLists
 from .options import as_columns
 from .sorting import run_of
 
@@ -28,12 +28,20 @@ UNREAD = "unread columns"  # in `attrs`, for messages
 
 
 def as_frame(
-    data: Any, role: str, user_col: str | Sequence[str] = "user_id", item_col: str = "item_id"
+    data: Any,
+    role: str,
+    user_col: str | Sequence[str] = "user_id",
+    item_col: str = "item_id",
+    orders: Iterable[str] = (),
 ) -> pd.DataFrame:
-    """Return `data` as a DataFrame with one item in a row. A long frame is returned as it is."""
-    data = unwrapped(data)
+    """Return `data` as a DataFrame with one item in a row. A long frame is returned as it is.
+
+    One number for a list of items does not order them, so the columns named in `orders` must hold
+    lists beside lists.
+    """
+    data, lists = unwrapped(data), ItemLists(role, item_col, orders=(*ORDERS, *orders))
     if isinstance(data, pd.DataFrame):
-        return _plain_frame(ItemLists(role, item_col).frame(data))
+        return _plain_frame(lists.frame(data))
     if isinstance(data, Mapping):
         if not isinstance(user_col, str):
             raise ColumnError(
@@ -54,7 +62,7 @@ def as_frame(
         # hardly supports.
         table = data.to_arrow() if hasattr(data, "to_arrow") else data
         frame: pd.DataFrame = plain_table(pa.table(table)).to_pandas(types_mapper=pd.ArrowDtype)
-        return _plain_frame(ItemLists(role, item_col).frame(frame))
+        return _plain_frame(lists.frame(frame))
     hint = next(
         (
             f"; pass what {role}.{one}() returns"
@@ -124,21 +132,16 @@ def _plain_frame(frame: pd.DataFrame) -> pd.DataFrame:
     compute with."""
     changed = {}
     for i, dtype in enumerate(frame.dtypes):
-        if not isinstance(dtype, pd.ArrowDtype) or not _is_odd(dtype.pyarrow_dtype):
-            continue
-        if (plain := plain_column(as_arrow(frame.iloc[:, i]))) is not None:
+        plain = None
+        if isinstance(dtype, pd.ArrowDtype):
+            plain = plain_column(as_arrow(frame.iloc[:, i]))
+        if plain is not None:
             of_arrow: Any = pd.ArrowDtype(plain.type)
             changed[i] = pd.Series(of_arrow.__from_arrow__(plain), index=frame.index)
     if not changed:
         return frame
     columns = [changed.get(i, frame.iloc[:, i]) for i in range(frame.shape[1])]
     return pd.DataFrame(dict(enumerate(columns)), copy=False).set_axis(frame.columns, axis=1)
-
-
-def _is_odd(kind: pa.DataType) -> bool:
-    """Tell from the type alone, which costs little in wide frames, whether `plain_column` may
-    convert a column."""
-    return is_view(kind) or pa.types.is_run_end_encoded(kind) or pa.types.is_dictionary(kind)
 
 
 def is_view(kind: pa.DataType) -> bool:

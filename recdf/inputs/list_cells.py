@@ -182,7 +182,8 @@ def item_lists(
             role, item_col, sep if texts else None, columns, orders=(*ORDERS, *orders)
         )
         integers |= (
-            not texts
+            sep is not None
+            and not texts
             and _kind(found[role].frame(frame.iloc[:TEXTS_SEEN]).get(item_col)) == "integer"
         )
     return {role: replace(one, integers=integers) for role, one in found.items()}
@@ -364,18 +365,14 @@ def _some_texts(ids: IdColumn) -> list[str]:
 def _held(ids: IdColumn, texts: Iterable[str]) -> set[str]:
     """Return those of the texts that are ids of a column, or that are written as its integers."""
     leaf = (ids.dictionary or ids).values
-    if isinstance(leaf, np.ndarray) and leaf.dtype.kind in "iu":
-        return set(
-            map(
-                str,
-                np.intersect1d(
-                    leaf, [int(one) for one in texts if re.fullmatch(PLAIN_INTEGER, one)]
-                ),
-            )
-        )
-    if isinstance(leaf, np.ndarray) or leaf.type not in (pa.string(), pa.large_string()):
+    if not isinstance(leaf, pa.ChunkedArray):
+        if leaf.dtype.kind not in "iu":
+            return set()
+        leaf = pa.chunked_array([leaf])
+    elif leaf.type not in (pa.string(), pa.large_string()):
         return set()
-    return set(leaf.filter(pc.is_in(leaf, pa.array(list(texts), leaf.type))).unique().to_pylist())
+    text = leaf.cast(pa.large_string())
+    return set(text.filter(pc.is_in(text, pa.array(list(texts), text.type))).unique().to_pylist())
 
 
 def from_sparse(

@@ -37,16 +37,16 @@ class Matched:
     `true_lists`, -1 for none · pool : recommended rows that `true` has, judged or not · repeats :
     the list of each row that repeats an item, and its rank before such rows were dropped · counts :
     numbers of rows that were dropped or repeated · order, relevance_col : columns that rank and
-    grade the rows · overlap : what both frames share · sides : the side tables · frames : `true` and `pred`, one item in a row · first : where the
-    list first stands in each frame that names the population, -1 for nowhere; only of a part ·
-    weight : how much each list counts in a mean, None if all count alike · untied : ranks are not
-    those of scores, so that no two places tie · n_excluded : a function from `inside` (bool per
-    item code) to the number of such items that `exclude=` has for each list, None without
-    `exclude=` · item_weights : 1/propensity of each row of `true`, None without propensities ·
-    responses : a function from the name of a column of `true`, such as "clicks", to its number for
-    each row of `true`, or to None where there is no such column · user_groups : a function from a
-    column of the frame `users=` to the names of its groups, and the group of each list, -1 for
-    none.
+    grade the rows · overlap : what both frames share · sides : the side tables · frames : `true`
+    and `pred`, one item in a row · first : where the list first stands in each frame that names the
+    population, -1 for nowhere; only of a part · weight : how much each list counts in a mean, None
+    if all count alike · untied : ranks are not those of scores, so that no two places tie ·
+    n_excluded : a function from `inside` (bool per item code) to the number of such items that
+    `exclude=` has for each list, None without `exclude=` · item_weights : 1/propensity of each row
+    of `true`, None without propensities · responses : a function from the name of a column of
+    `true`, such as "clicks", to its number for each row of `true`, or to None where there is no
+    such column · user_groups : a function from a column of the frame `users=` to the names of its
+    groups, and the group of each list, -1 for none.
     """
 
     keys: pd.DataFrame
@@ -130,13 +130,8 @@ class Matched:
 
     def at(self, k: int | None) -> Lists:
         """The lists cut after rank k; None keeps them whole."""
-        if k not in self._views:
-            self._views[k] = Lists(self, k)
-        return self._views[k]
-
-    @cached_property
-    def _views(self) -> dict[int | None, Lists]:
-        return {}
+        found: Lists = self.derived(("lists", k), lambda: Lists(self, k))
+        return found
 
     @cached_property
     def hits_between(self) -> dict[tuple[int, int], Hits]:
@@ -189,7 +184,6 @@ class Matched:
     def close(self) -> None:
         """Drop references that form cycles, which would keep the memory until Python collects
         garbage."""
-        self._views.clear()
         self.hits_between.clear()
         self._derived.clear()
 
