@@ -205,14 +205,13 @@ def _of_spark(data: Any, needed: NeededColumns) -> Any:
     return frame_of_table(table.rename_columns(names))
 
 
-def needed_frame(data: Any, role: str, needed: NeededColumns, label: str = "") -> Any:
+def needed_frame(data: Any, role: str, needed: NeededColumns) -> Any:
     """Return a DataFrame as it is, and else one of the columns that are needed, in the order of the
     data.
 
     `data` is the path of a parquet file, folder or glob, a dataset of pyarrow, a relation of
     DuckDB, a (lazy) frame of polars, a frame of Spark or Dask, or any other object with the Arrow
-    stream interface, which is read batch by batch. Texts of the column `label` are few, and are
-    read from files as a dictionary.
+    stream interface, which is read batch by batch.
     """
     data = unwrapped(data)
     data = (
@@ -224,7 +223,6 @@ def needed_frame(data: Any, role: str, needed: NeededColumns, label: str = "") -
         return data
     if (engine := engine_of(data)) is not None and hasattr(data, "columns"):
         return _of_spark(data, needed) if engine == "spark" else _of_dask(data, needed)
-    files: list[str] = []
     if isinstance(data, str | os.PathLike):
         files = data_files(os.fspath(data))
         if not files:
@@ -237,17 +235,7 @@ def needed_frame(data: Any, role: str, needed: NeededColumns, label: str = "") -
         names = needed(
             frame_of_table(data.head(1, batch_size=2**10, batch_readahead=0, fragment_readahead=0))
         )
-        if not files:
-            return frame_of_table(data.to_table(columns=names))
-        labels = (
-            [label]
-            if label in names and data.schema.field(label).type in (pa.string(), pa.large_string())
-            else []
-        )
-        of_labels = dataset.ParquetFileFormat(dictionary_columns=labels)
-        return frame_of_table(
-            _read(dataset.dataset(files, format=of_labels, partitioning="hive"), names)
-        )
+        return frame_of_table(data.to_table(columns=names))
     if (rows := lazy_rows(data)) is not None and (
         few := lazy_rows(data.limit(1) if hasattr(data, "limit") else None)
     ):
@@ -269,36 +257,6 @@ def needed_frame(data: Any, role: str, needed: NeededColumns, label: str = "") -
     return frame_of_table(
         pa.Table.from_batches([first.select(names), *(batch.select(names) for batch in reader)])
     )
-
-
-def _read(data: dataset.Dataset, names: list[str]) -> pa.Table:
-    """The columns of parquet files. Threads read row groups, and copy numbers into arrays of all
-    rows at once."""
-    groups = [group for file in data.get_fragments() for group in file.split_by_row_group()]
-    ends = np.cumsum([group.row_groups[0].num_rows for group in groups])
-    if len(groups) >= ends[-1:].sum() / sizes().coded_rows * 4:  # few rows in each
-        return data.to_table(columns=names)
-    types = {name: data.schema.field(name).type for name in names}
-    numbers = {
-        name: np.empty(ends[-1], of.to_pandas_dtype())
-        for name, of in types.items()
-        if pa.types.is_integer(of) or pa.types.is_floating(of)
-    }
-
-    def read(i: int) -> pa.Table:
-        table = groups[i].to_table(schema=data.schema, columns=names, use_threads=False)
-        for name, whole in numbers.items():
-            if not table[name].null_count:
-                mine = whole[ends[i] - table.num_rows : ends[i]]
-                np.concatenate([chunk.to_numpy() for chunk in table[name].chunks], out=mine)
-                table = table.set_column(names.index(name), name, pa.array(mine))
-        return table
-
-    table = pa.concat_tables(each(read, range(len(groups))))
-    for name, whole in numbers.items():
-        if not table[name].null_count:
-            table = table.set_column(names.index(name), name, pa.array(whole))
-    return table
 
 
 def frame_of_table(table: pa.Table) -> pd.DataFrame:
@@ -358,6 +316,10 @@ def users_in_parts(data: Any, needed: NeededColumns, label: str) -> UserParts | 
     return None if found is None or found.n < sizes().summed_rows else found
 
 
+def _no_repeats(ids: pa.ChunkedArray) -> bool:
+    return rank_keys([[read_ids(ids.to_pandas(), "ids")]])[1] == len(ids)
+
+
 def _parts_of_frame(data: pd.DataFrame, needed: NeededColumns) -> UserParts | None:
     head = data.head(1)
     names = needed(head)
@@ -400,7 +362,7 @@ def _parts_of_frame(data: pd.DataFrame, needed: NeededColumns) -> UserParts | No
         sample,
         spans,
         run,
-        lambda name: rank_keys([[read_ids(data[name], name)]])[1] == len(data),
+        lambda name: _no_repeats(table[name]),
     )
 
 
@@ -442,8 +404,9 @@ def _parts_of_files(
         return np.array(low), np.array([float(max(one.max for one in own)) for own in of])
 
     def distinct(name: str) -> bool:
-        ids = pa.chunked_array([one.column(0) for part in work for one in batches(part, [name])])
-        return len(ids) == len(ids.unique())
+        return _no_repeats(
+            pa.chunked_array(one[0] for part in work for one in batches(part, [name]))
+        )
 
     with pq.ParquetFile(files[0], memory_map=True) as opened:
         head = frame_of_table(pa.Table.from_batches([next(opened.iter_batches(1))]))

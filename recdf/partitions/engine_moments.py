@@ -11,7 +11,6 @@ bucket travels to the driver, which raises it.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -21,10 +20,8 @@ import pandas as pd
 import pyarrow as pa
 
 from ..errors import ColumnError, DataError, IdTypeError, OptionError, RecdfError, closest
-from ..evaluation.evaluate import told
-from ..evaluation.part import Failure, PartResult, to_arrow
 from ..experiments.compare.from_moments import variant_moments
-from ..experiments.compare.moment_table import MOMENT_COLUMNS, PAIR_COLUMNS, read_moments
+from ..experiments.compare.moment_table import read_moments
 from ..experiments.join.join_experiment import (
     Frames,
     JoinOptions,
@@ -42,10 +39,10 @@ from .engine_methods import (
     EngineRows,
     Handle,
     as_dtypes,
-    digest_of_bytes,
     labels_of_table,
     opened,
 )
+from .in_buckets import OF_BUCKET, all_made, made_of, shared
 from .needed import Schemas, decoded, id_kind_of
 from .packed import (
     HEAD_LENGTH,
@@ -53,24 +50,9 @@ from .packed import (
     Packing,
     arrow_table_of,
     cells_by_bucket,
-    of_cell,
     of_cells,
-    to_cells,
 )
-from .source import labels_as
-from .work import Cells, result_of, working_on
-
-# What a bucket gives: its moments or its error, as bytes, its rows per list, and whether an
-# assigned user has some.
-OUTCOME = pa.schema(
-    {
-        "bucket": pa.int32(),
-        "moments": pa.binary(),
-        "failure": pa.binary(),
-        "n_rows": pa.int64(),
-        "common": pa.bool_(),
-    }
-)
+from .work import Cells, working_on
 
 
 @dataclass(frozen=True)
@@ -124,35 +106,21 @@ class Reducing:
         with working_on(bucket):
             if self.assigned is not None:
                 assignment = opened(self.assigned).get(bucket, [])
-            moments = failure = None
-            common = True  # an error that comes before the users are known is shown as it is
-            rows, users = (
-                of_cells(per_user, self.schemas["per_user"]),
-                of_cells(assignment, self.schemas["assignment"]),
-            )
-            try:
-                frames = self.reduction.frames(labels_of_table(rows), labels_of_table(users))
-                common = not frames.users.stranger.all()
-                moments = self._table(self.reduction.moments(frames))
-            except (RecdfError, TypeError) as error:
-                failure = to_arrow(PartResult(frozenset({bucket}), failure=Failure(error, bucket)))
-            cells = (
-                None if table is None else to_cells([table])[0] for table in (moments, failure)
-            )
-            return pa.table(
-                [[bucket], *([cell] for cell in cells), [len(rows)], [common]], schema=OUTCOME
-            )
+            rows = of_cells(per_user, self.schemas["per_user"])
+            users = of_cells(assignment, self.schemas["assignment"])
+            return made_of(bucket, lambda: self._moments(rows, users), len(rows))
 
-    def _table(self, moments: pd.DataFrame) -> pa.Table:
-        """Return moments with the types that they have in all buckets."""
-        kinds = {field.name: field.type for schema in self.schemas.values() for field in schema}
-        kinds |= dict.fromkeys([*MOMENT_COLUMNS, *PAIR_COLUMNS], pa.float64())
-        kinds |= {"metric": pa.string(), "other": pa.string()}
-        columns = {
-            name: labels_as(pa.array(moments[name].array, from_pandas=True), kinds[name])
-            for name in moments.columns
-        }
-        return pa.table(columns)
+    def _moments(self, rows: pa.Table, users: pa.Table) -> tuple[bool, pd.DataFrame | Exception]:
+        """Whether an assigned user has rows, and the moments. Without such a user an error counts
+        only if another bucket has one."""
+        frames = self.reduction.frames(labels_of_table(rows), labels_of_table(users))
+        common = not frames.users.stranger.all()
+        try:
+            return common, self.reduction.moments(frames)
+        except (RecdfError, TypeError) as error:
+            if common:
+                raise
+            return common, error
 
 
 @dataclass(frozen=True)
@@ -233,12 +201,16 @@ class MomentsCall(Generic[EngineFrame]):
         """Return the moments of all users. Nothing is computed before the columns are checked."""
         schemas = self._schemas()
         outcomes = self.rows.engine.collect(self._outcomes(schemas))
-        if not any(outcomes["common"].to_pylist()):
+        self.rows.check(sum(outcomes["n_rows"].to_pylist()))
+        found = all_made(outcomes, self.rows.n_buckets)
+        if not any(common for common, _ in found):
             raise self._no_common_user()
-        found = checked_outcomes(self.rows, outcomes)
-        # Where a bucket has no user, it has no covariances.
-        table = pa.concat_tables(map(of_cell, found["moments"]), promote_options="default")
-        moments = as_dtypes(labels_of_table(table), self._dtypes(table))
+        for _, one in found:
+            if isinstance(one, Exception):
+                raise one
+        some = [one for _, one in found if len(one)] or [found[0][1]]
+        moments = pd.concat(some, ignore_index=True)
+        moments = as_dtypes(moments, self._dtypes(moments))
         if not len(moments):
             return moments
         return read_moments(moments, self.reduction.join.variant_col, self.reduction.by).frame()
@@ -304,12 +276,12 @@ class MomentsCall(Generic[EngineFrame]):
         if not self.in_memory:
             assigned = engine.each(self.assignment, schemas["assignment"].names, packing, PACKED)
             return engine.meet(
-                assigned, rows, n_buckets, Reducing(self.reduction, schemas, None), OUTCOME, False
+                assigned, rows, n_buckets, Reducing(self.reduction, schemas, None), OF_BUCKET, False
             )
-        data = pickle.dumps(cells_by_bucket(packing, self._assigned))
-        work = Reducing(self.reduction, schemas, engine.share(data, digest_of_bytes(data)))
+        cells = shared(engine, cells_by_bucket(packing, self._assigned))
+        work = Reducing(self.reduction, schemas, cells)
         return engine.meet(
-            None, rows, n_buckets, work, OUTCOME, True
+            None, rows, n_buckets, work, OF_BUCKET, True
         )  # buckets may have assigned users only
 
     def _no_common_user(self) -> DataError:
@@ -322,7 +294,7 @@ class MomentsCall(Generic[EngineFrame]):
         )
         return no_common_user(heads[0], heads[1], keys)
 
-    def _dtypes(self, table: pa.Table) -> dict[str, Any]:
+    def _dtypes(self, moments: pd.DataFrame) -> dict[str, Any]:
         """Return the dtypes of the labels, as rows in memory have them."""
         by = self.reduction.join.by
         names = [
@@ -331,18 +303,9 @@ class MomentsCall(Generic[EngineFrame]):
         of_rows = {name: self.rows.empty.dtypes[name] for name in by}
         if self.in_memory:
             return of_rows | {name: self.assignment.dtypes[name] for name in names}
-        labels = self.rows.engine.labels(table.select(names), self.assignment)
+        table = pa.Table.from_pandas(moments[names], preserve_index=False)
+        labels = self.rows.engine.labels(table, self.assignment)
         return of_rows | {name: labels.dtypes[name] for name in names}
-
-
-def checked_outcomes(rows: EngineRows[Any], outcomes: pa.Table) -> pa.Table:
-    """Return the outcomes in the order of the buckets; an error of a bucket is raised."""
-    rows.check(sum(outcomes["n_rows"].to_pylist()))
-    found = outcomes.sort_by("bucket")
-    failures = [cell for cell in found["failure"] if cell.is_valid]
-    if failures and (failure := result_of(failures[0]).failure) is not None:
-        raise told(failure, rows.n_buckets, "users")
-    return found
 
 
 def _some(schema: pa.Schema, names: list[str]) -> pa.Schema:

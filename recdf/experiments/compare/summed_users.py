@@ -338,8 +338,6 @@ def labels_in_memory(
     if not names:
         return None, []
     used = {*names, variant_col, *by_cols}
-    data = needed_frame(
-        given, "data", lambda head: [name for name in head.columns if name in used], variant_col
-    )
+    data = needed_frame(given, "data", lambda head: [one for one in head.columns if one in used])
     rows = read_experiment_rows(data, variant_col, by_cols, None, strata, (), [*data.columns])
     return in_time(data, rows, [variant_col, *by_cols], *times)

@@ -457,9 +457,9 @@ def compare_variants(
     if not (cluster or weight_col or cap or resampled):
         parts = users_in_parts(data, needed, variant_col)
         if parts is None and not isinstance(data, pd.DataFrame):
-            given = needed_frame(data, "data", needed, variant_col)
+            given = needed_frame(data, "data", needed)
             parts = users_in_parts(given, needed, variant_col)
-    data = needed_frame(given, "data", needed, variant_col) if parts is None else parts.head
+    data = needed_frame(given, "data", needed) if parts is None else parts.head
     frame_of("data", data)
     specs = metric_specs(metrics, data, "data")
     settings = Settings(
@@ -505,7 +505,7 @@ def compare_variants(
                 sums = SummedArms.of(*of_parts, sums.users)
                 return default_columns(compare_sums(sums, *more), details)
         except RowsNeeded:
-            data = needed_frame(given, "data", needed, variant_col)
+            data = needed_frame(given, "data", needed)
     columns = read_metrics(data, specs, past, nan, cap=cap, weight_col=weight_col)
     for metric in columns:
         if settings.tests[metric.name] == "proportion":
