@@ -162,11 +162,13 @@ class Aggregates:
         return found
 
     def only_0_and_1(self, column: int) -> bool:
-        """Whether Σ x(1 − x) is 0 in every cell; all values are between 0 and 1."""
+        """Whether all values are 0 or 1: none is outside, and Σ x(1 − x) is 0 in every cell."""
         base, step = (Fraction(float(one[column])) for one in (self.grid.base, self._steps))
         at = 1 + column
         n, x, xx = self.sums[:, 0, 0], self.sums[:, 0, at], self.sums[:, at, at]
-        return bool((n * base * (1 - base) + step * x * (1 - 2 * base) == step**2 * xx).all())
+        inside = self.low[column] >= 0 and self.high[column] <= 1
+        equal = n * base * (1 - base) + step * x * (1 - 2 * base) == step**2 * xx
+        return bool(inside and equal.all())
 
     def largest(self, column: int) -> float:
         """The largest absolute value."""

@@ -275,7 +275,9 @@ class SummedArms(ArmsInCells):
         if den is not None:
             null |= self.kinds >> self.at[den] & 1 == 1
         units = self.users.units(metric, pair[:, :, ~null])
-        if no_estimate(units) or (settings.tests[name] == "proportion" and not _only_shares(units)):
+        share = settings.tests[name] == "proportion"
+        odd = share and (den is not None or not self.users.record.only_0_and_1(self.at[num]))
+        if odd or no_estimate(units):
             raise RowsNeeded
         n = self.users.record.n[pair]
         n_null, dropped = (
@@ -298,14 +300,6 @@ class SummedArms(ArmsInCells):
 def unequal_missing(n_null: tuple[int, int], of: tuple[float, float]) -> tuple[str, ...]:
     """The code of the remark that one arm has more users without a value, if it does."""
     return ("unequal_missing",) if differ(n_null, of) else ()
-
-
-def _only_shares(units: Units) -> bool:
-    """Whether all values are 0 or 1: none is outside, and Σ x(1 − x) is 0."""
-    record, num = units.record, units.metric.num
-    assert isinstance(record, Aggregates)
-    inside = units.metric.den is None and record.low[num] >= 0 and record.high[num] <= 1
-    return bool(inside) and record.only_0_and_1(num)
 
 
 def _look_at_others(parts: UserParts, used: set[str], variant_col: str, keys: list[str]) -> None:

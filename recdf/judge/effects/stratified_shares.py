@@ -23,9 +23,6 @@ from ...stats.numbers import Alternative, Floats, Number
 from ...stats.student import t_p_value, t_quantile
 from ..aggregates import Aggregates
 
-# Σ x(1 − x) of zeros and ones is at most this share of n, by rounding.
-_NOT_BINARY = 1e-9
-
 
 class ScoreTest(NamedTuple):
     """The variance v_0 + v_1·δ − v_2·δ² of a difference of shares whose truth is δ."""
@@ -63,8 +60,7 @@ def score_test(
     variance is the larger one in every cell, since a budget may be far from no difference.
     """
     n, mean = (one.reshape(2, -1) for one in (record.n, record.mean[:, 0]))
-    odd = record.n * record.mean[:, 0] * (1 - record.mean[:, 0]) - record.central[:, 0, 0]
-    if record.low[0] < 0 or record.high[0] > 1 or abs(odd.sum()) > _NOT_BINARY * record.n.sum():
+    if not record.only_0_and_1(0):
         return None
     total = n.sum(axis=0)
     share = (n * mean).sum(axis=0) / total
