@@ -14,9 +14,9 @@ import pandas as pd
 
 from ...inputs.data_files import UserParts, needed_frame
 from ...inputs.options import as_columns
-from ...judge.aggregates import Aggregates, RowsNeeded, UnitsRecord
+from ...judge.aggregates import RowsNeeded, UnitsRecord
 from ...judge.choices import Columns, RaiseOrDrop
-from ...judge.effects.means import Linear, Units, quantity
+from ...judge.effects.means import Linear, quantity
 from ...judge.in_parts import SummedUsers
 from ...judge.per_user_columns import Codes, Floats, MetricColumns, group_codes
 from ...judge.users import ExperimentRows, may_be_unit, read_experiment_rows
