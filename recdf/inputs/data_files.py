@@ -25,7 +25,6 @@ from urllib.parse import unquote
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import dataset
 
@@ -276,17 +275,18 @@ OfBatches = Callable[[Iterator[pa.RecordBatch]], Any]
 class UserParts:
     """Rows in parts: row groups of files, or partitions of an engine's frame.
 
-    `head` is a row of the columns that are needed and `sample` the first rows. `spans` gives the
-    smallest and the largest values of columns of numbers, `run` what a function makes of the
-    batches of every part, and `distinct` whether no value of a column stands twice.
+    `head` is a row of the columns that are needed and `sample` the first rows. `run` gives what a
+    function makes of the batches of every part, `distinct` whether no value of a column stands
+    twice, and `spans` the smallest and the largest values of columns of numbers, if these are
+    written beside the rows.
     """
 
     n: int
     head: pd.DataFrame
     sample: pa.RecordBatch
-    spans: Callable[[list[str]], tuple[np.ndarray, np.ndarray] | None]
     run: Callable[[OfBatches, list[str]], list[Any]]
     distinct: Callable[[str], bool]
+    spans: Callable[[list[str]], tuple[np.ndarray, np.ndarray] | None] = lambda _: None
 
     def frame_of(self, columns: Mapping[str, list[Any]]) -> pd.DataFrame:
         """Values of some columns as a frame, with the types that the rows have."""
@@ -343,27 +343,8 @@ def _parts_of_frame(data: pd.DataFrame, needed: NeededColumns) -> UserParts | No
             lambda part: function(iter(part.select(columns).to_batches(sizes().read_rows))), work
         )
 
-    def span(name: str) -> tuple[float, float]:
-        column = table[name]
-        if column.null_count or pa.types.is_boolean(column.type):
-            low, high = pc.min_max(column).as_py().values()
-            return (np.nan, np.nan) if low is None else (low, high)
-        values = column.to_numpy()
-        return values.min(), values.max()
-
-    def spans(columns: list[str]) -> tuple[np.ndarray, np.ndarray] | None:
-        low, high = np.array(each(span, columns), np.float64).T
-        return None if np.isnan(low).any() else (low, high)
-
     sample = table.slice(0, sizes().read_rows).combine_chunks().to_batches()[0]
-    return UserParts(
-        len(data),
-        head[names],
-        sample,
-        spans,
-        run,
-        lambda name: _no_repeats(table[name]),
-    )
+    return UserParts(len(data), head[names], sample, run, lambda name: _no_repeats(table[name]))
 
 
 def _parts_of_files(
@@ -415,9 +396,9 @@ def _parts_of_files(
         n,
         head[names],
         next(batches(work[0], names)),
-        spans,
         lambda function, columns: each(lambda part: function(batches(part, columns)), work),
         distinct,
+        spans,
     )
 
 
@@ -434,16 +415,11 @@ def _parts_of_dask(data: Any, needed: NeededColumns) -> UserParts | None:
         empty = pd.Series([], dtype=object)
         return list(data[columns].map_partitions(of, meta=empty).compute())
 
-    def spans(columns: list[str]) -> tuple[np.ndarray, np.ndarray]:
-        found = [getattr(data[columns], of)().compute() for of in ("min", "max")]
-        low, high = (one.to_numpy(np.float64, na_value=np.nan) for one in found)
-        return low, high
-
     def distinct(name: str) -> bool:
         return len(data[[name]].drop_duplicates(split_out=data.npartitions)) == n
 
     sample = pa.Table.from_pandas(head[names], preserve_index=False).combine_chunks().to_batches()
-    return UserParts(n, head[names].head(1), sample[0], spans, run, distinct) if sample else None
+    return UserParts(n, head[names].head(1), sample[0], run, distinct) if sample else None
 
 
 def _parts_of_spark(data: Any, needed: NeededColumns) -> UserParts | None:
@@ -463,15 +439,9 @@ def _parts_of_spark(data: Any, needed: NeededColumns) -> UserParts | None:
         found = rows.mapInArrow(of, "part binary").toArrow()
         return [pickle.loads(one) for one in found["part"].to_pylist()]
 
-    def spans(columns: list[str]) -> tuple[np.ndarray, np.ndarray]:
-        asked = [f"double({of}({at[name]}))" for of in ("min", "max") for name in columns]
-        values = [one[0].as_py() for one in places.selectExpr(*asked).toArrow().columns]
-        low, high = np.reshape(np.array(values, np.float64), (2, -1))
-        return low, high
-
     def distinct(name: str) -> bool:
         return bool(places.select(at[name]).distinct().count() == n)
 
     sample = first.select(names).combine_chunks().to_batches()
     head = frame_of_table(first.slice(0, 1).select(names))
-    return UserParts(n, head, sample[0], spans, run, distinct) if sample else None
+    return UserParts(n, head, sample[0], run, distinct) if sample else None

@@ -7,9 +7,9 @@ columns into memory. What a part gives is small, and can be sent from worker to 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -336,6 +336,27 @@ def floats_of(
     return found, null
 
 
+class _Ends(NamedTuple):
+    """The smallest and the largest value of each column of a part; NaN of nulls only."""
+
+    columns: list[str]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> list[tuple[Floats, Floats]]:
+        unknown, found = np.full(len(self.columns), np.nan), []
+        for batch in batches:
+            if batch.num_rows:
+                values, null = floats_of(batch, self.columns, unknown)
+                ends = (np.min, np.max) if null is None else (np.fmin.reduce, np.fmax.reduce)
+                low, high = (np.array([one(x) for x in values]) for one in ends)
+                found.append((low, high))
+        return found
+
+
+def _span_of_parts(parts: UserParts, columns: list[str]) -> tuple[Floats, Floats]:
+    low, high = zip(*itertools.chain(*parts.run(_Ends(columns), columns)), strict=True)
+    return np.fmin.reduce(low), np.fmax.reduce(high)
+
+
 def _ascends(ids: pa.Array) -> tuple[int, int, bool]:
     if not pa.types.is_integer(ids.type):
         return 0, 0, False
@@ -374,11 +395,12 @@ class SummedUsers:
             for i, values in enumerate(sample):  # a null is the mean of the others
                 there = null >> i & 1 == 0
                 sample[i] = np.where(there, values, values.sum() / max(np.count_nonzero(there), 1))
-        known = parts.spans(columns) if parts.sample.num_rows > 3 else None
-        if known is None:
-            raise RowsNeeded
-        low, high = known
-        if not max(high.max(), -low.min()) < 2.0**200 or len(columns) + len(metrics) > _MOST_BITS:
+        low, high = known = parts.spans(columns) or _span_of_parts(parts, columns)
+        if (
+            parts.sample.num_rows < 4
+            or not max(high.max(), -low.min()) < 2.0**200
+            or len(columns) + len(metrics) > _MOST_BITS
+        ):
             raise RowsNeeded
         grid = Grid.of(low, high, parts.n)
         first = Aggregates.of(sample, np.zeros(parts.sample.num_rows, np.int64), 1, known, grid)
@@ -404,7 +426,9 @@ class SummedUsers:
             raise RowsNeeded
         some = [one for one in found if one is not None and one.labels]
         ends = sorted((first, last, up) for one in some for first, last, up in one.ids)
-        ascend = all(up for *_, up in ends) and all(a[1] < b[0] for a, b in pairwise(ends))
+        ascend = all(up for *_, up in ends) and all(
+            a[1] < b[0] for a, b in itertools.pairwise(ends)
+        )
         if user is not None and not ascend and not parts.distinct(user):
             raise RowsNeeded
         place = {
