@@ -6,14 +6,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..stats.numbers import Floats, undefined_is_nan
 from ..stats.resampling import bootstrap_effect, by_row, poisson_sums
 from ..stats.student import student_quantile
-from .plan import EstimatorRequest, ValueRange, effective_weight
+from .plan import EstimatorRequest, ValueRange, WeightRule, effective_weight
 from .rows import LogGroup, dot
 
 # ------------------------------------------------------------------------------------------
@@ -31,8 +31,7 @@ from .rows import LogGroup, dot
 
 
 class Totals(NamedTuple):
-    """Sums of one request over all rows, per position: Σ s·g·e, Σ s·g, and Σ s·base over all
-    positions."""
+    """Sums of one request over all rows: Σ s·g·e and Σ s·g per position, and Σ s·base."""
 
     gain: Floats
     weight: Floats
@@ -76,170 +75,131 @@ class Estimates(NamedTuple):
     sums: list[Floats] | None = None
 
 
-def sum_requests(rows: LogGroup, requests: Sequence[EstimatorRequest]) -> list[Totals]:
-    """Sums of every request; requests that differ in their normalisation alone share one
-    computation."""
-    sums: dict[tuple[object, ...], list[Floats]] = {}
-    for piece in rows.pieces():
-        for request in requests:
-            key = _sum_key(request)
-            if key in sums and sums[key][3][0] == piece.stop:
-                continue
-            gain, weight, base = (
-                sums[key][:3] if key in sums else [np.zeros(rows.n_positions) for _ in range(3)]
-            )
-            g, error, model = _parts(rows, request, piece)
-            g = rows.weighted(g, piece)
-            gain = gain + rows.position_sums(g * error, piece)
-            weight = weight + rows.position_sums(g, piece)
-            if model is not None:
-                base = base + rows.position_sums(rows.weighted(model, piece), piece)
-            sums[key] = [gain, weight, base, np.array([piece.stop])]
-    found = [sums[_sum_key(request)] for request in requests]
-    return [Totals(gain, weight, float(base.sum())) for gain, weight, base, _ in found]
-
-
-def normalised_gain(totals: Totals) -> Floats:
-    """Return Σ g·e/Σ g for each position."""
-    return totals.gain / totals.weight
-
-
 def sum_up(rows: LogGroup, requests: Sequence[EstimatorRequest]) -> Estimates:
     """Values of all requests, which are per unit and sums over positions, and the sums that they
-    are made of."""
-    units, reward, per_position = 0.0, 0.0, np.zeros(rows.n_positions)
-    for piece in rows.pieces():
-        units += float(rows.unit_weights(piece).sum())
-        reward += float(rows.weighted(_reward(rows, piece), piece).sum())
-        if rows.position is not None:
-            per_position += rows.position_sums(
-                rows.weighted(np.ones(piece.stop - piece.start), piece), piece
-            )
-    if rows.position is None:
-        per_position = np.array([units])
-    totals = sum_requests(rows, requests)
+    are made of. Requests that differ in their normalisation alone share their sums."""
+    kinds = dict.fromkeys(request.kind for request in requests)
+
+    def of_piece(piece: LogGroup) -> list[Any]:
+        found = [
+            piece.unit_weights().sum(),
+            piece.weighted(piece.reward).sum(),
+            piece.position_sums(piece.row_weights),
+        ]
+        for kind in kinds:
+            g, error, model = _parts(piece, *kind)
+            found += [piece.position_sums(g * error), piece.position_sums(g), np.sum(model)]
+        return found
+
+    units, reward, per_position, *sums = rows.sums(of_piece)
+    of_kind = dict(zip(kinds, map(Totals, sums[::3], sums[1::3], sums[2::3]), strict=True))
+    totals = [of_kind[request.kind] for request in requests]
     values = [
-        own.base / units + float((normalised_gain(own) * (per_position / units)).sum())
-        if request.estimator.normalised
-        else (own.base + float(own.gain.sum())) / units
+        float(_value(*own, per_position, units, request.estimator.normalised))
         for request, own in zip(requests, totals, strict=True)
     ]
     return Estimates(units, rows.n_clusters, per_position, reward / units, totals, values, [])
+
+
+def _value(
+    gain: Floats, weight: Floats, base: Any, rows: Floats, units: Any, normalised: bool
+) -> Any:
+    """Return what sums per position say; of replicates, each is a further axis of all sums."""
+    per_position = gain / weight * (rows / units) if normalised else gain / units
+    return per_position.sum(axis=0) + base / units
+
+
+def _parts(
+    piece: LogGroup, rule: WeightRule, uses_q: bool, clip: float | None
+) -> tuple[Floats, Floats, Floats | float]:
+    """Return each row's effective weight times its sample weight, what that multiplies, and what
+    the model adds."""
+    g = piece.weighted(effective_weight(piece.weight, rule, clip))
+    if not uses_q:
+        return g, piece.reward, 0.0
+    return g, piece.reward - piece.q_logged, piece.weighted(np.asarray(piece.q_target))
 
 
 def estimate_values(rows: LogGroup, requests: Sequence[EstimatorRequest]) -> Estimates:
     """Estimate every request with its standard errors."""
     whole = sum_up(rows, requests)
     values, logging = whole.values, whole.logging_value
-    full = [_unclipped(request, requests) for request in requests]
-    # Array 0 is the logging policy. Each request has three deviations: its own, that of its lift,
-    # and that of what clipping changed.
-    pairs = [
-        (1 + j, other) for j, unclipped in enumerate(full) for other in (None, 0, 1 + unclipped)
+    # The same request without its clip; None where there is no clip.
+    full = [
+        next(
+            (
+                j
+                for j, other in enumerate(requests)
+                if one.clip is not None
+                and other.clip is None
+                and other.estimator.name == one.estimator.unclipped
+            ),
+            None,
+        )
+        for one in requests
     ]
-    squares, powers, psis = np.zeros(len(pairs)), np.zeros((len(requests), 2)), None
-    for psis in rows.per_cluster(lambda piece: _influences(rows, requests, whole, piece)):
-        squares, powers = squares + _pair_squares(psis, pairs), powers + _higher_powers(psis[1:])
-    se = clustered_error(squares, rows.n_clusters, whole.units).reshape(len(requests), 3)
-    second = squares.reshape(len(requests), 3)[:, 0]
-    # An estimate without any variance has nothing that could be unevenly spread.
-    spread = powers[:, 1] > 0
-    even = np.divide(
-        second**2, powers[:, 1], out=np.full(len(requests), float(rows.n_clusters)), where=spread
+
+    def influences(piece: LogGroup) -> list[Floats]:
+        """Influence values of the logging policy, then of every request."""
+        found = [piece.weighted(piece.reward - piece.per_unit(logging))]
+        for request, totals, value in zip(requests, whole.totals, values, strict=True):
+            g, error, model = _parts(piece, *request.kind)
+            level: Any = 0.0
+            if request.estimator.normalised:
+                level = piece.at_position(totals.gain / totals.weight)
+                g = g / piece.at_position(totals.weight / whole.rows)
+            own = piece.weighted(np.asarray(level - piece.per_unit(value)))
+            found.append(g * (error - level) + own + model)
+        return found
+
+    def powers(psis: Sequence[Floats]) -> Floats:
+        """Of each request: Σψ² of its own, of its lift and of what clipping changed; Σψ³, Σψ⁴."""
+        rows = []
+        for psi, unclipped in zip(psis[1:], full, strict=True):
+            square, lift = psi * psi, psi - psis[0]
+            clipped = 0.0 * psi[:1] if unclipped is None else psi - psis[1 + unclipped]
+            rows.append(
+                [
+                    square.sum(),
+                    dot(lift, lift),
+                    dot(clipped, clipped),
+                    dot(square, psi),
+                    dot(square, square),
+                ]
+            )
+        return np.array(rows)
+
+    sums, psis = np.zeros((len(requests), 5)), None
+    for psis in rows.per_cluster(influences):
+        sums += powers(psis)
+    (se, lift_se, change_se), (second, _, _, third, fourth) = (
+        clustered_error(sums.T[:3], rows.n_clusters, whole.units),
+        sums.T,
     )
-    skewness = np.divide(powers[:, 0], second**1.5, out=np.zeros(len(requests)), where=spread)
-    changes = [value - values[unclipped] for value, unclipped in zip(values, full, strict=True)]
-    lifts = [value - logging for value in values]
-    columns = values, se[:, 0], lifts, se[:, 1], changes, se[:, 2], even, skewness
-    found = [ValueEstimate(*row) for row in zip(*columns, strict=True)]
+    with undefined_is_nan():
+        # An estimate without any variance has nothing that could be unevenly spread.
+        even = np.where(fourth > 0, second**2 / fourth, rows.n_clusters)
+        skewness = np.where(fourth > 0, third / second**1.5, 0.0)
+    found = [
+        ValueEstimate(
+            value,
+            se[j],
+            value - logging,
+            lift_se[j],
+            0.0 if full[j] is None else value - values[full[j]],
+            change_se[j],
+            even[j],
+            skewness[j],
+        )
+        for j, value in enumerate(values)
+    ]
     return whole._replace(found=found, sums=None if rows.cluster is None else psis)
 
 
 def clustered_error(squares: Floats, n_clusters: int, units: float) -> Floats:
     """√(U/(U−1)·Σ(Σψ)²)/n; null for a single cluster."""
-    if n_clusters < 2:
-        return np.full(len(squares), np.nan)
-    se: Floats = np.sqrt(n_clusters / (n_clusters - 1) * squares) / units
-    return se
-
-
-def _pair_squares(psis: Sequence[Floats], pairs: Sequence[tuple[int, int | None]]) -> Floats:
-    """Sum of squares of each array, or of its difference from another one."""
-    found = []
-    for own, other in pairs:
-        psi = psis[own] if other is None else psis[own] - psis[other] if other != own else None
-        found.append(0.0 if psi is None else dot(psi, psi))
-    return np.array(found)
-
-
-def _higher_powers(psis: Sequence[Floats]) -> Floats:
-    """Sums of third and fourth powers of each array."""
-    found = []
-    for psi in psis:
-        square = psi * psi
-        found.append((dot(square, psi), dot(square, square)))
-    return np.array(found)
-
-
-def _unclipped(request: EstimatorRequest, requests: Sequence[EstimatorRequest]) -> int:
-    """Return the position of the same request without its clip, which is its own if it has no
-    clip."""
-    name = request.estimator.unclipped
-    whole = [
-        j for j, other in enumerate(requests) if other.clip is None and other.estimator.name == name
-    ]
-    return whole[0] if whole and request.clip is not None else requests.index(request)
-
-
-def _sum_key(request: EstimatorRequest) -> tuple[object, ...]:
-    return request.estimator.rule, request.estimator.uses_q, request.clip
-
-
-def _influences(
-    rows: LogGroup, requests: Sequence[EstimatorRequest], whole: Estimates, piece: slice
-) -> list[Floats]:
-    """Influence values of a piece of rows: of the logging policy, then of every request."""
-    logging = _reward(rows, piece) - _per_unit(rows, whole.logging_value, piece)
-    return [
-        rows.weighted(logging, piece),
-        *(_influence(rows, j, one, whole, piece) for j, one in enumerate(requests)),
-    ]
-
-
-def _reward(rows: LogGroup, piece: slice) -> Floats:
-    return rows.reward[piece].astype(np.float64, copy=False)
-
-
-def _parts(
-    rows: LogGroup, request: EstimatorRequest, piece: slice
-) -> tuple[Floats, Floats, Floats | None]:
-    """Return each row's effective weight, what this weight multiplies, and the model's value of the
-    target policy."""
-    estimator = request.estimator
-    g = effective_weight(rows.weight[piece], estimator.rule, request.clip)
-    reward = _reward(rows, piece)
-    if not estimator.uses_q or rows.q_logged is None or rows.q_target is None:
-        return g, reward, None
-    return g, reward - rows.q_logged[piece], rows.q_target[piece]
-
-
-def _influence(
-    rows: LogGroup, j: int, request: EstimatorRequest, whole: Estimates, piece: slice
-) -> Floats:
-    totals, per_unit = whole.totals[j], _per_unit(rows, whole.values[j], piece)
-    g, error, model = _parts(rows, request, piece)
-    if request.estimator.normalised:
-        gain, mean = normalised_gain(totals), totals.weight / whole.rows
-        level = rows.at_position(gain, piece)
-        psi = g / rows.at_position(mean, piece) * (error - level) + (level - per_unit)
-    else:
-        psi = g * error - per_unit
-    return rows.weighted(psi if model is None else psi + model, piece)
-
-
-def _per_unit(rows: LogGroup, value: float, piece: slice) -> Floats | float:
-    """A value per unit, on the unit's first row."""
-    return value if rows.first is None else np.where(rows.first[piece], value, 0.0)
+    factor = n_clusters / (n_clusters - 1) if n_clusters > 1 else np.nan
+    return np.asarray(np.sqrt(factor * squares) / units)
 
 
 # ------------------------------------------------------------------------------------------
@@ -260,31 +220,30 @@ def model_mismatch_z(rows: LogGroup) -> float:
     Dividing by the sum of the weights leaves chance in the weights out, which would hide a mismatch
     of a model whose values are nearly equal. What the mean weight has to say, `mean_weight` says.
     """
-    if rows.q_logged is None or rows.q_target is None:
+    if not np.ndim(rows.q_target):
         return 0.0
-    weights, units, logged, target = 0.0, 0.0, 0.0, 0.0
-    for piece in rows.pieces():
-        w = rows.weighted(rows.weight[piece], piece)
-        weights, logged = weights + float(w.sum()), logged + float((w * rows.q_logged[piece]).sum())
-        units += float(rows.unit_weights(piece).sum())
-        target += float(rows.weighted(rows.q_target[piece], piece).sum())
+
+    def sums(piece: LogGroup) -> list[Any]:
+        w, units = piece.weighted(piece.weight), piece.unit_weights()
+        target = piece.weighted(np.asarray(piece.q_target))
+        return [np.sum(one) for one in (w, w * piece.q_logged, units, target)]
+
+    weights, logged, units, target = rows.sums(sums)
     if not weights:
         return 0.0
     logged, target, mean_weight = logged / weights, target / units, weights / units
     above = logged - target
     if abs(above) <= FIT_ROUNDING * max(abs(logged), abs(target)):
         return 0.0
-    q_logged, q_target, square = rows.q_logged, rows.q_target, 0.0
 
-    def influence(piece: slice) -> list[Floats]:
+    def influence(piece: LogGroup) -> list[Floats]:
         """w·(q_logged − its mean)/mean(w) − (q_target − its mean)."""
-        psi: Floats = rows.weight[piece] * (q_logged[piece] - logged) / mean_weight
-        return [rows.weighted(psi - (q_target[piece] - target), piece)]
+        psi = piece.weight * (piece.q_logged - logged) / mean_weight
+        return [piece.weighted(psi - (piece.q_target - target))]
 
-    for (psi,) in rows.per_cluster(influence):
-        square += dot(psi, psi)
-    se = float(clustered_error(np.array([square]), rows.n_clusters, units)[0])
-    return above / se if se > 0 else float(np.copysign(np.inf, above))
+    square = np.array(sum(dot(psi, psi) for (psi,) in rows.per_cluster(influence)))
+    se = float(clustered_error(square, rows.n_clusters, units))
+    return float(above / se if se > 0 else np.copysign(np.inf, above))
 
 
 # ------------------------------------------------------------------------------------------
@@ -410,11 +369,6 @@ def delta_intervals(found: Estimates, confidence: float) -> list[Interval]:
 # bootstrap
 
 
-# Which columns of the cluster sums belong to a request: one per position for gains and weights, and
-# one for the base.
-SumPlaces = tuple[list[int], list[int], int | None]
-
-
 def bootstrap_intervals(
     rows: LogGroup,
     requests: Sequence[EstimatorRequest],
@@ -423,15 +377,38 @@ def bootstrap_intervals(
     seed: int,
 ) -> list[Interval]:
     """Percentile intervals; every replicate draws whole clusters."""
-    columns, of_rows, asked = _cluster_sums(rows, requests)
-    drawn = poisson_sums(columns, n_resamples, seed)
-    with undefined_is_nan():
+    kinds = dict.fromkeys(request.kind for request in requests)
+
+    def columns(piece: LogGroup) -> list[Floats]:
         found = [
-            _replicates(drawn, request, places, of_rows)
-            for request, places in zip(requests, asked, strict=True)
+            piece.unit_weights(),
+            piece.weighted(piece.reward),
+            *piece.by_position(piece.row_weights),
         ]
+        for kind in kinds:
+            g, error, model = _parts(piece, *kind)
+            found += [
+                *piece.by_position(g * error),
+                *piece.by_position(g),
+                np.broadcast_to(model, len(g)),
+            ]
+        return found
+
+    units, reward, *drawn = poisson_sums(_per_cluster(rows, columns), n_resamples, seed).T
+    k = rows.n_positions
+    per_position, size = np.array(drawn[:k]), 2 * k + 1
+    starts = {kind: k + size * j for j, kind in enumerate(kinds)}
+    with undefined_is_nan():
+        found = []
+        for request in requests:
+            own = np.array(drawn[starts[request.kind] :][:size])
+            found.append(
+                _value(
+                    own[:k], own[k:-1], own[-1], per_position, units, request.estimator.normalised
+                )
+            )
         values = np.column_stack(found)
-        lifts = values - (drawn[:, 1] / drawn[:, 0])[:, None]
+        lifts = values - (reward / units)[:, None]
     # A replicate of very few clusters may have drawn no weight at all, and then has no value.
     values[~np.isfinite(lifts)] = lifts[~np.isfinite(lifts)] = np.nan
     limits = [by_row(**bootstrap_effect(part, "two-sided", confidence)) for part in (values, lifts)]
@@ -441,71 +418,16 @@ def bootstrap_intervals(
     ]
 
 
-def _replicates(
-    drawn: Floats, request: EstimatorRequest, places: SumPlaces, rows: Sequence[int]
-) -> Floats:
-    own, weight, base = places
-    gain = drawn[:, own]
-    if request.estimator.normalised:
-        gain = gain / drawn[:, weight] * drawn[:, rows]
-    total = gain.sum(axis=1) if base is None else gain.sum(axis=1) + drawn[:, base]
-    return np.asarray(total / drawn[:, 0])
-
-
-def _cluster_sums(
-    rows: LogGroup, requests: Sequence[EstimatorRequest]
-) -> tuple[list[Floats], list[int], list[SumPlaces]]:
-    """Sums per cluster of the units, the rewards, the rows per position and what the requests need,
-    and their places.
-
-    Rows without clusters have no ids, so they are put in the order of their own values.
-    """
-    everything = slice(0, len(rows))
-    reward = rows.reward.astype(np.float64, copy=False)
-    columns = [rows.unit_weights(everything), rows.weighted(reward, everything)]
-    ones = rows.weighted(np.ones(len(rows)), everything)
-    places: dict[object, int | list[int]] = {}
-
-    def add(key: object, values: Floats, split: bool) -> list[int]:
-        if key not in places:
-            start = len(columns)
-            if split and rows.position is not None:
-                columns.extend(
-                    np.where(rows.position == k, values, 0.0) for k in range(rows.n_positions)
-                )
-            else:
-                columns.append(values)
-            places[key] = list(range(start, len(columns)))
-        found = places[key]
-        return found if isinstance(found, list) else [found]
-
-    per_position = [0] if rows.position is None else add("rows", ones, True)
-    asked = []
-    for request in requests:
-        estimator = request.estimator
-        g = rows.weighted(effective_weight(rows.weight, estimator.rule, request.clip), everything)
-        uses_q = estimator.uses_q and rows.q_logged is not None and rows.q_target is not None
-        error = reward - rows.q_logged if uses_q and rows.q_logged is not None else reward
-        gain = add(("gain", estimator.rule, request.clip, uses_q), g * error, estimator.normalised)
-        weight = (
-            add(("weight", estimator.rule, request.clip), g, True) if estimator.normalised else []
-        )
-        model = rows.q_target if uses_q else None
-        base = None if model is None else add("base", rows.weighted(model, everything), False)[0]
-        asked.append((gain, weight, base))
-    return _per_cluster(rows, columns), per_position, asked
-
-
-def _per_cluster(rows: LogGroup, columns: list[Floats]) -> list[Floats]:
+def _per_cluster(rows: LogGroup, columns: Callable[[LogGroup], list[Floats]]) -> list[Floats]:
+    """Return the sums of these columns per cluster. Rows without clusters have no ids, so they are
+    put in the order of their own values."""
     if rows.cluster is None:
-        order = np.lexsort(columns[::-1])
-        return [values[order] for values in columns]
-    codes = rows.cluster.astype(np.intp, copy=False)
-    present = np.bincount(codes, minlength=rows.n_codes) > 0
-    return [
-        np.bincount(codes, values, rows.n_codes)[present].astype(np.float64, copy=False)
-        for values in columns
-    ]
+        found = columns(rows)
+        order = np.lexsort(found[::-1])
+        return [values[order] for values in found]
+    present = np.bincount(rows.cluster, minlength=rows.n_codes) > 0
+    (found,) = rows.per_cluster(columns)
+    return [values[present] for values in found]
 
 
 # --------------------------------------------------------------------------------------------
@@ -520,9 +442,14 @@ def bounded_intervals(
 
     Clusters are divided by the mean number of rows of a cluster, so that their weights have mean 1.
     """
-    reward = rows.reward.astype(np.float64, copy=False)
     columns = _per_cluster(
-        rows, [np.ones(len(rows)), rows.weight, rows.weight * reward, (rows.weight - 1) * reward]
+        rows,
+        lambda one: [
+            np.ones(len(one)),
+            one.weight,
+            one.weight * one.reward,
+            (one.weight - 1) * one.reward,
+        ],
     )
     mean_size = columns[0].mean()
     weight, gain, lift = (values / mean_size for values in columns[1:])

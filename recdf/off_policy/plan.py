@@ -92,6 +92,11 @@ class EstimatorRequest(NamedTuple):
     clip: float | None
     interaction: Interaction | None
 
+    @property
+    def kind(self) -> tuple[WeightRule, bool, float | None]:
+        """What its sums depend on: requests of one kind share them."""
+        return self.estimator.rule, self.estimator.uses_q, self.clip
+
 
 def find_estimator(
     name: object, interaction: Interaction | None

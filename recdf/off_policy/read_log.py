@@ -12,7 +12,6 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
@@ -239,9 +238,9 @@ class LogArrays:
     plan: Plan
     propensity: Floats
     target: Floats
-    reward: npt.NDArray[np.floating | np.integer]
-    q_logged: Floats | None
-    q_target: Floats | None
+    reward: Floats
+    q_logged: Floats | float
+    q_target: Floats | float
     sample_weight: Floats | None
     unit: Keys | None
     position: Keys | None
@@ -391,7 +390,7 @@ def read_log(frame: pd.DataFrame, plan: Plan, by: Sequence[str] = ()) -> LogArra
         plan,
         propensity,
         target,
-        reward,
+        reward.astype(np.float64, copy=False),
         _model_column(frame, plan.q_logged),
         _model_column(frame, plan.q_target),
         _sample_weight(frame, plan.sample_weight),
@@ -445,8 +444,8 @@ def _check_columns(frame: pd.DataFrame, plan: Plan) -> None:
             column(frame, optional, "log", suggest=())
 
 
-def _model_column(frame: pd.DataFrame, name: str | None) -> Floats | None:
-    return None if name is None else read_floats(frame, name).astype(np.float64, copy=False)
+def _model_column(frame: pd.DataFrame, name: str | None) -> Floats | float:
+    return 0.0 if name is None else read_floats(frame, name).astype(np.float64, copy=False)
 
 
 def _sample_weight(frame: pd.DataFrame, name: str | None) -> Floats | None:
@@ -479,8 +478,9 @@ def _position(frame: pd.DataFrame, name: str) -> Keys:
     return Keys(codes, len(present))
 
 
-def _rows_taken(values: npt.NDArray | None, rows: IntCodes | None) -> npt.NDArray:  # type: ignore[type-arg]
-    return values if values is None or rows is None else values[rows]  # type: ignore[return-value]
+def _rows_taken(values: Any, rows: IntCodes | None) -> Any:
+    """Some rows of an array; what is no array is the same for all rows."""
+    return values[rows] if np.ndim(values) and rows is not None else values
 
 
 def _close(key: Keys | None, some: IntCodes | None, closed: bool) -> tuple[IntCodes | None, int]:

@@ -3,10 +3,11 @@ and how evenly they are spread. Nothing here knows a column."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -37,12 +38,13 @@ def dot(one: Floats, other: Floats) -> float:
 
 @dataclass(frozen=True)
 class LogGroup:
-    """Arrays over the rows of one group of a log."""
+    """Arrays over the rows of one group of a log, or of a piece of it. Without a reward model its
+    values are 0."""
 
     weight: Floats
-    reward: npt.NDArray[np.floating | np.integer]
-    q_logged: Floats | None = None
-    q_target: Floats | None = None
+    reward: Floats
+    q_logged: Floats | float = 0.0
+    q_target: Floats | float = 0.0
     sample_weight: Floats | None = None
     position: IntCodes | None = None
     n_positions: int = 1
@@ -57,88 +59,103 @@ class LogGroup:
     def n_units(self) -> int:
         return len(self) if self.first is None else int(np.count_nonzero(self.first))
 
-    def pieces(self) -> Iterator[slice]:
-        """Slices that cover all rows and cut no unit in two."""
+    @cached_property
+    def n_clusters(self) -> int:
+        """Clusters that occur."""
+        return len(self) if self.cluster is None else np.count_nonzero(np.bincount(self.cluster))
+
+    def part(self, rows: slice) -> LogGroup:
+        """Return some of the rows."""
+        return replace(
+            self, **{name: values[rows] for name, values in vars(self).items() if np.ndim(values)}
+        )
+
+    def pieces(self) -> Iterator[LogGroup]:
+        """Give all rows in pieces that fit the processor's cache and cut no unit in two."""
         size, most = sizes().log_rows, sizes().most_log_rows
         size = size if self.cluster is None else min(max(size, self.n_codes), most)
         edges = np.arange(0, len(self), size)
         if self.first is not None:
             starts = np.flatnonzero(self.first)
             edges = np.unique(starts[np.searchsorted(starts, edges, side="right") - 1])
-        for start, stop in zip(edges, [*edges[1:], len(self)], strict=True):
-            yield slice(int(start), int(stop))
+        for start, stop in pairwise([*edges.tolist(), len(self)]):
+            yield self.part(slice(start, stop))
 
-    @cached_property
-    def n_clusters(self) -> int:
-        """Clusters that occur."""
-        return (
-            len(self) if self.cluster is None else int(np.count_nonzero(np.bincount(self.cluster)))
-        )
+    def sums(self, values: Callable[[LogGroup], Sequence[Any]]) -> list[Any]:
+        """Return the sums over all pieces of what is computed of each."""
+        pieces = self.pieces()
+        total = list(values(next(pieces)))
+        for piece in pieces:
+            for at, found in enumerate(values(piece)):
+                total[at] += found
+        return total
 
-    def per_cluster(self, values: Callable[[slice], list[Floats]]) -> Iterator[list[Floats]]:
+    def per_cluster(self, values: Callable[[LogGroup], list[Floats]]) -> Iterator[list[Floats]]:
         """Values of clusters: piece by piece where each row is one, else the sums of all rows per
         cluster code."""
         if self.cluster is None:
             yield from map(values, self.pieces())
-            return
-        sums: list[Floats] = []
-        for piece in self.pieces():
-            codes, found = self.cluster[piece].astype(np.intp, copy=False), values(piece)
-            sums = sums or [np.zeros(self.n_codes) for _ in found]
-            for total, own in zip(sums, found, strict=True):
-                total += np.bincount(codes, own, self.n_codes)
-        yield sums
+        else:
+            yield self.sums(lambda piece: piece.cluster_sums(values(piece)))
 
-    def position_sums(self, values: Floats, piece: slice) -> Floats:
-        """Sum of some rows' values per position."""
+    def cluster_sums(self, values: Sequence[Floats]) -> list[Floats]:
+        """Sums of these values of the rows per cluster code."""
+        codes = np.asarray(self.cluster, np.intp)
+        return [np.bincount(codes, one, self.n_codes) for one in values]
+
+    def position_sums(self, values: Floats) -> Floats:
+        """Sum of the rows' values per position."""
         if self.position is None:
             return np.array([values.sum()])
-        return np.bincount(self.position[piece], values, self.n_positions).astype(
-            np.float64, copy=False
-        )
+        return np.bincount(self.position, values, self.n_positions)
 
-    def at_position(self, table: Floats, piece: slice) -> Floats | np.float64:
-        """Return the number of each row's position, for the rows of a piece."""
-        return table[0] if self.position is None else table[self.position[piece]]
+    def by_position(self, values: Floats) -> list[Floats]:
+        """One array per position: the values of its rows, and 0 for the others."""
+        if self.position is None:
+            return [values]
+        return [np.where(self.position == k, values, 0.0) for k in range(self.n_positions)]
 
-    def weighted(self, values: Floats, piece: slice) -> Floats:
+    def at_position(self, table: Floats) -> Floats | np.float64:
+        """Return the number of each row's position."""
+        return table[0] if self.position is None else table[self.position]
+
+    def weighted(self, values: Floats) -> Floats:
         """Values times the sample weights of their rows."""
-        return values if self.sample_weight is None else values * self.sample_weight[piece]
+        return values if self.sample_weight is None else values * self.sample_weight
 
-    def unit_weights(self, piece: slice) -> Floats:
+    @property
+    def row_weights(self) -> Floats:
+        """The sample weights, 1 where there are none."""
+        return self.weighted(np.broadcast_to(1.0, len(self)))
+
+    def per_unit(self, value: float) -> Floats | float:
+        """A value per unit, on the unit's first row."""
+        return value if self.first is None else np.where(self.first, value, 0.0)
+
+    def unit_weights(self) -> Floats:
         """The sample weight of a unit on its first row, and 0 on the others."""
-        ones = (
-            np.ones(piece.stop - piece.start)
-            if self.first is None
-            else self.first[piece].astype(np.float64)
-        )
-        return self.weighted(ones, piece)
+        return self.row_weights * self.per_unit(1.0)
+
+    def unit_sums(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Sum of the values of each unit."""
+        return values if self.first is None else np.add.reduceat(values, np.flatnonzero(self.first))
 
     def constant_reward(self) -> float | None:
         """Return the reward that all rows, or all units, of a weight above 0 have; None if their
         rewards vary."""
-        low, high = np.full(2, np.inf), np.full(2, -np.inf)
+        ends = []
         for piece in self.pieces():
-            reward, there = (
-                self.reward[piece].astype(np.float64, copy=False),
-                self.weight[piece] > 0,
+            there = piece.weight > 0
+            of_units = piece.unit_sums(piece.reward)[piece.unit_sums(there) > 0]
+            ends.append(
+                [
+                    (one.min(initial=np.inf), one.max(initial=-np.inf))
+                    for one in (piece.reward[there], of_units)
+                ]
             )
-            shown = self.unit_sums(there.astype(np.float64), piece) > 0
-            for i, values in enumerate((reward[there], self.unit_sums(reward, piece)[shown])):
-                low[i], high[i] = (
-                    min(low[i], values.min(initial=np.inf)),
-                    max(high[i], values.max(initial=-np.inf)),
-                )
+        low, high = np.min(ends, axis=0)[:, 0], np.max(ends, axis=0)[:, 1]
         same = low[high - low <= 1e-12 * np.abs(high)]  # sums of money differ by rounding alone
         return float(same[0]) if len(same) else None
-
-    def unit_sums(self, values: Floats, piece: slice) -> Floats:
-        """Sum of the values of each unit of a piece."""
-        return (
-            values
-            if self.first is None
-            else np.add.reduceat(values, np.flatnonzero(self.first[piece]))
-        )
 
 
 # ------------------------------------------------------------------------------------------
@@ -293,126 +310,87 @@ def effective_numbers(rows: LogGroup, rule: WeightRule, clip: float | None) -> E
     rows that happen to have no reward leave no trace in Σw·r, so the rewards to expect are counted
     too: ess·(Σw|r|)²/(Σw·Σwr²).
     """
-    if (
-        rule == "model"
-    ):  # a reward model uses no weights, so the numbers are those of the log itself
+    if rule == "model":  # it uses no weights, so the numbers are those of the log itself
         rule, clip = "cap", None
-    k = rows.n_positions
-    total, square, largest, count, spread, population = (np.zeros(k) for _ in range(6))
-    paid, paid_square, kept_square, sampled_square = 0.0, 0.0, 0.0, 0.0
-    reward_sum, reward_square, n_clipped, above, row_weight = 0.0, 0.0, 0, 0.0, 0.0
-    for piece in rows.pieces():
-        raw = rows.weight[piece]
-        own = effective_weight(raw, rule, clip)
-        g = rows.weighted(own, piece)
-        total += rows.position_sums(g, piece)
-        square += rows.position_sums(g * g, piece)
-        spread += rows.position_sums(g * own, piece)
-        population += rows.position_sums(rows.weighted(np.ones(len(g)), piece), piece)
-        count += rows.position_sums(np.ones(len(g)), piece) if k > 1 else len(g)
-        if rows.position is None:
-            largest[0] = max(largest[0], float(g.max()))
-        else:
-            np.maximum.at(largest, rows.position[piece], g)
-        earned = np.abs(rows.unit_sums(g * rows.reward[piece], piece))
-        reward_sum, reward_square = (
-            reward_sum + float(earned.sum()),
-            reward_square + dot(earned, earned),
+    largest = np.zeros(rows.n_positions)
+
+    def of_piece(piece: LogGroup) -> Sequence[Any]:
+        own = effective_weight(piece.weight, rule, clip)
+        g, reward, ones = piece.weighted(own), np.abs(piece.reward), np.broadcast_to(1.0, len(own))
+        np.maximum(largest, [one.max() for one in piece.by_position(g)], out=largest)
+        of_positions = g, g * g, g * own, piece.row_weights, ones
+        paid = g * reward
+        earned = piece.unit_sums(paid)
+        return (
+            *map(piece.position_sums, of_positions),
+            *(earned.sum(), dot(earned, earned), paid.sum(), dot(paid, reward)),
         )
-        reward = np.abs(rows.reward[piece]).astype(np.float64, copy=False)
-        paid, paid_square = paid + dot(g, reward), paid_square + dot(g, reward * reward)
-        if rows.sample_weight is not None:
-            sampled = rows.weighted(reward, piece)
-            kept_square, sampled_square = (
-                kept_square + dot(sampled, reward),
-                sampled_square + dot(sampled, sampled),
-            )
-        if clip is not None:
-            over = raw > clip
-            n_clipped += int(np.count_nonzero(over))
-            above += float(rows.weighted(np.where(over, raw - clip, 0.0), piece).sum())
-            row_weight += float(rows.weighted(np.ones(len(raw)), piece).sum())
+
+    total, square, spread, population, count, *of_rewards = rows.sums(of_piece)
+    earned, earned_square, paid, paid_square = of_rewards
+    n_clipped, above, n_rows = 0, 0.0, population
+    if clip is not None:
+        n_clipped = int(np.count_nonzero(rows.weight > clip))
+        above = float(rows.weighted(np.maximum(rows.weight - clip, 0.0)).sum())
     with undefined_is_nan():
-        ess, share = total**2 / square, largest / total
-        seen = np.divide(reward_sum**2, reward_square)
+        ess = np.nan_to_num(total**2 / square)
         # The share of rows with a reward under the target policy; a slate of k rows has k chances
         # of one.
-        paying = min(np.divide(paid**2 * k, total.sum() * paid_square), 1.0)
+        paying = min(np.divide(paid**2 * rows.n_positions, total.sum() * paid_square), 1.0)
         # With sample weights, as many rows as the log had before the rows without a reward were
         # sampled down.
-        n_rows = (
-            population
-            if rows.sample_weight is None
-            else population * np.divide(kept_square, sampled_square)
-        )
+        if rows.sample_weight is not None:
+            sampled = rows.weighted(rows.reward)
+            n_rows = population * np.divide(dot(sampled, rows.reward), dot(sampled, sampled))
         expected = paying * np.nan_to_num(n_rows * total**2 / (population * spread)).min()
+        seen = np.divide(earned**2, earned_square)
+        share = largest / total
     return EffectiveNumbers(
-        float(np.nan_to_num(ess).min()),
-        float((np.nan_to_num(ess) / count).min()),
+        float(ess.min()),
+        float((ess / count).min()),
         float(np.nan_to_num(seen)),
         float(np.nan_to_num(expected)),
         float(share.max()) if (total > 0).all() else 1.0,
         n_clipped,
-        above / row_weight if row_weight else 0.0,
+        above / population.sum(),
     )
 
 
 def weight_numbers(rows: LogGroup) -> WeightNumbers:
     """Mean, largest value and the test of the mean against 1, which holds for every correct log."""
-    k = rows.n_positions
-    total, count, smallest, largest, matched = np.zeros(k), np.zeros(k), np.inf, 0.0, 0
-    for piece in rows.pieces():
-        weight = rows.weight[piece]
-        total += rows.position_sums(rows.weighted(weight, piece), piece)
-        count += rows.position_sums(rows.weighted(np.ones(len(weight)), piece), piece)
-        smallest, largest = min(smallest, float(weight.min())), max(largest, float(weight.max()))
-        matched += int(np.count_nonzero(weight))
-    mean = total / count
-    z = cluster_z = _worst_z(mean - 1, _mean_errors(rows, mean, count, by_cluster=False))
+
+    def totals(piece: LogGroup) -> list[Floats]:
+        both = piece.weighted(piece.weight), piece.row_weights
+        return [piece.position_sums(values) for values in both]
+
+    total, count = rows.sums(totals)
+    mean, largest = total / count, float(rows.weight.max())
+
+    def deviation(piece: LogGroup) -> Floats:
+        return piece.weighted(piece.weight - piece.at_position(mean))
+
+    def z_of(square: Floats, n: Floats | int) -> float:
+        """The z that is farthest from 0. A mean of 1 has z = 0, even where nothing varies."""
+        with undefined_is_nan():
+            z = (mean - 1) / (np.sqrt(n / np.subtract(n, 1) * square) / count)
+        z = np.where(np.abs(mean - 1) < 1e-12, 0.0, z)
+        return float(z[np.argmax(np.abs(z))])
+
+    def squares(piece: LogGroup) -> list[Floats]:
+        both = deviation(piece) ** 2, np.broadcast_to(1.0, len(piece))
+        return [piece.position_sums(values) for values in both]
+
+    z = cluster_z = z_of(*rows.sums(squares))
     # Where the rows do not reject the mean, clusters do not either, so their sums are not needed.
     if rows.cluster is not None and abs(z) > CLUSTERS_ARE_ASKED_ABOVE:
-        cluster_z = _worst_z(mean - 1, _mean_errors(rows, mean, count, by_cluster=True))
+        (sums,) = rows.per_cluster(lambda piece: piece.by_position(deviation(piece)))
+        cluster_z = z_of(np.array([dot(one, one) for one in sums]), rows.n_clusters)
     return WeightNumbers(
         float(total.sum() / count.sum()),
         largest,
         z,
         cluster_z,
-        matched,
-        smallest == 1.0 and largest == 1.0,
+        int(np.count_nonzero(rows.weight)),
+        float(rows.weight.min()) == largest == 1.0,
         rows.constant_reward(),
     )
-
-
-def _mean_errors(rows: LogGroup, mean: Floats, count: Floats, by_cluster: bool) -> Floats:
-    """Standard error of the mean weight per position, of independent rows or of independent
-    clusters."""
-
-    def deviation(piece: slice) -> Floats:
-        return rows.weighted(rows.weight[piece] - rows.at_position(mean, piece), piece)
-
-    def by_position(piece: slice) -> list[Floats]:
-        psi, position = deviation(piece), rows.position
-        return [
-            psi if position is None else np.where(position[piece] == k, psi, 0.0)
-            for k in range(rows.n_positions)
-        ]
-
-    if by_cluster:
-        (sums,) = rows.per_cluster(by_position)
-        n, square = np.array(rows.n_clusters), np.array([dot(one, one) for one in sums])
-    else:
-        square, n = np.zeros(rows.n_positions), np.zeros(rows.n_positions)
-        for piece in rows.pieces():
-            psi = deviation(piece)
-            square += rows.position_sums(psi * psi, piece)
-            n += rows.position_sums(np.ones(len(psi)), piece)
-    with undefined_is_nan():
-        return np.asarray(np.sqrt(n / (n - 1) * square) / count)
-
-
-def _worst_z(above: Floats, se: Floats) -> float:
-    """The z that is farthest from 0. A mean of exactly 1 has z = 0, even where nothing varies."""
-    with undefined_is_nan():
-        z = np.where(above == 0, 0.0, above / se)
-    z = np.where(np.abs(above) < 1e-12, 0.0, z)
-    return float(z[np.argmax(np.abs(z))])
