@@ -336,7 +336,8 @@ def floats_of(
     return found, null
 
 
-class _Ends(NamedTuple):
+@dataclass(frozen=True)
+class _Ends:
     """The smallest and the largest value of each column of a part; NaN of nulls only."""
 
     columns: list[str]
