@@ -278,7 +278,7 @@ class UserParts:
     `head` is a row of the columns that are needed and `sample` the first rows. `run` gives what a
     function makes of the batches of every part, `distinct` whether no value of a column stands
     twice, and `spans` the smallest and the largest values of columns of numbers, if these are
-    written beside the rows.
+    written beside the rows. `some` are runs of rows of a frame in memory, with all its columns.
     """
 
     n: int
@@ -287,6 +287,7 @@ class UserParts:
     run: Callable[[OfBatches, list[str]], list[Any]]
     distinct: Callable[[str], bool]
     spans: Callable[[list[str]], tuple[np.ndarray, np.ndarray] | None] = lambda _: None
+    some: pd.DataFrame | None = None
 
     def frame_of(self, columns: Mapping[str, list[Any]]) -> pd.DataFrame:
         """Values of some columns as a frame, with the types that the rows have."""
@@ -320,6 +321,10 @@ def _no_repeats(ids: pa.ChunkedArray) -> bool:
     return rank_keys([[read_ids(ids.to_pandas(), "ids")]])[1] == len(ids)
 
 
+# How many runs of rows of a frame are looked at, and how long they are.
+_RUNS, _RUN = 100, 64
+
+
 def _parts_of_frame(data: pd.DataFrame, needed: NeededColumns) -> UserParts | None:
     head = data.head(1)
     names = needed(head)
@@ -344,7 +349,13 @@ def _parts_of_frame(data: pd.DataFrame, needed: NeededColumns) -> UserParts | No
         )
 
     sample = table.slice(0, sizes().read_rows).combine_chunks().to_batches()[0]
-    return UserParts(len(data), head[names], sample, run, lambda name: _no_repeats(table[name]))
+    starts = np.linspace(0, len(data) - _RUN, _RUNS).astype(np.int64)
+    some = data.take((starts[:, None] + np.arange(_RUN)).ravel())
+
+    def distinct(name: str) -> bool:
+        return _no_repeats(table[name])
+
+    return UserParts(len(data), head[names], sample, run, distinct, some=some)
 
 
 def _parts_of_files(

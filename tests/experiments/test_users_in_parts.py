@@ -157,6 +157,18 @@ def test_a_few_users_who_decide_are_named(parts, no_rows, tmp_path):
     assert "few_units" in found["remarks"].iloc[0]
 
 
+def test_stores_that_were_assigned_whole_are_seen_in_a_frame(resized):
+    users = some_users(n=12_800)
+    users["store"] = users["user_id"] // 20
+    users["variant"] = np.where(users["store"] % 2 == 0, "A", "B")
+    users["revenue"] += users["store"] % 7
+    expected = rd.compare_variants(users, "revenue", control="A", details=True)
+    resized(summed_rows=100)
+    found = rd.compare_variants(users, "revenue", control="A", details=True)
+    assert found["unbalanced"].tolist() == ["store"]
+    pd.testing.assert_frame_equal(found, expected)
+
+
 # What sums do not tell: the rows are read, and the table and the errors are theirs.
 ROWS = {
     "covariates in strata": {"strata": "segment", "covariates": "before"},

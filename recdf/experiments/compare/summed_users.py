@@ -304,7 +304,7 @@ def unequal_missing(n_null: tuple[int, int], of: tuple[float, float]) -> tuple[s
 
 def _look_at_others(parts: UserParts, used: set[str], variant_col: str, keys: list[str]) -> None:
     """Ids beside the key that may be the units that were assigned need the rows."""
-    frame = parts.sample.to_pandas()
+    frame = parts.sample.to_pandas() if parts.some is None else parts.some
     variant = group_codes(frame, "data", [variant_col])[0]
     others = [name for name in frame.columns if name not in {*used, "user_id"}]
     other_key = keys and keys != ["user_id"] and "user_id" in frame.columns
