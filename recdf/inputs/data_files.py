@@ -322,7 +322,7 @@ def _no_repeats(ids: pa.ChunkedArray) -> bool:
 
 
 # How many runs of rows of a frame are looked at, and how long they are.
-_RUNS, _RUN = 100, 64
+_PLACES, _ROWS_OF_PLACE = 100, 64
 
 
 def _parts_of_frame(data: pd.DataFrame, needed: NeededColumns) -> UserParts | None:
@@ -349,8 +349,8 @@ def _parts_of_frame(data: pd.DataFrame, needed: NeededColumns) -> UserParts | No
         )
 
     sample = table.slice(0, sizes().read_rows).combine_chunks().to_batches()[0]
-    starts = np.linspace(0, len(data) - _RUN, _RUNS).astype(np.int64)
-    some = data.take((starts[:, None] + np.arange(_RUN)).ravel())
+    starts = np.linspace(0, len(data) - _ROWS_OF_PLACE, _PLACES).astype(np.int64)
+    some = data.take((starts[:, None] + np.arange(_ROWS_OF_PLACE)).ravel())
 
     def distinct(name: str) -> bool:
         return _no_repeats(table[name])
