@@ -4,7 +4,8 @@ difference."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field, replace
 from typing import Any, Unpack
 
 import numpy as np
@@ -27,6 +28,18 @@ from ..progress import Progress
 # A convention, or one of its rules alone, may refuse data that others accept, such as gains above
 # 1.
 REFUSALS = (DataError, OptionError)
+# Settings of a convention that say how frames are read, in words.
+OF_FRAMES = {
+    "order": "order by {}",
+    "score_bits": "scores of {} bits",
+    "not_judged": "relevance that is no judgement: {}",
+}
+# What a convention may say of lists that have no value.
+SKIPPED = {
+    "n_pred": "lists without recommendations skipped",
+    "n_true": "lists without truth skipped",
+    None: "no list skipped",
+}
 METRICS_IN_COMMON = ("hitrate", "precision", "recall", "mapr", "ndcg", "mrr")
 
 
@@ -110,97 +123,54 @@ def compare_conventions(
             f"metric string {given[0]!r} has parameters, which are here those of each convention; "
             f"pass {given[0].partition('(')[0]!r}"
         )
-    names = [(one.metric.name, k if one.k is None else one.k) for one in requests]
-    for record in records:
-        Call.from_arguments(
-            compare_conventions, {**options, "like": record}
-        )  # a wrong option is no refusal of data
-    with ExitStack() as stack:
-        progress = stack.enter_context(Progress(len(names), "compare_conventions"))
-        rows = _convention_rows(
-            _Measure(true, pred, k, options, sides, stack), names, records, progress
-        )
+    for record in records:  # a wrong option is no refusal of data
+        Call.from_arguments(compare_conventions, {**options, "like": record})
+    rows: list[tuple[Any, ...]] = []
+    with ExitStack() as stack, Progress(len(requests), "compare_conventions") as progress:
+        measure = _Measure((true, pred), options, sides, stack)
+        for request in requests:
+            metric, at = request.metric.name, k if request.k is None else request.k
+            base, start = None, float("nan")
+            for record in records:
+                if metric not in record.metrics:
+                    continue
+                try:
+                    value, n, n_undefined = measure(metric, at, record)
+                    if base is None:
+                        base, start = record, value
+                    rule = _rule(measure, metric, at, base, record, value)
+                except REFUSALS as error:
+                    value, n, n_undefined, rule = np.nan, 0, measure.n_lists(record), str(error)
+                rows.append((metric, at, record.name, value, value - start, n, n_undefined, rule))
+            progress.add()
     columns = ["metric", "k", "convention", "value", "diff", "n", "n_undefined", "rule"]
     return pd.DataFrame(rows, columns=columns).astype(
         {"k": "Int64", "n": "int64", "n_undefined": "int64"}
     )
 
 
-def _convention_rows(
-    measure: _Measure,
-    metrics: list[tuple[str, int]],
-    records: list[Convention],
-    progress: Progress,
-) -> list[tuple[Any, ...]]:
-    """Make one row per metric and convention that has it."""
-    rows: list[tuple[Any, ...]] = []
-    for metric, k in metrics:
-        measure.k = k
-        having = [record for record in records if metric in record.metrics]
-        base, start = None, float("nan")
-        for record in having:
-            try:
-                value, n, n_undefined = measure(metric, record)
-            except REFUSALS as error:
-                rows.append(
-                    (
-                        metric,
-                        k,
-                        record.name,
-                        float("nan"),
-                        float("nan"),
-                        0,
-                        measure.n_lists(record),
-                        str(error),
-                    )
-                )
-                continue
-            if base is None:
-                base, start = record, value
-            rule = "" if record is base else _rule(measure, metric, base, record, value)
-            rows.append((metric, k, record.name, value, value - start, n, n_undefined, rule))
-        progress.add()
-    return rows
-
-
+@dataclass
 class _Measure:
     """Measure the mean of a metric by a convention. Frames are matched once per set of options;
     `stack` closes them."""
 
-    def __init__(
-        self,
-        true: Any,
-        pred: Any,
-        k: int,
-        given: Mapping[str, Any],
-        sides: Mapping[str, Any],
-        stack: ExitStack,
-    ) -> None:
-        self.frames, self.k, self.given, self.sides, self.stack = (
-            (true, pred),
-            k,
-            given,
-            sides,
-            stack,
-        )
-        self.matched: dict[Any, Matched] = {}
+    frames: tuple[Any, Any]
+    given: Mapping[str, Any]
+    sides: Mapping[str, Any]
+    stack: ExitStack
+    matched: dict[str, Matched] = field(default_factory=dict)
 
-    def __call__(self, metric: str, record: Convention) -> tuple[float, int, int]:
-        options = Options(**{**self.given, "like": record})
-        if find(metric).request({}, self.k, options).per == "item":  # one number for all lists
-            (true, pred), arguments = self.frames, {**self.sides, **self.given, "like": record}
-            rows = evaluate(true, pred, metric, self.k, **arguments).summary
-            return (
-                float(rows["value"].iloc[0]),
-                int(rows["n"].iloc[0]),
-                int(rows["n_undefined"].iloc[0]),
-            )
-        key = self._key(record)
+    def __call__(self, metric: str, k: int, record: Convention) -> tuple[float, int, int]:
+        arguments = {**self.given, "like": record}
+        options = Options(**arguments)
+        request, key = find(metric).request({}, k, options), self._key(record)
+        if request.per == "item":  # one number for all lists
+            table = evaluate(*self.frames, metric, k, **{**self.sides, **arguments}).summary
+            value, n, n_undefined = table[["value", "n", "n_undefined"]].to_numpy(float)[0]
+            return float(value), int(n), int(n_undefined)
         if key not in self.matched:
-            self.matched[key] = self.stack.enter_context(
-                Call(options, given=self.sides).match(*self.frames)
-            )
-        request = find(metric).request({}, self.k, options)
+            call = Call(options, given=self.sides)
+            self.matched[key] = self.stack.enter_context(call.match(*self.frames))
         found = next(iter(defined_values(self.matched[key], request, options).values()))
         values = settle_undefined(found, request, options)
         n = int(np.count_nonzero(~np.isnan(values)))
@@ -210,24 +180,25 @@ class _Measure:
         """Return the number of lists by a convention; 0 if its options refuse the frames."""
         return len(self.matched.get(self._key(record), ()))
 
-    def _key(self, record: Convention) -> tuple[Any, str]:
-        return record.order, repr(sorted(record.options.items()))
+    def _key(self, record: Convention) -> str:
+        rules = [getattr(record, name) for name in OF_FRAMES]
+        return repr([*rules, sorted(record.options.items())])
 
 
-def _rule(measure: _Measure, metric: str, base: Convention, other: Convention, value: float) -> str:
+def _rule(
+    measure: _Measure, metric: str, k: int, base: Convention, other: Convention, value: float
+) -> str:
     """Describe the settings of `other` that, each applied alone to `base`, change the value."""
-    start = measure(metric, base)[0]
+    start = measure(metric, k, base)[0]
     if _same(start, value):
         return ""
     changes = _single_changes(metric, base, other)
     found = []
     for words, changed in changes:
-        try:
-            change = measure(metric, changed)[0] - start
-        except REFUSALS:  # this rule refuses the data without the other rules
-            continue
-        if not _same(change, 0.0):
-            found.append(f"{words} ({change:+.4g})")
+        with suppress(*REFUSALS):  # a rule may refuse the data without the other rules
+            change = measure(metric, k, changed)[0] - start
+            if not _same(change, 0.0):
+                found.append(f"{words} ({change:+.4g})")
     together = " and ".join(words for words, _ in changes)
     return ", ".join(found) or f"only together: {together} ({value - start:+.4g})"
 
@@ -237,41 +208,28 @@ def _single_changes(
 ) -> list[tuple[str, Convention]]:
     """Return copies of `base` with one setting of `other` each, and a description of the
     setting."""
-
-    def changed(**parts: Any) -> Convention:
-        settings = {
-            "order": base.order,
-            "options": base.options,
-            "undefined": base.undefined,
-            "metrics": base.metrics,
-        }
-        return Convention(f"{base.name}, changed", **{**settings, **parts})
-
-    result = []
-    if other.order != base.order:
-        result.append((f"order by {other.order}", changed(order=other.order)))
+    changes: list[tuple[str, dict[str, Any]]] = []
+    for name, words in OF_FRAMES.items():
+        own = getattr(other, name)
+        if own != getattr(base, name):
+            changes.append((words.format(own), {name: own}))
+    defaults = Options()
     for name in sorted({*base.options, *other.options}):
         if base.options.get(name) != other.options.get(name):
-            default = getattr(Options(), name)
-            value = other.options.get(name, default)
-            result.append((f"{name}={value}", changed(options={**base.options, name: value})))
+            value = other.options.get(name, getattr(defaults, name))
+            changes.append((f"{name}={value}", {"options": {**base.options, name: value}}))
     ours, theirs = base.metrics[metric], other.metrics[metric]
     for name in sorted({*ours, *theirs}):
-        value = theirs.get(name, find(metric).defaults[name])
-        if ours.get(name, find(metric).defaults[name]) != value:
-            metrics: Mapping[str, Any] = {**base.metrics, metric: {**ours, name: value}}
-            result.append((f"{name}={value}", changed(metrics=metrics)))
+        default = find(metric).defaults[name]
+        value = theirs.get(name, default)
+        if ours.get(name, default) != value:
+            metrics = {**base.metrics, metric: {**ours, name: value}}
+            changes.append((f"{name}={value}", {"metrics": metrics}))
     if base.undefined.get(metric) != other.undefined.get(metric):
-        words = {"n_pred": "without recommendations", "n_true": "without truth"}.get(
-            other.undefined.get(metric, ""), ""
-        )
-        result.append(
-            (
-                f"lists {words} skipped" if words else "no list skipped",
-                changed(undefined=other.undefined),
-            )
-        )
-    return result
+        words = SKIPPED[other.undefined.get(metric)]
+        changes.append((words, {"undefined": other.undefined}))
+    name = f"{base.name}, changed"
+    return [(words, replace(base, name=name, **parts)) for words, parts in changes]
 
 
 def _same(one: float, two: float) -> bool:

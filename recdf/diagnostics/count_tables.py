@@ -23,12 +23,13 @@ from ..inputs.codes import first_rows
 from ..inputs.door import takes_options
 from ..inputs.frames import as_frame, column, read_numbers
 from ..inputs.options import CallArguments, as_columns
-from ..inputs.sorting import spans
+from ..inputs.sorting import place_in_run, spans
 from ..matching.counts import ListCounts
 from ..matching.hits import ratio
 from ..matching.lists import Matched
 from ..metrics.call import Call, check_k
 from ..metrics.compute import label_frame
+from ..stats.shares import wilson
 
 
 def _call(
@@ -217,44 +218,37 @@ def position_table(
     call, frame = _call(position_table, pred, None, exclude, options)
     k = check_k(k)
     with call.match(true, frame) as matched:
+        rows, rank = np.arange(len(matched.item)), "rank"
         if position_col is None:
-            return _rank_rows(matched, k)
+            of_place = np.empty(len(rows))
+            of_place[spans(matched.start, matched.n_pred)] = place_in_run(matched.n_pred) + 1
+            return _position_rows(matched, k, of_place, np.arange(1, k + 1), rank)
         positions = read_numbers(column(frame, position_col, "pred"), f"pred[{position_col!r}]")
-        return _position_rows(matched, k, positions, position_col)
+        of_place = positions[matched.rows(rows)].astype(float)
+        return _position_rows(matched, k, of_place, None, position_col)
 
 
-def _position_rows(matched: Matched, k: int, positions: np.ndarray, name: str) -> pd.DataFrame:
-    """Count hits by the positions of the items among the first k; a row without a position is left
-    out."""
+def _position_rows(
+    matched: Matched, k: int, of_place: np.ndarray, values: np.ndarray | None, name: str
+) -> pd.DataFrame:
+    """Count the items among the first k, and their hits, by position: each of `values`, or each
+    that occurs. A row without a position is left out."""
     lists, n_by = matched.at(k), len(matched.by)
-    places = spans(matched.start, lists.n_shown)
-    of_place = np.full(len(matched.item), np.nan)
-    of_place[places] = positions[matched.rows(places)]
-    known, by = ~np.isnan(of_place[places]), np.repeat(matched.list_by, lists.n_shown)
-    values = np.unique(of_place[places][known])
-    n = len(values)
+    places, by = spans(matched.start, lists.n_shown), np.repeat(matched.list_by, lists.n_shown)
+    if values is None:
+        values = np.unique(of_place[places])
+        values = values[~np.isnan(values)]
+        values = values.astype(np.int64) if (values == np.floor(values)).all() else values
     code = np.searchsorted(values, of_place)
-    shown = np.bincount((by * n + code[places])[known], minlength=n_by * n)
-    hits = lists.hits
-    placed = ~np.isnan(of_place[hits.place])
-    n_hits = np.bincount(
-        (matched.list_by[hits.list] * n + code[hits.place])[placed], minlength=n_by * n
-    )
-    labels = np.tile(
-        values.astype(np.int64) if (values == np.floor(values)).all() else values, n_by
-    )
-    return _with_rates(matched, name, labels, shown, n_hits)
+    n = len(values)
 
+    def count(by: np.ndarray, place: np.ndarray) -> np.ndarray:
+        known = ~np.isnan(of_place[place])
+        return np.bincount((by * n + code[place])[known], minlength=n_by * n)
 
-def _rank_rows(matched: Matched, k: int) -> pd.DataFrame:
-    lists, n_by = matched.at(k), len(matched.by)
-    # A list shows an item at rank r if it has at least r items.
-    deep = np.zeros((n_by, k + 2), np.int64)
-    np.add.at(deep, (matched.list_by, lists.n_shown), 1)
-    shown = deep[:, ::-1].cumsum(axis=1)[:, ::-1][:, 1 : k + 1].ravel()
     hits = lists.hits
-    n_hits = np.bincount(matched.list_by[hits.list] * k + hits.rank - 1, minlength=n_by * k)
-    return _with_rates(matched, "rank", np.tile(np.arange(1, k + 1), n_by), shown, n_hits)
+    n_hits = count(matched.list_by[hits.list], hits.place)
+    return _with_rates(matched, name, np.tile(values, n_by), count(by, places), n_hits)
 
 
 def _with_rates(
@@ -267,16 +261,10 @@ def _with_rates(
     table = matched.by.take(by).reset_index(drop=True)
     table[name], table["shown"], table["hits"] = labels, shown, n_hits
     table["hit_rate"] = rate = ratio(n_hits, shown)
-    z2 = NormalDist().inv_cdf((1 + CONFIDENCE) / 2) ** 2
-    middle = ratio(n_hits + z2 / 2, np.where(shown > 0, shown + z2, 0))
-    half = np.sqrt(z2) * ratio(
-        np.sqrt(shown * rate * (1 - rate) + z2 / 4), np.where(shown > 0, shown + z2, 0)
-    )
-    table["ci_low"], table["ci_high"] = (
-        np.maximum(middle - half, 0.0),
-        np.minimum(middle + half, 1.0),
-    )
-    return table
+    z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+    with np.errstate(invalid="ignore", divide="ignore"):  # a position without items has no rate
+        low, high = wilson(rate, shown, z)
+    return table.assign(ci_low=low.clip(0), ci_high=high.clip(None, 1))
 
 
 @says_as(hit_table)
@@ -425,12 +413,9 @@ def user_gap(
     table = summarize(per_user, [*recommenders, *as_columns(by)], metrics=metrics)
     rows = []
     for labels, part in table.groupby([*recommenders, "metric", "k"], sort=False, dropna=False):
-        values = part["value"].dropna().to_numpy()
-        distances = [abs(one - two) for one, two in combinations(values, 2)]
-        gap, mad = (
-            (max(distances), sum(distances) / len(distances)) if distances else (np.nan, np.nan)
-        )
-        low, high = (values.min(), values.max()) if len(values) else (np.nan, np.nan)
-        rows.append((*labels, gap, mad, low, high, len(values)))
+        values = part["value"].dropna()
+        distances = pd.Series([abs(one - two) for one, two in combinations(values, 2)], dtype=float)
+        numbers = distances.max(), distances.mean(), values.min(), values.max(), len(values)
+        rows.append((*labels, *numbers))
     columns = [*recommenders, "metric", "k", "gap", "mad", "low", "high", "n_groups"]
     return pd.DataFrame(rows, columns=columns).astype({"k": "Int64"})

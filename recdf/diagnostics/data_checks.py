@@ -17,7 +17,7 @@ from ..inputs.door import takes_options
 from ..inputs.frames import as_frame, column, id_frame, read_numbers
 from ..inputs.ids import IdColumn
 from ..inputs.options import CallArguments, Options
-from ..inputs.sorting import distinct, run_of
+from ..inputs.sorting import distinct, run_of, spans
 from ..inputs.true_and_pred import (
     argument_of,
     broken_of_true,
@@ -557,16 +557,14 @@ def data_profile(
     with call.match(true, frame) as matched:
         n_models = max(len(matched.by), 1)
         names = [name for name, _ in parts_by(matched)]
-        place_list = run_of(matched.n_pred)
-        model, in_true, shown = (
-            matched.list_by[place_list],
-            matched.true_list >= 0,
-            matched.n_pred > 0,
-        )
+        n_places = len(matched.item)
+        place_list = np.empty(n_places, np.int64)  # lists may stand in any order
+        place_list[spans(matched.start, matched.n_pred)] = run_of(matched.n_pred)
+        model, shown = matched.list_by[place_list], matched.n_pred > 0
+        in_true = matched.true_list >= 0
         known_rows = in_true[place_list]
-        is_judged = np.zeros(len(place_list), bool)
-        is_judged[matched.judged.place] = True
-        rows = matched.rows(np.arange(len(place_list)))
+        is_judged = np.isin(np.arange(n_places), matched.judged.place)
+        rows = matched.rows(np.arange(n_places))
 
         def each(of: np.ndarray, where: np.ndarray | None = None) -> np.ndarray:
             return np.bincount(of if where is None else of[where], minlength=n_models).astype(

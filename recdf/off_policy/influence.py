@@ -186,12 +186,12 @@ def estimate_values(rows: LogGroup, requests: Sequence[EstimatorRequest]) -> Est
             se[j],
             value - logging,
             lift_se[j],
-            0.0 if full[j] is None else value - values[full[j]],
+            0.0 if other is None else value - values[other],
             change_se[j],
             even[j],
             skewness[j],
         )
-        for j, value in enumerate(values)
+        for j, (value, other) in enumerate(zip(values, full, strict=True))
     ]
     return whole._replace(found=found, sums=None if rows.cluster is None else psis)
 

@@ -335,7 +335,7 @@ class LogArrays:
         return place
 
     def _unit_sample_weight(self, rows: IntCodes | None, layout: Layout) -> Floats | None:
-        weight = _rows_taken(self.sample_weight, rows)
+        weight: Floats | None = _rows_taken(self.sample_weight, rows)
         if weight is not None and (weight[1:] != weight[:-1])[~layout.first[1:]].any():
             raise DataError(
                 f"log[{self.plan.sample_weight!r}] differs between the rows of a unit; slates are "

@@ -62,7 +62,8 @@ class LogGroup:
     @cached_property
     def n_clusters(self) -> int:
         """Clusters that occur."""
-        return len(self) if self.cluster is None else np.count_nonzero(np.bincount(self.cluster))
+        found = len(self) if self.cluster is None else np.count_nonzero(np.bincount(self.cluster))
+        return int(found)
 
     def part(self, rows: slice) -> LogGroup:
         """Return some of the rows."""
@@ -101,13 +102,13 @@ class LogGroup:
     def cluster_sums(self, values: Sequence[Floats]) -> list[Floats]:
         """Sums of these values of the rows per cluster code."""
         codes = np.asarray(self.cluster, np.intp)
-        return [np.bincount(codes, one, self.n_codes) for one in values]
+        return [np.bincount(codes, one, self.n_codes).astype(float, copy=False) for one in values]
 
     def position_sums(self, values: Floats) -> Floats:
         """Sum of the rows' values per position."""
         if self.position is None:
             return np.array([values.sum()])
-        return np.bincount(self.position, values, self.n_positions)
+        return np.bincount(self.position, values, self.n_positions).astype(float, copy=False)
 
     def by_position(self, values: Floats) -> list[Floats]:
         """One array per position: the values of its rows, and 0 for the others."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -160,10 +161,10 @@ def is_binary(values: Floats) -> bool:
     return bool(((values == 0) | (values == 1)).all())
 
 
-def wilson(share: float, n: int, z: float) -> tuple[float, float]:
-    """Return the score interval of one share (Wilson 1927)."""
+def wilson(share: Any, n: Any, z: float) -> tuple[Any, Any]:
+    """Return the score interval of one share, or of each of several (Wilson 1927)."""
     centre = share + z * z / (2 * n)
-    half = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    half = z * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
     scale = 1 + z * z / n
     return (centre - half) / scale, (centre + half) / scale
 

@@ -210,3 +210,18 @@ def test_position_table_by_the_positions_on_the_page():
         ["y", 2, 2],
         ["y", 4, 1],
     ]
+
+
+def test_profile_counts_the_judged_rows_of_each_model_whatever_the_order_of_users():
+    true = pd.DataFrame({"user_id": [3, 1], "item_id": ["c", "a"]})
+    pred = pd.DataFrame(
+        {
+            "model": list("xxxxyy"),
+            "user_id": [1, 1, 2, 3, 1, 3],
+            "item_id": ["a", "b", "a", "c", "z", "c"],
+        }
+    )
+    table = rd.diagnostics.data_profile(true, pred, by="model")
+    judged = table[table["quantity"] == "judged"].set_index("model")["value"]
+    assert judged.to_dict() == {"x": pytest.approx(2 / 3), "y": 0.5}
+    assert table[table["quantity"] == "unknown_users"]["value"].tolist() == [1 / 3, 0]

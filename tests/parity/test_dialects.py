@@ -221,6 +221,18 @@ def test_compare_conventions_tells_the_rule() -> None:
         rd.diagnostics.compare_conventions(frame.true, frame.pred, by="model")
 
 
+def test_compare_conventions_tells_the_bits_of_scores() -> None:
+    true = pd.DataFrame({"user_id": [1], "item_id": ["b"]})
+    pred = pd.DataFrame({"user_id": [1, 1], "item_id": ["a", "b"], "score": [1 + 1e-12, 1.0]})
+    both = [
+        rd.Convention(f"{bits} bits", order="score", score_bits=bits, metrics={"mrr": {}})
+        for bits in (32, 64)
+    ]
+    table = rd.diagnostics.compare_conventions(true, pred, "mrr", conventions=both)
+    assert table["value"].tolist() == [1, 0.5]
+    assert table["rule"].tolist() == ["", "scores of 64 bits (-0.5)"]
+
+
 def test_compare_conventions_of_graded_data() -> None:
     true = pd.DataFrame(
         {"user_id": list("uuuvw"), "item_id": list("abcab"), "relevance": [3, 1, 2, 1, 2]}
