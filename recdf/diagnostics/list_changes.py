@@ -253,38 +253,20 @@ def _metrics_of_both(
 
 def _summary(per_list: pd.DataFrame, churn: Sequence[str]) -> pd.DataFrame:
     """Return one row per metric over the lists of both sides, and one per measure of churn."""
-    rows: list[tuple[Any, ...]] = []
-    for name in [
-        str(name).removesuffix("_diff") for name in per_list if str(name).endswith("_diff")
-    ]:
-        both = per_list[per_list[f"{name}_diff"].notna()]
-        gain = both[f"{name}_diff"] * (-1 if better_of(name) == "smaller" else 1)
-        old, new = both[f"{name}_before"].mean(), both[f"{name}_after"].mean()
-        rows.append(
-            (
-                name,
-                old,
-                new,
-                new - old,
-                len(gain),
-                (gain > 0).sum(),
-                (gain < 0).sum(),
-                (gain == 0).sum(),
-            )
-        )
+    rows: list[dict[str, Any]] = []
+    for column_name in per_list:
+        name = str(column_name).removesuffix("_diff")
+        if name == column_name:
+            continue
+        both = per_list[per_list[column_name].notna()]
+        gain = both[column_name] * (-1 if better_of(name) == "smaller" else 1)
+        means = [both[f"{name}_{side}"].mean() for side in ("before", "after")]
+        counts = len(gain), (gain > 0).sum(), (gain < 0).sum(), (gain == 0).sum()
+        row = name, *means, means[1] - means[0], *counts
+        rows.append(dict(zip(SUMMARY_COLUMNS, row, strict=True)))
     for name in [name for name in churn if name in per_list]:
-        rows.append(
-            (
-                name,
-                np.nan,
-                per_list[name].mean(),
-                np.nan,
-                per_list[name].count(),
-                pd.NA,
-                pd.NA,
-                pd.NA,
-            )
-        )
+        values = per_list[name]
+        rows.append({"metric": name, "mean_after": values.mean(), "n_lists": values.count()})
     table = pd.DataFrame(rows, columns=SUMMARY_COLUMNS)
     return table.astype(dict.fromkeys(SUMMARY_COLUMNS[4:], "Int64"))
 

@@ -15,11 +15,11 @@ from ..errors import DataError, OptionError, closest
 from ..inputs.door import takes_columns
 from ..inputs.options import Options, as_columns
 from ..stats.numbers import Floats
-from .estimate_value import FLAGS, find_flags, gather_evidence, ope_estimate, trust
-from .influence import Estimates, clustered_error
+from .estimate_value import FLAGS, Evidence, find_flags, gather_evidence, ope_estimate, trust
+from .influence import clustered_error
 from .plan import Interaction, Plan, SlateKind, model_columns, read_requests
 from .read_log import LogArrays, Record, beside_groups, log_frame, read_log, split_groups
-from .rows import IntCodes
+from .rows import IntCodes, LogGroup, dot
 
 COMPARED_TARGET_COLUMNS = (
     "estimator",
@@ -184,16 +184,12 @@ def ope_compare(
 
 
 class _Target(NamedTuple):
-    """One target policy: its values with their influence per cluster, its rows, and its flags by
-    request."""
+    """One target policy: what is known of each request, its rows, and their number and sum of
+    rewards per cluster."""
 
-    estimates: Estimates
-    counts: IntCodes
-    rewards: Floats
-    n_rows: int
-    n_units: int
-    flags: list[list[str]]
-    constant: bool
+    evidence: list[Evidence]
+    rows: LogGroup
+    totals: Floats
 
 
 def _target_pairs(labels: list[Any], baseline: Any) -> list[tuple[int, int]]:
@@ -219,27 +215,18 @@ def _target(log: LogArrays, some: IntCodes | None, plan: Plan) -> _Target:
             "estimators of several interactions cannot be compared in one call; call once for each"
         )
     rows = log.rows(some, requests[0].interaction, closed=False)
-    evidence = gather_evidence(log, rows, requests)
-    estimates, flags = evidence[0].estimates, [find_flags(one) for one in evidence]
-    codes = (
-        np.zeros(0, np.intp) if rows.cluster is None else rows.cluster.astype(np.intp, copy=False)
-    )
-    counts = np.bincount(codes, minlength=rows.n_codes)
-    rewards = np.bincount(codes, rows.reward, rows.n_codes).astype(np.float64, copy=False)
-    constant = evidence[0].weights.constant_reward is not None
-    return _Target(estimates, counts, rewards, len(rows), rows.n_units, flags, constant)
+    totals = np.zeros((2, 0))
+    if rows.cluster is not None:
+        totals = np.array(rows.cluster_sums([np.ones(len(rows)), rows.reward]))
+    return _Target(gather_evidence(log, rows, requests), rows, totals)
 
 
 def _check_same(one: _Target, other: _Target, names: tuple[Any, Any]) -> None:
     """Refuse targets that do not stand on the same rows: the same rows and rewards in every
     cluster."""
-    same = np.array_equal(one.counts, other.counts) and np.allclose(
-        one.rewards, other.rewards, rtol=1e-9, atol=1e-12
-    )
-    if not same:
-        n = int(
-            np.count_nonzero((one.counts != other.counts) | ~np.isclose(one.rewards, other.rewards))
-        )
+    same = np.isclose(one.totals, other.totals, rtol=1e-9, atol=1e-12).all(axis=0)
+    if not same.all():
+        n = int(np.count_nonzero(~same))
         raise DataError(
             f"targets {names[0]!r} and {names[1]!r} do not stand on the same rows: {n:,} clusters "
             "differ in their number of rows or sum of rewards; give each the whole log, as "
@@ -248,16 +235,18 @@ def _check_same(one: _Target, other: _Target, names: tuple[Any, Any]) -> None:
 
 
 def _target_difference(first: _Target, second: _Target, j: int, plan: Plan) -> Record:
-    one, other = first.estimates, second.estimates
+    found, other_found = first.evidence[j], second.evidence[j]
+    one, other = found.estimates, other_found.estimates
     if one.sums is None or other.sums is None:
         raise ValueError("targets are paired by their clusters")
     psi = other.sums[1 + j] - one.sums[1 + j]
-    se = float(clustered_error(np.array([psi @ psi]), one.n_clusters, one.units)[0])
-    if first.constant or second.constant:  # rewards that do not vary tell nothing of the error
-        se = np.nan
+    se = float(clustered_error(np.array(dot(psi, psi)), one.n_clusters, one.units))
+    if any(side.weights.constant_reward is not None for side in (found, other_found)):
+        se = np.nan  # rewards that do not vary tell nothing of the error
     base, value = one.values[j], other.values[j]
     diff, half = value - base, NormalDist().inv_cdf((1 + plan.confidence) / 2) * se
-    flags = [name for name in FLAGS if name in first.flags[j] or name in second.flags[j]]
+    both = {*find_flags(found), *find_flags(other_found)}
+    flags = [name for name in FLAGS if name in both]
     request = plan.requests[j]
     return {
         "estimator": request.label,
@@ -269,8 +258,8 @@ def _target_difference(first: _Target, second: _Target, j: int, plan: Plan) -> R
         "ci_low": diff - half,
         "ci_high": diff + half,
         "rel_diff": diff / base if base else np.nan,
-        "n_rows": first.n_rows,
-        "n_units": first.n_units,
+        "n_rows": len(first.rows),
+        "n_units": first.rows.n_units,
         "n_clusters": one.n_clusters,
         "confidence": plan.confidence,
         "flags": ", ".join(flags),

@@ -182,10 +182,9 @@ def _diagnose(log: LogArrays, some: IntCodes | None) -> Record:
     p50, p99 = np.quantile(rows.weight, [0.5, 0.99])
     n_worst = max(int(np.ceil(WORST * len(rows))), 1)
     worst = np.partition(rows.weight, len(rows) - n_worst)[-n_worst:]
-    propensity = log.propensity if some is None else log.propensity[some]
     return {
         **log_record(rows, evidence),
-        "propensity_min": float(propensity.min()),
+        "propensity_min": float(log.take(some).propensity.min()),
         "weight_mean_z": weights.mean_z,
         "weight_p50": float(p50),
         "weight_p99": float(p99),

@@ -7,7 +7,7 @@ Contract: `read_log` checks every column that a call uses and gives a `Log`; `Lo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -247,6 +247,17 @@ class LogArrays:
     cluster: Keys | None
     unclustered: bool  # no cluster is named although users have several rows
 
+    def take(self, rows: IntCodes | None) -> LogArrays:
+        """Return some of the rows; None stands for all."""
+        if rows is None:
+            return self
+        taken = {
+            name: one._replace(codes=one.codes[rows]) if isinstance(one, Keys) else one[rows]
+            for name, one in vars(self).items()
+            if isinstance(one, np.ndarray | Keys)
+        }
+        return replace(self, **taken)
+
     def rows(
         self, some: IntCodes | None, interaction: Interaction | None, *, closed: bool = True
     ) -> LogGroup:
@@ -255,60 +266,65 @@ class LogArrays:
         `closed` cluster codes are numbered anew where that saves memory; else they are the same in
         every group.
         """
-        if self.unit is None or self.position is None or interaction is None:
-            key = self.cluster if self.cluster is not None else self.unit
-            cluster, n_codes = _close(key, some, closed)
-            with np.errstate(over="ignore"):
-                weight = _rows_taken(self.target, some) / _rows_taken(self.propensity, some)
-            return LogGroup(
-                _usable(weight),
-                _rows_taken(self.reward, some),
-                _rows_taken(self.q_logged, some),
-                _rows_taken(self.q_target, some),
-                _rows_taken(self.sample_weight, some),
-                cluster=cluster,
-                n_codes=n_codes,
-            )
-        return self._slate_rows((self.unit, self.position), some, interaction, closed)
-
-    def _slate_rows(
-        self, keys: tuple[Keys, Keys], some: IntCodes | None, interaction: Interaction, closed: bool
-    ) -> LogGroup:
-        unit, position = keys
-        key = _rows_taken(unit.codes, some).astype(np.int64) * position.n + _rows_taken(
-            position.codes, some
-        )
-        order = None if (key[1:] >= key[:-1]).all() else np.argsort(key, kind="stable")
-        rows = order if some is None or order is None else some[order]
-        rows = some if order is None else rows
-        layout = layout_of(_rows_taken(unit.codes, rows))
-        logged, target = _rows_taken(self.propensity, rows), _rows_taken(self.target, rows)
-        place = self._positions(
-            _rows_taken(position.codes, rows), _rows_taken(unit.codes, rows), layout
-        )
-        check_per_slate(logged, target, layout, self.plan.kind, f"log[{self.plan.propensity!r}]")
-        check_products(logged, layout, self.plan.kind, f"log[{self.plan.propensity!r}]")
-        check_products(target, layout, self.plan.kind, f"log[{self.plan.target!r}]")
+        log = self.take(some)
+        if interaction is not None and log.unit is not None and log.position is not None:
+            key = log.unit.codes.astype(np.int64) * log.position.n + log.position.codes
+            ordered = (key[1:] >= key[:-1]).all()
+            log = log.take(None if ordered else np.argsort(key, kind="stable"))
         with np.errstate(over="ignore"):
-            ratio = target / logged
-        cluster, n_codes = _close(unit if self.cluster is None else self.cluster, rows, closed)
-        if cluster is not None and (cluster[1:] != cluster[:-1])[~layout.first[1:]].any():
-            raise DataError(
-                f"a unit of log[{', '.join(map(repr, self.plan.unit))}] has rows of several "
-                f"clusters (⟦cluster={list(self.plan.cluster)}⟧); expected one cluster per unit"
-            )
-        return LogGroup(
-            _usable(slate_weights(ratio, layout, interaction, self.plan.kind)),
-            _rows_taken(self.reward, rows),
-            sample_weight=self._unit_sample_weight(rows, layout),
-            position=place,
-            n_positions=int(place.max()) + 1,
-            first=layout.first,
+            ratio = log.target / log.propensity
+        cluster, n_codes = _close(log.unit if log.cluster is None else log.cluster, closed)
+        found = LogGroup(
+            ratio,
+            log.reward,
+            log.q_logged,
+            log.q_target,
+            log.sample_weight,
             cluster=cluster,
             n_codes=n_codes,
         )
+        if interaction is not None:
+            found = log._of_slates(found, interaction)
+        if not found.weight.max() <= LARGEST_WEIGHT:
+            n = int(np.count_nonzero(~(found.weight <= LARGEST_WEIGHT)))
+            raise DataError(
+                f"target/propensity is above {LARGEST_WEIGHT:g} in {n:,} rows; a propensity that "
+                "small is no probability with which an item was shown"
+            )
+        return found
 
-    def _positions(self, position: IntCodes, unit: IntCodes, layout: Layout) -> IntCodes:
+    def _of_slates(self, rows: LogGroup, interaction: Interaction) -> LogGroup:
+        """Return the rows, which are in the order of unit and position, with the weights of their
+        slates."""
+        assert self.unit is not None
+        assert self.position is not None
+        plan, layout = self.plan, layout_of(self.unit.codes)
+        place = self._positions(self.position.codes, layout)
+        names = [f"log[{name!r}]" for name in (plan.propensity, plan.target)]
+        check_per_slate(self.propensity, self.target, layout, plan.kind, names[0])
+        for values, name in zip((self.propensity, self.target), names, strict=True):
+            check_products(values, layout, plan.kind, name)
+        inside = ~layout.first[1:]
+        if rows.cluster is not None and (rows.cluster[1:] != rows.cluster[:-1])[inside].any():
+            raise DataError(
+                f"a unit of log[{', '.join(map(repr, plan.unit))}] has rows of several "
+                f"clusters (⟦cluster={list(plan.cluster)}⟧); expected one cluster per unit"
+            )
+        weight = self.sample_weight
+        if weight is not None and (weight[1:] != weight[:-1])[inside].any():
+            raise DataError(
+                f"log[{plan.sample_weight!r}] differs between the rows of a unit; slates are "
+                "kept or dropped whole, so expected one value per unit"
+            )
+        return replace(
+            rows,
+            weight=slate_weights(rows.weight, layout, interaction, plan.kind),
+            position=place,
+            n_positions=int(place.max()) + 1,
+            first=layout.first,
+        )
+
+    def _positions(self, position: IntCodes, layout: Layout) -> IntCodes:
         """Positions numbered from 0; units whose positions differ are an error unless `ragged`."""
         twice = ~layout.first[1:] & (position[1:] == position[:-1])
         if twice.any():
@@ -333,15 +349,6 @@ class LogArrays:
                 "policy shows as many items as the log"
             )
         return place
-
-    def _unit_sample_weight(self, rows: IntCodes | None, layout: Layout) -> Floats | None:
-        weight: Floats | None = _rows_taken(self.sample_weight, rows)
-        if weight is not None and (weight[1:] != weight[:-1])[~layout.first[1:]].any():
-            raise DataError(
-                f"log[{self.plan.sample_weight!r}] differs between the rows of a unit; slates are "
-                "kept or dropped whole, so expected one value per unit"
-            )
-        return weight
 
 
 def read_log(frame: pd.DataFrame, plan: Plan, by: Sequence[str] = ()) -> LogArrays:
@@ -478,27 +485,11 @@ def _position(frame: pd.DataFrame, name: str) -> Keys:
     return Keys(codes, len(present))
 
 
-def _rows_taken(values: Any, rows: IntCodes | None) -> Any:
-    """Some rows of an array; what is no array is the same for all rows."""
-    return values[rows] if np.ndim(values) and rows is not None else values
-
-
-def _close(key: Keys | None, some: IntCodes | None, closed: bool) -> tuple[IntCodes | None, int]:
+def _close(key: Keys | None, closed: bool) -> tuple[IntCodes | None, int]:
     """Codes of a group, numbered anew where they would need a table much longer than the group."""
     if key is None:
         return None, 0
-    codes = _rows_taken(key.codes, some)
-    if not closed or key.n <= 2 * len(codes) + 1024:
-        return codes, key.n
-    present, anew = np.unique(codes, return_inverse=True)
+    if not closed or key.n <= 2 * len(key.codes) + 1024:
+        return key.codes, key.n
+    present, anew = np.unique(key.codes, return_inverse=True)
     return anew, len(present)
-
-
-def _usable(weight: Floats) -> Floats:
-    if not weight.max() <= LARGEST_WEIGHT:
-        n = int(np.count_nonzero(~(weight <= LARGEST_WEIGHT)))
-        raise DataError(
-            f"target/propensity is above {LARGEST_WEIGHT:g} in {n:,} rows; a propensity that small "
-            "is no probability with which an item was shown"
-        )
-    return weight
