@@ -9,9 +9,11 @@ the row at every place are computed again, by the same steps, when something rea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -127,13 +129,9 @@ class TrueByKey:
         return pairs.where(self.gain[pairs.sought] >= 0) if judged_only else pairs
 
 
-@dataclass(frozen=True)
-class _Found:
-    """What is kept of one block; the arrays are those of `PredLists`.
-
-    `tied` and `repeated` are rows of `pred` to name in a message. `settled` tells that settling
-    changed the ranked lists. `lists` are kept only where there is a single block.
-    """
+class _Arrays(NamedTuple):
+    """What is kept of one block: arrays as `PredLists` has them, and rows of `pred` to name in a
+    message, which are `tied` or `repeated`."""
 
     code: np.ndarray
     first: np.ndarray
@@ -146,14 +144,20 @@ class _Found:
     repeat: np.ndarray
     repeat_list: np.ndarray
     repeat_rank: np.ndarray
-    counts: dict[str, int]
-    has_levels: bool
     tied: np.ndarray
-    n_tied: int
     repeated: np.ndarray
+
+
+class _Found(NamedTuple):
+    """What one block gives beside its arrays. `settled` tells that settling changed the `lists`,
+    which are kept only where there is a single block."""
+
+    arrays: _Arrays
+    counts: dict[str, int]
+    doubtful: dict[str, int]
+    has_levels: bool
     settled: bool
     lists: Ranked | None
-    doubtful: dict[str, int]
 
 
 class PredLists:
@@ -163,7 +167,8 @@ class PredLists:
     (n_lists + 1) : first place of each list · `n_pairs` : number of judged rows of each list ·
     `rank`, `number`, `place`, `true_place` : what `Hits` says of each judged row, by ascending
     place · `repeat` : places whose item stands earlier in the same list · `repeat_list`,
-    `repeat_rank` : the list of each repeated row, and its rank before repeated rows were dropped.
+    `repeat_rank` : the list of each repeated row, and its rank before repeated rows were dropped ·
+    `some_tie` : whether some list has equal scores, or equal ranks.
     """
 
     def __init__(
@@ -180,36 +185,28 @@ class PredLists:
         self._table, self._blocks, self._items, self._excluded = table, blocks, items, excluded
         self._true, self._options = true, options
         parts = blocks.each(self._measured)
-        refuse_ties(table, parts_of(parts, "tied"), sum(part.n_tied for part in parts), options)
-        self.counts: dict[str, int] = {}
-        for part in parts:
-            for name, n in part.counts.items():
-                self.counts[name] = self.counts.get(name, 0) + n
-        refuse_duplicates(
-            table, parts_of(parts, "repeated")[:5], self.counts.get("pred_duplicates", 0), options
-        )
-        self.code, self.first, self.n_pairs, self.rank, self.number, self.true_place = (
-            parts_of(parts, name)
-            for name in ("code", "first", "n_pairs", "rank", "number", "true_place")
-        )
-        self.start = offsets(parts_of(parts, "length"))
-        self.repeat_rank = parts_of(parts, "repeat_rank")
-        first_list = offsets(np.array([len(part.code) for part in parts]))[:-1]
-        self.repeat_list = np.concatenate(
-            [one.repeat_list + at for one, at in zip(parts, first_list, strict=True)]
-        )
-        above = offsets(np.array([part.length.sum() for part in parts]))[:-1].tolist()
-        self.place, self.repeat = (
-            np.concatenate(
-                [getattr(part, name) + first for part, first in zip(parts, above, strict=True)]
+        of_blocks = [part.arrays for part in parts]
+        n_lists = offsets(np.array([len(one.code) for one in of_blocks])).tolist()
+        n_rows = offsets(np.array([one.length.sum() for one in of_blocks])).tolist()
+        of_blocks = [
+            one._replace(
+                place=one.place + row, repeat=one.repeat + row, repeat_list=one.repeat_list + at
             )
-            for name in ("place", "repeat")
-        )
-        self.doubtful: dict[str, int] = {}
+            for one, row, at in zip(of_blocks, n_rows, n_lists, strict=False)
+        ]
+        found = _Arrays(*map(np.concatenate, zip(*of_blocks, strict=True)))
+        self.counts: Counter[str] = Counter()
+        self.doubtful: Counter[str] = Counter()
         for part in parts:
-            for name, n in part.doubtful.items():
-                self.doubtful[name] = self.doubtful.get(name, 0) + n
-        self._has_levels = any(part.has_levels for part in parts)
+            self.counts.update(part.counts)
+            self.doubtful.update(part.doubtful)
+        refuse_ties(table, found.tied, self.counts.pop("tied", 0), options)
+        refuse_duplicates(table, found.repeated[:5], self.counts["pred_duplicates"], options)
+        self.code, self.first, self.start = found.code, found.first, offsets(found.length)
+        self.n_pairs, self.rank, self.number = found.n_pairs, found.rank, found.number
+        self.place, self.true_place = found.place, found.true_place
+        self.repeat, self.repeat_list, self.repeat_rank = found[8:11]
+        self.some_tie = any(part.has_levels for part in parts)
         self._settled = any(part.settled for part in parts)
         self._one_block = parts[0].lists
 
@@ -230,15 +227,13 @@ class PredLists:
         pairs = self._paired(ranked)
         repeat_list, repeat_rank = self._ranks_as_given(ranked, pairs)
         tied = tied_rows(ranked) if self._options.ties == "raise" else ranked.start[:0]
-        repeated = (
-            ranked.rows(pairs.repeat[:5])
-            if self._options.duplicates == "raise"
-            else ranked.start[:0]
-        )
+        repeated = ranked.rows(pairs.repeat[: 5 * (self._options.duplicates == "raise")])
         lists, pairs, counts = settle_pairs(ranked, pairs, self._true.gain, self._options)
         if self._excluded is not None:
             counts["pred_excluded"] = len(block.columns[0]) - len(ranked.item)
-        return _Found(
+        if len(tied):
+            counts["tied"] = len(tied)
+        arrays = _Arrays(
             code=lists.code,
             first=lists.first,
             length=np.diff(lists.start),
@@ -250,13 +245,15 @@ class PredLists:
             repeat=pairs.repeat,
             repeat_list=repeat_list,
             repeat_rank=repeat_rank,
-            counts=counts,
-            has_levels=lists.level is not None,
             tied=tied[:1],
-            n_tied=len(tied),
             repeated=repeated,
+        )
+        return _Found(
+            arrays,
+            counts,
+            doubtful_lists(self._table, ranked, self._doubts),
+            has_levels=lists.level is not None,
             settled=lists is not ranked,
-            doubtful=doubtful_lists(self._table, ranked, self._doubts),
             lists=lists if self._blocks.n == 1 else None,
         )
 
@@ -306,15 +303,10 @@ class PredLists:
         return self._table.frame_rows(self._lists.rows(places))
 
     @property
-    def some_tie(self) -> bool:
-        """Whether some list has equal scores, or equal ranks."""
-        return self._has_levels
-
-    @property
     def level(self) -> np.ndarray | None:
         """A number per place: equal for equal scores of a list, and larger for every later score;
         None without ties."""
-        return self._lists.level if self._has_levels else None
+        return self._lists.level if self.some_tie else None
 
 
 # So many lists of a block are looked at, evenly spread, for an order that is not meant.
@@ -350,7 +342,3 @@ def doubtful_lists(
         n = int(np.count_nonzero(lists))
         found |= {doubt: len(some) - n if doubt == "beside" else n, f"of {doubt}": len(some)}
     return found
-
-
-def parts_of(parts: Sequence[_Found], name: str) -> np.ndarray:
-    return np.concatenate([getattr(part, name) for part in parts])
