@@ -169,7 +169,7 @@ def test_every_room_has_a_rule_and_every_rule_a_room():
         ("diagnostics.data_checks", "import recdf.partitions.source"),
         ("experiments.join.join_experiment", "from recdf.metrics.metric import find"),
         (
-            "matching.side_tables.log",
+            "matching.side_tables.catalogue",
             "if TYPE_CHECKING:\n    from ...evaluation.result import Evaluation",
         ),
     ],

@@ -30,7 +30,7 @@ from ..formats.file_sets import FileSet, as_parquet, is_remote, read_beside, rea
 from ..inputs.door import NamedFiles
 from ..inputs.frames import column
 from ..inputs.options import NAMES, OPTIONS, as_columns, id_columns
-from ..matching.side_tables.records import SIDE_TABLES
+from ..matching.side_tables.sides import SIDE_TABLES
 from ..partitions.evaluate_parquet import evaluate_parquet
 from ..partitions.source import Source
 from ..publishing import PER_USER, RESULT_FILES, SUMMARY_FILE, staging_folder

@@ -18,7 +18,7 @@ from ..inputs.conventions import CONVENTIONS, Convention, find_convention
 from ..inputs.door import takes_options
 from ..inputs.options import CallArguments, Options
 from ..matching.lists import Matched
-from ..matching.side_tables.records import as_frames
+from ..matching.side_tables.sides import as_frames
 from ..metrics.call import Call
 from ..metrics.compute import defined_values, mean, settle_undefined
 from ..metrics.metric import Metric, find

@@ -31,7 +31,7 @@ from ..errors import (
 from ..inputs.door import takes_options
 from ..inputs.options import CallArguments, Options, as_columns
 from ..matching.overlap import Overlap, no_lists
-from ..matching.side_tables.records import SIDE_TABLES, SideTableArguments, read_sides
+from ..matching.side_tables.sides import SIDE_TABLES, SideTableArguments, read_sides
 from ..metrics.call import Call, Carry
 from ..metrics.compute import per_user_frame
 from ..metrics.metric import Metric

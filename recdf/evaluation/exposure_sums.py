@@ -20,8 +20,7 @@ from ..inputs.ids import read_ids
 from ..inputs.options import Options
 from ..matching.counts import Counts, ListCounts, Over, Sum
 from ..matching.lists import Matched
-from ..matching.side_tables.records import CODERS, read_sides
-from ..matching.side_tables.sides import IN_LISTS, Sides
+from ..matching.side_tables.sides import IN_LISTS, Sides, read_sides
 from ..metrics.compute import naming
 from ..metrics.record import Request
 from .dtypes import without_dictionary
@@ -172,7 +171,7 @@ def counts_of(
     items = encode([*ids, *checked.item_ids.values()])
     coded = [column.all() for column in items.columns]
     side_codes = dict(zip(checked.item_ids, coded[2:], strict=True))
-    sides = Sides(CODERS, checked, side_codes, items, None, None)
+    sides = Sides(checked, side_codes, items, None, None)
     code = {"true": coded[0], "pred": coded[1], "log": side_codes.get("log")}
 
     def counts(k: int | None, by: int) -> Counts:

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from ..inputs.digits import GOLDEN
+from ..inputs.codes import GOLDEN
 from ..inputs.machine import sizes
 from ..inputs.sorting import ascends, dense_codes, distinct, run_heads, stable_order
 

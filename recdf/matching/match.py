@@ -53,9 +53,8 @@ from .list_keys import (
 from .lists import Matched
 from .overlap import Overlap, compared, samples_of
 from .pairing import Excluded
-from .ranked import Ranked, pred_blocks, rank_true
-from .side_tables.records import CODERS, read_sides
-from .side_tables.sides import CheckedSides, Sides, base_lists
+from .ranked import Ranked, base_lists, pred_blocks, rank_true
+from .side_tables.sides import CheckedSides, Sides, read_sides
 from .true_and_pred_lists import PredLists, TrueByKey, TrueLists
 from .values_and_weights import (
     Rating,
@@ -327,7 +326,7 @@ def _matched(rows: _Rows, codes: _Codes, ranked: _RankedLists, compare: bool) ->
         name: coded.all() for name, coded in codes.side_items.items() if name != "exclude"
     }
     catalogue = rows.checked.get("items")
-    sides = Sides(CODERS, rows.checked, side_codes, codes.items, labels, _base(rows, codes, key))
+    sides = Sides(rows.checked, side_codes, codes.items, labels, _base(rows, codes, key))
     n_true = np.append(true_lists.n_relevant, 0).take(true_list)
     in_sides = _in_sides(codes, side_codes, sides)
     if excluded is not None:

@@ -26,7 +26,7 @@ from ..inputs.true_and_pred import argument_of
 from ..matching.lists import Matched
 from ..matching.match import match
 from ..matching.overlap import Overlap, no_lists, warn, warn_of_columns
-from ..matching.side_tables.records import SIDES
+from ..matching.side_tables.sides import SIDES
 from .record import Request, Unknown
 
 # ------------------------------------------------------------------------------------------

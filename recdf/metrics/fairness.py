@@ -17,8 +17,7 @@ from ..inputs.sorting import exact_sums, offsets
 from ..matching.counts import SUMS, Counts, ListCounts, Sum, user_group_sums
 from ..matching.hits import ratio
 from ..matching.lists import Lists
-from ..matching.side_tables.catalogue import Labels
-from ..matching.side_tables.log import Head
+from ..matching.side_tables.catalogue import Head, Labels
 from .metric import metric
 from .ranking.dcg import Gain, gain_values
 

@@ -15,7 +15,7 @@ from ..errors import OptionError
 from ..matching.counts import discount_at
 from ..matching.hits import ratio
 from ..matching.lists import Lists
-from ..matching.side_tables.log import Head, TailSize
+from ..matching.side_tables.catalogue import Head, TailSize
 from .metric import metric
 from .two_lists import shared_with_base
 

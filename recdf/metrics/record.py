@@ -19,7 +19,7 @@ from ..inputs.constraints import Constraint, constraint_of
 from ..inputs.options import NAMES, Options, parameters
 from ..inputs.sorting import exact_sums
 from ..matching.counts import OF_LOG, SUMS, ListCounts, Sum
-from ..matching.side_tables.records import SIDE_TABLES, SIDES
+from ..matching.side_tables.sides import SIDE_TABLES, SIDES
 
 # ------------------------------------------------------------------------------------------
 # The docstrings of metrics: their sections, and the text that all metrics share.

@@ -25,9 +25,7 @@ from ..inputs.sorting import distinct, exact_sums, offsets, rank_within, run_hea
 from ..matching.counts import discount_at
 from ..matching.hits import Hits, ratio
 from ..matching.lists import Lists, Matched
-from ..matching.side_tables.catalogue import Labels
-from ..matching.side_tables.log import LogCodes
-from ..matching.side_tables.sides import Aspects
+from ..matching.side_tables.catalogue import Aspects, Labels, LogCodes
 from ..matching.true_and_pred_lists import TrueLists
 
 RANKS_AT_ONCE = 2**20

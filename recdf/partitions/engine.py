@@ -41,7 +41,7 @@ from ..inputs.machine import sizes
 from ..inputs.options import check_names
 from ..matching.list_keys import key_labels
 from ..matching.overlap import Overlap, samples_of
-from ..matching.side_tables.records import as_frames, read_sides
+from ..matching.side_tables.sides import as_frames, read_sides
 from ..metrics.call import Call
 from .engine_arguments import Watched, no_order, refuse_ties_by_row
 from .engine_methods import (

@@ -36,7 +36,7 @@ from ..inputs.frames import as_frame, plain_table
 from ..inputs.lazy_frames import LazyRows, lazy_rows
 from ..inputs.list_cells import is_list
 from ..inputs.machine import each, memory_bytes, rows_at_a_time, sizes
-from ..matching.side_tables.records import as_frames
+from ..matching.side_tables.sides import as_frames
 from ..metrics.call import Call
 from ..metrics.metric import Metric
 from ..progress import Progress

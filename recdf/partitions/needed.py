@@ -32,8 +32,7 @@ from ..inputs.true_and_pred import (
     read_users,
     relevance_source,
 )
-from ..matching.side_tables.records import read_sides
-from ..matching.side_tables.sides import CheckedSides
+from ..matching.side_tables.sides import CheckedSides, read_sides
 from ..matching.values_and_weights import RESPONSES
 from ..metrics.call import Call
 from .source import Source, frame_of_arrow

@@ -25,7 +25,7 @@ import pyarrow.ipc as ipc
 
 from ..errors import DataError
 from ..evaluation.dtypes import without_dictionary
-from ..inputs.digits import GOLDEN, LOW_BYTES
+from ..inputs.codes import GOLDEN, LOW_BYTES
 from ..inputs.list_cells import ItemLists
 from ..inputs.sorting import offsets
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recdf as rd
-from recdf.inputs.digits import read_digits
+from recdf.inputs.codes import read_digits
 
 TEXT = pa.large_string()
 

@@ -13,7 +13,7 @@ import pytest
 import recdf as rd
 from recdf.cli import main
 from recdf.evaluation.evaluate import EvaluateArguments
-from recdf.matching.side_tables.records import SIDE_TABLES, SIDES
+from recdf.matching.side_tables.sides import SIDE_TABLES, SIDES
 from recdf.metrics.call import NEEDS
 from recdf.metrics.record import ARGUMENTS
 

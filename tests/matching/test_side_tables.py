@@ -208,7 +208,7 @@ def test_true_may_be_none_where_nothing_asks_for_it():
 
 
 def test_a_table_is_worked_out_once_however_many_metrics_ask(monkeypatch):
-    from recdf.matching.side_tables import log as logs
+    from recdf.matching.side_tables import catalogue as logs
     from recdf.metrics import diversity as similarities
 
     calls = {"pairs": 0, "similarity": 0}

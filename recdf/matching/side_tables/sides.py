@@ -2,13 +2,18 @@
 computed once.
 
 Contract: to read a table that was not given raises an OptionError that names the argument. Each
-function below `Sides` makes the codes of one table, and `records.SIDE_TABLES` says which. The
+function below `Sides` makes the codes of one table, and `SIDE_TABLES` says which. The
 aspects say what a user may want of an item, and the baseline is another recommender's lists for the
 same keys.
 
 Each function with `checked_` in its name checks the columns and ids of some side tables. It takes
-the name of a table, the data, the options and the tables before it. `records.SIDE_TABLES` says
+the name of a table, the data, the options and the tables before it. `SIDE_TABLES` says
 which table has which check.
+
+Everything that lists the side tables follows `SIDE_TABLES` and its order: the arguments of
+`evaluate`, of its engines and of metrics, their docstrings, the needs of a metric, the spec, and
+the flags of the command. To add a side table, add a line to `SideTableArguments`. CONTRIBUTING.md
+has an example.
 """
 
 from __future__ import annotations
@@ -16,30 +21,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from typing import Any
+from typing import Annotated, Any, TypedDict, get_type_hints
 
 import numpy as np
 import pandas as pd
 
 from ...errors import ColumnError, DataError, IdTypeError, OptionError
-from ...inputs.codes import Coded, IdCodes, encode_keys
+from ...inputs.codes import IdCodes, encode_keys
 from ...inputs.frames import as_frame, column
 from ...inputs.ids import IdColumn, check_labels, read_ids
 from ...inputs.options import Options, as_columns
 from ...inputs.true_and_pred import ReadRows, order_source, read_catalogue, read_keyed, read_pred
 from ..overlap import samples_of
-from ..ranked import (
-    joined,
-    pred_blocks,
-    rank_pred,
-    refuse_duplicates,
-    refuse_ties,
-    repeats,
-    tied_rows,
-)
-from .catalogue import Catalogue, FeatureTable, unique_rows
+from ..ranked import BaseLists
+from .catalogue import Aspects, Catalogue, FeatureTable, LogCodes, unique_rows
 from .digest import DescribedSide, described, described_function
-from .log import LogCodes
 
 # Tables whose users are matched with the lists before these are ranked, and not afterwards.
 IN_LISTS = ("base", "exclude")
@@ -234,71 +230,6 @@ def _side_by_side(columns: list[pd.Series]) -> pd.DataFrame:
     return pd.concat([one.reset_index(drop=True) for one in columns], axis=1)
 
 
-@dataclass(frozen=True)
-class BaseLists:
-    """The baseline's lists, best first, each item once; `list_base` is the baseline's list for each
-    list, or -1."""
-
-    start: np.ndarray
-    item: np.ndarray
-    list_base: np.ndarray
-
-
-def base_lists(
-    table: ReadRows,
-    code: Coded,
-    item: Coded,
-    items: IdCodes,
-    key: np.ndarray,
-    n_keys: int,
-    options: Options,
-) -> BaseLists:
-    """Rank the baseline's lists, each item once, and find which of them belongs to each list of the
-    population."""
-    blocks = pred_blocks(table, code, None, n_keys, item)
-    lists = joined(blocks.each(lambda block: rank_pred(table, block, items, options)))
-    tied = tied_rows(lists)
-    refuse_ties(table, tied, len(tied), options)
-    repeat = repeats(lists, items.n).repeat
-    if len(repeat):
-        refuse_duplicates(table, lists.rows(repeat[:5]), len(repeat), options)
-        keep = np.ones(len(lists.item), bool)
-        keep[repeat] = False
-        lists = lists.kept(keep)
-    of_key = np.full(n_keys, -1, np.int64)
-    of_key[lists.code] = np.arange(len(lists.code))
-    return BaseLists(lists.start, lists.item, of_key[key])
-
-
-@dataclass(frozen=True, eq=False)
-class Aspects:
-    """What a user may want of an item: entries (user, item, aspect), ordered by user and item.
-
-    `key` : user * n_items + item, where the user is 0 if all users have the same aspects ·
-    `list_user` : the user of each list, -1 for none; None if all users have the same aspects ·
-    `n_of_user` : number of distinct aspects of each user · `labels` : the label of each aspect,
-    under the name of their column.
-    """
-
-    key: np.ndarray
-    aspect: np.ndarray
-    n_aspects: int
-    list_user: np.ndarray | None
-    n_of_user: np.ndarray
-    n_items: int
-    labels: pd.Series
-
-    def n_of_list(self, n_lists: int) -> np.ndarray:
-        if self.list_user is None:
-            return np.full(n_lists, self.n_of_user[0])
-        return np.append(self.n_of_user, 0).take(self.list_user)
-
-
-# What makes the codes of each side table, and what messages say of it: the argument and its
-# meaning.
-Coders = Mapping[str, tuple[Callable[["Sides", str], Any], str]]
-
-
 class Sides:
     """The side tables of one call as codes: the attribute of the name of a table holds it.
 
@@ -317,7 +248,6 @@ class Sides:
 
     def __init__(
         self,
-        coders: Coders,
         checked: CheckedSides,
         codes: dict[str, np.ndarray],
         items: IdCodes,
@@ -329,13 +259,8 @@ class Sides:
 
         `keys` is None where there are no lists.
         """
-        self._coders, self.checked, self.codes, self.n_items, self.item_rank = (
-            coders,
-            checked,
-            codes,
-            items.n,
-            items.rank,
-        )
+        self.checked, self.codes = checked, codes
+        self.n_items, self.item_rank = items.n, items.rank
         of_users = [
             name
             for name, side in checked.items()
@@ -345,10 +270,10 @@ class Sides:
         self._made: dict[str, Any] = {} if base is None else {"base": base}
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name not in self._coders:
+        if name.startswith("_") or name not in SIDE_TABLES:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         if name not in self._made:
-            self._made[name] = self._coders[name][0](self, name)
+            self._made[name] = SIDE_TABLES[name].codes(self, name)
         return self._made[name]
 
     def _match_users(
@@ -379,7 +304,7 @@ class Sides:
     def needed(self, name: str) -> np.ndarray:
         """Return the item codes of a table, or raise where it was not given."""
         if name not in self.codes:
-            raise OptionError(f"needs {self._coders[name][1]}")
+            raise OptionError(f"needs {SIDE_TABLES[name].argument}")
         return self.codes[name]
 
     def n_known(self) -> dict[str, int]:
@@ -436,7 +361,7 @@ def marked_codes(sides: Sides, name: str) -> np.ndarray:
 def base_codes(sides: Sides, name: str) -> BaseLists:
     """Raise, since the lists of the baseline are ranked where those of `pred` are, if it was
     given."""
-    raise OptionError(f"needs {sides._coders[name][1]}")
+    raise OptionError(f"needs {SIDE_TABLES[name].argument}")
 
 
 def aspects_codes(sides: Sides, name: str) -> Callable[..., Aspects]:
@@ -477,3 +402,177 @@ def _aspects(sides: Sides, table_name: str, name: str | None = None) -> Aspects:
         sides.n_items,
         pd.Series(labels, name=name),
     )
+
+
+@dataclass(frozen=True)
+class SideTable:
+    """The record of one side table.
+
+    about : what messages say after `name=` · hint : its type for a type checker (a name in
+    `inputs.accepted`) · kind, meaning : its type and its meaning for docstrings · check : the
+    function that checks its columns and ids · codes : the function that makes what kernels read as
+    `lists.sides.name` · flag : help text of the command's flag · usage : what the flag takes ·
+    frame : returns the same data in a form that can be read more than once · name : its argument.
+    """
+
+    about: str
+    hint: str
+    kind: str
+    meaning: str
+    check: Callable[[str, Any, Options, CheckedSides], CheckedSide]
+    codes: Callable[[Sides, str], Any]
+    flag: str
+    usage: str = "FILE"
+    frame: Callable[[Any, Options, str], Any] = lambda data, options, name: as_frame(
+        data, name, options.user_col, options.item_col
+    )
+    name: str = ""
+
+    @property
+    def argument(self) -> str:
+        """The argument and what it is, for messages."""
+        return f"⟦+{self.name}=⟧ ({self.about})"
+
+
+def _ids(data: Any, options: Options, name: str) -> pd.DataFrame:
+    return read_catalogue(data, options.item_col, name)[0]
+
+
+def _features(data: Any, options: Options, name: str) -> Any:
+    """Return features in a form that can be read more than once. Only a stream has to be converted
+    for that."""
+    if hasattr(data, "__arrow_c_stream__") and not isinstance(data, pd.DataFrame | pd.Series):
+        return as_frame(data, name)
+    return data
+
+
+ROWS_EXPECTED = "DataFrame, mapping or Arrow stream"
+
+
+class SideTableArguments(TypedDict, total=False):
+    """The side tables as keyword arguments, each with its record."""
+
+    items: Annotated[
+        Any,
+        SideTable(
+            about="the catalogue: one row per item",
+            hint="Ids",
+            kind="DataFrame, list, Series or Index",
+            meaning="Catalogue: all items that could be recommended, one row each; with "
+            "`value_col` also their values.",
+            check=checked_catalogue,
+            codes=catalogue_codes,
+            flag="catalogue: one row per item",
+            frame=_ids,
+        ),
+    ]
+    log: Annotated[
+        Any,
+        SideTable(
+            about="past interactions: one row per user and item",
+            hint="Rows",
+            kind=ROWS_EXPECTED,
+            meaning="Past interactions: one row per (user, item), with those columns of the list "
+            "key that it has.",
+            check=checked_keyed,
+            codes=log_codes,
+            flag="past interactions: rows of user and item",
+        ),
+    ]
+    aspects: Annotated[
+        Any,
+        SideTable(
+            about="user -> list of item sets, or a frame with the columns aspect and item",
+            hint="Rows",
+            kind="mapping or DataFrame",
+            meaning="User -> list of item sets; or rows of (user, aspect, item); or of (aspect, "
+            "item), for all users.",
+            check=checked_aspects,
+            codes=aspects_codes,
+            flag="aspects of items, as rows of aspect and item, with a user where they differ by "
+            "user",
+            frame=lambda data, options, _: aspects_frame(data, options),
+        ),
+    ]
+    features: Annotated[
+        Any,
+        SideTable(
+            about="columns of ⟦items=⟧, or a frame indexed by item",
+            hint="Features",
+            kind="str, list of str, DataFrame, Series, mapping or callable",
+            meaning="Columns of `items`, or a frame indexed by item. Columns hold numbers, lists "
+            "of numbers,\n    categories, `A|B` strings or lists of categories. A callable "
+            "takes two arrays of positions in `items` and returns\n    the similarities of "
+            "these pairs.",
+            check=checked_features,
+            codes=features_codes,
+            flag="what items are compared by: a file with a row per item, or columns of --items",
+            usage="FILE or COLUMN ...",
+            frame=_features,
+        ),
+    ]
+    base: Annotated[
+        Any,
+        SideTable(
+            about="the baseline's recommendations",
+            hint="Rows",
+            kind=ROWS_EXPECTED,
+            meaning="The baseline's recommendations, in the columns of `pred`.",
+            check=checked_lists,
+            codes=base_codes,
+            flag="recommendations of a baseline, in the columns of --pred",
+        ),
+    ]
+    popular: Annotated[
+        Any,
+        SideTable(
+            about="items that everybody knows",
+            hint="Ids",
+            kind="list, Series, Index or DataFrame",
+            meaning="Items that everybody knows.",
+            check=checked_ids,
+            codes=marked_codes,
+            flag="items that everybody knows: one row per item",
+            frame=_ids,
+        ),
+    ]
+    exclude: Annotated[
+        Any,
+        SideTable(
+            about="rows of user and item to leave out",
+            hint="Rows",
+            kind=ROWS_EXPECTED,
+            meaning="Rows of (user, item), such as what users had before, with those columns of "
+            "the list key that it has.\n"
+            "    The rows of `pred` and `true` with such a pair are left out before lists are "
+            "ranked, as if they were not\n"
+            '    given. `spec["counts"]` has their numbers.',
+            check=checked_pairs,
+            codes=marked_codes,
+            flag="rows of user and item to leave out of --true and --pred, such as what users had "
+            "before",
+        ),
+    ]
+
+
+SIDE_TABLES: dict[str, SideTable] = {
+    name: replace(annotated.__metadata__[0], name=name)
+    for name, annotated in get_type_hints(SideTableArguments, include_extras=True).items()
+}
+
+# What each side table is, for messages.
+SIDES = {name: one.argument for name, one in SIDE_TABLES.items()}
+
+
+def as_frames(given: Mapping[str, Any], options: Options) -> dict[str, Any]:
+    """Return the same tables in a form that can be read more than once."""
+    return {name: SIDE_TABLES[name].frame(data, options, name) for name, data in given.items()}
+
+
+def read_sides(given: Mapping[str, Any], options: Options) -> CheckedSides:
+    """Check the columns and ids of the side tables that were given."""
+    checked = CheckedSides()
+    for name, one in SIDE_TABLES.items():
+        if name in given:
+            checked[name] = one.check(name, given[name], options, checked)
+    return checked
