@@ -201,7 +201,7 @@ def _encode_leaves(leaves: list[IdColumn]) -> IdCodes:
 def _instants(arrays: list[np.ndarray]) -> list[np.ndarray]:
     """Return datetimes as numbers in their finest unit: int64, or Python integers where one would
     not fit."""
-    units = [np.datetime_data(array.dtype)[0] for array in arrays]
+    units: list[Any] = [np.datetime_data(array.dtype)[0] for array in arrays]
     finest: Any = np.datetime_data(np.result_type(*arrays))[0]
     try:
         return [pd.DatetimeIndex(one).as_unit(finest).to_numpy().view(np.int64) for one in arrays]
@@ -242,7 +242,8 @@ def _encode_hashed(arrays: list[np.ndarray]) -> IdCodes:
 def _encode_arrow(arrays: list[pa.ChunkedArray]) -> IdCodes:
     """Code strings by a dictionary of each column (or piece of it), and then by a dictionary of the
     dictionaries. Several threads encode the pieces of long columns."""
-    pieces, piece_of = [], []
+    pieces: list[Any] = []
+    piece_of: list[int] = []
     for number, array in enumerate(arrays):
         n_pieces = max(1, min(n_threads(), MOST_PIECES, len(array) // sizes().coded_rows))
         edges = np.linspace(0, len(array), n_pieces + 1).astype(np.int64).tolist()
@@ -359,7 +360,7 @@ def known_ids(frame: pd.DataFrame, role: str, name: str, hint: str = "") -> IdCo
 
 def _refuse_nulls(ids: IdColumn, hint: str = "") -> None:
     if ids.null is not None:
-        n = np.count_nonzero(ids.null)
+        n = int(np.count_nonzero(ids.null))
         raise NullKeyError(
             f"{ids.where} is null in {n:,} of {len(ids):,} rows{hint}", column=ids.where, count=n
         )

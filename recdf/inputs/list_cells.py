@@ -352,14 +352,11 @@ def refuse_joined(true: IdColumn, pred: IdColumn, keys: Sequence[IdColumn]) -> N
 
 def _some_texts(ids: IdColumn) -> list[str]:
     """Return some texts of a column; none if it holds other ids."""
-    rows = np.unique(
-        np.linspace(0, max(len(ids) - 1, 0), min(TEXTS_SEEN, len(ids))).astype(np.int64)
-    )
-    return (
-        [one for one in ids.show(rows) if isinstance(one, str) and one.strip()]
-        if ids.kind == "string"
-        else []
-    )
+    if ids.kind != "string":
+        return []
+    some = np.linspace(0, max(len(ids) - 1, 0), min(TEXTS_SEEN, len(ids)))
+    shown = ids.show(np.unique(some.astype(np.int64)))
+    return [one for one in shown if isinstance(one, str) and one.strip()]
 
 
 def _held(ids: IdColumn, texts: Iterable[str]) -> set[str]:

@@ -327,9 +327,12 @@ def doubtful_lists(
         some = np.flatnonzero(length >= (3 if doubt == "counts" else 2))
         some = some[:: max(len(some) // LOOKED_AT, 1)]
         length, place = length[some], spans(ranked.start[some], length[some])
-        row, start = table.frame_rows(ranked.rows(place)), np.cumsum(length) - length
-        number = read_numbers(table.frame[name].take(row), f"{table.role}[{name!r}]")
-        within = place_in_run(length)
+        row, start, within = ranked.rows(place), np.cumsum(length) - length, place_in_run(length)
+        if name == table.number_col and table.number is not None:
+            number = table.number.take(row)
+        else:
+            values = table.frame[name].take(table.frame_rows(row))
+            number = read_numbers(values, f"{table.role}[{name!r}]")
         if doubt == "distance":
             holds = number >= 0
         elif doubt == "counts":  # of a list, the last row has the largest score and comes first

@@ -79,10 +79,7 @@ def _add_values(total: Any, series: pd.Series) -> None:
         total.update(repr(array.to_pylist()).encode("utf-8", "backslashreplace"))
         return
     array = array.cast(kind)
-    n_null = array.null_count
-    total.update(
-        np.packbits(np.asarray(array.is_null(), bool)) if n_null else bytes(-(-len(array) // 8))
-    )
+    total.update(np.packbits(np.asarray(array.is_null(), bool)))
     if kind == pa.large_string():
         array = pa.concat_arrays([array.fill_null("")])
         _, edges, data = array.buffers()
@@ -91,7 +88,7 @@ def _add_values(total: Any, series: pd.Series) -> None:
         if data is not None and len(ends):
             total.update(memoryview(data)[int(ends[0]) : int(ends[-1])])
         return
-    array = array.fill_null(0) if n_null else array
+    array = array.fill_null(0) if array.null_count else array
     values = np.ascontiguousarray(array.to_numpy(zero_copy_only=False))
     if len(values) >= MANY_ROWS and values.itemsize == 8:
         rows, values = np.split(values.view(np.uint64), [len(values) // SUMMED * SUMMED])
