@@ -52,13 +52,17 @@ def read_files(
     Of `keys`, `by` and `columns`, a file of several must have those that another file of the frame
     has. `names` say for a frame how columns are called in its files.
     """
-    sets = {
-        name: replace(FileSet.of(path), role=name, names=(names or {}).get(name))
+    sets = _file_sets(paths, names or {})
+    needed = [*keys, *by, *columns]
+    return _as_frames({name: one.read(needed) for name, one in sets.items()}, sets, keys, by)
+
+
+def _file_sets(paths: Mapping[str, Any], names: Mapping[str, Any]) -> dict[str, FileSet]:
+    """Find the files of each frame."""
+    return {
+        name: replace(FileSet.of(path), role=name, names=names.get(name) or None)
         for name, path in paths.items()
     }
-    return _as_frames(
-        {name: files.read([*keys, *by, *columns]) for name, files in sets.items()}, sets, keys, by
-    )
 
 
 def read_beside(path: Any, parquet: Any, keys: Sequence[str], by: Sequence[str]) -> pd.DataFrame:
@@ -89,20 +93,10 @@ def as_parquet(
     """
     from pyarrow import parquet  # costs import time that other commands need not pay
 
-    sets = {
-        name: replace(FileSet.of(path), role=name, names=names[name] or None)
-        for name, path in paths.items()
-    }
-    ids = [*keys, *by]
-    kinds = {
-        name: possible_kinds(files.pieces(), ids) for name, files in sets.items() if files.is_text
-    }
-    settle_ids(
-        kinds,
-        [next(files.pieces()).schema for name, files in sets.items() if name not in kinds],
-        keys,
-    )
-    found = dict(paths)
+    sets, ids, found = _file_sets(paths, names), [*keys, *by], dict(paths)
+    texts = {name: files.pieces() for name, files in sets.items() if files.is_text}
+    schemas = [next(files.pieces()).schema for files in sets.values() if not files.is_text]
+    kinds = settled_kinds(texts, schemas, keys, by)
     for name, files in sets.items():
         if not files.is_plain_parquet:
             found[name] = os.path.join(folder, name)
@@ -110,9 +104,8 @@ def as_parquet(
             rows = 0
             for table in files.pieces():
                 whole = typed(table, kinds.get(name, {}), ids, files, rows)
-                parquet.write_table(
-                    whole, os.path.join(found[name], f"{rows:015}.parquet"), compression="zstd"
-                )
+                place = os.path.join(found[name], f"{rows:015}.parquet")
+                parquet.write_table(whole, place, compression="zstd")
                 rows += len(table)
     return found
 
@@ -121,12 +114,12 @@ def _as_frames(
     tables: Mapping[str, Any], sets: Mapping[str, FileSet], keys: Sequence[str], by: Sequence[str]
 ) -> dict[str, pd.DataFrame]:
     """Give the columns of the tables that are text their types, and make frames of all."""
-    ids = [*keys, *by]
-    kinds = {
-        name: possible_kinds([tables[name]], ids) for name, files in sets.items() if files.is_text
+    texts = {name: [tables[name]] for name, files in sets.items() if files.is_text}
+    schemas = [table.schema for name, table in tables.items() if name not in texts]
+    kinds = settled_kinds(texts, schemas, keys, by)
+    found = {
+        name: typed(tables[name], one, [*keys, *by], sets[name]) for name, one in kinds.items()
     }
-    settle_ids(kinds, [table.schema for name, table in tables.items() if name not in kinds], keys)
-    found = {name: typed(tables[name], own, ids, sets[name]) for name, own in kinds.items()}
     return {name: _as_frame(found.get(name, table)) for name, table in tables.items()}
 
 
@@ -151,20 +144,24 @@ def possible_kinds(pieces: Iterable[Any], ids: Sequence[str]) -> dict[str, list[
     return found
 
 
-def settle_ids(
-    possible: Mapping[str, dict[str, list[Any]]], others: Sequence[Any], keys: Sequence[str]
-) -> None:
-    """Make ids text in all frames of text, unless all of these, and the schemas of the others, have
-    integers."""
+def settled_kinds(
+    texts: Mapping[str, Iterable[Any]],
+    others: Sequence[Any],
+    keys: Sequence[str],
+    by: Sequence[str],
+) -> dict[str, dict[str, list[Any]]]:
+    """Return the possible kinds of the columns of each frame of text, given its pieces. Ids are
+    text in all of them, unless all, and the schemas of the others, have integers."""
+    possible = {name: possible_kinds(pieces, [*keys, *by]) for name, pieces in texts.items()}
     for key in keys:
-        texts = [kinds for kinds in possible.values() if key in kinds]
+        mine = [kinds for kinds in possible.values() if key in kinds]
         types = [schema.field(key).type for schema in others if key in schema.names]
-        typed_text = any(
-            _holds_text(getattr(kind, "value_type", kind)) for kind in types
-        )  # of a list: of its items
-        if typed_text or not all(kinds[key] for kinds in texts):
-            for kinds in texts:
+        # Of a list, its items are meant.
+        typed_text = any(_holds_text(getattr(kind, "value_type", kind)) for kind in types)
+        if typed_text or not all(kinds[key] for kinds in mine):
+            for kinds in mine:
                 kinds[key] = []
+    return possible
 
 
 def typed(
@@ -293,8 +290,24 @@ class FileSet:
         A file that lacks one of the `columns` that another file has is refused: its rows would be
         null there.
         """
-        tables = [self._read_one(path) for path in self.paths]
-        self._refuse_lacking(tables, columns)
+        tables = []
+        for path in self.paths:
+            pieces = list(self._tables(path, None))
+            tables.append(
+                pieces[0]
+                if len(pieces) == 1
+                else pa.concat_tables(pieces, promote_options="permissive")
+            )
+        for name in columns:
+            lacking = [
+                path
+                for path, table in zip(self.paths, tables, strict=True)
+                if name not in table.column_names
+            ]
+            if 0 < len(lacking) < len(tables):
+                raise DataError(
+                    f"{lacking[0]} has no column {name!r}, which other files of {self.name} have"
+                )
         return tables[0] if len(tables) == 1 else self._joined(_alike(tables), columns)
 
     def place(self, row: int) -> str:
@@ -328,26 +341,6 @@ class FileSet:
             for table in tables
         ]
         return pa.concat_tables(kept, promote_options="permissive")
-
-    def _refuse_lacking(self, tables: Sequence[Any], columns: Sequence[str]) -> None:
-        for name in columns:
-            lacking = [
-                path
-                for path, table in zip(self.paths, tables, strict=True)
-                if name not in table.column_names
-            ]
-            if 0 < len(lacking) < len(tables):
-                raise DataError(
-                    f"{lacking[0]} has no column {name!r}, which other files of {self.name} have"
-                )
-
-    def _read_one(self, path: str) -> Any:
-        tables = list(self._tables(path, None))
-        return (
-            tables[0]
-            if len(tables) == 1
-            else pa.concat_tables(tables, promote_options="permissive")
-        )
 
     def pieces(self) -> Iterator[Any]:
         """Read all files in their order, piece by piece."""

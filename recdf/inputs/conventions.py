@@ -514,7 +514,8 @@ LIKE = either(
 
 def find_convention(like: str | Convention | None) -> Convention | None:
     """Return the convention of this name, or the caller's own `Convention` as it is."""
-    LIKE.check("like", like)
+    if like is not None:
+        LIKE.check("like", like)
     return CONVENTIONS[like] if isinstance(like, str) else like
 
 

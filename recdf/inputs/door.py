@@ -104,18 +104,21 @@ def at_the_door(
             )
             found[argument] = renamed(found[argument], names, role)
     form = {
-        name: OPTIONS[name].constraint.check(name, found.get(name))
+        name: OPTIONS[name].constraint.check(name, found[name])
         for name in ("items_sep", "wide")
+        if found.get(name) is not None
     }
     orders = [
         one for one in (found.get("score_col"), found.get("rank_col")) if isinstance(one, str)
     ]
-    long = orders or any(form.values())
-    return found | _long_frames(found, orders, *form.values()) if long else found
+    return found | _long_frames(found, orders, **form) if orders or form else found
 
 
 def _long_frames(
-    found: Mapping[str, Any], orders: Sequence[str], sep: str | None, wide: Any
+    found: Mapping[str, Any],
+    orders: Sequence[str],
+    items_sep: str | None = None,
+    wide: Any = None,
 ) -> dict[str, pd.DataFrame]:
     """Return those of the frames that are in memory, with one item in a row."""
     user, item = found.get("user_col", "user_id"), id_columns(found)[-1]
@@ -124,10 +127,10 @@ def _long_frames(
         for role in ("true", "pred", "base", "log", "exclude")
         if found.get(role) is not None
         and engine_of(found[role]) is None
-        and (sep or not isinstance(found[role], Mapping))
+        and (items_sep or not isinstance(found[role], Mapping))
     ]
     frames = {role: as_frame(found[role], role, user, item, orders) for role in there}
-    lists = item_lists(frames, item, sep, wide, orders)
+    lists = item_lists(frames, item, items_sep, wide, orders)
     return {
         role: lists[role].frame(one)
         for role, one in frames.items()
