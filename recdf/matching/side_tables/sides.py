@@ -358,12 +358,6 @@ def marked_codes(sides: Sides, name: str) -> np.ndarray:
     return found
 
 
-def base_codes(sides: Sides, name: str) -> BaseLists:
-    """Raise, since the lists of the baseline are ranked where those of `pred` are, if it was
-    given."""
-    raise OptionError(f"needs {SIDE_TABLES[name].argument}")
-
-
 def aspects_codes(sides: Sides, name: str) -> Callable[..., Aspects]:
     """Return a function of the name of the column of aspects; by default the only further column,
     else "aspect"."""
@@ -519,7 +513,7 @@ class SideTableArguments(TypedDict, total=False):
             kind=ROWS_EXPECTED,
             meaning="The baseline's recommendations, in the columns of `pred`.",
             check=checked_lists,
-            codes=base_codes,
+            codes=Sides.needed,  # ranked where the lists of `pred` are, if it was given
             flag="recommendations of a baseline, in the columns of --pred",
         ),
     ]
