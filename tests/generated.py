@@ -47,7 +47,7 @@ from typing import Literal, Unpack
 import numpy as np
 import pandas as pd
 
-from ..inputs.accepted import Features, Ids, Rows
+from ..inputs.constraints import Features, Ids, Rows
 from ..inputs.options import CallArguments
 from .metric import ListMetric, Metric
 

@@ -13,7 +13,7 @@ import pandas as pd
 
 from ..errors import DataError, OptionError
 from ..evaluation.evaluate import evaluate
-from ..inputs.accepted import Features
+from ..inputs.constraints import Features
 from ..inputs.conventions import CONVENTIONS, Convention, find_convention
 from ..inputs.door import takes_options
 from ..inputs.options import CallArguments, Options

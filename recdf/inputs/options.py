@@ -32,7 +32,12 @@ import pandas as pd
 
 from ..docstrings import fill
 from ..errors import OptionError, valid
-from .accepted import (
+from .constraints import (
+    ANY,
+    COLUMN_KINDS,
+    NONE,
+    PLAIN_KINDS,
+    Constraint,
     Duplicates,
     Ids,
     NanScore,
@@ -41,13 +46,6 @@ from .accepted import (
     PopulationRule,
     Ties,
     Undefined,
-)
-from .constraints import (
-    ANY,
-    COLUMN_KINDS,
-    NONE,
-    PLAIN_KINDS,
-    Constraint,
     a_number,
     constraint_of,
     either,

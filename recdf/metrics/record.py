@@ -30,8 +30,8 @@ from ..matching.side_tables.sides import SIDE_TABLES, SIDES
 
 
 class Argument(NamedTuple):
-    """One argument: its type for a type checker (a name of `inputs.accepted`), its type in words,
-    its meaning."""
+    """One argument: its type for a type checker (a name of `inputs.constraints`), its type in
+    words, its meaning."""
 
     hint: str
     kind: str

@@ -403,7 +403,7 @@ class SideTable:
     """The record of one side table.
 
     about : what messages say after `name=` · hint : its type for a type checker (a name in
-    `inputs.accepted`) · kind, meaning : its type and its meaning for docstrings · check : the
+    `inputs.constraints`) · kind, meaning : its type and its meaning for docstrings · check : the
     function that checks its columns and ids · codes : the function that makes what kernels read as
     `lists.sides.name` · flag : help text of the command's flag · usage : what the flag takes ·
     frame : returns the same data in a form that can be read more than once · name : its argument.
