@@ -15,7 +15,8 @@ import pyarrow as pa
 from ..errors import OptionError
 from ..formats.file_sets import FileSet, read_files
 from ..inputs.options import as_columns
-from ..logs.impressions import SPANS, from_impressions
+from ..logs.impression_tables import SPANS
+from ..logs.impressions import from_impressions
 from ..partitions.dealt_logs import IMPRESSION_FILES as WRITTEN
 from ..partitions.dealt_logs import impressions_parquet
 from ..publishing import made, staging_folder

@@ -3,7 +3,6 @@ sessions, lists, repeats."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -32,9 +31,7 @@ from ..inputs.sorting import ascends, dense_codes, distinct, run_heads, stable_o
 
 Attribution = Literal["last", "first", "all"]
 
-# The shares of an event that belongs to at most this many impressions are computed one by one.
-FEW_CANDIDATES = 64
-# This many shares are computed at a time.
+# About this many shares are computed at a time.
 CHUNK_SHARES = 2**22
 
 
@@ -220,76 +217,25 @@ def give_credit(
     """
     event = np.flatnonzero(candidates.outcome.attributed)
     low, high = candidates.low[event], candidates.high[event]
+    if rule != "all":
+        low, high = (high - 1, high) if rule == "last" else (low, low + 1)
     worth = np.zeros(len(event)) if value is None else value[event]
     n = len(candidates.row)
-    share, total = np.zeros(n), np.zeros(n)
-    touched = np.zeros(n, bool)
-    if rule == "all":
-        for place, part, gain in _credit_shares(low, high, worth):
-            share += np.bincount(place, weights=part, minlength=n)
-            total += np.bincount(place, weights=gain, minlength=n)
-            touched[place] = True
-        _add_long_shares((share, total, touched), low, high, worth)
-    else:
-        place = high - 1 if rule == "last" else low
-        share = np.bincount(place, minlength=n).astype(np.float64)
-        total = np.bincount(place, weights=worth, minlength=n).astype(np.float64, copy=False)
+    share, total, touched = np.zeros(n), np.zeros(n), np.zeros(n, bool)
+    # Events that belong to many impressions are taken some at a time, so that memory stays small.
+    length = high - low
+    chunk = np.cumsum(length) // CHUNK_SHARES
+    for some in np.split(np.arange(len(event)), np.flatnonzero(np.diff(chunk)) + 1):
+        own = length[some]
+        begin = np.cumsum(own) - own
+        place = np.repeat(low[some] - begin, own) + np.arange(own.sum())
+        part = np.repeat(1.0 / own, own)
+        share += np.bincount(place, weights=part, minlength=n)
+        total += np.bincount(place, weights=part * np.repeat(worth[some], own), minlength=n)
         touched[place] = True
-    some = np.flatnonzero(touched)
-    order = some[np.argsort(candidates.row[some], kind="stable")]
+    rows = np.flatnonzero(touched)
+    order = rows[np.argsort(candidates.row[rows], kind="stable")]
     return Credit(candidates.row[order], share[order], total[order])
-
-
-def _credit_shares(
-    low: np.ndarray, high: np.ndarray, worth: np.ndarray
-) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Yield places, shares and shares of the value for events that belong to few impressions, some
-    events at a time."""
-    short = np.flatnonzero(high - low <= FEW_CANDIDATES)
-    ends = np.cumsum(high[short] - low[short])
-    first = 0
-    while first < len(short):
-        above = 0 if first == 0 else int(ends[first - 1])
-        stop = max(int(np.searchsorted(ends, above + CHUNK_SHARES, side="right")), first + 1)
-        some = short[first:stop]
-        length = high[some] - low[some]
-        begin = np.cumsum(length) - length
-        place = np.repeat(low[some] - begin, length) + np.arange(int(length.sum()))
-        part = np.repeat(1.0 / length, length)
-        yield place, part, part * np.repeat(worth[some], length)
-        first = stop
-
-
-def _add_long_shares(
-    sums: tuple[np.ndarray, np.ndarray, np.ndarray],
-    low: np.ndarray,
-    high: np.ndarray,
-    worth: np.ndarray,
-) -> None:
-    """Add the shares of events that belong to many impressions, such as those of a bot.
-
-    A share is added where the impressions of its event begin and subtracted where they end; the
-    running sum is then what each impression gets. Time and memory do not grow with the number of
-    impressions of an event.
-    """
-    long = np.flatnonzero(high - low > FEW_CANDIDATES)
-    if not len(long):
-        return
-    share, total, touched = sums
-    part = np.longdouble(1) / (high[long] - low[long])
-    for found, weight in ((share, part), (total, part * worth[long])):
-        step = np.zeros(len(found) + 1, np.longdouble)
-        np.add.at(step, low[long], weight)
-        np.subtract.at(step, high[long], weight)
-        found += np.cumsum(step)[:-1].astype(np.float64)
-    cover = np.zeros(len(touched) + 1, np.int64)
-    np.add.at(cover, low[long], 1)
-    np.subtract.at(cover, high[long], 1)
-    covered = np.cumsum(cover)[:-1] > 0
-    touched |= covered
-    # Outside of all ranges the running sum is only a rounding error.
-    share[~touched] = 0.0
-    total[~touched] = 0.0
 
 
 # ------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ events that name their list, and refunds."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
@@ -15,14 +15,13 @@ from ..errors import ColumnError, DataError, NullKeyError, OptionError, examples
 from ..inputs.codes import encode
 from ..inputs.frames import as_frame, column, read_numbers, read_values
 from ..inputs.ids import read_ids
-from ..inputs.sorting import dense_codes, run_heads, stable_order
+from ..inputs.sorting import dense_codes, stable_order
 from .attribution import (
     Attribution,
     Candidates,
     ListRule,
     TimedPairs,
     arrange_lists,
-    bisect,
     find_candidates,
     repeated_rows,
     sessions_by_gap,
@@ -359,27 +358,26 @@ def lists_of_events(log: LogRows, all_events: Sequence[EventRows]) -> list[np.nd
     A list that the log has keeps its code. Other lists get new codes; a list that both a click and
     a purchase name has one code.
     """
-    found = [np.full(len(events.moments.item), -1, np.int64) for events in all_events]
-    naming = [number for number, events in enumerate(all_events) if events.list_keys is not None]
-    if not naming:
-        return found
     n_lists = int(log.lists.code.max(initial=-1)) + 1
-    a_row = np.empty(n_lists, np.int64)
-    a_row[log.lists.code] = np.arange(len(log))
-    given = [all_events[number].list_keys or [] for number in naming]
-    columns = [
-        np.concatenate([own[a_row], *parts]) for own, *parts in zip(log.keys, *given, strict=True)
+    given = [events.list_keys for events in all_events if events.list_keys is not None]
+    named = iter(())
+    if given:
+        a_row = np.empty(n_lists, np.int64)
+        a_row[log.lists.code] = np.arange(len(log))
+        keys = [
+            np.concatenate(parts)
+            for parts in zip([key[a_row] for key in log.keys], *given, strict=True)
+        ]
+        together, n = dense_codes(keys)
+        # A list that the log does not have gets a number beyond its lists.
+        code = np.arange(n_lists, n_lists + n)
+        code[together[:n_lists]] = np.arange(n_lists)
+        found = np.where(np.min(keys, axis=0) < 0, -1, code[together])
+        named = iter(np.split(found, np.cumsum([n_lists, *(len(one[0]) for one in given)]))[1:])
+    return [
+        np.full(len(events.frame), -1, np.int64) if events.list_keys is None else next(named)
+        for events in all_events
     ]
-    together, n = dense_codes(columns)
-    code = np.arange(
-        n_lists, n_lists + n
-    )  # a list that the log does not have gets a number beyond its lists
-    code[together[:n_lists]] = np.arange(n_lists)
-    ends = np.cumsum([n_lists, *(len(found[number]) for number in naming)])
-    for number, keys, start, stop in zip(naming, given, ends[:-1], ends[1:], strict=True):
-        null = np.logical_or.reduce([key < 0 for key in keys])
-        found[number] = np.where(null, -1, code[together[start:stop]])
-    return found
 
 
 def candidates_by_list(
@@ -442,21 +440,24 @@ def without_refunded(
     if "refunds" not in by_name:
         return list(all_events), {}
     refunds, purchases = by_name.pop("refunds"), by_name["purchases"]
-    price, amount = (_amounts(events, purchases, refunds, rules) for events in (purchases, refunds))
-    times = purchases.moments.time, refunds.moments.time
-    left, rest, met = match_refunds(
-        _refund_codes(purchases, refunds, rules.order_col), times, price, amount
-    )
+    frames = {"purchases": purchases.frame, "refunds": refunds.frame}
+    price, amount = _amounts(frames, rules.value_col)
+    keys = [np.concatenate(both) for both in zip(purchases.moments, refunds.moments, strict=True)]
+    if rules.order_col is not None:
+        for name, frame in frames.items():
+            column(frame, rules.order_col, name)
+        orders = frame_codes(frames, list(frames), rules.order_col)[0].values()
+        keys.insert(2, np.concatenate(list(orders)))
+    left, rest, met = match_refunds(dense_codes(keys[:-1])[0], keys[-1], price, amount)
     gone, reduced = (left <= 0) & (price > 0), (left > 0) & (left < price)
-    by_name["purchases"] = replace(
-        purchases,
-        frame=purchases.frame[~gone].reset_index(drop=True),
-        paid=None if purchases.paid is None else np.where(reduced, left, purchases.paid)[~gone],
+    paid, lists = purchases.paid, purchases.list_keys
+    by_name["purchases"] = EventRows(
+        "purchases",
+        purchases.frame[~gone].reset_index(drop=True),
+        TimedPairs(*(part[~gone] for part in purchases.moments)),
+        None if paid is None else np.where(reduced, left, paid)[~gone],
+        None if lists is None else [key[~gone] for key in lists],
         kept=np.divide(left, price, out=np.ones_like(price), where=reduced)[~gone],
-        moments=TimedPairs(*(part[~gone] for part in purchases.moments)),
-        list_keys=None
-        if purchases.list_keys is None
-        else [key[~gone] for key in purchases.list_keys],
     )
     counts = {
         "purchases": {"refunded": int(gone.sum()), "refunded_in_part": int(reduced.sum())},
@@ -470,77 +471,51 @@ def without_refunded(
     return list(by_name.values()), counts
 
 
-def _amounts(
-    events: EventRows, purchases: EventRows, refunds: EventRows, rules: Rules
-) -> np.ndarray:
-    """Return what was paid or paid back; 1 each if refunds or purchases have no amounts."""
-    name = rules.value_col
-    if name is None or not all(name in one.frame.columns for one in (purchases, refunds)):
-        return np.ones(len(events.frame))
-    amount = read_values(events.frame, name, events.name)
-    if events is refunds and (amount < 0).any():
+def _amounts(frames: Mapping[str, pd.DataFrame], name: str | None) -> list[np.ndarray]:
+    """Return what was paid and what was paid back; 1 each if one of the frames has no amounts."""
+    if name is None or not all(name in frame.columns for frame in frames.values()):
+        return [np.ones(len(frame)) for frame in frames.values()]
+    paid, back = (read_values(frame, name, role) for role, frame in frames.items())
+    if (back < 0).any():
         raise DataError(
-            f"refunds[{name!r}] holds {int((amount < 0).sum()):,} values below 0; expected what "
+            f"refunds[{name!r}] holds {int((back < 0).sum()):,} values below 0; expected what "
             f"was paid back, such as refunds.assign({name}=refunds[{name!r}].abs())"
         )
-    return amount
-
-
-def _refund_codes(
-    purchases: EventRows, refunds: EventRows, order_col: str | None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return one code for user, item and order of each purchase and of each refund."""
-    keys = [
-        np.concatenate(both)
-        for both in list(zip(purchases.moments, refunds.moments, strict=True))[:2]
-    ]
-    if order_col is not None:
-        frames = {events.name: events.frame for events in (purchases, refunds)}
-        for name, frame in frames.items():
-            column(frame, order_col, name)
-        keys.append(np.concatenate(list(frame_codes(frames, list(frames), order_col)[0].values())))
-    code, n = dense_codes(keys)[0], len(purchases.frame)
-    return code[:n], code[n:]
+    return [paid, back]
 
 
 def match_refunds(
-    pairs: tuple[np.ndarray, np.ndarray],
-    times: tuple[np.ndarray, np.ndarray],
-    price: np.ndarray,
-    amount: np.ndarray,
+    pair: np.ndarray, time: np.ndarray, price: np.ndarray, amount: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return what is left of each purchase and of each refund, and which refunds cancel anything.
 
-    Each step takes one refund of every pair of user and item at once, and compares it with one
-    purchase.
+    `pair` and `time` are those of the purchases, and then those of the refunds. The purchases of a
+    pair of user and item wait in a stack, the latest on top, for the refunds that follow.
     """
-    order, by_time = (stable_order([pair, time]) for pair, time in zip(pairs, times, strict=True))
-    pair, of = pairs[0][order], pairs[1][by_time]
-    left, rest, met = price[order], amount[by_time], np.zeros(len(amount), bool)
-    least, least_rest = left * ROUNDING, rest * ROUNDING
-    low, high = np.searchsorted(pair, of), np.searchsorted(pair, of, side="right")
-    last = bisect(times[0][order], low, high, times[1][by_time], right=True) - 1
-    at, below = (
-        last.copy(),
-        np.arange(len(pair)) - 1,
-    )  # of a purchase without a rest, the next one to try
-    now = run_heads([of])
-    end = np.append(now[1:], len(of))
-    while len(now):
-        there = at[now] >= low[now]
-        refund = now[there]
-        refund = refund[left[at[refund]] > 0]
-        part = np.minimum(rest[refund], left[at[refund]])
-        met[refund] = True
-        for values, some, small in ((left, at[refund], least), (rest, refund, least_rest)):
-            values[some] -= part
-            values[some[values[some] <= small[some]]] = 0
-        done = ~there | (met[now] & (rest[now] <= 0))
-        jump = now[done & (at[now] < last[now]) & (last[now] >= low[now])]
-        below[last[jump]] = at[jump]
-        at[now[~done]] = below[at[now[~done]]]
-        now = now + done
-        now, end = now[now < end], end[now < end]
-    found = np.empty_like(left), np.empty_like(rest), np.empty_like(met)
-    found[0][order], found[1][by_time], found[2][by_time] = left, rest, met
-    return found
+    n, left, rest, met = len(price), price.tolist(), amount.tolist(), [False] * len(amount)
+    order = stable_order([pair, time])  # of one time, the purchase stands before its refund
+    order = order[np.isin(pair[order], pair[n:])]
+    open_: list[int] = []
+    now = -1
+    for row, own in zip(order.tolist(), pair[order].tolist(), strict=True):
+        if own != now:
+            open_, now = [], own
+        if row < n:
+            open_.append(row)
+            continue
+        refund = row - n
+        while open_ and (rest[refund] > 0 or not met[refund]):
+            purchase = open_[-1]
+            if left[purchase] > 0:
+                met[refund] = True
+                part = min(rest[refund], left[purchase])
+                left[purchase] = _less(left[purchase], part, price[purchase])
+                rest[refund] = _less(rest[refund], part, amount[refund])
+            if left[purchase] <= 0:
+                open_.pop()
+    return np.array(left), np.array(rest), np.array(met, bool)
+
+
+def _less(rest: float, part: float, whole: float) -> float:
+    """Return the rest of an amount without a part of it, and 0 if this is only a rounding error."""
+    return 0.0 if rest - part <= whole * ROUNDING else rest - part

@@ -7,16 +7,16 @@ takes the labels from the frames, in the order of their rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from ..errors import DataError
 from ..inputs.frames import read_values
-from ..inputs.sorting import dense_codes, distinct, run_heads, stable_order
+from ..inputs.sorting import distinct, run_heads, stable_order
 from .attribution import (
     Outcome,
     Ranking,
@@ -27,8 +27,9 @@ from .attribution import (
     rows_of_pairs,
     standing_rows,
 )
-from .event_checks import Copies, ahead_of_impression, logged_twice
+from .event_checks import Copies, ahead_of_impression, logged_twice, skews
 from .impression_rows import (
+    SESSION,
     EventRows,
     ImpressionRows,
     LogRows,
@@ -37,10 +38,17 @@ from .impression_rows import (
     lists_of_events,
     without_refunded,
 )
-from .times import Clock
 
 CLICKS, PURCHASES, VALUE = "clicks", "purchases", "value"
 SHOWN, CLICKED, BOUGHT = 0, 1, 2
+# The rules that the record of a call has.
+SPANS = ("window", "clock_skew", "session_gap")
+RECORDED = (
+    *("user_col", "list_cols", "item_col", "time_col", "clicked_col", "value_col", "order_col"),
+    "device_col",
+    *SPANS,
+    *("attribution", "named_lists", "relevance", "unattributed", "value"),
+)
 
 
 @dataclass(frozen=True)
@@ -65,125 +73,108 @@ class Response:
             np.add.at(found.sums[name], place, part[moved])
         return found
 
-    def gathered(self, place: np.ndarray, n: int) -> Response:
-        """Combine these rows into `n` rows, each at its `place`: take the deepest event, and add up
-        the rest."""
-        depth = np.zeros(n, np.int8)
-        np.maximum.at(depth, place, self.depth)
-        sums = {
-            name: np.bincount(place, weights=part, minlength=n).astype(np.float64, copy=False)
-            for name, part in self.sums.items()
-        }
-        return Response(depth, sums)
-
-    def gains(self, rules: Rules) -> np.ndarray:
-        """Return the relevance of each row."""
-        gain = np.full(len(self.depth), rules.relevance["shown"])
-        for depth, name in ((CLICKED, "clicked"), (BOUGHT, "bought")):
-            gain[self.depth == depth] = rules.relevance[name]
-        return gain
-
     def columns(self, rules: Rules) -> dict[str, pd.Series]:
         """Return the columns of `true` that hold the response."""
-        names = {name: name for name in self.sums} | {VALUE: rules.value_col or ""}
-        found = {"relevance": self.gains(rules)} | {
-            names[name]: part for name, part in self.sums.items()
-        }
+        gains = np.array([rules.relevance[name] for name in ("shown", "clicked", "bought")])
+        found = {"relevance": gains[self.depth]}
+        for name, part in self.sums.items():
+            found[str(rules.value_col) if name == VALUE else name] = part
         # A frame takes a Series without a copy, but copies an array.
         return {name: pd.Series(part, copy=False) for name, part in found.items()}
 
 
-class ImpressionTables(NamedTuple):
-    """The two tables, and the counts made with them."""
-
-    true: pd.DataFrame
-    pred: pd.DataFrame
-    clock: Clock
-    dropped: dict[str, int]
-    ranking: Ranking
-    n_impressions: int
-    n_repeated: int
-    outcomes: dict[str, dict[str, int]]
-    copies: dict[str, Copies]
-    ahead: dict[str, np.ndarray]
-
-
-def make_tables(rows: ImpressionRows, rules: Rules) -> ImpressionTables:
-    """Attribute the events, settle repeated items, rank the lists, and write `true` and `pred`."""
+def make_tables(
+    rows: ImpressionRows, rules: Rules
+) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, Any], dict[str, np.ndarray]]:
+    """Attribute the events, settle repeated items, rank the lists, and write `true` and `pred`,
+    with their record and by how many seconds events were ahead of their impression."""
     log, (events, refunded) = rows.log, without_refunded(rows.events, rules)
-    window = rows.clock.span(rules.window, "window")
-    skew = rows.clock.span(rules.clock_skew, "clock_skew") or 0
     named = lists_of_events(log, events)
-    response, outcomes, counted, ahead = _respond(
-        log, events, named, rules, (window, skew), rows.clock
-    )
-    copies = logged_twice(rows, rules)
-    added = []
+    response, outcomes, counted, ahead = _respond(rows, events, named, rules)
+    copies, added = logged_twice(rows, rules), []
     if rules.unattributed == "true":
-        left = [np.flatnonzero(~outcomes[kind.name].attributed) for kind in events]
-        for kind, row, lists in zip(events, left, named, strict=True):
-            added.append(_unattributed(log, kind, row, lists[row], rules))
-        for one in added:
-            counted[one.events.name] |= one.counts
+        for kind, lists in zip(events, named, strict=True):
+            left = np.flatnonzero(~outcomes[kind.name].attributed)
+            more, counts = _unattributed(log, kind, left, lists[left], rules)
+            counted[kind.name] |= counts
+            added.append(more)
     for name, counts in refunded.items():
         counted[name] = counted.get(name, {}) | counts
     if refunded:
         counted["purchases"]["events"] += refunded["purchases"]["refunded"]
     for name in counted:
         counted[name]["logged_twice"] = copies[name].n
-    more = _added_rows(log, added, response, rules)
-    stays, response, n_repeated = _settle_repeats(log, response)
+    more_rows = list(_added_rows(added, response, rules))
+    stays, response, counted["repeated"] = _settle_repeats(log, response)
     ranking = rank_lists(log.lists, log.position, stays)
-    rank, nothing = ranking.rank, pd.DataFrame()
-    ranking = ranking._replace(rank=rank[:0])
-    tables = ImpressionTables(
-        nothing,
-        nothing,
-        rows.clock,
-        rows.dropped,
-        ranking,
-        len(log),
-        n_repeated,
-        counted,
-        copies,
-        ahead,
-    )
+    spec, rank = _spec(rows, ranking, counted, copies, rules), ranking.rank
+    spec["ahead"] = skews(ahead, rows.clock)
     frame = (
         log.frame if log.session is None else log.frame.assign(**{rules.list_cols[-1]: log.session})
     )
-    del (
-        rows,
-        log,
-        events,
-        added,
-    )  # Free them here: codes and times take as much memory as the tables.
+    # Free them here: codes and times take as much memory as the tables.
+    del rows, log, events, added, ranking
     labels = _some_rows(frame, [rules.user_col, *rules.list_cols, rules.item_col], stays)
-    paid = response.sums.get(VALUE)
-    value = None if paid is None else pd.Series(paid, copy=False)
-    pred = _pred(labels, frame, rules, stays, rank, value)
+    pred = _pred(labels, frame, rules, stays, rank, response.sums.get(VALUE))
     true = labels.assign(**response.columns(rules))
-    return tables._replace(
-        true=true if more is None else pd.concat([true, more], ignore_index=True), pred=pred
-    )
+    if more_rows:
+        true = pd.concat([true, *more_rows], ignore_index=True)
+    return true, pred, spec, ahead
+
+
+def _spec(
+    rows: ImpressionRows,
+    ranking: Ranking,
+    counted: Mapping[str, Any],
+    copies: Mapping[str, Copies],
+    rules: Rules,
+) -> dict[str, Any]:
+    """Return the rules and the counts, in types that JSON has."""
+    given = {name: getattr(rules, name) for name in RECORDED}
+    spans = {
+        name: str(given[name]) for name in SPANS if not isinstance(given[name], int | float | None)
+    }
+    options: dict[str, Any] = {
+        "user_col": [rules.user_col, *rules.list_cols],
+        "item_col": rules.item_col,
+        "rank_col": "rank",
+        "relevance_col": "relevance",
+    }
+    options |= {} if rules.value_col is None else {"value_col": rules.value_col}
+    return {
+        **given,
+        **spans,
+        "options": options,
+        "list_cols": list(rules.list_cols),
+        "clock": asdict(rows.clock) if rules.time_col else None,
+        "positions": {
+            "column": "position" if rules.rank_col == "rank" else rules.rank_col,
+            "start": ranking.start,
+            "lists_with_holes": ranking.lists_with_holes,
+            "lists_with_ties": ranking.lists_with_ties,
+        },
+        "first_copies": {name: [*map(repr, own.first)] for name, own in copies.items() if own.n},
+        "counts": {
+            "impressions": len(rows.log),
+            "logged_twice": copies["log"].n if "log" in copies else 0,
+            "lists": ranking.n_lists,
+            "null_rows": {name: n for name, n in rows.dropped.items() if n},
+            **counted,
+        },
+    }
 
 
 # -- what rows got
 
 
 def _respond(
-    log: LogRows,
-    all_events: Sequence[EventRows],
-    named: list[np.ndarray],
-    rules: Rules,
-    spans: tuple[float | None, float],
-    clock: Clock,
-) -> tuple[Response, dict[str, Outcome], dict[str, dict[str, int]], dict[str, np.ndarray]]:
+    rows: ImpressionRows, all_events: Sequence[EventRows], named: list[np.ndarray], rules: Rules
+) -> tuple[Response, dict[str, Outcome], dict[str, Any], dict[str, np.ndarray]]:
     """Return the response of every row of the log, what became of every event, the counts of that,
-    and by how many seconds events were ahead of their impression.
-
-    `spans` are the window and the tolerance for clocks.
-    """
-    n = len(log)
+    and by how many seconds events were ahead of their impression."""
+    log, clock, n = rows.log, rows.clock, len(rows.log)
+    window = clock.span(rules.window, "window")
+    skew = clock.span(rules.clock_skew, "clock_skew") or 0
     depth, sums, outcomes, counts, ahead = np.zeros(n, np.int8), {}, {}, {}, {}
     if log.clicks is not None:
         sums[CLICKS] = log.clicks
@@ -192,7 +183,7 @@ def _respond(
         followed = lists if rules.follows_lists(events.name) else np.full(len(lists), -1)
         whole, early = Outcome.of_none(len(lists)), []
         amount = events.kept if events.paid is None else events.paid
-        for event, candidates in candidates_by_list(log, events, followed, *spans):
+        for event, candidates in candidates_by_list(log, events, followed, window, skew):
             early.append(ahead_of_impression(log, events, event, candidates, clock))
             credit = give_credit(
                 candidates, rules.attribution, None if amount is None else amount[event]
@@ -203,10 +194,10 @@ def _respond(
                     sums.setdefault(name, np.zeros(n))[credit.row] += part
             whole.put(event, candidates.outcome)
         outcomes[events.name] = whole
+        flags = whole._asdict() | {"by_list": whole.attributed & (followed >= 0)}
         counts[events.name] = {"events": len(lists)} | {
-            name: int(np.count_nonzero(flags)) for name, flags in whole._asdict().items()
+            name: int(np.count_nonzero(some)) for name, some in flags.items()
         }
-        counts[events.name]["by_list"] = int(np.count_nonzero(whole.attributed & (followed >= 0)))
         ahead[events.name] = np.concatenate(early)
     if rules.value_col is not None and rules.value == "shown" and PURCHASES in sums:
         bought = sums.get(VALUE, sums[PURCHASES])  # without the share that was paid back
@@ -247,18 +238,18 @@ def _pred(
     rules: Rules,
     stays: np.ndarray | None,
     rank: np.ndarray,
-    value: pd.Series | None,
+    value: np.ndarray | None,
 ) -> pd.DataFrame:
     """Make `pred`: the log with ranks and with what was paid; its other columns are kept."""
     taken = {*labels.columns, rules.clicked_col}
     names = {name: name for name in log.columns if name not in taken}
+    written = {"rank": pd.Series(rank.astype(np.int64), copy=False)}
     if rules.rank_col == "rank":
         names["rank"] = "position"
-    if value is not None and rules.value_col in names:
-        names[rules.value_col] = f"{rules.value_col}_shown"
-    written = {"rank": pd.Series(rank.astype(np.int64), copy=False)}
     if value is not None:
-        written[str(rules.value_col)] = value
+        written[str(rules.value_col)] = pd.Series(value, copy=False)
+        if rules.value_col in names:
+            names[rules.value_col] = f"{rules.value_col}_shown"
     ends = list(names.values())
     clash = [name for name in ends if ends.count(name) > 1 or name in (*labels.columns, *written)]
     if clash:
@@ -272,62 +263,52 @@ def _pred(
 # -- events without an impression
 
 
-@dataclass(frozen=True)
-class _Added:
-    """Events without an impression that stay in `true`: their rows, their lists, their response and
-    their counts.
+class Added(NamedTuple):
+    """Events without an impression that stay in `true`, one row each: the labels of user, list and
+    item; the codes of list and item; and the response."""
 
-    `log_row` is a row of the log that has the labels of the event's list; -1 where the event names
-    its list itself.
-    """
-
-    events: EventRows
-    row: np.ndarray
-    lists: np.ndarray
-    log_row: np.ndarray
-    response: Response
-    counts: dict[str, int]
+    labels: pd.DataFrame
+    pairs: pd.DataFrame
+    response: pd.DataFrame
 
 
 def _unattributed(
     log: LogRows, events: EventRows, row: np.ndarray, lists: np.ndarray, rules: Rules
-) -> _Added:
+) -> tuple[Added, dict[str, int]]:
     """Give each event without an impression a list; `row` are these events, and `lists` the lists
-    that they name.
+    that they name. Return those that stay in `true`, and counts.
 
     This is the list that the event names itself, or else the last list of its user that began at or
     before it, or else the first list of its user. An event whose user has no list cannot be placed.
     An event is left out if its list shows its item, since it would count as a hit although the
     window or the times exclude it.
     """
-    log_row = np.full(len(row), -1, np.int64)
+    log_row = np.full(len(row), -1, np.int64)  # a row that has the labels of the list
     by_time = np.flatnonzero(lists < 0)
     if len(by_time):
         some = row[by_time]
         log_row[by_time] = _current_row(log, events.moments.user[some], events.moments.time[some])
-        lists[by_time] = np.append(log.lists.code, -1)[
-            log_row[by_time]
-        ]  # row -1 reads the last entry: no list
-    placed = lists >= 0
-    entries = TimedPairs(lists, events.moments.item[row], lists)
-    pair = entries.pairs(slice(None), log.n_items)
-    pair[~placed] = -1
-    placed_pairs = distinct(pair[placed])
+        # Row -1 reads the last entry: no list.
+        lists[by_time] = np.append(log.lists.code, -1)[log_row[by_time]]
+    placed, item = lists >= 0, events.moments.item[row]
+    pair = TimedPairs(lists, item, lists).pairs(slice(None), log.n_items)
     shown = TimedPairs(log.lists.code, log.item, log.lists.code)
-    found = distinct(shown.pairs(rows_of_pairs(shown, placed_pairs, log.n_items), log.n_items))
-    in_list = np.isin(pair, found) & placed
+    same = rows_of_pairs(shown, distinct(pair[placed]), log.n_items)
+    in_list = np.isin(pair, shown.pairs(same, log.n_items)) & placed
     keep = np.flatnonzero(placed & ~in_list)
     clicked, paid = events.name == CLICKS, events.paid
-    sums = {events.name: np.ones(len(keep))}
+    response = {"depth": np.full(len(keep), CLICKED if clicked else BOUGHT)}
+    response[events.name] = np.ones(len(keep))
     if rules.value_col is not None and not clicked:
-        sums[VALUE] = np.zeros(len(keep)) if paid is None else paid[row[keep]]
-    response = Response(np.full(len(keep), CLICKED if clicked else BOUGHT, np.int8), sums)
+        response[VALUE] = np.zeros(len(keep)) if paid is None else paid[row[keep]]
     counts = {
         "kept_in_true": len(keep),
         "shown_in_list": int(in_list.sum()),
         "without_list": int((~placed).sum()),
     }
-    return _Added(events, row[keep], lists[keep], log_row[keep], response, counts)
+    labels = _event_labels(log, events, row[keep], log_row[keep], rules)
+    pairs = pd.DataFrame({"list": lists[keep], "item": item[keep]})
+    return Added(labels, pairs, pd.DataFrame(response)), counts
 
 
 def _current_row(log: LogRows, user: np.ndarray, time: np.ndarray) -> np.ndarray:
@@ -346,53 +327,41 @@ def _current_row(log: LogRows, user: np.ndarray, time: np.ndarray) -> np.ndarray
     return np.where(high > low, heads[np.minimum(place, len(heads) - 1)], -1)
 
 
-def _added_rows(
-    log: LogRows, added: list[_Added], response: Response, rules: Rules
-) -> pd.DataFrame | None:
-    """Return rows of `true` for the events without an impression, one for each (list, item); None
-    if there are none."""
-    added = [one for one in added if len(one.row)]
+def _added_rows(added: Sequence[Added], response: Response, rules: Rules) -> Iterator[pd.DataFrame]:
+    """Yield rows of `true` for the events without an impression, one for each (list, item)."""
+    added = [one for one in added if len(one.labels)]
     if not added:
-        return None
-    lists = np.concatenate([one.lists for one in added])
-    item = np.concatenate([one.events.moments.item[one.row] for one in added])
-    pair, n = dense_codes([lists, item])
-    first = np.full(n, len(pair), np.int64)
-    np.minimum.at(first, pair, np.arange(len(pair)))
-    responses = [one.response for one in added]
-    sums = {
-        name: np.concatenate([one.sums.get(name, np.zeros(len(one.depth))) for one in responses])
-        for name in response.sums
-    }
-    together = Response(np.concatenate([one.depth for one in responses]), sums).gathered(pair, n)
-    labels = pd.concat([_event_labels(log, one, rules) for one in added], ignore_index=True)
-    order = np.argsort(first, kind="stable")
-    rows = labels.take(first[order]).reset_index(drop=True)
-    more = pd.DataFrame(together.columns(rules)).take(order).reset_index(drop=True)
-    return pd.concat([rows, more], axis=1)
+        return
+    labels, pairs, own = (pd.concat(parts, ignore_index=True) for parts in zip(*added, strict=True))
+    of_pair = own.fillna(0.0).groupby([pairs["list"], pairs["item"]], sort=False)
+    sums = of_pair.sum().reindex(columns=list(response.sums), fill_value=0.0)
+    depth = of_pair["depth"].max().to_numpy(np.int8)
+    together = Response(depth, {name: sums[name].to_numpy(np.float64) for name in sums})
+    first = labels[~pairs.duplicated()].reset_index(drop=True)
+    yield first.assign(**together.columns(rules))
 
 
-def _list_labels(log: LogRows, row: np.ndarray, rules: Rules) -> pd.DataFrame:
-    """Return the labels of the lists of some rows of the log."""
-    found = log.frame[list(rules.source_lists)].take(row).reset_index(drop=True)
-    return found if log.session is None else found.assign(**{rules.list_cols[-1]: log.session[row]})
-
-
-def _event_labels(log: LogRows, added: _Added, rules: Rules) -> pd.DataFrame:
-    """Return user, list and item of events as labels; the labels of a list may come from a row of
-    the log."""
-    own = added.events.frame.take(added.row).reset_index(drop=True)
-    found = own[[rules.user_col]]
-    of_log = _list_labels(log, np.maximum(added.log_row, 0), rules) if len(log) else None
+def _event_labels(
+    log: LogRows, events: EventRows, row: np.ndarray, log_row: np.ndarray, rules: Rules
+) -> pd.DataFrame:
+    """Return user, list and item of some events as labels; the labels of a list come from a row of
+    the log where the event does not name it (`log_row` is -1 where it does)."""
+    own = events.frame.take(row).reset_index(drop=True)
+    found = own[[rules.user_col]].copy()
+    of_log = log.frame.take(np.maximum(log_row, 0) if len(log) else row[:0])
     for name in rules.list_cols:
-        if name in own.columns and of_log is not None and added.events.list_keys is not None:
-            values = own[name].where(added.log_row < 0, of_log[name])
-            whole = pd.api.types.is_integer_dtype(
-                of_log[name].dtype
-            ) and pd.api.types.is_float_dtype(values.dtype)
-            if whole:  # Events that name no list have a null there, which made the integers floats.
-                values = values.astype(of_log[name].dtype)
+        there = of_log[name] if log.session is None or name != SESSION else log.session[log_row]
+        there = pd.Series(there).reset_index(drop=True)
+        if name not in own.columns or events.list_keys is None:
+            found[name] = there
+        elif not len(log):
+            found[name] = own[name]
         else:
-            values = own[name] if of_log is None else of_log[name]
-        found = found.assign(**{name: values})
-    return found.assign(**{rules.item_col: own[rules.item_col]})
+            values = own[name].where(log_row < 0, there)
+            whole = pd.api.types.is_integer_dtype(there.dtype)
+            if whole and pd.api.types.is_float_dtype(values.dtype):
+                # Events that name no list have a null there, which made the integers floats.
+                values = values.astype(there.dtype)
+            found[name] = values
+    found[rules.item_col] = own[rules.item_col]
+    return found

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
 
@@ -26,18 +26,10 @@ from ..tables.cells import amount
 from .attribution import Outcome
 from .event_checks import WHAT_COPIES_DO, skews, words_of_skew
 from .impression_rows import SESSION, LogInParts, Rules, check_refund_rules, read_log_rows
-from .impression_tables import ImpressionTables, make_tables
+from .impression_tables import make_tables
 from .persons import key_of_lists, read_persons
 from .times import TICKS_PER_SECOND, Clock
 
-# The rules that the record of a call has.
-SPANS = ("window", "clock_skew", "session_gap")
-RECORDED = (
-    *("user_col", "list_cols", "item_col", "time_col", "clicked_col", "value_col", "order_col"),
-    "device_col",
-    *SPANS,
-    *("attribution", "named_lists", "relevance", "unattributed", "value"),
-)
 KINDS = ("clicks", "purchases")
 # A share of the rows from which the log is warned of; fewer are only counted.
 # Where a tolerance for clocks is given, which takes in most of the events that it is for, there may
@@ -377,22 +369,17 @@ def from_impressions(
 
 
 def attribute(frames: Mapping[str, Any], rules: Rules) -> Impressions:
-    """Make the tables of the users in some frames, without warnings.
-
-    `frames` are the log, its events and the persons (or None), by the names of the arguments of
-    `from_impressions`.
-    """
+    """Make the tables of the users in some frames, without warnings."""
     given, devices = read_persons(frames, rules)
     log = given.pop("log")
     with Progress(2, "from_impressions") as progress:
         read = [read_log_rows(log, given, rules)]
         progress.add()
-        tables = make_tables(read.pop(), rules)  # which frees the rows as soon as it can
-    spec = _spec(tables, rules)
+        true, pred, spec, ahead = make_tables(read.pop(), rules)
     spec["counts"] |= devices
-    for frame in (tables.true, tables.pred):
+    for frame in (true, pred):
         frame.attrs = {"recdf_impressions": spec}
-    return Impressions(tables.true, tables.pred, spec, tables.ahead)
+    return Impressions(true, pred, spec, ahead)
 
 
 def _levels(relevance: Mapping[str, float] | None) -> dict[str, float]:
@@ -520,49 +507,6 @@ def _warn_just_before(name: str, counts: Mapping[str, int], spec: Mapping[str, A
             LogWarning,
             count=n,
         )
-
-
-def _spec(tables: ImpressionTables, rules: Rules) -> dict[str, Any]:
-    """Return the rules and the counts, in types that JSON has."""
-    ranking = tables.ranking
-    given = {name: getattr(rules, name) for name in RECORDED}
-    spans = {
-        name: str(given[name]) for name in SPANS if not isinstance(given[name], int | float | None)
-    }
-    options: dict[str, Any] = {
-        "user_col": [rules.user_col, *rules.list_cols],
-        "item_col": rules.item_col,
-        "rank_col": "rank",
-        "relevance_col": "relevance",
-    }
-    options |= {} if rules.value_col is None else {"value_col": rules.value_col}
-    return {
-        **given,
-        **spans,
-        "options": options,
-        "list_cols": list(rules.list_cols),
-        "clock": asdict(tables.clock) if rules.time_col else None,
-        "positions": {
-            "column": "position" if rules.rank_col == "rank" else rules.rank_col,
-            "start": ranking.start,
-            "lists_with_holes": ranking.lists_with_holes,
-            "lists_with_ties": ranking.lists_with_ties,
-        },
-        "ahead": skews(tables.ahead, tables.clock),
-        "first_copies": {
-            name: list(map(repr, copies.first))
-            for name, copies in tables.copies.items()
-            if copies.n
-        },
-        "counts": {
-            "impressions": tables.n_impressions,
-            "logged_twice": tables.copies["log"].n if "log" in tables.copies else 0,
-            "lists": ranking.n_lists,
-            "repeated": tables.n_repeated,
-            "null_rows": {name: n for name, n in tables.dropped.items() if n},
-            **tables.outcomes,
-        },
-    }
 
 
 def _added_specs(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
