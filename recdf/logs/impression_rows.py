@@ -421,14 +421,20 @@ def candidates_by_list(
 ROUNDING = 1e-9
 
 
-def check_refund_rules(rules: Rules, events: Collection[str]) -> None:
-    """Refuse refunds without purchases, and orders without refunds."""
+def check_event_rules(rules: Rules, events: Collection[str]) -> None:
+    """Refuse events without times, refunds without purchases, and orders or amounts without the
+    events that they are of."""
     if "refunds" in events and "purchases" not in events:
         raise OptionError("⟦refunds=⟧ cancel purchases; pass ⟦+purchases=⟧")
     if rules.order_col is not None and "refunds" not in events:
         raise OptionError(
             f"⟦order_col={rules.order_col!r}⟧ matches refunds to purchases; pass ⟦+refunds=⟧"
         )
+    if rules.time_col is None and (events or rules.session_gap is not None):
+        what = next(iter(events), "session_gap")
+        raise OptionError(f"⟦{what}=⟧ needs ⟦+time_col=⟧, the column of the time")
+    if rules.value_col is not None and "purchases" not in events:
+        raise OptionError(f"⟦value_col={rules.value_col!r}⟧ is what was paid; pass ⟦+purchases=⟧")
 
 
 def without_refunded(

@@ -25,7 +25,7 @@ from ..progress import Progress
 from ..tables.cells import amount
 from .attribution import Outcome
 from .event_checks import WHAT_COPIES_DO, skews, words_of_skew
-from .impression_rows import SESSION, LogInParts, Rules, check_refund_rules, read_log_rows
+from .impression_rows import SESSION, LogInParts, Rules, check_event_rules, read_log_rows
 from .impression_tables import make_tables
 from .persons import key_of_lists, read_persons
 from .times import TICKS_PER_SECOND, Clock
@@ -369,12 +369,17 @@ def from_impressions(
 
 
 def attribute(frames: Mapping[str, Any], rules: Rules) -> Impressions:
-    """Make the tables of the users in some frames, without warnings."""
+    """Make the tables of the users in some frames, without warnings.
+
+    `frames` are the log, its events and the persons (or None), by the names of the arguments of
+    `from_impressions`.
+    """
     given, devices = read_persons(frames, rules)
     log = given.pop("log")
     with Progress(2, "from_impressions") as progress:
         read = [read_log_rows(log, given, rules)]
         progress.add()
+        # Rows are freed as soon as the tables need their place.
         true, pred, spec, ahead = make_tables(read.pop(), rules)
     spec["counts"] |= devices
     for frame in (true, pred):
@@ -401,7 +406,6 @@ def _check_rules(rules: Rules, events: list[str]) -> None:
             "clicked_col and clicks both say what was clicked, and a click would count twice; pass "
             "one"
         )
-    check_refund_rules(rules, events)
     if rules.clicked_col is None and not events:
         raise OptionError(
             "nothing says what was relevant; pass ⟦+clicked_col=⟧, ⟦+clicks=⟧ or ⟦+purchases=⟧"
@@ -409,15 +413,7 @@ def _check_rules(rules: Rules, events: list[str]) -> None:
     for name in ("window", "clock_skew", "unattributed"):
         if getattr(rules, name) not in (None, "count") and not events:
             raise OptionError(f"⟦{name}=⟧ is about events; pass ⟦+clicks=⟧ or ⟦+purchases=⟧")
-    if rules.time_col is None and (events or rules.session_gap is not None):
-        what = f"⟦{events[0]}=⟧" if events else "⟦session_gap=⟧"
-        raise OptionError(f"{what} needs ⟦+time_col=⟧, the column of the time")
-    if rules.value_col is not None and "purchases" not in events:
-        raise OptionError(f"⟦value_col={rules.value_col!r}⟧ is what was paid; pass ⟦+purchases=⟧")
-    _check_distinct(rules)
-
-
-def _check_distinct(rules: Rules) -> None:
+    check_event_rules(rules, events)
     named = [
         rules.user_col,
         *rules.list_cols,

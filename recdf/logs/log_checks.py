@@ -41,7 +41,7 @@ from .impression_rows import (
     LogInParts,
     LogRows,
     Rules,
-    check_refund_rules,
+    check_event_rules,
     read_log_rows,
     without_refunded,
 )
@@ -159,13 +159,7 @@ persons, person_col, value_col, window, session_gap, named_lists
     )
     given = {"clicks": clicks, "purchases": purchases, "refunds": refunds}
     events = {name: data for name, data in given.items() if data is not None}
-    check_refund_rules(rules, events)
-    if time_col is None and (events or session_gap is not None):
-        raise OptionError(
-            "⟦clicks=⟧, ⟦purchases=⟧ and ⟦session_gap=⟧ need ⟦+time_col=⟧, the column of the time"
-        )
-    if value_col is not None and "purchases" not in events:
-        raise OptionError(f"⟦value_col={value_col!r}⟧ is what was paid; pass ⟦+purchases=⟧")
+    check_event_rules(rules, events)
     frames = {"log": log, **events, "persons": persons}
     work = partial(
         log_findings,

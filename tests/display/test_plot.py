@@ -358,6 +358,7 @@ def test_the_numbers_of_a_gate_are_those_of_its_table(shop):
         assert f" {budget} " in row
         ends = gate.table.set_index("metric").loc[metric]
         lines = [line.get_xdata() for line in panel.lines]
+        lines += [part[:, 0] for drawn in panel.collections for part in drawn.get_segments()]
         assert any(list(one) == [place, place] for one in lines)
         assert any(
             list(one) == pytest.approx([ends["change_low"], ends["change_high"]]) for one in lines

@@ -158,10 +158,14 @@ def test_forest_marks_only_what_holds(compared):
     for ax in axes:
         low, high = ax.get_xlim()
         assert low == -high  # zero is in the middle of every panel
-        points = [line for line in ax.lines if len(line.get_xdata()) == 1]
-        hollow = [line.get_markerfacecolor() == "none" for line in points]
+        hollow = {
+            place: line.get_markerfacecolor() == "none"
+            for line in ax.lines
+            if line.get_marker() in ("o", "^", "v")
+            for place in line.get_ydata()
+        }
         rows = data[data["metric"] == ax.get_title(loc="left").removeprefix("Difference of ")]
-        assert hollow == (rows["sign"] == "open").tolist()
+        assert hollow == dict(enumerate(rows["sign"] == "open"))
 
 
 def test_forest_ends_an_open_interval_in_an_arrow(compared):

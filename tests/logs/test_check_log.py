@@ -254,7 +254,7 @@ def test_sessions_made_of_gaps_and_logs_without_times():
     [
         ({"user_col": "who"}, rd.ColumnError, "log has no column 'who'"),
         ({"variant_col": "arm"}, rd.ColumnError, "log has no column 'arm'"),
-        ({"time_col": None, "clicks": clean()[1]}, rd.OptionError, "need time_col="),
+        ({"time_col": None, "clicks": clean()[1]}, rd.OptionError, "needs time_col="),
         (
             {"time_col": "time", "window": "soon", "clicks": clean()[1]},
             rd.OptionError,

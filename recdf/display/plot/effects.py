@@ -33,11 +33,6 @@ __all__ = ["forest", "gate", "over_time"]
 BY_PERIOD = "one row per period, such as rd.experiments.effect_over_time returns"
 SOURCE = "what compare_models or compare_variants returned"
 LABEL_LENGTH, VERDICT_LENGTH = 34, 72
-MARK_OF_SIGN = {
-    "open": (style.NEUTRAL, "o"),
-    "better": (style.BETTER, "^"),
-    "worse": (style.WORSE, "v"),
-}
 WORDS_FROM = 5.5  # inches between which labels, intervals and numbers have room
 
 
@@ -156,8 +151,6 @@ def _rows_of_panels(data: pd.DataFrame, name: str, across: str, caption: str, ax
             left, rows = left + len(rows) - fits, rows.loc[sorted(order)]
         _effects(panel, rows)
         style.title(panel, name.format(metric))
-        if rows.get("percent", pd.Series(False)).all():
-            style.formatted(panel.xaxis, "%")
     if left:
         of_all = amount(len(data), "row")
         caption += f"; no room here for {left} of {of_all}: rows that are worse come first"
@@ -168,40 +161,34 @@ def _rows_of_panels(data: pd.DataFrame, name: str, across: str, caption: str, ax
 
 def _effects(ax: Axes, rows: pd.DataFrame) -> None:
     """Draw one panel: a point and a line for each row, with its numbers to the right."""
-    frame, ink = style.Frame(ax), style.tone(ax)
-    ends = rows.reindex(columns=["diff", "ci_low", "ci_high", "allowed"]).to_numpy(dtype=np.float64)
-    finite = np.abs(ends[np.isfinite(ends)])
-    reach = 1.12 * float(finite.max()) if len(finite) and finite.max() > 0 else 1.0
-    ax.set_xlim(-0.04 * reach if rows.get("from_zero", pd.Series(False)).all() else -reach, reach)
+    frame, ink, places = style.Frame(ax), style.tone(ax), np.arange(len(rows))
+    columns = ["diff", "ci_low", "ci_high", "allowed", "shrunken"]
+    ends = rows.reindex(columns=columns).to_numpy(dtype=np.float64)
+    reach = 1.12 * np.abs(ends[np.isfinite(ends)]).max(initial=0) or 1.0
+    flags = rows.reindex(columns=["from_zero", "percent"]).eq(True).all()
+    ax.set_xlim(-0.04 * reach if flags["from_zero"] else -reach, reach)
     ax.axvline(0, color=ink, linewidth=1)
     ax.grid(False, axis="y")
-    row: Any
-    for place, row in enumerate(rows.itertuples(index=False)):
-        colour, marker = MARK_OF_SIGN.get(row.sign, MARK_OF_SIGN["open"])
-        bounds = np.array([row.ci_low, row.ci_high])
-        ax.plot(np.clip(bounds, -reach, reach), [place, place], color=colour, linewidth=2)
-        for bound in bounds[np.isinf(bounds)]:
-            arrow = "<" if bound < 0 else ">"
-            at = [np.copysign(reach, bound)]
-            ax.plot(at, [place], color=colour, marker=arrow, clip_on=False)
-        fill = colour if row.sign != "open" else "none"
-        look = style.ModelLook(colour, marker, "none")
-        frame.line(
-            *([row.diff], [place], look, [f"{row.label}: {row.said}"]),
-            markersize=8,
-            markerfacecolor=fill,
-        )
-        if "shrunken" in rows.columns:
-            ax.plot([row.shrunken], [place], color=ink, marker="x", markersize=7)
-        ax.plot([getattr(row, "allowed", np.nan)] * 2, [place - 0.32, place + 0.32], color=ink)
+    colours = [style.MARK_OF_SIGN[sign][0] for sign in rows["sign"]]
+    ax.hlines(places, *ends[:, 1:3].clip(-reach, reach).T, colors=colours, linewidth=2)
+    for place, side in np.argwhere(np.isinf(ends[:, 1:3])):
+        at, arrow = ((-reach, "<"), (reach, ">"))[side]
+        ax.plot([at], [place], color=colours[place], marker=arrow, clip_on=False)
+    said = (rows["label"] + ": " + rows["said"]).tolist()
+    frame.marks(rows["diff"], places, rows["sign"], said, 8, "")
+    if "shrunken" in rows.columns:
+        ax.plot(ends[:, 4], places, color=ink, marker="x", markersize=7, linestyle="none")
+    ax.vlines(ends[:, 3], places - 0.32, places + 0.32, color=ink)
     ax.set_ylim(len(rows) - 0.4, -0.6)
     style.tick_names(ax.yaxis, rows["label"].tolist(), LABEL_LENGTH)
     ax.yaxis.set_tick_params(length=0)
+    if flags["percent"]:
+        style.formatted(ax.xaxis, "%")
     if style.room(ax)[0] < WORDS_FROM:  # small axes: the numbers stand in the table
         return
     ax.locator_params(axis="x", nbins=4)  # between names and numbers, little is left
     right = ax.secondary_yaxis("right")
-    right.set_yticks(range(len(rows)))
+    right.set_yticks(places)
     for label in right.set_yticklabels(rows["said"], fontsize=style.points(0.9)):
         style.plain_text(label)
     right.spines["right"].set_visible(False)
@@ -400,23 +387,17 @@ def over_time(
         promise = "bars: intervals, each of which holds for its own period alone"
         if words.startswith("adjusted by"):
             promise = f"bars: intervals that hold together, {words}"
-    for sign, (own, marker) in MARK_OF_SIGN.items():
-        rows = data[data["sign"] == sign]
-        said = []
-        for at, *ends, verdict in rows[["time", "diff", "ci_low", "ci_high", "verdict"]].itertuples(
-            index=False
-        ):
-            said.append(style.spoken(str(at), *ends) + f", {visible(verdict)}" * bool(verdict))
-        if said:
-            look = style.ModelLook(own, marker, "none")
-            drawn = frame.line(rows["time"], rows["diff"], look, said, markersize=6)
-            drawn.set_markerfacecolor("none" if sign == "open" else own)
-            style.says(drawn, said, what)
-    several = {
-        name: effect.get(name, rows["sign"]).nunique() > 1 for name in ("treatment", "control")
-    }
-    of = f" of {visible(treatment)}" * several["treatment"]
-    of += f" against {visible(control)}" * several["control"]
+    said = [
+        style.spoken(str(row.time), row.diff, row.ci_low, row.ci_high)
+        + f", {visible(row.verdict)}" * bool(row.verdict)
+        for row in data.itertuples()
+    ]
+    frame.marks(data["time"], data["diff"], data["sign"], said, 6, what)
+    of = "".join(
+        f" {word} {visible(label)}"
+        for name, word, label in (("treatment", "of", treatment), ("control", "against", control))
+        if name in effect and effect[name].nunique() > 1
+    )
     if data["time"].dtype.kind == "M":
         style.dates(frame.ax)
     marks = "filled: better (blue) or worse (orange)" * bool((data["sign"] != "open").any())

@@ -3,6 +3,7 @@ models, and the lists of one user side by side."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ import pandas as pd
 from ...errors import OptionError, closest
 from ...experiments.decide.adjust_pvalues import adjustment
 from ...judge.verdict import sign_of
-from ...tables.cells import Form, amount, columns_before, form_of, number, short_names
+from ...tables.cells import amount, columns_before, form_of, number, short_names
 from ..given_tables import JOINED_BY, check_model, count_text, direction_word, labels, need
 from . import style
 from .picture import drawn_from
@@ -21,7 +22,7 @@ from .style import Axes
 __all__ = ["heat", "lists", "pairs"]
 
 SHADES = ("#eb9d6a", "#f6f6f6", "#79b3d8")  # worse, equal, better: light enough for dark texts
-ON_LIGHT = "#111111"  # texts on cells, which are light in a dark style too
+# texts on cells, which are light in a dark style too
 
 
 def _heat_data(
@@ -112,26 +113,28 @@ def heat(
     >>> ax = rd.plot.heat(segments, rows="model", columns="segment")
     """
     data = _heat_data(summary, rows=rows, columns=columns, metric=metric)
+    names = [list(dict.fromkeys(data[name])) for name in ("row", "column")]
     grid = data.pivot(index="row", columns="column", values="value").reindex(
-        index=list(dict.fromkeys(data["row"])), columns=list(dict.fromkeys(data["column"]))
+        index=names[0], columns=names[1]
     )
-    longest = min(style.TICK_NAME_LENGTH, max(map(len, grid.index.map(str))))
+    longest = min(style.TICK_NAME_LENGTH, max(map(len, names[0])))
     size = 1.4 + 0.09 * longest + 1.2 * grid.shape[1], 2.0 + 0.5 * grid.shape[0]
-    frame, cells = style.Frame(ax, *size), grid.to_numpy(dtype=np.float64)
-    frame.ax.grid(False)
-    low, high = np.nanmin(cells), np.nanmax(cells)
-    wide = high - low
-    shades = {"vmin": low - 0.15 * wide, "vmax": high + 0.4 * wide}
-    frame.ax.imshow(cells, cmap="Blues", aspect="auto", **shades)
-    form = form_of(*cells.ravel())
-    texts = [[number(cell, form) for cell in row] for row in cells]
-    fits = style.cell_fits(frame.ax, grid.shape, max(len(text) for row in texts for text in row))
-    for i, j in np.ndindex(*grid.shape) if fits else ():
-        dark = high > low and (cells[i, j] - low) / wide > 0.85
-        _cell_text(frame.ax, j, i, texts[i][j], "#ffffff" if dark else ON_LIGHT)
-    style.tick_names(frame.ax.xaxis, [str(name) for name in grid.columns])
-    style.tick_names(frame.ax.yaxis, [str(name) for name in grid.index])
-    frame.ax.tick_params(length=0)
+    frame, values = style.Frame(ax, *size), grid.to_numpy(dtype=np.float64).ravel()
+    from matplotlib import colormaps
+    from matplotlib.colors import Normalize
+
+    low, high = np.nanmin(values), np.nanmax(values)
+    shade = Normalize(low - 0.15 * (high - low), high + 0.6 * (high - low))
+    form = form_of(*values)
+    cells = pd.DataFrame(list(np.ndindex(*grid.shape)), columns=["y", "x"])
+    cells["text"] = texts = [number(value, form) for value in values]
+    both = zip(itertools.product(*names), texts, strict=True)
+    cells["said"] = [f"{row}, {column}: {text}" for (row, column), text in both]
+    cells["colour"] = list(map(tuple, colormaps["Blues"](shade(values))))
+    fits = style.cell_fits(frame.ax, grid.shape, max(map(len, texts)))
+    frame.tiles(cells if fits else cells.assign(text=""))
+    style.tick_names(frame.ax.xaxis, names[1])
+    style.tick_names(frame.ax.yaxis, names[0])
     span = "" if fits else f": {number(low, form)} to {number(high, form)}"
     stats = summary.get("stat", pd.Series(["mean"])).unique()
     cells_are = f"{' and '.join(stats)} of each cell, darker is larger{span}"
@@ -141,11 +144,6 @@ def heat(
         _joined_names(rows),
         f"{cells_are}; {count_text(data['n'], 'list')} per cell",
     )
-
-
-def _cell_text(ax: Axes, x: float, y: float, text: str, colour: str = ON_LIGHT) -> None:
-    size = style.points(0.9)
-    ax.text(x, y, text, ha="center", va="center", fontsize=size, color=colour)
 
 
 def _joined_names(names: Any) -> str:
@@ -260,10 +258,20 @@ def pairs(
     shown = [str(name) for name in order[: style.rows_that_fit(frame.ax)]]
     cells = data[data["model"].isin(shown) & data["other"].isin(shown)]
     form = form_of(*data["value"], sign="+") if of_diff else ".0%"
-    _pair_cells(frame.ax, cells, shown, form)
+    cells = cells.assign(x=cells["other"].map(shown.index), y=cells["model"].map(shown.index))
+    from matplotlib.colors import LinearSegmentedColormap
+
+    shades = LinearSegmentedColormap.from_list("pairs", SHADES)
+    good = cells["good"].fillna(0) / (cells["good"].abs().max() or 1.0)
+    cells["colour"] = list(map(tuple, shades(0.5 + 0.5 * good)))
+    texts, stars = cells["value"].map(lambda value: number(value, form)), cells["sign"].ne("open")
+    fits = style.cell_fits(frame.ax, (len(shown), len(shown)), max(map(len, texts)) + 1)
+    said = texts + np.where(stars, "*", "")
+    cells["text"] = said if fits else np.where(stars, "*", "")
+    cells["said"] = cells["model"] + " against " + cells["other"] + ": " + said
+    frame.tiles(cells)
     style.tick_names(frame.ax.yaxis, shown, before=[f"{i + 1}  " for i in range(len(shown))])
     style.tick_names(frame.ax.xaxis, [str(i + 1) for i in range(len(shown))])
-    frame.ax.tick_params(length=0)
     left = (
         f"; the first {len(shown)} of {amount(len(order), 'model')}"
         if len(shown) < len(order)
@@ -285,31 +293,6 @@ def _smaller(rows: pd.DataFrame, signs: pd.Series) -> bool:
     if len(known):
         return bool((known["diff"].iloc[0] < 0) == (signs.loc[known.index[0]] == "better"))
     return direction_word(None, str(rows["metric"].iloc[0])) == "smaller" if len(rows) else False
-
-
-def _pair_cells(ax: Axes, data: pd.DataFrame, models: list[str], form: Form | str) -> None:
-    """Draw one shaded square for every pair, with its number where that fits, and a star where the
-    difference holds."""
-    from matplotlib.colors import LinearSegmentedColormap, to_hex
-    from matplotlib.patches import Rectangle
-
-    colours = LinearSegmentedColormap.from_list("pairs", SHADES)
-    reach = float(data["good"].abs().max()) or 1.0
-    fits = style.cell_fits(ax, (len(models), len(models)), len(number(-reach, form)) + 1)
-    row: Any
-    for row in data.itertuples(index=False):
-        x, y = models.index(row.other), models.index(row.model)
-        star = "*" if row.sign != "open" else ""
-        shade = to_hex(colours(0.5 + 0.5 * row.good / reach)) if row.good == row.good else SHADES[1]
-        cell = ax.add_patch(
-            Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=shade, edgecolor=style.tone(ax, 0))
-        )
-        style.says(cell, [f"{row.model} against {row.other}: {number(row.value, form)}{star}"])
-        text = number(row.value, form) + star if fits else star
-        _cell_text(ax, x, y, text)
-    ax.grid(False)
-    ax.set_xlim(-0.5, len(models) - 0.5)
-    ax.set_ylim(len(models) - 0.5, -0.5)
 
 
 # -- lists side by side
@@ -415,32 +398,18 @@ def lists(
     )
     data, last, depth = data[data["place"] <= fits], min(last, fits), min(depth, fits)
     width = style.letters(style.room(frame.ax)[0] / len(found), 0.9) - 4
-    row: Any
-    for model, own in data.groupby("model", sort=False):
-        for row, name in zip(own.itertuples(), short_names(own["item"], width), strict=True):
-            where = "missed" if row.place > depth else f"rank {row.place:g}"
-            words = f"{model}, {where}: {row.item}"
-            _item(frame.ax, found.index(str(model)), row.place, row.hit, name, words)
-    frame.ax.set(xlim=(-0.5, len(found) - 0.5), ylim=(last + 0.6, 0.4))
-    frame.ax.grid(False)
+    names = data.groupby("model")["item"].transform(lambda own: short_names(own, width))
+    where = data["place"].map(lambda at: "missed" if at > depth else f"rank {at:g}")
+    said = data["model"] + ", " + where + ": " + data["item"]
+    cells = pd.DataFrame({"x": data["model"].map(found.index), "y": data["place"]})
+    cells["text"] = names.mask(data["hit"], "✓ " + names)
+    cells["said"] = said.mask(data["hit"], said + ", a hit")
+    cells["colour"] = np.where(data["hit"], HIT, "none")
+    frame.tiles(cells, left=True)
     style.tick_names(frame.ax.xaxis, found)
     ranks = [*range(1, depth + 1)]
     missed = [depth + 1.5] if data["rank"].isna().any() else []
     frame.ax.set_yticks([*ranks, *missed], [*map(str, ranks), *["missed"] * len(missed)])
-    frame.ax.tick_params(length=0)
     of = JOINED_BY.join(map(str, user)) if isinstance(user, tuple) else user
     caption = "✓ hits: " + ", ".join(f"{model} {n}" for model, n in hits.items()) + left
     return frame.finish(f"Lists of {of}", "", "rank", caption)
-
-
-def _item(ax: Axes, x: int, y: float, hit: bool, name: str, words: str) -> None:
-    """Draw one item: a filled box with a mark where it is a hit."""
-    from matplotlib.patches import Rectangle
-
-    edge, size = style.tone(ax, style.GRID), style.points(0.9)
-    box = Rectangle(
-        (x - 0.47, y - 0.44), 0.94, 0.88, facecolor=HIT if hit else "none", edgecolor=edge
-    )
-    style.says(ax.add_patch(box), [f"{words}, a hit" if hit else words])
-    text = ax.text(x - 0.44, y, f"✓ {name}" if hit else name, ha="left", va="center", fontsize=size)
-    style.plain_text(text).set_color(ON_LIGHT if hit else style.tone(ax))

@@ -37,6 +37,8 @@ LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 BEST = 5  # models that keep a colour where there are more models than colours
 
 BETTER, WORSE, NEUTRAL = COLOURS[0], COLOURS[1], COLOURS[-1]
+MARK_OF_SIGN = {"open": (NEUTRAL, "o"), "better": (BETTER, "^"), "worse": (WORSE, "v")}
+ON_LIGHT = "#111111"  # texts in boxes that stay light in a dark style
 
 TICK_NAME_LENGTH = 24  # characters of a name beside a tick or a point
 LEGEND_WIDTH = 40  # characters of a line of the legend, which holds the full name
@@ -170,6 +172,40 @@ class Frame:
     def band(self, rows: pd.DataFrame, x: str, colour: str, **settings: Any) -> None:
         ends = rows["ci_low"], rows["ci_high"]
         self.ax.fill_between(rows[x], *ends, color=colour, alpha=0.15, linewidth=0, **settings)
+
+    def marks(
+        self, x: pd.Series, y: Any, signs: pd.Series, said: Sequence[str], size: float, name: str
+    ) -> None:
+        """Draw one mark per difference with the look of its sign, hollow where it is open."""
+        places, known = np.asarray(y), x.notna() & pd.notna(y)
+        for sign, (colour, marker) in MARK_OF_SIGN.items():
+            own = np.flatnonzero((signs == sign) & known)
+            if len(own):
+                look, fill = ModelLook(colour, marker, "none"), "none" if sign == "open" else colour
+                words = [said[i] for i in own]
+                at = x.iloc[own], places[own]
+                drawn = self.line(*at, look, words, markersize=size, markerfacecolor=fill)
+                says(drawn, words, name)
+
+    def tiles(self, cells: pd.DataFrame, *, left: bool = False) -> None:
+        """Draw a table from the top: one box for each row of `x`, `y`, `colour`, `text` and `said`,
+        the text in its middle or at its left edge."""
+        from matplotlib.colors import to_rgba
+        from matplotlib.patches import Rectangle
+
+        edge, size = tone(self.ax, GRID), points(0.9)
+        one: Any
+        for one in cells.itertuples():
+            box = Rectangle((one.x - 0.5, one.y - 0.5), 1, 1, facecolor=one.colour, edgecolor=edge)
+            says(self.ax.add_patch(box), [one.said])
+            ink = ON_LIGHT if to_rgba(one.colour)[3] else tone(self.ax)
+            at, side = (one.x - 0.44, "left") if left else (one.x, "center")
+            text = self.ax.text(at, one.y, one.text, ha=side, va="center", fontsize=size, color=ink)
+            plain_text(text)
+        self.ax.grid(False)
+        self.ax.tick_params(length=0)
+        x, y = cells["x"], cells["y"]
+        self.ax.set(xlim=(x.min() - 0.5, x.max() + 0.5), ylim=(y.max() + 0.5, y.min() - 0.5))
 
     def legend(self, suffix: Mapping[str, str] | None = None) -> tuple[list[Any], list[str]]:
         """Return the artists and names of the legend: those with a colour, and one line for all
