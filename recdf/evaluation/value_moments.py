@@ -8,7 +8,7 @@ Contract: a table of means has one row per group, metric column and statistic, i
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Annotated, Any, Literal
 
@@ -36,27 +36,21 @@ from ..stats.student import interval_quantile
 
 @dataclass(frozen=True)
 class GroupMoments:
-    """Sums over the lists of each group, as (groups × columns) arrays.
+    """Sums over the lists of each group, which can be added over parts.
 
-    rows : lists of each group (one number per group) · n : lists with a value · undefined : lists
-    for which the metric is not defined, also where they count with a value · total : sum of the
-    values · squares : sum of the squared differences from the group's mean · se, units : standard
-    error of the mean and number of equal units, where they do not follow from the squares, since
-    the lists are not independent. With weights, `total` is Σ w x and `squares` is Σ w (x − m)², m
-    being the weighted mean, lists of weight 0 are left out as if there were none, and over the
-    lists with a value there are also: weight : Σ w · weight_squares : Σ w² · first, second : Σ w²
-    (x − m) and Σ w² (x − m)².
+    rows : lists of each group · undefined : lists for which a metric is not defined, also where
+    they count with a value, as an array of groups × columns · sums : seven such arrays, over the
+    lists with a value x and a weight w, which is 1 without weights: the number of lists, Σ w x, Σ w
+    (x − m)², Σ w, Σ w², Σ w² (x − m) and Σ w² (x − m)², where m is the mean of the group; lists of
+    weight 0 are left out as if there were none · weighted : the lists have weights · se, units :
+    standard error of the mean and number of equal units, where they do not follow from the sums,
+    since the lists are not independent.
     """
 
     rows: np.ndarray
-    n: np.ndarray
     undefined: np.ndarray
-    total: np.ndarray
-    squares: np.ndarray
-    weight: np.ndarray | None = None
-    weight_squares: np.ndarray | None = None
-    first: np.ndarray | None = None
-    second: np.ndarray | None = None
+    sums: np.ndarray
+    weighted: bool
     se: np.ndarray | None = None
     units: np.ndarray | None = None
 
@@ -70,8 +64,8 @@ class GroupMoments:
     ) -> GroupMoments:
         """Compute the moments of each column (NaN: no value) in each group; `weight` is that of
         each list."""
-        if weight is not None:
-            return _weighted_moments(columns, group, n_groups, weight)
+        counts = slice(None) if weight is None else weight > 0
+        group, w = group[counts], None if weight is None else weight[counts]
         rows, given, found = np.bincount(group, minlength=n_groups), iter(columns), []
         at_once = 1 if n_groups > 1 else max(1, sizes().moment_cells // max(1, len(group)))
 
@@ -82,52 +76,55 @@ class GroupMoments:
 
         with undefined_is_nan():
             while some := list(islice(given, at_once)):
-                x = np.stack(some)
-                missing, n, total = None, np.broadcast_to(rows, (len(x), n_groups)), sums(x)
-                if np.isnan(total).any():
-                    missing = np.isnan(x)
-                    x = np.where(missing, 0.0, x)
-                    n, total = rows - sums(missing), sums(x)
-                mean = total / n
+                x = np.stack(some)[:, counts]
+                missing = np.isnan(x)
+                gaps = missing.any()
+                x = np.where(missing, 0.0, x) if gaps else x
+                n = np.broadcast_to(rows - (sums(missing) if gaps else 0), (len(x), n_groups))
+                held = None if w is None else np.where(missing, 0.0, w)
+                mass = n if held is None else sums(held)
+                total = sums(x if held is None else held * x)
+                mean = total / mass
                 x = x - (mean if n_groups == 1 else mean[:, group])
-                x *= x
-                if (
-                    missing is not None
-                ):  # keep a NaN that comes from an infinite mean, which has no spread
+                if gaps:  # a NaN that comes from an infinite mean, which has no spread, stays
                     x[missing] = 0.0
-                found.append((n.astype(np.float64), total, sums(x)))
-        n, total, squares = (np.concatenate(each).T for each in zip(*found, strict=True))
-        return cls(rows, n, rows[:, None] - n, total, squares)
+                if held is None:
+                    x *= x
+                    squares = sums(x)
+                    rest = [squares, n, n, np.zeros(n.shape), squares]
+                else:
+                    kinds = (held * held, held * held * x, np.square(held * x))
+                    rest = [sums(held * x * x), mass, *map(sums, kinds)]
+                found.append(np.array([n, total, *rest], np.float64))
+        of_groups = np.concatenate(found, axis=1).swapaxes(1, 2)
+        return cls(rows, rows[:, None] - of_groups[0], of_groups, w is not None)
+
+    @property
+    def n(self) -> np.ndarray:
+        """The number of lists with a value."""
+        return np.asarray(self.sums[0])
+
+    @property
+    def squares(self) -> np.ndarray:
+        """The sums of the squared differences from the mean of the group."""
+        return np.asarray(self.sums[2])
 
     def __add__(self, other: GroupMoments) -> GroupMoments:
         """Add the moments of two parts; squares are about the common mean: no digits cancel (Chan
         et al. 1979)."""
-        mine, theirs = self.mass, other.mass
         with undefined_is_nan():
-            mean = (self.total + other.total) / (mine + theirs)
-            parts = self._around(mean), other._around(mean)
-            apart = (
-                (self.total / mine - other.total / theirs) ** 2 * (mine / (mine + theirs)) * theirs
-            )
-        sums = GroupMoments(
-            self.rows + other.rows, *(one + two for one, two in zip(*parts, strict=True))
-        )
-        return replace(
-            sums, squares=sums.squares + np.where((self.n > 0) & (other.n > 0), apart, 0.0)
-        )
+            mean = (self.sums[1] + other.sums[1]) / (self.sums[3] + other.sums[3])
+            sums = self._around(mean) + other._around(mean)
+        undefined = self.undefined + other.undefined
+        return replace(self, rows=self.rows + other.rows, undefined=undefined, sums=sums)
 
-    def sums(self) -> list[np.ndarray]:
-        """Return the sums that there are, in the order of the fields behind `rows`."""
-        return [one for field in fields(self)[1:] if (one := getattr(self, field.name)) is not None]
-
-    def _around(self, mean: np.ndarray) -> list[np.ndarray]:
-        """Return the sums, those of squared weights about this mean."""
-        if self.weight_squares is None:
-            return self.sums()
-        *sums, first, second = self.sums()
-        moved = np.nan_to_num(mean - self.total / self.mass)
-        second = second - 2 * moved * first + moved**2 * self.weight_squares
-        return [*sums, first - moved * self.weight_squares, second]
+    def _around(self, mean: np.ndarray) -> np.ndarray:
+        """Return the sums, those of differences from this mean."""
+        n, total, squares, mass, mass_squares, first, second = self.sums
+        moved = np.nan_to_num(mean - total / mass)
+        second = second - 2 * moved * first + moved**2 * mass_squares
+        squares, first = squares + moved**2 * mass, first - moved * mass_squares
+        return np.array([n, total, squares, mass, mass_squares, first, second])
 
     def counting(
         self, columns: Iterable[np.ndarray], group: np.ndarray, weight: np.ndarray | None = None
@@ -141,20 +138,11 @@ class GroupMoments:
         ]
         return replace(self, undefined=np.stack(found, axis=1).astype(np.float64))
 
-    @property
-    def mass(self) -> np.ndarray:
-        """What the sums are divided by for a mean: the number of lists, or the sum of their
-        weights."""
-        return self.n if self.weight is None else self.weight
-
     def take(self, groups: np.ndarray) -> GroupMoments:
         """Return the moments of some groups."""
-        found = {
-            field.name: one[groups]
-            for field in fields(self)
-            if (one := getattr(self, field.name)) is not None
-        }
-        return GroupMoments(**found)
+        se, units = (one if one is None else one[groups] for one in (self.se, self.units))
+        rows, undefined, sums = self.rows[groups], self.undefined[groups], self.sums[:, groups]
+        return GroupMoments(rows, undefined, sums, self.weighted, se, units)
 
     def statistics(self, confidence: float) -> dict[str, np.ndarray]:
         """Return the columns of the summary that follow from the moments.
@@ -162,78 +150,31 @@ class GroupMoments:
         Values that are all equal, or one unit, tell nothing of the error: it is null. Below 100
         equal units the interval is that of Student's t.
         """
-        n = self.n
-        found = {}
+        n, total, squares, mass, mass_squares, *_ = self.sums
+        se, effective = mean_errors(self.sums)
         with undefined_is_nan():
-            value = np.where(n > 0, self.total / self.mass, np.nan)
-            if self.weight is None or self.weight_squares is None or self.second is None:
-                std = np.where(n > 1, np.sqrt(self.squares / (n - 1)), np.nan)
-                se = std / np.sqrt(n)
-            else:
-                w, squares = self.weight, self.weight_squares
-                std = np.where(n > 1, np.sqrt(self.squares / (w - squares / w)), np.nan)
-                se = np.where(
-                    n > 1, np.sqrt(n / (n - 1) * np.maximum(self.second, 0.0)) / w, np.nan
-                )
-                found["n_effective"] = np.where(n > 0, w**2 / squares, 0.0)
-            units = found.get("n_effective", n) if self.units is None else self.units
+            value = np.where(n > 0, total / mass, np.nan)
+            std = np.where(n > 1, np.sqrt(squares / (mass - mass_squares / mass)), np.nan)
+            units = effective if self.units is None else self.units
             se = se if self.se is None else self.se
             std = np.where(std <= MEAN_ROUNDING * np.abs(value), 0.0, std)
             se = np.where(se * np.sqrt(units) > MEAN_ROUNDING * np.abs(value), se, np.nan)
-        df, place = np.unique(
-            np.minimum(units + 1e-9, 100).astype(np.int64) - 1, return_inverse=True
-        )
-        half = (
-            np.array([interval_quantile(one, confidence) for one in df.tolist()])[
-                place.reshape(se.shape)
-            ]
-            * se
-        )
-        counts = {"n": n.astype(np.int64), "n_undefined": self.undefined.astype(np.int64)}
-        means = {
-            "value": value,
-            "std": std,
-            "se": se,
-            "ci_low": value - half,
-            "ci_high": value + half,
-        }
-        return {**means, **counts, **found}
+        df = np.minimum(units + 1e-9, 100).astype(np.int64) - 1
+        known, place = np.unique(df, return_inverse=True)
+        quantiles = np.array([interval_quantile(one, confidence) for one in known.tolist()])
+        half = quantiles[place.reshape(se.shape)] * se
+        found = {"value": value, "std": std, "se": se}
+        found |= {"ci_low": value - half, "ci_high": value + half}
+        found |= {"n": n.astype(np.int64), "n_undefined": self.undefined.astype(np.int64)}
+        return found | ({"n_effective": effective} if self.weighted else {})
 
 
-def _weighted_moments(
-    columns: Iterable[np.ndarray], group: np.ndarray, n_groups: int, weight: np.ndarray
-) -> GroupMoments:
-    """Compute weighted moments. They are sums of one array after the other, so that no array of all
-    columns is made."""
-    counts = np.flatnonzero(weight > 0)
-    group, weight = group[counts], weight[counts]
-
-    def sums(values: np.ndarray) -> np.ndarray:
-        return exact_sums(values, group, n_groups)
-
-    found = []
-    for values in columns:
-        defined = ~np.isnan(values[counts])
-        x, w = np.where(defined, values[counts], 0.0), np.where(defined, weight, 0.0)
-        total, mass = sums(w * x), sums(w)
-        with undefined_is_nan():
-            off = x - np.nan_to_num(total / mass, nan=0.0, posinf=np.inf, neginf=-np.inf)[group]
-            with_off = w * off
-        n = sums(defined.astype(np.float64))
-        found.append(
-            (
-                n,
-                total,
-                sums(with_off * off),
-                mass,
-                sums(w * w),
-                sums(w * with_off),
-                sums(with_off**2),
-            )
-        )
-    n, total, squares, *of_weights = (np.stack(each, axis=1) for each in zip(*found, strict=True))
-    rows = np.bincount(group, minlength=n_groups)
-    return GroupMoments(rows, n, rows[:, None] - n, total, squares, *of_weights)
+def mean_errors(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the standard error of the mean of independent values, and the number of equal ones."""
+    n, _, _, mass, mass_squares, _, second = sums
+    with undefined_is_nan():
+        se = np.where(n > 1, np.sqrt(n / (n - 1) * np.maximum(second, 0.0)) / mass, np.nan)
+        return se, np.where(n > 0, mass**2 / mass_squares, 0.0)
 
 
 def clustered(
@@ -268,12 +209,12 @@ def moments_of_units(
     pair, place = np.unique(group * n_units + unit, return_inverse=True)
     found = []
     for values in columns:
-        defined = ~np.isnan(values) & (weight > 0)
-        mass = exact_sums(np.where(defined, weight, 0.0), place, len(pair))
-        total = exact_sums(np.where(defined, weight * values, 0.0), place, len(pair))
+        held = np.where(np.isnan(values), 0.0, weight)
+        mass = exact_sums(held, place, len(pair))
+        total = exact_sums(np.where(held > 0, held * values, 0.0), place, len(pair))
         with undefined_is_nan():
             mean = total / mass
-        found.append(_weighted_moments([mean], pair // max(n_units, 1), n_groups, mass))
+        found.append(GroupMoments.of([mean], pair // max(n_units, 1), n_groups, mass))
     return found
 
 
@@ -281,18 +222,9 @@ def with_unit_errors(
     moments: GroupMoments, of_units: Sequence[GroupMoments]
 ) -> tuple[GroupMoments, np.ndarray]:
     """Return the moments with the standard errors of those of units, and the number of units."""
-    errors, counts, effective = [], [], []
-    with undefined_is_nan():
-        for one in of_units:
-            u, mass = one.n[:, 0], one.mass[:, 0]
-            assert one.second is not None
-            assert one.weight_squares is not None
-            squares = np.maximum(one.second[:, 0], 0.0)
-            errors.append(np.where(u > 1, np.sqrt(u / (u - 1) * squares) / mass, np.nan))
-            effective.append(mass**2 / one.weight_squares[:, 0])
-            counts.append(u.astype(np.int64))
-    se, units = np.stack(errors, axis=1), np.nan_to_num(np.stack(effective, axis=1))
-    return replace(moments, se=se, units=units), np.stack(counts, axis=1)
+    sums = np.concatenate([one.sums for one in of_units], axis=2)
+    se, units = mean_errors(sums)
+    return replace(moments, se=se, units=units), sums[0].astype(np.int64)
 
 
 CONFIDENCE = 0.95

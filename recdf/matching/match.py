@@ -81,8 +81,7 @@ def match(
     """Check, code, rank and match two frames; `true` may be None for metrics of `pred` alone.
 
     Where these frames are a `part` of larger data, `by_values` are the distinct `by` values of all
-    of it. Where a part has no hit, its ids are not compared, since another part may have the ids
-    that it lacks. `findings` get what is wrong with the rows of each frame; `RowsRefused` then
+    of it. `findings` get what is wrong with the rows of each frame; `RowsRefused` then
     stands for the error, which the caller raises for all parts.
     """
     keep_freed_memory()
@@ -355,7 +354,7 @@ def _matched(rows: _Rows, codes: _Codes, ranked: _RankedLists, compare: bool) ->
         side_counts=rows.checked.counts,
         order=rows.order,
         relevance_col=rows.true.number_col,
-        overlap=_overlap(rows, codes, ranked, (true_list, n_true, n_pred), in_sides, compare),
+        overlap=_overlap(rows, codes, ranked, (true_list, n_true, n_pred), in_sides),
         first={}
         if compare
         else _first_row_of_lists(rows, codes, ranked, (key, true_list, of_list)),
@@ -473,7 +472,6 @@ def _overlap(
     ranked: _RankedLists,
     lists: tuple[np.ndarray, np.ndarray, np.ndarray],
     in_sides: dict[str, int],
-    compare: bool,
 ) -> Overlap:
     """Compare both frames; `lists` has the number of each list's list of `true`, and its lengths in
     both frames."""
@@ -516,4 +514,4 @@ def _overlap(
         true_by=rows.hints.true_by,
     )
     keys = codes.true_key, codes.pred_key
-    return compared(overlap, keys, codes.items, ranked.pred, of_list) if compare else overlap
+    return compared(overlap, keys, codes.items, ranked.pred, of_list)

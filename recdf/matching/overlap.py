@@ -2,8 +2,8 @@
 
 Contract: `Overlap` holds numbers and a few ids as text. The overlaps of disjoint parts of a
 population can be added, so that frames and files give the same warnings. Ids are compared only
-where nothing was a hit. `compared` does it for whole frames. For parts the caller does it once it
-has read all of them, since an item may be in one part of `pred` and in another part of `true`.
+where nothing was a hit. A part compares its own ids. The caller compares the items of all parts
+where none of them shares one, since an item may be in one part of `pred` and in another of `true`.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def compared(
     pred_lists: PredLists,
     of_list: np.ndarray,
 ) -> Overlap:
-    """Complete the overlap of whole frames by comparing ids wherever nothing is a hit.
+    """Complete the overlap of two frames by comparing ids wherever nothing is a hit.
 
     `keys` are the keys of `true` and of `pred`, and `of_list` is the `by` value of each list of
     `pred`.

@@ -31,12 +31,11 @@ import pyarrow as pa
 from ..errors import IdTypeError
 from ..evaluation.carry import nullable
 from ..evaluation.evaluate import call_of, checked, evaluate, finish_summary
-from ..evaluation.exposure_sums import common_type
 from ..evaluation.part import Measured, PartResult, measure
-from ..inputs.codes import check_kinds
+from ..inputs.codes import check_kinds, encode
 from ..inputs.constraints import a_number, check_value
-from ..inputs.ids import IdColumn
-from ..inputs.list_cells import refuse_joined
+from ..inputs.ids import IdColumn, read_ids
+from ..inputs.list_cells import ItemLists, refuse_joined
 from ..inputs.machine import sizes
 from ..inputs.options import check_names
 from ..matching.list_keys import key_labels
@@ -78,9 +77,6 @@ from .packed import (
 from .source import frame_of_arrow
 from .work import (
     GAIN,
-    SHARED_USER,
-    WHERE_COLUMN,
-    Comparing,
     Distinct,
     Gains,
     Listing,
@@ -92,11 +88,16 @@ from .work import (
 
 
 def distinct_values(
-    engine: InParts[EngineFrame], frame: EngineFrame, schema: pa.Schema
+    engine: InParts[EngineFrame],
+    frame: EngineFrame,
+    schema: pa.Schema,
+    lists: ItemLists | None = None,
 ) -> pa.Table:
     """Return the distinct values of some columns: in order of first appearance if the engine keeps
     an order of rows, else sorted."""
-    found = engine.collect(engine.each(frame, schema.names, Distinct(schema), schema))
+    names = schema.names if lists is None else lists.names(schema.names)
+    lists = lists if lists is not None and lists.hold_lists(engine.schema(frame)) else None
+    found = engine.collect(engine.each(frame, names, Distinct(schema, lists), schema))
     values = distinct_rows(known_rows(cast_table(found, schema), schema.names))
     return values if engine.ordered else ascending(values)
 
@@ -280,25 +281,29 @@ class Run(Generic[EngineFrame]):
             overlap = replace(overlap, samples={**overlap.samples, **self._samples(), **of_sides})
         if not overlap.n_true_rows or not overlap.n_pred_rows or not len(overlap.silent):
             return overlap
-        nothing = not overlap.n_judged.any()
-        item = self.call.options.item_col
-        kinds = [schema.field(item).type for schema in self.needed.schemas.values()]
-        listed = pa.schema([(WHERE_COLUMN, pa.int32()), (item, common_type(kinds) or kinds[0])])
-        silent = None if nothing else tuple(overlap.silent.tolist())
-        listing = self._meet(Listing(self.handle, self.needed.schemas, listed, silent), listed)
-        packed = self.engine.each(listing, listed.names, self._packing([item], listed), PACKED)
-        found = self.engine.meet(
-            None, packed, self.n_buckets, Comparing(listed), pa.schema([listed.field(0)]), False
-        )
-        shared = set(self.engine.collect(found)[WHERE_COLUMN].to_pylist())
+        nothing, item = not overlap.n_judged.any(), self.call.options.item_col
+        if nothing:
+            pred = self._distinct("pred", [item])
+        else:
+            listed = pa.schema([("by", pa.int64()), self.needed.schemas["pred"].field(item)])
+            work = Listing(self.handle, self.needed.schemas, listed, overlap.silent)
+            pred = self.engine.collect(self._meet(work, listed))
+        both = [
+            frame_of_arrow(one.select([item])) for one in (self._distinct("true", [item]), pred)
+        ]
+        of_true, of_pred = encode([read_ids(one[item], item) for one in both]).columns
+        in_true = np.isin(of_pred.all(), of_true.all())
         if nothing:
             samples = {**overlap.samples, **self._samples()}
-            return replace(
-                overlap, shares_user=SHARED_USER in shared, shares_item=0 in shared, samples=samples
-            )
+            return replace(overlap, shares_item=bool(in_true.any()), samples=samples)
         shares = overlap.by_shares_item.copy()
-        shares[sorted(shared)] = True
+        shares[pred["by"].to_numpy()[in_true]] = True
         return replace(overlap, by_shares_item=shares)
+
+    def _distinct(self, role: str, names: list[str]) -> pa.Table:
+        """Return the distinct values of some columns of the long form of a frame."""
+        schema = pa.schema([self.needed.schemas[role].field(name) for name in names])
+        return distinct_values(self.engine, self.frames[role], schema, self.needed.lists[role])
 
     def _samples(self) -> dict[str, str]:
         """Return two ids of each frame, from its first rows."""

@@ -182,7 +182,9 @@ class SparkEngine:
 
     def each(self, frame: Any, names: Sequence[str], work: OnChunk, schema: pa.Schema) -> Any:
         found = _by_position(frame, names)
-        if isinstance(work, Distinct):  # Spark finds distinct rows without Python
+        if (
+            isinstance(work, Distinct) and work.lists is None
+        ):  # Spark finds distinct rows without Python
             return found.distinct().toDF(*names)
         if work is adding_up:  # each bucket is a partition of its own
             found = found.repartition(sizes().summed_buckets)

@@ -16,18 +16,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ..errors import EngineError
 from ..evaluation.evaluate import checked
 from ..evaluation.exposure_sums import label_array
 from ..evaluation.part import Failure, ListRows, Part, PartResult, from_arrow, measure, to_arrow
-from ..inputs.codes import encode, encode_keys
-from ..inputs.ids import read_ids
 from ..inputs.list_cells import ItemLists
 from ..inputs.machine import limited
 from ..inputs.options import Options, as_columns
-from ..inputs.sorting import distinct, spans
+from ..inputs.sorting import spans
 from ..inputs.true_and_pred import gains, read_relevance
 from ..matching.list_keys import key_labels
 from ..matching.match import match
@@ -192,109 +189,43 @@ class Gains:
 
 @dataclass(frozen=True)
 class Distinct:
-    """Find the distinct rows of a chunk, in order of first appearance."""
+    """Find the distinct rows of a chunk, in order of first appearance. `lists` says how the frame
+    holds items, if its items are among the columns."""
 
     schema: pa.Schema
+    lists: ItemLists | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         found = self.schema.empty_table()
         for batch in batches:
-            more = cast_table(pa.Table.from_batches([batch]), self.schema)
+            rows = pa.Table.from_batches([batch])
+            more = cast_table(rows if self.lists is None else self.lists.table(rows), self.schema)
             found = distinct_rows(pa.concat_tables([found, known_rows(more, self.schema.names)]))
         yield from found.combine_chunks().to_batches()
 
 
-# -- ids that both frames may share
-
-# The column WHERE says where an item was found. TRUE_ITEM stands for `true`. A number from 0 on is
-# that of the recommender (`by` value) that recommends the item. SHARED_USER marks a row without an
-# item, which says that some user is in both frames.
-TRUE_ITEM, SHARED_USER = -1, -2
-WHERE_COLUMN = "where"
-
-
 @dataclass(frozen=True)
 class Listing:
-    """List the items of both frames in one bucket, so that they can be compared over all buckets.
+    """List the items of one bucket that some `by` values recommend to the population.
 
-    silent : numbers of the `by` values without a hit. None says that there is no hit at all. Then
-    the items of all rows of `pred` are listed, and a row without an item says that some user is in
-    both frames.
+    listed : the number of a `by` value in the column "by", and an item · silent : the `by` values.
     """
 
     handle: Handle | Here
     schemas: Mapping[str, pa.Schema]
     listed: pa.Schema
-    silent: tuple[int, ...] | None
+    silent: np.ndarray
 
     def __call__(self, bucket: int, true: Cells, pred: Cells) -> pa.Table:
         with working_on(bucket):
             shared: Shared = opened(self.handle)
-            options, tables = shared.call.options, unpacked(self.schemas, true, pred)
-            keys, item = as_columns(options.user_col), options.item_col
-            kept = {
-                role: known_rows(
-                    table, [*keys, item, *(as_columns(options.by) if role == "pred" else [])]
-                )
-                for role, table in tables.items()
-            }
-            found = [self._items(TRUE_ITEM, kept["true"][item])]
-            if self.silent is not None:
-                found += self._of_silent(shared, bucket, tables)
-            else:
-                found.append(self._items(0, kept["pred"][item]))
-                if _share_user(kept, keys):
-                    found.append(self._items(SHARED_USER, pa.nulls(1, kept["true"][item].type)))
-            return pa.concat_tables(found)
-
-    def _of_silent(
-        self, shared: Shared, bucket: int, tables: Mapping[str, pa.Table]
-    ) -> Iterator[pa.Table]:
-        part, call = part_of_bucket(shared, bucket, tables), shared.of(bucket)
-        with call.match_part(part.true, part.pred, part.by_values, part.whole) as matched:
-            for number in self.silent or ():
-                lists = np.flatnonzero(matched.list_by == number)
-                rows = matched.rows(spans(matched.start[lists], matched.n_pred[lists]))
-                yield self._items(number, label_array(part.pred[call.options.item_col].take(rows)))
-
-    def _items(self, where: int, items: Any) -> pa.Table:
-        labels = pa.chunked_array([pc.unique(items)]).cast(self.listed.field(1).type)
-        return pa.table(
-            [pa.array(np.full(len(labels), where, np.int32)), labels], schema=self.listed
-        )
-
-
-def _share_user(tables: Mapping[str, pa.Table], keys: list[str]) -> bool:
-    ids = [
-        [read_ids(frame_of_arrow(tables[role])[name], name) for name in keys]
-        for role in ("true", "pred")
-    ]
-    (true, pred), _ = encode_keys(ids)
-    return bool(np.isin(pd.unique(pred.all()), pd.unique(true.all())).any())
-
-
-@dataclass(frozen=True)
-class Comparing:
-    """Find the recommenders that have an item of `true`, among the listed items of one bucket.
-
-    `SHARED_USER` is added if it was listed.
-    """
-
-    listed: pa.Schema
-
-    def __call__(self, bucket: int, _: Cells, listed: Cells) -> pa.Table:
-        with working_on(bucket):
-            table = of_cells(listed, self.listed)
-            where, items = (
-                table[WHERE_COLUMN].to_numpy(),
-                frame_of_arrow(table.select([1])).iloc[:, 0],
-            )
-            code = encode([read_ids(items, "item")]).codes[0]
-        shared = distinct(
-            where[(where >= 0) & np.isin(code, code[(where == TRUE_ITEM)]) & (code >= 0)]
-        )
-        flags = [SHARED_USER] if (where == SHARED_USER).any() else []
-        return pa.table(
-            [pa.array([*flags, *shared.tolist()], pa.int32())],
-            schema=pa.schema([(WHERE_COLUMN, pa.int32())]),
-        )
+            part = part_of_bucket(shared, bucket, unpacked(self.schemas, true, pred))
+            call = shared.of(bucket)
+            with call.match_part(part.true, part.pred, part.by_values, part.whole) as matched:
+                lists = np.flatnonzero(np.isin(matched.list_by, self.silent))
+                n = matched.n_pred[lists]
+                rows = matched.rows(spans(matched.start[lists], n))
+                items = label_array(part.pred[call.options.item_col].take(rows))
+                by = matched.list_by[lists].repeat(n)
+            columns = [labels_as(pa.array(by), pa.int64()), labels_as(items, self.listed.types[1])]
+            return distinct_rows(pa.table(columns, schema=self.listed))
