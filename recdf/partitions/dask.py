@@ -138,33 +138,26 @@ class DaskEngine:
         )
 
     def meet(
-        self, true: Any, pred: Any, n_buckets: int, work: OnBucket, schema: pa.Schema, every: bool
+        self, packed: Sequence[Any], n_buckets: int, work: OnBucket, schema: pa.Schema, every: bool
     ) -> Any:
         from dask import delayed
 
-        frames = {"pred": pred} if true is None else {"true": true, "pred": pred}
-        if every:
-            seeds = pa.table(
-                [pa.array(range(n_buckets), pa.int32()), pa.nulls(n_buckets, pa.binary())],
-                schema=PACKED,
-            )
-            seeded = self.dd.from_pandas(frame_of_arrow(seeds), npartitions=1)
-            frames["pred"] = self.together([pred, seeded])
+        seeds = pa.table([range(n_buckets), pa.nulls(n_buckets)], schema=PACKED)
+        seeded = self.dd.from_pandas(frame_of_arrow(seeds), npartitions=1)
         # Each bucket is a partition of its own, so that a task holds the rows of one bucket only.
         edges = [*range(n_buckets), n_buckets - 1]
-        shuffled = [frame.set_index("bucket", divisions=edges) for frame in frames.values()]
-        meta = frame_of_arrow(schema.empty_table())
-        once = delayed(Sent(work), traverse=False)  # sent once, since it may hold large side tables
-        on_buckets = partial(_on_buckets, schema, tuple(frames))
+        rows = self.dd.concat([*packed, seeded] if every else list(packed))
         return self.dd.map_partitions(
-            on_buckets, *shuffled, once, meta=meta, align_dataframes=False, enforce_metadata=False
+            partial(_on_buckets, schema),
+            rows.set_index("bucket", divisions=edges),
+            delayed(Sent(work), traverse=False),  # sent once: it may hold large side tables
+            meta=frame_of_arrow(schema.empty_table()),
+            align_dataframes=False,
+            enforce_metadata=False,
         )
 
     def n_buckets(self, *frames: Any) -> int:
         return max(int(frame.npartitions) for frame in frames if frame is not None)
-
-    def together(self, frames: Sequence[Any]) -> Any:
-        return self.dd.concat(list(frames))
 
     def unpersist(self) -> None:
         """Do nothing: this engine keeps no rows."""
@@ -237,14 +230,10 @@ def _typed(dtypes: Mapping[str, Any], frame: pd.DataFrame) -> pd.DataFrame:
     return as_dtypes(labels_of_table(arrow_table_of(frame, HOLDS)), dtypes)
 
 
-def _on_buckets(schema: pa.Schema, roles: Sequence[str], *given: Any) -> pd.DataFrame:
-    """Call the work, which is the last argument, on each bucket of one shuffled partition."""
-    *frames, work = given
-    cells: dict[int, dict[str, list[Any]]] = {}
-    for role, frame in zip(roles, frames, strict=True):
-        for bucket, cell in zip(frame.index.tolist(), pa.array(frame["cell"].array), strict=True):
-            cells.setdefault(bucket, {}).setdefault(role, []).append(cell)
-    found = [
-        work(bucket, of.get("true", []), of.get("pred", [])) for bucket, of in sorted(cells.items())
-    ]
+def _on_buckets(schema: pa.Schema, rows: pd.DataFrame, work: OnBucket) -> pd.DataFrame:
+    """Call the work on each bucket of one shuffled partition."""
+    cells: dict[int, list[Any]] = {}
+    for bucket, cell in zip(rows.index.tolist(), pa.array(rows["cell"].array), strict=True):
+        cells.setdefault(bucket, []).append(cell)
+    found = [work(bucket, of) for bucket, of in sorted(cells.items())]
     return frame_of_arrow(pa.concat_tables([schema.empty_table(), *found]))

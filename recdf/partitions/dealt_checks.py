@@ -24,9 +24,9 @@ from ..metrics.call import check_k
 from .engine import buckets_of, distinct_values
 from .engine_arguments import Watched, no_order
 from .engine_methods import Handle, opened
-from .in_buckets import OF_BUCKET, all_made, by_role, made_of, shared
+from .in_buckets import OF_BUCKET, all_made, made_of, shared
 from .needed import Schemas
-from .packed import PACKED, Packing, add_in_pairs
+from .packed import PACKED, Packing, add_in_pairs, by_role
 from .source import frame_of_arrow, plain_schema
 from .work import Cells, working_on
 
@@ -111,9 +111,7 @@ def check_on_engine(
                 for role, schema in read.items()
             ]
             on_users = CheckingUsers(shared(engine, work), read)
-            outcomes = engine.meet(
-                None, engine.together(packed), n_buckets, on_users, OF_BUCKET, False
-            )
+            outcomes = engine.meet(packed, n_buckets, on_users, OF_BUCKET, False)
             parts = all_made(engine.collect(outcomes), n_buckets)
             nothing = work({role: one[columns[role]] for role, one in empty.items()})
             return findings_of_parts(add_in_pairs(parts) if parts else nothing)
@@ -135,7 +133,7 @@ class CheckingUsers:
     work: Handle
     schemas: Schemas
 
-    def __call__(self, bucket: int, _: Cells, cells: Cells) -> pa.Table:
+    def __call__(self, bucket: int, cells: Cells) -> pa.Table:
         with working_on(bucket):
             tables = by_role(cells, self.schemas)
             frames: Mapping[str, pd.DataFrame] = {

@@ -42,7 +42,7 @@ from .engine import buckets_of
 from .engine_arguments import Watched
 from .engine_methods import Handle, Here, opened
 from .files_run import BucketCells, Memory
-from .in_buckets import OF_BUCKET, all_made, by_role, made_of, shared
+from .in_buckets import OF_BUCKET, all_made, made_of, shared
 from .needed import Schemas, id_kind_of
 from .packed import (
     HEAD_LENGTH,
@@ -52,6 +52,7 @@ from .packed import (
     arrow_table_of,
     ascending,
     bucket_of,
+    by_role,
     cast_table,
     cells_by_bucket,
     dealt,
@@ -156,7 +157,7 @@ class OnUsers:
     persons: Handle | None
     table: tuple[str, pa.Schema] | None = None
 
-    def __call__(self, bucket: int, _: Cells, cells: Cells) -> pa.Table:
+    def __call__(self, bucket: int, cells: Cells) -> pa.Table:
         with working_on(bucket):
             if self.table is not None:
                 name, schema = self.table
@@ -331,7 +332,7 @@ class LogOfEngine(LogInParts):
     def _meet(self, cells: Any, work: OnUsers, schema: pa.Schema) -> Any:
         # A bucket may have only persons, whose devices are counted.
         every = self.persons is not None
-        return self.engine.meet(None, cells, self.n_buckets, work, schema, every)
+        return self.engine.meet(cells, self.n_buckets, work, schema, every)
 
     def _persons(self) -> pa.Table:
         """Return the persons in memory. Those of a frame of the engine get an order."""
@@ -359,7 +360,7 @@ class LogOfEngine(LogInParts):
             )
             for role, frame in self.frames.items()
         ]
-        return self.engine.together(packed), OnUsers(work, rules, schemas, of_persons)
+        return packed, OnUsers(work, rules, schemas, of_persons)
 
 
 IMPRESSION_FILES = ("true.parquet", "pred.parquet", SPEC_FILE)

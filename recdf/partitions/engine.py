@@ -265,10 +265,7 @@ class Run(Generic[EngineFrame]):
 
     def _meet(self, work: OnBucket, schema: pa.Schema) -> EngineFrame:
         every = self.needed.given is not None  # the caller may have given lists that have no row
-        packed = self.packed
-        return self.engine.meet(
-            packed.get("true"), packed["pred"], self.n_buckets, work, schema, every
-        )
+        return self.engine.meet(list(self.packed.values()), self.n_buckets, work, schema, every)
 
     def _compared(self, overlap: Overlap) -> Overlap:
         """Complete the overlap: where a `by` value has no hit, compare its ids with those of `true`

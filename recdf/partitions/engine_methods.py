@@ -217,7 +217,7 @@ def _cloudpickle() -> Any:
 
 EngineFrame = TypeVar("EngineFrame")
 OnChunk = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-OnBucket = Callable[[int, Sequence[Any], Sequence[Any]], pa.Table]
+OnBucket = Callable[[int, Sequence[Any]], pa.Table]
 
 
 class InParts(Protocol[EngineFrame]):
@@ -246,8 +246,7 @@ class InParts(Protocol[EngineFrame]):
 
     def meet(
         self,
-        true: EngineFrame | None,
-        pred: EngineFrame,
+        packed: Sequence[EngineFrame],
         n_buckets: int,
         work: OnBucket,
         schema: pa.Schema,
@@ -256,9 +255,8 @@ class InParts(Protocol[EngineFrame]):
         """Return a lazy frame: the rows that `work` makes of each bucket, in the columns of
         `schema`.
 
-        Both frames are packed; `true` is None where there is one frame only. All cells of a bucket
-        go to the same worker. `work` takes the number of the bucket, its cells of `true` and its
-        cells of `pred`. With `every=True` it is also called for buckets without rows, since a
+        All cells of a bucket, of whichever packed frame, go to the same worker. `work` takes the
+        number of the bucket and its cells. With `every=True` it is also called for buckets without rows, since a
         caller may name lists (`users=`) that no frame has.
         """
 
@@ -294,9 +292,6 @@ class Engine(InParts[EngineFrame], Protocol[EngineFrame]):
 
     def unpersist(self) -> None:
         """Forget rows that the engine keeps in memory for this call, if it keeps any."""
-
-    def together(self, frames: Sequence[EngineFrame]) -> EngineFrame:
-        """Return one packed frame with the rows of several ones."""
 
     def share(self, data: bytes, digest: str) -> Handle:
         """Return an object whose `read()` gives a worker these bytes, and whose `digest` is the

@@ -277,35 +277,26 @@ class FilesEngine:
 
     def meet(
         self,
-        true: Later | None,
-        pred: Later,
+        packed: Sequence[Later],
         n_buckets: int,
         work: OnBucket,
         schema: pa.Schema,
         every: bool,
     ) -> list[pa.Table]:
-        return [schema.empty_table(), *self.on_buckets(true, pred, n_buckets, work, every)]
+        return [schema.empty_table(), *self.on_buckets(packed, n_buckets, work, every)]
 
     def on_buckets(
         self,
-        true: Later | None,
-        pred: Later,
+        packed: Sequence[Later],
         n_buckets: int,
-        work: Callable[..., MadeBucket],
+        work: Callable[[int, list[pa.Table]], MadeBucket],
         every: bool,
     ) -> Generator[MadeBucket, None, None]:
-        """Yield what `work` makes of each bucket. Some are worked on at the same time, while the
-        next one is read."""
-        cells: list[BucketCells | None] = [
-            None if frame is None else self.made(frame) for frame in (true, pred)
-        ]
-        n_bytes = sum(one.n_bytes for one in cells if one is not None)
+        """Yield what `work` makes of each bucket, in the order of the buckets."""
+        cells: list[BucketCells] = [self.made(frame) for frame in packed]
+        n_bytes = sum(one.n_bytes for one in cells)
         filled = range(n_buckets) if every else np.flatnonzero(n_bytes).tolist()
-
-        def rows(cell: BucketCells | None, bucket: int) -> list[pa.Table]:
-            return [] if cell is None else [cell.read(bucket)]
-
-        parts = ((bucket, rows(cells[0], bucket), rows(cells[1], bucket)) for bucket in filled)
+        parts = ((bucket, [one.read(bucket) for one in cells]) for bucket in filled)
         return stream(lambda part: work(*part), parts, most=self.at_once)
 
     def collect(self, frame: Any) -> pa.Table:
@@ -328,7 +319,7 @@ class FilesRun(Run[Any]):
     ) -> None:
         rows = {role: pa.field(ROW, pa.int64()) for role in files.call.options.population.frames}
         schemas = {
-            role: pa.schema([*one, rows[role]]) if role in rows else one
+            role: one.append(rows[role]) if role in rows else one
             for role, one in files.schemas.items()
         }
         super().__init__(engine, files.sources, replace(files, schemas=schemas), n_buckets)
@@ -380,10 +371,9 @@ class FilesRun(Run[Any]):
         reported first.
         """
         total, every = None, self.needed.given is not None
-        packed = self.packed
-        for n_rows, found, tables in self.engine.on_buckets(
-            packed["true"], packed["pred"], self.n_buckets, self._measured, every
-        ):
+        packed = list(self.packed.values())
+        parts = self.engine.on_buckets(packed, self.n_buckets, self._measured, every)
+        for n_rows, found, tables in parts:
             for table in tables:
                 results.add(table)
                 self.some_without_pred |= pc.min(table["n_pred"]).as_py() == 0
@@ -410,14 +400,14 @@ class FilesRun(Run[Any]):
         return total
 
     def _measured(
-        self, bucket: int, true: list[pa.Table], pred: list[pa.Table]
+        self, bucket: int, cells: list[pa.Table]
     ) -> tuple[int, PartResult, list[pa.Table]]:
         """Measure one bucket: return its number of rows, its result, and its lists with their
         places in the whole.
 
         It runs in several threads, so it changes nothing of `self`.
         """
-        tables = {"true": true[0], "pred": pred[0]}
+        tables = dict(zip(self.packed, cells, strict=True))
         found = measure(self.shared.of(bucket), part_of_bucket(self.shared, bucket, tables))
         placed = [self._placed(bucket, tables, rows) for rows in found.rows.values() if len(rows)]
         return sum(map(len, tables.values())), found.without_rows(), placed

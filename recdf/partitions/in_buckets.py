@@ -21,8 +21,8 @@ from ..errors import RecdfError
 from ..evaluation.evaluate import told
 from ..evaluation.part import Failure, PartResult, to_arrow
 from .engine_methods import EngineRows, Handle, digest_of_bytes, labels_of_table, opened
-from .needed import Schemas, decoded
-from .packed import PACKED, Packing, of_cell, of_cells, to_cells
+from .needed import decoded
+from .packed import PACKED, Packing, of_cells, to_cells
 from .work import Cells, result_of, working_on
 
 # What a bucket gives: what the work made of it or an error, as bytes, and how many rows it had.
@@ -51,16 +51,6 @@ def all_made(outcomes: pa.Table, n_buckets: int) -> list[Any]:
     return [pickle.loads(cell) for cell in found["made"].to_pylist()]
 
 
-def by_role(cells: Cells, schemas: Schemas) -> dict[str, pa.Table]:
-    """Return the rows of each frame, whose role is in the metadata of its cells."""
-    rows: dict[str, list[pa.Table]] = {role: [] for role in schemas}
-    for cell in cells:
-        if isinstance(cell, bytes) or cell.is_valid:
-            table = of_cell(cell)
-            rows[table.schema.metadata[b"role"].decode()].append(table)
-    return {role: of_cells(rows[role], schema) for role, schema in schemas.items()}
-
-
 def shared(engine: Any, one: Any) -> Handle:
     """Return how workers get an object."""
     data = pickle.dumps(one)
@@ -75,7 +65,7 @@ class OnRows:
     work: Handle
     schema: pa.Schema
 
-    def __call__(self, bucket: int, _: Cells, cells: Cells) -> pa.Table:
+    def __call__(self, bucket: int, cells: Cells) -> pa.Table:
         with working_on(bucket):
             rows = of_cells(cells, self.schema)
             return made_of(bucket, lambda: opened(self.work)(labels_of_table(rows)), len(rows))
@@ -94,6 +84,6 @@ def each_bucket(
     packing = Packing(keys, keys[0], rows.n_buckets, schema, kept=False)
     packed = engine.each(rows.frame, names, packing, PACKED)
     on_rows = OnRows(shared(engine, work), schema)
-    outcomes = engine.collect(engine.meet(None, packed, rows.n_buckets, on_rows, OF_BUCKET, False))
+    outcomes = engine.collect(engine.meet([packed], rows.n_buckets, on_rows, OF_BUCKET, False))
     rows.check(sum(outcomes["n_rows"].to_pylist()))
     return all_made(outcomes, rows.n_buckets)

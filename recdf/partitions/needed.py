@@ -91,7 +91,8 @@ class Needed:
         given = None if given is None else read_users(given, as_columns(options.user_col))[0]
         names = _read_names(call, empty, checked, order, relevance)
         read = {
-            role: pa.schema([schemas[role].field(name) for name in names[role]]) for role in schemas
+            role: pa.schema([schemas[role].field(name) for name in names[role]], {"role": role})
+            for role in schemas
         }
         return cls(call, read, order, relevance, given, lists)
 

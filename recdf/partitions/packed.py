@@ -11,7 +11,7 @@ Arrow table. The engine brings the cells of a bucket together, and a worker unpa
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
@@ -224,6 +224,16 @@ def of_cells(cells: Sequence[Any], schema: pa.Schema) -> pa.Table:
     given = (cell.as_buffer() if isinstance(cell, pa.Scalar) else cell for cell in cells)
     found = (of_cell(cell) for cell in given if cell is not None)
     return pa.concat_tables([schema.empty_table(), *(table.cast(schema) for table in found)])
+
+
+def by_role(cells: Sequence[Any], schemas: Mapping[str, pa.Schema]) -> dict[str, pa.Table]:
+    """Return the rows of each frame, whose role is in the metadata of its cells."""
+    rows: dict[str, list[pa.Table]] = {role: [] for role in schemas}
+    for cell in cells:
+        if not isinstance(cell, pa.Scalar) or cell.is_valid:
+            table = of_cell(cell)
+            rows[table.schema.metadata[b"role"].decode()].append(table)
+    return {role: of_cells(rows[role], schema) for role, schema in schemas.items()}
 
 
 def add_in_pairs(results: Sequence[Any]) -> Any:

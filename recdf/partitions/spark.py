@@ -200,25 +200,18 @@ class SparkEngine:
             self._kept.pop().unpersist()
 
     def meet(
-        self, true: Any, pred: Any, n_buckets: int, work: OnBucket, schema: pa.Schema, every: bool
+        self, packed: Sequence[Any], n_buckets: int, work: OnBucket, schema: pa.Schema, every: bool
     ) -> Any:
+        frames = list(packed)
         if every:
             seeds = self.session.range(n_buckets).selectExpr("int(id)", "binary(null)")
             slots = _on_chunk(iter, PACKED.names, slots=True)
-            seeds = seeds.mapInArrow(slots, self._spark_schema(PACKED))
-            pred = self.together([pred, seeds])
-        true, pred = (
-            one and one.repartition(n_buckets, "bucket").groupBy("bucket") for one in (true, pred)
-        )
-        grouped = pred if true is None else true.cogroup(pred)
+            frames.append(seeds.mapInArrow(slots, self._spark_schema(PACKED)))
+        rows = reduce(lambda one, two: one.union(two), frames).repartition(n_buckets, "bucket")
         plain = _bare_schema(schema)
-        on_bucket = _on_bucket(
-            Sent(work), self._result_schema(plain), n_buckets, alone=true is None
-        )
-        return grouped.applyInArrow(on_bucket, self._spark_schema(plain)).toDF(*schema.names)
-
-    def together(self, frames: Sequence[Any]) -> Any:
-        return reduce(lambda one, two: one.union(two), frames)
+        on_bucket = _on_bucket(Sent(work), self._result_schema(plain), n_buckets)
+        found = rows.groupBy("bucket").applyInArrow(on_bucket, self._spark_schema(plain))
+        return found.toDF(*schema.names)
 
     def collect(self, frame: Any) -> pa.Table:
         with settings(self.session):
@@ -383,22 +376,14 @@ def slots_of(buckets: np.ndarray) -> np.ndarray:
 INVERSE = {odd: pow(odd, -1, 2**32) for odd in (0xC2B2AE35, 0x85EBCA6B, 5, 0x1B873593, 0xCC9E2D51)}
 
 
-def _on_bucket(work: OnBucket, schema: pa.Schema, n_buckets: int, alone: bool) -> Any:
-    """Return a function for `applyInArrow`: it takes a group's key and the rows of both frames, and
-    calls `work`.
+def _on_bucket(work: OnBucket, schema: pa.Schema, n_buckets: int) -> Any:
+    """Return a function for `applyInArrow` that calls `work` on the cells of one bucket."""
 
-    With `alone` there is no frame but `pred`.
-    """
-
-    def on_bucket(key: tuple[Any, ...], true: pa.Table | None, pred: pa.Table) -> pa.Table:
+    def on_bucket(key: tuple[Any, ...], rows: pa.Table) -> pa.Table:
         bucket = int(np.flatnonzero(slots_of(np.arange(n_buckets)) == key[0].as_py())[0])
-        found = work(bucket, [] if true is None else list(true["cell"]), list(pred["cell"]))
-        return found.rename_columns(schema.names).cast(schema)
+        return work(bucket, list(rows["cell"])).rename_columns(schema.names).cast(schema)
 
-    def on_pred(key: tuple[Any, ...], pred: pa.Table) -> pa.Table:
-        return on_bucket(key, None, pred)
-
-    return on_pred if alone else on_bucket
+    return on_bucket
 
 
 @dataclass(frozen=True)

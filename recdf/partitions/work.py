@@ -1,7 +1,7 @@
 """What workers do with one bucket of lists. Every engine runs these functions, so that a formula is
 written once.
 
-Contract: the functions are picklable and take a bucket with the packed rows of both frames. They
+Contract: the functions are picklable and take a bucket with the packed rows of all frames. They
 return one table, whose schema is the same for every bucket. They use one thread, since engines give
 each task one core.
 """
@@ -30,7 +30,7 @@ from ..matching.list_keys import key_labels
 from ..matching.match import match
 from .engine_arguments import in_bucket
 from .engine_methods import Handle, Here, Shared, opened
-from .packed import CELL, cast_table, distinct_rows, known_rows, of_cell, of_cells, to_cells
+from .packed import CELL, by_role, cast_table, distinct_rows, known_rows, of_cell, to_cells
 from .source import frame_of_arrow, labels_as
 
 Cells = Sequence[Any]
@@ -60,22 +60,15 @@ class Measuring:
     schemas: Mapping[str, pa.Schema]
     per_user: pa.Schema | None = None
 
-    def __call__(self, bucket: int, true: Cells, pred: Cells) -> pa.Table:
+    def __call__(self, bucket: int, cells: Cells) -> pa.Table:
         with working_on(bucket):
             shared: Shared = opened(self.handle)
-            result = measured_bucket(shared, bucket, unpacked(self.schemas, true, pred))
+            result = measured_bucket(shared, bucket, by_role(cells, self.schemas))
             if self.per_user is None:
                 return pa.table([to_cells([to_arrow(result)])], schema=CELL)
             checked(shared.call, result)  # raises the error of the bucket, if it failed
             tables = [rows_table(rows, self.per_user) for rows in result.rows.values()]
             return pa.concat_tables([self.per_user.empty_table(), *tables])
-
-
-def unpacked(schemas: Mapping[str, pa.Schema], true: Cells, pred: Cells) -> dict[str, pa.Table]:
-    """Return the rows of each frame that the call has, by role."""
-    return {
-        role: of_cells(true if role == "true" else pred, schema) for role, schema in schemas.items()
-    }
 
 
 def measured_bucket(shared: Shared, bucket: int, tables: Mapping[str, pa.Table]) -> PartResult:
@@ -216,10 +209,10 @@ class Listing:
     listed: pa.Schema
     silent: np.ndarray
 
-    def __call__(self, bucket: int, true: Cells, pred: Cells) -> pa.Table:
+    def __call__(self, bucket: int, cells: Cells) -> pa.Table:
         with working_on(bucket):
             shared: Shared = opened(self.handle)
-            part = part_of_bucket(shared, bucket, unpacked(self.schemas, true, pred))
+            part = part_of_bucket(shared, bucket, by_role(cells, self.schemas))
             call = shared.of(bucket)
             with call.match_part(part.true, part.pred, part.by_values, part.whole) as matched:
                 lists = np.flatnonzero(np.isin(matched.list_by, self.silent))
