@@ -67,7 +67,7 @@ class GroupMoments:
         counts = slice(None) if weight is None else weight > 0
         group, w = group[counts], None if weight is None else weight[counts]
         rows, given, found = np.bincount(group, minlength=n_groups), iter(columns), []
-        at_once = 1 if n_groups > 1 else max(1, sizes().moment_cells // max(1, len(group)))
+        at_once = max(1, sizes().moment_cells // max(1, len(group))) if n_groups == 1 else 1
 
         def sums(x: np.ndarray) -> np.ndarray:
             return (

@@ -256,8 +256,8 @@ class InParts(Protocol[EngineFrame]):
         `schema`.
 
         All cells of a bucket, of whichever packed frame, go to the same worker. `work` takes the
-        number of the bucket and its cells. With `every=True` it is also called for buckets without rows, since a
-        caller may name lists (`users=`) that no frame has.
+        number of the bucket and its cells. With `every=True` it is also called for buckets without
+        rows, since a caller may name lists (`users=`) that no frame has.
         """
 
     def collect(self, frame: EngineFrame) -> pa.Table:

@@ -49,8 +49,8 @@ from .packed import (
     PACKED,
     Packing,
     arrow_table_of,
+    by_role,
     cells_by_bucket,
-    of_cells,
 )
 from .work import Cells, working_on
 
@@ -102,12 +102,11 @@ class Reducing:
     schemas: Schemas
     assigned: Handle | None
 
-    def __call__(self, bucket: int, assignment: Cells, per_user: Cells) -> pa.Table:
+    def __call__(self, bucket: int, cells: Cells) -> pa.Table:
         with working_on(bucket):
-            if self.assigned is not None:
-                assignment = opened(self.assigned).get(bucket, [])
-            rows = of_cells(per_user, self.schemas["per_user"])
-            users = of_cells(assignment, self.schemas["assignment"])
+            assigned = opened(self.assigned).get(bucket, []) if self.assigned is not None else []
+            tables = by_role([*cells, *assigned], self.schemas)
+            rows, users = tables["per_user"], tables["assignment"]
             return made_of(bucket, lambda: self._moments(rows, users), len(rows))
 
     def _moments(self, rows: pa.Table, users: pa.Table) -> tuple[bool, pd.DataFrame | Exception]:
@@ -269,20 +268,18 @@ class MomentsCall(Generic[EngineFrame]):
     def _outcomes(self, schemas: Schemas) -> EngineFrame:
         """Return a lazy frame with the outcome of every bucket."""
         engine, n_buckets = self.rows.engine, self.rows.n_buckets
+        schemas = {role: one.with_metadata({"role": role}) for role, one in schemas.items()}
         keys, variant = self.reduction.join.keys, self.reduction.join.variant_col
         packing = Packing(keys, keys[0], n_buckets, schemas["per_user"], kept=False)
         rows = engine.each(self.rows.frame, schemas["per_user"].names, packing, PACKED)
         packing = Packing(keys, variant, n_buckets, schemas["assignment"], kept=False)
         if not self.in_memory:
             assigned = engine.each(self.assignment, schemas["assignment"].names, packing, PACKED)
-            return engine.meet(
-                assigned, rows, n_buckets, Reducing(self.reduction, schemas, None), OF_BUCKET, False
-            )
+            work = Reducing(self.reduction, schemas, None)
+            return engine.meet([assigned, rows], n_buckets, work, OF_BUCKET, False)
         cells = shared(engine, cells_by_bucket(packing, self._assigned))
         work = Reducing(self.reduction, schemas, cells)
-        return engine.meet(
-            None, rows, n_buckets, work, OF_BUCKET, True
-        )  # buckets may have assigned users only
+        return engine.meet([rows], n_buckets, work, OF_BUCKET, True)  # some have no rows
 
     def _no_common_user(self) -> DataError:
         keys, engine = self.reduction.join.keys, self.rows.engine

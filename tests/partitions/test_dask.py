@@ -321,9 +321,9 @@ def test_a_task_has_the_rows_of_one_bucket(monkeypatch):
     seen = []
     on_buckets = engine._on_buckets
 
-    def watched(schema, roles, *given):
-        seen.append({bucket for frame in given[:-1] for bucket in frame.index})
-        return on_buckets(schema, roles, *given)
+    def watched(schema, rows, work):
+        seen.append(set(rows.index))
+        return on_buckets(schema, rows, work)
 
     monkeypatch.setattr(engine, "_on_buckets", watched)
     true, pred = frames(35)
