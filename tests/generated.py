@@ -4,6 +4,7 @@ tables of the pages.
 `python tests/generated.py` writes it all; tests say when that is due.
 """
 
+import inspect
 import re
 import textwrap
 import tomllib
@@ -87,9 +88,9 @@ def parameters(metric):
             f"{name}: {ARGUMENTS[name].hint}" + (" | None" if name in metric.optional else "")
         )
     found.append(f"k: int{' | None' if metric.k is None else ''} = {metric.k}")
-    by_name = []
+    by_name, known = [], inspect.signature(metric).parameters
     for name, default in metric.defaults.items():
-        into = found if name in metric.positional else by_name
+        into = by_name if known[name].kind is inspect.Parameter.KEYWORD_ONLY else found
         into.append(f"{name}: {spelled(metric.hints[name])} = {literal(default)}")
     by_name += [f"{name}: {ARGUMENTS[name].hint} | None = None" for name in metric.sides]
     return [*found, *(["*", *by_name] if by_name else []), "**options: Unpack[CallArguments]"]

@@ -235,14 +235,13 @@ def _restore_category(column: pa.ChunkedArray, described: DescribedDtype, packed
         categories = categories.map(Decimal)
     index = pd.Index(categories.array, dtype=categories.dtype, tupleize_cols=False)
     dtype = pd.CategoricalDtype(index, described["ordered"])
-    if pa.types.is_primitive(values.type) or all(map(_is_text_kind, (values.type, packed.type))):
+    if pa.types.is_primitive(values.type) or {values.type, packed.type} <= {
+        pa.string(),
+        pa.large_string(),
+    }:
         codes = pc.index_in(values, packed.cast(values.type)).fill_null(-1)
         return pd.Series(pd.Categorical.from_codes(codes.to_numpy(), dtype=dtype))
     return pd.Series(pd.Categorical(restore(values, described["of"]), dtype=dtype))
-
-
-def _is_text_kind(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def without_dictionary(column: Any) -> Any:

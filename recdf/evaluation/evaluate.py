@@ -37,7 +37,7 @@ from ..metrics.compute import per_user_frame
 from ..metrics.metric import Metric
 from ..metrics.strings import parse
 from .exposure_sums import counts_of
-from .part import TRUTH, Failure, ListRows, Measured, Part, PartResult, measure
+from .part import TRUTH, Failure, Measured, Part, PartResult, measure
 from .result import Evaluation
 from .spec import Spec, spec_of
 from .summary_rows import exposure_rows, summary_table
@@ -110,13 +110,10 @@ class Finished(NamedTuple):
 
 
 def finish(call: Call, result: PartResult) -> Evaluation:
-    """Return the evaluation of a population whose parts, with their rows, were measured and added.
-
-    Rows are sorted by `by` value. Within one `by` value the rows of several parts are in the order
-    of their buckets.
-    """
+    """Return the evaluation of a population that was measured as one part."""
     summary, spec = finish_summary(call, result)
-    rows = _joined_rows(result.rows)
+    rows = result.rows
+    assert rows is not None
     per_user = per_user_frame(rows, {**rows.carried, **rows.columns})
     per_user.attrs["recdf"] = summary.attrs["recdf"] = spec
     return Evaluation(per_user, summary, cast(dict[str, Any], spec))
@@ -145,15 +142,10 @@ def finish_summary(call: Call, result: PartResult) -> Finished:
         of_parts = counts_of(measured.exposure, call.options, call.given)
         exposed = exposure_rows(of_parts, measured.n_lists, call.requests, call.options)
     of_rows = (measured.order, measured.relevance_col, counts, described)
-    spec = spec_of(call.requests, call.options, *of_rows, call.item_by)
-    if truth is not None:
-        spec["truth"] = f"{truth % 2**64:016x}"
-    if call.files:
-        spec["files"] = dict(call.files)
-    if call.carry:
-        spec["carry"] = {str(name): str(rule) for name, rule in call.carry.items()}
-    of_lists = (measured.moments, exposed, measured.groups)
-    return Finished(summary_table(measured.by, call.requests, *of_lists, call.item_by, spec), spec)
+    spec = spec_of(call, *of_rows, truth)
+    return Finished(
+        summary_table(call, measured.by, measured.moments, exposed, measured.groups, spec), spec
+    )
 
 
 def checked(call: Call, result: PartResult) -> Measured:
@@ -183,27 +175,6 @@ def told(failure: Failure, n_buckets: int, of: str = "lists") -> Exception:
     for note in getattr(error, "__notes__", []):
         told.add_note(note)
     return told
-
-
-def _joined_rows(rows: Mapping[int, ListRows]) -> ListRows:
-    """Join the rows of all parts, sorted by `by` value and within one by bucket."""
-    parts = [rows[bucket] for bucket in sorted(rows) if len(rows[bucket])]
-    if len(parts) == 1:
-        return parts[0]
-    keys = pd.concat([part.keys for part in parts], ignore_index=True)
-    columns = {
-        name: np.concatenate([part.columns[name] for part in parts]) for name in parts[0].columns
-    }
-    list_by = np.concatenate([part.list_by for part in parts])
-    order = list_by.argsort(kind="stable")
-    taken = {name: values[order] for name, values in columns.items()}
-    carried = {
-        name: pd.concat([part.carried[name] for part in parts]).take(order).reset_index(drop=True)
-        for name in parts[0].carried
-    }
-    return ListRows(
-        keys.take(order).reset_index(drop=True), parts[0].by, list_by[order], taken, carried
-    )
 
 
 class EvaluateArguments(CallArguments, SideTableArguments, total=False):

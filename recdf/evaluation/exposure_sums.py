@@ -47,12 +47,6 @@ def _joint(one: pa.Array, two: pa.Array) -> tuple[pa.Array, tuple[np.ndarray, np
     return both.dictionary, (places[: len(one)], places[len(one) :])
 
 
-def series_of_arrow(labels: pa.Array) -> pd.Series:
-    """Return a column that shares the array's memory and keeps integers exact."""
-    frame: pd.DataFrame = pa.table({"item": labels}).to_pandas(types_mapper=pd.ArrowDtype)
-    return frame["item"]
-
-
 def label_array(series: pd.Series) -> pa.Array:
     """Return labels as Arrow values, without dictionaries and with -0.0 as 0.0."""
     array = pa.Array.from_pandas(series)
@@ -165,7 +159,10 @@ def counts_of(
     )
     roles: tuple[Role, ...] = ("true", "pred")
     ids = [
-        read_ids(series_of_arrow(sums.labels[role]), f"{role}[{options.item_col!r}]")
+        read_ids(
+            pd.Series(sums.labels[role], dtype=pd.ArrowDtype(sums.labels[role].type)),
+            f"{role}[{options.item_col!r}]",
+        )
         for role in roles
     ]
     items = encode([*ids, *checked.item_ids.values()])

@@ -13,7 +13,7 @@ An error of recdf inside a part travels in its result, and `finish` raises it. R
 score or relevance are counted in each part, so that the error of `finish` has the counts of the
 whole population.
 
-Between processes a result is an Arrow table with one row, which holds its bytes. An error crosses
+Between processes a result is a pickle. An error crosses
 as the name of its class and its message. Rows per list are not sent, since engines keep them as a
 table. Rows of exposure are not sent either: only a part that is the whole population has them.
 """
@@ -30,7 +30,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 
 from .. import errors
 from ..errors import DataError, RecdfError
@@ -169,18 +168,18 @@ class Failure:
 
 @dataclass(frozen=True)
 class PartResult:
-    """The result of some buckets of lists: numbers, or the error that was raised; with or without
-    rows per list.
+    """The result of some buckets of lists: numbers, or the error that was raised; one part has its
+    rows per list too.
 
     `findings` has what is wrong with the rows of each frame. Where they refuse rows, there are no
     numbers. Adding results is associative and commutative, up to the rounding of floating-point
-    sums. The rows of a part are stored by the part's smallest bucket.
+    sums. A sum has no rows per list: whoever needs those of several parts keeps them.
     """
 
     buckets: frozenset[int]
     measured: Measured | None = None
     failure: Failure | None = None
-    rows: Mapping[int, ListRows] = field(default_factory=dict)
+    rows: ListRows | None = None
     findings: Mapping[str, BrokenRows] = field(default_factory=dict)
 
     def __add__(self, other: PartResult) -> PartResult:
@@ -198,12 +197,7 @@ class PartResult:
         if failures:
             failure = min(failures, key=lambda failure: failure.bucket)
             return PartResult(buckets, failure=failure, findings=findings)
-        rows = {**self.rows, **other.rows}
-        return PartResult(buckets, _sum(self.measured, other.measured), None, rows, findings)
-
-    def without_rows(self) -> PartResult:
-        """Return the same numbers without the rows per list, which the caller keeps elsewhere."""
-        return replace(self, rows={})
+        return PartResult(buckets, _sum(self.measured, other.measured), findings=findings)
 
 
 def measure(call: Call, part: Part) -> PartResult:
@@ -217,7 +211,7 @@ def measure(call: Call, part: Part) -> PartResult:
         return PartResult(
             part.buckets, failure=Failure(error, min(part.buckets)), findings=findings
         )
-    return PartResult(part.buckets, measured, None, {min(part.buckets): rows}, findings)
+    return PartResult(part.buckets, measured, None, rows, findings)
 
 
 def _measure(call: Call, part: Part, findings: dict[str, BrokenRows]) -> tuple[Measured, ListRows]:
@@ -312,25 +306,16 @@ def _with_the_rest(
     return replace(measured, counts=counts, groups=groups, exposure=exposure, exposed=exposed)
 
 
-SCHEMA = pa.schema({"result": pa.large_binary()})
-
-
-def to_arrow(result: PartResult) -> pa.Table:
-    """Return the numbers of a result, or its error, as a table."""
+def result_bytes(result: PartResult) -> bytes:
+    """Return the numbers of a result, or its error, as a pickle for another process."""
     measured = result.measured
     if measured is not None and measured.exposed is not None:
         raise ValueError(
             "rows of exposure were made of a whole population, which is no part; measure with "
             "whole=False"
         )
-    sent = replace(result, rows={}, measured=measured and replace(measured, side_tables=None))
-    return pa.table({"result": [pickle.dumps(sent)]}, schema=SCHEMA)
-
-
-def from_arrow(table: pa.Table) -> PartResult:
-    """Read the result that `to_arrow` wrote."""
-    result: PartResult = pickle.loads(table["result"][0].as_py())
-    return result
+    sent = replace(result, rows=None, measured=measured and replace(measured, side_tables=None))
+    return pickle.dumps(sent)
 
 
 def _trace(error: Exception) -> Iterator[str]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import types
 import typing
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, NotRequired, TypedDict, cast
 
 import numpy as np
@@ -19,9 +19,10 @@ import pandas as pd
 
 from .._version import version_and_build
 from ..errors import DataError, OptionError
-from ..inputs.options import OPTIONS, Options, as_columns
+from ..inputs.options import OPTIONS, as_columns
 from ..inputs.true_and_pred import Order
 from ..matching.side_tables.digest import DescribedSide
+from ..metrics.call import Call
 from ..metrics.metric import find
 from ..metrics.record import Request
 from .value_moments import CONFIDENCE, SUMMARY, means
@@ -186,38 +187,38 @@ class Spec(TypedDict):
 
 
 def spec_of(
-    requests: Sequence[Request],
-    options: Options,
+    call: Call,
     order: Order,
     relevance_col: str | None,
     counts: Mapping[str, int],
     side_tables: Mapping[str, DescribedSide],
-    item_by: str | None = None,
+    truth: int | None,
 ) -> Spec:
     """Return the record of a call: the metrics and options, the columns that order `pred` and grade
-    `true`, and counts."""
-    spec: Spec = {
+    `true`, counts, and what else there is."""
+    options, user_col = call.options, list(map(str, as_columns(call.options.user_col)))
+    spec = {
         "recdf": version_and_build(),
-        "user_col": list(map(str, as_columns(options.user_col))),
+        "user_col": user_col,
         "by": list(map(str, as_columns(options.by))),
-        "metrics": {name: one for request in requests for name, one in _request_columns(request)},
+        "metrics": dict(pair for request in call.requests for pair in _request_columns(request)),
         "options": options.spec(),
         "order": order,
         "relevance": None if relevance_col is None else str(relevance_col),
         "counts": dict(counts),
         "confidence": CONFIDENCE,
     }
-    if len(spec["user_col"]) > 1:
-        spec["interval_unit"] = (
-            "list"  # standard errors of the summary take the lists of a user for independent
-        )
-    if options.weight_name is not None:
-        spec["weight"] = options.weight_name
-    if side_tables:
-        spec["side_tables"] = dict(side_tables)
-    if item_by is not None:
-        spec["item_by"] = item_by
-    return cast(Spec, OneSpec(spec))
+    more = {
+        # standard errors of the summary take the lists of a user for independent
+        "interval_unit": "list" if len(user_col) > 1 else None,
+        "weight": options.weight_name,
+        "side_tables": dict(side_tables),
+        "item_by": call.item_by,
+        "truth": None if truth is None else f"{truth % 2**64:016x}",
+        "files": dict(call.files),
+        "carry": {str(name): str(rule) for name, rule in call.carry.items()},
+    }
+    return cast(Spec, OneSpec(spec | {name: one for name, one in more.items() if one}))
 
 
 class OneSpec(dict[str, Any]):

@@ -22,6 +22,7 @@ from ..inputs.sorting import run_of
 from ..matching.counts import Counts
 from ..matching.hits import Hits
 from ..matching.lists import Matched
+from ..metrics.call import Call
 from ..metrics.compute import compute_counts, defined_values, settle_undefined
 from ..metrics.record import Request
 from .spec import Spec
@@ -138,12 +139,11 @@ STATISTICS = ["value", "std", "se", "ci_low", "ci_high"]
 
 
 def summary_table(
+    call: Call,
     by: pd.DataFrame,
-    requests: Sequence[Request],
     moments: GroupMoments | None,
     exposed: pd.DataFrame | None,
     groups: ItemGroups | None,
-    item_by: str | None,
     spec: Spec,
 ) -> pd.DataFrame:
     """Return the rows of the summary, sorted by `by` value, then group (all items first), then in
@@ -152,8 +152,8 @@ def summary_table(
     `by` are labels of the `by` values. `moments` are those of all metrics of lists, and `exposed`
     are the rows of metrics of exposure; each is None where the call has no such metric.
     """
-    number = {column: i for i, request in enumerate(requests) for column in request.columns}
-    columns = [name for request in requests if request.per == "list" for name in request.columns]
+    number = {column: i for i, request in enumerate(call.requests) for column in request.columns}
+    columns = call.columns
     if moments is not None and exposed is None and groups is None:
         return mean_table(by, columns, moments, spec)
     parts = []
@@ -171,8 +171,8 @@ def summary_table(
     table = table.sort_values(["_by", "_group", "_metric"], kind="stable", ignore_index=True)
     labels = by.take(table["_by"].to_numpy()).reset_index(drop=True)
     labelled = {str(name): labels.iloc[:, i] for i, name in enumerate(by.columns)}
-    if groups is not None and item_by is not None:
-        labelled[item_by] = groups.column(table["_group"].to_numpy())
+    if groups is not None and call.item_by is not None:
+        labelled[call.item_by] = groups.column(table["_group"].to_numpy())
     names = [*SUMMARY, *(name for name in OF_WEIGHTS if name in table)]
     return pd.DataFrame({**labelled, **{name: table[name] for name in names}})
 

@@ -237,11 +237,9 @@ def groups_of(per_user: pd.DataFrame, by: list[str]) -> tuple[np.ndarray, pd.Dat
     """Return the group of each row, and the labels of the groups in order of first appearance."""
     if not by:
         return np.zeros(len(per_user), np.int64), pd.DataFrame(index=range(1))
-    grouped = per_user.groupby(by, sort=False, dropna=False, observed=True)
-    group, n_groups = grouped.ngroup().to_numpy(), grouped.ngroups
-    first = np.zeros(n_groups, np.int64)
-    first[group[::-1]] = np.arange(len(group))[::-1]
-    return group, per_user[by].take(first).reset_index(drop=True)
+    group = per_user.groupby(by, sort=False, dropna=False, observed=True).ngroup().to_numpy()
+    first = ~pd.Series(group).duplicated().to_numpy()
+    return group, per_user.loc[first, by].reset_index(drop=True)
 
 
 def means(

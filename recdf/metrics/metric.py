@@ -98,23 +98,13 @@ class Metric(MetricRecord):
 
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """Arguments by name, as Python binds them."""
-        if len(args) > len(self.positional):
-            raise TypeError(
-                f"{self.name}() takes {len(self.positional)} positional arguments "
-                f"({', '.join(self.positional)}) but {len(args)} were given"
-            )
-        given = dict(zip(self.positional, args, strict=False))
-        known = [*self.positional, *self.defaults, *self.sides, *NAMES, "options"]
-        for name, value in kwargs.items():
-            if name in given:
-                raise TypeError(f"{self.name}() got multiple values for argument {name!r}")
-            if name not in known:
-                check_names(
-                    [name],
-                    [one for one in dict.fromkeys(known) if one not in self.arguments],
-                    self.name,
-                )
-            given[name] = value
+        named = [*self.defaults, "k", *self.sides, *NAMES, "options"]
+        unknown = [name for name in kwargs if name not in (*self.arguments, *named)]
+        check_names(unknown, list(dict.fromkeys(named)), self.name)
+        try:
+            given = inspect.signature(self).bind_partial(*args, **kwargs).arguments
+        except TypeError as error:
+            raise TypeError(f"{self.name}(): {error}") from None
         for name in self.arguments:
             if name not in given and name not in self.optional:
                 raise TypeError(f"{self.name}() is missing the argument {name!r}")

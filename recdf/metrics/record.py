@@ -303,12 +303,6 @@ class MetricRecord:
         useful = ("items", "exclude", *self.needs, *self.optional)
         return tuple(name for name in SIDES if name in useful and name not in self.arguments)
 
-    @cached_property
-    def positional(self) -> list[str]:
-        """Names of the arguments that may be passed by position."""
-        own = [p.name for p in self._own if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
-        return [*self.arguments, "k", *own]
-
     def _signature(self) -> inspect.Signature:
         by_place, by_name = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
         found = [inspect.Parameter(name, by_place) for name in self.arguments]

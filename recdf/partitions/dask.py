@@ -20,7 +20,7 @@ from ..logs import impressions, log_checks
 from ..metrics.metric import Metric
 from .dealt_checks import check_on_engine
 from .dealt_logs import on_engine
-from .engine import Asked, evaluate_frames
+from .engine import evaluate_frames
 from .engine_arguments import check_frames, takes_engine_arguments
 from .engine_methods import Handle, Inline, OnBucket, OnChunk, Sent, as_dtypes, labels_of_table
 from .engine_result import EngineEvaluation
@@ -45,7 +45,7 @@ def evaluate(
     *,
     partitions: int | None = None,
     **options: Unpack[EvaluateArguments],
-) -> EngineEvaluation[Any]:
+) -> EngineEvaluation:
     """Evaluate two Dask frames. The summary is that of `rd.evaluate`, and the rows per list stay
     with the workers.
 
@@ -71,7 +71,7 @@ def evaluate(
     """
     frames = {"true": true, "pred": pred}
     with _dask_engine(frames, options) as engine:
-        return evaluate_frames(engine, frames, Asked(evaluate, metrics, k, options, partitions))
+        return evaluate_frames(engine, frames, evaluate, metrics, k, options, partitions)
 
 
 @contextmanager

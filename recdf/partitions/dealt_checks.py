@@ -87,9 +87,9 @@ def check_on_engine(
             schemas = {role: plain_schema(engine.schema(one)) for role, one in given.items()}
             empty = {role: frame_of_arrow(one.empty_table()) for role, one in schemas.items()}
             columns = columns_to_check(empty, settled)
-            if len(columns["pred"]) == len([*columns_of_lists(settled), settled.item_col]):
+            keys, by, item = as_columns(settled.user_col), as_columns(settled.by), settled.item_col
+            if set(columns["pred"]) == {*keys, *by, item}:
                 raise no_order(settled, empty["pred"], engine.name)
-            by = as_columns(settled.by)
             of_by = pa.schema([schemas["pred"].field(one) for one in by])
             values = distinct_values(engine, pred, of_by) if by else None
             by_values = None if values is None else frame_of_arrow(values)
@@ -100,7 +100,6 @@ def check_on_engine(
                 role: pa.schema([schemas[role].field(one) for one in names], {"role": role})
                 for role, names in columns.items()
             }
-            keys, item = as_columns(settled.user_col), settled.item_col
             packed = [
                 engine.each(
                     given[role],
@@ -119,11 +118,6 @@ def check_on_engine(
     check.__doc__ = SAYS
     check.__qualname__ = check.__name__
     return fill(check, {"Engine": name, "space": name.lower()})
-
-
-def columns_of_lists(options: Any) -> list[str]:
-    """Return the columns that name a list of a recommender."""
-    return list(dict.fromkeys([*as_columns(options.user_col), *as_columns(options.by)]))
 
 
 @dataclass(frozen=True)

@@ -17,12 +17,13 @@ and `FilesRun` for files on one machine.
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from inspect import signature
-from typing import Any, Generic, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -45,7 +46,6 @@ from ..metrics.call import Call
 from .engine_arguments import Watched, no_order, refuse_ties_by_row
 from .engine_methods import (
     Engine,
-    EngineFrame,
     EngineRows,
     Handle,
     Here,
@@ -83,13 +83,12 @@ from .work import (
     Measuring,
     adding_up,
     part_of_bucket,
-    result_of,
 )
 
 
 def distinct_values(
-    engine: InParts[EngineFrame],
-    frame: EngineFrame,
+    engine: InParts,
+    frame: Any,
     schema: pa.Schema,
     lists: ItemLists | None = None,
 ) -> pa.Table:
@@ -102,13 +101,13 @@ def distinct_values(
     return values if engine.ordered else ascending(values)
 
 
-class Run(Generic[EngineFrame]):
+class Run:
     """One call on frames whose rows are in parts."""
 
     def __init__(
         self,
-        engine: InParts[EngineFrame],
-        frames: Mapping[str, EngineFrame],
+        engine: InParts,
+        frames: Mapping[str, Any],
         needed: Needed,
         n_buckets: int,
     ) -> None:
@@ -248,7 +247,7 @@ class Run(Generic[EngineFrame]):
         return replace(call, given={**call.given, "exclude": own}), edges
 
     @cached_property
-    def packed(self) -> dict[str, EngineFrame]:
+    def packed(self) -> dict[str, Any]:
         """Both frames with their rows packed by bucket."""
         return {
             role: self.engine.each(
@@ -263,7 +262,7 @@ class Run(Generic[EngineFrame]):
     def _packing(self, keys: Sequence[str], schema: pa.Schema) -> Packing:
         return Packing(keys, self.call.options.item_col, self.n_buckets, schema)
 
-    def _meet(self, work: OnBucket, schema: pa.Schema) -> EngineFrame:
+    def _meet(self, work: OnBucket, schema: pa.Schema) -> Any:
         every = self.needed.given is not None  # the caller may have given lists that have no row
         return self.engine.meet(list(self.packed.values()), self.n_buckets, work, schema, every)
 
@@ -314,57 +313,33 @@ class Run(Generic[EngineFrame]):
 MOST_BUCKETS = 2**16 - 1
 
 
-@dataclass(frozen=True)
-class Asked:
-    """The arguments of an engine's `evaluate`, as the caller gave them.
-
-    function : that of the engine · metrics, k : as in `rd.evaluate` · options : the shared options
-    and the side tables, by name · partitions : the number of buckets, from 1 to 65,535, or None for
-    the default of the engine.
-    """
-
-    function: Callable[..., Any]
-    metrics: Any
-    k: Any
-    options: Mapping[str, Any]
-    partitions: int | None
-
-
 def evaluate_frames(
-    engine: Engine[EngineFrame], frames: Mapping[str, EngineFrame | None], asked: Asked
-) -> EngineEvaluation[EngineFrame]:
+    engine: Any,
+    frames: Mapping[str, Any],
+    function: Callable[..., Any],
+    metrics: Any,
+    k: Any,
+    options: Mapping[str, Any],
+    partitions: int | None,
+) -> EngineEvaluation:
     """Evaluate frames of an engine. The summary is computed at once, and the rows per list when
     they are used.
 
-    Parameters
-    ----------
-    engine : Engine
-        An object with the methods of `Engine`.
-    frames : mapping
-        `true` and `pred`, with the same columns as for `rd.evaluate`. `true` may be None if no
-        metric needs it.
-    asked : Asked
-        The arguments of the caller: metrics, `k`, the options with the side tables, and
-        `partitions`.
-
-    Returns
-    -------
-    EngineEvaluation
-        `.per_user` is a lazy frame of the engine. `.summary` and `.spec` are those of
-        `rd.evaluate`.
-
-    Raises
-    ------
-    ColumnError, IdTypeError, NullKeyError, DataError, OptionError, EmptyPopulationError,
-    UndefinedMetricError
-        For the same reasons as in `rd.evaluate`.
-    EngineError
-        If a method of the engine raises another error.
+    `engine` has the methods of `Engine`. `frames` are `true`, which may be None, and `pred`. The
+    rest are the arguments of `function`, the `evaluate` of the engine, as the caller gave them:
+    `options` are the shared options and the side tables, by name, which may be frames of the engine
+    too, and `partitions` is the number of buckets, or None for the default of the engine.
     """
     given = {role: frame for role, frame in frames.items() if frame is not None}
-    n_buckets = buckets_of(engine, given, asked.partitions)
-    engine = cast(Engine[EngineFrame], Watched(engine, n_buckets))
-    call = engine_call(engine, given.get("true"), asked)
+    n_buckets = buckets_of(engine, given, partitions)
+    engine = Watched(engine, n_buckets)
+    known = signature(function).parameters.values()
+    names = ["k", *(one.name for one in known if one.kind is one.KEYWORD_ONLY)]
+    check_names(options, names, f"rd.{engine.name.lower()}.evaluate")
+    in_memory = {name: engine.local(value) for name, value in options.items()}
+    call = call_of(evaluate, metrics, k, in_memory, given.get("true"))
+    refuse_ties_by_row(call.options, options, engine.name)
+    call = replace(call, given=as_frames(call.given, call.options))  # since every part reads them
     schemas = {role: engine.schema(frame) for role, frame in given.items()}
     needed = Needed.of(call, schemas)
     run = EngineRun(engine, given, needed, n_buckets)
@@ -377,33 +352,19 @@ def evaluate_frames(
     return run.result()
 
 
-def engine_call(engine: Engine[Any], true: Any, asked: Asked) -> Call:
-    """Check the arguments and return the call. Side tables and `users=` may be frames of the
-    engine."""
-    what = f"rd.{engine.name.lower()}.evaluate"
-    known = signature(asked.function).parameters.values()
-    check_names(
-        asked.options, ["k", *(one.name for one in known if one.kind is one.KEYWORD_ONLY)], what
-    )
-    options = {name: engine.local(value) for name, value in asked.options.items()}
-    call = call_of(evaluate, asked.metrics, asked.k, options, true)
-    refuse_ties_by_row(call.options, asked.options, engine.name)
-    return replace(call, given=as_frames(call.given, call.options))  # since every part reads them
-
-
-def buckets_of(engine: Engine[Any], frames: Mapping[str, Any], given: int | None) -> int:
+def buckets_of(engine: Engine, frames: Mapping[str, Any], given: int | None) -> int:
     """Return the number of buckets that the caller asked for, or else the default of the engine."""
     if given is None:
         return max(1, min(engine.n_buckets(*frames.values()), MOST_BUCKETS))
     return int(check_value("partitions", given, a_number(1, MOST_BUCKETS, whole=True)))
 
 
-class EngineRun(Run[EngineFrame]):
+class EngineRun(Run):
     """One call on frames of an engine."""
 
-    engine: Engine[EngineFrame]
+    engine: Engine
 
-    def result(self) -> EngineEvaluation[EngineFrame]:
+    def result(self) -> EngineEvaluation:
         if self.needed.kinds_differ():
             self.check_kinds()
         measured, summary, spec = self._finished(self._total())
@@ -427,7 +388,7 @@ class EngineRun(Run[EngineFrame]):
         cells = self._meet(Measuring(self.handle, self.needed.schemas), CELL)
         if self.n_buckets > sizes().summed_buckets:
             cells = self.engine.each(cells, CELL.names, adding_up, CELL)
-        results = map(result_of, self.engine.collect(cells)["cell"])
+        results = map(pickle.loads, self.engine.collect(cells)["cell"].to_pylist())
         total: PartResult | None = add_in_pairs(sorted(results, key=lambda one: min(one.buckets)))
         return total
 

@@ -13,13 +13,13 @@ import hashlib
 import importlib
 import io
 import sys
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from pickle import loads
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -53,16 +53,14 @@ class Shared:
     def of(self, bucket: int) -> Call:
         """Return the call for one bucket. If the caller gave the population, it has the lists of
         this bucket only."""
+        call = self.call
         if self.exclude_edges is not None:
             rows = slice(*self.exclude_edges[bucket : bucket + 2].tolist())
-            given = {**self.call.given, "exclude": self.call.given["exclude"].iloc[rows]}
-            return replace(self, call=replace(self.call, given=given), exclude_edges=None).of(
-                bucket
-            )
-        if self.given is None:
-            return self.call
-        mine = self.given.iloc[self.given_bucket == bucket].reset_index(drop=True)
-        return replace(self.call, options=self.call.options.updated(users=mine))
+            call = replace(call, given={**call.given, "exclude": call.given["exclude"].iloc[rows]})
+        if self.given is not None:
+            mine = self.given.iloc[self.given_bucket == bucket].reset_index(drop=True)
+            call = replace(call, options=call.options.updated(users=mine))
+        return call
 
 
 class Handle(Protocol):
@@ -78,7 +76,7 @@ class Inline:
     """Bytes that are sent with every task. They should be small: a megabyte at most."""
 
     digest: str
-    data: bytes
+    data: bytes = field(compare=False)
 
     def read(self) -> bytes:
         return self.data
@@ -115,25 +113,22 @@ def digest_of_bytes(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:32]
 
 
-# What this process opened last. It is kept, since the process works on many buckets of one call.
-_OPENED: OrderedDict[str, Any] = OrderedDict()
 MOST_OPENED = 2
 
 
 def opened(handle: Handle | Here) -> Any:
-    """Return the object that was pickled, such as a `Shared`. A process unpickles it only once."""
-    if isinstance(handle, Here):
-        return handle.shared
-    if handle.digest not in _OPENED:
-        data = handle.read()
-        try:
-            _OPENED[handle.digest] = loads(data)
-        except Exception as error:  # such as a frame that another version of pandas pickled
-            why = f"its packages have other versions ({type(error).__name__}: {error})"
-            raise EngineError(f"a worker cannot read the call, since {why}") from error
-        while len(_OPENED) > MOST_OPENED:
-            _OPENED.popitem(last=False)
-    return _OPENED[handle.digest]
+    """Return the object that was pickled, such as a `Shared`."""
+    return handle.shared if isinstance(handle, Here) else _opened(handle)
+
+
+@lru_cache(MOST_OPENED)  # a process works on many buckets of one call, and unpickles it only once
+def _opened(handle: Handle) -> Any:
+    data = handle.read()
+    try:
+        return loads(data)
+    except Exception as error:  # such as a frame that another version of pandas pickled
+        why = f"its packages have other versions ({type(error).__name__}: {error})"
+        raise EngineError(f"a worker cannot read the call, since {why}") from error
 
 
 def to_bytes(shared: Shared) -> bytes:
@@ -215,28 +210,25 @@ def _cloudpickle() -> Any:
     )
 
 
-EngineFrame = TypeVar("EngineFrame")
 OnChunk = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 OnBucket = Callable[[int, Sequence[Any]], pa.Table]
 
 
-class InParts(Protocol[EngineFrame]):
+class InParts(Protocol):
     """What all frames whose rows are in parts can do: those of engines, and files on one
     machine."""
 
     name: str
     ordered: bool
 
-    def schema(self, frame: EngineFrame) -> pa.Schema:
+    def schema(self, frame: Any) -> pa.Schema:
         """Return the columns of a frame and their Arrow types. No job runs if the engine knows
         them."""
 
-    def head(self, frame: EngineFrame, names: Sequence[str], n: int) -> pa.Table:
+    def head(self, frame: Any, names: Sequence[str], n: int) -> pa.Table:
         """Return up to `n` rows of some columns."""
 
-    def each(
-        self, frame: EngineFrame, names: Sequence[str], work: OnChunk, schema: pa.Schema
-    ) -> EngineFrame:
+    def each(self, frame: Any, names: Sequence[str], work: OnChunk, schema: pa.Schema) -> Any:
         """Return a lazy frame: the rows that `work` makes of some columns of each chunk.
 
         A chunk is any number of rows that a worker has at once. `work` takes its record batches,
@@ -246,12 +238,12 @@ class InParts(Protocol[EngineFrame]):
 
     def meet(
         self,
-        packed: Sequence[EngineFrame],
+        packed: Sequence,
         n_buckets: int,
         work: OnBucket,
         schema: pa.Schema,
         every: bool,
-    ) -> EngineFrame:
+    ) -> Any:
         """Return a lazy frame: the rows that `work` makes of each bucket, in the columns of
         `schema`.
 
@@ -260,15 +252,15 @@ class InParts(Protocol[EngineFrame]):
         rows, since a caller may name lists (`users=`) that no frame has.
         """
 
-    def collect(self, frame: EngineFrame) -> pa.Table:
+    def collect(self, frame: Any) -> pa.Table:
         """Compute a frame and return its rows."""
 
-    def labels(self, table: pa.Table, frame: EngineFrame) -> pd.DataFrame:
+    def labels(self, table: pa.Table, frame: Any) -> pd.DataFrame:
         """Return a table with some columns of a frame in the dtypes that pandas users of this
         engine expect."""
 
 
-class Engine(InParts[EngineFrame], Protocol[EngineFrame]):
+class Engine(InParts, Protocol):
     """What an engine can do with its frames.
 
     Attributes
@@ -287,7 +279,7 @@ class Engine(InParts[EngineFrame], Protocol[EngineFrame]):
     `head`, `collect`, `local` and `write` need rows at once.
     """
 
-    def n_buckets(self, *frames: EngineFrame) -> int:
+    def n_buckets(self, *frames: Any) -> int:
         """Return how many buckets the rows of these frames should have."""
 
     def unpersist(self) -> None:
@@ -306,18 +298,18 @@ class Engine(InParts[EngineFrame], Protocol[EngineFrame]):
         """Return a frame of the engine, or a column with rows, in memory. Return any other value as
         it is."""
 
-    def typed(self, frame: EngineFrame, like: pd.DataFrame) -> EngineFrame:
+    def typed(self, frame: Any, like: pd.DataFrame) -> Any:
         """Return the rows per list with the dtypes of `like`, a frame without rows.
 
         An engine whose frames have no dtypes of pandas returns the frame as it is.
         """
 
-    def write(self, frame: EngineFrame, folder: Path) -> None:
+    def write(self, frame: Any, folder: Path) -> None:
         """Write a frame as a folder of parquet files on a drive that all workers share."""
 
 
 @dataclass(frozen=True)
-class EngineRows(Generic[EngineFrame]):
+class EngineRows:
     """Rows per list in a frame of an engine.
 
     empty : a pandas frame with the columns and dtypes, without rows · by : the `by` values of the
@@ -325,8 +317,8 @@ class EngineRows(Generic[EngineFrame]):
     distributed to · labels : gives a table with these rows the dtypes of `rd.evaluate`.
     """
 
-    engine: Engine[EngineFrame]
-    frame: EngineFrame
+    engine: Engine
+    frame: Any
     empty: pd.DataFrame
     by: pd.DataFrame
     n: int

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, Generic
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -35,7 +35,6 @@ from ..judge.choices import RaiseOrDrop
 from ..judge.per_user_columns import named_frame, require, warn_of_weights
 from ..judge.users import own_variant
 from .engine_methods import (
-    EngineFrame,
     EngineRows,
     Handle,
     as_dtypes,
@@ -123,23 +122,23 @@ class Reducing:
 
 
 @dataclass(frozen=True)
-class MomentsCall(Generic[EngineFrame]):
+class MomentsCall:
     """One call: the rows of an evaluation, an assignment in memory or in a frame of the engine, and
     what to do."""
 
-    rows: EngineRows[EngineFrame]
+    rows: EngineRows
     assignment: Any
     reduction: Reduction
 
     @classmethod
     def of(
         cls,
-        rows: EngineRows[EngineFrame],
+        rows: EngineRows,
         spec: Mapping[str, Any],
         assignment: Any,
         metrics: Any,
         options: Mapping[str, Any],
-    ) -> MomentsCall[EngineFrame]:
+    ) -> MomentsCall:
         """Take the columns of the evaluation for what the caller did not say."""
         if isinstance(assignment, pd.DataFrame):
             assignment = named_frame("assignment", assignment)
@@ -265,7 +264,7 @@ class MomentsCall(Generic[EngineFrame]):
         warn_of_weights(head, "per_user", [*self.reduction.by, *self.reduction.columns])
         return schemas
 
-    def _outcomes(self, schemas: Schemas) -> EngineFrame:
+    def _outcomes(self, schemas: Schemas) -> Any:
         """Return a lazy frame with the outcome of every bucket."""
         engine, n_buckets = self.rows.engine, self.rows.n_buckets
         schemas = {role: one.with_metadata({"role": role}) for role, one in schemas.items()}
@@ -312,7 +311,7 @@ def _some(schema: pa.Schema, names: list[str]) -> pa.Schema:
     )
 
 
-def _column_names(rows: EngineRows[Any], assignment: Any) -> list[str]:
+def _column_names(rows: EngineRows, assignment: Any) -> list[str]:
     """Return the columns of an assignment, which is a pandas frame or one of the engine."""
     if isinstance(assignment, pd.DataFrame):
         return [str(name) for name in assignment.columns]

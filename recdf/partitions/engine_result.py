@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Generic
+from typing import Any
 
 import pandas as pd
 
@@ -21,12 +21,12 @@ from ..evaluation.storage import (
     write_head,
 )
 from ..judge.choices import RaiseOrDrop
-from .engine_methods import EngineFrame, EngineRows
+from .engine_methods import EngineRows
 from .engine_moments import MomentsCall
 from .in_buckets import each_bucket
 
 
-class EngineEvaluation(Result, Generic[EngineFrame]):
+class EngineEvaluation(Result):
     """Result of `rd.spark.evaluate` and `rd.dask.evaluate`: a summary in memory and lazy rows per
     list.
 
@@ -42,13 +42,11 @@ class EngineEvaluation(Result, Generic[EngineFrame]):
         JSON-safe record of what was computed, as `rd.evaluate` returns it.
     """
 
-    def __init__(
-        self, rows: EngineRows[EngineFrame], summary: pd.DataFrame, spec: Mapping[str, Any]
-    ) -> None:
+    def __init__(self, rows: EngineRows, summary: pd.DataFrame, spec: Mapping[str, Any]) -> None:
         self._rows, self._summary, self._spec = rows, summary, OneSpec(spec)
 
     @property
-    def per_user(self) -> EngineFrame:
+    def per_user(self) -> Any:
         """A lazy frame of the engine with one row per list."""
         return self._rows.frame
 
@@ -223,7 +221,7 @@ class EngineEvaluation(Result, Generic[EngineFrame]):
         """
         self._rows.engine.unpersist()
 
-    def _compared_rows(self, unused: str | None) -> EngineEvaluation[EngineFrame]:
+    def _compared_rows(self, unused: str | None) -> EngineEvaluation:
         rows = replace(self._rows, empty=self._rows.empty.drop(columns=unused or []))
         return EngineEvaluation(rows, self._summary, self._spec)
 

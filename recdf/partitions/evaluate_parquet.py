@@ -23,7 +23,6 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ..errors import kind_of
 from ..evaluation.evaluate import EvaluateArguments, call_of, finish, takes_evaluate_arguments
@@ -103,7 +102,8 @@ def measure_whole(files: NeededOfFiles, progress: Progress, together_rows: int) 
             name: labels_as(pa.array(by[name].array), kinds.field(name).type) for name in files.by
         }
         by = sources["pred"].as_pandas(pa.table(columns))
-    ((bucket, rows),) = found.rows.items()
+    rows = found.rows
+    assert rows is not None
     # The first row, in the types of the files.
     heads = {
         role: table.slice(0, 1).cast(sources[role].fields(table.column_names))
@@ -120,7 +120,7 @@ def measure_whole(files: NeededOfFiles, progress: Progress, together_rows: int) 
         by=by,
         carried={name: carried[name] for name in carried.columns},
     )
-    return replace(found, measured=replace(found.measured, by=by), rows={bucket: rows})
+    return replace(found, measured=replace(found.measured, by=by), rows=rows)
 
 
 @dataclass(frozen=True)
@@ -276,17 +276,15 @@ class _WholeRead:
         """Copy numbers to their rows of the array, a few at a time; False if one is null or does
         not fit."""
         first = group.first
+        narrow = pa.from_numpy_dtype(array.dtype)
         for batch in file.iter_batches(COPIED_ROWS, row_groups=group.numbers, **how):
             column = batch.column(0)
-            narrow = array.itemsize * 8 < kind.bit_width
             if column.null_count or column.type != kind:
                 return False
-            low_high = pc.min_max(column).as_py() if narrow else {}
-            if narrow and not _fit(
-                low_high["min"], low_high["max"], array.dtype
-            ):  # what the files say may be wrong
+            try:
+                array[first : first + len(column)] = column.cast(narrow).to_numpy()
+            except pa.ArrowInvalid:  # a number is beyond what the statistics of the file say
                 return False
-            array[first : first + len(column)] = column.to_numpy()
             first += len(column)
         return True
 

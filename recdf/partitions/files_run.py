@@ -308,7 +308,7 @@ class FilesEngine:
         return frame.as_pandas(table)
 
 
-class FilesRun(Run[Any]):
+class FilesRun(Run):
     """One call on files that are dealt to buckets."""
 
     engine: FilesEngine
@@ -409,8 +409,9 @@ class FilesRun(Run[Any]):
         """
         tables = dict(zip(self.packed, cells, strict=True))
         found = measure(self.shared.of(bucket), part_of_bucket(self.shared, bucket, tables))
-        placed = [self._placed(bucket, tables, rows) for rows in found.rows.values() if len(rows)]
-        return sum(map(len, tables.values())), found.without_rows(), placed
+        rows = found.rows
+        placed = [self._placed(bucket, tables, rows)] if rows is not None and len(rows) else []
+        return sum(map(len, tables.values())), replace(found, rows=None), placed
 
     # -----------------------------------------------------------------------------------------
     # results

@@ -19,36 +19,32 @@ import pyarrow as pa
 
 from ..errors import RecdfError
 from ..evaluation.evaluate import told
-from ..evaluation.part import Failure, PartResult, to_arrow
+from ..evaluation.part import Failure
 from .engine_methods import EngineRows, Handle, digest_of_bytes, labels_of_table, opened
 from .needed import decoded
-from .packed import PACKED, Packing, of_cells, to_cells
-from .work import Cells, result_of, working_on
+from .packed import PACKED, Packing, of_cells
+from .work import Cells, working_on
 
 # What a bucket gives: what the work made of it or an error, as bytes, and how many rows it had.
-OF_BUCKET = pa.schema(
-    {"bucket": pa.int32(), "made": pa.binary(), "failure": pa.binary(), "n_rows": pa.int64()}
-)
+OF_BUCKET = pa.schema({"bucket": pa.int32(), "made": pa.binary(), "n_rows": pa.int64()})
 
 
 def made_of(bucket: int, work: Callable[[], Any], n_rows: int = 0) -> pa.Table:
     """Return what the work makes of a bucket as one row."""
-    made = failure = None
     try:
-        made = pickle.dumps(work())
+        made = work()
     except (RecdfError, TypeError) as error:
-        failed = PartResult(frozenset({bucket}), failure=Failure(error, bucket))
-        failure = to_cells([to_arrow(failed)])[0]
-    return pa.table([[bucket], [made], [failure], [n_rows]], schema=OF_BUCKET)
+        made = Failure(error, bucket)
+    return pa.table([[bucket], [pickle.dumps(made)], [n_rows]], schema=OF_BUCKET)
 
 
 def all_made(outcomes: pa.Table, n_buckets: int) -> list[Any]:
     """Return what was made of all buckets, in their order; an error of one is raised."""
-    found = outcomes.sort_by("bucket")
-    failures = [cell for cell in found["failure"] if cell.is_valid]
-    if failures and (failure := result_of(failures[0]).failure) is not None:
-        raise told(failure, n_buckets, "users")
-    return [pickle.loads(cell) for cell in found["made"].to_pylist()]
+    found = [pickle.loads(cell) for cell in outcomes.sort_by("bucket")["made"].to_pylist()]
+    for one in found:
+        if isinstance(one, Failure):
+            raise told(one, n_buckets, "users")
+    return found
 
 
 def shared(engine: Any, one: Any) -> Handle:
@@ -72,7 +68,7 @@ class OnRows:
 
 
 def each_bucket(
-    rows: EngineRows[Any],
+    rows: EngineRows,
     work: Callable[[pd.DataFrame], Any],
     columns: Sequence[str],
     keys: Sequence[str],

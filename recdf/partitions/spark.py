@@ -13,7 +13,7 @@ import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from inspect import signature
 from pathlib import Path
@@ -31,7 +31,7 @@ from ..logs import impressions, log_checks
 from ..metrics.metric import Metric
 from .dealt_checks import check_on_engine
 from .dealt_logs import on_engine
-from .engine import Asked, evaluate_frames
+from .engine import evaluate_frames
 from .engine_arguments import check_frames, takes_engine_arguments
 from .engine_methods import Handle, Inline, OnBucket, OnChunk, Sent, labels_of_table
 from .engine_result import EngineEvaluation
@@ -56,7 +56,7 @@ def evaluate(
     partitions: int | None = None,
     cache: bool = False,
     **options: Unpack[EvaluateArguments],
-) -> EngineEvaluation[Any]:
+) -> EngineEvaluation:
     """Evaluate two Spark frames. The summary is that of `rd.evaluate`, and the rows per list stay
     in Spark.
 
@@ -89,7 +89,7 @@ def evaluate(
     """
     frames = {"true": true, "pred": pred}
     with _spark_engine(frames, cache=cache) as engine:
-        return evaluate_frames(engine, frames, Asked(evaluate, metrics, k, options, partitions))
+        return evaluate_frames(engine, frames, evaluate, metrics, k, options, partitions)
 
 
 @contextmanager
@@ -276,11 +276,11 @@ class SparkEngine:
         pairs = [(pa.string(), pa.large_string()), (pa.binary(), pa.large_binary())]
         types = dict(pairs) if large else {big: small for small, big in pairs}
         fields = []
-        for field in schema:
-            kind = types.get(field.type, field.type)
+        for one in schema:
+            kind = types.get(one.type, one.type)
             if pa.types.is_timestamp(kind):
                 kind = pa.timestamp("us", None if kind.tz is None else "UTC")
-            fields.append(pa.field(field.name, kind))
+            fields.append(pa.field(one.name, kind))
         return pa.schema(fields)
 
 
@@ -391,7 +391,7 @@ class Broadcast:
     """Bytes that Spark sends once to each executor."""
 
     digest: str
-    held: Any
+    held: Any = field(compare=False)
 
     def read(self) -> bytes:
         return bytes(self.held.value)

@@ -8,6 +8,7 @@ each task one core.
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ import pyarrow as pa
 from ..errors import EngineError
 from ..evaluation.evaluate import checked
 from ..evaluation.exposure_sums import label_array
-from ..evaluation.part import Failure, ListRows, Part, PartResult, from_arrow, measure, to_arrow
+from ..evaluation.part import Failure, ListRows, Part, PartResult, measure, result_bytes
 from ..inputs.list_cells import ItemLists
 from ..inputs.machine import limited
 from ..inputs.options import Options, as_columns
@@ -30,7 +31,7 @@ from ..matching.list_keys import key_labels
 from ..matching.match import match
 from .engine_arguments import in_bucket
 from .engine_methods import Handle, Here, Shared, opened
-from .packed import CELL, by_role, cast_table, distinct_rows, known_rows, of_cell, to_cells
+from .packed import CELL, by_role, cast_table, distinct_rows, known_rows
 from .source import frame_of_arrow, labels_as
 
 Cells = Sequence[Any]
@@ -65,10 +66,10 @@ class Measuring:
             shared: Shared = opened(self.handle)
             result = measured_bucket(shared, bucket, by_role(cells, self.schemas))
             if self.per_user is None:
-                return pa.table([to_cells([to_arrow(result)])], schema=CELL)
+                return pa.table([[result_bytes(result)]], schema=CELL)
             checked(shared.call, result)  # raises the error of the bucket, if it failed
-            tables = [rows_table(rows, self.per_user) for rows in result.rows.values()]
-            return pa.concat_tables([self.per_user.empty_table(), *tables])
+            assert result.rows is not None
+            return rows_table(result.rows, self.per_user)
 
 
 def measured_bucket(shared: Shared, bucket: int, tables: Mapping[str, pa.Table]) -> PartResult:
@@ -123,16 +124,11 @@ def adding_up(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Add the results in one chunk, so that fewer of them are sent."""
     total: PartResult | None = None
     for batch in batches:
-        for cell in batch.column(0):
-            one = result_of(cell)
+        for cell in batch.column(0).to_pylist():
+            one = pickle.loads(cell)
             total = one if total is None else total + one
     if total is not None:
-        yield pa.record_batch([to_cells([to_arrow(total)])], schema=CELL)
-
-
-def result_of(cell: Any) -> PartResult:
-    """Return the result in a cell."""
-    return from_arrow(of_cell(cell))
+        yield pa.record_batch([pa.array([result_bytes(total)], pa.binary())], schema=CELL)
 
 
 # -- facts that need all the rows

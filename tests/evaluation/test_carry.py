@@ -1,8 +1,6 @@
 """`carry=`: columns of `pred` beside the metrics, in their dtype, one value per list, and no
 metrics themselves."""
 
-from dataclasses import replace
-
 import pandas as pd
 import pytest
 from hypothesis import given
@@ -10,10 +8,6 @@ from hypothesis import strategies as st
 from registry.seeded import quietly
 
 import recdf as rd
-from recdf.evaluation.evaluate import finish
-from recdf.evaluation.part import Part, measure
-from recdf.metrics.call import Call
-from recdf.metrics.strings import parse
 
 TIMES = pd.to_datetime(["2026-09-01 10:00", "2026-09-02 11:00", "2026-09-03 12:00"], utc=True)
 PRED = pd.DataFrame(
@@ -158,26 +152,6 @@ def test_time_and_variant_on_the_way_to_an_experiment():
     )
     assert users["hits@2"].tolist() == [1.0, 0.0, 0.0]
     assert users["n_before_exposure"].tolist() == [0, 1, 0]
-
-
-def test_parts_that_are_joined():
-    """Columns that were carried in two parts stand by their lists, whatever order the parts were
-    added in."""
-    call = replace(
-        Call.from_arguments(rd.evaluate, {}), carry={"time": "constant", "visit": "constant"}
-    )
-    call = replace(call, requests=tuple(parse("mrr@2", 2, call.options)))
-    parts = [
-        measure(call, Part(TRUE[of(TRUE)], PRED[of(PRED)], frozenset({number}), whole=False))
-        for number, of in enumerate(
-            [lambda frame: frame["user_id"] == 2, lambda frame: frame["user_id"] != 2]
-        )
-    ]
-    for one, two in (parts, parts[::-1]):
-        per_user = finish(call, one + two).per_user
-        assert per_user["user_id"].tolist() == [2, 1, 3]
-        assert per_user["visit"].tolist() == [7, 5, 9]
-        assert per_user["time"].tolist() == list(TIMES.take([1, 0, 2]))
 
 
 @pytest.mark.parametrize(

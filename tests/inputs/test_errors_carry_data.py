@@ -18,7 +18,7 @@ from inputs.test_bad_input import run
 import recdf as rd
 from recdf import errors
 from recdf.cli import main
-from recdf.evaluation.part import Failure, PartResult, from_arrow, to_arrow
+from recdf.evaluation.part import Failure, PartResult, result_bytes
 from recdf.inputs.options import NAMES
 
 PACKAGE = Path(rd.__path__[0])
@@ -78,9 +78,8 @@ def test_an_error_carries_what_it_speaks_of(call, data):
     for again in (pickle.loads(pickle.dumps(error)), copy.copy(error), error.within()):
         assert (type(again), str(again), again.data) == (type(error), str(error), error.data)
         assert again.advice == error.advice
-    again = from_arrow(
-        to_arrow(PartResult(frozenset([3]), failure=Failure(error, 3)))
-    ).failure.error
+    sent = result_bytes(PartResult(frozenset([3]), failure=Failure(error, 3)))
+    again = pickle.loads(sent).failure.error
     assert (type(again), str(again), again.advice) == (type(error), str(error), error.advice)
     assert json.loads(json.dumps(error.data, default=str)) == again.data
 

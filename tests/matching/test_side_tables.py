@@ -183,11 +183,9 @@ def test_arguments_bind_as_in_python():
     assert rd.surprisal(log=LOG, pred=PRED, k=2) == rd.surprisal(LOG, PRED, 2)
     with pytest.raises(TypeError, match=r"surprisal\(\) is missing the argument 'pred'"):
         rd.surprisal(LOG)
-    with pytest.raises(TypeError, match=r"got multiple values for argument 'k'"):
+    with pytest.raises(TypeError, match=r"surprisal\(\): multiple values for argument 'k'"):
         rd.surprisal(LOG, PRED, 2, k=2)
-    with pytest.raises(
-        TypeError, match=r"takes 3 positional arguments \(log, pred, k\) but 4 were given"
-    ):
+    with pytest.raises(TypeError, match=r"surprisal\(\): too many positional arguments"):
         rd.surprisal(LOG, PRED, 2, "users")
     with pytest.raises(
         rd.OptionError, match=r"surprisal has no option 'bse'; did you mean 'users'\?"
