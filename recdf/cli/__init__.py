@@ -31,35 +31,15 @@ from ..errors import (
     RecdfWarning,
     warn_user,
 )
-from . import (
-    deciding,
-    evaluating,
-    gating,
-    made_commands,
-    reading_logs,
-    reporting,
-)
-from .arguments import Parser, add_file_formats, in_flags, with_formats
-from .evaluating import Unexpected
-from .option_files import add_config, with_files
-from .output import RunRecord, add_output, can_be_retried, complain, fail_on, refuse_outputs
+from .arguments import Parser, in_flags, with_formats
+from .deciding import COMPARE, EXPERIMENT, GATE
+from .evaluating import AUDIT, CHECK, EVALUATE, Unexpected
+from .made_commands import MADE
+from .option_files import with_files
+from .output import RunRecord, can_be_retried, complain, fail_on, refuse_outputs
+from .reporting import DEMO, REPORT
 
 __all__ = ["main", "run", "warn_user"]
-
-# Commands whose findings or verdicts may end them with code 1.
-VERDICTS = (
-    "evaluate",
-    "check",
-    "audit",
-    "impressions",
-    "compare",
-    "experiment",
-    "interleaved",
-    "aa",
-    "srm",
-    "quantiles",
-    "history",
-)
 
 # Errors that tell of the call, of its files or of the machine.
 EXPECTED = (RecdfError, OSError, ValueError, TypeError, MemoryError, ImportError, pa.ArrowException)
@@ -237,23 +217,8 @@ def _parser() -> tuple[argparse.ArgumentParser, Mapping[str, Parser]]:
     version = f"recdf {version_and_build()}"
     parser.add_argument("--version", action="version", version=version)
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
-    for add in (
-        evaluating.add_evaluate,
-        evaluating.add_check,
-        evaluating.add_audit,
-        reading_logs.add_impressions,
-        deciding.add_compare,
-        deciding.add_experiment,
-        gating.add_gate,
-        reporting.add_report,
-        *(one.add for one in made_commands.MADE),
-        reporting.add_demo,
-    ):
-        add(commands)
-    for name, command in commands.choices.items():
-        add_config(command)
-        add_file_formats(command)
-        add_output(command, fail_on=name in VERDICTS)
+    for command in (EVALUATE, CHECK, AUDIT, COMPARE, EXPERIMENT, GATE, REPORT, *MADE, DEMO):
+        command.add(commands)
     return parser, commands.choices
 
 

@@ -206,57 +206,24 @@ def _as_typed(flags: Mapping[str, str], part: Mention) -> str:
     )
 
 
-def add_arguments(group: Any, texts: Mapping[str, str], **shape: Any) -> None:
-    """Add arguments as a usage line writes them ("--cap NAME=QUANTILE ...", "--a FILE (required)")
-    with their help; one word is a switch."""
+MANY_VALUES = {"...": "+", "[...]": "*"}
+
+
+def add_arguments(group: Any, texts: Mapping[str, str]) -> None:
+    """Add arguments as a usage line writes them ("--cap NAME=QUANTILE ...", "--a FILE (required)",
+    "--how {mean,sum}"), with their help; "[...]" takes no value too, and one word is a switch."""
     for usage, text in texts.items():
         words = usage.split()
         flags = [word for word in words if word.startswith("-")] or [words[0].lower()]
-        name = " ".join(word for word in words if word not in (*flags, "...", "(required)"))
-        how: dict[str, Any] = (
-            {"metavar": name, "type": TYPES.get(name)} if name else {"action": "store_true"}
-        )
-        how |= {"nargs": "+"} if "..." in words else {}
-        how |= {"required": True} if "(required)" in words else {}
-        group.add_argument(*flags, help=text, **how | shape)
-
-
-def add_command(
-    commands: Any,
-    name: str,
-    run: Callable[[Any], int | None],
-    help: str,
-    description: str,
-    usage: str = "%(prog)s [options]",
-    epilog: str | None = FILES_HELP,
-) -> Any:
-    """Add a command, whose help begins with a line of usage and examples. `usage` names files and
-    folders first, since flags with several values would swallow them."""
-    examples = EXAMPLES[name].replace("\n", "\n  ")
-    few = "examples" if examples.count("\n  recdf") > 1 else "example"
-    command = commands.add_parser(
-        name,
-        usage=usage,
-        help=help,
-        description=f"{few}:{examples}\n\n{textwrap.fill(description, 78)}",
-        epilog=epilog,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    command.set_defaults(run=run, parser=command)
-    return command
-
-
-def add_out(group: Any, names: Sequence[str], text: str = "") -> None:
-    """Add the folder for the files that a command writes; it is checked before the command runs."""
-    text = (
-        text
-        or f"folder for {' and '.join(', '.join(names).rsplit(', ', 1))}; without it nothing is "
-        "written"
-    )
-    add_arguments(
-        group, {"--out FOLDER": text, "--overwrite": "replace a result that is already there"}
-    )
-    group.set_defaults(writes=names)
+        name = " ".join(word for word in words if word not in (*flags, *MANY_VALUES, "(required)"))
+        how: dict[str, Any] = {"required": True} if "(required)" in words else {}
+        for word in MANY_VALUES.keys() & {*words}:
+            how["nargs"] = MANY_VALUES[word]
+        if name.startswith("{"):
+            how["choices"] = name[1:-1].split(",")
+        else:
+            how |= {"metavar": name, "type": TYPES.get(name)} if name else {"action": "store_true"}
+        group.add_argument(*flags, help=text, **how)
 
 
 def file(text: str) -> str:
@@ -283,6 +250,7 @@ TYPES: Mapping[str, Any] = {
     "K": int,
     "NUMBER": float,
     "PATH": local,
+    "TABLE": local,
 }
 
 
@@ -328,7 +296,7 @@ BOUNDS_FLAG = {
 OF_COLUMNS = ("items_sep", "wide", "by", "by_in_true")
 
 
-def add_options(command: Any, names: Sequence[str] = NAMES) -> None:
+def add_options(command: Any, names: Sequence[str]) -> None:
     """Add one argument for each of these shared options, those of columns and rules apart. Those
     that are not given are left out of the result."""
     columns, rules = map(command.add_argument_group, ("columns", "rules"))
@@ -430,11 +398,9 @@ def _parameter_texts(function: Any) -> dict[str, str]:
 # -- parameters of one function
 
 
-def typed_parameters(function: Callable[..., Any], *without: str) -> list[str]:
-    """Return the parameters of a function that can be typed, which are all but frames and records,
-    without those that a command gives itself."""
-    shapes = _shapes(function).items()
-    return [name for name, (shape, _) in shapes if shape is not None and name not in without]
+def typed_parameters(function: Callable[..., Any]) -> list[str]:
+    """Return the parameters of a function that can be typed: all but frames and records."""
+    return [name for name, (shape, _) in _shapes(function).items() if shape is not None]
 
 
 @cache
@@ -449,18 +415,14 @@ def _shapes(function: Callable[..., Any]) -> dict[str, tuple[dict[str, Any] | No
     }
 
 
-def add_parameters(
-    group: Any,
-    function: Callable[..., Any],
-    names: Iterable[str],
-    explained_by: Callable[..., Any] | None = None,
+def add_parameter(
+    group: Any, function: Callable[..., Any], name: str, explained_by: Callable[..., Any] | None
 ) -> None:
-    """Add one argument for each of these parameters of a function, from its annotations, docstring
-    and defaults. Where it says nothing of a parameter, another function may."""
-    texts, shapes = _parameter_texts(explained_by) | _parameter_texts(function), _shapes(function)
-    for name in names:
-        shape, default = shapes[name]
-        _add_documented(group, name, texts.get(name, ""), default, shape or {"metavar": "NAME"})
+    """Add an argument for a parameter of a function, from its annotation, docstring and default.
+    Where it says nothing of the parameter, another function may."""
+    texts = _parameter_texts(explained_by) | _parameter_texts(function)
+    shape, default = _shapes(function)[name]
+    _add_documented(group, name, texts.get(name, ""), default, shape or {"metavar": "NAME"})
 
 
 def given_parameters(given: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
@@ -474,14 +436,10 @@ def given_files(given: argparse.Namespace, *names: str) -> dict[str, Any]:
     return {name: path for name in names if (path := getattr(given, name)) is not None}
 
 
-def add_file_formats(command: Any) -> None:
-    """Add the flag of formats that names do not tell, for a command with files."""
-    if command.epilog == FILES_HELP:
-        text = (
-            "format of a file whose name does not tell it, by its argument: true=trec_qrels "
-            "pred=trec_run"
-        )
-        add_arguments(command, {"--file-format ARGUMENT=FORMAT ...": text})
+FILE_FORMATS = {
+    "--file-format ARGUMENT=FORMAT ...": "format of a file whose name does not tell it, by its "
+    "argument: true=trec_qrels pred=trec_run"
+}
 
 
 def with_formats(given: argparse.Namespace) -> None:

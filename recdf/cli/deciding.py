@@ -1,13 +1,16 @@
-"""`recdf compare` and `recdf experiment`: from a result on disk to a decision."""
+"""`recdf compare`, `recdf experiment` and `recdf gate`: from results on disk to a decision."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, get_args
 
 import pandas as pd
 
+from ..diagnostics.gate_records import Side, junit_text, pair_of, read_side
+from ..diagnostics.gates import gate
 from ..display.row_words import trend_words
 from ..errors import OptionError
 from ..evaluation.result import Evaluation, read_parquet
@@ -17,7 +20,7 @@ from ..experiments.compare.cheap_labels import compared_labels
 from ..experiments.compare.comparable_runs import sentence_of_both
 from ..experiments.compare.compare_models import compare_models
 from ..experiments.compare.over_time import effect_over_time
-from ..experiments.compare.user_periods import AbsentUsers, PeriodKind
+from ..experiments.compare.user_periods import PeriodKind
 from ..experiments.compare.variants import compare_variants
 from ..experiments.decide.adjust_pvalues import adjustment
 from ..experiments.decide.experiment_health import by_stratum, experiment_health
@@ -25,36 +28,28 @@ from ..experiments.decide.sample_ratio import seen_words
 from ..experiments.join.join_experiment import join_experiment
 from ..experiments.plan.experiment_plan import ExperimentPlan
 from ..experiments.samples import subset
-from ..formats.file_sets import read_beside
+from ..formats.file_sets import read_beside, read_files
 from ..inputs.frames import column
 from ..judge.comparisons import report_table
+from ..judge.per_user_columns import unit_of
 from ..judge.verdict import has, warning_sentences
 from ..tables.cells import amount, columns_before
-from .arguments import (
-    BOUNDS_FLAG,
-    add_arguments,
-    add_command,
-    add_out,
-    add_parameters,
-    as_bounds,
-    as_pairs,
-    given_parameters,
-    typed_parameters,
-)
+from .arguments import BOUNDS_FLAG, as_bounds, as_pairs, given_files
+from .arguments import flag as as_flag
+from .commands import Command, Given, Reply
 from .output import (
     COMPARED_RESULT,
     COMPARISON_FILES,
-    as_asked,
-    fail_on,
+    GATE_FILES,
+    brief_text,
     failing_verdicts,
-    give_tables,
     plain_signs,
     text_table,
-    verdicts_fail,
 )
 from .stored_runs import (
+    ONE_RESULT,
+    ROLES,
     RUNS,
-    add_roles,
     as_paths,
     decided,
     decision_text,
@@ -66,15 +61,7 @@ from .stored_runs import (
     with_times,
 )
 
-OF_MODELS = typed_parameters(compare_models, "metrics", "model_col", "user_col")
-OF_DIRECTIONS = ("smaller_is_better", "larger_is_better")
-OF_JOIN = typed_parameters(
-    join_experiment, "user_col", "variant_col", "by", "how", "over", *OF_DIRECTIONS
-)
-OF_VARIANTS = typed_parameters(
-    compare_variants, "metrics", "variant_col", "user_col", "covariates", "by", "time_col"
-)
-
+GATE_CODES = {"pass": 0, "fail": 1, "undecided": 3}
 # The columns of `report_table` that fit into a terminal.
 SHOWN_COLUMNS = ("metric", "comparison", "effect", "relative", "p", "verdict", "notes")
 
@@ -82,41 +69,7 @@ SHOWN_COLUMNS = ("metric", "comparison", "effect", "relative", "p", "verdict", "
 # -- models
 
 
-def add_compare(commands: Any) -> None:
-    command = add_command(
-        commands,
-        "compare",
-        _run_compare,
-        "compare models on the same users",
-        "Compare the models of a result on the same users: print a row per metric and pair of "
-        "models; with --out write the full table.",
-        usage="%(prog)s RESULTS [RESULTS ...] [options]",
-        epilog=None,
-    )
-    files = _add_results(command, "comparison.parquet", several=True)
-    add_arguments(
-        files,
-        {
-            "--cheap RESULTS": "folder of the same recommendations on more lists under cheap "
-            "labels, where people judged those of RESULTS",
-        },
-    )
-    add_arguments(
-        command.add_argument_group("what is compared"),
-        {
-            "--model NAME ...": "models (default: all)",
-            "--baseline NAME": "model that the others are compared with (default: all pairs)",
-            "--metric NAME ...": "such as ndcg@10 (default: all)",
-            "--model-col COLUMN": "column of the model (default: that of evaluate --by)",
-            "--user-col COLUMN ...": "what names a list (default: the list key)",
-        },
-    )
-    options = command.add_argument_group("options")
-    add_arguments(options, BOUNDS_FLAG)
-    add_parameters(options, compare_models, OF_MODELS, compare_variants)
-
-
-def _run_compare(given: argparse.Namespace) -> int:
+def _compare(given: argparse.Namespace, options: Given) -> Reply:
     result = read_results(given.results)
     model_col = given.model_col or (result.spec["by"][0] if len(result.spec["by"]) == 1 else None)
     baseline = given.baseline
@@ -134,7 +87,7 @@ def _run_compare(given: argparse.Namespace) -> int:
         baseline=baseline,
         cheap=None if given.cheap is None else read_parquet(given.cheap),
         bounds=as_bounds(given.bounds),
-        **{**given_parameters(given, OF_MODELS), "details": True},
+        **{**options, "details": True},
     )
     least, most = table["n_users"].min(), table["n_users"].max()
     n = amount(most, "user") if least == most else f"{least:,} to {amount(most, 'user')}"
@@ -146,122 +99,31 @@ def _run_compare(given: argparse.Namespace) -> int:
     for row in table.to_dict("records"):
         if sentence := sentence_of_both(row):
             said += "\n" + "".join(f"{name} = {row[name]}: " for name in before) + sentence
-    _give_decision(given, f"{head}\n\n{compact(table)}{said}", result, {"comparison": table})
-    return verdicts_fail(given, table)
+    tables = _of_result(given, result, {"comparison": table})
+    return Reply(f"{head}\n\n{compact(table)}{said}", tables)
 
 
 # ------------------------------------------------------------------------------------------
 # variants
 
 
-def add_control(group: Any) -> None:
-    """Ask for the control; all pairs are compared only by name, so that no control is guessed."""
-    add_arguments(
-        group.add_mutually_exclusive_group(required=True),
-        {
-            "--control NAME": "variant that the others are compared with",
-            "--all-pairs": "compare all pairs of variants",
-        },
-    )
-
-
-def add_experiment(commands: Any) -> None:
-    command = add_command(
-        commands,
-        "experiment",
-        _experiment,
-        "compare the variants of an experiment",
-        "Compare the variants of an experiment over all assigned users: print whether it is sound, "
-        "then a row per metric and treatment; with --out write the full tables.",
-        usage="%(prog)s RESULTS --assignment FILE --control NAME [options]",
-    )
-    files = _add_results(
-        command,
-        "health.parquet, comparison.parquet, segments.parquet, over_time.parquet; with roles "
-        "decision.parquet and roles.parquet",
-    )
-    add_arguments(
-        files, {"--assignment FILE": "one row per assigned user: id, variant, more"}, required=True
-    )
-    what = command.add_argument_group("what is compared")
-    add_control(what)
-    add_arguments(
-        what,
-        {
-            "--metric NAME ...": "columns such as ndcg@10, or ratios of sums such as "
-            "ctr=hits@10/n_pred (default: all columns)",
-            "--covariate COLUMN ...": "columns of the assignment from before the experiment "
-            "(CUPED), for all metrics, or for one as ndcg@10=COLUMN, for "
-            "a ratio as ctr=COLUMN/COLUMN",
-            "--cap NAME=QUANTILE ...": "values above this quantile of all users count as the "
-            "quantile, such as revenue@10=0.999",
-            "--proportion NAME ...": "metrics of 0 and 1 to compare by Fisher's exact test, such "
-            "as hitrate@10",
-            "--expected NAME=SHARE ...": "planned share of every variant, such as A=0.9 B=0.1 "
-            "(default: equal); users that do not fit it make the "
-            "verdict invalid; in a ramp-up, of each of --strata, such "
-            "as week1:A=0.9 week1:B=0.1 week2:A=0.5 week2:B=0.5",
-            "--segment COLUMN ...": "columns of the assignment: compare within each",
-        },
-    )
-    what.add_argument(
-        "--over-time",
-        choices=get_args(PeriodKind),
-        metavar="KIND",
-        help="also the effect by period, and whether it fades (needs --exposure-col and "
-        "--time-col): daily, cumulative (read at every look), or since_exposure",
-    )
-    columns = command.add_argument_group("columns")
-    add_arguments(
-        columns,
-        {
-            "--user-col COLUMN ...": "key of the assignment (default: the columns of the list key "
-            "that it has)",
-        },
-    )
-    add_arguments(columns, {"--variant-col COLUMN": "default variant"}, default="variant")
-    add_arguments(
-        columns,
-        {
-            "--period-col COLUMN": "time or cohort of the assignment; shares of the variants that "
-            "change over it withhold the verdict",
-        },
-    )
-    options = command.add_argument_group("options")
-    add_parameters(options, join_experiment, OF_JOIN)
-    options.add_argument(
-        "--how",
-        choices=["mean", "sum"],
-        help="roll several lists of a user up (lists by session, users assigned)",
-    )
-    add_parameters(options, compare_variants, OF_VARIANTS)
-    add_roles(command)
-
-
-def _experiment(given: argparse.Namespace) -> int:
+def _experiment(given: argparse.Namespace, options: Given) -> Reply:
     result = read_parquet(given.results)
-    options = given_parameters(given, OF_VARIANTS)
     roles = given_roles(given)
     plan = roles if isinstance(roles, ExperimentPlan) else None
     segments = given.segment or list((plan.segments if plan else None) or [])
     labels = [given.variant_col, *segments, *options.get("strata", []), *options.get("cluster", [])]
     keys = given.user_col or result.spec["user_col"]
     assignment = read_beside(given.assignment, file_of_rows(given.results), keys, labels)
-    of_join = given_parameters(given, OF_JOIN)
-    for name in (of_join.get("exposure_col"), given.period_col, options.get("covariate_time_col")):
+    for name in (options.get("exposure_col"), given.period_col, options.get("covariate_time_col")):
         if name is not None:
             column(assignment, name, "assignment")
             assignment = with_times(assignment, name)
-    joined = result.join_experiment(
-        assignment,
-        user_col=given.user_col,
-        variant_col=given.variant_col,
-        how=given.how,
-        **given_parameters(given, OF_DIRECTIONS),
-        **of_join,
-    )
+    of_join = taken_by(join_experiment, options)
+    own = {"user_col": given.user_col, "variant_col": given.variant_col, "how": given.how}
+    joined = result.join_experiment(assignment, **own, **of_join)
     join = joined.attrs["recdf_experiment"]
-    options["variant_col"] = given.variant_col
+    options |= {"user_col": join["user_col"], "variant_col": given.variant_col}
     expected = expected_arguments(given, options, joined)
     expected = expected or dict.fromkeys(joined[given.variant_col].unique().tolist(), 1.0)
     health = experiment_health(
@@ -277,7 +139,6 @@ def _experiment(given: argparse.Namespace) -> int:
     options |= {
         "details": True,
         "control": label("control", given.control, joined[given.variant_col]),
-        "user_col": join["user_col"],
         "covariates": _covariate_arguments(given.covariate, specs, joined.columns),
         "expected": expected,
         "time_col": given.period_col,
@@ -287,22 +148,21 @@ def _experiment(given: argparse.Namespace) -> int:
         | dict.fromkeys(given.proportion or [], "proportion"),
     }
     subset("proportion", given.proportion, specs)
-    named = roles.roles if isinstance(roles, ExperimentPlan) else roles
+    named = plan.roles if plan else dict(roles)
     if success := [name for name, role in named.items() if role == "success"]:
         options.setdefault("primary", [name for name in success if name in specs])
-    own = options | {"expected": None, "health": health}
-    tables = {"comparison": compare_variants(joined, specs, by=join["by"], **own)}
-    if segments:
-        tables["segments"] = compare_variants(joined, specs, by=[*join["by"], *segments], **own)
+    of_variants = taken_by(compare_variants, options) | {"expected": None, "health": health}
+
+    def compared(*names: str) -> pd.DataFrame:
+        return compare_variants(joined, specs, by=[*join["by"], *names], **of_variants)
+
+    tables = {"comparison": compared()}
     n_compared = len(joined[join["user_col"]].drop_duplicates())
     lines = [_health(health, join, given.expected is not None, tables["comparison"], n_compared)]
-    lines.append(
-        "\nAll users, p "
-        f"{adjustment(tables['comparison']).words}\n\n{compact(tables['comparison'])}"
-    )
+    lines.append(_headed("All users", tables["comparison"]))
     if segments:
-        head = f"By {' and '.join(segments)}, p {adjustment(tables['segments']).words}"
-        lines.append(f"\n{head}\n\n{compact(tables['segments'])}")
+        tables["segments"] = compared(*segments)
+        lines.append(_headed(f"By {' and '.join(segments)}", tables["segments"]))
         if not join["by"]:
             lines += ["", *segment_sentences(tables["segments"]).values()]
     if given.over_time is not None:
@@ -316,12 +176,16 @@ def _experiment(given: argparse.Namespace) -> int:
     ran = {"unit": unit, "segments": segments, "looks": given.looks}
     decision = decided(tables["comparison"], roles, ran)
     lines += [decision_text(decision["decision"])] if decision else []
-    _give_decision(given, "\n".join(lines), result, tables | decision, {"health": health})
-    found = (
+    failings = (
         *failing_decisions(decision.get("decision")),
         *failing_verdicts(*tables.values(), decided=bool(decision)),
     )
-    return fail_on(given, found)
+    written = _of_result(given, result, {**tables, **decision, "health": health})
+    return Reply("\n".join(lines), written, failings=failings)
+
+
+def _headed(heading: str, table: pd.DataFrame) -> str:
+    return f"\n{heading}, p {adjustment(table).words}\n\n{compact(table)}"
 
 
 def _over_time(
@@ -337,28 +201,15 @@ def _over_time(
         raise OptionError(
             "--over-time needs --exposure-col and --time-col, and a result of one model (no --by)"
         )
-    own = taken_by(effect_over_time, {**options, "sequential_n": None})
+    own = taken_by(effect_over_time, {**options, "time_col": of_join["time_col"]})
     own |= {
-        name: of_join[name]
-        for name in ("exposure_col", "time_col", "multi_variant")
-        if name in of_join
+        "kind": given.over_time,
+        "missing": "drop" if of_join.get("missing") == "drop" else "zero",
+        "sequential_n": options.get("sequential_n") if given.over_time == "cumulative" else None,
     }
-    own |= {"sequential_n": options.get("sequential_n")} if given.over_time == "cumulative" else {}
-    how = (
-        {name: given.how for name, spec in specs.items() if isinstance(spec, str)}
-        if given.how
-        else None
-    )
-    missing: AbsentUsers = "drop" if of_join.get("missing") == "drop" else "zero"
-    return effect_over_time(
-        result.per_user,
-        dict(specs),
-        kind=given.over_time,
-        assignment=assignment,
-        how=how,
-        missing=missing,
-        **own,
-    )
+    if given.how:
+        own["how"] = {name: given.how for name, spec in specs.items() if isinstance(spec, str)}
+    return effect_over_time(result.per_user, dict(specs), assignment=assignment, **own)
 
 
 def expected_arguments(
@@ -431,65 +282,39 @@ def _health(
 ) -> str:
     """Return the table of assigned users, and one line for each conclusion; the sample ratio is of
     those compared."""
-    strata = columns_before(health, "variant")
-    table = {name: health[name].astype(str).tolist() for name in strata} | {
-        "variant": [str(name) for name in health["variant"]],
-        "assigned": [f"{n:,}" for n in health["n_assigned"]],
-        "share": [f"{part:.1%}" for part in health["share"]],
-        "planned": [f"{part:.1%}" for part in health["expected_share"]],
-        "with metrics": [f"{n:,}" for n in health["n_with_metrics"]],
-        "missing": [f"{part:.1%}" for part in health["missing_rate"]],
-    }
+    counts = ("n_assigned", "share", "expected_share", "n_with_metrics", "missing_rate")
+    names = [*columns_before(health, "variant"), "variant", *counts]
     plan = "planned shares" if planned else "equal shares (say otherwise with --expected)"
-    part = (
-        f" of the {n_compared:,} users compared" if n_compared < health["n_assigned"].sum() else ""
-    )
+    fewer = n_compared < health["n_assigned"].sum()
     broken = has(compared["remarks"], "sample_ratio").any()
-    alike = ("alike in all variants", "DIFFER by variant")
+    differ = (health["missing_flag"] != "").any()
+    ratio = _with_p(f"DOES NOT FIT {plan}" if broken else f"fits {plan}", compared["srm_p"].min())
+    missing = _with_p(
+        "DIFFER by variant" if differ else "alike in all variants", health["missing_p"].min()
+    )
     lines = [
-        text_table(table),
+        brief_text(health, names),
         "",
-        _verdict(
-            f"sample ratio{part}",
-            compared["srm_p"].min(),
-            broken,
-            f"fits {plan}",
-            f"DOES NOT FIT {plan}",
-        )
+        f"sample ratio{f' of the {n_compared:,} users compared' if fewer else ''}: {ratio}"
         + ("" if broken else seen_words(compared.to_dict("records"), "treatment")),
-        _verdict(
-            "missing metrics",
-            health["missing_p"].min(),
-            (health["missing_flag"] != "").any(),
-            *alike,
-        ),
+        f"missing metrics: {missing}",
     ]
-    counts = {
+    left_out = {
         "n_multi_variant": "users in several variants, left out",
         "n_unassigned": "users with metrics but no variant, left out",
         "n_repeated": "repeated rows of the assignment, left out",
     }
-    lines += [f"{join[name]:,} {text}" for name, text in counts.items() if join[name]]
+    lines += [f"{join[name]:,} {text}" for name, text in left_out.items() if join[name]]
     return "\n".join(lines)
 
 
-def _verdict(what: str, p: float, flagged: Any, good: str, bad: str) -> str:
+def _with_p(said: str, p: float) -> str:
     if pd.isna(p):
-        return (
-            f"{what}: not tested "
-            f"({'nobody or everybody' if what == 'missing metrics' else 'too few users'})"
-        )
-    return f"{what}: {bad if flagged else good}, p {'< 0.001' if p < 0.001 else f'= {p:.3f}'}"
+        return "not tested (too few users, or all alike)"
+    return f"{said}, p {'< 0.001' if p < 0.001 else f'= {p:.3f}'}"
 
 
 # -- both
-
-
-def _add_results(command: Any, written: str, several: bool = False) -> Any:
-    files = command.add_argument_group("files")
-    add_arguments(files, RUNS if several else {"RESULTS": "folder that recdf evaluate --out wrote"})
-    add_out(files, COMPARISON_FILES, f"folder for {written}; without it nothing is written")
-    return files
 
 
 def compact(table: pd.DataFrame) -> str:
@@ -504,19 +329,202 @@ def compact(table: pd.DataFrame) -> str:
     return text_table({head.get(name, name): shown[name].tolist() for name in names})
 
 
-def _give_decision(
-    given: argparse.Namespace,
-    text: str,
-    result: Evaluation,
-    compared: dict[str, pd.DataFrame],
-    first: Mapping[str, pd.DataFrame] | None = None,
-) -> None:
-    """Write and print the tables that were compared; `first` are tables that are written before
-    them."""
-    tables = {**(first or {}), **compared}
-    for table in tables.values():  # pandas writes attrs, so that the file says what was evaluated
-        table.attrs |= {
-            "recdf": result.spec,
-            COMPARED_RESULT: digest_of_result(*as_paths(given.results)),
-        }
-    give_tables(given, text, as_asked(given, tables), as_asked(given, compared | tables))
+def _of_result(
+    given: argparse.Namespace, result: Evaluation, tables: dict[str, pd.DataFrame]
+) -> dict[str, pd.DataFrame]:
+    """Return tables that say which result was compared, also in their files."""
+    digest = digest_of_result(*as_paths(given.results))
+    for table in tables.values():
+        table.attrs |= {"recdf": result.spec, COMPARED_RESULT: digest}
+    return tables
+
+
+# ------------------------------------------------------------------------------------------
+# gate
+
+
+def _gate(given: argparse.Namespace, options: Given) -> Reply:
+    expected = "a metric and what it may lose, as ndcg@10=-2%"
+    budgets = as_pairs("--budget", given.budget, expected)
+    folders = {"candidate": ("results", "model"), "baseline": ("baseline", "baseline_model")}
+    sides = [side_of_folder(given, role, *names) for role, names in folders.items()]
+    paths = given_files(given, "true", "log")
+    frames = read_lists(given, sides, paths, [flag for _, flag in folders.values()])
+    if given.cheap is not None:
+        vars(given).update(
+            pair_of(given.cheap, ["cheap_candidate", "cheap_baseline"], "cheap", "results")
+        )
+        frames["cheap"] = [
+            side_of_folder(given, role, f"cheap_{role}", flag)
+            for role, (_, flag) in folders.items()
+        ]
+    if given.users is not None:
+        unit = options.get("unit_col", unit_of(sides[0].spec["user_col"]))
+        frames |= read_files({"users": given.users}, unit, [])
+    bounds = as_bounds(given.bounds)
+    found = gate(*sides, budgets, by=given.segment, bounds=bounds, **frames, **options)
+    texts: dict[Path, str] = {}
+    if given.junit is not None:
+        texts[given.junit] = junit_text(found, "skipped" if given.undecided == "pass" else "error")
+    if given.summary is not None:
+        texts[given.summary] = found.to_markdown()
+    said = found.verdict
+    return Reply(
+        repr(found),
+        {"gate": found.table, "checks": found.checks},
+        {"gate": found.table},
+        code=GATE_CODES[given.undecided if said == "undecided" and given.undecided else said],
+        reasons=sorted(found.reasons, key=lambda reason: f": {said}, " not in reason),
+        texts=texts,
+        failings=(),
+    )
+
+
+def side_of_folder(given: argparse.Namespace, role: str, name: str, flag: str) -> Side:
+    """Return the result in a folder; of several recommenders the rows of the one that was named."""
+    result = read_parquet(getattr(given, name))
+    by, rows = result.spec["by"], _rows_of_named(given, flag, result.per_user, result.spec["by"])
+    if by and (models := rows[by[0]].unique().tolist())[1:]:
+        several = f"{getattr(given, name)} has several {by[0]}s ({', '.join(map(str, models))})"
+        raise OptionError(f"{several}; name one: {as_flag(flag)}")
+    return read_side(role, Side(role, rows, result.spec))
+
+
+def _rows_of_named(
+    given: argparse.Namespace, flag: str, frame: pd.DataFrame, by: Sequence[str]
+) -> pd.DataFrame:
+    """Return the rows of the recommender that was named, if one was and the frame tells them
+    apart."""
+    model = getattr(given, flag)
+    if model is not None and not by:
+        raise OptionError(f"{as_flag(flag)} {model}: the result was evaluated without --by")
+    if model is None or by[0] not in frame.columns:
+        return frame
+    models: pd.Series = frame[by[0]]
+    rows: pd.DataFrame = frame[models == label(as_flag(flag).lstrip("-"), model, models)]
+    return rows
+
+
+def read_lists(
+    given: argparse.Namespace, sides: Sequence[Side], paths: Mapping[str, str], flags: Sequence[str]
+) -> dict[str, Any]:
+    """Read the recommendations of both sides, those of the model that was named, and other files
+    beside them."""
+    pairs = {} if given.pred is None else pair_of(given.pred, [side.role for side in sides])
+    if not paths and not pairs:
+        return {}
+    keys = [*sides[0].spec["user_col"], sides[0].options.get("item_col", "item_id")]
+    frames: dict[str, Any] = read_files({**paths, **pairs}, keys, [], ["score", "rank"])
+    if pairs:
+        of_both = zip(sides, flags, strict=True)
+        frames["pred"] = [
+            _rows_of_named(given, flag, frames.pop(side.role), side.spec["by"])
+            for side, flag in of_both
+        ]
+    return frames
+
+
+COMPARE = Command(
+    "compare",
+    "compare models on the same users",
+    "Compare the models of a result on the same users: print a row per metric and pair of models; "
+    "with --out write the full table.",
+    "RESULTS [RESULTS ...]",
+    _compare,
+    [compare_models],
+    COMPARISON_FILES,
+    RUNS
+    | {
+        "--cheap RESULTS": "folder of the same recommendations on more lists under cheap labels, "
+        "where people judged those of RESULTS",
+    },
+    {
+        "--model NAME ...": "models (default: all)",
+        "--baseline NAME": "model that the others are compared with (default: all pairs)",
+        "--metric NAME ...": "such as ndcg@10 (default: all)",
+        "--model-col COLUMN": "column of the model (default: that of evaluate --by)",
+        "--user-col COLUMN ...": "what names a list (default: the list key)",
+    }
+    | BOUNDS_FLAG,
+    ["metrics"],
+    explained_by=compare_variants,
+    out="folder for comparison.parquet; without it nothing is written",
+)
+EXPERIMENT = Command(
+    "experiment",
+    "compare the variants of an experiment",
+    "Compare the variants of an experiment over all assigned users: print whether it is sound, "
+    "then a row per metric and treatment; with --out write the full tables.",
+    "RESULTS --assignment FILE --control NAME",
+    _experiment,
+    [join_experiment, compare_variants],
+    COMPARISON_FILES,
+    ONE_RESULT | {"--assignment FILE (required)": "one row per assigned user: id, variant, more"},
+    {
+        "--metric NAME ...": "columns such as ndcg@10, or ratios of sums such as "
+        "ctr=hits@10/n_pred (default: all columns)",
+        "--covariate COLUMN ...": "columns of the assignment from before the experiment (CUPED), "
+        "for all metrics, or for one as ndcg@10=COLUMN, for a ratio as ctr=COLUMN/COLUMN",
+        "--cap NAME=QUANTILE ...": "values above this quantile of all users count as the "
+        "quantile, such as revenue@10=0.999",
+        "--proportion NAME ...": "metrics of 0 and 1 to compare by Fisher's exact test, such as "
+        "hitrate@10",
+        "--expected NAME=SHARE ...": "planned share of every variant, such as A=0.9 B=0.1 "
+        "(default: equal); users that do not fit it make the verdict invalid; in a ramp-up, of "
+        "each of --strata, such as week1:A=0.9 week1:B=0.1 week2:A=0.5 week2:B=0.5",
+        "--segment COLUMN ...": "columns of the assignment: compare within each",
+        "--over-time {" + ",".join(get_args(PeriodKind)) + "}": "also the effect by period, and "
+        "whether it fades (needs --exposure-col and --time-col): daily, cumulative (read at every "
+        "look), or since_exposure",
+        "--user-col COLUMN ...": "key of the assignment (default: the columns of the list key "
+        "that it has)",
+        "--variant-col COLUMN": "default variant",
+        "--period-col COLUMN": "time or cohort of the assignment; shares of the variants that "
+        "change over it withhold the verdict",
+        "--how {mean,sum}": "roll several lists of a user up (lists by session, users assigned)",
+    }
+    | ROLES,
+    ["metrics", "covariates", "by", "over"],
+    with_control=True,
+    out="folder for health.parquet, comparison.parquet, segments.parquet, over_time.parquet; with "
+    "roles decision.parquet and roles.parquet; without it nothing is written",
+    defaults={"variant_col": "variant"},
+)
+GATE = Command(
+    "gate",
+    "decide whether a candidate may replace the baseline",
+    "Decide whether a candidate loses no more than its budgets against a baseline on the same "
+    "lists. Exit code 0: pass, 1: fail, 3: undecided, 2: the call or a file is wrong.",
+    "RESULTS --baseline RESULTS --budget METRIC=CHANGE",
+    _gate,
+    [gate],
+    GATE_FILES,
+    {
+        "RESULTS": "folder of the candidate, which recdf evaluate --out wrote",
+        "--baseline RESULTS (required)": "folder of the baseline",
+        "--cheap RESULTS ...": "folders of candidate and baseline on more lists under cheap "
+        "labels, where people judged those of RESULTS",
+        "--users FILE": "the population: one row per list, with the user, the weight and the "
+        "segments that the results have; without it the gate says up to what weight it holds",
+        "--junit PATH": "write a JUnit report, which CI systems show",
+        "--summary PATH": "write a summary in Markdown, for a comment on a change request",
+        "--pred FILE ...": "recommendations of the candidate and of the baseline: sampled "
+        "candidates, other shares of items that are in the log already, and fewer judged items "
+        "make the gate undecided",
+        "--true FILE": "the truth that both were evaluated on (--pred needs it)",
+        "--log FILE": "past interactions: user and item",
+    },
+    {
+        "--budget METRIC=CHANGE ... (required)": "what may be lost: ndcg@10=-2%% of the "
+        "baseline's mean, revenue@10=-0.05 in units of the metric, latency=+5%% where smaller is "
+        "better, 'ndcg@10[country=DE]=-5%%' of a segment",
+        "--segment COLUMN ...": "columns of both results (recdf evaluate --carry) whose values "
+        "are shown as segments",
+        "--model NAME": "recommender of the candidate's folder, if that holds several",
+        "--baseline-model NAME": "recommender of the baseline's folder, if that holds several",
+        "--undecided {pass,fail}": "take undecided for this: exit code 0 or 1 in place of 3",
+    }
+    | BOUNDS_FLAG,
+    ["by"],
+    fails=False,
+)

@@ -36,16 +36,9 @@ from ..partitions.source import Source
 from ..publishing import PER_USER, RESULT_FILES, SUMMARY_FILE, staging_folder
 from ..tables.cells import amount
 from ..tables.findings import finding_of, findings_text
-from .arguments import (
-    add_arguments,
-    add_command,
-    add_options,
-    add_out,
-    as_pairs,
-    given_files,
-    given_options,
-)
-from .output import fail_on, give_tables, note, plain_signs, print_tables, verbose
+from .arguments import as_pairs, given_files, given_options
+from .commands import Command, Given, Reply
+from .output import note, plain_signs, verbose
 from .stored_runs import with_times
 
 OPERATORS = {
@@ -62,28 +55,16 @@ class Unexpected(RecdfError, ValueError):
     """The files that arrived are not those that the job expects."""
 
 
-def add_expected(group: Any) -> None:
-    """Add the arguments of what is expected."""
-    add_arguments(
-        group,
-        {
-            "--expect ROWS ...": "numbers of rows, such as rows>=1000000 (of --pred), "
-            "true.rows>=5000 or rows[model=als]>=1000 (of one value of a "
-            "column), and models=als,knn (the values of --by: these and no "
-            "other); else exit code 1",
-            "--expect-days DAYS ...": "days that --pred, or with true= --true, must have: "
-            "2026-11-01..2026-11-30 or true=2026-11-01..2026-11-01, all "
-            "of them and no other, or 7 for seven days without a gap up "
-            "to the latest one",
-        },
-    )
-    add_arguments(
-        group, {"--day-col COLUMN": "column of --expect-days (default day)"}, default="day"
-    )
-    add_arguments(
-        group,
-        {"--max-age AGE": "age of the newest file of --true and of --pred, such as 26h, 90m or 2d"},
-    )
+EXPECTED_FLAGS = {
+    "--expect ROWS ...": "numbers of rows, such as rows>=1000000 (of --pred), true.rows>=5000 or "
+    "rows[model=als]>=1000 (of one value of a column), and models=als,knn (the values of --by: "
+    "these and no other); else exit code 1",
+    "--expect-days DAYS ...": "days that --pred, or with true= --true, must have: "
+    "2026-11-01..2026-11-30 or true=2026-11-01..2026-11-01, all of them and no other, or 7 for "
+    "seven days without a gap up to the latest one",
+    "--day-col COLUMN": "column of --expect-days (default day)",
+    "--max-age AGE": "age of the newest file of --true and of --pred, such as 26h, 90m or 2d",
+}
 
 
 def check_age(given: argparse.Namespace) -> None:
@@ -122,7 +103,12 @@ def check_expected(given: argparse.Namespace, counts_of: CountsOf) -> None:
     """Raise if the numbers of rows, the models or the days are not as expected."""
     for text in given.expect or []:
         if models := EXPECTED_MODELS.fullmatch(text):
-            _check_models(given, text, models[1].split(","), counts_of)
+            names = as_columns(getattr(given, "by", None))
+            if len(names) != 1:
+                said = f"--expect {text} is about the values of one column; pass --by COLUMN"
+                raise OptionError(said)
+            there, wanted = counts_of("pred", names[0]).index, pd.Index(models[1].split(","))
+            _refuse_others(given, "pred", (wanted, there), names[0], f"--expect {text}")
             continue
         found = EXPECTED_ROWS.fullmatch(text)
         if not found:
@@ -134,8 +120,7 @@ def check_expected(given: argparse.Namespace, counts_of: CountsOf) -> None:
         n_rows = given.rows[role]
         if name is not None:
             counts = counts_of(role, name)
-            known = value if value in counts.index else value.removesuffix(".0")
-            n_rows = int(counts.get(known, 0))
+            n_rows = int(counts.get(value, counts.get(value.removesuffix(".0"), 0)))
         if not OPERATORS[sign](n_rows, int(re.sub("[_,]", "", found[5]))):
             of = "" if name is None else f" with {name} {value}"
             raise Unexpected(
@@ -145,29 +130,44 @@ def check_expected(given: argparse.Namespace, counts_of: CountsOf) -> None:
         role, named, days = text.rpartition("=")
         if named and role not in ("true", "pred"):
             raise OptionError(f"--expect-days {text}; expected true=DAYS, or DAYS of --pred")
-        role = role or "pred"
-        texts = pd.Series(counts_of(role, given.day_col).index.str.slice(0, 10)).drop_duplicates()
-        found_days = pd.to_datetime(texts, errors="coerce", format="mixed")
-        _check_days(given, (role, days, text), found_days)
+        _check_days(given, role or "pred", (days, f"--expect-days {text}"), counts_of)
 
 
-def _check_models(
-    given: argparse.Namespace, text: str, wanted: list[str], counts_of: CountsOf
+def _check_days(
+    given: argparse.Namespace, role: str, asked: tuple[str, str], counts_of: CountsOf
 ) -> None:
-    """Raise if the values of --by are not the wanted ones."""
-    names = as_columns(getattr(given, "by", None))
-    if len(names) != 1:
-        raise OptionError(f"--expect {text} is about the values of one column; pass --by COLUMN")
-    there = [str(one) for one in counts_of("pred", names[0]).index]
-    for models, word in (
-        ([one for one in wanted if one not in there], "lacks"),
-        ([one for one in there if one not in wanted], "has, beside the expected ones,"),
+    days, said = asked
+    texts = counts_of(role, given.day_col).index.str.slice(0, 10).unique()
+    there = pd.to_datetime(texts, errors="coerce", format="mixed").sort_values()
+    if there.hasnans or there.empty:
+        where = f"--{role} {getattr(given, role)}"
+        raise Unexpected(f"{where} has no days in {given.day_col!r}, or values that are none")
+    first, between, last = days.partition("..")
+    try:
+        wanted = (
+            pd.date_range(first, last)
+            if between
+            else pd.date_range(end=there[-1], periods=int(first))
+        )
+    except ValueError:
+        raise OptionError(f"{said}; expected 2026-11-01..2026-11-30 or a number") from None
+    present = there if between else there[there >= wanted[0]]
+    dates = wanted.strftime("%Y-%m-%d"), present.strftime("%Y-%m-%d")
+    _refuse_others(given, role, dates, given.day_col, said)
+
+
+def _refuse_others(
+    given: argparse.Namespace, role: str, values: tuple[pd.Index, pd.Index], name: str, asked: str
+) -> None:
+    """Raise if a column does not have the values that are wanted, or has others."""
+    wanted, there = values
+    for some, word in (
+        (wanted.difference(there, sort=False), "lacks"),
+        (there.difference(wanted, sort=False), "has, beside the expected ones,"),
     ):
-        if models:
-            raise Unexpected(
-                f"--pred {given.pred} {word} {', '.join(models[:5])} in {names[0]!r}; --expect "
-                f"{text}"
-            )
+        if len(some):
+            shown = f"{len(some):,} in {name!r}: {', '.join(some[:5])}"
+            raise Unexpected(f"--{role} {getattr(given, role)} {word} {shown}; {asked}")
 
 
 def _counts(values: pd.Series) -> pd.Series:
@@ -184,103 +184,17 @@ def _counts_together(counts: pd.Series) -> pd.Series:
     return found
 
 
-def _check_days(given: argparse.Namespace, asked: tuple[str, str, str], found: pd.Series) -> None:
-    role, days, text = asked
-    there, where = pd.DatetimeIndex(found).sort_values(), f"--{role} {getattr(given, role)}"
-    if there.hasnans or there.empty:
-        raise Unexpected(f"{where} has no days in {given.day_col!r}, or values that are none")
-    first, between, last = days.partition("..")
-    try:
-        wanted = (
-            pd.date_range(first, last)
-            if between
-            else pd.date_range(end=there[-1], periods=int(first))
-        )
-    except ValueError:
-        raise OptionError(
-            f"--expect-days {text}; expected 2026-11-01..2026-11-30 or a number"
-        ) from None
-    more = there.difference(wanted) if between else there[:0]
-    for some, word in (
-        (wanted.difference(there), "lacks"),
-        (more, "has, beside the expected days,"),
-    ):
-        if len(some):
-            what = f"{len(some):,} of the days: {', '.join(str(day.date()) for day in some[:5])}"
-            raise Unexpected(f"{where} {word} {what}; --expect-days {text}")
-
-
-FINDINGS_FILE = "findings.parquet"
-
 PLURALS = {"error": "errors", "warning": "warnings", "info": "notes"}
 
 # `check` reports the cases that these options decide, so it does not take them.
 NOT_OF_CHECK = ("users", "ties", "duplicates", "null_keys", "nan_score", "undefined")
 
 
-def add_evaluate(commands: Any) -> None:
-    command = add_command(
-        commands,
-        "evaluate",
-        _evaluate,
-        "evaluate files of recommendations",
-        "Evaluate recommendations: print a row per metric; with --out write that and a row per "
-        "user.",
-        usage="%(prog)s --true FILE --pred FILE -m METRIC ... [options]",
-    )
-    files = add_lists(command)
-    for name, one in SIDE_TABLES.items():
-        if name != "items":  # a file of `check` too
-            add_arguments(files, {f"--{name} {one.usage}": one.flag})
-    add_arguments(
-        files,
-        {
-            "--allow-empty": "evaluate files without rows, or without a common user or item; else "
-            "exit code 1",
-            "--stream": "read --true and --pred piece by piece, so that they may be larger than "
-            "memory; files that are no parquet files are first written as such to the "
-            "temporary folder (TMPDIR)",
-            "--memory-limit SIZE": "memory for --stream, which it implies: 1GB, 512MiB (default a "
-            "quarter of the machine's)",
-        },
-    )
-    add_out(files, RESULT_FILES)
-    add_arguments(
-        files,
-        {
-            "--profile": "also write profile.parquet: unknown users and items, judged share and "
-            "scores, for recdf history",
-        },
-    )
-    add_expected(command.add_argument_group("what is expected of the files"))
-    what = command.add_argument_group("metrics")
-    add_arguments(what, {"-m --metrics METRIC ...": "such as ndcg@10"}, required=True)
-    add_arguments(
-        what,
-        {
-            "--item-by COLUMN": "column of --items: also evaluate within each group of items",
-            "--carry COLUMN ...": "columns of --pred to copy into per_user.parquet, constant "
-            "within a list, or reduced, such as time=min (first, last, min, "
-            "max)",
-            "-k K ...": "cut-offs of metrics that name none (default 10)",
-            "--stat STAT ...": "print these statistics of the lists, as rd.summarize does: mean "
-            "(the default), sum, median, min, max, std, gmean, or a quantile "
-            "such as 0.9; files have means",
-            "--weight-by COUNT": "print means with weights of lists: relevant, shown or rows",
-        },
-    )
-    add_options(command)
-
-
-def add_lists(command: Any) -> Any:
-    files = command.add_argument_group("files")
-    lists = {
-        "--true FILE": "what is relevant: user and item",
-        "--pred FILE": "what was recommended, best first",
-    }
-    add_arguments(files, lists, required=True)
-    add_arguments(files, {"--items FILE": SIDE_TABLES["items"].flag})
-    return files
+LIST_FLAGS = {
+    "--true FILE (required)": "what is relevant: user and item",
+    "--pred FILE (required)": "what was recommended, best first",
+    "--items FILE": SIDE_TABLES["items"].flag,
+}
 
 
 def _streamed_counts(source: Source, name: str) -> pd.Series:
@@ -289,13 +203,13 @@ def _streamed_counts(source: Source, name: str) -> pd.Series:
     return _counts_together(pd.concat([_counts(table[name]) for table in tables]))
 
 
-def _evaluate(given: argparse.Namespace) -> None:
+def _evaluate(given: argparse.Namespace, _: Given) -> Reply:
     stream = given.stream or given.memory_limit is not None
     with staging_folder(Path(tempfile.gettempdir())) if stream else nullcontext() as scratch:
-        _evaluate_files(given, scratch)
+        return _evaluate_files(given, scratch)
 
 
-def _evaluate_files(given: argparse.Namespace, scratch: Path | None) -> None:
+def _evaluate_files(given: argparse.Namespace, scratch: Path | None) -> Reply:
     if given.profile and (given.out is None or scratch is not None):
         raise OptionError(
             "--profile needs --out, and files that are read as a whole: leave out --stream"
@@ -367,21 +281,18 @@ def _evaluate_files(given: argparse.Namespace, scratch: Path | None) -> None:
                 "neither metrics of exposure nor rows within groups of items have such a "
                 "statistic\n",
             )
-    print_tables(given, summary.to_string(index=False), {"summary": summary})
+    verbose(given, f"evaluated in {time.perf_counter() - started:.1f} s")
+    notes = []
     if "exclude_rows" in result.spec["counts"]:
-        note(
-            given,
-            "\n" + EXCLUDED.format_map(result.spec["counts"]).replace("exclude=", "--exclude"),
-        )
+        notes.append(EXCLUDED.format_map(result.spec["counts"]).replace("exclude=", "--exclude"))
     if given.out is not None:
         from pyarrow.parquet import read_metadata  # costs time that other commands need not take
 
-        per_user, summary = given.out / PER_USER, given.out / SUMMARY_FILE
-        note(
-            given,
-            f"\nwrote {per_user} ({amount(read_metadata(per_user).num_rows, 'row')}) and {summary}",
-        )
-    verbose(given, f"evaluated in {time.perf_counter() - started:.1f} s")
+        per_user = given.out / PER_USER
+        n_rows = amount(read_metadata(per_user).num_rows, "row")
+        notes.append(f"wrote {per_user} ({n_rows}) and {given.out / SUMMARY_FILE}")
+    said = "".join(f"\n{one}" for one in notes)
+    return Reply(summary.to_string(index=False), printed={"summary": summary}, note=said)
 
 
 def _profile(frames: Mapping[str, pd.DataFrame], options: Mapping[str, Any]) -> pd.DataFrame:
@@ -454,29 +365,7 @@ def _say_read(given: argparse.Namespace, name: str, path: str, files: int, rows:
     verbose(given, f"read --{name} {path}: {amount(files, 'file')}, {amount(rows, 'row')}")
 
 
-# ---------------------------------------------------------------------------------------------
-# check
-
-
-def add_check(commands: Any) -> None:
-    command = add_command(
-        commands,
-        "check",
-        _check,
-        "find what is odd in files of recommendations",
-        "Find what is odd in the data and what it does to the metrics. Exit code 1 when an error "
-        "is found.",
-        usage="%(prog)s --true FILE --pred FILE [options]",
-    )
-    files = add_lists(command)
-    add_arguments(files, {f"--{name} FILE": SIDE_TABLES[name].flag for name in ("log", "exclude")})
-    add_out(files, [FINDINGS_FILE])
-    add_expected(command.add_argument_group("what is expected of the files"))
-    add_arguments(command, {"-k K": "cut-off that the findings refer to (default 10)"}, default=10)
-    add_options(command, [name for name in NAMES if name not in NOT_OF_CHECK])
-
-
-def _check(given: argparse.Namespace) -> int:
+def _check(given: argparse.Namespace, _: Given) -> Reply:
     check_age(given)
     options = given_options(given)
     paths = given_files(given, "items", "log", "exclude")
@@ -485,73 +374,13 @@ def _check(given: argparse.Namespace) -> int:
     check_expected(given, lambda role, name: _counts(column(frames[role], name, role)))
     sides: dict[str, Any] = {name: frames[name] for name in paths}
     found = check(frames["true"], frames["pred"], given.k, **sides, **options)
-    text, tables = (
-        _text_of_findings(found) if len(found) else f"nothing odd found at k = {given.k}",
-        {"findings": found},
-    )
-    give_tables(given, text, tables)
-    return findings_fail(given, found)
+    return _findings(found, f"nothing odd found at k = {given.k}", "", {"findings": found})
 
 
-def findings_fail(given: argparse.Namespace, found: pd.DataFrame) -> int:
-    """Return the exit code for findings: 1 if one is an error, or a warning where `--fail-on` names
-    it."""
-    rows = found.to_dict("records")
-    return fail_on(
-        given,
-        (
-            (row["severity"], f"{row['severity']}: {finding_of(row)}: {row['count']:,}")
-            for row in rows
-        ),
-        always=["error"],
-    )
-
-
-def _text_of_findings(found: pd.DataFrame) -> str:
-    """Write findings for a terminal, with the number of each severity below them."""
-    counts = found["severity"].value_counts()
-    words = [f"{counts.get(what, 0):,} {plural}" for what, plural in PLURALS.items()]
-    return f"{plain_signs(findings_text(found))}\n\nfound: {', '.join(words)}"
-
-
-AUDIT_FILES = ("findings.parquet", "floors.parquet")
-NOT_OF_AUDIT = (*NOT_OF_CHECK, "by_in_true", "judged_only")
-
-
-def add_audit(commands: Any) -> None:
-    command = add_command(
-        commands,
-        "audit",
-        _audit,
-        "find leaks, and models that are no better than none",
-        "Find leaks between training data and truth, and set each metric beside chance, popularity "
-        "and the ceiling of its lists. Exit code 1 when a finding is a warning and --fail-on "
-        "warning is given.",
-        usage="%(prog)s --true FILE --pred FILE [options]",
-    )
-    files = add_lists(command)
-    add_arguments(
-        files,
-        {
-            "--train FILE": "what the model has learned from: user, item, and a time if there is "
-            "one",
-            "--log FILE": "all interactions, from which the first date of an item is taken "
-            "(default those of --train)",
-            "--time-col COLUMN": "column of times in --train and --log, and in --true if it has it",
-            "--cutoff TIME": "last moment of training, such as 2026-11-01, or a number",
-            "-m --metrics METRIC ...": "metrics of accuracy (default ndcg recall)",
-            "-k K ...": "cut-offs of metrics that name none (default 10)",
-        },
-    )
-    add_out(files, AUDIT_FILES)
-    add_options(command, [name for name in NAMES if name not in NOT_OF_AUDIT])
-
-
-def _audit(given: argparse.Namespace) -> int:
+def _audit(given: argparse.Namespace, _: Given) -> Reply:
     options = given_options(given)
-    metrics = given.metrics or ["ndcg", "recall"]
     asked: dict[str, Any] = {
-        "metrics": metrics,
+        "metrics": given.metrics or ["ndcg", "recall"],
         "k": given.k or 10,
         "time_col": given.time_col,
         "cutoff": given.cutoff,
@@ -561,11 +390,95 @@ def _audit(given: argparse.Namespace) -> int:
         name: with_times(one, given.time_col)
         for name, one in read_frames_of(given, options, paths).items()
     }
-    sides: dict[str, Any] = {name: frames.get(name) for name in ("train", "log", "items")}
-    found = audit(frames["true"], frames["pred"], **asked, **sides, **options)
-    text = (
-        _text_of_findings(found) if len(found) else "nothing found"
-    ) + f"\n\n{found.floors.to_string(index=False)}"
+    found = audit(frames.pop("true"), frames.pop("pred"), **asked, **frames, **options)
     tables = {"findings": pd.DataFrame(found), "floors": found.floors}
-    give_tables(given, text, tables)
-    return findings_fail(given, found)
+    return _findings(found, "nothing found", f"\n\n{found.floors.to_string(index=False)}", tables)
+
+
+def _findings(
+    found: pd.DataFrame, none: str, below: str, tables: Mapping[str, pd.DataFrame]
+) -> Reply:
+    """Say findings, with the number of each severity below them. An error ends the command with
+    code 1, and a warning where `--fail-on` names it."""
+    counts = found["severity"].value_counts()
+    words = [f"{counts.get(what, 0):,} {plural}" for what, plural in PLURALS.items()]
+    text = f"{plain_signs(findings_text(found))}\n\nfound: {', '.join(words)}"
+    failings = [
+        (row["severity"], f"{row['severity']}: {finding_of(row)}: {row['count']:,}")
+        for row in found.to_dict("records")
+    ]
+    return Reply(
+        (text if len(found) else none) + below, tables, failings=failings, always=["error"]
+    )
+
+
+EVALUATE = Command(
+    "evaluate",
+    "evaluate files of recommendations",
+    "Evaluate recommendations: print a row per metric; with --out write that and a row per user.",
+    "--true FILE --pred FILE -m METRIC ...",
+    _evaluate,
+    writes=RESULT_FILES,
+    files=LIST_FLAGS
+    | {f"--{name} {one.usage}": one.flag for name, one in SIDE_TABLES.items() if name != "items"}
+    | {
+        "--allow-empty": "evaluate files without rows, or without a common user or item; else "
+        "exit code 1",
+        "--stream": "read --true and --pred piece by piece, so that they may be larger than "
+        "memory; files that are no parquet files are first written as such to the temporary "
+        "folder (TMPDIR)",
+        "--memory-limit SIZE": "memory for --stream, which it implies: 1GB, 512MiB (default a "
+        "quarter of the machine's)",
+        "--profile": "also write profile.parquet: unknown users and items, judged share and "
+        "scores, for recdf history",
+    },
+    arguments={
+        "-m --metrics METRIC ... (required)": "such as ndcg@10",
+        "--item-by COLUMN": "column of --items: also evaluate within each group of items",
+        "--carry COLUMN ...": "columns of --pred to copy into per_user.parquet, constant within a "
+        "list, or reduced, such as time=min (first, last, min, max)",
+        "-k K ...": "cut-offs of metrics that name none (default 10)",
+        "--stat STAT ...": "print these statistics of the lists, as rd.summarize does: mean (the "
+        "default), sum, median, min, max, std, gmean, or a quantile such as 0.9; files have means",
+        "--weight-by COUNT": "print means with weights of lists: relevant, shown or rows",
+    }
+    | EXPECTED_FLAGS,
+    options=NAMES,
+    defaults={"day_col": "day"},
+)
+CHECK = Command(
+    "check",
+    "find what is odd in files of recommendations",
+    "Find what is odd in the data and what it does to the metrics. Exit code 1 when an error is "
+    "found.",
+    "--true FILE --pred FILE",
+    _check,
+    writes=["findings.parquet"],
+    files=LIST_FLAGS | {f"--{name} FILE": SIDE_TABLES[name].flag for name in ("log", "exclude")},
+    arguments={"-k K": "cut-off that the findings refer to (default 10)"} | EXPECTED_FLAGS,
+    options=[name for name in NAMES if name not in NOT_OF_CHECK],
+    defaults={"day_col": "day", "k": 10},
+)
+AUDIT = Command(
+    "audit",
+    "find leaks, and models that are no better than none",
+    "Find leaks between training data and truth, and set each metric beside chance, popularity and "
+    "the ceiling of its lists. Exit code 1 when a finding is a warning and --fail-on warning is "
+    "given.",
+    "--true FILE --pred FILE",
+    _audit,
+    writes=["findings.parquet", "floors.parquet"],
+    files=LIST_FLAGS
+    | {
+        "--train FILE": "what the model has learned from: user, item, and a time if there is one",
+        "--log FILE": "all interactions, from which the first date of an item is taken (default "
+        "those of --train)",
+    },
+    arguments={
+        "--time-col COLUMN": "column of times in --train and --log, and in --true if it has it",
+        "--cutoff TIME": "last moment of training, such as 2026-11-01, or a number",
+        "-m --metrics METRIC ...": "metrics of accuracy (default ndcg recall)",
+        "-k K ...": "cut-offs of metrics that name none (default 10)",
+    },
+    options=[name for name in NAMES if name not in (*NOT_OF_CHECK, "by_in_true", "judged_only")],
+)

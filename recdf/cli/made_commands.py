@@ -1,18 +1,15 @@
-"""Commands that are made from functions.
-
-A command is one record. Its flags are the parameters of its functions, with their annotations,
-defaults and docstrings; frames are files. `call` gives what the functions returned, and the text
-for a terminal. Files, JSON, notes and the exit code follow from the tables.
-"""
+"""Commands about logs, experiments and the past: each calls its functions once."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 
 from ..diagnostics.history import History
 from ..diagnostics.list_changes import diff
@@ -20,7 +17,7 @@ from ..diagnostics.run_records import past_runs, past_tests
 from ..display.leaderboard import leaderboard
 from ..errors import OptionError
 from ..evaluation.result import read_parquet
-from ..evaluation.storage import is_result
+from ..evaluation.storage import is_result, local_path
 from ..experiments.compare.interleaved import compare_interleaved
 from ..experiments.compare.quantiles import compare_quantiles, compare_zero_inflated
 from ..experiments.compare.variants import compare_variants
@@ -31,41 +28,23 @@ from ..experiments.plan.aa_splits import aa_test
 from ..experiments.plan.interleaving import interleave
 from ..experiments.plan.plan_comparison import plan_comparison
 from ..experiments.plan.plan_experiment import arrivals_by_day, plan_experiment
-from ..formats.file_sets import is_remote, read_files
+from ..formats.file_sets import FileSet, is_remote, read_files
 from ..inputs.options import as_columns
-from ..judge.verdict import VERDICT_COLUMNS
+from ..logs.impression_tables import SPANS
+from ..logs.impressions import from_impressions
 from ..off_policy.compare_targets import ope_compare
 from ..off_policy.estimate_value import MEANINGS, ope_estimate
 from ..off_policy.log_additions import target_from_recs
 from ..off_policy.log_diagnostics import ope_diagnostics
+from ..partitions.dealt_logs import IMPRESSION_FILES, impressions_parquet
+from ..publishing import made, staging_folder
 from ..tables.cells import amount, doing
-from .arguments import (
-    BOUNDS_FLAG,
-    FILES_HELP,
-    add_arguments,
-    add_command,
-    add_out,
-    add_parameters,
-    given_parameters,
-    typed_parameters,
-)
-from .deciding import (
-    add_control,
-    compact,
-    expected_arguments,
-    metric_arguments,
-)
-from .gating import read_lists, side_of_folder
-from .output import (
-    ESTIMATED,
-    as_asked,
-    brief_text,
-    give_tables,
-    plain_signs,
-    texts_and,
-    verdicts_fail,
-)
+from .arguments import BOUNDS_FLAG, as_pairs, flag, given_files
+from .commands import Command, Given, Reply, Tables
+from .deciding import compact, expected_arguments, metric_arguments, read_lists, side_of_folder
+from .output import ESTIMATED, brief_text, plain_signs, texts_and
 from .stored_runs import (
+    ONE_RESULT,
     RUNS,
     frames_of_call,
     given_for_models,
@@ -75,84 +54,6 @@ from .stored_runs import (
     taken_by,
     with_times,
 )
-
-Tables = dict[str, pd.DataFrame]
-Given = dict[str, Any]
-ONE_RESULT = {"RESULTS": "folder that recdf evaluate --out wrote"}
-
-
-class Reply(NamedTuple):
-    """What a command says: text for a terminal, the tables that are written, and those that JSON
-    and CSV have if these are others. Only the tables of `judged` decide the exit code."""
-
-    text: str
-    tables: Tables
-    printed: Tables | None = None
-    judged: Sequence[str] | None = None
-
-
-class MadeCommand(NamedTuple):
-    """A command: its functions, and how they are called with the options that were given."""
-
-    name: str
-    says: str
-    description: str
-    usage: str
-    call: Callable[[argparse.Namespace, Given], Reply]
-    functions: Sequence[Callable[..., Any]]
-    writes: Sequence[str]
-    files: Mapping[str, str]
-    arguments: Mapping[str, str] = {}  # those that no function has in this form
-    without: Sequence[str] = ()  # parameters of the functions that the command gives itself
-    with_control: bool = False
-    explained_by: Callable[..., Any] | None = None  # its docstring has the other parameters
-
-    def add(self, commands: Any) -> None:
-        """Add the command."""
-        reads = any("FILE" in usage or usage == "LOG" for usage in self.files)
-        command = add_command(
-            commands,
-            self.name,
-            partial(_run_made, self),
-            self.says,
-            self.description,
-            usage=f"%(prog)s {self.usage} [options]",
-            epilog=FILES_HELP if reads else None,
-        )
-        files = command.add_argument_group("files")
-        add_arguments(files, self.files)
-        add_out(files, self.writes)
-        options = command.add_argument_group("options")
-        if self.with_control:
-            add_control(options)
-        add_arguments(options, self.arguments)
-        added: set[str] = set()
-        for function in self.functions:
-            names = [name for name in typed_parameters(function) if name not in self.taken | added]
-            add_parameters(options, function, names, self.explained_by)
-            added.update(names)
-
-    @property
-    def taken(self) -> set[str]:
-        """The parameters that are no flags."""
-        own = {
-            word.lstrip("-").replace("-", "_") for usage in self.arguments for word in usage.split()
-        }
-        return {*self.without, *own}
-
-
-def _run_made(made: MadeCommand, given: argparse.Namespace) -> int:
-    names = {name for function in made.functions for name in typed_parameters(function)}
-    told = made.call(given, given_parameters(given, names - made.taken))
-    tables = as_asked(given, told.tables) if "details" in names else told.tables
-    give_tables(given, told.text, tables, told.printed)
-    judged = [
-        table
-        for name, table in told.tables.items()
-        if {*VERDICT_COLUMNS} <= {*table.columns} and name in (told.judged or told.tables)
-    ]
-    return verdicts_fail(given, *judged)
-
 
 # ------------------------------------------------------------------------------------------
 # before and after an experiment
@@ -338,6 +239,91 @@ def _log_with_target(given: argparse.Namespace, options: Given) -> pd.DataFrame:
 
 
 # ------------------------------------------------------------------------------------------
+# logs of impressions
+
+
+def _impressions(given: argparse.Namespace, options: Given) -> Reply:
+    if given.out is None:
+        raise OptionError("--out is missing; name the folder to write")
+    options |= {name: _span(options[name]) for name in SPANS if name in options}
+    if given.list_cols is not None:
+        options["list_cols"] = given.list_cols
+    if given.rank_by_time:
+        options["rank_col"] = None
+    gains = "an event and its gain, such as clicked=1"
+    if relevance := as_pairs("--relevance", given.relevance, gains, float):
+        options["relevance"] = relevance
+    if given.clicks or given.purchases or "session_gap" in options:
+        options.setdefault("time_col", "time")
+    options = {"user_col": "user_id", "item_col": "item_id", **options}
+    paths = given_files(given, "log", "clicks", "purchases", "refunds", "persons")
+    for path in paths.values():
+        local_path(path)  # refuses an address
+    with ExitStack() as stack:
+        if not all(FileSet.of(path).is_plain_parquet for path in paths.values()):
+            stack.enter_context(made(given.out))
+            paths = _as_parquet(paths, options, stack.enter_context(staging_folder(given.out)))
+        rest = {name: getattr(given, name) for name in ("overwrite", "memory_limit", "against")}
+        named = {f"{role}_path": path for role, path in paths.items()}
+        spec = impressions_parquet(**named, out=given.out, **rest, **options)
+    counts = _count_table(spec["counts"])
+    usual = {"rank_col": "rank", "relevance_col": "relevance", "item_col": "item_id"}
+    flags = " ".join(
+        " ".join([flag(name), *as_columns(value)])
+        for name, value in spec["options"].items()
+        if usual.get(name) != value
+    )
+    n_lists = amount(spec["counts"]["lists"], "list")
+    true, pred, _ = written = [str(given.out / name) for name in IMPRESSION_FILES]
+    text = f"""\
+{amount(spec["counts"]["impressions"], "impression")} in {n_lists}
+
+{brief_text(counts, counts.columns)}
+
+wrote {", ".join(written)}
+next: recdf evaluate --true {true} --pred {pred} {flags} -m hits@10 ndcg@10"""
+    moved = (("drift", sentence) for sentence in spec.get("moved", []))
+    return Reply(text, printed={"counts": counts}, failings=moved)
+
+
+def _span(text: str) -> Any:
+    """A span of time: text with a unit, or a plain number where times are numbers."""
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(text)
+    return text
+
+
+def _as_parquet(paths: dict[str, Path], options: dict[str, Any], folder: Path) -> dict[str, Path]:
+    """Text files, and those beside them, as parquet files in the folder, with ids alike and times
+    as datetimes."""
+    import pyarrow.parquet as pq  # costs time that other commands need not take
+
+    lists = options.get("list_cols", ["session_id"])
+    keys = [options["user_col"], options["item_col"], *lists]
+    keys += [options[name] for name in ("order_col", "person_col") if name in options]
+    frames = read_files(paths, keys, [])
+    found = {}
+    for role, frame in frames.items():
+        frame = with_times(frame, options.get("time_col"))
+        found[role] = folder / f"{role}.parquet"
+        pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), found[role])
+    return found
+
+
+def _count_table(counts: Mapping[str, Any]) -> pd.DataFrame:
+    """Return one row per count: of the log, of its clicks, of its purchases."""
+    rows: list[tuple[str, str, int]] = []
+    for name, found in counts.items():
+        rows += (
+            [(name, *pair) for pair in found.items()]
+            if isinstance(found, dict)
+            else [("log", name, found)]
+        )
+    return pd.DataFrame(rows, columns=["of", "count", "n"])
+
+
+# ------------------------------------------------------------------------------------------
 # the past of a job, and of experiments
 
 COULD_SEE = "could_see: a change of this size is found within a week in 8 of 10 cases"
@@ -345,7 +331,7 @@ COULD_SEE = "could_see: a change of this size is found within a week in 8 of 10 
 
 def _past(given: argparse.Namespace, options: Given) -> Reply:
     tests = past_tests(given.results)
-    tables: Tables = {"runs": past_runs(given.results)}
+    tables = {"runs": past_runs(given.results)}
     if not len(tests) and (given.offline or given.online):
         raise OptionError(
             f"--offline and --online are about experiments, and {given.results} holds none: a "
@@ -354,16 +340,15 @@ def _past(given: argparse.Namespace, options: Given) -> Reply:
     said = []
     if not len(tests) or given.metric or "since" in options:
         dated, more = _job_tables(given, options)
-        said, tables = [dated], tables | more
+        said, tables = [dated], {**tables, **more}
     if len(tests):
         tables |= {"tests": tests, **_proxies(given, options, tests)}
         said.append(brief_text(tests, tests.columns))
         if "proxies" in tables:
             names = ("slope", "slope_low", "slope_high", "naive_slope", "called_right", "verdict")
             said.append(brief_text(tables["proxies"], ["online", "offline", *names]))
-    first: Tables = {name: tables[name] for name in ("changes", "tests") if name in tables}
-    judged = ("changes", "drift", "gaps", "proxies")
-    return Reply("\n\n".join(said), tables, {**first, **tables}, judged)
+    first = {name: tables[name] for name in ("changes", "tests") if name in tables}
+    return Reply("\n\n".join(said), tables, {**first, **tables})
 
 
 def _job_tables(given: argparse.Namespace, options: Given) -> tuple[str, Tables]:
@@ -417,7 +402,40 @@ METRIC = {
     "--metric NAME ...": "columns such as ndcg@10, or ratios as ctr=hits@10/n_pred (default: all)"
 }
 MADE = (
-    MadeCommand(
+    Command(
+        "impressions",
+        "turn a log of impressions into files of lists",
+        "Attribute clicks and purchases to the impressions of a log, and write true.parquet and "
+        "pred.parquet, which recdf evaluate reads. Parquet files may be larger than memory: users "
+        "are attributed part by part. Where a time is needed and --time-col is not given, it is "
+        "time.",
+        "LOG --out FOLDER",
+        _impressions,
+        [from_impressions],
+        IMPRESSION_FILES,
+        {
+            "LOG": "one row per impression",
+            "--clicks FILE": "one row per click: user, item, time",
+            "--purchases FILE": "one row per purchase: user, item, time, price",
+            "--refunds FILE": "one row per refund: user, item, time, and the amount if it may be "
+            "a part of the price",
+            "--persons FILE": "one row per device: user (the device) and person",
+            "--memory-limit SIZE": "1GB, 512MiB (default a quarter of the machine's)",
+            "--against PATH": "impressions.json of an earlier run, or its folder: warn of shares "
+            "(attributed, logged twice, unknown, ...) that moved beyond chance and by a quarter "
+            "of their odds",
+        },
+        {
+            "--list-cols COLUMN [...]": "columns that, with the user, name one list (default "
+            "session_id); none for one list per user",
+            "--rank-by-time": "there is no column of positions",
+            "--relevance EVENT=GAIN ...": "gains by the deepest event (default shown=0 clicked=1 "
+            "bought=3)",
+        },
+        untyped=SPANS,
+        out=f"folder for {', '.join(IMPRESSION_FILES)} (the record of rules and counts)",
+    ),
+    Command(
         "leaderboard",
         "print models by metrics, with intervals and marks",
         "Print models by metrics: values with intervals, the best, and which differences hold.",
@@ -432,7 +450,7 @@ MADE = (
         },
         {"--baseline NAME": "model that the others are compared with"} | BOUNDS_FLAG,
     ),
-    MadeCommand(
+    Command(
         "diff",
         "say what changed from one version to another",
         "Say which lists gained and lost between two results, or which items entered, left and "
@@ -449,7 +467,7 @@ MADE = (
             "--after-model NAME": "recommender of AFTER, if that holds several",
         },
     ),
-    MadeCommand(
+    Command(
         "interleave",
         "mix the lists of two recommenders into one list per user",
         "Mix the lists of two recommenders into one list per user, and write lists.parquet with "
@@ -464,7 +482,7 @@ MADE = (
             "--b FILE (required)": "items of the other",
         },
     ),
-    MadeCommand(
+    Command(
         "interleaved",
         "compare two recommenders by the clicks on interleaved lists",
         "Compare the recommenders a and b by the clicks on lists that recdf interleave mixed; "
@@ -478,7 +496,7 @@ MADE = (
             "--clicks FILE (required)": "one row per click: key of the list, item",
         },
     ),
-    MadeCommand(
+    Command(
         "aa",
         "test whether the tests of an experiment hold on your own data",
         "Split the users of a result at random many times, and count how often a test finds a "
@@ -491,7 +509,7 @@ MADE = (
         METRIC,
         ["metrics", "user_col"],
     ),
-    MadeCommand(
+    Command(
         "srm",
         "find where a broken sample ratio comes from",
         "Find the levels of columns (browser, country, day) in which the users per variant do not "
@@ -508,7 +526,7 @@ MADE = (
         },
         ["columns"],
     ),
-    MadeCommand(
+    Command(
         "quantiles",
         "compare quantiles of the variants of an experiment",
         "Compare quantiles of the variants of an experiment (latency, order value) on a file of "
@@ -528,7 +546,7 @@ MADE = (
         with_control=True,
         explained_by=compare_variants,
     ),
-    MadeCommand(
+    Command(
         "plan",
         "say how many users and days an experiment needs, or lists a comparison",
         "Say from a result of the past how many users and days an experiment needs; with "
@@ -552,7 +570,7 @@ MADE = (
         },
         ["metrics", "model_col", "user_col", "covariates", "arrivals"],
     ),
-    MadeCommand(
+    Command(
         "history",
         "say when metrics or data changed, and which offline metric predicts",
         "Read all results below a folder: when a metric or the data of a nightly job changed, what "
@@ -578,7 +596,7 @@ MADE = (
         },
         ["metrics", "cov", "experiment_col"],
     ),
-    MadeCommand(
+    Command(
         "ope",
         "estimate what a policy that did not run would have earned",
         "Estimate from a log with propensities what other policies would have earned. The column "

@@ -45,9 +45,7 @@ from ..publishing import (
     write_text,
 )
 from ..tables.cells import brief_cells, plain_rows, to_text
-from .arguments import (
-    add_arguments,
-)
+from .arguments import add_arguments
 
 FAIL_ON = ("error", "warning", "invalid", "worse", "undecided", "drift", "deviation")
 
@@ -73,33 +71,28 @@ COMPARED_RESULT = "recdf_result"  # in the attrs of COMPARED: which result was c
 def add_output(command: Any, *, fail_on: bool = True) -> None:
     """Add the arguments that every command has."""
     group = command.add_argument_group("output")
-    group.add_argument(
-        "--format",
-        choices=("table", "json", "csv"),
-        help="of what is printed: a table for a terminal (default), or JSON or CSV with every "
-        "digit and column",
+    printed = (
+        "of what is printed: a table for a terminal (default), or JSON or CSV with every digit"
     )
-    loud = group.add_mutually_exclusive_group()
+    add_arguments(group, {"--format {table,json,csv}": printed})
     add_arguments(
-        loud,
+        group.add_mutually_exclusive_group(),
         {
             "-v --verbose": "say on stderr what is read, and trace errors",
             "-q --quiet": "print errors, and a table only if --format is given",
         },
     )
     if fail_on:
-        group.add_argument(
-            "--fail-on",
-            nargs="*",
-            choices=FAIL_ON,
-            metavar="{" + ",".join(FAIL_ON) + "}",
-            default=[],
-            help="exit with code 1, after all is printed and written, on: error, a finding of "
-            "recdf check or audit of that severity (always so there); warning, any warning, "
-            "also of a row; invalid, a verdict that is invalid, or withheld because the "
-            "variants are not alike; worse, an effect that is so, or the decision not to "
-            "ship; undecided, the decision to keep running; deviation, a plan that was not "
-            "followed; drift, data that changed",
+        add_arguments(
+            group,
+            {
+                "--fail-on {" + ",".join(FAIL_ON) + "} [...]": "exit with code 1, after all is "
+                "printed and written, on: error, a finding of recdf check or audit of that "
+                "severity (always so there); warning, any warning, also of a row; invalid, a "
+                "verdict that is invalid, or withheld because the variants are not alike; worse, "
+                "an effect that is so, or the decision not to ship; undecided, the decision to "
+                "keep running; deviation, a plan that was not followed; drift, data that changed",
+            },
         )
 
 
@@ -181,9 +174,10 @@ def as_asked(
 ) -> dict[str, pd.DataFrame]:
     """Return tables of a command that has --details, comparisons with the columns that it asks
     for."""
-    details = getattr(given, "details", False)
     return {
-        name: default_columns(table, details) if type(table) is Comparison else table
+        name: default_columns(table, hasattr(given, "details"))
+        if type(table) is Comparison
+        else table
         for name, table in tables.items()
     }
 
@@ -192,35 +186,30 @@ def give_tables(
     given: argparse.Namespace,
     text: str,
     tables: Mapping[str, pd.DataFrame],
-    printed: Mapping[str, pd.DataFrame] | None = None,
-    verdicts: Mapping[Path, str] | None = None,
+    printed: Mapping[str, pd.DataFrame],
+    texts: Mapping[Path, str],
+    said: str,
 ) -> None:
-    """Write tables to files of --out in one step, if that is given, and then the texts of
-    `verdicts`; then print the tables, and note what was written.
+    """Write tables to files of --out, and texts, in one step; then print the tables, what is said
+    of them, and what was written.
 
     Of all files that a run may write, none of an older run stays beside the new ones.
     """
-    wrote = _write_out(given, {} if given.out is None else tables, verdicts or {})
-    print_tables(given, text, tables if printed is None else printed)
-    note(given, wrote)
-
-
-def _write_out(
-    given: argparse.Namespace, tables: Mapping[str, pd.DataFrame], verdicts: Mapping[Path, str]
-) -> str:
-    digest = hashlib.sha256(
-        b"".join(table.to_parquet(index=False) for table in tables.values())
-    ).hexdigest()
-    files = {name: given.out / f"{name}.parquet" for name in tables}
-    every = [given.out / name for name in given.writes] if tables else []
-    with published(every, overwrite=given.overwrite, verdicts=verdicts) as place:
-        for name, path in files.items():
-            written = pd.DataFrame(tables[name], copy=False)
-            written.attrs = {**tables[name].attrs, RUN: digest}
-            written.to_parquet(place(path), index=False)
-        for path, said in verdicts.items():
-            write_text(path, place(path), said)
-    return "\nwrote " + ", ".join(map(str, files.values())) if files else ""
+    files = {given.out / f"{name}.parquet": one for name, one in tables.items() if given.out}
+    if files or texts:
+        written = b"".join(table.to_parquet(index=False) for table in files.values())
+        run = {RUN: hashlib.sha256(written).hexdigest()}
+        every = [given.out / name for name in given.writes] if files else []
+        with published(every, overwrite=given.overwrite, verdicts=texts) as place:
+            for path, table in files.items():
+                own = pd.DataFrame(table, copy=False)
+                own.attrs = table.attrs | run
+                own.to_parquet(place(path), index=False)
+            for path, one in texts.items():
+                write_text(path, place(path), one)
+    print_tables(given, text, printed)
+    note(given, said)
+    note(given, f"\nwrote {', '.join(map(str, files))}" if files else "")
 
 
 # What `--fail-on` may name, with the sentence of a row for which it holds.
@@ -230,7 +219,7 @@ Failings = Iterable[tuple[str, str]]
 def fail_on(given: argparse.Namespace, found: Failings, *, always: Sequence[str] = ()) -> int:
     """Return exit code 1 if `--fail-on` names what one of the rows is, and say on stderr which row
     that was."""
-    named = getattr(given, "fail_on", [])
+    named = getattr(given, "fail_on", None) or ()
     rows = list(
         dict.fromkeys((what, said) for what, said in found if what in always or what in named)
     )
@@ -299,10 +288,6 @@ def row_name(row: Mapping[Any, Any]) -> str:
 
 def _is_text(value: Any) -> bool:
     return isinstance(value, str) and bool(value)
-
-
-def verdicts_fail(given: argparse.Namespace, *tables: pd.DataFrame) -> int:
-    return fail_on(given, failing_verdicts(*tables))
 
 
 RECORD = "run.json"
@@ -415,7 +400,7 @@ def _inputs(given: argparse.Namespace) -> Iterator[tuple[str, list[str]]]:
         if (
             values is None
             or action.dest == "out"
-            or not {"FILE", "LOG", "RESULTS"} & set(str(action.metavar).split())
+            or not {"FILE", "LOG", "RESULTS", "TABLE"} & set(str(action.metavar).split())
         ):
             continue
         paths: list[str] = []

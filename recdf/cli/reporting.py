@@ -31,27 +31,11 @@ from ..publishing import (
     refuse_two_runs,
     steadily,
 )
-from ..tables.cells import plus_minus
-from .arguments import (
-    BOUNDS_FLAG,
-    add_arguments,
-    add_command,
-    add_out,
-    add_parameters,
-    flag,
-    given_files,
-    given_parameters,
-    local,
-    typed_parameters,
-)
-from .output import COMPARED_RESULT, COMPARISON_FILES, ESTIMATED, GATE_FILES, note, print_tables
-from .stored_runs import RUNS, add_roles, given_for_models, given_roles, read_results
+from .arguments import BOUNDS_FLAG, flag, given_files
+from .commands import Command, Given, Reply
+from .output import COMPARED_RESULT, COMPARISON_FILES, ESTIMATED, GATE_FILES, brief_text
+from .stored_runs import ROLES, given_for_models, given_roles, read_results
 
-# ------------------------------------------------------------------------------------------
-# `recdf report`: from a result on disk to one HTML file.
-
-
-OF_REPORT = typed_parameters(report, "path", "overwrite")
 # Tables beside the result, by flag: what wrote them. Each is a parquet file.
 TABLES = {
     "comparison": "what recdf compare --out wrote, to be shown instead of paired t tests",
@@ -69,54 +53,7 @@ TABLES = {
 FLAGS_OF_DATA = ("--exposure", "--log", "--position")  # no run wrote them: links are followed
 
 
-def add_report(commands: Any) -> None:
-    command = add_command(
-        commands,
-        "report",
-        _run_report,
-        "write one HTML file: verdict, leaderboard, pictures, data health",
-        "Write one HTML file about a result: which model to take, by how much, for whom it is "
-        "worse, and whether to believe it. Without RESULTS the page is about --experiment or "
-        "--off-policy. It needs no network and holds aggregates only.",
-        usage="%(prog)s [RESULTS ...] [options]",
-    )
-    files = command.add_argument_group("files")
-    add_arguments(files, RUNS, nargs="*")
-    add_arguments(
-        files,
-        {
-            "--cheap RESULTS": "folder of the same models on more lists under cheap labels, where "
-            "people judged those of RESULTS",
-        },
-    )
-    add_arguments(
-        files, {"--out FILE": "default report.html"}, type=local, default=Path("report.html")
-    )
-    add_arguments(files, {"--overwrite": "replace a file that is already there"})
-    what = command.add_argument_group("what is said")
-    add_arguments(what, {"--baseline NAME": "model that the others are compared with"})
-    add_arguments(what, {"--examples": "show the examples of --check, which hold ids of users"})
-    add_arguments(what, BOUNDS_FLAG)
-    add_parameters(what, report, OF_REPORT)
-    add_roles(command)
-    tables = command.add_argument_group("tables beside the result")
-    add_arguments(tables, {"--segments FILE": "one row per user: id and columns of segments"})
-    add_arguments(
-        tables,
-        {
-            "--experiment FILE ...": "the comparison.parquet that recdf experiment --out wrote, "
-            "and what recdf aa, srm, plan, quantiles and interleaved "
-            "wrote",
-        },
-        type=local,
-    )
-    add_arguments(
-        tables, {"--history FOLDER": "earlier results of the job, as recdf history reads them"}
-    )
-    add_arguments(tables, {f"{flag(name)} FILE": text for name, text in TABLES.items()}, type=local)
-
-
-def _run_report(given: argparse.Namespace) -> None:
+def _report(given: argparse.Namespace, options: Given) -> Reply:
     alone = (given.experiment, given.off_policy, given.history, given.gate, given.check)
     if not given.results and all(one is None for one in alone):
         given.parser.error(
@@ -127,11 +64,9 @@ def _run_report(given: argparse.Namespace) -> None:
     paths = given_files(given, *TABLES)
     if "gate" in paths and paths["gate"].is_dir():
         paths["gate"] /= GATE_FILES[0]
-    stems = [path.stem for path in given.experiment or ()]
-    named = {
-        path.stem if stems.count(path.stem) == 1 else str(path): path
-        for path in given.experiment or ()
-    }
+    several = given.experiment or ()
+    stems = [path.stem for path in several]
+    named = {path.stem if stems.count(path.stem) == 1 else str(path): path for path in several}
     tables: dict[str, Any] = dict(
         _read_all(paths | {f"experiment {name}": path for name, path in named.items()})
     )
@@ -158,7 +93,7 @@ def _run_report(given: argparse.Namespace) -> None:
         examples=given.examples,
         overwrite=given.overwrite,
         **given_for_models(given, result),
-        **given_parameters(given, OF_REPORT),
+        **options,
         **tables,
         roles=given_roles(given) or None,
         ran={"looks": given.looks},
@@ -166,8 +101,8 @@ def _run_report(given: argparse.Namespace) -> None:
     )
     n_bytes = path.stat().st_size
     written = pd.DataFrame({"file": [str(path)], "bytes": [n_bytes]})
-    print_tables(
-        given, f"wrote {path}, {n_bytes / 1e3:,.0f} kB: open it in a browser", {"report": written}
+    return Reply(
+        f"wrote {path}, {n_bytes / 1e3:,.0f} kB: open it in a browser", printed={"report": written}
     )
 
 
@@ -221,24 +156,7 @@ DEMO_METRICS = ["ndcg", "recall", "hitrate", "mrr", "revenue", "coverage"]
 DEMO_K = [5, 10, 20]
 
 
-def add_demo(commands: Any) -> None:
-    command = add_command(
-        commands,
-        "demo",
-        _demo,
-        "evaluate three models of a generated shop",
-        "Generate a small shop, evaluate its three recommenders, and write the frames and the "
-        "result.",
-        epilog=None,
-    )
-    add_out(
-        command,
-        DEMO_FILES,
-        f"folder to write (default {DEMO_FOLDER}, which a second run replaces)",
-    )
-
-
-def _demo(given: argparse.Namespace) -> None:
+def _demo(given: argparse.Namespace, _: Given) -> Reply:
     folder = given.out or Path(DEMO_FOLDER)
     overwrite = given.overwrite or given.out is None
     files = [folder / name for name in DEMO_FILES]
@@ -255,14 +173,16 @@ def _demo(given: argparse.Namespace) -> None:
             getattr(shop, name).to_parquet(staging / f"{name}.parquet", index=False)
         write_files(staging, [result.per_user], result.summary, result.spec)
         shown = _write_report(folder / "report.html", staging, shop, result)
-    print_tables(
-        given,
-        _demo_report(shop, result, segments),
-        {"summary": result.summary, "segments": segments},
-    )
-    note(
-        given,
-        f"""
+    text = f"""\
+A generated shop: {len(shop.users):,} users, {len(shop.items):,} items, {len(shop.true):,} purchases
+and {len(shop.pred):,} recommendations by {shop.pred["model"].nunique()} models.
+
+{result}
+
+ndcg@10 by segment of the users:
+
+{brief_text(segments, ["model", "segment", "value", "ci_low", "ci_high", "n"])}"""
+    note = f"""
 Wrote to {folder} the frames
 ({", ".join(DEMO_FRAMES)})
 and the result (per_user, summary).
@@ -275,8 +195,8 @@ Try next, in {folder}:
   recdf compare . --baseline popularity --metric ndcg@10 --test randomization
   recdf evaluate --help
 or, for all metrics:
-  python -c "import recdf as rd; print(rd.metrics_table().to_string())\"""",
-    )
+  python -c "import recdf as rd; print(rd.metrics_table().to_string())\""""
+    return Reply(text, printed={"summary": result.summary, "segments": segments}, note=note)
 
 
 def _write_report(path: Path, staging: Path, shop: Shop, result: Evaluation) -> str:
@@ -299,26 +219,46 @@ def _write_report(path: Path, staging: Path, shop: Shop, result: Evaluation) -> 
     return f"Wrote {path}: one page about these models, to open in a browser."
 
 
-def _demo_report(shop: Shop, result: Evaluation, segments: pd.DataFrame) -> str:
-    summary = result.summary[result.summary["k"] == 10]
-    by_metric = summary.assign(column=summary["metric"] + "@" + summary["k"].astype(str))
-    return (
-        f"A generated shop: {len(shop.users):,} users, {len(shop.items):,} items, "
-        f"{len(shop.true):,} purchases,\n{len(shop.pred):,} recommendations by "
-        f"{shop.pred['model'].nunique()} models.\n\nMean over the {result.summary['n'].iloc[0]:,} "
-        "users who bought, ± half of its 95 % interval:\n\n"
-        f"{_grid(by_metric, 'column', 'model')}\n\n"
-        f"ndcg@10 by segment of the users:\n\n{_grid(segments, 'model', 'segment')}"
-    )
-
-
-def _grid(summary: pd.DataFrame, row: str, column: str) -> str:
-    """Value ± half interval, one line per value of `row`, in order of appearance."""
-    half = (summary["ci_high"] - summary["ci_low"]) / 2
-    pairs = zip(summary["value"], half, strict=True)
-    cells = [" ".join(plus_minus(*one)).rstrip() for one in pairs]
-    table = (
-        summary[[row, column]].assign(cell=cells).pivot(index=row, columns=column, values="cell")
-    )
-    table = table.loc[summary[row].unique(), summary[column].unique()]
-    return table.rename_axis(index=None, columns=None).to_string()
+REPORT = Command(
+    "report",
+    "write one HTML file: verdict, leaderboard, pictures, data health",
+    "Write one HTML file about a result: which model to take, by how much, for whom it is worse, "
+    "and whether to believe it. Without RESULTS the page is about --experiment or --off-policy. It "
+    "needs no network and holds aggregates only.",
+    "[RESULTS ...]",
+    _report,
+    [report],
+    None,
+    {
+        "RESULTS [...]": "folder that recdf evaluate --out wrote; several folders are models, "
+        "which have the names of the folders",
+        "--cheap RESULTS": "folder of the same models on more lists under cheap labels, where "
+        "people judged those of RESULTS",
+        "--out PATH": "default report.html",
+        "--overwrite": "replace a file that is already there",
+        "--segments FILE": "one row per user: id and columns of segments",
+        "--experiment TABLE ...": "the comparison.parquet that recdf experiment --out wrote, and "
+        "what recdf aa, srm, plan, quantiles and interleaved wrote",
+        "--history FOLDER": "earlier results of the job, as recdf history reads them",
+    }
+    | {f"{flag(name)} TABLE": text for name, text in TABLES.items()},
+    {
+        "--baseline NAME": "model that the others are compared with",
+        "--examples": "show the examples of --check, which hold ids of users",
+    }
+    | BOUNDS_FLAG
+    | ROLES,
+    ["path", "overwrite"],
+    defaults={"out": Path("report.html")},
+    fails=False,
+)
+DEMO = Command(
+    "demo",
+    "evaluate three models of a generated shop",
+    "Generate a small shop, evaluate its three recommenders, and write the frames and the result.",
+    "",
+    _demo,
+    writes=DEMO_FILES,
+    out=f"folder to write (default {DEMO_FOLDER}, which a second run replaces)",
+    fails=False,
+)

@@ -26,17 +26,14 @@ from ..experiments.decide.decide_experiment import (
 from ..experiments.plan.experiment_plan import read_plan
 from ..formats.file_sets import read_beside, read_files
 from ..inputs.options import as_columns
-from .arguments import (
-    add_arguments,
-    as_bounds,
-    as_pairs,
-)
+from .arguments import as_bounds, as_pairs
 from .output import plain_signs
 
 # ------------------------------------------------------------------------------------------
 # Results that a command is given: the folder of one, or the folders of several runs.
 
 
+ONE_RESULT = {"RESULTS": "folder that recdf evaluate --out wrote"}
 RUNS = {
     "RESULTS ...": "folder that recdf evaluate --out wrote; several folders are models, which have "
     "the names of the folders"
@@ -99,21 +96,15 @@ def given_for_models(given: argparse.Namespace, result: Evaluation | None) -> di
 # Roles of metrics on the command line: what a metric is for, and the decision that follows.
 
 
-def add_roles(command: Any) -> None:
-    """Add the flags that give metrics a role."""
-    add_arguments(
-        command.add_argument_group("decision"),
-        {
-            "--guardrail METRIC=MARGIN ...": "what may be lost: revenue@10=-2%% of the control's "
-            "mean, or revenue@10=-0.05 in units of the metric, "
-            "latency=+5%% where smaller is better",
-            "--plan FILE": "TOML file from before the experiment: hypothesis, primary, guardrails, "
-            "unit, segments, n, ...",
-            "--looks N": "how often the numbers were looked at, which a plan may name",
-            "--role METRIC=ROLE ...": "ctr=success: ships if better; load=diagnostic (so are "
-            "metrics that are not named)",
-        },
-    )
+ROLES = {
+    "--guardrail METRIC=MARGIN ...": "what may be lost: revenue@10=-2%% of the control's mean, or "
+    "revenue@10=-0.05 in units of the metric, latency=+5%% where smaller is better",
+    "--plan FILE": "TOML file from before the experiment: hypothesis, primary, guardrails, unit, "
+    "segments, n, ...",
+    "--looks N": "how often the numbers were looked at, which a plan may name",
+    "--role METRIC=ROLE ...": "ctr=success: ships if better; load=diagnostic (so are metrics that "
+    "are not named)",
+}
 
 
 def given_roles(given: argparse.Namespace) -> Roles:

@@ -74,9 +74,9 @@ def test_what_is_expected_of_models_and_of_true(capsys, stream):
             ["--expect", "rows[model=knn]>=2"],
             "has 1 rows with model knn; --expect rows[model=knn]>=2",
         ),
-        (["--expect", "models=als,knn,ease"], "lacks ease in 'model'"),
-        (["--expect", "models=als"], "has, beside the expected ones, knn"),
-        (["--expect-days", "true=2026-11-02..2026-11-02"], "--true true.parquet lacks 1 of"),
+        (["--expect", "models=als,knn,ease"], "lacks 1 in 'model': ease"),
+        (["--expect", "models=als"], "has, beside the expected ones, 1 in 'model': knn"),
+        (["--expect-days", "true=2026-11-02..2026-11-02"], "--true true.parquet lacks 1 in 'day'"),
         (["--expect-days", "true=2026-11-01..2026-11-01", "1"], ""),
     ):
         if words:

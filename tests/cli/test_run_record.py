@@ -70,11 +70,11 @@ def test_days(capsys, stream):
     for days in ("3", "2", "2026-11-18..2026-11-20"):
         assert run(capsys, *call, *options, "--expect-days", days)[0] == 0
     line = refused_last(capsys, *call, *options, "--expect-days", "4")
-    assert "--pred pred lacks 1 of the days: 2026-11-17" in line
+    assert "--pred pred lacks 1 in 'day': 2026-11-17" in line
     line = refused_last(capsys, *call, *options, "--expect-days", "2026-11-18..2026-11-22")
-    assert "lacks 2 of the days: 2026-11-21, 2026-11-22" in line
+    assert "lacks 2 in 'day': 2026-11-21, 2026-11-22" in line
     line = refused_last(capsys, *call, *options, "--expect-days", "2026-11-19..2026-11-20")
-    assert "has, beside the expected days, 1 of the days: 2026-11-18" in line
+    assert "has, beside the expected ones, 1 in 'day': 2026-11-18" in line
 
 
 def refused_last(capsys, *arguments):
