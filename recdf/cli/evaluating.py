@@ -386,7 +386,7 @@ def _audit(given: argparse.Namespace, _: Given) -> Reply:
         "cutoff": given.cutoff,
     }
     paths = given_files(given, "train", "log", "items")
-    frames = {
+    frames: dict[str, Any] = {
         name: with_times(one, given.time_col)
         for name, one in read_frames_of(given, options, paths).items()
     }
