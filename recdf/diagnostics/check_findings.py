@@ -293,14 +293,9 @@ class Data:
         return as_columns(self.options.by)
 
     @property
-    def keys(self) -> list[str]:
-        """Columns of the list key."""
-        return as_columns(self.options.user_col)
-
-    @property
     def pair(self) -> list[str]:
         """Columns that name an item of a list."""
-        return [*self.keys, self.options.item_col]
+        return [*as_columns(self.options.user_col), self.options.item_col]
 
 
 class ListFindings(Findings):
@@ -309,38 +304,33 @@ class ListFindings(Findings):
 
     columns: ClassVar[Mapping[str, str]] = {**FINDING_COLUMNS, "by": "str", "ranges": "str"}
 
+    matched: Matched  # the lists, once they are made
+
     def lists(
         self,
         code: str,
         finding: str,
         severity: Severity,
-        matched: Matched,
         where: np.ndarray,
-        of: np.ndarray,
         effect: str | Callable[[np.ndarray], tuple[str, str]],
+        *,
+        of: np.ndarray | None = None,
         once: bool = False,
     ) -> None:
         """Add a finding for each recommender with lists for which `where` is true, of those for
-        which `of` is.
+        which `of` is, by default those with recommendations.
 
         What is true of a list whatever was recommended is said `once`. An effect that depends on
         the lists is a function of them; it returns its words and the ranges of metrics.
         """
-        for name, own in [("", next(parts_by(matched))[1])] if once else parts_by(matched):
+        of, parts = self.matched.n_pred > 0 if of is None else of, list(parts_by(self.matched))
+        for name, own in [("", parts[0][1])] if once else parts:
             found = where & own
             if found.any() or self.parts:
                 words, ranges = (effect, "") if isinstance(effect, str) else effect(own)
-                some = labels_where(matched, found)
+                some, n_of = labels_where(self.matched, found), (of & own).sum()
                 self.add(
-                    code,
-                    finding,
-                    severity,
-                    found.sum(),
-                    (of & own).sum(),
-                    some,
-                    words,
-                    name,
-                    ranges,
+                    code, finding, severity, found.sum(), n_of, some, words, by=name, ranges=ranges
                 )
 
 
@@ -357,11 +347,66 @@ def labels_where(matched: Matched, where: np.ndarray) -> list[Any]:
     return row_objects(keys.take(np.flatnonzero(where)[:5]))
 
 
+NO_ROWS = {
+    "true": "nothing is relevant: there is no metric",
+    "pred": "every list scores 0",
+    "log": "nothing was seen before",
+}
+
+
+def check_empty(found: ListFindings, role: str, frame: pd.DataFrame) -> None:
+    """Report a frame without rows."""
+    found.add("empty", f"{role} is empty", "error", not len(frame), 1, "0 rows", NO_ROWS[role])
+
+
 def check_lists(found: ListFindings, data: Data, matched: Matched) -> None:
-    """Add the findings about lists."""
+    """Add the findings about lists: repeated rows, users of one frame alone, and lengths."""
     _check_duplicates(found, data, matched)
-    _check_population(found, data, matched)
-    _check_lengths(found, data, matched)
+    k, judged, served = data.k, matched.true_list >= 0, matched.n_pred > 0
+    found.lists(
+        "no_recommendations",
+        "lists without recommendations",
+        "warning",
+        judged & ~served,
+        'they score 0; ⟦+users="both"⟧ leaves them out',
+        of=judged,
+    )
+    found.lists(
+        "no_truth",
+        "lists without truth",
+        "info",
+        served & ~judged,
+        'not evaluated; ⟦+users="pred"⟧ counts them',
+    )
+    found.lists(
+        "nothing_relevant",
+        "lists without a relevant item",
+        "info",
+        judged & (matched.n_true == 0),
+        "recall and ndcg are undefined there and skipped by the mean",
+        of=judged,
+        once=True,
+    )
+    found.lists(
+        "short_lists",
+        f"lists shorter than {k}",
+        "info",
+        served & (matched.n_pred < k),
+        f"precision@{k} counts the missing ranks as misses",
+    )
+    n_true = matched.n_true[judged & (matched.n_true > 0)]
+    most = "reach 1"
+    if len(n_true) and not found.parts:
+        most = f"pass {(np.minimum(n_true, k) / n_true).mean():.4g}"
+    found.lists(
+        "many_relevant",
+        f"more than {k} relevant items",
+        "info",
+        matched.n_true > k,
+        f"mean recall@{k} cannot {most}; precision@{k} is not limited there",
+        of=judged,
+        once=True,
+    )
 
 
 def _check_duplicates(found: ListFindings, data: Data, matched: Matched) -> None:
@@ -369,86 +414,21 @@ def _check_duplicates(found: ListFindings, data: Data, matched: Matched) -> None
         ("true", data.true, data.pair, matched.true_lists),
         ("pred", data.pred, [*data.by, *data.pair], matched),
     ):
-        count = matched.counts.get(f"{role}_duplicates", 0)
+        count, rows = matched.counts.get(f"{role}_duplicates", 0), frame[names]
         if not count and not found.parts:
             continue
-        effect = 'evaluate keeps the best and warns; ⟦+duplicates="keep"⟧ counts them all'
-        if not count:
-            rows: list[Any] = []
-        elif data.options.judged_only:  # other rows are dropped as well
-            rows = row_objects(frame[names][frame[names].duplicated().to_numpy()].dropna().head(5))
-        else:
-            rows = _dropped(frame, names, lists.rows(np.arange(len(lists.item))))
+        repeated = np.full(len(frame), bool(count))
+        if count and data.options.judged_only:  # other rows are dropped as well
+            repeated = rows.duplicated().to_numpy()
+        elif count:
+            repeated[lists.rows(np.arange(len(lists.item)))] = False
         found.add(
             "duplicates",
             f"duplicate rows in {role}",
             "warning",
             count,
             len(frame),
-            rows,
-            effect,
+            row_objects(rows[repeated].dropna().head(5)),
+            'evaluate keeps the best and warns; ⟦+duplicates="keep"⟧ counts them all',
             frame=role,
-        )
-
-
-def _dropped(frame: pd.DataFrame, names: list[str], kept: np.ndarray) -> list[Any]:
-    """Return the first rows with ids whose positions are not among those `kept`: they repeat
-    another row."""
-    gone = np.ones(len(frame), bool)
-    gone[kept] = False
-    return row_objects(frame[names].take(np.flatnonzero(gone)).dropna().head(5))
-
-
-def _check_population(found: ListFindings, data: Data, matched: Matched) -> None:
-    """Report lists that are in only one of the frames, or that have no relevant item."""
-    judged, served = matched.true_list >= 0, matched.n_pred > 0
-    effect = 'they score 0; ⟦+users="both"⟧ leaves them out'
-    found.lists(
-        "no_recommendations",
-        "lists without recommendations",
-        "warning",
-        matched,
-        judged & ~served,
-        judged,
-        effect,
-    )
-    effect = 'not evaluated; ⟦+users="pred"⟧ counts them'
-    found.lists(
-        "no_truth", "lists without truth", "info", matched, served & ~judged, served, effect
-    )
-    effect = "recall and ndcg are undefined there and skipped by the mean"
-    found.lists(
-        "nothing_relevant",
-        "lists without a relevant item",
-        "info",
-        matched,
-        judged & (matched.n_true == 0),
-        judged,
-        effect,
-        True,
-    )
-
-
-def _check_lengths(found: ListFindings, data: Data, matched: Matched) -> None:
-    """Report lists shorter than k, and lists with more than k relevant items."""
-    k, judged, served = data.k, matched.true_list >= 0, matched.n_pred > 0
-    short = served & (matched.n_pred < k)
-    effect = f"precision@{k} counts the missing ranks as misses"
-    found.lists("short_lists", f"lists shorter than {k}", "info", matched, short, served, effect)
-    long, n_true = matched.n_true > k, matched.n_true[judged]
-    if long.any() or found.parts:
-        most = "reach 1"
-        if not found.parts:
-            limit = (np.minimum(n_true, k) / np.maximum(n_true, 1))[n_true > 0].mean()
-            most = f"pass {limit:.4g}"
-        effect = f"mean recall@{k} cannot {most}; precision@{k} is not limited there"
-        found.lists(
-            "many_relevant",
-            f"more than {k} relevant items",
-            "info",
-            matched,
-            long,
-            judged,
-            effect,
-            True,
         )

@@ -17,7 +17,7 @@ from ..inputs.options import Options, as_columns
 from ..inputs.true_and_pred import by_in_true, order_source, relevance_source
 from ..judge.per_user_columns import require
 from ..metrics.call import Call
-from .check_findings import Data, ListFindings, check_lists, read_checked_ids
+from .check_findings import Data, ListFindings, check_empty, check_lists, read_checked_ids
 from .data_checks import (
     MANY_SEEN,
     check_catalogue,
@@ -57,7 +57,7 @@ def findings_of_users(
         ListFindings(parts=True),
     )
     for role, frame in frames.items():
-        found.add("empty", f"{role} is empty", "error", not len(frame), 1, "0 rows", NO_ROWS[role])
+        check_empty(found, role, frame)
         found.add(ROWS, "rows", "info", 0, len(frame), "", "", frame=role)
         for name in data.pair:
             read_checked_ids(found, column(frame, name, role), role)
@@ -70,6 +70,7 @@ def findings_of_users(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RecdfWarning)
         with call.match_part(true, pred, by_values, False) as matched:
+            found.matched = matched
             check_lists(found, data, matched)
             check_order(found, data, matched)
             if items is not None:
@@ -79,11 +80,6 @@ def findings_of_users(
     return found
 
 
-NO_ROWS = {
-    "true": "nothing is relevant: there is no metric",
-    "pred": "every list scores 0",
-    "log": "nothing was seen before",
-}
 ROWS = "rows"  # a finding that is not shown: how many rows a frame has
 OF_NUMBERS = ("empty", "null_ids", "null_order", "infinite_order", "bad_relevance", "bad_column")
 

@@ -35,6 +35,7 @@ from ..tables.findings import Severity
 from .check_findings import (
     Data,
     ListFindings,
+    check_empty,
     check_ids,
     check_lists,
     check_side,
@@ -118,11 +119,8 @@ def check(
     pred_frame = as_frame(pred, "pred", shared.user_col, shared.item_col)
     data = Data(true_frame, pred_frame, k, shared, order_source(pred_frame, shared))
     found = ListFindings()
-    effect = "nothing is relevant: there is no metric"
-    found.add("empty", "true is empty", "error", not len(data.true), 1, "0 rows", effect)
-    found.add(
-        "empty", "pred is empty", "error", not len(data.pred), 1, "0 rows", "every list scores 0"
-    )
+    for role, frame in (("true", data.true), ("pred", data.pred)):
+        check_empty(found, role, frame)
     hints = hints_of(data.true, data.pred, shared)
     effect = (
         "each value is scored with all rows of true; ⟦+by_in_true=True⟧ scores it with those of "
@@ -170,6 +168,7 @@ def check(
             Call(forgiving(data.options), given=given), data.true, data.pred
         ) as matched:
             progress.add()
+            found.matched = matched
             check_lists(found, data, matched)
             check_sampled(found, matched)
             check_order(found, data, matched)

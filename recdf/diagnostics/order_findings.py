@@ -35,16 +35,14 @@ def check_order(found: ListFindings, data: Data, matched: Matched) -> None:
     if level is None and found.parts and data.order["by"] != "row":  # no two places are tied here
         level = np.arange(len(matched.item))
     if level is not None and data.order["by"] == "rank":
-        repeats, shown = _lists_where(matched, _tied(matched)), matched.n_pred > 0
+        repeats = _lists_where(matched, _tied(matched))
         before = "lists of several recommenders may be one list here; "
         ties = before + ASK_A_SAMPLE if found.parts else _TieRanges(matched, data.k, before)
         found.lists(
             "repeated_ranks",
             "ranks repeat within a list; is ⟦+by=⟧ missing?",
             "warning",
-            matched,
             repeats,
-            shown,
             ties,
         )
     elif level is not None:
@@ -84,32 +82,16 @@ def _check_ties(found: ListFindings, data: Data, matched: Matched, level: np.nda
     constant = np.zeros(len(matched), bool)
     constant[served] = (length > 1) & (level[start] == level[start + length - 1])
     effect = "their order is the order of item ids, or of rows: it says nothing"
-    found.lists(
-        "constant_scores",
-        "constant scores",
-        "warning",
-        matched,
-        constant,
-        matched.n_pred > 0,
-        effect,
-    )
+    found.lists("constant_scores", "constant scores", "warning", constant, effect)
     cut = length > k
     across = np.zeros(len(matched), bool)
     across[served[cut]] = level[start[cut] + k - 1] == level[start[cut] + k]
     ties = ASK_A_SAMPLE if found.parts else _TieRanges(matched, k)
     if across.any() or found.parts:
-        found.lists(
-            "ties_across_k",
-            f"ties across rank {k}",
-            "warning",
-            matched,
-            across,
-            matched.n_pred > 0,
-            ties,
-        )
+        found.lists("ties_across_k", f"ties across rank {k}", "warning", across, ties)
     if not across.any() or found.parts:
         tied = _lists_where(matched, _tied(matched))
-        found.lists("ties", "equal scores", "info", matched, tied, matched.n_pred > 0, ties)
+        found.lists("ties", "equal scores", "info", tied, ties)
 
 
 def _check_ranks(found: ListFindings, data: Data, matched: Matched) -> None:
@@ -122,33 +104,23 @@ def _check_ranks(found: ListFindings, data: Data, matched: Matched) -> None:
         "recdf ranks anew, so a shift changes nothing here; other tools may read rank 0 or 2 as it "
         "stands"
     )
-    found.lists(
-        "first_rank",
-        "ranks that do not start at 1",
-        "warning",
-        matched,
-        first,
-        matched.n_pred > 0,
-        effect,
-    )
+    found.lists("first_rank", "ranks that do not start at 1", "warning", first, effect)
     gaps = _lists_where(matched, rank[1:] > rank[:-1] + 1)
     effect = "gaps close up: items below a gap move up"
-    found.lists(
-        "rank_gaps", "ranks with gaps", "warning", matched, gaps, matched.n_pred > 0, effect
-    )
+    found.lists("rank_gaps", "ranks with gaps", "warning", gaps, effect)
 
 
 def _check_other_order(found: ListFindings, data: Data, matched: Matched, other: str) -> None:
     """Report scores that are all equal, and scores and ranks that contradict each other."""
     number = _in_list_order(matched, read_numbers(data.pred[other], other))
-    several, served = matched.n_pred > 1, matched.n_pred > 0
+    several = matched.n_pred > 1
     if (
         other == "score"
         and several.any()
         and not _lists_where(matched, number[1:] != number[:-1]).any()
     ):
         effect = "rank decides; by these scores, as other tools order, every list is one tie"
-        found.lists("constant_scores", "constant scores", "info", matched, several, served, effect)
+        found.lists("constant_scores", "constant scores", "info", several, effect)
     steps = number[1:] > number[:-1] if other == "score" else number[1:] < number[:-1]
     against = _lists_where(matched, steps)
     severity: Severity = "warning" if 2 * against.sum() > several.sum() else "info"
@@ -157,7 +129,7 @@ def _check_other_order(found: ListFindings, data: Data, matched: Matched, other:
     if other == "rank":
         what = "rank order that contradicts the scores"
         effect = "score decides; pass ⟦+rank_col=⟧ to order by rank"
-    found.lists(f"{other}_against_order", what, severity, matched, against, served, effect)
+    found.lists(f"{other}_against_order", what, severity, against, effect)
 
 
 def _check_rows_beside_scores(found: ListFindings, data: Data, matched: Matched) -> None:
@@ -174,13 +146,7 @@ def _check_rows_beside_scores(found: ListFindings, data: Data, matched: Matched)
         "⟦+rank_col=⟧"
     )
     found.lists(
-        "rows_against_scores",
-        "row order that contradicts the scores",
-        severity,
-        matched,
-        against,
-        matched.n_pred > 0,
-        effect,
+        "rows_against_scores", "row order that contradicts the scores", severity, against, effect
     )
 
 

@@ -251,7 +251,7 @@ class LogArrays:
         """Return some of the rows; None stands for all."""
         if rows is None:
             return self
-        taken = {
+        taken: dict[str, Any] = {
             name: one._replace(codes=one.codes[rows]) if isinstance(one, Keys) else one[rows]
             for name, one in vars(self).items()
             if isinstance(one, np.ndarray | Keys)
