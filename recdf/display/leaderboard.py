@@ -33,7 +33,6 @@ from ..tables.cells import (
     to_text,
     visible,
 )
-from .board_rows import RowsInBuckets, RowsInMemory
 from .given_tables import (
     as_result,
     check_model,
@@ -50,7 +49,8 @@ from .kinds import LEADERBOARD_KEYS, SEED_SD, TABLE_KINDS
 from .leaderboard_values import (
     REPEATS,
     SEEDS,
-    BoardRows,
+    RowsInBuckets,
+    RowsInMemory,
     columns_of,
     floor_rows,
     over_repeats,
@@ -303,7 +303,7 @@ def leaderboard(
         correction = None
     of_rows = {"fold": fold, "seed_col": seed_col, "cheap": cheap, "stat": stat}
     if in_buckets(result, of_rows | {"stat": None if stat == "mean" else stat}):
-        rows: BoardRows = RowsInBuckets(result, segments, unit_col, bounds)
+        rows: RowsInMemory | RowsInBuckets = RowsInBuckets(result, segments, unit_col, bounds)
     else:
         found = with_bounds(over_repeats(as_result(result), fold, seed_col), bounds)
         found = with_units(found, unit_col)

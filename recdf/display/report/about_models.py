@@ -16,9 +16,8 @@ from ...judge.comparisons import confidence_of
 from ...judge.verdict import is_withheld, says_worse, turned
 from ...tables.cells import NULL, amount, estimate_form, shorten, visible
 from .. import plot
-from ..board_rows import RowsInMemory
 from ..kinds import TABLE_KINDS, Kind, harm_first, n_differs, page_part, record_of
-from ..leaderboard_values import values_frame
+from ..leaderboard_values import RowsInMemory, values_frame
 from ..pairs import compare, model_rows
 from ..plot.style import BEST, REST, looks
 from ..row_words import segment_of

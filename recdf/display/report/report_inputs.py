@@ -23,7 +23,6 @@ from ...judge.choices import POSITIVE, check_value
 from ...judge.verdict import codes_of, is_withheld, sentence, sign_of
 from ...publishing import refuse_two_runs
 from ...tables.cells import short_names
-from ..board_rows import RowsInMemory
 from ..given_tables import (
     check_model,
     direction_word,
@@ -36,7 +35,7 @@ from ..given_tables import (
 from ..joined_labels import with_both_labels
 from ..kinds import TABLE_KINDS, page_part
 from ..leaderboard import Leaderboard, board_of
-from ..leaderboard_values import columns_of, values_frame
+from ..leaderboard_values import RowsInMemory, columns_of, values_frame
 from ..pairs import compare
 from ..plot.effects import SOURCE
 from .page_blocks import NAME_LENGTH, marked, name_of
