@@ -3,10 +3,9 @@
 `rd.plot.<name>.data(...)` returns the frame that a picture draws, for seaborn, altair or plotnine.
 """
 
+from .diagnosed import exposure, history, longtail, position, proxy_metrics
 from .effects import forest, gate, over_time
-from .items import exposure, longtail, position
 from .models import curve, performance, tradeoff, users, winners
-from .past import history, proxy_metrics
 from .shades import heat, lists, pairs
 
 __all__ = [

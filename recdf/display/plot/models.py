@@ -166,7 +166,7 @@ def curve(
         style.title(frame.ax, named)
         below = "k, items per list" if x == "k" else x
         style.axis_names(frame.ax, below, DIRECTION[part["better"].iloc[0]])
-    style.shared_legend(list(panels), *frames[-1].legend())
+    style.legend(list(panels), *frames[-1].legend())
     some = data.groupby("model")["band"].any().nunique() > 1
     bands = f"bands{' (of the best and the highlighted models)' * some}: {interval_percent(result)}"
     means = bands if data["band"].any() else "one number for all lists, without interval"

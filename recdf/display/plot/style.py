@@ -235,7 +235,7 @@ class Frame:
         per cents."""
         for letter in shares:
             formatted(getattr(self.ax, f"{letter}axis"), "%")
-        legend(self.ax, *self.legend(suffix), beside=beside)
+        legend([self.ax], *self.legend(suffix), beside=beside)
         axis_names(self.ax, x, y)
         title(self.ax, name)
         caption(self.ax, below)
@@ -434,56 +434,42 @@ def legend_texts(names: Sequence[str], width: int = LEGEND_WIDTH, lines: int = 4
     return [f" {text}" if text.startswith("_") else text or " " for text in texts]
 
 
-def legend(ax: Axes, handles: Sequence[Any], names: Sequence[str], beside: bool = True) -> None:
-    """Add a legend with the names, wrapped; beside the axes, so that it covers nothing.
-
-    A figure of our own grows by it. In the caller's, it takes less than half of the width, and
-    names are shortened.
-    """
+def legend(
+    panels: Sequence[Axes], handles: Sequence[Any], names: Sequence[str], beside: bool = True
+) -> None:
+    """Add a legend with the names, wrapped: beside the axes, so that it covers nothing, or above
+    all of several. A figure of our own grows by its width or its height."""
     if not handles:
         return
-    where: dict[str, Any] = {}
-    if beside:
-        where = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0}
-    own, (width, height) = _is_own(ax), room(ax)
-    lines = int(np.clip(0.6 * 72 * height / points(1.2) / len(handles), 1, 4))
-    where |= {} if own else {"labelspacing": 0.2}
-    across = LEGEND_WIDTH if own else min(LEGEND_WIDTH, letters(0.4 * width, 0.9))
-    texts = legend_texts(names, across, 4 if own else lines)
+    ax, figure = panels[0], panels[0].figure
+    own = _is_own(ax)
     look: dict[str, Any] = {"frameon": False, "fontsize": points(0.9), "labelcolor": tone(ax)}
-    box = ax.legend(list(handles), texts, **look, **where)
-    _dress_legend(box, ax.figure, (1, 0) if own and beside else None)
-
-
-def _dress_legend(box: Any, figure: Any, grows: tuple[int, int] | None) -> None:
-    """Show names as letters, and let a figure of our own grow by the width or the height of its
-    legend."""
+    if len(panels) > 1 and figure is not None and len(figure.axes) == len(panels):
+        width = letters(figure.bbox.width / figure.dpi, 0.9)
+        longest = min(max(map(len, names)), LEGEND_WIDTH)
+        look |= {
+            "loc": "outside upper left",
+            "ncols": int(np.clip(width // (longest + 7), 1, len(names))),
+        }
+        holder, texts, grows = figure, legend_texts(names), (0, 1)
+    else:
+        if beside:
+            look |= {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0}
+        across, lines = LEGEND_WIDTH, 4
+        if not own:
+            width, height = room(ax)
+            look["labelspacing"] = 0.2
+            lines = int(np.clip(0.6 * 72 * height / points(1.2) / len(handles), 1, 4))
+            across = min(LEGEND_WIDTH, letters(0.4 * width, 0.9))
+        holder, texts, grows = ax, legend_texts(names, across, lines), (int(beside), 0)
+    box = holder.legend(list(handles), texts, **look)
     for text in box.get_texts():
         plain_text(text)
-    if grows is not None and PAGE.get() is None:
+    if own and any(grows) and PAGE.get() is None:
         extent = box.get_window_extent()
         needs = np.array([extent.width, extent.height]) / figure.dpi
         least = needs + 0.9 * np.array(grows[::-1])
         figure.set_size_inches(np.maximum(figure.get_size_inches() + needs * grows, least))
-
-
-def shared_legend(panels: Sequence[Axes], handles: Sequence[Any], names: Sequence[str]) -> None:
-    """Add one legend for small multiples above all of them, or beside the only one."""
-    figure = panels[0].figure
-    if len(panels) == 1 or figure is None or len(figure.axes) != len(panels):
-        legend(panels[0], handles, names)
-        return
-    longest = max(len(name) for name in names)
-    width = letters(figure.bbox.width / figure.dpi, 0.9)
-    columns = max(1, min(len(names), width // (min(longest, LEGEND_WIDTH) + 7)))
-    look: dict[str, Any] = {
-        "frameon": False,
-        "fontsize": points(0.9),
-        "labelcolor": tone(panels[0]),
-    }
-    texts = legend_texts(names)
-    box = figure.legend(list(handles), texts, loc="outside upper left", ncols=columns, **look)
-    _dress_legend(box, figure, (0, 1) if _is_own(panels[0]) else None)
 
 
 def formatted(axis: Any, sign: str = "") -> None:
