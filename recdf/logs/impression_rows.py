@@ -278,17 +278,10 @@ def _without_nulls(
     if not null:
         return frame, 0
     if rules.null_keys == "raise":
-        counts = {f"{role}[{name!r}]": int(flags.sum()) for name, flags in null.items()}
-        ids = [name for name in null if name not in (rules.rank_col, rules.time_col)]
-        found = ", ".join(f"{n:,} in {where}" for where, n in counts.items())
-        if ids:
-            raise NullKeyError(
-                f'{role} has null ids: {found}; drop these rows or pass ⟦+null_keys="drop"⟧'
-            )
-        raise DataError(
-            f"{role} has null times or positions: {found}; drop these rows or pass "
-            '⟦+null_keys="drop"⟧'
-        )
+        found = ", ".join(f"{flags.sum():,} in {role}[{name!r}]" for name, flags in null.items())
+        ids = {*null} - {rules.rank_col, rules.time_col}
+        error, what = (NullKeyError, "ids") if ids else (DataError, "times or positions")
+        raise error(f'{role} has null {what}: {found}; drop these rows or pass ⟦+null_keys="drop"⟧')
     gone = np.logical_or.reduce(list(null.values()))
     return frame[~gone].reset_index(drop=True), int(gone.sum())
 

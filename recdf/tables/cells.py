@@ -12,7 +12,7 @@ import html
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -444,10 +444,7 @@ class ReportTable:
 
     def to_text(self) -> str:
         """Return aligned columns for a terminal, long tables cut."""
-        more = len(self.frame) - SHOWN_ROWS
-        return to_text(*self._parts(SHOWN_ROWS)) + (
-            f"\n... and {amount(more, 'more row')}" if more > 0 else ""
-        )
+        return self._cut(to_text)
 
     def _parts(self, rows: int | None = None) -> tuple[list[str], list[list[Cell]], list[Align]]:
         shown = self.frame if rows is None else self.frame.head(rows)
@@ -455,16 +452,15 @@ class ReportTable:
         return names, plain_rows(shown.itertuples(index=False, name=None)), ["left"] * len(names)
 
     def _repr_html_(self) -> str:
-        more = len(self.frame) - SHOWN_ROWS
-        return to_html(*self._parts(SHOWN_ROWS)) + (
-            f"<p>... and {amount(more, 'more row')}</p>" if more > 0 else ""
-        )
+        return self._cut(to_html, "<p>{}</p>")
+
+    def _cut(self, write: Callable[..., str], more: str = "\n{}") -> str:
+        left = len(self.frame) - SHOWN_ROWS
+        said = more.format(f"... and {amount(left, 'more row')}") if left > 0 else ""
+        return write(*self._parts(SHOWN_ROWS)) + said
 
     def __str__(self) -> str:
-        more = len(self.frame) - SHOWN_ROWS
-        return to_markdown(*self._parts(SHOWN_ROWS)) + (
-            f"\n... and {amount(more, 'more row')}" if more > 0 else ""
-        )
+        return self._cut(to_markdown)
 
     __repr__ = __str__
 
