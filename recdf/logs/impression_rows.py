@@ -353,7 +353,7 @@ def lists_of_events(log: LogRows, all_events: Sequence[EventRows]) -> list[np.nd
     """
     n_lists = int(log.lists.code.max(initial=-1)) + 1
     given = [events.list_keys for events in all_events if events.list_keys is not None]
-    named = iter(())
+    named: Iterator[np.ndarray] = iter(())
     if given:
         a_row = np.empty(n_lists, np.int64)
         a_row[log.lists.code] = np.arange(len(log))
