@@ -414,10 +414,10 @@ def _check_duplicates(found: ListFindings, data: Data, matched: Matched) -> None
         ("true", data.true, data.pair, matched.true_lists),
         ("pred", data.pred, [*data.by, *data.pair], matched),
     ):
-        count, rows = matched.counts.get(f"{role}_duplicates", 0), frame[names]
+        count = matched.counts.get(f"{role}_duplicates", 0)
         if not count and not found.parts:
             continue
-        repeated = np.full(len(frame), bool(count))
+        rows, repeated = frame[names], np.full(len(frame), bool(count))
         if count and data.options.judged_only:  # other rows are dropped as well
             repeated = rows.duplicated().to_numpy()
         elif count:

@@ -23,7 +23,7 @@ from ..inputs.codes import first_rows
 from ..inputs.door import takes_options
 from ..inputs.frames import as_frame, column, read_numbers
 from ..inputs.options import CallArguments, as_columns
-from ..inputs.sorting import place_in_run, spans
+from ..inputs.sorting import spans
 from ..matching.counts import ListCounts
 from ..matching.hits import ratio
 from ..matching.lists import Matched
@@ -218,37 +218,44 @@ def position_table(
     call, frame = _call(position_table, pred, None, exclude, options)
     k = check_k(k)
     with call.match(true, frame) as matched:
-        rows, rank = np.arange(len(matched.item)), "rank"
         if position_col is None:
-            of_place = np.empty(len(rows))
-            of_place[spans(matched.start, matched.n_pred)] = place_in_run(matched.n_pred) + 1
-            return _position_rows(matched, k, of_place, np.arange(1, k + 1), rank)
+            return _rank_rows(matched, k)
         positions = read_numbers(column(frame, position_col, "pred"), f"pred[{position_col!r}]")
-        of_place = positions[matched.rows(rows)].astype(float)
-        return _position_rows(matched, k, of_place, None, position_col)
+        return _position_rows(matched, k, positions, position_col)
 
 
-def _position_rows(
-    matched: Matched, k: int, of_place: np.ndarray, values: np.ndarray | None, name: str
-) -> pd.DataFrame:
-    """Count the items among the first k, and their hits, by position: each of `values`, or each
-    that occurs. A row without a position is left out."""
+def _position_rows(matched: Matched, k: int, positions: np.ndarray, name: str) -> pd.DataFrame:
+    """Count hits by the positions of the items among the first k; a row without a position is left
+    out."""
     lists, n_by = matched.at(k), len(matched.by)
-    places, by = spans(matched.start, lists.n_shown), np.repeat(matched.list_by, lists.n_shown)
-    if values is None:
-        values = np.unique(of_place[places])
-        values = values[~np.isnan(values)]
-        values = values.astype(np.int64) if (values == np.floor(values)).all() else values
-    code = np.searchsorted(values, of_place)
+    places = spans(matched.start, lists.n_shown)
+    of_place = np.full(len(matched.item), np.nan)
+    of_place[places] = positions[matched.rows(places)]
+    known, by = ~np.isnan(of_place[places]), np.repeat(matched.list_by, lists.n_shown)
+    values = np.unique(of_place[places][known])
     n = len(values)
-
-    def count(by: np.ndarray, place: np.ndarray) -> np.ndarray:
-        known = ~np.isnan(of_place[place])
-        return np.bincount((by * n + code[place])[known], minlength=n_by * n)
-
+    code = np.searchsorted(values, of_place)
+    shown = np.bincount((by * n + code[places])[known], minlength=n_by * n)
     hits = lists.hits
-    n_hits = count(matched.list_by[hits.list], hits.place)
-    return _with_rates(matched, name, np.tile(values, n_by), count(by, places), n_hits)
+    placed = ~np.isnan(of_place[hits.place])
+    n_hits = np.bincount(
+        (matched.list_by[hits.list] * n + code[hits.place])[placed], minlength=n_by * n
+    )
+    labels = np.tile(
+        values.astype(np.int64) if (values == np.floor(values)).all() else values, n_by
+    )
+    return _with_rates(matched, name, labels, shown, n_hits)
+
+
+def _rank_rows(matched: Matched, k: int) -> pd.DataFrame:
+    lists, n_by = matched.at(k), len(matched.by)
+    # A list shows an item at rank r if it has at least r items.
+    deep = np.zeros((n_by, k + 2), np.int64)
+    np.add.at(deep, (matched.list_by, lists.n_shown), 1)
+    shown = deep[:, ::-1].cumsum(axis=1)[:, ::-1][:, 1 : k + 1].ravel()
+    hits = lists.hits
+    n_hits = np.bincount(matched.list_by[hits.list] * k + hits.rank - 1, minlength=n_by * k)
+    return _with_rates(matched, "rank", np.tile(np.arange(1, k + 1), n_by), shown, n_hits)
 
 
 def _with_rates(

@@ -562,7 +562,8 @@ def data_profile(
         model, shown = matched.list_by[place_list], matched.n_pred > 0
         in_true = matched.true_list >= 0
         known_rows = in_true[place_list]
-        is_judged = np.isin(np.arange(n_places), matched.judged.place)
+        is_judged = np.zeros(n_places, bool)
+        is_judged[matched.judged.place] = True
         rows = matched.rows(np.arange(n_places))
 
         def each(of: np.ndarray, where: np.ndarray | None = None) -> np.ndarray:
