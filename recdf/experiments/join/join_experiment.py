@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ...errors import DataError, DuplicateError, OptionError
-from ...inputs.codes import encode_keys
+from ...inputs.codes import encode_keys, first_rows
 from ...inputs.constraints import check_record
 from ...inputs.door import takes_columns
 from ...inputs.ids import read_by
@@ -31,7 +31,7 @@ from ...judge.per_user_columns import (
 )
 from ...judge.users import Users, match_users
 from ...metrics.strings import direction_of
-from .roll_up import Exposure, read_exposure, roll_up
+from .roll_up import read_exposure, roll_up
 
 # ------------------------------------------------------------------------------------------
 # What a metric is worth for an assigned user without metrics: 0, its worst value, or nothing that
@@ -206,42 +206,67 @@ def join_frames(
     Some users may lack a `by` value that others have, so `by_values` names all of them.
     """
     per_user, assignment, users = frames
-    keys, missing, exposure_col, time_col = (
-        options.keys,
-        options.missing,
-        options.exposure_col,
-        options.time_col,
-    )
+    keys, by, missing = options.keys, options.by, options.missing
     _refuse_users(users, per_user, assignment, options)
-    exposure = read_exposure(users, per_user, assignment, exposure_col, time_col)
+    exposure = read_exposure(users, per_user, assignment, options.exposure_col, options.time_col)
+    early = np.zeros(len(per_user), bool) if exposure is None else exposure.early
     left_out = users.several & (options.multi_variant != "first")
-    assigned = _assigned_rows(users, exposure, left_out)
-    cells = _cells(
-        per_user, options, users, assigned, _by_groups(per_user, options.by, by_values), exposure
+    # The row of assignment of each user: the first, or that of the earliest exposure.
+    chosen = first_rows(users.of_assignment, users.n) if exposure is None else exposure.first_row
+    assigned = np.sort(chosen[(chosen >= 0) & ~left_out])
+    group, groups = _by_groups(per_user, by, by_values)
+    cell = group * users.n + users.of_metric
+    rows, metrics = _metric_rows(
+        per_user.drop(columns=options.time), options, ~early, cell, len(groups) * users.n
     )
-    if missing == "raise":
-        _refuse_missing(cells, assigned, assignment, keys)
+    # The cells of the result in its order: by value, then row of assignment.
+    in_group, row = np.indices((len(groups), len(assigned))).reshape(2, -1)
+    at = in_group * users.n + users.of_assignment[assigned[row]]
+    present = np.ones(len(at), bool)
+    if exposure is not None and by:
+        # A user who was exposed after the last row of anyone in a week had no chance to have
+        # metrics in it.
+        last = pd.Series(exposure.of_metric).groupby(group).max().reindex(range(len(groups)))
+        present = exposure.of_user[at % users.n] <= last.to_numpy()[in_group]
+    found = rows[at] >= 0
+    absent = distinct(assigned[row[present & ~found]])
+    n_missing = np.count_nonzero(present & ~found)
+    if len(absent) and missing == "raise":
+        raise DataError(
+            f"{len(absent):,} of {len(assigned):,} assigned users have no metrics "
+            f"({some_keys(assignment, absent, keys)}); "
+            'pass ⟦+missing="zero"⟧ if no list means no value for the user, "nan" to keep them '
+            'undefined, or "drop"'
+        )
+    carried = [name for name in metrics.columns if name not in {*keys, *by}]
     fills: dict[str, float | None] = {}
-    if missing in ("zero", "worst") and not cells.found.all():
+    if missing in ("zero", "worst") and len(absent):
         named = options.smaller_is_better, options.larger_is_better
-        fills = fill_values(cells.metrics, cells.carried, missing, *named, options.known)
-    result = _joined_frame(assignment, cells, missing, fills)
-    if time_col is not None:
-        result["n_before_exposure"] = cells.n_early[cells.kept(missing)]
+        fills = fill_values(metrics, carried, missing, *named, options.known)
+    kept = np.flatnonzero(present & found if missing == "drop" else present)
+    at = at[kept]
+    taken = {name: take_or_fill(metrics[name], rows[at], fills.get(name)) for name in carried}
+    labels = groups[by].iloc[in_group[kept]], assignment.iloc[assigned[row[kept]]]
+    result = pd.concat(
+        [one.reset_index(drop=True) for one in (*labels, pd.DataFrame(taken))], axis=1
+    )
+    result["has_metrics"] = found[kept]
+    if options.time:
+        result["n_before_exposure"] = np.bincount(cell[early], minlength=len(rows))[at]
     result.attrs = copy.deepcopy(per_user.attrs)
     result.attrs["recdf_experiment"] = {
         "user_col": keys,
         "variant_col": options.variant_col,
-        "by": options.by,
+        "by": by,
         "missing": missing,
         "n_assigned": len(assigned),
-        "n_missing": int((~cells.found).sum()),
+        "n_missing": int(n_missing),
         "n_unassigned": users.n_unassigned,
         "n_multi_variant": int(left_out.sum()),
         "n_repeated": len(assignment) - users.n_assigned,
-        "n_before_exposure": 0 if exposure is None else int(exposure.early.sum()),
+        "n_before_exposure": int(early.sum()),
         "n_unexposed": 0 if exposure is None else int((exposure.unexposed & ~left_out).sum()),
-        "n_cells_before_exposure": cells.n_absent,
+        "n_cells_before_exposure": int((~present).sum()),
         "null_for_missing": [name for name, value in fills.items() if value is None],
     }
     return result
@@ -290,110 +315,6 @@ def _by_groups(
     return place[rows.all()], by_values
 
 
-def _assigned_rows(users: Users, exposure: Exposure | None, left_out: Mask) -> Codes:
-    """Row of assignment for each user who is not left out: the first, or that of the earliest
-    exposure."""
-    if exposure is None:
-        chosen = np.full(users.n, -1, np.int64)  # −1 for users that are not there
-        chosen[users.of_assignment[::-1]] = np.arange(len(users.of_assignment))[::-1]
-    else:
-        chosen = exposure.first_row
-    return np.sort(chosen[(chosen >= 0) & ~left_out])
-
-
-@dataclass(frozen=True)
-class _Cells:
-    """One cell for each (by value, assigned user): the row of its metrics, −1 for none."""
-
-    metrics: pd.DataFrame
-    labels: pd.DataFrame
-    carried: list[str]
-    row: Codes
-    assigned: Codes
-    n_early: Codes
-    n_absent: int
-
-    @property
-    def found(self) -> Mask:
-        return self.row >= 0
-
-    def kept(self, missing: Missing) -> Mask:
-        return self.found if missing == "drop" else np.ones(len(self.row), bool)
-
-
-def _cells(
-    per_user: pd.DataFrame,
-    options: JoinOptions,
-    users: Users,
-    assigned: Codes,
-    grouped: tuple[Codes, pd.DataFrame],
-    exposure: Exposure | None,
-) -> _Cells:
-    """The cells of the result in its order: by value, then row of assignment.
-
-    With times of exposure, a cell whose last row of anyone is before the exposure of its user is
-    left out: a user who was not exposed yet in that week had no chance to have metrics in it.
-    """
-    group, groups = grouped
-    early = np.zeros(len(per_user), bool) if exposure is None else exposure.early
-    timeless = per_user.drop(columns=options.time)
-    coded = (users.of_metric, users.n), (group, len(groups))
-    rows, metrics = _metric_rows(timeless, options, ~early, *coded)
-    user = np.tile(users.of_assignment[assigned], len(groups))
-    in_group = np.repeat(np.arange(len(groups)), len(assigned))
-    if exposure is None or not options.by:
-        present = np.ones(len(user), bool)
-    else:
-        in_time = np.argsort(exposure.of_metric, kind="stable")
-        last = np.empty(len(groups), exposure.of_metric.dtype)
-        # Of several values for one position the last is kept: the latest time of each group.
-        last[group[in_time]] = exposure.of_metric[in_time]
-        present = exposure.of_user[user] <= last[in_group]
-    cell = (in_group * users.n + user)[present]
-    n_early = np.bincount(group[early] * users.n + users.of_metric[early], minlength=len(rows))
-    carried = [name for name in metrics.columns if name not in {*options.keys, *options.by}]
-    return _Cells(
-        metrics,
-        groups[options.by].iloc[in_group[present]],
-        carried,
-        rows[cell],
-        np.tile(assigned, len(groups))[present],
-        n_early[cell],
-        int((~present).sum()),
-    )
-
-
-def _refuse_missing(
-    cells: _Cells, assigned: Codes, assignment: pd.DataFrame, keys: list[str]
-) -> None:
-    if not cells.found.all():
-        absent = distinct(cells.assigned[~cells.found])
-        raise DataError(
-            f"{len(absent):,} of {len(assigned):,} assigned users have no metrics "
-            f"({some_keys(assignment, absent, keys)}); "
-            'pass ⟦+missing="zero"⟧ if no list means no value for the user, "nan" to keep them '
-            'undefined, or "drop"'
-        )
-
-
-def _joined_frame(
-    assignment: pd.DataFrame, cells: _Cells, missing: Missing, fills: Mapping[str, float | None]
-) -> pd.DataFrame:
-    """Labels, columns of assignment, metrics and `has_metrics`."""
-    keep = cells.kept(missing)
-    labels = cells.labels[keep].reset_index(drop=True)
-    carried_over = assignment.iloc[cells.assigned[keep]].reset_index(drop=True)
-    taken = {
-        name: take_or_fill(cells.metrics[name], cells.row[keep], fills.get(name))
-        for name in cells.carried
-    }
-    result = pd.concat(
-        [labels, carried_over, pd.DataFrame(taken, index=carried_over.index)], axis=1
-    )
-    result["has_metrics"] = cells.found[keep]
-    return result
-
-
 def _distinct_columns(per_user: pd.DataFrame, assignment: pd.DataFrame, keys: list[str]) -> None:
     both = [name for name in per_user.columns if name in assignment.columns and name not in keys]
     if both:
@@ -413,13 +334,12 @@ def _metric_rows(
     per_user: pd.DataFrame,
     options: JoinOptions,
     kept: Mask,
-    users: tuple[Codes, int],
-    groups: tuple[Codes, int],
+    cell: Codes,
+    n_cells: int,
 ) -> tuple[Codes, pd.DataFrame]:
     """Row of the metrics of each (by, user) cell, −1 for none, and the metrics those rows are
     in."""
-    cell = (groups[0] * users[1] + users[0])[kept]
-    row = np.full(groups[1] * users[1], -1, np.int64)
+    cell, row = cell[kept], np.full(n_cells, -1, np.int64)
     metrics = per_user if kept.all() else per_user[kept]
     if options.how is not None:
         # Every cell becomes one row, in order of first appearance. The column of the time is gone

@@ -220,15 +220,13 @@ def roll_up(
     first = first_rows(codes, n)
     order = np.argsort(first)
     result = per_user[units].iloc[first[order]].reset_index(drop=True)
-    rows = _summed_counts(per_user, "n_rows", codes, n)
+    rows = _summed_counts(per_user, "n_rows", codes)
     data: dict[str, Any] = {"n_rows": np.bincount(codes, minlength=n) if rows is None else rows}
     for name, rule in rules.items():
-        if name == "n_rows" or _counted_metric(name, per_user):
-            continue
-        data.update(_rolled(per_user, name, rule, codes, n))
-    result = pd.concat(
-        [result, pd.DataFrame({name: values[order] for name, values in data.items()})], axis=1
-    )
+        # The `<metric>__n` of another column comes with that column.
+        if name != "n_rows" and not (name.endswith("__n") and name[:-3] in per_user.columns):
+            data |= _rolled(per_user, name, rule, codes, n)
+    result = pd.concat([result, pd.DataFrame(data).take(order).reset_index(drop=True)], axis=1)
     result.attrs = copy.deepcopy(per_user.attrs)
     result.attrs["recdf_roll_up"] = {
         "unit": units,
@@ -337,56 +335,33 @@ def _without_ids(per_user: pd.DataFrame, numbers: list[str]) -> list[str]:
     return [name for name in numbers if name not in keys]
 
 
-def _counted_metric(name: str, per_user: pd.DataFrame) -> bool:
-    """Whether the column is the `<metric>__n` of another column."""
-    return name.endswith("__n") and name[:-3] in per_user.columns
-
-
-def _summed_counts(per_user: pd.DataFrame, name: str, codes: Codes, n: int) -> Codes | None:
-    """Sums of an integer column of counts, None if there is no such column."""
+def _summed_counts(per_user: pd.DataFrame, name: str, codes: Codes) -> Codes | None:
+    """Sums of an integer column of counts by unit, None if there is no such column."""
     if name not in per_user.columns:
         return None
-    sums = np.zeros(n, np.int64)
-    np.add.at(sums, codes, read_numbers(per_user[name], f"per_user[{name!r}]").astype(np.int64))
-    return sums
+    counts = read_numbers(per_user[name], f"per_user[{name!r}]").astype(np.int64)
+    return _grouped(counts, codes, "sum")
+
+
+def _grouped(values: Any, codes: Codes, rule: Roll) -> Any:
+    """Sum, least or largest known value of each unit, in the order of the codes."""
+    return pd.Series(values).groupby(codes).agg(rule).to_numpy()
 
 
 def _rolled(per_user: pd.DataFrame, name: str, rule: Roll, codes: Codes, n: int) -> dict[str, Any]:
     """The rolled-up column and, where it can be undefined, its `<metric>__n`."""
     dtype = per_user[name].dtype
     if isinstance(dtype, np.dtype) and dtype.kind in "iub" and rule != "mean":
-        whole = per_user[name].to_numpy().astype(np.int64)
-        if rule == "sum":
-            sums = np.zeros(n, np.int64)
-            np.add.at(sums, codes, whole)
-            return {name: sums}
-        return {name: _extreme(whole, rule, codes, n)}
+        return {name: _grouped(per_user[name].to_numpy().astype(np.int64), codes, rule)}
     values = metric_values(per_user, "per_user", name)
-    defined = ~np.isnan(values)
     if rule in ("min", "max"):
-        found = np.full(n, np.nan)
-        seen = distinct(codes[defined])
-        found[seen] = _extreme(values[defined], rule, codes[defined], n)[seen]
-        return {name: found}
-    earlier = _summed_counts(per_user, f"{name}__n", codes, n)
-    per_row = defined.astype(np.float64)
+        return {name: _grouped(values, codes, rule)}
+    earlier = _summed_counts(per_user, f"{name}__n", codes)
+    per_row = (~np.isnan(values)).astype(np.float64)
     if earlier is not None and rule == "mean":
         per_row *= metric_values(per_user, "per_user", f"{name}__n")
-    weighted = np.where(defined, values, 0.0) * (per_row if rule == "mean" else 1.0)
-    sums = exact_sums(weighted, codes, n)
-    counts = (
-        np.bincount(codes, weights=per_row, minlength=n).astype(np.int64)
-        if earlier is None
-        else earlier
-    )
-    rolled: Floats = np.where(
-        counts > 0, sums / np.maximum(counts, 1) if rule == "mean" else sums, np.nan
-    )
-    return {name: rolled, f"{name}__n": counts}
-
-
-def _extreme(values: Any, rule: Roll, codes: Codes, n: int) -> Any:
-    start = values.min(initial=0) if rule == "max" else values.max(initial=0)
-    found = np.full(n, start, dtype=values.dtype)
-    (np.maximum if rule == "max" else np.minimum).at(found, codes, values)
-    return found
+    counts = np.bincount(codes, per_row, n).astype(np.int64) if earlier is None else earlier
+    rolled: Floats = exact_sums(
+        np.nan_to_num(values) * (per_row if rule == "mean" else 1.0), codes, n
+    ) / (np.maximum(counts, 1) if rule == "mean" else 1)
+    return {name: np.where(counts > 0, rolled, np.nan), f"{name}__n": counts}
