@@ -8,7 +8,7 @@ what lasts is kept from one to the next.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
@@ -41,9 +41,6 @@ from ..samples import MetricRows
 PeriodKind = Literal["daily", "cumulative", "since_exposure"]
 UserValue = Literal["sum", "mean"]
 AbsentUsers = Literal["zero", "drop"]
-
-# So many rows are looked at together.
-PART_ROWS = 2**20
 
 
 class People(NamedTuple):
@@ -129,53 +126,26 @@ def read_people(
     place = np.full(n, -1, np.int32)
     place[chosen] = np.arange(np.count_nonzero(chosen))
     of_row = place[user]
-    zone = (
-        pd.DatetimeIndex(pd.to_datetime(rows[time_col].head(1)).tolist()).tz
-        if _is_dated(rows[time_col])
-        else None
-    )
     if exposure is None:
         times, exposed = comparable_times(rows, "rows", time_col)[1], None
     else:
         of_row[exposure.early] = -1
         times, exposed = exposure.of_metric, exposure.of_user[chosen]
+    zone = None
+    if times.dtype.kind == "M":
+        zone = pd.DatetimeIndex(pd.to_datetime(rows[time_col].head(1)).tolist()).tz
     frame = given.iloc[first[chosen]].reset_index(drop=True)
     codes, in_both = variant[first[chosen]], int(np.count_nonzero(users.several))
     return People(frame, codes, labels[variant_col], of_row, times, exposed, zone, in_both)
-
-
-def _is_dated(values: pd.Series) -> bool:
-    return not pd.api.types.is_numeric_dtype(values.dtype)
 
 
 def _changes(rows: pd.DataFrame, user: Codes, n: int, names: Sequence[str]) -> Mask:
     """The first row of every user, and the rows that differ from it in one of the columns."""
     first, found = first_rows(user, n), np.zeros(len(rows), bool)
     for name in names:
-        values = rows[name]
-        if isinstance(values.dtype, pd.CategoricalDtype):
-            code = values.cat.codes.to_numpy()
-        elif isinstance(values.dtype, np.dtype) and values.dtype.kind in "iuM":
-            code = values.to_numpy().view(np.int64 if values.dtype.kind == "M" else values.dtype)
-        else:
-            code = pd.factorize(values)[0]
-        own = code[first]
-        for part in _slices_of_rows(len(rows)):
-            found[part] |= code[part] != own[user[part]]
+        code = pd.factorize(rows[name])[0]
+        found |= code != code[first][user]
     found[first] = True
-    return found
-
-
-def _slices_of_rows(n: int) -> list[slice]:
-    """Slices of rows that are worked on one after another, so that what they need stays small."""
-    return [slice(start, start + PART_ROWS) for start in range(0, n, PART_ROWS)]
-
-
-def _in_parts(n: int, of: Callable[[slice], Codes]) -> np.ndarray:
-    """Return the codes of n rows, which are computed part by part."""
-    found = np.empty(n, np.int32)
-    for part in _slices_of_rows(n):
-        found[part] = of(part)
     return found
 
 
@@ -184,11 +154,8 @@ def read_periods(people: People, kind: PeriodKind) -> Periods:
     was observed."""
     if kind == "since_exposure":
         return _days_since_exposure(people)
-    day = _in_parts(len(people.times), lambda part: days_of(people.times[part], people.zone))
-    low = int(day.min())
-    day -= low
-    known = np.flatnonzero(np.bincount(day))
-    rows = [of for of in split(day, int(known[-1]) + 1) if len(of)]
+    known, day = np.unique(days_of(people.times, people.zone), return_inverse=True)
+    rows = split(day, len(known))
     start, n = np.zeros(len(people.frame), np.int64), len(rows)
     if people.exposed is not None:
         # A user who was exposed after the last row of anyone in the period had no chance to have a
@@ -198,56 +165,36 @@ def read_periods(people: People, kind: PeriodKind) -> Periods:
     begun = int(start.min(initial=n))
     if begun == n:
         raise DataError("every row is older than all exposures; there is no period to compare")
-    number = low + known[begun:]
-    labels = (
-        number
-        if people.times.dtype.kind != "M"
-        else number.astype("datetime64[D]").astype("datetime64[s]")
-    )
-    return Periods(
-        labels,
-        number.astype(np.float64),
-        rows[begun:],
-        start - begun,
-        np.full(len(start), n - begun),
-    )
+    labels = number = known[begun:]
+    if people.times.dtype.kind == "M":
+        labels = number.astype("datetime64[D]").astype("datetime64[s]")
+    days, stop = number.astype(np.float64), np.full(len(start), n - begun)
+    return Periods(labels, days, rows[begun:], start - begun, stop)
 
 
 def _days_since_exposure(people: People) -> Periods:
     """Day 0 begins with the exposure of each user; a user is in the days that ended before the data
     did."""
     assert people.exposed is not None
-    times = people.times
-    dated = times.dtype.kind == "M"
+    dated = people.times.dtype.kind == "M"
     one_day: Any = np.timedelta64(1, "D") if dated else 1.0
     # Differences are taken by the clock of the zone, so that two midnights are a whole day apart
     # when clocks change.
-    exposed = _local_clock(people.exposed, people.zone)
-
-    def whole_days(part: slice) -> Mask:
-        wall = _local_clock(times[part], people.zone)
-        return np.asarray(wall == (wall.astype("datetime64[D]") if dated else np.floor(wall)))
-
+    exposed, times = (_local_clock(one, people.zone) for one in (people.exposed, people.times))
     # Rows of whole days stand for all of their day, so that the last of them is complete.
-    whole = all(whole_days(part).all() for part in _slices_of_rows(len(times)))
-    end = _local_clock(times.max(keepdims=True), people.zone)[0] + (
-        one_day if whole else 0 * one_day
-    )
+    whole = (times == (times.astype("datetime64[D]") if dated else np.floor(times))).all()
+    last = people.times.max(keepdims=True)
+    end = _local_clock(last, people.zone)[0] + one_day * int(whole)
     stop = np.maximum(np.floor((end - exposed) / one_day).astype(np.int64), 0)
     n = int(stop.max(initial=0))
     if not n:
         raise DataError(
             "no user was observed for a whole day after the exposure; there is no period to compare"
         )
-
-    def since(part: slice) -> Codes:
-        own = people.of_row[part]
-        days = np.floor((_local_clock(times[part], people.zone) - exposed[own]) / one_day)
-        # Where the clock was set back, it may show a time before the exposure.
-        return np.where(own < 0, n, np.clip(days, 0, n)).astype(np.int64)
-
+    # Where the clock was set back, it may show a time before the exposure.
+    day = np.clip(np.floor((times - exposed[people.of_row]) / one_day), 0, n)
     labels = np.arange(n)
-    rows = split(_in_parts(len(times), since), n + 1)[:n]
+    rows = split(np.where(people.of_row < 0, n, day).astype(np.int64), n + 1)[:n]
     return Periods(labels, labels.astype(np.float64), rows, np.zeros(len(stop), np.int64), stop)
 
 

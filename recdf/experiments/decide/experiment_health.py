@@ -4,8 +4,9 @@ table knows them."""
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +30,7 @@ from ...judge.per_user_columns import (
     key_codes,
     require,
 )
-from ...judge.users import in_several_variants, match_users
+from ...judge.users import Users, in_several_variants, match_users
 from ...stats.shares import equal_shares_test, seen_loss, share_test
 
 
@@ -118,64 +119,76 @@ def experiment_health(
     require(per_user, "per_user", keys)
     require(assignment, "assignment", [*keys, variant_col])
     by_cols, clusters = by_columns(assignment, "assignment", by, ["variant"]), as_columns(cluster)
-    counted = users_of_variants(
-        per_user, assignment, keys, variant_col, by_cols, expected, clusters
-    )
-    return _health_table(*counted, 1 - confidence)
-
-
-def users_of_variants(
-    per_user: pd.DataFrame,
-    assignment: pd.DataFrame,
-    keys: list[str],
-    variant_col: str,
-    by_cols: list[str],
-    expected: Mapping[Any, Any] | None,
-    clusters: list[str],
-) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, Any]]:
-    """Labels of the groups, planned shares of the variants, and numbers of users as arrays (groups,
-    variants).
-
-    Distinct users, or clusters, that are assigned and measured; users in two variants.
-    """
-    if not len(assignment):
-        raise DataError("assignment has no rows; expected one per assigned user")
-    require(assignment, "assignment", clusters)
-    users = match_users(per_user, assignment, keys, variant_col)
-    user, n_users = users.of_assignment, users.n
-    variant, labels = group_codes(assignment, "assignment", [variant_col])
+    assigned = AssignedUnits.of(per_user, assignment, keys, variant_col, clusters)
     group, groups = group_codes(assignment, "assignment", by_cols)
-    names = labels[variant_col].tolist()
-    shares = shares_of_plans(plans_of(expected, by_cols, groups, "by"), names)
-    alone = ~users.several[user]
-    measured = np.zeros(n_users, bool)
-    measured[users.of_metric] = True
-    unit, n_units, counted = user, n_users, keys
-    if clusters:
-        (codes,), n = key_codes([("assignment", assignment)], clusters)
-        if not in_several_variants(codes[alone], variant[alone], n).any():
-            unit, n_units, counted = codes, n, clusters
-    has_metrics = np.zeros(n_units, bool)
-    has_metrics[unit[measured[user]]] = True
-    cell, shape = group * len(shares.columns) + variant, shares.shape
-    n_cells = shares.size
+    shares = shares_of_plans(plans_of(expected, by_cols, groups, "by"), assigned.names)
+    counted = assigned.counted(assignment, group, shares)
+    return _health_table(groups[by_cols], shares, counted, 1 - confidence)
 
-    def per_cell(own: Codes, n: int, chosen: Mask) -> Codes:
-        """How many of the chosen rows' users or clusters each cell has."""
-        return count_distinct(cell[chosen], n_cells, own[chosen], n).reshape(shape)
 
-    hashed = hash_users(assignment[alone], counted, "assignment")
-    return (
-        groups[by_cols],
-        shares,
-        {
-            "n_assigned": per_cell(unit, n_units, alone),
-            "n_with_metrics": per_cell(unit, n_units, alone & has_metrics[unit]),
-            "n_multi_variant": per_cell(user, n_users, ~alone),
-            "n_unassigned": np.full(n_cells, users.n_unassigned),
-            "users_digest": digest_users(hashed, cell[alone], n_cells, counted),
-        },
-    )
+class AssignedUnits(NamedTuple):
+    """What was assigned, by row of an assignment: users or clusters, each with its variant.
+
+    `alone` are the rows of users in one variant; `key` are the columns of the units that count.
+    """
+
+    users: Users
+    variant: Codes
+    names: list[Any]
+    alone: Mask
+    unit: Codes
+    n: int
+    key: list[str]
+
+    @classmethod
+    def of(
+        cls,
+        per_user: pd.DataFrame,
+        assignment: pd.DataFrame,
+        keys: list[str],
+        variant_col: str,
+        clusters: list[str],
+    ) -> AssignedUnits:
+        """Clusters count where each is in one variant, else users do."""
+        if not len(assignment):
+            raise DataError("assignment has no rows; expected one per assigned user")
+        require(assignment, "assignment", clusters)
+        users = match_users(per_user, assignment, keys, variant_col)
+        variant, labels = group_codes(assignment, "assignment", [variant_col])
+        alone = ~users.several[users.of_assignment]
+        own = users, variant, labels[variant_col].tolist(), alone
+        if clusters:
+            (codes,), n = key_codes([("assignment", assignment)], clusters)
+            if not in_several_variants(codes[alone], variant[alone], n).any():
+                return cls(*own, codes, n, clusters)
+        return cls(*own, users.of_assignment, users.n, keys)
+
+    def per_cell(self, group: Codes, shape: tuple[int, ...], chosen: Mask | None = None) -> Codes:
+        """How many units each group has of each variant; those of the chosen rows."""
+        rows = self.alone if chosen is None else chosen
+        cell = (group * shape[-1] + self.variant)[rows]
+        n_cells = math.prod(shape)
+        return count_distinct(cell, n_cells, self.unit[rows], self.n).reshape(shape)
+
+    def counted(
+        self, assignment: pd.DataFrame, group: Codes, shares: pd.DataFrame
+    ) -> dict[str, Any]:
+        """Units that are assigned and measured, and users in two variants, as arrays (groups,
+        variants)."""
+        users, shape = self.users, shares.shape
+        measured, has_metrics = np.zeros(users.n, bool), np.zeros(self.n, bool)
+        measured[users.of_metric] = True
+        has_metrics[self.unit[measured[users.of_assignment]]] = True
+        hashed = hash_users(assignment[self.alone], self.key, "assignment")
+        cell = (group * shape[1] + self.variant)[self.alone]
+        of_users = self._replace(unit=users.of_assignment, n=users.n)
+        return {
+            "n_assigned": self.per_cell(group, shape),
+            "n_with_metrics": self.per_cell(group, shape, self.alone & has_metrics[self.unit]),
+            "n_multi_variant": of_users.per_cell(group, shape, ~self.alone),
+            "n_unassigned": np.full(shares.size, users.n_unassigned),
+            "users_digest": digest_users(hashed, cell, shares.size, self.key),
+        }
 
 
 def _health_table(

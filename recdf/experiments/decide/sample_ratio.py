@@ -34,13 +34,13 @@ from ...stats.many_tests import adjust
 from ...stats.shares import independence_test, seen_loss, share_test, share_tests
 from ...tables.cells import columns_before, number, p_value, visible
 from .experiment_health import (
+    AssignedUnits,
     by_stratum,
     hash_users,
     key_of,
     others,
     plans_of,
     shares_of_plans,
-    users_of_variants,
 )
 
 # ------------------------------------------------------------------------------------------
@@ -291,11 +291,11 @@ def _from_health(
     variants, by = arms.names, _by_of_health(health, arms.names)
     within = any(name not in arms.groups.columns for name in by)
     labels, counts = count(within)
-    table, at = _read_health(health, by, arms.groups, labels, variants)
+    table = _read_health(health, by, arms.groups, labels, variants)
 
     def cells(name: str) -> Any:
         """A column by group, stratum and variant."""
-        return table[name].to_numpy().reshape(-1, len(variants))[at]
+        return table[name].to_numpy().reshape(len(arms.groups), -1, len(variants))
 
     assigned = cells("n_assigned").astype(np.float64)
     keys = key_of(table["users_digest"].iloc[0]) if "users_digest" in table.columns else []
@@ -310,13 +310,16 @@ def _from_health(
         others_there = any(others(digest, hashed[mine]).any() for digest, mine in pairs)
     # Rows without a key may be several of a user.
     if by_key or rows is None or rows.clusters is None:
-        whole = len(np.unique(at, axis=0)) == 1 and not np.isnan(users[-1]).any()
+        one_part = all(
+            arms.groups[name].nunique(dropna=False) == 1 for name in by if name in arms.groups
+        )
+        whole = one_part and not np.isnan(users[-1]).any()
         compared = users[-1:] if whole else users[:-1]
         wrong = (compared > assigned[: len(compared)]).any(axis=(1, 2))
         if wrong.any() or others_there:
             worst = int(np.argmax(wrong))
             raise _other_users(variants, assigned[worst].sum(axis=0), compared[worst].sum(axis=0))
-    if len(table) > len(labels) * len(variants):  # each segment was checked by itself
+    if (health["variant"] == variants[0]).sum() > len(labels):  # each segment was checked by itself
         counts = np.concatenate([counts[:-1], np.full((1, *counts.shape[1:]), np.nan)])
     planned = cells("expected_share").astype(np.float64)
     own = _from_plan(np.concatenate([planned, planned[:1]]), counts)
@@ -387,42 +390,29 @@ def _read_health(
     groups: pd.DataFrame,
     strata: pd.DataFrame,
     variants: list[Any],
-) -> tuple[pd.DataFrame, Codes]:
-    """The rows of a health table by group and variant, and which of its groups each group and
-    stratum compared is."""
+) -> pd.DataFrame:
+    """The rows of a health table for each group, stratum and variant that is compared."""
     unknown = [name for name in by if name not in groups.columns and name not in strata.columns]
     if unknown:
         raise OptionError(
             f"health is by {by}, but the comparison is not by {unknown}; make it without them, or, "
             f"where the planned shares change, compare within ⟦+strata={unknown[0]!r}⟧"
         )
-    of_row, labels = group_codes(health, "health", by)
-    variant = pd.Index(variants).get_indexer(pd.Index(health["variant"]))
-    order = np.lexsort([variant, of_row])
-    order = order[variant[order] >= 0]
-    if not np.array_equal(variant[order], np.tile(np.arange(len(variants)), len(labels))):
+    of_both = groups.merge(strata.drop(columns=groups.columns, errors="ignore"), how="cross")
+    wanted = of_both[by].merge(pd.DataFrame({"variant": variants}), how="cross").astype(object)
+    key = [*by, "variant"]
+    table = wanted.merge(health.astype(dict.fromkeys(key, object)), "left", key)
+    absent = table["n_assigned"].isna()
+    if absent.any():
         raise OptionError(
-            "health has not one row for each variant; pass the table of experiment_health with all "
-            "rows"
+            f"health has no rows for {key} {tuple(table.loc[absent, key].iloc[0])}; make it with "
+            f"⟦+by={by}⟧ from the same assignment, and pass all its rows"
         )
-    place = (
-        {key: i for i, key in enumerate(labels[by].itertuples(index=False, name=None))}
-        if by
-        else {(): 0}
-    )
-    of_both = groups.reset_index(drop=True).merge(
-        strata.drop(columns=groups.columns, errors="ignore"), how="cross"
-    )
-    keys = list(of_both[by].itertuples(index=False, name=None)) if by else [()] * len(of_both)
-    absent = [key for key in keys if key not in place]
-    if absent:
+    if len(table) > len(wanted):
         raise OptionError(
-            f"health has no rows for {by} {absent[0]}; make it with ⟦+by={by}⟧ from the same "
-            "assignment"
+            "health has not one row for each variant; pass the table that experiment_health made"
         )
-    return health.iloc[order], np.array([place[key] for key in keys], np.int64).reshape(
-        len(groups), len(strata)
-    )
+    return table
 
 
 def _other_users(variants: list[Any], assigned: Floats, compared: Floats) -> OptionError:
@@ -441,9 +431,6 @@ def _other_users(variants: list[Any], assigned: Floats, compared: Floats) -> Opt
 # ------------------------------------------------------------------------------------------
 # Where a broken sample ratio comes from: the browser, country or day whose users do not fit the
 # plan.
-
-
-_LEVEL, _STRATUM = "level of the column", "stratum of the plan"
 
 
 @takes_columns("user_col", engines="named")
@@ -537,40 +524,27 @@ def find_srm(
     stratum, labels = group_codes(assignment, "assignment", periods)
     plans = plans_of(expected, periods, labels, "strata")
     keys, clusters = as_columns(user_col), as_columns(cluster)
-    needed = require(assignment, "assignment", [*keys, *clusters, variant_col])
-    users = assignment[list(dict.fromkeys(needed))].assign(**{_STRATUM: stratum})
-    variants = group_codes(assignment, "assignment", [variant_col])[1][variant_col].tolist()
-    shares = shares_of_plans(plans, variants)
+    require(assignment, "assignment", [*keys, variant_col])
+    assigned = AssignedUnits.of(assignment, assignment, keys, variant_col, clusters)
+    shares = shares_of_plans(plans, assigned.names)
     planned, names = shares.to_numpy(), pd.Series([*shares.columns])
-
-    def counted(rows: pd.DataFrame, by: list[str]) -> tuple[pd.DataFrame, Floats]:
-        """Users of every group and variant."""
-        known = dict.fromkeys(names, 1.0)
-        groups, _, found = users_of_variants(rows, rows, keys, variant_col, by, known, clusters)
-        return groups, found["n_assigned"]
-
-    total, parts, labelled = counted(users, [_STRATUM])[1], [], []
+    total, parts, labelled = assigned.per_cell(stratum, planned.shape), [], []
     for name in dict.fromkeys(names_of_columns):
-        level = (
-            assignment[name].astype(object).where(assignment[name].notna(), "(null)").astype(str)
-        )
-        groups, n_users = counted(users.assign(**{_LEVEL: level.to_numpy()}), [_LEVEL, _STRATUM])
-        place, found = pd.factorize(groups[_LEVEL], sort=True)
-        part = np.zeros((len(found), *planned.shape))
-        part[place, groups[_STRATUM].to_numpy()] = n_users
-        parts.append(part)
-        labelled.append(pd.DataFrame({"column": name, _LEVEL: found}))
+        text = assignment[name].astype(object).where(assignment[name].notna(), "(null)").astype(str)
+        level, found = pd.factorize(text, sort=True)
+        shape = len(found), *planned.shape
+        parts.append(assigned.per_cell(level * len(planned) + stratum, shape))
+        labelled.append(pd.DataFrame({"column": name, "level": found}))
     each, first = np.concatenate(parts), pd.concat(labelled, ignore_index=True)
     n, (chi2, p) = (
-        each.sum(axis=1).astype(np.int64),
+        each.sum(axis=1),
         np.array([share_tests(own, planned) for own in each]).T,
     )
     of_stratum = each.sum(axis=2, keepdims=True) * planned
     expect, spread = of_stratum.sum(axis=1), np.sqrt((of_stratum * (1 - planned)).sum(axis=1))
     far = (n - expect) / np.maximum(spread, 1e-300)
-    far = (np.abs(far) + 1e-9 * (far < 0)).argmax(
-        axis=1
-    )  # of two variants, the one that lacks users
+    # Of two variants, the one that lacks users.
+    far = (np.abs(far) + 1e-9 * (far < 0)).argmax(axis=1)
     row = np.arange(len(n))
     p_adj, p_all = adjust(p, "holm"), share_tests(total, planned)[1]
     without = np.array([share_tests(np.maximum(total - own, 0), planned)[1] for own in each])
@@ -579,7 +553,7 @@ def find_srm(
     result = pd.DataFrame(
         {
             "column": first["column"],
-            "level": first[_LEVEL],
+            "level": first["level"],
             "n_users": n.sum(axis=1),
             "variant": names.take(far).reset_index(drop=True),
             "n_variant": n[row, far],
