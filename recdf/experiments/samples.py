@@ -49,9 +49,8 @@ def declared_bounds(bounds: Any, metrics: Collection[str]) -> dict[str, MetricBo
             f'⟦bounds={bounds!r}⟧ is no mapping; expected such as {{"latency": (0, 30)}}'
         )
     found = {}
+    subset("bounds", list(bounds), metrics)
     for name, pair in bounds.items():
-        if name not in metrics:
-            raise OptionError(f"bounds names {name!r}; metrics are {list(metrics)}")
         try:
             low, high = map(float, pair)
         except (TypeError, ValueError):
@@ -147,6 +146,11 @@ class MetricRows:
     pair: tuple[str, str] | None = None
     bounds: MetricBounds | None = None
 
+    @property
+    def known(self) -> Floats:
+        """The numerators of the rows that have a value."""
+        return self.sample.num if self.defined is None else self.sample.num[self.defined]
+
     def kept(self, rows: Codes) -> Codes:
         """The rows that count."""
         return rows if self.defined is None else rows[self.defined[rows]]
@@ -155,7 +159,7 @@ class MetricRows:
         return 0 if self.null is None else int(self.null[rows].sum())
 
 
-def subset(name: str, chosen: str | Collection[str] | None, specs: Mapping[str, Any]) -> list[str]:
+def subset(name: str, chosen: str | Collection[str] | None, specs: Collection[str]) -> list[str]:
     """Metrics that an option names; one that is not compared raises."""
     named = as_columns(chosen if chosen is None or isinstance(chosen, str) else list(chosen))
     unknown = [metric for metric in named if metric not in specs]
@@ -164,6 +168,15 @@ def subset(name: str, chosen: str | Collection[str] | None, specs: Mapping[str, 
             f"⟦{name}=⟧ names {unknown}, which are not compared; metrics are {list(specs)}"
         )
     return named
+
+
+def per_metric(argument: str, given: Any, specs: Collection[str], allowed: Any) -> dict[str, Any]:
+    """An option by metric, from one value for all of them or from a mapping of some to theirs."""
+    mapped = isinstance(given, Mapping)
+    found = dict(given) if mapped else {} if given is None else dict.fromkeys(specs, given)
+    for name in subset(argument, list(found), specs):
+        check_value(f"{argument}[{name!r}]" if mapped else argument, found[name], allowed)
+    return found
 
 
 def covariate_specs(
@@ -289,14 +302,13 @@ def _caps(cap: Mapping[str, float] | None, specs: Mapping[str, MetricColumns]) -
             f"⟦cap={cap!r}⟧; expected a mapping of metrics to quantiles, such as {{'revenue': "
             "0.999}"
         )
-    subset("cap", list(cap), specs)
-    for name, value in cap.items():
-        check_value(f"cap[{name!r}]", value, SHARE)
+    caps = per_metric("cap", cap, specs, SHARE)
+    for name in caps:
         if specs[name][1] is not None:
             raise OptionError(
                 f"⟦cap=⟧ names {name!r}, which is a ratio of sums; a cap is for means"
             )
-    return dict(cap)
+    return caps
 
 
 def without_gaps(covariate: Sample) -> Sample:

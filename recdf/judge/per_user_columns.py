@@ -271,3 +271,13 @@ def is_metric(values: pd.Series) -> bool:
     return bool(
         pd.api.types.is_numeric_dtype(values.dtype) or pd.api.types.is_bool_dtype(values.dtype)
     )
+
+
+def float_columns(frames: Sequence[pd.DataFrame], without: Collection[Any] = ()) -> list[str]:
+    """The columns that all frames have, of floats in each, in the order of the first."""
+    return [
+        name
+        for name in frames[0].columns
+        if name not in without
+        and all(name in one and pd.api.types.is_float_dtype(one[name].dtype) for one in frames)
+    ]

@@ -101,6 +101,17 @@ def in_several_variants(user: Codes, variant: Codes, n_users: int) -> Mask:
     return several
 
 
+def refuse_several(
+    role: str, frame: pd.DataFrame, codes: Codes, several: Mask, keys: Sequence[str], advice: str
+) -> None:
+    """Raise if users are in several variants."""
+    if several.any():
+        raise DataError(
+            f"{np.count_nonzero(several):,} users of {role} are in more than one variant "
+            f"({some_keys(frame, several[codes], keys)}); {advice}"
+        )
+
+
 def own_variant(
     per_user: pd.DataFrame, assignment: pd.DataFrame, keys: list[str], variant_col: str
 ) -> pd.DataFrame:
@@ -394,12 +405,9 @@ def _user_codes(
     if cluster and set(cluster) != set(keys):
         return codes
     several = in_several_variants(codes, variant, n)
-    if several.any():
-        raise DataError(
-            f"{np.count_nonzero(several):,} users of {role} are in more than one variant "
-            f"({some_keys(data, several[codes], keys)}); build data with join_experiment, which "
-            "can drop them"
-        )
+    refuse_several(
+        role, data, codes, several, keys, "build data with join_experiment, which can drop them"
+    )
     if cluster:
         return codes
     present, cell = np.unique(group * n + codes, return_inverse=True)

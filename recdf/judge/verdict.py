@@ -9,7 +9,7 @@ sentence for people. Nothing reads a sentence back.
 from __future__ import annotations
 
 from collections import ChainMap, Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -145,22 +145,6 @@ def sentence(
     )
 
 
-class _RowOf(Mapping[Any, Any]):
-    """A row of a table, of which only the cells that are asked for are read."""
-
-    def __init__(self, table: pd.DataFrame, i: int) -> None:
-        self.table, self.i = table, i
-
-    def __getitem__(self, name: Any) -> Any:
-        return self.table[name].iat[self.i]
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.table.columns)
-
-    def __len__(self) -> int:
-        return len(self.table.columns)
-
-
 def codes_of(remarks: Any) -> list[str]:
     """Return the codes of one cell of `remarks`."""
     return [code for code in remarks.split("; ") if code] if isinstance(remarks, str) else []
@@ -265,9 +249,8 @@ def add_verdicts(table: pd.DataFrame, kind: str, effects: Iterable[str]) -> None
         if columns.issuperset(needs):
             remark(table, fires(*(table[name] for name in needs)), code)
     found = []
-    every = zip(table["remarks"].tolist(), table["effect"].tolist(), strict=True)
-    for i, (text, effect) in enumerate(every):
-        row, remarks = _RowOf(table, i), codes_of(by_rank(codes_of(text)))
+    for row in table.to_dict("records"):
+        effect, remarks = row["effect"], codes_of(by_rank(codes_of(row["remarks"])))
         withheld = next((code for code in remarks if CAUTIONS[code].withheld(kind, row)), "")
         effect = "" if withheld else effect
         said = sentence(kind, effect, withheld, remarks, row)

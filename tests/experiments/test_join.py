@@ -52,7 +52,7 @@ def test_join_missing_options():
 
 def test_join_by_gives_each_value_all_assigned_users():
     both = pd.concat([METRICS.assign(model="als"), METRICS.iloc[:1].assign(model="pop")])
-    with pytest.raises(DuplicateError, match="several rows per user"):
+    with pytest.raises(DuplicateError, match=r"several rows per \['user_id'\]"):
         rd.join_experiment(both, GROUPS, missing="zero")
     joined = rd.join_experiment(both, GROUPS, by="model", missing="zero")
     assert joined["model"].tolist() == ["als"] * 3 + ["pop"] * 3

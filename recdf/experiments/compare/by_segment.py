@@ -25,6 +25,7 @@ from ...judge.per_user_columns import (
     key_codes,
     metric_values,
     require,
+    split,
 )
 from ...judge.verdict import by_rank, codes_of, has, sentence
 from ...stats.many_tests import adjust, heterogeneity
@@ -143,27 +144,15 @@ def split_by_segment(
     codes = np.full(len(found), -1)
     codes[there], labels = group_codes(found[there].astype(dtypes), "per_user", by)
     ends = np.cumsum([len(frame) for frame in frames.values()])[:-1]
-    rows = [
-        np.split(
-            order := np.argsort(own, kind="stable"),
-            np.searchsorted(own[order], np.arange(len(labels))),
-        )[1:]
-        for own in np.split(codes, ends)
-    ]
+    rows = [split(own + 1, len(labels) + 1)[1:] for own in np.split(codes, ends)]
     parts = []
     for g in range(len(labels)):
-        own = {
-            name: frame.take(of[g])
-            for (name, frame), of in zip(frames.items(), rows, strict=True)
-            if len(of[g])
-        }
-        models = (
-            set(own) if isinstance(per_user, Mapping) else set(own["per_user"][model_col].unique())
-        )
+        pairs = zip(frames.items(), rows, strict=True)
+        own = {name: frame.take(of[g]) for (name, frame), of in pairs if len(of[g])}
+        part = own if isinstance(per_user, Mapping) else own["per_user"]
+        models = set(own if isinstance(per_user, Mapping) else part[model_col])
         if len(models) > 1 and (baseline is None or baseline in models):
-            parts.append(
-                (labels.iloc[[g]], own if isinstance(per_user, Mapping) else own["per_user"])
-            )
+            parts.append((labels.iloc[[g]], part))
     if not parts:
         raise nothing_to_compare(by, baseline)
     return parts, by

@@ -18,6 +18,7 @@ from ...judge.per_user_columns import (
     Floats,
     Mask,
     evaluated,
+    float_columns,
     frame_of,
     key_codes,
     list_columns,
@@ -293,12 +294,7 @@ def shared_metrics(
     """Return the metrics that both tables have; one that is defined in two ways raises."""
     human, cheap = frame_of(role, human), frame_of("cheap", cheap)
     if metrics is None:
-        both = [name for name in human.columns if name in cheap.columns]
-        metrics = [
-            name
-            for name in both
-            if all(pd.api.types.is_float_dtype(one[name].dtype) for one in (human, cheap))
-        ]
+        metrics = float_columns([human, cheap])
         if not metrics:
             raise OptionError(
                 f"{role} and cheap have no metric in common; evaluate the same metrics on both "

@@ -21,17 +21,16 @@ from ...judge.choices import (
     PairTest,
     check_options_of_tests,
     check_test,
-    check_value,
 )
 from ...judge.comparisons import default_columns
-from ...judge.per_user_columns import Floats, require, warn_of_weights
+from ...judge.per_user_columns import Floats, float_columns, require, warn_of_weights
 from ...judge.users import ModelRows, model_pairs, paired_values, read_model_rows
 from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, effects_of
 from ...progress import Progress
 from ...stats.permutation import wilcoxon
 from ..decide.adjust_pvalues import adjusted_columns, directions, read_together
 from ..join.join_experiment import zero_is_worst
-from ..samples import MetricBounds, bounds_of, declared_bounds, seen_bounds
+from ..samples import MetricBounds, bounds_of, declared_bounds, per_metric, seen_bounds
 from ..settings import Settings
 from .by_segment import nothing_to_compare, split_by_segment
 from .cheap_labels import CHEAP_COLUMNS, cheap_column, labels_of_both, powered_pair
@@ -316,7 +315,8 @@ def compare_models(
     names = [
         name for name in _metric_names(metrics, runs[0], [*keys, model_col]) if name != weight_col
     ]
-    settings = replace(settings, tests=dict.fromkeys(names, test), margins=_margins(margin, names))
+    margins = per_metric("margin", margin, names, a_number(above=0))
+    settings = replace(settings, tests=dict.fromkeys(names, test), margins=margins)
     declared = declared_bounds(bounds, names)
     better = directions({name: name for name in names}, smaller_is_better, larger_is_better)
     if weight_col is None:
@@ -477,42 +477,13 @@ def _metric_names(
         for role, frame in runs.parts:
             require(frame, role, names)
         return list(dict.fromkeys(names))
-    frames = [frame for _, frame in runs.parts]
-    shared = [
-        name
-        for name in frames[0].columns
-        if name not in keys and all(name in frame for frame in frames)
-    ]
-    names = [
-        name
-        for name in shared
-        if all(pd.api.types.is_float_dtype(frame[name].dtype) for frame in frames)
-    ]
+    names = float_columns([frame for _, frame in runs.parts], keys)
     if not names:
         raise OptionError(
             f"per_user has no float column besides {keys}; name the metrics to compare in "
             "⟦+metrics=⟧"
         )
     return names
-
-
-def _margins(margin: Any, names: list[str]) -> dict[str, float]:
-    margins = (
-        margin
-        if isinstance(margin, Mapping)
-        else {}
-        if margin is None
-        else dict.fromkeys(names, margin)
-    )
-    for name, value in margins.items():
-        if name not in names:
-            raise OptionError(f"margin names {name!r}, which is not compared; metrics are {names}")
-        check_value(
-            f"margin[{name!r}]" if isinstance(margin, Mapping) else "margin",
-            value,
-            a_number(above=0),
-        )
-    return {name: float(value) for name, value in margins.items()}
 
 
 def _compare_pairs(

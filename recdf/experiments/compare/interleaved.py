@@ -8,8 +8,7 @@ from statistics import NormalDist
 import numpy as np
 import pandas as pd
 
-from ...errors import DataError, DuplicateError, NoOverlapWarning, examples, warn_user
-from ...inputs.codes import first_rows
+from ...errors import DataError, NoOverlapWarning, examples, warn_user
 from ...inputs.door import takes_columns
 from ...inputs.options import Options, as_columns
 from ...judge.cautions import HEALTH_ALPHA, TINY
@@ -22,8 +21,8 @@ from ...judge.per_user_columns import (
     key_codes,
     metric_values,
     require,
-    some_keys,
 )
+from ...judge.users import only_rows
 from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, remark
 from ...stats.arms import arm
 from ...stats.effect_sizes import one_sample
@@ -213,17 +212,8 @@ def _places_in_log(
 ) -> Codes:
     """Row of the log of every click; −1 where its item was not in the list."""
     (shown, clicked), n = key_codes([("log", log), ("clicks", clicks)], [*keys, item_col])
-    first = first_rows(shown, n)
-    again = first[shown] != np.arange(len(log))
-    if again.any():
-        raise DuplicateError(
-            f"log has {int(again.sum()):,} repeated (list, item) rows of {len(log):,} "
-            f"({some_keys(log, again, [*keys, item_col])}); name in ⟦+user_col=⟧ what tells the "
-            "lists of a user apart",
-            argument="user_col",
-            count=int(again.sum()),
-        )
-    return first[clicked]
+    advice = "; name in ⟦+user_col=⟧ what tells the lists of a user apart"
+    return only_rows("log", log, shown, n, [*keys, item_col], advice)[clicked]
 
 
 def _summed(values: Floats, unit: Codes, n_units: int) -> Floats:

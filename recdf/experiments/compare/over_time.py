@@ -34,7 +34,7 @@ from ..decide.adjust_pvalues import directions, read_together
 from ..decide.balance import Difference, movable_strata, shares_change, users_in_both
 from ..decide.sample_ratio import Arms, check_sample_ratio, without_strata
 from ..join.join_experiment import fill_values
-from ..samples import MetricRows, in_strata, make_units, read_metrics, subset
+from ..samples import MetricRows, in_strata, make_units, per_metric, read_metrics
 from ..settings import Settings, which_tests
 from .arms_of_users import compare_arms
 from .two_sample import SKEWED_SAMPLES, Row, measured_means
@@ -51,18 +51,18 @@ from .user_periods import (
 )
 from .variants import compare_each, decide
 
-TREND_COLUMNS = [
-    "trend",
-    "trend_se",
-    "trend_ci_low",
-    "trend_ci_high",
-    "trend_p",
-    "trend_p_adj",
-    "trend_early",
-    "trend_late",
-    *(f"trend_{name}" for name in VERDICT_COLUMNS),
-]
-
+# Columns of the trend by those of any comparison.
+TREND_COLUMNS = {
+    "diff": "trend",
+    "se": "trend_se",
+    "ci_low": "trend_ci_low",
+    "ci_high": "trend_ci_high",
+    "p_value": "trend_p",
+    "p_adj": "trend_p_adj",
+    "early": "trend_early",
+    "late": "trend_late",
+    **{name: f"trend_{name}" for name in VERDICT_COLUMNS},
+}
 # What a single period says of all, as a reason to withhold and as a remark.
 OF_ALL = (*UNLIKE, "unequal_missing", "users_in_both", "surplus", "strata_moved")
 ALIKE_IN_ALL = (
@@ -135,10 +135,11 @@ class Trend:
             if of is None
             else both(lambda own: len(distinct(own)), kept.split(kept.take(of)))
         )
-        row: dict[str, Any] = dict.fromkeys(SLOPE, np.nan) | {"n_counted": min(n), "turns": False}
+        row: dict[str, Any] = dict.fromkeys([*SLOPE, "early", "late"], np.nan)
+        row |= {"n_counted": min(n), "turns": False}
         row |= {"skewed_by": 0.0, "turned_by": np.nan, "turned_to": "lose or gain"}
         if np.count_nonzero(self.weights) < 2 or min(n) < 2:
-            return row | {"early": np.nan, "late": np.nan}
+            return row
         days, weights = self.days, self.weights
         total, thirds = weights.sum(), self.thirds @ weights
         centre = float(days @ weights) / total
@@ -171,10 +172,7 @@ class Trend:
             arms = both(lambda arm: moments_of(values[units.arm == arm]), (0, 1))
             row["skewed_by"] = float(np.abs(skewness_of_means(*arms))) / SKEWED_SAMPLES
         moved = float(np.abs(weights * (days - centre)) @ self.moved) / squares
-        row |= {name: float(getattr(slope, name)) for name in SLOPE} | {
-            "early": np.nan,
-            "late": np.nan,
-        }
+        row |= {name: float(getattr(slope, name)) for name in SLOPE}
         if moved > 0 and not self.shares:
             row["turned_by"] = abs(row["diff"]) / moved
         if thirds.all():
@@ -233,18 +231,7 @@ def trend_table(
     fades = np.where(table["late"].abs() > table["early"].abs(), "grows", "fades")
     shown = np.where(table["turns"].astype(bool), "turns", fades)
     add_verdicts(table, "trend", np.where(table["reject"], shown, "none"))
-    names = {
-        "diff": "trend",
-        "se": "trend_se",
-        "ci_low": "trend_ci_low",
-        "ci_high": "trend_ci_high",
-        "p_value": "trend_p",
-        "p_adj": "trend_p_adj",
-        "early": "trend_early",
-        "late": "trend_late",
-        **{name: f"trend_{name}" for name in VERDICT_COLUMNS},
-    }
-    return table.rename(columns=names)[TREND_COLUMNS]
+    return table[[*TREND_COLUMNS]].rename(columns=TREND_COLUMNS)
 
 
 @takes_columns("user_col", engines="named and ids")
@@ -499,12 +486,14 @@ def effect_over_time(
             else without_strata(counts)
         ),
     )
+    if cumulative and sequential_n is None:
+        sequential_n = max(2, *(int(counts[-1][[*pair]].sum()) for pair in arms.pairs))
     settings = Settings(
         which_tests("t", specs),
         confidence=confidence,
         correction=correction,
         family="period" if cumulative else None,
-        sequential_n=_planned(sequential_n, counts[-1], arms) if cumulative else None,
+        sequential_n=sequential_n,
     )
     of_variant = [np.flatnonzero(people.variant == v) for v in range(len(people.variants))]
     compared = [exposures.within(users, pair) for pair in arms.pairs]
@@ -544,10 +533,8 @@ def effect_over_time(
     ]
     fixed = Settings(settings.tests, confidence=confidence, correction=correction)
     trend_of = trend_table(slopes, list(specs), len(arms.pairs), result, fixed)
-    again = trend_of.iloc[np.tile(np.arange(len(trend_of)), len(periods.rows))].reset_index(
-        drop=True
-    )
-    whole = result.assign(kind=kind, **{name: again[name] for name in TREND_COLUMNS})
+    again = pd.concat([trend_of] * n_periods, ignore_index=True)
+    whole = result.assign(kind=kind, **{name: again[name] for name in again})
     whole.attrs = result.attrs
     return default_columns(Comparison.of(whole), details)
 
@@ -565,11 +552,7 @@ def _value_of_each(how: Any, specs: Mapping[str, MetricColumns]) -> dict[str, Us
             or column.partition("@")[0] == "revenue"
         )
         found[name] = "sum" if adds_up else "mean"
-    given: Mapping[str, Any] = dict.fromkeys(specs, how) if isinstance(how, str) else how or {}
-    for name in subset("how", list(given), specs):
-        check_value(f"how[{name!r}]" if isinstance(how, Mapping) else "how", given[name], UserValue)
-        found[name] = given[name]
-    return found
+    return found | per_metric("how", how, specs, UserValue)
 
 
 def _absent_count(
@@ -593,12 +576,3 @@ def _absent_count(
 
     fills = fill_values(rows, list(columns.values()), "zero", own(smaller), own(larger), {})
     return {name: name not in columns or fills[columns[name]] == 0 for name in specs}
-
-
-def _planned(given: int | None, overall: Floats, arms: Arms) -> int:
-    """The number of units at which the bands are tightest: as planned, or all that there are."""
-    return (
-        given
-        if given is not None
-        else max(2, *(int(overall[c] + overall[t]) for c, t in arms.pairs))
-    )

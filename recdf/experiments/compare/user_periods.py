@@ -28,10 +28,9 @@ from ...judge.per_user_columns import (
     group_codes,
     key_codes,
     require,
-    some_keys,
     split,
 )
-from ...judge.users import ExperimentRows, Users, in_several_variants
+from ...judge.users import ExperimentRows, Users, in_several_variants, refuse_several
 from ...stats.arms import Sample
 from ...stats.shares import LEAST_EXPECTED, equal_shares_test, independence_test
 from ..decide.balance import merge_periods
@@ -114,12 +113,9 @@ def read_people(
     users = Users.of(user, of, n, variant)
     if users.stranger.all():
         raise DataError(f"no user of {role} is in rows" if len(rows) else "rows has no rows")
-    if users.several.any() and multi_variant == "raise":
-        raise DataError(
-            f"{np.count_nonzero(users.several):,} users of {role} are in more than one variant "
-            f"({some_keys(given, users.several[of], keys)}); fix the table or pass "
-            '⟦+multi_variant="drop"⟧'
-        )
+    if multi_variant == "raise":
+        advice = 'fix the table or pass ⟦+multi_variant="drop"⟧'
+        refuse_several(role, given, of, users.several, keys, advice)
     exposure = read_exposure(users, rows, given, exposure_col, time_col, ("rows", role))
     first = first_rows(of, n) if exposure is None else exposure.first_row
     chosen = (first >= 0) & ~users.several

@@ -509,10 +509,7 @@ def compare_variants(
     columns = read_metrics(data, specs, past, nan, cap=cap, weight_col=weight_col)
     for metric in columns:
         if settings.tests[metric.name] == "proportion":
-            known = (
-                metric.sample.num if metric.defined is None else metric.sample.num[metric.defined]
-            )
-            if metric.sample.den is not None or not is_binary(known):
+            if metric.sample.den is not None or not is_binary(metric.known):
                 raise no_share(metric.name)
     rows = read_experiment_rows(
         data,

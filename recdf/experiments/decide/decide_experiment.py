@@ -29,21 +29,6 @@ RoleWord = Literal["success", "guardrail", "diagnostic"]
 Roles = Mapping[str, Any] | ExperimentPlan
 
 SAFE, WITHIN, HARMED, NOT_SAFE = "safe", "within_margin", "harmed", "not_safe"
-ROLE_COLUMNS = [
-    "metric",
-    "role",
-    "control",
-    "treatment",
-    "margin",
-    "change",
-    "change_low",
-    "change_high",
-    "p_safe",
-    "p_harmed",
-    "p_adj",
-    *VERDICT_COLUMNS,
-    "note",
-]
 _NEEDED = [
     "metric",
     "control",
@@ -134,20 +119,32 @@ def role_verdicts(table: pd.DataFrame, roles: Roles) -> pd.DataFrame:
         table = table.assign(confidence=_confidence(table))
     for row, p in zip(table.to_dict("records"), p_success, strict=True):
         role, budget = named.get(row["metric"], ("diagnostic", None))
-        labels = {name: row[name] for name in ("metric", "control", "treatment")}
-        rows.append(
-            labels
-            | {"role": role, "remarks": row["remarks"], "withheld": ""}
-            | (_plain(row, p) if budget is None else _guardrail(row, budget))
-        )
-    found = pd.DataFrame(rows)
-    found["verdict"] = [
-        sentence("role", effect, withheld, row=row)
-        for effect, withheld, row in zip(
-            found["effect"], found["withheld"], table.to_dict("records"), strict=True
-        )
-    ]
-    return found[ROLE_COLUMNS]
+        found = {
+            "metric": row["metric"],
+            "role": role,
+            "control": row["control"],
+            "treatment": row["treatment"],
+            "margin": "",
+            "change": row["diff"],
+            "change_low": row["ci_low"],
+            "change_high": row["ci_high"],
+            "p_safe": math.nan,
+            "p_harmed": math.nan,
+            "p_adj": p,  # null of a metric that is no success metric
+            "effect": row["effect"],
+            "withheld": "" if budget else row["withheld"],
+            "remarks": row["remarks"],
+            "verdict": "",
+            "note": "",
+        }
+        if budget is not None:
+            found |= _guardrail(row, budget)
+        elif row["effect"] == "better" and p > 1 - row["confidence"]:
+            note = f"better alone, not among all success metrics: p {p_value(p)}"
+            found |= {"effect": "none", "note": note}
+        found["verdict"] = sentence("role", found["effect"], found["withheld"], row=row)
+        rows.append(found)
+    return pd.DataFrame(rows)
 
 
 def decide_experiment(
@@ -322,26 +319,6 @@ def _together(table: pd.DataFrame, roles: Mapping[str, tuple[RoleWord, Budget | 
     )
 
 
-def _plain(row: Mapping[Any, Any], p: float) -> dict[str, Any]:
-    """Return what a success metric or a diagnostic shows: the effect of the table."""
-    effect_of, note = row["effect"], ""
-    if effect_of == "better" and p > 1 - row["confidence"]:
-        effect_of = "none"
-        note = f"better alone, not among all success metrics: p {p_value(p)}"
-    return {
-        "margin": "",
-        "change": row["diff"],
-        "change_low": row["ci_low"],
-        "change_high": row["ci_high"],
-        "p_safe": math.nan,
-        "p_harmed": math.nan,
-        "p_adj": p,
-        "effect": effect_of,
-        "withheld": row["withheld"],
-        "note": note,
-    }
-
-
 def _guardrail(row: Mapping[Any, Any], budget: Budget) -> dict[str, Any]:
     """Return whether a guardrail is safe."""
     sign, allowed, relative = (
@@ -402,7 +379,6 @@ def _guardrail(row: Mapping[Any, Any], budget: Budget) -> dict[str, Any]:
         "change_high": high,
         "p_safe": p_safe,
         "p_harmed": p_harmed,
-        "p_adj": math.nan,
         "effect": shown,
         "note": note,
     }

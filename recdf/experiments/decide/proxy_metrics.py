@@ -14,34 +14,12 @@ from ...inputs.constraints import SHARE
 from ...inputs.options import as_columns
 from ...judge.choices import Columns, check_value
 from ...judge.per_user_columns import Floats, frame_of, metric_values, require, some_keys
-from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, by_rank
+from ...judge.verdict import add_verdicts, by_rank
 from ...stats.student import t_quantile
 from ...stats.true_effects import launches_by_sign, true_effects
 from .adjust_pvalues import directions
 
 LEAST_TESTS = 10  # fewer experiments say nothing about the next one
-PROXY_COLUMNS = [
-    "online",
-    "offline",
-    "n_tests",
-    "slope",
-    "slope_low",
-    "slope_high",
-    "correlation",
-    "correlation_low",
-    "correlation_high",
-    "naive_slope",
-    "naive_low",
-    "naive_high",
-    "naive_correlation",
-    "noise_offline",
-    "noise_online",
-    "called_right",
-    "regret",
-    "confidence",
-    *VERDICT_COLUMNS,
-]
-
 Effects = str | Sequence[str] | Mapping[str, str]
 
 
@@ -190,7 +168,7 @@ def proxy_metrics(
         rows.append({"online": goal, "offline": name, **row, "confidence": confidence})
     table = pd.DataFrame(rows)
     add_verdicts(table, "proxy", table["effect"])
-    return table[PROXY_COLUMNS]
+    return table
 
 
 def _pair_row(
@@ -213,14 +191,14 @@ def _pair_row(
     naive, low, high, correlation = _naive_line(x.diff, y.diff, level)
     return {
         "n_tests": n,
-        **{k: v for k, v in true._asdict().items() if k in PROXY_COLUMNS},
+        **{k: v for k, v in true._asdict().items() if k not in ("var_x", "var_y", "cov")},
         "naive_slope": naive,
         "naive_low": low,
         "naive_high": high,
         "naive_correlation": correlation,
         "noise_offline": float(x.var.mean() / x.diff.var(ddof=1)),
-        "called_right": called_right,
         "noise_online": float(y.var.mean() / y.diff.var(ddof=1)),
+        "called_right": called_right,
         "regret": regret,
         "effect": {1.0: "predicts", -1.0: "predicts_opposite"}.get(side, "none"),
         "remarks": by_rank(code for code, holds in doubts.items() if holds),

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ...errors import DataError, DuplicateError, OptionError
+from ...errors import DataError, OptionError
 from ...inputs.codes import encode_keys, first_rows
 from ...inputs.constraints import check_record
 from ...inputs.door import takes_columns
@@ -29,7 +29,7 @@ from ...judge.per_user_columns import (
     require,
     some_keys,
 )
-from ...judge.users import Users, match_users
+from ...judge.users import Users, match_users, only_rows, refuse_several
 from ...metrics.strings import direction_of
 from .roll_up import read_exposure, roll_up
 
@@ -287,12 +287,15 @@ def _refuse_users(
     users: Users, per_user: pd.DataFrame, assignment: pd.DataFrame, options: JoinOptions
 ) -> None:
     """Raise for users that the options do not allow."""
-    if users.several.any() and options.multi_variant == "raise":
-        raise DataError(
-            f"{np.count_nonzero(users.several):,} users of assignment are in more than one variant "
-            f"({some_keys(assignment, users.several[users.of_assignment], options.keys)}); fix the "
-            'table or pass ⟦+multi_variant="first"⟧ with the times of exposure, or '
-            '⟦+multi_variant="drop"⟧'
+    if options.multi_variant == "raise":
+        refuse_several(
+            "assignment",
+            assignment,
+            users.of_assignment,
+            users.several,
+            options.keys,
+            'fix the table or pass ⟦+multi_variant="first"⟧ with the times of exposure, or '
+            '⟦+multi_variant="drop"⟧',
         )
     if users.n_unassigned and options.unassigned == "raise":
         raise DataError(
@@ -339,7 +342,7 @@ def _metric_rows(
 ) -> tuple[Codes, pd.DataFrame]:
     """Row of the metrics of each (by, user) cell, −1 for none, and the metrics those rows are
     in."""
-    cell, row = cell[kept], np.full(n_cells, -1, np.int64)
+    cell = cell[kept]
     metrics = per_user if kept.all() else per_user[kept]
     if options.how is not None:
         # Every cell becomes one row, in order of first appearance. The column of the time is gone
@@ -347,19 +350,15 @@ def _metric_rows(
         seen, first = np.unique(cell, return_index=True)
         over = [name for name in map(str, as_columns(options.over)) if name not in options.time]
         metrics = roll_up(metrics, [*options.by, *options.keys], options.how, over=over)
+        row = np.full(n_cells, -1, np.int64)
         row[seen[np.argsort(first)]] = np.arange(len(seen))
         return row, metrics
-    row[cell] = np.arange(len(cell))
-    twice = row[cell] != np.arange(len(cell))
-    if twice.any():
-        what = "user" if not options.by else f"user and {options.by}"
-        raise DuplicateError(
-            f"per_user has several rows per {what}: {len(distinct(cell[twice])):,} users have more "
-            f"than one ({some_keys(metrics, twice, options.keys)}); roll them up first with "
-            f"rd.experiments.roll_up(per_user, unit_col={options.keys}), pass ⟦+how=⟧, or name in "
-            "⟦+by=⟧ what tells the rows apart"
-        )
-    return row, metrics
+    advice = (
+        "; roll them up first with rd.experiments.roll_up(per_user, "
+        f"unit_col={options.keys}), pass ⟦+how=⟧, or name in ⟦+by=⟧ what tells the rows apart"
+    )
+    keys = [*options.keys, *options.by]
+    return only_rows("per_user", metrics, cell, n_cells, keys, advice), metrics
 
 
 # ------------------------------------------------------------------------------------------

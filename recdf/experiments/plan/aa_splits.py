@@ -18,7 +18,7 @@ from ...judge.choices import Alternative, RaiseOrDrop
 from ...judge.effects.means import JACKKNIFE_BELOW
 from ...judge.per_user_columns import Codes, Floats, frame_of, metric_specs, warn_of_weights
 from ...judge.users import read_experiment_rows
-from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, remark
+from ...judge.verdict import add_verdicts, remark
 from ...progress import Progress
 from ...stats.arms import Arm, effective_number
 from ...stats.effect_sizes import effect
@@ -159,7 +159,7 @@ def aa_test(
     rows: list[dict[str, Any]] = []
     with Progress(len(plain), "aa_test", progress) as shown:
         for metric in plain:
-            values, spec = _values_of(metric), {metric.name: specs[metric.name]}
+            values, spec = metric.known, {metric.name: specs[metric.name]}
             shares_of_users = metric.pair is None and is_binary(values)
             tried = {np.nan if cap is None else cap.get(metric.name, np.nan): metric}
             for one in (
@@ -178,39 +178,15 @@ def aa_test(
             instead = "proportion" if shares_of_users and not cluster else "permutation"
             recommended = _in_words(sound[0]) if sound else instead
             for (one, own), row in zip(tried.items(), found, strict=True):
-                of = {
-                    "metric": metric.name,
-                    "cap": one,
-                    "cap_value": own.cap,
-                    "recommended": recommended,
-                }
-                rows.append({**row, **of})
+                of = {"metric": metric.name, "cap": one, "cap_value": own.cap}
+                rows.append({**of, **row, "recommended": recommended})
             shown.add()
     table = pd.DataFrame(rows)
+    recommended_of = table.pop("recommended")
     remark(table, table["n_splits"] == 0, "not_tested")
     remark(table, [past.repeated is not None] * len(table), "repeated_units")
     add_verdicts(table, "aa", table["effect"])
-    return table[AA_COLUMNS]
-
-
-AA_COLUMNS = [
-    "metric",
-    "cap",
-    "cap_value",
-    "n_units",
-    "n_splits",
-    "n_rejected",
-    "n_rejected_low",
-    "n_rejected_high",
-    "rejected",
-    "rejected_low",
-    "rejected_high",
-    "ks",
-    "p_ks",
-    "alpha",
-    *VERDICT_COLUMNS,
-    "recommended",
-]
+    return table.assign(recommended=recommended_of)
 
 
 def _share_of_treatment(shares: Sequence[float] | Mapping[Any, float]) -> float:
@@ -222,11 +198,6 @@ def _share_of_treatment(shares: Sequence[float] | Mapping[Any, float]) -> float:
     for one in given:
         check_value("shares", one, a_number(above=0))
     return float(given[1] / (given[0] + given[1]))
-
-
-def _values_of(metric: MetricRows) -> Floats:
-    """The numerators of the rows that count."""
-    return metric.sample.num if metric.defined is None else metric.sample.num[metric.defined]
 
 
 def _unit_columns(metric: MetricRows, code: Codes, n_units: int) -> list[Floats]:

@@ -17,7 +17,6 @@ from ...inputs.door import takes_columns
 from ...inputs.frames import as_frame
 from ...inputs.ids import take_rows
 from ...inputs.options import Options, as_columns
-from ...inputs.sorting import offsets
 from ...inputs.true_and_pred import order_source, read_pred
 from ...judge.per_user_columns import Codes, Floats, Mask, key_codes, some_keys
 from ..decide.experiment_health import Hashes, hash_users
@@ -127,27 +126,15 @@ def interleave(
     tables = [("a", frames[0]), ("b", frames[1])]
     users, n_users = key_codes(tables, keys)
     items, n_items = key_codes(tables, [item_col])
-    ranked = [
-        _ranks_in_lists(frame, role, chosen, user, item)
+    a_lists, b_lists = (
+        _ranked_lists(frame, role, chosen, user, item)
         for (role, frame), user, item in zip(tables, users, items, strict=True)
-    ]
-    sides = [
-        _Side.of(
-            users[one],
-            items[one],
-            ranked[one],
-            users[not one],
-            items[not one],
-            ranked[not one],
-            n_items,
-            k,
-        )
-        for one in (0, 1)
-    ]
+    )
+    sides = _Side.of(a_lists, b_lists, n_users, k), _Side.of(b_lists, a_lists, n_users, k)
     both = first_rows(np.concatenate(users), n_users)
     labels = pd.concat([frame[keys] for frame in frames], ignore_index=True).iloc[both]
     coins = user_coins(hash_users(labels, keys, "a and b"), seed)
-    found = _draft(sides[0], sides[1], k, method, coins)
+    found = _draft(*sides, k, method, coins)
     if method == "balanced":
         warn_user(
             "Balanced interleaving is biased where one list is a shifted copy of the other: a user "
@@ -169,23 +156,20 @@ def interleave(
     return result.assign(credit=found.credit[at, rank]) if method == "optimized" else result
 
 
-def _ranks_in_lists(
+def _ranked_lists(
     frame: pd.DataFrame, role: str, options: Options, user: Codes, item: Codes
-) -> Codes:
-    """Rank from 0 of every row in the list of its user."""
+) -> pd.DataFrame:
+    """User, item and rank from 0 in the list of its user, of every row."""
     read = read_pred(frame, order_source(frame, options), options, role)
     number = np.arange(len(frame)) if read.number is None else read.number
     if read.number is not None and read.descending:
         # Ranks of the distinct numbers can be negated, which unsigned integers cannot.
         number = -np.unique(number, return_inverse=True)[1]
     order = np.lexsort((-item, number, user))
-    start = offsets(np.bincount(user))
-    rank = np.empty(len(frame), np.int64)
-    rank[order] = np.arange(len(frame)) - start[user[order]]
-    by_pair = np.lexsort((item, user))
-    again = (np.diff(user[by_pair]) == 0) & (np.diff(item[by_pair]) == 0)
+    lists = pd.DataFrame({"user": user, "item": item}).iloc[order]
+    again = lists.duplicated(["user", "item"]).to_numpy()
     if again.any():
-        rows = by_pair[1:][again]
+        rows = order[again]
         shown = some_keys(frame, rows[:5], [*as_columns(options.user_col), options.item_col])
         raise DuplicateError(
             f"{role} has {len(rows):,} repeated (list, item) rows of {len(frame):,}: {shown}; drop "
@@ -193,7 +177,7 @@ def _ranks_in_lists(
             argument=role,
             count=len(rows),
         )
-    return rank
+    return lists.assign(rank=lists.groupby("user").cumcount())
 
 
 @dataclass(frozen=True)
@@ -208,38 +192,14 @@ class _Side:
     other: Codes
 
     @classmethod
-    def of(
-        cls,
-        user: Codes,
-        item: Codes,
-        rank: Codes,
-        user_2: Codes,
-        item_2: Codes,
-        rank_2: Codes,
-        n_items: int,
-        k: int,
-    ) -> _Side:
-        n_users = int(max(user.max(initial=-1), user_2.max(initial=-1))) + 1
-        length = np.bincount(user_2, minlength=n_users)
-        top = np.flatnonzero(rank < k)
-        user, item, rank = user[top], item[top], rank[top]
-        pair, pair_2 = user * n_items + item, user_2 * n_items + item_2
-        order = np.argsort(pair_2)
-        near = (
-            order[np.minimum(np.searchsorted(pair_2[order], pair), len(order) - 1)]
-            if len(order)
-            else order
-        )
-        other = length[user]
-        if len(order):
-            other = np.where(pair_2[near] == pair, rank_2[near], other)
-        grids = (
-            np.full((n_users, k), -1, np.int64),
-            np.full((n_users, k), np.iinfo(np.int32).max, np.int64),
-        )
-        for grid, values in zip(grids, (item, other), strict=True):
-            grid[user, rank] = values
-        return cls(*grids)
+    def of(cls, own: pd.DataFrame, others: pd.DataFrame, n_users: int, k: int) -> _Side:
+        top = own[own["rank"] < k].merge(others, "left", ["user", "item"], suffixes=("", "_there"))
+        user, length = top["user"].to_numpy(), np.bincount(others["user"], minlength=n_users)
+        item = np.full((n_users, k), -1, np.int64)
+        other = np.full((n_users, k), np.iinfo(np.int32).max, np.int64)
+        item[user, top["rank"]] = top["item"]
+        other[user, top["rank"]] = top["rank_there"].fillna(pd.Series(length[user]))
+        return cls(item, other)
 
     def some(self, users: slice) -> _Side:
         return _Side(self.item[users], self.other[users])

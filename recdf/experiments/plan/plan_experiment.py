@@ -274,98 +274,65 @@ def plan_experiment(
     ):
         past = read_past(metric, len(per_user), past_users.clusters)
         if metric.name in margins:
-            row = _of_guardrail(past, design.of_guardrail(len(margins)), n, *margins[metric.name])
+            role, error = "guardrail", past.error if margins[metric.name][1] else past.error_std
+            own = design.of_guardrail(len(margins))
+            arms, mde, chance = _of_guardrail(past, own, n, *margins[metric.name])
         else:
-            row = _of_effect(metric.name, past, design, n, rel_effect)
-        arms = row["n_control"] + row["n_treatment"]
-        error = (
-            past.error_std if metric.name in margins and not margins[metric.name][1] else past.error
-        )
+            role, error, chance = "success", past.error, design.power
+            arms, mde = _of_effect(metric.name, past, design, n, rel_effect)
         spread = math.exp(Z95 * error) if n is None else math.nan
         rows.append(
-            {"metric": metric.name, "mean": past.mean, "std": past.std}
-            | row
-            | {
-                "n_low": arms / spread,
-                "n_high": arms * spread,
-                "days": math.nan if coming is None else days_until(arms, coming),
-                "mde_rel": row["mde_abs"] / past.mean if past.mean > 0 else math.nan,
+            {
+                "metric": metric.name,
+                "role": role,
+                "mean": past.mean,
+                "std": past.std,
+                "n_control": arms[0],
+                "n_treatment": arms[1],
+                "n_low": sum(arms) / spread,
+                "n_high": sum(arms) * spread,
+                "days": math.nan if coming is None else days_until(sum(arms), coming),
+                "mde_abs": mde,
+                "mde_rel": mde / past.mean if past.mean > 0 else math.nan,
+                "power": chance,
                 "variance_reduction": past.reduction,
                 "design_effect": past.design_effect,
             }
         )
-    return pd.DataFrame(rows)[PLAN_COLUMNS]
-
-
-PLAN_COLUMNS = [
-    "metric",
-    "role",
-    "mean",
-    "std",
-    "n_control",
-    "n_treatment",
-    "n_low",
-    "n_high",
-    "days",
-    "mde_abs",
-    "mde_rel",
-    "power",
-    "variance_reduction",
-    "design_effect",
-]
+    return pd.DataFrame(rows)
 
 
 def _of_effect(
     name: str, past: Past, design: _Design, n: int | None, rel_effect: float | None
-) -> dict[str, Any]:
-    """Users that an effect needs, or the effect that n users show."""
+) -> tuple[tuple[int, int], float]:
+    """Users that an effect needs and the effect, or the effect that n users show."""
     if n is not None:
         arms = design.arms(n)
-        mde = design.detectable(*arms, past.size) * past.planned
-    else:
-        if not past.mean > 0:
-            raise DataError(
-                f"metric {name!r} has mean {past.mean:g}; a relative effect needs a positive mean, "
-                "pass n="
-            )
-        mde = float(rel_effect or 0) * past.mean
-        arms = design.needed(mde / past.planned, past.size)
-    return {
-        "role": "success",
-        "n_control": arms[0],
-        "n_treatment": arms[1],
-        "mde_abs": mde,
-        "power": design.power,
-    }
+        return arms, design.detectable(*arms, past.size) * past.planned
+    if not past.mean > 0:
+        raise DataError(
+            f"metric {name!r} has mean {past.mean:g}; a relative effect needs a positive mean, "
+            "pass n="
+        )
+    mde = float(rel_effect or 0) * past.mean
+    return design.needed(mde / past.planned, past.size), mde
 
 
 def _of_guardrail(
     past: Past, design: _Design, n: int | None, allowed: float, relative: bool
-) -> dict[str, Any]:
-    """Users with which a metric without an effect is shown to lose less than its margin, or the
-    chance of that."""
+) -> tuple[tuple[int, int], float, float]:
+    """Users with which a metric without an effect is shown to lose less than its margin, what they
+    show, and the chance of that."""
     scale, margin = (1 + allowed, abs(allowed * past.mean)) if relative else (1.0, abs(allowed))
     if not margin > 0:
         raise OptionError(
             f"a margin of {allowed:g} beside the mean {past.mean:g} is never shown to be safe"
         )
     if n is None:
-        arms, chance, shown = (
-            design.needed(margin / past.planned, past.size, scale),
-            design.power,
-            margin,
-        )
-    else:
-        arms = design.arms(n)
-        chance = design.chance(margin / past.planned, *arms, past.size, scale)
-        shown = design.detectable(*arms, past.size, scale) * past.planned
-    return {
-        "role": "guardrail",
-        "n_control": arms[0],
-        "n_treatment": arms[1],
-        "mde_abs": shown,
-        "power": chance,
-    }
+        return design.needed(margin / past.planned, past.size, scale), margin, design.power
+    arms = design.arms(n)
+    shown = design.detectable(*arms, past.size, scale) * past.planned
+    return arms, shown, design.chance(margin / past.planned, *arms, past.size, scale)
 
 
 @dataclass(frozen=True)
