@@ -508,9 +508,10 @@ def compare_variants(
             data = needed_frame(given, "data", needed)
     columns = read_metrics(data, specs, past, nan, cap=cap, weight_col=weight_col)
     for metric in columns:
-        if settings.tests[metric.name] == "proportion":
-            if metric.sample.den is not None or not is_binary(metric.known):
-                raise no_share(metric.name)
+        if settings.tests[metric.name] == "proportion" and not (
+            metric.sample.den is None and is_binary(metric.known)
+        ):
+            raise no_share(metric.name)
     rows = read_experiment_rows(
         data,
         variant_col,
