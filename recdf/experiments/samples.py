@@ -282,14 +282,9 @@ def _undefined(num: Floats, den: Floats | None) -> tuple[Mask, Mask]:
     A user without a defined list has a null sum over 0 lists. That is no missing value: the user
     adds nothing to either sum of the ratio.
     """
-    with np.errstate(over="ignore", invalid="ignore"):  # a pass without an array of its own
-        known = not np.isnan(num.sum()) and (den is None or not np.isnan(den.sum()))
-    none = np.zeros(len(num), bool)
-    if known:
-        return none, none
     null = np.isnan(num)
     if den is None:
-        return null, none
+        return null, np.zeros(len(num), bool)
     empty = null & (den == 0)
     return (null & ~empty) | np.isnan(den), empty
 

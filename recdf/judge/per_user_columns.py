@@ -254,11 +254,7 @@ def metric_values(frame: pd.DataFrame, role: str, name: str) -> Floats:
         shown = f" ({examples(values.head(5))})" if len(values) else ""
         raise DataError(f"{role}[{name!r}] is {values.dtype}{shown}; a metric is numeric")
     numbers = np.asarray(read_numbers(values, f"{role}[{name!r}]"), dtype=np.float64)
-    with np.errstate(over="ignore", invalid="ignore"):
-        finite = np.isfinite(
-            numbers.sum()
-        )  # one pass without an array of its own; it may be wrong for huge values
-    infinite = np.zeros(0, bool) if finite else np.isinf(numbers)
+    infinite = np.isinf(numbers)
     if infinite.any():
         raise DataError(
             f"{role}[{name!r}] is infinite in {int(infinite.sum()):,} of {len(frame):,} rows"

@@ -122,8 +122,14 @@ def experiment_health(
     assigned = AssignedUnits.of(per_user, assignment, keys, variant_col, clusters)
     group, groups = group_codes(assignment, "assignment", by_cols)
     shares = shares_of_plans(plans_of(expected, by_cols, groups, "by"), assigned.names)
-    counted = assigned.counted(assignment, group, shares)
-    return _health_table(groups[by_cols], shares, counted, 1 - confidence)
+    hashed = hash_users(assignment[assigned.alone], assigned.key, "assignment")
+    cell = (group * shares.shape[1] + assigned.variant)[assigned.alone]
+    table = _health_table(assigned, group, groups[by_cols], shares, 1 - confidence)
+    table["users_digest"] = digest_users(hashed, cell, shares.size, assigned.key)
+    # Groups stand as they are, and in each the variants in order.
+    in_group = np.repeat(np.arange(len(shares)), shares.shape[1])
+    order = np.lexsort([pd.factorize(table["variant"], sort=True)[0], in_group])
+    return table.iloc[order].reset_index(drop=True)
 
 
 class AssignedUnits(NamedTuple):
@@ -170,34 +176,23 @@ class AssignedUnits(NamedTuple):
         n_cells = math.prod(shape)
         return count_distinct(cell, n_cells, self.unit[rows], self.n).reshape(shape)
 
-    def counted(
-        self, assignment: pd.DataFrame, group: Codes, shares: pd.DataFrame
-    ) -> dict[str, Any]:
-        """Units that are assigned and measured, and users in two variants, as arrays (groups,
-        variants)."""
-        users, shape = self.users, shares.shape
-        measured, has_metrics = np.zeros(users.n, bool), np.zeros(self.n, bool)
-        measured[users.of_metric] = True
-        has_metrics[self.unit[measured[users.of_assignment]]] = True
-        hashed = hash_users(assignment[self.alone], self.key, "assignment")
-        cell = (group * shape[1] + self.variant)[self.alone]
-        of_users = self._replace(unit=users.of_assignment, n=users.n)
-        return {
-            "n_assigned": self.per_cell(group, shape),
-            "n_with_metrics": self.per_cell(group, shape, self.alone & has_metrics[self.unit]),
-            "n_multi_variant": of_users.per_cell(group, shape, ~self.alone),
-            "n_unassigned": np.full(shares.size, users.n_unassigned),
-            "users_digest": digest_users(hashed, cell, shares.size, self.key),
-        }
+    @property
+    def with_metrics(self) -> Mask:
+        """The rows of `alone` whose unit has metrics of any of its users."""
+        measured, found = np.zeros(self.users.n, bool), np.zeros(self.n, bool)
+        measured[self.users.of_metric] = True
+        found[self.unit[measured[self.users.of_assignment]]] = True
+        return self.alone & found[self.unit]
 
 
 def _health_table(
-    groups: pd.DataFrame, shares: pd.DataFrame, counted: Mapping[str, Any], alpha: float
+    units: AssignedUnits, group: Codes, groups: pd.DataFrame, shares: pd.DataFrame, alpha: float
 ) -> pd.DataFrame:
-    planned, assigned, measured = (
-        shares.to_numpy(),
-        counted["n_assigned"],
-        counted["n_with_metrics"],
+    planned, shape, users = shares.to_numpy(), shares.shape, units.users
+    assigned = units.per_cell(group, shape)
+    measured = units.per_cell(group, shape, units.with_metrics)
+    in_both = units._replace(unit=users.of_assignment, n=users.n).per_cell(
+        group, shape, ~units.alone
     )
     repeat = np.repeat(np.arange(len(assigned)), planned.shape[1])
     srm = np.array([share_test(row, plan) for row, plan in zip(assigned, planned, strict=True)])[
@@ -218,8 +213,8 @@ def _health_table(
             "n_with_metrics": measured.ravel(),
             "n_missing": (assigned - measured).ravel(),
             "missing_rate": ((assigned - measured) / assigned).ravel(),
-            "n_multi_variant": counted["n_multi_variant"].ravel(),
-            "n_unassigned": counted["n_unassigned"],
+            "n_multi_variant": in_both.ravel(),
+            "n_unassigned": users.n_unassigned,
             "srm_chi2": srm[0],
             "srm_p": srm[1],
             "srm_flag": np.where(srm[1] < alpha, "sample_ratio", ""),
@@ -227,11 +222,8 @@ def _health_table(
             "missing_chi2": lost[0],
             "missing_p": lost[1],
             "missing_flag": np.where(lost[1] < alpha, "missing_metrics", ""),
-            "users_digest": counted["users_digest"],
         }
-    result = pd.concat([groups.iloc[repeat].reset_index(drop=True), pd.DataFrame(columns)], axis=1)
-    order = np.lexsort([pd.factorize(result["variant"], sort=True)[0], repeat])
-    return result.iloc[order].reset_index(drop=True)
+    return pd.concat([groups.iloc[repeat].reset_index(drop=True), pd.DataFrame(columns)], axis=1)
 
 
 def plans_of(
