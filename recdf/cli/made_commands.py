@@ -18,14 +18,13 @@ from ..display.leaderboard import leaderboard
 from ..errors import OptionError
 from ..evaluation.result import read_parquet
 from ..evaluation.storage import is_result, local_path
-from ..experiments.compare.interleaved import compare_interleaved
+from ..experiments.compare.interleaving import compare_interleaved, interleave
 from ..experiments.compare.quantiles import compare_quantiles, compare_zero_inflated
 from ..experiments.compare.variants import compare_variants
 from ..experiments.decide.proxy_metrics import proxy_metrics
 from ..experiments.decide.sample_ratio import find_srm
 from ..experiments.join.roll_up import roll_up
 from ..experiments.plan.aa_splits import aa_test
-from ..experiments.plan.interleaving import interleave
 from ..experiments.plan.plan_comparison import plan_comparison
 from ..experiments.plan.plan_experiment import arrivals_by_day, plan_experiment
 from ..formats.file_sets import FileSet, is_remote, read_files

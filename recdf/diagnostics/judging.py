@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from ..errors import DataError, EmptyPopulationError, OptionError
+from ..experiments.compare.interleaving import user_coins
 from ..experiments.decide.experiment_health import hash_users
-from ..experiments.plan.interleaving import user_coins
 from ..inputs.codes import Codes, first_rows, group_codes
 from ..inputs.constraints import NATURAL, NONE, POSITIVE, SHARE, a_number, check_value, either
 from ..inputs.door import takes_columns, takes_options

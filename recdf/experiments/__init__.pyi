@@ -8,7 +8,8 @@ from ..experiments.compare.cheap_labels import prediction_powered as prediction_
 from ..experiments.compare.compare_models import compare_models as compare_models
 from ..experiments.compare.from_moments import compare_variants_from_moments as compare_variants_from_moments
 from ..experiments.compare.from_moments import variant_moments as variant_moments
-from ..experiments.compare.interleaved import compare_interleaved as compare_interleaved
+from ..experiments.compare.interleaving import compare_interleaved as compare_interleaved
+from ..experiments.compare.interleaving import interleave as interleave
 from ..experiments.compare.over_time import effect_over_time as effect_over_time
 from ..experiments.compare.quantiles import compare_quantiles as compare_quantiles
 from ..experiments.compare.quantiles import compare_zero_inflated as compare_zero_inflated
@@ -23,7 +24,6 @@ from ..experiments.join.join_experiment import join_experiment as join_experimen
 from ..experiments.join.roll_up import roll_up as roll_up
 from ..experiments.plan.aa_splits import aa_test as aa_test
 from ..experiments.plan.experiment_plan import read_plan as read_plan
-from ..experiments.plan.interleaving import interleave as interleave
 from ..experiments.plan.plan_comparison import plan_comparison as plan_comparison
 from ..experiments.plan.plan_experiment import arrivals_by_day as arrivals_by_day
 from ..experiments.plan.plan_experiment import plan_experiment as plan_experiment
