@@ -1,24 +1,43 @@
-"""Columns of a frame as the units that the statistics work on: metrics with their bounds,
-covariates, caps and nulls; then the units of two arms, with which rows count, what is summed per
-cluster and what is adjusted for."""
+"""Options of a comparison, and columns of a frame as the units that the statistics work on: metrics
+with their bounds, covariates, caps and nulls; then the units of two arms, with which rows count,
+what is summed per cluster and what is adjusted for."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
 
 from ..errors import DataError, OptionError
-from ..inputs.constraints import SHARE, check_value
+from ..inputs.constraints import (
+    SHARE,
+    Natural,
+    Positive,
+    Share,
+    a_number,
+    check_record,
+    check_value,
+)
 from ..inputs.options import as_columns
 from ..inputs.sorting import exact_sums
 from ..judge.cautions import UNEQUAL
-from ..judge.choices import RaiseOrDrop
+from ..judge.choices import (
+    Alternative,
+    Columns,
+    Correction,
+    PairMissing,
+    PairTest,
+    RaiseOrDrop,
+    Relative,
+    VariantTest,
+    check_test,
+)
+from ..judge.comparisons import Comparison
 from ..judge.effects.means import Linear, Units
 from ..judge.per_user_columns import (
     Codes,
@@ -36,6 +55,91 @@ from ..stats.arms import Designs, Sample
 from ..stats.numbers import undefined_is_nan
 from ..stats.permutation import random_split_p
 from ..stats.shares import equal_shares_test
+
+# ------------------------------------------------------------------------------------------
+# Options of one comparison of models or of variants: checked once, and handed on as one record.
+
+
+def subset(name: str, chosen: str | Collection[str] | None, specs: Collection[str]) -> list[str]:
+    """Metrics that an option names; one that is not compared raises."""
+    named = as_columns(chosen if chosen is None or isinstance(chosen, str) else list(chosen))
+    unknown = [metric for metric in named if metric not in specs]
+    if unknown:
+        raise OptionError(
+            f"⟦{name}=⟧ names {unknown}, which are not compared; metrics are {list(specs)}"
+        )
+    return named
+
+
+def per_metric(argument: str, given: Any, specs: Collection[str], allowed: Any) -> dict[str, Any]:
+    """An option by metric, from one value for all of them or from a mapping of some to theirs."""
+    mapped = isinstance(given, Mapping)
+    found = dict(given) if mapped else {} if given is None else dict.fromkeys(specs, given)
+    for name in subset(argument, list(found), specs):
+        check_value(f"{argument}[{name!r}]" if mapped else argument, found[name], allowed)
+    return found
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Options that every pair of arms or models needs, and the table that is made of them.
+
+    `tests` has the test of every metric, and `margins` what does not matter in some of them.
+    `primary` metrics are a family of their own.
+    """
+
+    tests: Mapping[str, VariantTest | PairTest] = field(default_factory=dict)
+    alternative: Alternative = "two-sided"
+    confidence: Share = 0.95
+    correction: Correction = "holm"
+    family: Columns | None = None
+    primary: Sequence[str] = ()
+    n_resamples: Positive = 2000
+    seed: Natural = 0
+    sequential_n: Annotated[int, a_number(2, whole=True)] | None = None
+    relative: Relative = "fieller"
+    missing: PairMissing = "raise"
+    margins: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_record(self)
+
+    @property
+    def alpha(self) -> float:
+        return 1 - self.confidence
+
+    def compared(
+        self, table: pd.DataFrame, columns: list[str], kind: str, by: Sequence[str] = ()
+    ) -> pd.DataFrame:
+        """Return all columns of a comparison, which shows itself and says how it was made."""
+        result = table.assign(confidence=self.confidence)[[*by, *columns]]
+        result.attrs["recdf_comparison"] = {
+            "kind": kind,
+            "by": list(by),
+            "confidence": self.confidence,
+            "tests": sorted({*self.tests.values()}),
+            "alternative": self.alternative,
+            "correction": self.correction,
+            "family": as_columns(self.family),
+            "primary": list(self.primary),
+            "sequential_n": self.sequential_n,
+        }
+        return Comparison.of(result)
+
+
+def which_tests(test: Any, specs: Mapping[str, Any], tests: object = VariantTest) -> dict[str, Any]:
+    """Test of every metric; Student's t for those that a mapping does not name."""
+    if not isinstance(test, Mapping):
+        return dict.fromkeys(specs, check_test("test", test, tests))
+    subset("test", list(test), specs)
+    named = {name: check_test(f"test[{name!r}]", one, tests) for name, one in test.items()}
+    return {name: named.get(name, "t") for name in specs}
+
+
+# ------------------------------------------------------------------------------------------
+# Columns of a frame as metrics with their bounds, covariates, caps and nulls; then as the units of
+# two arms.
+
 
 MetricBounds = tuple[float, float]
 
@@ -157,26 +261,6 @@ class MetricRows:
 
     def n_null(self, rows: Codes) -> int:
         return 0 if self.null is None else int(self.null[rows].sum())
-
-
-def subset(name: str, chosen: str | Collection[str] | None, specs: Collection[str]) -> list[str]:
-    """Metrics that an option names; one that is not compared raises."""
-    named = as_columns(chosen if chosen is None or isinstance(chosen, str) else list(chosen))
-    unknown = [metric for metric in named if metric not in specs]
-    if unknown:
-        raise OptionError(
-            f"⟦{name}=⟧ names {unknown}, which are not compared; metrics are {list(specs)}"
-        )
-    return named
-
-
-def per_metric(argument: str, given: Any, specs: Collection[str], allowed: Any) -> dict[str, Any]:
-    """An option by metric, from one value for all of them or from a mapping of some to theirs."""
-    mapped = isinstance(given, Mapping)
-    found = dict(given) if mapped else {} if given is None else dict.fromkeys(specs, given)
-    for name in subset(argument, list(found), specs):
-        check_value(f"{argument}[{name!r}]" if mapped else argument, found[name], allowed)
-    return found
 
 
 def covariate_specs(

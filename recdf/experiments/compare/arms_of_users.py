@@ -40,8 +40,7 @@ from ...stats.student import beyond, detectable
 from ...tables.cells import interval, number
 from ..decide.balance import strata_moved
 from ..decide.sample_ratio import Surplus
-from ..samples import Covariates, MetricRows, Ready, make_units
-from ..settings import Settings
+from ..samples import Covariates, MetricRows, Ready, Settings, make_units
 from .two_sample import (
     POWER,
     SKEWED_SAMPLES,

@@ -30,8 +30,7 @@ from ...progress import Progress
 from ...stats.permutation import wilcoxon
 from ..decide.adjust_pvalues import adjusted_columns, directions, read_together
 from ..join.join_experiment import zero_is_worst
-from ..samples import MetricBounds, bounds_of, declared_bounds, per_metric, seen_bounds
-from ..settings import Settings
+from ..samples import MetricBounds, Settings, bounds_of, declared_bounds, per_metric, seen_bounds
 from .by_segment import nothing_to_compare, split_by_segment
 from .cheap_labels import CHEAP_COLUMNS, cheap_column, labels_of_both, powered_pair
 from .comparable_runs import (

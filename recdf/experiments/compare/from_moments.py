@@ -43,8 +43,15 @@ from ...judge.users import ExperimentRows, read_experiment_rows
 from ...stats.arms import both
 from ...stats.moments import Moments, moments_of
 from ..decide.adjust_pvalues import directions
-from ..samples import MetricRows, Ready, covariate_specs, read_metrics, subset
-from ..settings import Settings, which_tests
+from ..samples import (
+    MetricRows,
+    Ready,
+    Settings,
+    covariate_specs,
+    read_metrics,
+    subset,
+    which_tests,
+)
 from .moment_table import MomentTable, label_columns, names_of_metrics, read_moments
 from .summed_users import ArmsInCells, Specs, needs_regression, unequal_missing
 from .two_sample import measured_means, no_share

@@ -34,8 +34,15 @@ from ..decide.adjust_pvalues import directions, read_together
 from ..decide.balance import Difference, movable_strata, shares_change, users_in_both
 from ..decide.sample_ratio import Arms, check_sample_ratio, without_strata
 from ..join.join_experiment import fill_values
-from ..samples import MetricRows, in_strata, make_units, per_metric, read_metrics
-from ..settings import Settings, which_tests
+from ..samples import (
+    MetricRows,
+    Settings,
+    in_strata,
+    make_units,
+    per_metric,
+    read_metrics,
+    which_tests,
+)
 from .arms_of_users import compare_arms
 from .two_sample import SKEWED_SAMPLES, Row, measured_means
 from .user_periods import (

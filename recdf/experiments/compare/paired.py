@@ -20,7 +20,7 @@ from ...stats.permutation import exact_sign_flip_p, sign_flip_interval, sign_fli
 from ...stats.resampling import bootstrap_effect, by_row, distinct_columns, poisson_sums, sign_sums
 from ...stats.student import equivalence_p
 from ...stats.turned import Ends, missing_by_chance, turned_by, turning_value, typical_units
-from ..settings import Settings
+from ..samples import Settings
 from .two_sample import but, mean_without_top
 
 # Differences up to this part of the largest value are ties: they are rounding of equal metrics.

@@ -23,8 +23,7 @@ from ...judge.users import paired_values, read_model_rows
 from ...stats.arms import Arm
 from ...stats.moments import MEAN_ROUNDING
 from ...stats.numbers import Floats
-from ..samples import MetricBounds, bounds_of, seen_bounds
-from ..settings import Settings
+from ..samples import MetricBounds, Settings, bounds_of, seen_bounds
 from .by_segment import (
     columns_of_segments,
     known_segments,

@@ -40,8 +40,7 @@ from ...stats.student import beyond, t_p_value
 from ..decide.adjust_pvalues import directions
 from ..decide.balance import segments_moved, shares_change, users_in_both
 from ..decide.sample_ratio import Arms, check_sample_ratio, count_rows, count_units
-from ..samples import Ready, make_units, read_metrics, subset
-from ..settings import Settings
+from ..samples import Ready, Settings, make_units, read_metrics, subset
 from .arms_of_users import ALIKE, no_estimate, of_units, with_denominators
 from .two_sample import POWER, VARIANT_RESULT_COLUMNS, Row, but, first_row, without_estimate
 from .variants import compare_each, compare_variants, decide

@@ -32,8 +32,7 @@ from ..decide.balance import (
 )
 from ..decide.experiment_health import key_of
 from ..decide.sample_ratio import Surplus
-from ..samples import Ready, defined_bounds, differ
-from ..settings import Settings
+from ..samples import Ready, Settings, defined_bounds, differ
 from .arms_of_users import compare_ready, no_estimate, with_moved
 from .two_sample import Row
 

@@ -26,8 +26,7 @@ from ...stats.moments import MEAN_ROUNDING
 from ...stats.numbers import Number
 from ...stats.shares import compare_shares
 from ...stats.student import beyond, detectable, detectable_t, t_p_value
-from ..samples import Ready
-from ..settings import Settings
+from ..samples import Ready, Settings
 
 VARIANT_RESULT_COLUMNS = [
     "metric",

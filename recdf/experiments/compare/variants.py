@@ -63,8 +63,7 @@ from ..decide.sample_ratio import (
     count_units,
     without_strata,
 )
-from ..samples import covariate_specs, read_metrics, subset
-from ..settings import Settings, which_tests
+from ..samples import Settings, covariate_specs, read_metrics, subset, which_tests
 from .arms_of_users import compare_arms
 from .summed_users import ArmsInCells, SummedArms, labels_in_memory
 from .two_sample import VARIANT_RESULT_COLUMNS, Row, measured_means, no_share

@@ -24,8 +24,7 @@ from ...judge.per_user_columns import (
 from ...metrics.strings import direction_of
 from ...stats.always_valid import always_valid_multiplier
 from ...stats.many_tests import adjust_within, joint_levels, t_quantiles, widened, widened_ratio
-from ..samples import subset
-from ..settings import Settings
+from ..samples import Settings, subset
 
 # The columns of a table by their names, in a frame or without one.
 NamedColumns = MutableMapping[str, Any] | pd.DataFrame

@@ -26,8 +26,7 @@ from ...stats.numbers import undefined_is_nan
 from ...stats.resampling import distinct_columns, split_sums
 from ...stats.scipy_extra import scipy_module
 from ...stats.shares import is_binary, wilson
-from ..samples import MetricRows, read_metrics
-from ..settings import Settings
+from ..samples import MetricRows, Settings, read_metrics
 
 # Caps that are tried beside the plain metric, the mildest first.
 CAPS = (0.999, 0.99, 0.98)
