@@ -161,7 +161,7 @@ def interleave(
     users, n_users = key_codes(tables, keys)
     items, n_items = key_codes(tables, [item_col])
     a_lists, b_lists = (
-        _ranked_lists(frame, role, chosen, user, item)
+        _ranked_lists(frame, role, chosen, user, item, n_items)
         for (role, frame), user, item in zip(tables, users, items, strict=True)
     )
     sides = _Side.of(a_lists, b_lists, n_users, k), _Side.of(b_lists, a_lists, n_users, k)
@@ -191,17 +191,18 @@ def interleave(
 
 
 def _ranked_lists(
-    frame: pd.DataFrame, role: str, options: Options, user: Codes, item: Codes
+    frame: pd.DataFrame, role: str, options: Options, user: Codes, item: Codes, n_items: int
 ) -> pd.DataFrame:
-    """User, item and rank from 0 in the list of its user, of every row."""
+    """User, item, code of the two and rank from 0 in the list of its user, of every row."""
     read = read_pred(frame, order_source(frame, options), options, role)
     number = np.arange(len(frame)) if read.number is None else read.number
     if read.number is not None and read.descending:
         # Ranks of the distinct numbers can be negated, which unsigned integers cannot.
         number = -np.unique(number, return_inverse=True)[1]
     order = np.lexsort((-item, number, user))
-    lists = pd.DataFrame({"user": user, "item": item}).iloc[order]
-    again = lists.duplicated(["user", "item"]).to_numpy()
+    columns = {"user": user[order], "item": item[order], "pair": (user * n_items + item)[order]}
+    lists = pd.DataFrame(columns)
+    again = lists["pair"].duplicated().to_numpy()
     if again.any():
         rows = order[again]
         shown = some_keys(frame, rows[:5], [*as_columns(options.user_col), options.item_col])
@@ -227,12 +228,13 @@ class _Side:
 
     @classmethod
     def of(cls, own: pd.DataFrame, others: pd.DataFrame, n_users: int, k: int) -> _Side:
-        top = own[own["rank"] < k].merge(others, "left", ["user", "item"], suffixes=("", "_there"))
+        there = others[["pair", "rank"]].rename(columns={"rank": "there"})
+        top = own[own["rank"] < k].merge(there, "left", "pair")
         user, length = top["user"].to_numpy(), np.bincount(others["user"], minlength=n_users)
         item = np.full((n_users, k), -1, np.int64)
         other = np.full((n_users, k), np.iinfo(np.int32).max, np.int64)
         item[user, top["rank"]] = top["item"]
-        other[user, top["rank"]] = top["rank_there"].fillna(pd.Series(length[user]))
+        other[user, top["rank"]] = top["there"].fillna(pd.Series(length[user]))
         return cls(item, other)
 
     def some(self, users: slice) -> _Side:

@@ -220,8 +220,8 @@ def join_frames(
         per_user.drop(columns=options.time), options, ~early, cell, len(groups) * users.n
     )
     # The cells of the result in its order: by value, then row of assignment.
-    in_group, row = np.indices((len(groups), len(assigned))).reshape(2, -1)
-    at = in_group * users.n + users.of_assignment[assigned[row]]
+    in_group, row = np.repeat(np.arange(len(groups)), len(assigned)), np.tile(assigned, len(groups))
+    at = in_group * users.n + users.of_assignment[row]
     present = np.ones(len(at), bool)
     if exposure is not None and by:
         # A user who was exposed after the last row of anyone in a week had no chance to have
@@ -229,7 +229,7 @@ def join_frames(
         last = pd.Series(exposure.of_metric).groupby(group).max().reindex(range(len(groups)))
         present = exposure.of_user[at % users.n] <= last.to_numpy()[in_group]
     found = rows[at] >= 0
-    absent = distinct(assigned[row[present & ~found]])
+    absent = distinct(row[present & ~found])
     n_missing = np.count_nonzero(present & ~found)
     if len(absent) and missing == "raise":
         raise DataError(
@@ -246,7 +246,7 @@ def join_frames(
     kept = np.flatnonzero(present & found if missing == "drop" else present)
     at = at[kept]
     taken = {name: take_or_fill(metrics[name], rows[at], fills.get(name)) for name in carried}
-    labels = groups[by].iloc[in_group[kept]], assignment.iloc[assigned[row[kept]]]
+    labels = groups[by].iloc[in_group[kept]], assignment.iloc[row[kept]]
     result = pd.concat(
         [one.reset_index(drop=True) for one in (*labels, pd.DataFrame(taken))], axis=1
     )

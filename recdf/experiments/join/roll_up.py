@@ -220,7 +220,7 @@ def roll_up(
     first = first_rows(codes, n)
     order = np.argsort(first)
     result = per_user[units].iloc[first[order]].reset_index(drop=True)
-    rows = _summed_counts(per_user, "n_rows", codes)
+    rows = _summed_counts(per_user, "n_rows", codes, n)
     data: dict[str, Any] = {"n_rows": np.bincount(codes, minlength=n) if rows is None else rows}
     for name, rule in rules.items():
         # The `<metric>__n` of another column comes with that column.
@@ -335,28 +335,30 @@ def _without_ids(per_user: pd.DataFrame, numbers: list[str]) -> list[str]:
     return [name for name in numbers if name not in keys]
 
 
-def _summed_counts(per_user: pd.DataFrame, name: str, codes: Codes) -> Codes | None:
+def _summed_counts(per_user: pd.DataFrame, name: str, codes: Codes, n: int) -> Codes | None:
     """Sums of an integer column of counts by unit, None if there is no such column."""
     if name not in per_user.columns:
         return None
     counts = read_numbers(per_user[name], f"per_user[{name!r}]").astype(np.int64)
-    return _grouped(counts, codes, "sum")
+    return _grouped(counts, codes, n, "sum")
 
 
-def _grouped(values: Any, codes: Codes, rule: Roll) -> Any:
+def _grouped(values: Any, codes: Codes, n: int, rule: Roll) -> Any:
     """Sum, least or largest known value of each unit, in the order of the codes."""
-    return pd.Series(values).groupby(codes).agg(rule).to_numpy()
+    found = np.zeros(n, values.dtype) if rule == "sum" else values[first_rows(codes, n)]
+    {"sum": np.add, "min": np.fmin, "max": np.fmax}[rule].at(found, codes, values)
+    return found
 
 
 def _rolled(per_user: pd.DataFrame, name: str, rule: Roll, codes: Codes, n: int) -> dict[str, Any]:
     """The rolled-up column and, where it can be undefined, its `<metric>__n`."""
     dtype = per_user[name].dtype
     if isinstance(dtype, np.dtype) and dtype.kind in "iub" and rule != "mean":
-        return {name: _grouped(per_user[name].to_numpy().astype(np.int64), codes, rule)}
+        return {name: _grouped(per_user[name].to_numpy().astype(np.int64), codes, n, rule)}
     values = metric_values(per_user, "per_user", name)
     if rule in ("min", "max"):
-        return {name: _grouped(values, codes, rule)}
-    earlier = _summed_counts(per_user, f"{name}__n", codes)
+        return {name: _grouped(values, codes, n, rule)}
+    earlier = _summed_counts(per_user, f"{name}__n", codes, n)
     per_row = (~np.isnan(values)).astype(np.float64)
     if earlier is not None and rule == "mean":
         per_row *= metric_values(per_user, "per_user", f"{name}__n")
