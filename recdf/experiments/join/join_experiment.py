@@ -228,7 +228,8 @@ def join_frames(
         # metrics in it.
         last = pd.Series(exposure.of_metric).groupby(group).max().reindex(range(len(groups)))
         present = exposure.of_user[at % users.n] <= last.to_numpy()[in_group]
-    found = rows[at] >= 0
+    of_metrics = rows[at]
+    found = of_metrics >= 0
     absent = distinct(row[present & ~found])
     n_missing = np.count_nonzero(present & ~found)
     if len(absent) and missing == "raise":
@@ -244,15 +245,15 @@ def join_frames(
         named = options.smaller_is_better, options.larger_is_better
         fills = fill_values(metrics, carried, missing, *named, options.known)
     kept = np.flatnonzero(present & found if missing == "drop" else present)
-    at = at[kept]
-    taken = {name: take_or_fill(metrics[name], rows[at], fills.get(name)) for name in carried}
+    of_metrics = of_metrics[kept]
+    taken = {name: take_or_fill(metrics[name], of_metrics, fills.get(name)) for name in carried}
     labels = groups[by].iloc[in_group[kept]], assignment.iloc[row[kept]]
     result = pd.concat(
         [one.reset_index(drop=True) for one in (*labels, pd.DataFrame(taken))], axis=1
     )
     result["has_metrics"] = found[kept]
     if options.time:
-        result["n_before_exposure"] = np.bincount(cell[early], minlength=len(rows))[at]
+        result["n_before_exposure"] = np.bincount(cell[early], minlength=len(rows))[at[kept]]
     result.attrs = copy.deepcopy(per_user.attrs)
     result.attrs["recdf_experiment"] = {
         "user_col": keys,
