@@ -50,7 +50,6 @@ from .stored_runs import (
     ONE_RESULT,
     ROLES,
     RUNS,
-    as_paths,
     decided,
     decision_text,
     failing_decisions,
@@ -148,7 +147,7 @@ def _experiment(given: argparse.Namespace, options: Given) -> Reply:
         | dict.fromkeys(given.proportion or [], "proportion"),
     }
     subset("proportion", given.proportion, specs)
-    named = plan.roles if plan else dict(roles)
+    named = roles.roles if isinstance(roles, ExperimentPlan) else roles
     if success := [name for name, role in named.items() if role == "success"]:
         options.setdefault("primary", [name for name in success if name in specs])
     of_variants = taken_by(compare_variants, options) | {"expected": None, "health": health}
@@ -248,10 +247,9 @@ def metric_arguments(
     metrics: dict[str, Any] = {}
     for text in given or []:
         name, _, ratio = text.partition("=")
-        pair = tuple(ratio.split("/"))
-        is_ratio = text not in columns and len(pair) == 2
-        value = pair if is_ratio else text
-        if metrics.setdefault(name if is_ratio else text, value) != value:
+        value = text if text in columns else _column_or_pair(ratio, columns)
+        name, value = (name, value) if isinstance(value, tuple) else (text, text)
+        if metrics.setdefault(name, value) != value:
             raise OptionError(f"--metric {text}: {name} is given twice")
     return metrics or {name: name for name in result.spec["metrics"] if name in columns}
 
@@ -266,11 +264,13 @@ def _covariate_arguments(
         metric, _, column = text.rpartition("=")
         named = {metric: column} if metric and text not in columns else dict.fromkeys(metrics, text)
         for name, one in named.items():
-            pair = tuple(one.split("/"))
-            found.setdefault(name, []).append(
-                pair if one not in columns and len(pair) == 2 else one
-            )
+            found.setdefault(name, []).append(_column_or_pair(one, columns))
     return {name: some[0] if len(some) == 1 else some for name, some in found.items()} or None
+
+
+def _column_or_pair(text: str, columns: Iterable[str]) -> str | tuple[str, ...]:
+    pair = tuple(text.split("/"))
+    return pair if text not in columns and len(pair) == 2 else text
 
 
 def _health(
@@ -333,7 +333,9 @@ def _of_result(
     given: argparse.Namespace, result: Evaluation, tables: dict[str, pd.DataFrame]
 ) -> dict[str, pd.DataFrame]:
     """Return tables that say which result was compared, also in their files."""
-    digest = digest_of_result(*as_paths(given.results))
+    digest = digest_of_result(
+        *([folders] if isinstance(folders := given.results, Path) else folders)
+    )
     for table in tables.values():
         table.attrs |= {"recdf": result.spec, COMPARED_RESULT: digest}
     return tables
@@ -361,8 +363,8 @@ def _gate(given: argparse.Namespace, options: Given) -> Reply:
     if given.users is not None:
         unit = options.get("unit_col", unit_of(sides[0].spec["user_col"]))
         frames |= read_files({"users": given.users}, unit, [])
-    bounds = as_bounds(given.bounds)
-    found = gate(*sides, budgets, by=given.segment, bounds=bounds, **frames, **options)
+    frames |= {"by": given.segment, "bounds": as_bounds(given.bounds)}
+    found = gate(sides[0], sides[1], budgets, **frames, **options)
     texts: dict[Path, str] = {}
     if given.junit is not None:
         texts[given.junit] = junit_text(found, "skipped" if given.undecided == "pass" else "error")

@@ -120,7 +120,8 @@ def check_expected(given: argparse.Namespace, counts_of: CountsOf) -> None:
         n_rows = given.rows[role]
         if name is not None:
             counts = counts_of(role, name)
-            n_rows = int(counts.get(value, counts.get(value.removesuffix(".0"), 0)))
+            known = value if value in counts.index else value.removesuffix(".0")
+            n_rows = int(counts.get(known, 0))
         if not OPERATORS[sign](n_rows, int(re.sub("[_,]", "", found[5]))):
             of = "" if name is None else f" with {name} {value}"
             raise Unexpected(

@@ -346,7 +346,7 @@ def _past(given: argparse.Namespace, options: Given) -> Reply:
         if "proxies" in tables:
             names = ("slope", "slope_low", "slope_high", "naive_slope", "called_right", "verdict")
             said.append(brief_text(tables["proxies"], ["online", "offline", *names]))
-    first = {name: tables[name] for name in ("changes", "tests") if name in tables}
+    first: Tables = {name: tables[name] for name in ("changes", "tests") if name in tables}
     return Reply("\n\n".join(said), tables, {**first, **tables})
 
 

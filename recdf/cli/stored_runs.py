@@ -40,11 +40,6 @@ RUNS = {
 }
 
 
-def as_paths(given: Path | Sequence[Path]) -> list[Path]:
-    """Return the folders of an argument that takes one or several."""
-    return [given] if isinstance(given, Path) else list(given)
-
-
 def read_results(paths: Sequence[Path]) -> Evaluation:
     """Read one result, or join those of several folders, each named as its folder."""
     if len(paths) == 1:

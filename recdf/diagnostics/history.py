@@ -354,9 +354,6 @@ class History(ShownResult):
         return ReportTable(pd.DataFrame({name: shown[name].map(brief) for name in shown}))
 
 
-# -- the results
-
-
 # -- what is missing
 
 

@@ -53,7 +53,7 @@ OF_MEANING = (
     "undefined",
     "propensity_floor",
 )
-KINDS_OF_COMPARISON = {"model": ("baseline", "model"), "treatment": ("control", "treatment")}
+KINDS_OF_COMPARISON = "model", "treatment"
 
 
 def past_runs(folder: Any) -> pd.DataFrame:
@@ -88,16 +88,13 @@ def past_runs(folder: Any) -> pd.DataFrame:
     root, rows = existing_folder(folder), []
     for path in _files_below(root, "run*.json"):
         record = _record(path)
-        command, own = (
-            str(record["command"][1]),
-            {name: record[name] for name in ("seconds", "exit", "recdf")},
-        )
+        command = str(record["command"][1])
         rows.append(
-            {
+            record
+            | {
                 "folder": path.parent.relative_to(root).as_posix(),
                 "command": command,
                 "started": pd.to_datetime(record["started"], utc=True),
-                **own,
                 "decided": _words_of_decision(path.parent, command),
             }
         )
