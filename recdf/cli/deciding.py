@@ -333,9 +333,8 @@ def _of_result(
     given: argparse.Namespace, result: Evaluation, tables: dict[str, pd.DataFrame]
 ) -> dict[str, pd.DataFrame]:
     """Return tables that say which result was compared, also in their files."""
-    digest = digest_of_result(
-        *([folders] if isinstance(folders := given.results, Path) else folders)
-    )
+    folders = given.results if isinstance(given.results, list) else [given.results]
+    digest = digest_of_result(*folders)
     for table in tables.values():
         table.attrs |= {"recdf": result.spec, COMPARED_RESULT: digest}
     return tables

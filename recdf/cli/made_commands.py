@@ -54,8 +54,7 @@ from .stored_runs import (
     with_times,
 )
 
-# ------------------------------------------------------------------------------------------
-# before and after an experiment
+# -- before and after an experiment
 
 
 def _interleave(given: argparse.Namespace, options: Given) -> Reply:
@@ -160,8 +159,7 @@ def _plan(given: argparse.Namespace, options: Given) -> Reply:
     return Reply(brief_text(table, table.columns), {"plan": table})
 
 
-# ------------------------------------------------------------------------------------------
-# results and logs
+# -- results and logs
 
 
 def _leaderboard(given: argparse.Namespace, options: Given) -> Reply:
@@ -215,8 +213,8 @@ def _ope(given: argparse.Namespace, options: Given) -> Reply:
         lines += [brief_text(tables["ope_comparison"], names), ""]
     found = set(tables["ope"]["flags"].str.split(", ").explode())
     meant = [f"{name}: {text}" for name, text in MEANINGS.items() if name in found]
-    none = "no flags: the intervals hold what they say if the propensities are right"
-    return Reply("\n".join([*lines, *(meant or [none])]), tables)
+    meant = meant or ["no flags: the intervals hold what they say if the propensities are right"]
+    return Reply("\n".join([*lines, *meant]), tables)
 
 
 def _log_with_target(given: argparse.Namespace, options: Given) -> pd.DataFrame:
@@ -237,8 +235,7 @@ def _log_with_target(given: argparse.Namespace, options: Given) -> pd.DataFrame:
     )
 
 
-# ------------------------------------------------------------------------------------------
-# logs of impressions
+# -- logs of impressions
 
 
 def _impressions(given: argparse.Namespace, options: Given) -> Reply:
@@ -312,18 +309,13 @@ def _as_parquet(paths: dict[str, Path], options: dict[str, Any], folder: Path) -
 
 def _count_table(counts: Mapping[str, Any]) -> pd.DataFrame:
     """Return one row per count: of the log, of its clicks, of its purchases."""
-    rows: list[tuple[str, str, int]] = []
-    for name, found in counts.items():
-        rows += (
-            [(name, *pair) for pair in found.items()]
-            if isinstance(found, dict)
-            else [("log", name, found)]
-        )
+    rows = [("log", name, n) for name, n in counts.items() if not isinstance(n, dict)]
+    for of, found in counts.items():
+        rows += [(of, *pair) for pair in found.items()] if isinstance(found, dict) else []
     return pd.DataFrame(rows, columns=["of", "count", "n"])
 
 
-# ------------------------------------------------------------------------------------------
-# the past of a job, and of experiments
+# -- the past of a job, and of experiments
 
 COULD_SEE = "could_see: a change of this size is found within a week in 8 of 10 cases"
 
