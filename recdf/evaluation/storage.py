@@ -275,7 +275,7 @@ def _read_sealed(sealed: Sealed, path: Path) -> tuple[pd.DataFrame, dict[str, An
     import pyarrow.parquet as pq
 
     know_extension_types()
-    try:
+    with _understood(path, "result that this recdf can read"):
         table = pq.ParquetFile(sealed.handle).read()
         metadata = table.schema.metadata
         spec, described = OneSpec(json.loads(metadata[SPEC])), json.loads(metadata[DTYPES])
@@ -286,13 +286,18 @@ def _read_sealed(sealed: Sealed, path: Path) -> tuple[pd.DataFrame, dict[str, An
         }
         frame = pd.DataFrame(columns)
         frame.attrs["recdf"] = spec
+    return frame, spec
+
+
+@contextmanager
+def _understood(path: Path, what: str) -> Iterator[None]:
+    """Say of a file whose bytes another program wrote or changed that it does not hold this."""
+    try:
+        yield
     except (OSError, MemoryError):
         raise
-    except Exception as error:  # the seal fits, but another program wrote the content
-        raise DataError(
-            f"{path} holds no result that this recdf can read: {type(error).__name__}: {error}"
-        ) from error
-    return frame, spec
+    except Exception as error:
+        raise DataError(f"{path} holds no {what}: {type(error).__name__}: {error}") from error
 
 
 PARTS_FILE = "parts.json"
@@ -371,10 +376,9 @@ def _read_parts(rows: Path, head: StoredTables) -> StoredTables:
         raise DataError(
             f"{rows} holds no files of rows; expected a folder that to_parquet of an engine wrote"
         )
-    try:
-        stored = ds.ParquetFileFormat(
-            coerce_int96_timestamp_unit="us"
-        )  # Spark's instants, in its own unit
+    # Spark's instants are in a unit of their own.
+    stored = ds.ParquetFileFormat(coerce_int96_timestamp_unit="us")
+    with _understood(rows, "rows that fit its result"):
         table = ds.dataset(files, format=stored).to_table()
         categories = read_categories(categories_of(empty))
         found = {
@@ -383,12 +387,6 @@ def _read_parts(rows: Path, head: StoredTables) -> StoredTables:
             )
             for name in empty.columns
         }
-    except (OSError, MemoryError):
-        raise
-    except Exception as error:  # the files were changed
-        raise DataError(
-            f"{rows} holds no rows that fit its result: {type(error).__name__}: {error}"
-        ) from error
     by = summary[spec["by"]].drop_duplicates(ignore_index=True)
     per_user = sorted_rows(pd.DataFrame(found), by, spec["user_col"])
     per_user.attrs["recdf"] = spec
