@@ -64,7 +64,7 @@ class GroupMoments:
     ) -> GroupMoments:
         """Compute the moments of each column (NaN: no value) in each group; `weight` is that of
         each list."""
-        counts = slice(None) if weight is None else weight > 0
+        counts = slice(None) if weight is None else np.flatnonzero(weight > 0)
         group, w = group[counts], None if weight is None else weight[counts]
         rows, given, found = np.bincount(group, minlength=n_groups), iter(columns), []
         at_once = max(1, sizes().moment_cells // max(1, len(group))) if n_groups == 1 else 1
@@ -81,8 +81,8 @@ class GroupMoments:
                 gaps = missing.any()
                 x = np.where(missing, 0.0, x) if gaps else x
                 n = np.broadcast_to(rows - (sums(missing) if gaps else 0), (len(x), n_groups))
-                held = None if w is None else np.where(missing, 0.0, w)
-                mass = n if held is None else sums(held)
+                held = w if w is None or not gaps else np.where(missing, 0.0, w)
+                mass = n if held is None else sums(np.broadcast_to(held, x.shape))
                 total = sums(x if held is None else held * x)
                 mean = total / mass
                 x = x - (mean if n_groups == 1 else mean[:, group])
@@ -93,8 +93,9 @@ class GroupMoments:
                     squares = sums(x)
                     rest = [squares, n, n, np.zeros(n.shape), squares]
                 else:
-                    kinds = (held * held, held * held * x, np.square(held * x))
-                    rest = [sums(held * x * x), mass, *map(sums, kinds)]
+                    off, squared = held * x, np.broadcast_to(held * held, x.shape)
+                    kinds = (squared, held * off, np.square(off))
+                    rest = [sums(off * x), mass, *map(sums, kinds)]
                 found.append(np.array([n, total, *rest], np.float64))
         of_groups = np.concatenate(found, axis=1).swapaxes(1, 2)
         return cls(rows, rows[:, None] - of_groups[0], of_groups, w is not None)
