@@ -541,7 +541,7 @@ def effect_over_time(
     fixed = Settings(settings.tests, confidence=confidence, correction=correction)
     trend_of = trend_table(slopes, list(specs), len(arms.pairs), result, fixed)
     again = pd.concat([trend_of] * n_periods, ignore_index=True)
-    whole = result.assign(kind=kind, **{name: again[name] for name in again})
+    whole = result.assign(kind=kind, **{str(name): again[name] for name in again})
     whole.attrs = result.attrs
     return default_columns(Comparison.of(whole), details)
 

@@ -340,7 +340,8 @@ def _summed_counts(per_user: pd.DataFrame, name: str, codes: Codes, n: int) -> C
     if name not in per_user.columns:
         return None
     counts = read_numbers(per_user[name], f"per_user[{name!r}]").astype(np.int64)
-    return _grouped(counts, codes, n, "sum")
+    sums: Codes = _grouped(counts, codes, n, "sum")
+    return sums
 
 
 def _grouped(values: Any, codes: Codes, n: int, rule: Roll) -> Any:
