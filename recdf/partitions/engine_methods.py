@@ -64,11 +64,12 @@ class Shared:
 
 
 class Handle(Protocol):
-    """How a worker gets the bytes. `digest` identifies them."""
+    """How a worker gets the bytes. `digest` identifies them: handles of one digest are equal."""
 
     @property
     def digest(self) -> str: ...
     def read(self) -> bytes: ...
+    def __hash__(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,7 @@ def opened(handle: Handle | Here) -> Any:
 
 
 @lru_cache(MOST_OPENED)  # a process works on many buckets of one call, and unpickles it only once
-def _opened(handle: Handle) -> Any:
+def _opened(handle: Any) -> Any:
     data = handle.read()
     try:
         return loads(data)
@@ -238,7 +239,7 @@ class InParts(Protocol):
 
     def meet(
         self,
-        packed: Sequence,
+        packed: Sequence[Any],
         n_buckets: int,
         work: OnBucket,
         schema: pa.Schema,

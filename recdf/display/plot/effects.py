@@ -170,7 +170,8 @@ def _effects(ax: Axes, rows: pd.DataFrame) -> None:
     ax.axvline(0, color=ink, linewidth=1)
     ax.grid(False, axis="y")
     colours = [style.MARK_OF_SIGN[sign][0] for sign in rows["sign"]]
-    ax.hlines(places, *ends[:, 1:3].clip(-reach, reach).T, colors=colours, linewidth=2)
+    low, high = ends[:, 1:3].clip(-reach, reach).T
+    ax.hlines(places, low, high, colors=colours, linewidth=2)
     for place, side in np.argwhere(np.isinf(ends[:, 1:3])):
         at, arrow = ((-reach, "<"), (reach, ">"))[side]
         ax.plot([at], [place], color=colours[place], marker=arrow, clip_on=False)

@@ -182,9 +182,9 @@ class Frame:
             own = np.flatnonzero((signs == sign) & known)
             if len(own):
                 look, fill = ModelLook(colour, marker, "none"), "none" if sign == "open" else colour
-                words = [said[i] for i in own]
-                at = x.iloc[own], places[own]
-                drawn = self.line(*at, look, words, markersize=size, markerfacecolor=fill)
+                words, own_x = [said[i] for i in own.tolist()], x.iloc[own]
+                points_of = {"markersize": size, "markerfacecolor": fill}
+                drawn = self.line(own_x, places[own], look, words, **points_of)
                 says(drawn, words, name)
 
     def tiles(self, cells: pd.DataFrame, *, left: bool = False) -> None:
@@ -441,7 +441,9 @@ def legend(
     all of several. A figure of our own grows by its width or its height."""
     if not handles:
         return
-    ax, figure = panels[0], panels[0].figure
+    ax = panels[0]
+    figure: Any = ax.figure
+    holder: Any = ax
     own = _is_own(ax)
     look: dict[str, Any] = {"frameon": False, "fontsize": points(0.9), "labelcolor": tone(ax)}
     if len(panels) > 1 and figure is not None and len(figure.axes) == len(panels):
@@ -457,11 +459,11 @@ def legend(
             look |= {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0}
         across, lines = LEGEND_WIDTH, 4
         if not own:
-            width, height = room(ax)
+            inside = room(ax)
             look["labelspacing"] = 0.2
-            lines = int(np.clip(0.6 * 72 * height / points(1.2) / len(handles), 1, 4))
-            across = min(LEGEND_WIDTH, letters(0.4 * width, 0.9))
-        holder, texts, grows = ax, legend_texts(names, across, lines), (int(beside), 0)
+            lines = int(np.clip(0.6 * 72 * inside[1] / points(1.2) / len(handles), 1, 4))
+            across = min(LEGEND_WIDTH, letters(0.4 * inside[0], 0.9))
+        texts, grows = legend_texts(names, across, lines), (int(beside), 0)
     box = holder.legend(list(handles), texts, **look)
     for text in box.get_texts():
         plain_text(text)
