@@ -31,6 +31,8 @@ from ..inputs.sorting import ascends, dense_codes, distinct, run_heads, stable_o
 
 Attribution = Literal["last", "first", "all"]
 
+# The shares of an event that belongs to at most this many impressions are computed one by one.
+FEW_CANDIDATES = 64
 # About this many shares are computed at a time.
 CHUNK_SHARES = 2**22
 
@@ -224,8 +226,9 @@ def give_credit(
     share, total, touched = np.zeros(n), np.zeros(n), np.zeros(n, bool)
     # Events that belong to many impressions are taken some at a time, so that memory stays small.
     length = high - low
-    chunk = np.cumsum(length) // CHUNK_SHARES
-    for some in np.split(np.arange(len(event)), np.flatnonzero(np.diff(chunk)) + 1):
+    few = np.flatnonzero(length <= FEW_CANDIDATES)
+    chunk = np.cumsum(length[few]) // CHUNK_SHARES
+    for some in np.split(few, np.flatnonzero(np.diff(chunk)) + 1):
         own = length[some]
         begin = np.cumsum(own) - own
         place = np.repeat(low[some] - begin, own) + np.arange(own.sum())
@@ -233,7 +236,18 @@ def give_credit(
         share += np.bincount(place, weights=part, minlength=n)
         total += np.bincount(place, weights=part * np.repeat(worth[some], own), minlength=n)
         touched[place] = True
-    rows = np.flatnonzero(touched)
+    # What an event of many impressions, such as of a bot, gives to each begins at the first of them
+    # and ends behind the last, so that running sums do not take time for each.
+    many = np.flatnonzero(length > FEW_CANDIDATES)
+    begins, ends = low[many], high[many]
+    part = np.longdouble(1) / length[many]
+    covers = np.cumsum(np.bincount(begins, minlength=n + 1) - np.bincount(ends, minlength=n + 1))
+    for found, weight in ((share, part), (total, part * worth[many])) if len(many) else ():
+        step = np.zeros(n + 1, np.longdouble)
+        np.add.at(step, begins, weight)
+        np.subtract.at(step, ends, weight)
+        found += np.where(covers[:-1] > 0, np.cumsum(step)[:-1], 0.0).astype(np.float64)
+    rows = np.flatnonzero(touched | (covers[:-1] > 0))
     order = rows[np.argsort(candidates.row[rows], kind="stable")]
     return Credit(candidates.row[order], share[order], total[order])
 

@@ -48,13 +48,14 @@ def test_equals_a_plain_loop(impressions, events, window, rule, skew):
 
 @given(impressions=ROWS, events=ROWS, window=st.one_of(st.none(), st.integers(0, 6)))
 def test_many_impressions_of_one_event(impressions, events, window):
-    """The same shares where they are written out by small chunks."""
-    chunk = attribution.CHUNK_SHARES
-    attribution.CHUNK_SHARES = 1
-    try:
-        check(impressions, events, window, "all", 0, [1.0 + i for i in range(25)])
-    finally:
-        attribution.CHUNK_SHARES = chunk
+    """The same shares where events have more impressions than are written out one by one, and by
+    small chunks."""
+    few, chunk = attribution.FEW_CANDIDATES, attribution.CHUNK_SHARES
+    for attribution.FEW_CANDIDATES, attribution.CHUNK_SHARES in ((1, chunk), (few, 1)):
+        try:
+            check(impressions, events, window, "all", 0, [1.0 + i for i in range(25)])
+        finally:
+            attribution.FEW_CANDIDATES, attribution.CHUNK_SHARES = few, chunk
 
 
 @given(impressions=ROWS, events=ROWS)
