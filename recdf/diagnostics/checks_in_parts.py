@@ -75,6 +75,7 @@ def findings_of_users(
             check_order(found, data, matched)
             if items is not None:
                 check_catalogue(found, data, matched)
+            del found.matched  # the lists of a bucket stay with its worker
     if "log" in frames:
         check_seen(found, frames["log"], data)
     return found
