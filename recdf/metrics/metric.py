@@ -98,7 +98,7 @@ class Metric(MetricRecord):
 
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """Arguments by name, as Python binds them."""
-        named = [*self.defaults, "k", *self.sides, *NAMES, "options"]
+        named = ["k", *self.defaults, *self.sides, *NAMES, "options"]
         unknown = [name for name in kwargs if name not in (*self.arguments, *named)]
         check_names(unknown, list(dict.fromkeys(named)), self.name)
         try:
