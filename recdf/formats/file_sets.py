@@ -382,18 +382,26 @@ class FileSet:
 
 
 def _alike(tables: Sequence[Any]) -> list[Any]:
-    """Make columns plain that are categories, and of another type in another table, since Arrow
-    does not join these."""
-    kinds: dict[str, set[Any]] = {}
-    for one in (field for table in tables for field in table.schema):
-        kinds.setdefault(one.name, set()).add(one.type)
-    found = []
-    for table in tables:
-        for i, one in enumerate(table.schema):
-            if pa.types.is_dictionary(one.type) and len(kinds[one.name]) > 1:
-                plain = table.column(i).cast(one.type.value_type)
-                table = table.set_column(i, one.name, plain)
-        found.append(table)
+    """Make columns that are categories in some tables and plain in others of the kind of the first
+    table that has them.
+
+    Arrow joins neither these, nor categories of which only some are ordered, which become plain.
+    """
+    found = list(tables)
+    for name in dict.fromkeys(name for table in tables for name in table.column_names):
+        having = [i for i, table in enumerate(tables) if name in table.column_names]
+        kinds = [tables[i].schema.field(name).type for i in having]
+        ordered = {
+            getattr(kind, "ordered", None) for kind in kinds
+        }  # None if there are no categories
+        encode = pa.types.is_dictionary(kinds[0]) and ordered == {None, False}
+        for i in having if len(ordered) > 1 else ():
+            table, column = found[i], tables[i][name]
+            if pa.types.is_dictionary(column.type) != encode:
+                column = (
+                    column.dictionary_encode() if encode else column.cast(column.type.value_type)
+                )
+                found[i] = table.set_column(table.column_names.index(name), name, column)
     return found
 
 
