@@ -340,7 +340,9 @@ def test_the_command(tmp_path, monkeypatch, capsys, ending):
         "lists",
     )
     assert (code, err) == (0, "")
-    assert "80 devices, 40 unknown devices, 1 shared devices" in out
+    counts = [line.split() for line in out.splitlines() if line.startswith("persons ")]
+    wanted = {"devices": "80", "unknown_devices": "40", "shared_devices": "1"}
+    assert {name: n for _, name, n in counts} == wanted
     assert "--user-col person_id user_id session_id" in out
     spec = json.loads((tmp_path / "lists/impressions.json").read_text(encoding="utf-8"))
     assert (spec["user_col"], spec["device_col"]) == ("person_id", "user_id")
