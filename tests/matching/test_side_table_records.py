@@ -136,7 +136,7 @@ def test_a_new_side_table_is_one_record(tmp_path):
     command have it."""
     root = Path(rd.__path__[0])
     shutil.copytree(root, tmp_path / "recdf", ignore=shutil.ignore_patterns("__pycache__"))
-    records = tmp_path / "recdf" / "matching" / "side_tables" / "records.py"
+    records = tmp_path / "recdf" / "matching" / "side_tables" / "sides.py"
     text = records.read_text(encoding="utf-8")
     assert text.count("\n\nSIDE_TABLES: dict") == 1
     records.write_text(text.replace("\n\nSIDE_TABLES: dict", PRICES), encoding="utf-8")

@@ -37,7 +37,7 @@ NEVER_ONE = {
     ("given_tables", "tests"),
     ("impressions", "devices"),
     ("impressions", "refunds"),
-    ("interleaved", "clicks"),
+    ("interleaving", "clicks"),
     ("leaderboard", "comparisons"),
     ("leaderboard_values", "trainings"),
     ("overturning", "recommendations"),
