@@ -304,7 +304,8 @@ def segments_moved(arms: Arms, table: Mapping[str, Any], ratio: SampleRatio) -> 
     moved = np.abs(((of_treatment - of_control) * worth).sum(axis=0))
     var = (share * (worth - (share * worth).sum(axis=0)) ** 2).sum(axis=0)
     error = np.sqrt(var * (1 / n.sum(axis=1)).sum(axis=0))
-    least = HALF_AN_ERROR * np.sqrt(((share * se) ** 2).sum(axis=0))
+    half = HALF_AN_ERROR * np.sqrt(((share * se) ** 2).sum(axis=0))
+    least = np.maximum(half, TINY_REST)  # of equal values, rounding moves a little
     found, metrics = [], table["metric"][: len(moved)]
     for code, p in (("strata_moved", HEALTH_ALPHA), ("strata_differ_in_worth", UNBALANCED)):
         shown = (moved > -NormalDist().inv_cdf(p / 2) * error) & (moved >= least)
