@@ -39,10 +39,8 @@ LEAST_NIGHTS = 22  # fewer tell nothing of a change
 CLIP, OUTLIER = 4.0, 5.0  # standard deviations: cut in means, named as a night apart
 SECOND, EARLY_LOOK, SURE_LOOK = 4.0, 1.0, 3.0  # see 4 above
 RECENT, LAGS = 14, 14
-LEAST_BEFORE, NIGHTS_AFTER = (
-    8,
-    7,
-)  # nights before a change, and nights that tell of one among the first
+# Nights before a change, and nights that tell of one among the first.
+LEAST_BEFORE, NIGHTS_AFTER = 8, 7
 # Standard errors of correlations; fewer where a change is said.
 TOO_ALIKE, ALIKE_BEFORE = 3.0, 2.0
 ALIKENESS = ("from one to the next", "from week to week", "in slow waves")
@@ -148,9 +146,9 @@ def seen_in_a_week(n: int, alpha: float) -> float:
 def _first_change(nights: Nights, alpha: float) -> tuple[LevelChange | None, int]:
     """Return the first sure change, or else the first that was found, and where the likeliest
     begins."""
-    evidence, begins = log_evidence(nights)
     if (first := _change_of_first_nights(nights)) is not None:
         return first, first.begins
+    evidence, begins = log_evidence(nights)
     over = np.flatnonzero(evidence > -math.log(alpha))
     found: LevelChange | None = None
     for last in map(int, [*over[:30], *over[30::7]]):  # a look that fails for a month is weekly
