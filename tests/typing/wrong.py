@@ -36,7 +36,7 @@ def calls() -> None:
     rd.experiments.compare_variants_from_moments(
         pred,
         control="A",
-        covariates="spend",  # error: arg-type
+        covariates=7,  # error: arg-type
     )
     rd.compare_models(pred, test="ttest")  # error: arg-type
     rd.join_experiment(pred, pred, missing="zeros")  # error: arg-type
