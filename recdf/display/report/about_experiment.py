@@ -1,56 +1,72 @@
-"""Sections about an experiment, and the card of a page without a result.
+"""Sections of the tables beside a result: an experiment and what stands beside its effects,
+off-policy estimates, a gate, a history, findings in the data; and the cards of pages without a
+result.
 
 Rules: validity comes first, with what was checked; harms come before all other effects; counts of
-segments speak of the pair and the metric of the first row; an invalid one shows no effect in large
-type.
+segments speak of the pair and the metric of the first row; an invalid experiment shows no effect in
+large type, and a flagged estimate never stands without its flag.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from ...experiments.compare.by_segment import segment_sentences
 from ...experiments.decide.adjust_pvalues import adjustment
-from ...experiments.decide.decide_experiment import role_verdicts
+from ...experiments.decide.decide_experiment import plan_sentence, role_verdicts
 from ...experiments.decide.sample_ratio import seen_words
 from ...judge.cautions.table import CAUTIONS, UNLIKE
 from ...judge.comparisons import confidence_of, note_of
-from ...judge.verdict import codes_of, hides_harm, is_withheld, says_worse, warnings_of
-from ...tables.cells import amount, p_value, visible
+from ...judge.verdict import codes_of, hides_harm, is_withheld, says_worse, sentence, warnings_of
+from ...tables.cells import amount, number, p_value, visible
+from ...tables.findings import finding_of
 from .. import plot
 from ..given_tables import sides_of_tests
 from ..kinds import (
     FEW,
+    GATE_LOOKS,
     TABLE_KINDS,
+    Kind,
+    estimates_frame,
     harm_first,
     page_part,
+    record_of,
 )
-from ..row_words import of_trend, segment_of, who_is_compared
-from .about_models import Pen, block, forest_drawings, worse_for
-from .beside import (
-    MadeSection,
-    decision_case,
-    decision_said,
-    doubts_beside,
-    estimates_card,
-    gate_card,
-    off_policy_card,
-    worst,
+from ..row_words import (
+    amount_of_estimate,
+    flag_meanings,
+    is_useless,
+    lift_text,
+    look_of_estimate,
+    of_trend,
+    policy_of,
+    segment_of,
+    trust_of,
+    who_is_compared,
 )
-from .card import collect, could_show, one_sided, tempered, undecided_harm, verdict_section
-from .overturning import Case
+from .about_models import Page, Sections, panel_size
+from .card import (
+    Case,
+    collect,
+    could_show,
+    one_sided,
+    tempered,
+    undecided_harm,
+    verdict_section,
+)
 from .page_blocks import (
     Badge,
-    Drawing,
+    BadgeKind,
     Reason,
     Section,
-    TableBlock,
+    TableRow,
     badge_of,
     effect_text,
+    flag_words,
     name_of,
     plain,
 )
@@ -59,118 +75,119 @@ from .report_inputs import ReportTables
 NO_EFFECT = (
     "No effect is shown here, since the comparison is not sound; the tables have the numbers."
 )
+NO_VALUE = (
+    "No value is shown here, since the estimate should not be used; the table has the numbers."
+)
+NONE_BELOW = "No estimate without a flag is below the logging policy."
+SEVEREST: list[BadgeKind] = ["error", "warning", "worse", "open", "better", "good", "info"]
 
 
-def experiment_section(tables: ReportTables, most: int, pen: Pen, alone: bool) -> MadeSection:
+def worst(marks: Iterable[Badge | None]) -> Badge | None:
+    """Return the badge that a reader has to see first."""
+    known = [mark for mark in marks if mark is not None]
+    return min(known, key=lambda one: SEVEREST.index(one.kind), default=None)
+
+
+# -- the effects of an experiment
+
+
+def experiment_section(page: Page) -> Sections:
     """Show the effects of an experiment, harms first, also by rank and over time.
 
     On a page that is about it alone, another section says whether it is sound.
     """
-    drawings: list[Drawing] = []
+    tables, over_time, alone = page.tables, page.tables.over_time, page.subject is None
+    drawings = []
     if tables.position is not None:
-        drawings.append(pen(plot.position, tables.position))
-    if tables.over_time is not None:
-        drawings += _over_time_drawings(tables.over_time, pen)
-    decided = decision_said(tables)
+        drawings.append(page.draw(plot.position, tables.position))
+    if over_time is not None:  # a picture for each metric and pair of variants
+        names = [name for name in PAIR_OF_EFFECT if name in over_time.columns]
+        for one in over_time[names].drop_duplicates().to_dict("records"):
+            drawings.append(page.draw(plot.over_time, over_time, **one))
+    decided = _decision_said(tables)
     if not tables.experiment and tables.health is None:
-        if not drawings and not decided:
-            return None, []
-        title = "Decision" if decided else "Positions" if tables.over_time is None else "Over time"
-        said = [Reason(one) for one in (decided or _trends(tables.over_time))]
-        return Section("positions", title, text=tuple(decided), drawings=tuple(drawings)), said
+        if drawings or decided:
+            title = "Decision" if decided else "Positions" if over_time is None else "Over time"
+            said = [Reason(one) for one in decided or _trends(over_time)]
+            yield Section("positions", title, text=decided, drawings=drawings, said=said)
+        return
     mark, sound = _soundness(tables)
-    parts: list[TableBlock] = []
-    judged = tables.decision is not None and tables.roles is not None
+    parts, quoted = [], [*decided]
     for i, (name, table) in enumerate(tables.experiment.items()):
-        controls = table["control"].unique().tolist()
+        controls, level = table["control"].unique().tolist(), confidence_of(table)
         what = f"differences from {controls[0]}" if len(controls) == 1 else "pairs of variants"
         caption = f"Effects{f', {name}' if name else ''}: {what}, harms first"
-        if judged and i == 0 and (level := confidence_of(table)) is not None:
-            sided = "one" if sides_of_tests(table) else "two"
-            caption += (
-                f"; {sided}-sided {100 * level:g} % intervals, beside the bounds of the roles"
-            )
-        file = f"experiment{f'-{i}' if i else ''}.csv"
-        parts.append(block(TABLE_KINDS["experiment"], table, caption, file, most))
-    if judged and tables.roles is not None:
-        roles = role_verdicts(next(iter(tables.experiment.values())), tables.roles)
-        caption = "Roles: bounds of a guardrail are one-sided, as its test is"
-        parts.insert(0, block(TABLE_KINDS["role"], roles, caption, "roles.csv", most))
-        drawings = [*forest_drawings(roles, most, pen), *drawings]
+        if i == 0 and tables.decision is not None and tables.roles is not None:
+            if level is not None:
+                sided = "one" if sides_of_tests(table) else "two"
+                caption += f"; {sided}-sided {100 * level:g} % intervals, beside the bounds of the "
+                caption += "roles"
+            roles = role_verdicts(table, tables.roles)
+            one_sided_bounds = "Roles: bounds of a guardrail are one-sided, as its test is"
+            parts.append(page.block(roles, one_sided_bounds, "roles.csv"))
+            drawings = [*page.forests(roles), *drawings]
+        if i == 0:
+            rows = list(map(TABLE_KINDS["experiment"].said, harm_first(table).to_dict("records")))
+            quoted += [f"Experiment, {one}" for one in rows[:FEW]]
+            if len(rows) > FEW:
+                stand = "stands" if len(rows) == FEW + 1 else "stand"
+                more = amount(len(rows) - FEW, "more effect")
+                quoted.append(f"{more} {stand} in the section Experiment.")
+        parts.append(page.block(table, caption, f"experiment{f'-{i}' if i else ''}.csv"))
     if tables.health is not None:
-        kind = TABLE_KINDS["health"]
-        parts.append(block(kind, tables.health, kind.title, "health.csv", most))
-    section = Section(
+        parts.append(page.block(tables.health, TABLE_KINDS["health"].title, "health.csv"))
+    yield Section(
         "experiment",
         "Effects" if alone else "Experiment",
         text=() if alone else (*decided, sound, *_checked(tables)),
         badge=None if alone else mark,
-        tables=tuple(parts),
-        drawings=tuple(drawings),
+        tables=parts,
+        drawings=drawings,
+        said=[Reason(one) for one in (*quoted, sound)],
     )
-    quoted = [*decided, *_experiment_said(tables), sound]
-    return section, [Reason(one) for one in quoted]
 
 
-def _over_time_drawings(table: pd.DataFrame, pen: Pen) -> list[Drawing]:
-    """Draw the effect by period, a picture for each metric and pair of variants."""
-    names = [name for name in ("metric", "treatment", "control") if name in table.columns]
-    found = table[names].drop_duplicates().itertuples(index=False)
-    return [pen(plot.over_time, table, **dict(zip(names, one, strict=True))) for one in found]
+PAIR_OF_EFFECT = ["metric", "treatment", "control"]
 
 
-def _trends(given: pd.DataFrame | None, row: Mapping[Any, Any] | None = None) -> list[str]:
+def _trends(given: pd.DataFrame | None, row: TableRow | None = None) -> list[str]:
     """Say whether effects fade, if a table of periods knows: all, or that of a row."""
     if given is None or page_part(given) != "over_time":
         return []
-    names = [name for name in ("metric", "treatment", "control") if name in given.columns]
-    if row is not None:
-        given = given[(given[names] == pd.Series(row)[names]).all(axis=1)]
+    names = [name for name in PAIR_OF_EFFECT if name in given.columns]
     rows = given.drop_duplicates(names).to_dict("records")
-    return list(map(of_trend, rows))
-
-
-def _experiment_said(tables: ReportTables) -> list[str]:
-    """Say the first few effects of the first table, harms first, for the head of a page about
-    models."""
-    table = next(iter(tables.experiment.values()), None)
-    if table is None:
-        return []
-    rows = harm_first(table).to_dict("records")
-    said: list[str] = [f"Experiment, {TABLE_KINDS['experiment'].said(row)}" for row in rows[:FEW]]
-    if more := len(rows) - FEW if len(rows) > FEW else 0:
-        stand = "stands" if more == 1 else "stand"
-        said.append(f"{amount(more, 'more effect')} {stand} in the section Experiment.")
-    return said
+    return [
+        of_trend(one)
+        for one in rows
+        if row is None or all(one[name] == row[name] for name in names)
+    ]
 
 
 def _checked(tables: ReportTables) -> list[str]:
     """Say which checks of the experiment stand behind its tables, and which do not."""
     table = next(iter(tables.experiment.values()), pd.DataFrame())
     health = pd.DataFrame() if tables.health is None else tables.health
-
-    def known(column: str) -> bool:
-        return any(column in one.columns and one[column].notna().any() for one in (table, health))
-
+    known = {*table.columns[table.notna().any()], *health.columns[health.notna().any()]}
     short = "treatment" in table.columns and "srm_p" not in table.columns
+    fits = short and _fits_plan(table.to_dict("records"))
     found = {
-        "the sample ratio": known("srm_p") or (short and _fits_plan(table.to_dict("records"))),
-        "users without metrics": known("missing_p"),
+        "the sample ratio": "srm_p" in known or fits,
+        "users without metrics": "missing_p" in known,
         "effects over time": tables.over_time is not None,
     }
     if not short:
-        found |= {"covariates": known("balance_p"), "denominators": known("p_denominator")}
+        found |= {"covariates": "balance_p" in known, "denominators": "p_denominator" in known}
     done, left = (
         ", ".join(name for name, there in found.items() if there is wanted) or "nothing"
         for wanted in (True, False)
     )
-    said = [f"Checked: {done}. Not checked here: {left}."]
     more = "The comparison has its main columns. With details=True it also says which loss of users"
     more += " would have been seen (seen_loss), and p of covariates (balance_p) and of denominators"
-    return [*said, f"{more} (p_denominator)."] if short else said
+    more += " (p_denominator)."
+    return [f"Checked: {done}. Not checked here: {left}.", *([more] if short else [])]
 
 
-def _fits_plan(rows: Sequence[Mapping[Any, Any]]) -> bool:
+def _fits_plan(rows: Sequence[TableRow]) -> bool:
     """Whether the users who are compared were tested against the plan, and fit it."""
     codes = {code for row in rows for code in codes_of(row["remarks"])}
     return bool(rows) and codes.isdisjoint(("sample_ratio", "ratio_not_checked"))
@@ -181,35 +198,35 @@ def _soundness(tables: ReportTables) -> tuple[Badge, str]:
     health = tables.health
     rows = [row for one in tables.experiment.values() for row in one.to_dict("records")]
     broken = [row for row in rows if "sample_ratio" in codes_of(row["remarks"])]
-    tested = [row["srm_p"] for row in rows if not pd.isna(row.get("srm_p", np.nan))]
-    wrong = Badge("error", "sample ratio")
+    wrong, good = Badge("error", "sample ratio"), Badge("good", "sound")
     why = "Find out why before reading an effect."
-    if broken and (health is None or not health["srm_flag"].astype(bool).any()):
-        said, p = _users(broken[0]), broken[0].get("srm_p", np.nan)
-        return wrong, f"The users who are compared do not fit the plan: {said}{_p(p)}. {why}"
-    if health is None and tested:
-        said = f"Sample ratio of the users who are compared as planned{_p(min(tested))}"
-        return Badge("good", "sound"), f"{said}{seen_words(rows, 'treatment')}."
-    if health is None and _fits_plan(rows) and "srm_p" not in rows[0]:
-        return Badge("good", "sound"), "Sample ratio of the users who are compared as planned."
+    flagged = health is not None and health["srm_flag"].astype(bool).any()
+    if broken and not flagged:
+        said = f"{_users(broken[0])}{_p(broken[0].get('srm_p', np.nan))}"
+        return wrong, f"The users who are compared do not fit the plan: {said}. {why}"
     if health is None:
+        tested = [row["srm_p"] for row in rows if not pd.isna(row.get("srm_p", np.nan))]
+        said = "Sample ratio of the users who are compared as planned"
+        if tested:
+            return good, f"{said}{_p(min(tested))}{seen_words(rows, 'treatment')}."
+        if _fits_plan(rows) and "srm_p" not in rows[0]:
+            return good, f"{said}."
         how = "pass health= (what rd.experiments.experiment_health returned)"
         return Badge("warning", "not checked"), f"The sample ratio was not checked: {how}."
-    records = health.to_dict("records")
-    arms, p = ", ".join(map(TABLE_KINDS["health"].said, records)), health["srm_p"].min()
-    if health["srm_flag"].astype(bool).any():
-        said = f"The users per variant do not fit the plan: {arms}{_p(p)}. {why}"
-        return wrong, said
-    lost = health["missing_p"].min() if "missing_p" in health.columns else np.nan
+    records, p = health.to_dict("records"), health["srm_p"].min()
+    arms = ", ".join(map(TABLE_KINDS["health"].said, records))
+    if flagged:
+        return wrong, f"The users per variant do not fit the plan: {arms}{_p(p)}. {why}"
+    lost = _p(health["missing_p"].min() if "missing_p" in health.columns else np.nan)
     if health["missing_flag"].astype(bool).any():
-        said = f"Users without metrics differ between the variants{_p(lost)}."
+        said = f"Users without metrics differ between the variants{lost}."
         return Badge("error", "missing metrics"), f"{said} The effects may come from that alone."
     missing = ", ".join(f"{rate:.1%}" for rate in health["missing_rate"])
-    fits, mark = "Sample ratio as planned", Badge("good", "sound")
+    said = "Sample ratio as planned"
     if pd.isna(p):
-        fits, mark = "The sample ratio could not be tested", Badge("warning", "not tested")
-    said = f"{fits}: {arms}{_p(p)}{seen_words([*records, *rows], 'variant')}."
-    return mark, f"{said} Users without metrics: {missing}{_p(lost)}."
+        said, good = "The sample ratio could not be tested", Badge("warning", "not tested")
+    said += f": {arms}{_p(p)}{seen_words([*records, *rows], 'variant')}."
+    return good, f"{said} Users without metrics: {missing}{lost}."
 
 
 def _p(p: Any) -> str:
@@ -218,36 +235,27 @@ def _p(p: Any) -> str:
     return "" if pd.isna(p) else f"; p {'' if words.startswith('<') else '= '}{words}"
 
 
-def _users(row: Mapping[Any, Any]) -> str:
+def _users(row: TableRow) -> str:
     return f"{amount(int(row['n_treatment']), 'user')} against {int(row['n_control']):,}"
 
 
-def validity_section(tables: ReportTables) -> Section | None:
-    """Say whether the experiment is sound, and what was checked: the first section of a page about
-    an experiment."""
-    if not tables.experiment and tables.health is None:
-        return None
-    mark, said = _soundness(tables)
-    return Section("validity", "Is it sound?", text=(said, *_checked(tables)), badge=mark)
-
-
-def experiment_card(tables: ReportTables) -> Section | None:
+def experiment_card(page: Page, segments: Sequence[Reason]) -> Section | None:
     """Return the verdict about the first metric and treatment of an experiment, harms said before
-    everything open."""
+    everything open; `segments` is what the section of segments says of it."""
+    tables = page.tables
+    rows = [row for one in tables.experiment.values() for row in one.to_dict("records")]
     table = next(iter(tables.experiment.values()), None)
     if table is None or not len(table):
         return None
-    rows = [row for one in tables.experiment.values() for row in one.to_dict("records")]
-    row = rows[0]
-    sound, soundness = _soundness(tables)
+    row, (sound, soundness) = rows[0], _soundness(tables)
     invalid = sound.kind == "error" or row["withheld"] in UNLIKE
     believed = not invalid and not is_withheld(row)
-    harmed = [one for one in rows if says_worse(one)]
     case = _effect_case(table, row, sound, invalid)
-    doubts = doubts_beside(tables.beside, row)
+    doubts = _doubts_beside(tables.beside, row)
     reasons = list(doubts)
     if tables.decision is None:
-        own = [one for one in rows[1:] if _sides(one) == _sides(row)]
+        sides = PAIR_OF_EFFECT[1:]
+        own = [one for one in rows[1:] if all(one[side] == row[side] for side in sides)]
         if believed and (names := _metrics_of(one for one in own if says_worse(one))):
             reasons.append(Reason("", f"worse on {names}", f"weigh the loss on {names} first"))
             if case.badge.kind == "open":
@@ -256,43 +264,52 @@ def experiment_card(tables: ReportTables) -> Section | None:
         withheld = (one for one in own if hides_harm(one, one.get("better")))
         reasons += [undecided_harm(names)] if (names := _metrics_of(withheld)) else []
     else:
-        case = decision_case(tables.decision)._replace(which=case.which)
+        case = _decision_case(tables.decision)._replace(which=case.which)
     if believed and "ratio_not_checked" in codes_of(row["remarks"]) and sound.kind != "good":
         todo = "check the sample ratio first (expected=, or health=)"
         reasons.append(Reason("", "the sample ratio is not checked", todo))
     mark, action = tempered(case, reasons if case.ships else ())
-    amounts = [NO_EFFECT, *_checked(tables)]
-    if believed:
-        amounts = [f"{effect_text(row)}.", *_trends(tables.over_time, row)]
-    said = [f"Worse: {TABLE_KINDS['experiment'].said(one)}" for one in harmed]
+    harmed = [one for one in rows if says_worse(one)]
+    worse = [f"Worse: {TABLE_KINDS['experiment'].said(one)}" for one in harmed]
     if invalid and harmed:
         unsaid = ", ".join(map(who_is_compared, harmed))
-        said = [f"Worse by the numbers as they stand: {unsaid}."]
+        worse = [f"Worse by the numbers as they stand: {unsaid}."]
     held = [
         f"Not decided: {who_is_compared(one)}: {one['verdict']}."
         for one in rows
         if is_withheld(one)
     ]
-    return verdict_section(
-        mark,
-        (*decision_said(tables), case.which),
-        action,
-        how_much=amounts,
-        sure=(soundness, *_test_words(table, row, believed)),
-        for_whom=(
-            *(said or ["No metric is shown to be worse."]),
+    p = f"{_p(row['p_adj'])}, " if believed else "; p-values "
+    warned = [one for one in rows if warnings_of(one["remarks"])]
+    notes: list[str] = [f"{who_is_compared(one)}: {note_of(one)}." for one in warned[:FEW]]
+    if len(warned) > FEW:
+        carry = "carries" if len(warned) == FEW + 1 else "carry"
+        notes.append(f"{amount(len(warned) - FEW, 'more effect')} {carry} a warning.")
+    effect = [f"{effect_text(row)}.", *_trends(tables.over_time, row)]
+    lines = {
+        "Which": [*_decision_said(tables), case.which],
+        "By how much": effect if believed else [NO_EFFECT, *_checked(tables)],
+        "How sure": [
+            soundness,
+            f"{_users(row)}{p}{adjustment(table).words}.",
+            *one_sided(table),
+            *could_show(row, "An effect of {}", "experiments of this size"),
+        ],
+        "For whom worse": [
+            *(worse or ["No metric is shown to be worse."]),
             *held,
-            *_worse_segments(tables, row),
-        ),
-        doubts=(*(doubt.said for doubt in doubts), *_warned(rows)),
-    )
+            *(reason.said for reason in segments),
+        ],
+        "What could overturn it": [
+            *(doubt.said for doubt in doubts),
+            *(notes or ["No effect carries a warning."]),
+        ],
+        "So": [action],
+    }
+    return verdict_section(mark, lines)
 
 
-def _sides(row: Mapping[Any, Any]) -> tuple[Any, Any]:
-    return row["treatment"], row["control"]
-
-
-def _metrics_of(rows: Iterable[Mapping[Any, Any]]) -> str:
+def _metrics_of(rows: Iterable[TableRow]) -> str:
     """Name the metrics of some effects, each with its segment."""
     names = (
         plain(name_of(one["metric"])) + (f" ({visible(part)})" if (part := segment_of(one)) else "")
@@ -301,64 +318,319 @@ def _metrics_of(rows: Iterable[Mapping[Any, Any]]) -> str:
     return ", ".join(dict.fromkeys(names))
 
 
-def _effect_case(table: pd.DataFrame, row: Mapping[Any, Any], sound: Badge, invalid: bool) -> Case:
+def _effect_case(table: pd.DataFrame, row: TableRow, sound: Badge, invalid: bool) -> Case:
     """Return what the first row says before anything speaks against it."""
     the = "the control " if table["control"].nunique() == 1 else ""
     new, verdict, where = name_of(row["treatment"]), str(row["verdict"]), segment_of(row)
     than = f"{the}{name_of(row['control'])} on {name_of(row['metric'])}"
     than += f" ({where})." if where else "."
+    kind = badge_of(row)
     if invalid or is_withheld(row):
+        why = {
+            "sample ratio": "find out why the users do not fit the plan",
+            "missing metrics": "find out why metrics are missing",
+        }.get(sound.text) or CAUTIONS[row["withheld"]].sentence
         mark = Badge("error", "invalid") if invalid else Badge("warning", "withheld")
         which = f"The verdict is withheld ({verdict}): {new} against {than}"
-        why = {"sample ratio": "find out why the users do not fit the plan"}.get(sound.text)
-        why = "find out why metrics are missing" if sound.text == "missing metrics" else why
-        why = why or CAUTIONS[row["withheld"]].sentence
         return Case(mark, which, f"Do not act: {why}.", stands=False)
-    kind = badge_of(row)
     if kind in ("better", "worse"):
         todo = f"{'Ship' if kind == 'better' else 'Do not ship'} {new}."
-        which = f"{new} is {kind} than {than}"
-        return Case(Badge(kind, kind), which, todo, ships=kind == "better")
-    which = f"{verdict[:1].upper()}{verdict[1:]}: {new} against {than}"
+        return Case(Badge(kind, kind), f"{new} is {kind} than {than}", todo, ships=kind == "better")
     todo = "Decide by a metric that has a direction."
     if row["effect"] == "none":
         n = int(row["n_treatment"]) + int(row["n_control"])
-        more = collect(row, n, "user")
-        todo = f"Keep {name_of(row['control'])}. {more}"
+        todo = f"Keep {name_of(row['control'])}. {collect(row, n, 'user')}"
+    which = f"{verdict[:1].upper()}{verdict[1:]}: {new} against {than}"
     return Case(Badge("open", verdict), which, todo)
 
 
-def _test_words(table: pd.DataFrame, row: Mapping[Any, Any], believed: bool) -> list[str]:
-    p = f"{_p(row['p_adj'])}, " if believed else "; p-values "
-    shown = could_show(row, "An effect of {}", "experiments of this size")
-    return [f"{_users(row)}{p}{adjustment(table).words}.", *one_sided(table), *shown]
+# -- decisions, and tables beside the effects
 
 
-def _worse_segments(tables: ReportTables, row: Mapping[Any, Any]) -> list[str]:
-    """Say in which segments the treatment of the first row is worse, on its metric."""
-    given = tables.segments
-    if given is None or "treatment" not in given.columns:
-        return []
-    labels = ["treatment", "control", "metric"]
-    own = given[(given[labels] == pd.Series(row)[labels]).all(axis=1)]
-    shrunken = page_part(given) == "segments"  # then no segment has a verdict of its own
-    rows = [] if shrunken else own.to_dict("records")
-    said = [reason.said for reason in worse_for(rows, list(map(segment_of, rows)))]
-    if {"se", "shrunken"} & {*given.columns} and list(given.columns).index("metric") > 0:
-        key = str(row["metric"]), str(row["treatment"]), str(row["control"])
-        said += [text for found, text in segment_sentences(given).items() if found == key]
-    return said
+DECISIONS: dict[str, tuple[BadgeKind, str]] = {
+    "ship": ("better", "Ship {}."),
+    "ship_not_as_planned": ("warning", "Ship {}, and say that it was not as planned."),
+    "do_not_ship": ("worse", "Do not ship {}."),
+    "keep_running": ("open", "Keep the experiment running: do not ship {} yet."),
+    "invalid": ("error", "Do not act on {}: the experiment is invalid."),
+}
 
 
-def _warned(effects: Sequence[Mapping[Any, Any]]) -> list[str]:
-    """Say the warnings of every effect that has one."""
-    rows = [row for row in effects if warnings_of(row["remarks"])]
-    said: list[str] = [f"{who_is_compared(row)}: {note_of(row)}." for row in rows[:FEW]]
-    if len(rows) > FEW:
-        carry = "carries" if len(rows) - FEW == 1 else "carry"
-        said.append(f"{amount(len(rows) - FEW, 'more effect')} {carry} a warning.")
-    return said or ["No effect carries a warning."]
+def _decision_said(tables: ReportTables) -> list[str]:
+    """Say the decision about every treatment, with its reasons."""
+    rows = [] if tables.decision is None else tables.decision.to_dict("records")
+    planned = [f"{said}." for row in rows[:1] if (said := plan_sentence(row))]
+    return [*map(TABLE_KINDS["decision"].said, rows), *planned]
 
+
+def _decision_case(decision: pd.DataFrame) -> Case:
+    """Return the badge and the action of a decision: its look is that of the first treatment, and
+    its words tell treatments apart."""
+    names: dict[str, list[str]] = {}
+    for row in decision.to_dict("records"):
+        names.setdefault(row["effect"], []).append(name_of(row["treatment"]))
+    words, todo = [], []
+    for effect, treatments in names.items():
+        who, said = " and ".join(treatments), sentence("decision", effect)
+        words.append(f"{plain(who)}: {said}" if len(names) > 1 else said)
+        todo.append(DECISIONS[effect][1].format(who))
+    kind = DECISIONS["invalid" if "invalid" in names else next(iter(names))][0]
+    ships = any(one.startswith("ship") for one in names)
+    return Case(Badge(kind, "; ".join(words)), "", " ".join(todo), ships=ships)
+
+
+def _doubts_beside(tables: Mapping[str, pd.DataFrame], effect: TableRow) -> list[Reason]:
+    """Return what the tables beside the effects have against one, or against a decision (which
+    names none): their worst rows."""
+    found = []
+    for name, table in tables.items():
+        kind = record_of(table)
+        if kind.read is None:
+            continue
+        bad = table[(estimates_frame(kind, table)["sign"] == "worse").to_numpy(bool)]
+        if not len(bad):
+            continue
+        said = f"{_titled(kind, name)}: {' '.join(_words_of_table(bad))}"
+        words, todo, alike = kind.against
+        for one in {*alike.split()} & effect.keys():
+            bad = bad[bad[one].isin([effect[one]])]
+        if kind is TABLE_KINDS["aa"] and not str(effect.get("method", "welch")).startswith("welch"):
+            bad = bad[:0]  # the splits tried the t test
+        found.append(Reason(said, words, todo) if len(bad) else Reason(said))
+    return found
+
+
+def beside_sections(page: Page) -> Sections:
+    """Show the tables that stand beside the effects: how many rows have which verdict, a row of a
+    table and a mark of a picture for each."""
+    for i, (name, table) in enumerate(page.tables.beside.items()):
+        kind, title = record_of(table), _titled(record_of(table), name)
+        made = page.block(table, title, f"beside-{i}.csv")
+        told = kind.read is not None and len(table) <= FEW  # by the rows below
+        yield Section(
+            f"beside-{i}",
+            title,
+            text=() if told else _words_of_table(table),
+            badge=worst(shown.badge for row in made.rows for shown in row),
+            tables=[made],
+            drawings=() if kind.read is None else page.forests(table),
+        )
+
+
+def _words_of_table(table: pd.DataFrame) -> list[str]:
+    """Say the rows of a table that has few, and how many of any other have which verdict."""
+    kind, words = record_of(table), []
+    if kind.read is not None and len(table) > FEW:
+        counts = estimates_frame(kind, table)["verdict"].value_counts(sort=False)
+        words = [f"{n} of {len(table)}: {verdict}" for verdict, n in counts.items() if verdict]
+    rows = harm_first(table)[:FEW].to_dict("records")
+    return ["; ".join(words) + "."] if words else list(map(kind.said, rows))
+
+
+def _titled(kind: Kind, name: str) -> str:
+    """Return the title of a table with the name that the caller gave it."""
+    return f"{kind.title}, {name}" if name else kind.title
+
+
+def _estimates_card(page: Page, sections: Sequence[Section]) -> Section | None:
+    """Return the card of a page about tables that stand beside no effects: what each says, and what
+    the worst of them asks for."""
+    tables, todo = page.tables, dict[str, str]()
+    which, marks = _decision_said(tables), list[Badge]()
+    made = [one for one in sections if one.id.startswith("beside-")]
+    for section, table in zip(made, tables.beside.values(), strict=True):
+        kind, own = record_of(table), section.badge or Badge("info", "plan")
+        which += [f"{section.title}: {one}" for one in _words_of_table(table)]
+        look = "Look at what is open before acting."
+        todo[own.text] = kind.ask(table) if kind.ask else kind.todo.get(own.kind, look)
+        marks.append(own)
+    mark = worst(marks)
+    if tables.decision is not None:
+        case = _decision_case(tables.decision)
+        mark, action = tempered(case, _doubts_beside(tables.beside, {}) if case.ships else ())
+        todo = {mark.text: action}
+    return mark and verdict_section(mark, {"Which": which, "So": [todo[mark.text]]})
+
+
+# -- off-policy, gate, history, data
+
+
+def off_policy_section(page: Page) -> Sections:
+    """Show estimates of policies that did not run. The card is about the best estimate that may be
+    trusted: its trust is the badge."""
+    table = page.tables.off_policy
+    if table is None:
+        return
+    rows = table.to_dict("records")
+    usable = [row for row in rows if not is_useless(row)]
+    trusted = [row for row in usable if not flag_words(row["flags"])]
+    flagged = sum(bool(row["flags"]) for row in rows)
+    said, mark = "No off-policy estimate is flagged.", Badge("good", "no flag")
+    if flagged:
+        carry, mark = "carries" if flagged == 1 else "carry", Badge("warning", "flagged")
+        said = f"{flagged} of {amount(len(rows), 'off-policy estimate')} {carry} a flag."
+    if useless := len(rows) - len(usable):
+        said += f" {useless} of them should not be used; the column trust says why."
+    doubt = (
+        " A flagged estimate can be far off, and its interval holds the true value less often than "
+        "it says."
+    )
+    yield Section(
+        "off-policy",
+        "Off-policy estimates",
+        text=[said + (doubt if flagged else "")],
+        badge=mark,
+        tables=[page.block(table, "Estimates", "off-policy.csv")],
+        said=[Reason(said)],
+        card=_off_policy_card(page.tables, rows, usable, trusted),
+    )
+
+
+def _off_policy_card(
+    tables: ReportTables, rows: list[Any], usable: list[Any], trusted: list[Any]
+) -> Section:
+    """Return the verdict about the best estimate that may be trusted."""
+    row = max(trusted or usable or rows, key=lambda one: float(one["value"]))
+    flags, trust, name = flag_words(row["flags"]), trust_of(row), name_of(policy_of(row))
+    mark = Badge("error" if not usable else "warning" if flags else "good", trust)
+    n, estimates = len(trusted or usable), amount(len(rows), "estimate")
+    among = "that may be trusted" if trusted else "that may be used, each with a flag"
+    which = f"{name}, estimated by {row['estimator']}, "
+    if not usable:
+        which += f"is one of {estimates}; none should be used."
+    elif n == 1:
+        which += f"is the one of {estimates} {among}."
+    else:
+        which += f"has the largest value of {n} estimates {among}."
+    look = look_of_estimate(row)
+    action = "Do not replace the logging policy: no gain is shown."
+    if not usable or flags:
+        action = f"Do not act: {flag_meanings(row) or trust}."
+    elif look != "open":
+        action = f"Test {name} online." if look == "better" else "Keep the logging policy."
+    elif not lift_text(row):
+        action = "Compare it with the value of the logging policy before acting on it."
+    if tables.decision is not None:
+        mark, _, action = _decision_case(tables.decision)[:3]
+    below = ", ".join(
+        f"{policy_of(one)} by {one['estimator']}"
+        for one in trusted
+        if look_of_estimate(one) == "worse"
+    )
+    found = amount_of_estimate(row)
+    effective = f" {number(row['ess'], ',.0f')} effective rows." if "ess" in row else ""
+    lines = {
+        "Which": [*_decision_said(tables), which],
+        "By how much": [f"{found[0].upper()}{found[1:]}." if usable else NO_VALUE],
+        "How sure": [f"Trust: {trust}.{effective}"],
+        "For whom worse": [f"Worse than the logging policy: {below}." if below else NONE_BELOW],
+        "What could overturn it": [
+            f"Flags: {flags}. {flag_meanings(row)}." if flags else "It carries no flag."
+        ],
+        "So": [action],
+    }
+    return verdict_section(mark, lines)
+
+
+GATE_ACTIONS = {
+    "pass": "Replace the baseline: every budget is met.",
+    "fail": "Do not replace the baseline.",
+    "undecided": "Do not replace the baseline yet: the gate is undecided.",
+}
+
+
+def gate_section(page: Page) -> Sections:
+    """Show each budget of a gate with its change and verdict, as the table of the gate does. Its
+    verdict is the badge of its card."""
+    gate, kind = page.tables.gate, TABLE_KINDS["gate"]
+    if gate is None:
+        return
+    rows, mark = gate.table.to_dict("records"), Badge(GATE_LOOKS[gate.verdict], gate.verdict)
+    first = min(rows, key=lambda row: SEVEREST.index(kind.look(row)))
+    worse = [f"{kind.said(row)}." for row in rows if row["effect"] in ("fail", "pass_but_worse")]
+    lines = {
+        "Which": [f"{gate.headline}."],
+        "By how much": [f"{kind.said(first)}."],
+        "How sure": gate.notes,
+        "For whom worse": worse or ["No budget is broken."],
+        "So": [GATE_ACTIONS[gate.verdict]],
+    }
+    panels = gate.table.groupby(plot.gate.data(gate)["metric"].to_numpy(), sort=False)
+    against = {"fail": "the gate fails", "undecided": "the gate is undecided"}.get(gate.verdict, "")
+    todo = f"pass the gate first ({gate.headline})"
+    yield Section(
+        "gate",
+        "Gate",
+        text=gate.notes,
+        badge=mark,
+        tables=[page.block(gate.table, "Budgets", "gate.csv")],
+        drawings=[
+            page.draw(plot.gate, replace(gate, table=own), size=panel_size(own))
+            for _, own in panels
+        ],
+        said=[Reason(f"Gate: {gate.headline}.", against, todo)],
+        card=verdict_section(mark, lines),
+    )
+
+
+def history_section(page: Page) -> Sections:
+    """Show when the metrics and the data of a job changed, and the metrics by date."""
+    history = page.tables.history
+    if history is None:
+        return
+    made, said = [], []
+    for title, table in (("Metrics", history.changes()), ("Data", history.drift())):
+        if len(table):
+            made.append(page.block(table, title, f"{title.lower()}.csv"))
+            said += [f"{title}: {one}" for one in _words_of_table(table)]
+    gaps = history.gaps()
+    said += [f"{row['what']}: {row['verdict']}." for row in gaps.to_dict("records")[: page.most]]
+    marks = [shown.badge for block in made for row in block.rows for shown in row]
+    gone = gaps["effect"].isin(["missing", "too_old"]).any()
+    said.append(f"{history.headline}.")
+    yield Section(
+        "history",
+        "History",
+        text=said,
+        badge=worst([*marks, Badge("worse", "missing") if gone else None]),
+        tables=made,
+        drawings=[
+            page.draw(plot.history, history, name)
+            for name in history.summary["column"].unique()[:FEW]
+        ],
+        said=list(map(Reason, said)),
+    )
+
+
+def check_section(page: Page) -> Sections:
+    """Show the findings of `rd.check` with the whole text of their effects; ids of users only if
+    they are asked for."""
+    table = page.tables.check
+    if table is None:
+        return
+    floors, parts = getattr(table, "floors", None), []
+    if len(table):
+        shown = table if page.examples is True else table.drop(columns="examples", errors="ignore")
+        parts.append(page.block(shown, "Findings", "check.csv"))
+    if floors is not None:
+        parts.append(page.block(floors, "Levels", "levels.csv"))
+    n = [int((table["severity"] == level).sum()) for level in ("error", "warning")]
+    counted = f"{amount(n[0], 'error')}, {amount(n[1], 'warning')}"
+    asked = "check" if floors is None else "audit"
+    serious = table[table["severity"].isin(["error", "warning"])].to_dict("records")
+    named = "; ".join([*map(finding_of, serious[:FEW]), *(["…"] if len(serious) > FEW else [])])
+    why = f" ({visible(named)})" if named else ""
+    yield Section(
+        "data-health",
+        "Data health",
+        text=[f"What rd.{asked} found in the data, errors first."],
+        badge=Badge("error" if n[0] else "warning" if n[1] else "good", counted),
+        tables=parts,
+        said=[Reason(f"Data health: {counted}{why}.")],
+    )
+
+
+# -- the card of a page without a result
 
 # What a page about one of these sections alone asks for, by its badge.
 NEXT_STEPS: dict[str, dict[str, str]] = {
@@ -377,16 +649,28 @@ NEXT_STEPS: dict[str, dict[str, str]] = {
 }
 
 
-def alone_card(
-    tables: ReportTables, sections: Sequence[Section], said: Mapping[str, Sequence[Reason]]
-) -> Section:
-    """Return the card of a page without a result: that of the first table that has a verdict."""
-    makers = (experiment_card, off_policy_card, gate_card, estimates_card)
-    found = next((card for make in makers if (card := make(tables)) is not None), None)
-    if found is not None:
-        return found
-    which = [reason.said for some in said.values() for reason in some if reason.said]
-    mark = worst([one.badge for one in sections]) or Badge("info", "no verdict")
-    steps = next((NEXT_STEPS[one.id] for one in sections if one.id in NEXT_STEPS), {})
-    step = steps.get(mark.kind, "Do not act on this alone: pass the effects too (experiment=).")
-    return verdict_section(mark, which or ["There is no verdict."], step)
+def alone_sections(page: Page, sections: Sequence[Section]) -> Sections:
+    """Yield what stands before the sections of a page without a result: whether the experiment is
+    sound, and the card of the first table that has a verdict."""
+    tables, of = page.tables, {one.id: one for one in sections}
+    if tables.experiment or tables.health is not None:
+        mark, said = _soundness(tables)
+        text = [said, *_checked(tables)]
+        yield Section("validity", "Is it sound?", text=text, badge=mark)
+    found = experiment_card(page, of["segments"].said if "segments" in of else ())
+    cards = [of[name].card for name in ("off-policy", "gate") if name in of]
+    for card in (found, *cards, _estimates_card(page, sections)):
+        if card is not None:
+            yield card
+            return
+    which = [reason.said for one in sections for reason in one.said]
+    worst_of_all = worst(one.badge for one in sections) or Badge("info", "no verdict")
+    steps = next((NEXT_STEPS[name] for name in of if name in NEXT_STEPS), {})
+    alone = "Do not act on this alone: pass the effects too (experiment=)."
+    yield verdict_section(
+        worst_of_all,
+        {
+            "Which": which or ["There is no verdict."],
+            "So": [steps.get(worst_of_all.kind, alone)],
+        },
+    )

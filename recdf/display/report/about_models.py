@@ -1,37 +1,50 @@
 """Sections about the models of a result: leaderboard, curves, comparison, trade-offs, users,
-exposure, segments."""
+exposure, segments, examples, definitions, reproducibility.
+
+Contract: a function here yields the sections of its tables, none where nothing was given.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import hashlib
+import json
+import platform
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from ..._version import version_and_build
+from ...errors import kind_of
 from ...experiments.compare.by_segment import segment_sentences
 from ...experiments.decide.adjust_pvalues import adjustment
 from ...judge.comparisons import confidence_of
 from ...judge.verdict import is_withheld, says_worse, turned
-from ...tables.cells import NULL, amount, estimate_form, shorten, visible
+from ...tables.cells import NULL, Cell, amount, estimate_form, shorten, visible
 from .. import plot
-from ..kinds import TABLE_KINDS, Kind, harm_first, n_differs, page_part, record_of
+from ..given_tables import labels, need
+from ..kinds import TABLE_KINDS, harm_first, n_differs, page_part, record_of
 from ..leaderboard_values import RowsInMemory, values_frame
 from ..pairs import compare, model_rows
 from ..plot.style import BEST, REST, looks
-from ..row_words import segment_of
-from ..segments import SegmentGroups, segment_groups
+from ..row_words import EVERYONE, segment_of, sides_of
+from ..segments import segment_groups
 from .page_blocks import (
     NAME_LENGTH,
     SIGNS,
+    Badge,
     Drawing,
     Reason,
     Section,
     Shown,
     TableBlock,
     badge_of,
+    csv_of,
     effect_text,
+    formula,
     listed,
     name_of,
     shown_table,
@@ -43,176 +56,180 @@ from .svg import SIZE, drawing
 
 MANY_PANELS = 9
 MATRIX_ABOVE = 12  # more pairs than these have stand in a matrix
+MANY_LISTS_SHOWN = 5
+Sections = Iterator[Section]
 
 
-class Pen:
-    """Draws the pictures of one page; each gets a number, which keeps their ids apart, and models
-    keep their looks."""
+class Page:
+    """What the sections of one page read, and how they show it. Each picture gets a number, which
+    keeps their ids apart, and models keep their looks."""
 
-    def __init__(self, subject: Subject | None) -> None:
+    def __init__(
+        self, subject: Subject | None, tables: ReportTables, most: int, examples: Any
+    ) -> None:
+        self.subject, self.tables, self.most, self.examples = subject, tables, most, examples
         self.drawn, self.looks = 0, {}
-        self.shown: list[
-            tuple[str, str]
-        ] = []  # names and colours that the legend of an earlier picture has
-        if subject is None:
-            return
-        marked = [
-            *([] if subject.baseline is None else [subject.baseline]),
-            *subject.ranking(subject.primary),
-        ]
-        most = BEST + (subject.baseline is not None)
-        # The same page has the same colours, whatever was drawn before.
-        self.looks = looks(subject.models, list(dict.fromkeys(marked))[:most], {})
+        # Names and colours that the legend of an earlier picture has.
+        self.shown: list[tuple[str, str]] = []
+        if subject is not None:
+            base = [] if subject.baseline is None else [subject.baseline]
+            marked = dict.fromkeys([*base, *subject.ranking(subject.primary)])
+            # The same page has the same colours, whatever was drawn before.
+            self.looks = looks(subject.models, [*marked][: BEST + len(base)], {})
 
-    def __call__(
-        self, draw: Callable[..., Any], *args: Any, size: Any = SIZE, **options: Any
+    def draw(
+        self, picture: Callable[..., Any], *args: Any, size: Any = SIZE, **options: Any
     ) -> Drawing:
+        """Return a picture of `rd.plot`. A legend leaves out what an earlier one has said."""
         self.drawn += 1
         made = drawing(
-            lambda ax: draw(*args, **options, ax=ax), self.drawn, size=size, looks=self.looks
+            lambda ax: picture(*args, **options, ax=ax), self.drawn, size=size, looks=self.looks
         )
         if REST not in self.looks.values():
             return made
-        legend = tuple(
-            entry for entry in made.legend if (entry.name, entry.colour) not in self.shown
-        )
-        if self.shown and legend != made.legend:
-            made = replace(
-                made, caption=f"{made.caption}; colours of the models as in the first picture"
-            )
-        self.shown += [(entry.name, entry.colour) for entry in legend]
-        return replace(made, legend=legend)
+        legend = [one for one in made.legend if (one.name, one.colour) not in self.shown]
+        caption = made.caption
+        if self.shown and len(legend) < len(made.legend):
+            caption += "; colours of the models as in the first picture"
+        self.shown += [(one.name, one.colour) for one in legend]
+        return replace(made, legend=legend, caption=caption)
+
+    def forests(self, table: pd.DataFrame) -> list[Drawing]:
+        """Draw a table as `plot.forest` does, a picture for each of its panels."""
+        rows = harm_first(table)
+        panels = rows.groupby(plot.forest.data(rows)["metric"], sort=False)
+        heads = (panel.head(self.most) for _, panel in panels)
+        return [self.draw(plot.forest, one, size=panel_size(one)) for one in heads]
+
+    def block(self, given: pd.DataFrame, caption: str, file: str) -> TableBlock:
+        """Return a table of a known kind as the page shows it: rows that say worse first, without
+        the columns that say nothing; what all rows are about stands in the caption."""
+        table = harm_first(given)
+        cells = record_of(given).cells(table.head(self.most))
+        said = {
+            name
+            for row in cells
+            for name, one in row.items()
+            if one.badge or one.bar or one.cell.text not in ("", NULL)
+        }
+        if len(what := {row["what"].cell.text for row in cells if "what" in row}) == 1:
+            caption = f"{caption}: {what.pop()}"
+            said.discard("what")
+        rows = [{name: one for name, one in row.items() if name in said} for row in cells]
+        return shown_table(caption, rows, len(table), table if file else None, file, stacked=True)
 
 
-# ------------------------------------------------------------------------------------------
-# leaderboard, curves
+def panel_size(rows: Sequence[Any] | pd.DataFrame) -> tuple[float, float]:
+    """Return the size of a picture that has a line for each row."""
+    return SIZE[0], 1.2 + 0.4 * len(rows)
 
 
-def leaderboard_section(subject: Subject, experiment: bool) -> Section:
+# -- leaderboard, curves
+
+
+def leaderboard_section(subject: Subject, page: Page) -> Sections:
     """Show models by metrics, each at one k, and fold every value below."""
-    pooled = ", all variants together" if experiment and len(subject.models) == 1 else ""
-    frame = subject.board.frame
-    cells = TABLE_KINDS["leaderboard"].cells(frame)
-    columns = list(frame["metric"].drop_duplicates())
-    names = subject.summary.drop_duplicates("column").set_index("column")
-    off = frozenset(i + 1 for i, name in enumerate(columns) if name not in subject.columns)
+    frame, summary, spec = subject.board.frame, subject.summary, subject.result.spec
+    cells, columns = TABLE_KINDS["leaderboard"].cells(frame), [*frame["metric"].unique()]
+    names = summary.drop_duplicates("column").set_index("column").loc[columns]
     at_k = names["k"].astype("Int64").astype(str).replace("<NA>", "")
-    groups = [(str(names["metric"][name]), str(at_k[name])) for name in columns]
-    at = "" if subject.k is None else f" at k = {subject.k}"
-    mean = "weighted mean" if "weight" in subject.result.spec else "mean"
-    table = shown_table(
-        f"Metrics{at}, {mean} over {_lists(subject)}{pooled}",
-        cells[: subject.max_rows],
+    n = summary.loc[summary["column"].isin(subject.columns), "n"].astype(int)
+    lists = f"{n.min():,} to {n.max():,} lists, those where the metric is defined"
+    caption = f"Metrics{f' at k = {subject.k}' if subject.k is not None else ''}, "
+    caption += f"{'weighted mean' if 'weight' in spec else 'mean'} over "
+    caption += amount(n.max(), "list") if n.min() == n.max() else lists
+    if page.tables.experiment and len(subject.models) == 1:
+        caption += ", all variants together"
+    board = shown_table(
+        caption,
+        cells[: page.most],
         len(cells),
         frame,
         "leaderboard.csv",
-        groups=(("", ""), *groups),
-        off=off,
+        groups=[("", ""), *zip(names["metric"].map(str), at_k, strict=True)],
+        off=[i for i, name in enumerate(columns, 1) if name not in subject.columns],
     )
-    return Section(
-        "leaderboard",
-        "Leaderboard",
-        tables=(table, _all_values(subject)),
-        lists=subject.board.notes,
-    )
-
-
-def _lists(subject: Subject) -> str:
-    n = subject.summary.loc[subject.summary["column"].isin(subject.columns), "n"].astype(int)
-    if n.min() == n.max():
-        return amount(n.max(), "list")
-    return f"{n.min():,} to {n.max():,} lists, those where the metric is defined"
-
-
-def _all_values(subject: Subject) -> TableBlock:
-    """Return every row of the summary as a folded table."""
-    whole = len(subject.result.summary) == len(subject.summary)
-    frame = subject.result.summary if whole else subject.summary
     rows = []
-    for row in subject.summary.itertuples(index=False):
-        ends = row.value, row.ci_low, row.ci_high
-        names = {"model": text(row.model), "metric": text(row.column)}
-        form = estimate_form(*ends, significant=4)
-        numbers = (value(found, form) for found in ends)
-        counts = {"n": value(row.n, ",d"), "undefined": value(row.n_undefined, ",d")}
-        heads = ("value", "interval from", "to")
-        rows.append({**names, **dict(zip(heads, numbers, strict=True)), **counts})
-    many = len(subject.models) > MATRIX_ABOVE
-    return shown_table(
+    for row in summary.itertuples(index=False):
+        form = estimate_form(row.value, row.ci_low, row.ci_high, significant=4)
+        rows.append(
+            {
+                "model": text(row.model),
+                "metric": text(row.column),
+                "value": value(row.value, form),
+                "interval from": value(row.ci_low, form),
+                "to": value(row.ci_high, form),
+                "n": value(row.n, ",d"),
+                "undefined": value(row.n_undefined, ",d"),
+            }
+        )
+    whole = len(subject.result.summary) == len(summary)
+    every = shown_table(
         "Every metric at every k",
-        rows[: min(subject.max_rows, 120) if many else subject.max_rows],
+        rows[: min(page.most, 120) if len(subject.models) > MATRIX_ABOVE else page.most],
         len(rows),
-        frame,
+        subject.result.summary if whole else summary,
         "summary.csv",
         folded=f"{amount(len(rows), 'value')}, every metric at every k",
     )
+    yield Section("leaderboard", "Leaderboard", tables=(board, every), lists=subject.board.notes)
 
 
-def curves_section(subject: Subject, pen: Pen) -> Section | None:
+def curves_section(subject: Subject, page: Page) -> Sections:
     """Draw one picture for each metric that has several k."""
-    depths = (
-        subject.summary[subject.summary["k"].notna()].groupby("metric", sort=False)["k"].nunique()
-    )
+    depths = subject.summary.dropna(subset="k").groupby("metric", sort=False)["k"].nunique()
     metrics = [str(name) for name in depths.index[depths > 1]]
     if not metrics:
-        return None
+        return
     marked = subject.baseline if len(subject.models) > 4 else None
     drawings = [
-        pen(plot.curve, subject.result, metric, highlight=marked)
+        page.draw(plot.curve, subject.result, metric, highlight=marked)
         for metric in metrics[:MANY_PANELS]
     ]
-    left: tuple[str, ...] = ()
-    if len(metrics) > MANY_PANELS:
-        drawn = f"The first {MANY_PANELS} of {len(metrics)} metrics are drawn"
-        left = (f"{drawn}; the table of all values has the others.",)
-    return Section("curves", "Curves over k", text=left, drawings=tuple(drawings))
+    left = f"The first {MANY_PANELS} of {len(metrics)} metrics are drawn; the table of all values "
+    left += "has the others."
+    said = [left] if len(metrics) > MANY_PANELS else []
+    yield Section("curves", "Curves over k", text=said, drawings=drawings)
 
 
-# ------------------------------------------------------------------------------------------
-# comparison
+# -- comparison
 
 
-def comparison_section(subject: Subject) -> Section | None:
-    """Show the differences, one in a row, each with its interval as a picture."""
-    if subject.comparison is None or not len(subject.comparison):
-        return None
+def comparison_section(subject: Subject, page: Page) -> Sections:
+    """Show the differences, one in a row, each with its interval as a picture; many models as a
+    matrix of signs."""
+    table = subject.comparison
+    if table is None or not len(table):
+        return
     if subject.baseline is None and len(subject.models) > MATRIX_ABOVE:
-        return Section(
-            "comparison", "Comparison", tables=(_pair_matrix(subject, subject.comparison),)
-        )
-    confidence = confidence_of(subject.comparison)
+        yield Section("comparison", "Comparison", tables=[_pair_matrix(subject, table)])
+        return
+    confidence, bases = confidence_of(table), table["baseline"].map(str).unique()
     level = "" if confidence is None else f"{100 * confidence:g} % "
-    bases = list(dict.fromkeys(map(str, subject.comparison["baseline"])))
-    against = (
-        f"Differences from {bases[0]}" if len(bases) == 1 else "Differences of pairs of models"
-    )
-    caption = f"{against}, {level}intervals"
-    most = subject.max_rows
-    table = block(TABLE_KINDS["pairs"], subject.comparison, caption, "comparison.csv", most)
+    against = f"from {bases[0]}" if len(bases) == 1 else "of pairs of models"
     how = (
         "The data support the differences inside an interval, and not those outside. “No "
         "difference shown” is no proof that there is none."
     )
-    return Section("comparison", "Comparison", tables=(table,), text=(how,))
+    shown = page.block(table, f"Differences {against}, {level}intervals", "comparison.csv")
+    yield Section("comparison", "Comparison", tables=[shown], text=[how])
 
 
 def _pair_matrix(subject: Subject, comparison: pd.DataFrame) -> TableBlock:
     """Return pairs of many models as a matrix of signs: the model of the row against that of the
     column."""
-    order = {model: place for place, model in enumerate(subject.ranking(subject.primary))}
-    signs = [["–"] * len(order) for _ in order]
-    own = comparison[comparison["metric"].astype(str) == subject.primary]
-    turned = {"better": "worse", "worse": "better"}
-    for one in own.to_dict("records"):
-        kind = badge_of(one)
-        row, column = order[str(one["model"])], order[str(one["baseline"])]
-        signs[row][column], signs[column][row] = SIGNS[kind], SIGNS[turned.get(kind, kind)]
+    order = subject.ranking(subject.primary)
+    signs = {
+        (str(row["model"]), str(row["baseline"])): SIGNS[badge_of(row)]
+        for one in comparison[comparison["metric"].astype(str) == subject.primary].to_dict(
+            "records"
+        )
+        for row in (one, turned(one))
+    }
     rows = [
-        {
-            "model": text(f"{i + 1} {model}"),
-            **{f"{j + 1}": text(sign) for j, sign in enumerate(signs[i])},
-        }
-        for model, i in order.items()
+        {"model": text(f"{i} {model}")}
+        | {f"{j}": text(signs.get((model, one), "–")) for j, one in enumerate(order, 1)}
+        for i, model in enumerate(order, 1)
     ]
     caption = (
         f"{subject.primary}, the model of the row against that of the column, by their numbers: ▲ "
@@ -221,165 +238,120 @@ def _pair_matrix(subject: Subject, comparison: pd.DataFrame) -> TableBlock:
     return shown_table(caption, rows, len(rows), comparison, "comparison.csv")
 
 
-def _has_words(one: Shown) -> bool:
-    return bool(one.badge or one.bar) or one.cell.text not in ("", NULL)
+# -- trade-offs, users, exposure
 
 
-def block(kind: Kind, given: pd.DataFrame, caption: str, file: str, most: int) -> TableBlock:
-    """Return a table of a known kind as the page shows it: rows that say worse first, without the
-    columns that say nothing; what all rows are about stands in the caption."""
-    table = harm_first(given)
-    cells = kind.cells(table.head(most))
-    if len(what := {one["what"].cell.text for one in cells if "what" in one}) == 1:
-        caption = f"{caption}: {what.pop()}"
-        cells = [{name: one[name] for name in one if name != "what"} for one in cells]
-    head = [name for name in (cells or [{}])[0] if any(_has_words(one[name]) for one in cells)]
-    rows = [{name: one[name] for name in head} for one in cells]
-    return shown_table(caption, rows, len(table), table if file else None, file, stacked=True)
-
-
-def forest_drawings(table: pd.DataFrame, most: int, pen: Pen) -> list[Drawing]:
-    """Draw a table as `plot.forest` does, a picture for each of its panels, with the first `most`
-    rows."""
-    rows = harm_first(table)
-    panels = rows.groupby(plot.forest.data(rows)["metric"], sort=False)
-    return [
-        pen(plot.forest, rows.head(most), size=(SIZE[0], 1.2 + 0.4 * len(rows.head(most))))
-        for _, rows in panels
-    ]
-
-
-# ------------------------------------------------------------------------------------------
-# trade-offs, users
-
-
-def tradeoff_section(subject: Subject, pen: Pen) -> Section | None:
+def tradeoff_section(subject: Subject, page: Page) -> Sections:
     """Draw the primary metric against each metric of another kind."""
-    family = subject.meanings.set_index("column")["family"]
-    others = [name for name in subject.columns[1:] if family.get(name, "") not in ACCURACY]
-    if len(subject.models) < 2 or not others or family.get(subject.primary, "") not in ACCURACY:
-        return None
-    drawings = [
-        pen(plot.tradeoff, subject.result, x=name, y=subject.primary) for name in others[:3]
-    ]
-    return Section("trade-offs", "Trade-offs", drawings=tuple(drawings))
+    others = [name for name in subject.columns[1:] if subject.family(name) not in ACCURACY]
+    if len(subject.models) > 1 and others and subject.family(subject.primary) in ACCURACY:
+        drawings = [
+            page.draw(plot.tradeoff, subject.result, x=name, y=subject.primary)
+            for name in others[:3]
+        ]
+        yield Section("trade-offs", "Trade-offs", drawings=drawings)
 
 
-def users_section(subject: Subject, pen: Pen) -> Section | None:
+def users_section(subject: Subject, page: Page) -> Sections:
     """Draw who gets nothing, and who gains and who loses by the best model."""
-    if subject.primary not in subject.result.per_user.columns:
-        return None
-    drawings = [pen(plot.users, subject.people, subject.primary)]
-    if subject.pair is not None and subject.values(subject.primary)["n"].nunique() == 1:
-        model, rival = subject.pair
-        drawings.append(
-            pen(plot.winners, subject.people, subject.primary, model=model, baseline=rival)
-        )
+    people, metric, pair = subject.people, subject.primary, subject.pair
+    if metric not in subject.result.per_user.columns:
+        return
+    drawings = [page.draw(plot.users, people, metric)]
+    if pair is not None and subject.values(metric)["n"].nunique() == 1:
+        drawings.append(page.draw(plot.winners, people, metric, model=pair[0], baseline=pair[1]))
     alone = "These are the lists that people judged, under their labels alone."
-    said = () if subject.people is subject.result else (alone,)
-    return Section("users", "Users", text=said, drawings=tuple(drawings))
+    said = [] if people is subject.result else [alone]
+    yield Section("users", "Users", text=said, drawings=drawings)
 
 
-def exposure_section(subject: Subject, tables: ReportTables, pen: Pen) -> Section | None:
+def exposure_section(subject: Subject, page: Page) -> Sections:
     """Draw how evenly impressions fall on items, and how they spread over popular and rare ones."""
-    if tables.exposure is None:
-        return None
-    drawings = [pen(plot.exposure, tables.exposure)]
-    if tables.log is not None:
-        drawings.append(pen(plot.longtail, tables.exposure, tables.log))
-    return Section("exposure", "Exposure", drawings=tuple(drawings))
+    exposure, log = page.tables.exposure, page.tables.log
+    if exposure is not None:
+        drawings = [page.draw(plot.exposure, exposure)]
+        drawings += [] if log is None else [page.draw(plot.longtail, exposure, log)]
+        yield Section("exposure", "Exposure", drawings=drawings)
 
 
-# ------------------------------------------------------------------------------------------
-# segments
+# -- segments
 
 
-def segments_section(
-    subject: Subject, tables: ReportTables, pen: Pen
-) -> tuple[Section | None, list[Reason]]:
+def segments_section(subject: Subject, page: Page) -> Sections:
     """Comparisons within segments, one family of tests, and for whom the best model is worse."""
-    if tables.segments is None:
-        return None, []
-    given = tables.segments
-    if page_part(given):
-        return given_segments(tables, subject.max_rows, pen, subject.pair, subject.primary)
+    given, metric, duel = page.tables.segments, subject.primary, subject.tested_pair
+    if given is None or page_part(given):
+        yield from given_segments(page)
+        return
     groups = segment_groups(subject.result, given)
     parts: list[TableBlock] = []
     said: list[Reason] = []
-    duel = subject.tested_pair
     if duel is not None:
-        compared = _within_segments(subject, groups, *duel)
-        caption = (
-            f"{duel[0]} against {duel[1]} within segments; p-values {adjustment(compared).words}"
-        )
-        most = subject.max_rows
-        parts.append(block(TABLE_KINDS["pairs"], compared, caption, "segments.csv", most))
-        said = worse_for(compared.to_dict("records"), [str(one) for one in compared["segment"]])
-    rows = RowsInMemory(subject.result, groups)
-    means = values_frame(rows, subject.summary, [subject.primary])
-    parts.append(_means_by_segment(subject, means))
-    return Section("segments", "Segments", tables=tuple(parts)), said
+        of_model = model_rows(subject.result)
+        pair = np.sort(np.concatenate([of_model[one] for one in duel]))
+        within = {
+            f"{segment} = {group}": pair[of_segment.codes[pair] == code]
+            for segment, of_segment in groups.items()
+            for code, group in enumerate(of_segment.names)
+        }
+        compared = compare(
+            subject.result, [metric], baseline=duel[1], correction="holm", within=within
+        ).rename(columns={"group": "segment"})
+        caption = f"{duel[0]} against {duel[1]} within segments; p-values "
+        caption += adjustment(compared).words
+        parts.append(page.block(compared, caption, "segments.csv"))
+        said = worse_for(compared.to_dict("records"), [*compared["segment"].map(str)])
+    # The means of the metric, models by segments.
+    means = values_frame(RowsInMemory(subject.result, groups), subject.summary, [metric])
+    rows: dict[str, dict[str, Shown]] = {}
+    for row, apart in zip(means.to_dict("records"), n_differs(means), strict=True):
+        part = "all lists" if row["segment"] == EVERYONE else f"{row['segment']} = {row['group']}"
+        form = estimate_form(row["value"], row["ci_low"], row["ci_high"])
+        cell = value(row["value"], form, small=f"n = {int(row['n']):,}" if apart else "")
+        rows.setdefault(row["model"], {"model": text(row["model"])})[part] = cell
+    shown = [*rows.values()]
+    caption = f"Mean {metric} by segment"
+    parts.append(shown_table(caption, shown[: page.most], len(shown), means, "segment-means.csv"))
+    yield Section("segments", "Segments", tables=parts, said=said)
 
 
-def given_segments(
-    tables: ReportTables,
-    most: int,
-    pen: Pen,
-    pair: tuple[str, str] | None = None,
-    metric: str | None = None,
-) -> tuple[Section | None, list[Reason]]:
+def given_segments(page: Page) -> Sections:
     """Show comparisons within segments, and say for whom the pair of the headline is worse on its
     metric."""
-    given = tables.segments
+    given, subject = page.tables.segments, page.subject
     if given is None:
-        return None, []
+        return
     shrunken, caption = page_part(given) == "segments", "Comparisons within segments"
-    caption += (
-        "; p and verdict are about the difference between all segments of a metric"
-        if shrunken
-        else ""
+    if shrunken:
+        caption += "; p and verdict are about the difference between all segments of a metric"
+    new, old = sides_of(given)
+    pair, metric = (None, "") if subject is None else (subject.pair, subject.primary)
+    if new == "treatment":  # the pair and the metric of the experiment's first row
+        first = next(iter(page.tables.experiment.values()), given).iloc[0]
+        pair, metric = (str(first[new]), str(first[old])), str(first["metric"])
+    said: list[Reason] = []
+    if pair is not None and new in given.columns:
+        own = [row for row in given.to_dict("records") if str(row["metric"]) == metric]
+        if new == "model":
+            own = [turned(one) if str(one[old]) == pair[0] else one for one in own]
+        own = [one for one in own if (str(one[new]), str(one[old])) == pair]
+        # Shrunken effects have one verdict on all segments, and none of their own.
+        said = [] if shrunken else worse_for(own, [*map(segment_of, own)])
+        several = (
+            new == "treatment" and "se" in given.columns and segment_of(given.iloc[0].to_dict())
+        )
+        if shrunken or several:
+            about = segment_sentences(given).get((metric, *pair))
+            said += [] if about is None else [Reason(about)]
+        none = f"The comparisons within segments are not about {pair[0]} and {pair[1]} on {metric}."
+        said = said or [Reason(none)]
+    yield Section(
+        "segments",
+        "Segments",
+        tables=[page.block(given, caption, "segments.csv")],
+        drawings=page.forests(given) if shrunken else (),
+        said=said,
     )
-    table = block(record_of(given), given, caption, "segments.csv", most)
-    drawings = forest_drawings(given, most, pen) if shrunken else []
-    section = Section("segments", "Segments", tables=(table,), drawings=tuple(drawings))
-    if "treatment" in given.columns:  # the pair and the metric of the experiment's first row
-        first = next(iter(tables.experiment.values()), given).iloc[0]
-        pair, metric = (str(first["treatment"]), str(first["control"])), str(first["metric"])
-    base, other = (
-        ("control", "treatment") if "treatment" in given.columns else ("baseline", "model")
-    )
-    if pair is None or other not in given.columns:
-        return section, []
-    own = given[given["metric"].astype(str) == metric]
-    rows, names = [], []
-    for row in own.to_dict("records"):
-        sides = str(row[other]), str(row[base])
-        if sides == pair or (other == "model" and sides == pair[::-1]):
-            rows.append(row if sides == pair else turned(row))
-            names.append(segment_of(row))
-    said = worse_for(rows, names)
-    if shrunken:  # no segment has a verdict of its own
-        said = [Reason(sentence) for sentence in segment_sentences(own).values()]
-    none = f"The comparisons within segments are not about {pair[0]} and {pair[1]} on {metric}."
-    return section, said or [Reason(none)]
-
-
-def _within_segments(
-    subject: Subject, groups: dict[str, SegmentGroups], model: str, rival: str
-) -> pd.DataFrame:
-    """Compare the two models within every group of every column of segments; all tests are one
-    family."""
-    of_model = model_rows(subject.result)
-    pair = np.sort(np.concatenate([of_model[model], of_model[rival]]))
-    within = {
-        f"{segment} = {group}": pair[of_segment.codes[pair] == code]
-        for segment, of_segment in groups.items()
-        for code, group in enumerate(of_segment.names)
-    }
-    table = compare(
-        subject.result, [subject.primary], baseline=rival, correction="holm", within=within
-    )
-    return table.rename(columns={"group": "segment"})
 
 
 def worse_for(rows: Sequence[Mapping[Any, Any]], names: Sequence[str]) -> list[Reason]:
@@ -387,9 +359,7 @@ def worse_for(rows: Sequence[Mapping[Any, Any]], names: Sequence[str]) -> list[R
     shown in none."""
     if not rows:
         return []
-    first = rows[0]
-    sides = ("model", "baseline") if "baseline" in first else ("treatment", "control")
-    who = f"{name_of(first[sides[0]])} against {name_of(first[sides[1]])}: "
+    new, old = (name_of(rows[0][side]) for side in sides_of(rows[0]))
     worse = {
         shorten(visible(name), NAME_LENGTH): row
         for name, row in zip(names, rows, strict=True)
@@ -397,31 +367,140 @@ def worse_for(rows: Sequence[Mapping[Any, Any]], names: Sequence[str]) -> list[R
     }
     withheld = sum(map(is_withheld, rows))
     but = f" The verdict is withheld in {withheld} of them." if withheld and len(rows) > 1 else ""
-    if not worse:
-        none = f"shown to be worse in none of {len(rows)} segments.{but}"
-        if withheld == len(rows):
-            none = "the verdict is withheld in each segment."
-        elif len(rows) == 1:
-            none = f"not shown to be worse in the one segment, {names[0]}."
-        return [Reason(who + none)]
-    said = "; ".join(f"{name}: {row['verdict']}, {effect_text(row)}" for name, row in worse.items())
-    words = listed([*worse], 3, "segment")
-    text = f"worse in {len(worse)} of {amount(len(rows), 'segment')}: {said}.{but}"
-    return [Reason(who + text, action=f" Watch {words}, where it is worse.")]
+    if worse:
+        found = "; ".join(
+            f"{name}: {row['verdict']}, {effect_text(row)}" for name, row in worse.items()
+        )
+        said = f"worse in {len(worse)} of {amount(len(rows), 'segment')}: {found}.{but}"
+    elif withheld == len(rows):
+        said = "the verdict is withheld in each segment."
+    elif len(rows) == 1:
+        said = f"not shown to be worse in the one segment, {names[0]}."
+    else:
+        said = f"shown to be worse in none of {len(rows)} segments.{but}"
+    watch = f" Watch {listed([*worse], 3, 'segment')}, where it is worse." if worse else ""
+    return [Reason(f"{new} against {old}: {said}", action=watch)]
 
 
-def _means_by_segment(subject: Subject, frame: pd.DataFrame) -> TableBlock:
-    """Return the means of the primary metric, models by segments."""
-    cells: dict[tuple[str, str], Shown] = {}
-    for row, apart in zip(frame.to_dict("records"), n_differs(frame).tolist(), strict=True):
-        part = "all lists" if row["segment"] == "all" else f"{row['segment']} = {row['group']}"
-        form = estimate_form(row["value"], row["ci_low"], row["ci_high"])
-        n = f"n = {int(row['n']):,}" if apart else ""
-        cells[row["model"], part] = value(row["value"], form, small=n)
-    parts = list(dict.fromkeys(part for _, part in cells))
-    rows = [
-        {"model": text(model)} | {part: cells.get((model, part), value(np.nan)) for part in parts}
-        for model in dict.fromkeys(model for model, _ in cells)
+# -- lists of users, definitions, how to get the same numbers
+
+
+def examples_section(subject: Subject, page: Page) -> Sections:
+    """Show the lists of the first users of a hit table, one table a user: a row for each rank, one
+    for what was relevant and not shown, and a column for each model."""
+    examples = page.examples
+    if isinstance(examples, bool) or examples is None:
+        return
+    if not isinstance(examples, pd.DataFrame):
+        raise TypeError(
+            f"examples is {kind_of(examples)}; expected True, or what rd.diagnostics.hit_table gave"
+        )
+    by, key = list(subject.result.spec["by"]), list(subject.result.spec["user_col"])
+    source = "what rd.diagnostics.hit_table returned"
+    frame = need(examples, "examples", [*by, *key, "rank", "hit"], source).reset_index(drop=True)
+    names = list(frame.columns)
+    at = names.index("rank")
+    carried = [name for name in names[at + 1 :] if name not in ("hit", "gain", "value")]
+    item = frame[names[at - 1]]
+    shown = item if not carried else frame[carried[0]].where(frame[carried[0]].notna(), item)
+    frame = frame.assign(model=labels(frame, by), list=labels(frame, key), shown=shown.map(visible))
+    models = [name for name in subject.pair or subject.models[:1] if name in set(frame["model"])]
+    tables = []
+    for name, rows in frame[frame["model"].isin(models)].groupby("list", sort=False):
+        ranked, missed = rows[rows["rank"].notna()], rows[rows["rank"].isna()]
+        cells = {
+            (row["model"], row["rank"]): Shown(
+                Cell("hit", small=row["shown"]), row["shown"].casefold(), Badge("good", "hit")
+            )
+            if row["hit"]
+            else text(row["shown"])
+            for row in ranked.to_dict("records")
+        }
+        body = [
+            (text(f"{int(rank)}"), *(cells.get((model, rank), text("–")) for model in models))
+            for rank in sorted(ranked["rank"].unique().tolist())
+        ]
+        if len(missed):
+            own = (", ".join(missed["shown"][missed["model"] == model]) for model in models)
+            body.append((text("relevant, not shown"), *(text(one or "–") for one in own)))
+        head = ("rank", *map(visible, models))
+        tables.append(TableBlock(f"Lists of {visible(name)}", head, ["left"] * len(head), body))
+        if len(tables) == MANY_LISTS_SHOWN:
+            break
+    said = (
+        "Hits are marked. These are rows of users: this page was made with examples=, and is not "
+        "for everybody."
+    )
+    yield Section("examples", "Examples", text=[said], tables=tables)
+
+
+def definitions_section(subject: Subject, page: Page) -> Sections:
+    """Show the formula and the options of every metric of the page, without the sentences about
+    options that are not in force."""
+    options = subject.result.spec.get("options", {})
+    direction = {"larger": "higher is better", "smaller": "lower is better"}
+    shown = subject.meanings[subject.meanings["column"].isin(subject.columns)]
+    rows = []
+    for row in shown.to_dict("records"):
+        kept = []
+        for sentence in re.split(r"(?<=\.) (?=[A-Z])", row["formula"] or "–"):
+            known = [name for name in re.findall(r"`(\w+)`", sentence) if name in options]
+            if not known or any(options[name] not in (None, False, 0.0) for name in known):
+                kept.append(sentence)
+        rows.append(
+            {
+                "metric": text(row["column"]),
+                "meaning": text(row["meaning"] or "a metric of your own"),
+                "formula": formula(" ".join(kept)),
+                "definition with every option": text(row["definition"], code=True),
+                "direction": text(direction.get(row["better"], "no direction")),
+            }
+        )
+    table = shown_table(
+        "The metrics of this page",
+        rows[: page.most],
+        len(rows),
+        subject.meanings,
+        "definitions.csv",
+        stacked=True,
+        folded=f"Formulas of {amount(len(rows), 'metric')}",
+    )
+    yield Section("definitions", "Definitions", tables=[table])
+
+
+def reproducibility_section(subject: Subject, page: Page) -> Sections:
+    """Show what is needed to get the same numbers again: versions, rows, options and a digest."""
+    result, spec = subject.result, subject.result.spec
+    digest = hashlib.sha256(csv_of(result.summary).encode()).hexdigest()
+    column = spec.get("order", {}).get("column")
+    counts = (f"{name.replace('_', ' ')} {n:,}" for name, n in spec.get("counts", {}).items())
+    pairs = {
+        "recdf": f"{spec.get('recdf', '')} evaluated, {version_and_build()} wrote this page",
+        "Python, pandas, NumPy": f"{platform.python_version()}, {pd.__version__}, {np.__version__}",
+        "rows": f"{len(result.per_user):,} in per_user, {len(result.summary):,} in summary",
+        "list key": ", ".join(spec["user_col"]),
+        "models by": ", ".join(spec["by"]) or "one model",
+        "order of pred": f"by {spec.get('order', {}).get('by', '')}"
+        + (f", column {column}" if column else ""),
+        "counts": ", ".join(counts) or "–",
+        "digest of the summary": f"sha256 {digest}",
+    }
+    given = {name: found for name, found in spec.get("options", {}).items() if found is not None}
+    details = [
+        (
+            title,
+            "\n".join(
+                map(
+                    visible,
+                    json.dumps(found, indent=1, ensure_ascii=False, default=str).splitlines(),
+                )
+            ),
+        )
+        for title, found in (("Options", given), ("The whole spec", spec))
     ]
-    caption, file = f"Mean {subject.primary} by segment", "segment-means.csv"
-    return shown_table(caption, rows[: subject.max_rows], len(rows), frame, file)
+    yield Section(
+        "reproducibility",
+        "Reproducibility",
+        pairs=[(name, visible(found)) for name, found in pairs.items()],
+        details=details,
+    )

@@ -1,4 +1,5 @@
-"""The verdict about the models of a result: six lines and a badge, from the codes of the tables.
+"""The verdict about the models of a result: six lines and a badge, from the codes of the tables,
+and what could overturn it: lists that models lack, orders of ties, findings in the data.
 
 Contract: docs/report.md has the rules. A line is a function of rows and nothing else. What would
 change the verdict stands in the badge, and "So" asks for no more than the badge allows.
@@ -6,14 +7,16 @@ change the verdict stands in the badge, and "So" asks for no more than the badge
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from ...experiments.compare.cheap_labels import compared_labels
+from ...experiments.compare.comparable_runs import sentence_of_both
 from ...experiments.decide.adjust_pvalues import adjustment
 from ...judge.cautions import FEW_LISTS
 from ...judge.cautions.table import CAUTIONS
@@ -27,16 +30,54 @@ from ...judge.verdict import (
     warning_sentences,
     warnings_of,
 )
-from ...tables.cells import amount, doing, estimated, is_one_sided, number
-from ..given_tables import sides_of_tests, words_of_tests
+from ...tables.cells import (
+    amount,
+    doing,
+    estimate_form,
+    estimated,
+    is_one_sided,
+    number,
+    visible,
+)
+from ..given_tables import ONLY, sides_of_tests, words_of_tests
+from ..kinds import TABLE_KINDS
+from ..leaderboard_values import seed_sentences
+from ..pairs import list_places, model_rows
 from ..row_words import sides_of
-from .overturning import MANY_NAMED, Case, doubts_about
 from .page_blocks import Badge, Reason, Section, effect_text, listed, name_of, plain
 from .report_inputs import Subject
 
 POWER_Z = 0.8416  # of the normal distribution: 8 of 10
 OUT_OF_REACH = 100  # times as many lists as there are
 TOO_FEW = ("few_lists", "few_lists_differ")
+MANY_NAMED = 5
+BOTH_SIDES = ("model", "baseline")
+# What `rd.audit` finds of rows that a model must not know: the rows, and whether many of them leave
+# nothing to decide. The others temper a verdict.
+LEAKS = {
+    "true_in_train": ("of the test rows stand in train", True),
+    "train_after_cutoff": ("of the rows of train are later than the cut-off", True),
+    "true_before_cutoff": ("of the test rows are before the cut-off", True),
+    "train_after_own": ("of the rows of train are later than the user's test rows", False),
+    "hits_cold": ("of the hits are items that train does not know", False),
+}
+SOME, MANY = 0.01, 0.1  # shares of rows from which a leak tempers and withholds a verdict
+NO_BETTER = ("below_chance", "at_chance", "below_popularity", "at_popularity")
+TIE_FINDINGS = ("ties", "ties_across_k", "constant_scores", "repeated_ranks")  # findings about them
+
+
+class Case(NamedTuple):
+    """What the first metric says before anything speaks against it, and the pair of models that it
+    is about."""
+
+    badge: Badge
+    which: str
+    action: str
+    below: Sequence[str] = ()
+    row: Mapping[Any, Any] | None = None
+    stands: bool = True  # there is a verdict that could be overturned
+    together: int = 0
+    ships: bool = False  # the action is to take the new side
 
 
 def pair_row(table: pd.DataFrame | None, metric: str, model: str, rival: str) -> tuple[Any, int]:
@@ -55,15 +96,13 @@ def pair_row(table: pd.DataFrame | None, metric: str, model: str, rival: str) ->
 
 
 def models_card(
-    subject: Subject,
-    check: pd.DataFrame | None,
-    said: Mapping[str, Sequence[Reason]],
+    subject: Subject, check: pd.DataFrame | None, said: Mapping[str, Sequence[Reason]]
 ) -> Section:
     """Return the card about the models of a result; `said` holds what other sections say of it, by
     their id."""
     case, rest = _case(subject), dict(said)
     harms, others = _other_metrics(subject, case.row)
-    segments, own = list(rest.pop("segments", ())), doubts_about(subject, check, case)
+    segments, own = list(rest.pop("segments", ())), list(_doubts(subject, check, case))
     reasons = [*own, *harms, *segments, *(reason for some in rest.values() for reason in some)]
     badge, action = tempered(case, reasons)
     which = case.which
@@ -75,55 +114,38 @@ def models_card(
         worse.insert(0, "No other metric is shown to be worse." if others else nothing)
     if not segments:
         worse.append("Not looked at: segments of users (segments=).")
-    doubts = sorted(own, key=lambda reason: (not reason.stops, not reason.badge))
+    own.sort(key=lambda reason: (not reason.stops, not reason.badge))
+    shown = could_show(case.row, "With so many lists, a difference of {}", "cases")
     return verdict_section(
         badge,
-        (which, *case.below),
-        action,
-        how_much=(*_amount(subject, case), *others, *_reach(subject)),
-        sure=(
-            *belief(subject, case.row),
-            *could_show(case.row, "With so many lists, a difference of {}", "cases"),
-        ),
-        for_whom=worse,
-        doubts=[reason.said for reason in (*doubts, *rest.pop("data-health", ()))],
-        beside=[reason.said for some in rest.values() for reason in some],
+        {
+            "Which": (which, *case.below),
+            "By how much": [*_amount(subject, case), *others, *_reach(subject)],
+            "How sure": [*_belief(subject, case.row), *shown],
+            "For whom worse": worse,
+            "What could overturn it": [
+                reason.said for reason in (*own, *rest.pop("data-health", ()))
+            ],
+            "Beside it": [reason.said for some in rest.values() for reason in some],
+            "So": [action],
+        },
     )
 
 
-def verdict_section(
-    badge: Badge,
-    which: Sequence[str],
-    action: str,
-    *,
-    how_much: Sequence[str] = (),
-    sure: Sequence[str] = (),
-    for_whom: Sequence[str] = (),
-    doubts: Sequence[str] = (),
-    beside: Sequence[str] = (),
-) -> Section:
-    """Return a card: the lines that say something, in the order of reading."""
-    lines = {
-        "Which": which,
-        "By how much": how_much,
-        "How sure": sure,
-        "For whom worse": for_whom,
-        "What could overturn it": doubts,
-        "Beside it": beside,
-        "So": [action],
-    }
-    said = tuple((name, tuple(sentences)) for name, sentences in lines.items() if sentences)
+def verdict_section(badge: Badge, lines: Mapping[str, Sequence[str]]) -> Section:
+    """Return a card: the lines that say something."""
+    said = [(name, sentences) for name, sentences in lines.items() if sentences]
     return Section("verdict", "Verdict", badge=badge, lines=said)
 
 
 def tempered(case: Case, reasons: Sequence[Reason]) -> tuple[Badge, str]:
     """Return the badge and the action of a case with what speaks against it."""
-    stop = next((reason for reason in reasons if reason.stops), None)
+    stop = next((reason.badge for reason in reasons if reason.stops), None)
     if stop is not None:
-        return Badge("error", f"withheld: {stop.badge}"), f"Do not act: {stop.badge}."
-    words = list(dict.fromkeys(reason.badge for reason in reasons if reason.badge))
+        return Badge("error", f"withheld: {stop}"), f"Do not act: {stop}."
+    words = dict.fromkeys(reason.badge for reason in reasons if reason.badge)
     if not words or not case.stands:
-        watch = [reason.action for reason in reasons if reason.action and not reason.badge]
+        watch = [reason.action for reason in reasons if not reason.badge]
         return case.badge, case.action + "".join(watch if case.badge.kind == "better" else ())
     beside = " and " if case.badge.kind == "warning" else ", but "
     todo = next((reason.action for reason in reasons if reason.action), "find out why")
@@ -137,81 +159,76 @@ def tempered(case: Case, reasons: Sequence[Reason]) -> tuple[Badge, str]:
 def _case(subject: Subject) -> Case:
     """Return what the first metric says of the best model, by the rules of docs/report.md."""
     metric, order, table = subject.primary, subject.ranking(subject.primary), subject.comparison
-    best = order[0]
+    best, named = order[0], subject.name(metric)
     if len(order) == 1:
-        return _one_model(subject, best)
-    undefined = subject.values(metric)["value"].isna().all()
-    if undefined or not subject.better(metric) or table is None:
-        why = (
-            "is undefined for every list"
-            if undefined
-            else "has no better direction"
-            if not subject.better(metric)
-            else "has no value per user to test"
-        )
-        which = f"There is no verdict: the first metric, {subject.name(metric)}, {why}."
-        action = "Name a metric first that has a direction and a value for each list."
-        return Case(Badge("open", "no verdict"), which, action, stands=False)
+        at: Any = subject.values(metric).loc[best]
+        which = f"{named} is {estimated(at['value'], at['ci_low'], at['ci_high'])}. One model was "
+        which += "evaluated: nothing is compared."
+        action = "Compare it with a baseline before acting on it."
+        return Case(Badge("info", "one model"), which, action, stands=False)
+    why = "has no value per user to test" if table is None else ""
+    why = why if subject.better(metric) else "has no better direction"
+    if subject.values(metric)["value"].isna().all():
+        why = "is undefined for every list"
     rival = subject.baseline if subject.baseline is not None else order[1]
-    if best == rival:
+    if best == rival and not why:
         return _baseline_stays(subject, order)
     row, together = pair_row(table, metric, best, rival)
-    pair = f"{subject.name(rival)} on {subject.name(metric)}."
-    if row is None:
+    if row is not None and not why:
+        return _of_pair(subject, row, together)
+    which = f"There is no verdict: the first metric, {named}, {why}."
+    action = "Name a metric first that has a direction and a value for each list."
+    if not why:
         which = "There is no verdict: the comparison that was given has not one row of "
-        which += f"{subject.name(best)} and {pair}"
+        which += f"{subject.name(best)} and {subject.name(rival)} on {named}."
         action = "Compare the two on all lists."
-        return Case(Badge("open", "no verdict"), which, action, stands=False)
-    return _of_pair(subject, row, together, pair)
+    return Case(Badge("open", "no verdict"), which, action, stands=False)
 
 
-def _of_pair(subject: Subject, row: Mapping[Any, Any], together: int, pair: str) -> Case:
+def _of_pair(subject: Subject, row: Mapping[Any, Any], together: int) -> Case:
     """Return what the row about the best model and its rival says."""
     best, rival = subject.name(row["model"]), subject.name(row["baseline"])
+    metric, verdict = subject.name(subject.primary), str(row["verdict"])
     against = "the baseline " if subject.baseline is not None else "the second best, "
-    beside, alike = _beside_best(subject, row)
-    below = [*_picked(subject, together), *beside]
+    below, alike = _beside_best(subject, row, together)
+    which = f"{best} {_best_mean(subject)} of {metric}"
     if is_withheld(row):
         few = "too few lists to tell" if row["withheld"] in TOO_FEW else "withheld"
-        which = f"The verdict is withheld ({row['verdict']}): {best} against {pair}"
-        return Case(
-            Badge("warning", few), which, _withheld_action(row), below, row, False, together
-        )
-    if "missing_lists" in codes_of(row["remarks"]):
-        said = str(row["verdict"])
-        which = (
-            f"{best} {_best_mean(subject)} of {subject.name(subject.primary)}. Against {rival}: "
-        )
-        which += f"{said}."
-        action = "Do not act on the mean: find out why lists are missing."
-        return Case(Badge("warning", said), which, action, below, row, True, together)
-    if sign_of(row) == "better":
-        which = f"{best} is better than {against}{pair}"
+        badge, todo = Badge("warning", few), _withheld_action(row)
+        which = f"The verdict is withheld ({verdict}): {best} against {rival} on {metric}."
+    elif "missing_lists" in codes_of(row["remarks"]):
+        badge, todo = Badge("warning", verdict), MISSING_LISTS
+        which += f". Against {rival}: {verdict}."
+    elif sign_of(row) == "better":
+        badge = Badge("better", "better")
+        which = f"{best} is better than {against}{rival} on {metric}."
         also = f"; it is not shown to be better than {listed(alike, 2, 'model')}" if alike else ""
-        ship = f"Ship {best} to a test{also}."
-        return Case(Badge("better", "better"), which, ship, below, row, True, together)
-    ranks = "found to differ by its signed ranks, which say nothing of the mean, from"
-    found, mark = {
-        "equivalent": ("equivalent to", "equivalent"),
-        "ranks_higher": (ranks, "no verdict"),
-        "ranks_lower": (ranks, "no verdict"),
-    }.get(row["effect"], ("not shown to be better than", "no difference shown"))
-    which = f"{best} {_best_mean(subject)} of {subject.name(subject.primary)}"
-    which = f"{which}, and is {found} {against}{rival}."
-    stay = f"Keep {rival}. " if subject.baseline is not None else ""
-    todo = "Do not act: the test says nothing of the mean."
-    if row["effect"] == "none":
-        n = float(row["n_users"])
-        unit = "list" if row.get("n_lists") == n else "user"
-        todo = stay + collect(row, n, unit)
-    elif row["effect"] == "equivalent":
-        todo = f"Choose between {best} and {rival} by other means than this metric."
-    return Case(Badge("open", mark), which, todo, below, row, True, together)
+        todo = f"Ship {best} to a test{also}."
+    else:
+        mark, found = "no difference shown", "not shown to be better than"
+        todo = "Do not act: the test says nothing of the mean."
+        if row["effect"] == "none":
+            n = float(row["n_users"])
+            stay = f"Keep {rival}. " if subject.baseline is not None else ""
+            todo = stay + collect(row, n, "list" if row.get("n_lists") == n else "user")
+        elif row["effect"] == "equivalent":
+            mark, found = "equivalent", "equivalent to"
+            todo = f"Choose between {best} and {rival} by other means than this metric."
+        elif row["effect"] in ("ranks_higher", "ranks_lower"):
+            mark = "no verdict"
+            found = "found to differ by its signed ranks, which say nothing of the mean, from"
+        badge, which = Badge("open", mark), f"{which}, and is {found} {against}{rival}."
+    return Case(badge, which, todo, below, row, not is_withheld(row), together)
 
 
-def _picked(subject: Subject, together: int) -> list[str]:
-    """Say that the model was picked among several, and whether the tests take that into account."""
-    n, said = len(subject.models), []
+def _beside_best(
+    subject: Subject, row: Mapping[Any, Any], together: int
+) -> tuple[list[str], list[str]]:
+    """Say that the model was picked among several, and whether the tests take that into account.
+    Name the models beside the pair that are not shown to be worse than it, over all pairs of
+    models."""
+    best, n, table = str(row["model"]), len(subject.models), subject.pairs
+    said, alike = [], []
     if n > 2 and subject.comparison is not None:
         counted = "taken into account" if together >= n - 1 else "not taken into account"
         said.append(
@@ -220,27 +237,24 @@ def _picked(subject: Subject, together: int) -> list[str]:
         )
     if subject.baseline is None:
         said.append("No baseline was named, so the best model is compared with the second best.")
-    return said
-
-
-def _beside_best(subject: Subject, row: Mapping[Any, Any]) -> tuple[list[str], list[str]]:
-    """Name the models beside the pair that are not shown to be worse than the best one, over all
-    pairs of models."""
-    best, metric, table = str(row["model"]), subject.primary, subject.pairs
-    rest = [one for one in subject.ranking(metric) if one not in (best, str(row["baseline"]))]
-    if table is None or not rest or row["withheld"] in TOO_FEW:
-        return [], []
-    rows = {one: pair_row(table, metric, best, one)[0] for one in rest}
+    rows = {
+        one: pair_row(table, subject.primary, best, one)[0]
+        for one in subject.ranking(subject.primary)
+        if one not in (best, str(row["baseline"])) and row["withheld"] not in TOO_FEW
+    }
     known = {one: found for one, found in rows.items() if found is not None}
-    alike = [subject.name(one) for one, found in known.items() if sign_of(found) != "better"]
-    if not known:
-        return [], []
-    how = f"over all {amount(len(table), 'pair')}, p-values {adjustment(table).words}"
-    if not alike:
+    if table is not None and known:
+        how = f"over all {amount(len(table), 'pair')}, p-values {adjustment(table).words}"
+        alike = [subject.name(one) for one, found in known.items() if sign_of(found) != "better"]
+        named = f"Not shown to be worse than {subject.name(best)}: "
+        named += f"{listed(alike, MANY_NAMED, 'model')} ({how})."
         each = "The other model is" if len(known) == 1 else "Each of the others is"
-        return [f"{each} shown to be worse than {subject.name(best)} ({how})."], []
-    named = listed(alike, MANY_NAMED, "model")
-    return [f"Not shown to be worse than {subject.name(best)}: {named} ({how})."], alike
+        each += f" shown to be worse than {subject.name(best)} ({how})."
+        said.append(named if alike else each)
+    return said, alike
+
+
+MISSING_LISTS = "Do not act on the mean: find out why lists are missing."
 
 
 def _withheld_action(row: Mapping[Any, Any]) -> str:
@@ -287,29 +301,24 @@ def _baseline_stays(subject: Subject, order: Sequence[str]) -> Case:
     first, together = found[0]
     base = subject.name(order[0])
     mean = f"the baseline {base}, which {_best_mean(subject)} of {subject.name(subject.primary)}"
-    keep = f"Keep {base}."
     lacking = [row for row in rows if "missing_lists" in codes_of(row["remarks"])]
-    where = next(
-        (row for row in lacking if row.get("effect_both") == "better"),
-        lacking[0] if lacking else None,
-    )
-    if where is not None:
+    lacking.sort(key=lambda row: row.get("effect_both") != "better")
+    if lacking:
         which = f"No model is shown to be better than {mean} over all lists. "
-        which = f"{which}{subject.name(where['model'])} is {where['verdict']}."
-        action = "Do not act on the mean: find out why lists are missing."
-        return Case(Badge("warning", str(where["verdict"])), which, action, row=where)
-    if len(rows) == len(found) and all(sign_of(row) == "worse" for row in rows):
-        worse = "Each of the others is shown to be worse."
-        if len(rows) == 1:
-            worse = f"{subject.name(order[1])} is shown to be worse."
+        which += f"{subject.name(lacking[0]['model'])} is {lacking[0]['verdict']}."
+        badge = Badge("warning", str(lacking[0]["verdict"]))
+        return Case(badge, which, MISSING_LISTS, row=lacking[0])
+    badge, todo = Badge("open", "keep the baseline"), f"Keep {base}."
+    shown = [subject.name(row["model"]) for row in rows if sign_of(row) != "worse"]
+    if len(rows) == len(found) and not shown:
+        each = "Each of the others" if len(rows) > 1 else subject.name(order[1])
+        below = [f"{each} is shown to be worse."]
         which = f"No model is better than {mean}."
-        badge = Badge("open", "keep the baseline")
-        return Case(badge, which, keep, [worse], first, True, together)
+        return Case(badge, which, todo, below, first, True, together)
     which = f"No model is shown to be better than {mean}."
-    below: list[str] = []
+    below = []
     if first is not None:
         below = [f"The next best is {subject.name(first['model'])}: {first['verdict']}."]
-    shown = [subject.name(row["model"]) for row in rows if sign_of(row) != "worse"]
     held = [row for row in rows if is_withheld(row)]
     few = len(held) == len(rows) and all(row["withheld"] in TOO_FEW for row in held)
     if len(shown) > 1 and not few and subject.comparison is not None:
@@ -318,10 +327,8 @@ def _baseline_stays(subject: Subject, order: Sequence[str]) -> Case:
         below.append(f"Not shown to be worse than {base}: {named}{how}")
     if held:
         badge = Badge("warning", "too few lists to tell" if few else "withheld")
-        which = f"A verdict is withheld. {which}"
-        return Case(badge, which, _withheld_action(held[0]), below, first, False, together)
-    badge = Badge("open", "keep the baseline")
-    return Case(badge, which, keep, below, first, True, together)
+        which, todo = f"A verdict is withheld. {which}", _withheld_action(held[0])
+    return Case(badge, which, todo, below, first, not held, together)
 
 
 def _best_mean(subject: Subject) -> str:
@@ -329,15 +336,6 @@ def _best_mean(subject: Subject) -> str:
     values = subject.values(subject.primary)["value"]
     best = values.min() if subject.better(subject.primary) == "smaller" else values.max()
     return "has the best mean" if (values == best).sum() == 1 else "shares the best mean"
-
-
-def _one_model(subject: Subject, model: str) -> Case:
-    row: Any = subject.values(subject.primary).loc[model]
-    shown = estimated(row["value"], row["ci_low"], row["ci_high"])
-    which = f"{subject.name(subject.primary)} is {shown}. One model was evaluated: nothing is "
-    which += "compared."
-    action = "Compare it with a baseline before acting on it."
-    return Case(Badge("info", "one model"), which, action, stands=False)
 
 
 # -- by how much, how sure
@@ -349,47 +347,59 @@ def _amount(subject: Subject, case: Case) -> list[str]:
     if row is None:
         return []
     smaller = subject.better(subject.primary) == "smaller"
-    gain, lose = (int(row.get(name, 0)) for name in ("wins", "losses")[:: -1 if smaller else 1])
+    gain, lose = (int(row.get(one, 0)) for one in ("wins", "losses")[:: -1 if smaller else 1])
     judged = " whose lists people judged" if "n_human" in row else ""
-    n = int(row["n_users"])
-    said = f": {effect_text(row)}. {gain:,} of {amount(n, 'user')}{judged} "
-    said += f"{'gains' if gain == 1 else 'gain'} and {doing(lose, 'lose')}."
+    new, old = (subject.name(row[side]) for side in BOTH_SIDES)
+    text = f"{new} − {old}: {effect_text(row)}. {gain:,} of "
+    text += f"{amount(int(row['n_users']), 'user')}{judged} "
+    text += f"{'gains' if gain == 1 else 'gain'} and {doing(lose, 'lose')}."
     if case.together > 1:
-        said += " The interval holds for all comparisons of the page together."
+        text += " The interval holds for all comparisons of the page together."
     codes = [code for code in warnings_of(row["remarks"]) if code != row["withheld"]]
-    said += "".join(f" Warning: {CAUTIONS[code].sentence}." for code in codes)
-    pair = f"{subject.name(row['model'])} − {subject.name(row['baseline'])}"
-    if "different_lists" not in codes_of(row["remarks"]):
-        return [pair + said]
-    if "n_lists" not in row:
+    said = [text + "".join(f" Warning: {CAUTIONS[code].sentence}." for code in codes)]
+    if "different_lists" in codes_of(row["remarks"]) and "n_lists" in row:
+        both = int(row["n_lists"])
+        n_new, n_old = (both + int(row[f"n_only_{side}"]) for side in BOTH_SIDES)
+        said.append(
+            f"{new} has a value for {amount(n_new, 'list')}, {old} for {n_old:,}, and both "
+            f"for {both:,}."
+        )
+    elif "different_lists" in codes_of(row["remarks"]):
         how_many = "a comparison with details=True says for how many (n_only_model)"
-        return [pair + said, f"Some lists have a value for one of the two; {how_many}."]
-    both = int(row["n_lists"])
-    counts = [both + int(row[f"n_only_{side}"]) for side in ("model", "baseline")]
+        said.append(f"Some lists have a value for one of the two; {how_many}.")
+    return said
+
+
+def _reach(subject: Subject) -> list[str]:
+    """Say what share of the catalogue the models of the headline show."""
+    names = subject.meanings.set_index("column")["name"]
+    column = next((one for one in subject.columns if names.get(one) == "coverage"), None)
+    if column is None or subject.tested_pair is None:
+        return []
+    values = subject.values(column)["value"]
+    one, two = subject.tested_pair
+    shares = [number(values.get(model, np.nan), ".0%") for model in (one, two)]
     return [
-        pair + said,
-        f"{subject.name(row['model'])} has a value for {amount(counts[0], 'list')}, "
-        f"{subject.name(row['baseline'])} for {counts[1]:,}, and both for {both:,}.",
+        f"{subject.name(one)} shows {shares[0]} of the catalogue, {subject.name(two)} {shares[1]}."
     ]
 
 
-def belief(subject: Subject, row: Mapping[Any, Any] | None) -> list[str]:
+def _belief(subject: Subject, row: Mapping[Any, Any] | None) -> list[str]:
     """Say what stands behind the numbers: the test, the number of lists, the correction, the
     warnings."""
     table = subject.comparison
     if table is None or not len(table):
         return []
     rows = table if row is None else pd.DataFrame([row])
-    counts = {
-        f"{unit}{'' if sizes == [1] else 's'}": sizes
-        for unit in ("list", "user")
-        if f"n_{unit}s" in rows.columns and (sizes := sorted({int(n) for n in rows[f"n_{unit}s"]}))
-    }
-    spans = [
-        f"{n[0]:,} {unit}" if n[0] == n[-1] else f"{n[0]:,} to {n[-1]:,} {unit}"
-        for unit, n in counts.items()
-    ]
-    n = " of ".join(spans[: len({*map(tuple, counts.values())})])
+    units = [unit for unit in ("list", "user") if f"n_{unit}s" in rows.columns]
+    if len(units) == 2 and {*rows["n_lists"]} == {*rows["n_users"]}:
+        units = ["list"]
+    spans = []
+    for unit in units:
+        low, high = int(rows[f"n_{unit}s"].min()), int(rows[f"n_{unit}s"].max())
+        least = "" if low == high else f"{low:,} to "
+        spans.append(f"{least}{amount(high, unit)}")
+    n = " of ".join(spans)
     empty = subject.result.per_user.get("n_pred", pd.Series(1)).eq(0).any()
     counted = ", where a list without recommendations counts as 0" if empty else ""
     counted *= subject.of_accuracy
@@ -408,9 +418,8 @@ def one_sided(rows: pd.DataFrame) -> list[str]:
         return []
     sides = sides_of(rows)
     new, old = (rows[one].map(name_of).unique() for one in sides)
-    who = f"a {sides[0]}", f"its {sides[1]}"
-    if len(new) == len(old) == 1:
-        who = new[0], old[0]
+    one = len(new) == len(old) == 1
+    who = (new[0], old[0]) if one else (f"a {sides[0]}", f"its {sides[1]}")
     can = f"they can show that {who[0]} has {side} values than {who[1]}"
     return [f"The tests are one-sided: {can}, and nothing else."]
 
@@ -422,26 +431,20 @@ def could_show(row: Mapping[Any, Any] | None, of_size: str, cases: str) -> list[
         return []
     sign, ends = "", (row["ci_low"], row["ci_high"])
     if is_one_sided(*ends):
-        sign, least = "+", least * (1 if ends[1] == math.inf else -1)
+        sign, least = "+", least if ends[1] == math.inf else -least
     return [of_size.format(estimated(least, sign=sign)) + f" is shown in 8 of 10 {cases}."]
 
 
-def _reach(subject: Subject) -> list[str]:
-    """Say what share of the catalogue the models of the headline show."""
-    family = subject.meanings.set_index("column")["name"]
-    column = next((name for name in subject.columns if family.get(name) == "coverage"), None)
-    if column is None or subject.tested_pair is None:
-        return []
-    values = subject.values(column)["value"]
-    one, two = subject.tested_pair
-    shares = (f"{number(values.get(model, np.nan), '.0%')}" for model in (one, two))
-    return [
-        f"{subject.name(one)} shows {next(shares)} of the catalogue, "
-        f"{subject.name(two)} {next(shares)}."
-    ]
-
-
 # -- for whom worse
+
+OTHERS = {
+    "better": "better on",
+    "ranks_higher": "signed ranks differ on",
+    "ranks_lower": "signed ranks differ on",
+    "higher": "different on",
+    "lower": "different on",
+    "equivalent": "equivalent on",
+}
 
 
 def _other_metrics(
@@ -452,31 +455,26 @@ def _other_metrics(
     if row is None:
         return [], []
     model, rival = str(row["model"]), str(row["baseline"])
-    found = {
-        column: other
-        for column in subject.columns[1:]
-        if (other := pair_row(subject.comparison, column, model, rival)[0]) is not None
-    }
-    harms, by_words = [], dict[str, list[str]]()
     of_best = model == subject.ranking(subject.primary)[0]
-    for column, other in found.items():
+    harms, by_words = [], dict[str, list[str]]()
+    for column in subject.columns[1:]:
+        other, _ = pair_row(subject.comparison, column, model, rival)
+        if other is None:
+            continue
+        name = plain(subject.name(column))
         if says_worse(other):
             who = f"{subject.name(model)} against {subject.name(rival)} on {subject.name(column)}"
             said = f"{who}: {other['verdict']}, {effect_text(other)}."
-            name = plain(subject.name(column))
             act = f"weigh the loss on {name} first"
-            harms.append(Reason(said, *((f"worse on {name}", act) if of_best else ())))
-        else:
-            if hides_harm(other, subject.better(column)) and of_best:
-                harms.append(undecided_harm(plain(subject.name(column))))
-            words = "verdict withheld on" if is_withheld(other) else OTHERS.get(other["effect"], "")
-            by_words.setdefault(words or "not shown to differ on", []).append(column)
-    parts = [
-        f"{words} {', '.join(plain(subject.name(one)) for one in columns)}"
-        for words, columns in by_words.items()
-    ]
-    others: list[str] = [f"On other metrics: {'; '.join(parts)}."] if parts else []
-    return harms, others
+            harms.append(Reason(said, f"worse on {name}", act) if of_best else Reason(said))
+            continue
+        if hides_harm(other, subject.better(column)) and of_best:
+            harms.append(undecided_harm(name))
+        words = OTHERS.get(other["effect"], "not shown to differ on")
+        words = "verdict withheld on" if is_withheld(other) else words
+        by_words.setdefault(words, []).append(name)
+    parts = "; ".join(f"{words} {', '.join(names)}" for words, names in by_words.items())
+    return harms, [f"On other metrics: {parts}."] if parts else []
 
 
 def undecided_harm(names: str) -> Reason:
@@ -485,11 +483,115 @@ def undecided_harm(names: str) -> Reason:
     return Reason(said, f"perhaps worse on {names}", f"settle first whether {names} is worse")
 
 
-OTHERS = {
-    "better": "better on",
-    "ranks_higher": "signed ranks differ on",
-    "ranks_lower": "signed ranks differ on",
-    "higher": "different on",
-    "lower": "different on",
-    "equivalent": "equivalent on",
-}
+# -- what could overturn it
+
+
+def _doubts(subject: Subject, check: pd.DataFrame | None, case: Case) -> Iterator[Reason]:
+    """Yield what could overturn the verdict, from the result and from what was found in its
+    data."""
+    row, rows, per_user = case.row, model_rows(subject.result), subject.result.per_user
+    names = {model: plain(subject.name(model)) for model in rows}
+    if "n_pred" in per_user.columns and rows:
+        # How many of the lists of the population each model lacks.
+        n, n_pred = len(list_places(subject.result, rows).first_row), per_user["n_pred"].to_numpy()
+        lacks = {one: n - int(np.count_nonzero(n_pred[own])) for one, own in rows.items()}
+        lacking = [
+            f"{names[one]} lacks {lost:,} of {n:,} ({lost / n:.1%})"
+            for one, lost in lacks.items()
+            if lost
+        ]
+        as_zero = any(len(own) == n for one, own in rows.items() if lacks[one])
+        counts = ", which count as 0" if as_zero and subject.of_accuracy else ""
+        said = f"Lists without recommendations{counts}: {listed(lacking, MANY_NAMED, 'model')}."
+        each = "Every model has" if len(rows) > 1 else "The model has"
+        yield Reason(said if lacking else f"{each} recommendations for all lists.")
+    if row is not None:
+        both = {side: plain(subject.name(row[side])) for side in BOTH_SIDES}
+        if said := sentence_of_both({**row, **both}):
+            yield Reason(said)
+        seeds = seed_sentences(subject.result, pd.DataFrame([row]))
+        beyond = ("not beyond the spread over seeds", "train each model with more seeds")
+        for i, said in enumerate(seeds):
+            yield Reason(said, *beyond) if i and sign_of(row) != "open" else Reason(said)
+    models = list(subject.models) if row is None else [str(row[side]) for side in BOTH_SIDES]
+    if subject.of_accuracy and {"n_pred", subject.primary} <= {*per_user.columns}:
+        # A model has lists and not one hit, as with ids of another kind.
+        for model in models:
+            own = per_user[["n_pred", subject.primary]].take(rows[model]).astype("Float64")
+            n = int((own["n_pred"] > 0).sum())
+            if n and not (own[subject.primary].abs() > 0).any():
+                said = f"{names[model]} has {amount(n, 'list')} and not one hit: are its ids those "
+                said += "of true?"
+                check_ids = f"check the ids of {names[model]}"
+                yield Reason(said, f"{names[model]} has no hit", check_ids)
+    if check is None:
+        yield Reason(
+            "Not looked at: ties, ids, sampled candidates and leaks; check= takes what rd.check or "
+            "rd.audit returned."
+        )
+        return
+    by = check["by"] if "by" in check.columns else pd.Series("", check.index)
+    own = check[by.isin(["", *models])]
+    if row is not None:
+        yield from _of_ties(subject, own, row)
+    for one in own[own["severity"].isin(["error", "warning"])].to_dict("records"):
+        code, share = one["code"], one["share"]
+        if code in (*TIE_FINDINGS, "no_recommendations"):  # said in a sentence of their own
+            continue
+        leak, many_stop = LEAKS.get(code, ("", False))
+        no_better = code in NO_BETTER and (one["metric"], one["by"]) == (subject.primary, models[0])
+        badge = action = ""
+        if leak and share >= SOME:
+            badge, action = f"{number(share, '.0%')} {leak}", "take them out"
+        elif no_better:
+            if case.badge.kind == "better":
+                badge = code.replace("_", " ")
+                action = "find out why the model is no better than that"
+        elif one["severity"] == "error":
+            badge, action = "the data have errors", "mend the data"
+        elif code == "sampled":
+            badge, action = "among sampled candidates", "rank all items"
+        stops = bool(leak) and many_stop and share >= MANY
+        yield Reason(TABLE_KINDS["check"].said(one), badge, action, stops)
+
+
+def _of_ties(subject: Subject, check: pd.DataFrame, row: Mapping[Any, Any]) -> Iterator[Reason]:
+    """Say how far other orders of equal scores could move the difference, and whether that changes
+    the verdict."""
+    column, moves, words = subject.primary, dict[str, tuple[float, float]](), []
+    for one in check[check["code"].isin(TIE_FINDINGS)].to_dict("records"):
+        if not one["ranges"]:
+            continue
+        if one["by"] == "" and len(subject.models) > 1:
+            effect = visible(one["effect"])
+            yield Reason(f"Ties: {effect}, of all models together; pass by= to rd.check.")
+            return
+        model = one["by"] or ONLY
+        name, found = plain(subject.name(model)), json.loads(one["ranges"]).get(column)
+        if found is None:
+            lists = amount(int(one["count"]), "list")
+            words.append(f"{lists} of {name}; what that does to {column} is not known")
+            continue
+        at: Any = subject.values(column).loc[model]
+        moves[model] = (min(found[0] - at["value"], 0.0), max(found[1] - at["value"], 0.0))
+        form = estimate_form(at["value"], at["ci_low"], at["ci_high"])
+        low, high, is_now = (number(end, form) for end in (*found, at["value"]))
+        moved = f"could be {low} to {high}, where it is {is_now}"
+        words.append(f"{column} of {name} {f'stays at {low}' if low == high else moved}")
+    if not words:
+        return
+    own, other = (moves.get(str(row[side]), (0.0, 0.0)) for side in BOTH_SIDES)
+    shifts = np.array([0.0, own[0] - other[1], own[1] - other[0]])
+    # What the interval would show if the difference were moved.
+    least, most = (
+        (row["diff"] if pd.isna(row[end]) else row[end]) + shifts for end in ("ci_low", "ci_high")
+    )
+    turns = bool(moves) and len({*np.where(least > 0, 1, np.where(most < 0, -1, 0))}) > 1
+    form = estimate_form(row["diff"], row["ci_low"], row["ci_high"], "+")
+    low, high = (number(row["diff"] + shift, form) for shift in shifts[1:])
+    what = "so that the verdict depends on it" if turns else "and the verdict stays"
+    ends = f"could be {low} to {high}, {what}" if low != high else f"stays at {low}"
+    said = f"Under other orders of equal scores: {'; '.join(words)}."
+    said += f" The difference {ends}." if moves else ""
+    against = ("not robust: ties", "break the ties of the scores, and evaluate again")
+    yield Reason(said, *against) if turns else Reason(said)

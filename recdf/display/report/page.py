@@ -7,6 +7,7 @@ import functools
 import hashlib
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
@@ -25,31 +26,13 @@ from ...progress import Progress
 from ...publishing import publish_text, refuse_files
 from ...tables.cells import amount, visible
 from ..given_tables import as_result, with_bounds
+from ..kinds import record_of
 from ..leaderboard_values import over_repeats
 from ..pairs import model_rows
-from .about_data import definitions_section, examples_section, reproducibility_section
-from .about_experiment import alone_card, experiment_card, experiment_section, validity_section
-from .about_models import (
-    Pen,
-    comparison_section,
-    curves_section,
-    exposure_section,
-    given_segments,
-    leaderboard_section,
-    segments_section,
-    tradeoff_section,
-    users_section,
-)
-from .beside import (
-    MadeSection,
-    check_section,
-    estimate_section,
-    gate_section,
-    history_section,
-    off_policy_section,
-)
+from . import about_experiment, about_models
+from .about_models import Page, Sections
 from .card import models_card
-from .page_blocks import BAR_HEIGHT, BAR_WIDTH, CLOSE, OPEN, Reason, Section
+from .page_blocks import BAR_HEIGHT, BAR_WIDTH, CLOSE, OPEN, Section
 from .report_inputs import (
     ReportTables,
     Subject,
@@ -264,67 +247,67 @@ def report(
                     "bounds": bounds,
                 },
             )
-        sections = _report_sections(subject, tables, max_rows, examples)
+        page = Page(subject, tables, max_rows, examples)
+        sections = _report_sections(page)
         heading = "Evaluation of recommendations"
         heading = heading if subject is not None else _heading(tables, sections)
         about = _about(subject) if subject is not None else _about_users(tables)
-        publish_text(target, _page(title or heading, about, sections, examples is not False))
+        publish_text(target, _html(title or heading, about, sections, examples is not False))
     return target
 
 
-def _report_sections(
-    subject: Subject | None, tables: ReportTables, most: int, examples: Any
-) -> list[Section]:
-    """Return the sections whose tables are there, in the order of reading.
+# Sections of a page in the order of reading, each made from its tables: those about the models of a
+# result, those of the tables beside it, and those at the end of a page about models.
+OF_MODELS = (
+    about_models.leaderboard_section,
+    about_models.curves_section,
+    about_models.comparison_section,
+    about_models.tradeoff_section,
+    about_models.users_section,
+    about_models.exposure_section,
+    about_models.segments_section,
+)
+BESIDE = (
+    about_experiment.experiment_section,
+    about_experiment.beside_sections,
+    about_experiment.gate_section,
+    about_experiment.off_policy_section,
+    about_experiment.history_section,
+    about_experiment.check_section,
+)
+AT_THE_END = (
+    about_models.examples_section,
+    about_models.definitions_section,
+    about_models.reproducibility_section,
+)
 
-    The verdict is made last, because it quotes the others. A page without a result is about the
-    experiment, or the off-policy estimates: validity comes first.
-    """
-    pen = Pen(subject)
-    about: list[Callable[[], Section | MadeSection | None]] = [
-        lambda: experiment_section(tables, most, pen, subject is None),
-        *(
-            functools.partial(estimate_section, f"beside-{i}", name, table, most, pen)
-            for i, (name, table) in enumerate(tables.beside.items())
-        ),
-        lambda: gate_section(tables, most, pen),
-        lambda: off_policy_section(tables, most),
-        lambda: history_section(tables, most, pen),
-        lambda: check_section(tables, most, examples is True),
-        lambda: examples_section(subject, examples),
-    ]
+
+def _report_sections(page: Page) -> list[Section]:
+    """Return the sections whose tables are there, behind the verdict, which is made last, because
+    it quotes them. A page without a result is about the experiment, or the off-policy estimates:
+    validity comes first."""
+    subject, tables = page.subject, page.tables
+    makers: list[Callable[[Page], Sections]] = list(BESIDE)
     if subject is None:
-        makers = [about[0], lambda: given_segments(tables, most, pen), *about[1:]]
+        makers.insert(1, about_models.given_segments)
     else:
-        makers = [
-            lambda: leaderboard_section(subject, bool(tables.experiment)),
-            lambda: curves_section(subject, pen),
-            lambda: comparison_section(subject),
-            lambda: tradeoff_section(subject, pen),
-            lambda: users_section(subject, pen),
-            lambda: exposure_section(subject, tables, pen),
-            lambda: segments_section(subject, tables, pen),
-            *about,
-            lambda: definitions_section(subject),
-            lambda: reproducibility_section(subject.result),
-        ]
+        before, after = (
+            [functools.partial(make, subject) for make in makes]
+            for makes in (OF_MODELS, AT_THE_END)
+        )
+        makers = [*before, *makers, *after]
     sections: list[Section] = []
-    said: dict[str, list[Reason]] = {}
     with Progress(len(makers), "the sections") as progress:
         for make in makers:
-            made = make()
-            section, sentences = made if isinstance(made, tuple) else (made, [])
-            sections += [] if section is None else [section]
-            said |= {section.id: sentences} if section is not None and sentences else {}
+            sections += make(page)
             progress.add()
     if subject is None:
-        valid = validity_section(tables)
-        return [*([] if valid is None else [valid]), alone_card(tables, sections, said), *sections]
-    # With one model nothing else is compared, so that an experiment has the first word.
-    own = experiment_card(tables) if len(subject.models) == 1 else None
-    if own is not None:
-        return [own, *sections]
-    return [models_card(subject, tables.check, said), *sections]
+        return [*about_experiment.alone_sections(page, sections), *sections]
+    said = {one.id: one.said for one in sections if one.said}
+    card = None
+    if len(subject.models) == 1:  # nothing is compared: an experiment has the first word
+        card = about_experiment.experiment_card(page, said.get("segments", ()))
+    return [card or models_card(subject, tables.check, said), *sections]
 
 
 def _heading(tables: ReportTables, sections: Sequence[Section]) -> str:
@@ -341,25 +324,20 @@ def _heading(tables: ReportTables, sections: Sequence[Section]) -> str:
 def _about_users(tables: ReportTables) -> str:
     """Return the line below the heading of a page without a result."""
     for table in tables.experiment.values():
-        sides = [
-            table[[side, f"n_{side}"]].set_axis(["variant", "n"], axis=1)
-            for side in ("control", "treatment")
-        ]
-        metrics, arms = table["metric"].nunique(), pd.concat(sides).groupby("variant")["n"].max()
-        users = int(arms.sum())
-        shown = amount(len(arms), "variant"), amount(users, "user"), amount(metrics, "metric")
-        return " · ".join(shown)
+        sides = ("control", "treatment")
+        arms = pd.concat([table.groupby(side)[f"n_{side}"].max() for side in sides])
+        users = arms.groupby(level=0).max()
+        n = amount(int(users.sum()), "user"), amount(table["metric"].nunique(), "metric")
+        return " · ".join([amount(len(users), "variant"), *n])
     if tables.history is not None and tables.off_policy is None and not tables.beside:
         return tables.history.headline
-    counts = {
-        "estimate": sum(map(len, tables.beside.values())),
-        "off-policy estimate": 0 if tables.off_policy is None else len(tables.off_policy),
-        "budget": 0 if tables.gate is None else len(tables.gate.table),
-        "finding": 0 if tables.check is None else len(tables.check),
-        "treatment": 0 if tables.decision is None else len(tables.decision),
-        "period": 0 if tables.over_time is None else len(tables.over_time),
-        "comparison": 0 if tables.segments is None else len(tables.segments),
-    }
+    gate = None if tables.gate is None else tables.gate.table
+    own = (tables.off_policy, gate, tables.check, tables.decision, tables.segments)
+    counts = Counter[str]()
+    for table in (*tables.beside.values(), *own):
+        if table is not None:
+            counts[record_of(table).noun] += len(table)
+    counts["period"] += 0 if tables.over_time is None else len(tables.over_time)
     return " · ".join(amount(n, noun) for noun, n in counts.items() if n)
 
 
@@ -394,7 +372,7 @@ def _jinja() -> Any:
     return jinja2
 
 
-def _page(title: str, about: str, sections: Sequence[Section], examples: bool) -> str:
+def _html(title: str, about: str, sections: Sequence[Section], examples: bool) -> str:
     """Return the page. Its policy names the digests of its own style and script, so that nothing
     else runs."""
     files = {

@@ -6,7 +6,7 @@ Contract: a record holds texts and numbers, never markup. The template escapes e
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -112,9 +112,8 @@ class Shown(NamedTuple):
     badge: Badge | None = None
     bar: Bar | None = None
     code: bool = False
-    parts: tuple[
-        tuple[str, str, str], ...
-    ] = ()  # of a formula: "sub", "sup" or nothing, what bears it, and the text
+    # Of a formula: "sub", "sup" or nothing, what bears it, and the text.
+    parts: Sequence[tuple[str, str, str]] = ()
 
 
 ShownRow = Mapping[str, Shown]  # the cells of a row by the heads of their columns
@@ -126,18 +125,17 @@ class TableBlock:
     CSV."""
 
     caption: str
-    head: tuple[str, ...]
-    align: tuple[str, ...]
-    rows: tuple[tuple[Shown, ...], ...]
+    head: Sequence[str]
+    align: Sequence[str]
+    rows: Sequence[Sequence[Shown]]
     csv: str = ""
     file: str = "table.csv"
     stacked: bool = False  # on a phone each row becomes a card
     more: int = 0  # rows that are left out
     folded: str = ""  # the text to unfold it by, if it is folded
-    groups: tuple[
-        tuple[str, str], ...
-    ] = ()  # metric and k of each column that a reader can choose, else empty texts
-    off: frozenset[int] = frozenset()  # columns that are hidden until they are chosen
+    # Metric and k of each column that a reader can choose, else empty texts.
+    groups: Sequence[tuple[str, str]] = ()
+    off: Sequence[int] = ()  # columns that are hidden until they are chosen
 
 
 class Entry(NamedTuple):
@@ -157,30 +155,27 @@ class Drawing:
     title: str
     svg: str
     caption: str
-    legend: tuple[Entry, ...] = ()
+    legend: Sequence[Entry] = ()
     wide: bool = False
 
 
 @dataclass(frozen=True)
 class Section:
-    """One section of the page; `said` is what the card quotes of it."""
+    """One section of the page."""
 
     id: str
     title: str
-    text: tuple[str, ...] = ()
+    text: Sequence[str] = ()
     badge: Badge | None = None
-    lines: tuple[
-        tuple[str, tuple[str, ...]], ...
-    ] = ()  # of a verdict: what each says, the first one largest
-    tables: tuple[TableBlock, ...] = ()
-    drawings: tuple[Drawing, ...] = ()
-    lists: tuple[str, ...] = ()
-    pairs: tuple[tuple[str, str], ...] = ()
-    details: tuple[tuple[str, str], ...] = ()  # folded texts: heading and code
-    said: Sequence[Reason] = ()
-
-
-Sections = Iterator[Section]
+    # Of a verdict: what each line says, the first one largest.
+    lines: Sequence[tuple[str, Sequence[str]]] = ()
+    tables: Sequence[TableBlock] = ()
+    drawings: Sequence[Drawing] = ()
+    lists: Sequence[str] = ()
+    pairs: Sequence[tuple[str, str]] = ()
+    details: Sequence[tuple[str, str]] = ()  # folded texts: heading and code
+    said: Sequence[Reason] = ()  # what the card quotes of it
+    card: Section | None = None  # of a page that is about it alone
 
 
 def flag_words(found: str) -> str:
@@ -272,16 +267,17 @@ def shown_table(
 ) -> TableBlock:
     """Return a table of cells, of which the page shows these rows of `n`; columns of numbers stand
     to the right. `frame` can be saved."""
-    head = tuple(rows[0]) if rows else ()
-    left = [
-        any(one[name].bar or one[name].badge or isinstance(one[name].sort, str) for one in rows)
-        for name in head
+    head = list(dict.fromkeys(name for row in rows for name in row))
+    cells = [[row.get(name, value(np.nan)) for name in head] for row in rows]
+    right = [
+        all(one.bar is None and not isinstance(one.sort, str) for one in column)
+        for column in zip(*cells, strict=True)
     ]
     return TableBlock(
         caption,
-        tuple(map(visible, head)),
-        tuple("left" if one else "right" for one in left),
-        tuple(tuple(map(one.__getitem__, head)) for one in rows),
+        [*map(visible, head)],
+        ["right" if one else "left" for one in right],
+        cells,
         "" if frame is None else csv_of(frame),
         file,
         more=n - len(rows),

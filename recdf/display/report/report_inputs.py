@@ -122,6 +122,10 @@ class Subject:
         found = self.summary.loc[self.summary["column"] == column, "better"]
         return str(found.iloc[0]) if len(found) else ""
 
+    def family(self, column: str) -> str:
+        """Return the family of a metric, an empty text for one of the caller's own."""
+        return str(self.meanings.set_index("column")["family"].get(column, ""))
+
     def values(self, column: str) -> pd.DataFrame:
         """Return the rows of one metric, by model."""
         return self.summary[self.summary["column"] == column].set_index("model")
@@ -154,10 +158,7 @@ class Subject:
     @property
     def of_accuracy(self) -> bool:
         """Whether the first metric says how good the lists are."""
-        family = self.meanings.set_index("column")["family"]
-        return (
-            self.better(self.primary) == "larger" and family.get(self.primary, "") in ACCURACY[:3]
-        )
+        return self.better(self.primary) == "larger" and self.family(self.primary) in ACCURACY[:3]
 
 
 def read_subject(
