@@ -24,7 +24,7 @@ NEVER_ONE = {
     ("about_models", "segments"),  # `worse_for` says "the one segment"
     ("adjust_pvalues", "families"),
     ("adjust_pvalues", "tests"),  # "not adjusted" for one
-    ("beside", "estimates"),  # the card of one says so
+    ("about_experiment", "estimates"),  # the card of one says so
     ("by_segment", "rows"),  # a warning of "1 of 5 rows"
     ("card", "models"),
     ("card", "values"),  # "larger values"
@@ -40,7 +40,7 @@ NEVER_ONE = {
     ("interleaving", "clicks"),
     ("leaderboard", "comparisons"),
     ("leaderboard_values", "trainings"),
-    ("overturning", "recommendations"),
+    ("card", "recommendations"),
     ("storage", "bytes"),
     ("style", "others"),
     ("times", "values"),

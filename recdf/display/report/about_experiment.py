@@ -102,8 +102,9 @@ def experiment_section(page: Page) -> Sections:
         drawings.append(page.draw(plot.position, tables.position))
     if over_time is not None:  # a picture for each metric and pair of variants
         names = [name for name in PAIR_OF_EFFECT if name in over_time.columns]
-        for one in over_time[names].drop_duplicates().to_dict("records"):
-            drawings.append(page.draw(plot.over_time, over_time, **one))
+        for one in over_time[names].drop_duplicates().itertuples(index=False):
+            shown = dict(zip(names, one, strict=True))
+            drawings.append(page.draw(plot.over_time, over_time, **shown))
     decided = _decision_said(tables)
     if not tables.experiment and tables.health is None:
         if drawings or decided:

@@ -102,7 +102,7 @@ def models_card(
     their id."""
     case, rest = _case(subject), dict(said)
     harms, others = _other_metrics(subject, case.row)
-    segments, own = list(rest.pop("segments", ())), list(_doubts(subject, check, case))
+    segments, own = list(rest.pop("segments", ())), list(_overturning(subject, check, case))
     reasons = [*own, *harms, *segments, *(reason for some in rest.values() for reason in some)]
     badge, action = tempered(case, reasons)
     which = case.which
@@ -486,7 +486,7 @@ def undecided_harm(names: str) -> Reason:
 # -- what could overturn it
 
 
-def _doubts(subject: Subject, check: pd.DataFrame | None, case: Case) -> Iterator[Reason]:
+def _overturning(subject: Subject, check: pd.DataFrame | None, case: Case) -> Iterator[Reason]:
     """Yield what could overturn the verdict, from the result and from what was found in its
     data."""
     row, rows, per_user = case.row, model_rows(subject.result), subject.result.per_user

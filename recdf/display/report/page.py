@@ -252,7 +252,7 @@ def report(
         heading = "Evaluation of recommendations"
         heading = heading if subject is not None else _heading(tables, sections)
         about = _about(subject) if subject is not None else _about_users(tables)
-        publish_text(target, _html(title or heading, about, sections, examples is not False))
+        publish_text(target, _page_text(title or heading, about, sections, examples is not False))
     return target
 
 
@@ -334,9 +334,9 @@ def _about_users(tables: ReportTables) -> str:
     gate = None if tables.gate is None else tables.gate.table
     own = (tables.off_policy, gate, tables.check, tables.decision, tables.segments)
     counts = Counter[str]()
-    for table in (*tables.beside.values(), *own):
-        if table is not None:
-            counts[record_of(table).noun] += len(table)
+    for one in (*tables.beside.values(), *own):
+        if one is not None:
+            counts[record_of(one).noun] += len(one)
     counts["period"] += 0 if tables.over_time is None else len(tables.over_time)
     return " · ".join(amount(n, noun) for noun, n in counts.items() if n)
 
@@ -372,7 +372,7 @@ def _jinja() -> Any:
     return jinja2
 
 
-def _html(title: str, about: str, sections: Sequence[Section], examples: bool) -> str:
+def _page_text(title: str, about: str, sections: Sequence[Section], examples: bool) -> str:
     """Return the page. Its policy names the digests of its own style and script, so that nothing
     else runs."""
     files = {
