@@ -91,14 +91,13 @@ PUBLIC: dict[str, NamesByModule] = {
         "tables.cells": ["ReportTable"],
     },
     "recdf.ope": {
-        "off_policy.compare_targets": ["ope_compare as compare"],
-        "off_policy.estimate_value": ["ope_estimate as estimate"],
-        "off_policy.log_diagnostics": [
-            "popularity_propensity",
+        "off_policy.beside_estimates": [
             "propensity_check",
+            "ope_compare as compare",
             "ope_diagnostics as diagnostics",
         ],
-        "off_policy.log_additions": ["reward_table", "target_from_recs"],
+        "off_policy.estimate_value": ["ope_estimate as estimate"],
+        "off_policy.log_additions": ["popularity_propensity", "reward_table", "target_from_recs"],
     },
     "recdf.logs": {
         "inputs.frames": ["from_dict", "from_labelled"],

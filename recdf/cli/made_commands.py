@@ -31,10 +31,9 @@ from ..formats.file_sets import FileSet, is_remote, read_files
 from ..inputs.options import as_columns
 from ..logs.impression_tables import SPANS
 from ..logs.impressions import from_impressions
-from ..off_policy.compare_targets import ope_compare
+from ..off_policy.beside_estimates import ope_compare, ope_diagnostics
 from ..off_policy.estimate_value import MEANINGS, ope_estimate
 from ..off_policy.log_additions import target_from_recs
-from ..off_policy.log_diagnostics import ope_diagnostics
 from ..partitions.dealt_logs import IMPRESSION_FILES, impressions_parquet
 from ..publishing import made, staging_folder
 from ..tables.cells import amount, doing

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -14,17 +14,7 @@ from ..errors import DataError
 from ..inputs.door import takes_columns
 from ..inputs.options import Options, as_columns
 from ..progress import Progress
-from .influence import (
-    Estimates,
-    Interval,
-    ValueEstimate,
-    bootstrap_intervals,
-    bounded_intervals,
-    delta_intervals,
-    estimate_values,
-    model_mismatch_z,
-    without_variation,
-)
+from ..stats.resampling import by_row
 from .plan import (
     EstimatorRequest,
     Interaction,
@@ -35,13 +25,15 @@ from .plan import (
     read_range,
     read_requests,
 )
-from .read_log import ByGroups, LogArrays, Record, beside_groups, log_frame, read_log, split_groups
-from .rows import (
-    EffectiveNumbers,
+from .read_log import LogArrays, Record, beside_groups, log_frame, read_log, split_groups
+from .weighted_rows import (
+    Estimates,
     IntCodes,
     LogGroup,
-    WeightNumbers,
     effective_numbers,
+    estimate_values,
+    intervals,
+    model_mismatch_z,
     weight_numbers,
 )
 
@@ -121,43 +113,27 @@ MEANINGS: dict[str, str] = {
 BOUNDED_COVERS = ("few_rewards", "low_ess", "dominated", "concentrated")
 
 
-class Evidence(NamedTuple):
-    """All that the flags of one estimate follow from."""
-
-    log: LogArrays
-    request: EstimatorRequest
-    estimates: Estimates
-    estimate: ValueEstimate
-    weights: WeightNumbers
-    effective: EffectiveNumbers
-    model_z: float
-
-
-def find_flags(found: Evidence) -> list[str]:
-    """Flags of one estimate, in the order of `FLAGS`."""
-    testable = found.effective.ess >= LOW_ESS
-    z = found.weights.mean_cluster_z
-    moved = abs(found.estimate.clip_change) + found.estimate.clip_change_se
+def find_flags(found: Record, request: EstimatorRequest, log: LogArrays) -> list[str]:
+    """Flags of one estimate, in the order of `FLAGS`, from what `records` says of it."""
+    testable, z = found["ess"] >= LOW_ESS, found["cluster_z"]
+    moved = abs(found["clip_change"]) + found["clip_change_se"]
     hold = {
         # A log without any reward has few of them, which is flagged as that.
-        "no_variation": bool(found.weights.constant_reward),
-        "few_rewards": min(found.effective.ess_reward, found.effective.ess_reward_expected)
-        < FEW_REWARDS,
-        "low_ess": not testable or found.effective.ess_share < LOW_ESS_SHARE,
-        "dominated": found.effective.max_weight_share > DOMINATED,
+        "no_variation": bool(found["constant_reward"]),
+        "few_rewards": min(found["ess_reward"], found["ess_reward_expected"]) < FEW_REWARDS,
+        "low_ess": not testable or found["ess_share"] < LOW_ESS_SHARE,
+        "dominated": found["max_weight_share"] > DOMINATED,
         "unsupported": testable and z < UNSUPPORTED_Z,
         "mean_weight": testable and abs(z) > MEAN_WEIGHT_Z,
-        "model_mismatch": testable
-        and found.request.estimator.uses_q
-        and abs(found.model_z) > MODEL_Z,
-        "few_clusters": bool(found.log.plan.cluster) and found.estimates.n_clusters < FEW_CLUSTERS,
-        "concentrated": found.estimate.ess_influence < LOW_ESS_INFLUENCE
-        or abs(found.estimate.skewness) > SKEWED_WEIGHTS,
-        "clip_bias": moved > CLIP_BIAS * found.estimate.se,
-        "model_only": found.request.estimator.rule == "model",
+        "model_mismatch": testable and request.estimator.uses_q and abs(found["model_z"]) > MODEL_Z,
+        "few_clusters": bool(log.plan.cluster) and found["n_clusters"] < FEW_CLUSTERS,
+        "concentrated": found["ess_influence"] < LOW_ESS_INFLUENCE
+        or abs(found["skewness"]) > SKEWED_WEIGHTS,
+        "clip_bias": moved > CLIP_BIAS * found["se"],
+        "model_only": request.estimator.rule == "model",
         "mean_weight_untestable": not testable,
-        "same_policy": found.weights.all_one,
-        "unclustered": found.log.unclustered,
+        "same_policy": found["all_one"],
+        "unclustered": log.unclustered,
     }
     return [name for name in FLAGS if hold[name]]
 
@@ -166,7 +142,7 @@ def trust(
     flags: list[str], value: float, ci_low: float, ci_high: float, interval: IntervalKind
 ) -> dict[str, str]:
     """What may be used of an estimate: `effect` ("ok", "wide", "interval_only", or "" for nothing),
-    `withheld` (the flag that says so), and `trust`, their sentence.
+    `withheld` (the flag that says so), `flags`, and `trust`, their sentence.
 
     The rule: the first flag, in the order of `FLAGS`, that has a reason gives "do not use:
     <reason>". `unclustered` says nothing about the value and gives "do not use the interval:
@@ -182,7 +158,12 @@ def trust(
         effect, withheld, said = "", reasons[0], FLAGS[reasons[0]]
         if interval == "bounded" and all(name in BOUNDED_COVERS for name in reasons):
             effect, said = "interval_only", said.replace("do not use", "use the interval only")
-    return {"effect": effect, "withheld": withheld, "trust": said}
+    return {
+        "effect": effect,
+        "withheld": withheld,
+        "flags": ", ".join(flags),
+        "trust": said,
+    }
 
 
 # ------------------------------------------------------------------------------------------
@@ -224,6 +205,10 @@ ESTIMATE_COLUMNS = (
     "flags",
     "trust",
 )
+
+
+# What an interval says, and rewards that do not vary leave null.
+OF_INTERVAL = ("se", "ci_low", "ci_high", "lift_se", "lift_ci_low", "lift_ci_high")
 
 
 @takes_columns("by", "cluster")
@@ -450,24 +435,15 @@ def ope_estimate(
     arrays = read_log(frame, plan, as_columns(by))
     found = []
     with Progress(len(groups.rows), "ope_estimate", progress) as shown:
-        for g in range(len(groups.rows)):
-            found.append(_named_group(arrays, groups, g))
+        for g, some in enumerate(groups.rows):
+            try:
+                found.append(group_rows(arrays, some))
+            except DataError as error:
+                named = groups.labels.iloc[g].to_dict().items()
+                label = ", ".join(f"{name}={value!r}" for name, value in named)
+                raise error.within(f"{label}: " if label else "") from None
             shown.add()
     return beside_groups(groups.labels, found, ESTIMATE_COLUMNS)
-
-
-# -- one group
-
-
-def _named_group(log: LogArrays, groups: ByGroups, g: int) -> list[Record]:
-    """Rows of one group; an error says which group it is about."""
-    try:
-        return group_rows(log, groups.rows[g])
-    except DataError as error:
-        label = ", ".join(
-            f"{name}={value!r}" for name, value in groups.labels.iloc[g].to_dict().items()
-        )
-        raise error.within(f"{label}: " if label else "") from None
 
 
 def group_rows(log: LogArrays, some: IntCodes | None) -> list[Record]:
@@ -476,110 +452,68 @@ def group_rows(log: LogArrays, some: IntCodes | None) -> list[Record]:
     for interaction in dict.fromkeys(request.interaction for request in plan.requests):
         asked = [request for request in plan.all_requests if request.interaction == interaction]
         rows = log.rows(some, interaction)
-        evidence = gather_evidence(log, rows, asked)
-        intervals = find_intervals(rows, asked, evidence[0].estimates, plan)
-        for one in evidence:
-            found[one.request] = _row(rows, one, intervals[asked.index(one.request)], plan)
+        known, estimates = records(log, rows, asked)
+        limits = by_row(**intervals(rows, asked, estimates, plan))
+        for request, one, own in zip(asked, known, limits, strict=True):
+            if request in plan.requests:
+                found[request] = row = one | {"method": plan.interval}
+                # A standard error of rewards that do not vary says nothing. Only a bounded
+                # interval can tell what follows from rewards that are all 0.
+                constant = one["constant_reward"]
+                said = constant is None or (plan.interval == "bounded" and constant == 0)
+                row |= {name: own[name] if said else np.nan for name in OF_INTERVAL}
+                ends = row["ci_low"], row["ci_high"]
+                row |= trust(find_flags(one, request, log), one["value"], *ends, plan.interval)
     return [found[request] for request in plan.requests]
 
 
-def gather_evidence(
+def records(
     log: LogArrays, rows: LogGroup, asked: Sequence[EstimatorRequest]
-) -> list[Evidence]:
-    """What is known of each request of the call; rows from which nothing can be estimated are
-    refused."""
-    weights = weight_numbers(rows)
-    check_weights(rows, weights, log.plan)
-    estimates, model_z = estimate_values(rows, asked), model_mismatch_z(rows)
-    effective = functools.cache(functools.partial(effective_numbers, rows))
-    return [
-        Evidence(
-            log, one, estimates, found, weights, effective(one.estimator.rule, one.clip), model_z
-        )
-        for one, found in zip(asked, estimates.found, strict=True)
-        if one in log.plan.requests
-    ]
-
-
-def check_weights(rows: LogGroup, weights: WeightNumbers, plan: Plan) -> None:
-    """Refuse rows from which nothing can be estimated, and weights outside the range that was
-    given."""
+) -> tuple[list[Record], Estimates]:
+    """Return what is known of each request without its interval; rows from which nothing can be
+    estimated are refused."""
+    plan, weights = log.plan, weight_numbers(rows)
     target = f"log[{plan.target!r}]"
-    if not weights.n_matched:
+    if not weights["n_matched"]:
         raise DataError(
             f"{target} is 0 in all {len(rows):,} rows: the log has nothing that the target policy "
             "shows; nothing can be estimated"
         )
-    if rows.position is not None:
-        empty = np.bincount(rows.position, rows.weight, rows.n_positions) == 0
-        if empty.any() and any(request.estimator.normalised for request in plan.requests):
-            raise DataError(
-                f"all weights are 0 at {np.count_nonzero(empty)} of {rows.n_positions} positions, "
-                "where a self-normalised estimator is not defined; use the estimator without "
-                "normalisation"
-            )
-    if plan.weight_range is not None:
-        low, high = plan.weight_range
-        # A range that was computed from the columns may differ from these weights by the rounding
-        # of a division.
-        slack = 1e-9 * max(abs(low), abs(high))
-        outside = int(np.count_nonzero((rows.weight < low - slack) | (rows.weight > high + slack)))
-        if outside:
-            raise DataError(
-                f"{target}/log[{plan.propensity!r}] is outside ⟦weight_range=⟧({low:g}, {high:g}) "
-                f"in {outside:,} rows (from {rows.weight.min():g} to {weights.max:g}); widen the "
-                "range"
-            )
-
-
-def find_intervals(
-    rows: LogGroup, asked: Sequence[EstimatorRequest], estimates: Estimates, plan: Plan
-) -> list[Interval]:
-    """Intervals of all requests by the kind that the call asks for."""
-    if plan.interval == "bootstrap":
-        return bootstrap_intervals(rows, asked, plan.confidence, plan.n_resamples, plan.seed)
-    if (
-        plan.interval == "bounded"
-        and plan.reward_range is not None
-        and plan.weight_range is not None
-    ):
-        return bounded_intervals(
-            rows, estimates, plan.reward_range, plan.weight_range, plan.confidence
+    empty = rows.position_sums(rows.weight) == 0
+    if empty.any() and any(request.estimator.normalised for request in plan.requests):
+        raise DataError(
+            f"all weights are 0 at {np.count_nonzero(empty)} of {rows.n_positions} positions, "
+            "where a self-normalised estimator is not defined; use the estimator without "
+            "normalisation"
         )
-    return delta_intervals(estimates, plan.confidence)
-
-
-def log_record(rows: LogGroup, found: Evidence) -> Record:
-    """What a row of the result says about the log and its weights, whatever the estimator."""
-    return {
+    low, high = plan.weight_range or (-np.inf, np.inf)
+    # A range that was computed from the columns may differ from these weights by the rounding of a
+    # division.
+    slack = 1e-9 * max(abs(low), abs(high))
+    if outside := np.count_nonzero((rows.weight < low - slack) | (rows.weight > high + slack)):
+        raise DataError(
+            f"{target}/log[{plan.propensity!r}] is outside ⟦weight_range=⟧({low:g}, {high:g}) in "
+            f"{outside:,} rows (from {rows.weight.min():g} to {rows.weight.max():g}); widen the "
+            "range"
+        )
+    estimates = estimate_values(rows, asked)
+    of_group = weights | {
         "n_rows": len(rows),
         "n_units": rows.n_units,
-        "n_clusters": found.estimates.n_clusters,
-        "n_matched": found.weights.n_matched,
-        "logging_value": found.estimates.logging_value,
-        "weight_mean": found.weights.mean,
-        "weight_max": found.weights.max,
-        "unsupported_mass": max(1 - found.weights.mean, 0.0),
-        **found.effective._asdict(),
-    }
-
-
-def _row(rows: LogGroup, found: Evidence, interval: Interval, plan: Plan) -> Record:
-    one, logging, flags = found.estimate, found.estimates.logging_value, find_flags(found)
-    interval = without_variation(
-        interval, found.weights.constant_reward, plan.interval == "bounded"
-    )
-    return {
-        **log_record(rows, found),
-        **interval._asdict(),
-        "estimator": found.request.label,
-        "clip": np.nan if found.request.clip is None else found.request.clip,
-        "value": one.value,
-        "lift": one.lift,
-        "rel_lift": one.lift / logging if logging else np.nan,
-        "ess_influence": one.ess_influence,
-        "method": plan.interval,
+        "n_clusters": rows.n_clusters,
+        "model_z": model_mismatch_z(rows),
         "confidence": plan.confidence,
-        "flags": ", ".join(flags),
-        **trust(flags, one.value, interval.ci_low, interval.ci_high, plan.interval),
     }
+    effective = functools.cache(functools.partial(effective_numbers, rows))
+    found = []
+    for request, own in zip(asked, by_row(**estimates.columns), strict=True):
+        logging = own["logging_value"]
+        own |= of_group | {
+            "estimator": request.label,
+            "clip": np.nan if request.clip is None else request.clip,
+            "rel_lift": own["lift"] / logging if logging else np.nan,
+        }
+        if request in plan.requests:
+            own |= effective(request.estimator.rule, request.clip)
+        found.append(own)
+    return found, estimates

@@ -1,5 +1,5 @@
 """What is written into a log before an estimate: the target policy of a recommender, and a reward
-model."""
+model; and propensities from popularity."""
 
 from __future__ import annotations
 
@@ -7,32 +7,43 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from ..errors import ColumnError, DataError, OptionError, RecdfWarning, warn_user
-from ..inputs.codes import check_kinds, encode_integers, encode_keys, known_ids
+from ..inputs.codes import check_kinds, encode_keys, first_rows, known_ids
 from ..inputs.constraints import NONE, POSITIVE, a_number, check_value, either
 from ..inputs.frames import as_frame, column, read_numbers
 from ..inputs.ids import read_ids
 from ..inputs.options import Options, as_columns
-from ..inputs.sorting import distinct
+from ..inputs.sorting import distinct, place_in_run
 from ..inputs.true_and_pred import order_source
 from ..stats.numbers import Floats
 from .read_log import (
     SUM_ROUNDING,
     log_frame,
     log_key_codes,
+    read_finite,
     read_floats,
     read_probabilities,
     split_groups,
 )
-from .rows import IntCodes, layout_of
+from .weighted_rows import Bools, IntCodes
 
 # ------------------------------------------------------------------------------------------
 # `target_from_recs`: recommendations of a deterministic recommender as a target policy.
 
 
 TARGET = "target_propensity"
+
+
+def _refuse_to_overwrite(frame: pd.DataFrame, added: Sequence[str]) -> None:
+    for name in added:
+        if name in frame.columns:
+            raise DataError(
+                f"log already has a column {name!r}; drop or rename it, so that it is not "
+                "overwritten"
+            )
 
 
 def target_from_recs(
@@ -117,10 +128,7 @@ def target_from_recs(
         raise OptionError(
             f"⟦on={on!r}⟧; expected the list key and the item id, such as ('user_id', 'item_id')"
         )
-    if TARGET in frame.columns:
-        raise DataError(
-            f"log already has a column {TARGET!r}; drop or rename it, so that it is not overwritten"
-        )
+    _refuse_to_overwrite(frame, [TARGET])
     check_value("k", k, either(POSITIVE, NONE))
     recs = as_frame(pred, "pred", keys[0] if len(keys) == 2 else keys[:-1], keys[-1])
     clash = [name for name in as_columns(by) if name in frame.columns]
@@ -129,90 +137,52 @@ def target_from_recs(
             f"⟦by={clash[0]!r}⟧ is a column of pred and of log; rename it in one of them"
         )
     groups = split_groups(recs, by, [TARGET], "pred")
-    pairs, lists = _pair_codes(frame, recs, keys)
-    ranks = (
-        _ranks(recs, keys, as_columns(by), lists)
-        if k is not None or position_col is not None
-        else None
-    )
-    position = None if position_col is None else read_floats(frame, position_col)
+    ids = [
+        [known_ids(one, role, name) for role, one in (("log", frame), ("pred", recs))]
+        for name in keys
+    ]
+    pairs, n_pairs = encode_keys(list(zip(*ids, strict=True)))
+    (_, lists), _ = encode_keys(list(zip(*ids[:-1], strict=True)))
+    (logged, recommended), ranks = (one.all() for one in pairs), np.zeros(len(recs), np.int64)
+    if k is not None or position_col is not None:
+        options = Options(user_col=keys[:-1], item_col=keys[-1], by=as_columns(by) or None)
+        by_list = lists.all().astype(np.int64) * len(groups.labels) + groups.codes
+        ranks = _ranks(recs, options, by_list)
+    position = None if position_col is None else read_finite(frame, position_col)
     found = []
-    for g, some in enumerate(groups.rows):
+    for some in groups.rows:
         chosen = np.arange(len(recs)) if some is None else some
-        if k is not None and ranks is not None:
+        if k is not None:
             chosen = chosen[ranks[chosen] <= k]
-        target = _among_chosen(pairs, chosen, ranks if position_col is not None else None, position)
-        part = frame.reset_index(drop=True).assign(**{TARGET: target})
-        for at, name in enumerate(groups.labels.columns):
-            label = groups.labels[name].iloc[[g]].repeat(len(part)).reset_index(drop=True)
-            part.insert(at, name, label)
-        found.append(part)
-    result = found[0] if len(found) == 1 else pd.concat(found, ignore_index=True)
-    if not result[TARGET].any():
+        best = np.full(n_pairs, np.inf)
+        np.minimum.at(best, recommended[chosen], ranks[chosen])  # of an item that is repeated
+        found.append(best[logged] < np.inf if position is None else best[logged] == position)
+    target = np.concatenate(found).astype(np.float64)
+    if not target.any():
         raise DataError(
             f"no row of log is recommended by pred (⟦on={keys}⟧): nothing can be estimated; "
             "compare the ids, the positions and k"
         )
-    return result
+    result = pd.concat([frame] * len(found), ignore_index=True).assign(**{TARGET: target})
+    which = np.repeat(np.arange(len(found)), len(frame))
+    return pd.concat([groups.labels.iloc[which].reset_index(drop=True), result], axis=1)
 
 
-def _pair_codes(
-    frame: pd.DataFrame, recs: pd.DataFrame, keys: list[str]
-) -> tuple[tuple[IntCodes, IntCodes], IntCodes]:
-    """One code per (key, item) in the log and in `pred`, and one per list of `pred`."""
-    frames = [("log", frame), ("pred", recs)]
-    ids = [[known_ids(one, role, name) for role, one in frames] for name in keys]
-    pairs, _ = encode_keys(list(zip(*ids, strict=True)))
-    lists, _ = encode_keys(list(zip(*ids[:-1], strict=True)))
-    return (pairs[0].all(), pairs[1].all()), lists[1].all().astype(np.int64)
-
-
-def _ranks(recs: pd.DataFrame, keys: list[str], by: list[str], lists: IntCodes) -> IntCodes:
+def _ranks(recs: pd.DataFrame, options: Options, lists: IntCodes) -> npt.NDArray[np.int64]:
     """Rank of every row of `pred` in its list: by rank, descending score, or row; equal ones in the
     order of rows."""
-    order = order_source(recs, Options(user_col=keys[:-1], item_col=keys[-1], by=by or None))
-    if by:
-        groups = split_groups(recs, by, [], "pred")
-        lists = (
-            encode_integers([lists * max(len(groups.rows), 1) + groups.codes(len(recs))])
-            .columns[0]
-            .all()
-        )
-    if order["column"] is None:
-        sorted_rows = np.argsort(lists, kind="stable")
-    else:
-        number = read_numbers(column(recs, order["column"], "pred"), f"pred[{order['column']!r}]")
-        if number.dtype.kind == "f" and np.isnan(number).any():
-            raise DataError(
-                f"pred[{order['column']!r}] is null in {np.isnan(number).sum():,} rows; drop these "
-                "rows"
-            )
+    order, rows = order_source(recs, options), np.argsort(lists, kind="stable")
+    if (name := order["column"]) is not None:
+        number = read_numbers(column(recs, name, "pred"), f"pred[{name!r}]")
+        is_float = number.dtype.kind == "f"
+        if is_float and (n := np.isnan(number).sum()):
+            raise DataError(f"pred[{name!r}] is null in {n:,} rows; drop these rows")
         if order["by"] != "rank":  # flipping an integer bit by bit cannot overflow
-            number = -number if number.dtype.kind == "f" else np.invert(number)
-        sorted_rows = np.lexsort((number, lists))
+            number = -number if is_float else np.invert(number)
+        rows = np.lexsort((number, lists))
     ranks = np.empty(len(recs), np.int64)
-    ranks[sorted_rows] = layout_of(lists[sorted_rows]).place + 1
+    ranks[rows] = place_in_run(np.bincount(lists)) + 1
     return ranks
-
-
-def _among_chosen(
-    pairs: tuple[IntCodes, IntCodes],
-    chosen: IntCodes,
-    ranks: IntCodes | None,
-    position: Floats | None,
-) -> Floats:
-    """Which rows of the log are among the chosen rows of `pred`, at their position if it counts."""
-    logged, recommended = pairs
-    codes = recommended[chosen]
-    table = np.full(int(max(logged.max(initial=-1), recommended.max(initial=-1))) + 1, -1.0)
-    # The best rank of a repeated item is written last, and stays.
-    place = np.zeros(len(chosen)) if ranks is None else ranks[chosen].astype(np.float64)
-    backwards = np.argsort(-place, kind="stable")
-    table[codes[backwards]] = place[backwards]
-    found = table[logged]
-    return ((found >= 0) if position is None else (found == position) & (found >= 0)).astype(
-        np.float64
-    )
 
 
 # ------------------------------------------------------------------------------------------
@@ -318,41 +288,6 @@ def reward_table(
         log_frame(candidates, "candidates", "one row per item that may be shown"),
     )
     names = as_columns(by) if isinstance(by, str) else list(by)
-    _check_reward_options(frame, names, prior, folds, fold_by)
-    what = "the target policy's probability"
-    column(offered, target_col, "candidates", suggest=())
-    target = read_probabilities(offered, target_col, zero=True, what=what, role="candidates")
-    reward = read_floats(frame, reward_col).astype(np.float64, copy=False)
-    fold = _folds(frame, as_columns(fold_by), folds)
-    context = [
-        name
-        for name in offered.columns
-        if name in frame.columns and name not in (names[0], target_col, reward_col)
-    ]
-    logged, of_row, pairs = _fit_cells(
-        frame, offered, names, context, fold, folds, reward, float(prior)
-    )
-    expected, mass = _expected_reward(of_row, pairs, target, context)
-    _warn_of_missing_mass(mass)
-    return frame.reset_index(drop=True).assign(q_logged=logged, q_target=expected, target_mass=mass)
-
-
-def _warn_of_missing_mass(mass: Floats) -> None:
-    """Warn where the candidates of a row are not all that the target policy shows."""
-    short = mass < 1 - LEAST_MISSING
-    if short.any():
-        warn_user(
-            "the target's probabilities of the candidates sum to less than 1 in "
-            f"{np.count_nonzero(short):,} of {len(mass):,} rows of log (from {mass.min():.3g}; see "
-            "target_mass): what is missing counts as earning nothing in q_target. Give all items "
-            "that the target policy may show, or probabilities that sum to 1",
-            RecdfWarning,
-        )
-
-
-def _check_reward_options(
-    frame: pd.DataFrame, names: list[str], prior: Any, folds: Any, fold_by: Any
-) -> None:
     if not names:
         raise OptionError(
             "by is empty; expected the item id first, then what else tells rewards apart"
@@ -364,114 +299,168 @@ def _check_reward_options(
             f"⟦fold_by=None⟧ and ⟦folds={folds}⟧: name the key that stays in one fold, or pass "
             "⟦+folds=1⟧"
         )
-    there = [name for name in ADDED if name in frame.columns]
-    if there:
-        raise DataError(
-            f"log already has a column {there[0]!r}; drop or rename it, so that it is not "
-            "overwritten"
-        )
-
-
-def _folds(frame: pd.DataFrame, names: list[str], folds: int) -> IntCodes:
-    """Fold of every row: keys in the order of their ids are dealt to the folds one after the
-    other."""
-    if folds == 1:
-        return np.zeros(len(frame), np.int64)
-    keys = log_key_codes(
-        frame, names, "fold_by", "pass ⟦+fold_by=None⟧, ⟦+folds=1⟧ for one model", ordered=True
-    )
-    present = distinct(keys.codes)
-    if len(present) < folds:
-        raise OptionError(
-            f"⟦folds={folds}⟧, but {names} has {len(present)} values; expected at least one a fold"
-        )
-    return np.searchsorted(present, keys.codes) % folds
-
-
-def _fit_cells(
-    frame: pd.DataFrame,
-    offered: pd.DataFrame,
-    names: list[str],
-    context: list[str],
-    fold: IntCodes,
-    folds: int,
-    reward: Floats,
-    prior: float,
-) -> tuple[Floats, IntCodes, pd.DataFrame]:
-    """Fit cells per fold and predict. Cells are coded over the log and its candidates together.
-
-    Returns the prediction and the context of every row, and pairs of a context of the log and one
-    of its candidates with their predictions.
-    """
-    item = names[0]
+    _refuse_to_overwrite(frame, ADDED)
+    what = "the target policy's probability"
+    column(offered, target_col, "candidates", suggest=())
+    target = read_probabilities(offered, target_col, zero=True, what=what, role="candidates")
+    reward, fold = read_floats(frame, reward_col), np.zeros(len(frame), np.int64)
+    if folds > 1:  # keys in the order of their ids are dealt to the folds one after the other
+        hint = "pass ⟦+fold_by=None⟧, ⟦+folds=1⟧ for one model"
+        keys = log_key_codes(frame, as_columns(fold_by), "fold_by", hint, ordered=True)
+        present = distinct(keys.codes)
+        if len(present) < folds:
+            raise OptionError(
+                f"⟦folds={folds}⟧, but {as_columns(fold_by)} has {len(present)} values; expected "
+                "at least one a fold"
+            )
+        fold = np.searchsorted(present, keys.codes) % folds
+    item, own = names[0], (names[0], target_col, reward_col)
     column(offered, item, "candidates")
     check_kinds(
         [read_ids(frame[item], f"log[{item!r}]"), read_ids(offered[item], f"candidates[{item!r}]")]
     )
+    context = [name for name in offered.columns if name in frame.columns and name not in own]
+    rest = [name for name in names[1:] if name not in context]
+    for name in rest:
+        column(frame, name, "log")
     # Distinct rows of what a prediction for all candidates depends on: context, the rest of the
     # cell, and the fold.
-    rest = [name for name in names[1:] if name not in context]
-    for name in (*context, *rest):
-        column(frame, name, "log")
-    distinct_of = frame[[*context, *rest]].reset_index(drop=True).assign(**{"": fold})
-    row_context = (
-        distinct_of.groupby(list(distinct_of.columns), sort=False, dropna=False).ngroup().to_numpy()
+    rows = frame[[*context, *rest]].reset_index(drop=True).assign(**{"": fold})
+    of_row = rows.groupby(list(rows.columns), sort=False, dropna=False).ngroup().to_numpy()
+    rows = rows.iloc[np.unique(of_row, return_index=True)[1]]
+    rows["context row"] = np.arange(len(rows))
+    listed = offered[[*context, item]].assign(**{"target of candidate": target})
+    pairs = rows.merge(listed, on=context) if context else rows.merge(listed, how="cross")
+    logged, predicted = _predicted(frame, pairs, names, fold, folds, reward, float(prior))
+    of_pair, share = pairs["context row"].to_numpy(), pairs["target of candidate"].to_numpy()
+    value, mass = (
+        np.bincount(of_pair, of_each, len(rows)).astype(np.float64)[of_row]
+        for of_each in (share * predicted, share)
     )
-    distinct = distinct_of.iloc[np.unique(row_context, return_index=True)[1]].reset_index(drop=True)
-    distinct["context row"] = np.arange(len(distinct))
-    listed = offered[[*context, item]].reset_index(drop=True)
-    listed["candidate row"] = np.arange(len(listed))
-    pairs = distinct.merge(listed, on=context) if context else distinct.merge(listed, how="cross")
-    cells = pd.concat([frame[names].reset_index(drop=True), pairs[names]], ignore_index=True)
+    there = np.bincount(of_pair, minlength=len(rows))[of_row] > 0
+    _check_mass(mass, there, context)
+    return frame.reset_index(drop=True).assign(q_logged=logged, q_target=value, target_mass=mass)
+
+
+def _predicted(
+    frame: pd.DataFrame,
+    pairs: pd.DataFrame,
+    names: list[str],
+    fold: IntCodes,
+    folds: int,
+    reward: Floats,
+    prior: float,
+) -> tuple[Floats, Floats]:
+    """Return the smoothed mean reward of the other folds in the cell of each row of the log, and of
+    each pair of one of its contexts and a candidate."""
+    cells = pd.concat([frame[names], pairs[names]], ignore_index=True)
     cell = cells.groupby(names, sort=False, dropna=False).ngroup().to_numpy()
-    n_cells = int(cell.max()) + 1
-    predicted = _smoothed(cell[: len(frame)], n_cells, fold, folds, reward, prior)
-    value = predicted[pairs[""].to_numpy(), cell[len(frame) :]]
-    return (
-        predicted[fold, cell[: len(frame)]],
-        row_context,
-        pairs.assign(**{"predicted reward": value}),
+    own, others, n_cells = cell[: len(frame)], cell[len(frame) :], int(cell.max()) + 1
+    joint, size = fold * n_cells + own, folds * n_cells
+    n, total = (
+        np.bincount(joint, of_each, size).astype(np.float64).reshape(folds, n_cells)
+        for of_each in (None, reward)
     )
-
-
-def _smoothed(
-    cell: IntCodes, n_cells: int, fold: IntCodes, folds: int, reward: Floats, prior: float
-) -> Floats:
-    """Smoothed mean reward per fold that is left out, and cell."""
-    joint = fold * n_cells + cell
-    n = np.bincount(joint, minlength=folds * n_cells).reshape(folds, n_cells).astype(np.float64)
-    total = np.bincount(joint, reward, folds * n_cells).reshape(folds, n_cells)
     if folds > 1:
         n, total = n.sum(axis=0) - n, total.sum(axis=0) - total
     mean = total.sum(axis=1, keepdims=True) / n.sum(axis=1, keepdims=True)
+    smoothed = (total + prior * mean) / np.maximum(n + prior, 1e-300)
     if prior == 0:  # a cell without rows in the other folds has nothing but the mean
-        return np.asarray(np.where(n > 0, total / np.maximum(n, 1), mean))
-    return np.asarray((total + prior * mean) / (n + prior))
+        smoothed = np.where(n > 0, smoothed, mean)
+    return smoothed[fold, own], smoothed[pairs[""].to_numpy(), others]
 
 
-def _expected_reward(
-    of_row: IntCodes, pairs: pd.DataFrame, target: Floats, context: list[str]
-) -> tuple[Floats, Floats]:
-    """Per row of the log: Σ π·q over its candidates, and Σ π."""
-    of_pair, share = pairs["context row"].to_numpy(), target[pairs["candidate row"].to_numpy()]
-    n = int(of_row.max()) + 1
-    mass = np.bincount(of_pair, share, n).astype(np.float64, copy=False)
-    value = np.bincount(of_pair, share * pairs["predicted reward"].to_numpy(), n).astype(
-        np.float64, copy=False
-    )
-    what = f"candidates of one {', '.join(context)}" if context else "candidates"
-    if (mass > 1 + SUM_ROUNDING).any():
+def _check_mass(mass: Floats, there: Bools, context: list[str]) -> None:
+    """Refuse probabilities of candidates that are none, and warn where candidates are missing."""
+    if n := np.count_nonzero(mass > 1 + SUM_ROUNDING):
+        what = f"candidates of one {', '.join(context)}" if context else "candidates"
         raise DataError(
-            f"probabilities of the {what} sum to more than 1 in "
-            f"{np.count_nonzero(mass > 1 + SUM_ROUNDING):,} cases (up to {mass.max():.6g}); give "
-            "the columns of the log that say for which rows a candidate is"
+            f"probabilities of the {what} sum to more than 1 in {n:,} of {len(mass):,} rows of log "
+            f"(up to {mass.max():.6g}); give the columns of the log that say for which rows a "
+            "candidate is"
         )
-    none = np.bincount(of_pair, minlength=n)[of_row] == 0
-    if none.any():
+    if n := np.count_nonzero(~there):
         raise DataError(
-            f"{np.count_nonzero(none):,} of {len(none):,} rows of log have no candidate with their "
+            f"{n:,} of {len(mass):,} rows of log have no candidate with their "
             f"{', '.join(context)}; add their candidates or drop these rows"
         )
-    if not (mass > 0).any():
+    if not mass.any():
         raise DataError("all probabilities of the candidates are 0; nothing can be estimated")
-    return value[of_row], mass[of_row]
+    if n := np.count_nonzero(mass < 1 - LEAST_MISSING):
+        warn_user(
+            "the target's probabilities of the candidates sum to less than 1 in "
+            f"{n:,} of {len(mass):,} rows of log (from {mass.min():.3g}; see "
+            "target_mass): what is missing counts as earning nothing in q_target. Give all items "
+            "that the target policy may show, or probabilities that sum to 1",
+            RecdfWarning,
+        )
+
+
+# ------------------------------------------------------------------------------------------
+# `popularity_propensity`: a stand-in where no propensities were logged.
+
+
+def popularity_propensity(
+    log: Any, *, item_col: str = "item_id", gamma: float = 1.5, floor: float = 0.0
+) -> pd.DataFrame:
+    """Guess from popularity how likely a relevant item was observed, where no propensities were
+    logged.
+
+    Formula
+    -------
+    p_i = (n_i/n_max)^((γ + 1)/2), and at least `floor`; n_i is the number of rows of item i, n_max
+    the largest n_i.
+
+    Parameters
+    ----------
+    log : DataFrame, or any object with the Arrow stream interface
+        One row per interaction.
+    item_col : str, default "item_id"
+        Column of the item id.
+    gamma : float, default 1.5
+        Steepness of popularity in the log, above −1; fitted values in the literature lie between
+        1.5 and 2.
+    floor : float, default 0.0
+        Least propensity, in [0, 1].
+
+    Returns
+    -------
+    DataFrame
+        One row per item, sorted by id: `item_col`, `n`, `propensity` in (0, 1].
+
+    Raises
+    ------
+    ColumnError, NullKeyError, OptionError
+        If a column is missing, an id is null, or an option is out of range.
+
+    Notes
+    -----
+    Use it to weigh relevant items in ranking metrics against popularity bias: merge it to `true` on
+    the item id, and pass `propensity_col="propensity"` to `evaluate`. Give `floor` where rare items
+    would otherwise decide alone. Do not use it as `propensity` of `ope_estimate`: it is an
+    assumption on observation, not the probability with which a policy showed an item.
+
+    References
+    ----------
+    Yang et al. (2018), "Unbiased offline recommender evaluation for missing-not-at-random implicit
+    feedback".
+
+    Examples
+    --------
+    >>> import pandas as pd, recdf as rd
+    >>> rd.ope.popularity_propensity(pd.DataFrame({"item_id": list("aaaab")}), gamma=1)
+      item_id  n  propensity
+    0       a  4        1.00
+    1       b  1        0.25
+    """
+    frame = log_frame(log)
+    check_value("gamma", gamma, a_number(above=-1))
+    check_value("floor", floor, a_number(0, 1))
+    keys = log_key_codes(frame, [item_col], "item_col", "name the column of the item id")
+    counts = np.bincount(keys.codes, minlength=keys.n)
+    present = np.flatnonzero(counts)
+    first = first_rows(keys.codes.astype(np.int64, copy=False), keys.n)
+    n = counts[present]
+    table = frame[[item_col]].iloc[first[present]].reset_index(drop=True)
+    table["n"], table["propensity"] = n, np.maximum((n / n.max()) ** ((gamma + 1) / 2), floor)
+    return table.sort_values(item_col, kind="stable", ignore_index=True)

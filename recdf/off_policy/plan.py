@@ -98,26 +98,6 @@ class EstimatorRequest(NamedTuple):
         return self.estimator.rule, self.estimator.uses_q, self.clip
 
 
-def find_estimator(
-    name: object, interaction: Interaction | None
-) -> tuple[Estimator, Interaction | None]:
-    """Return the estimator of a name and the interaction that it implies."""
-    if isinstance(name, str) and name in SLATE_NAMES:
-        base, implied = SLATE_NAMES[name]
-        if interaction not in (None, implied):
-            raise OptionError(
-                f"estimators names {name!r}, which means ⟦+interaction={implied!r}⟧, not "
-                f"{interaction!r}"
-            )
-        return ESTIMATORS[base], implied
-    if not isinstance(name, str) or name not in ESTIMATORS:
-        known = [*ESTIMATORS, *SLATE_NAMES]
-        raise OptionError(
-            f"estimators names {name!r}; valid are {', '.join(known)}{closest(str(name), known)}"
-        )
-    return ESTIMATORS[name], interaction
-
-
 def effective_weight(weight: Floats, rule: WeightRule, clip: float | None) -> Floats:
     """The weight that a row has in an estimator.
 
@@ -136,15 +116,6 @@ def effective_weight(weight: Floats, rule: WeightRule, clip: float | None) -> Fl
     # overflow.
     with np.errstate(divide="ignore"):
         return clip / (weight + clip / weight)
-
-
-def check_kind(interaction: Interaction, kind: SlateKind) -> None:
-    """Refuse a kind of propensity that does not determine the weights of an interaction."""
-    if kind not in ALLOWED[interaction]:
-        raise OptionError(
-            f"⟦interaction={interaction!r}⟧ cannot be computed from ⟦propensity_kind={kind!r}⟧ "
-            f"({MEANING[kind]}); it needs {' or '.join(repr(one) for one in ALLOWED[interaction])}"
-        )
 
 
 # ------------------------------------------------------------------------------------------
@@ -194,16 +165,10 @@ class Plan:
         check_value("confidence", self.confidence, SHARE)
         check_value("n_resamples", self.n_resamples, a_number(2, whole=True))
         check_value("seed", self.seed, NATURAL)
-        if self.interval == "bounded":
-            self._check_bounded()
-
-    def _check_bounded(self) -> None:
-        """Refuse what the bounded interval is not defined for."""
-        for name, given in (
-            ("reward_range", self.reward_range),
-            ("weight_range", self.weight_range),
-        ):
-            if given is None:
+        if self.interval != "bounded":
+            return
+        for name, given in vars(self).items():
+            if name.endswith("_range") and given is None:
                 raise OptionError(
                     f"⟦interval='bounded'⟧ needs ⟦+{name}=⟧(lowest, highest), seen or not"
                 )
@@ -224,17 +189,9 @@ class Plan:
         """The requests, and what each clipped one is compared with to find what clipping
         changed."""
         found = list(self.requests)
-        for request in self.requests:
-            whole = EstimatorRequest(
-                "", ESTIMATORS[request.estimator.unclipped], None, request.interaction
-            )
-            there = any(
-                other.clip is None
-                and other.estimator is whole.estimator
-                and other.interaction == whole.interaction
-                for other in found
-            )
-            if request.clip is not None and not there:
+        for label, estimator, _, interaction in self.requests:
+            whole = EstimatorRequest(label, ESTIMATORS[estimator.unclipped], None, interaction)
+            if whole[1:] not in [other[1:] for other in found]:
                 found.append(whole)
         return tuple(found)
 
@@ -270,57 +227,58 @@ def read_requests(
     names = [estimators] if isinstance(estimators, str) else list(estimators)
     if not names or len(set(names)) < len(names):
         raise OptionError(f"⟦estimators={estimators!r}⟧; expected one or more names, each once")
-    clips = _read_clips(clip)
-    found = []
-    for name in names:
-        estimator, implied = find_estimator(name, interaction)
-        _check_slate(name, implied, estimator.uses_q, unit)
-        if implied is not None:
-            check_kind(implied, kind)
-        elif kind != "item":
-            raise OptionError(
-                f"⟦propensity_kind={kind!r}⟧ is about slates; name the slate in ⟦+slate_col=⟧"
-            )
-        own = [None] if estimator.rule == "model" else clips
-        if estimator.rule in ("switch", "shrink") and None in own:
-            raise OptionError(
-                f"estimators names {name!r}, which needs ⟦+clip=⟧: the weight above which it uses "
-                "the model"
-            )
-        found += [EstimatorRequest(name, estimator, one, implied) for one in own]
-    return tuple(found)
-
-
-def _check_slate(name: str, interaction: Interaction | None, uses_q: bool, unit: list[str]) -> None:
-    if interaction is not None and not unit:
-        raise OptionError(
-            f"estimators names {name!r} with ⟦+interaction={interaction!r}⟧, but ⟦+slate_col=⟧ "
-            "names no slate"
-        )
-    if unit and interaction is None:
-        raise OptionError(
-            f"⟦slate_col={unit!r}⟧ makes slates, so say which positions a reward depends on: "
-            "⟦interaction='independent'⟧, 'cascade' or 'standard'"
-        )
-    if unit and uses_q:
-        raise OptionError(
-            f"estimators names {name!r}, which is not defined for slates; use ips and snips"
-        )
-
-
-def _read_clips(clip: Any) -> list[float | None]:
-    given: list[Any] = [clip] if clip is None or np.isscalar(clip) else list(clip)
-    found: list[float | None] = []
-    for one in given:
+    clips: list[Any] = [clip] if clip is None or np.isscalar(clip) else list(clip)
+    for one in clips:
         if one is not None and not a_number(above=0).holds(one):
             raise OptionError(
                 f"⟦clip={clip!r}⟧ holds {one!r}; expected finite weights above 0, or None for no "
                 "clip"
             )
-        found.append(None if one is None else float(one))
-    if not found or len(set(found)) < len(found):
+    if not clips or len(set(clips)) < len(clips):
         raise OptionError(f"⟦clip={clip!r}⟧; expected one or more weights, each once")
-    return found
+    found = []
+    for name in names:
+        base, implied = SLATE_NAMES.get(name, (name, interaction))
+        if base not in ESTIMATORS:
+            known = [*ESTIMATORS, *SLATE_NAMES]
+            raise OptionError(
+                f"estimators names {name!r}; valid are {', '.join(known)}"
+                f"{closest(str(name), known)}"
+            )
+        estimator = ESTIMATORS[base]
+        own = [None] if estimator.rule == "model" else clips
+        kinds = ("item",) if implied is None else ALLOWED[implied]
+        refused = {
+            f"names {name!r}, which means ⟦+interaction={implied!r}⟧, not {interaction!r}": (
+                interaction not in (None, implied)
+            ),
+            f"names {name!r} with ⟦+interaction={implied!r}⟧, but ⟦+slate_col=⟧ names no slate": (
+                implied is not None and not unit
+            ),
+            f"are of slates of ⟦slate_col={unit!r}⟧, so say which positions a reward depends on: "
+            "⟦interaction='independent'⟧, 'cascade' or 'standard'": (unit and implied is None),
+            f"names {name!r}, which is not defined for slates; use ips and snips": (
+                unit and estimator.uses_q
+            ),
+            f"of ⟦interaction={implied!r}⟧ cannot be computed from ⟦propensity_kind={kind!r}⟧ "
+            f"({MEANING[kind]}); it needs {' or '.join(map(repr, kinds))}": (
+                implied is not None and kind not in kinds
+            ),
+            f"of ⟦propensity_kind={kind!r}⟧ are about slates; name the slate in ⟦+slate_col=⟧": (
+                implied is None and kind != "item"
+            ),
+            f"names {name!r}, which needs ⟦+clip=⟧: the weight above which it uses the model": (
+                estimator.rule in ("switch", "shrink") and None in own
+            ),
+        }
+        for words, holds in refused.items():
+            if holds:
+                raise OptionError(f"estimators {words}")
+        found += [
+            EstimatorRequest(name, estimator, None if one is None else float(one), implied)
+            for one in own
+        ]
+    return tuple(found)
 
 
 def model_columns(

@@ -7,6 +7,7 @@ Contract: `read_log` checks every column that a call uses and gives a `Log`; `Lo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -27,17 +28,10 @@ from ..errors import (
 from ..inputs.codes import encode_keys, group_codes, known_ids, rank_keys, split
 from ..inputs.frames import as_frame, column, read_numbers
 from ..inputs.options import as_columns
+from ..inputs.sorting import distinct
 from ..stats.numbers import Floats
-from .plan import Interaction, Plan
-from .rows import (
-    IntCodes,
-    Layout,
-    LogGroup,
-    check_per_slate,
-    check_products,
-    layout_of,
-    slate_weights,
-)
+from .plan import MEANING, Interaction, Plan
+from .weighted_rows import Bools, IntCodes, LogGroup
 
 # ------------------------------------------------------------------------------------------
 # Columns of a log, checked one at a time.
@@ -64,17 +58,19 @@ class Keys(NamedTuple):
 
 
 class ByGroups(NamedTuple):
-    """The values of the `by` columns, sorted, and the rows of each; None stands for all rows."""
+    """The values of the `by` columns, sorted, and the number of the group of every row."""
 
     labels: pd.DataFrame
-    rows: list[IntCodes | None]
+    codes: IntCodes
 
-    def codes(self, n: int) -> IntCodes:
-        """Return the number of the group of every one of `n` rows."""
-        codes = np.zeros(n, np.int64)
-        for g, some in enumerate(self.rows):
-            codes[slice(None) if some is None else some] = g
-        return codes
+    @property
+    def rows(self) -> list[IntCodes | None]:
+        """The rows of each group; None stands for all rows."""
+        return (
+            [None]
+            if len(self.labels) == 1
+            else list(split(self.codes.astype(np.int64), len(self.labels)))
+        )
 
 
 def log_frame(log: Any, role: str = "log", rows: str = "one row per shown item") -> pd.DataFrame:
@@ -94,19 +90,23 @@ def log_frame(log: Any, role: str = "log", rows: str = "one row per shown item")
     return frame
 
 
-def read_floats(frame: pd.DataFrame, name: str) -> Floats:
-    """A column of numbers of the log without nulls and infinite values."""
+def read_finite(frame: pd.DataFrame, name: str) -> np.ndarray:
+    """A column of numbers of the log without nulls and infinite values; whole numbers stay so."""
     values = read_numbers(column(frame, name, "log"), f"log[{name!r}]")
-    if values.dtype.kind == "f":
-        # The sum is not finite if any value is not, and costs no array.
-        with np.errstate(over="ignore", invalid="ignore"):
-            suspicious = not np.isfinite(values.sum())
-        if suspicious and (n := int(np.count_nonzero(~np.isfinite(values)))):
-            raise DataError(
-                f"log[{name!r}] holds {n:,} null or infinite values in {len(values):,} rows; "
-                "expected finite numbers"
-            )
+    # The sum is not finite if any value is not, and costs no array.
+    with np.errstate(over="ignore", invalid="ignore"):
+        suspicious = values.dtype.kind == "f" and not np.isfinite(values.sum())
+    if suspicious and (n := int(np.count_nonzero(~np.isfinite(values)))):
+        raise DataError(
+            f"log[{name!r}] holds {n:,} null or infinite values in {len(values):,} rows; "
+            "expected finite numbers"
+        )
     return values
+
+
+def read_floats(frame: pd.DataFrame, name: str) -> Floats:
+    """The same as floats."""
+    return read_finite(frame, name).astype(np.float64, copy=False)
 
 
 def read_probabilities(
@@ -129,22 +129,16 @@ def read_probabilities(
             f"{len(values):,} rows (from {low:.3g}); {what}. So small a number is no probability "
             "with which an item was shown; was it multiplied too often, or is it exp of a score?"
         )
-    if (low >= 0 if zero else low > 0) and high <= 1:
-        return values
     # Sums over positions and items may leave a probability above 1 by rounding.
     if (low >= 0 if zero else low > 0) and high <= 1 + SUM_ROUNDING:
-        return np.minimum(values, 1.0)
-    null = np.isnan(values)
-    if null.any():
-        raise DataError(
-            f"{where} is null in {np.count_nonzero(null):,} of {len(values):,} rows; {what}"
-        )
-    bad = (values < 0) | (values > 1) if zero else (values <= 0) | (values > 1)
+        return values if high <= 1 else np.minimum(values, 1.0)
+    if n := np.count_nonzero(np.isnan(values)):
+        raise DataError(f"{where} is null in {n:,} of {len(values):,} rows; {what}")
+    bad = (values < 0) | (values > 1) | ((values == 0) & (not zero))
     text = (
         f"{where} is outside {'[0, 1]' if zero else '(0, 1]'} in {np.count_nonzero(bad):,} of "
-        f"{len(values):,} rows "
+        f"{len(values):,} rows ({examples(values[bad])}); {what}"
     )
-    text += f"({examples(values[bad])}); {what}"
     if high <= 0 and low < 0:
         text += ". All values are at most 0, so they look like logarithms: pass numpy.exp of them"
     elif low >= 0 and high <= 100 and high > 1 and np.count_nonzero(values > 1) > len(values) / 2:
@@ -174,30 +168,17 @@ def log_key_codes(
     return Keys(coded.all(), n)
 
 
-def repeats_users(frame: pd.DataFrame, by: Sequence[str]) -> bool:
-    """Whether a column of users is there and some user has several rows in one group."""
-    names = list(dict.fromkeys([*by, "user_id"]))
-    if "user_id" not in frame.columns or any(
-        isinstance(frame[name], pd.DataFrame) for name in names
-    ):
-        return False
-    try:  # most logs show it early, and then the whole column need not be read
-        return bool(frame[names].head(10_000).duplicated().any() or frame[names].duplicated().any())
-    except TypeError:  # values that cannot be compared are no users
-        return False
-
-
 def split_groups(frame: pd.DataFrame, by: Any, taken: Sequence[str], role: str = "log") -> ByGroups:
     """Rows of every value of the `by` columns; one group of all rows without them."""
     names = as_columns(by)
     if not names:
-        return ByGroups(pd.DataFrame(index=[0]), [None])
+        return ByGroups(pd.DataFrame(index=[0]), np.zeros(len(frame), np.int64))
     for name in names:
         column(frame, name, role)  # a column that is absent is the first error
         if name in taken:
             raise OptionError(f"⟦by={name!r}⟧ is also a column of the result; rename it in {role}")
     codes, labels = group_codes(frame, role, names)
-    return ByGroups(labels, list(split(codes, len(labels))) if len(labels) > 1 else [None])
+    return ByGroups(labels, codes)
 
 
 def beside_groups(
@@ -224,6 +205,7 @@ WRITE_TARGET = (
     "for a policy that picks one of n items at random, or let target_from_recs write it for a "
     "recommender"
 )
+SLATE_TOLERANCE = 1e-9  # rounding that products of propensities may have
 # Fourth powers of weight times reward are summed, and must stay below the largest float.
 LARGEST_WEIGHT = 1e15
 LARGEST_REWARD = 1e55
@@ -263,17 +245,20 @@ class LogArrays:
     ) -> LogGroup:
         """The rows of one group as arrays, with the weights of an interaction.
 
-        `closed` cluster codes are numbered anew where that saves memory; else they are the same in
-        every group.
+        `closed` cluster codes are numbered anew where they would need a table much longer than the
+        group; else they are the same in every group.
         """
         log = self.take(some)
         if interaction is not None and log.unit is not None and log.position is not None:
             key = log.unit.codes.astype(np.int64) * log.position.n + log.position.codes
             ordered = (key[1:] >= key[:-1]).all()
             log = log.take(None if ordered else np.argsort(key, kind="stable"))
+        cluster, n_codes = log.cluster or log.unit or (None, 0)
+        if closed and cluster is not None and n_codes > 2 * len(cluster) + 1024:
+            present, cluster = np.unique(cluster, return_inverse=True)
+            n_codes = len(present)
         with np.errstate(over="ignore"):
             ratio = log.target / log.propensity
-        cluster, n_codes = _close(log.unit if log.cluster is None else log.cluster, closed)
         found = LogGroup(
             ratio,
             log.reward,
@@ -295,38 +280,15 @@ class LogArrays:
 
     def _of_slates(self, rows: LogGroup, interaction: Interaction) -> LogGroup:
         """Return the rows, which are in the order of unit and position, with the weights of their
-        slates."""
+        slates: the ratio of each row, combined over the positions of its unit."""
         assert self.unit is not None
         assert self.position is not None
-        plan, layout = self.plan, layout_of(self.unit.codes)
-        place = self._positions(self.position.codes, layout)
-        names = [f"log[{name!r}]" for name in (plan.propensity, plan.target)]
-        check_per_slate(self.propensity, self.target, layout, plan.kind, names[0])
-        for values, name in zip((self.propensity, self.target), names, strict=True):
-            check_products(values, layout, plan.kind, name)
-        inside = ~layout.first[1:]
-        if rows.cluster is not None and (rows.cluster[1:] != rows.cluster[:-1])[inside].any():
-            raise DataError(
-                f"a unit of log[{', '.join(map(repr, plan.unit))}] has rows of several "
-                f"clusters (⟦cluster={list(plan.cluster)}⟧); expected one cluster per unit"
-            )
-        weight = self.sample_weight
-        if weight is not None and (weight[1:] != weight[:-1])[inside].any():
-            raise DataError(
-                f"log[{plan.sample_weight!r}] differs between the rows of a unit; slates are "
-                "kept or dropped whole, so expected one value per unit"
-            )
-        return replace(
-            rows,
-            weight=slate_weights(rows.weight, layout, interaction, plan.kind),
-            position=place,
-            n_positions=int(place.max()) + 1,
-            first=layout.first,
-        )
-
-    def _positions(self, position: IntCodes, layout: Layout) -> IntCodes:
-        """Positions numbered from 0; units whose positions differ are an error unless `ragged`."""
-        twice = ~layout.first[1:] & (position[1:] == position[:-1])
+        plan, unit, position = self.plan, self.unit.codes, self.position.codes
+        inside = unit[1:] == unit[:-1]
+        first = np.append(True, ~inside)
+        starts = np.flatnonzero(first)
+        lengths = np.diff(np.append(starts, len(unit)))
+        twice = inside & (position[1:] == position[:-1])
         if twice.any():
             raise DuplicateError(
                 f"{np.count_nonzero(twice):,} rows of log repeat a (unit, position) pair; a "
@@ -334,9 +296,7 @@ class LogArrays:
                 "of the slate in ⟦+slate_col=⟧"
             )
         present, place = np.unique(position, return_inverse=True)
-        full = (layout.lengths == len(present)).all()
-        if not full and not self.plan.ragged:
-            lengths = layout.lengths
+        if not plan.ragged and not (lengths == len(present)).all():
             shortest, longest = int(lengths.min()), int(lengths.max())
             found = (
                 f"{shortest} to {longest} rows"
@@ -348,7 +308,61 @@ class LogArrays:
                 "⟦+ragged='as_logged'⟧ takes them as they are, which assumes that the target "
                 "policy shows as many items as the log"
             )
-        return place
+        self._check_slates(first)
+        if rows.cluster is not None and (rows.cluster[1:] != rows.cluster[:-1])[inside].any():
+            raise DataError(
+                f"a unit of log[{', '.join(map(repr, plan.unit))}] has rows of several "
+                f"clusters (⟦cluster={list(plan.cluster)}⟧); expected one cluster per unit"
+            )
+        kept = self.sample_weight
+        if kept is not None and (kept[1:] != kept[:-1])[inside].any():
+            raise DataError(
+                f"log[{plan.sample_weight!r}] differs between the rows of a unit; slates are "
+                "kept or dropped whole, so expected one value per unit"
+            )
+        weight = rows.weight
+        if plan.kind == "conditional" and interaction != "independent":
+            weight = weight.astype(np.float64, copy=True)
+            for k in range(1, int(lengths.max(initial=0))):  # over positions, not over rows
+                below = starts[lengths > k] + k
+                weight[below] *= weight[below - 1]
+        if interaction == "standard":
+            weight = np.repeat(weight[np.append(starts[1:], len(unit)) - 1], lengths)
+        return replace(rows, weight=weight, position=place, n_positions=len(present), first=first)
+
+    def _check_slates(self, first: Bools) -> None:
+        """Refuse columns that cannot be what `propensity_kind` says."""
+        kind, both, inside = self.plan.kind, (self.propensity, self.target), ~first[1:]
+        names = [f"log[{name!r}]" for name in (self.plan.propensity, self.plan.target)]
+        if (
+            kind in ("conditional", "prefix")
+            and inside.any()
+            and not any((values[1:] != values[:-1])[inside].any() for values in both)
+        ):
+            # Constant values can be right (a uniform policy), but not where they also differ
+            # between units in both columns.
+            one = kind == "prefix" and (self.propensity < 1).any()
+            if one or all(len(distinct(values[first])) > 1 for values in both):
+                raise DataError(
+                    f"{names[0]} has one value for all rows of each unit, which is the probability "
+                    f"of a slate, but ⟦propensity_kind={kind!r}⟧ means {MEANING[kind]}; pass "
+                    "⟦+propensity_kind='slate'⟧ with ⟦+interaction='standard'⟧"
+                )
+        for values, where in zip(both, names, strict=True):
+            step = inside * np.diff(values) if kind in ("slate", "prefix") else np.zeros(0)
+            if kind == "slate" and (other := np.abs(step) > SLATE_TOLERANCE).any():
+                n = len(distinct(np.cumsum(first)[1:][other]))
+                raise DataError(
+                    f"{where} differs between the rows of {n:,} units, but "
+                    "⟦propensity_kind='slate'⟧ means one value per unit; values of single "
+                    "positions are ⟦+propensity_kind='conditional'⟧"
+                )
+            if n := int(np.count_nonzero(step > SLATE_TOLERANCE)):
+                raise DataError(
+                    f"{where} grows from one position to the next in {n:,} rows, but "
+                    "⟦+propensity_kind='prefix'⟧ means the running product, which cannot grow; "
+                    "values of single positions are ⟦+propensity_kind='conditional'⟧"
+                )
 
 
 def read_log(frame: pd.DataFrame, plan: Plan, by: Sequence[str] = ()) -> LogArrays:
@@ -365,46 +379,66 @@ def read_log(frame: pd.DataFrame, plan: Plan, by: Sequence[str] = ()) -> LogArra
         frame, plan.target, zero=True, what="the target policy's probability of the item"
     )
     reward = read_floats(frame, plan.reward)
-    largest = max(abs(float(reward.min())), abs(float(reward.max())))
-    if largest > LARGEST_REWARD:
+    low, high = float(reward.min()), float(reward.max())
+    if (largest := max(abs(low), abs(high))) > LARGEST_REWARD:
         raise DataError(
             f"log[{plan.reward!r}] holds rewards up to {largest:.3g} in size; expected at most "
             f"{LARGEST_REWARD:g}, whose powers are still numbers"
         )
-    if plan.reward_range is not None:
-        low, high = plan.reward_range
-        outside = int(np.count_nonzero((reward < low) | (reward > high)))
-        if outside:
-            raise DataError(
-                f"log[{plan.reward!r}] is outside ⟦reward_range=⟧({low:g}, {high:g}) in "
-                f"{outside:,} of {len(frame):,} rows (from {reward.min():g} to {reward.max():g}); "
-                "widen the range"
-            )
-    ordered = plan.interval == "bootstrap"  # whose weights depend on the order of the clusters
-    unit = (
-        log_key_codes(frame, plan.unit, "slate_col", NO_UNIT, ordered=ordered)
-        if plan.unit
+    least, most = plan.reward_range or (low, high)
+    if outside := int(np.count_nonzero((reward < least) | (reward > most))):
+        raise DataError(
+            f"log[{plan.reward!r}] is outside ⟦reward_range=⟧({least:g}, {most:g}) in "
+            f"{outside:,} of {len(frame):,} rows (from {low:g} to {high:g}); widen the range"
+        )
+    unit, cluster = (
+        log_key_codes(
+            frame,
+            names,
+            argument,
+            hint,
+            ordered=plan.interval == "bootstrap",  # whose weights depend on the order of clusters
+        )
+        if names
         else None
-    )
-    cluster = (
-        log_key_codes(frame, plan.cluster, "cluster", NO_CLUSTER, ordered=ordered)
-        if plan.cluster
-        else None
+        for names, argument, hint in (
+            (plan.unit, "slate_col", NO_UNIT),
+            (plan.cluster, "cluster", NO_CLUSTER),
+        )
     )
     # the tables of string ids, before the weights take memory
     pa.default_memory_pool().release_unused()
+    q_logged, q_target = (
+        0.0 if name is None else read_floats(frame, name) for name in (plan.q_logged, plan.q_target)
+    )
+    kept = None if plan.sample_weight is None else _sample_weight(frame, plan.sample_weight)
+    position = None
+    if unit is not None:
+        places = read_finite(frame, plan.position)
+        if (places != np.floor(places)).any():
+            raise DataError(
+                f"log[{plan.position!r}] holds fractions; expected whole positions, 1 for the top "
+                "of the slate"
+            )
+        present, codes = np.unique(places, return_inverse=True)
+        position = Keys(codes, len(present))
+    unclustered, users = False, list(dict.fromkeys([*by, "user_id"]))
+    if cluster is None and unit is None and "user_id" in frame.columns:
+        with suppress(TypeError):  # values that cannot be compared are no users
+            # Most logs show it early, and then the whole column need not be read.
+            unclustered = any(one[users].duplicated().any() for one in (frame[:10_000], frame))
     return LogArrays(
         plan,
         propensity,
         target,
-        reward.astype(np.float64, copy=False),
-        _model_column(frame, plan.q_logged),
-        _model_column(frame, plan.q_target),
-        _sample_weight(frame, plan.sample_weight),
+        reward,
+        q_logged,
+        q_target,
+        kept,
         unit,
-        None if unit is None else _position(frame, plan.position),
+        position,
         cluster,
-        cluster is None and unit is None and repeats_users(frame, by),
+        unclustered,
     )
 
 
@@ -425,40 +459,24 @@ def _check_columns(frame: pd.DataFrame, plan: Plan) -> None:
                 f"{one} and {other} are both {roles[one]!r}; expected two columns. For "
                 f"{plan.target!r}, {WRITE_TARGET}"
             )
-    models = (plan.q_logged, plan.q_target)
-    taken = {
-        *roles.values(),
-        *models,
-        plan.sample_weight,
-        "target_propensity",
-        "q_logged",
-        "q_target",
-    }
+    more = {name for name in (plan.q_logged, plan.q_target, plan.sample_weight) if name is not None}
+    taken = {*roles.values(), *more, "target_propensity", "q_logged", "q_target"}
     for argument, name in roles.items():
         # The target has no usual other name: what looks like one is a propensity.
-        free = (
-            [other for other in frame.columns if other not in taken]
-            if argument != "target_col"
-            else []
-        )
+        hint, free = WRITE_TARGET, list[Any]()
+        if argument != "target_col":
+            hint = "name the column that holds it"
+            free = [other for other in frame.columns if other not in taken]
         try:
             column(frame, name, "log", suggest=free)
         except ColumnError as error:
-            hint = WRITE_TARGET if argument == "target_col" else "name the column that holds it"
             raise ColumnError(f"{error} ({argument}={name!r}; {hint})") from None
-    for optional in (*models, plan.sample_weight):
-        if optional is not None:
-            column(frame, optional, "log", suggest=())
+    for name in more:
+        column(frame, name, "log", suggest=())
 
 
-def _model_column(frame: pd.DataFrame, name: str | None) -> Floats | float:
-    return 0.0 if name is None else read_floats(frame, name).astype(np.float64, copy=False)
-
-
-def _sample_weight(frame: pd.DataFrame, name: str | None) -> Floats | None:
-    if name is None:
-        return None
-    values = read_floats(frame, name).astype(np.float64, copy=False)
+def _sample_weight(frame: pd.DataFrame, name: str) -> Floats:
+    values = read_floats(frame, name)
     low = values < 1 - SUM_ROUNDING
     if low.any():
         text = (
@@ -473,23 +491,3 @@ def _sample_weight(frame: pd.DataFrame, name: str | None) -> Floats | None:
             )
         raise DataError(text)
     return values
-
-
-def _position(frame: pd.DataFrame, name: str) -> Keys:
-    values = read_floats(frame, name)
-    if (values != np.floor(values)).any():
-        raise DataError(
-            f"log[{name!r}] holds fractions; expected whole positions, 1 for the top of the slate"
-        )
-    present, codes = np.unique(values, return_inverse=True)
-    return Keys(codes, len(present))
-
-
-def _close(key: Keys | None, closed: bool) -> tuple[IntCodes | None, int]:
-    """Codes of a group, numbered anew where they would need a table much longer than the group."""
-    if key is None:
-        return None, 0
-    if not closed or key.n <= 2 * len(key.codes) + 1024:
-        return key.codes, key.n
-    present, anew = np.unique(key.codes, return_inverse=True)
-    return anew, len(present)

@@ -17,7 +17,7 @@ from cli.command import fails, run
 import recdf as rd
 from recdf import cli
 from recdf.experiments.compare.compare_models import compare_models
-from recdf.off_policy.compare_targets import ope_compare
+from recdf.off_policy.beside_estimates import ope_compare
 
 PARSER, COMMANDS = cli._parser()
 OPTIONS = [

@@ -10,9 +10,9 @@ from off_policy.logs import bandit_log
 
 import recdf as rd
 from recdf.off_policy.estimate_value import FLAGS, MEANINGS, trust
-from recdf.off_policy.influence import model_mismatch_z
 from recdf.off_policy.plan import Plan
 from recdf.off_policy.read_log import read_log
+from recdf.off_policy.weighted_rows import model_mismatch_z
 
 
 def even_log(n, rewards=None, users=None, weight=1.0):

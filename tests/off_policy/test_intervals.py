@@ -10,7 +10,7 @@ from oracles.off_policy import logging_value, units_of, value
 from scipy import optimize, stats
 
 import recdf as rd
-from recdf.off_policy.influence import student_quantile
+from recdf.off_policy.weighted_rows import student_quantile
 from recdf.stats.resampling import poisson_sums
 
 JUDGED = ["flags", "effect", "withheld", "trust"]
