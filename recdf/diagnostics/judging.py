@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import DataError, EmptyPopulationError, OptionError
-from ..experiments.compare.interleaving import user_coins
+from ..experiments.compare.interleaving import user_coin
 from ..experiments.decide.experiment_health import hash_users
 from ..inputs.codes import Codes, first_rows, group_codes
 from ..inputs.constraints import NATURAL, NONE, POSITIVE, SHARE, a_number, check_value, either
@@ -400,7 +400,7 @@ def sample_to_judge(
         values = read_values(said, said.columns[0], "spread")
         weight *= np.nan_to_num(pd.Series(values).groupby(stratum).std().to_numpy())
     drawn = _allocate(n, size, weight)
-    coin = user_coins(hash_users(lists, keys, "pred"), seed)(0)
+    coin = user_coin(hash_users(lists, keys, "pred"), seed, 0)
     order = np.lexsort((coin, stratum))
     place = np.empty(n_lists, np.int64)
     place[order] = place_in_run(size)

@@ -4,7 +4,7 @@ the users prefer."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from functools import partial
 from statistics import NormalDist
 from typing import Literal
 
@@ -25,6 +25,7 @@ from ...inputs.door import takes_columns
 from ...inputs.frames import as_frame
 from ...inputs.ids import take_rows
 from ...inputs.options import Options, as_columns
+from ...inputs.sorting import place_in_run
 from ...inputs.true_and_pred import order_source, read_pred
 from ...judge.cautions import HEALTH_ALPHA, TINY
 from ...judge.choices import Alternative
@@ -57,8 +58,7 @@ from .two_sample import POWER
 
 Interleaving = Literal["team_draft", "optimized", "balanced"]
 
-# Users whose probabilities are computed together, so that their arrays stay in the cache of the
-# processor.
+# Users whose lists are made together, so that their arrays stay in the cache of the processor.
 USERS_AT_ONCE = 2**13
 
 
@@ -157,130 +157,92 @@ def interleave(
     chosen = Options(user_col=user_col, item_col=item_col, score_col=score_col, rank_col=rank_col)
     keys = as_columns(user_col)
     frames = [as_frame(given, role, user_col, item_col) for given, role in ((a, "a"), (b, "b"))]
-    tables = [("a", frames[0]), ("b", frames[1])]
+    tables = [*zip("ab", frames, strict=True)]
     users, n_users = key_codes(tables, keys)
     items, n_items = key_codes(tables, [item_col])
-    a_lists, b_lists = (
-        _ranked_lists(frame, role, chosen, user, item, n_items)
-        for (role, frame), user, item in zip(tables, users, items, strict=True)
-    )
-    sides = _Side.of(a_lists, b_lists, n_users, k), _Side.of(b_lists, a_lists, n_users, k)
-    both = first_rows(np.concatenate(users), n_users)
-    labels = pd.concat([frame[keys] for frame in frames], ignore_index=True).iloc[both]
-    coins = user_coins(hash_users(labels, keys, "a and b"), seed)
-    found = _draft(*sides, k, method, coins)
+    lists = []  # of each recommender: codes of (user, item) by user and rank, and the ranks from 0
+    for (role, frame), user, item in zip(tables, users, items, strict=True):
+        read = read_pred(frame, order_source(frame, chosen), chosen, role)
+        number = np.arange(len(frame)) if read.number is None else read.number
+        if read.number is not None and read.descending:
+            # Ranks of the distinct numbers can be negated, which unsigned integers cannot.
+            number = -np.unique(number, return_inverse=True)[1]
+        order = np.lexsort((-item, number, user))
+        pairs = pd.Index((user * n_items + item)[order])
+        again = order[pairs.duplicated()]
+        if len(again):
+            shown = some_keys(frame, again[:5], [*keys, item_col])
+            raise DuplicateError(
+                f"{role} has {len(again):,} repeated (list, item) rows of {len(frame):,}: {shown}; "
+                "drop them",
+                argument=role,
+                count=len(again),
+            )
+        length = np.bincount(user, minlength=n_users)
+        lists.append((pairs, place_in_run(length), length))
+    # The first k items of each recommender by user (−1: none), and the ranks that they have in the
+    # whole list of the other; the rank in a list that lacks the item is the length of that list.
+    first_k, elsewhere = np.full((2, n_users, k), -1), np.full((2, n_users, k), k)
+    for own, (pairs, rank, _) in enumerate(lists):
+        other_pairs, other_rank, other_length = lists[1 - own]
+        top = rank < k
+        user, item = np.divmod(pairs.to_numpy()[top], n_items)
+        at = other_pairs.get_indexer(pairs[top])
+        first_k[own, user, rank[top]] = item
+        there = np.append(other_rank, 0)[at]  # for −1 the last, which does not count
+        elsewhere[own, user, rank[top]] = np.where(at < 0, other_length[user], there)
+    labels = pd.concat([frame[keys] for frame in frames], ignore_index=True)
+    labels = labels.iloc[first_rows(np.concatenate(users), n_users)]
+    hashed = hash_users(labels, keys, "a and b")
+    parts = []
+    for start in range(0, max(n_users, 1), USERS_AT_ONCE):
+        some = slice(start, start + USERS_AT_ONCE)
+        coin = partial(user_coin, hashed[some], seed)
+        parts.append(_draft(first_k[:, some], elsewhere[:, some], method, coin))
+    item, team, credit = (np.concatenate(of_all) for of_all in zip(*parts, strict=True))
     if method == "balanced":
         warn_user(
             "Balanced interleaving is biased where one list is a shifted copy of the other: a user "
-            "who clicks at "
-            'random then prefers one of them. Pass ⟦+method="team_draft"⟧',
+            'who clicks at random then prefers one of them. Pass ⟦+method="team_draft"⟧',
             RecdfWarning,
             argument="method",
             value=method,
         )
-    at, rank = np.nonzero(found.item >= 0)
-    item = first_rows(np.concatenate(items), n_items)[found.item[at, rank]]
+    at = np.nonzero(item >= 0)
     every_item = pd.concat([frame[item_col] for frame in frames], ignore_index=True)
-    result = labels.iloc[at].reset_index(drop=True)
-    result[item_col] = take_rows(every_item, item)
-    result["rank"] = rank + 1
-    result["team"] = pd.Series(
-        np.array(["", "a", "b"], dtype=object)[found.team[at, rank]], dtype=str
-    )
-    return result.assign(credit=found.credit[at, rank]) if method == "optimized" else result
+    result = labels.iloc[at[0]].reset_index(drop=True)
+    first_of_item = first_rows(np.concatenate(items), n_items)
+    result[item_col] = take_rows(every_item, first_of_item[item[at]])
+    result["rank"] = at[1] + 1
+    result["team"] = pd.Series(np.array(["", "a", "b"], object)[team[at]], dtype=str)
+    return result.assign(credit=credit[at]) if method == "optimized" else result
 
 
-def _ranked_lists(
-    frame: pd.DataFrame, role: str, options: Options, user: Codes, item: Codes, n_items: int
-) -> pd.DataFrame:
-    """User, item, code of the two and rank from 0 in the list of its user, of every row."""
-    read = read_pred(frame, order_source(frame, options), options, role)
-    number = np.arange(len(frame)) if read.number is None else read.number
-    if read.number is not None and read.descending:
-        # Ranks of the distinct numbers can be negated, which unsigned integers cannot.
-        number = -np.unique(number, return_inverse=True)[1]
-    order = np.lexsort((-item, number, user))
-    columns = {"user": user[order], "item": item[order], "pair": (user * n_items + item)[order]}
-    lists = pd.DataFrame(columns)
-    again = lists["pair"].duplicated().to_numpy()
-    if again.any():
-        rows = order[again]
-        shown = some_keys(frame, rows[:5], [*as_columns(options.user_col), options.item_col])
-        raise DuplicateError(
-            f"{role} has {len(rows):,} repeated (list, item) rows of {len(frame):,}: {shown}; drop "
-            "them",
-            argument=role,
-            count=len(rows),
-        )
-    return lists.assign(rank=lists.groupby("user").cumcount())
-
-
-@dataclass(frozen=True)
-class _Side:
-    """The first k items of one recommender by user: item (−1: none) and its rank from 0 in the
-    other's whole list.
-
-    The rank in a list that lacks the item is the length of that list.
-    """
-
-    item: Codes
-    other: Codes
-
-    @classmethod
-    def of(cls, own: pd.DataFrame, others: pd.DataFrame, n_users: int, k: int) -> _Side:
-        there = others[["pair", "rank"]].rename(columns={"rank": "there"})
-        top = own[own["rank"] < k].merge(there, "left", "pair")
-        user, length = top["user"].to_numpy(), np.bincount(others["user"], minlength=n_users)
-        item = np.full((n_users, k), -1, np.int64)
-        other = np.full((n_users, k), np.iinfo(np.int32).max, np.int64)
-        item[user, top["rank"]] = top["item"]
-        other[user, top["rank"]] = top["there"].fillna(pd.Series(length[user]))
-        return cls(item, other)
-
-    def some(self, users: slice) -> _Side:
-        return _Side(self.item[users], self.other[users])
-
-
-@dataclass(frozen=True)
-class _Drafted:
-    """Items of the mixed lists by user and rank (−1: none), their team (0: none, 1: a, 2: b) and
-    credit."""
-
-    item: Codes
-    team: Codes
-    credit: Codes
-
-
-def user_coins(hashed: Hashes, seed: int) -> Callable[[int], Floats]:
-    """Return a function of the rank that gives a uniform number for every user."""
-
-    def uniform(rank: int) -> Floats:
-        salt = np.random.default_rng([seed, rank]).integers(2**64, dtype=np.uint64)
-        mixed = pd.util.hash_array(hashed ^ salt)
-        return np.asarray((mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53)
-
-    return uniform
+def user_coin(hashed: Hashes, seed: int, number: int) -> Floats:
+    """Return a uniform number for every user; `number` tells several of a user apart."""
+    salt = np.random.default_rng([seed, number]).integers(2**64, dtype=np.uint64)
+    mixed = pd.util.hash_array(hashed ^ salt)
+    return np.asarray((mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53)
 
 
 def _draft(
-    a: _Side, b: _Side, k: int, method: Interleaving, coin: Callable[[int], Floats]
-) -> _Drafted:
-    """Fill the lists of all users, rank by rank."""
-    n = len(a.item)
+    items: Codes, elsewhere: Codes, method: Interleaving, coin: Callable[[int], Floats]
+) -> tuple[Codes, Codes, Codes]:
+    """Fill the lists of some users, rank by rank: items by user and rank (−1: none), their team (0:
+    none, 1: a, 2: b) and credit."""
+    _, n, k = items.shape
     user = np.arange(n)
     # One more column, which is never taken: where it is the first that is free, the list has ended.
-    taken = [np.pad(side.item < 0, ((0, 0), (0, 1))) for side in (a, b)]
-    found = _Drafted(np.full((n, k), -1), np.zeros((n, k), np.int64), np.zeros((n, k), np.int64))
+    taken = np.pad(items < 0, ((0, 0), (0, 0), (0, 1)))
+    found, team, credit = np.full((3, n, k), [[[-1]], [[0]], [[0]]])
     ahead, shared, first = np.zeros(n, np.int64), np.ones(n, bool), coin(0) < 0.5
-    chance, settled = (
-        _chances(a, b, k) if method == "optimized" else (np.empty((n, 0)), np.ones((n, k), bool))
-    )
+    chance, settled = np.zeros((n, k)), np.ones((n, k), bool)
+    if method == "optimized":
+        chance, settled = _chances(items, elsewhere)
     for t in range(k):
-        next_a, next_b = (one.argmin(axis=1) for one in taken)
-        has_a, has_b = next_a < k, next_b < k
-        item_a, item_b = (
-            side.item[user, np.minimum(at, k - 1)] for side, at in ((a, next_a), (b, next_b))
-        )
+        next_a, next_b = free = taken.argmin(axis=2)
+        has_a, has_b = free < k
+        item_a, item_b = (items[i, user, np.minimum(free[i], k - 1)] for i in (0, 1))
         shared &= (item_a == item_b) & (next_a == t) & (next_b == t)
         if method == "team_draft":
             picks_a = (ahead < 0) | ((ahead == 0) & (coin(t) < 0.5))
@@ -288,80 +250,62 @@ def _draft(
             picks_a = coin(t) < chance[:, t]
         else:
             picks_a = (next_a < next_b) | ((next_a == next_b) & first)
-        picks_a = (picks_a | ~has_b) & has_a
-        picks_b = has_b & ~picks_a
         earns = has_a & has_b & ~shared & settled[:, t]
-        ahead += earns * (picks_a.astype(np.int64) - picks_b)
-        for picks, side, own, at, others in (
-            (picks_a, a, 0, next_a, 1),
-            (picks_b, b, 1, next_b, 0),
-        ):
-            rows = np.flatnonzero(picks)
-            place = at[rows]
-            found.item[rows, t] = side.item[rows, place]
-            rank = side.other[rows, place]
-            taken[own][rows, place] = True
-            there = rank < k
-            taken[others][rows[there], rank[there]] = True
-            found.credit[rows, t] = earns[rows] * (place - rank if own == 0 else rank - place)
-            found.team[rows, t] = earns[rows] * (own + 1)
+        rows = np.flatnonzero(has_a | has_b)
+        side = (has_b & ~(picks_a & has_a)).astype(np.int64)[rows]  # who picks: 0 is a
+        place = free[side, rows]
+        rank = elsewhere[side, rows, place]
+        found[rows, t] = items[side, rows, place]
+        taken[side, rows, place] = True
+        there = rank < k
+        taken[1 - side[there], rows[there], rank[there]] = True
+        sign = earns[rows] * (1 - 2 * side)
+        ahead[rows] += sign
+        credit[rows, t] = sign * (place - rank)
+        team[rows, t] = earns[rows] * (side + 1)
     if method != "team_draft":
-        found.team[:] = np.array([0, 2, 1])[np.sign(found.credit)]
-    return found
+        team = np.array([0, 2, 1])[np.sign(credit)]
+    return found, team, credit
 
 
-def _chances(a: _Side, b: _Side, k: int) -> tuple[Floats, Mask]:
+def _chances(items: Codes, elsewhere: Codes) -> tuple[Floats, Mask]:
     """Probability by user and rank that a picks, with which the expected credit of the rank is 0,
-    if there is one."""
-    parts = [
-        _chances_of(a.some(rows), b.some(rows), k)
-        for rows in (
-            slice(i, i + USERS_AT_ONCE) for i in range(0, max(len(a.item), 1), USERS_AT_ONCE)
-        )
-    ]
-    return np.concatenate([one for one, _ in parts]), np.concatenate(
-        [settled for _, settled in parts]
-    )
-
-
-def _chances_of(a: _Side, b: _Side, k: int) -> tuple[Floats, Mask]:
-    """The same for some users, by the distribution of what has been picked.
+    if there is one.
 
     After t picks the list holds the first i items of a and, of b, the first t − i that are not
     among these. Of all pairs of (t, i) `mass` has the probability. An item that a picks moves i
     behind it; one that b picks leaves i.
     """
-    n, user, place = len(a.item), np.arange(len(a.item)), np.arange(k)
-    mass, chance, settled = np.zeros((n, k + 1)), np.full((n, k), 0.5), np.ones((n, k), bool)
-    mass[:, 0] = 1.0
+    (a, b), (a_in_b, b_in_a) = items, elsewhere
+    n, k = a.shape
+    user, place = np.arange(n), np.arange(k)
+    mass, chance, settled = np.zeros((k + 1, n)), np.full((n, k), 0.5), np.ones((n, k), bool)
+    mass[0] = 1.0
     # By i: the places in b of the items that are not among the first i of a, in order; k where
     # there are no more.
-    left = [np.sort(np.where((b.item >= 0) & (b.other >= i), place, k), axis=1) for i in range(k)]
+    left = [np.sort(np.where((b >= 0) & (b_in_a >= i), place, k), axis=1) for i in range(k)]
     for t in range(k):
-        credit = np.zeros((n, 2))
-        steps: list[tuple[int, Codes, Mask, Mask]] = []
+        credit_a, credit_b, steps = np.zeros(n), np.zeros(n), []
         for i in range(t + 1):
             next_b = left[i][:, t - i]
             behind = left[i][:, t - i - 1] + 1 if t > i else np.zeros(n, np.int64)
-            free = (a.item >= 0) & (place >= i) & (a.other >= behind[:, None])
+            free = (a >= 0) & (place >= i) & (a_in_b >= behind[:, None])
             next_a = np.where(free, place, k).min(axis=1)
-            has_a, has_b = next_a < k, next_b < k
-            weight = mass[:, i] * (has_a & has_b)
+            has_a, has_both = next_a < k, (next_a < k) & (next_b < k)
             at_a, at_b = np.minimum(next_a, k - 1), np.minimum(next_b, k - 1)
-            credit[:, 0] += weight * (at_a - a.other[user, at_a])
-            credit[:, 1] += weight * (b.other[user, at_b] - at_b)
-            steps.append((i, next_a, has_a, has_b))
-        width = credit[:, 1] - credit[:, 0]
-        rounding = 1e-9 * k
+            credit_a += mass[i] * has_both * (at_a - a_in_b[user, at_a])
+            credit_b += mass[i] * has_both * (b_in_a[user, at_b] - at_b)
+            steps.append((next_a, has_a, has_both))
+        width, rounding = credit_b - credit_a, 1e-9 * k
         some = width > rounding
-        chance[some, t] = np.clip(credit[some, 1] / width[some], 0, 1)
+        chance[some, t] = np.clip(credit_b[some] / width[some], 0, 1)
         # No chance makes up for a credit of the same sign, whoever picks.
-        settled[:, t] = (credit[:, 0] <= rounding) & (credit[:, 1] >= -rounding)
-        after = np.zeros((n, k + 1))
-        for i, next_a, has_a, has_b in steps:
-            by_a = mass[:, i] * np.where(has_a & has_b, chance[:, t], has_a)
-            after[user, np.minimum(next_a + 1, k)] += by_a
-            after[:, i] += mass[:, i] - by_a
+        settled[:, t] = (credit_a <= rounding) & (credit_b >= -rounding)
+        after = np.zeros((k + 1, n))
+        for i, (next_a, has_a, has_both) in enumerate(steps):
+            by_a = mass[i] * np.where(has_both, chance[:, t], has_a)
+            after[np.minimum(next_a + 1, k), user] += by_a
+            after[i] += mass[i] - by_a
         mass = after
     return chance, settled
 
@@ -472,20 +416,19 @@ def compare_interleaved(
     keys = as_columns(user_col) or units
     require(log, "log", [*units, *keys, item_col, "team"])
     require(clicks, "clicks", [*keys, item_col])
-    weight = (
-        np.ones(len(clicks))
-        if credit in ("clicks", "binary")
-        else metric_values(clicks, "clicks", credit)
-    )
-    wrong = ~(weight >= 0)
-    if wrong.any():
+    weight, metric = np.ones(len(clicks)), "credit"
+    if credit not in ("clicks", "binary"):
+        weight, metric = metric_values(clicks, "clicks", credit), credit
+    if wrong := np.count_nonzero(~(weight >= 0)):
         raise DataError(
-            f"clicks[{credit!r}] is null or negative in {int(wrong.sum()):,} of {len(clicks):,} "
-            "rows"
+            f"clicks[{credit!r}] is null or negative in {wrong:,} of {len(clicks):,} rows"
         )
     own = _credit_of_items(log)
-    place = _places_in_log(log, clicks, keys, item_col)
-    known = place >= 0
+    tables = [("log", log), ("clicks", clicks)]
+    (shown, clicked), n_shown = key_codes(tables, [*keys, item_col])
+    advice = "; name in ⟦+user_col=⟧ what tells the lists of a user apart"
+    row = only_rows("log", log, shown, n_shown, [*keys, item_col], advice)[clicked]
+    known = row >= 0  # other clicks are on items that were not in their list
     if len(clicks) and not known.any():
         warn_user(
             f"none of the {len(clicks):,} clicks is on an item of log; compare the columns "
@@ -493,15 +436,14 @@ def compare_interleaved(
             NoOverlapWarning,
             argument="clicks",
         )
-    earned = own * np.bincount(place[known], weights=weight[known], minlength=len(log))
-    (unit,), n_units = key_codes([("log", log)], units)
-    sides = [_summed(np.maximum(sign * earned, 0), unit, n_units) for sign in (-1, 1)]
+    earned = own * np.bincount(row[known], weights=weight[known], minlength=len(log))
+    (unit,), n_units = key_codes(tables[:1], units)
+    a, b = (_summed(np.maximum(sign * earned, 0), unit, n_units) for sign in (-1, 1))
     if credit == "binary":
-        sides = [(one > other).astype(np.float64) for one, other in (sides, sides[::-1])]
-    metric = "credit" if credit in ("clicks", "binary") else credit
-    a, b = (pd.DataFrame({"unit": np.arange(n_units), metric: of}) for of in sides)
+        a, b = 1.0 * (a > b), 1.0 * (b > a)
+    frames = (pd.DataFrame({"unit": np.arange(n_units), metric: of}) for of in (a, b))
     table = compare_models(
-        {"a": a, "b": b},
+        dict(zip("ab", frames, strict=True)),
         metric,
         baseline="a",
         user_col="unit",
@@ -511,12 +453,12 @@ def compare_interleaved(
         bounds={metric: (0, 1)} if credit == "binary" else None,
         details=True,
     )
-    more = _preference(sides[1] - sides[0], confidence, alternative) | {
+    more = _preference(b - a, confidence, alternative) | {
         "n_shown_a": int((own < 0).sum()),
         "n_shown_b": int((own > 0).sum()),
-        "p_balance": _balance(log, own, unit, key_codes([("log", log)], keys)[0][0], n_units),
+        "p_balance": _balance(log, own, unit, key_codes(tables[:1], keys)[0][0], n_units),
         "n_clicks": len(clicks),
-        "n_clicks_no_team": int((own[place[known]] == 0).sum()),
+        "n_clicks_no_team": int((own[row[known]] == 0).sum()),
         "n_clicks_elsewhere": int((~known).sum()),
     }
     if more["p_balance"] < HEALTH_ALPHA:
@@ -530,26 +472,17 @@ def compare_interleaved(
 def _credit_of_items(log: pd.DataFrame) -> Floats:
     """What a click on each item counts: positive for b, negative for a, 0 for no team."""
     team = log["team"].astype(object).where(log["team"].notna(), "").astype(str)
-    unknown = ~team.isin(["a", "b", ""])
-    if unknown.any():
+    unknown = team[~team.isin(["a", "b", ""])]
+    if len(unknown):
         raise DataError(
-            f'log["team"] is neither "a", "b" nor "" in {int(unknown.sum()):,} of {len(log):,} '
-            f"rows ({examples(team[unknown])})",
+            f'log["team"] is neither "a", "b" nor "" in {len(unknown):,} of {len(log):,} rows '
+            f"({examples(unknown)})",
             column="team",
-            count=int(unknown.sum()),
+            count=len(unknown),
         )
     if "credit" in log.columns:
         return np.nan_to_num(metric_values(log, "log", "credit"))
-    return np.asarray((team == "b").to_numpy(np.float64) - (team == "a").to_numpy(np.float64))
-
-
-def _places_in_log(
-    log: pd.DataFrame, clicks: pd.DataFrame, keys: list[str], item_col: str
-) -> Codes:
-    """Row of the log of every click; −1 where its item was not in the list."""
-    (shown, clicked), n = key_codes([("log", log), ("clicks", clicks)], [*keys, item_col])
-    advice = "; name in ⟦+user_col=⟧ what tells the lists of a user apart"
-    return only_rows("log", log, shown, n, [*keys, item_col], advice)[clicked]
+    return np.asarray(team.map({"a": -1.0, "b": 1.0, "": 0.0}), np.float64)
 
 
 def _summed(values: Floats, unit: Codes, n_units: int) -> Floats:
@@ -561,30 +494,22 @@ def _preference(d: Floats, confidence: float, alternative: Alternative) -> dict[
     """Share of units that prefer b, the sign test, and how many units show how large a
     difference."""
     wins, n = int((d > 1e-12).sum()), int((np.abs(d) > 1e-12).sum())
-    p_sign = (
-        min(1.0, 2 * float(scipy_module("special").bdtr(min(wins, n - wins), n, 0.5)))
-        if n
-        else np.nan
-    )
+    p_sign = 2 * float(scipy_module("special").bdtr(min(wins, n - wins), n, 0.5))
     share = wins / n if n else np.nan
-    low, high = (
-        wilson(share, n, NormalDist().inv_cdf((1 + confidence) / 2)) if n else (np.nan, np.nan)
-    )
-    found = {
+    low, high = wilson(share, n or np.nan, NormalDist().inv_cdf((1 + confidence) / 2))
+    mde = n_needed = np.nan
+    if len(d) > 1 and np.abs(d).max() < HUGE and (sd := float(np.std(d, ddof=1))) > 0:
+        of_test, diff = (1 - confidence, POWER, alternative), abs(float(d.mean()))
+        mde = least_paired_effect(len(d), *of_test) * sd
+        n_needed = paired_units_needed(diff / sd, *of_test) if diff > 0 else np.nan
+    return {
         "preference": share,
         "preference_low": low,
         "preference_high": high,
-        "p_sign": p_sign,
-        "mde": np.nan,
-        "n_needed": np.nan,
+        "p_sign": min(1.0, p_sign) if n else np.nan,
+        "mde": mde,
+        "n_needed": n_needed,
     }
-    sane = len(d) > 1 and np.abs(d).max() < HUGE
-    sd, diff = (float(np.std(d, ddof=1)), abs(float(d.mean()))) if sane else (0.0, 0.0)
-    if sd > 0:
-        of_test = 1 - confidence, POWER, alternative
-        found["mde"] = least_paired_effect(len(d), *of_test) * sd
-        found["n_needed"] = paired_units_needed(diff / sd, *of_test) if diff > 0 else np.nan
-    return found
 
 
 def _balance(log: pd.DataFrame, own: Floats, unit: Codes, lists: Codes, n_units: int) -> float:
