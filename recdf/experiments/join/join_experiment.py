@@ -6,7 +6,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -56,20 +56,17 @@ def fill_values(
     """
     spec = evaluated(metrics)  # after a merge it is lost, and its columns raise
     no_metrics = {*spec.get("carry", {}), spec.get("weight")}
-    smaller, larger = as_columns(smaller_is_better), as_columns(larger_is_better)
+    stated = {**known, **dict.fromkeys(as_columns(smaller_is_better))}
+    stated |= dict.fromkeys(as_columns(larger_is_better), 0.0)
     found: dict[str, float | None] = {}
     unknown = []
-    for name in names:
-        if not is_metric(metrics[name]):
-            continue
+    for name in [one for one in names if is_metric(metrics[one])]:
         if name in no_metrics:
             found[name] = None
-        elif name in larger or name.startswith("n_") or name.endswith("__n"):
+        elif name.startswith("n_") or name.endswith("__n"):
             found[name] = 0.0
-        elif name in smaller:
-            found[name] = None
-        elif name in known:
-            found[name] = known[name]
+        elif name in stated:
+            found[name] = stated[name]
         elif direction_of(name) is None:
             unknown.append(name)
         else:
@@ -92,14 +89,11 @@ def known_values(names: Iterable[str], missing: Missing) -> dict[str, float | No
 
 def _registered(name: str, missing: Missing) -> float | None:
     known = direction_of(name)
-    if known is None or known.counts:
+    if known is None or known.counts or (known.better == "larger" and known.bounds[0] == 0):
         return 0.0
-    low, high = known.bounds
-    if known.better == "larger" and low == 0:
-        return 0.0
-    if missing == "worst":
-        return low if known.better == "larger" else high if known.better == "smaller" else None
-    return None
+    if missing != "worst" or known.better is None:
+        return None
+    return known.bounds[0 if known.better == "larger" else 1]
 
 
 def zero_is_worst(name: str) -> bool:
@@ -110,18 +104,17 @@ def zero_is_worst(name: str) -> bool:
 
 def take_or_fill(values: pd.Series, rows: Codes, fill: float | None) -> pd.Series:
     """Values at rows; row −1 takes `fill`, or null where that is None."""
-    dtype = values.dtype
+    dtype, filled = values.dtype, {}
     values = values.reset_index(drop=True)
-    if fill is not None and is_metric(values):
+    if fill is not None:
         # Label −1 is not in the index, so it takes the fill value, which has the column's type if
         # it can.
         if not (float(fill).is_integer() or pd.api.types.is_float_dtype(dtype)):
             values = values.astype("float64")
-        value: Any = values.dtype.type(fill)
-        return values.reindex(rows, fill_value=value).reset_index(drop=True)
-    if isinstance(dtype, np.dtype) and dtype.kind in "iub" and (rows < 0).any():
+        filled = {"fill_value": values.dtype.type(fill)}
+    elif isinstance(dtype, np.dtype) and dtype.kind in "iub" and (rows < 0).any():
         values = values.astype("boolean" if dtype.kind == "b" else "Int64")
-    return values.reindex(rows).reset_index(drop=True)
+    return values.reindex(rows, **filled).reset_index(drop=True)
 
 
 # ------------------------------------------------------------------------------------------
@@ -176,26 +169,29 @@ def read_frames(per_user: pd.DataFrame, assignment: pd.DataFrame, options: JoinO
             '⟦multi_variant="first"⟧ counts a user in the variant seen first, which needs the time '
             "of the exposure: ⟦+exposure_col=⟧ and ⟦+time_col=⟧"
         )
-    keys, by_cols, time = options.keys, options.by, options.time
+    keys, variant_col = options.keys, options.variant_col
     per_user, assignment = named_frame("per_user", per_user), named_frame("assignment", assignment)
-    require(
-        assignment, "assignment", [*keys, options.variant_col, *as_columns(options.exposure_col)]
-    )
-    require(per_user, "per_user", [*keys, *by_cols, *time])
-    if isinstance(
-        options.how, Mapping
-    ):  # A column without a rule does not come along, so it may be in both frames.
-        kept = {*keys, *by_cols, *time, *options.how}
-        per_user = per_user.drop(
-            columns=[name for name in assignment.columns if name in per_user and name not in kept]
-        )
+    require(assignment, "assignment", [*keys, variant_col, *as_columns(options.exposure_col)])
+    named = require(per_user, "per_user", [*keys, *options.by, *options.time])
+    if isinstance(options.how, Mapping):
+        # A column without a rule does not come along, so it may be in both frames.
+        ruled = {*named, *options.how}
+        per_user = per_user[[one for one in per_user if one not in assignment or one in ruled]]
     # Rolling up leaves out what stands behind the key in that of the lists, such as devices.
     listed = as_columns(evaluated(per_user).get("user_col")) if options.how is not None else []
     last = max((i for i, name in enumerate(listed) if name in keys), default=len(listed))
-    _distinct_columns(per_user, assignment, [*keys, *listed[last + 1 :]])
-    return Frames(
-        per_user, assignment, match_users(per_user, assignment, keys, options.variant_col)
-    )
+    may_be_in_both = {*keys, *listed[last + 1 :]}
+    if both := [one for one in per_user if one in assignment and one not in may_be_in_both]:
+        raise DataError(
+            f"per_user and assignment both have {', '.join(map(repr, both))}; rename or drop one "
+            f"of them, e.g. assignment.rename(columns={{{both[0]!r}: {f'assigned_{both[0]}'!r}}})"
+        )
+    for role, frame in (("per_user", per_user), ("assignment", assignment)):
+        if taken := {"has_metrics", "n_before_exposure"}.intersection(frame):
+            raise DataError(
+                f"{role} has a column {min(taken)!r}, which join_experiment writes; rename it"
+            )
+    return Frames(per_user, assignment, match_users(per_user, assignment, keys, variant_col))
 
 
 def join_frames(
@@ -207,13 +203,25 @@ def join_frames(
     """
     per_user, assignment, users = frames
     keys, by, missing = options.keys, options.by, options.missing
-    _refuse_users(users, per_user, assignment, options)
+    if options.multi_variant == "raise":
+        advice = (
+            'fix the table or pass ⟦+multi_variant="first"⟧ with the times of exposure, or '
+            '⟦+multi_variant="drop"⟧'
+        )
+        several = users.of_assignment, users.several
+        refuse_several("assignment", assignment, *several, keys, advice)
+    if users.n_unassigned and options.unassigned == "raise":
+        raise DataError(
+            f"{users.n_unassigned:,} users of per_user are in no variant "
+            f"({some_keys(per_user, users.stranger, keys)})"
+        )
     exposure = read_exposure(users, per_user, assignment, options.exposure_col, options.time_col)
     early = np.zeros(len(per_user), bool) if exposure is None else exposure.early
-    left_out = users.several & (options.multi_variant != "first")
+    kept_users = ~users.several | (options.multi_variant == "first")
     # The row of assignment of each user: the first, or that of the earliest exposure.
-    chosen = first_rows(users.of_assignment, users.n) if exposure is None else exposure.first_row
-    assigned = np.sort(chosen[(chosen >= 0) & ~left_out])
+    first = first_rows(users.of_assignment, users.n)
+    chosen = first if exposure is None else exposure.first_row
+    assigned = np.sort(chosen[(chosen >= 0) & kept_users])
     group, groups = _by_groups(per_user, by, by_values)
     cell = group * users.n + users.of_metric
     rows, metrics = _metric_rows(
@@ -230,9 +238,9 @@ def join_frames(
         present = exposure.of_user[at % users.n] <= last.to_numpy()[in_group]
     of_metrics = rows[at]
     found = of_metrics >= 0
-    absent = distinct(row[present & ~found])
-    n_missing = np.count_nonzero(present & ~found)
-    if len(absent) and missing == "raise":
+    lacking = row[present & ~found]
+    if len(lacking) and missing == "raise":
+        absent = distinct(lacking)
         raise DataError(
             f"{len(absent):,} of {len(assigned):,} assigned users have no metrics "
             f"({some_keys(assignment, absent, keys)}); "
@@ -241,7 +249,7 @@ def join_frames(
         )
     carried = [name for name in metrics.columns if name not in {*keys, *by}]
     fills: dict[str, float | None] = {}
-    if missing in ("zero", "worst") and len(absent):
+    if missing in ("zero", "worst") and len(lacking):
         named = options.smaller_is_better, options.larger_is_better
         fills = fill_values(metrics, carried, missing, *named, options.known)
     kept = np.flatnonzero(present & found if missing == "drop" else present)
@@ -261,12 +269,12 @@ def join_frames(
         "by": by,
         "missing": missing,
         "n_assigned": len(assigned),
-        "n_missing": int(n_missing),
+        "n_missing": len(lacking),
         "n_unassigned": users.n_unassigned,
-        "n_multi_variant": int(left_out.sum()),
+        "n_multi_variant": int((~kept_users).sum()),
         "n_repeated": len(assignment) - users.n_assigned,
         "n_before_exposure": int(early.sum()),
-        "n_unexposed": 0 if exposure is None else int((exposure.unexposed & ~left_out).sum()),
+        "n_unexposed": int(((first >= 0) & (chosen < 0) & kept_users).sum()),
         "n_cells_before_exposure": int((~present).sum()),
         "null_for_missing": [name for name, value in fills.items() if value is None],
     }
@@ -284,27 +292,6 @@ def no_common_user(per_user: pd.DataFrame, assignment: pd.DataFrame, keys: list[
     return DataError(f"no user of assignment is in per_user: {', '.join(empty or shown)}")
 
 
-def _refuse_users(
-    users: Users, per_user: pd.DataFrame, assignment: pd.DataFrame, options: JoinOptions
-) -> None:
-    """Raise for users that the options do not allow."""
-    if options.multi_variant == "raise":
-        refuse_several(
-            "assignment",
-            assignment,
-            users.of_assignment,
-            users.several,
-            options.keys,
-            'fix the table or pass ⟦+multi_variant="first"⟧ with the times of exposure, or '
-            '⟦+multi_variant="drop"⟧',
-        )
-    if users.n_unassigned and options.unassigned == "raise":
-        raise DataError(
-            f"{users.n_unassigned:,} users of per_user are in no variant "
-            f"({some_keys(per_user, users.stranger, options.keys)})"
-        )
-
-
 def _by_groups(
     per_user: pd.DataFrame, by: list[str], by_values: pd.DataFrame | None
 ) -> tuple[Codes, pd.DataFrame]:
@@ -319,47 +306,26 @@ def _by_groups(
     return place[rows.all()], by_values
 
 
-def _distinct_columns(per_user: pd.DataFrame, assignment: pd.DataFrame, keys: list[str]) -> None:
-    both = [name for name in per_user.columns if name in assignment.columns and name not in keys]
-    if both:
-        raise DataError(
-            f"per_user and assignment both have {', '.join(map(repr, both))}; rename or drop one "
-            f"of them, e.g. assignment.rename(columns={{{both[0]!r}: {f'assigned_{both[0]}'!r}}})"
-        )
-    for role, frame in (("per_user", per_user), ("assignment", assignment)):
-        taken = [name for name in ("has_metrics", "n_before_exposure") if name in frame.columns]
-        if taken:
-            raise DataError(
-                f"{role} has a column {taken[0]!r}, which join_experiment writes; rename it"
-            )
-
-
 def _metric_rows(
-    per_user: pd.DataFrame,
-    options: JoinOptions,
-    kept: Mask,
-    cell: Codes,
-    n_cells: int,
+    per_user: pd.DataFrame, options: JoinOptions, kept: Mask, cell: Codes, n_cells: int
 ) -> tuple[Codes, pd.DataFrame]:
     """Row of the metrics of each (by, user) cell, −1 for none, and the metrics those rows are
     in."""
-    cell = cell[kept]
-    metrics = per_user if kept.all() else per_user[kept]
-    if options.how is not None:
-        # Every cell becomes one row, in order of first appearance. The column of the time is gone
-        # by then.
-        seen, first = np.unique(cell, return_index=True)
-        over = [name for name in map(str, as_columns(options.over)) if name not in options.time]
-        metrics = roll_up(metrics, [*options.by, *options.keys], options.how, over=over)
-        row = np.full(n_cells, -1, np.int64)
-        row[seen[np.argsort(first)]] = np.arange(len(seen))
-        return row, metrics
-    advice = (
-        "; roll them up first with rd.experiments.roll_up(per_user, "
-        f"unit_col={options.keys}), pass ⟦+how=⟧, or name in ⟦+by=⟧ what tells the rows apart"
-    )
-    keys = [*options.keys, *options.by]
-    return only_rows("per_user", metrics, cell, n_cells, keys, advice), metrics
+    metrics, cell = per_user if kept.all() else per_user[kept], cell[kept]
+    if options.how is None:
+        advice = (
+            "; roll them up first with rd.experiments.roll_up(per_user, "
+            f"unit_col={options.keys}), pass ⟦+how=⟧, or name in ⟦+by=⟧ what tells the rows apart"
+        )
+        keys = [*options.keys, *options.by]
+        return only_rows("per_user", metrics, cell, n_cells, keys, advice), metrics
+    # Every cell becomes one row, in order of first appearance. The column of the time is gone by
+    # then.
+    seen, first = np.unique(cell, return_index=True)
+    over = [name for name in map(str, as_columns(options.over)) if name not in options.time]
+    row = np.full(n_cells, -1, np.int64)
+    row[seen[np.argsort(first)]] = np.arange(len(seen))
+    return row, roll_up(metrics, [*options.by, *options.keys], options.how, over=over)
 
 
 # ------------------------------------------------------------------------------------------

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +21,6 @@ from ...inputs.sorting import distinct, exact_sums
 from ...judge.choices import Roll, check_value
 from ...judge.per_user_columns import (
     Codes,
-    Floats,
     Mask,
     evaluated,
     first_rows,
@@ -44,20 +42,18 @@ from ...metrics.strings import direction_of
 Times = npt.NDArray[Any]
 
 
-@dataclass(frozen=True)
-class Exposure:
+class Exposure(NamedTuple):
     """When users were exposed, and when the rows of per_user happened, both as numbers that
     compare.
 
-    `first_row` is the row of assignment of each user's earliest exposure; `early` marks rows of
-    per_user before it; `unexposed` users have no time of exposure at all.
+    `first_row` is the row of assignment of each user's earliest exposure, −1 of users who have no
+    time of exposure at all; `early` marks rows of per_user before it.
     """
 
     of_user: Times
     of_metric: Times
     first_row: Codes
     early: Mask
-    unexposed: Mask
 
 
 def read_exposure(
@@ -85,23 +81,17 @@ def read_exposure(
             "cannot be compared: bring both to one form (tz_localize gives a naive datetime its "
             "time zone)"
         )
-    order = np.argsort(exposed, kind="stable")
-    rows = np.flatnonzero(known)[order]
+    rows = np.flatnonzero(known)[np.argsort(exposed, kind="stable")]
     first_row = np.full(users.n, -1, np.int64)
     # Of several values for one position the last is kept, so the earliest go in last.
     first_row[users.of_assignment[rows[::-1]]] = rows[::-1]
-    place = np.zeros(len(known), np.int64)
-    place[known] = np.arange(len(exposed))
-    has = first_row >= 0
-    of_user = exposed[place[np.maximum(first_row, 0)]]
+    of_user = exposed[(np.cumsum(known) - 1)[first_row]]
     early = np.empty(len(times), bool)
     for start in range(0, len(times), COMPARED_ROWS):
         part = slice(start, start + COMPARED_ROWS)
         user = users.of_metric[part]
-        early[part] = has[user] & (times[part] < of_user[user])
-    assigned = np.zeros(users.n, bool)
-    assigned[users.of_assignment] = True
-    return Exposure(of_user, times, first_row, early, assigned & ~has)
+        early[part] = (first_row[user] >= 0) & (times[part] < of_user[user])
+    return Exposure(of_user, times, first_row, early)
 
 
 def comparable_times(frame: pd.DataFrame, role: str, name: str) -> tuple[str, Times]:
@@ -213,19 +203,48 @@ def roll_up(
     frame_of("per_user", per_user)
     units = require(per_user, "per_user", as_columns(unit_col))
     rolled_over = require(per_user, "per_user", as_columns(over))
-    _check_rule(per_user, how, rolled_by)
-    rules = _rules(per_user, units, how, rolled_over)
+    rules = (
+        _rules(per_user, units, how, rolled_over, rolled_by) if isinstance(how, str) else dict(how)
+    )
+    require(per_user, "per_user", list(rules))
+    for name, rule in rules.items():
+        check_value(f"how[{name!r}]", rule, Roll)
     (codes,), n = key_codes([("per_user", per_user)], units)
-    _refuse_parts(per_user, [*units, *rolled_over], (codes, n))
+    _refuse_parts(per_user, [*units, *rolled_over], codes, n)
+
     first = first_rows(codes, n)
+
+    def counted(name: str, otherwise: Any) -> tuple[Codes, Codes]:
+        """How many earlier rows each row and each unit stand for, by a column of a first step."""
+        counts = otherwise
+        if name in per_user.columns:
+            counts = read_numbers(per_user[name], f"per_user[{name!r}]").astype(np.int64)
+        return counts, np.bincount(codes, counts, n).astype(np.int64)
+
+    data: dict[str, Any] = {"n_rows": counted("n_rows", np.ones(len(codes)))[1]}
+    for name, rule in rules.items():
+        if name == "n_rows" or (name.endswith("__n") and name[:-3] in per_user.columns):
+            continue  # the `<metric>__n` of another column comes with that column
+        dtype = per_user[name].dtype
+        whole = rule != "mean" and isinstance(dtype, np.dtype) and dtype.kind in "iub"
+        values: Any = (
+            per_user[name].to_numpy().astype(np.int64)
+            if whole
+            else metric_values(per_user, "per_user", name)
+        )
+        if whole or rule in ("min", "max"):
+            data[name] = np.zeros(n, values.dtype) if rule == "sum" else values[first]
+            {"sum": np.add, "min": np.fmin, "max": np.fmax}[rule].at(data[name], codes, values)
+            continue
+        defined = ~np.isnan(values)
+        weight, counts = counted(f"{name}__n", defined)
+        values = np.where(defined, values, 0.0)
+        sums = exact_sums(values * weight if rule == "mean" else values, codes, n)
+        divisor = counts if rule == "mean" else 1
+        data[name] = np.where(counts > 0, sums / np.maximum(divisor, 1), np.nan)
+        data[f"{name}__n"] = counts
     order = np.argsort(first)
     result = per_user[units].iloc[first[order]].reset_index(drop=True)
-    rows = _summed_counts(per_user, "n_rows", codes, n)
-    data: dict[str, Any] = {"n_rows": np.bincount(codes, minlength=n) if rows is None else rows}
-    for name, rule in rules.items():
-        # The `<metric>__n` of another column comes with that column.
-        if name != "n_rows" and not (name.endswith("__n") and name[:-3] in per_user.columns):
-            data |= _rolled(per_user, name, rule, codes, n)
     result = pd.concat([result, pd.DataFrame(data).take(order).reset_index(drop=True)], axis=1)
     result.attrs = copy.deepcopy(per_user.attrs)
     result.attrs["recdf_roll_up"] = {
@@ -235,12 +254,16 @@ def roll_up(
     return result
 
 
-def _check_rule(
-    per_user: pd.DataFrame, how: Roll | Mapping[str, Roll], rolled_by: Roll | None
-) -> None:
-    """One rule for all steps: a mean of sums would weigh the units by nothing that has a name."""
-    if isinstance(how, Mapping):
-        return
+def _rules(
+    per_user: pd.DataFrame, units: list[str], how: Roll, over: list[str], rolled_by: Roll | None
+) -> dict[str, Roll]:
+    """Column → rule, for the columns that are rolled up by one rule.
+
+    Raises unless it is known that what is left of the list's columns are sessions or days and not
+    models, that whole numbers are no ids, and that an earlier step had the same rule: a mean of
+    sums would weigh the units by nothing that has a name. Which of these a column is stands in
+    attrs alone, which a merge loses; then the caller must say it.
+    """
     before = per_user.attrs.get("recdf_roll_up", {}).get("how") if rolled_by is None else rolled_by
     if before is None and "n_rows" in per_user.columns:
         raise OptionError(
@@ -252,119 +275,51 @@ def _check_rule(
             f"⟦how={how!r}⟧, but per_user was rolled up by ⟦how={before!r}⟧; use one rule for all "
             "steps"
         )
-
-
-def _rules(
-    per_user: pd.DataFrame, units: list[str], how: Roll | Mapping[str, Roll], over: list[str]
-) -> dict[str, Roll]:
-    """Column → rule, for the columns that are rolled up."""
-    if isinstance(how, Mapping):
-        require(per_user, "per_user", list(how))
-        for name, rule in how.items():
-            check_value(f"how[{name!r}]", rule, Roll)
-        return dict(how)
     check_value("how", how, Roll)
-    keys = {*units, *over}
-    listed = [name for name in list_columns(per_user) if name not in keys]
-    _refuse_mixing(per_user, units, listed)
-    numbers = [
-        name
-        for name in per_user.columns
-        if name not in {*keys, *listed} and is_metric(per_user[name])
-    ]
-    return dict.fromkeys(_without_ids(per_user, numbers), how)
-
-
-def _refuse_parts(per_user: pd.DataFrame, named: Sequence[str], units: tuple[Codes, int]) -> None:
-    """Raise if the units are parts of what stands before them in the list key: devices of
-    persons."""
-    listed = list_columns(per_user)
-    places = [i for i, name in enumerate(listed) if name in named]
-    for name in listed[: max(places, default=0)]:
-        if name in named:
-            continue
-        (whole,), n = key_codes([("per_user", per_user)], [name])
-        # A column of few values tells models, days or countries apart, and not persons.
-        least = units[1] / MOST_OF_ONE
-        if len(distinct(units[0] * n + whole)) == units[1] > n >= least:
-            raise DataError(
-                f"several units are of one {name!r}, which stands before them in the list key; "
-                f"pass ⟦+unit_col={name!r}⟧, or drop the column if the units are to be apart"
-            )
-
-
-def _refuse_mixing(per_user: pd.DataFrame, units: list[str], listed: list[str]) -> None:
-    """Raise unless it is known that what is left of the list's columns are sessions or days and not
-    models.
-
-    Which of the two a column is stands in attrs alone, which a merge loses; then the caller must
-    say it.
-    """
     spec = evaluated(per_user)
-    by = as_columns(spec.get("by"))
-    mixed = [name for name in by if name in per_user.columns and name not in units]
-    if mixed:
+    by, keys = as_columns(spec.get("by")), as_columns(spec.get("user_col"))
+    if mixed := [name for name in by if name in per_user.columns and name not in units]:
         raise DataError(
             f"per_user was evaluated by {mixed}, which ⟦unit_col={units}⟧ lacks; a unit would mix "
             f"them: pass ⟦+unit_col={[*mixed, *units]}⟧, or select one of them first"
         )
-    known = (*as_columns(spec.get("user_col")), *spec.get("carry", {}), spec.get("weight"))
-    unknown = [name for name in listed if name not in known]
-    if unknown:
+    known = {*units, *over, *keys, *spec.get("carry", {}), spec.get("weight")}
+    listed = list_columns(per_user)
+    if unknown := [name for name in listed if name not in known]:
         raise DataError(
             f"per_user has {unknown} before n_true, beside ⟦unit_col={units}⟧; name in ⟦+over=⟧ "
             "the columns that the rows of a unit are rolled up over (sessions, days), and add to "
             "⟦+unit_col=⟧ those that must not be mixed (models)"
         )
-
-
-def _without_ids(per_user: pd.DataFrame, numbers: list[str]) -> list[str]:
-    """The metrics among the numeric columns. Whole numbers of an unknown name may be ids: the
-    caller must say it."""
-    spec = evaluated(per_user)
-    keys = as_columns(spec.get("user_col"))
-    whole = [name for name in numbers if not pd.api.types.is_float_dtype(per_user[name].dtype)]
-    counts = [name for name in whole if name.startswith("n_") or name.endswith("__n")]
-    unknown = [name for name in whole if name not in counts and direction_of(name) is None]
+    left_out = {*units, *over, *listed, *keys}
+    numbers = [
+        name for name in per_user.columns if name not in left_out and is_metric(per_user[name])
+    ]
+    unknown = [
+        name
+        for name in numbers
+        if not (pd.api.types.is_float_dtype(per_user[name].dtype) or direction_of(name))
+        and not (name.startswith("n_") or name.endswith("__n"))
+    ]
     if unknown and not spec:
         raise DataError(
             f"per_user has whole numbers in {unknown}, which may be ids or counts; name in "
             "⟦+over=⟧ the columns that the rows of a unit are rolled up over, or give every metric "
             "its rule, such as ⟦+how={'clicks': 'sum'}⟧"
         )
-    return [name for name in numbers if name not in keys]
+    return dict.fromkeys(numbers, how)
 
 
-def _summed_counts(per_user: pd.DataFrame, name: str, codes: Codes, n: int) -> Codes | None:
-    """Sums of an integer column of counts by unit, None if there is no such column."""
-    if name not in per_user.columns:
-        return None
-    counts = read_numbers(per_user[name], f"per_user[{name!r}]").astype(np.int64)
-    sums: Codes = _grouped(counts, codes, n, "sum")
-    return sums
-
-
-def _grouped(values: Any, codes: Codes, n: int, rule: Roll) -> Any:
-    """Sum, least or largest known value of each unit, in the order of the codes."""
-    found = np.zeros(n, values.dtype) if rule == "sum" else values[first_rows(codes, n)]
-    {"sum": np.add, "min": np.fmin, "max": np.fmax}[rule].at(found, codes, values)
-    return found
-
-
-def _rolled(per_user: pd.DataFrame, name: str, rule: Roll, codes: Codes, n: int) -> dict[str, Any]:
-    """The rolled-up column and, where it can be undefined, its `<metric>__n`."""
-    dtype = per_user[name].dtype
-    if isinstance(dtype, np.dtype) and dtype.kind in "iub" and rule != "mean":
-        return {name: _grouped(per_user[name].to_numpy().astype(np.int64), codes, n, rule)}
-    values = metric_values(per_user, "per_user", name)
-    if rule in ("min", "max"):
-        return {name: _grouped(values, codes, n, rule)}
-    earlier = _summed_counts(per_user, f"{name}__n", codes, n)
-    per_row = (~np.isnan(values)).astype(np.float64)
-    if earlier is not None and rule == "mean":
-        per_row *= metric_values(per_user, "per_user", f"{name}__n")
-    counts = np.bincount(codes, per_row, n).astype(np.int64) if earlier is None else earlier
-    rolled: Floats = exact_sums(
-        np.nan_to_num(values) * (per_row if rule == "mean" else 1.0), codes, n
-    ) / (np.maximum(counts, 1) if rule == "mean" else 1)
-    return {name: np.where(counts > 0, rolled, np.nan), f"{name}__n": counts}
+def _refuse_parts(per_user: pd.DataFrame, named: Sequence[str], units: Codes, n_units: int) -> None:
+    """Raise if the units are parts of what stands before them in the list key: devices of
+    persons."""
+    listed = list_columns(per_user)
+    last = max((i for i, name in enumerate(listed) if name in named), default=0)
+    for name in [one for one in listed[:last] if one not in named]:
+        (whole,), n = key_codes([("per_user", per_user)], [name])
+        # A column of few values tells models, days or countries apart, and not persons.
+        if len(distinct(units * n + whole)) == n_units > n >= n_units / MOST_OF_ONE:
+            raise DataError(
+                f"several units are of one {name!r}, which stands before them in the list key; "
+                f"pass ⟦+unit_col={name!r}⟧, or drop the column if the units are to be apart"
+            )
