@@ -21,8 +21,8 @@ from ..evaluation.storage import is_result, local_path
 from ..experiments.compare.interleaving import compare_interleaved, interleave
 from ..experiments.compare.quantiles import compare_quantiles, compare_zero_inflated
 from ..experiments.compare.variants import compare_variants
+from ..experiments.decide.experiment_health import find_srm
 from ..experiments.decide.proxy_metrics import proxy_metrics
-from ..experiments.decide.sample_ratio import find_srm
 from ..experiments.join.roll_up import roll_up
 from ..experiments.plan.aa_splits import aa_test
 from ..experiments.plan.plan_comparison import plan_comparison

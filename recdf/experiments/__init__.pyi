@@ -18,8 +18,8 @@ from ..experiments.decide.adjust_pvalues import adjust_pvalues as adjust_pvalues
 from ..experiments.decide.decide_experiment import decide_experiment as decide_experiment
 from ..experiments.decide.decide_experiment import role_verdicts as role_verdicts
 from ..experiments.decide.experiment_health import experiment_health as experiment_health
+from ..experiments.decide.experiment_health import find_srm as find_srm
 from ..experiments.decide.proxy_metrics import proxy_metrics as proxy_metrics
-from ..experiments.decide.sample_ratio import find_srm as find_srm
 from ..experiments.join.join_experiment import join_experiment as join_experiment
 from ..experiments.join.roll_up import roll_up as roll_up
 from ..experiments.plan.aa_splits import aa_test as aa_test

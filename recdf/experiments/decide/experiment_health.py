@@ -20,6 +20,7 @@ from ...inputs.door import takes_columns
 from ...inputs.ids import IdColumn, read_ids
 from ...inputs.options import Options, as_columns
 from ...inputs.sorting import distinct
+from ...judge.choices import Columns
 from ...judge.per_user_columns import (
     Codes,
     Mask,
@@ -31,7 +32,10 @@ from ...judge.per_user_columns import (
     require,
 )
 from ...judge.users import Users, in_several_variants, match_users
-from ...stats.shares import equal_shares_test, seen_loss, share_test
+from ...judge.verdict import add_verdicts
+from ...stats.many_tests import adjust
+from ...stats.numbers import Floats
+from ...stats.shares import equal_shares_test, seen_loss, share_test, share_tests
 
 
 @takes_columns("user_col", engines="named")
@@ -113,22 +117,55 @@ def experiment_health(
     1       B          70      16.0  sample_ratio
     """
     check_value("confidence", confidence, SHARE)
-    frame_of("per_user", per_user)
-    frame_of("assignment", assignment)
-    keys = as_columns(user_col)
-    require(per_user, "per_user", keys)
-    require(assignment, "assignment", [*keys, variant_col])
-    by_cols, clusters = by_columns(assignment, "assignment", by, ["variant"]), as_columns(cluster)
-    assigned = AssignedUnits.of(per_user, assignment, keys, variant_col, clusters)
+    units = AssignedUnits.of(per_user, assignment, user_col, variant_col, cluster)
+    by_cols = by_columns(assignment, "assignment", by, ["variant"])
     group, groups = group_codes(assignment, "assignment", by_cols)
-    shares = shares_of_plans(plans_of(expected, by_cols, groups, "by"), assigned.names)
-    hashed = hash_users(assignment[assigned.alone], assigned.key, "assignment")
-    cell = (group * shares.shape[1] + assigned.variant)[assigned.alone]
-    table = _health_table(assigned, group, groups[by_cols], shares, 1 - confidence)
-    table["users_digest"] = digest_users(hashed, cell, shares.size, assigned.key)
+    shares = shares_of_plans(plans_of(expected, by_cols, groups, "by"), units.names)
+    shape, alpha, users = shares.shape, 1 - confidence, units.users
+    with_metrics = np.zeros(units.n, bool)  # units any of whose users has metrics
+    measured_user = np.isin(users.of_assignment, users.of_metric)
+    with_metrics[units.unit[measured_user]] = True
+    assigned = units.per_cell(group, shape)
+    measured = units.per_cell(group, shape, units.alone & with_metrics[units.unit])
+    several = units._replace(unit=users.of_assignment, n=users.n)
+    in_both = several.per_cell(group, shape, ~units.alone)
+    # A row for each group; the tests of a group stand in the rows of all its variants.
+    each, repeat = [*zip(assigned, shares, strict=True)], np.repeat(np.arange(shape[0]), shape[1])
+    srm = np.array([share_test(n, plan) for n, plan in each])[repeat].T
+    lost = np.array([equal_shares_test(has, n) for n, has in zip(assigned, measured, strict=True)])
+    lost = lost[repeat].T
+    seen = np.array([seen_loss([n], [plan], alpha) for n, plan in each])
+    hashed = hash_users(assignment[units.alone], units.key, "assignment")
+    cell = (group * shape[1] + units.variant)[units.alone]
+    key = json.dumps([str(name) for name in units.key])
+    digests = []
+    for rows in split(cell, shares.size):
+        named = distinct(hashed[rows])[:NAMED]
+        digests.append(f"{key}:{''.join(f'{one:0{_DIGITS}x}' for one in named)}")
+    with np.errstate(invalid="ignore"):
+        columns = {
+            "variant": pd.Series(units.names * shape[0]),
+            "n_assigned": assigned.ravel(),
+            "share": (assigned / assigned.sum(axis=1, keepdims=True)).ravel(),
+            "expected_share": shares.ravel(),
+            "n_with_metrics": measured.ravel(),
+            "n_missing": (assigned - measured).ravel(),
+            "missing_rate": ((assigned - measured) / assigned).ravel(),
+            "n_multi_variant": in_both.ravel(),
+            "n_unassigned": users.n_unassigned,
+            "srm_chi2": srm[0],
+            "srm_p": srm[1],
+            "srm_flag": np.where(srm[1] < alpha, "sample_ratio", ""),
+            "seen_loss": seen.ravel(),
+            "missing_chi2": lost[0],
+            "missing_p": lost[1],
+            "missing_flag": np.where(lost[1] < alpha, "missing_metrics", ""),
+            "users_digest": digests,
+        }
+    labels = groups[by_cols].iloc[repeat].reset_index(drop=True)
+    table = pd.concat([labels, pd.DataFrame(columns)], axis=1)
     # Groups stand as they are, and in each the variants in order.
-    in_group = np.repeat(np.arange(len(shares)), shares.shape[1])
-    order = np.lexsort([pd.factorize(table["variant"], sort=True)[0], in_group])
+    order = np.lexsort([pd.factorize(table["variant"], sort=True)[0], repeat])
     return table.iloc[order].reset_index(drop=True)
 
 
@@ -151,14 +188,18 @@ class AssignedUnits(NamedTuple):
         cls,
         per_user: pd.DataFrame,
         assignment: pd.DataFrame,
-        keys: list[str],
+        user_col: Columns,
         variant_col: str,
-        clusters: list[str],
+        cluster: Columns | None,
     ) -> AssignedUnits:
         """Clusters count where each is in one variant, else users do."""
+        frame_of("per_user", per_user)
+        frame_of("assignment", assignment)
+        keys, clusters = as_columns(user_col), as_columns(cluster)
+        require(per_user, "per_user", keys)
+        require(assignment, "assignment", [*keys, variant_col, *clusters])
         if not len(assignment):
             raise DataError("assignment has no rows; expected one per assigned user")
-        require(assignment, "assignment", clusters)
         users = match_users(per_user, assignment, keys, variant_col)
         variant, labels = group_codes(assignment, "assignment", [variant_col])
         alone = ~users.several[users.of_assignment]
@@ -173,57 +214,7 @@ class AssignedUnits(NamedTuple):
         """How many units each group has of each variant; those of the chosen rows."""
         rows = self.alone if chosen is None else chosen
         cell = (group * shape[-1] + self.variant)[rows]
-        n_cells = math.prod(shape)
-        return count_distinct(cell, n_cells, self.unit[rows], self.n).reshape(shape)
-
-    @property
-    def with_metrics(self) -> Mask:
-        """The rows of `alone` whose unit has metrics of any of its users."""
-        measured, found = np.zeros(self.users.n, bool), np.zeros(self.n, bool)
-        measured[self.users.of_metric] = True
-        found[self.unit[measured[self.users.of_assignment]]] = True
-        return self.alone & found[self.unit]
-
-
-def _health_table(
-    units: AssignedUnits, group: Codes, groups: pd.DataFrame, shares: pd.DataFrame, alpha: float
-) -> pd.DataFrame:
-    planned, shape, users = shares.to_numpy(), shares.shape, units.users
-    assigned = units.per_cell(group, shape)
-    measured = units.per_cell(group, shape, units.with_metrics)
-    in_both = units._replace(unit=users.of_assignment, n=users.n).per_cell(
-        group, shape, ~units.alone
-    )
-    repeat = np.repeat(np.arange(len(assigned)), planned.shape[1])
-    srm = np.array([share_test(row, plan) for row, plan in zip(assigned, planned, strict=True)])[
-        repeat
-    ].T
-    lost = np.array([equal_shares_test(has, n) for n, has in zip(assigned, measured, strict=True)])[
-        repeat
-    ].T
-    seen = np.array(
-        [seen_loss([row], [plan], alpha) for row, plan in zip(assigned, planned, strict=True)]
-    )
-    with np.errstate(invalid="ignore"):
-        columns = {
-            "variant": pd.Series([*shares.columns] * len(assigned)),
-            "n_assigned": assigned.ravel(),
-            "share": (assigned / assigned.sum(axis=1, keepdims=True)).ravel(),
-            "expected_share": planned.ravel(),
-            "n_with_metrics": measured.ravel(),
-            "n_missing": (assigned - measured).ravel(),
-            "missing_rate": ((assigned - measured) / assigned).ravel(),
-            "n_multi_variant": in_both.ravel(),
-            "n_unassigned": users.n_unassigned,
-            "srm_chi2": srm[0],
-            "srm_p": srm[1],
-            "srm_flag": np.where(srm[1] < alpha, "sample_ratio", ""),
-            "seen_loss": seen.ravel(),
-            "missing_chi2": lost[0],
-            "missing_p": lost[1],
-            "missing_flag": np.where(lost[1] < alpha, "missing_metrics", ""),
-        }
-    return pd.concat([groups.iloc[repeat].reset_index(drop=True), pd.DataFrame(columns)], axis=1)
+        return count_distinct(cell, math.prod(shape), self.unit[rows], self.n).reshape(shape)
 
 
 def plans_of(
@@ -253,32 +244,147 @@ def by_stratum(expected: Mapping[Any, Any] | None) -> bool:
     return bool(expected) and all(isinstance(part, Mapping) for part in (expected or {}).values())
 
 
-def shares_of_plans(
-    plans: Sequence[Mapping[Any, float] | None], variants: Sequence[Any]
+def shares_of_plans(plans: Sequence[Mapping[Any, float] | None], names: list[Any]) -> Floats:
+    """Return planned shares by stratum and variant, equal ones without a plan. Variants that nobody
+    is in are added to the names."""
+    names += dict.fromkeys(name for plan in plans for name in plan or () if name not in names)
+    shares = []
+    for plan in plans:
+        planned = dict.fromkeys(names, 1.0) if plan is None else plan
+        if lacking := [name for name in names if name not in planned]:
+            has = examples(list(planned))
+            raise OptionError(
+                f"⟦expected=⟧ has no share for variant {examples(lacking)}; it has {has}"
+            )
+        for name, value in planned.items():
+            check_value(f"expected[{name!r}]", value, a_number(above=0))
+        shares.append([float(planned[name]) for name in names])
+    return np.array(shares) / np.sum(shares, axis=1, keepdims=True)
+
+
+@takes_columns("user_col", engines="named")
+def find_srm(
+    assignment: pd.DataFrame,
+    columns: str | Sequence[str],
+    *,
+    expected: Mapping[Any, Any] | None = None,
+    user_col: str | Sequence[str] = "user_id",
+    variant_col: str = "variant",
+    cluster: str | Sequence[str] | None = None,
+    strata: str | Sequence[str] | None = None,
+    confidence: float = 0.999,
+    options: Options | None = None,
 ) -> pd.DataFrame:
-    """Return planned shares by stratum (rows) and variant: those of the experiment, then those that
-    nobody is in."""
-    absent = dict.fromkeys(name for plan in plans for name in plan or () if name not in variants)
-    names = [*variants, *absent]
-    shares = np.array([[planned_shares(plan, names)[name] for name in names] for plan in plans])
-    return pd.DataFrame(
-        shares / shares.sum(axis=1, keepdims=True), columns=pd.Index(names, dtype=object)
+    """Find the levels of columns (browser, country, day) in which the users per variant do not fit
+    the plan.
+
+    For every level, Pearson's χ² = Σ (O_v − E_v)²/E_v of its users per variant O_v against E_v =
+    N·share_v, Holm's correction over all levels of all columns, and the same test of all other
+    users: if that fits although the whole does not, the level explains the broken ratio.
+
+    Parameters
+    ----------
+    assignment : DataFrame
+        One row per assigned user; users in two variants are left out.
+    columns : str or list of str
+        Columns of `assignment` that were known before the assignment. Null is a level of its own.
+    expected : mapping, optional
+        Planned share (or weight, > 0) of every variant. Default: equal shares. In a ramp-up, those
+        of each period as in `experiment_health`, with its column as `strata`: χ² is then the sum
+        over the periods.
+    user_col : str or list of str, default "user_id"
+        Key of a user.
+    variant_col : str, default "variant"
+        Column of the variant.
+    cluster : str or list of str, optional
+        Columns that were assigned as a whole, and are counted in place of users, as in
+        `experiment_health`.
+    strata : str, optional
+        Column of the periods that `expected` has shares of.
+    confidence : float, default 0.999
+        A level does not fit where p_adj is below alpha = 1 − confidence.
+    options : Options, optional
+        `user_col` of a project, where it is not given here.
+
+    Returns
+    -------
+    DataFrame
+        One row per level, the smallest p first: `column`, `level` (as text), `n_users`, `variant`
+        (the one that is farthest from its plan, in standard deviations), `n_variant`, `n_expected`
+        (of that variant), `chi2`, `p_value` (null where an expected count is below 8), `p_adj`,
+        `p_all` (of all users), `p_without` (of all other users), `explains` (the level does not
+        fit, the whole does not, and without the level it does), `effect` ("fits"), `withheld`
+        ("sample_ratio", "not_tested"), `remarks`, `verdict`.
+
+    Raises
+    ------
+    ColumnError, NullKeyError, OptionError, DataError
+        As `experiment_health`; no columns are named.
+    MissingExtraError
+        If SciPy is not installed and there are more than two variants.
+
+    References
+    ----------
+    Fabijan et al.: Diagnosing sample ratio mismatch in online controlled experiments, KDD 2019.
+
+    Examples
+    --------
+    >>> import pandas as pd, recdf as rd
+    >>> users = pd.DataFrame({"user_id": range(1000), "variant": ["A", "B"] * 500})
+    >>> users["browser"] = ["x"] * 600 + ["y"] * 400
+    >>> lost = users[
+    ...     (users["browser"] == "x") | (users["variant"] == "A") | (users["user_id"] % 10 > 8)
+    ... ]
+    >>> found = rd.experiments.find_srm(lost, "browser", expected={"A": 1, "B": 1})
+    >>> found[
+    ...     ["level", "n_users", "variant", "n_variant", "p_without", "explains", "verdict"]
+    ... ].round(3)
+      level  n_users variant  n_variant  p_without  explains                verdict
+    0     y      240       B         40        1.0      True  invalid: sample ratio
+    1     x      600       A        300        0.0     False                   fits
+    """
+    check_value("confidence", confidence, SHARE)
+    frame_of("assignment", assignment)
+    looked_at = dict.fromkeys(require(assignment, "assignment", as_columns(columns)))
+    if not looked_at:
+        raise OptionError("columns is empty; expected columns of assignment, such as browser")
+    periods = require(assignment, "assignment", as_columns(strata))
+    stratum, labels = group_codes(assignment, "assignment", periods)
+    plans = plans_of(expected, periods, labels, "strata")
+    units = AssignedUnits.of(assignment, assignment, user_col, variant_col, cluster)
+    planned = shares_of_plans(plans, units.names)
+    total, parts, labelled = units.per_cell(stratum, planned.shape), [], []
+    for name in looked_at:
+        text = assignment[name].astype(object).where(assignment[name].notna(), "(null)").astype(str)
+        level, found = pd.factorize(text, sort=True)
+        shape = len(found), *planned.shape
+        parts.append(units.per_cell(level * len(planned) + stratum, shape))
+        labelled.append(pd.DataFrame({"column": name, "level": found}))
+    each, alpha = np.concatenate(parts), 1 - confidence
+    n, (chi2, p) = each.sum(axis=1), np.transpose([share_tests(own, planned) for own in each])
+    of_stratum = each.sum(axis=2, keepdims=True) * planned
+    expect, spread = of_stratum.sum(axis=1), np.sqrt((of_stratum * (1 - planned)).sum(axis=1))
+    far = (n - expect) / np.maximum(spread, 1e-300)
+    # Of two variants, the one that lacks users.
+    farthest = np.arange(len(n)), (np.abs(far) + 1e-9 * (far < 0)).argmax(axis=1)
+    p_adj, p_all = adjust(p, "holm"), share_tests(total, planned)[1]
+    without = np.array([share_tests(np.maximum(total - own, 0), planned)[1] for own in each])
+    broken = p_adj < alpha
+    result = pd.concat(labelled, ignore_index=True).assign(
+        n_users=n.sum(axis=1),
+        variant=pd.Series(units.names).take(farthest[1]).array,
+        n_variant=n[farthest],
+        n_expected=expect[farthest],
+        chi2=chi2,
+        p_value=p,
+        p_adj=p_adj,
+        p_all=p_all,
+        p_without=without,
+        explains=broken & (p_all < alpha) & (without >= alpha),
+        remarks=np.select([np.isnan(p), broken], ["not_tested", "sample_ratio"], ""),
     )
-
-
-def planned_shares(
-    expected: Mapping[Any, float] | None, variants: Sequence[Any]
-) -> dict[Any, float]:
-    """Planned share by variant: equal when not given; complete and positive when given."""
-    if expected is None:
-        return dict.fromkeys(variants, 1.0)
-    lacking = [name for name in variants if name not in expected]
-    if lacking:
-        has = examples(list(expected))
-        raise OptionError(f"⟦expected=⟧ has no share for variant {examples(lacking)}; it has {has}")
-    for name, value in expected.items():
-        check_value(f"expected[{name!r}]", value, a_number(above=0))
-    return {name: float(value) for name, value in expected.items()}
+    add_verdicts(result, "ratio", ["fits"] * len(result))
+    return result.sort_values("p_value", kind="stable", ignore_index=True)
 
 
 Hashes = npt.NDArray[np.uint64]
@@ -311,13 +417,6 @@ def _hash(ids: IdColumn) -> Hashes:
     elif values.dtype.kind == "i":
         values = values.astype(np.int64)
     return np.asarray(pd.util.hash_array(values, categorize=False))
-
-
-def digest_users(hashed: Hashes, cell: Codes, n_cells: int, keys: list[str]) -> list[str]:
-    """Return the digest of the users of every cell: their key, and the smallest hashes."""
-    smallest = [distinct(hashed[rows])[:NAMED] for rows in split(cell, n_cells)]
-    names = json.dumps([str(name) for name in keys])
-    return [f"{names}:{''.join(f'{one:0{_DIGITS}x}' for one in named)}" for named in smallest]
 
 
 def key_of(digest: str) -> list[str]:

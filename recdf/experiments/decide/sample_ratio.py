@@ -13,28 +13,20 @@ import numpy as np
 import pandas as pd
 
 from ...errors import OptionError, examples, kind_of
-from ...inputs.constraints import SHARE, check_value
-from ...inputs.door import takes_columns
-from ...inputs.options import Options, as_columns
 from ...judge.cautions import HEALTH_ALPHA, UNEQUAL
 from ...judge.per_user_columns import (
     Codes,
     Floats,
     Mask,
     count_distinct,
-    frame_of,
-    group_codes,
     key_codes,
     require,
     split,
 )
 from ...judge.users import ExperimentRows
-from ...judge.verdict import add_verdicts
-from ...stats.many_tests import adjust
 from ...stats.shares import independence_test, seen_loss, share_test, share_tests
 from ...tables.cells import columns_before, number, p_value, visible
 from .experiment_health import (
-    AssignedUnits,
     by_stratum,
     hash_users,
     key_of,
@@ -201,10 +193,10 @@ def check_sample_ratio(
     if expected is not None:
         labels, counts = count(by_stratum(expected))
         plans = plans_of(expected, list(labels.columns), labels, "strata")
-        return _from_plan(shares_of_plans(plans, arms.names).to_numpy(), counts)
-    n = len(arms.groups)
-    seen = np.full((n, len(arms.names)), np.nan)
-    return SampleRatio(np.zeros(n, bool), np.zeros(n, bool), seen[:, 0], seen, seen, seen)
+        return _from_plan(shares_of_plans(plans, [*arms.names]), counts)
+    unknown = np.full((len(arms.groups), len(arms.names)), np.nan)
+    no = np.zeros(len(unknown), bool)
+    return SampleRatio(no, no, unknown[:, 0], unknown, unknown, unknown)
 
 
 def _from_plan(shares: Floats, counts: Floats) -> SampleRatio:
@@ -213,24 +205,16 @@ def _from_plan(shares: Floats, counts: Floats) -> SampleRatio:
 
     The shares are by stratum and variant, and perhaps by group.
     """
-    units = np.pad(counts, ((0, 0), (0, 0), (0, shares.shape[-1] - counts.shape[2])))
+    n_variants = counts.shape[2]
+    units = np.pad(counts, ((0, 0), (0, 0), (0, shares.shape[-1] - n_variants)))
     planned = np.broadcast_to(shares, units.shape)
-    p = np.array([share_tests(own, plan)[1] for own, plan in zip(units, planned, strict=True)])
-    p, overall = p[:-1], p[-1]
+    each = [*zip(units, planned, strict=True)]
+    *p_groups, overall = (share_tests(own, plan)[1] for own, plan in each)
+    p = np.fmin(p_groups, overall)
+    seen = np.array([seen_loss(own, plan, HEALTH_ALPHA) for own, plan in each[:-1]])
     of = (units.sum(axis=2, keepdims=True) * planned)[:-1].sum(axis=1)
-    return SampleRatio(
-        (p < HEALTH_ALPHA) | (overall < HEALTH_ALPHA),
-        ~np.isnan(p) | ~np.isnan(overall),
-        np.fmin(p, overall),
-        np.array(
-            [
-                seen_loss(own, plan, HEALTH_ALPHA)[: counts.shape[2]]
-                for own, plan in zip(units[:-1], planned, strict=False)
-            ]
-        ),
-        counts[:-1].sum(axis=1),
-        of[:, : counts.shape[2]],
-    )
+    own = (seen[:, :n_variants], counts[:-1].sum(axis=1), of[:, :n_variants])
+    return SampleRatio(p < HEALTH_ALPHA, ~np.isnan(p), p, *own)
 
 
 def count_rows(rows: ExperimentRows, within: bool) -> CountedUnits:
@@ -249,31 +233,28 @@ def count_rows(rows: ExperimentRows, within: bool) -> CountedUnits:
             "shares of every stratum are planned, but users (or clusters) are in several strata; "
             "give each of them the stratum of its assignment, or pass the shares of the variants"
         )
-    return labels, np.concatenate(
-        [by_group, [overall if known == overall.sum() else overall * np.nan]]
-    )
+    overall = overall if known == overall.sum() else overall * np.nan
+    return labels, np.concatenate([by_group, overall[None]])
 
 
 def count_units(rows: ExperimentRows) -> Floats:
     """Distinct units of every variant, in each group and over all of them."""
-    n_groups, n_variants = len(rows.groups), len(rows.variants)
-    units = rows.randomised
+    n_groups, n_variants, units = len(rows.groups), len(rows.variants), rows.randomised
     unit = np.arange(len(rows.variant)) if units is None else units
     n_units = int(unit.max(initial=-1)) + 1
 
     def count(cell: Codes, n: int) -> Floats:
         once = n_units == len(unit)  # no unit has two rows
         found = np.bincount(cell, minlength=n) if once else count_distinct(cell, n, unit, n_units)
-        return found.astype(np.float64)
+        return found.astype(np.float64).reshape(-1, n_variants)
 
     overall = by_group = count(rows.variant, n_variants)
     if n_groups > 1:
         by_group = count(rows.group * n_variants + rows.variant, n_groups * n_variants)
-    # Without a key, rows of several groups could be the same users, whose counts must not be added.
-    known = units is not None or n_groups == 1
-    return np.vstack(
-        [by_group.reshape(n_groups, -1), overall if known else np.full(n_variants, np.nan)]
-    )
+        # Without a key, rows of several groups could be the same users, whose counts must not be
+        # added.
+        overall = overall if units is not None else overall * np.nan
+    return np.vstack([by_group, overall])
 
 
 def _from_health(
@@ -288,19 +269,30 @@ def _from_health(
     Of the users of the table some may be left out, such as those who were not exposed, but alike in
     all variants. The rows of the users are None where only moments of them are known.
     """
-    variants, by = arms.names, _by_of_health(health, arms.names)
-    within = any(name not in arms.groups.columns for name in by)
+    variants = arms.names
+    if not isinstance(health, pd.DataFrame):
+        raise TypeError(
+            f"health is {kind_of(health)}; expected the table of rd.experiments.experiment_health"
+        )
+    require(health, "health", ["variant", "n_assigned", "expected_share", "srm_p", "srm_flag"])
+    if lacking := [name for name in variants if name not in health["variant"].tolist()]:
+        raise OptionError(
+            f"health has no variant {examples(lacking)}; it has {examples(health['variant'])}. "
+            "Pass the table that experiment_health made of this experiment"
+        )
+    by = columns_before(health, "variant")
+    within = not set(by).issubset(arms.groups)
     labels, counts = count(within)
     table = _read_health(health, by, arms.groups, labels, variants)
 
-    def cells(name: str) -> Any:
+    def cells(name: str, kind: Any = object) -> Any:
         """A column by group, stratum and variant."""
-        return table[name].to_numpy().reshape(len(arms.groups), -1, len(variants))
+        return table[name].to_numpy(kind).reshape(len(arms.groups), -1, len(variants))
 
-    assigned = cells("n_assigned").astype(np.float64)
+    assigned = cells("n_assigned", np.float64)
     keys = key_of(table["users_digest"].iloc[0]) if "users_digest" in table.columns else []
     users, others_there = counts, False
-    by_key = rows is not None and bool(keys) and all(name in rows.data.columns for name in keys)
+    by_key = rows is not None and bool(keys) and set(keys).issubset(rows.data.columns)
     if rows is not None and by_key:
         known = replace(rows, users=key_codes([("data", rows.data)], keys)[0][0], clusters=None)
         users, hashed = count_rows(known, within)[1], hash_users(rows.data, keys, "data")
@@ -310,18 +302,23 @@ def _from_health(
         others_there = any(others(digest, hashed[mine]).any() for digest, mine in pairs)
     # Rows without a key may be several of a user.
     if by_key or rows is None or rows.clusters is None:
-        one_part = all(
-            arms.groups[name].nunique(dropna=False) == 1 for name in by if name in arms.groups
-        )
-        whole = one_part and not np.isnan(users[-1]).any()
+        parts = arms.groups[[name for name in by if name in arms.groups]].drop_duplicates()
+        whole = len(parts) <= 1 and not np.isnan(users[-1]).any()
         compared = users[-1:] if whole else users[:-1]
         wrong = (compared > assigned[: len(compared)]).any(axis=(1, 2))
         if wrong.any() or others_there:
-            worst = int(np.argmax(wrong))
-            raise _other_users(variants, assigned[worst].sum(axis=0), compared[worst].sum(axis=0))
+            counted, there = (
+                ", ".join(f"{n:,.0f} of {name!r}" for name, n in zip(variants, of, strict=True))
+                for of in (one[np.argmax(wrong)].sum(axis=0) for one in (assigned, compared))
+            )
+            raise OptionError(
+                f"health was made of other users than data: it counts {counted}, and data has "
+                f"{there}. Pass what experiment_health gives for the assignment that data was "
+                "joined with"
+            )
     if (health["variant"] == variants[0]).sum() > len(labels):  # each segment was checked by itself
-        counts = np.concatenate([counts[:-1], np.full((1, *counts.shape[1:]), np.nan)])
-    planned = cells("expected_share").astype(np.float64)
+        counts = np.concatenate([counts[:-1], counts[-1:] * np.nan])
+    planned = cells("expected_share", np.float64)
     own = _from_plan(np.concatenate([planned, planned[:1]]), counts)
     left_out = np.full(len(arms.groups), np.nan)
     own = own._replace(of=own.of * np.nan)
@@ -333,10 +330,9 @@ def _from_health(
         left_out = np.minimum(1.0, len(labels) * np.fmin.reduce(p, axis=1))
         own = own._replace(of=assigned.sum(axis=1), assigned=True)
     flagged = (cells("srm_flag") != "").any(axis=(1, 2))
-    tested = ~np.isnan(cells("srm_p").astype(np.float64)).all(axis=(1, 2))
-    p_least = np.fmin(own.p, left_out)
+    tested = ~np.isnan(cells("srm_p", np.float64)).all(axis=(1, 2))
     fails = flagged | own.fails | (left_out < HEALTH_ALPHA)
-    return own._replace(fails=fails, checked=tested | own.checked, p=p_least)
+    return own._replace(fails=fails, checked=tested | own.checked, p=np.fmin(own.p, left_out))
 
 
 def seen_words(rows: Sequence[Mapping[Any, Any]], variant: str) -> str:
@@ -346,7 +342,10 @@ def seen_words(rows: Sequence[Mapping[Any, Any]], variant: str) -> str:
     lost = [row for row in rows if variant in row and row.get("seen_loss", np.nan) > 0]
     if lost:
         worst = max(lost, key=lambda row: float(row["seen_loss"]))
-        said.append(seen_loss_words(worst[variant], worst["seen_loss"]))
+        loss = f"a loss of {number(worst['seen_loss'], '.1%')}"
+        of, would = (loss, "") if worst["seen_loss"] < 1 else ("even the loss of all", " not")
+        users = f"{visible(worst[variant])}'s users"
+        said.append(f"{of} of {users} would{would} have been seen in 8 of 10 tests")
     moved = [row for row in rows if row.get("covariate_could_hide", np.nan) > 0]
     if moved:
         worst = max(moved, key=lambda row: float(row["covariate_could_hide"] / row["se"]))
@@ -356,32 +355,6 @@ def seen_words(rows: Sequence[Mapping[Any, Any]], variant: str) -> str:
             "have been seen as often"
         )
     return "".join(f"; {one}" for one in said)
-
-
-def seen_loss_words(variant: Any, loss: float) -> str:
-    """Say which loss of a variant's users a sample ratio that fits would have shown; nothing where
-    it was not tested."""
-    if np.isnan(loss):
-        return ""
-    of = "even the loss of all" if loss >= 1 else f"a loss of {number(loss, '.1%')}"
-    would = "would not" if loss >= 1 else "would"
-    return f"{of} of {visible(variant)}'s users {would} have been seen in 8 of 10 tests"
-
-
-def _by_of_health(health: pd.DataFrame, variants: list[Any]) -> list[str]:
-    """The columns of a health table within whose values it was made."""
-    if not isinstance(health, pd.DataFrame):
-        raise TypeError(
-            f"health is {kind_of(health)}; expected the table of rd.experiments.experiment_health"
-        )
-    require(health, "health", ["variant", "n_assigned", "expected_share", "srm_p", "srm_flag"])
-    lacking = [name for name in variants if name not in health["variant"].tolist()]
-    if lacking:
-        raise OptionError(
-            f"health has no variant {examples(lacking)}; it has {examples(health['variant'])}. "
-            "Pass the table that experiment_health made of this experiment"
-        )
-    return columns_before(health, "variant")
 
 
 def _read_health(
@@ -413,159 +386,3 @@ def _read_health(
             "health has not one row for each variant; pass the table that experiment_health made"
         )
     return table
-
-
-def _other_users(variants: list[Any], assigned: Floats, compared: Floats) -> OptionError:
-    def counts(n: Floats) -> str:
-        return ", ".join(
-            f"{int(users):,} of {name!r}" for name, users in zip(variants, n, strict=True)
-        )
-
-    return OptionError(
-        f"health was made of other users than data: it counts {counts(assigned)}, and data has "
-        f"{counts(compared)}. Pass what experiment_health gives for the assignment that data was "
-        "joined with"
-    )
-
-
-# ------------------------------------------------------------------------------------------
-# Where a broken sample ratio comes from: the browser, country or day whose users do not fit the
-# plan.
-
-
-@takes_columns("user_col", engines="named")
-def find_srm(
-    assignment: pd.DataFrame,
-    columns: str | Sequence[str],
-    *,
-    expected: Mapping[Any, Any] | None = None,
-    user_col: str | Sequence[str] = "user_id",
-    variant_col: str = "variant",
-    cluster: str | Sequence[str] | None = None,
-    strata: str | Sequence[str] | None = None,
-    confidence: float = 0.999,
-    options: Options | None = None,
-) -> pd.DataFrame:
-    """Find the levels of columns (browser, country, day) in which the users per variant do not fit
-    the plan.
-
-    For every level, Pearson's χ² = Σ (O_v − E_v)²/E_v of its users per variant O_v against E_v =
-    N·share_v, Holm's correction over all levels of all columns, and the same test of all other
-    users: if that fits although the whole does not, the level explains the broken ratio.
-
-    Parameters
-    ----------
-    assignment : DataFrame
-        One row per assigned user; users in two variants are left out.
-    columns : str or list of str
-        Columns of `assignment` that were known before the assignment. Null is a level of its own.
-    expected : mapping, optional
-        Planned share (or weight, > 0) of every variant. Default: equal shares. In a ramp-up, those
-        of each period as in `experiment_health`, with its column as `strata`: χ² is then the sum
-        over the periods.
-    user_col : str or list of str, default "user_id"
-        Key of a user.
-    variant_col : str, default "variant"
-        Column of the variant.
-    cluster : str or list of str, optional
-        Columns that were assigned as a whole, and are counted in place of users, as in
-        `experiment_health`.
-    strata : str, optional
-        Column of the periods that `expected` has shares of.
-    confidence : float, default 0.999
-        A level does not fit where p_adj is below alpha = 1 − confidence.
-    options : Options, optional
-        `user_col` of a project, where it is not given here.
-
-    Returns
-    -------
-    DataFrame
-        One row per level, the smallest p first: `column`, `level` (as text), `n_users`, `variant`
-        (the one that is farthest from its plan, in standard deviations), `n_variant`, `n_expected`
-        (of that variant), `chi2`, `p_value` (null where an expected count is below 8), `p_adj`,
-        `p_all` (of all users), `p_without` (of all other users), `explains` (the level does not
-        fit, the whole does not, and without the level it does), `effect` ("fits"), `withheld`
-        ("sample_ratio", "not_tested"), `remarks`, `verdict`.
-
-    Raises
-    ------
-    ColumnError, NullKeyError, OptionError, DataError
-        As `experiment_health`; no columns are named.
-    MissingExtraError
-        If SciPy is not installed and there are more than two variants.
-
-    References
-    ----------
-    Fabijan et al.: Diagnosing sample ratio mismatch in online controlled experiments, KDD 2019.
-
-    Examples
-    --------
-    >>> import pandas as pd, recdf as rd
-    >>> users = pd.DataFrame({"user_id": range(1000), "variant": ["A", "B"] * 500})
-    >>> users["browser"] = ["x"] * 600 + ["y"] * 400
-    >>> lost = users[
-    ...     (users["browser"] == "x") | (users["variant"] == "A") | (users["user_id"] % 10 > 8)
-    ... ]
-    >>> found = rd.experiments.find_srm(lost, "browser", expected={"A": 1, "B": 1})
-    >>> found[
-    ...     ["level", "n_users", "variant", "n_variant", "p_without", "explains", "verdict"]
-    ... ].round(3)
-      level  n_users variant  n_variant  p_without  explains                verdict
-    0     y      240       B         40        1.0      True  invalid: sample ratio
-    1     x      600       A        300        0.0     False                   fits
-    """
-    check_value("confidence", confidence, SHARE)
-    names_of_columns = require(
-        frame_of("assignment", assignment), "assignment", as_columns(columns)
-    )
-    if not names_of_columns:
-        raise OptionError("columns is empty; expected columns of assignment, such as browser")
-    periods = require(assignment, "assignment", as_columns(strata))
-    stratum, labels = group_codes(assignment, "assignment", periods)
-    plans = plans_of(expected, periods, labels, "strata")
-    keys, clusters = as_columns(user_col), as_columns(cluster)
-    require(assignment, "assignment", [*keys, variant_col])
-    assigned = AssignedUnits.of(assignment, assignment, keys, variant_col, clusters)
-    shares = shares_of_plans(plans, assigned.names)
-    planned, names = shares.to_numpy(), pd.Series([*shares.columns])
-    total, parts, labelled = assigned.per_cell(stratum, planned.shape), [], []
-    for name in dict.fromkeys(names_of_columns):
-        text = assignment[name].astype(object).where(assignment[name].notna(), "(null)").astype(str)
-        level, found = pd.factorize(text, sort=True)
-        shape = len(found), *planned.shape
-        parts.append(assigned.per_cell(level * len(planned) + stratum, shape))
-        labelled.append(pd.DataFrame({"column": name, "level": found}))
-    each, first = np.concatenate(parts), pd.concat(labelled, ignore_index=True)
-    n, (chi2, p) = (
-        each.sum(axis=1),
-        np.array([share_tests(own, planned) for own in each]).T,
-    )
-    of_stratum = each.sum(axis=2, keepdims=True) * planned
-    expect, spread = of_stratum.sum(axis=1), np.sqrt((of_stratum * (1 - planned)).sum(axis=1))
-    far = (n - expect) / np.maximum(spread, 1e-300)
-    # Of two variants, the one that lacks users.
-    far = (np.abs(far) + 1e-9 * (far < 0)).argmax(axis=1)
-    row = np.arange(len(n))
-    p_adj, p_all = adjust(p, "holm"), share_tests(total, planned)[1]
-    without = np.array([share_tests(np.maximum(total - own, 0), planned)[1] for own in each])
-    alpha = 1 - confidence
-    broken = p_adj < alpha
-    result = pd.DataFrame(
-        {
-            "column": first["column"],
-            "level": first["level"],
-            "n_users": n.sum(axis=1),
-            "variant": names.take(far).reset_index(drop=True),
-            "n_variant": n[row, far],
-            "n_expected": expect[row, far],
-            "chi2": chi2,
-            "p_value": p,
-            "p_adj": p_adj,
-            "p_all": p_all,
-            "p_without": without,
-            "explains": broken & (p_all < alpha) & (without >= alpha),
-            "remarks": np.select([np.isnan(p), broken], ["not_tested", "sample_ratio"], ""),
-        }
-    )
-    add_verdicts(result, "ratio", ["fits"] * len(result))
-    return result.sort_values("p_value", kind="stable", ignore_index=True)
