@@ -32,8 +32,8 @@ from ...judge.per_user_columns import (
 )
 from ...judge.users import ExperimentRows, Users, in_several_variants, refuse_several
 from ...stats.arms import Sample
-from ...stats.shares import LEAST_EXPECTED, equal_shares_test, independence_test
-from ..decide.balance import merge_periods
+from ...stats.shares import LEAST_EXPECTED, equal_shares_test
+from ..decide.balance import p_of_shares
 from ..join.roll_up import Times, comparable_times, read_exposure
 from ..samples import MetricRows
 
@@ -328,7 +328,7 @@ class Exposures:
         # Assigned units by stratum and variant in every period, and (last) in all of them together.
         of_label = known // n_days == np.arange(len(self.labels))[:, None]
         self.counts = of_label.astype(np.float64) @ np.array([*there, self.ever])
-        p = np.array([_p_of_shares(one) for one in [*there, self.ever]])
+        p = np.array([p_of_shares(one, True) for one in [*there, self.ever]])
         # Periods whose users were assigned with changing shares.
         self.changed = p[:-1] < HEALTH_ALPHA
         # Strata are right without a ramp-up too, so that a hint is enough.
@@ -355,13 +355,3 @@ class Exposures:
             of_day[day] = len(strata) - 1
         labels = pd.DataFrame({"exposed": np.arange(len(strata))})
         return replace(users, strata=(of_day[self.cohort], labels), drop_thin=True)
-
-
-def _p_of_shares(table: Floats) -> float:
-    """p that the variants which are there had the same shares on all days."""
-    table = table[table.any(axis=1)]
-    table = table[:, table.any(axis=0)]
-    if not table.size:
-        return np.nan
-    share = table.sum(axis=0).min() / table.sum()
-    return independence_test(merge_periods(table, share, True))[1]

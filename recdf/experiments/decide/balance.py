@@ -65,16 +65,16 @@ def unbalanced(
     Returns what differs, and by metric p of all tests together in an array (group, control,
     treatment).
     """
-    used = {
-        name: one for metric in metrics for name, one in {**metric.covariates, **weight}.items()
-    }
-    p = np.full((len(used), len(rows.groups), len(rows.variants), len(rows.variants)), np.nan)
+    used: dict[str, Sample] = {}
+    of: dict[str, list[str]] = {}
+    for metric in metrics:
+        for name, one in {**metric.covariates, **weight}.items():
+            used[name] = one
+            of.setdefault(name, []).append(metric.name)
+    n_variants = len(rows.variants)
+    p = np.full((len(used), len(rows.groups), n_variants, n_variants), np.nan)
     for group, pair in itertools.product(range(len(rows.groups)), pairs):
-        p[:, group, *pair] = _p_values(list(used.values()), rows, rows.both(group, pair))
-    of = {
-        name: [metric.name for metric in metrics if name in metric.covariates or name in weight]
-        for name in used
-    }
+        p[:, group, *pair] = _p_values([*used.values()], rows, rows.both(group, pair))
     return balance_of(p, of, [metric.name for metric in metrics])
 
 
@@ -98,54 +98,31 @@ def _p_values(covariates: Sequence[Sample], rows: ExperimentRows, both: ArmRows)
     that explains it shows a smaller shift. The least p counts twice then.
     """
     arm, stratum = both.arm, None if rows.strata is None else both.take(rows.strata[0])
-    cell, columns = None, []
-    p = np.full(len(covariates), np.nan)
+    cell, n = None, 2 if stratum is None else 2 * int(stratum.max(initial=0)) + 2
     if rows.clusters is not None:
-        of = (np.zeros_like(arm) if stratum is None else stratum) * 2 + arm
-        n = int(of.max(initial=0)) + 1
-        cell = both.take(rows.clusters) * n + of
-    users = [one.each(both.take) for one in covariates]
-    tested = [i for i, one in enumerate(users) if not not_used(one, both, rows)]
-    for i in tested:
-        one = without_gaps(users[i])
+        cell = both.take(rows.clusters) * n + arm + (0 if stratum is None else 2 * stratum)
+    p, columns = np.full(len(covariates), np.nan), {}
+    for i, one in enumerate(one.each(both.take) for one in covariates):
+        if not_used(one, both, rows):
+            continue
+        one = without_gaps(one)
         if cell is not None:
             one, present = sum_by(one, cell)
             arm, stratum = present % n % 2, None if stratum is None else present % n // 2
-        columns.append(one.num if one.den is None else linearise(one.num, one.den)[1])
-    if not tested or np.bincount(arm, minlength=2).min() < 2:
+        columns[i] = one.num if one.den is None else linearise(one.num, one.den)[1]
+    if not columns or np.bincount(arm, minlength=2).min() < 2:
         return p
     strata = None if stratum is None else (stratum[arm == 0], stratum[arm == 1])
-    for i, (at, own) in enumerate(zip(tested, columns, strict=True)):
-        p[at] = random_split_p(own[arm == 0], own[arm == 1], strata)
+    for i, own in columns.items():
+        p[i] = random_split_p(own[arm == 0], own[arm == 1], strata)
         if len(columns) > 1:
-            others = np.column_stack([np.ones(len(arm)), *columns[:i], *columns[i + 1 :]])
+            beside = [one for j, one in columns.items() if j != i]
+            others = np.column_stack([np.ones(len(arm)), *beside])
             rest = own - others @ np.linalg.lstsq(others, own, rcond=None)[0]
-            after = random_split_p(rest[arm == 0], rest[arm == 1], strata)
-            p[at] = 2 * np.fmin(p[at], after) if np.ptp(rest) > TINY_REST * np.ptp(own) else p[at]
+            if np.ptp(rest) > TINY_REST * np.ptp(own):
+                after = random_split_p(rest[arm == 0], rest[arm == 1], strata)
+                p[i] = 2 * np.fmin(p[i], after)
     return p
-
-
-def measured_late(
-    data: pd.DataFrame, name: str | None, time_col: str | None, rows: ExperimentRows
-) -> list[Difference]:
-    """The groups in which covariates were measured after the time of assignment or exposure."""
-    if name is None:
-        return []
-    if time_col is None:
-        raise OptionError(
-            f"⟦covariate_time_col={name!r}⟧ needs ⟦+time_col=⟧, the time of the assignment or of "
-            "the exposure"
-        )
-    require(data, "data", [name, time_col])
-    try:
-        late = (data[name] > data[time_col]).to_numpy(bool, na_value=False)
-    except TypeError:
-        raise OptionError(
-            f"data[{name!r}] and data[{time_col!r}] cannot be compared; bring both to one form"
-        ) from None
-    return [
-        Difference("covariate_after", name, np.bincount(rows.group, late, len(rows.groups)) > 0)
-    ]
 
 
 def shares_change(
@@ -166,33 +143,26 @@ def shares_change(
     names = [] if time_col is None else [time_col]
     if time_col is None or time_col in strata:
         names = [name for name in data.columns if name not in skip]
-    times = {name: _as_dates(data[name]) for name in require(data, "time_col: data", names)}
     found = []
-    strata_of = np.zeros(len(data), np.int64) if rows.strata is None else rows.strata[0]
-    for name, dates in times.items():
-        named = name == time_col
-        if not named and dates is None:
+    stratum = np.zeros(len(data), np.int64) if rows.strata is None else rows.strata[0]
+    for name in require(data, "time_col: data", names):
+        dates, ordered = _as_dates(data[name]), True
+        if name != time_col and (
+            dates is None or (time_col is not None and not _refines(dates, stratum))
+        ):
             continue
-        if not named and time_col is not None and not _refines(dates, strata_of):
-            continue
-        code = (
-            group_codes(data, "data", [name])[0]
-            if dates is None
-            else np.unique(dates, return_inverse=True)[1]
-        )
+        if dates is None:
+            code = group_codes(data, "data", [name])[0]
+            ordered = pd.api.types.is_numeric_dtype(data[name].dtype)
+        else:
+            code = np.unique(dates, return_inverse=True)[1]
         first, fixed = _first_row_of_units(code, rows)
-        if named or fixed:
-            ordered = dates is not None or pd.api.types.is_numeric_dtype(data[name].dtype)
-            found.append(
-                Difference(
-                    "shares_change",
-                    name,
-                    _p_of_times(code, strata_of, first, rows, ordered) < HEALTH_ALPHA,
-                )
-            )
+        if name == time_col or fixed:
+            p = _p_of_times(code, stratum, first, rows, ordered)
+            found.append(Difference("shares_change", name, p < HEALTH_ALPHA))
     if strata and time_col not in strata:
-        first = _first_row_of_units(strata_of, rows)[0]
-        p = _p_of_times(strata_of, 0 * strata_of, first, rows, ordered=False)
+        first = _first_row_of_units(stratum, rows)[0]
+        p = _p_of_times(stratum, 0 * stratum, first, rows, ordered=False)
         found.append(Difference("strata_differ", ", ".join(strata), p < HEALTH_ALPHA))
     return found
 
@@ -214,8 +184,7 @@ def users_in_both(
         left_out = max(left_out, int(health.groupby("variant")["n_multi_variant"].sum().max()))
     if not left_out:
         return []
-    shares = left_out / np.maximum(n + left_out, 1)
-    where = np.zeros((len(arms.groups), len(arms.variants), len(arms.variants)), bool)
+    shares, where = left_out / np.maximum(n + left_out, 1), arms.nowhere()
     for c, t in arms.pairs:
         with np.errstate(divide="ignore"):
             error = np.sqrt(1 / n[:, c] + 1 / n[:, t])
@@ -242,10 +211,24 @@ def in_time(
     covariate_time_col: str | None,
 ) -> tuple[ExperimentRows, list[Difference]]:
     """The rows with their strata that a treatment may move, and what times and strata say against
-    their variants."""
-    late = measured_late(data, covariate_time_col, time_col, rows)
-    late += shares_change(data, time_col, strata, labels, rows)
-    return replace(rows, movable=movable_strata(data, time_col, strata)), late
+    their variants: covariates that were measured after the assignment, and shares that change."""
+    found = shares_change(data, time_col, strata, labels, rows)
+    if (name := covariate_time_col) is not None:
+        if time_col is None:
+            raise OptionError(
+                f"⟦covariate_time_col={name!r}⟧ needs ⟦+time_col=⟧, the time of the assignment or "
+                "of the exposure"
+            )
+        require(data, "data", [name, time_col])
+        try:
+            late = (data[name] > data[time_col]).to_numpy(bool, na_value=False)
+        except TypeError:
+            raise OptionError(
+                f"data[{name!r}] and data[{time_col!r}] cannot be compared; bring both to one form"
+            ) from None
+        where = np.bincount(rows.group, late, len(rows.groups)) > 0
+        found.insert(0, Difference("covariate_after", name, where))
+    return replace(rows, movable=movable_strata(data, time_col, strata)), found
 
 
 def strata_moved(metric: MetricRows, both: ArmRows, rows: ExperimentRows) -> str:
@@ -278,9 +261,8 @@ def moved_by_worth(worth: Floats, var: float, both: ArmRows, rows: ExperimentRow
     if abs(treatment.mean() - control.mean()) < HALF_AN_ERROR * np.sqrt(var):
         return ""
     p = _p_values([Sample(index)], replace(rows, strata=None), both)[0]
-    if not p < UNBALANCED:
-        return ""
-    return "strata_moved" if p < HEALTH_ALPHA else "strata_differ_in_worth"
+    codes = {"strata_moved": HEALTH_ALPHA, "strata_differ_in_worth": UNBALANCED}
+    return next((code for code, limit in codes.items() if p < limit), "")
 
 
 def segments_moved(arms: Arms, table: Mapping[str, Any], ratio: SampleRatio) -> list[Difference]:
@@ -292,11 +274,9 @@ def segments_moved(arms: Arms, table: Mapping[str, Any], ratio: SampleRatio) -> 
     planned, n_groups = ratio.of / ratio.of.sum(axis=1, keepdims=True), len(arms.groups)
     if n_groups < 2 or not np.ptp(planned, axis=0).max() < TINY_REST:
         return []
-
-    def cells(*names: str) -> Any:
-        return np.nan_to_num([table[name] for name in names]).reshape(len(names), n_groups, -1)
-
-    n, sizes = cells("n_control", "n_treatment"), cells("mean_control", "mean_treatment", "se")
+    names = "n_control", "n_treatment", "mean_control", "mean_treatment", "se"
+    cells = np.nan_to_num([table[name] for name in names]).reshape(len(names), n_groups, -1)
+    n, sizes = cells[:2], cells[2:]
     largest = np.abs(sizes).max(axis=(0, 1))  # the squares of huge values would overflow
     *mean, se = sizes / np.where(largest > 0, largest, 1)
     worth, share = (mean[0] + mean[1]) / 2, n.sum(axis=0) / n.sum(axis=(0, 1))
@@ -310,7 +290,7 @@ def segments_moved(arms: Arms, table: Mapping[str, Any], ratio: SampleRatio) -> 
     for code, p in (("strata_moved", HEALTH_ALPHA), ("strata_differ_in_worth", UNBALANCED)):
         shown = (moved > -NormalDist().inv_cdf(p / 2) * error) & (moved >= least)
         for i in np.flatnonzero(shown):
-            where = np.zeros((n_groups, len(arms.variants), len(arms.variants)), bool)
+            where = arms.nowhere()
             where[:, *arms.pairs[i % len(arms.pairs)]] = True
             found.append(Difference(code, f"segments of {metrics[i]}", where, [metrics[i]]))
     return found
@@ -321,9 +301,8 @@ def looks_like_date(values: pd.Series) -> bool:
     if not len(values) or pd.api.types.is_numeric_dtype(values.dtype):
         return False
     first = values.iloc[0]
-    return isinstance(first, datetime.date) or bool(
-        isinstance(first, str) and re.match(r"\d{4}-\d\d-\d\d", first)
-    )
+    texts = isinstance(first, str) and re.match(r"\d{4}-\d\d-\d\d", first)
+    return isinstance(first, datetime.date) or bool(texts)
 
 
 def _as_dates(values: pd.Series) -> pd.Series | None:
@@ -364,35 +343,33 @@ def _p_of_times(
 ) -> Floats:
     """By group, p that the variants have the same shares at all times: the least of its strata
     times their number."""
-    n_strata, p = int(stratum.max(initial=0)) + 1, np.full(len(rows.groups), np.nan)
-    for cell, mine in enumerate(
-        split((rows.group * n_strata + stratum)[chosen], len(p) * n_strata)
-    ):
-        here = chosen[mine]
-        times, variants = (
-            np.unique(one[here], return_inverse=True)[1] for one in (code, rows.variant)
-        )
-        table = np.zeros((int(times.max(initial=-1)) + 1, int(variants.max(initial=-1)) + 1))
-        np.add.at(table, (times, variants), 1)
-        share = table.sum(axis=0).min(initial=len(here)) / max(len(here), 1)
-        p[cell // n_strata] = np.fmin(
-            p[cell // n_strata], independence_test(merge_periods(table, share, ordered))[1]
-        )
-    return p * n_strata
+    n_strata, n_groups, n = int(stratum.max(initial=0)) + 1, len(rows.groups), len(rows.variants)
+    cells = split((rows.group * n_strata + stratum)[chosen], n_groups * n_strata)
+    p = []
+    for here in (chosen[mine] for mine in cells):
+        known, times = np.unique(code[here], return_inverse=True)
+        cell = times * n + rows.variant[here]
+        p.append(p_of_shares(np.bincount(cell, minlength=len(known) * n).reshape(-1, n), ordered))
+    return n_strata * np.fmin.reduce(np.reshape(p, (n_groups, n_strata)), axis=1)
 
 
-def merge_periods(table: Floats, least_share: float, ordered: bool) -> Floats:
-    """Rows of neighbouring times put together so that χ² holds; small cohorts are put together
-    too."""
+def p_of_shares(table: Any, ordered: bool) -> float:
+    """p that variants had the same shares at all times, by the users of each time and variant.
+
+    Neighbouring times are put together so that χ² holds; small cohorts are put together too.
+    """
+    table = table[table.any(axis=1)][:, table.any(axis=0)]
+    if not table.size:
+        return np.nan
     users = table.sum(axis=1)
+    least_share = table.sum(axis=0).min() / users.sum()
     if ordered:
         most = max(1, min(PERIODS, int(users.sum() * least_share / LEAST_EXPECTED)))
-        period = np.minimum(
-            (np.cumsum(users) - users / 2) / max(users.sum(), 1) * most, most - 1
-        ).astype(np.int64)
+        middle = (np.cumsum(users) - users / 2) / users.sum()
+        period = np.minimum(middle * most, most - 1).astype(np.int64)
     else:
         small = users * least_share < LEAST_EXPECTED
         period = np.where(small, 0, np.cumsum(~small))
-    merged = np.zeros((int(period.max(initial=0)) + 1, table.shape[1]))
+    merged = np.zeros((int(period.max()) + 1, table.shape[1]))
     np.add.at(merged, period, table)
-    return np.asarray(merged[merged.sum(axis=1) > 0])
+    return independence_test(merged[merged.any(axis=1)])[1]
