@@ -23,10 +23,10 @@ from ..experiments.compare.over_time import effect_over_time
 from ..experiments.compare.user_periods import PeriodKind
 from ..experiments.compare.variants import compare_variants
 from ..experiments.decide.adjust_pvalues import adjustment
+from ..experiments.decide.decide_experiment import ExperimentPlan
 from ..experiments.decide.experiment_health import by_stratum, experiment_health
 from ..experiments.decide.sample_ratio import seen_words
 from ..experiments.join.join_experiment import join_experiment
-from ..experiments.plan.experiment_plan import ExperimentPlan
 from ..experiments.samples import subset
 from ..formats.file_sets import read_beside, read_files
 from ..inputs.frames import column

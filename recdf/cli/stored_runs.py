@@ -21,9 +21,9 @@ from ..experiments.decide.decide_experiment import (
     Roles,
     decide_experiment,
     plan_sentence,
+    read_plan,
     role_verdicts,
 )
-from ..experiments.plan.experiment_plan import read_plan
 from ..formats.file_sets import read_beside, read_files
 from ..inputs.options import as_columns
 from .arguments import as_bounds, as_pairs

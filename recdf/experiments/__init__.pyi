@@ -16,6 +16,7 @@ from ..experiments.compare.quantiles import compare_zero_inflated as compare_zer
 from ..experiments.compare.variants import compare_variants as compare_variants
 from ..experiments.decide.adjust_pvalues import adjust_pvalues as adjust_pvalues
 from ..experiments.decide.decide_experiment import decide_experiment as decide_experiment
+from ..experiments.decide.decide_experiment import read_plan as read_plan
 from ..experiments.decide.decide_experiment import role_verdicts as role_verdicts
 from ..experiments.decide.experiment_health import experiment_health as experiment_health
 from ..experiments.decide.experiment_health import find_srm as find_srm
@@ -23,7 +24,6 @@ from ..experiments.decide.proxy_metrics import proxy_metrics as proxy_metrics
 from ..experiments.join.join_experiment import join_experiment as join_experiment
 from ..experiments.join.roll_up import roll_up as roll_up
 from ..experiments.plan.aa_splits import aa_test as aa_test
-from ..experiments.plan.experiment_plan import read_plan as read_plan
 from ..experiments.plan.plan_comparison import plan_comparison as plan_comparison
 from ..experiments.plan.plan_experiment import arrivals_by_day as arrivals_by_day
 from ..experiments.plan.plan_experiment import plan_experiment as plan_experiment

@@ -21,7 +21,7 @@ from ...diagnostics.history import History
 from ...errors import not_loaded
 from ...evaluation.result import Evaluation
 from ...evaluation.storage import local_path
-from ...experiments.plan.experiment_plan import ExperimentPlan
+from ...experiments.decide.decide_experiment import ExperimentPlan
 from ...progress import Progress
 from ...publishing import publish_text, refuse_files
 from ...tables.cells import amount, visible

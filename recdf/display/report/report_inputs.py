@@ -17,8 +17,7 @@ from ...errors import DataError, OptionError
 from ...evaluation.result import Evaluation
 from ...evaluation.spec import definitions
 from ...experiments.decide.adjust_pvalues import adjustment
-from ...experiments.decide.decide_experiment import decide_experiment
-from ...experiments.plan.experiment_plan import ExperimentPlan
+from ...experiments.decide.decide_experiment import ExperimentPlan, decide_experiment
 from ...judge.choices import POSITIVE, check_value
 from ...judge.verdict import codes_of, is_withheld, sentence, sign_of
 from ...publishing import refuse_two_runs

@@ -3,17 +3,25 @@ ships."""
 
 from __future__ import annotations
 
+import hashlib
 import math
+import os
+import tomllib
 from collections.abc import Mapping
-from typing import Any, Literal, cast, get_args
+from dataclasses import dataclass, fields
+from operator import itemgetter
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
 
-from ...errors import ColumnError, DataError, OptionError
+from ...errors import ColumnError, DataError, OptionError, closest
 from ...inputs.budgets import Budget, check_budget, read_change
+from ...inputs.constraints import NONE, Share, a_number, check_record, either
+from ...inputs.options import as_columns
 from ...judge.cautions.table import CAUTIONS, UNLIKE
-from ...judge.choices import Alternative, Better, check_value
+from ...judge.choices import Alternative, VariantTest, check_value
 from ...judge.comparisons import confidence_of, need_details
 from ...judge.per_user_columns import frame_of
 from ...judge.verdict import VERDICT_COLUMNS, by_rank, codes_of, has, sentence, warnings_of
@@ -21,9 +29,151 @@ from ...stats.arms import Arm
 from ...stats.effect_sizes import effect, fieller
 from ...stats.many_tests import adjust
 from ...stats.student import t_quantile
-from ...tables.cells import columns_before, estimated, is_one_sided, p_value
-from ..plan.experiment_plan import ExperimentPlan
+from ...tables.cells import amount, columns_before, estimated, is_one_sided, p_value
 from ..samples import subset
+
+# ------------------------------------------------------------------------------------------
+# A plan that was written before an experiment, and what was done otherwise.
+
+# More users than planned by this share are an experiment that ran on.
+RAN_ON = 0.1
+
+
+@dataclass(frozen=True)
+class ExperimentPlan:
+    """What was decided before an experiment, as `read_plan` reads it; `roles=` takes it in place of
+    a mapping.
+
+    `digest` is the SHA-256 of the file. Fields that are None were left open.
+    """
+
+    hypothesis: str
+    primary: tuple[str, ...]
+    digest: str
+    guardrails: Mapping[str, Any] | None = None
+    control: Any = None
+    unit: tuple[str, ...] | None = None
+    segments: tuple[str, ...] | None = None
+    method: VariantTest | None = None
+    n: Annotated[int | None, either(a_number(4, whole=True), NONE)] = None
+    looks: int | str | None = None
+    confidence: Share = 0.95
+
+    def __post_init__(self) -> None:
+        check_record(self)
+        if self.looks not in (None, "any"):
+            check_value("looks", self.looks, a_number(1, whole=True))
+
+    @property
+    def roles(self) -> dict[str, Any]:
+        """The role of every metric that was planned."""
+        margins = {name: ("guardrail", margin) for name, margin in (self.guardrails or {}).items()}
+        return dict.fromkeys(self.primary, "success") | margins
+
+    def deviations(self, table: pd.DataFrame, ran: Mapping[str, Any] | None = None) -> list[str]:
+        """Say what a comparison of variants, and `ran` (unit, segments, looks), have otherwise than
+        planned."""
+        own = table[table["metric"].isin(list(self.roles))]
+        always = own["method"].str.startswith("sequential")
+        test = own["method"].str.split("+").str[0].replace("welch", "t").where(~always, "t")
+        # Users of all variants, also those whose metric is null; clusters where these are compared.
+        rows = ~own["method"].str.endswith("+cluster")
+        control, treatment = (
+            (own[f"n_{arm}"] + own[f"n_dropped_{arm}"].fillna(0).where(rows, 0)).groupby(
+                own["metric"]
+            )
+            for arm in ("control", "treatment")
+        )
+        n = int((control.max() + treatment.sum()).max()) if len(own) else 0
+        done = dict(ran or {})
+        looks = done.pop("looks", None)
+        compared = set(table["metric"])
+        found = [f"{name} was not compared" for name in self.roles if name not in compared]
+        if self.control is not None and set(table["control"].map(str)) != {str(self.control)}:
+            found.append(f"control {table['control'].iloc[0]} instead of {self.control}")
+        if self.method is not None:
+            other = own["metric"] + ": test " + test + f" instead of {self.method}"
+            found += other[test != self.method].drop_duplicates().tolist()
+        for name in ("unit", "segments"):
+            planned, was = getattr(self, name), as_columns(done.get(name))
+            if planned is not None and name in done and set(was) != set(planned):
+                of_both = (", ".join(names) or "none" for names in (was, planned))
+                found.append(f"{name} {' instead of '.join(of_both)}")
+        if self.n is not None and not self.n <= n <= (1 + RAN_ON) * self.n:
+            how = "stopped early" if n < self.n else "ran on"
+            found.append(f"{how}: {amount(n, 'user')} instead of {self.n:,}")
+        if self.looks == "any" and not always.all():
+            found.append("the test does not hold at every look (sequential_n), as planned")
+        elif isinstance(self.looks, int) and looks is not None and looks > self.looks:
+            found.append(f"{amount(looks, 'look')} instead of {self.looks}")
+        if not (own["confidence"] - self.confidence).abs().lt(1e-12).all():
+            found.append(f"confidence {own['confidence'].iloc[0]:g} instead of {self.confidence:g}")
+        return found
+
+    def unknown(self, ran: Mapping[str, Any] | None = None) -> list[str]:
+        """Name what was planned and neither a table nor `ran` tells."""
+        told = {name for name, value in (ran or {}).items() if value is not None}
+        if self.looks == "any":
+            told.add("looks")
+        planned = ("unit", "segments", "looks")
+        return [name for name in planned if getattr(self, name) is not None and name not in told]
+
+
+def read_plan(path: str | os.PathLike[str]) -> ExperimentPlan:
+    """Read the plan of an experiment from a TOML file that was written before it.
+
+    Parameters
+    ----------
+    path : path
+        A file with `hypothesis` (text) and `primary` (the success metrics), and, if they are
+        planned, `control`, `unit` (the columns that were assigned), `segments`, `method` (a test of
+        `compare_variants`), `n` (users of all variants, or clusters), `looks` (a number, or "any"
+        for a test that holds at every look), `confidence` (0.95), and a table `[guardrails]` of
+        metrics and margins.
+
+    Returns
+    -------
+    ExperimentPlan
+        Pass it as `roles=` to `decide_experiment` and `rd.report`: each deviation is then named,
+        and `digest`, the SHA-256 of the file, stands in the result.
+
+    Raises
+    ------
+    OptionError
+        The file is no TOML, lacks a hypothesis or primary metric, or has a key or value that a plan
+        has not.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile, recdf as rd
+    >>> text = "hypothesis = 'Longer lists'\\nprimary = 'ctr'\\nn = 400\\n"
+    >>> text += "[guardrails]\\nspend = '-2%'"
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "plan.toml")
+    ...     _ = path.write_text(text)
+    ...     plan = rd.experiments.read_plan(path)
+    >>> plan.roles, plan.n
+    ({'ctr': 'success', 'spend': ('guardrail', '-2%')}, 400)
+    """
+    content = Path(path).expanduser().read_bytes()
+    try:
+        keys = tomllib.loads(content.decode("utf-8-sig"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise OptionError(f"plan {path} is no TOML file: {error}") from None
+    known = [field.name for field in fields(ExperimentPlan) if field.name != "digest"]
+    for name in keys:
+        if name not in known:
+            raise OptionError(f"plan {path} has {name!r}, which no plan has{closest(name, known)}")
+    for name in ("hypothesis", "primary"):
+        if not keys.get(name):
+            raise OptionError(f"plan {path} has no {name}; expected a text")
+    for name in keys.keys() & {"primary", "unit", "segments"}:
+        keys[name] = tuple(as_columns(keys[name]))
+    return ExperimentPlan(**keys, digest=hashlib.sha256(content).hexdigest())
+
+
+# ------------------------------------------------------------------------------------------
+# What each metric says by its role, and the decision.
 
 RoleWord = Literal["success", "guardrail", "diagnostic"]
 Roles = Mapping[str, Any] | ExperimentPlan
@@ -113,11 +263,16 @@ def role_verdicts(table: pd.DataFrame, roles: Roles) -> pd.DataFrame:
     0  spend    −2%   0.002      -0.012    safe
     """
     named = _read_roles(table, roles)
-    p_success = _together(table, named)
-    rows = []
     if "confidence" not in table.columns:
-        table = table.assign(confidence=_confidence(table))
-    for row, p in zip(table.to_dict("records"), p_success, strict=True):
+        if confidence_of(table) is None:
+            need_details(table, "table", ["confidence"])
+        table = table.assign(confidence=confidence_of(table))
+    # The success metrics are corrected at least for all of them together; others have no p.
+    success = table["metric"].isin([name for name, of in named.items() if of[0] == "success"])
+    p, p_adj = (table[name].astype(np.float64).where(success) for name in ("p_value", "p_adj"))
+    p_success = np.fmax(p_adj.to_numpy(), adjust(p.to_numpy(), "holm"))
+    rows = []
+    for row, p_of_row in zip(table.to_dict("records"), p_success, strict=True):
         role, budget = named.get(row["metric"], ("diagnostic", None))
         found = {
             "metric": row["metric"],
@@ -130,7 +285,7 @@ def role_verdicts(table: pd.DataFrame, roles: Roles) -> pd.DataFrame:
             "change_high": row["ci_high"],
             "p_safe": math.nan,
             "p_harmed": math.nan,
-            "p_adj": p,  # null of a metric that is no success metric
+            "p_adj": p_of_row,
             "effect": row["effect"],
             "withheld": "" if budget else row["withheld"],
             "remarks": row["remarks"],
@@ -139,8 +294,8 @@ def role_verdicts(table: pd.DataFrame, roles: Roles) -> pd.DataFrame:
         }
         if budget is not None:
             found |= _guardrail(row, budget)
-        elif row["effect"] == "better" and p > 1 - row["confidence"]:
-            note = f"better alone, not among all success metrics: p {p_value(p)}"
+        elif row["effect"] == "better" and p_of_row > 1 - row["confidence"]:
+            note = f"better alone, not among all success metrics: p {p_value(p_of_row)}"
             found |= {"effect": "none", "note": note}
         found["verdict"] = sentence("role", found["effect"], found["withheld"], row=row)
         rows.append(found)
@@ -215,9 +370,9 @@ def decide_experiment(
     """
     judged = role_verdicts(table, roles)
     if "success" not in set(judged["role"]):
-        advice = "name one, as in ⟦+roles={'ctr': 'success'}⟧"
         raise OptionError(
-            f"no metric has the role of success, and only one that is better ships; {advice}"
+            "no metric has the role of success, and only one that is better ships; name one, as in "
+            "⟦+roles={'ctr': 'success'}⟧"
         )
     if table["control"].nunique() > 1:
         raise OptionError(
@@ -232,21 +387,20 @@ def decide_experiment(
     withheld = table["withheld"].reset_index(drop=True)
     plan = roles if isinstance(roles, ExperimentPlan) else None
     deviations = plan.deviations(table, ran) if plan else []
-    rows = []
-    for treatment in judged["treatment"].unique().tolist():
-        own = judged["treatment"] == treatment
-        rows.append(_decision(judged[own], withheld[own], bool(deviations)))
-    decided = pd.DataFrame(rows)
+    decided = pd.DataFrame(
+        [
+            _decision(own, withheld[own.index], bool(deviations))
+            for _, own in judged.groupby("treatment", sort=False)
+        ]
+    )
     if plan:
-        decided = decided.assign(
-            deviations="; ".join(deviations),
-            unknown=", ".join(plan.unknown(ran)),
-            plan=plan.digest,
-        )
+        decided["deviations"] = "; ".join(deviations)
+        decided["unknown"] = ", ".join(plan.unknown(ran))
+        decided["plan"] = plan.digest
     return decided
 
 
-def _read_roles(table: pd.DataFrame, roles: Any) -> dict[str, tuple[RoleWord, Budget | None]]:
+def _read_roles(table: pd.DataFrame, roles: Any) -> dict[str, tuple[str, Budget | None]]:
     """Return the role of every metric that is named, and the margin of a guardrail."""
     if "baseline" in frame_of("table", table).columns:
         raise ColumnError(
@@ -261,62 +415,34 @@ def _read_roles(table: pd.DataFrame, roles: Any) -> dict[str, tuple[RoleWord, Bu
             f"table compares within {segments}; a decision is of all users: pass what "
             "rd.compare_variants returned without ⟦by=⟧"
         )
+    metrics = dict.fromkeys(table["metric"])
     if isinstance(roles, ExperimentPlan):  # what was not compared is a deviation
         need_details(table, "table", [*_DETAILS, "n_dropped_control", "n_dropped_treatment"])
-        roles = {name: role for name, role in roles.roles.items() if name in set(table["metric"])}
+        roles = {name: role for name, role in roles.roles.items() if name in metrics}
     if not isinstance(roles, Mapping) or not roles:
         raise OptionError(
             f"⟦roles={roles!r}⟧; expected a mapping of metrics to roles, as {{'ctr': 'success'}}"
         )
-    metrics = dict.fromkeys(table["metric"])
     guarded = [name for name, given in roles.items() if not isinstance(given, str)]
     subset("guardrails", guarded, metrics)
     subset("roles", list(roles), metrics)
-    better: dict[Any, Any] = {}
     if guarded:
         need_details(table, "table", _DETAILS)
-        better = dict(zip(table["metric"], table["better"], strict=True))
-    found: dict[str, tuple[RoleWord, Budget | None]] = {}
+        metrics = dict(zip(table["metric"], table["better"], strict=True))
+    found: dict[str, tuple[str, Budget | None]] = {}
     for metric, given in roles.items():
         word, *margin = [given] if isinstance(given, str) else list(given)
         check_value(f"roles[{metric!r}]", word, RoleWord)
         if len(margin) != (word == "guardrail"):
             expected = "'success', 'diagnostic' or ('guardrail', '-2%')"
             raise OptionError(f"⟦roles[{metric!r}]={given!r}⟧; expected {expected}")
-        budget = (
-            Budget(metric, None, None, *read_change(f"guardrails[{metric!r}]", margin[0]))
-            if margin
-            else None
-        )
-        if budget is not None:
-            check_budget(
-                budget,
-                better[metric] if better[metric] in get_args(Better) else None,
-                None,
-                "guardrails",
-            )
-        found[metric] = cast(RoleWord, word), budget
+        found[metric] = word, None
+        if margin:
+            change = read_change(f"guardrails[{metric!r}]", margin[0])
+            budget = Budget(metric, None, None, *change)
+            check_budget(budget, metrics[metric] or None, None, "guardrails")
+            found[metric] = word, budget
     return found
-
-
-def _confidence(table: pd.DataFrame) -> float:
-    """Return the confidence that a table without the column has in its attrs."""
-    found = confidence_of(table)
-    if found is None:
-        need_details(table, "table", ["confidence"])
-    return cast(float, found)
-
-
-def _together(table: pd.DataFrame, roles: Mapping[str, tuple[RoleWord, Budget | None]]) -> Any:
-    """Adjusted p of the success metrics, corrected at least for all of them; NaN for other
-    metrics."""
-    success = (
-        table["metric"].map(lambda name: roles.get(name, ("",))[0] == "success").to_numpy(bool)
-    )
-    p = np.where(success, table["p_value"].to_numpy(np.float64), np.nan)
-    return np.where(
-        success, np.fmax(table["p_adj"].to_numpy(np.float64), adjust(p, "holm")), np.nan
-    )
 
 
 def _guardrail(row: Mapping[Any, Any], budget: Budget) -> dict[str, Any]:
@@ -326,51 +452,51 @@ def _guardrail(row: Mapping[Any, Any], budget: Budget) -> dict[str, Any]:
         budget.allowed,
         budget.relative,
     )
-    change, low, high = (
-        row[name]
-        for name in (
-            ("rel_diff", "rel_ci_low", "rel_ci_high") if relative else ("diff", "ci_low", "ci_high")
-        )
-    )
+    names = ("rel_diff", "rel_ci_low", "rel_ci_high") if relative else ("diff", "ci_low", "ci_high")
+    change, low, high = (row[name] for name in names)
     p_safe = p_harmed = math.nan
     if str(row["method"]).startswith("welch") and row["df"] > 0:
-        arms = _arms(row)
-        quantile, confidence = (
-            float(t_quantile(row["df"], "greater", row["confidence"])),
-            row["confidence"],
-        )
-        wide = quantile * math.hypot(row["se_control"], row["se_treatment"])
-        low, high = (
-            map(float, fieller(*arms, quantile)) if relative else (change - wide, change + wide)
-        )
-        if not relative or arms[0].mean > 0:
+        # Both arms as the table compares them. Their degrees of freedom are those of their units,
+        # n − 1, times what makes that of the difference the table's.
+        adjusted = "" if math.isnan(row["mean_control_adjusted"]) else "_adjusted"
+        arms = [
+            Arm(row[f"mean_{side}{adjusted}"], row[f"se_{side}"] ** 2, row[f"n_{side}"] - 1.0)
+            for side in ("control", "treatment")
+        ]
+        share = row["df"] / float(effect(*arms).df)
+        control, treatment = (one._replace(df=share * one.df) for one in arms)
+        quantile = float(t_quantile(row["df"], "greater", row["confidence"]))
+        if relative:
+            low, high = map(float, fieller(control, treatment, quantile))
+        else:
+            wide = quantile * math.hypot(row["se_control"], row["se_treatment"])
+            low, high = change - wide, change + wide
+        if not relative or control.mean > 0:
             scale, shift = (1 + allowed, 0.0) if relative else (1.0, allowed)
-            allowed_control = Arm(scale * arms[0].mean + shift, scale**2 * arms[0].var, arms[0].df)
-            sides: list[Alternative] = ["greater", "less"] if sign > 0 else ["less", "greater"]
+            limit = Arm(scale * control.mean + shift, scale**2 * control.var, control.df)
+            sides: list[Alternative] = ["greater", "less"]
             p_safe, p_harmed = (
-                float(effect(allowed_control, arms[1], side, confidence).p_value) for side in sides
+                float(effect(limit, treatment, side, row["confidence"]).p_value)
+                for side in sides[::sign]
             )
     alpha = 1 - row["confidence"]
     ends = sign * (low - allowed), sign * (high - allowed)
     safe = min(ends) > 0 if math.isnan(p_safe) else p_safe <= alpha
     harmed = max(ends) < 0 if math.isnan(p_harmed) else p_harmed <= alpha
+    loses = row["reject"] and sign * row["diff"] < 0
     shown, note = NOT_SAFE, ""
     if row["withheld"]:
         note = str(row["verdict"])
     elif harmed:
         shown = HARMED
     elif safe:
-        shown = WITHIN if row["reject"] and sign * row["diff"] < 0 else SAFE
+        shown = WITHIN if loses else SAFE
     elif math.isnan(min(ends)) and math.isnan(p_safe):
-        unknown = (
-            "the control's mean is not above 0",
-            "this test has no relative interval: name the margin in units",
-        )
-        note = (
-            ", ".join(warnings_of(row["remarks"])).replace("_", " ")
-            or unknown[bool(row["mean_control"] > 0)]
-        )
-    elif row["reject"] and sign * row["diff"] < 0:
+        note = ", ".join(warnings_of(row["remarks"])).replace("_", " ")
+        if not note and row["mean_control"] > 0:
+            note = "this test has no relative interval: name the margin in units"
+        note = note or "the control's mean is not above 0"
+    elif loses:
         note = "worse"
     return {
         "margin": budget.text,
@@ -384,27 +510,9 @@ def _guardrail(row: Mapping[Any, Any], budget: Budget) -> dict[str, Any]:
     }
 
 
-def _arms(row: Mapping[Any, Any]) -> tuple[Arm, Arm]:
-    """Both arms as the table compares them.
-
-    Their degrees of freedom are those of their units, n − 1, times what makes that of the
-    difference the table's.
-    """
-    adjusted = "" if math.isnan(row["mean_control_adjusted"]) else "_adjusted"
-
-    def arm_of(side: str, share: float) -> Arm:
-        return Arm(
-            row[f"mean_{side}{adjusted}"], row[f"se_{side}"] ** 2, share * (row[f"n_{side}"] - 1)
-        )
-
-    share = row["df"] / float(effect(arm_of("control", 1.0), arm_of("treatment", 1.0)).df)
-    return arm_of("control", share), arm_of("treatment", share)
-
-
 def _decision(judged: pd.DataFrame, withheld: pd.Series, deviates: bool) -> dict[str, Any]:
     """Return the decision about one treatment from its rows, and what withholds their verdicts in
     the table."""
-    first = judged.iloc[0]
     success, guardrail = judged["role"] == "success", judged["role"] == "guardrail"
     worse = judged["effect"].isin(["worse", HARMED])
     better = success & (judged["effect"] == "better")
@@ -417,37 +525,29 @@ def _decision(judged: pd.DataFrame, withheld: pd.Series, deviates: bool) -> dict
         decision = "do_not_ship"
     elif better.any() and safe[guardrail].all():
         decision = "ship_not_as_planned" if deviates else "ship"
-    shown = judged.assign(
-        order=np.select(
-            [
-                worse & guardrail,
-                worse,
-                judged["effect"] == WITHIN,
-                guardrail & ~safe,
-                success,
-                guardrail,
-            ],
-            range(6),
-            6,
-        )
-    ).sort_values("order", kind="stable")
-    # A diagnostic without a difference is no reason for anything.
-    said = [
-        _reason(row)
-        for row in shown.to_dict("records")
-        if row["order"] < 6 or row["effect"] == "better"
-    ]
-    unchecked = has(judged["remarks"], "ratio_not_checked").any()
+    within = judged["effect"] == WITHIN
+    first_is = [worse & guardrail, worse, within, guardrail & ~safe, success, guardrail]
+    order = np.select(first_is, range(6), 6)
+    said = []
+    for place, row in sorted(zip(order, judged.to_dict("records"), strict=True), key=itemgetter(0)):
+        if place < 6 or row["effect"] == "better":  # else it is no reason for anything
+            rest = f", margin {row['margin']}" if row["margin"] else ""
+            rest += f", p {p_value(row['p_adj'])}" if pd.notna(row["p_adj"]) else ""
+            rest += f", {row['note']}" if row["note"] else ""
+            said.append(f"{row['metric']}: {row['verdict']} ({change_text(row)}{rest})")
     said = [CAUTIONS[code].words for code in invalid] or said
-    remarks = [*invalid, *["ratio_not_checked"] * bool(unchecked)]
+    remarks = [*invalid]
+    if has(judged["remarks"], "ratio_not_checked").any():
+        remarks.append("ratio_not_checked")
+        said.append("the sample ratio was not checked")
     return {
-        "control": first["control"],
-        "treatment": first["treatment"],
+        "control": judged["control"].iloc[0],
+        "treatment": judged["treatment"].iloc[0],
         "effect": decision,
         "withheld": invalid[0] if invalid else "",
         "remarks": "; ".join(remarks),
         "decision": sentence("decision", decision),
-        "reasons": "; ".join([*said, *["the sample ratio was not checked"] * bool(unchecked)]),
+        "reasons": "; ".join(said),
         "harms": ", ".join(judged.loc[worse, "metric"]),
         "better": ", ".join(judged.loc[better, "metric"]),
     }
@@ -477,11 +577,3 @@ def plan_sentence(row: Mapping[Any, Any]) -> str:
         done = done if row["deviations"] else "no deviation is known"
         done += f"; not known: {row['unknown']}"
     return f"Plan {row['plan'][:12]}: {done}"
-
-
-def _reason(row: Mapping[Any, Any]) -> str:
-    """Return what one metric says, with its numbers."""
-    rest = f", margin {row['margin']}" if row["margin"] else ""
-    rest += f", p {p_value(row['p_adj'])}" if pd.notna(row["p_adj"]) else ""
-    rest += f", {row['note']}" if row["note"] else ""
-    return f"{row['metric']}: {row['verdict']} ({change_text(row)}{rest})"
