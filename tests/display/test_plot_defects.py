@@ -10,6 +10,7 @@ import pytest
 
 import recdf as rd
 from recdf.display.plot import style
+from recdf.display.plot.picture import Frame
 
 
 @pytest.fixture
@@ -111,9 +112,9 @@ def test_a_model_has_one_colour_in_all_pictures_of_a_notebook(monkeypatch):
 
 
 def test_a_single_series_without_a_colour_has_its_own_name():
-    frame = style.Frame(None)
+    frame = Frame(None)
     frame.line([0, 1], [0, 1], style.ModelLook("#0b77b8", "o", "-"), ["a"], name="a")
     frame.line([0, 1], [0, 1], style.REST, ["b"], name="popularity · new")
-    assert frame.legend()[1] == ["a", "popularity · new"]
+    assert frame.legend_entries()[1] == ["a", "popularity · new"]
     frame.line([0, 1], [0, 1], style.REST, ["c"], name="c")
-    assert frame.legend()[1] == ["a", "2 others"]
+    assert frame.legend_entries()[1] == ["a", "2 others"]

@@ -3,7 +3,7 @@ time."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,18 +15,11 @@ from ...experiments.decide.adjust_pvalues import adjustment
 from ...judge.comparisons import COMPARISON_COLUMNS, confidence_of
 from ...judge.verdict import sign_of
 from ...tables.cells import amount, columns_before, estimated, shorten, visible
-from ..given_tables import (
-    JOINED_BY,
-    count_text,
-    labels,
-    need,
-    need_gate,
-)
+from ..given_tables import JOINED_BY, count_text, labels, need, need_gate
 from ..kinds import TABLE_KINDS, estimates_frame, table_kind
 from ..row_words import trend_words
-from . import style
-from .picture import drawn_from
-from .style import Axes
+from .picture import Frame, Picture, new_frames
+from .style import COLOURS, MARK_OF_SIGN, Axes, plain_text, points, spoken
 
 __all__ = ["forest", "gate", "over_time"]
 
@@ -36,52 +29,10 @@ LABEL_LENGTH, VERDICT_LENGTH = 34, 72
 WORDS_FROM = 5.5  # inches between which labels, intervals and numbers have room
 
 
-# -- forest
-
-
-def _forest_data(
-    comparison: pd.DataFrame, *, by: str | Sequence[str] | None = None
-) -> pd.DataFrame:
-    """Return what `forest` draws: `metric`, `label`, `diff`, `ci_low`, `ci_high`, `p_adj`,
-    `verdict`, `sign`, `n`.
-
-    {parameters_returns}
-        One row per row of the comparison. `sign` is "better", "worse" or "open", as the verdict
-        says. Effects of segments have `shrunken` too. Of a table that is no comparison: `metric`
-        (heading of the panel), `label`, `diff` and its interval, `allowed` (the upright line),
-        `verdict`, `numbers` and `words` (texts), `percent` and `from_zero` (of the axis), `sign`.
-    """
-    kind = TABLE_KINDS.get(table_kind(comparison))
-    if kind and kind.read:
-        return estimates_frame(kind, comparison)
-    need(comparison, "comparison", COMPARISON_COLUMNS, SOURCE)
-    models = "baseline" in comparison.columns
-    old, new = ("baseline", "model") if models else ("control", "treatment")
-    own = columns_before(comparison, "metric")
-    segments = own if by is None else [by] if isinstance(by, str) else list(by)
-    need(comparison, "comparison", [old, new, *segments], SOURCE)
-    pairs = comparison[new].map(str) + " vs. " + comparison[old].map(str)
-    names = pairs.tolist()
-    if segments:
-        parts = labels(comparison, segments)
-        both = zip(parts, names, strict=True)
-        names = parts if pairs.nunique() == 1 else [JOINED_BY.join(pair) for pair in both]
-    n = comparison["n_users"] if models else comparison["n_control"] + comparison["n_treatment"]
-    shown = ["metric", "diff", "ci_low", "ci_high", "p_adj", "verdict"]
-    data = comparison[shown].reset_index(drop=True)
-    data.attrs = {}
-    data.insert(1, "label", names)
-    data["sign"] = [sign_of(row) for row in comparison.to_dict("records")]
-    data["n"] = n.to_numpy()
-    if "shrunken" in comparison.columns:
-        data["shrunken"] = comparison["shrunken"].to_numpy()
-    return data
-
-
-@drawn_from(_forest_data)
+@Picture
 def forest(
     comparison: pd.DataFrame, *, by: str | Sequence[str] | None = None, ax: Any = None
-) -> Any:
+) -> Iterator[Any]:
     """Draw differences with their intervals, one row each, one panel per metric, zero in the middle
     of every panel.
 
@@ -106,6 +57,14 @@ def forest(
     with: the level of an A/A test, the margin of a guardrail. Shares of splits and planned users
     have no zero in the middle.
 
+    Data
+    ----
+    One row per row of the comparison: `metric`, `label`, `diff`, `ci_low`, `ci_high`, `p_adj`,
+    `verdict`, `sign`, `n`. `sign` is "better", "worse" or "open", as the verdict says. Effects of
+    segments have `shrunken` too. Of a table that is no comparison: `metric` (heading of the panel),
+    `label`, `diff` and its interval, `allowed` (the upright line), `verdict`, `numbers` and `words`
+    (texts), `percent` and `from_zero` (of the axis), `sign`.
+
     Examples
     --------
     >>> import recdf as rd
@@ -118,58 +77,87 @@ def forest(
     1  random vs. popularity -0.128   worse
     >>> ax = rd.plot.forest(compared)
     """
-    data = _forest_data(comparison, by=by)
     kind = TABLE_KINDS.get(table_kind(comparison))
     if kind and kind.read:
-        return _rows_of_panels(data, "{}", kind.axis, kind.caption, ax)
-    confidence = confidence_of(comparison)
-    level = "intervals" if confidence is None else f"{100 * confidence:g} % intervals"
+        data = estimates_frame(kind, comparison)
+        yield data
+        yield _rows_of_panels(data, "{}", kind.axis, kind.caption, ax)
+        return
+    need(comparison, "comparison", COMPARISON_COLUMNS, SOURCE)
+    models = "baseline" in comparison.columns
+    old, new = ("baseline", "model") if models else ("control", "treatment")
+    own = columns_before(comparison, "metric")
+    segments = own if by is None else [by] if isinstance(by, str) else list(by)
+    need(comparison, "comparison", [old, new, *segments], SOURCE)
+    pairs = comparison[new].map(str) + " vs. " + comparison[old].map(str)
+    names = pairs.tolist()
+    if segments:
+        parts = labels(comparison, segments)
+        both = zip(parts, names, strict=True)
+        names = parts if pairs.nunique() == 1 else [JOINED_BY.join(pair) for pair in both]
+    n = comparison["n_users"] if models else comparison["n_control"] + comparison["n_treatment"]
+    data = comparison[["metric", "diff", "ci_low", "ci_high", "p_adj", "verdict"]]
+    data = data.reset_index(drop=True)
+    data.attrs = {}
+    data.insert(1, "label", names)
+    data["sign"] = [sign_of(row) for row in comparison.to_dict("records")]
+    data["n"] = n.to_numpy()
     marks = f"filled: better (blue) or worse (orange), p-values {adjustment(comparison).words}"
-    if "shrunken" in data.columns:
+    if "shrunken" in comparison.columns:
+        data["shrunken"] = comparison["shrunken"].to_numpy()
         marks = (
             "crosses: effects shrunken to their mean; the verdict is about all segments of a metric"
         )
+    yield data
+
+    confidence = confidence_of(comparison)
+    level = "intervals" if confidence is None else f"{100 * confidence:g} % intervals"
     caption = f"{level}; {count_text(data['n'], 'user')}; {marks}"
     across = "difference in units of the metric, zero in the middle"
-    return _rows_of_panels(data, "Difference of {}", across, caption, ax)
+    yield _rows_of_panels(data, "Difference of {}", across, caption, ax)
 
 
 def _rows_of_panels(data: pd.DataFrame, name: str, across: str, caption: str, ax: Any) -> Any:
     """Draw rows of effects below each other, one panel for each metric, zero in the middle."""
-    words = [_words(row) for row in data.itertuples(index=False)]
-    parts = list(data.assign(said=words).groupby("metric", sort=False))
-    longest = max([*map(len, words), 30]) + max([*map(len, data["label"]), 10])
-    panels = style.new_grid(
-        ax, len(parts), rows=[len(rows) for _, rows in parts], width=3.6 + 0.075 * longest
-    )
+    if "words" in data.columns:
+        said = data["words"].tolist()
+    else:
+        numbers = zip(data["diff"], data["ci_low"], data["ci_high"], strict=True)
+        verdicts = [shorten(visible(verdict), VERDICT_LENGTH) for verdict in data["verdict"]]
+        effects = [estimated(*one, "+") for one in numbers]
+        said = ["  ".join(filter(None, both)) for both in zip(effects, verdicts, strict=True)]
+    data = data.assign(said=said)
+    parts = list(data.groupby("metric", sort=False))
+    longest = max([*map(len, data["said"]), 30]) + max([*map(len, data["label"]), 10])
+    sizes = [len(rows) for _, rows in parts]
+    frames, axes = new_frames(ax, len(parts), sizes, 3.6 + 0.075 * longest)
     left = 0
-    for panel, (metric, rows) in zip(panels, parts, strict=True):
+    for frame, (metric, rows) in zip(frames, parts, strict=True):
         # Small axes show the rows that have room, those that are worse before all others.
-        fits = style.rows_that_fit(panel)
+        fits = frame.rows_that_fit
         if ax is not None and len(rows) > fits:
             order = rows["sign"].ne("worse").sort_values(kind="stable").index[:fits]
             left, rows = left + len(rows) - fits, rows.loc[sorted(order)]
-        _effects(panel, rows)
-        style.title(panel, name.format(metric))
+        _effects(frame, rows)
+        frame.title(name.format(metric), across if frame is frames[-1] else "")
     if left:
         of_all = amount(len(data), "row")
         caption += f"; no room here for {left} of {of_all}: rows that are worse come first"
-    style.axis_names(panels[-1], across, "")
-    style.caption(panels[-1], caption)
-    return panels[0] if len(panels) == 1 else panels
+    frames[-1].caption(caption)
+    return axes
 
 
-def _effects(ax: Axes, rows: pd.DataFrame) -> None:
+def _effects(frame: Frame, rows: pd.DataFrame) -> None:
     """Draw one panel: a point and a line for each row, with its numbers to the right."""
-    frame, ink, places = style.Frame(ax), style.tone(ax), np.arange(len(rows))
+    ax, ink, places = frame.ax, frame.tone(), np.arange(len(rows))
     columns = ["diff", "ci_low", "ci_high", "allowed", "shrunken"]
     ends = rows.reindex(columns=columns).to_numpy(dtype=np.float64)
     reach = 1.12 * np.abs(ends[np.isfinite(ends)]).max(initial=0) or 1.0
-    flags = rows.reindex(columns=["from_zero", "percent"]).eq(True).all()
-    ax.set_xlim(-0.04 * reach if flags["from_zero"] else -reach, reach)
+    from_zero, percent = rows.reindex(columns=["from_zero", "percent"]).eq(True).all()
+    ax.set_xlim(-0.04 * reach if from_zero else -reach, reach)
     ax.axvline(0, color=ink, linewidth=1)
     ax.grid(False, axis="y")
-    colours = [style.MARK_OF_SIGN[sign][0] for sign in rows["sign"]]
+    colours = [MARK_OF_SIGN[sign][0] for sign in rows["sign"]]
     low, high = ends[:, 1:3].clip(-reach, reach).T
     ax.hlines(places, low, high, colors=colours, linewidth=2)
     for place, side in np.argwhere(np.isinf(ends[:, 1:3])):
@@ -181,48 +169,23 @@ def _effects(ax: Axes, rows: pd.DataFrame) -> None:
         ax.plot(ends[:, 4], places, color=ink, marker="x", markersize=7, linestyle="none")
     ax.vlines(ends[:, 3], places - 0.32, places + 0.32, color=ink)
     ax.set_ylim(len(rows) - 0.4, -0.6)
-    style.tick_names(ax.yaxis, rows["label"].tolist(), LABEL_LENGTH)
+    frame.tick_names(ax.yaxis, rows["label"].tolist(), LABEL_LENGTH)
     ax.yaxis.set_tick_params(length=0)
-    if flags["percent"]:
-        style.formatted(ax.xaxis, "%")
-    if style.room(ax)[0] < WORDS_FROM:  # small axes: the numbers stand in the table
+    if percent:
+        frame.number_ticks(ax.xaxis, "%")
+    if frame.width < WORDS_FROM:  # small axes: the numbers stand in the table
         return
     ax.locator_params(axis="x", nbins=4)  # between names and numbers, little is left
     right = ax.secondary_yaxis("right")
     right.set_yticks(places)
-    for label in right.set_yticklabels(rows["said"], fontsize=style.points(0.9)):
-        style.plain_text(label)
+    for label in right.set_yticklabels(rows["said"], fontsize=points(0.9)):
+        plain_text(label)
     right.spines["right"].set_visible(False)
     right.yaxis.set_tick_params(length=0, labelcolor=ink)
 
 
-def _words(row: Any) -> str:
-    """Return the numbers of one row as text: effect, interval and verdict."""
-    if hasattr(row, "words"):
-        return str(row.words)
-    words = (
-        estimated(row.diff, row.ci_low, row.ci_high, "+"),
-        shorten(visible(row.verdict), VERDICT_LENGTH),
-    )
-    return "  ".join(filter(None, words))
-
-
-# -- gate
-
-
-def _gate_data(gate: Gate) -> pd.DataFrame:
-    """Return what `gate` draws, as `rd.plot.forest.data` returns it of a table with verdicts.
-
-    {parameters_returns}
-        One row per row of the gate. `diff` is its change; `sign` is "better" (it passes), "worse"
-        (it fails) or "open", and `words` says the change and the verdict as the gate's own table
-        does.
-    """
-    return estimates_frame(TABLE_KINDS["gate"], need_gate(gate).table)
-
-
-@drawn_from(_gate_data)
-def gate(gate: Gate, *, ax: Any = None) -> Any:
+@Picture
+def gate(gate: Gate, *, ax: Any = None) -> Iterator[Any]:
     """Draw the change of each metric and segment with its bounds, beside the budget that it may not
     pass.
 
@@ -237,6 +200,12 @@ def gate(gate: Gate, *, ax: Any = None) -> Any:
     The short upright line is the budget. All relative changes share a panel, and each metric with
     an absolute budget has one. Only the bound on the side of the loss decides whether a row passes.
 
+    Data
+    ----
+    One row per row of the gate, as `rd.plot.forest.data` returns it of a table with verdicts.
+    `diff` is its change; `sign` is "better" (it passes), "worse" (it fails) or "open", and `words`
+    says the change and the verdict as the gate's own table does.
+
     Examples
     --------
     >>> import recdf as rd
@@ -250,68 +219,17 @@ def gate(gate: Gate, *, ax: Any = None) -> Any:
     ['+33% [+24%, +44%]  pass, budget −2%']
     >>> ax = rd.plot.gate(gate)
     """
-    data = _gate_data(gate)
+    data = estimates_frame(TABLE_KINDS["gate"], need_gate(gate).table)
+    yield data
     caption = (
         f"bounds hold one-sided with {gate.confidence:.0%}; "
         f"{count_text(gate.table['n_users'], 'user')}; upright line: the budget; filled: passes "
         "(blue) or fails (orange)"
     )
-    return _rows_of_panels(data, "{}", "", caption, ax)
+    yield _rows_of_panels(data, "{}", "", caption, ax)
 
 
-# -- over time
-
-
-def _over_time_data(
-    effect: pd.DataFrame,
-    metric: str | None = None,
-    *,
-    treatment: Any = None,
-    control: Any = None,
-) -> pd.DataFrame:
-    """Return the frame that `over_time` draws: `time`, `diff`, `ci_low`, `ci_high`, `n`, `verdict`,
-    `sign`, `trend`.
-
-    {parameters_returns}
-        One row per period, in the order of time. `verdict` is that of the table ("" if it has
-        none), and `sign` is "better", "worse" or "open". `trend` is what the table says of it, the
-        same in all rows.
-    """
-    need(effect, "effect", ["metric", "diff", "ci_low", "ci_high"], BY_PERIOD)
-    time_col, rows = _time_col(effect), effect
-    for name, wanted in {"metric": metric, "treatment": treatment, "control": control}.items():
-        found = rows[name].drop_duplicates().tolist() if name in rows.columns else [wanted]
-        if wanted is None and len(found) > 1:
-            raise OptionError(
-                f"effect has {len(found)} values of {name!r}; name one of {found} in ⟦{name}=⟧"
-            )
-        if wanted is not None and wanted not in found:
-            raise OptionError(f"⟦{name}={wanted!r}⟧ is not in effect[{name!r}]; it has {found}")
-        if wanted is not None and name in rows.columns:
-            rows = rows[rows[name] == wanted]
-    rows = rows.sort_values(time_col, kind="stable", ignore_index=True)
-    records = rows.to_dict("records")
-    data = rows[[time_col, "diff", "ci_low", "ci_high"]].rename(columns={time_col: "time"})
-    data.attrs = {}
-    data["n"] = rows.reindex(columns=["n_control", "n_treatment"]).sum(axis=1, min_count=1)
-    data["verdict"] = [str(row.get("verdict", "")) for row in records]
-    data["sign"] = list(map(sign_of, records))
-    data["trend"] = list(map(trend_words, records))
-    return data
-
-
-def _time_col(effect: pd.DataFrame) -> str:
-    """Return the column of the period: `period`, else the only column before `metric`, where `by=`
-    puts it."""
-    before = columns_before(effect, "metric")
-    if "period" not in effect.columns and len(before) != 1:
-        raise ColumnError(
-            f"effect has no column 'period', nor one column before 'metric'; expected {BY_PERIOD}"
-        )
-    return "period" if "period" in effect.columns else str(before[0])
-
-
-@drawn_from(_over_time_data)
+@Picture
 def over_time(
     effect: pd.DataFrame,
     metric: str | None = None,
@@ -319,7 +237,7 @@ def over_time(
     treatment: Any = None,
     control: Any = None,
     ax: Axes | None = None,
-) -> Axes:
+) -> Iterator[Any]:
     """Draw the effect of a variant by period, with its intervals.
 
     Parameters
@@ -347,6 +265,12 @@ def over_time(
     `effect_over_time` are (`sequential_n=` of `rd.compare_variants`). The caption has the trend, if
     the table has one.
 
+    Data
+    ----
+    One row per period, in the order of time: `time`, `diff`, `ci_low`, `ci_high`, `n`, `verdict`,
+    `sign`, `trend`. `verdict` is that of the table ("" if it has none), and `sign` is "better",
+    "worse" or "open". `trend` is what the table says of it, the same in all rows.
+
     Examples
     --------
     >>> import pandas as pd, recdf as rd
@@ -365,12 +289,44 @@ def over_time(
     1     2   0.3     0.1
     >>> ax = rd.plot.over_time(days)
     """
-    data = _over_time_data(effect, metric, treatment=treatment, control=control)
-    frame, colour = style.Frame(ax), style.COLOURS[0]
-    frame.ax.axhline(0, color=style.tone(frame.ax), linewidth=1)
-    first: dict[Any, Any] = dict(effect.iloc[0]) if len(effect) else {}
+    need(effect, "effect", ["metric", "diff", "ci_low", "ci_high"], BY_PERIOD)
+    # The column of the period is `period`, or else the only one before `metric`, where `by=` puts
+    # it.
+    before, rows, of = columns_before(effect, "metric"), effect, ""
+    time_col = "period" if "period" in effect.columns else str(before[0]) if before else ""
+    if time_col != "period" and len(before) != 1:
+        raise ColumnError(
+            f"effect has no column 'period', nor one column before 'metric'; expected {BY_PERIOD}"
+        )
+    for name, wanted, word in (
+        ("metric", metric, ""),
+        ("treatment", treatment, " of "),
+        ("control", control, " against "),
+    ):
+        found = rows[name].drop_duplicates().tolist() if name in rows.columns else [wanted]
+        if wanted is None and len(found) > 1:
+            raise OptionError(
+                f"effect has {len(found)} values of {name!r}; name one of {found} in ⟦{name}=⟧"
+            )
+        if wanted is not None and wanted not in found:
+            raise OptionError(f"⟦{name}={wanted!r}⟧ is not in effect[{name!r}]; it has {found}")
+        if wanted is not None and name in rows.columns:
+            of += f"{word}{visible(wanted)}" * (bool(word) and effect[name].nunique() > 1)
+            rows = rows[rows[name] == wanted]
+    rows = rows.sort_values(time_col, kind="stable", ignore_index=True)
+    records = rows.to_dict("records")
+    data = rows[[time_col, "diff", "ci_low", "ci_high"]].rename(columns={time_col: "time"})
+    data.attrs = {}
+    data["n"] = rows.reindex(columns=["n_control", "n_treatment"]).sum(axis=1, min_count=1)
+    data["verdict"] = [str(row.get("verdict", "")) for row in records]
+    data["sign"] = list(map(sign_of, records))
+    data["trend"] = list(map(trend_words, records))
+    yield data
+
+    frame, colour, first = Frame(ax), COLOURS[0], records[0] if records else {}
+    frame.ax.axhline(0, color=frame.tone(), linewidth=1)
     what, kind = metric or str(first.get("metric", "")), str(first.get("kind", ""))
-    trend = data["trend"].iloc[0] if len(data) else ""
+    trend = data["trend"].iloc[0] if records else ""
     if kind == "cumulative":
         frame.band(data, "time", colour)
         frame.ax.plot(data["time"], data["diff"], color=colour, linewidth=2)
@@ -389,19 +345,15 @@ def over_time(
         if words.startswith("adjusted by"):
             promise = f"bars: intervals that hold together, {words}"
     said = [
-        style.spoken(str(row.time), row.diff, row.ci_low, row.ci_high)
-        + f", {visible(row.verdict)}" * bool(row.verdict)
-        for row in data.itertuples()
+        ", ".join(filter(None, both))
+        for both in zip(
+            spoken(data["time"].map(str), data, "diff"), data["verdict"].map(visible), strict=True
+        )
     ]
     frame.marks(data["time"], data["diff"], data["sign"], said, 6, what)
-    of = "".join(
-        f" {word} {visible(label)}"
-        for name, word, label in (("treatment", "of", treatment), ("control", "against", control))
-        if name in effect and effect[name].nunique() > 1
-    )
     if data["time"].dtype.kind == "M":
-        style.dates(frame.ax)
+        frame.date_ticks()
     marks = "filled: better (blue) or worse (orange)" * bool((data["sign"] != "open").any())
-    said_below = filter(None, [promise, marks, count_text(data["n"], "user"), trend])
+    below = filter(None, [promise, marks, count_text(data["n"], "user"), trend])
     title = f"Effect{of} on {what}" + f", {kind.replace('_', ' ')}" * bool(kind)
-    return frame.finish(title, _time_col(effect), f"difference of {what}", "; ".join(said_below))
+    yield frame.finish(title, time_col, f"difference of {what}", "; ".join(below))

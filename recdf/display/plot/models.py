@@ -3,7 +3,7 @@ gain, lose or get nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,9 +24,8 @@ from ..given_tables import (
 )
 from ..leaderboard_values import floors_of
 from ..pairs import model_rows
-from . import style
-from .picture import drawn_from
-from .style import Axes, best_first
+from .picture import TICK_NAME_LENGTH, Frame, Picture, new_frames
+from .style import BEST, BETTER, REST, WORSE, Axes, best_first, by_model, highlighted, spoken
 
 __all__ = ["curve", "performance", "tradeoff", "users", "winners"]
 
@@ -35,68 +34,7 @@ DIRECTION_ARROWS = {"larger": " ↑", "smaller": " ↓", "": ""}
 DIRECTION = {"larger": "higher is better", "smaller": "lower is better", "": ""}
 
 
-# -- curves over k
-
-
-def _curve_data(
-    result: Any,
-    metrics: str | Sequence[str] | None = None,
-    *,
-    x: str = "k",
-    highlight: str | Sequence[str] | None = None,
-    floors: pd.DataFrame | None = None,
-) -> pd.DataFrame:
-    """Return what `curve` draws: `model`, `metric`, `better`, `k`, `value`, `ci_low`, `ci_high`,
-    `n`, `band`.
-
-    {parameters_returns}
-        One row per model, metric and k; `band` tells whether the interval of this model is drawn.
-        With another x, its values stand in a column `x` instead of `k`, and `metric` is the column,
-        such as "ndcg@10".
-    """
-    table = summary_of(result, None if x == "k" else x)
-    places, what = ("k", "with values at two k or more") if x == "k" else ("x", "of the result")
-    if x == "k":
-        table = table[table["k"].notna()].astype({"k": "int64"})
-        known = table["metric"][table.groupby("metric")["k"].transform("nunique") > 1]
-    else:
-        known = table["metric"] = table["column"]
-    names, models = _wanted(metrics, known.unique().tolist(), what), table["model"].unique()
-    table = table[table["metric"].isin(names)].sort_values(places, kind="stable")
-    table = table.sort_values(
-        "metric", key=lambda own: own.map(names.index), kind="stable", ignore_index=True
-    )
-    banded = style.highlighted(highlight, models.tolist())
-    if len(models) > MANY_MODELS or banded:
-        banded += best_first(*_at_the_end(table, places))[:1]
-    table["band"] = table["ci_low"].notna() & table["model"].isin(banded or models)
-    return table[["model", "metric", "better", places, "value", "ci_low", "ci_high", "n", "band"]]
-
-
-def _wanted(metrics: str | Sequence[str] | None, known: list[str], what: str) -> list[str]:
-    """Return the names of the metrics to draw; by default all that are known."""
-    names = [metrics] if isinstance(metrics, str) else list(metrics or known)
-    if not names:
-        raise OptionError(
-            f"the result has no metric {what}; evaluate with ⟦+k=[5, 10, 20]⟧, for instance"
-        )
-    for name in names:
-        if name not in known:
-            raise OptionError(
-                f"metrics names {name!r}; metrics {what} are {known}{closest(name, known)}"
-            )
-    return list(dict.fromkeys(names))
-
-
-def _at_the_end(table: pd.DataFrame, places: str) -> tuple[pd.Series, str]:
-    """Return the values of the first metric at the largest k or at the last time, by model, and its
-    direction."""
-    first = table[table["metric"] == table["metric"].iloc[0]]
-    last = first[first[places] == first[places].iloc[-1]]
-    return last.set_index("model")["value"], str(first["better"].iloc[0])
-
-
-@drawn_from(_curve_data)
+@Picture
 def curve(
     result: Any,
     metrics: str | Sequence[str] | None = None,
@@ -105,7 +43,7 @@ def curve(
     highlight: str | Sequence[str] | None = None,
     floors: pd.DataFrame | None = None,
     ax: Any = None,
-) -> Any:
+) -> Iterator[Any]:
     """Draw metrics over k, or over time, one line per model, one panel per metric.
 
     Parameters
@@ -130,6 +68,12 @@ def curve(
     ColumnError, OptionError
         If a metric, a model or the column of `x` is unknown, or no metric has several k.
 
+    Data
+    ----
+    One row per model, metric and k: `model`, `metric`, `better`, `k`, `value`, `ci_low`, `ci_high`,
+    `n`, and `band`, which tells whether the interval of this model is drawn. With another x, its
+    values stand in a column `x` instead of `k`, and `metric` is the column, such as "ndcg@10".
+
     Examples
     --------
     >>> import recdf as rd
@@ -142,107 +86,84 @@ def curve(
     2      random   ndcg  5  0.006
     >>> ax = rd.plot.curve(result)
     """
-    data = _curve_data(result, metrics, x=x, highlight=highlight)
-    places, per = ("k", "model") if x == "k" else ("x", f"model and {x}")
-    parts = list(data.groupby("metric", sort=False))
-    panels = style.new_grid(ax, len(parts))
-    first = best_first(*_at_the_end(data, places), highlight)
-    frames = list(map(style.Frame, panels))
-    for frame, (metric, part) in zip(frames, parts, strict=True):
-        named = f"{metric}@k" if x == "k" else str(metric)
-        part = part.assign(at=_axis_places(part[places]))
+    place, over_k = ("k", True) if x == "k" else ("x", False)
+    table = summary_of(result, None if over_k else x)
+    if over_k:
+        table = table[table["k"].notna()].astype({"k": "int64"})
+        known = table["metric"][table.groupby("metric")["k"].transform("nunique") > 1]
+    else:
+        known = table["metric"] = table["column"]
+    what = "with values at two k or more" if over_k else "of the result"
+    found = known.unique().tolist()
+    names = list(dict.fromkeys([metrics] if isinstance(metrics, str) else metrics or found))
+    if not names:
+        raise OptionError(
+            f"the result has no metric {what}; evaluate with ⟦+k=[5, 10, 20]⟧, for instance"
+        )
+    for name in names:
+        if name not in found:
+            raise OptionError(
+                f"metrics names {name!r}; metrics {what} are {found}{closest(name, found)}"
+            )
+    parts = [table[table["metric"] == name].sort_values(place, kind="stable") for name in names]
+    data, models = pd.concat(parts, ignore_index=True), table["model"].unique().tolist()
+    # The values of the first metric at the largest k, or at the last time, decide who is best.
+    last = parts[0][parts[0][place] == parts[0][place].iloc[-1]]
+    end = last.set_index("model")["value"], str(last["better"].iloc[0])
+    banded = highlighted(highlight, models)
+    if len(models) > MANY_MODELS or banded:
+        banded += best_first(*end)[:1]
+    data["band"] = data["ci_low"].notna() & data["model"].isin(banded or models)
+    yield data[["model", "metric", "better", place, "value", "ci_low", "ci_high", "n", "band"]]
 
-        def words(model: str, rows: pd.DataFrame, named: str = named) -> list[str]:
-            name = f"{model}, {named[:-1]}" if x == "k" else f"{model}, "
-            ends = rows[[places, "value", "ci_low", "ci_high"]].itertuples(index=False)
-            return [style.spoken(f"{name}{place}", *values) for place, *values in ends]
-
-        frame.lines(part, "at", "value", first, words=words)
-        if floors is not None and x == "k":
-            _levels_over_k(frame.ax, floors_of(floors), str(metric))
-        _place_ticks(frame.ax, part["at"], part[places])
+    frames, axes = new_frames(ax, len(names))
+    first = best_first(*end, highlight)
+    for frame, (name, part) in zip(frames, data.groupby("metric", sort=False), strict=True):
+        # Numbers and dates stand at themselves, other labels one after another.
+        at, labels = part[place], part[place].map(str)
+        if at.dtype.kind not in "iufM":
+            at = pd.Series(pd.factorize(labels)[0], index=part.index)
+        of = part["model"].map(str) + (f", {name}@" if over_k else ", ") + labels
+        part = part.assign(at=at, said=spoken(of, part))
+        frame.lines(part, "at", "value", first)
+        if floors is not None and over_k:
+            _levels_over_k(frame.ax, floors_of(floors), str(name))
+        if at.dtype.kind == "M":
+            frame.date_ticks()
+        else:
+            frame.place_ticks(
+                *zip(*sorted(dict(zip(at, labels, strict=True)).items()), strict=True)
+            )
         if part["value"].min() >= 0:
             frame.ax.set_ylim(bottom=0)
-        style.title(frame.ax, named)
-        below = "k, items per list" if x == "k" else x
-        style.axis_names(frame.ax, below, DIRECTION[part["better"].iloc[0]])
-    style.legend(list(panels), *frames[-1].legend())
+        below = "k, items per list" if over_k else x
+        frame.title(f"{name}@k" if over_k else str(name), below, DIRECTION[part["better"].iloc[0]])
+    frames[0].entries = frames[-1].entries
+    frames[0].legend(len(frames))
     some = data.groupby("model")["band"].any().nunique() > 1
-    bands = f"bands{' (of the best and the highlighted models)' * some}: {interval_percent(result)}"
-    means = bands if data["band"].any() else "one number for all lists, without interval"
-    first_of_last_row = panels[3 * ((len(panels) - 1) // 3)]
-    said = f"{means}; {count_text(data['n'], 'list')} per {per}"
-    style.caption(first_of_last_row, said, len(panels))
-    return panels[0] if len(panels) == 1 else panels
+    said = "one number for all lists, without interval"
+    if data["band"].any():
+        of_some = " (of the best and the highlighted models)" * some
+        said = f"bands{of_some}: {interval_percent(result)}"
+    per = "model" if over_k else f"model and {x}"
+    first_of_last_row = frames[3 * ((len(frames) - 1) // 3)]
+    first_of_last_row.caption(f"{said}; {count_text(data['n'], 'list')} per {per}", len(frames))
+    yield axes
 
 
-def _levels_over_k(ax: Axes, floors: pd.DataFrame, metric: str) -> None:
+def _levels_over_k(ax: Any, floors: pd.DataFrame, metric: str) -> None:
     """Draw chance and popularity of an audit as light dashed lines with their names."""
     names = floors["metric"].str.rpartition("@")
     own = floors.assign(k=names[2].where(names[1] != "", "0").astype(int))
     own = own[names[0] == metric].drop_duplicates("k")
     for level in ("chance", "popularity"):
         if own[level].notna().any():
-            look: Any = {"color": "0.6", "linestyle": "--", "linewidth": 1, "label": f"_{level}"}
-            ax.plot(own["k"], own[level], **look)
-            at = own["k"].iloc[-1], own[level].iloc[-1]
-            where: Any = {"xytext": (0, 3), "textcoords": "offset points", "ha": "right"}
-            ax.annotate(level, at, color="0.45", **where)
+            ax.plot(own["k"], own[level], color="0.6", ls="--", linewidth=1, label=f"_{level}")
+            at, where = (own["k"].iloc[-1], own[level].iloc[-1]), {"textcoords": "offset points"}
+            ax.annotate(level, at, color="0.45", xytext=(0, 3), ha="right", **where)
 
 
-def _axis_places(values: pd.Series) -> pd.Series:
-    """Return where values stand on an axis: numbers and dates at themselves, other labels one after
-    another."""
-    if values.dtype.kind in "iufM":
-        return values
-    return pd.Series(pd.factorize(values.map(str))[0], index=values.index)
-
-
-def _place_ticks(ax: Axes, at: pd.Series, values: pd.Series) -> None:
-    """Name the places of an axis, as many as have room."""
-    if at.dtype.kind == "M":
-        style.dates(ax)
-        return
-    pairs = sorted(dict(zip(at, values.map(str), strict=True)).items())
-    style.tick_numbers(ax.xaxis, *zip(*pairs, strict=True))
-
-
-# -- trade-offs
-
-
-def _tradeoff_data(result: Any, x: str = "coverage@10", y: str = "ndcg@10") -> pd.DataFrame:
-    """Return the frame that `tradeoff` draws: `model`, `x`, `x_low`, `x_high`, `y`, `y_low`,
-    `y_high`, `pareto`, `n`.
-
-    {parameters_returns}
-        One row per model; `pareto` tells that no other model is at least as good on both metrics
-        and better on one.
-    """
-    table = summary_of(result)
-    known = list(dict.fromkeys(table["column"]))
-    for argument, name in (("x", x), ("y", y)):
-        if name not in known:
-            raise OptionError(
-                f"⟦{argument}={name!r}⟧ is not in the summary; it has {known}{closest(name, known)}"
-            )
-    parts, up = [], []
-    for name, axis in ((x, "x"), (y, "y")):
-        part = table[table["column"] == name].set_index("model")
-        own = part[["value", "ci_low", "ci_high", "n"]]
-        parts.append(own.set_axis([axis, f"{axis}_low", f"{axis}_high", f"n_{axis}"], axis=1))
-    data = parts[0].join(parts[1], how="inner").dropna(subset=["x", "y"]).reset_index()
-    # No other model is at least as good on both metrics and better on one.
-    for name, axis in ((x, "x"), (y, "y")):
-        sign = -1 if direction_word(result, name) == "smaller" else 1
-        up.append(sign * data[axis].to_numpy(np.float64))
-    one, other = np.array(up)[:, :, None], np.array(up)[:, None, :]
-    beaten = np.all(other >= one, axis=0) & np.any(other > one, axis=0)
-    data["pareto"] = ~np.any(beaten, axis=1)
-    data["n"] = data["n_y"]
-    return data[["model", "x", "x_low", "x_high", "y", "y_low", "y_high", "pareto", "n"]]
-
-
-@drawn_from(_tradeoff_data)
+@Picture
 def tradeoff(
     result: Any,
     x: str = "coverage@10",
@@ -250,7 +171,7 @@ def tradeoff(
     *,
     highlight: str | Sequence[str] | None = None,
     ax: Axes | None = None,
-) -> Axes:
+) -> Iterator[Any]:
     """Draw two metrics against each other, one point per model, with the line of models that no
     other beats on both.
 
@@ -270,6 +191,11 @@ def tradeoff(
     The line counts differences of any size; `rd.compare_models` says which are real. A metric
     without a direction, such as popularity, counts as better when it is larger.
 
+    Data
+    ----
+    One row per model: `model`, `x`, `x_low`, `x_high`, `y`, `y_low`, `y_high`, `pareto`, `n`.
+    `pareto` tells that no other model is at least as good on both metrics and better on one.
+
     Examples
     --------
     >>> import recdf as rd
@@ -284,29 +210,50 @@ def tradeoff(
     2      random  1.000  0.011    True
     >>> ax = rd.plot.tradeoff(result)
     """
-    data = _tradeoff_data(result, x, y)
-    frame, front = style.Frame(ax), data[data["pareto"]].sort_values("x")
-    best = best_first(data.set_index("model")["y"], direction_word(result, y), highlight)
-    for model, rows, look in style.by_model(data, best):
-        row = rows.iloc[0]
-        both = [row[[at, f"{at}_low", f"{at}_high"]] for at in "xy"]
-        if look is not style.REST:
-            across, up = (np.abs(one.to_numpy()[1:, None] - one.iloc[0]) for one in both)
-            bars: dict[str, Any] = {"ecolor": look.colour, "elinewidth": 1.4, "fmt": "none"}
-            frame.ax.errorbar(row["x"], row["y"], up, across, **bars)
-        said = "; ".join(style.spoken(name, *one) for name, one in zip((x, y), both, strict=True))
-        points: dict[str, Any] = {"name": model, "markersize": 8, "linestyle": "none"}
-        frame.line(rows["x"], rows["y"], look, [f"{model}: {said}"], **points)
-    muted = style.ModelLook(style.tone(frame.ax, style.MUTED), "", "--")
-    what = "not beaten on both"
-    frame.line(front["x"], front["y"], muted, [what], name=what, linewidth=1, zorder=1)
+    table = summary_of(result)
+    known, parts, signed, names = list(dict.fromkeys(table["column"])), [], [], {}
+    for axis, name in (("x", x), ("y", y)):
+        if name not in known:
+            raise OptionError(
+                f"⟦{axis}={name!r}⟧ is not in the summary; it has {known}{closest(name, known)}"
+            )
+        own = table[table["column"] == name].set_index("model")[["value", "ci_low", "ci_high", "n"]]
+        parts.append(own.set_axis([axis, f"{axis}_low", f"{axis}_high", f"n_{axis}"], axis=1))
+        names[axis] = name, direction_word(result, name)
+    data = parts[0].join(parts[1], how="inner").dropna(subset=["x", "y"]).reset_index()
+    for axis, (_, better) in names.items():
+        signed.append(data[axis].to_numpy(np.float64) * (-1 if better == "smaller" else 1))
+    one, other = np.array(signed)[:, :, None], np.array(signed)[:, None, :]
+    beaten = np.all(other >= one, axis=0) & np.any(other > one, axis=0)
+    data["pareto"] = ~np.any(beaten, axis=1)
+    data["n"] = data["n_y"]
+    data = data[["model", "x", "x_low", "x_high", "y", "y_low", "y_high", "pareto", "n"]].copy()
+    yield data
+
+    frame, front = Frame(ax), data[data["pareto"]].sort_values("x")
+    for axis, (name, _) in names.items():
+        ends = {f"{axis}_low": "ci_low", f"{axis}_high": "ci_high"}
+        data[f"said_{axis}"] = spoken([name] * len(data), data.rename(columns=ends), axis)
+    data["said"] = data["model"].map(str) + ": " + data["said_x"] + "; " + data["said_y"]
+    best = best_first(data.set_index("model")["y"], names["y"][1], highlight)
+    for model, rows, look in by_model(data, best):
+        if look is not REST:
+            reach = [
+                (rows[[f"{axis}_low", f"{axis}_high"]].T - rows[axis]).abs().to_numpy()
+                for axis in "yx"
+            ]
+            bars = {"ecolor": look.colour, "elinewidth": 1.4, "fmt": "none"}
+            frame.ax.errorbar(rows["x"], rows["y"], *reach, **bars)
+        points = {"name": model, "markersize": 8, "linestyle": "none"}
+        frame.line(rows["x"], rows["y"], look, rows["said"], **points)
+    frame.reference(front["x"], front["y"], "not beaten on both", "--")
     frame.ax.margins(0.12)
-    up = {name: DIRECTION_ARROWS[direction_word(result, name)] for name in (x, y)}
     caption = (
         f"bars: {interval_percent(result)} where the metric has one; "
         f"{count_text(data['n'], 'list')}; dashed: models that no other beats on both metrics"
     )
-    return frame.finish(f"{y} against {x}", x + up[x], y + up[y], caption)
+    across, up = (name + DIRECTION_ARROWS[better] for name, better in names.values())
+    yield frame.finish(f"{y} against {x}", across, up, caption)
 
 
 # -- users
@@ -315,41 +262,34 @@ USER_POINTS, BARS = 200, 10  # of a curve of shares; on each side of zero
 TIED_BELOW = 1e-12  # as in compare_models
 
 
-def _users_data(result: Evaluation, metric: str) -> pd.DataFrame:
-    """Return the frame that `users` draws: `model`, `value`, `share`, `n`.
-
-    {parameters_returns}
-        `share` of the lists of a model have at most `value`; the first row of a model is its
-        smallest value.
-    """
-    return _value_shares(result, metric, least=False)
-
-
-def _value_shares(result: Evaluation, metric: str, least: bool) -> pd.DataFrame:
-    """Return the share of the lists of each model that have at least a value, or at most."""
-    parts = []
+def _value_shares(
+    result: Evaluation, metric: str, highlight: Any, *, least: bool
+) -> tuple[pd.DataFrame, list[str]]:
+    """Return the share of the lists of each model that have at least a value, or at most; and the
+    highlighted models before those with the best means."""
+    parts, means = [], {}
     for model, values in model_values(result, metric).items():
         ordered = np.sort(values[~np.isnan(values)])
         steps = np.unique(ordered)
         steps = steps[np.linspace(0, len(steps) - 1, min(USER_POINTS, len(steps))).astype(int)]
-        below = np.searchsorted(ordered, steps, side="left" if least else "right") / len(ordered)
-        share = 1 - below if least else below
-        parts.append(
-            pd.DataFrame({"model": model, "value": steps, "share": share, "n": len(ordered)})
-        )
+        share = np.searchsorted(ordered, steps, side="left" if least else "right") / len(ordered)
+        own = {"model": model, "value": steps, "share": 1 - share if least else share}
+        parts.append(pd.DataFrame(own | {"n": len(ordered)}))
+        means[model] = pd.Series(values).mean()
     if not any(map(len, parts)):
         raise DataError(f"per_user[{metric!r}] has no value for any list; there is nothing to draw")
-    return pd.concat(parts, ignore_index=True)
+    first = best_first(pd.Series(means), direction_word(result, metric), highlight)
+    return pd.concat(parts, ignore_index=True), first
 
 
-@drawn_from(_users_data)
+@Picture
 def users(
     result: Evaluation,
     metric: str,
     *,
     highlight: str | Sequence[str] | None = None,
     ax: Axes | None = None,
-) -> Axes:
+) -> Iterator[Any]:
     """Draw the share of users who get at most a value, by model: who gets nothing, and how much the
     others get.
 
@@ -368,6 +308,11 @@ def users(
     The lower curve is the better one where more of the metric is better: fewer users stay below
     each value. The legend says how many get exactly nothing.
 
+    Data
+    ----
+    `model`, `value`, `share`, `n`: `share` of the lists of a model have at most `value`; the first
+    row of a model is its smallest value.
+
     Examples
     --------
     >>> import recdf as rd
@@ -380,62 +325,30 @@ def users(
     2   knn    2.0  0.949  1537
     >>> ax = rd.plot.users(result, "hits@10")
     """
-    data = _users_data(result, metric)
-    first = data.groupby("model", sort=False).first()
+    data, best = _value_shares(result, metric, highlight, least=False)
+    yield data
+
+    frame, first = Frame(ax), data.groupby("model", sort=False).first()
     at_zero = first["share"].where(first["value"] == 0, 0.0)
-    nothing = {str(model): f"{100 * share:.3g} % at 0" for model, share in at_zero.items()}
-    frame = style.Frame(ax)
-    frame.lines(
-        *(data, "value", "share", _best_means(result, metric, highlight)),
-        words=lambda model, rows: [f"{model}: {nothing[model]}"],
-        step="post",
-        markevery=[0],
-    )
+    frame.suffix = {str(model): f"{100 * share:.3g} % at 0" for model, share in at_zero.items()}
+    frame.lines(data, "value", "share", best, step="post", markevery=[0])
     frame.ax.set_ylim(0, 1.02)
     caption = (
         f"all users with a defined {metric}; {count_text(data['n'], 'user')} per model; the mark "
         "is the share at the smallest value"
     )
     across = "share of users with at most this value"
-    return frame.finish("Who gets nothing", metric, across, caption, shares="y", suffix=nothing)
+    yield frame.finish("Who gets nothing", metric, across, caption, shares="y")
 
 
-def _performance_data(result: Evaluation, metric: str) -> pd.DataFrame:
-    """Return what `performance` draws: `model`, `value`, `share`, `ci_low`, `ci_high`, `n`.
-
-    {parameters_returns}
-        `share` of the lists of a model have at least `value`, or at most, where smaller is better.
-    """
-    data = _value_shares(result, metric, least=direction_word(result, metric) != "smaller")
-    n = data["model"].map(_effective_lists(result, metric))
-    # Dvoretzky, Kiefer and Wolfowitz: the whole curve stays within this distance of the true one.
-    reach = np.sqrt(np.log(2 / (1 - CONFIDENCE)) / (2 * n))
-    data["ci_low"], data["ci_high"] = (
-        (data["share"] + side * reach).clip(0, 1) for side in (-1, 1)
-    )
-    return data[["model", "value", "share", "ci_low", "ci_high", "n"]]
-
-
-def _effective_lists(result: Evaluation, metric: str) -> dict[str, float]:
-    """Return how many independent lists each model has: (Σ m)² / Σ m² for users with m lists."""
-    key = list(result.spec["user_col"])
-    unit, found = list(result.spec.get("unit_col", unit_of(key))), {}
-    for model, rows in model_rows(result).items():
-        own = result.per_user.take(rows)
-        own = own[own[metric].notna()]
-        lists = np.ones(len(own)) if unit == key else own[unit].value_counts().to_numpy(np.float64)
-        found[model] = float(lists.sum() ** 2 / (lists**2).sum()) if len(lists) else 0.0
-    return found
-
-
-@drawn_from(_performance_data)
+@Picture
 def performance(
     result: Evaluation,
     metric: str,
     *,
     highlight: str | Sequence[str] | None = None,
     ax: Axes | None = None,
-) -> Axes:
+) -> Iterator[Any]:
     """Draw the share of lists that reach a value, one line per model: a performance profile with
     its band.
 
@@ -462,6 +375,11 @@ def performance(
     are fair. Where smaller values are better, the line is the share with at most a value. Source:
     Agarwal et al. (2021), Deep RL at the edge of the statistical precipice, section 4.
 
+    Data
+    ----
+    `model`, `value`, `share`, `ci_low`, `ci_high`, `n`: `share` of the lists of a model have at
+    least `value`, or at most, where smaller is better.
+
     Examples
     --------
     >>> import recdf as rd
@@ -474,75 +392,38 @@ def performance(
     2   knn    2.0  0.155   0.120    0.189  1537
     >>> ax = rd.plot.performance(result, "hits@10")
     """
-    data, first = _performance_data(result, metric), _best_means(result, metric, highlight)
-    marked = first[: len(first) - style.BEST + 1]
-    data["band"] = data["model"].isin(marked) | (data["model"].nunique() <= MANY_MODELS)
-    smaller, frame = direction_word(result, metric) == "smaller", style.Frame(ax)
-    frame.lines(
-        *(data, "value", "share", first),
-        words=lambda model, _: [model],
-        step="post" if smaller else "pre",
-        every=6,
-    )
+    smaller = direction_word(result, metric) == "smaller"
+    data, first = _value_shares(result, metric, highlight, least=not smaller)
+    key, n = list(result.spec["user_col"]), {}
+    unit = list(result.spec.get("unit_col", unit_of(key)))
+    for model, rows in model_rows(result).items():
+        own = result.per_user.take(rows)
+        own = own[own[metric].notna()]
+        lists = np.ones(len(own)) if unit == key else own[unit].value_counts().to_numpy(np.float64)
+        # So many independent lists carry as much as those of users with several.
+        n[model] = float(lists.sum() ** 2 / (lists**2).sum()) if len(lists) else 0.0
+    # Dvoretzky, Kiefer and Wolfowitz: the whole curve stays within this distance of the true one.
+    reach = np.sqrt(np.log(2 / (1 - CONFIDENCE)) / (2 * data["model"].map(n)))
+    for place, side in enumerate((-1, 1), 3):
+        share = (data["share"] + side * reach).clip(0, 1)
+        data.insert(place, "ci_low" if side < 0 else "ci_high", share)
+    yield data
+
+    marked, frame = first[: len(first) - BEST + 1], Frame(ax)
+    band = data["model"].isin(marked) | (data["model"].nunique() <= MANY_MODELS)
+    step = "post" if smaller else "pre"
+    frame.lines(data.assign(band=band), "value", "share", first, step=step, every=6)
     frame.ax.set_ylim(0, 1.02)
     across = f"share of lists with at {'most' if smaller else 'least'} this value"
     caption = f"bands: 95 %, for the whole curve; {count_text(data['n'], 'list')} per model"
     name = f"Lists that reach a value of {metric}"
-    return frame.finish(name, metric, across, caption, shares="y")
+    yield frame.finish(name, metric, across, caption, shares="y")
 
 
-def _best_means(result: Evaluation, metric: str, highlight: Any) -> list[str]:
-    """Return the highlighted models, and those with the best means."""
-    means = {
-        model: pd.Series(values).mean() for model, values in model_values(result, metric).items()
-    }
-    return best_first(pd.Series(means), direction_word(result, metric), highlight)
-
-
-# -- gains and losses
-
-
-def _winners_data(result: Evaluation, metric: str, *, model: Any, baseline: Any) -> pd.DataFrame:
-    """Return the frame that `winners` draws: `low`, `high`, `side`, `n`.
-
-    {parameters_returns}
-        One row per bin of the difference model − baseline: `side` is "loses", "ties" (one row, from
-        0 to 0) or "gains". The counts add up to the users with a value for both.
-    """
-    found, rows = model_values(result, metric), model_rows(result)
-    sides = {"model": model, "baseline": baseline}
-    one, other = (check_model(name, label, list(found)) for name, label in sides.items())
-    if one == other:
-        raise OptionError(f"model and baseline are both {one!r}; expected two models")
-    keys = result.per_user[list(result.spec["user_col"])]
-    if (
-        not keys.take(rows[one])
-        .reset_index(drop=True)
-        .equals(keys.take(rows[other]).reset_index(drop=True))
-    ):
-        raise DataError(
-            f"{one!r} and {other!r} were not evaluated on the same lists; evaluate them in one "
-            "call with ⟦+by=⟧"
-        )
-    moved = found[one] - found[other]
-    moved = moved[~np.isnan(moved)]
-    n, moved = len(moved), moved[np.abs(moved) > TIED_BELOW]
-    edges = np.linspace(0.0, np.abs(moved).max(initial=0) or 1.0, BARS + 1)
-    losses, gains = (np.histogram(moved[moved * sign > 0] * sign, edges)[0] for sign in (-1, 1))
-    return pd.DataFrame(
-        {
-            "low": [*-edges[:0:-1], 0.0, *edges[:-1]],
-            "high": [*-edges[-2::-1], 0.0, *edges[1:]],
-            "side": ["loses"] * BARS + ["ties"] + ["gains"] * BARS,
-            "n": [*losses[::-1], n - len(moved), *gains],
-        }
-    )
-
-
-@drawn_from(_winners_data)
+@Picture
 def winners(
     result: Evaluation, metric: str, *, model: Any, baseline: Any, ax: Axes | None = None
-) -> Axes:
+) -> Iterator[Any]:
     """Draw how many users gain and how many lose by a change of models, and by how much.
 
     Parameters
@@ -561,6 +442,12 @@ def winners(
     -----
     Users with the same value for both are in the caption alone.
 
+    Data
+    ----
+    One row per bin of the difference model − baseline: `low`, `high`, `side`, `n`. `side` is
+    "loses", "ties" (one row, from 0 to 0) or "gains". The counts add up to the users with a value
+    for both.
+
     Examples
     --------
     >>> import recdf as rd
@@ -571,30 +458,52 @@ def winners(
     {'gains': 536, 'loses': 280, 'ties': 721}
     >>> ax = rd.plot.winners(result, "ndcg@10", model="knn", baseline="popularity")
     """
-    data = _winners_data(result, metric, model=model, baseline=baseline)
-    frame, totals = style.Frame(ax), data.groupby("side")["n"].sum()
-    for side, colour, hatch in (("gains", style.BETTER, ""), ("loses", style.WORSE, "//")):
-        rows, verb = data[data["side"] == side], side.removesuffix("s")
-        bars = frame.ax.bar(
-            rows["low"],
-            rows["n"],
-            width=rows["high"] - rows["low"],
-            align="edge",
-            color=colour,
-            edgecolor=style.tone(frame.ax, 0),
-            linewidth=0.8,
-            hatch=hatch,
+    found, rows = model_values(result, metric), model_rows(result)
+    one = check_model("model", model, list(found))
+    other = check_model("baseline", baseline, list(found))
+    if one == other:
+        raise OptionError(f"model and baseline are both {one!r}; expected two models")
+    keys = result.per_user[list(result.spec["user_col"])]
+    first, second = (keys.take(rows[name]).reset_index(drop=True) for name in (one, other))
+    if not first.equals(second):
+        raise DataError(
+            f"{one!r} and {other!r} were not evaluated on the same lists; evaluate them in one "
+            "call with ⟦+by=⟧"
         )
-        for bar, low, high, n in zip(bars, rows["low"], rows["high"], rows["n"], strict=True):
-            ends = sorted(map(abs, (low, high)))
-            span = " to ".join(number(end, form_of(*ends)) for end in ends)
-            style.says(bar, [f"{doing(n, verb, 'user')} {span}"])
-        frame.entries.append((bars, doing(totals[side], verb, "user"), None))
-    frame.ax.axvline(0, color=style.tone(frame.ax), linewidth=1)
-    one, other = short_names([model, baseline], style.TICK_NAME_LENGTH)
+    moved = found[one] - found[other]
+    moved = moved[~np.isnan(moved)]
+    n, moved = len(moved), moved[np.abs(moved) > TIED_BELOW]
+    edges = np.linspace(0.0, np.abs(moved).max(initial=0) or 1.0, BARS + 1)
+    losses, gains = (np.histogram(moved[moved * sign > 0] * sign, edges)[0] for sign in (-1, 1))
+    data = pd.DataFrame(
+        {
+            "low": [*-edges[:0:-1], 0.0, *edges[:-1]],
+            "high": [*-edges[-2::-1], 0.0, *edges[1:]],
+            "side": ["loses"] * BARS + ["ties"] + ["gains"] * BARS,
+            "n": [*losses[::-1], n - len(moved), *gains],
+        }
+    )
+    yield data
+
+    frame, totals = Frame(ax), data.groupby("side")["n"].sum()
+    for side, verb, colour, hatch in (
+        ("gains", "gain", BETTER, ""),
+        ("loses", "lose", WORSE, "//"),
+    ):
+        own = data[data["side"] == side]
+        look = {"edgecolor": frame.tone(0), "linewidth": 0.8, "color": colour, "hatch": hatch}
+        bars = frame.ax.bar(own["low"], own["n"], own["high"] - own["low"], align="edge", **look)
+        words = []
+        for low, high, n in zip(own["low"].abs(), own["high"].abs(), own["n"], strict=True):
+            form, ends = form_of(low, high), sorted((low, high))
+            span = " to ".join(number(end, form) for end in ends)
+            words.append(f"{doing(n, verb, 'user')} {span}")
+        frame.bars(bars, words, doing(totals[side], verb, "user"))
+    frame.ax.axvline(0, color=frame.tone(), linewidth=1)
+    one, other = short_names([model, baseline], TICK_NAME_LENGTH)
     across = f"difference of {metric} per user: {one} − {other}"
     caption = (
         f"{count_text([totals.sum()], 'user')} with a value for both; not drawn: "
         f"{totals['ties']:,} with the same value"
     )
-    return frame.finish("Who gains and who loses", across, "users", caption, beside=False)
+    yield frame.finish("Who gains and who loses", across, "users", caption, beside=False)

@@ -1,16 +1,42 @@
-"""What a picture is: a function that draws a table, and `.data`, which returns the frame that it
-draws; and what the docstrings of both say."""
+"""What a picture is, and the drawer of all pictures.
+
+Contract: a picture is a function that takes a table and yields twice: the frame that it draws, and
+then the Axes on which a `Frame` has drawn it. So one function says what is drawn, with which marks,
+and what stands around them.
+"""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import update_wrapper
-from typing import Generic, ParamSpec, TypeVar
+from textwrap import fill as fill_text
+from textwrap import indent
+from typing import Any, Generic, ParamSpec
 
+import numpy as np
 import pandas as pd
 
 from ...docstrings import fill
+from ...errors import OptionError, not_loaded
+from ...tables.cells import form_of, number, short_names, visible
+from .style import (
+    GRID,
+    MARK_OF_SIGN,
+    MUTED,
+    ON_LIGHT,
+    PAGE,
+    REST,
+    Axes,
+    ModelLook,
+    by_model,
+    letters,
+    plain_text,
+    points,
+    tone,
+    wrapped,
+)
 
 # What the docstrings of several pictures say, and those of their `.data`. Later texts stand in
 # earlier ones.
@@ -35,7 +61,10 @@ highlight : str or list of str, optional
     Models that keep a colour of their own where there are more than eight, such as the baseline.
     The five best keep theirs too; all others are grey.""",
     "raises": "\n\nRaises\n------\nMissingExtraError\n    If matplotlib is not installed.",
-    "parameters_returns": """\
+}
+DATA_DOC = """\
+Return the frame that `rd.plot.{picture}` draws, for seaborn, altair or plotnine.
+
 Parameters
 ----------
 {names}
@@ -43,40 +72,439 @@ Parameters
 
 Returns
 -------
-DataFrame""",
-}
+DataFrame
+{columns}"""
+OWN = "recdf"  # id of the figures that a picture made itself, which may grow
+TICK_NAME_LENGTH = 24  # characters of a name beside a tick or a point
+LEGEND_WIDTH = 40  # characters of a line of the legend, which holds the full name
 
 PlotArguments = ParamSpec("PlotArguments")
-Read = ParamSpec("Read")
-Drawn = TypeVar("Drawn")
 
 
-class Picture(Generic[PlotArguments, Drawn, Read]):
+class Picture(Generic[PlotArguments]):
     """A function that draws a table, and `.data`, the function that returns the frame that is
     drawn."""
 
-    def __init__(
-        self, draw: Callable[PlotArguments, Drawn], data: Callable[Read, pd.DataFrame]
-    ) -> None:
-        self._draw, self.data = draw, data
-        update_wrapper(self, draw)
+    data: Callable[PlotArguments, pd.DataFrame]
+    __name__: str
+    __signature__: inspect.Signature
 
-    def __call__(self, *args: PlotArguments.args, **kwargs: PlotArguments.kwargs) -> Drawn:
-        return self._draw(*args, **kwargs)
+    def __init__(self, steps: Callable[PlotArguments, Iterator[Any]]) -> None:
+        def data(*args: PlotArguments.args, **kwargs: PlotArguments.kwargs) -> pd.DataFrame:
+            frame: pd.DataFrame = next(steps(*args, **kwargs))
+            return frame
+
+        self._steps, self.data = steps, data
+        update_wrapper(self, fill(steps, PARAMETER_TEXTS))
+        # The section `Data` of the docstring is that of the other function.
+        doc, _, rest = str(steps.__doc__).partition("\n\nData\n----\n")
+        columns, _, examples = rest.partition("\n\nExamples\n")
+        self.__doc__ = f"{doc}\n\nExamples\n{examples}"
+        self.__signature__ = inspect.signature(steps).replace(return_annotation="Axes")
+        own = [one for name, one in self.__signature__.parameters.items() if name != "ax"]
+        data.__signature__ = self.__signature__.replace(  # type: ignore[attr-defined]
+            parameters=own, return_annotation="DataFrame"
+        )
+        names = ", ".join(one.name for one in own)
+        texts = {"picture": self.__name__, "names": names, "columns": indent(columns, " " * 4)}
+        data.__doc__ = DATA_DOC
+        fill(data, texts)
+
+    def __call__(self, *args: PlotArguments.args, **kwargs: PlotArguments.kwargs) -> Any:
+        _, axes = self._steps(*args, **kwargs)
+        return axes
 
     def __repr__(self) -> str:
-        return f"<recdf picture {self._draw.__name__}>"
+        return f"<recdf picture {self.__name__}>"
 
 
-def drawn_from(
-    data: Callable[Read, pd.DataFrame],
-) -> Callable[[Callable[PlotArguments, Drawn]], Picture[PlotArguments, Drawn, Read]]:
-    """Make a picture of a drawing function, beside the function that gives its data, with the
-    `TEXTS` of both."""
+def pyplot() -> Any:
+    """Return matplotlib.pyplot, or say which extra brings it."""
+    try:
+        import matplotlib.pyplot
+    except ImportError as error:
+        raise not_loaded("rd.plot", "matplotlib", "recdf[plot]", error) from error
+    return matplotlib.pyplot
 
-    def with_data(draw: Callable[PlotArguments, Drawn]) -> Picture[PlotArguments, Drawn, Read]:
-        names = ", ".join(inspect.signature(data).parameters)
-        texts = {**PARAMETER_TEXTS, "names": names, "picture": draw.__name__}
-        return Picture(fill(draw, texts), fill(data, texts))
 
-    return with_data
+def says(artist: Any, words: Iterable[str], name: str = "") -> None:
+    """Keep what a page shows when a reader points at an artist: one text for each point, or the
+    name alone."""
+    texts = list(words)
+    artist.recdf_says = (name or texts[0], texts)
+
+
+class Frame:
+    """The axes of one picture: marks are drawn on them, and `finish` writes what stands around.
+
+    `entries` holds the lines of the legend: artist, name and look of each. `suffix` holds what the
+    legend, and a reader who points at a line, are told of a model.
+
+    matplotlib lays texts out only when a figure is drawn. What is asked before that is estimated
+    from the size of the letters, on the safe side.
+    """
+
+    def __init__(self, ax: Any, width: float = 6.4, height: float = 4.2) -> None:
+        """Give axes a light grid and no frame, and their figure a layout in which no text is cut;
+        nothing else changes."""
+        made = pyplot()
+        if ax is None:
+            figure, ax = made.subplots(figsize=(width, height), layout="constrained")
+            figure.set_gid(OWN)
+        self.ax = ax  # any type, since matplotlib's own know fewer settings than it takes
+        self.entries: list[tuple[Any, str, ModelLook | None]] = []
+        self.suffix: dict[str, str] = {}
+        from matplotlib.ticker import AutoLocator, ScalarFormatter
+
+        whole = self.ax.figure and self.ax.figure.figure  # of a subfigure, the figure around it
+        if whole is not None and whole.get_layout_engine() is None:
+            whole.set_layout_engine("constrained")
+        muted = self.tone(MUTED)
+        self.ax.spines[["top", "right"]].set_visible(False)
+        self.ax.spines[["left", "bottom"]].set_color(muted)
+        self.ax.tick_params(color=muted)
+        self.ax.grid(True, color=self.tone(GRID), linewidth=0.6)
+        self.ax.set_axisbelow(True)
+        for axis, fit in ((self.ax.xaxis, self.x_axis / 0.62), (self.ax.yaxis, self.height / 0.35)):
+            locator, formatter = axis.get_major_locator(), axis.get_major_formatter()
+            if isinstance(locator, AutoLocator) and isinstance(formatter, ScalarFormatter):
+                axis.set_major_locator(AutoLocator())
+                axis.get_major_locator().set_params(nbins=int(np.clip(fit, 2, 9)))
+                self.number_ticks(axis)  # no "+1e3" in a corner, where the title is
+
+    # -- room
+
+    def tone(self, share: float = 1.0) -> str:
+        return tone(self.ax, share)
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the figure was made here, so that it may grow."""
+        return self.ax.figure is not None and self.ax.figure.get_gid() == OWN
+
+    @property
+    def width(self) -> float:
+        """How wide the axes may be, in inches, before labels and a legend take their part."""
+        figure = self.ax.figure
+        inches = self.ax.get_position(original=True).width * figure.bbox.width / figure.dpi
+        return float(inches)
+
+    @property
+    def height(self) -> float:
+        figure = self.ax.figure
+        inches = self.ax.get_position(original=True).height * figure.bbox.height / figure.dpi
+        return float(inches)
+
+    @property
+    def x_axis(self) -> float:
+        """How long the x axis is, about: in the caller's axes a legend takes its part of them."""
+        return (0.85 if PAGE.get() is not None or self.is_own else 0.5) * self.width
+
+    @property
+    def rows_that_fit(self) -> int:
+        """How many lines of text stand in the axes, below each other."""
+        share = 0.65 if PAGE.get() is None else 0.95
+        return max(2, int(share * 72 * self.height / points(1.3)))
+
+    def cells_fit(self, rows: int, columns: int, length: int) -> bool:
+        """Return whether a text of some letters stands in one cell of a table of shades."""
+        wide = letters(self.width / columns, 0.9) > max(length, 6)
+        return wide and rows <= self.rows_that_fit
+
+    def left_labels(self) -> float:
+        """Return how wide the labels of the ticks left of the axes are, about."""
+        texts = "\n".join(label.get_text() for label in self.ax.get_yticklabels())
+        return max(map(len, texts.split("\n"))) * 0.58 * points() / 72
+
+    # -- marks
+
+    def line(self, x: Any, y: Any, look: ModelLook, words: Iterable[str], **settings: Any) -> Any:
+        """Draw a line or its points, of which each says a text; its name is that of the legend."""
+        name = settings.pop("name", "")
+        looks_like = {"color": look.colour, "marker": look.marker, "linestyle": look.line}
+        (drawn,) = self.ax.plot(x, y, **{**looks_like, "markersize": 5, **settings})
+        says(drawn, words, name)
+        self.entries += [(drawn, name, look)] if name else []
+        return drawn
+
+    def reference(self, x: Any, y: Any, name: str, line: Any) -> None:
+        """Draw a light line behind the others, to compare them with."""
+        look = ModelLook(self.tone(MUTED), "", line)
+        self.line(x, y, look, [name], name=name, linewidth=1, zorder=1)
+
+    def lines(
+        self,
+        data: pd.DataFrame,
+        x: str,
+        y: str,
+        first: Sequence[str] = (),
+        *,
+        step: str | None = None,
+        every: int = 0,
+        **settings: Any,
+    ) -> None:
+        """Draw one line per model, with a band where the column `band` says so; a mark stands at
+        every point, or at about `every` of them. The column `said` tells of each point."""
+        banded = data["band"] if "band" in data.columns else pd.Series(False, data.index)
+        for model, rows, look in by_model(data, first):
+            own, given = banded[rows.index], {"linewidth": 1 if look is REST else 2} | settings
+            if banded.any() and not own.any():
+                given |= {"linewidth": 1.1, "alpha": 0.75}
+            if every:
+                given["markevery"] = max(1, len(rows) // every)
+            if step:
+                given["drawstyle"] = f"steps-{step}"
+            words = [": ".join(filter(None, (model, self.suffix.get(model))))]
+            self.line(rows[x], rows[y], look, rows.get("said", words), name=model, **given)
+            if own.any():
+                self.band(rows[own], x, look.colour, step=step)
+
+    def band(self, rows: pd.DataFrame, x: str, colour: str, **settings: Any) -> None:
+        ends = rows["ci_low"], rows["ci_high"]
+        self.ax.fill_between(rows[x], *ends, color=colour, alpha=0.15, linewidth=0, **settings)
+
+    def bars(
+        self, drawn: Any, words: Iterable[str], name: str, look: ModelLook | None = None
+    ) -> None:
+        """Keep what each of some bars says, and their name for the legend."""
+        for bar, text in zip(drawn, words, strict=True):
+            says(bar, [text])
+        self.entries.append((drawn, name, look))
+
+    def marks(
+        self, x: pd.Series, y: Any, signs: pd.Series, said: Sequence[str], size: float, name: str
+    ) -> None:
+        """Draw one mark per difference with the look of its sign, hollow where it is open."""
+        places, texts = np.asarray(y), np.array(said, dtype=object)
+        for sign, (colour, marker) in MARK_OF_SIGN.items():
+            own = np.flatnonzero((signs == sign) & x.notna() & pd.notna(y))
+            if len(own):
+                fill = "none" if sign == "open" else colour
+                look, words = ModelLook(colour, marker, "none"), texts[own]
+                given = {"markersize": size, "markerfacecolor": fill}
+                says(self.line(x.iloc[own], places[own], look, words, **given), words, name)
+
+    def tiles(self, cells: pd.DataFrame, *, left: bool = False) -> None:
+        """Draw a table from the top: one box for each row of `x`, `y`, `colour`, `text` and `said`,
+        the text in its middle or at its left edge."""
+        from matplotlib.colors import to_rgba
+        from matplotlib.patches import Rectangle
+
+        edge, size = self.tone(GRID), points(0.9)
+        at, side = (0.44, "left") if left else (0.0, "center")
+        one: Any
+        for one in cells.itertuples():
+            box = Rectangle((one.x - 0.5, one.y - 0.5), 1, 1, facecolor=one.colour, edgecolor=edge)
+            says(self.ax.add_patch(box), [one.said])
+            ink = ON_LIGHT if to_rgba(one.colour)[3] else self.tone()
+            look = {"ha": side, "va": "center", "fontsize": size, "color": ink}
+            plain_text(self.ax.text(one.x - at, one.y, one.text, **look))
+        self.ax.grid(False)
+        self.ax.tick_params(length=0)
+        x, y = cells["x"], cells["y"]
+        self.ax.set(xlim=(x.min() - 0.5, x.max() + 0.5), ylim=(y.max() + 0.5, y.min() - 0.5))
+
+    # -- ticks
+
+    def tick_names(
+        self,
+        axis: Any,
+        names: Sequence[str],
+        length: int = TICK_NAME_LENGTH,
+        before: Sequence[str] = (),
+    ) -> None:
+        """Write shortened names at the ticks 0, 1, ...; the full ones stand in the legend or in the
+        data.
+
+        Below the axes, a name is wrapped to the width of its place, or stands upright where that is
+        narrow. Where there are more names than lines, every second, third, ... one is written.
+        `before` holds what stands before each name.
+        """
+        texts, fits, upright = short_names(names, length), len(names), False
+        across, longest = letters(self.width / max(fits, 1)) - 1, max(map(len, texts), default=0)
+        if axis is self.ax.yaxis:
+            texts = short_names(names, min(length, letters(0.5 * self.width)))
+            texts = [*map("".join, zip(before, texts, strict=True))] if before else texts
+            fits = self.rows_that_fit
+        elif across < min(8, longest):
+            texts, upright = short_names(names, letters(0.4 * self.height)), True
+            fits = int(72 * self.width / points(1.3))
+        elif across < longest:
+            texts = [fill_text(text, across) for text in short_names(names, 3 * across)]
+        step = -(-len(names) // fits)
+        axis.set_ticks(range(0, len(names), step))
+        for label in axis.set_ticklabels(texts[::step], rotation=90 if upright else 0):
+            plain_text(label)
+
+    def place_ticks(self, places: Sequence[Any], texts: Sequence[str]) -> None:
+        """Write texts at places of the x axis from the last one back, without those that would
+        touch their neighbour."""
+        at = np.asarray(places, dtype=np.float64)
+        span = float(at.max() - at.min()) or 1.0
+        kept: list[int] = []
+        for i in reversed(range(len(at))):
+            half = 0.32 * points() / 72 * (len(texts[i]) + len(texts[kept[-1]]) + 2) if kept else 0
+            if not kept or self.x_axis * (at[kept[-1]] - at[i]) / span >= half:
+                kept.append(i)
+        kept.reverse()
+        self.ax.set_xticks([places[i] for i in kept])
+        for label in self.ax.set_xticklabels([texts[i] for i in kept]):
+            plain_text(label)
+
+    def date_ticks(self) -> None:
+        """Write dates in short, with the year once."""
+        import matplotlib.dates
+
+        untyped: Any = matplotlib.dates
+        locator = untyped.AutoDateLocator(minticks=2, maxticks=max(3, int(self.width / 0.8)))
+        self.ax.xaxis.set_major_locator(locator)
+        self.ax.xaxis.set_major_formatter(untyped.ConciseDateFormatter(locator))
+
+    def number_ticks(self, axis: Any, sign: str = "") -> None:
+        """Write the ticks of an axis in the digits that tell them apart; with "%", as per cents."""
+        from matplotlib.ticker import FuncFormatter
+
+        def text(place: float, _: Any) -> str:
+            ticks = np.asarray(axis.get_majorticklocs(), dtype=np.float64)
+            least = 1e-9 * np.abs(ticks).max(initial=0)  # what is smaller is 0, but for rounding
+            form = form_of(*ticks[np.abs(ticks) > least], sign=sign, significant=9)
+            return number(place if abs(place) > least else 0.0, form)
+
+        axis.set_major_formatter(FuncFormatter(text))
+
+    # -- what stands around
+
+    def title(self, text: str, x: str = "", y: str = "") -> None:
+        """Write the title and the names of the axes."""
+        across = 1.22 * self.width - 0.4 - self.left_labels()
+        plain_text(self.ax.set_xlabel(wrapped(x, min(self.width, across))))
+        plain_text(self.ax.set_ylabel(wrapped(y, 0.9 * self.height)))
+        words = wrapped(text, across, 1.1) if PAGE.get() is None else visible(text)
+        plain_text(self.ax.set_title(words, loc="left", fontsize=points(1.1)))
+
+    def caption(self, text: str, panels: int = 1) -> None:
+        """Write what the marks mean below the axes: intervals, counts, what is left out."""
+        ax, look = self.ax, {"ha": "left", "fontsize": points(0.85), "color": self.tone(MUTED)}
+        if panels > 1 and self.is_own:  # below all panels, not below one
+            across = ax.figure.bbox.width / ax.figure.dpi - 0.2
+            below = ax.figure.supxlabel(wrapped(text, across, 0.85, 4), x=0.01, va="bottom", **look)
+        else:
+            left = 0.0
+            if PAGE.get() is None:
+                left, text = self.left_labels(), wrapped(text, 1.2 * self.width - 0.2, 0.85, 8)
+            below = ax.annotate(  # below the ticks and the name of the axis
+                text,
+                xy=(0, 0),
+                xycoords=("axes fraction", ax.xaxis.label),
+                xytext=(-72 * left, -7),
+                textcoords="offset points",
+                annotation_clip=False,
+                va="top",
+                **look,
+            )
+        below.set_gid("caption")
+        plain_text(below)
+
+    def legend_entries(self) -> tuple[list[Any], list[str]]:
+        """Return the artists and names of the legend: those with a colour, and one line for all
+        others."""
+        own = [one for one in self.entries if one[2] is not REST]
+        others = [one for one in self.entries if one[2] is REST]
+        own, others = (own + others, []) if len(others) == 1 else (own, others)
+        names = [name for _, name, _ in own]
+        if not others:
+            names = [
+                f"{name} ({self.suffix[name]})" if name in self.suffix else name for name in names
+            ]
+        more = [f"{len(others)} others"] if others else []
+        return [one[0] for one in [*own, *others[:1]]], [*names, *more]
+
+    def legend(self, panels: int = 1, beside: bool = True) -> None:
+        """Add a legend with the names, wrapped: beside the axes, so that it covers nothing, or
+        above all of several. A figure of our own grows by its width or its height."""
+        handles, names = self.legend_entries()
+        if not handles:
+            return
+        figure, holder, across, lines = self.ax.figure, self.ax, LEGEND_WIDTH, 4
+        look: dict[str, Any] = {
+            "frameon": False,
+            "fontsize": points(0.9),
+            "labelcolor": self.tone(),
+        }
+        grows = np.array([beside, 0])
+        if panels > 1 and figure is not None and len(figure.axes) == panels:
+            fits = letters(figure.bbox.width / figure.dpi, 0.9)
+            columns = fits // (min(max(map(len, names)), LEGEND_WIDTH) + 7)
+            look |= {"loc": "outside upper left", "ncols": int(np.clip(columns, 1, len(names)))}
+            holder, grows = figure, np.array([0, 1])
+        else:
+            if beside:
+                look |= {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0}
+            if not self.is_own:
+                look["labelspacing"] = 0.2
+                room = 0.6 * 72 * self.height / points(1.2) / len(handles)
+                lines = int(np.clip(room, 1, 4))
+                across = min(LEGEND_WIDTH, letters(0.4 * self.width, 0.9))
+        box = holder.legend(handles, legend_texts(names, across, lines), **look)
+        for text in box.get_texts():
+            plain_text(text)
+        if self.is_own and grows.any() and PAGE.get() is None:
+            extent = box.get_window_extent()
+            needs = np.array([extent.width, extent.height]) / figure.dpi
+            least = needs + 0.9 * grows[::-1]
+            figure.set_size_inches(np.maximum(figure.get_size_inches() + needs * grows, least))
+
+    def finish(
+        self, name: str, x: str, y: str, below: str, *, shares: str = "", beside: bool = True
+    ) -> Axes:
+        """Write legend, names of the axes, title and caption. `shares` names the axes that show
+        per cents."""
+        for letter in shares:
+            self.number_ticks(getattr(self.ax, f"{letter}axis"), "%")
+        self.legend(beside=beside)
+        self.title(name, x, y)
+        self.caption(below)
+        axes: Axes = self.ax
+        return axes
+
+
+def legend_texts(names: Iterable[str], width: int, lines: int) -> list[str]:
+    """Return the names, wrapped; only a name of more lines than there are is cut. A page wraps them
+    itself."""
+    texts = [visible(name) for name in names]
+    if PAGE.get() is None:
+        # What stands in brackets behind a name is kept, so that what is cut is the name.
+        parts = [re.fullmatch(r"(.*?)( \([^(]*\))?", text) for text in texts]
+        heads, ends = zip(*[(part[1], part[2] or "") for part in parts if part], strict=True)
+        cut = short_names(heads, max(8, width * lines - max(map(len, ends))))
+        texts = [fill_text(head + end, width) for head, end in zip(cut, ends, strict=True)]
+    # matplotlib leaves out labels that start with an underscore.
+    return [f" {text}" if text.startswith("_") else text or " " for text in texts]
+
+
+def new_frames(
+    axes: Any, n: int, rows: Sequence[int] = (), width: float = 8.0
+) -> tuple[list[Frame], Any]:
+    """Return `n` frames of small multiples, on the caller's axes or on those of a new figure, and
+    what the picture returns: the only axes, or all in a flat array. With `rows`, they stand below
+    each other, each as high as its rows need."""
+    if axes is None:
+        shape = (n, 1) if rows else (-(-n // 3), min(3, n))
+        inches = max(3.6 * shape[1], 4.8), 3.1 * shape[0] + 0.6
+        if rows:
+            inches = max(8.0, width), 1.0 + sum(0.36 * one + 0.62 for one in rows)
+        heights = {"height_ratios": [one + 0.6 for one in rows] or None}
+        figure, made = pyplot().subplots(
+            *shape, figsize=inches, layout="constrained", squeeze=False, gridspec_kw=heights
+        )
+        figure.set_gid(OWN)
+        for spare in made.ravel()[n:]:
+            figure.delaxes(spare)
+        axes = made.ravel()[:n]
+    found = np.atleast_1d(np.asarray(axes, dtype=object)).ravel()
+    if len(found) != n:
+        raise OptionError(
+            f"ax holds {len(found)} axes; this picture has {n} panels, one per metric: pass {n} "
+            "axes"
+        )
+    return [*map(Frame, found)], found[0] if n == 1 else found
