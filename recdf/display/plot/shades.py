@@ -29,7 +29,17 @@ from .style import Axes, letters
 __all__ = ["heat", "lists", "pairs"]
 
 SHADES = ("#eb9d6a", "#f6f6f6", "#79b3d8")  # worse, equal, better: light enough for dark texts
-COMPARED = ["metric", "baseline", "model", "diff", "effect", "remarks", "n_users", "wins", "losses"]
+COMPARED_PAIRS = [
+    "metric",
+    "baseline",
+    "model",
+    "diff",
+    "effect",
+    "remarks",
+    "n_users",
+    "wins",
+    "losses",
+]
 HIT_TABLE = "what rd.diagnostics.hit_table returned"
 HIT = "#cfe6d6"  # light in a dark style too, so that dark texts stand on it
 ROW_HEIGHT = 0.3  # inches
@@ -198,7 +208,7 @@ def pairs(
     2      random  popularity  0.340  worse  1537
     >>> ax = rd.plot.pairs(compared)
     """
-    need(comparison, "comparison", COMPARED, "what compare_models returned")
+    need(comparison, "comparison", COMPARED_PAIRS, "what compare_models returned")
     if values not in ("diff", "probability"):
         raise OptionError(f"values={values!r}; expected 'diff' or 'probability'")
     of_rows = comparison["metric"].map(str).tolist()
