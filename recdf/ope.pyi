@@ -2,13 +2,13 @@
 `python tests/generated.py`.
 """
 
-from .off_policy.compare_targets import ope_compare as compare
+from .off_policy.beside_estimates import ope_compare as compare
+from .off_policy.beside_estimates import ope_diagnostics as diagnostics
+from .off_policy.beside_estimates import propensity_check as propensity_check
 from .off_policy.estimate_value import ope_estimate as estimate
+from .off_policy.log_additions import popularity_propensity as popularity_propensity
 from .off_policy.log_additions import reward_table as reward_table
 from .off_policy.log_additions import target_from_recs as target_from_recs
-from .off_policy.log_diagnostics import ope_diagnostics as diagnostics
-from .off_policy.log_diagnostics import popularity_propensity as popularity_propensity
-from .off_policy.log_diagnostics import propensity_check as propensity_check
 
 __all__ = [
     "compare",

@@ -25,8 +25,11 @@ from ..experiments.decide.experiment_health import find_srm
 from ..experiments.decide.proxy_metrics import proxy_metrics
 from ..experiments.join.roll_up import roll_up
 from ..experiments.plan.aa_splits import aa_test
-from ..experiments.plan.plan_comparison import plan_comparison
-from ..experiments.plan.plan_experiment import arrivals_by_day, plan_experiment
+from ..experiments.plan.plan_experiment import (
+    arrivals_by_day,
+    plan_comparison,
+    plan_experiment,
+)
 from ..formats.file_sets import FileSet, is_remote, read_files
 from ..inputs.options import as_columns
 from ..logs.impression_tables import SPANS

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ...errors import OptionError
-from ...inputs.constraints import NATURAL, a_number, check_value
+from ...inputs.constraints import a_number, check_value
 from ...inputs.door import takes_columns
 from ...inputs.options import Options, as_columns
 from ...inputs.sorting import exact_sums
@@ -144,8 +144,13 @@ def aa_test(
     """
     settings = Settings(alternative=alternative, confidence=confidence, seed=seed)
     check_value("n", n, a_number(2, whole=True))
-    check_value("seed", seed, NATURAL)
-    share = _share_of_treatment(shares)
+    planned = list(shares.values() if isinstance(shares, Mapping) else shares)
+    if len(planned) != 2:
+        raise OptionError(
+            f"⟦shares={shares!r}⟧; expected two shares, of control and treatment", argument="shares"
+        )
+    for one in planned:
+        check_value("shares", one, a_number(above=0))
     frame_of("per_user", per_user)
     specs = metric_specs(metrics, per_user, "per_user")
     past = read_experiment_rows(
@@ -153,7 +158,6 @@ def aa_test(
     )
     warn_of_weights(per_user, "per_user", [name for pair in specs.values() for name in pair])
     code = np.arange(len(per_user)) if past.randomised is None else past.randomised
-    n_units = int(code.max(initial=-1)) + 1
     plain = read_metrics(per_user, specs, {}, nan, "per_user", cap)
     rows: list[dict[str, Any]] = []
     with Progress(len(plain), "aa_test", progress) as shown:
@@ -161,21 +165,17 @@ def aa_test(
             values, spec = metric.known, {metric.name: specs[metric.name]}
             shares_of_users = metric.pair is None and is_binary(values)
             tried = {np.nan if cap is None else cap.get(metric.name, np.nan): metric}
-            for one in (
-                () if cap is not None or metric.pair is not None or shares_of_users else CAPS
-            ):
+            for one in CAPS if cap is None and metric.pair is None and not shares_of_users else ():
                 (capped,) = read_metrics(per_user, spec, {}, nan, "per_user", {metric.name: one})
                 if capped.cap < values.max(initial=-np.inf):
                     tried[one] = capped
-            sums = [_unit_columns(one, code, n_units) for one in tried.values()]
-            found = _rejections(sums, share, n, settings, bool(cluster))
-            sound = [
-                one
-                for one, row in zip(tried, found, strict=True)
-                if row["effect"] == "holds" and row["n_splits"]
-            ]
-            instead = "proportion" if shares_of_users and not cluster else "permutation"
-            recommended = _in_words(sound[0]) if sound else instead
+            sums = [_unit_columns(one, code) for one in tried.values()]
+            found = _rejections(sums, planned[1] / sum(planned), n, settings, bool(cluster))
+            recommended = "proportion" if shares_of_users and not cluster else "permutation"
+            for one, row in zip(tried, found, strict=True):
+                if row["effect"] == "holds" and row["n_splits"]:
+                    recommended = "t" if np.isnan(one) else f"t, cap={one:g}"
+                    break
             for (one, own), row in zip(tried.items(), found, strict=True):
                 of = {"metric": metric.name, "cap": one, "cap_value": own.cap}
                 rows.append({**of, **row, "recommended": recommended})
@@ -188,54 +188,67 @@ def aa_test(
     return table.assign(recommended=recommended_of)
 
 
-def _share_of_treatment(shares: Sequence[float] | Mapping[Any, float]) -> float:
-    given = list(shares.values() if isinstance(shares, Mapping) else shares)
-    if len(given) != 2:
-        raise OptionError(
-            f"⟦shares={shares!r}⟧; expected two shares, of control and treatment", argument="shares"
-        )
-    for one in given:
-        check_value("shares", one, a_number(above=0))
-    return float(given[1] / (given[0] + given[1]))
-
-
-def _unit_columns(metric: MetricRows, code: Codes, n_units: int) -> list[Floats]:
+def _unit_columns(metric: MetricRows, code: Codes) -> list[Floats]:
     """1, N, N², D, D² and N·D of every unit, N around the ratio of all; 0 for a unit without a row
     that counts.
 
     A mean is the ratio of the sum to the number of rows.
     """
-    rows = np.arange(len(code)) if metric.defined is None else np.flatnonzero(metric.defined)
-    den = np.ones(len(code)) if metric.sample.den is None else metric.sample.den
-    own = code[rows]
-    numerator, denominator = (
-        exact_sums(one[rows], own, n_units) for one in (metric.sample.num, den)
-    )
-    total = float(denominator.sum())
-    num = numerator - (float(numerator.sum()) / total if total else 0.0) * denominator
-    there = (np.bincount(own, minlength=n_units) > 0).astype(np.float64)
-    return [there, num, num * num, denominator, denominator * denominator, num * denominator]
+    own, n = code, int(code.max(initial=-1)) + 1
+    sums = [metric.sample.num, metric.sample.den]
+    if sums[1] is None:
+        sums[1] = np.ones(len(code))
+    if metric.defined is not None:
+        own, sums = code[metric.defined], [one[metric.defined] for one in sums]
+    num, den = (exact_sums(one, own, n) for one in sums)
+    total = float(den.sum())
+    num = num - (float(num.sum()) / total if total else 0.0) * den
+    there = 1.0 * (np.bincount(own, minlength=n) > 0)
+    return [there, num, num * num, den, den * den, num * den]
 
 
 def _rejections(
     units: list[list[Floats]], share: float, n: int, settings: Settings, clustered: bool
 ) -> list[dict[str, Any]]:
-    """Test every split for every list of columns of units."""
+    """Test every split for every list of columns of units: how often p is at most alpha, how far p
+    is from uniform, and the effect."""
     columns, places = distinct_columns([column for own in units for column in own])
     treatment = split_sums(columns, share, n, settings.seed)
-    totals = np.array([column.sum() for column in columns])
-    rows = []
+    totals, alpha, rows = np.array([column.sum() for column in columns]), settings.alpha, []
     for own in units:
         at, places = places[: len(own)], places[len(own) :]
-        arms = (_arm_of_sums(totals[at] - treatment[:, at]), _arm_of_sums(treatment[:, at]))
+        arms = _arm_of_sums(totals[at] - treatment[:, at]), _arm_of_sums(treatment[:, at])
         with undefined_is_nan():
             tested = effect(*arms, settings.alternative, settings.confidence, "fieller", None)
         p, diff = np.asarray(tested.p_value), np.asarray(tested.diff)
         known = ~np.isnan(p) & (arms[0].var > 0) & (arms[1].var > 0)
+        p, diff = p[known], diff[known]
+        reject, n_known = p <= alpha, len(p)
+        k = int(reject.sum())
+        rejected = k / n_known if n_known else np.nan
+        low, high = wilson(rejected, n_known or np.nan, Z_OF_SHARE)
+        ordered, steps = np.sort(p), np.arange(n_known + 1) / max(n_known, 1)
+        apart = np.append(steps[1:] - ordered, ordered - steps[:-1])
+        ks = float(apart.max()) if n_known else np.nan
+        found = "rejects_rarely" if high < alpha else "holds"
+        found = "rejects_often" if low > alpha else found
         few = clustered and effective_number(own[3]) * min(share, 1 - share) < JACKKNIFE_BELOW
-        found = _of_p(p[known], diff[known], settings.alpha)
         rows.append(
-            {"n_units": int(own[0].sum()), **found, "remarks": "few_clusters" if few else ""}
+            {
+                "n_units": int(own[0].sum()),
+                "n_splits": n_known,
+                "n_rejected": k,
+                "n_rejected_low": int((reject & (diff < 0)).sum()),
+                "n_rejected_high": int((reject & (diff > 0)).sum()),
+                "rejected": rejected,
+                "rejected_low": low,
+                "rejected_high": high,
+                "ks": ks,
+                "p_ks": float(scipy_module("special").kolmogorov(np.sqrt(n_known) * ks)),
+                "alpha": alpha,
+                "effect": found,
+                "remarks": "few_clusters" if few else "",
+            }
         )
     return rows
 
@@ -248,29 +261,3 @@ def _arm_of_sums(sums: Floats) -> Arm:
         spread = squares - 2 * ratio * cross + ratio**2 * den_squares
         spread = np.where(spread > 1e-12 * squares, spread, 0.0)
         return Arm(ratio, spread * count / (count - 1) / den**2, count - 1)
-
-
-def _of_p(p: Floats, diff: Floats, alpha: float) -> dict[str, Any]:
-    """How often p is at most alpha, how far p is from uniform, and the effect."""
-    reject, n = p <= alpha, len(p)
-    k = int(reject.sum())
-    low, high = wilson(k / n, n, Z_OF_SHARE) if n else (np.nan, np.nan)
-    ordered, steps = np.sort(p), np.arange(n + 1) / max(n, 1)
-    ks = float(max((steps[1:] - ordered).max(), (ordered - steps[:-1]).max())) if n else np.nan
-    return {
-        "n_splits": n,
-        "n_rejected": k,
-        "n_rejected_low": int((reject & (diff < 0)).sum()),
-        "n_rejected_high": int((reject & (diff > 0)).sum()),
-        "rejected": k / n if n else np.nan,
-        "rejected_low": low,
-        "rejected_high": high,
-        "ks": ks,
-        "p_ks": float(scipy_module("special").kolmogorov(np.sqrt(n) * ks)) if n else np.nan,
-        "alpha": alpha,
-        "effect": "rejects_often" if low > alpha else "rejects_rarely" if high < alpha else "holds",
-    }
-
-
-def _in_words(cap: float) -> str:
-    return "t" if np.isnan(cap) else f"t, cap={cap:g}"

@@ -1,4 +1,5 @@
-"""How many users an experiment needs, or what it can show, and in how many days they arrive."""
+"""How many users an experiment needs, or lists a comparison of models, or what either can show; and
+in how many days the users arrive."""
 
 from __future__ import annotations
 
@@ -7,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
 from statistics import NormalDist
-from typing import Any, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from ...errors import DataError, OptionError
 from ...inputs.budgets import read_change
-from ...inputs.constraints import NONE, Positive, Share, a_number, check_record, either
+from ...inputs.constraints import NONE, SHARE, Positive, Share, a_number, check_record, either
 from ...inputs.options import as_columns
 from ...judge.choices import Alternative, Columns, RaiseOrDrop, check_value
 from ...judge.effects.means import UnitValues, slopes
@@ -27,10 +28,17 @@ from ...judge.per_user_columns import (
     require,
     warn_of_weights,
 )
-from ...judge.users import ArmRows, read_experiment_rows
+from ...judge.users import ArmRows, model_pairs, read_experiment_rows, read_model_rows
 from ...stats.always_valid import always_valid_multiplier
-from ...stats.arms import Sample, arm, both, linearise
-from ...stats.student import STEPS, beyond, chance_beyond, detectable, detectable_t
+from ...stats.arms import Sample, arm, linearise
+from ...stats.student import (
+    STEPS,
+    beyond,
+    chance_beyond,
+    detectable_t,
+    least_paired_effect,
+    paired_units_needed,
+)
 from ..samples import (
     MetricRows,
     covariate_specs,
@@ -101,38 +109,19 @@ def arrivals_by_day(
             f"log[{time_col!r}] is {times.dtype} with {int(times.isna().sum()):,} nulls; expected "
             "times"
         )
-    day = times.dt.tz_localize(None).dt.normalize()
-    rows = (
-        log[keys]
-        .assign(**{"⟦day⟧": day.to_numpy()})
-        .drop_duplicates()
-        .sort_values("⟦day⟧", kind="stable")
-    )
-    first = rows.drop_duplicates(keys)
+    day = times.dt.tz_localize(None).dt.normalize().rename("⟦day⟧")
+    rows = pd.concat([log[keys], day], axis=1).drop_duplicates()
+    first = rows.groupby(keys, dropna=False, observed=True)["⟦day⟧"].min()
     every = pd.date_range(day.min(), day.max(), freq="D")
-    counts = [
-        part["⟦day⟧"].value_counts().reindex(every, fill_value=0).to_numpy()
-        for part in (first, rows)
-    ]
-    return pd.DataFrame({"day": every, "new_users": counts[0], "users": counts[1]})
-
-
-def daily_arrivals(arrivals: pd.DataFrame | Sequence[float]) -> Floats:
-    """Return the numbers of new users by day, checked."""
-    frame = (
-        arrivals
-        if isinstance(arrivals, pd.DataFrame)
-        else pd.DataFrame({"new_users": list(arrivals)})
+    new, there = (
+        days.value_counts().reindex(every, fill_value=0).to_numpy()
+        for days in (first, rows["⟦day⟧"])
     )
-    require(frame, "arrivals", ["new_users"])
-    found = metric_values(frame, "arrivals", "new_users")
-    if not len(found) or np.isnan(found).any() or (found < 0).any():
-        raise DataError("arrivals has no day, or days with a null or negative number of users")
-    return found
+    return pd.DataFrame({"day": every, "new_users": new, "users": there})
 
 
-def days_until(n: float, coming: Floats) -> float:
-    """Return the days until n users came; NaN if they never do."""
+def _days_until(n: float, coming: Floats) -> float:
+    """Days until n users came; NaN if they never do."""
     total = np.cumsum(coming)
     if n <= total[-1]:
         return float(np.searchsorted(total, n) + 1)
@@ -262,24 +251,54 @@ def plan_experiment(
     if (n is None) == (rel_effect is None) and (n is not None or len(margins) < len(specs)):
         raise OptionError(f"n={n!r} and ⟦rel_effect={rel_effect!r}⟧; expected exactly one of them")
     check_value("n_comparisons", n_comparisons, a_number(1, whole=True))
-    design = _Design(control_share, alpha, power, n_comparisons, alternative, sequential)
-    past_users = read_experiment_rows(
-        per_user, None, [], None, cluster=as_columns(cluster), role="per_user"
+    planned = _Design(control_share, alpha, power, n_comparisons, alternative, sequential)
+    # Each guardrail is tested against one side, and all of them are to be shown safe together.
+    of_guardrail = replace(
+        planned,
+        power=1 - (1 - power) / max(len(margins), 1),
+        n_comparisons=1,
+        alternative="two-sided" if sequential else "greater",
     )
+    clusters = read_experiment_rows(
+        per_user, None, [], None, cluster=as_columns(cluster), role="per_user"
+    ).clusters
     warn_of_weights(per_user, "per_user", [name for pair in specs.values() for name in pair])
-    coming = None if arrivals is None else daily_arrivals(arrivals)
+    coming = None
+    if arrivals is not None:
+        listed = not isinstance(arrivals, pd.DataFrame)
+        by_day = pd.DataFrame({"new_users": arrivals}) if listed else arrivals
+        coming = metric_values(by_day, "arrivals", "new_users")
+        if not len(coming) or not (coming >= 0).all():
+            raise DataError("arrivals has no day, or days with a null or negative number of users")
+    xs = covariate_specs(covariates, specs, per_user)
     rows = []
-    for metric in read_metrics(
-        per_user, specs, covariate_specs(covariates, specs, per_user), nan, "per_user"
-    ):
-        past = read_past(metric, len(per_user), past_users.clusters)
+    for metric in read_metrics(per_user, specs, xs, nan, "per_user"):
+        past = read_past(metric, len(per_user), clusters)
+        role, design, scale, error = "success", planned, 1.0, past.error
+        wanted = (rel_effect or 0) * past.mean
         if metric.name in margins:
-            role, error = "guardrail", past.error if margins[metric.name][1] else past.error_std
-            own = design.of_guardrail(len(margins))
-            arms, mde, chance = _of_guardrail(past, own, n, *margins[metric.name])
+            (allowed, relative), role, design = margins[metric.name], "guardrail", of_guardrail
+            scale, wanted, error = 1.0, abs(allowed), past.error_std
+            if relative:
+                scale, wanted, error = 1 + allowed, abs(allowed * past.mean), past.error
+            if not wanted > 0:
+                raise OptionError(
+                    f"a margin of {allowed:g} beside the mean {past.mean:g} is never shown to be "
+                    "safe"
+                )
+        elif n is None and not past.mean > 0:
+            raise DataError(
+                f"metric {metric.name!r} has mean {past.mean:g}; a relative effect needs a "
+                "positive mean, pass n="
+            )
+        chance = power
+        if n is None:
+            arms, mde = design.needed(wanted / past.planned, past.size, scale), wanted
         else:
-            role, error, chance = "success", past.error, design.power
-            arms, mde = _of_effect(metric.name, past, design, n, rel_effect)
+            arms = design.arms(n)
+            mde = design.detectable(*arms, past.size, scale) * past.planned
+            if role == "guardrail":
+                chance = design.chance(wanted / past.planned, *arms, past.size, scale)
         spread = math.exp(Z95 * error) if n is None else math.nan
         rows.append(
             {
@@ -291,7 +310,7 @@ def plan_experiment(
                 "n_treatment": arms[1],
                 "n_low": sum(arms) / spread,
                 "n_high": sum(arms) * spread,
-                "days": math.nan if coming is None else days_until(sum(arms), coming),
+                "days": math.nan if coming is None else _days_until(sum(arms), coming),
                 "mde_abs": mde,
                 "mde_rel": mde / past.mean if past.mean > 0 else math.nan,
                 "power": chance,
@@ -302,41 +321,7 @@ def plan_experiment(
     return pd.DataFrame(rows)
 
 
-def _of_effect(
-    name: str, past: Past, design: _Design, n: int | None, rel_effect: float | None
-) -> tuple[tuple[int, int], float]:
-    """Users that an effect needs and the effect, or the effect that n users show."""
-    if n is not None:
-        arms = design.arms(n)
-        return arms, design.detectable(*arms, past.size) * past.planned
-    if not past.mean > 0:
-        raise DataError(
-            f"metric {name!r} has mean {past.mean:g}; a relative effect needs a positive mean, "
-            "pass n="
-        )
-    mde = float(rel_effect or 0) * past.mean
-    return design.needed(mde / past.planned, past.size), mde
-
-
-def _of_guardrail(
-    past: Past, design: _Design, n: int | None, allowed: float, relative: bool
-) -> tuple[tuple[int, int], float, float]:
-    """Users with which a metric without an effect is shown to lose less than its margin, what they
-    show, and the chance of that."""
-    scale, margin = (1 + allowed, abs(allowed * past.mean)) if relative else (1.0, abs(allowed))
-    if not margin > 0:
-        raise OptionError(
-            f"a margin of {allowed:g} beside the mean {past.mean:g} is never shown to be safe"
-        )
-    if n is None:
-        return design.needed(margin / past.planned, past.size, scale), margin, design.power
-    arms = design.arms(n)
-    shown = design.detectable(*arms, past.size, scale) * past.planned
-    return arms, shown, design.chance(margin / past.planned, *arms, past.size, scale)
-
-
-@dataclass(frozen=True)
-class Past:
+class Past(NamedTuple):
     """A metric in the past: its mean, standard deviations per user, as they are and as the test
     sees them.
 
@@ -357,9 +342,15 @@ class Past:
 def read_past(metric: MetricRows, n_rows: int, clusters: Codes | None) -> Past:
     """What the rows of the past say of one metric."""
     kept = metric.kept(np.arange(n_rows))
-    sample = metric.sample.each(itemgetter(kept))
+    take = itemgetter(kept)
+    sample = metric.sample.each(take)
     by_rows = float(arm(sample.num, sample.den).var) if len(kept) > 1 else math.nan
-    seen = _as_seen(metric, sample, kept)
+    # The sample as the experiment will see it, with its covariates or without what they explain.
+    xs = [one.each(take) for one in metric.covariates.values()]
+    seen = sample._replace(covariates=tuple(map(without_gaps, xs)))
+    if sample.den is None:
+        gaps = (Sample(1.0 * one.missing) for one in xs if one.missing.any())
+        seen = seen._replace(covariates=(*seen.covariates, *gaps))
     if clusters is not None:
         sample, seen = (sum_by(one, clusters[kept])[0] for one in (sample, seen))
     n_units = len(sample.num)
@@ -370,7 +361,7 @@ def read_past(metric: MetricRows, n_rows: int, clusters: Codes | None) -> Past:
         )
     nowhere = ArmRows(None, np.zeros(n_units, np.int64))
     units = units_of(seen, nowhere)
-    mean = linearise(sample.num, sample.den)[0]
+    mean = float(linearise(sample.num, sample.den)[0])
     z = UnitValues.around_both(units_of(sample, nowhere), np.zeros(0)).z()
     z_seen = UnitValues.around_both(units, slopes(units)[0]).z()
     plain, planned = (
@@ -379,56 +370,30 @@ def read_past(metric: MetricRows, n_rows: int, clusters: Codes | None) -> Past:
     std = math.sqrt(by_rows * len(kept))
     influence = z_seen**2 * ((n_units - 1) / max(float(z_seen @ z_seen), 1e-300))
     of_both = influence - (2 * z / mean if mean else 0.0)
-    error, error_std = (float(np.std(one)) / math.sqrt(n_units) for one in (of_both, influence))
+    errors = (float(np.std(one)) / math.sqrt(n_units) for one in (of_both, influence))
     if not planned > 0:
         raise DataError(
             f"metric {metric.name!r} has the same value for all; nothing says how it varies"
         )
-    return Past(
-        float(mean),
-        std,
-        planned,
-        len(kept) / n_units,
-        error,
-        error_std,
-        1 - (planned / plain) ** 2 if metric.covariates and plain > 0 else math.nan,
-        math.nan if clusters is None or not std > 0 else (plain / std) ** 2,
-    )
-
-
-def _as_seen(metric: MetricRows, sample: Sample, kept: Codes) -> Sample:
-    """The sample as the experiment will see it, with its covariates or without what they
-    explain."""
-    taken = [one.each(itemgetter(kept)) for one in metric.covariates.values()]
-    gaps = [
-        Sample(one.missing.astype(np.float64))
-        for one in taken
-        if sample.den is None and one.missing.any()
-    ]
-    return sample._replace(covariates=(*map(without_gaps, taken), *gaps))
+    reduction = 1 - (planned / plain) ** 2 if metric.covariates and plain > 0 else math.nan
+    design_effect = math.nan if clusters is None or not std > 0 else (plain / std) ** 2
+    return Past(mean, std, planned, len(kept) / n_units, *errors, reduction, design_effect)
 
 
 @dataclass(frozen=True)
 class _Design:
-    """How the experiment will be run and tested."""
+    """How the experiment will be run and tested. Effects are in standard deviations; `size` users
+    are a unit, and `scale` is what the control's mean is multiplied by."""
 
     control_share: Share
     alpha: Share
     power: Share
-    n_comparisons: Positive = 1
-    alternative: Alternative = "two-sided"
-    sequential: bool = False
+    n_comparisons: Positive
+    alternative: Alternative
+    sequential: bool
 
     def __post_init__(self) -> None:
         check_record(self)
-
-    def of_guardrail(self, n_guardrails: int) -> _Design:
-        """The same experiment, as one of its guardrails is tested."""
-        power, side = (
-            1 - (1 - self.power) / n_guardrails,
-            "two-sided" if self.sequential else "greater",
-        )
-        return replace(self, power=power, n_comparisons=1, alternative=cast(Alternative, side))
 
     def arms(self, n: int) -> tuple[int, int]:
         """Users of both arms of an experiment of n users."""
@@ -440,57 +405,183 @@ class _Design:
             )
         return n_control, n - n_control
 
-    def _factor(self, df: float) -> float:
-        """Smallest effect found with the power, in standard errors."""
+    def _test(self, df: float, errors: float | None = None) -> float:
+        """Chance of finding an effect of so many standard errors; without them, the smallest effect
+        found with the power."""
         level = self.alpha / self.n_comparisons
         if self.sequential:  # at the planned number of units, whatever that is
-            return float(
-                beyond(always_valid_multiplier(1.0, 1.0, 1 - level, self.alternative), self.power)
+            limit = float(always_valid_multiplier(1.0, 1.0, 1 - level, self.alternative))
+            return (
+                float(beyond(limit, self.power))
+                if errors is None
+                else NormalDist().cdf(errors - limit)
             )
-        return float(detectable_t(max(df, 1.0), level, self.power, self.alternative))
+        if errors is None:
+            return float(detectable_t(max(df, 1.0), level, self.power, self.alternative))
+        return float(chance_beyond(df, level, errors, self.alternative))
 
-    def detectable(
-        self, n_control: int, n_treatment: int, size: float = 1.0, scale: float = 1.0
-    ) -> float:
-        """Smallest effect found with the power, in standard deviations."""
-        factor = self._factor((n_control + n_treatment) / size - 2)
-        return factor * math.sqrt(scale**2 / n_control + 1 / n_treatment)
+    def detectable(self, n_control: int, n_treatment: int, size: float, scale: float) -> float:
+        """Smallest effect found with the power."""
+        error = math.sqrt(scale**2 / n_control + 1 / n_treatment)
+        return self._test((n_control + n_treatment) / size - 2) * error
 
     def chance(
         self, effect: float, n_control: int, n_treatment: int, size: float, scale: float
     ) -> float:
-        """Chance of finding an effect, given in standard deviations."""
-        errors = effect / math.sqrt(scale**2 / n_control + 1 / n_treatment)
-        level = self.alpha / self.n_comparisons
-        if self.sequential:
-            return NormalDist().cdf(
-                errors - float(always_valid_multiplier(1.0, 1.0, 1 - level, self.alternative))
-            )
-        return float(
-            chance_beyond((n_control + n_treatment) / size - 2, level, errors, self.alternative)
-        )
+        """Chance of finding an effect."""
+        error = math.sqrt(scale**2 / n_control + 1 / n_treatment)
+        return self._test((n_control + n_treatment) / size - 2, effect / error)
 
-    def needed(self, effect: float, size: float = 1.0, scale: float = 1.0) -> tuple[int, int]:
-        """Users of both arms that find an effect, given in standard deviations, with the power.
-
-        The t quantile depends on the number of users, so the normal formula is where the search
-        starts.
-        """
+    def needed(self, effect: float, size: float, scale: float) -> tuple[int, int]:
+        """Users of both arms that find an effect with the power; the t quantile depends on their
+        number."""
         shares = self.control_share, 1 - self.control_share
         spread = (scale**2 / shares[0] + 1 / shares[1]) / effect**2
-        total = (
-            detectable(self.alpha / self.n_comparisons, self.power, self.alternative) ** 2 * spread
-        )
+        total = self._test(np.inf) ** 2 * spread
         for _ in range(STEPS):
-            total, before = self._factor(total / size - 2) ** 2 * spread, total
+            total, before = self._test(total / size - 2) ** 2 * spread, total
             if abs(total - before) < 1e-6 * before:
                 break
-        arms = self._rounded(total)
-        while self.detectable(*arms, size, scale) > effect * (1 + 1e-9):
+        while True:
+            control, treatment = (max(2, math.ceil(total * share - 1e-9)) for share in shares)
+            if self.detectable(control, treatment, size, scale) <= effect * (1 + 1e-9):
+                return control, treatment
             total += 1 / max(shares)
-            arms = self._rounded(total)
-        return arms
 
-    def _rounded(self, total: float) -> tuple[int, int]:
-        shares = self.control_share, 1 - self.control_share
-        return both(lambda share: max(2, math.ceil(total * share - 1e-9)), shares)
+
+# ------------------------------------------------------------------------------------------
+# How many lists a comparison of models needs, or what difference it can show.
+
+
+def plan_comparison(
+    per_user: pd.DataFrame,
+    metrics: str | Sequence[str],
+    *,
+    baseline: Any,
+    n: int | None = None,
+    diff: float | None = None,
+    rel_diff: float | None = None,
+    model_col: str = "model",
+    user_col: Columns = "user_id",
+    unit_col: Columns | None = None,
+    alpha: float = 0.05,
+    power: float = 0.8,
+    n_comparisons: int = 1,
+    alternative: Alternative = "two-sided",
+) -> pd.DataFrame:
+    """Say how many lists a difference of two models needs, or how small a difference `n` lists can
+    show.
+
+    With s the standard deviation of the paired differences of the lists that both models have, and
+    K the noncentrality for which a noncentral t with n − 1 degrees of freedom exceeds the quantile
+    of the test at alpha/n_comparisons with the chance `power`: mde = K·s/√n. Lists of one unit are
+    summed before squares, as in `plan_experiment` with `cluster=`. n_low and n_high are
+    n·exp(∓1.96·v), with v² the variance of ln s².
+
+    Parameters
+    ----------
+    per_user : DataFrame
+        `result.per_user` of a smaller test set, or of earlier models that are as alike as those to
+        be compared.
+    metrics : str or list of str
+        Columns.
+    baseline : label
+        Model that the others are compared with.
+    n : int
+        Lists; or
+    diff, rel_diff : float
+        the difference to be found, in units of the metric, or of the baseline's mean. Exactly one
+        of the three.
+    model_col : str, default "model"
+        Column of the model.
+    user_col, unit_col : str or list of str
+        Columns of the list key, and of what is independent of whom; by default, as in
+        `rd.compare_models`, "user_id" if it is in the key, else the first column of the key.
+    alpha, power, n_comparisons, alternative
+        As in `plan_experiment`.
+
+    Returns
+    -------
+    DataFrame
+        One row per metric and model: `metric`, `baseline`, `model`, `n_lists` (in the data, of both
+        models), `mean_baseline`, `std`, `n` (lists that it takes, int64), `n_low`, `n_high` (null
+        with `n=`), `mde_abs`, `mde_rel` (null unless the baseline's mean is positive),
+        `design_effect` (null where every list is a unit).
+
+    Raises
+    ------
+    ColumnError, OptionError
+        A column or the baseline is missing; not exactly one of `n`, `diff` and `rel_diff`.
+    NullKeyError, DuplicateError, DataError
+        A model or key is null; several rows of a model and list; a list of several units; fewer
+        than 2 lists that both have, or no list that differs.
+
+    References
+    ----------
+    Sakai 2016 (sizes of test collections).
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> shop = rd.sample_shop()
+    >>> result = rd.evaluate(shop.true, shop.pred, ["ndcg"], k=10, by="model")
+    >>> plan = rd.experiments.plan_comparison(
+    ...     result.per_user, "ndcg@10", baseline="popularity", diff=0.01
+    ... )
+    >>> plan[["model", "n_lists", "std", "n"]].round(3)
+        model  n_lists    std     n
+    0     knn     1537  0.290  6600
+    1  random     1537  0.243  4633
+    """
+    frame_of("per_user", per_user)
+    specs = metric_specs(metrics, per_user, "per_user")
+    if sum(one is not None for one in (n, diff, rel_diff)) != 1:
+        raise OptionError(
+            f"n={n!r}, ⟦diff={diff!r}⟧ and ⟦rel_diff={rel_diff!r}⟧; expected exactly one of them"
+        )
+    check_value("n", n, either(a_number(3, whole=True), NONE))
+    for name, given in (("diff", diff), ("rel_diff", rel_diff)):
+        check_value(name, given, either(a_number(above=0), NONE))
+    for name, share in (("alpha", alpha), ("power", power)):
+        check_value(name, share, SHARE)
+    check_value("n_comparisons", n_comparisons, a_number(1, whole=True))
+    check_value("alternative", alternative, Alternative)
+    level, keys = alpha / n_comparisons, as_columns(user_col)
+    runs = read_model_rows(per_user, keys, [], model_col, as_columns(unit_col))
+    warn_of_weights(per_user, "per_user", [model_col, *keys, *specs])
+    tables, rows = {name: runs.table(name) for name in specs}, []
+    for base, model in model_pairs(runs.models, baseline):
+        # The lists in which both have all metrics.
+        there = ~np.isnan([table[[base, model]] for table in tables.values()]).any(axis=(0, 1))
+        units = None if runs.unit_of_list is None else runs.unit_of_list[there]
+        for name, table in tables.items():
+            minus = MetricRows(name, Sample((table[model] - table[base])[there]), {})
+            past = read_past(minus, int(there.sum()), units)
+            mean = float(table[base][there].mean())
+            if rel_diff is not None and not mean > 0:
+                raise DataError(
+                    f"metric {name!r} has mean {mean:g}; a relative difference needs a positive one"
+                )
+            wanted = diff if rel_diff is None else rel_diff * mean
+            of_test = level, power, alternative, past.size
+            lists = n if wanted is None else paired_units_needed(wanted / past.planned, *of_test)
+            assert lists is not None
+            mde = past.planned * least_paired_effect(lists, *of_test)
+            spread = math.exp(Z95 * past.error_std) if n is None else math.nan
+            rows.append(
+                {
+                    "metric": name,
+                    "baseline": baseline,
+                    "model": runs.models[model],
+                    "n_lists": int(there.sum()),
+                    "mean_baseline": mean,
+                    "std": past.std,
+                    "n": lists,
+                    "n_low": lists / spread,
+                    "n_high": lists * spread,
+                    "mde_abs": mde,
+                    "mde_rel": mde / mean if mean > 0 else math.nan,
+                    "design_effect": past.design_effect,
+                }
+            )
+    return pd.DataFrame(rows)
