@@ -18,10 +18,10 @@ from ..evaluation.result import Evaluation
 from ..evaluation.value_moments import unit_codes
 from ..experiments.compare.cheap_labels import (
     JUDGED,
+    cheap_column,
     join_labels,
     label_sentences,
     labelled_row,
-    labelled_values,
 )
 from ..experiments.samples import bounds_of, seen_bounds
 from ..judge.cautions.table import CAUTIONS
@@ -87,15 +87,14 @@ def powered_means(result: Evaluation, means: Sequence[tuple[str, np.ndarray]]) -
     spec, found = result.spec, []
     for column, at in means:
         own = result.per_user.take(at)
-        y, f = labelled_values(own, column)
+        y, f = (own[name].to_numpy(np.float64) for name in (column, cheap_column(column)))
         weights = own[spec["weight"]].to_numpy(np.float64) if "weight" in spec else None
         unit = unit_codes(own, spec["unit_col"]) if "unit_col" in spec else None
         definition = spec["metrics"][column]["definition"]
         declared = spec.get("bounds", {})
         bounds = bounds_of(column, declared, y, f, definition=definition) or seen_bounds(y, f)
-        row = labelled_row(
-            y, f, own[JUDGED].to_numpy(bool), weights, unit, spec.get("confidence", 0.95), bounds
-        )
+        judged, confidence = own[JUDGED].to_numpy(bool), spec.get("confidence", 0.95)
+        row = labelled_row(y, f, judged, bounds, confidence, weights, unit)
         n_undefined = int(np.isnan(f).sum())
         doubtful = dict.fromkeys(RESTATED[1:4], np.nan) if row["remarks"] else {}
         found.append(

@@ -12,7 +12,7 @@ import pandas as pd
 from ...errors import DataError, OptionError
 from ...inputs.constraints import SHARE
 from ...inputs.options import as_columns
-from ...judge.choices import Better, Columns, check_value
+from ...judge.choices import Columns, check_value
 from ...judge.per_user_columns import (
     Codes,
     Floats,
@@ -32,7 +32,6 @@ from ...judge.users import ModelRows, model_pairs, only_rows, read_model_rows
 from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, by_rank, codes_of
 from ...stats.moments import moments_of
 from ...stats.prediction_powered import (
-    LabelledUnits,
     Tuning,
     labelled_units,
     powered_ends,
@@ -207,47 +206,49 @@ def prediction_powered(
         mean  ci_low  ci_high  ci_low_human  ci_high_human  mean_cheap  n_effective
     0  0.391   0.359    0.437         0.337          0.418       0.599      107.017
     """
-    for name, value, hint in (("confidence", confidence, SHARE), ("tuning", tuning, Tuning)):
-        check_value(name, value, hint)
+    check_value("confidence", confidence, SHARE)
+    check_value("tuning", tuning, Tuning)
     if probability_col is not None and tuning == "clipped":
         raise OptionError(
             '⟦probability_col=⟧ and ⟦tuning="clipped"⟧ exclude each other; leave out one of them'
         )
     names = shared_metrics(human, cheap, metrics)
-    keys = (
-        as_columns(user_col)
-        or [one for one in list_columns(cheap) if one != model_col]
-        or ["user_id"]
-    )
+    listed = [one for one in list_columns(cheap) if one != model_col]
+    keys = as_columns(user_col) or listed or ["user_id"]
     tested = require(cheap, "cheap", as_columns(covariates))
-    runs = _judged_lists(human, cheap, names, keys, model_col, probability_col)
+    by = [model_col] if model_col in cheap.columns and model_col not in keys else []
+    chance = require(human, "human", as_columns(probability_col))
+    for name in chance:
+        values = metric_values(human, "human", name)
+        if not ((values > 0) & (values <= 1)).all():
+            raise DataError(f"human[{name!r}] is not in (0, 1] everywhere; expected probabilities")
+    certain = cheap.assign(**dict.fromkeys(chance, 1.0))
+    joined = join_labels(human, certain, [*names, *chance], [*by, *keys])
+    # The lists of every model with both labels; of None without models.
+    runs = read_model_rows(joined if by else {None: joined}, keys, [], model_col, least=1)
     warn_of_weights(human, "human", [*keys, *tested, *names])
-    pairs: list[tuple[int | None, int]] = (
-        [(None, model) for model in range(len(runs.models))]
-        if baseline is None
-        else [*model_pairs(runs.models, baseline)]
-    )
-    if None not in runs.models:  # models stand as they first appear
-        seen = runs.parts[0][1][model_col].drop_duplicates().tolist()
+    pairs: list[tuple[int | None, int]] = [(None, model) for model in range(len(runs.models))]
+    if baseline is not None:
+        pairs = [*model_pairs(runs.models, baseline)]
+    if by:  # models stand as they first appear
+        seen = joined[model_col].drop_duplicates().tolist()
         pairs.sort(key=lambda pair: seen.index(runs.models[pair[1]]))
     better = directions({name: name for name in names}, smaller_is_better, larger_is_better)
-    declared, judged_of = declared_bounds(bounds, names), runs.table(JUDGED)
-    chances = None if probability_col is None else runs.table(probability_col)
-    covariates_of = [runs.table(one) for one in tested]
+    declared = declared_bounds(bounds, names)
+    table_of = {name: runs.table(name) for name in (JUDGED, *tested, *chance)}
     rows, effects = [], []
     for base, model in pairs:
-        if base is not None and not np.array_equal(
-            judged_of[base], judged_of[model], equal_nan=True
-        ):
+        of_pair = table_of[JUDGED][[model if base is None else base, model]]
+        if not np.array_equal(*of_pair, equal_nan=True):
             raise DataError(
                 f"{baseline} and {runs.models[model]} have other lists, or people judged other "
                 "lists of them"
             )
-        judged = judged_of[model] > 0
+        judged = of_pair[1] > 0
         for name in names:
             both = runs.table(name), runs.table(cheap_column(name))
             y, f = (one[model] for one in both)
-            beside = [one[model] for one in covariates_of]
+            beside = [table_of[one][model] for one in tested]
             of_base = () if base is None else [one[base] for one in both]
             ends = bounds_of(name, declared, y, f, *of_base) or seen_bounds(y, f, *of_base)
             if of_base:
@@ -261,16 +262,21 @@ def prediction_powered(
                 )
             if not (~judged & ~np.isnan(f)).any():
                 raise DataError(NO_MORE)
-            given: dict[str, Any] = {"tuning": tuning}
+            given: dict[str, Any] = {"tuning": tuning, "unit": runs.unit_of_list}
             lists = judged
-            if chances is not None:  # of the lists that have both values
-                given["unlike"] = bool(((np.isnan(y) != np.isnan(f)) & judged).any())
-                given["chance"] = chances[model][there]
+            if chance:  # of the lists that have both values
+                unlike = bool(((np.isnan(y) != np.isnan(f)) & judged).any())
+                given |= {"unlike": unlike, "chance": table_of[chance[0]][model][there]}
+                given["unit"], lists = None, there
                 y, f = np.where(there, y, np.nan), np.where(judged & ~there, np.nan, f)
-                lists = there
-            unit = None if chances is not None else runs.unit_of_list
-            row = labelled_row(y, f, lists, None, unit, confidence, ends, beside, **given)
-            effects.append(_effect_of(row, base is not None, better[name]))
+            row = labelled_row(y, f, lists, ends, confidence, beside=beside, **given)
+            effect = "both" if row["n_effective"] > row["n_human"] * 1.02 else "human_alone"
+            if of_base:
+                side = int(row["ci_low"] > 0) - int(row["ci_high"] < 0)
+                words = ("lower", "higher") if better[name] is None else ("worse", "better")
+                words = words[::-1] if better[name] == "smaller" else words
+                effect = ("none", words[1], words[0])[side]
+            effects.append(effect)
             names_of = {"baseline": baseline, "model": runs.models[model], "metric": name}
             rows.append({**names_of, **row, "confidence": confidence})
     table = pd.DataFrame(rows)
@@ -319,24 +325,21 @@ def join_labels(
 
     Rows of `cheap` whose model people have not judged are left out.
     """
-    keys = list(keys)
     (own, other), n = key_codes([(role, human), ("cheap", cheap)], keys)
     advice = "; name the list key in ⟦+user_col=⟧"
     row = only_rows(role, human, own, n, keys, advice)[other]
     lost = only_rows("cheap", cheap, other, n, keys, advice)[own] < 0
     if lost.any():
-        of = "no list of" if lost.all() else f"{int(lost.sum()):,} of {len(human):,} lists of"
-        have = f"{of} {role} {'has' if lost.all() else 'do not have'} cheap labels"
         raise DataError(
-            f"{have} ({some_keys(human, lost, keys)}); evaluate the same recommendations on both"
+            f"{int(lost.sum()):,} of {len(human):,} lists of {role} do not have cheap labels "
+            f"({some_keys(human, lost, keys)}); evaluate the same recommendations on both"
         )
     if len(human) == len(cheap):
         raise DataError(NO_MORE)
-    values = {cheap_column(name): metric_values(cheap, "cheap", name) for name in names}
-    of_people = {
-        name: np.where(row >= 0, metric_values(human, role, name)[row], np.nan) for name in names
-    }
-    return cheap.assign(**values, **of_people, **{JUDGED: 1.0 * (row >= 0)})
+    found = {cheap_column(name): metric_values(cheap, "cheap", name) for name in names}
+    for name in names:
+        found[name] = np.where(row >= 0, metric_values(human, role, name)[row], np.nan)
+    return cheap.assign(**found, **{JUDGED: 1.0 * (row >= 0)})
 
 
 def labels_of_both(
@@ -352,78 +355,63 @@ def labels_of_both(
     `others` are columns that the comparison reads; they are those of `cheap`, which has all lists.
     """
     given = getattr(cheap, "per_user", cheap)
-    if isinstance(per_user, Mapping):
-        if not isinstance(given, Mapping) or set(per_user) != set(given):
-            raise OptionError(
-                "cheap is no mapping of the same models as per_user; expected the same form of both"
-            )
-        first = next(iter(per_user))
-        names = shared_metrics(per_user[first], given[first], metrics, "per_user")
-        pairs: dict[Any, Any] = {
-            name: (one, frame_of("cheap", given[name]), keys) for name, one in per_user.items()
-        }
-    else:
-        names = shared_metrics(per_user, given, metrics, "per_user")
-        known: pd.DataFrame = given[
-            given[require(given, "cheap", [model_col])[0]].isin(per_user[model_col])
-        ]
-        pairs = {"": (per_user, known, [model_col, *keys])}
-    for _, one, _ in pairs.values():
-        require(one, "cheap", others)
-    joined = {
-        name: join_labels(own, one, names, key, "per_user")
-        for name, (own, one, key) in pairs.items()
-    }
-    return joined if isinstance(per_user, Mapping) else joined[""], names
+    mapped = isinstance(per_user, Mapping)
+    own, more = per_user, given
+    if not mapped:
+        models = frame_of("per_user", per_user)[model_col]
+        require(frame_of("cheap", given), "cheap", [model_col])
+        own, more = {"": per_user}, {"": given[given[model_col].isin(models)]}
+        keys = [model_col, *keys]
+    elif not isinstance(given, Mapping) or set(per_user) != set(given):
+        raise OptionError(
+            "cheap is no mapping of the same models as per_user; expected the same form of both"
+        )
+    first = next(iter(own))
+    names, joined = shared_metrics(own[first], more[first], metrics, "per_user"), {}
+    for name, one in own.items():
+        require(frame_of("cheap", more[name]), "cheap", others)
+        joined[name] = join_labels(one, more[name], names, keys, "per_user")
+    return joined if mapped else joined[""], names
 
 
-def _judged_lists(
-    human: pd.DataFrame,
-    cheap: pd.DataFrame,
-    names: Sequence[str],
-    keys: list[str],
-    model_col: str,
-    probability_col: str | None,
-) -> ModelRows:
-    """Return the lists of every model with both labels; of None without models."""
-    by = [model_col] if model_col in cheap.columns and model_col not in keys else []
-    chance = [] if probability_col is None else require(human, "human", [probability_col])
-    for name in chance:
-        values = metric_values(human, "human", name)
-        if not ((values > 0) & (values <= 1)).all():
-            raise DataError(f"human[{name!r}] is not in (0, 1] everywhere; expected probabilities")
-    joined = join_labels(
-        human, cheap.assign(**dict.fromkeys(chance, 1.0)), [*names, *chance], [*by, *keys]
-    )
-    return read_model_rows(joined if by else {None: joined}, keys, [], model_col, least=1)
-
-
-def labelled_values(rows: pd.DataFrame, name: str) -> tuple[Floats, Floats]:
-    """The values of a metric under human labels, NaN where nobody judged, and under cheap ones."""
-    return rows[name].to_numpy(np.float64), rows[cheap_column(name)].to_numpy(np.float64)
-
-
-def powered_row(
-    units: LabelledUnits,
-    confidence: float,
+def labelled_row(
+    y: Floats,
+    f: Floats,
+    judged: Mask,
     bounds: MetricBounds,
+    confidence: float,
+    weights: Floats | None = None,
+    unit: Codes | None = None,
+    beside: Sequence[Floats] = (),
     tuning: Tuning = "open",
     chance: Floats | None = None,
     unlike: bool = False,
 ) -> dict[str, Any]:
-    """All numbers of one mean or difference, whose values are between the bounds.
+    """All numbers of one mean or difference, from values of lists that are between the bounds; null
+    for fewer than three lists of people.
 
     Of the estimates with and without the judge, the one with the narrower interval counts.
     """
+    units = labelled_units(y, f, judged, weights, unit, beside)
+    counts = {
+        "n_human": int((judged & ~np.isnan(y)).sum()),
+        "n_cheap": int((~judged & ~np.isnan(f)).sum()),
+    }
+    if min(counts["n_human"], len(units.y)) < 3:
+        nothing = {**dict.fromkeys(["df", *POWERED_COLUMNS], np.nan), "ends": None}
+        return nothing | counts | {"remarks": "few_human"}
     y, f, rest = units[:3]
-    n, nothing, typical = len(y), np.zeros(len(y) + len(rest)), units.typical
+    n, none, everything = len(y), np.zeros(len(y) + len(rest)), np.concatenate([f, rest])
+    typical, count, random = units.typical, float(units.n), np.nan
     if chance is None:
         found = powered_mean(y, f, rest, tuning, units.same)
-        alone, bias = (powered_mean(one, nothing[:n], nothing[:1]) for one in (y, f - y))
+        alone, bias = (powered_mean(one, none[:n], none[:1]) for one in (y, f - y))
+        random = _random_p([(f, rest), *units.beside])
     else:
-        found = sampled_mean(y, f, np.concatenate([f, rest]), chance)
-        alone, bias = (sampled_mean(one, nothing[:n], nothing, chance) for one in (y, f - y))
+        found = sampled_mean(y, f, everything, chance)
+        alone, bias = (sampled_mean(one, none[:n], none, chance) for one in (y, f - y))
         typical = typical_units(1 / chance)
+        count = (1 / chance).sum() ** 2 / (1 / chance**2).sum()  # few may stand for many
     alone, bias = (one._replace(df=one.df + 1) for one in (alone, bias))
     both, own = (powered_ends(one, typical, bounds) for one in (found, alone))
     human = own.interval(confidence)
@@ -435,16 +423,14 @@ def powered_row(
     elif not high - low < human[1] - human[0]:
         (low, high), found, both = human, alone, own
     off = powered_ends(bias, typical, of_difference(bounds)).interval(confidence)
-    random = np.nan if chance is not None else _random_p([(f, rest), *units.beside])
-    count = (
-        units.n if chance is None else (1 / chance).sum() ** 2 / (1 / chance**2).sum()
-    )  # few may stand for many
+    narrower = (human[1] - human[0]) / (high - low) if high > low else np.nan
     doubts = {
         "few_human": count < FEW_HUMAN,
         "not_random": random < NOT_RANDOM,
         "undefined_differs": unlike,
     }
-    return {
+    of_rest = float(rest.mean()) if len(rest) else 0.0
+    return counts | {
         "mean": found.mean,
         "se": both.se,
         "df": found.df,
@@ -454,42 +440,15 @@ def powered_row(
         "mean_human": alone.mean,
         "ci_low_human": human[0],
         "ci_high_human": human[1],
-        "mean_cheap": units.share * float(f.mean())
-        + (1 - units.share) * float(rest.mean() if len(rest) else 0),
+        "mean_cheap": units.share * float(f.mean()) + (1 - units.share) * of_rest,
         "bias": bias.mean,
         "bias_low": off[0],
         "bias_high": off[1],
         "weight": found.weight,
         "p_random": random,
-        "n_effective": units.n * ((human[1] - human[0]) / (high - low)) ** 2
-        if high > low
-        else np.nan,
+        "n_effective": units.n * narrower**2,
         "remarks": by_rank(code for code, holds in doubts.items() if holds),
     }
-
-
-def labelled_row(
-    y: Floats,
-    f: Floats,
-    judged: Mask,
-    weights: Floats | None,
-    unit: Codes | None,
-    confidence: float,
-    bounds: MetricBounds,
-    beside: Sequence[Floats] = (),
-    **how: Any,
-) -> dict[str, Any]:
-    """The same from the values of lists, with their numbers; null for fewer than three lists of
-    people."""
-    units = labelled_units(y, f, judged, weights, unit, beside)
-    counts = {
-        "n_human": int((judged & ~np.isnan(y)).sum()),
-        "n_cheap": int((~judged & ~np.isnan(f)).sum()),
-    }
-    if min(counts["n_human"], len(units.y)) > 2:
-        return powered_row(units, confidence, bounds, **how) | counts
-    nothing = {**dict.fromkeys(["df", *POWERED_COLUMNS], np.nan), "ends": None}
-    return nothing | counts | {"remarks": "few_human"}
 
 
 def powered_pair(
@@ -510,17 +469,13 @@ def powered_pair(
     )
     table = runs.table(JUDGED)
     judged = runs.per_list(table.max(axis=0, initial=0, where=~np.isnan(table))) > 0
-    found, base = (
-        labelled_row(one, other, judged, runs.weights, runs.unit_of_list, confidence, of, [base_f])
-        for one, other, of in (
-            (y, f, of_difference(bounds)),
-            (base_y, np.where(np.isnan(f), np.nan, base_f), bounds),
-        )
-    )
+    of_lists = confidence, runs.weights, runs.unit_of_list, [base_f]
+    found = labelled_row(y, f, judged, of_difference(bounds), *of_lists)
+    base_f = np.where(np.isnan(f), np.nan, base_f)
+    base = labelled_row(base_y, base_f, judged, bounds, *of_lists)
     found |= {name.replace("mean", "diff"): found[name] for name in ("mean_human", "mean_cheap")}
     row = {name: found[name] for name in (*CHEAP_COLUMNS, "remarks")}
-    row["estimate"] = found["ends"]
-    return (base["mean"], base["mean"] + found["mean"]), row
+    return (base["mean"], base["mean"] + found["mean"]), row | {"estimate": found["ends"]}
 
 
 def label_sentences(n_human: Any, n_cheap: Any, rows: Sequence[Mapping[Any, Any]]) -> list[str]:
@@ -536,14 +491,13 @@ def label_sentences(n_human: Any, n_cheap: Any, rows: Sequence[Mapping[Any, Any]
     ]
     for row in [one for one in rows if pd.notna(one.get("bias_low"))][:MOST_BIASES]:
         bias = estimated(row["bias"], row["bias_low"], row["bias_high"], "+")
-        why = (
-            "which may be none"
-            if row["bias_low"] <= 0 <= row["bias_high"]
-            else "which the labels of people take out"
-        )
-        why = why if row["weight"] > 0 else "and the labels of people count alone"
+        why = "which the labels of people take out"
         if "few_human" in codes_of(row["remarks"]) or row["p_random"] < NOT_RANDOM:
             why = "as far as these lists of people tell"
+        elif not row["weight"] > 0:
+            why = "and the labels of people count alone"
+        elif row["bias_low"] <= 0 <= row["bias_high"]:
+            why = "which may be none"
         said.append(f"The cheap labels are off by {bias} on {row['what']}, {why}.")
     return said
 
@@ -552,18 +506,16 @@ def compared_labels(table: pd.DataFrame) -> list[str]:
     """Say the same of a comparison, which was made with cheap labels if it has their columns."""
     if "n_human" not in table.columns or not len(table):
         return []
-    more = ["How far the cheap labels are off, bias of a comparison with details=True says."]
-    what = [
-        f"{metric}, {model} − {base}"
-        for metric, model, base in zip(
-            *(table[name].map(str).map(visible) for name in ("metric", "model", "baseline")),
-            strict=True,
+    rows = table.to_dict("records")
+    for row in rows:
+        metric, model, base = (visible(row[name]) for name in ("metric", "model", "baseline"))
+        row["what"] = f"{metric}, {model} − {base}"
+    said = label_sentences(table["n_human"], table["n_cheap"], rows)
+    if "bias" not in table.columns:
+        said.append(
+            "How far the cheap labels are off, bias of a comparison with details=True says."
         )
-    ]
-    said = label_sentences(
-        table["n_human"], table["n_cheap"], table.assign(what=what).to_dict("records")
-    )
-    return said if "bias" in table.columns else [*said, *more]
+    return said
 
 
 def _random_p(columns: Sequence[tuple[Floats, Floats]]) -> float:
@@ -576,15 +528,6 @@ def _random_p(columns: Sequence[tuple[Floats, Floats]]) -> float:
         df = max(one.n + two.n - 2, 1)
         var = (one.var * one.n + two.var * two.n) / df * (1 / max(one.n, 1) + 1 / max(two.n, 1))
         if min(one.n, two.n) > 1 and var > 0:
-            least = min(
-                least, float(t_p_value((one.mean - two.mean) / np.sqrt(var), df, "two-sided"))
-            )
+            t = (one.mean - two.mean) / np.sqrt(var)
+            least = min(least, float(t_p_value(t, df, "two-sided")))
     return min(1.0, len(columns) * least)
-
-
-def _effect_of(row: dict[str, Any], difference: bool, better: Better | None) -> str:
-    if not difference:
-        return "both" if row["n_effective"] > row["n_human"] * 1.02 else "human_alone"
-    side = ((row["ci_low"] > 0) - (row["ci_high"] < 0)) * (-1 if better == "smaller" else 1)
-    low, high = ("lower", "higher") if better is None else ("worse", "better")
-    return (low, "none", high)[side + 1]

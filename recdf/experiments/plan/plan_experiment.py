@@ -291,7 +291,7 @@ def plan_experiment(
                 f"metric {metric.name!r} has mean {past.mean:g}; a relative effect needs a "
                 "positive mean, pass n="
             )
-        chance = power
+        chance = design.power
         if n is None:
             arms, mde = design.needed(wanted / past.planned, past.size, scale), wanted
         else:
