@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -40,7 +40,7 @@ from ...stats.student import beyond, t_p_value
 from ..decide.adjust_pvalues import directions
 from ..decide.balance import segments_moved, shares_change, users_in_both
 from ..decide.sample_ratio import Arms, check_sample_ratio, count_rows, count_units
-from ..samples import Ready, Settings, make_units, read_metrics, subset
+from ..samples import MetricRows, Ready, Settings, make_units, read_metrics, subset
 from .arms_of_users import ALIKE, no_estimate, of_units, with_denominators
 from .two_sample import POWER, VARIANT_RESULT_COLUMNS, Row, but, first_row, without_estimate
 from .variants import compare_each, compare_variants, decide
@@ -142,11 +142,12 @@ correction, family, primary, sequential_n, expected, health, time_col, user_col,
     1  latency p95         230.8           323.7                worse
     """
     check_value("nan", nan, RaiseOrDrop)
-    given = np.atleast_1d(np.asarray(quantiles, object)).tolist()
-    orders = [check_value("quantiles", one, SHARE) for one in given]
+    orders = [
+        check_value("quantiles", p, SHARE) for p in np.atleast_1d(np.array(quantiles, object))
+    ]
     by_cols = by_columns(frame_of("data", data), "data", by, ["quantile", *VARIANT_RESULT_COLUMNS])
     specs = metric_specs(metrics, data, "data")
-    of = {f"{name} p{100 * p:g}": (name, p) for name in specs for p in orders}
+    of = {f"{name} p{100 * p:g}": name for name in specs for p in orders}
     settings = Settings(
         dict.fromkeys(of, "t"),
         alternative,
@@ -156,9 +157,8 @@ correction, family, primary, sequential_n, expected, health, time_col, user_col,
         subset("primary", _named(primary, of), of),
         sequential_n=sequential_n,
     )
-    better = directions(
-        dict.fromkeys(of, ""), _named(smaller_is_better, of), _named(larger_is_better, of)
-    )
+    sides = (_named(side, of) for side in (smaller_is_better, larger_is_better))
+    better = directions(dict.fromkeys(of, ""), *sides)
     columns = read_metrics(data, specs, {}, nan)
     rows = read_experiment_rows(
         data, variant_col, by_cols, user_col, (), as_columns(cluster), list(specs)
@@ -170,22 +170,25 @@ correction, family, primary, sequential_n, expected, health, time_col, user_col,
     moved = shares_change(data, time_col, [], [variant_col, *by_cols], rows)
     moved += users_in_both(data, health, count_units(rows)[:-1], arms)
 
+    def values_of(one: MetricRows, group: int, variant: int) -> list[Any]:
+        """The values of an arm, and of each the cluster and the unit that rows repeat."""
+        kept = one.kept(rows.cells[group * len(rows.variants) + variant])
+        known = (one.sample.num, rows.clusters, rows.repeated)
+        return [None if codes is None else codes[kept] for codes in known]
+
     @functools.cache
     def arms_of(metric: int, group: int, variant: int) -> list[tuple[QuantileArm, float]]:
         """The quantiles of an arm, and the design effect of the rows that repeat units."""
-        kept = columns[metric].kept(rows.cells[group * len(rows.variants) + variant])
-        values, again = columns[metric].sample.num[kept], rows.repeated
-        unit = None if rows.clusters is None else rows.clusters[kept]
+        values, unit, again = values_of(columns[metric], group, variant)
         found = [quantile_arm(values, p, unit) for p in orders]
         return [
-            (one, np.nan if again is None else design_effect(values, again[kept], one.quantile)[0])
+            (one, np.nan if again is None else design_effect(values, again, one.quantile)[0])
             for one in found
         ]
 
     def of_pair(group: int, pair: tuple[int, int]) -> list[Row]:
         names, found, both_arms = iter(of), [], rows.both(group, pair)
         surplus = ratio.surplus(group, pair, arms.names)
-        cells = [group * len(rows.variants) + variant for variant in pair]
         for metric, one in enumerate(columns):
             ready = make_units(one, both_arms, rows)
             problem = no_estimate(ready.units)
@@ -197,12 +200,11 @@ correction, family, primary, sequential_n, expected, health, time_col, user_col,
                 else:
                     row = _quantile_row(row, ready, [x[i] for x in sides], settings, rows.guessed)
                 if surplus.asked and not problem:
-                    values = one.sample.num[kept := one.kept(rows.cells[cells[surplus.arm]])]
-                    unit = None if rows.clusters is None else rows.clusters[kept]
-                    arms_found = [x[i][0] for x in sides]
-                    without = _quantile_without(arms_found, surplus.arm, values, p, unit, settings)
-                    given = (row["diff"], row["p_value"])
-                    said = surplus.turns(given, without, len(values), settings.alpha)
+                    values, unit, _ = values_of(one, group, pair[surplus.arm])
+                    known = [x[i][0] for x in sides], surplus.arm, values, p, unit
+                    without = functools.partial(_quantile_without, *known, alternative)
+                    effect = row["diff"], row["p_value"]
+                    said = surplus.turns(effect, without, len(values), settings.alpha)
                     row = but(row, "surplus", detail=said) if said else row
                 found.append(row | {"quantile": p})
         return found
@@ -225,22 +227,22 @@ def _quantile_row(
     (control, _), (treatment, _) = sides
     z, df = signed_root(control, treatment), degrees_of_freedom(control, treatment)
     n, planned = sum(ready.units.n), settings.sequential_n
-    if planned is None:
-        p = t_p_value(z, df, settings.alternative)
-    else:
-        p = always_valid_p(z, n, planned, settings.confidence, settings.alternative)
+    p = t_p_value(z, df, settings.alternative)
+    if planned is not None:
+        p, df = always_valid_p(z, n, planned, settings.confidence, settings.alternative), np.nan
     row = with_denominators(but(row, **of_units(ready.units, "t")), ready)
     effect = float(np.average([x for _, x in sides], weights=[1 / x.n for x, _ in sides]))
     if effect >= (ALIKE if guessed else 0):
         row = but(row, "repeated_units", design_effect=effect, unbalanced=guessed)
+    old, new = control.quantile, treatment.quantile
     found = but(
         row,
-        mean_control=control.quantile,
-        mean_treatment=treatment.quantile,
-        diff=treatment.quantile - control.quantile,
-        rel_diff=treatment.quantile / control.quantile - 1 if control.quantile > 0 else np.nan,
+        mean_control=old,
+        mean_treatment=new,
+        diff=new - old,
+        rel_diff=new / old - 1 if old > 0 else np.nan,
         statistic=z,
-        df=df if planned is None else np.nan,
+        df=df,
         p_value=p,
         method=row["method"].replace("welch", "quantile"),
     )
@@ -248,33 +250,38 @@ def _quantile_row(
 
 
 def _quantile_without(
-    arms: list[QuantileArm], of: int, values: Floats, p: float, unit: Any, settings: Settings
-) -> Callable[[str, int], tuple[float, float]]:
-    """Return the effect and its p without the smallest or largest values of an arm."""
-
-    def trimmed(kind: str, few: int) -> tuple[float, float]:
-        order = np.argsort(values, kind="stable")
-        kept = order[few:] if kind == "lightest" else order[: len(order) - few]
-        rest = list(arms)
-        rest[of] = quantile_arm(values[kept], p, None if unit is None else unit[kept])
-        z, df = signed_root(*rest), degrees_of_freedom(*rest)
-        p_value = float(t_p_value(z, df, settings.alternative))
-        return rest[1].quantile - rest[0].quantile, p_value
-
-    return trimmed
+    arms: list[QuantileArm],
+    of: int,
+    values: Floats,
+    p: float,
+    unit: Any,
+    alternative: Alternative,
+    kind: str,
+    few: int,
+) -> tuple[float, float]:
+    """The effect and its p without the smallest or largest values of an arm."""
+    order = np.argsort(values, kind="stable")
+    kept = order[few:] if kind == "lightest" else order[: len(order) - few]
+    rest = list(arms)
+    rest[of] = quantile_arm(values[kept], p, None if unit is None else unit[kept])
+    p_value = float(t_p_value(signed_root(*rest), degrees_of_freedom(*rest), alternative))
+    return rest[1].quantile - rest[0].quantile, p_value
 
 
 def _quantile_intervals(table: dict[str, Any], reach: Floats, alternative: Alternative) -> None:
-    """Put intervals that reach so many standard errors into the table, and what they say of the
-    values."""
-    found = [
-        {} if arms is None else _ends(arms[0], arms[1], c, alternative)
-        for arms, c in zip(table["arms"], np.fmin(reach, FARTHEST).tolist(), strict=True)
-    ]
-    for name in ENDS:
-        table[name] = [one.get(name, np.nan) for one in found]
-    for code in ("few_values", "ties", "gap"):
-        remark(table, [bool(one.get(code)) for one in found], code)
+    """Put intervals that reach so many standard errors into the table, with their errors, and what
+    they say of the values."""
+    remarks = "few_values", "ties", "gap"
+    found: dict[str, list[Any]] = {}
+    reaches = np.fmin(reach, FARTHEST).tolist()
+    for i, (arms, c) in enumerate(zip(table["arms"], reaches, strict=True)):
+        row = {} if arms is None else _ends(*arms, c, alternative)
+        for name in row:
+            found.setdefault(name, [False if name in remarks else np.nan] * len(reaches))
+            found[name][i] = row[name]
+    table |= {name: values for name, values in found.items() if name not in remarks}
+    for code in remarks:
+        remark(table, found.get(code, []), code)
 
 
 def _ends(
@@ -283,6 +290,7 @@ def _ends(
     """Interval and errors of one row by the names of their columns, and codes of remarks."""
     low, high = order_interval(control, treatment, c)
     rel_low, rel_high = np.expm1(order_interval(control, treatment, c, np.log))
+    few_values, ties = math.isinf(low) or math.isinf(high), low == high == 0
     se, *of_arms = (
         (b - a) / (2 * c) if math.isfinite(b - a) else np.nan
         for a, b in ((low, high), control.interval(c), treatment.interval(c))
@@ -290,35 +298,25 @@ def _ends(
     steps = [one.steps(c) for one in (control, treatment)]
     gaps = [ends for _, ends in steps if ends]
     gap = max(gaps, key=lambda ends: ends[1] - ends[0], default=(np.nan, np.nan))
+    if alternative == "less":
+        low = rel_low = -np.inf
+    if alternative == "greater":
+        high = rel_high = np.inf
     return {
-        "ci_low": -np.inf if alternative == "less" else low,
-        "ci_high": np.inf if alternative == "greater" else high,
-        "rel_ci_low": -np.inf if alternative == "less" else rel_low,
-        "rel_ci_high": np.inf if alternative == "greater" else rel_high,
+        "ci_low": low,
+        "ci_high": high,
+        "rel_ci_low": rel_low,
+        "rel_ci_high": rel_high,
         "se": se,
         "se_control": of_arms[0],
         "se_treatment": of_arms[1],
         "mde": beyond(c, POWER) * se,
         "gap_low": gap[0],
         "gap_high": gap[1],
-        "few_values": math.isinf(low) or math.isinf(high),
-        "ties": low == high == 0 or any(few for few, _ in steps),
+        "few_values": few_values,
+        "ties": ties or any(few for few, _ in steps),
         "gap": bool(gaps),
     }
-
-
-ENDS = [
-    "ci_low",
-    "ci_high",
-    "rel_ci_low",
-    "rel_ci_high",
-    "se",
-    "se_control",
-    "se_treatment",
-    "mde",
-    "gap_low",
-    "gap_high",
-]
 
 
 def compare_zero_inflated(
@@ -379,20 +377,21 @@ def compare_zero_inflated(
     frame_of("data", data)
     made: dict[str, Floats] = {}
     specs: dict[str, Any] = {}
-    of: dict[str, tuple[str, str]] = {}
+    of: dict[str, str] = {}
     for name in as_columns(metrics):
         values = metric_values(data, "data", name)
-        if (values < 0).any():
-            raise DataError(
-                f"data[{name!r}] is negative in {int((values < 0).sum()):,} rows; expected at "
-                "least 0"
-            )
+        if below := int((values < 0).sum()):
+            raise DataError(f"data[{name!r}] is negative in {below:,} rows; expected at least 0")
         share, mean = f"{name}: share above 0", f"{name}: mean above 0"
+        if share in data.columns:
+            raise ColumnError(
+                f"data has a column {share!r} already, which is made here; rename it", column=share
+            )
         made[share] = np.where(np.isnan(values), np.nan, values > 0)
         specs |= {name: name, share: share, mean: (name, share)}
-        of |= {one: (name, one) for one in (name, share, mean)}
+        of |= dict.fromkeys((name, share, mean), name)
     return compare_variants(
-        _with_columns(data, made),
+        pd.concat([data, pd.DataFrame(made, index=data.index)], axis=1),
         specs,
         control=control,
         smaller_is_better=_named(smaller_is_better, of),
@@ -401,22 +400,11 @@ def compare_zero_inflated(
     )
 
 
-def _with_columns(data: pd.DataFrame, made: dict[str, Floats]) -> pd.DataFrame:
-    """The frame with more columns, of names that it does not have."""
-    there = [name for name in made if name in data.columns]
-    if there:
-        raise ColumnError(
-            f"data has a column {there[0]!r} already, which is made here; rename it",
-            column=there[0],
-        )
-    return pd.concat([data, pd.DataFrame(made, index=data.index)], axis=1)
-
-
-def _named(chosen: Columns | None, of: dict[str, tuple[str, Any]]) -> list[str] | None:
+def _named(chosen: Columns | None, of: Mapping[str, str]) -> list[str] | None:
     """The metrics that are made of the chosen columns; a column of which none is made stays, and is
     refused."""
     if chosen is None:
         return None
     columns = as_columns(chosen)
-    made = [name for name, (column, _) in of.items() if column in columns]
-    return [*made, *(one for one in columns if one not in {column for column, _ in of.values()})]
+    made = [name for name, column in of.items() if column in columns]
+    return made + [name for name in columns if name not in of.values()]
