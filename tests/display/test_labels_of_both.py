@@ -118,7 +118,7 @@ def test_lists_that_do_not_overlap_are_an_error(tmp_path):
         lambda: page(tmp_path, people, other),
         lambda: rd.leaderboard(people, cheap=other),
     ):
-        with pytest.raises(rd.DataError, match="no list of result has cheap labels"):
+        with pytest.raises(rd.DataError, match="lists of result do not have cheap labels"):
             call()
 
 

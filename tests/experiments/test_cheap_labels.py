@@ -182,7 +182,7 @@ BAD = [
         lambda h, c: (h.assign(user_id=-h["user_id"] - 1), c),
         {},
         rd.DataError,
-        "no list of human has cheap labels",
+        "160 of 160 lists of human do not have cheap labels",
     ),
     (lambda h, c: (h, c[c["user_id"] > 100]), {}, rd.DataError, "do not have cheap labels"),
     (
@@ -406,7 +406,7 @@ BAD_COMPARISONS = [
         lambda h, c: (h.assign(user_id=-h["user_id"] - 1), c),
         {},
         rd.DataError,
-        "no list of per_user has cheap labels",
+        "160 of 160 lists of per_user do not have cheap labels",
     ),
     (lambda h, c: (h, c[c["user_id"].isin(h["user_id"])]), {}, rd.DataError, "no more lists"),
     (lambda h, c: (h, c.drop(columns="model")), {}, rd.ColumnError, "model"),

@@ -20,7 +20,7 @@ from ...judge.cautions.table import UNLIKE
 from ...judge.choices import Columns, Correction, RaiseOrDrop
 from ...judge.comparisons import Comparison, default_columns
 from ...judge.effects.means import Units, arms_of_sums, influence, quantity
-from ...judge.per_user_columns import Floats, MetricColumns, metric_specs, named_frame
+from ...judge.per_user_columns import Floats, Mask, MetricColumns, metric_specs, named_frame
 from ...judge.users import ArmRows, ExperimentRows, read_experiment_rows
 from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, by_rank, has, remark
 from ...metrics.strings import direction_of
@@ -51,7 +51,6 @@ from .user_periods import (
     PeriodKind,
     PeriodMetric,
     UserValue,
-    check_period_kind,
     each_period,
     read_people,
     read_periods,
@@ -59,17 +58,9 @@ from .user_periods import (
 from .variants import compare_each, decide
 
 # Columns of the trend by those of any comparison.
-TREND_COLUMNS = {
-    "diff": "trend",
-    "se": "trend_se",
-    "ci_low": "trend_ci_low",
-    "ci_high": "trend_ci_high",
-    "p_value": "trend_p",
-    "p_adj": "trend_p_adj",
-    "early": "trend_early",
-    "late": "trend_late",
-    **{name: f"trend_{name}" for name in VERDICT_COLUMNS},
-}
+_OF_TREND = ["diff", "se", "ci_low", "ci_high", "p_value", "p_adj", "early", "late"]
+TREND_COLUMNS = {name: f"trend_{name}" for name in [*_OF_TREND, *VERDICT_COLUMNS]}
+TREND_COLUMNS |= {"diff": "trend", "p_value": "trend_p"}
 # What a single period says of all, as a reason to withhold and as a remark.
 OF_ALL = (*UNLIKE, "unequal_missing", "users_in_both", "surplus", "strata_moved")
 ALIKE_IN_ALL = (
@@ -136,45 +127,37 @@ class Trend:
         """The slope with its test, the mean effects of the first and last third, and whether these
         turn the sign."""
         kept = self.users.comparable(both_arms)
-        of = self.users.clusters
-        n = (
-            kept.n
-            if of is None
-            else both(lambda own: len(distinct(own)), kept.split(kept.take(of)))
-        )
-        row: dict[str, Any] = dict.fromkeys([*SLOPE, "early", "late"], np.nan)
+        of, n = self.users.clusters, kept.n
+        if of is not None:
+            n = both(lambda own: len(distinct(own)), kept.split(kept.take(of)))
+        row: dict[str, Any] = dict.fromkeys([*SLOPE, "early", "late", "turned_by"], np.nan)
         row |= {"n_counted": min(n), "turns": False}
-        row |= {"skewed_by": 0.0, "turned_by": np.nan, "turned_to": "lose or gain"}
+        row |= {"skewed_by": 0.0, "turned_to": "lose or gain"}
         if np.count_nonzero(self.weights) < 2 or min(n) < 2:
             return row
         days, weights = self.days, self.weights
         total, thirds = weights.sum(), self.thirds @ weights
         centre = float(days @ weights) / total
 
-        def units_of(factors: Floats) -> Units:
-            """What each unit adds to a linear combination of what is kept."""
-            sample = Sample(factors @ self.parts[:, kept.rows])
-            clusters = None if of is None else kept.take(of)
-            return in_strata(sample, kept, self.users, clusters, "the trend", None)
-
-        def test(factors: Floats) -> Effect:
+        def test(*factors: float) -> tuple[Effect, Units]:
+            """Test a linear combination of what is kept, by what each unit adds to it."""
             sizes = np.array([np.abs(days) @ weights, total, *thirds])
             least = MEAN_ROUNDING * self.largest * float(np.abs(factors) @ sizes)
-            units = units_of(factors)
+            sample = Sample(np.array(factors) @ self.parts[:, kept.rows])
+            clusters = None if of is None else kept.take(of)
+            units = in_strata(sample, kept, self.users, clusters, "the trend", None)
             thin = self.shares and of is None and units.stratum is not None
             control, treatment = (
                 Arm(np.float64(0.0), np.float64(one.var * (np.sqrt(one.var) > least)), one.df)
                 for one in (_arms_of_both(units) if thin else arms_of_sums(units))
             )
-            change = factors @ self.effects
+            change = np.array(factors) @ self.effects
             treatment = treatment._replace(mean=change if abs(change) > least else 0.0)
-            return effect(control, treatment, confidence=confidence)
+            return effect(control, treatment, confidence=confidence), units
 
         squares = float(weights @ np.square(days - centre))
-        factors = np.array([1.0, -centre, 0.0, 0.0]) / squares
-        slope = test(factors)
-        if may_be_skewed(n[0], n[1], SKEWED_SAMPLES) and slope.se > 0:
-            units = units_of(factors)
+        slope, units = test(1.0 / squares, -centre / squares, 0.0, 0.0)
+        if may_be_skewed(*n, SKEWED_SAMPLES) and slope.se > 0:
             values = units.columns[0] * units.record.n[units.cell]  # in the scale of the slope
             arms = both(lambda arm: moments_of(values[units.arm == arm]), (0, 1))
             row["skewed_by"] = float(np.abs(skewness_of_means(*arms))) / SKEWED_SAMPLES
@@ -183,12 +166,9 @@ class Trend:
         if moved > 0 and not self.shares:
             row["turned_by"] = abs(row["diff"]) / moved
         if thirds.all():
-            ends = (
-                test(np.array([0.0, 0.0, 1.0 / thirds[0], 0.0])),
-                test(np.array([0.0, 0.0, 0.0, 1.0 / thirds[1]])),
-            )
-            shown = all(one.p_value <= HEALTH_ALPHA for one in ends)
-            row |= {"early": float(ends[0].diff), "late": float(ends[1].diff)}
+            early, late = test(0, 0, 1 / thirds[0], 0)[0], test(0, 0, 0, 1 / thirds[1])[0]
+            row |= {"early": float(early.diff), "late": float(late.diff)}
+            shown = max(early.p_value, late.p_value) <= HEALTH_ALPHA
             row["turns"] = bool(shown and row["early"] * row["late"] < 0)
         return row
 
@@ -224,13 +204,13 @@ def trend_table(
     read_together(table, settings)
     # What withholds the verdict of a period since the variants are not alike does so to the trend,
     # and so does what withholds most of them.
-    found = []
+    table["remarks"] = ""
     for i in range(len(table)):
         own = judged[i :: len(table)]
         n = own["withheld"].value_counts()
-        some = [code for code in n.index if code and (code in OF_ALL or 2 * n[code] > len(own))]
-        found.append({*some, *(code for code in ALIKE_IN_ALL if has(own["remarks"], code).any())})
-    table["remarks"] = [by_rank(codes) for codes in found]
+        found = [code for code in n.index if code and (code in OF_ALL or 2 * n[code] > len(own))]
+        found += [code for code in ALIKE_IN_ALL if has(own["remarks"], code).any()]
+        table.loc[i, "remarks"] = by_rank(found)
     table["detail"] = judged["detail"].to_numpy().reshape(-1, len(table)).max(axis=0)
     table["turned_by"] = table["turned_by"].where(table["reject"].astype(bool))
     table["unseen"] = missing_by_chance(settings.alpha)
@@ -420,7 +400,12 @@ def effect_over_time(
     1       1         20  2.90  -3.05  fades (sample ratio not checked)
     2       2         20 -0.15  -3.05  fades (sample ratio not checked)
     """
-    check_period_kind(kind, exposure_col)
+    check_value("kind", kind, PeriodKind)
+    if kind == "since_exposure" and exposure_col is None:
+        raise OptionError(
+            '⟦kind="since_exposure"⟧ counts days since the exposure; name its column in '
+            "⟦+exposure_col=⟧"
+        )
     check_value("nan", nan, RaiseOrDrop)
     check_value("multi_variant", multi_variant, RaiseOrDrop)
     rows = named_frame("rows", rows)
@@ -430,38 +415,24 @@ def effect_over_time(
         raise OptionError(
             '⟦sequential_n=⟧ is for ⟦+kind="cumulative"⟧, whose rows are looks at the same users'
         )
-    values = _value_of_each(how, specs)
-    absent = _absent_count(rows, specs, values, missing, smaller_is_better, larger_is_better)
+    values = _values_of_users(rows, specs, how, missing, smaller_is_better, larger_is_better)
     better = directions(measured_means(specs), smaller_is_better, larger_is_better)
-    given = None if assignment is None else named_frame("assignment", assignment)
-    people = read_people(
-        rows,
-        given,
-        [str(name) for name in as_columns(user_col)],
-        variant_col,
-        [*as_columns(cluster), *as_columns(strata)],
-        time_col,
-        exposure_col,
-        multi_variant,
-    )
+    role, given = "rows", None
+    if assignment is not None:
+        role, given = "assignment", named_frame("assignment", assignment)
+    keys, strata_cols, clusters = as_columns(user_col), as_columns(strata), as_columns(cluster)
+    labels, times = [*clusters, *strata_cols], (time_col, exposure_col)
+    people = read_people(rows, given, keys, variant_col, labels, *times, multi_variant)
     read = [
-        PeriodMetric(metric, values[metric.name], absent[metric.name])
+        PeriodMetric(metric, *values[metric.name])
         for metric in read_metrics(rows, specs, {}, nan, "rows")
     ]
     periods = read_periods(people, kind)
-    role = "rows" if given is None else "assignment"
-    keys = None if as_columns(user_col) == ["user_id"] else user_col
     numbers = [time_col, *(name for pair in specs.values() for name in pair)]
     known = people.with_columns_of(rows, numbers)
+    named = None if keys == ["user_id"] else keys
     users = read_experiment_rows(
-        known,
-        variant_col,
-        [],
-        keys,
-        as_columns(strata),
-        as_columns(cluster),
-        numbers,
-        role,
+        known, variant_col, [], named, strata_cols, clusters, numbers, role
     )
 
     def one_value(name: str) -> bool:
@@ -478,31 +449,26 @@ def effect_over_time(
         groups=pd.DataFrame({"period": periods.labels}),
         users=np.arange(len(people.frame)),
         strata=None,
-        movable=movable_strata(known, exposure_col, as_columns(strata)),
+        movable=movable_strata(known, exposure_col, strata_cols),
     )
     arms = Arms.of(users.groups, people.variants, control, role)
-    exposures = Exposures(people, periods, users, as_columns(strata))
+    exposures = Exposures(people, periods, users, strata_cols)
     counts = exposures.counts.sum(axis=1)
+    in_strata_too, alone = (exposures.labels, exposures.counts), without_strata(counts)
     ratio = check_sample_ratio(
-        expected,
-        None,
-        arms,
-        lambda within: (
-            (exposures.labels, exposures.counts)
-            if within and strata is not None
-            else without_strata(counts)
-        ),
+        expected, None, arms, lambda within: in_strata_too if within and strata_cols else alone
     )
     if cumulative and sequential_n is None:
         sequential_n = max(2, *(int(counts[-1][[*pair]].sum()) for pair in arms.pairs))
-    settings = Settings(
-        which_tests("t", specs),
-        confidence=confidence,
-        correction=correction,
-        family="period" if cumulative else None,
-        sequential_n=sequential_n,
-    )
-    of_variant = [np.flatnonzero(people.variant == v) for v in range(len(people.variants))]
+    fixed = Settings(which_tests("t", specs), confidence=confidence, correction=correction)
+    family = "period" if cumulative else None
+    settings = replace(fixed, family=family, sequential_n=sequential_n)
+
+    def arms_of(present: Mask) -> list[ArmRows]:
+        """The users of each pair of variants who are present."""
+        own = [np.flatnonzero(present & (people.variant == v)) for v in range(len(people.variants))]
+        return [ArmRows.of(own[c], own[t]) for c, t in arms.pairs]
+
     compared = [exposures.within(users, pair) for pair in arms.pairs]
     trends = [
         [Trend(len(people.frame), periods.days, within) for within in compared] for _ in specs
@@ -510,35 +476,28 @@ def effect_over_time(
     found: list[list[list[Row]]] = []
     with Progress(len(periods.rows), "effect_over_time", progress) as shown:
         for period, (alone, so_far) in enumerate(each_period(people, periods, read, cumulative)):
-            present = periods.present(period)
-            own = [of[present[of]] for of in of_variant]
-            there = [ArmRows.of(own[c], own[t]) for c, t in arms.pairs]
-            found.append(
-                [
-                    compare_arms(
-                        so_far, rows_of, of, settings, ratio.surplus(period, pair, arms.names)
-                    )
-                    for rows_of, of, pair in zip(there, compared, arms.pairs, strict=True)
-                ]
-            )
+            there = arms_of(periods.present(period))
+            found.append([])
+            for both_arms, of, pair in zip(there, compared, arms.pairs, strict=True):
+                surplus = ratio.surplus(period, pair, arms.names)
+                found[-1].append(compare_arms(so_far, both_arms, of, settings, surplus))
             for metric, of_metric in zip(alone, trends, strict=True):
-                for trend, pair in zip(of_metric, there, strict=True):
-                    trend.add(period, metric, pair)
+                for trend, both_arms in zip(of_metric, there, strict=True):
+                    trend.add(period, metric, both_arms)
             shown.add()
     table = compare_each(arms, lambda group, pair: found[group][arms.pairs.index(pair)])
-    where = ", ".join(as_columns(strata)) or exposure_col
+    where = ", ".join(strata_cols) or exposure_col
     n_periods = len(periods.rows)
     ramped = [one._replace(where=np.resize(one.where, n_periods)) for one in ramped]
     ramped += [] if where is None else [Difference("strata_differ", where, exposures.changed)]
     ramped += users_in_both(people.n_in_both, None, counts[:-1], arms)
     result = decide(arms, table, ratio, better, settings, ramped)
-    ever = [of[(periods.start < periods.stop)[of]] for of in of_variant]
+    ever = arms_of(periods.start < periods.stop)
     slopes = [
-        trend.row(ArmRows.of(ever[c], ever[t]), confidence)
+        trend.row(both_arms, confidence)
         for of_metric in trends
-        for trend, (c, t) in zip(of_metric, arms.pairs, strict=True)
+        for trend, both_arms in zip(of_metric, ever, strict=True)
     ]
-    fixed = Settings(settings.tests, confidence=confidence, correction=correction)
     trend_of = trend_table(slopes, list(specs), len(arms.pairs), result, fixed)
     again = pd.concat([trend_of] * n_periods, ignore_index=True)
     whole = result.assign(kind=kind, **{str(name): again[name] for name in again})
@@ -546,40 +505,37 @@ def effect_over_time(
     return default_columns(Comparison.of(whole), details)
 
 
-def _value_of_each(how: Any, specs: Mapping[str, MetricColumns]) -> dict[str, UserValue]:
-    """What a user counts with: the sum of the rows, or their mean, which measures of lists are by
-    themselves."""
-    found: dict[str, UserValue] = {}
-    for name, (column, _) in specs.items():
-        known = direction_of(column)
-        adds_up = (
-            known is None
-            or known.counts
-            or column.endswith("__n")
-            or column.partition("@")[0] == "revenue"
-        )
-        found[name] = "sum" if adds_up else "mean"
-    return found | per_metric("how", how, specs, UserValue)
-
-
-def _absent_count(
+def _values_of_users(
     rows: pd.DataFrame,
     specs: Mapping[str, MetricColumns],
-    values: Mapping[str, UserValue],
+    how: Any,
     missing: AbsentUsers,
     smaller: Columns | None,
     larger: Columns | None,
-) -> dict[str, bool]:
-    """Whether users without rows in a period count as 0: sums do, and means for which 0 is what no
-    list is worth."""
+) -> dict[str, tuple[UserValue, bool]]:
+    """What a user counts with, and whether users without rows in a period count as 0.
+
+    It is the sum of the rows, or their mean, which measures of lists are by themselves. Sums are 0
+    without rows, and so are means for which 0 is what no list is worth.
+    """
+    values: dict[str, UserValue] = {}
+    for name, (column, _) in specs.items():
+        known = direction_of(column)
+        adds_up = known is None or known.counts or column.endswith("__n")
+        adds_up = adds_up or column.partition("@")[0] == "revenue"
+        values[name] = "sum" if adds_up else "mean"
+    values |= per_metric("how", how, specs, UserValue)
     check_value("missing", missing, AbsentUsers)
     if missing == "drop":
-        return dict.fromkeys(specs, False)
-    means = [name for name in specs if values[name] == "mean" and specs[name][1] is None]
-    columns = {name: specs[name][0] for name in means}
-
-    def own(named: Columns | None) -> list[str]:
-        return [columns.get(name, name) for name in as_columns(named)]
-
-    fills = fill_values(rows, list(columns.values()), "zero", own(smaller), own(larger), {})
-    return {name: name not in columns or fills[columns[name]] == 0 for name in specs}
+        return {name: (value, False) for name, value in values.items()}
+    means = {
+        name: column
+        for name, (column, den) in specs.items()
+        if values[name] == "mean" and den is None
+    }
+    sides = ([means.get(name, name) for name in as_columns(side)] for side in (smaller, larger))
+    fills = fill_values(rows, list(means.values()), "zero", *sides, {})
+    return {
+        name: (value, name not in means or fills[means[name]] == 0)
+        for name, value in values.items()
+    }

@@ -8,15 +8,15 @@ what lasts is kept from one to the next.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from ...errors import DataError, OptionError
-from ...inputs.constraints import check_value
+from ...errors import DataError
+from ...inputs.options import as_columns
 from ...inputs.sorting import exact_sums
 from ...judge.cautions import HEALTH_ALPHA, UNEQUAL
 from ...judge.choices import RaiseOrDrop
@@ -98,17 +98,21 @@ def read_people(
 ) -> People:
     """Match the rows to users, each with the variant and the earliest exposure that the assignment
     or the rows name."""
-    fixed = [variant_col, *labels_of, *([] if exposure_col is None else [exposure_col])]
+    fixed = [variant_col, *labels_of, *as_columns(exposure_col)]
     role, given = ("rows", rows) if assignment is None else ("assignment", assignment)
     require(rows, "rows", [*keys, time_col])
     require(given, role, [*keys, *fixed])
-    (user, *others), n = key_codes(
-        [("rows", rows), *([] if assignment is None else [(role, given)])], keys
-    )
+    tables = [("rows", rows), (role, given)][: 1 if assignment is None else 2]
+    (user, *others), n = key_codes(tables, keys)
     user = user.astype(np.int32)
     if assignment is None:
-        own = _changes(rows, user, n, fixed)
-        given, others = rows.loc[own, [*keys, *fixed]], [user[own]]
+        # The first row of every user, and the rows that differ from it.
+        first, differs = first_rows(user, n), np.zeros(len(rows), bool)
+        for name in fixed:
+            code = pd.factorize(rows[name])[0]
+            differs |= code != code[first][user]
+        differs[first] = True
+        given, others = rows.loc[differs, [*keys, *fixed]], [user[differs]]
     of, (variant, labels) = others[0], group_codes(given, role, [variant_col])
     users = Users.of(user, of, n, variant)
     if users.stranger.all():
@@ -121,28 +125,18 @@ def read_people(
     chosen = (first >= 0) & ~users.several
     place = np.full(n, -1, np.int32)
     place[chosen] = np.arange(np.count_nonzero(chosen))
-    of_row = place[user]
+    of_row, exposed = place[user], None
     if exposure is None:
-        times, exposed = comparable_times(rows, "rows", time_col)[1], None
+        times = comparable_times(rows, "rows", time_col)[1]
     else:
         of_row[exposure.early] = -1
         times, exposed = exposure.of_metric, exposure.of_user[chosen]
     zone = None
     if times.dtype.kind == "M":
         zone = pd.DatetimeIndex(pd.to_datetime(rows[time_col].head(1)).tolist()).tz
-    frame = given.iloc[first[chosen]].reset_index(drop=True)
-    codes, in_both = variant[first[chosen]], int(np.count_nonzero(users.several))
-    return People(frame, codes, labels[variant_col], of_row, times, exposed, zone, in_both)
-
-
-def _changes(rows: pd.DataFrame, user: Codes, n: int, names: Sequence[str]) -> Mask:
-    """The first row of every user, and the rows that differ from it in one of the columns."""
-    first, found = first_rows(user, n), np.zeros(len(rows), bool)
-    for name in names:
-        code = pd.factorize(rows[name])[0]
-        found |= code != code[first][user]
-    found[first] = True
-    return found
+    first = first[chosen]
+    own = given.iloc[first].reset_index(drop=True), variant[first], labels[variant_col]
+    return People(*own, of_row, times, exposed, zone, int(np.count_nonzero(users.several)))
 
 
 def read_periods(people: People, kind: PeriodKind) -> Periods:
@@ -216,28 +210,28 @@ class PeriodMetric(NamedTuple):
     absent: bool
 
     @property
-    def columns(self) -> dict[str, Floats]:
-        """What is summed for each user: the numerators, and what they are divided by."""
+    def columns(self) -> list[Floats]:
+        """What is summed for each user: the values, and the denominators of a ratio, or which
+        values are known where some are not."""
         known, (num, den, _) = self.of_rows.defined, self.of_rows.sample
-        columns = {"num": num} | ({} if den is None else {"den": den})
+        columns = [num] if den is None else [num, den]
         if known is None:
             return columns
-        whole = {name: np.where(known, values, 0.0) for name, values in columns.items()}
-        return whole | {"n": known.astype(np.float64)}
+        whole = [np.where(known, values, 0.0) for values in columns]
+        return whole if den is not None else [*whole, known.astype(np.float64)]
 
-    def of_users(self, sums: Mapping[str, Floats], n_rows: Floats) -> MetricRows:
+    def of_users(self, n_rows: Floats, num: Floats, other: Floats | None = None) -> MetricRows:
         """One value per user from its sums; null are users whose rows are all null, or who have
         none and must."""
         one = self.of_rows
-        if "den" in sums:
-            return MetricRows(one.name, Sample(sums["num"], sums["den"]), {}, pair=one.pair)
-        n = sums.get("n", n_rows)
+        if one.sample.den is not None:
+            return MetricRows(one.name, Sample(num, other), {}, pair=one.pair)
+        n = n_rows if other is None else other
         null = (n == 0) & ((n_rows > 0) | (not self.absent))
-        values = sums["num"] if self.value == "sum" else sums["num"] / np.maximum(n, 1)
-        some = null if null.any() else None
-        bounds = one.bounds if self.value == "mean" else None
-        defined = None if some is None else ~null
-        return MetricRows(one.name, Sample(values), {}, defined, some, bounds=bounds)
+        mean = self.value == "mean"
+        sample = Sample(num / np.maximum(n, 1) if mean else num)
+        defined, nulls = (~null, null) if null.any() else (None, None)
+        return MetricRows(one.name, sample, {}, defined, nulls, bounds=one.bounds if mean else None)
 
 
 def each_period(
@@ -245,50 +239,29 @@ def each_period(
 ) -> Iterator[tuple[list[MetricRows], list[MetricRows]]]:
     """Yield the metrics of every period by itself, and as they are compared: the same, or of all
     periods so far."""
-    n = len(people.frame)
-    columns = [metric.columns for metric in metrics]
-    so_far = [{name: np.zeros(n) for name in one} for one in columns]
-    rows_so_far = np.zeros(n)
+    n, columns = len(people.frame), [metric.columns for metric in metrics]
+    ends = np.cumsum([len(one) for one in columns])[:-1]
+
+    def of_users(n_rows: Floats, sums: Floats) -> list[MetricRows]:
+        own = np.split(sums, ends)
+        return [metric.of_users(n_rows, *one) for metric, one in zip(metrics, own, strict=True)]
+
+    so_far = np.zeros((1 + sum(map(len, columns)), n))
     for rows in periods.rows:
         user = people.of_row[rows]
         rows, user = rows[user >= 0], user[user >= 0]
         n_rows = np.bincount(user, minlength=n).astype(np.float64)
         # One value per user needs no care about the order of its terms.
-        single = n_rows.max(initial=0.0) <= 1
+        exact = len(user) and n_rows.max() > 1
         sums = [
-            {name: _sums(values[rows], user, n, single) for name, values in one.items()}
-            for one in columns
+            exact_sums(one[rows], user, n) if exact else np.bincount(user, one[rows], n)
+            for own in columns
+            for one in own
         ]
-        alone = [metric.of_users(own, n_rows) for metric, own in zip(metrics, sums, strict=True)]
-        if not cumulative:
-            yield alone, alone
-            continue
-        rows_so_far = rows_so_far + n_rows
-        so_far = [
-            {name: one[name] + own[name] for name in one}
-            for one, own in zip(so_far, sums, strict=True)
-        ]
-        yield (
-            alone,
-            [
-                metric.of_users(own, rows_so_far)
-                for metric, own in zip(metrics, so_far, strict=True)
-            ],
-        )
-
-
-def _sums(values: Floats, user: Codes, n: int, single: bool) -> Floats:
-    sums = exact_sums(values, user, n) if len(user) and not single else np.bincount(user, values, n)
-    return sums.astype(np.float64, copy=False)
-
-
-def check_period_kind(kind: PeriodKind, exposure_col: str | None) -> None:
-    check_value("kind", kind, PeriodKind)
-    if kind == "since_exposure" and exposure_col is None:
-        raise OptionError(
-            '⟦kind="since_exposure"⟧ counts days since the exposure; name its column in '
-            "⟦+exposure_col=⟧"
-        )
+        of_period = np.array([n_rows, *sums], np.float64)
+        alone = of_users(of_period[0], of_period[1:])
+        so_far = so_far + of_period if cumulative else so_far
+        yield alone, of_users(so_far[0], so_far[1:]) if cumulative else alone
 
 
 class Exposures:
