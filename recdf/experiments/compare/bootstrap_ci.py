@@ -119,20 +119,37 @@ def bootstrap_ci(
     units = require(per_user, "per_user", as_columns(cluster))
     specs = metric_specs(metrics, per_user, "per_user")
     refuse_mixed_models(per_user, by_cols, units, "drop them from per_user")
-    warn_of_weights(
-        per_user, "per_user", [*by_cols, *(name for pair in specs.values() for name in pair)]
-    )
+    used = [*by_cols, *(name for pair in specs.values() for name in pair)]
+    warn_of_weights(per_user, "per_user", used)
     columns = read_metrics(per_user, specs, {}, "drop", "per_user")
     group, groups = group_codes(per_user, "per_user", by_cols)
     (code,), _ = key_codes([("per_user", per_user)], units)
     rows: list[dict[str, Any]] = []
     with Progress(len(groups), "bootstrap_ci", progress) as shown:
         for members in split(group, len(groups)):
-            samples, n_units = _unit_sums(columns, members, code)
-            found = _intervals(samples, n_units, n_resamples, seed, confidence)
-            for metric, row in zip(columns, found, strict=True):
+            samples, of_group = [], _unit_sums(columns, members, code)
+            for metric, (sample, n_units) in zip(columns, of_group, strict=True):
+                row, value = dict.fromkeys(("value", "se", "ci_low", "ci_high"), np.nan), np.nan
+                huge = n_units > 0 and np.abs(sample.num).max() >= HUGE
+                if n_units and not huge:
+                    row["value"] = value = float(linearise(sample.num, sample.den)[0])
+                remarks = "huge_values" if huge else "too_few_units" if n_units < 2 else ""
+                if not remarks and np.isnan(value):
+                    remarks = "zero_denominator"
+                if not remarks and not arm(sample.num, sample.den).var > 0:
+                    remarks = "zero_variance"
+                if not remarks:
+                    samples.append(sample)
                 undefined = 0 if metric.defined is None else int((~metric.defined[members]).sum())
-                rows.append({"metric": metric.name, **row, "n_undefined": undefined})
+                counts = {"n_units": n_units, "n_undefined": undefined, "remarks": remarks}
+                rows.append({"metric": metric.name, **row, **counts})
+            if samples:  # all metrics of a group have one set of replicates
+                replicates = replicate_estimates(samples, n_resamples, seed)
+                ends = quantile_interval(replicates, alternative="two-sided", confidence=confidence)
+                tested = [row for row in rows[-len(columns) :] if not row["remarks"]]
+                found = zip(tested, standard_error(replicates), *ends, strict=True)
+                for row, se, low, high in found:
+                    row |= {"se": se, "ci_low": low, "ci_high": high}
             shown.add()
     which = np.repeat(np.arange(len(groups)), len(columns))
     table = pd.DataFrame(rows).assign(method="percentile", n_resamples=n_resamples, seed=seed)
@@ -155,62 +172,21 @@ INTERVAL_COLUMNS = [
 ]
 
 
-def _unit_sums(
-    metrics: list[MetricRows], rows: Codes, code: Codes
-) -> tuple[list[Sample], list[int]]:
-    """Numerator and denominator of every metric per unit, units in the order of their ids, and
-    defined units.
+def _unit_sums(metrics: list[MetricRows], rows: Codes, code: Codes) -> list[tuple[Sample, int]]:
+    """Numerator and denominator of every metric per unit, units in the order of their ids, and how
+    many units are defined.
 
     With one row per unit and nothing undefined the denominator is None.
     """
-    if (code[rows[1:]] < code[rows[:-1]]).any():
+    if (np.diff(code[rows]) < 0).any():
         rows = rows[np.argsort(code[rows], kind="stable")]
-    unit = np.cumsum(code[rows[1:]] > code[rows[:-1]], dtype=np.int64)
-    unit = np.concatenate([[0], unit])[: len(rows)]
-    n = int(unit.max(initial=-1)) + 1
-    samples, n_units = [], []
+    unit = np.cumsum(np.diff(code[rows], prepend=-1) != 0) - 1
+    n, found = int(unit.max(initial=-1)) + 1, []
     for metric in metrics:
         own = slice(None) if metric.defined is None else metric.defined[rows]
         sample, of = metric.sample.each(itemgetter(rows[own])), unit[own]
         if metric.defined is not None or n < len(rows):
             den = np.ones(len(of)) if sample.den is None else sample.den
             sample = Sample(exact_sums(sample.num, of, n), exact_sums(den, of, n))
-        samples.append(sample)
-        n_units.append(int(np.count_nonzero(np.bincount(of))))
-    return samples, n_units
-
-
-def _intervals(
-    samples: list[Sample],
-    n_units: list[int],
-    n_resamples: int,
-    seed: int,
-    confidence: float,
-) -> list[dict[str, Any]]:
-    """Return the value, standard error and interval of every metric of one group, from one set of
-    replicates."""
-    found = [_point_estimate(sample, n) for sample, n in zip(samples, n_units, strict=True)]
-    tested = [j for j, row in enumerate(found) if not row["remarks"]]
-    if not tested:
-        return found
-    replicates = replicate_estimates([samples[j] for j in tested], n_resamples, seed)
-    low, high = quantile_interval(replicates, alternative="two-sided", confidence=confidence)
-    se = standard_error(replicates)
-    for i, j in enumerate(tested):
-        found[j].update(se=se[i], ci_low=low[i], ci_high=high[i])
+        found.append((sample, int(np.count_nonzero(np.bincount(of)))))
     return found
-
-
-def _point_estimate(sample: Sample, n_units: int) -> dict[str, Any]:
-    row: dict[str, Any] = dict.fromkeys(("value", "se", "ci_low", "ci_high"), np.nan) | {
-        "n_units": n_units
-    }
-    if n_units and np.abs(sample.num).max() >= HUGE:
-        return row | {"remarks": "huge_values"}
-    if n_units:
-        row["value"] = float(linearise(sample.num, sample.den)[0])
-    if n_units < 2:
-        return row | {"remarks": "too_few_units"}
-    if np.isnan(row["value"]):
-        return row | {"remarks": "zero_denominator"}
-    return row | {"remarks": "" if arm(sample.num, sample.den).var > 0 else "zero_variance"}

@@ -31,10 +31,8 @@ from ...judge.verdict import by_rank, codes_of, has, sentence
 from ...stats.many_tests import adjust, heterogeneity
 from ...tables.cells import amount, columns_before, p_value
 
-MANY_GROUPS, SEGMENT_BANDS = (
-    30,
-    4,
-)  # a column of more values than these is cut into bands of amounts or dates
+# A column of more values than these is cut into bands of amounts or dates.
+MANY_GROUPS, SEGMENT_BANDS = 30, 4
 
 
 def segment_columns(segments: Any, user_col: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -45,15 +43,11 @@ def segment_columns(segments: Any, user_col: Sequence[str]) -> tuple[list[str], 
             f"segments is {kind_of(segments)}; expected a DataFrame with one row per user"
         )
     keys = [name for name in user_col if name in segments.columns]
-    if not keys:
-        raise ColumnError(
-            f"segments has none of the key columns {list(user_col)}; it has "
-            f"{list(segments.columns)}"
-        )
     names = [name for name in segments.columns if name not in keys]
-    if not names:
+    if not keys or not names:
         raise ColumnError(
-            f"segments has the key {keys} alone; expected a column of segments beside it"
+            f"segments has the columns {list(segments.columns)}; expected some of the key "
+            f"{list(user_col)}, and a column of segments beside it"
         )
     return keys, names
 
@@ -127,11 +121,12 @@ def split_by_segment(
     A segment without two models, or without the baseline, is left out: there is nothing to compare.
     `taken` are names of columns that a comparison has.
     """
-    given = per_user if isinstance(per_user, Mapping) else {"per_user": per_user}
+    mapped = isinstance(per_user, Mapping)
+    given = per_user if mapped else {"per_user": per_user}
     frames = {name: frame_of("per_user", frame) for name, frame in given.items()}
+    dtypes: dict[str, Any] = {}
     if segments is None:
         read = [frame[require(frame, "per_user", by)] for frame in frames.values()]
-        dtypes: dict[str, Any] = {}
     else:
         keys, by = columns_of_segments(by, segments, user_col)
         known = known_segments(segments, keys, by)
@@ -149,8 +144,8 @@ def split_by_segment(
     for g in range(len(labels)):
         pairs = zip(frames.items(), rows, strict=True)
         own = {name: frame.take(of[g]) for (name, frame), of in pairs if len(of[g])}
-        part = own if isinstance(per_user, Mapping) else own["per_user"]
-        models = set(own if isinstance(per_user, Mapping) else part[model_col])
+        part = own if mapped else own["per_user"]
+        models = set(own if mapped else part[model_col])
         if len(models) > 1 and (baseline is None or baseline in models):
             parts.append((labels.iloc[[g]], part))
     if not parts:
@@ -179,14 +174,12 @@ def _in_bands(column: pd.Series) -> pd.Series:
     return pd.Series(np.array(names, object)[places], column.index).where(column.notna())
 
 
+_LABELS = ["metric", "control", "treatment", "baseline", "model"]
 _KEPT = [
-    "metric",
-    "control",
-    "treatment",
+    *_LABELS[:3],
     "n_control",
     "n_treatment",
-    "baseline",
-    "model",
+    *_LABELS[3:],
     "n_users",
     "diff",
     "se",
@@ -297,27 +290,19 @@ def segment_effects(
             "comparison has no column of segments; make it with ⟦+by=⟧, which puts them before "
             "'metric'"
         )
-    pair = [
-        name
-        for name in ("metric", "control", "treatment", "baseline", "model")
-        if name in comparison.columns
-    ]
-    twice = comparison.duplicated([*segments, *pair])
-    if twice.any():
+    pair = [name for name in _LABELS if name in comparison.columns]
+    if twice := int(comparison.duplicated([*segments, *pair]).sum()):
         raise OptionError(
-            f"comparison has {int(twice.sum()):,} rows too many for one per {[*segments, *pair]}; "
-            "name all columns of segments in ⟦+by=⟧"
+            f"comparison has {twice:,} rows too many for one per {[*segments, *pair]}; name all "
+            "columns of segments in ⟦+by=⟧"
         )
-    comparison = comparison.assign(confidence=confidence_of(comparison))
-    kept = [name for name in _KEPT if name in comparison.columns and name not in segments]
-    result = pd.DataFrame(comparison[[*segments, *kept]].reset_index(drop=True))
-    result.attrs = {}
     diff, se = (metric_values(comparison, "comparison", name) for name in ("diff", "se"))
-    judged = comparison.reindex(columns=["withheld", "remarks"], fill_value="")
+    table = comparison.reset_index(drop=True).assign(confidence=confidence_of(comparison))
+    judged = table.reindex(columns=["withheld", "remarks"], fill_value="")
     withheld = judged["withheld"].to_numpy(object)
     doubted, unchecked = withheld != "", has(judged["remarks"], "ratio_not_checked")
-    group = comparison.groupby(pair, sort=False, dropna=False).ngroup().to_numpy()
-    rows = [np.flatnonzero(group == g) for g in range(int(group.max(initial=-1)) + 1)]
+    group = table.groupby(pair, sort=False, dropna=False).ngroup().to_numpy()
+    rows = split(group, int(group.max(initial=-1)) + 1)
     found = [heterogeneity(diff[own], se[own]) for own in rows]
     # A difference has to be shown without the segments that should not be read.
     sound = [heterogeneity(diff[own], np.where(doubted[own], np.nan, se[own])) for own in rows]
@@ -331,34 +316,33 @@ def segment_effects(
         differs = bool(p <= alpha)
         # A difference that rests on segments in doubt is withheld, and so is any of variants that
         # are not alike.
-        rests = differs and bool(doubts) and not p_without <= alpha
-        why = next((code for code in doubts if code in UNLIKE), (doubts if rests else [""])[0])
+        unlike = [code for code in doubts if code in UNLIKE]
+        rests = doubts if differs and not p_without <= alpha else []
+        why = next(iter([*unlike, *rests]), "")
         effect = "" if why else "differs" if differs else "none"
-        of = own[withheld[own] == why][:1] if why else []
-        row = comparison.iloc[of[0]].to_dict() if len(of) else None
+        row = table.iloc[own[withheld[own] == why][0]].to_dict() if why else None
         remarks = [*doubts, *["ratio_not_checked"] * bool(unchecked[own].any())]
-        parts.append(
-            pd.DataFrame(
-                {
-                    "shrunken": one.shrunken,
-                    "shrunken_low": one.shrunken - reach * one.shrunken_se,
-                    "shrunken_high": one.shrunken + reach * one.shrunken_se,
-                    "n_segments": one.n_segments,
-                    "mean_effect": one.effect,
-                    "q": one.q,
-                    "df": one.df,
-                    "p_value": one.p_value,
-                    "p_adj": p,
-                    "reject": differs,
-                    "tau": one.tau,
-                    "effect": effect,
-                    "withheld": why,
-                    "remarks": "; ".join(remarks),
-                    "verdict": sentence("segments", effect, why, remarks, row),
-                },
-                index=own,
-            )
-        )
+        numbers = {
+            "shrunken": one.shrunken,
+            "shrunken_low": one.shrunken - reach * one.shrunken_se,
+            "shrunken_high": one.shrunken + reach * one.shrunken_se,
+            "n_segments": one.n_segments,
+            "mean_effect": one.effect,
+            "q": one.q,
+            "df": one.df,
+            "p_value": one.p_value,
+            "p_adj": p,
+            "reject": differs,
+            "tau": one.tau,
+            "effect": effect,
+            "withheld": why,
+            "remarks": "; ".join(remarks),
+            "verdict": sentence("segments", effect, why, remarks, row),
+        }
+        parts.append(pd.DataFrame(numbers, index=own))
+    kept = [name for name in _KEPT if name in table.columns and name not in segments]
+    result = pd.DataFrame(table[[*segments, *kept]])
+    result.attrs = {}
     return default_columns(result.join(pd.concat(parts)), details)
 
 
@@ -367,12 +351,11 @@ def segment_sentences(comparison: pd.DataFrame) -> dict[tuple[str, str, str], st
     model) as texts."""
     found = comparison if "shrunken" in comparison.columns else segment_effects(comparison)
     base, other = ("baseline", "model") if "baseline" in found.columns else ("control", "treatment")
-    return {
-        (
-            str(row["metric"]),
-            str(row[other]),
-            str(row[base]),
-        ): f"{row['metric']}, {row[other]} against {row[base]}: {row['verdict']} (Q = "
-        f"{row['q']:.4g} of {amount(row['n_segments'], 'segment')}, p {p_value(row['p_adj'])})."
-        for row in found.drop_duplicates(["metric", base, other]).to_dict("records")
-    }
+    said = {}
+    for row in found.drop_duplicates(["metric", base, other]).to_dict("records"):
+        metric, new, old = (str(row[name]) for name in ("metric", other, base))
+        said[metric, new, old] = (
+            f"{metric}, {new} against {old}: {row['verdict']} (Q = {row['q']:.4g} of "
+            f"{amount(row['n_segments'], 'segment')}, p {p_value(row['p_adj'])})."
+        )
+    return said

@@ -97,15 +97,13 @@ def adjust_pvalues(
     settings = Settings(confidence=confidence, correction=correction, family=family)
     require(frame_of("table", table), "table", as_columns(family))
     p = metric_values(table, "table", p_col)
-    outside = (p < 0) | (p > 1)
-    if outside.any():
+    outside = p[(p < 0) | (p > 1)].tolist()
+    if outside:
         raise OptionError(
-            f"table[{p_col!r}] is outside [0, 1] in {int(outside.sum()):,} rows: "
-            f"{p[outside][:5].tolist()}"
+            f"table[{p_col!r}] is outside [0, 1] in {len(outside):,} rows: {outside[:5]}"
         )
-    result = table.copy()
-    result["p_adj"], result["reject"] = adjusted_columns(table, settings, p)
-    return result
+    p_adj, reject = adjusted_columns(table, settings, p)
+    return table.assign(p_adj=p_adj, reject=reject)
 
 
 def directions(
@@ -121,23 +119,18 @@ def directions(
     `smaller_is_better` given, all other metrics are better when larger, unless `larger_is_better`
     is given too.
     """
-    smaller = set(subset("smaller_is_better", smaller_is_better, columns))
-    larger = set(subset("larger_is_better", larger_is_better, columns))
-    both = sorted(smaller & larger)
-    if both:
+    smaller = subset("smaller_is_better", smaller_is_better, columns)
+    larger = subset("larger_is_better", larger_is_better, columns)
+    if both := sorted({*smaller} & {*larger}):
         raise OptionError(
             f"{both} are in smaller_is_better and in larger_is_better; name each in one of them"
         )
-    found: dict[str, Better | None] = {}
-    for name, column in columns.items():
-        if name in smaller:
-            found[name] = "smaller"
-        elif name in larger or (smaller_is_better is not None and larger_is_better is None):
-            found[name] = "larger"
-        else:
+    found: dict[str, Better | None] = dict.fromkeys(columns, "larger")
+    if smaller_is_better is None or larger_is_better is not None:
+        for name, column in columns.items():
             known = direction_of(column)
             found[name] = "larger" if known is None else known.better
-    return found
+    return found | dict.fromkeys(larger, "larger") | dict.fromkeys(smaller, "smaller")
 
 
 def adjusted_columns(table: NamedColumns, settings: Settings, p: Floats) -> tuple[Floats, Mask]:
@@ -248,19 +241,15 @@ class Adjustment(NamedTuple):
             return "not adjusted"
         if not self.how:
             return "adjusted in a way that these rows do not show"
-        span = f"{sizes.min()}" if sizes.min() == sizes.max() else f"{sizes.min()} to {sizes.max()}"
-        return f"adjusted by {METHODS.get(self.how, self.how)} " + (
-            f"for {span} tests" if len(sizes) == 1 else f"in {len(sizes)} families of {span} tests"
-        )
+        span = " to ".join(dict.fromkeys(map(str, (sizes.min(), sizes.max()))))
+        families = "for" if len(sizes) == 1 else f"in {len(sizes)} families of"
+        return f"adjusted by {METHODS.get(self.how, self.how)} {families} {span} tests"
 
     def among(self, row: int, rows: Mask) -> int:
         """Return how many tests of some rows were adjusted together with the test of one row."""
-        together = self.how not in ("", "none") and self.tested[row]
-        return (
-            int(np.count_nonzero(rows & self.tested & (self.family == self.family[row])))
-            if together
-            else 0
-        )
+        if self.how in ("", "none") or not self.tested[row]:
+            return 0
+        return int((rows & self.tested & (self.family == self.family[row])).sum())
 
 
 def adjustment(table: pd.DataFrame) -> Adjustment:

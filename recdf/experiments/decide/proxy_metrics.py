@@ -4,7 +4,7 @@ sides taken out."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,13 +21,6 @@ from .adjust_pvalues import directions
 
 LEAST_TESTS = 10  # fewer experiments say nothing about the next one
 Effects = str | Sequence[str] | Mapping[str, str]
-
-
-class PastEffects(NamedTuple):
-    """Estimates of one metric in all experiments, and their sampling variances."""
-
-    diff: Floats
-    var: Floats
 
 
 def proxy_metrics(
@@ -137,23 +130,41 @@ def proxy_metrics(
     frame_of("tests", tests)
     check_value("confidence", confidence, SHARE)
     sides = error_columns("offline", offline), error_columns("online", online)
-    twice = sorted(set(sides[0]) & set(sides[1]))
-    if twice:
+    if twice := sorted(set(sides[0]) & set(sides[1])):
         raise OptionError(
             f"{twice} are in ⟦offline=⟧ and in ⟦online=⟧; expected two kinds of metrics"
         )
-    _one_row_each(tests, as_columns(experiment_col))
-    x_of, y_of = (
-        {name: _read_effects(tests, name, error) for name, error in side.items()} for side in sides
-    )
-    better = directions(
-        {name: name for side in sides for name in side}, smaller_is_better, larger_is_better
-    )
-    sign = {name: -1.0 if one == "smaller" else 1.0 for name, one in better.items()}
-    pairs = [(name, goal) for goal in y_of for name in x_of]
-    named = (
-        {pairs[0]: cov} if isinstance(cov, str) and len(pairs) == 1 else {} if cov is None else cov
-    )
+    if len(tests) < 3:
+        raise DataError(
+            f"tests has {len(tests)} rows; a line needs at least 3 experiments", count=len(tests)
+        )
+    if keys := require(tests, "tests", as_columns(experiment_col)):
+        again = tests.duplicated(keys, keep=False).to_numpy()
+        if again.any():
+            raise DuplicateError(
+                f"tests has several rows of one experiment ({some_keys(tests, again, keys)}), "
+                "which share the users of its control, so that their errors are not independent; "
+                "keep one row of each experiment",
+                argument="experiment_col",
+                count=int(again.sum()),
+            )
+    effects = {}
+    for name, error in (sides[0] | sides[1]).items():
+        effects[name] = diff, se = _numbers(tests, name), _numbers(tests, error)
+        if bad := int((se <= 0).sum()):
+            raise DataError(
+                f"tests[{error!r}] is not above 0 in {bad} of {len(se)} rows; expected standard "
+                "errors"
+            )
+        if not diff.var() > 0:
+            raise DataError(
+                f"tests[{name!r}] has the same value in all rows, which shows no relation"
+            )
+    better = directions({name: name for name in effects}, smaller_is_better, larger_is_better)
+    pairs = [(name, goal) for goal in sides[1] for name in sides[0]]
+    named: Any = {} if cov is None else cov
+    if isinstance(cov, str) and len(pairs) == 1:
+        named = {pairs[0]: cov}
     if not isinstance(named, Mapping) or set(named) - set(pairs):
         raise OptionError(
             f"⟦cov={cov!r}⟧; expected (offline, online) → column of tests, for pairs of {pairs}"
@@ -161,10 +172,17 @@ def proxy_metrics(
     level = 1 - (1 - confidence) / len(pairs)
     rows = []
     for name, goal in pairs:
-        x, y = x_of[name], y_of[goal]
-        row = _pair_row(
-            x, y, _covariance(tests, named.get((name, goal)), x, y), (sign[name], sign[goal]), level
-        )
+        (x, x_se), (y, y_se) = effects[name], effects[goal]
+        shared = np.zeros(len(x))
+        if (column := named.get((name, goal))) is not None:
+            shared = _numbers(tests, column)
+            if (np.abs(shared) > x_se * y_se * (1 + 1e-9)).any():
+                raise DataError(
+                    f"tests[{column!r}] is beyond the product of both standard errors; expected a "
+                    "covariance"
+                )
+        signs = (-1.0 if better[one] == "smaller" else 1.0 for one in (name, goal))
+        row = _pair_row(x, y, x_se**2, y_se**2, shared, *signs, level)
         rows.append({"online": goal, "offline": name, **row, "confidence": confidence})
     table = pd.DataFrame(rows)
     add_verdicts(table, "proxy", table["effect"])
@@ -172,46 +190,43 @@ def proxy_metrics(
 
 
 def _pair_row(
-    x: PastEffects, y: PastEffects, cov: Floats, sign: tuple[float, float], level: float
+    x: Floats,
+    y: Floats,
+    var_x: Floats,
+    var_y: Floats,
+    cov: Floats,
+    up_x: float,
+    up_y: float,
+    level: float,
 ) -> dict[str, Any]:
-    """What all experiments say about one pair of metrics."""
-    n, (up_x, up_y) = len(x.diff), sign
-    true = true_effects(x.diff, y.diff, x.var, y.var, cov, level)
-    called_right, regret = launches_by_sign(
-        up_x * x.diff,
-        up_y * y.diff,
-        x.var,
-        y.var,
-        up_x * up_y * cov,
-        true._replace(cov=up_x * up_y * true.cov),
-    )
-    noisy = x.var.mean() > true.var_x or y.var.mean() > true.var_y or np.isnan(true.slope_low)
+    """What all experiments say about one pair of metrics: x and y are the estimates, and `up` is 1
+    where larger is better, −1 where smaller is."""
+    n, up = len(x), up_x * up_y
+    true = true_effects(x, y, var_x, var_y, cov, level)
+    upwards = true._replace(cov=up * true.cov)
+    right, regret = launches_by_sign(up_x * x, up_y * y, var_x, var_y, up * cov, upwards)
+    noisy = var_x.mean() > true.var_x or var_y.mean() > true.var_y or np.isnan(true.slope_low)
     doubts = {"few_tests": n < LEAST_TESTS, "noise": noisy}
-    side = up_x * up_y * (np.sign(true.slope_low) if true.slope_low * true.slope_high > 0 else 0.0)
-    naive, low, high, correlation = _naive_line(x.diff, y.diff, level)
+    side = up * np.sign(true.slope_low) * (true.slope_low * true.slope_high > 0)
+    # The least-squares line of the estimates, as people draw it.
+    (xx, xy), (_, yy) = np.cov(x, y)
+    naive = float(xy / xx)
+    rest = np.sqrt(max(yy / xx - naive**2, 0.0) / (n - 2))
+    reach = float(t_quantile(n - 2, "two-sided", level) * rest)
     return {
         "n_tests": n,
         **{k: v for k, v in true._asdict().items() if k not in ("var_x", "var_y", "cov")},
         "naive_slope": naive,
-        "naive_low": low,
-        "naive_high": high,
-        "naive_correlation": correlation,
-        "noise_offline": float(x.var.mean() / x.diff.var(ddof=1)),
-        "noise_online": float(y.var.mean() / y.diff.var(ddof=1)),
-        "called_right": called_right,
+        "naive_low": naive - reach,
+        "naive_high": naive + reach,
+        "naive_correlation": float(xy / np.sqrt(xx * yy)),
+        "noise_offline": float(var_x.mean() / xx),
+        "noise_online": float(var_y.mean() / yy),
+        "called_right": right,
         "regret": regret,
         "effect": {1.0: "predicts", -1.0: "predicts_opposite"}.get(side, "none"),
         "remarks": by_rank(code for code, holds in doubts.items() if holds),
     }
-
-
-def _naive_line(x: Floats, y: Floats, level: float) -> tuple[float, float, float, float]:
-    """The least-squares line of the estimates, as people draw it: slope, its t interval,
-    correlation."""
-    (xx, xy), (_, yy) = np.cov(x, y)
-    slope, n = xy / xx, len(x)
-    reach = t_quantile(n - 2, "two-sided", level) * np.sqrt(max(yy / xx - slope**2, 0.0) / (n - 2))
-    return float(slope), float(slope - reach), float(slope + reach), float(xy / np.sqrt(xx * yy))
 
 
 # -- what is handed over
@@ -219,68 +234,18 @@ def _naive_line(x: Floats, y: Floats, level: float) -> tuple[float, float, float
 
 def error_columns(argument: str, given: Effects) -> dict[str, str]:
     """Column of the differences → column of their standard errors."""
-    named = (
-        dict(given)
-        if isinstance(given, Mapping)
-        else {name: f"{name}_se" for name in as_columns(given)}
-    )
+    mapped = isinstance(given, Mapping)
+    named = dict(given) if mapped else {name: f"{name}_se" for name in as_columns(given)}
     if not named:
         raise OptionError(f"⟦{argument}=⟧ is empty; expected at least one column of tests")
     return named
 
 
-def _one_row_each(tests: pd.DataFrame, keys: list[str]) -> None:
-    if len(tests) < 3:
-        raise DataError(
-            f"tests has {len(tests)} rows; a line needs at least 3 experiments", count=len(tests)
-        )
-    again = (
-        tests.duplicated(require(tests, "tests", keys), keep=False).to_numpy()
-        if keys
-        else np.zeros(1, bool)
-    )
-    if again.any():
-        raise DuplicateError(
-            f"tests has several rows of one experiment ({some_keys(tests, again, keys)}), which "
-            "share the users of its control, so that their errors are not independent; keep one "
-            "row of each experiment",
-            argument="experiment_col",
-            count=int(again.sum()),
-        )
-
-
-def _read_effects(tests: pd.DataFrame, name: str, error: str) -> PastEffects:
-    """Read one metric; every experiment has a difference, and an error above 0."""
-    diff, se = (_numbers(tests, column) for column in (name, error))
-    if not (se > 0).all():
-        bad = int((se <= 0).sum())
-        raise DataError(
-            f"tests[{error!r}] is not above 0 in {bad} of {len(se)} rows; expected standard errors"
-        )
-    if not diff.var() > 0:
-        raise DataError(f"tests[{name!r}] has the same value in all rows, which shows no relation")
-    return PastEffects(diff, se**2)
-
-
 def _numbers(tests: pd.DataFrame, name: str) -> Floats:
     values = metric_values(tests, "tests", name)
-    if np.isnan(values).any():
-        missing = int(np.isnan(values).sum())
+    if missing := int(np.isnan(values).sum()):
         raise DataError(
             f"tests[{name!r}] is null in {missing} of {len(values)} rows; leave these experiments "
             "out"
-        )
-    return values
-
-
-def _covariance(tests: pd.DataFrame, column: str | None, x: PastEffects, y: PastEffects) -> Floats:
-    """Read the sampling covariance of a pair of metrics; 0 where none is named."""
-    if column is None:
-        return np.zeros(len(x.diff))
-    values = _numbers(tests, column)
-    if (values**2 > x.var * y.var * (1 + 1e-9)).any():
-        raise DataError(
-            f"tests[{column!r}] is beyond the product of both standard errors; expected a "
-            "covariance"
         )
     return values
