@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from ...inputs.sorting import exact_sums
 from ...judge.cautions import HEALTH_ALPHA, TINY
@@ -38,8 +40,8 @@ from ...stats.resampling import bootstrap_effect, by_row, replicate_estimates
 from ...stats.scipy_extra import scipy_module
 from ...stats.student import beyond, detectable
 from ...tables.cells import interval, number
-from ..decide.balance import strata_moved
-from ..decide.sample_ratio import Surplus
+from ..decide.balance import Difference, strata_moved, unbalanced
+from ..decide.sample_ratio import Surplus, count_units
 from ..samples import Covariates, MetricRows, Ready, Settings, make_units
 from .two_sample import (
     POWER,
@@ -59,6 +61,46 @@ from .two_sample import (
 FEW_UNITS_CARRY = 15
 # A design effect below this makes a test at 5 % err in less than 8 % of the experiments.
 ALIKE = 1.25
+
+
+@dataclass(frozen=True)
+class UsersInRows:
+    """Users in memory: their metrics, their weights by the name of the column if they have some,
+    and all else that is known of the rows."""
+
+    metrics: list[MetricRows]
+    weights: Mapping[str, Sample]
+    rows: ExperimentRows
+
+    @property
+    def groups(self) -> pd.DataFrame:
+        return self.rows.groups
+
+    @property
+    def variants(self) -> pd.Series:
+        return self.rows.variants
+
+    @property
+    def n(self) -> Floats:
+        """Units of each group and variant."""
+        return count_units(self.rows)[:-1]
+
+    def counts(self, health: pd.DataFrame | None) -> Floats:
+        """Units of every variant, in each group and over all of them."""
+        return count_units(self.rows)
+
+    def unbalanced(
+        self, pairs: Sequence[tuple[int, int]]
+    ) -> tuple[list[Difference], dict[str, Floats]]:
+        """Test every covariate, and the weights, of every pair of control and treatment."""
+        return unbalanced(self.metrics, self.weights, self.rows, pairs)
+
+    def compare(
+        self, group: int, pair: tuple[int, int], settings: Settings, surplus: Surplus
+    ) -> list[Row]:
+        """One row per metric for one treatment in one group."""
+        both_arms = self.rows.both(group, pair)
+        return compare_arms(self.metrics, both_arms, self.rows, settings, surplus)
 
 
 def compare_arms(

@@ -55,7 +55,7 @@ from ..samples import (
 from .moment_table import MomentTable, label_columns, names_of_metrics, read_moments
 from .summed_users import ArmsInCells, Specs, needs_regression, unequal_missing
 from .two_sample import measured_means, no_share
-from .variants import compare_sums, compare_variants
+from .variants import compare_users, compare_variants
 
 # What to do instead where a function has moments and needs the users.
 GIVE_ROWS = (
@@ -512,7 +512,7 @@ def compare_variants_from_moments(
     table = read_moments(moments, variant_col, by, [*names])
     sums = MomentArms.of(table, specs, past)
     _check_shares(sums, settings)
-    of_all = compare_sums(sums, 0, control, expected, health, settings, better, "moments")
+    of_all = compare_users(sums, 0, control, expected, health, settings, better, "moments")
     return default_columns(of_all, details)
 
 

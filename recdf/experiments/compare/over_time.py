@@ -32,7 +32,7 @@ from ...stats.shares import is_binary
 from ...stats.turned import missing_by_chance
 from ..decide.adjust_pvalues import directions, read_together
 from ..decide.balance import Difference, movable_strata, shares_change, users_in_both
-from ..decide.sample_ratio import Arms, check_sample_ratio, without_strata
+from ..decide.sample_ratio import Arms, Surplus, check_sample_ratio, without_strata
 from ..join.join_experiment import fill_values
 from ..samples import (
     MetricRows,
@@ -55,7 +55,7 @@ from .user_periods import (
     read_people,
     read_periods,
 )
-from .variants import compare_each, decide
+from .variants import decide
 
 # Columns of the trend by those of any comparison.
 _OF_TREND = ["diff", "se", "ci_low", "ci_high", "p_value", "p_adj", "early", "late"]
@@ -485,13 +485,16 @@ def effect_over_time(
                 for trend, both_arms in zip(of_metric, there, strict=True):
                     trend.add(period, metric, both_arms)
             shown.add()
-    table = compare_each(arms, lambda group, pair: found[group][arms.pairs.index(pair)])
     where = ", ".join(strata_cols) or exposure_col
     n_periods = len(periods.rows)
     ramped = [one._replace(where=np.resize(one.where, n_periods)) for one in ramped]
     ramped += [] if where is None else [Difference("strata_differ", where, exposures.changed)]
     ramped += users_in_both(people.n_in_both, None, counts[:-1], arms)
-    result = decide(arms, table, ratio, better, settings, ramped)
+
+    def test(period: int, pair: tuple[int, int], _: Surplus) -> list[Row]:
+        return found[period][arms.pairs.index(pair)]
+
+    result = decide(arms, test, ratio, better, settings, ramped, periods=True)
     ever = arms_of(periods.start < periods.stop)
     slopes = [
         trend.row(both_arms, confidence)

@@ -38,12 +38,12 @@ from ...stats.quantile_arms import (
 )
 from ...stats.student import beyond, t_p_value
 from ..decide.adjust_pvalues import directions
-from ..decide.balance import segments_moved, shares_change, users_in_both
-from ..decide.sample_ratio import Arms, check_sample_ratio, count_rows, count_units
+from ..decide.balance import shares_change, users_in_both
+from ..decide.sample_ratio import Arms, Surplus, check_sample_ratio, count_rows, count_units
 from ..samples import MetricRows, Ready, Settings, make_units, read_metrics, subset
 from .arms_of_users import ALIKE, no_estimate, of_units, with_denominators
 from .two_sample import POWER, VARIANT_RESULT_COLUMNS, Row, but, first_row, without_estimate
-from .variants import compare_each, compare_variants, decide
+from .variants import compare_variants, decide
 
 
 def compare_quantiles(
@@ -186,9 +186,8 @@ correction, family, primary, sequential_n, expected, health, time_col, user_col,
             for one in found
         ]
 
-    def of_pair(group: int, pair: tuple[int, int]) -> list[Row]:
+    def of_pair(group: int, pair: tuple[int, int], surplus: Surplus) -> list[Row]:
         names, found, both_arms = iter(of), [], rows.both(group, pair)
-        surplus = ratio.surplus(group, pair, arms.names)
         for metric, one in enumerate(columns):
             ready = make_units(one, both_arms, rows)
             problem = no_estimate(ready.units)
@@ -209,10 +208,7 @@ correction, family, primary, sequential_n, expected, health, time_col, user_col,
                 found.append(row | {"quantile": p})
         return found
 
-    table = compare_each(arms, of_pair)
-    moved += segments_moved(arms, table, ratio)
-    found = decide(arms, table, ratio, better, settings, moved, intervals=_quantile_intervals)
-    found.insert(list(found.columns).index("metric") + 1, "quantile", table["quantile"])
+    found = decide(arms, of_pair, ratio, better, settings, moved, intervals=_quantile_intervals)
     return default_columns(found, details)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -50,7 +51,6 @@ from ..decide.balance import (
     in_time,
     looks_like_date,
     segments_moved,
-    unbalanced,
     users_in_both,
 )
 from ..decide.experiment_health import key_of
@@ -58,13 +58,13 @@ from ..decide.sample_ratio import (
     Arms,
     CountedUnits,
     SampleRatio,
+    Surplus,
     check_sample_ratio,
     count_rows,
-    count_units,
     without_strata,
 )
 from ..samples import Settings, covariate_specs, read_metrics, subset, which_tests
-from .arms_of_users import compare_arms
+from .arms_of_users import UsersInRows
 from .summed_users import ArmsInCells, SummedArms, labels_in_memory
 from .two_sample import VARIANT_RESULT_COLUMNS, Row, measured_means, no_share
 
@@ -107,27 +107,9 @@ def columns_of_users(
     return needed
 
 
-def compare_each(arms: Arms, test: Callable[[int, tuple[int, int]], list[Row]]) -> dict[str, Any]:
-    """Test every pair of variants in every group; `test` takes the group and the pair, and gives a
-    row per metric.
-
-    Returns the columns of a table with one row per (group, metric, pair): its labels and numbers.
-    """
-    found: list[Row] = []
-    for g in range(len(arms.groups)):
-        for of_metric in zip(*[test(g, pair) for pair in arms.pairs], strict=True):
-            found += of_metric
-    group, control, treatment = arms.of_rows(len(found))
-    labels = {name: arms.groups[name].array.take(group) for name in arms.labels}
-    numbers = {name: np.array([row[name] for row in found]) for name in found[0] if name != "arms"}
-    variants = arms.variants.array
-    sides = {"control": variants.take(control), "treatment": variants.take(treatment)}
-    return {**labels, **numbers, **sides, "arms": [row.get("arms") for row in found]}
-
-
 def decide(
     arms: Arms,
-    table: dict[str, Any],
+    test: Callable[[int, tuple[int, int], Surplus], list[Row]],
     ratio: SampleRatio,
     better: Mapping[str, Better | None],
     settings: Settings,
@@ -135,30 +117,64 @@ def decide(
     balance: Mapping[str, Floats] | None = None,
     intervals: Callable[[Any, Floats, Alternative], None] | None = None,
     covariates_timed: bool = False,
+    periods: bool = False,
+    progress: bool | None = None,
 ) -> pd.DataFrame:
-    """Add what the checks found, the adjusted p-values and the verdicts, with which side of each
-    metric is better."""
-    metrics = table["metric"].tolist()
-    at = group, _, treatment = arms.of_rows(len(metrics))
-    remark(table, ratio.fails[group], "sample_ratio")
-    remark(table, ~ratio.checked[group], "ratio_not_checked")
+    """Test every pair of variants in every group, and add what the checks found, the adjusted
+    p-values and the verdicts: the table of every comparison of variants.
+
+    `test` takes a group, a pair and its surplus of users, and gives a row of numbers per metric.
+    Groups that are `periods` hold the same users, so that no treatment moves users between them.
+    """
+    found: list[Row] = []
+    with Progress(len(arms.groups) * len(arms.pairs), "compare_variants", progress) as bar:
+        for group in range(len(arms.groups)):
+            of_pairs = []
+            for pair in arms.pairs:
+                of_pairs.append(test(group, pair, ratio.surplus(group, pair, arms.names)))
+                bar.add()
+            found += itertools.chain.from_iterable(zip(*of_pairs, strict=True))
+    at = group_of, control, treatment = arms.of_rows(len(found))
+    variants = arms.variants.array
+    table: dict[str, Any] = {
+        **{name: arms.groups[name].array.take(group_of) for name in arms.labels},
+        **{name: np.array([row[name] for row in found]) for name in found[0] if name != "arms"},
+        "control": variants.take(control),
+        "treatment": variants.take(treatment),
+        "arms": [row.get("arms") for row in found],
+    }
+    metrics, p = table["metric"].tolist(), balance or {}
+    remark(table, ratio.fails[group_of], "sample_ratio")
+    remark(table, ~ratio.checked[group_of], "ratio_not_checked")
     pairs = zip(*(one.tolist() for one in at), strict=True)
     more = [ratio.surplus(g, (c, t), arms.names).p < UNEQUAL for g, c, t in pairs]
     remark(table, more, "exposure_differs")
-    _add_differences(table, at, differences)
-    p = balance or {}
-    at_rows = zip(metrics, *at, strict=True)
+    moved = [] if periods else segments_moved(arms, table, ratio)
+    _add_differences(table, at, [*differences, *moved])
     read_together(table, settings, intervals)
-    _add_turned(table, better, settings)
-    hidden = _could_hide(table)
+    # What turns an effect is kept where one is said, with what those users would do.
+    by = np.where(table["reject"], table["turned_by"], np.nan)
+    smaller = np.array([better[metric] == "smaller" for metric in metrics], bool)
+    words = np.where((table["turned_down"] == 1) != smaller, "lose", "gain")
+    table["turned_by"], table["turned_to"] = by, np.where(np.isnan(by), "", words)
+    table["unseen"] = missing_by_chance(settings.alpha)
+    # How large an effect a shift of the covariates makes that the test of balance finds in 8 of 10
+    # cases: the adjustment moves the difference by Σ θ·(shift), and its variance is what that takes
+    # away.
+    adjusted = ["cuped" in how or "regression" in how for how in table["method"]]
+    share = table["variance_reduction"]
+    with undefined_is_nan():
+        shift = table["se"] * np.sqrt(np.maximum(share / (1 - share), 0.0))
+    hidden = np.where(adjusted, seen_errors(HEALTH_ALPHA) * shift, np.nan)
     remark(table, ~np.isnan(hidden) & (not covariates_timed), "covariate_not_timed")
+    at_rows = zip(metrics, *at, strict=True)
     result = pd.DataFrame(
         {name: values for name, values in table.items() if name not in ("arms", "remarks")}
         | {
             "balance_p": [p[name][*i] if name in p else np.nan for name, *i in at_rows],
             "covariate_could_hide": hidden,
-            "srm_p": ratio.p[group],
-            "seen_loss": ratio.seen[group, treatment],
+            "srm_p": ratio.p[group_of],
+            "seen_loss": ratio.seen[group_of, treatment],
             "better": [better[metric] or "" for metric in metrics],
             "effect": "",
             "withheld": "",
@@ -167,31 +183,9 @@ def decide(
         }
     )
     add_verdicts(result, "variants", effects_of(result, table["reject"], better))
-    return settings.compared(result, VARIANT_RESULT_COLUMNS, "variants", arms.labels)
-
-
-def _could_hide(table: Mapping[str, Any]) -> Floats:
-    """How large an effect a shift of the covariates makes that the test of balance finds in 8 of 10
-    cases.
-
-    The adjustment moves the difference by Σ θ·(shift); its variance is what that takes away.
-    """
-    adjusted = ["cuped" in how or "regression" in how for how in table["method"]]
-    share = table["variance_reduction"]
-    with undefined_is_nan():
-        moved = table["se"] * np.sqrt(np.maximum(share / (1 - share), 0.0))
-    return np.where(adjusted, seen_errors(HEALTH_ALPHA) * moved, np.nan)
-
-
-def _add_turned(
-    table: dict[str, Any], better: Mapping[str, Better | None], settings: Settings
-) -> None:
-    """Keep what turns an effect where one is said, and say what those users would do."""
-    by = np.where(table["reject"], table["turned_by"], np.nan)
-    smaller = np.array([better[metric] == "smaller" for metric in table["metric"]], bool)
-    words = np.where((table["turned_down"] == 1) != smaller, "lose", "gain")
-    table["turned_by"], table["turned_to"] = by, np.where(np.isnan(by), "", words)
-    table["unseen"] = missing_by_chance(settings.alpha)
+    quantile = ["quantile"] if "quantile" in table else []
+    columns = ["metric", *quantile, *VARIANT_RESULT_COLUMNS[1:]]
+    return settings.compared(result, columns, "variants", arms.labels)
 
 
 def _add_differences(
@@ -488,21 +482,18 @@ def compare_variants(
         warn_of_weights(data, "data", [*by_cols, *as_columns(strata), *used])
     better = directions(measured_means(specs), smaller_is_better, larger_is_better)
     past = covariate_specs(covariates, specs, data)
-    times, timed = (
-        (time_col, as_columns(strata), covariate_time_col),
-        covariate_time_col is not None,
-    )
+    times = time_col, as_columns(strata), covariate_time_col
+    more = control, expected, health, settings, better, "data", covariate_time_col is not None
     if parts is not None:
         try:
             labels, late = labels_in_memory(given, data, variant_col, by_cols, times, health)
             of_parts = parts, specs, past, variant_col, by_cols, user_col, times[1], labels, nan
-            more = data, control, expected, health, settings, better, "data", late, timed
             sums = SummedArms.of(*of_parts)
             try:
-                return default_columns(compare_sums(sums, *more), details)
+                return default_columns(compare_users(sums, data, *more, late), details)
             except FarNeeded:
                 sums = SummedArms.of(*of_parts, sums.users)
-                return default_columns(compare_sums(sums, *more), details)
+                return default_columns(compare_users(sums, data, *more, late), details)
         except RowsNeeded:
             data = needed_frame(given, "data", needed)
     columns = read_metrics(data, specs, past, nan, cap=cap, weight_col=weight_col)
@@ -511,42 +502,19 @@ def compare_variants(
             metric.sample.den is None and is_binary(metric.known)
         ):
             raise no_share(metric.name)
-    rows = read_experiment_rows(
-        data,
-        variant_col,
-        by_cols,
-        user_col,
-        as_columns(strata),
-        as_columns(cluster),
-        [weight_col, *(name for pair in specs.values() for name in pair)],
-    )
-    arms = Arms.of(rows.groups, rows.variants, control, "data")
-    ratio = check_sample_ratio(
-        expected, health, arms, lambda within: count_rows(rows, within), rows
-    )
-    weight = (
+    numbers = [weight_col, *(name for pair in specs.values() for name in pair)]
+    clusters = as_columns(cluster)
+    rows = read_experiment_rows(data, variant_col, by_cols, user_col, times[1], clusters, numbers)
+    rows, late = in_time(data, rows, [variant_col, *by_cols], *times)
+    weights = (
         {} if weight_col is None else {weight_col: Sample(read_weight(data, "data", weight_col))}
     )
-    found, balance = unbalanced(columns, weight, rows, arms.pairs)
-    rows, late = in_time(data, rows, [variant_col, *by_cols], *times)
-    found += late
-    found += users_in_both(data, health, count_units(rows)[:-1], arms)
-    with Progress(len(arms.groups) * len(arms.pairs), "compare_variants", progress) as shown:
-
-        def test_both(group: int, pair: tuple[int, int]) -> list[Row]:
-            more = ratio.surplus(group, pair, arms.names)
-            found = compare_arms(columns, rows.both(group, pair), rows, settings, more)
-            shown.add()
-            return found
-
-        table = compare_each(arms, test_both)
-    found += segments_moved(arms, table, ratio)
-    compared = decide(arms, table, ratio, better, settings, found, balance, covariates_timed=timed)
-    return default_columns(compared, details)
+    users = UsersInRows(columns, weights, rows)
+    return default_columns(compare_users(users, data, *more, late, progress), details)
 
 
-def compare_sums(
-    sums: ArmsInCells,
+def compare_users(
+    users: ArmsInCells | UsersInRows,
     head: Any,
     control: Any,
     expected: Mapping[Any, Any] | None,
@@ -554,25 +522,34 @@ def compare_sums(
     settings: Settings,
     better: Mapping[str, Better | None],
     role: str = "data",
-    late: Sequence[Difference] = (),
     timed: bool = False,
+    late: Sequence[Difference] = (),
+    progress: bool | None = None,
 ) -> pd.DataFrame:
-    """The table of users who are not in memory; raises `RowsNeeded` where sums do not suffice.
-    `late` is what times and strata say against their variants."""
-    arms, rows = Arms.of(sums.groups, sums.variants, control, role), sums.rows
+    """The table of users, who may not be in memory; raises `RowsNeeded` where their sums do not
+    suffice. `late` is what times and strata say against their variants."""
+    arms, rows = Arms.of(users.groups, users.variants, control, role), users.rows
 
     def count(within: bool) -> CountedUnits:
         if within and rows is not None:
             return count_rows(rows, True)
-        return without_strata(sums.counts(health))
+        return without_strata(users.counts(health))
 
     ratio = check_sample_ratio(expected, health, arms, count, rows)
-    found, balance = sums.unbalanced(arms.pairs)
-    found += [*late, *users_in_both(head, health, sums.n, arms)]
+    found, balance = users.unbalanced(arms.pairs)
+    found += [*late, *users_in_both(head, health, users.n, arms)]
 
-    def test_both(group: int, pair: tuple[int, int]) -> list[Row]:
-        return sums.compare(group, pair, settings, ratio.surplus(group, pair, arms.names))
+    def test(group: int, pair: tuple[int, int], surplus: Surplus) -> list[Row]:
+        return users.compare(group, pair, settings, surplus)
 
-    table = compare_each(arms, test_both)
-    found += segments_moved(arms, table, ratio)
-    return decide(arms, table, ratio, better, settings, found, balance, covariates_timed=timed)
+    return decide(
+        arms,
+        test,
+        ratio,
+        better,
+        settings,
+        found,
+        balance,
+        covariates_timed=timed,
+        progress=progress,
+    )
