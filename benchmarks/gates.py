@@ -23,8 +23,7 @@ import pandas as pd
 from scipy import stats
 
 import recdf as rd
-from recdf.stats.allowed_change import Change
-from recdf.stats.always_valid import STAKES
+from recdf.stats.always_valid import STAKES, Change
 
 RANKS = np.array([1, 1 / 2, 1 / 3, 1 / 4, 1 / 5, 0, 0, 0])
 SIZES = (30, 50, 100, 300, 1000, 3000)

@@ -147,7 +147,8 @@ def sample_shop(seed: int = 0, n_users: int = 2000, n_items: int = 500, n_recs: 
     candidate = ~bought & personalised[:, None]
     scores = {
         "knn": _knn(bought),
-        "popularity": _popularity(bought),
+        # The number of buyers of each item, the same for all users.
+        "popularity": np.broadcast_to(bought.sum(axis=0) * 1.0, bought.shape),
         "random": rng.random((n_users, n_items)),
     }
     lists = [
@@ -241,11 +242,6 @@ def _sigmoid(log_odds: Scores) -> Scores:
     return 1.0 / (1.0 + np.exp(-log_odds))
 
 
-def _popularity(bought: Flags) -> Scores:
-    """Score every item, (n_users, n_items), by its number of buyers: the same row for all users."""
-    return np.broadcast_to(bought.sum(axis=0).astype(np.float64), bought.shape)
-
-
 def _knn(bought: Flags) -> Scores:
     """Score items, (n_users, n_items), by the sum of their cosine similarities to what the user
     bought."""
@@ -254,8 +250,7 @@ def _knn(bought: Flags) -> Scores:
     buyers = np.maximum(together.diagonal(), 1.0)
     similarity = together / np.sqrt(np.outer(buyers, buyers))
     # Rounding hides the last bits, in which one machine's matrix product differs from another's.
-    found: Scores = np.round(x @ similarity, 6)
-    return found
+    return np.round(x @ similarity, 6)
 
 
 def _best_of_rows(score: Scores, n: int) -> tuple[Ints, Ints, Ints, Scores]:

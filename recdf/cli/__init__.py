@@ -8,18 +8,26 @@ The options are made from those of the functions and never written twice.
 from __future__ import annotations
 
 import argparse
+import errno
+import hashlib
+import json
 import os
 import shlex
 import signal
 import sys
+import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from argparse import Namespace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from functools import cache, partial
 from io import TextIOWrapper
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from .._version import version_and_build
@@ -29,17 +37,23 @@ from ..errors import (
     OptionError,
     RecdfError,
     RecdfWarning,
-    warn_user,
+)
+from ..formats.file_sets import FileSet, is_remote
+from ..publishing import (
+    is_hidden,
+    plain_file,
+    publish_text,
+    refuse_files,
 )
 from .arguments import Parser, in_flags, with_formats
+from .commands import COMPARISON_FILES, STDOUT, complain, fail_on
 from .deciding import COMPARE, EXPERIMENT, GATE
 from .evaluating import AUDIT, CHECK, EVALUATE, Unexpected
 from .made_commands import MADE
 from .option_files import with_files
-from .output import RunRecord, can_be_retried, complain, fail_on, refuse_outputs
-from .reporting import DEMO, REPORT
+from .stored_runs import DEMO, REPORT
 
-__all__ = ["main", "run", "warn_user"]
+__all__ = ["main", "run"]
 
 # Errors that tell of the call, of its files or of the machine.
 EXPECTED = (RecdfError, OSError, ValueError, TypeError, MemoryError, ImportError, pa.ArrowException)
@@ -77,7 +91,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     parser, commands = _parser()
     words = list(sys.argv[1:] if argv is None else argv)
-    if odd := next((word for word in words if not _is_utf8(word)), None):
+    if odd := next((w for w in words if w.encode("utf-8", "ignore").decode() != w), None):
         complain(f"recdf: error: {NOT_UTF8.format(odd)}")
         return 2
     command = next((word for word in words if not word.startswith("-")), "")
@@ -123,7 +137,13 @@ def run() -> None:
     26: exit code 134 after a sound result). All files are closed and all output is written by then,
     so the process ends at once.
     """
-    _open_streams()
+    # What the caller has closed (`>&-`) is opened: else a file that is written would get the number
+    # of a stream. An ASCII terminal shows other letters as escapes.
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:  # the lowest free number is that of the stream
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), "w", encoding="utf-8"))
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
     code = main()
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
@@ -131,20 +151,7 @@ def run() -> None:
     os._exit(code)
 
 
-def _open_streams() -> None:
-    """Open what the caller has closed (`>&-`): else a file that is written would get the number of
-    a stream.
-
-    An ASCII terminal shows other letters as escapes.
-    """
-    for name in ("stdin", "stdout", "stderr"):
-        if getattr(sys, name) is None:  # the lowest free number is that of the stream
-            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), "w", encoding="utf-8"))
-    if isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
-
-
-def _run_command(given: argparse.Namespace, record: RunRecord) -> int:
+def _run_command(given: Namespace, record: RunRecord) -> int:
     """Run the command, say on stderr in one line what is wrong, and return the exit code."""
     what = ""
     try:
@@ -234,16 +241,9 @@ def _one_line(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def _is_utf8(text: str) -> bool:
-    try:
-        return bool(text.encode("utf-8")) or not text
-    except UnicodeEncodeError:
-        return False
-
-
 def _show_warning(
     usual: Callable[..., None],
-    given: argparse.Namespace,
+    given: Namespace,
     seen: list[Warning | str],
     message: Warning | str,
     category: type[Warning],
@@ -257,3 +257,164 @@ def _show_warning(
     seen.append(message)
     if not given.quiet:
         complain(f"recdf: warning: {' '.join(str(message).split())}")
+
+
+# ------------------------------------------------------------------------------------------
+# `run.json` beside a result says what was run on which files, and how it ended. The inputs are
+# listed before the command reads them, so that one that has gone or changed since is found.
+
+
+RECORD = "run.json"
+HASHED_AT_ONCE, MOST_BLOCKS = 2**20, 64  # of a larger file, so many blocks are hashed
+# Errors of the machine and not of the call: with more room, memory or time the same call may work.
+PASSING = {
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.ENOMEM,
+    errno.EIO,
+    errno.ESTALE,
+    errno.EMFILE,
+    errno.ENFILE,
+    errno.EAGAIN,
+    errno.EBUSY,
+    errno.ETIMEDOUT,
+    errno.ECONNRESET,
+    errno.ECONNREFUSED,
+    errno.ENETUNREACH,
+}
+
+
+def refuse_outputs(given: Namespace) -> None:
+    """Check all files that a command writes before it does any work."""
+    out, overwrite = getattr(given, "out", None), getattr(given, "overwrite", False)
+    if out is not None:
+        names = getattr(given, "writes", None)
+        refuse_files([out] if names is None else [out / name for name in names], overwrite)
+    for name in ("junit", "summary"):
+        if (path := getattr(given, name, None)) is not None:
+            refuse_files([path], True)
+
+
+class RunRecord:
+    """The files that a command is given, and what is written about its run."""
+
+    def __init__(self, given: Namespace, words: Iterable[str]) -> None:
+        self.given, self.words, self.started = given, list(words), time.time()
+        # The arguments that name files of this machine; the command itself says what is wrong with
+        # a name.
+        self.inputs: dict[str, list[str]] = {}
+        for action in given.parser._actions:
+            values = getattr(given, action.dest, None)
+            kinds = {"FILE", "LOG", "RESULTS", "TABLE"} & {*str(action.metavar).split()}
+            if values is None or action.dest == "out" or not kinds:
+                continue
+            found: list[str] = []
+            for value in map(str, values if isinstance(values, list) else [values]):
+                with suppress(OSError, RecdfError):
+                    found += [] if is_remote(value) else FileSet.of(value).files
+            # A record of an earlier run is no input.
+            self.inputs[action.dest] = [path for path in found if not path.endswith(".json")]
+        self.out: Path | None = getattr(given, "out", None)
+        # A comparison may replace an earlier one that stands beside the result.
+        own = [] if self.out is None else [self.out.absolute() / name for name in COMPARISON_FILES]
+        paths = [
+            path
+            for paths in self.inputs.values()
+            for path in paths
+            if Path(path).absolute() not in own
+        ]
+        self.states = {path: _state(path) for path in paths}
+        self.older = {path: _state(path) for path in self._place()[1]}
+
+    def check(self) -> None:
+        """Raise before the command runs if the record cannot be written: a folder has its name, or
+        the name is too long."""
+        place = self._place()[0]
+        if self.out is not None and os.path.isdir(place):
+            raise IsADirectoryError(
+                errno.EISDIR, "is a folder; expected a file or none", str(place)
+            )
+        with suppress(FileNotFoundError, NotADirectoryError):
+            os.lstat(place)
+
+    def changed(self) -> list[str]:
+        """Return the inputs that have gone or changed since the command began."""
+        return [path for path, state in self.states.items() if _state(path) != state]
+
+    def write(self, code: int) -> None:
+        """Write the record beside the result that this run wrote, if it wrote one."""
+        place, files = self._place()
+        outputs = [path for path in files if _state(path) != self.older.get(path)]
+        if not outputs:
+            return  # the run was refused, and what stands there is an older result, or nothing
+        record = {
+            "command": ["recdf", *self.words],
+            "recdf": version_and_build(),
+            "started": datetime.fromtimestamp(self.started, UTC).isoformat(timespec="seconds"),
+            "seconds": round(time.time() - self.started, 3),
+            "exit": code,
+            "rows": {name: of["rows"] for name, of in getattr(self.given, "files", {}).items()},
+            "inputs": {
+                name: [_file_record(path) for path in paths] for name, paths in self.inputs.items()
+            },
+            "outputs": [_file_record(path) for path in outputs],
+        }
+        publish_text(place, json.dumps(record, indent=1) + "\n")
+
+    def _place(self) -> tuple[Path, list[str]]:
+        """Return the path of the record, and the files of the result."""
+        out, command = self.out, self.given.command
+        if out is None or not (os.path.isdir(out) or hasattr(self.given, "writes")):
+            return Path(f"{out}.{RECORD}"), [] if out is None else [str(out)]
+        other = command
+        with suppress(OSError, ValueError, LookupError, TypeError, RecursionError):
+            text = plain_file(out / RECORD).read_text(encoding="utf-8")
+            other = json.loads(text)["command"][1]
+        found = (
+            path
+            for path in (out.rglob("*.parquet") if os.path.isdir(out) else [])
+            if path.is_file()
+        )
+        files = sorted(str(path) for path in found if not (path.is_symlink() or is_hidden(path)))
+        return out / (RECORD if other == command else f"run-{command}.json"), files
+
+
+def _state(path: str) -> tuple[int, int] | None:
+    """Return what changes with a file; None if there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_size, found.st_mtime_ns
+
+
+def _file_record(path: str) -> dict[str, Any]:
+    """Return size and SHA-256 of a file; of a large one, the digest is that of blocks at equal
+    distances."""
+    size, digest = os.path.getsize(path), hashlib.sha256()
+    whole = size <= HASHED_AT_ONCE * MOST_BLOCKS
+    with open(path, "rb") as file:
+        for start in (
+            [0] if whole else np.linspace(0, size - HASHED_AT_ONCE, MOST_BLOCKS).astype(int)
+        ):
+            file.seek(start)
+            digest.update(file.read(-1 if whole else HASHED_AT_ONCE))
+    return {
+        "path": path,
+        "bytes": size,
+        "sha256" if whole else f"sha256_of_{MOST_BLOCKS}_mib": digest.hexdigest(),
+    }
+
+
+def can_be_retried(error: BaseException | None) -> bool:
+    """Whether the same call may work at another time: no room, no memory, a drive that does not
+    answer."""
+    if isinstance(error, OSError) and error.filename == STDOUT:
+        return False  # the files are written, and nobody got the tables
+    while error is not None:
+        if isinstance(error, MemoryError) or (
+            isinstance(error, OSError) and error.errno in PASSING
+        ):
+            return True
+        error = error.__cause__ or error.__context__
+    return False

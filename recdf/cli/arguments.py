@@ -14,6 +14,7 @@ import shlex
 import textwrap
 import types
 import typing
+from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ..errors import WORDS, Mention, OptionError
+from ..experiments.compare.variants import compare_variants
 from ..formats.file_sets import PathOfFormat
 from ..formats.format_records import format_named
 from ..inputs.conventions import CONVENTIONS
@@ -129,7 +131,7 @@ class _Given(argparse.Action):
     """
 
     def __call__(
-        self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: Any = None
+        self, parser: Any, namespace: Namespace, values: Any, option_string: Any = None
     ) -> None:
         seen = vars(namespace).setdefault("seen", set())
         again = self.dest in seen
@@ -365,7 +367,7 @@ def _add_documented(
     )
 
 
-def given_options(given: argparse.Namespace) -> dict[str, Any]:
+def given_options(given: Namespace) -> dict[str, Any]:
     """Return the shared options that were given, as the functions take them."""
     options = {name: value for name, value in vars(given).items() if name in NAMES}
     pairs = {
@@ -398,13 +400,8 @@ def _parameter_texts(function: Any) -> dict[str, str]:
 # -- parameters of one function
 
 
-def typed_parameters(function: Callable[..., Any]) -> list[str]:
-    """Return the parameters of a function that can be typed: all but frames and records."""
-    return [name for name, (shape, _) in _shapes(function).items() if shape is not None]
-
-
 @cache
-def _shapes(function: Callable[..., Any]) -> dict[str, tuple[dict[str, Any] | None, Any]]:
+def shapes_of(function: Callable[..., Any]) -> dict[str, tuple[dict[str, Any] | None, Any]]:
     """Return how each parameter is given, and its default."""
     of_function = function.__init__ if inspect.isclass(function) else function
     hints = typing.get_type_hints(of_function, include_extras=False)
@@ -415,23 +412,15 @@ def _shapes(function: Callable[..., Any]) -> dict[str, tuple[dict[str, Any] | No
     }
 
 
-def add_parameter(
-    group: Any, function: Callable[..., Any], name: str, explained_by: Callable[..., Any] | None
-) -> None:
+def add_parameter(group: Any, function: Callable[..., Any], name: str) -> None:
     """Add an argument for a parameter of a function, from its annotation, docstring and default.
-    Where it says nothing of the parameter, another function may."""
-    texts = _parameter_texts(explained_by) | _parameter_texts(function)
-    shape, default = _shapes(function)[name]
+    Where it says nothing of the parameter, `compare_variants` may."""
+    texts = _parameter_texts(compare_variants) | _parameter_texts(function)
+    shape, default = shapes_of(function)[name]
     _add_documented(group, name, texts.get(name, ""), default, shape or {"metavar": "NAME"})
 
 
-def given_parameters(given: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
-    """Return those of the parameters that were given."""
-    found = {name: getattr(given, name) for name in names if hasattr(given, name)}
-    return {name: None if value in ([], ["none"]) else value for name, value in found.items()}
-
-
-def given_files(given: argparse.Namespace, *names: str) -> dict[str, Any]:
+def given_files(given: Namespace, *names: str) -> dict[str, Any]:
     """Return the paths of those of the files that were given."""
     return {name: path for name in names if (path := getattr(given, name)) is not None}
 
@@ -442,7 +431,7 @@ FILE_FORMATS = {
 }
 
 
-def with_formats(given: argparse.Namespace) -> None:
+def with_formats(given: Namespace) -> None:
     """Give the paths of the call the formats that --file-format names."""
     for name, form in as_pairs(
         "--file-format", getattr(given, "file_format", None), "true=trec_qrels"

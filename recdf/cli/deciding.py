@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
+from argparse import Namespace
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
@@ -36,11 +36,13 @@ from ..judge.verdict import has, warning_sentences
 from ..tables.cells import amount, columns_before
 from .arguments import BOUNDS_FLAG, as_bounds, as_pairs, given_files
 from .arguments import flag as as_flag
-from .commands import Command, Given, Reply
-from .output import (
+from .commands import (
     COMPARED_RESULT,
     COMPARISON_FILES,
     GATE_FILES,
+    Command,
+    Given,
+    Reply,
     brief_text,
     failing_verdicts,
     plain_signs,
@@ -68,7 +70,7 @@ SHOWN_COLUMNS = ("metric", "comparison", "effect", "relative", "p", "verdict", "
 # -- models
 
 
-def _compare(given: argparse.Namespace, options: Given) -> Reply:
+def _compare(given: Namespace, options: Given) -> Reply:
     result = read_results(given.results)
     model_col = given.model_col or (result.spec["by"][0] if len(result.spec["by"]) == 1 else None)
     baseline = given.baseline
@@ -90,23 +92,20 @@ def _compare(given: argparse.Namespace, options: Given) -> Reply:
     )
     least, most = table["n_users"].min(), table["n_users"].max()
     n = amount(most, "user") if least == most else f"{least:,} to {amount(most, 'user')}"
-    head = f"{n}, test {table['test'].iloc[0]}, p {adjustment(table).words}"
-    before = columns_before(table, "metric")
-    said = "".join(
-        f"\n{sentence}" for sentence in [*compared_labels(table), *warning_sentences(table)]
-    )
+    head = f"{n}, test {table['test'].iloc[0]}, p {adjustment(table).words}\n"
+    lines = [head, compact(table), *compared_labels(table), *warning_sentences(table)]
     for row in table.to_dict("records"):
         if sentence := sentence_of_both(row):
-            said += "\n" + "".join(f"{name} = {row[name]}: " for name in before) + sentence
-    tables = _of_result(given, result, {"comparison": table})
-    return Reply(f"{head}\n\n{compact(table)}{said}", tables)
+            segments = (f"{name} = {row[name]}: " for name in columns_before(table, "metric"))
+            lines.append("".join(segments) + sentence)
+    return Reply("\n".join(lines), _of_result(given, result, {"comparison": table}))
 
 
 # ------------------------------------------------------------------------------------------
 # variants
 
 
-def _experiment(given: argparse.Namespace, options: Given) -> Reply:
+def _experiment(given: Namespace, options: Given) -> Reply:
     result = read_parquet(given.results)
     roles = given_roles(given)
     plan = roles if isinstance(roles, ExperimentPlan) else None
@@ -135,10 +134,18 @@ def _experiment(given: argparse.Namespace, options: Given) -> Reply:
         by=options["strata"] if by_stratum(expected) else None,
     )
     specs = metric_arguments(given.metric, joined.columns, result)
+    covariates: dict[str, list[Any]] = {}
+    for text in given.covariate or []:
+        metric, _, named = text.rpartition("=")
+        alone = metric and text not in joined.columns
+        pair = _column_or_pair(named if alone else text, joined.columns)
+        for name in [metric] if alone else specs:
+            covariates.setdefault(name, []).append(pair)
     options |= {
         "details": True,
         "control": label("control", given.control, joined[given.variant_col]),
-        "covariates": _covariate_arguments(given.covariate, specs, joined.columns),
+        "covariates": {name: one[0] if len(one) == 1 else one for name, one in covariates.items()}
+        or None,
         "expected": expected,
         "time_col": given.period_col,
         "cap": as_pairs("--cap", given.cap, "a metric and a quantile, as revenue@10=0.999", float)
@@ -151,19 +158,20 @@ def _experiment(given: argparse.Namespace, options: Given) -> Reply:
     if success := [name for name, role in named.items() if role == "success"]:
         options.setdefault("primary", [name for name in success if name in specs])
     of_variants = taken_by(compare_variants, options) | {"expected": None, "health": health}
-
-    def compared(*names: str) -> pd.DataFrame:
-        return compare_variants(joined, specs, by=[*join["by"], *names], **of_variants)
-
-    tables = {"comparison": compared()}
+    tables: dict[str, pd.DataFrame] = {}
+    lines: list[str] = []
+    for name, of, heading in (
+        ("comparison", [], "All users"),
+        ("segments", segments, f"By {' and '.join(segments)}"),
+    )[: 1 + bool(segments)]:
+        table = compare_variants(joined, specs, by=[*join["by"], *of], **of_variants)
+        tables[name] = table
+        lines.append(f"\n{heading}, p {adjustment(table).words}\n\n{compact(table)}")
+    if segments and not join["by"]:
+        lines += ["", *segment_sentences(tables["segments"]).values()]
     n_compared = len(joined[join["user_col"]].drop_duplicates())
-    lines = [_health(health, join, given.expected is not None, tables["comparison"], n_compared)]
-    lines.append(_headed("All users", tables["comparison"]))
-    if segments:
-        tables["segments"] = compared(*segments)
-        lines.append(_headed(f"By {' and '.join(segments)}", tables["segments"]))
-        if not join["by"]:
-            lines += ["", *segment_sentences(tables["segments"]).values()]
+    planned = given.expected is not None
+    lines = [_health(health, join, planned, tables["comparison"], n_compared), *lines]
     if given.over_time is not None:
         tables["over_time"] = _over_time(given, result, assignment, specs, of_join, options)
         heading = given.over_time.replace("_", " ").capitalize()
@@ -183,12 +191,8 @@ def _experiment(given: argparse.Namespace, options: Given) -> Reply:
     return Reply("\n".join(lines), written, failings=failings)
 
 
-def _headed(heading: str, table: pd.DataFrame) -> str:
-    return f"\n{heading}, p {adjustment(table).words}\n\n{compact(table)}"
-
-
 def _over_time(
-    given: argparse.Namespace,
+    given: Namespace,
     result: Evaluation,
     assignment: pd.DataFrame,
     specs: Mapping[str, Any],
@@ -212,7 +216,7 @@ def _over_time(
 
 
 def expected_arguments(
-    given: argparse.Namespace, options: Mapping[str, Any], rows: pd.DataFrame
+    given: Namespace, options: Mapping[str, Any], rows: pd.DataFrame
 ) -> dict[Any, Any] | None:
     """Return the planned share of each variant from texts such as A=0.9; None without them.
 
@@ -252,20 +256,6 @@ def metric_arguments(
         if metrics.setdefault(name, value) != value:
             raise OptionError(f"--metric {text}: {name} is given twice")
     return metrics or {name: name for name in result.spec["metrics"] if name in columns}
-
-
-def _covariate_arguments(
-    given: Sequence[str] | None, metrics: Iterable[str], columns: Iterable[str]
-) -> dict[str, Any] | None:
-    """Metric → column or columns, from COLUMN for all metrics or metric=COLUMN for one; A/B is a
-    pair of columns."""
-    found: dict[str, list[Any]] = {}
-    for text in given or []:
-        metric, _, column = text.rpartition("=")
-        named = {metric: column} if metric and text not in columns else dict.fromkeys(metrics, text)
-        for name, one in named.items():
-            found.setdefault(name, []).append(_column_or_pair(one, columns))
-    return {name: some[0] if len(some) == 1 else some for name, some in found.items()} or None
 
 
 def _column_or_pair(text: str, columns: Iterable[str]) -> str | tuple[str, ...]:
@@ -330,7 +320,7 @@ def compact(table: pd.DataFrame) -> str:
 
 
 def _of_result(
-    given: argparse.Namespace, result: Evaluation, tables: dict[str, pd.DataFrame]
+    given: Namespace, result: Evaluation, tables: dict[str, pd.DataFrame]
 ) -> dict[str, pd.DataFrame]:
     """Return tables that say which result was compared, also in their files."""
     folders = given.results if isinstance(given.results, list) else [given.results]
@@ -344,21 +334,20 @@ def _of_result(
 # gate
 
 
-def _gate(given: argparse.Namespace, options: Given) -> Reply:
+def _gate(given: Namespace, options: Given) -> Reply:
     expected = "a metric and what it may lose, as ndcg@10=-2%"
     budgets = as_pairs("--budget", given.budget, expected)
-    folders = {"candidate": ("results", "model"), "baseline": ("baseline", "baseline_model")}
-    sides = [side_of_folder(given, role, *names) for role, names in folders.items()]
+    flags = {"candidate": "model", "baseline": "baseline_model"}
+
+    def read_sides(folders: Iterable[Path]) -> list[Side]:
+        named = zip(flags.items(), folders, strict=True)
+        return [side_of_folder(given, role, folder, flag) for (role, flag), folder in named]
+
+    sides = read_sides([given.results, given.baseline])
     paths = given_files(given, "true", "log")
-    frames = read_lists(given, sides, paths, [flag for _, flag in folders.values()])
+    frames = read_lists(given, sides, paths, [*flags.values()])
     if given.cheap is not None:
-        vars(given).update(
-            pair_of(given.cheap, ["cheap_candidate", "cheap_baseline"], "cheap", "results")
-        )
-        frames["cheap"] = [
-            side_of_folder(given, role, f"cheap_{role}", flag)
-            for role, (_, flag) in folders.items()
-        ]
+        frames["cheap"] = read_sides(pair_of(given.cheap, [*flags], "cheap", "results").values())
     if given.users is not None:
         unit = options.get("unit_col", unit_of(sides[0].spec["user_col"]))
         frames |= read_files({"users": given.users}, unit, [])
@@ -381,18 +370,18 @@ def _gate(given: argparse.Namespace, options: Given) -> Reply:
     )
 
 
-def side_of_folder(given: argparse.Namespace, role: str, name: str, flag: str) -> Side:
+def side_of_folder(given: Namespace, role: str, folder: Path, flag: str) -> Side:
     """Return the result in a folder; of several recommenders the rows of the one that was named."""
-    result = read_parquet(getattr(given, name))
+    result = read_parquet(folder)
     by, rows = result.spec["by"], _rows_of_named(given, flag, result.per_user, result.spec["by"])
     if by and (models := rows[by[0]].unique().tolist())[1:]:
-        several = f"{getattr(given, name)} has several {by[0]}s ({', '.join(map(str, models))})"
+        several = f"{folder} has several {by[0]}s ({', '.join(map(str, models))})"
         raise OptionError(f"{several}; name one: {as_flag(flag)}")
     return read_side(role, Side(role, rows, result.spec))
 
 
 def _rows_of_named(
-    given: argparse.Namespace, flag: str, frame: pd.DataFrame, by: Sequence[str]
+    given: Namespace, flag: str, frame: pd.DataFrame, by: Sequence[str]
 ) -> pd.DataFrame:
     """Return the rows of the recommender that was named, if one was and the frame tells them
     apart."""
@@ -402,12 +391,11 @@ def _rows_of_named(
     if model is None or by[0] not in frame.columns:
         return frame
     models: pd.Series = frame[by[0]]
-    rows: pd.DataFrame = frame[models == label(as_flag(flag).lstrip("-"), model, models)]
-    return rows
+    return frame[models == label(as_flag(flag).lstrip("-"), model, models)]
 
 
 def read_lists(
-    given: argparse.Namespace, sides: Sequence[Side], paths: Mapping[str, str], flags: Sequence[str]
+    given: Namespace, sides: Sequence[Side], paths: Mapping[str, str], flags: Sequence[str]
 ) -> dict[str, Any]:
     """Read the recommendations of both sides, those of the model that was named, and other files
     beside them."""
@@ -448,7 +436,6 @@ COMPARE = Command(
     }
     | BOUNDS_FLAG,
     ["metrics"],
-    explained_by=compare_variants,
     out="folder for comparison.parquet; without it nothing is written",
 )
 EXPERIMENT = Command(

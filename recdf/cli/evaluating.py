@@ -6,14 +6,14 @@ code 1).
 
 from __future__ import annotations
 
-import argparse
 import glob
 import operator
 import os
 import re
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from argparse import Namespace
+from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -37,8 +37,7 @@ from ..publishing import PER_USER, RESULT_FILES, SUMMARY_FILE, staging_folder
 from ..tables.cells import amount
 from ..tables.findings import finding_of, findings_text
 from .arguments import as_pairs, given_files, given_options
-from .commands import Command, Given, Reply
-from .output import note, plain_signs, verbose
+from .commands import Command, Given, Reply, note, plain_signs, verbose
 from .stored_runs import with_times
 
 OPERATORS = {
@@ -67,7 +66,7 @@ EXPECTED_FLAGS = {
 }
 
 
-def check_age(given: argparse.Namespace) -> None:
+def check_age(given: Namespace) -> None:
     """Raise if the newest file of a frame is older than --max-age."""
     if given.max_age is None:
         return
@@ -95,20 +94,19 @@ EXPECTED_ROWS = re.compile(
     r"(?:(true|pred)\.)?rows(?:\[([^=\]]+)=([^\]]*)\])?\s*(>=|<=|==|>|<)\s*([\d_,]+)"
 )
 EXPECTED_MODELS = re.compile(r"models\s*==?\s*(.+)")
-# The rows of each value of a column of --true or --pred.
-CountsOf = Callable[[str, str], pd.Series]
 
 
-def check_expected(given: argparse.Namespace, counts_of: CountsOf) -> None:
-    """Raise if the numbers of rows, the models or the days are not as expected."""
+def check_expected(given: Namespace, data: Mapping[str, pd.DataFrame | Source]) -> None:
+    """Raise if the numbers of rows, the models or the days of --true and --pred are not as
+    expected."""
     for text in given.expect or []:
         if models := EXPECTED_MODELS.fullmatch(text):
             names = as_columns(getattr(given, "by", None))
             if len(names) != 1:
                 said = f"--expect {text} is about the values of one column; pass --by COLUMN"
                 raise OptionError(said)
-            there, wanted = counts_of("pred", names[0]).index, pd.Index(models[1].split(","))
-            _refuse_others(given, "pred", (wanted, there), names[0], f"--expect {text}")
+            there, wanted = _counts(data, "pred", names[0]).index, pd.Index(models[1].split(","))
+            _refuse_others(given, "pred", names[0], wanted, there, f"--expect {text}")
             continue
         found = EXPECTED_ROWS.fullmatch(text)
         if not found:
@@ -117,11 +115,10 @@ def check_expected(given: argparse.Namespace, counts_of: CountsOf) -> None:
                 ">=, <= or == and a number, or models=A,B"
             )
         role, name, value, sign = found[1] or "pred", found[2], found[3], found[4]
-        n_rows = given.rows[role]
+        n_rows = given.files[role]["rows"]
         if name is not None:
-            counts = counts_of(role, name)
-            known = value if value in counts.index else value.removesuffix(".0")
-            n_rows = int(counts.get(known, 0))
+            counts = _counts(data, role, name)
+            n_rows = int(counts.get(value, counts.get(value.removesuffix(".0"), 0)))
         if not OPERATORS[sign](n_rows, int(re.sub("[_,]", "", found[5]))):
             of = "" if name is None else f" with {name} {value}"
             raise Unexpected(
@@ -131,37 +128,32 @@ def check_expected(given: argparse.Namespace, counts_of: CountsOf) -> None:
         role, named, days = text.rpartition("=")
         if named and role not in ("true", "pred"):
             raise OptionError(f"--expect-days {text}; expected true=DAYS, or DAYS of --pred")
-        _check_days(given, role or "pred", (days, f"--expect-days {text}"), counts_of)
-
-
-def _check_days(
-    given: argparse.Namespace, role: str, asked: tuple[str, str], counts_of: CountsOf
-) -> None:
-    days, said = asked
-    texts = counts_of(role, given.day_col).index.str.slice(0, 10).unique()
-    there = pd.to_datetime(texts, errors="coerce", format="mixed").sort_values()
-    if there.hasnans or there.empty:
-        where = f"--{role} {getattr(given, role)}"
-        raise Unexpected(f"{where} has no days in {given.day_col!r}, or values that are none")
-    first, between, last = days.partition("..")
-    try:
-        wanted = (
-            pd.date_range(first, last)
-            if between
-            else pd.date_range(end=there[-1], periods=int(first))
-        )
-    except ValueError:
-        raise OptionError(f"{said}; expected 2026-11-01..2026-11-30 or a number") from None
-    present = there if between else there[there >= wanted[0]]
-    dates = wanted.strftime("%Y-%m-%d"), present.strftime("%Y-%m-%d")
-    _refuse_others(given, role, dates, given.day_col, said)
+        role = role or "pred"
+        texts = _counts(data, role, given.day_col).index.str.slice(0, 10).unique()
+        there = pd.to_datetime(texts, errors="coerce", format="mixed").sort_values()
+        if there.hasnans or there.empty:
+            where = f"--{role} {getattr(given, role)}"
+            raise Unexpected(f"{where} has no days in {given.day_col!r}, or values that are none")
+        first, between, last = days.partition("..")
+        try:
+            wanted = (
+                pd.date_range(first, last)
+                if between
+                else pd.date_range(end=there[-1], periods=int(first))
+            )
+        except ValueError:
+            raise OptionError(
+                f"--expect-days {text}; expected 2026-11-01..2026-11-30 or a number"
+            ) from None
+        there = there if between else there[there >= wanted[0]]
+        dates = (one.strftime("%Y-%m-%d") for one in (wanted, there))
+        _refuse_others(given, role, given.day_col, *dates, f"--expect-days {text}")
 
 
 def _refuse_others(
-    given: argparse.Namespace, role: str, values: tuple[pd.Index, pd.Index], name: str, asked: str
+    given: Namespace, role: str, name: str, wanted: pd.Index, there: pd.Index, asked: str
 ) -> None:
     """Raise if a column does not have the values that are wanted, or has others."""
-    wanted, there = values
     for some, word in (
         (wanted.difference(there, sort=False), "lacks"),
         (there.difference(wanted, sort=False), "has, beside the expected ones,"),
@@ -171,18 +163,22 @@ def _refuse_others(
             raise Unexpected(f"--{role} {getattr(given, role)} {word} {shown}; {asked}")
 
 
-def _counts(values: pd.Series) -> pd.Series:
-    """Count the rows of each value, by its text: 1 for the number 1.0 too."""
-    counts = values.value_counts(dropna=False)
-    texts = counts.index.astype(str)
-    if pd.api.types.is_float_dtype(values.dtype):
-        texts = texts.str.removesuffix(".0")
-    return _counts_together(counts.set_axis(texts))
-
-
-def _counts_together(counts: pd.Series) -> pd.Series:
-    found: pd.Series = counts.groupby(level=0).sum()
-    return found
+def _counts(data: Mapping[str, pd.DataFrame | Source], role: str, name: str) -> pd.Series:
+    """Count the rows of each value of a column, by its text: 1 for the number 1.0 too. Files may be
+    read piece by piece."""
+    of = data[role]
+    pieces = (
+        (of.as_pandas(table)[name] for table in of.batches([name], 2**20))
+        if isinstance(of, Source)
+        else [column(of, name, role)]
+    )
+    counts = []
+    for values in pieces:
+        found = values.value_counts(dropna=False)
+        texts = found.index.astype(str)
+        is_float = pd.api.types.is_float_dtype(values.dtype)
+        counts.append(found.set_axis(texts.str.removesuffix(".0") if is_float else texts))
+    return pd.concat(counts).groupby(level=0).sum()
 
 
 PLURALS = {"error": "errors", "warning": "warnings", "info": "notes"}
@@ -198,19 +194,13 @@ LIST_FLAGS = {
 }
 
 
-def _streamed_counts(source: Source, name: str) -> pd.Series:
-    """Count the rows of each value of one column of files that are read piece by piece."""
-    tables = (source.as_pandas(table) for table in source.batches([name], 2**20))
-    return _counts_together(pd.concat([_counts(table[name]) for table in tables]))
-
-
-def _evaluate(given: argparse.Namespace, _: Given) -> Reply:
+def _evaluate(given: Namespace, _: Given) -> Reply:
     stream = given.stream or given.memory_limit is not None
     with staging_folder(Path(tempfile.gettempdir())) if stream else nullcontext() as scratch:
         return _evaluate_files(given, scratch)
 
 
-def _evaluate_files(given: argparse.Namespace, scratch: Path | None) -> Reply:
+def _evaluate_files(given: Namespace, scratch: Path | None) -> Reply:
     if given.profile and (given.out is None or scratch is not None):
         raise OptionError(
             "--profile needs --out, and files that are read as a whole: leave out --stream"
@@ -251,9 +241,12 @@ def _evaluate_files(given: argparse.Namespace, scratch: Path | None) -> Reply:
         rules = [text if "=" in text else f"{text}=constant" for text in given.carry]
         options["carry"] = as_pairs("--carry", rules, "a column and a rule, as time=min")
     options["k"] = given.k or 10
+    empty = [name for name in ("true", "pred") if not given.files[name]["rows"]]
+    if empty and not given.allow_empty:  # most often the fault of the job that wrote it
+        named = " and ".join(f"--{name} {getattr(given, name)}" for name in empty)
+        raise EmptyPopulationError(f"{named} {'have' if len(empty) > 1 else 'has'} no rows")
+    check_expected(given, sources or frames)
     if sources:
-        _refuse_empty(given, {name: one.n_rows for name, one in sources.items()})
-        check_expected(given, lambda role, name: _streamed_counts(sources[role], name))
         where: dict[str, Any] = {
             "out": given.out,
             "overwrite": given.overwrite,
@@ -261,12 +254,12 @@ def _evaluate_files(given: argparse.Namespace, scratch: Path | None) -> Reply:
         }
         result = evaluate_parquet(files["true"], files["pred"], given.metrics, **where, **options)
     else:
-        _refuse_empty(given, {name: len(frames[name]) for name in ("true", "pred")})
-        check_expected(given, lambda role, name: _counts(column(frames[role], name, role)))
-        result = evaluate(frames["true"], frames["pred"], given.metrics, **options)
-        result.spec["files"] = given.files
+        lists = frames["true"], frames["pred"]
+        result = evaluate(*lists, given.metrics, **options)
+        result.spec["files"] = {name: given.files[name] for name in ("true", "pred")}
         if given.out is not None:
-            profile = _profile(frames, options) if given.profile else None
+            own = {name: one for name, one in options.items() if name in (*OPTIONS, "items")}
+            profile = data_profile(*lists, **own) if given.profile else None
             tables = result.per_user, result.summary, result.spec
             write_tables(given.out, *tables, overwrite=given.overwrite, profile=profile)
     summary = result.summary
@@ -296,28 +289,12 @@ def _evaluate_files(given: argparse.Namespace, scratch: Path | None) -> Reply:
     return Reply(summary.to_string(index=False), printed={"summary": summary}, note=said)
 
 
-def _profile(frames: Mapping[str, pd.DataFrame], options: Mapping[str, Any]) -> pd.DataFrame:
-    own = {name: one for name, one in options.items() if name in OPTIONS or name == "items"}
-    return data_profile(frames["true"], frames["pred"], **own)
-
-
 def _is_file(name: str) -> bool:
     return is_remote(name) or bool(glob.glob(name))
 
 
-def _refuse_empty(given: argparse.Namespace, n_rows: Mapping[str, int]) -> None:
-    """Note the numbers of rows, and raise for a file without rows, most often the fault of the job
-    that wrote it."""
-    given.rows = dict(n_rows)
-    empty = [f"--{name} {getattr(given, name)}" for name, n in n_rows.items() if not n]
-    if empty and not given.allow_empty:
-        raise EmptyPopulationError(
-            f"{' and '.join(empty)} {'have' if len(empty) > 1 else 'has'} no rows"
-        )
-
-
 def _streamed(
-    given: argparse.Namespace, options: dict[str, Any], scratch: Path
+    given: Namespace, options: dict[str, Any], scratch: Path
 ) -> tuple[dict[str, Any], dict[str, Source]]:
     """Find the files to read piece by piece, and say how many rows they have. Files that are no
     parquet files are written as such, with standard names."""
@@ -329,56 +306,50 @@ def _streamed(
         for name, one in found.items()
     }
     sources = {name: Source(path, name) for name, path in files.items()}
-    for name, one in sources.items():
-        _say_read(given, name, paths[name], **one.read)
+    given.files = {name: one.read for name, one in sources.items()}
+    _say_read(given, paths)
     return files, sources
 
 
 def read_frames_of(
-    given: argparse.Namespace, options: dict[str, Any], paths: Mapping[str, str]
+    given: Namespace, options: dict[str, Any], paths: Mapping[str, str]
 ) -> dict[str, pd.DataFrame]:
     """Read `true`, `pred` and the side tables, with ids of the same types and the standard names in
     all of them."""
     paths = {"true": given.true, "pred": given.pred, **paths}
-    columns = [
-        "score",
-        "rank",
-        "relevance",
-        *(one for name, one in options.items() if name.endswith("_col")),
-    ]
-    columns += [one.split("=")[0] for one in getattr(given, "carry", None) or []]
-    columns.append(getattr(given, "time_col", None))
-    columns = [one for one in columns if isinstance(one, str)]
+    named = [one for name, one in options.items() if name.endswith("_col")]
+    named += [one.split("=")[0] for one in getattr(given, "carry", None) or []]
+    named += ["score", "rank", "relevance", getattr(given, "time_col", None)]
+    columns = [one for one in named if isinstance(one, str)]
     names = {name: options.pop(f"{name}_cols", None) for name in ("true", "pred")}
     frames = read_files(paths, id_columns(options), as_columns(options.get("by")), columns, names)
-    read = {
+    given.files = {
         name: {"files": len(FileSet.of(paths[name]).files), "rows": len(frame)}
         for name, frame in frames.items()
     }
-    for name, own in read.items():
-        _say_read(given, name, paths[name], **own)
-    given.files = {name: read[name] for name in ("true", "pred")}
+    _say_read(given, paths)
     return frames
 
 
-def _say_read(given: argparse.Namespace, name: str, path: str, files: int, rows: int) -> None:
+def _say_read(given: Namespace, paths: Mapping[str, str]) -> None:
     """Say with -v what was read, in the same words whether the files are streamed or not."""
-    verbose(given, f"read --{name} {path}: {amount(files, 'file')}, {amount(rows, 'row')}")
+    for name, of in given.files.items():
+        n_files, n_rows = amount(of["files"], "file"), amount(of["rows"], "row")
+        verbose(given, f"read --{name} {paths[name]}: {n_files}, {n_rows}")
 
 
-def _check(given: argparse.Namespace, _: Given) -> Reply:
+def _check(given: Namespace, _: Given) -> Reply:
     check_age(given)
     options = given_options(given)
     paths = given_files(given, "items", "log", "exclude")
     frames = read_frames_of(given, options, paths)
-    given.rows = {name: len(frame) for name, frame in frames.items()}
-    check_expected(given, lambda role, name: _counts(column(frames[role], name, role)))
+    check_expected(given, frames)
     sides: dict[str, Any] = {name: frames[name] for name in paths}
     found = check(frames["true"], frames["pred"], given.k, **sides, **options)
     return _findings(found, f"nothing odd found at k = {given.k}", "", {"findings": found})
 
 
-def _audit(given: argparse.Namespace, _: Given) -> Reply:
+def _audit(given: Namespace, _: Given) -> Reply:
     options = given_options(given)
     asked: dict[str, Any] = {
         "metrics": given.metrics or ["ndcg", "recall"],

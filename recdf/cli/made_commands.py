@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Mapping
+import ast
+from argparse import Namespace
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
-import pyarrow as pa
 
 from ..diagnostics.history import History
 from ..diagnostics.list_changes import diff
@@ -20,7 +18,6 @@ from ..evaluation.result import read_parquet
 from ..evaluation.storage import is_result, local_path
 from ..experiments.compare.interleaving import compare_interleaved, interleave
 from ..experiments.compare.quantiles import compare_quantiles, compare_zero_inflated
-from ..experiments.compare.variants import compare_variants
 from ..experiments.decide.experiment_health import find_srm
 from ..experiments.decide.proxy_metrics import proxy_metrics
 from ..experiments.join.roll_up import roll_up
@@ -41,9 +38,8 @@ from ..partitions.dealt_logs import IMPRESSION_FILES, impressions_parquet
 from ..publishing import made, staging_folder
 from ..tables.cells import amount, doing
 from .arguments import BOUNDS_FLAG, as_pairs, flag, given_files
-from .commands import Command, Given, Reply, Tables
+from .commands import ESTIMATED, Command, Given, Reply, Tables, brief_text, plain_signs, texts_and
 from .deciding import compact, expected_arguments, metric_arguments, read_lists, side_of_folder
-from .output import ESTIMATED, brief_text, plain_signs, texts_and
 from .stored_runs import (
     ONE_RESULT,
     RUNS,
@@ -59,17 +55,15 @@ from .stored_runs import (
 # -- before and after an experiment
 
 
-def _interleave(given: argparse.Namespace, options: Given) -> Reply:
+def _interleave(given: Namespace, options: Given) -> Reply:
     lists = interleave(**frames_of_call(given, interleave, options, "a", "b"), **options)
-    teams = lists["team"].value_counts()
-    n = len(lists[as_columns(options.get("user_col", "user_id"))].drop_duplicates())
-    of_teams = f"{teams.get('a', 0):,} of team a, {teams.get('b', 0):,} of team b"
-    of_teams += f", {teams.get('', 0):,} of no team"
-    said = f"{amount(n, 'list')} with {amount(len(lists), 'item')}: {of_teams}"
-    return Reply(said, {"lists": lists})
+    n = lists.groupby(as_columns(options.get("user_col", "user_id"))).ngroups
+    of_team = [f"{(lists['team'] == team).sum():,} of " for team in ("a", "b", "")]
+    said = "{}team a, {}team b, {}no team".format(*of_team)
+    return Reply(f"{amount(n, 'list')} with {amount(len(lists), 'item')}: {said}", {"lists": lists})
 
 
-def _interleaved(given: argparse.Namespace, options: Given) -> Reply:
+def _interleaved(given: Namespace, options: Given) -> Reply:
     frames = frames_of_call(given, compare_interleaved, options, "log", "clicks", labels=["team"])
     table = compare_interleaved(**frames, **{**options, "details": True})
     row = table.iloc[0]
@@ -85,7 +79,7 @@ def _interleaved(given: argparse.Namespace, options: Given) -> Reply:
     return Reply("\n".join(lines), {"interleaved": table})
 
 
-def _aa(given: argparse.Namespace, options: Given) -> Reply:
+def _aa(given: Namespace, options: Given) -> Reply:
     result = read_parquet(given.results)
     users, keys = result.per_user, result.spec["user_col"]
     specs = metric_arguments(given.metric, users.columns, result)
@@ -94,7 +88,7 @@ def _aa(given: argparse.Namespace, options: Given) -> Reply:
     return Reply(brief_text(table, names), {"aa": table})
 
 
-def _srm(given: argparse.Namespace, options: Given) -> Reply:
+def _srm(given: Namespace, options: Given) -> Reply:
     asked = {**options, "columns": given.column}
     rows = frames_of_call(given, find_srm, asked, "assignment")["assignment"]
     table = find_srm(rows, expected=expected_arguments(given, options, rows), **asked)
@@ -103,7 +97,7 @@ def _srm(given: argparse.Namespace, options: Given) -> Reply:
     return Reply(said + brief_text(table, names), {"srm": table})
 
 
-def _quantiles(given: argparse.Namespace, options: Given) -> Reply:
+def _quantiles(given: Namespace, options: Given) -> Reply:
     if not (given.metric or given.zero_inflated):
         raise OptionError("--metric and --zero-inflated are missing; name the columns to compare")
     rows = frames_of_call(given, compare_quantiles, options, "rows")["rows"]
@@ -119,7 +113,7 @@ def _quantiles(given: argparse.Namespace, options: Given) -> Reply:
     return Reply("\n\n".join(map(compact, tables.values())), tables)
 
 
-def _plan(given: argparse.Namespace, options: Given) -> Reply:
+def _plan(given: Namespace, options: Given) -> Reply:
     result = read_parquet(given.results)
     users, keys = result.per_user, result.spec["user_col"]
     specs = metric_arguments(given.metric, users.columns, result)
@@ -128,7 +122,7 @@ def _plan(given: argparse.Namespace, options: Given) -> Reply:
             raise OptionError(
                 "--baseline plans a comparison of models; the result has no column of models (--by)"
             )
-        by = result.spec["by"][0]
+        (by,) = result.spec["by"]
         table = plan_comparison(
             users,
             list(specs),
@@ -164,41 +158,55 @@ def _plan(given: argparse.Namespace, options: Given) -> Reply:
 # -- results and logs
 
 
-def _leaderboard(given: argparse.Namespace, options: Given) -> Reply:
+def _leaderboard(given: Namespace, options: Given) -> Reply:
     result = read_results(given.results)
     found = leaderboard(result, **given_for_models(given, result), **options)
     tables = {"leaderboard": found.frame, "comparison": found.comparisons}
     return Reply(plain_signs(str(found)), tables, {"leaderboard": found.frame})
 
 
-def _diff(given: argparse.Namespace, options: Given) -> Reply:
-    roles, flags = ("before", "after"), ("before_model", "after_model")
-    paths = {role: getattr(given, role) for role in roles}
-    results = [not is_remote(path) and is_result(path) for path in paths.values()]
-    if any(results) and not all(results):
+def _diff(given: Namespace, options: Given) -> Reply:
+    flags = {"before": "before_model", "after": "after_model"}
+    paths = [getattr(given, role) for role in flags]
+    others = [path for path in paths if is_remote(path) or not is_result(path)]
+    if len(others) == 1:
         raise OptionError(
-            f"{paths[roles[results.index(False)]]} is no result, and the other side is one; name "
-            "two results, or two files of recommendations"
+            f"{others[0]} is no result, and the other side is one; name two results, or two files "
+            "of recommendations"
         )
-    if all(results):
-        sides = [
-            side_of_folder(given, role, role, flag) for role, flag in zip(roles, flags, strict=True)
+    if not others:
+        before, after = sides = [
+            side_of_folder(given, role, Path(path), flags[role])
+            for role, path in zip(flags, paths, strict=True)
         ]
-        found = diff(sides[0], sides[1], **read_lists(given, sides, {}, flags), **options)
+        found = diff(before, after, **read_lists(given, sides, {}, [*flags.values()]), **options)
     elif given.before_model or given.after_model:
         raise OptionError(
             "--before-model and --after-model choose from results, and these are no results"
         )
     else:
         columns = {"user_col": "user_id", "item_col": "item_id"} | options
-        found = diff(**frames_of_call(given, diff, columns, *roles), pred=given.pred, **options)
-    tables = {"summary": found.summary, "lists": found.per_list}
-    tables |= {"items": found.items} if found.items is not None else {}
-    return Reply(repr(found), tables, {"summary": found.summary})
+        found = diff(**frames_of_call(given, diff, columns, *flags), pred=given.pred, **options)
+    tables = {"summary": found.summary, "lists": found.per_list, "items": found.items}
+    there = {name: one for name, one in tables.items() if one is not None}
+    return Reply(repr(found), there, {"summary": found.summary})
 
 
-def _ope(given: argparse.Namespace, options: Given) -> Reply:
-    log, by = _log_with_target(given, options), as_columns(options.get("by"))
+def _ope(given: Namespace, options: Given) -> Reply:
+    on, by = options.get("on") or ["user_id", "item_id"], as_columns(options.get("by"))
+    keys = [*on, *as_columns(options.get("cluster", "user_id"))]
+    keys += as_columns(options.get("slate_col"))
+    paths = given_files(given, "log", "pred")
+    frames = read_files(paths, list(dict.fromkeys(keys)), by)
+    log = frames["log"]
+    if given.pred is not None:  # the target policy
+        log = target_from_recs(
+            **frames,
+            on=on,
+            position_col=options.get("position_col", "position") if given.match_position else None,
+            k=options.get("k"),
+            by=[name for name in by if name in frames["pred"].columns] or None,
+        )
     asked = {name: value for name, value in options.items() if name not in ("on", "k")}
     tables = {"ope": ope_estimate(log, **asked)}
     # Of slates, each estimator may name another interaction.
@@ -219,31 +227,15 @@ def _ope(given: argparse.Namespace, options: Given) -> Reply:
     return Reply("\n".join([*lines, *meant]), tables)
 
 
-def _log_with_target(given: argparse.Namespace, options: Given) -> pd.DataFrame:
-    """The log, with the target policy of --pred where that is given."""
-    on, by = options.get("on") or ["user_id", "item_id"], as_columns(options.get("by"))
-    others = (options.get("cluster", "user_id"), options.get("slate_col"))
-    keys = [*on, *(name for one in others for name in as_columns(one))]
-    paths = {"log": given.log} | ({} if given.pred is None else {"pred": given.pred})
-    frames = read_files(paths, list(dict.fromkeys(keys)), by)
-    if given.pred is None:
-        return frames["log"]
-    return target_from_recs(
-        **frames,
-        on=on,
-        position_col=options.get("position_col", "position") if given.match_position else None,
-        k=options.get("k"),
-        by=[name for name in by if name in frames["pred"].columns] or None,
-    )
-
-
 # -- logs of impressions
 
 
-def _impressions(given: argparse.Namespace, options: Given) -> Reply:
+def _impressions(given: Namespace, options: Given) -> Reply:
     if given.out is None:
         raise OptionError("--out is missing; name the folder to write")
-    options |= {name: _span(options[name]) for name in SPANS if name in options}
+    for name in options.keys() & {*SPANS}:  # text with a unit, or a number where times are numbers
+        with suppress(ValueError, SyntaxError):
+            options[name] = ast.literal_eval(options[name])
     if given.list_cols is not None:
         options["list_cols"] = given.list_cols
     if given.rank_by_time:
@@ -259,12 +251,24 @@ def _impressions(given: argparse.Namespace, options: Given) -> Reply:
         local_path(path)  # refuses an address
     with ExitStack() as stack:
         if not all(FileSet.of(path).is_plain_parquet for path in paths.values()):
+            # Text files, and those beside them, become parquet files with ids alike.
             stack.enter_context(made(given.out))
-            paths = _as_parquet(paths, options, stack.enter_context(staging_folder(given.out)))
+            folder = stack.enter_context(staging_folder(given.out))
+            keys = ["user_col", "item_col", "order_col", "person_col"]
+            ids = [options[name] for name in keys if name in options]
+            frames = read_files(paths, [*ids, *options.get("list_cols", ["session_id"])], [])
+            for role, frame in frames.items():
+                paths[role] = str(folder / f"{role}.parquet")
+                frame = with_times(frame, options.get("time_col"))
+                frame.to_parquet(paths[role], index=False)
         rest = {name: getattr(given, name) for name in ("overwrite", "memory_limit", "against")}
         named = {f"{role}_path": path for role, path in paths.items()}
         spec = impressions_parquet(**named, out=given.out, **rest, **options)
-    counts = _count_table(spec["counts"])
+    # One row per count: of the log, of its clicks, of its purchases.
+    parts = {"log": {}} | {of: one for of, one in spec["counts"].items() if isinstance(one, dict)}
+    parts["log"] = {name: n for name, n in spec["counts"].items() if name not in parts}
+    rows = [(of, *pair) for of, found in parts.items() for pair in found.items()]
+    counts = pd.DataFrame(rows, columns=["of", "count", "n"])
     usual = {"rank_col": "rank", "relevance_col": "relevance", "item_col": "item_id"}
     flags = " ".join(
         " ".join([flag(name), *as_columns(value)])
@@ -284,58 +288,31 @@ next: recdf evaluate --true {true} --pred {pred} {flags} -m hits@10 ndcg@10"""
     return Reply(text, printed={"counts": counts}, failings=moved)
 
 
-def _span(text: str) -> Any:
-    """A span of time: text with a unit, or a plain number where times are numbers."""
-    for kind in (int, float):
-        with suppress(ValueError):
-            return kind(text)
-    return text
-
-
-def _as_parquet(paths: dict[str, Path], options: dict[str, Any], folder: Path) -> dict[str, Path]:
-    """Text files, and those beside them, as parquet files in the folder, with ids alike and times
-    as datetimes."""
-    import pyarrow.parquet as pq  # costs time that other commands need not take
-
-    lists = options.get("list_cols", ["session_id"])
-    keys = [options["user_col"], options["item_col"], *lists]
-    keys += [options[name] for name in ("order_col", "person_col") if name in options]
-    frames = read_files(paths, keys, [])
-    found = {}
-    for role, frame in frames.items():
-        frame = with_times(frame, options.get("time_col"))
-        found[role] = folder / f"{role}.parquet"
-        pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), found[role])
-    return found
-
-
-def _count_table(counts: Mapping[str, Any]) -> pd.DataFrame:
-    """Return one row per count: of the log, of its clicks, of its purchases."""
-    rows = [("log", name, n) for name, n in counts.items() if not isinstance(n, dict)]
-    for of, found in counts.items():
-        rows += [(of, *pair) for pair in found.items()] if isinstance(found, dict) else []
-    return pd.DataFrame(rows, columns=["of", "count", "n"])
-
-
 # -- the past of a job, and of experiments
 
 COULD_SEE = "could_see: a change of this size is found within a week in 8 of 10 cases"
 
 
-def _past(given: argparse.Namespace, options: Given) -> Reply:
-    tests = past_tests(given.results)
+def _past(given: Namespace, options: Given) -> Reply:
+    tests, said = past_tests(given.results), []
     tables = {"runs": past_runs(given.results)}
-    if not len(tests) and (given.offline or given.online):
-        raise OptionError(
-            f"--offline and --online are about experiments, and {given.results} holds none: a "
-            "folder each, with the results of recdf compare and recdf experiment"
-        )
-    said = []
-    if not len(tests) or given.metric or "since" in options:
-        dated, more = _job_tables(given, options)
-        said, tables = [dated], {**tables, **more}
+    if not len(tests) or given.metric or "since" in options:  # the results of a job
+        asked = taken_by(History, options)
+        if given.users is not None:
+            asked |= read_files({"users": given.users}, ["user_id"], [])
+        history, how = History(given.results, **asked), taken_by(History.changes, options)
+        changes, drift = history.changes(given.metric, **how), history.drift(**how)
+        gaps = history.gaps(**taken_by(History.gaps, options))
+        said, numbers = [history.headline], ("level", "could_see", "changed", "before", "after")
+        for table in (changes, drift):
+            names = [*table.columns[: table.columns.get_loc("n_runs")], *numbers, "verdict"]
+            said.append(brief_text(table.drop(columns="remarks"), names))
+        said += [COULD_SEE] if changes["could_see"].notna().any() else []
+        said += [brief_text(gaps, ["job", "what", "last", "verdict"])] if len(gaps) else []
+        tables |= {"changes": changes, "drift": drift, "gaps": gaps}
+        tables["summary"] = history.summary.drop(columns="path")
     if len(tests):
-        tables |= {"tests": tests, **_proxies(given, options, tests)}
+        tables |= {"tests": tests, **_proxies(options, tests)}
         said.append(brief_text(tests, tests.columns))
         if "proxies" in tables:
             names = ("slope", "slope_low", "slope_high", "naive_slope", "called_right", "verdict")
@@ -344,43 +321,13 @@ def _past(given: argparse.Namespace, options: Given) -> Reply:
     return Reply("\n\n".join(said), tables, {**first, **tables})
 
 
-def _job_tables(given: argparse.Namespace, options: Given) -> tuple[str, Tables]:
-    """Return the text and the tables of a job's results."""
-    asked = taken_by(History, options)
-    if given.users is not None:
-        asked |= read_files({"users": given.users}, ["user_id"], [])
-    history = History(given.results, **asked)
-    how = {"weekly": not given.not_weekly, **taken_by(History.changes, options)}
-    changes, drift = history.changes(given.metric, **how), history.drift(**how)
-    gaps = history.gaps(**taken_by(History.gaps, options))
-    texts, numbers = [history.headline], ("level", "could_see", "changed", "before", "after")
-    for table in (changes, drift):
-        names = [*table.columns[: table.columns.get_loc("n_runs")], *numbers, "verdict"]
-        texts.append(brief_text(table.drop(columns="remarks"), names))
-    texts += [COULD_SEE] if changes["could_see"].notna().any() else []
-    texts += [brief_text(gaps, ["job", "what", "last", "verdict"])] if len(gaps) else []
-    return "\n\n".join(texts), {
-        "changes": changes,
-        "drift": drift,
-        "gaps": gaps,
-        "summary": history.summary.drop(columns="path"),
-    }
-
-
-def _proxies(given: argparse.Namespace, options: Given, tests: pd.DataFrame) -> Tables:
+def _proxies(options: Given, tests: pd.DataFrame) -> Tables:
     """Relate the offline metrics of past experiments to the online ones, if three experiments
     measured both."""
-    sides: Given = {}
-    for kind in ("offline", "online"):
-        own = map(str, tests.filter(regex=f"^{kind}_"))
-        known = [name for name in own if f"{name}_se" in tests]
-        asked = [f"{kind}_{name}" for name in as_columns(getattr(given, kind))]
-        if unknown := [name for name in asked if name not in known]:
-            missing, *there = (name.removeprefix(f"{kind}_") for name in (unknown[0], *known))
-            raise OptionError(
-                f"--{kind} {missing}: no experiment measured it; there is {', '.join(there)}"
-            )
-        sides[kind] = asked or known
+    sides = {
+        kind: [name for name in tests.filter(regex=f"^{kind}_") if f"{name}_se" in tests]
+        for kind in ("offline", "online")
+    }
     measured = [name for names in sides.values() for name in names]
     whole = tests.dropna(subset=[*measured, *(f"{name}_se" for name in measured)])
     if len(whole) < 3:
@@ -537,7 +484,6 @@ MADE = (
         },
         ["metrics"],
         with_control=True,
-        explained_by=compare_variants,
     ),
     Command(
         "plan",
@@ -583,9 +529,6 @@ MADE = (
         {
             "--metric NAME ...": "columns such as ndcg@10 whose changes are looked for (default: "
             "all)",
-            "--not-weekly": "expect the same level on all days of the week",
-            "--offline NAME ...": "offline metrics of past experiments (default: all)",
-            "--online NAME ...": "online metrics of past experiments (default: all)",
         },
         ["metrics", "cov", "experiment_col"],
     ),

@@ -19,25 +19,20 @@ from typing import Any
 
 from ..errors import OptionError, closest
 from ..inputs.options import OPTIONS
-from .arguments import OF_FILES, Parser, add_arguments, file, local
+from .arguments import OF_FILES, Parser, file, local
 
 PYPROJECT = "pyproject.toml"
 PROJECT_FILES = "recdf.toml", PYPROJECT  # the first one of a folder counts
 
 
-def add_config(command: Any) -> None:
-    add_arguments(
-        command,
-        {
-            "--config FILE": "TOML file of options, with the names of the flags as keys (by = "
-            "'model'), for this command, or in a table of its name ([evaluate]) "
-            "beside those of others; a flag that is given wins",
-            "--project FILE": "the project's file of options; by default the nearest recdf.toml, "
-            "or pyproject.toml with [tool.recdf], in this folder or above. A "
-            "flag and --config win",
-            "--no-project": "leave the options of the project's file out",
-        },
-    )
+CONFIG_FLAGS = {
+    "--config FILE": "TOML file of options, with the names of the flags as keys (by = 'model'), "
+    "for this command, or in a table of its name ([evaluate]) beside those of others; a flag that "
+    "is given wins",
+    "--project FILE": "the project's file of options; by default the nearest recdf.toml, or "
+    "pyproject.toml with [tool.recdf], in this folder or above. A flag and --config win",
+    "--no-project": "leave the options of the project's file out",
+}
 
 
 def with_files(
@@ -55,82 +50,30 @@ def with_files(
     at = 1 + list(argv).index(command)
     job, typed = _taken_out("--config", argv[at:])
     named, typed = _taken_out("--project", typed)
-    reader = _Reader(commands, command, typed)
-    if job is not None:
-        reader.take(f"--config {job}", _keys_of_job(job, command, commands))
-    of_job, project = dict(reader.words), None
-    if (
-        "--no-project" not in typed
-        and of_job.get("no_project") != ["--no-project"]
-        and not {"-h", "--help"} & {*typed}
-    ):
-        project = _project(named)
-    if project is not None:
-        path, keys = project
-        of_command = {
-            name: one for name, one in keys.items() if name in commands and isinstance(one, dict)
-        }
-        shared = {name: one for name, one in keys.items() if name not in of_command}
-        reader.take(f"{path} [{command}]", of_command.get(command, {}), path.parent)
-        reader.take(str(path), shared, path.parent, shared=True)
-    left_out = reader.positional if typed and not typed[0].startswith("-") else []
-    words = {dest: own for dest, own in reader.words.items() if dest not in left_out}
-    given = [one for dest, own in words.items() if dest not in of_job for one in own]
-    positional = [one for dest in reader.positional for one in words.pop(dest, [])]
-    ends = [f"--project={project[0]}"] if project and given else []
-    ends += [] if job is None else [f"--config={job}"]
-    return [
-        *argv[:at],
-        *positional,
-        *(one for own in words.values() for one in own),
-        *ends,
-        *typed,
-    ], given
-
-
-class _Reader:
-    """The words for what files give, by the name of the argument. Of two files, the one that is
-    taken first wins."""
-
-    def __init__(self, commands: Mapping[str, Parser], command: str, typed: Sequence[str]) -> None:
-        self.commands, self.command, self.parser, self.typed = (
-            commands,
-            command,
-            commands[command],
-            list(typed),
-        )
-        self.words: dict[str, list[str]] = {}
-        self.positional: list[str] = []
+    parser, own = commands[command], _keys_and_actions(commands[command])
+    words: dict[str, list[str]] = {}  # by the name of the argument; the file taken first wins
 
     def take(
-        self,
-        source: str,
-        keys: Mapping[str, Any],
-        folder: Path | None = None,
-        *,
-        shared: bool = False,
+        source: str, keys: Mapping[str, Any], folder: Path | None = None, shared: bool = False
     ) -> None:
-        """Take the keys of a file, or of a table of it.
-
-        Paths are those of the `folder`. Of keys that all commands share, those that this command
-        lacks are left out.
-        """
-        own = _keys_and_actions(self.parser)
-        known = (
-            {key for parser in self.commands.values() for key in _keys_and_actions(parser)}
-            if shared
-            else own
-        )
+        """Take the keys of a file, or of a table of it, whose paths are those of the `folder`. Of
+        keys that all commands share, those that this command lacks are left out."""
+        known = {*own}
+        if shared:
+            known.update(*map(_keys_and_actions, commands.values()))
+        so_far = [*typed, *(one for some in words.values() for one in some)]
+        given = {  # --k=5, -k5
+            word.partition("=")[0] if word.startswith("--") else word[:2] for word in so_far
+        }
         seen: dict[str, str] = {}
         found: dict[str, list[str]] = {}
         for key, value in keys.items():
             name = key.replace("_", "-")
             if name not in known or (folder and name == "no-project"):
-                lacks = "no command has an" if shared else f"recdf {self.command} has no"
-                of_other = f"; leave out tool.recdf, which is for {PYPROJECT}"
-                meant = (
-                    of_other if key == "tool" else closest(key, sorted([*known, *self.commands]))
-                )
+                lacks = "no command has an" if shared else f"recdf {command} has no"
+                meant = f"; leave out tool.recdf, which is for {PYPROJECT}"
+                if key != "tool":
+                    meant = closest(key, sorted([*known, *commands]))
                 raise OptionError(f"{source}: {lacks} option {key!r}{meant}")
             action = own.get(name)
             if action is None:
@@ -138,50 +81,77 @@ class _Reader:
             if action.dest in seen:
                 raise OptionError(f"{source}: {key} is given twice, as {seen[action.dest]} too")
             seen[action.dest] = key
-            rivals = _rivals(self.parser, action) | {*(action.option_strings if folder else ())}
-            given = {
-                word.partition("=")[0] if word.startswith("--") else word[:2] for word in self.typed
-            }  # --k=5, -k5
-            if action.dest not in self.words and not rivals & given:
+            rivals = {  # the flags that the argument excludes, as -q excludes -v
+                flag
+                for group in parser._mutually_exclusive_groups
+                if action in group._group_actions
+                for one in group._group_actions
+                for flag in one.option_strings
+                if one is not action
+            }
+            rivals |= {*(action.option_strings if folder else ())}
+            if action.dest not in words and not rivals & given:
                 placed = value if folder is None else _from_here(action, value, folder)
-                found[action.dest] = self._as_arguments(action, f"{source}: {key} =", placed)
-                self.positional += [] if action.option_strings else [action.dest]
-        self.words |= found
-        self.typed += [one for words in found.values() for one in words]
+                found[action.dest] = _as_arguments(parser, action, f"{source}: {key} =", placed)
+        words.update(found)
 
-    def _as_arguments(self, action: argparse.Action, said: str, value: Any) -> list[str]:
-        """Return the words for one key; an error begins with `said`."""
-        shown = value
-        if action.nargs == 0:
-            if not isinstance(value, bool):
-                raise OptionError(f"{said} {value!r}; expected true or false")
-            return [action.option_strings[-1]] if value else []
-        if isinstance(value, bool) and action.dest in OPTIONS and OPTIONS[action.dest].flag_alone:
-            return [f"{action.option_strings[-1]}={value}"]
-        if (
-            isinstance(value, dict)
-            and "=" in str(action.metavar)
-            and all(map(_is_plain, value.values()))
-        ):
-            value = [f"{name}={one}" for name, one in value.items()]
-        values = value if isinstance(value, list) else [value]
-        if not all(map(_is_plain, values)):
-            raise OptionError(f"{said} {shown!r}; expected text, a number, or a list of them")
-        texts = [str(one) for one in values]
-        if len(texts) > 1 and action.nargs is None:
-            raise OptionError(f"{said} {shown!r}; expected one value")
-        if not texts and action.nargs != "*":
-            raise OptionError(f"{said} []; expected a value; leave the key out for the default")
-        for text in texts:
-            try:
-                self.parser._check_value(action, self.parser._get_value(action, text))
-            except argparse.ArgumentError as error:
-                raise OptionError(f"{said} {shown!r}: {error.message}") from None
-        if not texts or not action.option_strings:
-            return texts or [action.option_strings[-1]]
-        # Flag and value are one word, since a value may begin with a dash.
-        flag = action.option_strings[-1]
-        return [f"{flag}{'=' if flag.startswith('--') else ''}{text}" for text in texts]
+    if job is not None:
+        take(f"--config {job}", _keys_of_job(job, command, commands))
+    of_job, project = dict(words), None
+    if not {"--no-project", "-h", "--help"} & {*typed, *words.get("no_project", [])}:
+        project = _project(named)
+    if project is not None:
+        path, keys = project
+        tables = {name for name in keys.keys() & commands.keys() if isinstance(keys[name], dict)}
+        take(f"{path} [{command}]", keys[command] if command in tables else {}, path.parent)
+        shared = {name: one for name, one in keys.items() if name not in tables}
+        take(str(path), shared, path.parent, shared=True)
+    places = [one.dest for one in own.values() if not one.option_strings and one.dest in words]
+    if typed and not typed[0].startswith("-"):
+        for dest in places:
+            del words[dest]
+        places = []
+    given = [one for dest, some in words.items() if dest not in of_job for one in some]
+    positional = [one for dest in places for one in words.pop(dest)]
+    ends = [f"--project={project[0]}"] if project and given else []
+    ends += [] if job is None else [f"--config={job}"]
+    flags = [one for some in words.values() for one in some]
+    return [*argv[:at], *positional, *flags, *ends, *typed], given
+
+
+def _as_arguments(parser: Parser, action: argparse.Action, said: str, value: Any) -> list[str]:
+    """Return the words for one key; an error begins with `said`."""
+    shown = value
+    if action.nargs == 0:
+        if not isinstance(value, bool):
+            raise OptionError(f"{said} {value!r}; expected true or false")
+        return [action.option_strings[-1]] if value else []
+    if isinstance(value, bool) and action.dest in OPTIONS and OPTIONS[action.dest].flag_alone:
+        return [f"{action.option_strings[-1]}={value}"]
+    if (
+        isinstance(value, dict)
+        and "=" in str(action.metavar)
+        and all(map(_is_plain, value.values()))
+    ):
+        value = [f"{name}={one}" for name, one in value.items()]
+    values = value if isinstance(value, list) else [value]
+    if not all(map(_is_plain, values)):
+        raise OptionError(f"{said} {shown!r}; expected text, a number, or a list of them")
+    texts = [str(one) for one in values]
+    if len(texts) > 1 and action.nargs is None:
+        raise OptionError(f"{said} {shown!r}; expected one value")
+    if not texts and action.nargs != "*":
+        raise OptionError(f"{said} []; expected a value; leave the key out for the default")
+    for text in texts:
+        try:
+            parser._check_value(action, parser._get_value(action, text))
+        except argparse.ArgumentError as error:
+            raise OptionError(f"{said} {shown!r}: {error.message}") from None
+    if not texts or not action.option_strings:
+        return texts or [action.option_strings[-1]]
+    # Flag and value are one word, since a value may begin with a dash.
+    flag = action.option_strings[-1]
+    return [f"{flag}{'=' if flag.startswith('--') else ''}{text}" for text in texts]
 
 
 def _keys_of_job(path: str, command: str, commands: Collection[str]) -> Mapping[str, Any]:
@@ -250,22 +220,6 @@ def _taken_out(flag: str, words: Sequence[str]) -> tuple[str | None, list[str]]:
         if word.startswith(f"{flag}="):
             return word.partition("=")[2], [*words[:place], *words[place + 1 :]]
     return None, list(words)
-
-
-def _rivals(parser: argparse.ArgumentParser, action: argparse.Action) -> set[str]:
-    """Return the flags that an argument excludes, as -q excludes -v."""
-    groups = [
-        group._group_actions
-        for group in parser._mutually_exclusive_groups
-        if action in group._group_actions
-    ]
-    return {
-        flag
-        for group in groups
-        for one in group
-        if one is not action
-        for flag in one.option_strings
-    }
 
 
 def _keys_and_actions(parser: argparse.ArgumentParser) -> dict[str, argparse.Action]:

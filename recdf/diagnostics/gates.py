@@ -44,7 +44,7 @@ from ..judge.per_user_columns import (
 )
 from ..judge.users import ModelRows, read_model_rows
 from ..judge.verdict import add_verdicts
-from ..stats.allowed_change import Change, PoweredChange
+from ..stats.always_valid import Change, PoweredChange
 from ..stats.many_tests import adjust
 from ..stats.prediction_powered import labelled_units
 from ..stats.turned import missing_by_chance

@@ -53,7 +53,7 @@ from ..judge.users import ArmRows, ExperimentRows
 from ..metrics.strings import direction_of
 from ..stats.arms import Designs, Sample
 from ..stats.numbers import undefined_is_nan
-from ..stats.permutation import random_split_p
+from ..stats.resampling import random_split_p
 from ..stats.shares import equal_shares_test
 
 # ------------------------------------------------------------------------------------------

@@ -92,6 +92,13 @@ def ascends(key: np.ndarray) -> bool:
     return len(key) < 2 or bool((key[1:] >= key[:-1]).all())
 
 
+def equal_runs(*keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return for each entry where its run of equal keys begins, and how many entries that has."""
+    heads = run_heads(keys)
+    length = np.diff(np.append(heads, len(keys[0])))
+    return np.repeat(heads, length), np.repeat(length, length)
+
+
 def run_heads(keys: Sequence[np.ndarray]) -> np.ndarray:
     """Return the rows that differ in some key from the row before them, and the first row."""
     n = len(keys[0])

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from ..errors import OptionError
 from ..inputs.constraints import NATURAL, POSITIVE, a_number, check_value
-from ..stats.effect_sizes import Relative
+from ..stats.arms import Relative
 from ..stats.numbers import Alternative, Correction
 
 Columns = str | Sequence[str]

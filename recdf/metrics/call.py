@@ -60,39 +60,30 @@ class Counted(NamedTuple):
 
 
 def _items(matched: Matched, params: Params) -> Any:
-    return np.logical_not(matched.sides.items.inside[matched.item])
+    return ~matched.sides.items.inside[matched.item]
 
 
 def _log(matched: Matched, params: Params) -> Any:
-    return np.equal(matched.sides.log.count("events"), 0)[matched.item]
-
-
-def _items_or_log(matched: Matched, params: Params) -> Any:
-    return (_items if matched.sides.has("items") else _log)(matched, params)
-
-
-def _known_features(matched: Matched, params: Params) -> Any:
-    like = matched.sides.features.by(params["similarity"], params["separator"])
-    return np.less(like.row_of[matched.item], 0)
+    return (matched.sides.log.count("events") == 0)[matched.item]
 
 
 def _without(column: str) -> Callable[[Matched, Params], Any]:
     def flags(matched: Matched, params: Params) -> Any:
         labels = matched.sides.items.labels(params[column], params.get("separator", "|"))
-        return np.equal(labels.length, 0)[matched.item]
+        return (labels.length == 0)[matched.item]
 
     return flags
 
 
 def _negatives(matched: Matched, params: Params) -> Any:
-    return np.logical_and(matched.n_true > 0, matched.at(None).n_judged == matched.n_true)
+    return (matched.n_true > 0) & (matched.at(None).n_judged == matched.n_true)
 
 
 def _grades(matched: Matched, params: Params) -> Any:
     lists = matched.true_lists  # sorted by gain
     first = lists.start[:-1]
     one = np.append(lists.gain[first] == lists.gain[first + lists.n_judged - 1], False)
-    return np.logical_and(_negatives(matched, params), one.take(matched.true_list))
+    return _negatives(matched, params) & one.take(matched.true_list)
 
 
 JUDGE = (
@@ -105,7 +96,7 @@ COUNTED: dict[Unknown, Counted] = {
     "items_or_log": Counted(
         "pred_outside_items",
         f"{ROWS_UNKNOWN} that the catalogue (⟦items=⟧, or else ⟦log=⟧) lacks",
-        _items_or_log,
+        lambda lists, params: (_items if lists.sides.has("items") else _log)(lists, params),
     ),
     "log": Counted("pred_not_in_log", f"{ROWS_UNKNOWN} that ⟦log=⟧ lacks", _log),
     "log_users": Counted(
@@ -114,7 +105,12 @@ COUNTED: dict[Unknown, Counted] = {
         lambda lists, _: lists.sides.log.n_history == 0,
     ),
     "features": Counted(
-        "pred_without_features", f"{ROWS_UNKNOWN} without features", _known_features
+        "pred_without_features",
+        f"{ROWS_UNKNOWN} without features",
+        lambda lists, params: (
+            lists.sides.features.by(params["similarity"], params["separator"]).row_of[lists.item]
+            < 0
+        ),
     ),
     "category": Counted(
         "pred_without_{category_col}",
@@ -274,7 +270,13 @@ class Call:
                 if not there[need] and not (need == "features" and positions):
                     raise OptionError(f"{request.columns[0]} needs {NEEDS[need]}")
             if self.options.propensity_col is not None and true is not None:
-                _refuse_propensities(request)
+                metric = request.metric
+                if "true" in metric.arguments and "propensity" not in metric.optional:
+                    raise OptionError(
+                        f"{request.columns[0]} has no form with ⟦+propensity_col=⟧, which weighs "
+                        "relevant items in recall, precision, ndcg, mapr and mrr; measure it in a "
+                        "call without ⟦+propensity_col=⟧"
+                    )
         options = self.options
         keeps = options.convention is not None and options.convention.not_judged == "keep"
         if keeps or any("not_judged" in request.metric.optional for request in requests):
@@ -346,7 +348,14 @@ class Call:
         warn(overlap, counts, by, self.options)
         warn_of_unknown(overlap, counts, self.requests, self.options)
         rank, score = overlap.order or ("", "")
-        idle = [one.columns[0] for one in self.requests if one.breaks_ties]
+        # The requests that say what equal scores of the shown items count.
+        idle = [
+            one.columns[0]
+            for one in self.requests
+            if "tied=" in one.name
+            and "tied=ranked" not in one.name
+            and one.params.get("within") != "catalogue"
+        ]
         if score and idle and not overlap.ranks_repeat:
             warn_user(
                 f"⟦tied=⟧ has no effect on {', '.join(idle)}: pred[{rank!r}] decides the order, "
@@ -389,17 +398,6 @@ def carry_rules(carry: Carry, options: Options, taken: Sequence[str]) -> dict[st
                 f"the column {name!r} of pred has the name of a result column; rename it"
             )
     return rules
-
-
-def _refuse_propensities(request: Request) -> None:
-    """Raise if a metric reads `true` and has no definition with propensities."""
-    metric = request.metric
-    if "true" in metric.arguments and "propensity" not in metric.optional:
-        raise OptionError(
-            f"{request.columns[0]} has no form with ⟦+propensity_col=⟧, which weighs relevant "
-            "items in recall, precision, ndcg, mapr and mrr; measure it in a call without "
-            "⟦+propensity_col=⟧"
-        )
 
 
 CUT_OFF = Constraint(

@@ -6,24 +6,25 @@ from functools import partial
 from typing import Annotated, Literal
 
 import numpy as np
+from numpy import ndarray
 
 from ..docstrings import says_as
 from ..inputs.constraints import Share, a_number
 from ..matching.counts import discount_at
 from ..matching.hits import ratio
 from ..matching.lists import Lists
-from .metric import metric
+from .metric import NOT_NEGATIVE, metric
 from .subtopics import mixes
 
 
-@metric(bounds=(0.0, None), needs=("items",), arguments=("pred",), unknown=("category",))
+@metric(bounds=NOT_NEGATIVE, needs=("items",), arguments=("pred",), unknown=("category",))
 def categories(
     lists: Lists,
     *,
     category_col: str = "category",
     divisor: Literal["k", "shown", "catalogue"] = "k",
     separator: str = "|",
-) -> np.ndarray:
+) -> ndarray:
     """Number of distinct categories in the first k, over k; larger is better, at least 0 (at most 1
     if items have one).
 
@@ -66,7 +67,7 @@ def categories(
     return ratio(found, below[divisor])
 
 
-@metric(bounds=(0.0, None), needs=("items",), arguments=("pred",), unknown=("category",))
+@metric(bounds=NOT_NEGATIVE, needs=("items",), arguments=("pred",), unknown=("category",))
 @says_as(categories)
 def category_entropy(
     lists: Lists,
@@ -76,7 +77,7 @@ def category_entropy(
     p: Share = 0.85,
     smoothing: Annotated[float, a_number(0)] = 0.0,
     separator: str = "|",
-) -> np.ndarray:
+) -> ndarray:
     """Shannon entropy of the recommended categories, in bits; larger is better, at least 0.
 
     Formula
@@ -124,21 +125,20 @@ def category_entropy(
     return found
 
 
-def _plogp(p: np.ndarray, q: np.ndarray) -> np.ndarray:
+def _plogp(p: ndarray, q: ndarray) -> ndarray:
     """Σ_c p log q of each row, where 0 log 0 is 0. NaN for a row without values."""
     logs = np.log(q, out=np.zeros_like(q), where=(p > 0) | np.isnan(q))
     return _ordered_sums(p * logs)
 
 
-def _ordered_sums(of_categories: np.ndarray) -> np.ndarray:
+def _ordered_sums(of_categories: ndarray) -> ndarray:
     """Sum each row; values are sorted first, so that the order of the categories does not change
     the sum."""
-    found: np.ndarray = np.sort(of_categories, axis=1).sum(axis=1)
-    return found
+    return np.sort(of_categories, axis=1).sum(axis=1)
 
 
 @metric(
-    bounds=(0.0, None),
+    bounds=NOT_NEGATIVE,
     better="smaller",
     needs=("items",),
     arguments=("log", "pred"),
@@ -152,7 +152,7 @@ def calibration(
     divergence: Literal["kl", "js"] = "kl",
     smoothing: Share = 0.01,
     separator: str = "|",
-) -> np.ndarray:
+) -> ndarray:
     """Divergence of the recommended categories from those of the user's past, in nats; smaller is
     better, at least 0.
 

@@ -186,12 +186,18 @@ def _refuse_undefined(column: str, values: Floats, options: Options) -> Floats:
 
 
 def settle_undefined(values: Floats, request: Request, options: Options) -> Floats:
-    """Replace undefined values by what they count as with `undefined="zero"` and "one"."""
+    """Replace undefined values by what they count as with `undefined="zero"` and "one".
+
+    With "zero" it must never be the best value there is. Where a 0 could be that, it is the worst
+    bound, or NaN without one: the value stays undefined.
+    """
     if options.undefined not in ("zero", "one") or not (missing := np.isnan(values)).any():
         return values
-    return np.where(
-        missing, 1.0 if options.undefined == "one" else request.undefined_as_zero, values
-    )
+    (low, high), better, counts = request.bounds, request.better, float(options.undefined == "one")
+    if not counts and (better == "smaller" or (better and high is not None and high <= 0)):
+        worst = high if better == "smaller" else low
+        counts = np.nan if worst is None else worst
+    return np.where(missing, counts, values)
 
 
 def mean(values: Floats, weights: Floats | None = None) -> float:

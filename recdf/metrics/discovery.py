@@ -6,16 +6,17 @@ from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
+from numpy import ndarray
 
 from ..errors import OptionError
 from ..inputs.constraints import Natural
-from ..inputs.sorting import spans
+from ..inputs.sorting import run_of, spans
 from ..matching.hits import ratio
 from ..matching.lists import Lists
 from .diversity import nearest, total_to_past
 from .metric import metric
 
-AnySimilarity = Literal["cosine", "jaccard", "hamming", "cooccurrence"] | Callable[..., np.ndarray]
+AnySimilarity = Literal["cosine", "jaccard", "hamming", "cooccurrence"] | Callable[..., ndarray]
 LOG_ALONE = {"needs": ("log",), "unknown": ("log_users", "log")}
 
 
@@ -39,7 +40,7 @@ def serendipity(
     top: Natural | None = None,
     similarity: AnySimilarity = "cosine",
     separator: str = "|",
-) -> np.ndarray:
+) -> ndarray:
     """Share of the first k that is relevant, new, unlike the user's past and not popular; larger is
     better, in [0, 1].
 
@@ -106,7 +107,13 @@ def serendipity(
     if of == "threshold" and similarity == "cooccurrence":
         raise OptionError('⟦similarity="cooccurrence"⟧ is for ⟦+of="similarity"⟧')
     if of == "rank":
-        return _rank_gained(lists, relevant)
+        n_items, count = len(lists.sides.items.codes), lists.sides.log.count("events")
+        levels = np.unique(count[count > 0])
+        q = len(levels) - np.searchsorted(levels, count)  # 1 for the most
+        place, of_list = _shown_or_hit(lists, relevant)
+        item, rank = lists.matched.item[place], place - lists.matched.start[of_list] + 1
+        gained = np.where(count[item] > 0, q[item] - rank, n_items + 1 - rank) / n_items
+        return ratio(np.bincount(of_list, np.maximum(gained, 0.0), len(lists)), lists.n_shown)
     if of == "similarity":
         return _unlike_past(lists, similarity, separator, relevant)
     matched = lists.matched
@@ -115,7 +122,9 @@ def serendipity(
     # The margin keeps rounding from making 0.7 smaller than 0.7.
     found = (largest < threshold - 1e-12) & ~lists.seen
     if relevant:
-        found &= _is_hit(lists)
+        hit = np.zeros(len(matched.item), bool)
+        hit[matched.hits.place] = True
+        found &= hit
     if lists.sides.has("popular"):
         found &= ~lists.sides.popular[matched.item]
     if top is not None:
@@ -125,37 +134,17 @@ def serendipity(
     return ratio(lists.sum_shown(found * 1.0), lists.sum_shown(~np.isnan(largest) * 1.0))
 
 
-def _is_hit(lists: Lists) -> np.ndarray:
-    """Tell for each recommended row whether it is relevant."""
-    hit = np.zeros(len(lists.matched.item), bool)
-    hit[lists.matched.hits.place] = True
-    return hit
-
-
-def _shown_or_hit(lists: Lists, relevant: bool) -> tuple[np.ndarray, np.ndarray]:
+def _shown_or_hit(lists: Lists, relevant: bool) -> tuple[ndarray, ndarray]:
     """Return the place of each row of the first k, or of each of them that is a hit, and its
     list."""
     if relevant:
         return lists.hits.place, lists.hits.list
-    return spans(lists.matched.start, lists.n_shown), np.repeat(
-        np.arange(len(lists)), lists.n_shown
-    )
-
-
-def _rank_gained(lists: Lists, relevant: bool) -> np.ndarray:
-    """Return the mean of how much higher the counted items stand than by their popularity."""
-    n_items, count = len(lists.sides.items.codes), lists.sides.log.count("events")
-    levels = np.unique(count[count > 0])
-    q = len(levels) - np.searchsorted(levels, count)  # 1 for the most
-    place, of_list = _shown_or_hit(lists, relevant)
-    item, rank = lists.matched.item[place], place - lists.matched.start[of_list] + 1
-    gained = np.where(count[item] > 0, q[item] - rank, n_items + 1 - rank) / n_items
-    return ratio(np.bincount(of_list, np.maximum(gained, 0.0), len(lists)), lists.n_shown)
+    return spans(lists.matched.start, lists.n_shown), run_of(lists.n_shown)
 
 
 def _unlike_past(
     lists: Lists, similarity: AnySimilarity, separator: str, relevant: bool
-) -> np.ndarray:
+) -> ndarray:
     """Return the mean of 1 − the mean similarity to the past; items of the past count 0."""
     matched, log = lists.matched, lists.sides.log
     like, known = None, np.ones(matched.n_items, bool)

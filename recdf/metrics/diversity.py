@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
+from numpy import ndarray
 
 from ..docstrings import says_as
 from ..errors import OptionError
@@ -37,7 +38,7 @@ from .subtopics import (
 # Similarities are computed for one block of lists at a time, and never for all pairs of items.
 
 
-def rows_of(lists: Lists, which: np.ndarray, row_of: np.ndarray) -> np.ndarray:
+def rows_of(lists: Lists, which: ndarray, row_of: ndarray) -> ndarray:
     """Return the feature row of each recommended item of some lists, as an array (lists, ranks); -1
     means none."""
     n_shown = lists.n_shown[which]
@@ -45,12 +46,11 @@ def rows_of(lists: Lists, which: np.ndarray, row_of: np.ndarray) -> np.ndarray:
     places = lists.matched.start[which][:, None] + ranks
     inside = ranks < n_shown[:, None]
     if inside.all():
-        found: np.ndarray = row_of[lists.matched.item[places]]
-        return found
+        return row_of[lists.matched.item[places]]
     return np.where(inside, row_of[lists.matched.item[np.where(inside, places, 0)]], -1)
 
 
-def blocks(bytes_of_list: np.ndarray) -> Iterator[np.ndarray]:
+def blocks(bytes_of_list: ndarray) -> Iterator[ndarray]:
     """Yield blocks of lists of similar length that need `feature_bytes` each. Lists that need none
     are left out."""
     order = np.argsort(bytes_of_list, kind="stable")
@@ -71,7 +71,7 @@ def blocks(bytes_of_list: np.ndarray) -> Iterator[np.ndarray]:
         low = high
 
 
-def mean_similarity(lists: Lists, like: Likeness) -> np.ndarray:
+def mean_similarity(lists: Lists, like: Likeness) -> ndarray:
     """Return the mean similarity over the pairs of recommended items of each list; NaN for lists
     without a pair."""
     total, n = np.zeros(len(lists)), np.zeros(len(lists))
@@ -95,11 +95,10 @@ def mean_similarity(lists: Lists, like: Likeness) -> np.ndarray:
             total[some] = _pair_sums(like, rows, step)
             n[some] = np.count_nonzero(rows >= 0, axis=1)
     pairs = n * (n - 1) / 2
-    found: np.ndarray = np.divide(total, pairs, out=np.full(len(lists), np.nan), where=pairs > 0)
-    return found
+    return np.divide(total, pairs, out=np.full(len(lists), np.nan), where=pairs > 0)
 
 
-def _pair_sums(like: Likeness, rows: np.ndarray, step: int) -> np.ndarray:
+def _pair_sums(like: Likeness, rows: ndarray, step: int) -> ndarray:
     """Sum the similarities of all pairs of rows of each list, `step` ranks at a time. A row -1 adds
     nothing.
 
@@ -123,7 +122,7 @@ def _pair_sums(like: Likeness, rows: np.ndarray, step: int) -> np.ndarray:
     return np.cumsum(total, axis=1)[:, -1]
 
 
-def nearest(lists: Lists, like: Likeness) -> np.ndarray:
+def nearest(lists: Lists, like: Likeness) -> ndarray:
     """Return the largest similarity of each row of the first k to an item of the user's log; NaN
     where unknown."""
     log, matched = lists.sides.log, lists.matched
@@ -149,9 +148,7 @@ def nearest(lists: Lists, like: Likeness) -> np.ndarray:
     return found
 
 
-def total_to_past(
-    lists: Lists, place: np.ndarray, of_list: np.ndarray, like: Likeness | None
-) -> np.ndarray:
+def total_to_past(lists: Lists, place: ndarray, of_list: ndarray, like: Likeness | None) -> ndarray:
     """Return the sum of the similarities of recommended rows, at some places, to the items of their
     user's log; by default the similarity is how often users of the log have both items."""
     log, total = lists.sides.log, np.zeros(len(place))
@@ -163,10 +160,8 @@ def total_to_past(
     piece = np.cumsum(n_past) // sizes().paired_items
     for low, high in pairwise([*run_heads([piece]).tolist(), len(place)]):
         number = run_of(n_past[low:high])
-        one, two = (
-            lists.matched.item[place[low:high]][number],
-            past[spans(own[low:high], n_past[low:high])],
-        )
+        one = lists.matched.item[place[low:high]][number]
+        two = past[spans(own[low:high], n_past[low:high])]
         code, pairs = pd.factorize(one.astype(np.int64) * lists.matched.n_items + two)
         one, two = np.divmod(pairs, lists.matched.n_items)
         alike = log.cooccurrence(one, two) if like is None else _alike_pairs(like, one, two)
@@ -174,14 +169,11 @@ def total_to_past(
     return total
 
 
-def _alike_pairs(like: Likeness, one: np.ndarray, two: np.ndarray) -> np.ndarray:
+def _alike_pairs(like: Likeness, one: ndarray, two: ndarray) -> ndarray:
     """Return the similarities of pairs of item codes, 0 where one of them is not known."""
     one, two = like.row_of[one], like.row_of[two]
-    (similar, pair_bytes, row_bytes), product, found = (
-        like.similar,
-        like.vectors,
-        np.zeros(len(one)),
-    )
+    (similar, pair_bytes, row_bytes), product = like.similar, like.vectors
+    found = np.zeros(len(one))
     step = max(1, sizes().feature_bytes // (pair_bytes + 2 * row_bytes))
     for low in range(0, len(one), step):
         a, b = one[low : low + step], two[low : low + step]
@@ -198,9 +190,7 @@ def _alike_pairs(like: Likeness, one: np.ndarray, two: np.ndarray) -> np.ndarray
 # Diversity: how different are the items of a list from one another?
 
 
-SimilarityArgument = (
-    Literal["cosine", "jaccard", "hamming"] | Callable[[np.ndarray, np.ndarray], np.ndarray]
-)
+SimilarityArgument = Literal["cosine", "jaccard", "hamming"] | Callable[[ndarray, ndarray], ndarray]
 
 
 @metric(
@@ -212,7 +202,7 @@ SimilarityArgument = (
 )
 def ild(
     lists: Lists, *, similarity: SimilarityArgument = "cosine", separator: str = "|"
-) -> np.ndarray:
+) -> ndarray:
     """Intra-list diversity, the mean dissimilarity of two recommended items; larger is better, in
     [0, 2].
 
@@ -267,7 +257,7 @@ def ild(
 @says_as(ild)
 def ils(
     lists: Lists, *, similarity: SimilarityArgument = "cosine", separator: str = "|"
-) -> np.ndarray:
+) -> ndarray:
     """Intra-list similarity, the mean similarity of two recommended items; smaller is better, in
     [−1, 1].
 
@@ -299,11 +289,10 @@ def ils(
     return _similarity(lists, similarity, separator)
 
 
-def _similarity(lists: Lists, kind: str | Similarity, separator: str) -> np.ndarray:
+def _similarity(lists: Lists, kind: str | Similarity, separator: str) -> ndarray:
     """Return the mean similarities within [−1, 1], which rounding may exceed."""
     like = lists.sides.features.by(kind, separator)
-    found: np.ndarray = np.clip(lists.once_of_pred(mean_similarity, like), -1.0, 1.0)
-    return found
+    return np.clip(lists.once_of_pred(mean_similarity, like), -1.0, 1.0)
 
 
 @metric(bounds=(0.0, None), arguments=("true", "pred", "aspects"))
@@ -315,7 +304,7 @@ def a_ndcg(
     discount: Literal["log", "reciprocal", "geometric"] = "log",
     p: Share = 0.5,
     aspect_col: str | None = None,
-) -> np.ndarray:
+) -> ndarray:
     """α-nDCG: gain from relevant items, which shrinks as aspects are repeated; larger is better, at
     least 0.
 
@@ -384,7 +373,7 @@ def a_ndcg(
 
 @metric(arguments=("true", "pred", "aspects"))
 @says_as(a_ndcg)
-def subtopic_recall(lists: Lists, *, aspect_col: str | None = None) -> np.ndarray:
+def subtopic_recall(lists: Lists, *, aspect_col: str | None = None) -> ndarray:
     """Share of the aspects of the relevant items that the hits cover; larger is better, in [0, 1].
 
     Formula
@@ -454,7 +443,7 @@ def intent_aware(
     weights: Annotated[Literal["equal"] | pd.DataFrame, BY_INTENT] = "equal",
     aspect_col: str | None = None,
     max_gain: float | None = None,
-) -> np.ndarray:
+) -> ndarray:
     """Mean over a user's aspects of a metric for each of them; larger is better, in [0, 1], unless
     the metric says so.
 

@@ -11,7 +11,7 @@ from ..errors import OptionError
 from ..inputs.constraints import Share, a_number
 from ..inputs.sorting import exact_sums
 from ..matching.counts import Counts, exposure_sum
-from .metric import metric
+from .metric import NOT_NEGATIVE, metric
 
 
 @metric(
@@ -20,7 +20,7 @@ from .metric import metric
     per="item",
     sums=("shown",),
     unknown=("items",),
-    where={"normalize=False": {"bounds": (0.0, None)}},
+    where={"normalize=False": {"bounds": NOT_NEGATIVE}},
 )
 def coverage(counts: Counts, *, normalize: bool = True) -> float:
     """Share of the catalogue that is recommended to anyone; larger is better, in [0, 1].
@@ -135,7 +135,7 @@ def gini(
     return _divided(above, n * exact_sums(exposure)[0])
 
 
-@metric(bounds=(0.0, None), arguments=("pred",), per="item", sums=("shown",))
+@metric(bounds=NOT_NEGATIVE, arguments=("pred",), per="item", sums=("shown",))
 def entropy(
     counts: Counts,
     *,

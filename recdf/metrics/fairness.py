@@ -11,6 +11,7 @@ from typing import Literal
 
 import numpy as np
 import pandas as pd
+from numpy import ndarray
 
 from ..docstrings import says_as
 from ..inputs.sorting import exact_sums, offsets
@@ -18,13 +19,22 @@ from ..matching.counts import SUMS, Counts, ListCounts, Sum, user_group_sums
 from ..matching.hits import ratio
 from ..matching.lists import Lists
 from ..matching.side_tables.catalogue import Head, Labels
-from .metric import metric
+from .metric import NOT_NEGATIVE, metric
 from .ranking.dcg import Gain, gain_values
 
 
-def _by_group(labels: Labels, per_item: np.ndarray) -> np.ndarray:
+def _by_group(labels: Labels, per_item: ndarray) -> ndarray:
     """Sum, over the items of each group, of a number that each item code has."""
     return exact_sums(np.repeat(per_item, labels.length), labels.code, len(labels.names))
+
+
+def _group_shares(labels: Labels, per_item: ndarray) -> ndarray:
+    """Share of each group in what the items of all groups have."""
+    return ratio(_by_group(labels, per_item), exact_sums(per_item[labels.length > 0]))
+
+
+def _by_name(labels: Labels, values: ndarray) -> dict[object, float]:
+    return dict(zip(labels.names.tolist(), values.tolist(), strict=True))
 
 
 @metric(
@@ -73,13 +83,11 @@ def exposure_share(
     {'own': 0.75, 'partner': 0.25}
     """
     labels = counts.sides.items.labels(group_col)
-    exposure = np.where(labels.length > 0, counts.exposure(discount), 0.0)
-    share = ratio(_by_group(labels, exposure), exact_sums(exposure))
-    return dict(zip(labels.names.tolist(), share.tolist(), strict=True))
+    return _by_name(labels, _group_shares(labels, counts.exposure(discount)))
 
 
 @metric(
-    bounds=(0.0, None),
+    bounds=NOT_NEGATIVE,
     better=None,
     needs=("items",),
     arguments=("true", "pred"),
@@ -131,16 +139,12 @@ def exposure_ratio(
     {'own': 2.0, 'partner': 0.0}
     """
     labels = counts.sides.items.labels(group_col)
-    grouped = labels.length > 0
-    exposure = np.where(grouped, counts.exposure(discount), 0.0)
+    due = np.ones(len(labels.length))
     if relative_to == "relevance":
         counts.needs_true('or ⟦relative_to="catalogue"⟧')
-        due = np.where(grouped, counts.relevant, 0)
-    else:
-        due = grouped.astype(np.int64)
-    share = ratio(_by_group(labels, exposure), exact_sums(exposure))
-    fair = ratio(_by_group(labels, due), due.sum())
-    return dict(zip(labels.names.tolist(), ratio(share, fair).tolist(), strict=True))
+        due = counts.relevant
+    share, fair = _group_shares(labels, counts.exposure(discount)), _group_shares(labels, due)
+    return _by_name(labels, ratio(share, fair))
 
 
 def _item_groups(counts: Counts, group_col: str | None, head: float) -> Labels:
@@ -154,17 +158,17 @@ def _item_groups(counts: Counts, group_col: str | None, head: float) -> Labels:
     )
 
 
-def _relative_spread(probability: np.ndarray) -> float:
-    """Standard deviation of the defined values over their mean. NaN for fewer than two values or a
-    mean of 0."""
-    defined = np.sort(probability[~np.isnan(probability)])
+def _relative_spread(labels: Labels, above: ndarray, below: ndarray) -> float:
+    """Standard deviation over mean of the groups' shares."""
+    share = ratio(_by_group(labels, above), _by_group(labels, below))
+    defined = np.sort(share[~np.isnan(share)])
     if len(defined) < 2 or not defined.mean():
         return float("nan")
     return float(defined.std() / defined.mean())
 
 
 @metric(
-    bounds=(0.0, None),
+    bounds=NOT_NEGATIVE,
     better="smaller",
     needs=("log",),
     arguments=("true", "pred"),
@@ -210,13 +214,11 @@ def pop_reo(counts: Counts, *, group_col: str | None = None, head: Head = 0.8) -
     0.3333
     """
     labels = _item_groups(counts, group_col, head)
-    return _relative_spread(
-        ratio(_by_group(labels, counts.hits), _by_group(labels, counts.relevant))
-    )
+    return _relative_spread(labels, counts.hits, counts.relevant)
 
 
 @metric(
-    bounds=(0.0, None),
+    bounds=NOT_NEGATIVE,
     better="smaller",
     arguments=("log", "pred"),
     per="item",
@@ -260,13 +262,11 @@ def pop_rsp(counts: Counts, *, group_col: str | None = None, head: Head = 0.8) -
     labels, log = _item_groups(counts, group_col, head), counts.sides.log
     inside = counts.sides.items.inside if counts.sides.has("items") else log.count("events") > 0
     pairs = np.where(inside, counts.n_lists - counts.had, 0)
-    return _relative_spread(
-        ratio(_by_group(labels, np.where(inside, counts.new, 0)), _by_group(labels, pairs))
-    )
+    return _relative_spread(labels, np.where(inside, counts.new, 0), pairs)
 
 
-@metric(bounds=(0.0, None), better=None, arguments=("log", "pred"), unknown=("log", "log_users"))
-def arp_ratio(lists: Lists, *, share_of: Literal["users", "events"] = "users") -> np.ndarray:
+@metric(bounds=NOT_NEGATIVE, better=None, arguments=("log", "pred"), unknown=("log", "log_users"))
+def arp_ratio(lists: Lists, *, share_of: Literal["users", "events"] = "users") -> ndarray:
     """Popularity of the recommended items over that of the user's past; above 1 is more popular, at
     least 0.
 
@@ -305,7 +305,7 @@ def arp_ratio(lists: Lists, *, share_of: Literal["users", "events"] = "users") -
     return ratio(lists.mean_shown(share), np.append(of_user, np.nan)[log.list_user])
 
 
-def _gains_of_items(gain: str, counts: ListCounts) -> np.ndarray:
+def _gains_of_items(gain: str, counts: ListCounts) -> ndarray:
     hits = counts.lists.hits
     mine = np.flatnonzero(counts.matched.list_by[hits.list] == counts.by)
     items = counts.matched.item[hits.place[mine]]
@@ -317,7 +317,7 @@ def _gain_sum(gain: str) -> Sum:
 
 
 @metric(
-    bounds=(0.0, None),
+    bounds=NOT_NEGATIVE,
     better="smaller",
     needs=("items",),
     arguments=("true", "pred"),
@@ -390,7 +390,7 @@ def item_gap(
     per="item",
     sums=lambda params: user_group_sums(params["user_group_col"]),
     unknown=("group", "log_users"),
-    where={"of=lists": {"bounds": (0.0, None)}, "of=log": {"bounds": (0.0, None)}},
+    where={"of=lists": {"bounds": NOT_NEGATIVE}, "of=log": {"bounds": NOT_NEGATIVE}},
 )
 @says_as(item_gap)
 def bias_disparity(
@@ -440,18 +440,11 @@ def bias_disparity(
     {'young:x': 1.0, 'young:y': -1.0}
     """
     labels = counts.sides.items.labels(group_col)
-    grouped = labels.length > 0
-
-    def share(per_item: np.ndarray) -> np.ndarray:
-        return ratio(_by_group(labels, np.where(grouped, per_item, 0)), per_item[grouped].sum())
-
     shown, had = (counts.by_user_group(one) for one in user_group_sums(user_group_col))
-    catalogue = share(grouped)
+    catalogue = _group_shares(labels, np.ones(len(labels.length)))
     found: dict[object, float] = {}
     for group in sorted(shown):
-        lists, log = ratio(share(shown[group]), catalogue), ratio(share(had[group]), catalogue)
+        lists, log = (ratio(_group_shares(labels, one[group]), catalogue) for one in (shown, had))
         value = {"both": ratio(lists, log) - 1.0, "lists": lists, "log": log}[of]
-        found.update(
-            {f"{group}:{name}": one for name, one in zip(labels.names, value.tolist(), strict=True)}
-        )
+        found |= {f"{group}:{name}": one for name, one in _by_name(labels, value).items()}
     return found

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 import numpy as np
+from numpy import ndarray
 
 from ..inputs.constraints import a_number
 from ..matching.hits import Hits, ratio
@@ -37,7 +38,7 @@ def judged(
     *,
     of: Literal["judged", "unjudged", "nonrelevant", "shown"] = "judged",
     divisor: Literal["shown", "k", "none"] = "shown",
-) -> np.ndarray:
+) -> ndarray:
     """Share of the first k that `true` judges, as relevant or not; larger is better, in [0, 1].
 
     Formula
@@ -87,7 +88,7 @@ def judged(
 @metric(bounds=(None, None))
 def utility(
     lists: Lists, *, a: float = 1.0, b: float = -1.0, c: float = 0.0, d: float = 0.0
-) -> np.ndarray:
+) -> ndarray:
     """What a list is worth if hits, misses and missed items have prices; larger is better, without
     bounds.
 
@@ -129,12 +130,12 @@ def utility(
     """
     tp = lists.n_hits
     fp, fn = lists.n_shown - tp, lists.n_true - tp
-    found: np.ndarray = a * tp + b * fp + c * fn
+    found: ndarray = a * tp + b * fp + c * fn
     return found + d * (lists.n_candidates - tp - fp - fn) if d else found
 
 
 @metric(arguments=("pred",))
-def sufficient(lists: Lists, *, deep: bool = False) -> np.ndarray:
+def sufficient(lists: Lists, *, deep: bool = False) -> ndarray:
     """Whether a list has k items; larger is better, in [0, 1].
 
     Formula
@@ -166,7 +167,7 @@ def sufficient(lists: Lists, *, deep: bool = False) -> np.ndarray:
 
 
 @metric(arguments=("pred",))
-def unrepeated(lists: Lists, *, deep: bool = False) -> np.ndarray:
+def unrepeated(lists: Lists, *, deep: bool = False) -> ndarray:
     """Whether a list shows no item twice; larger is better, in [0, 1].
 
     Formula
@@ -208,7 +209,7 @@ def unrepeated(lists: Lists, *, deep: bool = False) -> np.ndarray:
 
 
 @metric(cut=False, unknown=("negatives",), optional=("not_judged",))
-def infap(lists: Lists) -> np.ndarray:
+def infap(lists: Lists) -> ndarray:
     """Average precision inferred from a pool of which only a sample is judged; larger is better, in
     [0, 1].
 
@@ -240,11 +241,8 @@ def infap(lists: Lists) -> np.ndarray:
     """
     pool, known = lists.whole.pool, lists.whole.judged
     r = lists.whole.hits.number - 1
-    rank, in_pool, n_judged = (
-        lists.whole.hits.rank,
-        pool.number[pool.gain > 0] - 1,
-        known.number[known.gain > 0] - 1,
-    )
+    rank, in_pool = lists.whole.hits.rank, pool.number[pool.gain > 0] - 1
+    n_judged = known.number[known.gain > 0] - 1
     estimate = 1 / rank + in_pool / rank * (r + EPSILON) / (n_judged + 2 * EPSILON)
     return ratio(lists.sum(estimate, lists.whole.hits), lists.n_true)
 
@@ -255,7 +253,7 @@ def iprecision(
     *,
     at: Annotated[float, a_number(0, 1)] | Literal["11pt"] = 0.0,
     rounding: Literal["up", "trec9", "nearest"] = "up",
-) -> np.ndarray:
+) -> ndarray:
     """Interpolated precision at a level of recall; larger is better, in [0, 1].
 
     Formula
@@ -307,11 +305,10 @@ def iprecision(
     return np.where(n > 0, total / len(levels), np.nan)
 
 
-def _best_precision_from(hits: Hits) -> np.ndarray:
+def _best_precision_from(hits: Hits) -> ndarray:
     """Largest precision at the rank of each hit or of a later hit of its list."""
     precisions, code = np.unique(hits.number / hits.rank, return_inverse=True)
     # Codes are whole numbers, so that a step from list to list keeps them exact.
     step = np.cumsum((hits.number == 1)[::-1]) - (hits.number == 1)[::-1]
     highest = np.maximum.accumulate(code[::-1] + step * len(precisions))[::-1]
-    found: np.ndarray = precisions[highest % len(precisions)]
-    return found
+    return precisions[highest % len(precisions)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Concatenate, NoReturn, ParamSpec, Protocol, overload
 
 import numpy as np
@@ -20,6 +21,8 @@ from .record import Bounds, Kernel, MetricDirection, MetricRecord, Request, show
 
 METRICS: dict[str, Metric] = {}
 _ALIASES: dict[str, str] = {}
+
+NOT_NEGATIVE: Bounds = (0.0, None)  # bounds of a count or a sum
 
 KernelArguments = ParamSpec("KernelArguments")
 
@@ -84,7 +87,17 @@ class Metric(MetricRecord):
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Call, Any, Any]:
         """What is asked by these arguments, and `true` and `pred` among them."""
-        given = at_the_door(self._bind(args, kwargs))
+        named = ["k", *self.defaults, *self.sides, *NAMES, "options"]
+        unknown = [name for name in kwargs if name not in (*self.arguments, *named)]
+        check_names(unknown, list(dict.fromkeys(named)), self.name)
+        try:
+            bound = inspect.signature(self).bind_partial(*args, **kwargs).arguments
+        except TypeError as error:
+            raise TypeError(f"{self.name}(): {error}") from None
+        for name in self.arguments:
+            if name not in bound and name not in self.optional:
+                raise TypeError(f"{self.name}() is missing the argument {name!r}")
+        given = at_the_door(bound)
         params = {name: value for name, value in given.items() if name in self.defaults}
         k = given.get("k", self.k)
         whole = k is None and self.k is None
@@ -95,20 +108,6 @@ class Metric(MetricRecord):
             return [self.request(params, check_k(k) if self.cut and not whole else None, options)]
 
         return Call.from_arguments(self, arguments, true, requests), true, given["pred"]
-
-    def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        """Arguments by name, as Python binds them."""
-        named = ["k", *self.defaults, *self.sides, *NAMES, "options"]
-        unknown = [name for name in kwargs if name not in (*self.arguments, *named)]
-        check_names(unknown, list(dict.fromkeys(named)), self.name)
-        try:
-            given = inspect.signature(self).bind_partial(*args, **kwargs).arguments
-        except TypeError as error:
-            raise TypeError(f"{self.name}(): {error}") from None
-        for name in self.arguments:
-            if name not in given and name not in self.optional:
-                raise TypeError(f"{self.name}() is missing the argument {name!r}")
-        return given
 
 
 class ListMetric(Metric):
@@ -255,22 +254,10 @@ def metric(kernel: Kernel | None = None, /, **keywords: Any) -> Any:
     [0.333]
     """
     if kernel is None:
-        return lambda function: _register(_made(function, keywords))
-    return _register(_made(kernel, keywords))
-
-
-def _made(kernel: Kernel, keywords: dict[str, Any]) -> Metric:
-    """The callable record of a kernel."""
+        return partial(metric, **keywords)
     kind = ExposureMetric if keywords.get("per") == "item" else ListMetric
-    return kind(kernel, **keywords)
-
-
-# --------------------------------------------------------------------------------------------
-# registry
-
-
-def _register(made: Metric) -> Metric:
-    """Enter a metric under its name and aliases; those of built-in metrics are taken."""
+    made = kind(kernel, **keywords)
+    # Enter it under its name and aliases; those of built-in metrics are taken.
     for name in (made.name, *made.aliases):
         held = METRICS.get(_ALIASES.get(name, name))
         if held is not None and held.built_in and held.__module__ != made.__module__:

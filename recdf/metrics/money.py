@@ -6,17 +6,18 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
+from numpy import ndarray
 
 from ..docstrings import says_as
-from ..matching.hits import Hits, ratio
+from ..matching.hits import ratio
 from ..matching.lists import Lists
-from .metric import metric
+from .metric import NOT_NEGATIVE, metric
 
 Negative = Literal["error", "clip"]
 
 
 @metric(needs=("value",))
-def money_precision(lists: Lists, *, negative: Negative = "error") -> np.ndarray:
+def money_precision(lists: Lists, *, negative: Negative = "error") -> ndarray:
     """Share of the value of the first k items that belongs to hits; larger is better, in [0, 1].
 
     Formula
@@ -50,9 +51,9 @@ def money_precision(lists: Lists, *, negative: Negative = "error") -> np.ndarray
     return ratio(lists.sum(shown[lists.hits.place]), lists.sum_shown(shown))
 
 
-@metric(bounds=(0.0, None), needs=("value",))
+@metric(bounds=NOT_NEGATIVE, needs=("value",))
 @says_as(money_precision)
-def money_recall(lists: Lists, *, negative: Negative = "error") -> np.ndarray:
+def money_recall(lists: Lists, *, negative: Negative = "error") -> ndarray:
     """Value of the hits over the value of all that was bought; larger is better, at least 0.
 
     Formula
@@ -88,9 +89,9 @@ def money_recall(lists: Lists, *, negative: Negative = "error") -> np.ndarray:
     return ratio(lists.sum(values.pred[lists.hits.place]), bought)
 
 
-@metric(bounds=(0.0, None), needs=("value",), aliases=("revenue_per_list",))
+@metric(bounds=NOT_NEGATIVE, needs=("value",), aliases=("revenue_per_list",))
 @says_as(money_precision)
-def revenue(lists: Lists, *, negative: Negative = "error") -> np.ndarray:
+def revenue(lists: Lists, *, negative: Negative = "error") -> ndarray:
     """Value of the hits in the first k, in the unit of the value column; larger is better, at least
     0.
 
@@ -126,7 +127,7 @@ def revenue(lists: Lists, *, negative: Negative = "error") -> np.ndarray:
 
 @metric(needs=("value",))
 @says_as(money_precision)
-def money_ndcg(lists: Lists, *, negative: Negative = "error") -> np.ndarray:
+def money_ndcg(lists: Lists, *, negative: Negative = "error") -> ndarray:
     """NDCG whose gain is the value for which an item was bought; larger is better, in [0, 1].
 
     Formula
@@ -157,10 +158,5 @@ def money_ndcg(lists: Lists, *, negative: Negative = "error") -> np.ndarray:
     {negative}
     """
     bought = lists.values.checked(negative).true
-    ideal = lists.sum_best(bought, _discounted_gain)
+    ideal = lists.sum_best(bought, lambda hits: hits.gain / np.log2(hits.rank + 1))
     return ratio(lists.sum(bought[lists.hits.true_place] / np.log2(lists.hits.rank + 1)), ideal)
-
-
-def _discounted_gain(hits: Hits) -> np.ndarray:
-    found: np.ndarray = hits.gain / np.log2(hits.rank + 1)
-    return found

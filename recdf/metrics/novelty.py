@@ -9,6 +9,7 @@ from functools import partial
 from typing import Literal
 
 import numpy as np
+from numpy import ndarray
 
 from ..docstrings import says_as
 from ..errors import OptionError
@@ -16,7 +17,7 @@ from ..matching.counts import discount_at
 from ..matching.hits import ratio
 from ..matching.lists import Lists
 from ..matching.side_tables.catalogue import Head, TailSize
-from .metric import metric
+from .metric import NOT_NEGATIVE, metric
 from .two_lists import shared_with_base
 
 ShareOf = Literal["users", "events"]
@@ -28,7 +29,7 @@ HEAD = 0.8  # the share of the interactions that the head holds by default
     aliases=("arp",),
     arguments=("log", "pred"),
     unknown=("log",),
-    where={"unit=count": {"bounds": (0.0, None)}},
+    where={"unit=count": {"bounds": NOT_NEGATIVE}},
 )
 def popularity(
     lists: Lists,
@@ -36,7 +37,7 @@ def popularity(
     share_of: ShareOf = "users",
     unit: Literal["share", "count", "rank"] = "share",
     divisor: Literal["shown", "known"] = "shown",
-) -> np.ndarray:
+) -> ndarray:
     """Mean popularity of the recommended items; neither direction is better, in [0, 1].
 
     Formula
@@ -76,7 +77,7 @@ def popularity(
     return _mean_over(lists, of(share_of).astype(np.float64), divisor)
 
 
-def _mean_over(lists: Lists, per_item: np.ndarray, divisor: str) -> np.ndarray:
+def _mean_over(lists: Lists, per_item: ndarray, divisor: str) -> ndarray:
     """Mean over the items shown of each list, or over those that the log has."""
     if divisor != "known":
         return lists.mean_shown(per_item, divisor)
@@ -85,7 +86,7 @@ def _mean_over(lists: Lists, per_item: np.ndarray, divisor: str) -> np.ndarray:
 
 
 @metric(
-    bounds=(0.0, None), aliases=("novelty", "miuf"), arguments=("log", "pred"), unknown=("log",)
+    bounds=NOT_NEGATIVE, aliases=("novelty", "miuf"), arguments=("log", "pred"), unknown=("log",)
 )
 def surprisal(
     lists: Lists,
@@ -93,7 +94,7 @@ def surprisal(
     share_of: ShareOf = "users",
     normalize: bool = False,
     divisor: Literal["shown", "k", "known"] = "shown",
-) -> np.ndarray:
+) -> ndarray:
     """Mean self-information of the recommended items, in bits; larger is better, at least 0.
 
     Formula
@@ -138,7 +139,7 @@ def surprisal(
 
 
 @metric(arguments=("log", "pred"), unknown=("log_users",))
-def unseen(lists: Lists) -> np.ndarray:
+def unseen(lists: Lists) -> ndarray:
     """Share of the recommended items that the user has not had; larger is better, in [0, 1].
 
     Formula
@@ -168,7 +169,7 @@ def unseen(lists: Lists) -> np.ndarray:
 
 @metric(arguments=("base", "pred"))
 @says_as(surprisal)
-def unexpectedness(lists: Lists, *, divisor: Literal["shown", "k"] = "shown") -> np.ndarray:
+def unexpectedness(lists: Lists, *, divisor: Literal["shown", "k"] = "shown") -> ndarray:
     """Share of the recommended items that a baseline does not recommend; larger is better, in [0,
     1].
 
@@ -203,9 +204,7 @@ def unexpectedness(lists: Lists, *, divisor: Literal["shown", "k"] = "shown") ->
     return 1.0 - ratio(both, lists.n_shown if divisor == "shown" else lists.k)
 
 
-def _expected_novelty(
-    lists: Lists, novelty: np.ndarray, relevant: bool, discount: str
-) -> np.ndarray:
+def _expected_novelty(lists: Lists, novelty: ndarray, relevant: bool, discount: str) -> ndarray:
     """Discounted mean of novelty times relevance over the first k items."""
     matched = lists.matched
     weight = partial(discount_at, discount, 0.0)
@@ -226,7 +225,7 @@ def _expected_novelty(
 @metric(needs=("log",), unknown=("log",))
 def epc(
     lists: Lists, *, relevant: bool = True, discount: Literal["log", "none"] = "log"
-) -> np.ndarray:
+) -> ndarray:
     """Expected popularity complement, the novelty of what is relevant and high up; larger is
     better, in [0, 1].
 
@@ -261,11 +260,11 @@ def epc(
     return _expected_novelty(lists, 1.0 - lists.sides.log.share("users"), relevant, discount)
 
 
-@metric(bounds=(0.0, None), needs=("log",), unknown=("log",))
+@metric(bounds=NOT_NEGATIVE, needs=("log",), unknown=("log",))
 @says_as(epc)
 def efd(
     lists: Lists, *, relevant: bool = True, discount: Literal["log", "none"] = "log"
-) -> np.ndarray:
+) -> ndarray:
     """Expected free discovery, the surprise, in bits, of what is relevant and high up; larger is
     better, at least 0.
 
@@ -299,7 +298,7 @@ def efd(
 
 
 @metric(better=None, arguments=("log", "pred"), unknown=("log",))
-def aplt(lists: Lists, *, head: Head = HEAD, tail: TailSize | None = None) -> np.ndarray:
+def aplt(lists: Lists, *, head: Head = HEAD, tail: TailSize | None = None) -> ndarray:
     """Share of the recommended items that are in the long tail; neither direction is better, in [0,
     1].
 
@@ -339,7 +338,7 @@ def aplt(lists: Lists, *, head: Head = HEAD, tail: TailSize | None = None) -> np
     return lists.mean_shown(_in_tail(lists, head, tail))
 
 
-def _in_tail(lists: Lists, head: float, tail: float | None) -> np.ndarray:
+def _in_tail(lists: Lists, head: float, tail: float | None) -> ndarray:
     """Return 1 for each item code that is in the long tail, 0 for the others."""
     if tail is None:
         return ~lists.sides.log.head(head) * 1.0
@@ -350,9 +349,9 @@ def _in_tail(lists: Lists, head: float, tail: float | None) -> np.ndarray:
     return lists.sides.log.tail(tail) * 1.0
 
 
-@metric(bounds=(0.0, None), better=None, arguments=("log", "pred"), unknown=("log",))
+@metric(bounds=NOT_NEGATIVE, better=None, arguments=("log", "pred"), unknown=("log",))
 @says_as(aplt)
-def aclt(lists: Lists, *, head: Head = HEAD, tail: TailSize | None = None) -> np.ndarray:
+def aclt(lists: Lists, *, head: Head = HEAD, tail: TailSize | None = None) -> ndarray:
     """Number of recommended items that are in the long tail; a count, at least 0.
 
     Formula

@@ -11,28 +11,28 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
+from numpy import ndarray
 
 from ..errors import DataError, examples
 from ..matching.counts import Counts, ListCounts, Sum
 from ..matching.hits import ratio
 from ..matching.lists import Lists
 from .metric import metric
-from .rating import Rated, mean_loss, pooled_loss, rated_of, squared_error, total_loss
+from .rating import LOSS, Rated, mean_loss, pooled_loss, rated_of, squared_error, total_loss
 
 # Probabilities are moved this far from 0 and 1, whose logarithm would be infinite.
 SMALLEST_PROBABILITY = 2.0**-52
 
 
-def _squared_of_probability(rated: Rated) -> np.ndarray:
+def _squared_of_probability(rated: Rated) -> ndarray:
     _check_probabilities(rated)
     return squared_error(rated)
 
 
-def _log_loss(rated: Rated) -> np.ndarray:
+def _log_loss(rated: Rated) -> ndarray:
     _check_probabilities(rated)
     p = np.clip(rated.score, SMALLEST_PROBABILITY, 1.0 - SMALLEST_PROBABILITY)
-    found: np.ndarray = -(rated.rating * np.log(p) + (1.0 - rated.rating) * np.log1p(-p))
-    return found
+    return -(rated.rating * np.log(p) + (1.0 - rated.rating) * np.log1p(-p))
 
 
 def _check_probabilities(rated: Rated) -> None:
@@ -55,8 +55,8 @@ SQUARED_OF_PROBABILITY = Sum(
 LOG_LOSSES = Sum("log losses", partial(total_loss, _log_loss), "lists")
 
 
-@metric(bounds=(0.0, None), better="smaller", cut=False)
-def log_loss(lists: Lists) -> np.ndarray:
+@metric(**LOSS)
+def log_loss(lists: Lists) -> ndarray:
     """Log loss (cross-entropy) of the predicted probabilities of a list; smaller is better, at
     least 0. k is ignored.
 
@@ -85,7 +85,7 @@ def log_loss(lists: Lists) -> np.ndarray:
     return mean_loss(lists, _log_loss)
 
 
-@metric(bounds=(0.0, None), better="smaller", cut=False, per="item", sums=(LOG_LOSSES,))
+@metric(**LOSS, per="item", sums=(LOG_LOSSES,))
 def pooled_log_loss(counts: Counts) -> float:
     """Log loss (cross-entropy) of all predicted probabilities together; smaller is better, at least
     0. k is ignored.
@@ -116,7 +116,7 @@ def pooled_log_loss(counts: Counts) -> float:
 
 
 @metric(better="smaller", cut=False)
-def brier(lists: Lists) -> np.ndarray:
+def brier(lists: Lists) -> ndarray:
     """Brier score, the mean squared error of a list's probabilities; smaller is better, in [0, 1].
     k is ignored.
 

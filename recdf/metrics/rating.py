@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy import ndarray
 
 from ..errors import OptionError
 from ..inputs.sorting import exact_sums, offsets
 from ..matching.counts import Counts, ListCounts, Sum
 from ..matching.hits import ratio
 from ..matching.lists import Lists
-from .metric import metric
+from .metric import NOT_NEGATIVE, metric
 
 # ------------------------------------------------------------------------------------------
 # The rated recommendations, and losses of their scores: means over the rows of a list, and over
@@ -23,19 +24,22 @@ from .metric import metric
 # whatever their rank.
 
 
+LOSS: dict[str, Any] = {"bounds": NOT_NEGATIVE, "better": "smaller", "cut": False}
+EXPLAINED: dict[str, Any] = {"bounds": (None, 1.0), "cut": False}
+
+
 class Rated(NamedTuple):
     """The rated recommendations that have a score, one entry each: list, rating, score, and whether
     it is relevant."""
 
-    list: np.ndarray
-    rating: np.ndarray
-    score: np.ndarray
-    relevant: np.ndarray
+    list: ndarray
+    rating: ndarray
+    score: ndarray
+    relevant: ndarray
 
     @property
-    def error(self) -> np.ndarray:
-        found: np.ndarray = self.score - self.rating
-        return found
+    def error(self) -> ndarray:
+        return self.score - self.rating
 
 
 def rated_rows(lists: Lists) -> Rated:
@@ -43,10 +47,8 @@ def rated_rows(lists: Lists) -> Rated:
     matched, judged = lists.matched, lists.judged
     if matched.rating is None:
         raise OptionError("needs ⟦+relevance_col=⟧ (the rating in true)")
-    score, rating = (
-        matched.rating.predicted()[judged.place],
-        matched.rating.given()[judged.true_place],
-    )
+    score = matched.rating.predicted()[judged.place]
+    rating = matched.rating.given()[judged.true_place]
     some = ~np.isnan(score - rating)
     return Rated(judged.list[some], rating[some], score[some], judged.gain[some] > 0)
 
@@ -67,18 +69,18 @@ def rated_of(counts: ListCounts) -> Rated:
     return Rated(*(array[mine] for array in rated))
 
 
-def squared_error(rated: Rated) -> np.ndarray:
+def squared_error(rated: Rated) -> ndarray:
     return rated.error**2
 
 
-def mean_loss(lists: Lists, loss: Callable[[Rated], np.ndarray]) -> np.ndarray:
+def mean_loss(lists: Lists, loss: Callable[[Rated], ndarray]) -> ndarray:
     """Return the mean loss of the rated recommendations of each list."""
     rated = lists.once(rated_rows)
     total = np.bincount(rated.list, weights=loss(rated), minlength=len(lists))
     return ratio(total, np.bincount(rated.list, minlength=len(lists)))
 
 
-def total_loss(loss: Callable[[Rated], np.ndarray], counts: ListCounts) -> np.ndarray:
+def total_loss(loss: Callable[[Rated], ndarray], counts: ListCounts) -> ndarray:
     """Sum of the losses, and how many there are."""
     losses = loss(rated_of(counts))
     return np.append(exact_sums(losses), len(losses))
@@ -96,12 +98,11 @@ def pooled_loss(counts: Counts, losses: Sum) -> float:
 # predicted rating.
 
 
-def _absolute(rated: Rated) -> np.ndarray:
-    found: np.ndarray = np.abs(rated.error)
-    return found
+def _absolute(rated: Rated) -> ndarray:
+    return np.abs(rated.error)
 
 
-def _rating_moments(counts: ListCounts) -> np.ndarray:
+def _rating_moments(counts: ListCounts) -> ndarray:
     """Number of rated recommendations; sums of errors, ratings, and the squares of both."""
     rated = rated_of(counts)
     values = (rated.error, rated.rating, rated.error**2, rated.rating**2)
@@ -123,28 +124,24 @@ def _pooled_explained(counts: Counts, centered: bool) -> float:
     return float(1.0 - (errors - centered * error**2 / n) / spread)
 
 
-def _explained_of_lists(lists: Lists, centered: bool) -> np.ndarray:
+def _explained_of_lists(lists: Lists, centered: bool) -> ndarray:
     """The same for each list."""
     rated = lists.once(rated_rows)
-    of_list = rated.list
-    n = np.bincount(of_list, minlength=len(lists))
+    of_list, n = rated.list, np.bincount(rated.list, minlength=len(lists))
 
-    def squares(values: np.ndarray, centered: bool) -> np.ndarray:
+    def squares(values: ndarray, centered: bool) -> ndarray:
         if centered:
             first = np.zeros(len(lists))
             first[of_list[::-1]] = values[::-1]
             values = values - first[of_list]  # so that equal values are exactly 0
             values = values - ratio(np.bincount(of_list, values, len(lists)), n)[of_list]
-        found: np.ndarray = np.bincount(of_list, values**2, len(lists))
-        return found
+        return np.bincount(of_list, values**2, len(lists))
 
-    unexplained = ratio(squares(rated.error, centered), squares(rated.rating, True))
-    found: np.ndarray = 1.0 - unexplained
-    return found
+    return 1.0 - ratio(squares(rated.error, centered), squares(rated.rating, True))
 
 
-@metric(bounds=(0.0, None), better="smaller", cut=False)
-def rmse(lists: Lists) -> np.ndarray:
+@metric(**LOSS)
+def rmse(lists: Lists) -> ndarray:
     """Root mean squared error of the predicted ratings of a list; smaller is better, at least 0. k
     is ignored.
 
@@ -170,12 +167,11 @@ def rmse(lists: Lists) -> np.ndarray:
     >>> rd.rmse({"u": {"a": 5, "b": 1}}, {"u": {"a": 4, "b": 2, "c": 3}})
     1.0
     """
-    found: np.ndarray = np.sqrt(mean_loss(lists, squared_error))
-    return found
+    return np.sqrt(mean_loss(lists, squared_error))
 
 
-@metric(bounds=(0.0, None), better="smaller", cut=False)
-def mae(lists: Lists) -> np.ndarray:
+@metric(**LOSS)
+def mae(lists: Lists) -> ndarray:
     """Mean absolute error of the predicted ratings of a list; smaller is better, at least 0. k is
     ignored.
 
@@ -203,7 +199,7 @@ def mae(lists: Lists) -> np.ndarray:
     return mean_loss(lists, _absolute)
 
 
-@metric(bounds=(0.0, None), better="smaller", cut=False, per="item", sums=(SQUARED,))
+@metric(**LOSS, per="item", sums=(SQUARED,))
 def pooled_rmse(counts: Counts) -> float:
     """Root mean squared error of all predicted ratings together; smaller is better, at least 0. k
     is ignored.
@@ -232,7 +228,7 @@ def pooled_rmse(counts: Counts) -> float:
     return float(np.sqrt(pooled_loss(counts, SQUARED)))
 
 
-@metric(bounds=(0.0, None), better="smaller", cut=False, per="item", sums=(ABSOLUTE,))
+@metric(**LOSS, per="item", sums=(ABSOLUTE,))
 def pooled_mae(counts: Counts) -> float:
     """Mean absolute error of all predicted ratings together; smaller is better, at least 0. k is
     ignored.
@@ -261,8 +257,8 @@ def pooled_mae(counts: Counts) -> float:
     return pooled_loss(counts, ABSOLUTE)
 
 
-@metric(bounds=(0.0, None), better="smaller", cut=False)
-def mse(lists: Lists) -> np.ndarray:
+@metric(**LOSS)
+def mse(lists: Lists) -> ndarray:
     """Mean squared error of the predicted ratings of a list; smaller is better, at least 0. k is
     ignored.
 
@@ -289,7 +285,7 @@ def mse(lists: Lists) -> np.ndarray:
     return mean_loss(lists, squared_error)
 
 
-@metric(bounds=(0.0, None), better="smaller", cut=False, per="item", sums=(SQUARED,))
+@metric(**LOSS, per="item", sums=(SQUARED,))
 def pooled_mse(counts: Counts) -> float:
     """Mean squared error of all predicted ratings together; smaller is better, at least 0. k is
     ignored.
@@ -318,8 +314,8 @@ def pooled_mse(counts: Counts) -> float:
     return pooled_loss(counts, SQUARED)
 
 
-@metric(bounds=(None, 1.0), cut=False)
-def r2(lists: Lists) -> np.ndarray:
+@metric(**EXPLAINED)
+def r2(lists: Lists) -> ndarray:
     """Coefficient of determination of the predicted ratings of a list; larger is better, at most 1.
     k is ignored.
 
@@ -348,7 +344,7 @@ def r2(lists: Lists) -> np.ndarray:
     return _explained_of_lists(lists, centered=False)
 
 
-@metric(bounds=(None, 1.0), cut=False, per="item", sums=(RATING_MOMENTS,))
+@metric(**EXPLAINED, per="item", sums=(RATING_MOMENTS,))
 def pooled_r2(counts: Counts) -> float:
     """Coefficient of determination of all predicted ratings together; larger is better, at most 1.
     k is ignored.
@@ -376,8 +372,8 @@ def pooled_r2(counts: Counts) -> float:
     return _pooled_explained(counts, centered=False)
 
 
-@metric(bounds=(None, 1.0), cut=False)
-def explained_variance(lists: Lists) -> np.ndarray:
+@metric(**EXPLAINED)
+def explained_variance(lists: Lists) -> ndarray:
     """Share of the variance of a list's ratings that the scores explain; larger is better, at most
     1. k is ignored.
 
@@ -404,7 +400,7 @@ def explained_variance(lists: Lists) -> np.ndarray:
     return _explained_of_lists(lists, centered=True)
 
 
-@metric(bounds=(None, 1.0), cut=False, per="item", sums=(RATING_MOMENTS,))
+@metric(**EXPLAINED, per="item", sums=(RATING_MOMENTS,))
 def pooled_explained_variance(counts: Counts) -> float:
     """Share of the variance of all ratings that the scores explain; larger is better, at most 1. k
     is ignored.

@@ -9,7 +9,7 @@ import sys
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -38,7 +38,7 @@ class Argument(NamedTuple):
     meaning: str
 
 
-ARGUMENTS = {
+ARGUMENTS: dict[str, Any] = {
     "true": Argument(
         "Rows",
         "DataFrame, mapping or Arrow stream",
@@ -49,7 +49,7 @@ ARGUMENTS = {
         "DataFrame, mapping or Arrow stream",
         "What was recommended: one row per (list key, item).",
     ),
-    **{name: Argument(one.hint, one.kind, one.meaning) for name, one in SIDE_TABLES.items()},
+    **SIDE_TABLES,
 }
 
 
@@ -63,6 +63,15 @@ OPTIONS_TEXT = """\
 **options
     What every call takes: columns, order, ties, population, repeated rows, undefined values, and
     `like=` for the definitions of another library. `help(rd.evaluate)` explains each."""
+
+# What a call returns.
+ONE_NUMBER = """\
+float, or dict of groups to floats
+    One number for all lists; there is no `.per_user`."""
+MEAN = """\
+float
+    Mean over the defined lists of {}; `.per_user(...)` takes the same arguments
+    and returns a frame: `by` columns, list key columns, one column named by the metric string."""
 
 RAISES = """\
 ColumnError, IdTypeError, NullKeyError, DataError, OptionError, EmptyPopulationError
@@ -81,27 +90,6 @@ def _doc_sections(doc: str) -> dict[str, str]:
     the title ""."""
     pieces = _TITLE.split(doc)
     return {"": pieces[0], **dict(zip(pieces[1::2], pieces[2::2], strict=True))}
-
-
-def _result(per: str, of_population: bool) -> str:
-    """Describe what a call returns."""
-    if per == "item":
-        return (
-            "float, or dict of groups to floats\n    One number for all lists; there is no "
-            "`.per_user`."
-        )
-    lists = "the population" if of_population else "`pred`, or of the given `users`"
-    return (
-        f"float\n    Mean over the defined lists of {lists}; `.per_user(...)` takes the same "
-        "arguments\n"
-        "    and returns a frame: `by` columns, list key columns, one column named by the metric "
-        "string."
-    )
-
-
-def _argument(name: str, optional: bool) -> str:
-    one = ARGUMENTS[name]
-    return f"{name} : {one.kind}{', optional' if optional else ''}\n    {one.meaning}"
 
 
 # ------------------------------------------------------------------------------------------
@@ -167,7 +155,13 @@ class MetricRecord:
     where: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._check_parameters()
+        taken = (*NAMES, *self.arguments, *self.sides, "k", "options")
+        for p in self._own:
+            if p.default is inspect.Parameter.empty or p.name in taken:
+                raise OptionError(
+                    f"parameter {p.name!r} of metric {self.name!r} must have a default and not be "
+                    "named like an option"
+                )
         needs = dict.fromkeys([*self.needs, *(name for name in self.arguments if name in SIDES)])
         if "true" in self.arguments and "true" not in self.optional:
             needs = {"true": None, **needs}
@@ -186,20 +180,6 @@ class MetricRecord:
             object.__setattr__(self, name, value)
         object.__setattr__(self, "__doc__", self._full_doc())
         object.__setattr__(self, "__signature__", self._signature())
-
-    def _check_parameters(self) -> None:
-        for p in self._own:
-            if p.default is inspect.Parameter.empty or p.name in (
-                *NAMES,
-                *self.arguments,
-                *self.sides,
-                "k",
-                "options",
-            ):
-                raise OptionError(
-                    f"parameter {p.name!r} of metric {self.name!r} must have a default and not be "
-                    "named like an option"
-                )
 
     def exposure_sums(self, params: Mapping[str, Any]) -> list[Sum]:
         """The sums over lists that the kernel reads: those that the record names, or all that its
@@ -325,16 +305,23 @@ class MetricRecord:
                 pandas = "pandas as pd, " * ("pd." in examples)
                 found["Examples"] = f">>> import {pandas}recdf as rd\n{examples}"
         whole = "" if self.k else " None is the whole list."
+        optional = {*self.optional, *self.sides}
+        arguments = [
+            f"{name} : {one.kind}{', optional' * (name in optional)}\n    {one.meaning}"
+            for name in (*self.arguments, *self.sides)
+            for one in [ARGUMENTS[name]]
+        ]
         parameters = [
-            *(_argument(name, name in self.optional) for name in self.arguments),
+            *arguments[: len(self.arguments)],
             f"k : int, default {self.k}\n    Cut-off: ranks 1 to k count.{whole}",
             *([explained] if explained else []),
-            *(_argument(name, True) for name in self.sides),
+            *arguments[len(self.arguments) :],
             OPTIONS_TEXT,
         ]
+        lists = "the population" if "true" in self.arguments else "`pred`, or of the given `users`"
         shared = {
             "Parameters": "\n".join(parameters),
-            "Returns": _result(self.per, "true" in self.arguments),
+            "Returns": (ONE_NUMBER if self.per == "item" else MEAN).format(lists),
             "Raises": RAISES,
         }
         below = {title: found.pop(title) for title in BELOW if title in found}
@@ -388,20 +375,15 @@ class MetricRecord:
         name = self.name
         if getattr(sys.modules.get(self.__module__), name, None) is self:
             return name
-        return again, (type(self), self.kernel, self.keywords)
+        return self.by_value()
 
-    @property
-    def keywords(self) -> dict[str, Any]:
-        """What the decorator was called with, after it was checked."""
-        return {one.name: getattr(self, one.name) for one in fields(self) if one.name != "kernel"}
+    def by_value(self) -> tuple[Any, ...]:
+        """Return, as `__reduce__` does, what makes the metric where it is not registered."""
+        keywords = {one.name: getattr(self, one.name) for one in fields(self)[1:]}
+        return partial(type(self), self.kernel, **keywords), ()
 
     def __repr__(self) -> str:
         return f"<recdf metric {self.name}: {self.doc}>"
-
-
-def again(kind: type[MetricRecord], kernel: Kernel, keywords: Mapping[str, Any]) -> MetricRecord:
-    """Make a metric again where it was not registered, such as in a worker."""
-    return kind(kernel, **keywords)
 
 
 @dataclass(frozen=True)
@@ -419,12 +401,6 @@ class Request:
         """Whether it is one ratio of sums over all lists: its kernel then returns what is summed,
         above and below."""
         return self.params.get("pooled") is True
-
-    @property
-    def breaks_ties(self) -> bool:
-        """Whether the caller says what equal scores of the shown items count."""
-        shown = self.params.get("within") != "catalogue"
-        return shown and "tied=" in self.name and "tied=ranked" not in self.name
 
     @property
     def per(self) -> Literal["list", "item"]:
@@ -454,16 +430,12 @@ class Request:
     @property
     def needs(self) -> Sequence[str]:
         """What it needs with these parameters."""
-        needs: Sequence[str] = self.metric.changed(self.definition).get("needs", self.metric.needs)
-        return needs
+        return self.metric.changed(self.definition).get("needs", self.metric.needs)
 
     @property
     def unknown(self) -> Sequence[Unknown]:
         """What side tables may not know that it reads with these parameters."""
-        unknown: Sequence[Unknown] = self.metric.changed(self.definition).get(
-            "unknown", self.metric.unknown
-        )
-        return unknown
+        return self.metric.changed(self.definition).get("unknown", self.metric.unknown)
 
     @property
     def bounds(self) -> Bounds:
@@ -474,20 +446,6 @@ class Request:
     def better(self) -> MetricDirection:
         """Direction in which the metric is better with these parameters."""
         return self.metric.stated(self.definition)[1]
-
-    @property
-    def undefined_as_zero(self) -> float:
-        """What an undefined value counts as with `undefined="zero"`, which must never be the best
-        value there is.
-
-        Where a 0 could be that, it is the worst bound, or NaN without one: the value stays
-        undefined.
-        """
-        low, high = self.bounds
-        if self.better is None or (self.better == "larger" and (high is None or high > 0)):
-            return 0.0
-        worst = high if self.better == "smaller" else low
-        return np.nan if worst is None else worst
 
     @property
     def columns(self) -> list[str]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 import numpy as np
+from numpy import ndarray
 
 from ..docstrings import says_as
 from ..errors import OptionError
 from ..inputs.constraints import Positive, a_number
-from ..matching.hits import Hits, quotient, ratio
+from ..matching.hits import quotient, ratio
 from ..matching.lists import Lists
-from .metric import metric
+from .metric import NOT_NEGATIVE, metric
 
 # ------------------------------------------------------------------------------------------
 # Recall, precision, ndcg, mapr and mrr where relevant items were observed with unequal
@@ -23,70 +24,29 @@ from .metric import metric
 # equal propensities change nothing.
 
 
-def observed_recall(lists: Lists, divisor: str) -> np.ndarray:
-    """Return Σ v of the hits, divided by Σ v of the relevant items or of the min(k, n_true) best of
-    them."""
-    return ratio(lists.sum(_observed_hits(lists)), _possible(lists, divisor, "divisor"))
-
-
-def observed_precision(lists: Lists, divisor: str) -> np.ndarray:
-    """Return Σ v of the hits, divided by d times the mean v of the min(k, n_true) best relevant
-    items."""
-    refuse("divisor", divisor, ("k", "achievable"))
-    n_best = np.minimum(lists.k, lists.n_true)
-    share = ratio(lists.sum(_observed_hits(lists)), _best_possible(lists))
-    if divisor == "achievable":
-        return share
-    return np.where(n_best > 0, share * n_best / lists.k, 0.0)
-
-
-def observed_average_precision(lists: Lists, normalizer: str) -> np.ndarray:
-    """Return Σ v · P@i over the hits, divided by the possible Σ v. P@i is the plain share of hits
-    in ranks 1 to i."""
-    hits = lists.hits
-    return ratio(
-        lists.sum(_observed_hits(lists) * hits.number / hits.rank),
-        _possible(lists, normalizer, "normalizer"),
-    )
-
-
-def observed_reciprocal_rank(lists: Lists, of: str) -> np.ndarray:
-    """Return v / rank of the first hit over the largest relevant v, or Σ v / rank of all hits over
-    the relevant Σ v."""
-    earned = _observed_hits(lists) / lists.hits.rank
-    if of == "all":
-        return ratio(lists.sum(earned), _relevant_observed(lists))
-    first = lists.sum(np.where(lists.hits.number == 1, earned, 0.0))
-    return np.where(first > 0, ratio(first, _best_possible(lists.matched.at(1))), 0.0)
-
-
-def weights_of(lists: Lists) -> np.ndarray:
+def weights_of(lists: Lists) -> ndarray:
     """Return v of each row of `true`."""
     weights = lists.item_weights
     assert weights is not None
     return weights
 
 
-def _observed_hits(lists: Lists) -> np.ndarray:
+def observed_hits(lists: Lists) -> ndarray:
+    """Return v of each hit."""
     return weights_of(lists).take(lists.hits.true_place)
 
 
-def _relevant_observed(lists: Lists) -> np.ndarray:
-    return lists.sum_true(weights_of(lists))
-
-
-def _best_possible(lists: Lists) -> np.ndarray:
+def best_possible(lists: Lists) -> ndarray:
     """Sum v over the min(k, n_true) relevant items of each list that have the largest v."""
-    return lists.sum_best(weights_of(lists), _gain)
+    return lists.sum_best(weights_of(lists), lambda hits: hits.gain)
 
 
-def _gain(hits: Hits) -> np.ndarray:
-    return hits.gain
-
-
-def _possible(lists: Lists, kind: str, name: str) -> np.ndarray:
+def possible(lists: Lists, kind: str, name: str) -> ndarray:
+    """Return Σ v of the relevant items, or of the min(k, n_true) best of them."""
     refuse(name, kind, ("relevant", "achievable"))
-    return _relevant_observed(lists) if kind == "relevant" else _best_possible(lists)
+    if kind == "relevant":
+        return lists.sum_true(weights_of(lists))
+    return best_possible(lists)
 
 
 def refuse(name: str, value: str, taken: tuple[str, ...]) -> None:
@@ -103,7 +63,7 @@ def refuse(name: str, value: str, taken: tuple[str, ...]) -> None:
 
 
 @metric(aliases=("hr", "success"))
-def hitrate(lists: Lists) -> np.ndarray:
+def hitrate(lists: Lists) -> ndarray:
     """Share of lists with at least one hit in the first k; larger is better, in [0, 1].
 
     Formula
@@ -128,8 +88,8 @@ def hitrate(lists: Lists) -> np.ndarray:
     return lists.n_hits > 0
 
 
-@metric(bounds=(0.0, None), better=None)
-def hits(lists: Lists) -> np.ndarray:
+@metric(bounds=NOT_NEGATIVE, better=None)
+def hits(lists: Lists) -> ndarray:
     """Number of hits in the first k; a count, at least 0.
 
     Formula
@@ -160,7 +120,7 @@ def precision(
     *,
     divisor: Literal["k", "shown", "achievable", "achievable_shown"] = "k",
     pooled: bool = False,
-) -> np.ndarray:
+) -> ndarray:
     """Share of the first k that is relevant; larger is better, in [0, 1].
 
     Formula
@@ -210,21 +170,27 @@ def precision(
             raise OptionError(
                 "⟦pooled=True⟧ has no form with ⟦+propensity_col=⟧; measure without one of them"
             )
-        return observed_precision(lists, divisor)
+        # Σ v of the hits, divided by d times the mean v of the best relevant items.
+        refuse("divisor", divisor, ("k", "achievable"))
+        n_best = np.minimum(lists.k, lists.n_true)
+        share = ratio(lists.sum(observed_hits(lists)), best_possible(lists))
+        if divisor == "achievable":
+            return share
+        return np.where(n_best > 0, share * n_best / lists.k, 0.0)
     below = {"k": lists.k, "shown": lists.n_shown, "achievable": np.minimum(lists.k, lists.n_true)}
     below["achievable_shown"] = np.minimum(lists.n_shown, lists.n_true)
     found = quotient(lists.n_hits, below[divisor], pooled)
     return found if pooled or divisor != "achievable_shown" else _or_zero(found, lists.n_true)
 
 
-def _or_zero(found: np.ndarray, n_true: np.ndarray) -> np.ndarray:
+def _or_zero(found: ndarray, n_true: ndarray) -> ndarray:
     """Return 0 in place of 0/0 for a list that has relevant items, and NaN for one that has
     none."""
     return np.where(n_true > 0, np.nan_to_num(found), np.nan)
 
 
 @metric(optional=("propensity",))
-def recall(lists: Lists, *, divisor: Literal["relevant", "achievable"] = "relevant") -> np.ndarray:
+def recall(lists: Lists, *, divisor: Literal["relevant", "achievable"] = "relevant") -> ndarray:
     """Share of the relevant items that are among the first k; larger is better, in [0, 1].
 
     Formula
@@ -259,7 +225,7 @@ def recall(lists: Lists, *, divisor: Literal["relevant", "achievable"] = "releva
     1.0
     """
     if lists.item_weights is not None:
-        return observed_recall(lists, divisor)
+        return ratio(lists.sum(observed_hits(lists)), possible(lists, divisor, "divisor"))
     return ratio(
         lists.n_hits, lists.n_true if divisor == "relevant" else np.minimum(lists.k, lists.n_true)
     )
@@ -272,7 +238,7 @@ def f1(
     beta: Annotated[float, a_number(0)] = 1.0,
     divisor: Literal["k", "shown"] = "k",
     combine: Literal["harmonic", "product"] = "harmonic",
-) -> np.ndarray:
+) -> ndarray:
     """Weighted harmonic mean of precision and recall; larger is better, in [0, 1].
 
     Formula
@@ -323,7 +289,7 @@ def rprecision(
     *,
     multiple: Annotated[float, a_number(above=0)] = 1,
     at_most: Positive | None = None,
-) -> np.ndarray:
+) -> ndarray:
     """Precision at the rank that equals the number of relevant items; larger is better, in [0, 1].
     k is ignored.
 
@@ -363,9 +329,7 @@ def rprecision(
 Length = Literal["shown", "k"]
 
 
-def _confusion(
-    lists: Lists, length: Length
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def _confusion(lists: Lists, length: Length) -> tuple[ndarray, ndarray, ndarray, ndarray]:
     tp = lists.n_hits
     fn = lists.n_true - tp
     fp = (lists.n_shown if length == "shown" else lists.k) - tp
@@ -375,10 +339,10 @@ def _confusion(
     return tp, fp, fn, tn
 
 
-@metric(bounds=(0.0, None), better=None, needs=("candidates",), outputs=("tp", "fp", "fn", "tn"))
+@metric(bounds=NOT_NEGATIVE, better=None, needs=("candidates",), outputs=("tp", "fp", "fn", "tn"))
 def confusion(
     lists: Lists, *, length: Length = "shown"
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+) -> tuple[ndarray, ndarray, ndarray, ndarray]:
     """Confusion counts of the first k, in the four columns tp, fp, fn, tn; counts, at least 0.
 
     Formula
@@ -412,7 +376,7 @@ def confusion(
 
 
 @metric(needs=("candidates",))
-def accuracy(lists: Lists, *, length: Length = "shown") -> np.ndarray:
+def accuracy(lists: Lists, *, length: Length = "shown") -> ndarray:
     """Share of the candidates that are rightly recommended or rightly left out; larger is better,
     in [0, 1].
 
@@ -446,7 +410,7 @@ def accuracy(lists: Lists, *, length: Length = "shown") -> np.ndarray:
 
 @metric(better="smaller", needs=("candidates",))
 @says_as(accuracy)
-def fallout(lists: Lists, *, length: Length = "shown") -> np.ndarray:
+def fallout(lists: Lists, *, length: Length = "shown") -> ndarray:
     """Share of the irrelevant candidates that are recommended; smaller is better, in [0, 1].
 
     Formula
@@ -478,7 +442,7 @@ def fallout(lists: Lists, *, length: Length = "shown") -> np.ndarray:
 
 @metric(needs=("candidates",))
 @says_as(accuracy)
-def specificity(lists: Lists, *, length: Length = "shown") -> np.ndarray:
+def specificity(lists: Lists, *, length: Length = "shown") -> ndarray:
     """Share of the irrelevant candidates that are not recommended; larger is better, in [0, 1].
 
     Formula
@@ -509,7 +473,7 @@ def specificity(lists: Lists, *, length: Length = "shown") -> np.ndarray:
 
 @metric(bounds=(-1.0, 1.0), needs=("candidates",))
 @says_as(accuracy)
-def mcc(lists: Lists, *, length: Length = "shown") -> np.ndarray:
+def mcc(lists: Lists, *, length: Length = "shown") -> ndarray:
     """Matthews correlation between being recommended and being relevant; larger is better, in [−1,
     1].
 

@@ -11,18 +11,19 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
+from numpy import ndarray
 
 from ..errors import DataError
 from ..matching.hits import ratio
 from ..matching.lists import Lists
-from .metric import metric
+from .metric import NOT_NEGATIVE, metric
 
 # Each column of `true`, and the other one: where `true` has only one of them, hits are of that kind
 # alone.
 OTHER = {"clicks": "purchases", "purchases": "clicks"}
 
 
-def _answered(lists: Lists, column: str) -> np.ndarray:
+def _answered(lists: Lists, column: str) -> ndarray:
     """Number of shown items with a response, for each list. An item with a share of an event counts
     that share."""
     numbers = lists.matched.responses(column)
@@ -38,8 +39,8 @@ def _answered(lists: Lists, column: str) -> np.ndarray:
     return lists.sum(np.minimum(numbers[judged.true_place], 1.0), judged)
 
 
-@metric(bounds=(0.0, None), better=None)
-def shown(lists: Lists) -> np.ndarray:
+@metric(bounds=NOT_NEGATIVE, better=None)
+def shown(lists: Lists) -> ndarray:
     """Number of items shown in the first k; a count, at least 0, and the denominator of `ctr`.
 
     Formula
@@ -63,8 +64,8 @@ def shown(lists: Lists) -> np.ndarray:
     return lists.n_shown
 
 
-@metric(bounds=(0.0, None))
-def clicked(lists: Lists) -> np.ndarray:
+@metric(bounds=NOT_NEGATIVE)
+def clicked(lists: Lists) -> ndarray:
     """Number of items in the first k that were clicked; larger is better, at least 0. The numerator
     of `ctr`.
 
@@ -95,8 +96,8 @@ def clicked(lists: Lists) -> np.ndarray:
     return _answered(lists, "clicks")
 
 
-@metric(bounds=(0.0, None))
-def bought(lists: Lists) -> np.ndarray:
+@metric(bounds=NOT_NEGATIVE)
+def bought(lists: Lists) -> ndarray:
     """Number of items in the first k that were bought; larger is better, at least 0. The numerator
     of `conversion`.
 
@@ -127,7 +128,7 @@ def bought(lists: Lists) -> np.ndarray:
 
 
 @metric
-def ctr(lists: Lists) -> np.ndarray:
+def ctr(lists: Lists) -> ndarray:
     """Click-through rate, the share of the items shown in the first k that were clicked; larger is
     better, in [0, 1].
 
@@ -158,8 +159,8 @@ def ctr(lists: Lists) -> np.ndarray:
     return ratio(_answered(lists, "clicks"), lists.n_shown)
 
 
-@metric(bounds=(0.0, None))
-def conversion(lists: Lists, *, per: Literal["shown", "clicked"] = "shown") -> np.ndarray:
+@metric(bounds=NOT_NEGATIVE)
+def conversion(lists: Lists, *, per: Literal["shown", "clicked"] = "shown") -> ndarray:
     """Conversion rate: items bought in the first k over items shown or clicked; larger is better,
     at least 0.
 

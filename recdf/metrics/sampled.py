@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from ..errors import FewNegativesWarning, OptionError, warn_user
 from ..inputs.constraints import a_number, check_value
@@ -27,7 +26,7 @@ AT_ONCE = 4096
 
 def sampled_values(
     metric: SampledMetric, *, n_items: int, n_sampled: int, k: int | None = 10, gamma: float = 0.1
-) -> npt.NDArray[np.float64]:
+) -> Floats:
     """Values of a metric by sampled rank, whose mean is nearer to the metric over all items than
     the sampled metric is.
 
@@ -119,53 +118,37 @@ def sampled_values(
     check_value("gamma", gamma, a_number(above=0, most=1))
     if metric == "auc":  # a linear function of the rank: its sampled value is unbiased
         return np.linspace(1.0, 0.0, n_sampled + 1)
-    _warn_if_few(metric, n_items, n_sampled, k)
+    top = TOP if k is None else k
+    always_one = k is None and metric in ("recall", "hitrate")
+    if top * n_sampled < n_items and not always_one:
+        warn_user(
+            f"n_sampled={n_sampled:,} of ⟦n_items={n_items:,}⟧ has "
+            f"{top * n_sampled / n_items:.2g} of the first {top} items on average, so that "
+            f"{metric} of a good model comes out far too low, and its interval does not say so; "
+            f"sample at least {-(-n_items // top):,} negatives, or rank all items",
+            FewNegativesWarning,
+        )
+    above = np.arange(n_sampled + 1)
+    log_factorial = np.append(0.0, np.cumsum(np.log(np.arange(1, n_sampled + 1))))
+    log_choose = log_factorial[-1] - log_factorial - log_factorial[::-1]
     squares, expected = np.zeros((n_sampled + 1, n_sampled + 1)), np.zeros(n_sampled + 1)
     likely = np.zeros(n_sampled + 1)
     for start in range(1, n_items + 1, AT_ONCE):
         ranks = np.arange(start, min(start + AT_ONCE, n_items + 1))
-        chance = _sampled_rank_chances(ranks, n_items, n_sampled)
+        # P(sampled rank given rank): binomial probabilities, by their logarithms. 0·log 0 is 0
+        # here: if no item is above the relevant one, no sampled item is above it.
+        p = ((ranks - 1) / (n_items - 1))[:, None]
+        with undefined_is_nan():
+            upper = np.where(above > 0, above * np.log(p), 0.0)
+            lower = np.where(above < n_sampled, (n_sampled - above) * np.log1p(-p), 0.0)
+        chance = np.exp(log_choose + upper + lower)
+        value = np.ones(len(ranks)) if k is None else (ranks <= k) * 1.0
+        if metric == "ndcg":
+            value /= np.log2(ranks + 1)
+        elif metric in ("mrr", "map"):
+            value /= ranks
         squares += chance.T @ chance
-        expected += chance.T @ _values(metric, ranks, k)
+        expected += chance.T @ value
         likely += chance.sum(axis=0)
     system = (1 - gamma) * squares + gamma * np.diag(likely)
     return np.asarray(np.linalg.solve(system, expected), dtype=np.float64)
-
-
-def _warn_if_few(metric: SampledMetric, n_items: int, n_sampled: int, k: int | None) -> None:
-    if k is None and metric in ("recall", "hitrate"):
-        return  # 1 at every rank
-    top = TOP if k is None else k
-    if top * n_sampled >= n_items:
-        return
-    warn_user(
-        f"n_sampled={n_sampled:,} of ⟦n_items={n_items:,}⟧ has {top * n_sampled / n_items:.2g} of "
-        f"the first {top} items on average, so that {metric} of a good model comes out far too "
-        f"low, and its interval does not say so; sample at least {-(-n_items // top):,} negatives, "
-        "or rank all items",
-        FewNegativesWarning,
-    )
-
-
-def _sampled_rank_chances(ranks: npt.NDArray[np.int64], n_items: int, n_sampled: int) -> Floats:
-    """P(sampled rank given rank): an array (ranks, n_sampled + 1) of binomial probabilities, by
-    their logarithms."""
-    above = np.arange(n_sampled + 1)
-    log_factorial = np.append(0.0, np.cumsum(np.log(np.arange(1, n_sampled + 1))))
-    log_choose = log_factorial[-1] - log_factorial - log_factorial[::-1]
-    p = ((ranks - 1) / (n_items - 1))[:, None]
-    with undefined_is_nan():
-        # 0·log 0 is 0 here: if no item is above the relevant one, no sampled item is above it.
-        upper = np.where(above > 0, above * np.log(p), 0.0)
-        lower = np.where(above < n_sampled, (n_sampled - above) * np.log1p(-p), 0.0)
-        chances: Floats = np.exp(log_choose + upper + lower)
-    return chances
-
-
-def _values(metric: SampledMetric, ranks: npt.NDArray[np.int64], k: int | None) -> Floats:
-    within = np.ones(len(ranks)) if k is None else (ranks <= k).astype(np.float64)
-    if metric == "ndcg":
-        return within / np.log2(ranks + 1)
-    if metric in ("mrr", "map"):
-        return within / ranks
-    return within

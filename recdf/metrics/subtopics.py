@@ -15,13 +15,23 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy import ndarray
 
 from ..errors import DataError
 from ..inputs.codes import encode_keys
 from ..inputs.frames import column, read_numbers
 from ..inputs.ids import read_ids
 from ..inputs.machine import sizes
-from ..inputs.sorting import distinct, exact_sums, offsets, rank_within, run_heads, run_of, spans
+from ..inputs.sorting import (
+    distinct,
+    equal_runs,
+    exact_sums,
+    offsets,
+    rank_within,
+    run_heads,
+    run_of,
+    spans,
+)
 from ..matching.counts import discount_at
 from ..matching.hits import Hits, ratio
 from ..matching.lists import Lists, Matched
@@ -31,7 +41,7 @@ from ..matching.true_and_pred_lists import TrueLists
 RANKS_AT_ONCE = 2**20
 
 
-def aspects_of_true(lists: Lists, aspects: Aspects) -> tuple[np.ndarray, np.ndarray]:
+def aspects_of_true(lists: Lists, aspects: Aspects) -> tuple[ndarray, ndarray]:
     """First entry in `aspects` and number of entries for each row of `true`. Rows that are not
     relevant have none."""
     matched, true_lists = lists.matched, lists.matched.true_lists
@@ -49,7 +59,7 @@ def aspects_of_true(lists: Lists, aspects: Aspects) -> tuple[np.ndarray, np.ndar
     return first, np.searchsorted(aspects.key, key, side="right") - first
 
 
-def covered(lists: Lists, aspects: Aspects) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def covered(lists: Lists, aspects: Aspects) -> tuple[ndarray, ndarray, ndarray]:
     """For each pair of a hit and an aspect, by rank: code of (list, aspect), rank, number of
     earlier hits with it."""
     code, rank, earlier = lists.whole.once(_covered, aspects)
@@ -57,41 +67,36 @@ def covered(lists: Lists, aspects: Aspects) -> tuple[np.ndarray, np.ndarray, np.
     return code[within], rank[within], earlier[within]
 
 
-def _covered(lists: Lists, aspects: Aspects) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _covered(lists: Lists, aspects: Aspects) -> tuple[ndarray, ndarray, ndarray]:
     first, length = lists.once(aspects_of_true, aspects)
-    hits = lists.hits
-    n = length[hits.true_place]
-    code = (
-        np.repeat(hits.list, n) * aspects.n_aspects
-        + aspects.aspect[spans(first[hits.true_place], n)]
-    )
+    hits, place = lists.hits, lists.hits.true_place
+    n = length[place]
+    code = np.repeat(hits.list, n) * aspects.n_aspects + aspects.aspect[spans(first[place], n)]
     return code, np.repeat(hits.rank, n), n_earlier(code)
 
 
-def n_earlier(code: np.ndarray) -> np.ndarray:
+def n_earlier(code: ndarray) -> ndarray:
     """For each entry, the number of earlier entries with the same code."""
     order = np.argsort(code, kind="stable")
-    heads = np.flatnonzero(np.diff(code[order], prepend=-1))
-    length = np.diff(np.append(heads, len(code)))
     found = np.empty(len(code), np.int64)
-    found[order] = np.arange(len(code)) - np.repeat(heads, length)
+    found[order] = np.arange(len(code)) - equal_runs(code[order])[0]
     return found
 
 
-def alpha_dcg(lists: Lists, aspects: Aspects, alpha: float, discount: str, p: float) -> np.ndarray:
+def alpha_dcg(lists: Lists, aspects: Aspects, alpha: float, discount: str, p: float) -> ndarray:
     """α-DCG of each list."""
     code, rank, earlier = covered(lists, aspects)
     gain = (1.0 - alpha) ** earlier * discount_at(discount, p, rank)
     return exact_sums(gain, code // aspects.n_aspects, len(lists))
 
 
-def greedy_ideal(
-    lists: Lists, aspects: Aspects, alpha: float, discount: str, p: float
-) -> np.ndarray:
+def greedy_ideal(lists: Lists, aspects: Aspects, alpha: float, discount: str, p: float) -> ndarray:
     """α-DCG of the relevant items of each list in the greedy order: the next one is that which adds
     most."""
     matched, total = lists.matched, np.zeros(len(lists.matched.true_lists.start) - 1)
-    taken, rounds = lists.whole.once(_rounds, aspects, alpha)
+    taken, rounds = matched.derived(
+        ("greedy", aspects, alpha), lambda: ([], _greedy(lists.whole, aspects, alpha))
+    )
     for rank in range(1, lists.k + 1):  # all cut-offs and discounts share the rounds
         if len(taken) < rank:
             if (further := next(rounds, None)) is None:
@@ -102,15 +107,7 @@ def greedy_ideal(
     return np.append(total, 0.0).take(matched.true_list)
 
 
-Round = tuple[np.ndarray, np.ndarray]
-
-
-def _rounds(lists: Lists, aspects: Aspects, alpha: float) -> tuple[list[Round], Iterator[Round]]:
-    """Return the rounds that were taken so far, none at first, and those to come."""
-    return [], _greedy(lists, aspects, alpha)
-
-
-def _greedy(lists: Lists, aspects: Aspects, alpha: float) -> Iterator[Round]:
+def _greedy(lists: Lists, aspects: Aspects, alpha: float) -> Iterator[tuple[ndarray, ndarray]]:
     """Yield, rank by rank, the lists of `true` that have an item left, and what the item adds that
     adds most.
 
@@ -131,10 +128,10 @@ def _greedy(lists: Lists, aspects: Aspects, alpha: float) -> Iterator[Round]:
     weight = np.ones(pair.max(initial=-1) + 1)
     while len(owner):
         score = exact_sums(weight[pair], of_row, len(owner))
-        heads = np.flatnonzero(np.diff(owner, prepend=-1))
-        best = np.maximum.reduceat(score, heads)
-        ahead = np.flatnonzero(score == np.repeat(best, np.diff(np.append(heads, len(owner)))))
-        taken = ahead[np.flatnonzero(np.diff(owner[ahead], prepend=-1))]
+        heads = run_heads([owner])
+        best = np.maximum.reduceat(score, heads)[np.cumsum(np.diff(owner, prepend=-1) > 0) - 1]
+        ahead = np.flatnonzero(score == best)
+        taken = ahead[run_heads([owner[ahead]])]
         yield owner[taken], score[taken]
         left = np.ones(len(owner), bool)
         left[taken] = False
@@ -144,7 +141,7 @@ def _greedy(lists: Lists, aspects: Aspects, alpha: float) -> Iterator[Round]:
         owner = owner[left]
 
 
-def even_ideal(lists: Lists, aspects: Aspects, alpha: float, discount: str, p: float) -> np.ndarray:
+def even_ideal(lists: Lists, aspects: Aspects, alpha: float, discount: str, p: float) -> ndarray:
     """DCG of an ideal list of the same length, whose items take the user's aspects in turn, as
     rs_metrics computes it.
 
@@ -160,7 +157,7 @@ def even_ideal(lists: Lists, aspects: Aspects, alpha: float, discount: str, p: f
     return np.where(n_aspects > 0, total, 0.0)
 
 
-def full_ideal(lists: Lists, aspects: Aspects, alpha: float, discount: str, p: float) -> np.ndarray:
+def full_ideal(lists: Lists, aspects: Aspects, alpha: float, discount: str, p: float) -> ndarray:
     """α-DCG of a list of which every rank up to k has all aspects of the user's relevant items."""
     if discount == "geometric":
         total = (1.0 - (p * (1.0 - alpha)) ** lists.k) / (1.0 - p * (1.0 - alpha))
@@ -175,7 +172,7 @@ def full_ideal(lists: Lists, aspects: Aspects, alpha: float, discount: str, p: f
     return total * aspect_counts(lists, aspects)[1]
 
 
-def aspect_counts(lists: Lists, aspects: Aspects) -> tuple[np.ndarray, np.ndarray]:
+def aspect_counts(lists: Lists, aspects: Aspects) -> tuple[ndarray, ndarray]:
     """Numbers of distinct aspects, of the hits and of all relevant items of each list."""
     matched = lists.matched
     code = distinct(covered(lists, aspects)[0])
@@ -194,8 +191,8 @@ class AspectLists(NamedTuple):
     aspect of each."""
 
     matched: Matched
-    owner: np.ndarray
-    aspect: np.ndarray
+    owner: ndarray
+    aspect: ndarray
 
 
 def by_aspect(lists: Lists, aspects: Aspects) -> AspectLists:
@@ -256,7 +253,7 @@ def by_aspect(lists: Lists, aspects: Aspects) -> AspectLists:
 
 def aspect_weights(
     lists: Lists, aspects: Aspects, found: AspectLists, weights: str | pd.DataFrame
-) -> np.ndarray:
+) -> ndarray:
     """Return the weight of each aspect of each list, whose sum is 1 in a list; NaN where all
     weights are 0."""
     given = np.ones(len(found.owner))
@@ -288,10 +285,10 @@ def mixes(
     lists: Lists,
     labels: Labels,
     log: LogCodes | None = None,
-    weight: Callable[[np.ndarray], np.ndarray] | None = None,
-) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
-    """Yield blocks of lists with the mix of the recommended items, and that of the user's log
-    (zeros without a log).
+    weight: Callable[[ndarray], ndarray] | None = None,
+) -> Iterator[tuple[slice, ndarray, ndarray]]:
+    """Yield blocks of lists with the mix of the recommended items, and that of the user's log if
+    there is one.
 
     `weight` returns the weight of recommended items by their ranks.
     """
@@ -299,38 +296,21 @@ def mixes(
     size = max(1, sizes().category_cells // n_labels)
     for low in range(0, len(lists), size):
         block = slice(low, min(low + size, len(lists)))
-        n_shown = lists.n_shown[block]
-        start = lists.matched.start[block]
+        n_shown, start = lists.n_shown[block], lists.matched.start[block]
         places, of_list = spans(start, n_shown), run_of(n_shown)
         weights = None if weight is None else weight(places - start[of_list] + 1)
-        shown = _mixed_shares(
-            lists.matched.item[places], of_list, weights, labels, (len(n_shown), n_labels)
-        )
-        past = np.zeros_like(shown)
+        parts = [(lists.matched.item[places], of_list, weights)]
         if log is not None:
             start, item, count = log.pairs
             length = log.n_history[block]
             rows = spans(np.append(start[:-1], 0)[log.list_user[block]], length)
-            past = _mixed_shares(
-                item[rows],
-                run_of(length),
-                count[rows],
-                labels,
-                past.shape,
-            )
-        yield block, shown, past
-
-
-def _mixed_shares(
-    items: np.ndarray,
-    of_list: np.ndarray,
-    weights: np.ndarray | None,
-    labels: Labels,
-    shape: tuple[int, ...],
-) -> np.ndarray:
-    position, category = labels.entries(items)
-    parts = 1.0 / np.maximum(labels.length[items], 1)
-    if weights is not None:
-        parts = parts * weights
-    flat = exact_sums(parts[position], of_list[position] * shape[1] + category, shape[0] * shape[1])
-    return flat.reshape(shape)
+            parts.append((item[rows], run_of(length), count[rows]))
+        shares = []
+        for items, of, weights in parts:
+            position, category = labels.entries(items)
+            share = 1.0 / np.maximum(labels.length[items], 1)
+            share = (share if weights is None else share * weights)[position]
+            cells = of[position] * n_labels + category
+            flat = exact_sums(share, cells, len(n_shown) * n_labels)
+            shares.append(flat.reshape(-1, n_labels))
+        yield block, shares[0], shares[-1]

@@ -10,30 +10,29 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
+from numpy import ndarray
 
 from ..errors import OptionError
 from ..inputs.constraints import Positive, Share
-from ..inputs.sorting import run_heads, spans
+from ..inputs.sorting import equal_runs, run_of, spans
 from ..matching.hits import ratio
 from ..matching.lists import Lists
 from ..matching.pairing import pair_within
 from .metric import metric
 
-SharedItems = tuple[np.ndarray, np.ndarray, np.ndarray]
+SharedItems = tuple[ndarray, ndarray, ndarray]
 
 
-def n_of_base(lists: Lists) -> np.ndarray:
+def n_of_base(lists: Lists) -> ndarray:
     """Number of items in the baseline's list for each list."""
     base = lists.sides.base
-    found: np.ndarray = np.append(np.diff(base.start), 0)[base.list_base]
-    return found
+    return np.append(np.diff(base.start), 0)[base.list_base]
 
 
 def shared_with_base(lists: Lists) -> SharedItems:
     """Return the items that both whole lists have: the list, the rank in it, and the rank in the
     baseline's list."""
-    found: SharedItems = lists.whole.once_of_pred(_shared)
-    return found
+    return lists.whole.once_of_pred(_shared)
 
 
 def _shared(lists: Lists) -> SharedItems:
@@ -44,20 +43,11 @@ def _shared(lists: Lists) -> SharedItems:
         matched.item, matched.start, matched.n_pred, base.item, start, length, matched.n_items
     )
     of_row = np.empty(len(matched.item), np.int64)
-    of_row[spans(matched.start, matched.n_pred)] = np.repeat(
-        np.arange(len(matched)), matched.n_pred
-    )
+    of_row[spans(matched.start, matched.n_pred)] = run_of(matched.n_pred)
     order = np.argsort(pairs.place)
     place, base_place = pairs.place[order], pairs.sought[order]
     of_list = of_row[place]
     return of_list, place - matched.start[of_list] + 1, base_place - start[of_list] + 1
-
-
-def _equal_runs(*keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return where the run of equal keys around each entry begins, and its length."""
-    heads = run_heads(keys)
-    length = np.diff(np.append(heads, len(keys[0])))
-    return np.repeat(heads, length), np.repeat(length, length)
 
 
 def _shared_with_ideal(lists: Lists, unshown: str) -> SharedItems:
@@ -68,10 +58,10 @@ def _shared_with_ideal(lists: Lists, unshown: str) -> SharedItems:
     `unshown` says.
     """
     true, hits = lists.matched.true_lists, lists.hits
-    head, n_level = _equal_runs(true.key, true.gain)
+    head, n_level = equal_runs(true.key, true.gain)
     above = (head - true.start[true.key])[hits.true_place]  # relevant items of larger gain
     order = np.lexsort((above, hits.list))
-    head, n_shown = _equal_runs(hits.list[order], above[order])
+    head, n_shown = equal_runs(hits.list[order], above[order])
     other = np.empty(len(order), np.int64)
     other[order] = np.arange(1, len(order) + 1) - head
     if unshown == "first":
@@ -92,7 +82,7 @@ def rbo(
     against: Literal["base", "ideal"] = "base",
     normalize: bool = False,
     unshown: Literal["last", "first"] = "last",
-) -> np.ndarray:
+) -> ndarray:
     """Rank-biased overlap, how alike the tops of two rankings are; neither direction is better, in
     [0, 1].
 
@@ -170,7 +160,7 @@ def overlap(
     *,
     base_k: Positive | None = None,
     divisor: Literal["shown", "base", "union"] = "shown",
-) -> np.ndarray:
+) -> ndarray:
     """Share of the recommended items that a baseline recommends too; neither direction is better,
     in [0, 1].
 
@@ -213,7 +203,7 @@ def overlap(
 
 
 @metric(bounds=(0.0, None), better=None, arguments=("base", "pred"))
-def least_promoted(lists: Lists) -> np.ndarray:
+def least_promoted(lists: Lists) -> ndarray:
     """From how far below k a re-ranking fetched its deepest item; neither direction is better, a
     count, at least 0.
 

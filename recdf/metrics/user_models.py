@@ -14,6 +14,7 @@ from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
+from numpy import ndarray
 
 from ..errors import DataError, OptionError, examples
 from ..inputs.constraints import Share, a_number
@@ -21,8 +22,8 @@ from ..inputs.frames import read_values
 from ..inputs.sorting import distinct, place_in_run, run_of, spans
 from ..matching.hits import Hits, in_turn, ratio, running
 from ..matching.lists import Lists
-from .metric import metric
-from .ranking.dcg import Discount, as_key, discounts_of
+from .metric import NOT_NEGATIVE, metric
+from .ranking.dcg import Discount, as_key, discounts_of, largest_gain
 
 Above0 = Annotated[float, a_number(above=0)]
 Depth = Annotated[int, a_number(1, 10**7, whole=True)]
@@ -59,6 +60,17 @@ class Walk(NamedTuple):
     further: Any
 
 
+# Chance V(i) that a model's user sees rank i, where it is a formula of the rank; else 1.
+SEES: dict[str, Callable[[Any, ndarray], ndarray]] = {
+    **dict.fromkeys(("rbp", "npv", "nerr10"), lambda user, i: user.p ** (i - 1)),
+    **dict.fromkeys(("insq", "nerr11"), lambda user, i: (2 * user.T / (i - 1 + 2 * user.T)) ** 2),
+    **dict.fromkeys(("tbg", "umeasure"), lambda user, i: user.after(i - 1)),
+    "sdcg": lambda user, i: 1 / np.log2(i + 1),
+    "nerr9": lambda user, i: 1 / i,
+    "set": lambda user, i: ((i + 1) ** user.beta - i**user.beta) / (2**user.beta - 1),
+}
+
+
 class Reader(NamedTuple):
     """A model with its parameters and its last rank; `stops` says that C is 0 there."""
 
@@ -72,34 +84,21 @@ class Reader(NamedTuple):
     last: int
     stops: bool
 
-    def sees(self, rank: np.ndarray) -> np.ndarray:
+    def sees(self, rank: ndarray) -> ndarray:
         """V of some ranks, for a reader who finds nothing on the way."""
-        i = np.asarray(rank, np.float64)
         if self.model == "weights":
-            return discounts_of(self.weights, 2, np.asarray(rank))
-        formulas: dict[str, Callable[[], Any]] = {
-            "rbp": lambda: self.p ** (i - 1),
-            "npv": lambda: self.p ** (i - 1),
-            "nerr10": lambda: self.p ** (i - 1),
-            "sdcg": lambda: 1 / np.log2(i + 1),
-            "nerr9": lambda: 1 / i,
-            "insq": lambda: (2 * self.T / (i - 1 + 2 * self.T)) ** 2,
-            "nerr11": lambda: (2 * self.T / (i - 1 + 2 * self.T)) ** 2,
-            "set": lambda: ((i + 1) ** self.beta - i**self.beta) / (2**self.beta - 1),
-            "tbg": lambda: self.after(i - 1),
-            "umeasure": lambda: self.after(i - 1),
-        }
-        found: np.ndarray = formulas.get(self.model, lambda: np.ones(i.shape))()
-        return found
+            return discounts_of(self.weights, 2, rank)
+        i, formula = np.asarray(rank, np.float64), SEES.get(self.model)
+        return np.ones(i.shape) if formula is None else formula(self, i)
 
-    def after(self, time: np.ndarray) -> np.ndarray:
+    def after(self, time: ndarray) -> ndarray:
         """V after some time, of the two models of time."""
         if self.model == "tbg":
             return np.exp2(-time / self.halflife)
         return np.maximum(0.0, 1 - time / self.length)
 
     @property
-    def total(self) -> np.ndarray:
+    def total(self) -> ndarray:
         """Σ V of the first 0, 1, 2, ... ranks, for a reader who finds nothing on the way."""
         return np.append(0.0, np.cumsum(self.sees(np.arange(1, self.last + 1))))
 
@@ -112,8 +111,8 @@ class Reader(NamedTuple):
 @metric(
     optional=("not_judged",),
     where={
-        "measure=total": {"bounds": (0.0, None)},
-        "measure=items": {"better": None, "bounds": (0.0, None)},
+        "measure=total": {"bounds": NOT_NEGATIVE},
+        "measure=items": {"better": None, "bounds": NOT_NEGATIVE},
         "measure=residual": {"better": "smaller"},
     },
 )
@@ -133,7 +132,7 @@ def user_model(
     max_gain: float | None = None,
     depth: Depth = 1000,
     cost_col: str | None = None,
-) -> np.ndarray:
+) -> ndarray:
     """Gain per item that a user sees who goes down the list by a model; larger is better, in [0,
     1].
 
@@ -219,7 +218,7 @@ def user_model(
     view = lists.matched.at(min(lists.k, depth) if cut else depth)
     p = 1 / (1 + rate) if model == "npv" else p or (0.9 if model == "nerr10" else 0.8)
     reader = Reader(model, p, T, beta, halflife, length, weights, view.k, cut and lists.k <= depth)
-    scale = None if gain == "binary" else _largest_gain(lists, max_gain)
+    scale = None if gain == "binary" else largest_gain(lists, max_gain) or 1.0
     walk = (
         WALKS.get(model, _walk_by_rank)
         if cost_col is None
@@ -230,8 +229,7 @@ def user_model(
         unknown: bool,
     ) -> Walk:  # once for all measures, and for all k of a model that ignores it
         key = reader._replace(weights=as_key(weights)), scale, cost_col, unknown
-        found: Walk = lists.matched.derived(key, lambda: walk(view, reader, scale, unknown))
-        return found
+        return lists.matched.derived(key, lambda: walk(view, reader, scale, unknown))
 
     seen = walked(unknown=False)
     if measure == "items":
@@ -248,18 +246,7 @@ def user_model(
     return np.where(lists.n_true > 0, found, np.nan)
 
 
-def _largest_gain(lists: Lists, max_gain: float | None) -> float:
-    """The gain that counts 1."""
-    gains = lists.matched.true_lists.gain
-    top = float(gains.max(initial=0.0)) if max_gain is None else float(max_gain)
-    if (gains > top).any():
-        raise DataError(
-            f"user_model: true has gains above ⟦max_gain={top}⟧ ({examples(gains[gains > top])})"
-        )
-    return top or 1.0
-
-
-def _shares(hits: Hits, scale: float | None) -> np.ndarray:
+def _shares(hits: Hits, scale: float | None) -> ndarray:
     """γ of each entry: its gain over the largest one, or 1 for a relevant item where there is no
     scale."""
     return (hits.gain > 0).astype(np.float64) if scale is None else hits.gain / scale
@@ -280,7 +267,7 @@ def _walk_until_satisfied(view: Lists, reader: Reader, scale: float | None, unkn
     entries, n = view.judged if unknown else view.hits, len(view)
     sees, total = reader.sees(np.arange(1, reader.last + 2)), reader.total
 
-    def between(above: np.ndarray, found: np.ndarray, to: Any) -> tuple[np.ndarray, Any]:
+    def between(above: ndarray, found: ndarray, to: Any) -> tuple[ndarray, Any]:
         """Σ V over the ranks from one entry to another, and the share of users who get there, both
         for 1 user at the first."""
         if not unknown:
@@ -298,7 +285,7 @@ def _walk_until_satisfied(view: Lists, reader: Reader, scale: float | None, unkn
     above, gained = (np.where(heads, 0, np.roll(one, 1)) for one in (rank, found))
     passed, there = between(above, gained, rank - 1)
     if reader.model == "bpm":
-        after: np.ndarray = found < reader.T
+        after: ndarray = found < reader.T
     else:
         after = running(np.multiply, entries.number, there * (1 - share))
     left = np.where(heads, 1.0, np.roll(after, 1))
@@ -317,13 +304,8 @@ def _walk_of_inst(view: Lists, reader: Reader, scale: float | None, unknown: boo
     """The walk of a user who expects T and goes on the less readily, the more was found."""
     entries, wanted = view.judged if unknown else view.hits, 2 * reader.T
     share, n = _shares(entries, scale), len(view)
-    gain, items, chance, rank, so_far = (
-        np.zeros(n),
-        np.zeros(n),
-        np.ones(n),
-        np.zeros(n),
-        np.zeros(n),
-    )
+    gain, items, rank, so_far = np.zeros((4, n))
+    chance = np.ones(n)
     for place in in_turn(entries.number):
         on, here = entries.list[place], entries.rank[place]
         between = here - rank[on] - 1
@@ -339,8 +321,8 @@ def _walk_of_inst(view: Lists, reader: Reader, scale: float | None, unknown: boo
 
 
 def _run_of_inst(
-    chance: np.ndarray, slack: np.ndarray, n: np.ndarray, unknown: bool
-) -> tuple[np.ndarray, np.ndarray]:
+    chance: ndarray, slack: ndarray, n: ndarray, unknown: bool
+) -> tuple[ndarray, ndarray]:
     """Σ V over n ranks, none with a gain or all with γ = 1, and V of the rank after them.
 
     `chance` is V of the first one. `slack` is 2T, plus the rank before them, minus the gain so far.
@@ -355,7 +337,7 @@ def _run_of_inst(
     ) ** 2
 
 
-def _trigamma(x: np.ndarray) -> np.ndarray:
+def _trigamma(x: ndarray) -> ndarray:
     """Σ_{j ≥ 0} 1/(x + j)²: sixteen terms, and the rest by the formula of Euler and Maclaurin,
     exact to 1e-16."""
     head = sum(1 / (x + j) ** 2 for j in range(16))
@@ -387,7 +369,7 @@ def _walk_by_time(
     )
 
 
-def _costs(view: Lists, name: str) -> np.ndarray:
+def _costs(view: Lists, name: str) -> ndarray:
     """Cost of each item code."""
     if not view.sides.has("items"):
         raise OptionError(f"⟦cost_col={name!r}⟧ is a column of ⟦+items=⟧, which is not given")
@@ -395,7 +377,7 @@ def _costs(view: Lists, name: str) -> np.ndarray:
     values = read_values(catalogue.frame, name, "items")
     if (values < 0).any():
         raise DataError(f"items[{name!r}] holds negative costs ({examples(values[values < 0])})")
-    found: np.ndarray = np.append(values, np.nan)[catalogue.row_of]
+    found: ndarray = np.append(values, np.nan)[catalogue.row_of]
     lacking = distinct(view.matched.item[np.isnan(found[view.matched.item])])
     if len(lacking):
         raise DataError(f"items has no {name!r} for {len(lacking):,} items of pred")
@@ -411,7 +393,7 @@ WALKS: dict[str, Callable[..., Walk]] = {
 @metric(better="smaller", optional=("not_judged",))
 def rbp_residual(
     lists: Lists, *, p: Share = 0.8, beyond: Literal["always", "unjudged"] = "always"
-) -> np.ndarray:
+) -> ndarray:
     """How much items that nobody judged could add to `rbp`; smaller is better, in [0, 1].
 
     Formula

@@ -30,7 +30,6 @@ from ..errors import EngineError, MissingExtraError, OptionError
 from ..evaluation.carry import nullable
 from ..metrics.call import Call
 from ..metrics.metric import Metric
-from ..metrics.record import again
 from .engine_arguments import plain_line
 
 
@@ -173,7 +172,7 @@ def _dumped(pickles: Any, one: Any) -> bytes:
     class Pickler(pickles.CloudPickler):  # type: ignore[misc]
         def reducer_override(self, obj: Any) -> Any:
             if isinstance(obj, Metric) and not obj.built_in:
-                return again, (type(obj), obj.kernel, obj.keywords)
+                return obj.by_value()
             return super().reducer_override(obj)
 
     sink = io.BytesIO()

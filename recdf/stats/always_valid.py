@@ -10,10 +10,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
 
 import numpy as np
 
+from .arms import effective_number
 from .numbers import Alternative, Floats, Number
+from .prediction_powered import LabelledUnits, PoweredMean, powered_mean
+from .student import t_p_value, t_quantile
+from .turned import turning_value, typical_units
 
 
 def always_valid_multiplier(
@@ -35,8 +42,7 @@ def always_valid_multiplier(
     rho2, a = _mixture(n, n_planned, alpha, alternative)
     root = np.sqrt(a) / (alpha if level is None else level)
     log = np.log(root) if alternative == "two-sided" else np.log1p(root / 2)
-    multiplier: Number = np.sqrt(2 * a / (n * rho2) * log)
-    return multiplier
+    return np.sqrt(2 * a / (n * rho2) * log)
 
 
 def always_valid_p(
@@ -90,8 +96,7 @@ def bets(x: Floats, alpha: float) -> Floats:
     mean = (0.5 + np.cumsum(x)) / (i + 1)
     var = np.full(len(x), 0.25)
     var[1:] = ((0.25 + np.cumsum((x - mean) ** 2)) / (i + 1))[:-1]
-    found: Floats = np.sqrt(-2 * np.log(alpha) / (var * len(x)))
-    return found
+    return np.sqrt(-2 * np.log(alpha) / (var * len(x)))
 
 
 def log_capital(s: Floats, worst: float, staked: Floats) -> float:
@@ -125,3 +130,270 @@ def last_shown(shown: Callable[[float], bool], start: float, step: float, least:
         middle = (low + high) / 2
         low, high = (middle, high) if shown(middle) else (low, middle)
     return low
+
+
+# ------------------------------------------------------------------------------------------
+# Is a change at least as good as the one that is allowed? Paired units of two sides in, p-values
+# and bounds out.
+#
+# Contract: a change u counts what is gained, so that a loss is below 0. It is in units of the
+# metric, or relative to the mean of the baseline. A unit has the slack s(u) = gain − u·scale; its
+# mean is above 0 exactly where the true change is above u. Which test of that mean is used follows
+# from the data, once, at the change that is allowed.
+
+Bound = Literal["t", "betting", "anytime", ""]
+
+# The t test reads the variance of the units that were seen. Where one unit more that loses all
+# there is to lose would change the root of their sum of squares by more than this share, rare
+# losses that the sample lacks decide. A mean that then is 1.6 standard errors from the change that
+# is allowed is not turned by three more such units either.
+MOST_OF_ONE_UNIT = 0.5
+# With unequal weights, or numbers of lists, the few heaviest units decide the error of t: it needs
+# a skewness of at most this share of √n, and weights that are worth this many equal ones.
+MOST_SKEWED, LEAST_EQUAL_UNITS = 0.14, 30
+PROVEN_LATER = 2.0  # what a gambler has lost, in ln K, before the bets fit the data
+
+
+def _spread_of(z: Floats, loss: float) -> tuple[float, float]:
+    root = math.sqrt(z @ z)
+    return (root / loss, float(((z / root) ** 3).sum()) / 6) if root > 1e-9 * loss else (0.0, 0.0)
+
+
+@dataclass(frozen=True)
+class Change:
+    """Units of a candidate and a baseline.
+
+    gain : sums per unit of w·(candidate − baseline), or of the negative where smaller is better ·
+    scale : what a change of 1 adds to each: Σ w, or Σ w·baseline for relative changes · weight : Σ
+    w · reach : largest difference between two values of the metric, of those that were seen if it
+    has no bounds · values : smallest and largest value of the metric, None if it has no such bounds
+    · smaller : smaller is better · allowed : the change that is allowed · looks : whether the test
+    may be made again as units arrive.
+    """
+
+    gain: Floats
+    scale: Floats
+    weight: Floats
+    reach: float
+    values: tuple[float, float] | None
+    smaller: bool
+    relative: bool
+    allowed: float
+    alpha: float
+    looks: bool = False
+
+    @property
+    def n(self) -> int:
+        return len(self.gain)
+
+    @property
+    def df(self) -> int:
+        return self.n - 1
+
+    @cached_property
+    def _moments(self) -> tuple[float, float, float, float, float]:
+        """Mean gain and mean scale, and the variances of both and their covariance as estimates."""
+        total = float(self.weight.sum())
+        if not total:
+            return math.nan, math.nan, math.nan, math.nan, math.nan
+        parts = np.array([self.gain, self.scale])
+        means = parts.sum(axis=1) / total
+        z = parts - means[:, None] * self.weight
+        (var_gain, cov), (_, var_scale) = z @ z.T * (self.n / max(self.n - 1, 1) / total**2)
+        return (
+            float(means[0]),
+            float(means[1]),
+            float(var_gain),
+            float(var_scale),
+            float(cov),
+        )
+
+    def _slack(self, change: float) -> tuple[float, float]:
+        """Mean slack at a change, and its standard error."""
+        gain, scale, var_gain, var_scale, cov = self._moments
+        return gain - change * scale, math.sqrt(
+            max(var_gain - 2 * change * cov + change * change * var_scale, 0)
+        )
+
+    @property
+    def point(self) -> float:
+        """The change that was observed; NaN if it is relative to a mean that is not above 0."""
+        gain, scale, *_ = self._moments
+        return gain / scale if scale > 0 else math.nan
+
+    @cached_property
+    def _spread(self) -> tuple[float, float]:
+        """Root of the summed squares of the slacks in terms of the largest loss of a unit, and
+        their skewness/(6√n)."""
+        gain, scale, *_ = self._moments
+        z = self.gain - gain * self.weight - self.allowed * (self.scale - scale * self.weight)
+        return _spread_of(z, self.reach * math.sqrt(self.weight @ self.weight / max(self.n, 1)))
+
+    @property
+    def _is_even(self) -> bool:
+        """Whether no few heavy units decide; true of equal ones."""
+        return not np.ptp(self.weight) > 0 or (
+            6 * abs(self._spread[1]) <= MOST_SKEWED
+            and effective_number(self.weight) >= LEAST_EQUAL_UNITS
+        )
+
+    @cached_property
+    def bound(self) -> Bound:
+        """Which test holds for these units; empty if none does."""
+        if not self.looks and self._spread[0] * MOST_OF_ONE_UNIT >= 1 and self._is_even:
+            return "t"
+        return "" if self.values is None else "anytime" if self.looks else "betting"
+
+    def turning(self) -> float:
+        """Return the gain per list of K more units that would take the change to the allowed one,
+        at the mean scale: what is said of a metric without bounds."""
+        if not self.n:
+            return math.nan
+        slack, units = self._slack(self.allowed)[0], typical_units(self.weight)
+        return float(turning_value(slack, units, 0.0, self.alpha)) + self.allowed * self._moments[1]
+
+    def outweighs(self, unseen: float, *, better: bool) -> bool:
+        """Whether the claim that the change is above the allowed one (`better`) or below it stands
+        if the share `unseen` of the weight is of units heavier than any here, at their worst."""
+        slack, (low, high) = self._slack(self.allowed)[0], self._range(self.allowed)
+        left, worst = (slack, -low) if better else (-slack, high)
+        return (1 - unseen) * left >= unseen * worst
+
+    @cached_property
+    def _shuffled(self) -> tuple[Floats, Floats, Floats]:
+        """Gains, scales and weights per list, in an order that the values have no part in; weights
+        at most 1."""
+        order = np.random.default_rng(0).permutation(self.n)
+        weight = self.weight[order]
+        return self.gain[order] / weight, self.scale[order] / weight, weight / weight.max()
+
+    def _range(self, change: float) -> tuple[float, float]:
+        """Smallest and largest slack that a list can have."""
+        sign, ends = -1 if self.smaller else 1, self.values or (math.nan, math.nan)
+        found = [
+            sign * (own - base) - change * (base if self.relative else 1)
+            for own in ends
+            for base in ends
+        ]
+        return min(found), max(found)
+
+    @cached_property
+    def _bets(self) -> Floats:
+        (gain, scale, _), (low, high) = self._shuffled, self._range(self.allowed)
+        return bets(
+            np.clip((gain - self.allowed * scale - low) / (high - low), 0, 1), self.alpha
+        ) / (high - low)
+
+    def p_value(self, change: float, *, better: bool) -> float:
+        """Return p of the claim that the true change is above (`better`) or below this one.
+
+        T of the mean slack loses what skewness adds to it in the claim that it favours: T' = T −
+        lean·(1 + 2T²) (Johnson 1978). Rare large losses are missing in some samples, which then
+        look better and surer than they are.
+        """
+        if not self.bound or not self.n:
+            return math.nan
+        if self.bound == "t":
+            mean, se = self._slack(change)
+            t = (mean / se if se > 0 else math.copysign(math.inf, mean)) * (1 if better else -1)
+            lean = self._spread[1] * (-1 if better else 1)
+            if lean > 0:
+                t = min(t, 1 / (4 * lean))
+                t -= lean * (1 + 2 * t * t)
+            return float(t_p_value(t, self.df, "greater"))
+        gains, scales, weight = self._shuffled
+        low, high = self._range(change)
+        s = np.clip(gains - change * scales, low, high)  # rounding may put a value outside
+        s, worst = (s, -low) if better else (-s, high)
+        won = (
+            log_capital_anytime(s * weight, worst)
+            if self.looks
+            else log_capital(s * weight, worst, self._bets)
+        )
+        return math.exp(-max(won, 0.0))
+
+    def ends(self) -> tuple[float, float]:
+        """Return the lower and the upper bound of the change, each one-sided at 1 − α."""
+        point, scale = self.point, self._moments[1]
+        if not self.bound or math.isnan(point):
+            return math.nan, math.nan
+        step = max(self._slack(point)[1], self.reach / self.n) / scale
+
+        def end(sign: int) -> float:
+            floor = (
+                -1.0 if self.relative and (sign > 0) != self.smaller else -math.inf
+            )  # nothing loses more than all
+            shown = lambda u: self.p_value(sign * u, better=sign > 0) <= self.alpha  # noqa: E731
+            return last_shown(shown, sign * point, step, floor)
+
+        return end(1), -end(-1)
+
+    def needed(self) -> float:
+        """Return about how many units would pass in 80 % of the runs if the change is the observed
+        one; NaN if none."""
+        margin, se = self._slack(self.allowed)
+        if not margin > 0 or not self.bound:
+            return math.nan
+        if self.bound == "t":
+            far = sum(
+                float(t_quantile(self.n - 1, "greater", chance)) for chance in (1 - self.alpha, 0.8)
+            )
+            return math.ceil(
+                self.n * max(se * far / margin, 1 / (MOST_OF_ONE_UNIT * self._spread[0])) ** 2
+            )
+        (gains, scales, weight), (low, _) = self._shuffled, self._range(self.allowed)
+        won = weight * np.maximum(gains - self.allowed * scales, low) / -low
+        growth = max(float(np.log1p(stake * won).mean()) for stake in STAKES)
+        return math.ceil((PROVEN_LATER - math.log(self.alpha)) / growth) if growth > 0 else math.nan
+
+
+@dataclass(frozen=True)
+class PoweredChange(Change):
+    """The same from few units that people judged and many cheap ones, with the gains and scales
+    under both labels.
+
+    Its test is t where that of people alone is t, and where one unit more that loses all, to the
+    judge's surprise, would move the change by no more than its standard error. A good judge makes
+    that small, and some err rarely.
+    """
+
+    gains: LabelledUnits = field(kw_only=True)
+    scales: LabelledUnits = field(kw_only=True)
+
+    @property
+    def df(self) -> int:
+        return self.n - 2
+
+    def _powered(self, change: float) -> tuple[PoweredMean, LabelledUnits]:
+        y, f, rest = (
+            gain - change * scale
+            for gain, scale in zip(self.gains[:3], self.scales[:3], strict=True)
+        )
+        units = self.gains._replace(y=y, f=f, rest=rest)
+        return powered_mean(y, f, rest, same=units.same), units
+
+    def _slack(self, change: float) -> tuple[float, float]:
+        found, _ = self._powered(change)
+        return found.mean, math.sqrt(found.var)
+
+    @cached_property
+    def _moments(self) -> tuple[float, float, float, float, float]:
+        gain, scale = (
+            powered_mean(*units[:3], same=units.same).mean for units in (self.gains, self.scales)
+        )
+        return gain, scale, math.nan, math.nan, math.nan
+
+    @cached_property
+    def _spread(self) -> tuple[float, float]:
+        found, units = self._powered(self.allowed)
+        parts = units.y - found.weight * units.f, found.weight * units.rest
+        z = np.concatenate([(one - one.mean()) / len(one) for one in parts if len(one)])
+        loss = self.reach * math.sqrt(self.weight @ self.weight / self.n) / self.weight.sum()
+        return _spread_of(z, loss)
+
+    @cached_property
+    def bound(self) -> Bound:
+        return "t" if self._spread[0] >= 1 and self._is_even else ""
+
+    def needed(self) -> float:
+        return math.nan

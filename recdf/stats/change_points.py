@@ -111,9 +111,14 @@ def changes_of_level(nights: Nights, alpha: float) -> Series:
             break
         start = sure + 1
     edges, like = [0, *(one.begins for one in changes), n], np.zeros(4)
-    line = _off_line(nights, edges) if changes else None
-    if line is not None:
-        changes, edges = [changes[0]._replace(drifts=True)], [0, n]
+    line = None
+    if changes:  # what is off a line through all nights, if it fits better than these levels
+        off, time = off_levels(nights, [0, n])[0], np.arange(n) - (n - 1) / 2
+        fitted = time * ((time @ off) / (time @ time))
+        steps = ((b - a) * off[a:b].mean() ** 2 for a, b in itertools.pairwise(edges))
+        if fitted @ fitted > sum(steps):
+            line = off - fitted
+            changes, edges = [changes[0]._replace(drifts=True)], [0, n]
     for i, (first, at, end) in enumerate(zip(edges, edges[1:], edges[2:], strict=False)):
         before, after = nights.take(slice(first, at)), nights.take(slice(at, end))
         like = np.maximum(like, likeness(off_levels(before, [0, at - first])[0]))
@@ -146,11 +151,19 @@ def seen_in_a_week(n: int, alpha: float) -> float:
 def _first_change(nights: Nights, alpha: float) -> tuple[LevelChange | None, int]:
     """Return the first sure change, or else the first that was found, and where the likeliest
     begins."""
-    if (first := _change_of_first_nights(nights)) is not None:
-        return first, first.begins
+    found: LevelChange | None = None
+    most, first_bet = SECOND, _first_bet(_days(nights))
+    for at in range(LEAST_BEFORE, min(first_bet, len(nights) - NIGHTS_AFTER) + 1):
+        # The clearest change among the nights before the first bet.
+        last = at + NIGHTS_AFTER - 1
+        week = nights.take(slice(at, last + 1))
+        size, z, _ = second_look(nights.take(slice(0, at)), week, SURE_LOOK)
+        if abs(z) > most:
+            found, most = LevelChange(at, last, last, math.nan, size), abs(z)
+    if found is not None:
+        return found, found.begins
     evidence, begins = log_evidence(nights)
     over = np.flatnonzero(evidence > -math.log(alpha))
-    found: LevelChange | None = None
     for last in map(int, [*over[:30], *over[30::7]]):  # a look that fails for a month is weekly
         at = int(begins[last])
         if last == at or at < LEAST_BEFORE or (found is not None and at > found.begins + RECENT):
@@ -169,18 +182,6 @@ def _first_change(nights: Nights, alpha: float) -> tuple[LevelChange | None, int
 def _first_bet(day: np.ndarray) -> int:
     """Return how many nights the ranks begin with: three of each day of the week."""
     return 3 * int(day.max() + 1) if day.any() else LEAST_BEFORE
-
-
-def _change_of_first_nights(nights: Nights) -> LevelChange | None:
-    """Return the clearest change among the nights before the first bet."""
-    found, most = None, SECOND
-    for at in range(LEAST_BEFORE, min(_first_bet(_days(nights)), len(nights) - NIGHTS_AFTER) + 1):
-        week = nights.take(slice(at, at + NIGHTS_AFTER))
-        size, z, _ = second_look(nights.take(slice(0, at)), week, SURE_LOOK)
-        if abs(z) > most:
-            last, most = at + NIGHTS_AFTER - 1, abs(z)
-            found = LevelChange(at, last, last, math.nan, size)
-    return found
 
 
 @functools.cache
@@ -318,14 +319,3 @@ def second_look(before: Nights, after: Nights, more: float) -> tuple[float, floa
     error = math.sqrt(long_run * (max(spread, of_after) / m + spread * fitted))
     size = float(off_by.mean())
     return size, size / error, off_by
-
-
-def _off_line(nights: Nights, edges: list[int]) -> Floats | None:
-    """Return what is off a line through all nights, if it fits better than levels between edges."""
-    n, off = len(nights), off_levels(nights, [0, len(nights)])[0]
-    time = np.arange(n) - (n - 1) / 2
-    fitted = time * ((time @ off) / (time @ time))
-    steps = sum(
-        (end - first) * off[first:end].mean() ** 2 for first, end in itertools.pairwise(edges)
-    )
-    return off - fitted if fitted @ fitted > steps else None

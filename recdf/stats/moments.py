@@ -41,8 +41,7 @@ class Moments(NamedTuple):
     @property
     def largest(self) -> Number:
         """The largest absolute value, or that of the mean where the range is not known."""
-        largest: Number = np.fmax(np.fmax(self.high, np.negative(self.low)), np.abs(self.mean))
-        return largest
+        return np.fmax(np.fmax(self.high, np.negative(self.low)), np.abs(self.mean))
 
     @property
     def of_each(self) -> list[Moments]:

@@ -1,12 +1,14 @@
-"""The numbers of the statistics: their types, arrays of float64 or single numbers, and what 0/0
-is."""
+"""The numbers of the statistics: their types, arrays of float64 or single numbers, and what 0/0 is;
+and SciPy, the extra `recdf[stats]`, imported by the functions that use it."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+
+from ..errors import MissingExtraError
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -22,3 +24,21 @@ def undefined_is_nan() -> np.errstate:
     """Let a number that is divided by 0 be NaN or infinite, inside a `with` block, without a
     warning."""
     return np.errstate(divide="ignore", invalid="ignore")
+
+
+# ------------------------------------------------------------------------------------------
+# SciPy, imported by the functions that use it: the extra `recdf[stats]`.
+
+
+def scipy_module(name: str) -> Any:
+    """Return `scipy.special` or `scipy.stats`, or say which extra is missing."""
+    try:
+        if name == "special":
+            import scipy.special as module  # type: ignore[import-untyped]  # SciPy ships no types
+        else:
+            import scipy.stats as module  # type: ignore[import-untyped]  # the same
+    except ImportError as error:
+        raise MissingExtraError(
+            "t tests and χ² tests need SciPy, which is not installed: pip install 'recdf[stats]'"
+        ) from error
+    return module

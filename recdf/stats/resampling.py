@@ -9,6 +9,8 @@ machine. It needs the memory of one tile.
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -16,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..progress import Progress
-from .arms import Sample
-from .effect_sizes import open_sided
-from .numbers import Alternative, Floats, undefined_is_nan
+from .arms import Sample, open_sided
+from .moments import moments_of
+from .numbers import Alternative, Floats, scipy_module, undefined_is_nan
 
 # One number, or several where samples, such as the arms of an experiment, must have weights of
 # their own.
@@ -64,14 +66,24 @@ def by_row(**columns: Iterable[float]) -> list[dict[str, Any]]:
 def poisson_sums(columns: Sequence[Floats], n_resamples: int, seed: Seed) -> Floats:
     """Return sums of every column under Poisson(1) weights per unit: an array (n_resamples,
     columns)."""
-    return _tiled_sums(columns, n_resamples, seed, _poisson_tile)
+
+    def fill(weights: Floats, seed: Seed, unit_tile: int, replicate_tile: int) -> None:
+        numbers = _random_16_bits(seed, unit_tile, replicate_tile, weights.size)
+        _POISSON.take(numbers, out=weights.reshape(-1), mode="clip")
+
+    return _tiled_sums(columns, n_resamples, seed, fill)
 
 
 def sign_sums(columns: Sequence[Floats], n_resamples: int, seed: Seed) -> Floats:
     """Return sums of every column under random signs per unit: an array (n_resamples, columns)."""
+
     # A sign is 1 − 2·bit, so Σ s·x = Σ x − 2 Σ bit·x, and a tile needs only bits.
+    def fill(weights: Floats, seed: Seed, unit_tile: int, replicate_tile: int) -> None:
+        raw = random_words(seed, unit_tile, replicate_tile, weights.size // 64)
+        weights.reshape(-1)[:] = np.unpackbits(raw.astype("<u8", copy=False).view(np.uint8))
+
     totals = np.array([values.sum() for values in columns])
-    return totals - 2 * _tiled_sums(columns, n_resamples, seed, _sign_tile)
+    return totals - 2 * _tiled_sums(columns, n_resamples, seed, fill)
 
 
 def split_sums(columns: Sequence[Floats], share: float, n_splits: int, seed: Seed) -> Floats:
@@ -82,10 +94,8 @@ def split_sums(columns: Sequence[Floats], share: float, n_splits: int, seed: See
     """
 
     def fill(weights: Floats, seed: Seed, unit_tile: int, replicate_tile: int) -> None:
-        raw = random_words(seed, unit_tile, replicate_tile, weights.size // 4)
-        np.less(
-            raw.astype("<u8", copy=False).view("<u2"), round(share * 2**16), out=weights.reshape(-1)
-        )
+        numbers = _random_16_bits(seed, unit_tile, replicate_tile, weights.size)
+        np.less(numbers, round(share * 2**16), out=weights.reshape(-1))
 
     return _tiled_sums(columns, n_splits, seed, fill)
 
@@ -112,26 +122,6 @@ def _tiled_sums(columns: Sequence[Floats], n_resamples: int, seed: Seed, fill: F
     return sums
 
 
-def _poisson_tile(weights: Floats, seed: Seed, unit_tile: int, replicate_tile: int) -> None:
-    raw = random_words(seed, unit_tile, replicate_tile, weights.size // 4)
-    _POISSON.take(raw.astype("<u8", copy=False).view("<u2"), out=weights.reshape(-1), mode="clip")
-
-
-def poisson_counts(n_units: int, block: int, seed: Seed) -> npt.NDArray[np.uint8]:
-    """Return Poisson(1) counts per unit for one block of replicates: an array (REPLICATES_AT_ONCE,
-    n_units)."""
-    raw = random_words(seed, 0, block, n_units * REPLICATES_AT_ONCE // 4)
-    counts: npt.NDArray[np.uint8] = _POISSON.astype(np.uint8)[
-        raw.astype("<u8", copy=False).view("<u2")
-    ]
-    return counts.reshape(REPLICATES_AT_ONCE, n_units)
-
-
-def _sign_tile(weights: Floats, seed: Seed, unit_tile: int, replicate_tile: int) -> None:
-    raw = random_words(seed, unit_tile, replicate_tile, weights.size // 64)
-    weights.reshape(-1)[:] = np.unpackbits(raw.astype("<u8", copy=False).view(np.uint8))
-
-
 def random_words(
     seed: Seed, unit_tile: int, replicate_tile: int, words: int
 ) -> npt.NDArray[np.uint64]:
@@ -139,6 +129,13 @@ def random_words(
     # random_raw is the stream of the bit generator itself, which NumPy keeps stable over versions.
     seeds = [*([seed] if isinstance(seed, int) else seed), unit_tile, replicate_tile]
     return np.random.default_rng(seeds).bit_generator.random_raw(words)
+
+
+def _random_16_bits(
+    seed: Seed, unit_tile: int, replicate_tile: int, n: int
+) -> npt.NDArray[np.uint16]:
+    words = random_words(seed, unit_tile, replicate_tile, n // 4)
+    return words.astype("<u8", copy=False).view("<u2")
 
 
 def replicate_estimates(
@@ -166,12 +163,7 @@ def replicate_estimates(
         columns = [values[order] for values in columns]
     sums = poisson_sums(columns, n_resamples, seed)
     with undefined_is_nan():
-        ratios = iter(
-            [
-                sums[:, num] / sums[:, den]
-                for num, den in zip(places[1::2], places[2::2], strict=True)
-            ]
-        )
+        ratios = iter((sums[:, places[1::2]] / sums[:, places[2::2]]).T)
     replicates = np.empty((n_resamples, len(samples)))
     for j in range(len(samples)):
         replicates[:, j] = next(ratios)
@@ -193,8 +185,12 @@ def bootstrap_effect(
     """Return the standard error, percentile interval and p of effects from replicates (B, columns)
     of them."""
     low, high = quantile_interval(replicates, alternative=alternative, confidence=confidence)
-    p, se = bootstrap_p(replicates, alternative), standard_error(replicates)
-    return {"se": se, "ci_low": low, "ci_high": high, "p_value": p}
+    return {
+        "se": standard_error(replicates),
+        "ci_low": low,
+        "ci_high": high,
+        "p_value": bootstrap_p(replicates, alternative),
+    }
 
 
 def bootstrap_p(replicates: Floats, alternative: Alternative) -> Floats:
@@ -277,7 +273,226 @@ def replicate_statistic(
     drawn together."""
     order = np.argsort(values, kind="stable")
     x, unit = values[order], unit[order]
-    n_units, found = int(unit.max()) + 1, []
+    shape, found = (REPLICATES_AT_ONCE, int(unit.max()) + 1), []
     for block in range(-(-n_resamples // REPLICATES_AT_ONCE)):
-        found.append(statistic(x, poisson_counts(n_units, block, seed).take(unit, axis=1)))
+        numbers = _random_16_bits(seed, 0, block, math.prod(shape))
+        counts = _POISSON.astype(np.uint8)[numbers].reshape(shape)
+        found.append(statistic(x, counts.take(unit, axis=1)))
     return np.concatenate(found)[:n_resamples]
+
+
+# ------------------------------------------------------------------------------------------
+# Permutation tests of two arms, and of paired differences: by random signs, by all patterns of
+# signs, or by signed ranks (Wilcoxon).
+#
+# Of two arms, the labels are shuffled over the units, and the statistic is studentised.
+#
+# The shuffled statistics show how skewed the t statistic of these values is where one arm is
+# small. Each of them is divided by its own standard error, so that the test also holds for unequal
+# variances (Janssen 1997). The p of a random split itself comes from a formula, not from shuffles.
+
+# A block of shuffles has so many cells: 4 million random numbers take 32 MB.
+_CELLS = 1 << 22
+
+
+def permuted_t(
+    control: Floats, treatment: Floats, n_resamples: int, seed: int
+) -> tuple[Floats, Floats]:
+    """Return Welch's t of every column of two arms (units, columns), and its values under shuffled
+    labels: (n_resamples, columns).
+
+    In each replicate every unit has a random number, and the units with the smallest numbers are
+    the treatment. So the result depends only on the seed and on the order of the units.
+    """
+    n_c, n_t = len(control), len(treatment)
+    both = np.concatenate([control, treatment])
+    centred, n = both - both.mean(axis=0), n_c + n_t
+    sums = np.concatenate([centred, centred**2], axis=1)
+    total = sums.sum(axis=0)
+
+    def welch_t(of_control: Floats, of_treatment: Floats) -> Floats:
+        """Return t from sums and sums of squares, which are the two halves of the last axis."""
+        found = []
+        for of, size in ((of_control, n_c), (of_treatment, n_t)):
+            parts, squares = np.split(of, 2, axis=1)
+            off = squares - parts**2 / size
+            # Rounding leaves 1e-17 where the values of an arm are all equal.
+            var = np.where(off > 1e-12 * np.abs(squares), off, 0.0) / (size - 1) / size
+            found.append((parts / size, var))
+        (mean_c, var_c), (mean_t, var_t) = found
+        diff, var = mean_t - mean_c, var_c + var_t
+        with undefined_is_nan():
+            flat = np.where(diff == 0, 0.0, np.sign(diff) * np.inf)
+            return np.where(var > 0, diff / np.sqrt(var), flat)
+
+    found = np.empty((n_resamples, both.shape[1]))
+    rows = max(1, _CELLS // n)
+    with Progress(n_resamples, "the permutations") as progress:
+        for start in range(0, n_resamples, rows):
+            block = range(start, min(start + rows, n_resamples))
+            words = np.stack([random_words((seed, b), 0, 0, n) for b in block])
+            cut = np.partition(words, n_t - 1, axis=1)[:, n_t - 1]
+            treated = (words <= cut[:, None]).astype(np.float64) @ sums
+            found[block.start : block.stop] = welch_t(total - treated, treated)
+            progress.add(len(block))
+    arms = (own.sum(axis=0)[None] for own in (sums[:n_c], sums[n_c:]))
+    return welch_t(*arms)[0], found
+
+
+def permutation_quantiles(
+    shuffled: Floats, alternative: Alternative, confidence: float
+) -> tuple[Floats, Floats]:
+    """Return how many standard errors the interval reaches below and above the difference."""
+    with np.errstate(invalid="ignore"):
+        if alternative == "two-sided":
+            width = np.quantile(np.abs(shuffled), confidence, axis=0, method="higher")
+            return width, width
+        below = np.quantile(shuffled, confidence, axis=0, method="higher")
+        above = -np.quantile(shuffled, 1 - confidence, axis=0, method="lower")
+    return below, above
+
+
+# Skewness of the difference below which a normal distribution is as good, and above which ranks are
+# compared.
+SYMMETRIC, SKEWED = 1e-3, 0.2
+
+
+def random_split_p(
+    control: Floats,
+    treatment: Floats,
+    strata: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None = None,
+) -> float:
+    """Return the two-sided p of the difference of two means over all splits of the units into arms
+    of these sizes.
+
+    Over these splits the difference has mean 0, a known variance and the skewness γ(N − 2n_t)√(N −
+    1)/((N − 2)√(n_t n_c)), where γ is that of all N values. p is that of Pearson's distribution of
+    type III with these moments (Mielke & Berry 2007). Where the skewness is large, the tail is of
+    another form, and ranks take the place of values. NaN where all values are equal. With `strata`,
+    the code of each unit, units are split within their strata, whose differences are added by their
+    number of units.
+    """
+    sides = [[control], [treatment]]
+    if strata is not None:
+        edges = np.arange(1, max(int(codes.max(initial=0)) for codes in strata) + 1)
+        for side, codes in enumerate(strata):
+            order = np.argsort(codes, kind="stable")
+            places = np.searchsorted(codes[order], edges)
+            sides[side] = np.split(sides[side][0][order], places)
+    parts = [part for part in zip(*sides, strict=True) if min(map(len, part)) >= 2]
+    diff, var, skewness = _split_moments(parts)
+    if abs(skewness) > SKEWED:
+        ranked = []  # the values by their ranks among those of both arms
+        for part in parts:
+            _, place, count = np.unique(
+                np.concatenate(part), return_inverse=True, return_counts=True
+            )
+            ranks = (np.cumsum(count) - (count - 1) / 2)[place]
+            ranked.append(tuple(np.split(ranks, [len(part[0])])))
+        diff, var, skewness = _split_moments(ranked)
+    if not var > 0:
+        return np.nan
+    return skewed_p(diff / math.sqrt(var), skewness)
+
+
+def skewed_p(z: float, skewness: float) -> float:
+    """Return the two-sided p of Pearson's distribution of type III with variance 1."""
+    if abs(skewness) < SYMMETRIC:
+        return math.erfc(abs(z) / math.sqrt(2))
+    special = scipy_module("special")
+    shape = 4 / skewness**2
+    at = max(shape + 2 * z / skewness, 0.0)
+    return min(
+        1.0, 2 * min(float(special.gammaincc(shape, at)), float(special.gammainc(shape, at)))
+    )
+
+
+def _split_moments(parts: Sequence[tuple[Floats, ...]]) -> tuple[float, float, float]:
+    """Return the sum of N·difference over strata, with its variance and skewness over random
+    splits."""
+    diff = var = cubes = 0.0
+    for control, treatment in parts:
+        n_c, n_t = len(control), len(treatment)
+        n, units = n_c + n_t, moments_of(control, treatment)
+        if units.var > 0:
+            turn = (n - 2 * n_t) * math.sqrt(n - 1) / ((n - 2) * math.sqrt(n_c * n_t))
+            spread = n * math.sqrt(float(units.var) * n / (n - 1) * (1 / n_c + 1 / n_t))
+            diff += n * float(treatment.mean() - control.mean())
+            var, cubes = var + spread**2, cubes + spread**3 * float(units.skewness) * turn
+    return diff, var, cubes / var**1.5 if var > 0 else 0.0
+
+
+def sign_flip_p(
+    sums: Floats,
+    observed: Floats,
+    alternative: Alternative,
+    tie: float = 1e-12,
+    scale: Floats | float | None = None,
+) -> Floats:
+    """Return p = (1 + #{T* at least as extreme as T})/(B + 1); values within `tie` count as tied.
+
+    `sums` (B, columns) are the resampled statistics T*, and `observed` (columns) are the statistics
+    T. `tie` is relative to T or, where that is larger, to the `scale` of T*: without it their root
+    mean square. Else rounding would break the ties where T is 0.
+    """
+    spread = np.sqrt(np.mean(sums**2, axis=0)) if scale is None else scale
+    slack = tie * np.maximum(np.abs(observed), spread)
+    with np.errstate(invalid="ignore"):
+        if alternative == "two-sided":
+            extreme = np.abs(sums) >= np.abs(observed) - slack
+        else:
+            extreme = (
+                sums >= observed - slack if alternative == "greater" else sums <= observed + slack
+            )
+    return np.asarray((1 + extreme.sum(axis=0)) / (len(sums) + 1))
+
+
+def sign_flip_interval(
+    centred: Floats, mean: Floats, *, alternative: Alternative, confidence: float
+) -> tuple[Floats, Floats]:
+    """Return mean ∓ the `confidence` quantile of flipped centred means (two-sided: of their
+    absolute values)."""
+    half = np.quantile(
+        np.abs(centred) if alternative == "two-sided" else centred, confidence, axis=0
+    )
+    return open_sided(mean - half, mean + half, alternative)
+
+
+def exact_sign_flip_p(values: Floats, alternative: Alternative) -> float:
+    """Return the exact p over all 2^m sign patterns of the m values that are not 0, without
+    simulation."""
+    values = values[values != 0]
+    patterns = (np.arange(2 ** len(values))[:, None] >> np.arange(len(values))) & 1
+    sums = (1 - 2 * patterns) @ values
+    observed = np.array([values.sum()])
+    return float(
+        (sign_flip_p(sums[:, None], observed, alternative)[0] * (len(sums) + 1) - 1) / len(sums)
+    )
+
+
+def wilcoxon(diff: Floats, alternative: Alternative, tolerance: float) -> dict[str, float | bool]:
+    """Return Wilcoxon's signed-rank statistic and p by the normal approximation; zeros are dropped
+    (SciPy).
+
+    Sizes that are at most `tolerance` apart have one rank. `ranks_higher` says whether the ranks of
+    positive differences are the larger sum.
+    """
+    # Differences of one size that differ by rounding alone are made equal.
+    stats, size = scipy_module("stats"), np.abs(diff)
+    order = size.argsort()
+    starts = np.diff(size[order], prepend=-np.inf) > tolerance
+    size[order] = size[order][starts][np.cumsum(starts) - 1]
+    diff = np.sign(diff) * size
+    with warnings.catch_warnings():
+        # Below 10 differences SciPy warns of the approximation, although it was requested here.
+        warnings.simplefilter("ignore", UserWarning)
+        found = stats.wilcoxon(diff, alternative=alternative, method="approx")
+        # With "greater" the statistic is the sum of the ranks of positive differences.
+        ranks_up = float(stats.wilcoxon(diff, alternative="greater", method="approx").statistic)
+    n = int((diff != 0).sum())
+    higher = ranks_up > n * (n + 1) / 4
+    return {
+        "statistic": float(found.statistic),
+        "p_value": float(found.pvalue),
+        "ranks_higher": higher,
+    }

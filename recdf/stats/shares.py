@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .effect_sizes import Effect
-from .numbers import Alternative, Floats
-from .scipy_extra import scipy_module
+from .arms import Effect
+from .numbers import Alternative, Floats, scipy_module
 
 # The χ² approximation is unreliable below this expected count.
 LEAST_EXPECTED = 8.0
@@ -42,16 +41,11 @@ def share_tests(counts: npt.ArrayLike, shares: npt.ArrayLike) -> tuple[float, fl
     Strata with an expected count that is too low are left out; NaN if all are.
     """
     observed = np.asarray(counts, dtype=np.float64)
-    tests = [
-        share_test(own, planned)[0]
-        for own, planned in zip(observed, np.asarray(shares), strict=True)
-    ]
+    tests = (share_test(*one)[0] for one in zip(observed, np.asarray(shares), strict=True))
     known = [chi2 for chi2 in tests if not math.isnan(chi2)]
-    return (
-        (sum(known), chi2_tail(sum(known), len(known) * (observed.shape[1] - 1)))
-        if known
-        else (np.nan, np.nan)
-    )
+    if not known:
+        return np.nan, np.nan
+    return sum(known), chi2_tail(sum(known), len(known) * (observed.shape[1] - 1))
 
 
 def seen_loss(counts: npt.ArrayLike, shares: npt.ArrayLike, alpha: float) -> Floats:
@@ -74,8 +68,7 @@ def seen_loss(counts: npt.ArrayLike, shares: npt.ArrayLike, alpha: float) -> Flo
         special = scipy_module("special")
         needed = float(special.chndtrinc(special.chdtri(df, alpha), df, 1 - CHANCE_SEEN))
     moved = (expected * (1 - expected / np.maximum(total, 1)))[known].sum(axis=0)
-    found: Floats = np.fmin(np.sqrt(needed / moved), 1.0)
-    return found
+    return np.fmin(np.sqrt(needed / moved), 1.0)
 
 
 def seen_errors(alpha: float) -> float:
@@ -86,11 +79,9 @@ def seen_errors(alpha: float) -> float:
 
 def chi2_tail(chi2: float, df: int) -> float:
     """Return P(χ² ≥ chi2); one degree of freedom needs no SciPy."""
-    return (
-        math.erfc(math.sqrt(chi2 / 2))
-        if df == 1
-        else float(scipy_module("special").chdtrc(df, chi2))
-    )
+    if df == 1:
+        return math.erfc(math.sqrt(chi2 / 2))
+    return float(scipy_module("special").chdtrc(df, chi2))
 
 
 def independence_test(table: npt.ArrayLike) -> tuple[float, float]:

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .numbers import Alternative, Number, undefined_is_nan
-from .scipy_extra import scipy_module
+from .numbers import Alternative, Number, scipy_module, undefined_is_nan
 
 
 def t_quantile(df: Number, alternative: Alternative, confidence: float) -> Number:
@@ -22,8 +21,7 @@ def t_quantile(df: Number, alternative: Alternative, confidence: float) -> Numbe
     tail = (1 - confidence) / (2 if alternative == "two-sided" else 1)
     # By symmetry this uses the lower tail, since stdtrit(df, 1 - tail) loses digits if tail is
     # small.
-    quantile: Number = -scipy_module("special").stdtrit(df, tail)
-    return quantile
+    return -scipy_module("special").stdtrit(df, tail)
 
 
 def t_p_value(statistic: Number, df: Number, alternative: Alternative) -> Number:
@@ -118,18 +116,14 @@ def detectable_t(
     neglected.
     """
     quantile = t_quantile(df, alternative, 1 - alpha)
-    found: Number = scipy_module("special").nctdtrinc(df, 1 - power, quantile)
-    return found
+    return scipy_module("special").nctdtrinc(df, 1 - power, quantile)
 
 
 def chance_beyond(
     df: Number, alpha: float, errors: Number, alternative: Alternative = "two-sided"
 ) -> Number:
     """Return the chance that a t test finds a true effect of so many standard errors."""
-    chance: Number = 1 - scipy_module("special").nctdtr(
-        df, errors, t_quantile(df, alternative, 1 - alpha)
-    )
-    return chance
+    return 1 - scipy_module("special").nctdtr(df, errors, t_quantile(df, alternative, 1 - alpha))
 
 
 def least_paired_effect(

@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .numbers import Alternative, Floats, Number, undefined_is_nan
-from .scipy_extra import scipy_module
+from .numbers import Alternative, Floats, Number, scipy_module, undefined_is_nan
 from .student import t_p_value, t_quantile
 
 
@@ -49,8 +48,7 @@ def turning_value(mean: Number, units: Number, claim: Number, alpha: float) -> N
 
     It is what can be said of a metric without bounds.
     """
-    found: Number = claim - units * (mean - claim) / missing_by_chance(alpha)
-    return found
+    return claim - units * (mean - claim) / missing_by_chance(alpha)
 
 
 class Ends(NamedTuple):

@@ -15,7 +15,7 @@ from cli.shop import GROUPS, models, shown
 
 import recdf as rd
 from recdf.cli import main
-from recdf.cli import reporting as demo_command
+from recdf.cli import stored_runs as demo_command
 
 
 class Demo(NamedTuple):

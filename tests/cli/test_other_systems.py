@@ -14,7 +14,7 @@ from cli.command import run
 from cli.frames import CALL
 
 import recdf as rd
-from recdf.cli import output
+from recdf.cli import commands as output
 from recdf.inputs.machine import memory_bytes
 
 pytestmark = pytest.mark.usefixtures("in_their_folder")

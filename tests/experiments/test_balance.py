@@ -10,7 +10,7 @@ from scipy import stats
 
 import recdf as rd
 from recdf.errors import OptionError
-from recdf.stats.permutation import random_split_p
+from recdf.stats.resampling import random_split_p
 
 EQUAL = {"A": 1, "B": 1}
 

@@ -18,9 +18,7 @@ from recdf.judge.users import ArmRows
 from recdf.stats import (
     always_valid,
     arms,
-    effect_sizes,
     many_tests,
-    permutation,
     resampling,
     student,
 )
@@ -60,7 +58,7 @@ def check(found, truth=0.0):
 
 def test_mean(rng):
     (c, _), (t, _) = users(rng, 300), users(rng, 200)
-    found = effect_sizes.effect(arms.arm(c), arms.arm(t))
+    found = arms.effect(arms.arm(c), arms.arm(t))
     check(found)
     relative = np.mean((found.rel_ci_low <= 0) & (found.rel_ci_high >= 0))
     assert 0.935 <= relative <= 0.965
@@ -69,7 +67,7 @@ def test_mean(rng):
 @pytest.mark.parametrize("alternative", ["greater", "less"])
 def test_one_sided_mean(rng, alternative):
     (c, _), (t, _) = users(rng, 300), users(rng, 300)
-    check(effect_sizes.effect(arms.arm(c), arms.arm(t), alternative=alternative))
+    check(arms.effect(arms.arm(c), arms.arm(t), alternative=alternative))
 
 
 def ratio(rng, n):
@@ -79,7 +77,7 @@ def ratio(rng, n):
 
 
 def test_ratio(rng):
-    check(effect_sizes.effect(arms.arm(*ratio(rng, 400)), arms.arm(*ratio(rng, 300))))
+    check(arms.effect(arms.arm(*ratio(rng, 400)), arms.arm(*ratio(rng, 300))))
 
 
 def cuped(control, treatment):
@@ -117,7 +115,7 @@ def test_cuped(rng):
     control, treatment = cuped(
         *(arms.Sample(y, None, (arms.Sample(x),)) for y, x in ((c, cx), (t, tx)))
     )
-    check(effect_sizes.effect(control, treatment))
+    check(arms.effect(control, treatment))
     # The covariate is worth having, or the test would show little.
     assert np.mean(control.var / arms.arm(c).var) < 0.85
 
@@ -128,7 +126,7 @@ def test_ratio_cuped(rng):
         num, den = ratio(rng, n)
         past = arms.Sample(num + rng.binomial(5, 0.5, num.shape), den + 5.0)
         samples.append(arms.Sample(num, den, (past,)))
-    check(effect_sizes.effect(*cuped(*samples)))
+    check(arms.effect(*cuped(*samples)))
 
 
 def test_stratified(rng):
@@ -139,7 +137,7 @@ def test_stratified(rng):
     values = level[strata] + spread[strata] * (rng.gamma(2, 0.5, (2, RUNS, len(strata))) - 1)
     units = [units_of(arms.Sample(together(*one)), both) for one in values.swapaxes(0, 1)]
     found = [estimate(replace(one, stratum=both.rows, n_strata=4)).arms for one in units]
-    check(effect_sizes.effect(*several(found)))
+    check(arms.effect(*several(found)))
 
 
 def test_regression_on_covariates_with_gaps(rng):
@@ -154,7 +152,7 @@ def test_regression_on_covariates_with_gaps(rng):
         sides = [
             arms.regression_arm(y[part], arms.regressors(design[part], centre)) for part in parts
         ]
-        found = effect_sizes.effect(*sides)
+        found = arms.effect(*sides)
         covered += bool(found.ci_low <= 0 <= found.ci_high)
     assert stats.binom.ppf(0.0005, runs, 0.95) <= covered <= stats.binom.ppf(0.9995, runs, 0.95)
 
@@ -170,9 +168,9 @@ def test_clustered(rng):
         sums = np.add.reduceat(values, np.cumsum(size) - size, axis=1)
         sides.append(arms.arm(sums, np.broadcast_to(size.astype(float), sums.shape)))
         naive.append(arms.arm(values))
-    check(effect_sizes.effect(*sides))
+    check(arms.effect(*sides))
     # Taking rows for independent is what the cluster option is there against.
-    assert np.mean(effect_sizes.effect(*naive).p_value < 0.05) > 0.2
+    assert np.mean(arms.effect(*naive).p_value < 0.05) > 0.2
 
 
 def looks(rng, n, every):
@@ -224,7 +222,7 @@ def test_one_sided_sequential_holds_under_fifty_looks(rng, alternative, sign):
 
 def test_paired_t(rng):
     d = users(rng, 300)[0] - users(rng, 300)[0]
-    check(effect_sizes.one_sample(arms.arm(d)))
+    check(arms.one_sample(arms.arm(d)))
 
 
 def test_equivalence_at_the_margin(rng):
@@ -246,10 +244,10 @@ def test_sign_flips(rng):
     sums = resampling.sign_sums([*d.T, np.ones(n)], 1000, 0)
     flipped, ones = sums[:, :-1], sums[:, -1:]
     centred = (flipped - mean * ones) / n * np.sqrt(n / (n - 1))
-    interval = permutation.sign_flip_interval(
+    interval = resampling.sign_flip_interval(
         centred, mean, alternative="two-sided", confidence=0.95
     )
-    check(Found(permutation.sign_flip_p(flipped, d.sum(axis=0), "two-sided"), interval))
+    check(Found(resampling.sign_flip_p(flipped, d.sum(axis=0), "two-sided"), interval))
 
 
 def test_poisson_bootstrap_of_differences(rng):

@@ -13,8 +13,8 @@ import recdf as rd
 from recdf.experiments.samples import units_of
 from recdf.judge.effects.means import estimate
 from recdf.judge.users import ArmRows
-from recdf.stats import effect_sizes, permutation
-from recdf.stats.arms import Sample, arm
+from recdf.stats import resampling
+from recdf.stats.arms import Sample, arm, effect
 
 # -- constant arms, small arms
 
@@ -129,12 +129,10 @@ def test_permutation_holds_its_level_where_t_does_not(rng):
     runs, rejected = 300, {"welch": 0, "permutation": 0}
     for seed in range(runs):
         control, treatment = payers(rng, 380, 0.3)[:, None], payers(rng, 20, 0.3)[:, None]
-        shuffled = permutation.permuted_t(np.concatenate([control, treatment]), 20, 199, seed)
-        p = permutation.permutation_p(
-            shuffled, permutation.observed_t(control, treatment), "two-sided"
-        )
+        observed, shuffled = resampling.permuted_t(control, treatment, 199, seed)
+        p = resampling.sign_flip_p(shuffled, observed, "two-sided", 1e-9, scale=1.0)
         rejected["permutation"] += int(p[0] <= 0.05)
-        welch = effect_sizes.effect(arm(control[:, 0]), arm(treatment[:, 0]))
+        welch = effect(arm(control[:, 0]), arm(treatment[:, 0]))
         rejected["welch"] += int(welch.p_value <= 0.05)
     assert rejected["permutation"] <= stats.binom.ppf(0.995, runs, 0.05)
     assert rejected["welch"] > stats.binom.ppf(0.999, runs, 0.05)
@@ -337,7 +335,7 @@ def test_few_unequal_clusters_cover(rng):
         whole = Sample(*(np.concatenate(parts) for parts in zip(*sides, strict=True)))
         units = units_of(whole, ArmRows.of(np.arange(10), np.arange(10)))
         for name, clustered in (("delta", False), ("jackknife", True)):
-            found = effect_sizes.effect(*estimate(replace(units, clustered=clustered)).arms)
+            found = effect(*estimate(replace(units, clustered=clustered)).arms)
             covered[name] += bool(found.ci_low <= 0 <= found.ci_high)
     assert covered["jackknife"] >= stats.binom.ppf(0.005, runs, 0.95)
     assert covered["delta"] < 0.9 * runs

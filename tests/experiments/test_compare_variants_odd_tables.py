@@ -9,8 +9,7 @@ from scipy import stats
 
 import recdf as rd
 from recdf.errors import DataError, OptionError
-from recdf.stats import effect_sizes
-from recdf.stats.arms import arm
+from recdf.stats.arms import arm, effect
 
 # -- the sample ratio
 
@@ -207,7 +206,7 @@ def test_relative_interval_agrees_with_the_test(rng):
     sides = arm(rng.lognormal(0, 1.5, (2000, 60))), arm(rng.lognormal(0, 1.5, (2000, 30)))
     contradicted = {}
     for relative in ("fieller", "log"):
-        found = effect_sizes.effect(*sides, relative=relative)
+        found = effect(*sides, relative=relative)
         known = ~np.isnan(found.rel_ci_low)
         inside = (found.rel_ci_low <= 0) & (found.rel_ci_high >= 0)
         contradicted[relative] = np.mean((inside != (found.p_value > 0.05))[known])

@@ -13,7 +13,7 @@ import pytest
 from judge.test_traps import clicks, exposed, in_weeks, stores, with_past
 
 import recdf as rd
-from recdf.cli.output import failing_verdicts
+from recdf.cli.commands import failing_verdicts
 from recdf.judge.cautions.table import CAUTIONS, UNLIKE
 from recdf.judge.verdict import add_verdicts, codes_of
 

@@ -14,6 +14,7 @@ import pytest
 from registry.seeded import BEYOND
 
 import recdf as rd
+from recdf.metrics.strings import parse
 
 # The frames judge nothing as not relevant, and conventions have `bpref`.
 pytestmark = pytest.mark.filterwarnings("ignore::recdf.JudgedWarning")
@@ -76,9 +77,7 @@ def test_measures_by_other_names_are_metric_strings() -> None:
     for written in re.findall(r"`([^`]+)`", " ".join(cells)):
         metric = re.match(r"\w+", written)[0]
         if metric in rd.METRICS:
-            assert rd.metrics.strings.parse(
-                written.replace("@inf", "@1000000"), 10, rd.Options()
-            ), written
+            assert parse(written.replace("@inf", "@1000000"), 10, rd.Options()), written
         else:
             assert re.match(r"rd\.|n_|n$|undefined=|per_user", written), written
 
@@ -87,7 +86,7 @@ def test_measures_by_parameter_are_metric_strings() -> None:
     for like, metric, text in dialects.BY_PARAMETER:
         assert like in rd.CONVENTIONS
         for one in text.split("; "):
-            assert rd.metrics.strings.parse(one, 10, rd.Options())[0].metric.name == metric
+            assert parse(one, 10, rd.Options())[0].metric.name == metric
 
 
 def test_the_pages_are_what_the_comparison_gives() -> None:

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 
-from recdf.stats.allowed_change import Change
-from recdf.stats.always_valid import STAKES, log_capital_anytime
+from recdf.stats.always_valid import STAKES, Change, log_capital_anytime
 
 RNG = np.random.default_rng(0)
 

@@ -18,9 +18,7 @@ import recdf as rd
 from recdf.stats import (
     always_valid,
     arms,
-    effect_sizes,
     many_tests,
-    permutation,
     resampling,
     shares,
     student,
@@ -40,7 +38,7 @@ def rng():
 @pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
 def test_effect_is_welch_of_scipy(rng, alternative):
     control, treatment = rng.gamma(2, size=31), rng.gamma(2, 1.4, size=17)
-    found = effect_sizes.effect(
+    found = arms.effect(
         arms.arm(control), arms.arm(treatment), alternative=alternative, confidence=0.9
     )
     want = stats.ttest_ind(treatment, control, equal_var=False, alternative=alternative)
@@ -60,7 +58,7 @@ def test_p_value_far_in_the_tail_does_not_underflow_to_zero():
 
 def test_relative_interval_by_hand():
     control, treatment = arms.Arm(2.0, 0.04, 9.0), arms.Arm(3.0, 0.09, 19.0)
-    found = effect_sizes.effect(control, treatment, relative="log")
+    found = arms.effect(control, treatment, relative="log")
     v_c, v_t = 0.04 / 4, 0.09 / 9
     df = (v_c + v_t) ** 2 / (v_c**2 / 9 + v_t**2 / 19)
     half = stats.t.ppf(0.975, df) * math.sqrt(v_c + v_t)
@@ -69,7 +67,7 @@ def test_relative_interval_by_hand():
     assert found.rel_ci_high == pytest.approx(1.5 * math.exp(half) - 1, rel=1e-9)
     # A mean that is not positive has no relative interval, and a control that is not has no
     # relative effect.
-    negative = effect_sizes.effect(arms.Arm(-2.0, 0.04, 9.0), treatment)
+    negative = arms.effect(arms.Arm(-2.0, 0.04, 9.0), treatment)
     assert np.isnan([negative.rel_diff, negative.rel_ci_low]).all()
 
 
@@ -87,13 +85,13 @@ def test_rounding_is_no_variance(constant):
     values = np.full(1000, constant)
     assert arms.arm(values).var == 0
     assert arms.arm(values * 7, np.full(1000, 7.0)).var == 0
-    found = effect_sizes.effect(arms.arm(values), arms.arm(values + 1))
+    found = arms.effect(arms.arm(values), arms.arm(values + 1))
     assert np.isnan([found.se, found.statistic, found.p_value, found.ci_low]).all()
 
 
 def test_one_arm_without_variance_still_has_a_test(rng):
     treatment = rng.normal(size=12)
-    found = effect_sizes.effect(arms.arm(np.zeros(9)), arms.arm(treatment))
+    found = arms.effect(arms.arm(np.zeros(9)), arms.arm(treatment))
     # Only the treatment varies, so this is its one-sample test.
     want = stats.ttest_1samp(treatment, 0)
     assert found.p_value == pytest.approx(want.pvalue, rel=1e-9)
@@ -333,12 +331,12 @@ def test_exact_sign_flip_is_the_enumeration():
         (Path(__file__).parents[1] / "golden" / "inference.json").read_text("utf-8")
     )["paired_models"]["exact_small"]
     d = np.array(small["d"])
-    assert permutation.exact_sign_flip_p(d, "two-sided") == pytest.approx(
+    assert resampling.exact_sign_flip_p(d, "two-sided") == pytest.approx(
         small["p_exact"], abs=1e-12
     )
     flips = [np.dot(signs, np.abs(d)) for signs in itertools.product([1, -1], repeat=len(d))]
     share = np.mean(np.array(flips) >= d.sum() - 1e-12)
-    assert permutation.exact_sign_flip_p(d, "greater") == pytest.approx(share)
+    assert resampling.exact_sign_flip_p(d, "greater") == pytest.approx(share)
 
 
 def test_replicates_without_a_unit_are_left_out():

@@ -24,8 +24,7 @@ from ...judge.effects.means import (
 from ...judge.per_user_columns import Codes, Floats
 from ...judge.users import ArmRows, ExperimentRows
 from ...progress import Progress
-from ...stats.arms import Arm, Sample, arm, both, linearise
-from ...stats.effect_sizes import effect, fieller
+from ...stats.arms import Arm, Sample, arm, both, effect, fieller, linearise
 from ...stats.moments import (
     HUGE,
     Moments,
@@ -34,10 +33,15 @@ from ...stats.moments import (
     moments_of,
     skewness_of_means,
 )
-from ...stats.numbers import undefined_is_nan
-from ...stats.permutation import observed_t, permutation_p, permutation_quantiles, permuted_t
-from ...stats.resampling import bootstrap_effect, by_row, replicate_estimates
-from ...stats.scipy_extra import scipy_module
+from ...stats.numbers import scipy_module, undefined_is_nan
+from ...stats.resampling import (
+    bootstrap_effect,
+    by_row,
+    permutation_quantiles,
+    permuted_t,
+    replicate_estimates,
+    sign_flip_p,
+)
 from ...stats.student import beyond, detectable
 from ...tables.cells import interval, number
 from ..decide.balance import Difference, strata_moved, unbalanced
@@ -436,11 +440,9 @@ def _permute(
         # Units without ids are put in the order of their values, so that the order of the rows says
         # nothing.
         control, treatment = (part[np.lexsort(part.T)] for part in (control, treatment))
-    shuffled = permuted_t(
-        np.concatenate([control, treatment]), len(treatment), settings.n_resamples, settings.seed
-    )
-    observed = observed_t(control, treatment)
-    p = permutation_p(shuffled, observed, settings.alternative)
+    observed, shuffled = permuted_t(control, treatment, settings.n_resamples, settings.seed)
+    # Values within 1e-9, relative to t or to its standard error 1, count as tied.
+    p = sign_flip_p(shuffled, observed, settings.alternative, 1e-9, scale=1.0)
     below, above = permutation_quantiles(shuffled, settings.alternative, settings.confidence)
     wide = above if settings.alternative == "less" else below
     sides = both(

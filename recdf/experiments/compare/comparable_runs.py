@@ -172,7 +172,7 @@ def cut_off(spec: Mapping[str, Any], metric: str) -> int | None:
     """Return k of a metric, from its record or its name."""
     known = spec.get("metrics", {}).get(metric)
     if known is not None:
-        return known.get("k")  # type: ignore[no-any-return]
+        return known.get("k")
     k = metric.rpartition("@")[2]
     return int(k) if k.isdecimal() and "@" in metric else None
 

@@ -27,7 +27,7 @@ from ...judge.per_user_columns import Floats, float_columns, require, warn_of_we
 from ...judge.users import ModelRows, model_pairs, paired_values, read_model_rows
 from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, effects_of
 from ...progress import Progress
-from ...stats.permutation import wilcoxon
+from ...stats.resampling import wilcoxon
 from ..decide.adjust_pvalues import adjusted_columns, directions, read_together
 from ..join.join_experiment import zero_is_worst
 from ..samples import MetricBounds, Settings, bounds_of, declared_bounds, per_metric, seen_bounds

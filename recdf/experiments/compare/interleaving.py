@@ -42,10 +42,9 @@ from ...judge.per_user_columns import (
 )
 from ...judge.users import only_rows
 from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, remark
-from ...stats.arms import arm
-from ...stats.effect_sizes import one_sample
+from ...stats.arms import arm, one_sample
 from ...stats.moments import HUGE
-from ...stats.scipy_extra import scipy_module
+from ...stats.numbers import scipy_module
 from ...stats.shares import wilson
 from ...stats.student import least_paired_effect, paired_units_needed
 from ..decide.experiment_health import Hashes, hash_users

@@ -25,8 +25,7 @@ from ...judge.users import ArmRows, ExperimentRows, read_experiment_rows
 from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, by_rank, has, remark
 from ...metrics.strings import direction_of
 from ...progress import Progress
-from ...stats.arms import Arm, Sample, both
-from ...stats.effect_sizes import Effect, effect
+from ...stats.arms import Arm, Effect, Sample, both, effect
 from ...stats.moments import HUGE, MEAN_ROUNDING, may_be_skewed, moments_of, skewness_of_means
 from ...stats.shares import is_binary
 from ...stats.turned import missing_by_chance

@@ -12,12 +12,19 @@ import pandas as pd
 from ...judge.choices import TESTS, Better
 from ...judge.per_user_columns import Floats, Mask
 from ...judge.verdict import remark
-from ...stats.arms import Arm, arm, effective_number, linearise
-from ...stats.effect_sizes import one_sample
+from ...stats.arms import Arm, arm, effective_number, linearise, one_sample
 from ...stats.moments import HUGE, moments_of
 from ...stats.numbers import Number, undefined_is_nan
-from ...stats.permutation import exact_sign_flip_p, sign_flip_interval, sign_flip_p
-from ...stats.resampling import bootstrap_effect, by_row, distinct_columns, poisson_sums, sign_sums
+from ...stats.resampling import (
+    bootstrap_effect,
+    by_row,
+    distinct_columns,
+    exact_sign_flip_p,
+    poisson_sums,
+    sign_flip_interval,
+    sign_flip_p,
+    sign_sums,
+)
 from ...stats.student import equivalence_p
 from ...stats.turned import Ends, missing_by_chance, turned_by, turning_value, typical_units
 from ..samples import Settings

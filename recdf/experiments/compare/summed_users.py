@@ -21,7 +21,7 @@ from ...judge.in_parts import SummedUsers
 from ...judge.per_user_columns import Codes, Floats, MetricColumns, group_codes
 from ...judge.users import ExperimentRows, may_be_unit, read_experiment_rows
 from ...stats.arms import both
-from ...stats.permutation import SKEWED, SYMMETRIC, skewed_p
+from ...stats.resampling import SKEWED, SYMMETRIC, skewed_p
 from ..decide.balance import (
     TINY_REST,
     Difference,

@@ -20,8 +20,7 @@ from ...judge.effects.means import Farthest, MeanEffect
 from ...judge.per_user_columns import Codes, Floats, MetricColumns
 from ...judge.verdict import VERDICT_COLUMNS
 from ...stats.always_valid import always_valid_multiplier, always_valid_p
-from ...stats.arms import Arm, linearise
-from ...stats.effect_sizes import Effect, effect
+from ...stats.arms import Arm, Effect, effect, linearise
 from ...stats.moments import MEAN_ROUNDING
 from ...stats.numbers import Number
 from ...stats.shares import compare_shares

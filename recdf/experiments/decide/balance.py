@@ -20,7 +20,7 @@ from ...judge.per_user_columns import Codes, Floats, Mask, group_codes, require,
 from ...judge.users import ArmRows, ExperimentRows
 from ...stats.arms import Sample, linearise
 from ...stats.numbers import undefined_is_nan
-from ...stats.permutation import random_split_p
+from ...stats.resampling import random_split_p
 from ...stats.shares import LEAST_EXPECTED, independence_test
 from ...tables.cells import amount
 from ..samples import MetricRows, not_used, sum_by, without_gaps

@@ -25,8 +25,7 @@ from ...judge.choices import Alternative, VariantTest, check_value
 from ...judge.comparisons import confidence_of, need_details
 from ...judge.per_user_columns import frame_of
 from ...judge.verdict import VERDICT_COLUMNS, by_rank, codes_of, has, sentence, warnings_of
-from ...stats.arms import Arm
-from ...stats.effect_sizes import effect, fieller
+from ...stats.arms import Arm, effect, fieller
 from ...stats.many_tests import adjust
 from ...stats.student import t_quantile
 from ...tables.cells import amount, columns_before, estimated, is_one_sided, p_value

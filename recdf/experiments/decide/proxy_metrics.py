@@ -15,8 +15,8 @@ from ...inputs.options import as_columns
 from ...judge.choices import Columns, check_value
 from ...judge.per_user_columns import Floats, frame_of, metric_values, require, some_keys
 from ...judge.verdict import add_verdicts, by_rank
+from ...stats.many_tests import launches_by_sign, true_effects
 from ...stats.student import t_quantile
-from ...stats.true_effects import launches_by_sign, true_effects
 from .adjust_pvalues import directions
 
 LEAST_TESTS = 10  # fewer experiments say nothing about the next one

@@ -20,11 +20,9 @@ from ...judge.per_user_columns import Codes, Floats, frame_of, metric_specs, war
 from ...judge.users import read_experiment_rows
 from ...judge.verdict import add_verdicts, remark
 from ...progress import Progress
-from ...stats.arms import Arm, effective_number
-from ...stats.effect_sizes import effect
-from ...stats.numbers import undefined_is_nan
+from ...stats.arms import Arm, effect, effective_number
+from ...stats.numbers import scipy_module, undefined_is_nan
 from ...stats.resampling import distinct_columns, split_sums
-from ...stats.scipy_extra import scipy_module
 from ...stats.shares import is_binary, wilson
 from ..samples import MetricRows, Settings, read_metrics
 

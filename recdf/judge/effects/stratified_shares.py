@@ -17,8 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...stats.arms import Arm, both
-from ...stats.effect_sizes import Effect, open_sided
+from ...stats.arms import Arm, Effect, both, open_sided
 from ...stats.numbers import Alternative, Floats, Number
 from ...stats.student import t_p_value, t_quantile
 from ..aggregates import Aggregates

@@ -6,13 +6,15 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
+from numpy import ndarray
 
 from ...docstrings import says_as
-from ...errors import DataError, OptionError, examples
+from ...errors import OptionError
 from ...matching.hits import Hits, ratio, running
 from ...matching.lists import Lists
 from ..metric import metric
-from ..relevance import observed_average_precision, observed_reciprocal_rank, refuse
+from ..relevance import best_possible, observed_hits, possible, refuse
+from .dcg import largest_gain
 from .preference import ByScore, ranked_by
 
 # ------------------------------------------------------------------------------------------
@@ -22,7 +24,7 @@ from .preference import ByScore, ranked_by
 Normalizer = Literal["relevant", "achievable", "hits", "k", "shown"]
 
 
-def _normalized(lists: Lists, total: np.ndarray, normalizer: str) -> np.ndarray:
+def _normalized(lists: Lists, total: ndarray, normalizer: str) -> ndarray:
     """Return total / d. A list with relevant items but without recommendations or hits has 0
     instead of 0/0."""
     n = lists.n_true
@@ -47,7 +49,7 @@ def mapr(
     normalizer: Normalizer = "relevant",
     transform: Literal["none", "log_odds"] = "none",
     tied: ByScore = "ranked",
-) -> np.ndarray:
+) -> ndarray:
     """Average precision at the ranks of the hits (MAP over lists); larger is better, in [0, 1].
 
     Formula
@@ -94,9 +96,11 @@ def mapr(
     if lists.item_weights is not None:
         refuse("transform", transform, ("none",))
         refuse("tied", tied, ("ranked",))
-        return observed_average_precision(lists, normalizer)
+        # P@i is the plain share of hits in ranks 1 to i.
+        total = lists.sum(observed_hits(lists) * lists.hits.number / lists.hits.rank)
+        return ratio(total, possible(lists, normalizer, "normalizer"))
     lists = ranked_by(lists, tied)
-    total = lists.sum_hits(_precision_there)
+    total = lists.sum(lists.hits.number / lists.hits.rank)
     if transform == "none":
         return _normalized(lists, total, normalizer)
     if normalizer != "relevant":
@@ -107,13 +111,8 @@ def mapr(
     return np.where(lists.n_true > 0, np.log((1 + total) / (1 + lists.n_true - total)), np.nan)
 
 
-def _precision_there(hits: Hits) -> np.ndarray:
-    found: np.ndarray = hits.number / hits.rank
-    return found
-
-
 @metric(aliases=("ar",))
-def mar(lists: Lists, *, normalizer: Normalizer = "hits") -> np.ndarray:
+def mar(lists: Lists, *, normalizer: Normalizer = "hits") -> ndarray:
     """Average recall at the ranks of the hits; larger is better, in [0, 1].
 
     Formula
@@ -158,7 +157,7 @@ def mar(lists: Lists, *, normalizer: Normalizer = "hits") -> np.ndarray:
 @metric(aliases=("rr",), optional=("propensity",))
 def mrr(
     lists: Lists, *, of: Literal["first", "all"] = "first", tied: ByScore = "ranked"
-) -> np.ndarray:
+) -> ndarray:
     """Reciprocal rank of the first hit, 0 without one; larger is better, in [0, 1].
 
     Formula
@@ -195,15 +194,15 @@ def mrr(
     """
     if lists.item_weights is not None:
         refuse("tied", tied, ("ranked",))
-        return observed_reciprocal_rank(lists, of)
+        earned = observed_hits(lists) / lists.hits.rank
+        if of == "all":
+            return ratio(lists.sum(earned), possible(lists, "relevant", "of"))
+        first = lists.sum(np.where(lists.hits.number == 1, earned, 0.0))
+        return np.where(first > 0, ratio(first, best_possible(lists.matched.at(1))), 0.0)
     lists = ranked_by(lists, tied)
     if of == "all":
-        return ratio(lists.sum_hits(_reciprocal_rank), lists.n_true)
+        return ratio(lists.sum(1 / lists.hits.rank), lists.n_true)
     return 1 / lists.first_rank
-
-
-def _reciprocal_rank(hits: Hits) -> np.ndarray:
-    return 1 / hits.rank
 
 
 BY_BEST = {"bounds": (0.0, 1.0)}
@@ -215,7 +214,7 @@ BY_BEST = {"bounds": (0.0, 1.0)}
 )
 def arhr(
     lists: Lists, *, normalizer: Literal["none", "achievable", "achievable_shown"] = "none"
-) -> np.ndarray:
+) -> ndarray:
     """Sum of the reciprocal ranks of all hits; larger is better, at least 0 (at most Σ_{i ≤ k}
     1/i).
 
@@ -245,7 +244,7 @@ def arhr(
     >>> rd.arhr({"u": ["a", "b"]}, {"u": ["a", "b"]}, k=10)
     1.5
     """
-    total = lists.sum_hits(_reciprocal_rank)
+    total = lists.sum(1 / lists.hits.rank)
     if normalizer == "none":
         return total
     best = np.minimum(lists.n_true, lists.k if normalizer == "achievable" else lists.n_shown)
@@ -257,7 +256,7 @@ def arhr(
 @says_as(mrr)
 def relevant_rank(
     lists: Lists, *, of: Literal["first", "last", "mean"] = "first", tied: ByScore = "ranked"
-) -> np.ndarray:
+) -> ndarray:
     """Rank of the first or last hit, or the mean of all; smaller is better, at least 1. Undefined
     without a hit.
 
@@ -293,26 +292,17 @@ def relevant_rank(
     """
     lists = ranked_by(lists, tied)
     if of == "mean":
-        return ratio(lists.sum_hits(_rank_by_gain), lists.sum_hits(_gain_there))
+        hits = lists.hits
+        return ratio(lists.sum(hits.gain * hits.rank), lists.sum(hits.gain))
     if of == "first":
-        found: np.ndarray = first_rank.kernel(lists)
-        return found
+        return first_rank.kernel(lists)
     last = np.full(len(lists), np.nan)
     last[lists.hits.list] = lists.hits.rank  # of equal lists the last entry stays
     return last
 
 
-def _rank_by_gain(hits: Hits) -> np.ndarray:
-    found: np.ndarray = hits.gain * hits.rank
-    return found
-
-
-def _gain_there(hits: Hits) -> np.ndarray:
-    return hits.gain
-
-
 @metric(bounds=(1.0, None), better="smaller")
-def first_rank(lists: Lists) -> np.ndarray:
+def first_rank(lists: Lists) -> ndarray:
     """Rank of the first hit; smaller is better, at least 1. Undefined without a hit.
 
     Formula
@@ -338,7 +328,7 @@ def first_rank(lists: Lists) -> np.ndarray:
 
 
 @metric
-def err(lists: Lists, *, max_gain: float | None = None) -> np.ndarray:
+def err(lists: Lists, *, max_gain: float | None = None) -> ndarray:
     """Expected reciprocal rank of the item that satisfies the user; larger is better, in [0, 1].
 
     Formula
@@ -366,23 +356,12 @@ def err(lists: Lists, *, max_gain: float | None = None) -> np.ndarray:
     >>> rd.err({"u": ["a", "b"]}, {"u": ["a", "b"]}, k=2)
     0.625
     """
-    gains = lists.matched.true_lists.gain
-    top = float(gains.max(initial=0.0)) if max_gain is None else float(max_gain)
-    if (gains > top).any():
-        raise DataError(
-            f"err: true has gains above ⟦max_gain={top}⟧ ({examples(gains[gains > top])})"
-        )
-    return lists.sum_hits(_stopped, top)
+    return lists.sum(lists.hits.from_all(_stops, largest_gain(lists, max_gain)))
 
 
-def _stopped(hits: Hits, top: float) -> np.ndarray:
-    return hits.from_all(_stops, top)
-
-
-def _stops(hits: Hits, top: float) -> np.ndarray:
+def _stops(hits: Hits, top: float) -> ndarray:
     """Probability that the user reaches each hit and is satisfied there, divided by its rank."""
     satisfied = np.exp2(hits.gain - top) - np.exp2(-top)
     going_on = running(np.multiply, hits.number, 1 - satisfied)
     reached = np.where(hits.number == 1, 1.0, np.append(1.0, going_on)[:-1])
-    found: np.ndarray = reached * satisfied / hits.rank
-    return found
+    return reached * satisfied / hits.rank

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Annotated, Literal
 
 import numpy as np
+from numpy import ndarray
 
 from ...docstrings import says_as
 from ...errors import DataError, OptionError, examples
@@ -28,19 +29,32 @@ RANKS_ADDED = 2**16  # beyond these ranks, the sum of discounts is computed as a
 LARGEST_EXPONENT = 900  # above this, 2^g or a sum of such numbers is infinite
 
 
-def gain_values(kind: str, gain: np.ndarray) -> np.ndarray:
+def gain_values(kind: str, gain: ndarray) -> ndarray:
     if kind == "exp2":
-        if (gain > LARGEST_EXPONENT).any():
-            raise DataError(
-                f"⟦gain=exp2⟧ takes relevances up to {LARGEST_EXPONENT}; true has "
-                f"{examples(gain[gain > LARGEST_EXPONENT])}: scale the relevance column"
-            )
-        found: np.ndarray = np.exp2(gain) - 1
-        return found
+        refuse_above(LARGEST_EXPONENT, gain, "⟦gain=exp2⟧")
+        return np.exp2(gain) - 1
     return (gain > 0).astype(np.float64) if kind == "binary" else gain
 
 
-def discounts_of(kind: AnyDiscount, log_base: float, rank: np.ndarray) -> np.ndarray:
+def refuse_above(most: float, gain: ndarray, said: str) -> None:
+    """Raise if a gain is larger than a formula takes."""
+    if (above := gain[gain > most]).size:
+        raise DataError(
+            f"{said} takes gains in [0, {most:g}]; true has {examples(above)}: scale the relevance "
+            "column"
+        )
+
+
+def largest_gain(lists: Lists, max_gain: float | None) -> float:
+    """Return the gain that counts 1: `max_gain`, or the largest one of `true`."""
+    gains = lists.matched.true_lists.gain
+    if max_gain is None:
+        return float(gains.max(initial=0.0))
+    refuse_above(max_gain, gains, f"⟦max_gain={max_gain}⟧")
+    return float(max_gain)
+
+
+def discounts_of(kind: AnyDiscount, log_base: float, rank: ndarray) -> ndarray:
     """Discount of each of some ranks."""
     ranks = np.arange(
         1, int(rank.max(initial=0)) + 1
@@ -72,22 +86,18 @@ def sum_of_discounts(kind: AnyDiscount, log_base: float, k: int) -> float:
     low, high = float(head + 1 + shift), float(k + shift)
     ends = (1 / math.log(low) + 1 / math.log(high)) / 2
     slopes = (1 / (low * math.log(low) ** 2) - 1 / (high * math.log(high) ** 2)) / 12
-    return first + math.log(log_base) * (_integral(low, high) + ends + slopes)
-
-
-def _integral(low: float, high: float) -> float:
-    """∫ dx / ln x, which is ∫ e^u / u du with u = ln x, by Gauss and Legendre in steps of at most
-    1."""
+    # The integral of 1 / ln x by Gauss and Legendre, in u = ln x.
     edges = np.linspace(math.log(low), math.log(high), max(2, math.ceil(math.log(high / low)) + 1))
     nodes, weights = np.polynomial.legendre.leggauss(16)
     half = np.diff(edges)[:, None] / 2
     u = edges[:-1, None] + half * (nodes + 1)
-    return float(np.sum(half * weights * np.exp(u) / u))
+    integral = float(np.sum(half * weights * np.exp(u) / u))
+    return first + math.log(log_base) * (integral + ends + slopes)
 
 
-def _weights(kind: AnyDiscount, log_base: float, ranks: np.ndarray) -> np.ndarray:
+def _weights(kind: AnyDiscount, log_base: float, ranks: ndarray) -> ndarray:
     """Discount of each rank."""
-    discounts: np.ndarray
+    discounts: ndarray
     if callable(kind):
         discounts = np.array([kind(i) for i in ranks.tolist()], dtype=np.float64)
     elif kind == "log":
@@ -99,7 +109,7 @@ def _weights(kind: AnyDiscount, log_base: float, ranks: np.ndarray) -> np.ndarra
     return discounts
 
 
-def _at_rank(weights: np.ndarray, rank: np.ndarray) -> np.ndarray:
+def _at_rank(weights: ndarray, rank: ndarray) -> ndarray:
     """Weight of each rank. `weights` has those of ranks 1, 2, ..."""
     return np.append(np.nan, weights).take(rank)  # the NaN at 0 saves an array of rank − 1
 
@@ -110,12 +120,12 @@ def as_key(discount: AnyDiscount) -> AnyDiscount:
     return discount if isinstance(discount, str) else getattr(discount, "__call__")  # noqa: B004, B009
 
 
-def _discounted(hits: Hits, gain: str, discount: AnyDiscount, log_base: float) -> np.ndarray:
+def _discounted(hits: Hits, gain: str, discount: AnyDiscount, log_base: float) -> ndarray:
     discounts = discounts_of(discount, log_base, hits.rank)
     return discounts if gain == "binary" else gain_values(gain, hits.gain) * discounts
 
 
-def _dcg(lists: Lists, gain: str, discount: AnyDiscount, log_base: float, tied: str) -> np.ndarray:
+def _dcg(lists: Lists, gain: str, discount: AnyDiscount, log_base: float, tied: str) -> ndarray:
     if tied == "ranked" or lists.matched.tie_level is None:
         # Where all hits have gain 1, all kinds of gain are one sum.
         kind = "binary" if lists.matched.true_lists.constant_gain else gain
@@ -123,9 +133,7 @@ def _dcg(lists: Lists, gain: str, discount: AnyDiscount, log_base: float, tied: 
     return _dcg_of_ties(lists, gain_values(gain, lists.whole.hits.gain), discount, log_base)
 
 
-def _dcg_of_ties(
-    lists: Lists, gains: np.ndarray, discount: AnyDiscount, log_base: float
-) -> np.ndarray:
+def _dcg_of_ties(lists: Lists, gains: ndarray, discount: AnyDiscount, log_base: float) -> ndarray:
     """DCG where each hit of the whole list has the mean discount of all ranks of its score. Ranks
     beyond k have 0.
 
@@ -141,7 +149,7 @@ def _dcg_of_ties(
 
 def _observed_ndcg(
     lists: Lists, gain: str, discount: AnyDiscount, log_base: float, ideal: str, tied: str
-) -> np.ndarray:
+) -> ndarray:
     """NDCG with propensities: a row of `true` counts its gain times 1/propensity, in the list and
     in the ideal."""
     refuse("ideal", ideal, ("relevant",))
@@ -155,14 +163,14 @@ def _observed_ndcg(
     return ratio(total, lists.sum_best(worth, _discounted, "linear", as_key(discount), log_base))
 
 
-def ideal_dcg(lists: Lists, gain: str, discount: AnyDiscount, log_base: float) -> np.ndarray:
+def ideal_dcg(lists: Lists, gain: str, discount: AnyDiscount, log_base: float) -> ndarray:
     """DCG at k of all relevant items by descending gain."""
     return lists.sum_ideal(_discounted, gain, as_key(discount), log_base)
 
 
 def _mean_ndcg(
     lists: Lists, gain: str, discount: AnyDiscount, log_base: float, average: str
-) -> np.ndarray:
+) -> ndarray:
     """Mean of DCG/IDCG of the whole list at several ranks: those of its hits, or those where the
     ideal gain falls."""
     whole, hits, n, true = lists.whole, lists.whole.hits, lists.n_true, lists.matched.true_lists
@@ -195,19 +203,6 @@ def _mean_ndcg(
     return ratio(total, np.where(n > 0, n_ranks + longer, 0))
 
 
-def _idcg_of_list(
-    lists: Lists, gain: str, discount: AnyDiscount, log_base: float, whole: bool
-) -> np.ndarray:
-    """DCG at k of the list's own hits by descending gain: those in the first k, or of the whole
-    list."""
-    hits = lists.whole.hits if whole else lists.hits
-    gains = hits.gain[
-        np.lexsort((-hits.gain, np.cumsum(hits.number == 1)))
-    ]  # lists stay where they are
-    discounted = gain_values(gain, gains) * discounts_of(discount, log_base, hits.number)
-    return lists.sum(np.where(hits.number <= lists.k, discounted, 0.0), hits)
-
-
 @metric(optional=("propensity",))
 def ndcg(
     lists: Lists,
@@ -218,7 +213,7 @@ def ndcg(
     ideal: Literal["relevant", "k", "shown", "listed"] = "relevant",
     tied: Literal["ranked", "averaged"] = "ranked",
     average: Literal["none", "hits", "levels"] = "none",
-) -> np.ndarray:
+) -> ndarray:
     """Discounted gain of the list over that of the ideal list; larger is better, in [0, 1].
 
     Formula
@@ -286,22 +281,22 @@ def ndcg(
         return _observed_ndcg(lists, gain, discount, log_base, ideal, tied)
     if average != "none":
         return _mean_ndcg(lists, gain, discount, log_base, average)
-    gains = lists.matched.true_lists.gain
-    if ideal == "k" and gain != "binary" and (gains > 1).any():
-        raise DataError(
-            f'ndcg with ⟦+ideal="k"⟧ takes gains in [0, 1]; true has {examples(gains[gains > 1])}: '
-            'scale the relevance column or pass ⟦+gain="binary"⟧'
-        )
+    if ideal == "k" and gain != "binary":
+        refuse_above(1, lists.matched.true_lists.gain, 'ndcg with ⟦+ideal="k"⟧')
     total = _dcg(lists, gain, discount, log_base, tied)
     if ideal == "k":
         # An item of gain 1 counts 1 by every rule of gain, so the ideal is the sum of the
         # discounts.
-        found: np.ndarray = total / sum_of_discounts(discount, log_base, lists.k)
-        return found
+        return total / sum_of_discounts(discount, log_base, lists.k)
     if ideal == "relevant":
         best = ideal_dcg(lists, gain, discount, log_base)
     else:
-        best = _idcg_of_list(lists, gain, discount, log_base, whole=ideal == "listed")
+        # The hits of each list by descending gain; lists stay where they are.
+        hits = lists.whole.hits if ideal == "listed" else lists.hits
+        order = np.lexsort((-hits.gain, np.cumsum(hits.number == 1)))
+        worth = gain_values(gain, hits.gain[order])
+        worth = worth * discounts_of(discount, log_base, hits.number)
+        best = lists.sum(np.where(hits.number <= lists.k, worth, 0.0), hits)
         none_shown = (best == 0) & ((lists.n_true > 0) | (ideal == "listed"))
         best = np.where(none_shown, np.inf, best)
     return ratio(total, best)
@@ -317,7 +312,7 @@ def dcg(
     log_base: Annotated[float, a_number(above=1)] = 2,
     tied: Literal["ranked", "averaged"] = "ranked",
     of: Literal["list", "ideal"] = "list",
-) -> np.ndarray:
+) -> ndarray:
     """Discounted gain of the list; larger is better within one list, at least 0.
 
     Formula
@@ -357,7 +352,7 @@ def dcg(
 
 @metric(cut=False)
 @says_as(ndcg)
-def normalized_gain(lists: Lists, *, gain: Gain = "linear") -> np.ndarray:
+def normalized_gain(lists: Lists, *, gain: Gain = "linear") -> ndarray:
     """Gain of the hits, less where more gain was possible above; larger is better, in [0, 1]. k is
     ignored.
 
@@ -412,7 +407,7 @@ def rbp(
     p: Share = 0.8,
     gain: Literal["linear", "binary"] = "linear",
     normalize: Literal["endless", "achievable"] = "endless",
-) -> np.ndarray:
+) -> ndarray:
     """Rank-biased precision: gain for a user who goes on with probability p; larger is better, in
     [0, 1].
 
@@ -448,21 +443,12 @@ def rbp(
     >>> round(rd.rbp({"u": ["a", "b"]}, {"u": ["a", "x", "b"]}, k=3, p=0.5), 6)
     0.625
     """
-    gains = lists.matched.true_lists.gain
-    if gain == "linear" and (gains > 1).any():
-        raise DataError(
-            f"rbp takes gains in [0, 1]; true has {examples(gains[gains > 1])}: scale the "
-            "relevance column"
-        )
-    kind = "binary" if lists.matched.true_lists.constant_gain else gain
-    total = (1 - p) * lists.sum_hits(_persisted, p, kind)
+    hits = lists.hits
+    if gain == "linear":
+        refuse_above(1, lists.matched.true_lists.gain, "rbp")
+    weights = p ** np.arange(float(hits.rank.max(initial=0)))
+    total = (1 - p) * lists.sum(gain_values(gain, hits.gain) * _at_rank(weights, hits.rank))
     if normalize == "endless":
         return total
     found = ratio(total, 1 - p ** np.minimum(lists.n_true, lists.n_shown))
     return np.where((lists.n_true > 0) & (lists.n_shown == 0), 0.0, found)
-
-
-def _persisted(hits: Hits, p: float, gain: str) -> np.ndarray:
-    weights = p ** np.arange(float(hits.rank.max(initial=0)))
-    found = _at_rank(weights, hits.rank)
-    return found if gain == "binary" else gain_values(gain, hits.gain) * found

@@ -6,11 +6,12 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 import numpy as np
+from numpy import ndarray
 
 from ...docstrings import says_as
 from ...errors import DataError, OptionError
 from ...inputs.constraints import a_number
-from ...inputs.sorting import distinct, run_heads, run_of, spans
+from ...inputs.sorting import distinct, equal_runs, run_of, spans
 from ...matching.hits import HitArrays, Hits, quotient, ratio
 from ...matching.lists import Lists, Matched
 from ..metric import metric
@@ -46,7 +47,7 @@ def _ranked_worst(whole: Lists) -> Matched:
     )
 
 
-def tied_ranks(lists: Lists, hits: Hits) -> tuple[np.ndarray, np.ndarray]:
+def tied_ranks(lists: Lists, hits: Hits) -> tuple[ndarray, ndarray]:
     """Return the first and the last rank, within the first k, that have the same score as each
     hit."""
     level = lists.matched.tie_level
@@ -67,7 +68,7 @@ def auc(
     tied: Literal["half", "ranked", "wrong", "worst"] = "half",
     one_class: Literal["undefined", "share"] = "undefined",
     max_fpr: Annotated[float, a_number(above=0, most=1)] | None = None,
-) -> np.ndarray:
+) -> ndarray:
     """Share of (hit, miss) pairs in the right order, equal scores counting half; larger is better,
     in [0, 1].
 
@@ -139,7 +140,7 @@ def auc(
 LOST = {"half": 0.5, "wrong": 1.0, "worst": 1.0, "right": 0.0}
 
 
-def misses_before(lists: Lists, tied: str) -> np.ndarray:
+def misses_before(lists: Lists, tied: str) -> ndarray:
     """Count the pairs of a miss above a hit in each list, where misses with the same score count in
     part."""
     above = lists.sum_hits(_misses_above)
@@ -147,11 +148,10 @@ def misses_before(lists: Lists, tied: str) -> np.ndarray:
         return above
     hits = lists.tied_hits
     larger, equal = lists.once(_misses_beside, hits, tied)
-    total: np.ndarray = above + lists.sum(larger + equal * LOST[tied] - _misses_above(hits), hits)
-    return total
+    return above + lists.sum(larger + equal * LOST[tied] - _misses_above(hits), hits)
 
 
-def _misses_beside(lists: Lists, hits: Hits, tied: str) -> tuple[np.ndarray, np.ndarray]:
+def _misses_beside(lists: Lists, hits: Hits, tied: str) -> tuple[ndarray, ndarray]:
     """Count the misses with a larger score than that of each hit, and those with the same score."""
     if tied == "ranked" or lists.matched.tie_level is None:
         return _misses_above(hits), np.zeros(len(hits))
@@ -160,33 +160,34 @@ def _misses_beside(lists: Lists, hits: Hits, tied: str) -> tuple[np.ndarray, np.
     return top - hits.number[first], bottom - top - (last - first)
 
 
-def tied_runs(lists: Lists, hits: Hits) -> tuple[np.ndarray, np.ndarray]:
+def tied_runs(lists: Lists, hits: Hits) -> tuple[ndarray, ndarray]:
     """Return the positions of the first and the last hit that have the same score as each hit."""
     level = lists.matched.tie_level
-    heads = run_heads([hits.list, hits.rank if level is None else level[hits.place]])
-    length = np.diff(np.append(heads, len(hits)))
-    return np.repeat(heads, length), np.repeat(heads + length - 1, length)
+    head, n = equal_runs(hits.list, hits.rank if level is None else level[hits.place])
+    return head, head + n - 1
 
 
-def _area_upto(limit: np.ndarray, larger: np.ndarray, equal: np.ndarray, lost: float) -> np.ndarray:
+def _area_upto(limit: ndarray, larger: ndarray, equal: ndarray, lost: float) -> ndarray:
     """Integrate over misses up to the limit: a hit counts 0 before the `larger` ones and 1 after
     the `equal` ones."""
     within = np.clip(limit - larger, 0, equal)
-    beyond: np.ndarray = np.maximum(limit - larger - equal, 0)
+    beyond: ndarray = np.maximum(limit - larger - equal, 0)
     return beyond if lost == 1 else beyond + within**2 / (2 * np.maximum(equal, 1))
 
 
-def _misses_above(hits: Hits) -> np.ndarray:
-    found: np.ndarray = hits.rank - hits.number
-    return found
+def _misses_above(hits: Hits) -> ndarray:
+    return hits.rank - hits.number
 
 
 Insufficient = Literal["ignore", "exclude", "raise"]
 
 
-def _settled(lists: Lists, found: np.ndarray, insufficient: str) -> np.ndarray:
-    """Settle the lists that end before their k-th miss and before all relevant items."""
-    whole = lists.whole
+def _area_of_first_misses(lists: Lists, n_hits: float, n_best: Any, insufficient: str) -> ndarray:
+    """Area over the first k misses and the first hits; lists that end before their k-th miss and
+    before all relevant items are settled."""
+    whole, hits = lists.whole, lists.whole.hits
+    below = lists.k - np.minimum(hits.rank - hits.number, lists.k)
+    area = lists.sum(np.where(hits.number <= n_hits, below, 0), hits)
     short = (whole.n_shown - whole.n_hits < lists.k) & (whole.n_hits < lists.n_true)
     if insufficient == "raise" and short.any():
         raise DataError(
@@ -195,11 +196,12 @@ def _settled(lists: Lists, found: np.ndarray, insufficient: str) -> np.ndarray:
             'recommend more items, or pass ⟦+insufficient="ignore"⟧ to count them or "exclude" to '
             "leave them out"
         )
+    found = ratio(area, lists.k * n_best)
     return np.where(short, np.nan, found) if insufficient == "exclude" else found
 
 
 @metric
-def pauc(lists: Lists, *, insufficient: Insufficient = "ignore") -> np.ndarray:
+def pauc(lists: Lists, *, insufficient: Insufficient = "ignore") -> ndarray:
     """Area under the ROC curve up to k misses, over the whole list; larger is better, in [0, 1].
 
     Formula
@@ -229,15 +231,12 @@ def pauc(lists: Lists, *, insufficient: Insufficient = "ignore") -> np.ndarray:
     >>> rd.pauc({"u": ["a", "b"]}, {"u": ["a", "x", "b", "y"]}, k=2)
     0.75
     """
-    hits = lists.whole.hits
-    near = hits.where(hits.from_all(_misses_above) < lists.k)
-    area = lists.sum(float(lists.k) - near.from_all(_misses_above), near)
-    return _settled(lists, ratio(area, lists.k * lists.n_true), insufficient)
+    return _area_of_first_misses(lists, np.inf, lists.n_true, insufficient)
 
 
 @metric
 @says_as(pauc)
-def pap(lists: Lists, *, insufficient: Insufficient = "ignore") -> np.ndarray:
+def pap(lists: Lists, *, insufficient: Insufficient = "ignore") -> ndarray:
     """Area under the ROC curve of the first k hits and k misses; larger is better, in [0, 1].
 
     Formula
@@ -265,14 +264,11 @@ def pap(lists: Lists, *, insufficient: Insufficient = "ignore") -> np.ndarray:
     ----------
     {insufficient}
     """
-    hits = lists.whole.hits
-    near = hits.where((hits.from_all(_misses_above) < lists.k) & (hits.number <= lists.k))
-    area = lists.sum(float(lists.k) - near.from_all(_misses_above), near)
-    return _settled(lists, ratio(area, lists.k * np.minimum(lists.k, lists.n_true)), insufficient)
+    return _area_of_first_misses(lists, lists.k, np.minimum(lists.k, lists.n_true), insufficient)
 
 
 @metric(unknown=("negatives",), optional=("not_judged",))
-def bpref(lists: Lists) -> np.ndarray:
+def bpref(lists: Lists) -> ndarray:
     """Preference of judged relevant over judged other items; larger is better, in [0, 1].
 
     Formula
@@ -370,7 +366,16 @@ def pair_accuracy(
                 f'⟦tied={tied!r}⟧ is of scores, and ⟦within="judged"⟧ goes by ranks; leave one of '
                 "them out"
             )
-        right, possible = _of_judged(lists, gain)
+        true, judged = lists.matched.true_lists, lists.judged
+        length, start = lists.n_judged, np.append(true.start[:-1], 0)[lists.matched.true_list]
+        of, rows = run_of(length), spans(start, length)
+        gains = (true.gain > 0 if gain == "binary" else true.gain)[rows]
+        rank = np.full(len(rows), np.inf)
+        rank[(np.cumsum(length) - length - start)[judged.list] + judged.true_place] = judged.rank
+        # Items that are not shown follow by ascending gain: no pair of them is right.
+        order = np.lexsort((gains, rank, of))
+        counts = _earlier_pairs(of[order], gains[order])
+        right, possible = (np.bincount(of[order], one, len(lists)) for one in counts)
         return quotient(right, possible, pooled)
     n_hits, misses = lists.n_hits, lists.n_shown - lists.n_hits
     right, possible = n_hits * misses - misses_before(lists, tied), n_hits * misses
@@ -382,7 +387,7 @@ def pair_accuracy(
     return quotient(right, possible, pooled)
 
 
-def _of_hits(lists: Lists) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _of_hits(lists: Lists) -> tuple[ndarray, ndarray, ndarray]:
     """Count the hits above each hit: of less gain and more score, of other gain and equal score, of
     other gain."""
     hits = lists.hits
@@ -394,23 +399,7 @@ def _of_hits(lists: Lists) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return wrong, equal, unequal
 
 
-def _of_judged(lists: Lists, gain: str) -> tuple[np.ndarray, np.ndarray]:
-    """Count the right and the possible pairs of judged items."""
-    true, judged = lists.matched.true_lists, lists.judged
-    length, start = lists.n_judged, np.append(true.start[:-1], 0)[lists.matched.true_list]
-    of, rows = run_of(length), spans(start, length)
-    gains = (true.gain > 0 if gain == "binary" else true.gain)[rows]
-    rank = np.full(len(rows), np.inf)
-    rank[(np.cumsum(length) - length - start)[judged.list] + judged.true_place] = judged.rank
-    order = np.lexsort(
-        (gains, rank, of)
-    )  # items that are not shown follow by ascending gain: no pair of them is right
-    counts = _earlier_pairs(of[order], gains[order])
-    right, unequal = (np.bincount(of[order], one, len(lists)) for one in counts)
-    return right, unequal
-
-
-def _earlier_pairs(group: np.ndarray, gain: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _earlier_pairs(group: ndarray, gain: ndarray) -> tuple[ndarray, ndarray]:
     """For each entry, the number of earlier entries of its group with a larger gain, and with
     another gain."""
     code = np.searchsorted(distinct(gain), gain)
@@ -420,9 +409,9 @@ def _earlier_pairs(group: np.ndarray, gain: np.ndarray) -> tuple[np.ndarray, np.
         n_codes.bit_length() - 1, -1, -1
     ):  # pairs whose codes first differ at this bit
         order = np.lexsort((code >> (bit + 1), group))
-        one, heads = (code[order] >> bit) & 1, run_heads([group[order], code[order] >> (bit + 1)])
+        one = (code[order] >> bit) & 1
         before = np.cumsum(one) - one
-        before -= np.repeat(before[heads], np.diff(np.append(heads, len(one))))
+        before -= before[equal_runs(group[order], code[order] >> (bit + 1))[0]]
         larger[order] += np.where(one == 0, before, 0)
     return larger, n_earlier(group) - n_earlier(group * n_codes + code)
 
@@ -470,12 +459,5 @@ def percentile_rank(
     """
     whole, n = lists.whole, lists.n_candidates
     lacking = ((lists.n_pred - 1) / n + 1) / 2 if unshown == "middle" else 1.0
-    total = (whole.sum_hits(_rank_there) - whole.n_hits) / n + (
-        lists.n_true - whole.n_hits
-    ) * lacking
+    total = whole.sum(whole.hits.rank - 1) / n + (lists.n_true - whole.n_hits) * lacking
     return quotient(np.where(lists.n_true > 0, total, 0.0), lists.n_true, pooled)
-
-
-def _rank_there(hits: Any) -> np.ndarray:
-    found: np.ndarray = hits.rank.astype(np.float64)
-    return found
