@@ -125,7 +125,7 @@ def check_expected(given: Namespace, data: Mapping[str, pd.DataFrame | Source]) 
                 f"--{role} {getattr(given, role)} has {n_rows:,} rows{of}; --expect {text}"
             )
     for text in given.expect_days or []:
-        role, named, days = text.rpartition("=")
+        role, named, asked = text.rpartition("=")
         if named and role not in ("true", "pred"):
             raise OptionError(f"--expect-days {text}; expected true=DAYS, or DAYS of --pred")
         role = role or "pred"
@@ -134,7 +134,7 @@ def check_expected(given: Namespace, data: Mapping[str, pd.DataFrame | Source]) 
         if there.hasnans or there.empty:
             where = f"--{role} {getattr(given, role)}"
             raise Unexpected(f"{where} has no days in {given.day_col!r}, or values that are none")
-        first, between, last = days.partition("..")
+        first, between, last = asked.partition("..")
         try:
             wanted = (
                 pd.date_range(first, last)
@@ -146,8 +146,8 @@ def check_expected(given: Namespace, data: Mapping[str, pd.DataFrame | Source]) 
                 f"--expect-days {text}; expected 2026-11-01..2026-11-30 or a number"
             ) from None
         there = there if between else there[there >= wanted[0]]
-        dates = (one.strftime("%Y-%m-%d") for one in (wanted, there))
-        _refuse_others(given, role, given.day_col, *dates, f"--expect-days {text}")
+        days_wanted, days = (one.strftime("%Y-%m-%d") for one in (wanted, there))
+        _refuse_others(given, role, given.day_col, days_wanted, days, f"--expect-days {text}")
 
 
 def _refuse_others(

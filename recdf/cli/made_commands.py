@@ -315,8 +315,8 @@ def _past(given: Namespace, options: Given) -> Reply:
         tables |= {"tests": tests, **_proxies(options, tests)}
         said.append(brief_text(tests, tests.columns))
         if "proxies" in tables:
-            names = ("slope", "slope_low", "slope_high", "naive_slope", "called_right", "verdict")
-            said.append(brief_text(tables["proxies"], ["online", "offline", *names]))
+            shown = ("slope", "slope_low", "slope_high", "naive_slope", "called_right", "verdict")
+            said.append(brief_text(tables["proxies"], ["online", "offline", *shown]))
     first: Tables = {name: tables[name] for name in ("changes", "tests") if name in tables}
     return Reply("\n\n".join(said), tables, {**first, **tables})
 
@@ -325,7 +325,7 @@ def _proxies(options: Given, tests: pd.DataFrame) -> Tables:
     """Relate the offline metrics of past experiments to the online ones, if three experiments
     measured both."""
     sides = {
-        kind: [name for name in tests.filter(regex=f"^{kind}_") if f"{name}_se" in tests]
+        kind: [str(name) for name in tests.filter(regex=f"^{kind}_") if f"{name}_se" in tests]
         for kind in ("offline", "online")
     }
     measured = [name for names in sides.values() for name in names]
@@ -335,7 +335,8 @@ def _proxies(options: Given, tests: pd.DataFrame) -> Tables:
     how = taken_by(proxy_metrics, options)
     for name in how.keys() & {"smaller_is_better", "larger_is_better"}:
         how[name] = [one for one in measured if one.partition("_")[2] in options[name]]
-    return {"proxies": proxy_metrics(whole, **sides, experiment_col="experiment", **how)}
+    how |= {**sides, "experiment_col": "experiment"}
+    return {"proxies": proxy_metrics(whole, **how)}
 
 
 METRIC = {

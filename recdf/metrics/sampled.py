@@ -142,13 +142,13 @@ def sampled_values(
             upper = np.where(above > 0, above * np.log(p), 0.0)
             lower = np.where(above < n_sampled, (n_sampled - above) * np.log1p(-p), 0.0)
         chance = np.exp(log_choose + upper + lower)
-        value = np.ones(len(ranks)) if k is None else (ranks <= k) * 1.0
+        credit = np.ones(len(ranks)) if k is None else (ranks <= k) * 1.0
         if metric == "ndcg":
-            value /= np.log2(ranks + 1)
+            credit /= np.log2(ranks + 1)
         elif metric in ("mrr", "map"):
-            value /= ranks
+            credit /= ranks
         squares += chance.T @ chance
-        expected += chance.T @ value
+        expected += chance.T @ credit
         likely += chance.sum(axis=0)
     system = (1 - gamma) * squares + gamma * np.diag(likely)
     return np.asarray(np.linalg.solve(system, expected), dtype=np.float64)
