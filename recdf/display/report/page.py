@@ -41,7 +41,6 @@ from .report_inputs import (
     read_report_tables,
     read_subject,
 )
-from .svg import swatch
 
 __all__ = ["report"]
 
@@ -394,7 +393,6 @@ def _page_text(title: str, about: str, sections: Sequence[Section], examples: bo
             css=files["report.css"],
             js=files["report.js"],
             version=__version__,
-            swatch=swatch,
             bar_width=BAR_WIDTH,
             bar_height=BAR_HEIGHT,
         )

@@ -139,13 +139,16 @@ class TableBlock:
 
 
 class Entry(NamedTuple):
-    """One line of a legend."""
+    """One line of a legend, and its mark: a filled box, or a line with its dashes and the round or
+    the corners of its marker."""
 
     name: str
     colour: str
-    marker: str
-    dashes: str
-    filled: bool
+    filled: bool = False
+    line: bool = False
+    dashes: str = ""
+    round: bool = False
+    points: str = ""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 from xml.etree import ElementTree
 
@@ -22,49 +22,22 @@ from .page_blocks import Drawing, Entry
 
 SIZE = (3.7, 2.75)  # inches: one card, readable at the width of a phone
 FONT = 9.5
-KEPT_ATTRIBUTES = [
-    "fill",
-    "stroke",
-    "stroke-width",
-    "stroke-dasharray",
-    "stroke-dashoffset",
-    "stroke-linecap",
-    "stroke-linejoin",
-    "opacity",
-    "fill-opacity",
-    "stroke-opacity",
-    "text-anchor",
-    "font-size",
-    "font-weight",
-    "font-style",
-]
-# Attributes that hold coordinates and lengths. Two decimals of a point are enough to draw, and
-# halve the page; every other decimal is data: a tick, a name such as mf_lr0.0004.
-LENGTHS = [
-    "d",
-    "x",
-    "y",
-    "x1",
-    "x2",
-    "y1",
-    "y2",
-    "cx",
-    "cy",
-    "r",
-    "width",
-    "height",
-    "points",
-    "transform",
-    "viewBox",
-    "stroke-width",
-    "stroke-dasharray",
-    "stroke-dashoffset",
-    "font-size",
-]
 # Colours that the page decides, by their share of the ink: its ink, its muted ink, its lines, its
 # background.
 INK = "#1f2328"
 TONES = {1.0: "ink", style.MUTED: "muted", style.GRID: "grid", 0.0: "paper"}
+# The corners of the mark of a legend, by matplotlib's marker.
+CORNERS = {
+    "s": "9.0,2.0 17.0,2.0 17.0,10.0 9.0,10.0",
+    "^": "13.0,1.5 18.0,10.5 8.0,10.5",
+    "v": "13.0,10.5 18.0,1.5 8.0,1.5",
+    "D": "13.0,0.8 18.2,6.0 13.0,11.2 7.8,6.0",
+    "|": "12.0,1.0 14.0,1.0 14.0,11.0 12.0,11.0",
+    "<": "8.0,6.0 17.5,1.0 17.5,11.0",
+    "P": "11.0,1.0 15.0,1.0 15.0,4.0 18.0,4.0 18.0,8.0 15.0,8.0 "
+    "15.0,11.0 11.0,11.0 11.0,8.0 8.0,8.0 8.0,4.0 11.0,4.0",
+    "X": "13.0,1.0 17.8,4.5 15.9,10.0 10.1,10.0 8.2,4.5",
+}
 
 
 def drawing(
@@ -111,8 +84,21 @@ def drawing(
             figure.patch.set_visible(False)
             ax.patch.set_visible(False)
             draw(ax)
-            title, caption, entries = _take_texts(ax)
-            said = _mark_artists(ax)
+            # The title, the caption and the legend are taken out of the axes.
+            title, caption, entries, box = ax.get_title(loc="left"), "", [], ax.get_legend()
+            ax.set_title("", loc="left")
+            for text in [one for one in ax.texts if one.get_gid() == "caption"]:
+                caption = _words(text)
+                text.remove()
+            if box is not None:
+                names = map(_words, box.get_texts())
+                entries = list(map(_entry, box.legend_handles, names))
+                box.remove()
+            # What an artist says is found again by its id.
+            said: dict[str, tuple[str, list[str]]] = {}
+            for artist in ax.findobj(lambda one: hasattr(one, "recdf_says")):
+                artist.set_gid(f"says-{len(said)}")
+                said[artist.get_gid()] = artist.recdf_says
             tones = {style.tone(ax, share): name for share, name in TONES.items()}
             stream = io.StringIO()
             # Not savefig, which draws twice.
@@ -120,159 +106,99 @@ def drawing(
             canvas.print_svg(stream, metadata={"Date": None, "Creator": None})
     finally:
         style.PAGE.reset(page)
-    svg = _inline(stream.getvalue(), number, f"{title}. {caption}".strip(". "), said, tones)
+    root = _root(stream.getvalue(), number, said, tones)
+    label = f"{title}. {caption}".strip(". ")
+    root.attrib |= {"role": "img", "aria-label": label, "class": "picture"}
+    svg = ElementTree.tostring(root, encoding="unicode")
     return Drawing(title, svg, caption, entries, size[0] > SIZE[0])
 
 
-# -- texts
-
-
-def _take_texts(ax: Any) -> tuple[str, str, tuple[Entry, ...]]:
-    """Take the title, the caption and the legend out of the axes, and return them."""
-    title = ax.get_title(loc="left")
-    ax.set_title("", loc="left")
-    caption, box = "", ax.get_legend()
-    entries: tuple[Entry, ...] = ()
-    for text in [one for one in ax.texts if one.get_gid() == "caption"]:
-        caption = " ".join(text.get_text().split())
-        text.remove()
-    if box is not None:
-        names = (" ".join(text.get_text().split()) for text in box.get_texts())
-        entries = tuple(map(_entry, box.legend_handles, names))
-        box.remove()
-    return title, caption, entries
-
-
-def _mark_artists(ax: Any) -> dict[str, tuple[str, list[str]]]:
-    """Give an id to each artist that says something, and return what it says by its id."""
-    found: dict[str, tuple[str, list[str]]] = {}
-    for artist in ax.findobj(lambda one: hasattr(one, "recdf_says")):
-        artist.set_gid(f"says-{len(found)}")
-        found[f"says-{len(found)}"] = artist.recdf_says
-    return found
+def _words(text: Any) -> str:
+    return " ".join(text.get_text().split())
 
 
 def _entry(handle: Any, name: str) -> Entry:
+    """Return a line of the legend with its mark as the template draws it."""
     from matplotlib.colors import to_hex
     from matplotlib.lines import Line2D
 
     if not isinstance(handle, Line2D):
-        return Entry(name, to_hex(handle.get_facecolor()), "", "", True)
-    known = {"--": "5 3", "-.": "6 2 1 2", ":": "1.5 2.5", "None": "none"}
-    dashes = known.get(str(handle.get_linestyle()), "")
-    marker = str(handle.get_marker()).replace("None", "")
-    return Entry(name, to_hex(handle.get_color()), marker, dashes, False)
+        return Entry(name, to_hex(handle.get_facecolor()), filled=True)
+    known = {"--": "5 3", "-.": "6 2 1 2", ":": "1.5 2.5"}
+    line, marker = str(handle.get_linestyle()), str(handle.get_marker())
+    return Entry(
+        name,
+        to_hex(handle.get_color()),
+        line=line != "None",
+        dashes=known.get(line, ""),
+        round=marker in ("o", "."),
+        points=CORNERS.get(marker, ""),
+    )
 
 
 # -- markup
 
 
-def _inline(
+def _root(
     source: str,
     number: int,
-    label: str,
     said: Mapping[str, tuple[str, list[str]]],
     tones: Mapping[str, str],
-) -> str:
-    """Return the SVG without what a page does not need or does not allow."""
+) -> ElementTree.Element:
+    """Return the SVG without what a page does not need or does not allow: styles become attributes,
+    colours of the page classes, and ids are unique among the pictures of a page."""
     root = ElementTree.fromstring(source)
-    for parent in list(root.iter()):
-        for child in list(parent):
+    used = {*re.findall(r"""(?:url\(|href=")#([^")]+)""", source)}
+    for element in list(root.iter()):
+        for child in list(element):
             if _local(child.tag) in ("metadata", "style", "title"):
-                parent.remove(child)
-    used = set(re.findall(r"url\(#([^)]+)\)", source)) | set(re.findall(r'href="#([^"]+)"', source))
-    for element in root.iter():
+                element.remove(child)
         element.tag = _local(element.tag)
-        _say(element, *said.get(element.attrib.get("id", ""), ("", [])))
-    for element in root.iter():
-        _plain_attributes(element, used, number, tones)
+        element.attrib = {_local(name): value for name, value in element.attrib.items()}
+    for element in list(root.iter()):
+        own = element.attrib
+        # What a browser shows when a reader points at an artist: a text for each of its points, or
+        # one for it.
+        name, words = said.get(own.get("id", ""), ("", []))
+        marks = list(element.iter("use"))
+        if not (len(marks) == len(words) > 1):
+            marks, words = [element], (words if len(words) == 1 else [name])[: len(words)]
+        for mark, text in zip(marks, words, strict=False):
+            tip = ElementTree.Element("title")
+            tip.text = style.in_order(visible(text))
+            mark.insert(0, tip)
+        own |= _styles(own.pop("style", ""))
+        own["id"] = f"p{number}-{own['id']}" if own.get("id") in used else ""
+        for name, value in own.items():
+            # Two decimals of a point are enough to draw, and halve the page.
+            value = re.sub(r"-?\d+\.\d{3,}", lambda found: f"{round(float(found[0]), 2):g}", value)
+            own[name] = re.sub(r"(^|\()#(?![0-9a-f]{6}$)", rf"\1#p{number}-", value)
+        classes = [
+            f"{name}-{tones[own.pop(name)]}"
+            for name in ("fill", "stroke")
+            if own.get(name) in tones
+        ]
+        if element.tag == "text" and "fill" not in own and not classes:
+            classes = ["fill-ink"]
+        own |= {"class": " ".join(classes)}
+        element.attrib = {name: value for name, value in own.items() if value}
     for name in ("width", "height", "version"):
         root.attrib.pop(name, None)
-    root.attrib |= {"role": "img", "aria-label": label, "class": "picture"}
-    return ElementTree.tostring(root, encoding="unicode")
-
-
-def _say(element: ElementTree.Element, name: str, words: Sequence[str]) -> None:
-    """Add what a browser shows when a reader points at an artist: a text for each of its points, or
-    one for it."""
-    marks = [one for one in element.iter() if _local(one.tag) == "use"]
-    whole = [(element, words[0] if len(words) == 1 else name)] if words else []
-    for one, text in zip(marks, words, strict=True) if len(marks) == len(words) > 1 else whole:
-        tip = ElementTree.Element("title")
-        tip.text = style.in_order(visible(text))
-        one.insert(0, tip)
+    return root
 
 
 def _local(name: Any) -> str:
     return str(name).rpartition("}")[2]
 
 
-def _plain_attributes(
-    element: ElementTree.Element, used: set[str], number: int, tones: Mapping[str, str]
-) -> None:
-    """Styles become attributes, colours of the page classes, and ids are unique among the pictures
-    of a page."""
-    own = {_local(name): value for name, value in element.attrib.items()}
-    own |= _styles(own.pop("style", ""))
-    if own.get("id") in used:
-        own["id"] = f"p{number}-{own['id']}"
-    else:
-        own.pop("id", None)
-    for name, value in own.items():
-        if name in LENGTHS:
-            own[name] = re.sub(
-                r"-?\d+\.\d{3,}",
-                lambda found: f"{float(found[0]):.2f}".rstrip("0").rstrip("."),
-                value,
-            )
-        if "#" in value and name in ("href", "clip-path", "fill", "stroke"):
-            own[name] = re.sub(r"(^|\()#(?![0-9a-f]{6}$)", rf"\1#p{number}-", value)
-    tinted = [name for name in ("fill", "stroke") if own.get(name) in tones]
-    classes = [f"{name}-{tones[own.pop(name)]}" for name in tinted]
-    if element.tag == "text" and "fill" not in own and not classes:
-        classes.append("fill-ink")
-    if classes:
-        own["class"] = " ".join(classes)
-    element.attrib.clear()
-    element.attrib.update(own)
-
-
 def _styles(text: str) -> dict[str, str]:
-    """Declarations of a style attribute as attributes; of the shorthand `font` the size and the
-    weight."""
-    found = {}
-    for declaration in text.split(";"):
-        name, _, value = (part.strip() for part in declaration.partition(":"))
-        if name in KEPT_ATTRIBUTES:
-            found[name] = value
-        elif name == "font":
-            size = re.search(r"([\d.]+)px", value)
-            found |= {"font-size": size[1]} if size else {}
-            found |= {"font-weight": "bold"} if "bold" in value else {}
+    """Return the declarations of a style attribute as attributes; of the shorthand `font` the size
+    and the weight. The page has one family of fonts."""
+    found = dict(re.findall(r"([\w-]+): *([^;]+)", text))
+    font = found.pop("font", "")
+    found.pop("font-family", None)
+    if size := re.search(r"([\d.]+)px", font):
+        found["font-size"] = size[1]
+    if "bold" in font:
+        found["font-weight"] = "bold"
     return found
-
-
-# The corners of the mark of a legend, by matplotlib's marker.
-CORNERS = {
-    "s": "9.0,2.0 17.0,2.0 17.0,10.0 9.0,10.0",
-    "^": "13.0,1.5 18.0,10.5 8.0,10.5",
-    "v": "13.0,10.5 18.0,1.5 8.0,1.5",
-    "D": "13.0,0.8 18.2,6.0 13.0,11.2 7.8,6.0",
-    "|": "12.0,1.0 14.0,1.0 14.0,11.0 12.0,11.0",
-    "<": "8.0,6.0 17.5,1.0 17.5,11.0",
-    "P": "11.0,1.0 15.0,1.0 15.0,4.0 18.0,4.0 18.0,8.0 15.0,8.0 "
-    "15.0,11.0 11.0,11.0 11.0,8.0 8.0,8.0 8.0,4.0 11.0,4.0",
-    "X": "13.0,1.0 17.8,4.5 15.9,10.0 10.1,10.0 8.2,4.5",
-}
-
-
-def swatch(entry: Entry) -> dict[str, Any]:
-    """Return the shape of a legend's mark as the template draws it: a line, and the points of its
-    marker."""
-    drawn = entry.dashes != "none"
-    return {
-        "line": drawn and not entry.filled,
-        "dashes": entry.dashes * drawn,
-        "round": entry.marker in ("o", "."),
-        "points": CORNERS.get(entry.marker, ""),
-    }
