@@ -73,7 +73,7 @@ class Page:
         self.shown: list[tuple[str, str]] = []
         if subject is not None:
             base = [] if subject.baseline is None else [subject.baseline]
-            marked = dict.fromkeys([*base, *subject.ranking(subject.primary)])
+            marked = dict.fromkeys([*base, *subject.order])
             # The same page has the same colours, whatever was drawn before.
             self.looks = looks(subject.models, [*marked][: BEST + len(base)], {})
 
@@ -218,7 +218,7 @@ def comparison_section(subject: Subject, page: Page) -> Sections:
 def _pair_matrix(subject: Subject, comparison: pd.DataFrame) -> TableBlock:
     """Return pairs of many models as a matrix of signs: the model of the row against that of the
     column."""
-    order = subject.ranking(subject.primary)
+    order = subject.order
     signs = {
         (str(row["model"]), str(row["baseline"])): SIGNS[badge_of(row)]
         for one in comparison[comparison["metric"].astype(str) == subject.primary].to_dict(
@@ -279,14 +279,14 @@ def exposure_section(subject: Subject, page: Page) -> Sections:
 
 def segments_section(subject: Subject, page: Page) -> Sections:
     """Comparisons within segments, one family of tests, and for whom the best model is worse."""
-    given, metric, duel = page.tables.segments, subject.primary, subject.tested_pair
+    given, metric, duel = page.tables.segments, subject.primary, subject.pair
     if given is None or page_part(given):
         yield from given_segments(page)
         return
     groups = segment_groups(subject.result, given)
     parts: list[TableBlock] = []
     said: list[Reason] = []
-    if duel is not None:
+    if duel is not None and metric in subject.tested:
         of_model = model_rows(subject.result)
         pair = np.sort(np.concatenate([of_model[one] for one in duel]))
         within = {

@@ -45,13 +45,12 @@ from ..leaderboard_values import seed_sentences
 from ..pairs import list_places, model_rows
 from ..row_words import sides_of
 from .page_blocks import Badge, Reason, Section, effect_text, listed, name_of, plain
-from .report_inputs import Subject
+from .report_inputs import BOTH_SIDES, Subject
 
 POWER_Z = 0.8416  # of the normal distribution: 8 of 10
 OUT_OF_REACH = 100  # times as many lists as there are
 TOO_FEW = ("few_lists", "few_lists_differ")
 MANY_NAMED = 5
-BOTH_SIDES = ("model", "baseline")
 # What `rd.audit` finds of rows that a model must not know: the rows, and whether many of them leave
 # nothing to decide. The others temper a verdict.
 LEAKS = {
@@ -120,7 +119,7 @@ def models_card(
         badge,
         {
             "Which": (which, *case.below),
-            "By how much": [*_amount(subject, case), *others, *_reach(subject)],
+            "By how much": [*_amount(subject, case), *others],
             "How sure": [*_belief(subject, case.row), *shown],
             "For whom worse": worse,
             "What could overturn it": [
@@ -158,7 +157,7 @@ def tempered(case: Case, reasons: Sequence[Reason]) -> tuple[Badge, str]:
 
 def _case(subject: Subject) -> Case:
     """Return what the first metric says of the best model, by the rules of docs/report.md."""
-    metric, order, table = subject.primary, subject.ranking(subject.primary), subject.comparison
+    metric, order, table = subject.primary, subject.order, subject.comparison
     best, named = order[0], subject.name(metric)
     if len(order) == 1:
         at: Any = subject.values(metric).loc[best]
@@ -239,7 +238,7 @@ def _beside_best(
         said.append("No baseline was named, so the best model is compared with the second best.")
     rows = {
         one: pair_row(table, subject.primary, best, one)[0]
-        for one in subject.ranking(subject.primary)
+        for one in subject.order
         if one not in (best, str(row["baseline"])) and row["withheld"] not in TOO_FEW
     }
     known = {one: found for one, found in rows.items() if found is not None}
@@ -370,20 +369,6 @@ def _amount(subject: Subject, case: Case) -> list[str]:
     return said
 
 
-def _reach(subject: Subject) -> list[str]:
-    """Say what share of the catalogue the models of the headline show."""
-    names = subject.meanings.set_index("column")["name"]
-    column = next((one for one in subject.columns if names.get(one) == "coverage"), None)
-    if column is None or subject.tested_pair is None:
-        return []
-    values = subject.values(column)["value"]
-    one, two = subject.tested_pair
-    shares = [number(values.get(model, np.nan), ".0%") for model in (one, two)]
-    return [
-        f"{subject.name(one)} shows {shares[0]} of the catalogue, {subject.name(two)} {shares[1]}."
-    ]
-
-
 def _belief(subject: Subject, row: Mapping[Any, Any] | None) -> list[str]:
     """Say what stands behind the numbers: the test, the number of lists, the correction, the
     warnings."""
@@ -455,7 +440,7 @@ def _other_metrics(
     if row is None:
         return [], []
     model, rival = str(row["model"]), str(row["baseline"])
-    of_best = model == subject.ranking(subject.primary)[0]
+    of_best = model == subject.order[0]
     harms, by_words = [], dict[str, list[str]]()
     for column in subject.columns[1:]:
         other, _ = pair_row(subject.comparison, column, model, rival)

@@ -22,6 +22,7 @@ from ...errors import not_loaded
 from ...evaluation.result import Evaluation
 from ...evaluation.storage import local_path
 from ...experiments.decide.decide_experiment import ExperimentPlan
+from ...judge.choices import POSITIVE, check_value
 from ...progress import Progress
 from ...publishing import publish_text, refuse_files
 from ...tables.cells import amount, visible
@@ -39,7 +40,6 @@ from .report_inputs import (
     carried_segments,
     check_alone,
     read_report_tables,
-    read_subject,
 )
 
 __all__ = ["report"]
@@ -205,14 +205,13 @@ def report(
         )
     refuse_files([target], overwrite)
     _jinja()
+    check_value("max_rows", max_rows, POSITIVE)
     with Progress(2, "report", progress) as shown:
         subject = None
         beside = (experiment, off_policy, history, gate, check, health, over_time)
         if result is not None or all(one is None for one in beside):
             result = with_bounds(over_repeats(as_result(result), fold, seed_col), bounds)
-            subject = read_subject(
-                result, baseline, k, comparison, max_rows, unit_col, metrics, cheap
-            )
+            subject = Subject(result, baseline, k, comparison, unit_col, metrics, cheap)
             segments = carried_segments(subject.result) if segments is None else segments
         shown.add()
         given = ReportTables(

@@ -80,7 +80,7 @@ def drawing(
         with matplotlib.rc_context(settings), warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             figure = Figure(figsize=size, layout="constrained")
-            ax = figure.add_subplot()
+            ax: Any = figure.add_subplot()
             figure.patch.set_visible(False)
             ax.patch.set_visible(False)
             draw(ax)
@@ -96,9 +96,9 @@ def drawing(
                 box.remove()
             # What an artist says is found again by its id.
             said: dict[str, tuple[str, list[str]]] = {}
-            for artist in ax.findobj(lambda one: hasattr(one, "recdf_says")):
-                artist.set_gid(f"says-{len(said)}")
-                said[artist.get_gid()] = artist.recdf_says
+            for i, artist in enumerate(ax.findobj(lambda one: hasattr(one, "recdf_says"))):
+                artist.set_gid(f"says-{i}")
+                said[f"says-{i}"] = artist.recdf_says
             tones = {style.tone(ax, share): name for share, name in TONES.items()}
             stream = io.StringIO()
             # Not savefig, which draws twice.
