@@ -65,16 +65,13 @@ from .row_words import (
     names_before,
     of_arm,
     of_comparison,
-    of_convention,
     of_decision,
     of_drawn,
     of_estimate,
-    of_exposed_item,
     of_finding,
     of_floor,
     of_place,
-    of_shrunken,
-    of_trend,
+    trend_words,
     sides_of,
 )
 
@@ -462,7 +459,7 @@ TABLE_KINDS: dict[str, Kind] = {
     "shrunken": Kind(
         (*PAIR, "shrunken"),
         "Segments",
-        of_shrunken,
+        of_comparison,
         _comparison_cells,
         part="segments",
         noun="comparison",
@@ -470,7 +467,7 @@ TABLE_KINDS: dict[str, Kind] = {
     "over_time": Kind(
         ("metric", "diff", "ci_low", "ci_high", "trend_verdict"),
         "Over time",
-        of_trend,
+        lambda row: f"{trend_words(row).capitalize()}.",
         row_by_row(_plain_cells),
         part="over_time",
         noun="period",
@@ -516,7 +513,6 @@ TABLE_KINDS: dict[str, Kind] = {
         of_arm,
         row_by_row(_arm_cells),
     ),
-    "exposure": Kind(("shown", "share"), "Exposure", of_exposed_item, row_by_row(_plain_cells)),
     "off_policy": Kind(
         ("estimator", "value", "ci_low", "ci_high", "flags"),
         "Off-policy estimates",
@@ -544,12 +540,6 @@ TABLE_KINDS: dict[str, Kind] = {
     ),
     "floors": Kind(
         ("metric", "chance", "popularity", "ceiling"), "Levels", of_floor, row_by_row(_plain_cells)
-    ),
-    "conventions": Kind(
-        ("convention", "value", "diff", "rule"),
-        "Conventions",
-        of_convention,
-        row_by_row(_plain_cells),
     ),
 }
 

@@ -69,11 +69,6 @@ def of_comparison(row: TableRow) -> str:
     return said
 
 
-def of_shrunken(row: TableRow) -> str:
-    more = "" if is_withheld(row) else f", shrunken to {estimated(row['shrunken'], sign='+')}"
-    return f"{of_comparison(row)[:-1]}{more}."
-
-
 def trend_words(row: TableRow) -> str:
     """Return the verdict and the slope of the trend of a row, or nothing if it has none."""
     if "trend_verdict" not in row:
@@ -83,10 +78,6 @@ def trend_words(row: TableRow) -> str:
         return said
     slope = estimated(row["trend"], row["trend_ci_low"], row["trend_ci_high"], "+")
     return said + (f", {slope} per day" if slope else "")
-
-
-def of_trend(row: TableRow) -> str:
-    return f"{trend_words(row).capitalize()}."
 
 
 def of_decision(row: TableRow) -> str:
@@ -175,20 +166,6 @@ def of_finding(row: TableRow) -> str:
 def of_floor(row: TableRow) -> str:
     levels = (f"{name} {estimated(row[name])}" for name in ("chance", "popularity", "ceiling"))
     return f"{row['metric']}: {estimated(row.get('value'))}, {', '.join(levels)}."
-
-
-def of_convention(row: TableRow) -> str:
-    diff = f", {estimated(row['diff'], sign='+')} beside recdf" if row["diff"] else ""
-    k: str = f"@{int(row['k'])}" if pd.notna(row["k"]) else ""
-    why = f" ({row['rule']})" if row["rule"] else ""
-    said = f"{row['metric']}{k} by {row['convention']}: {estimated(row['value'])}"
-    return f"{said}{diff}{why}."
-
-
-def of_exposed_item(row: TableRow) -> str:
-    names = " · ".join(str(row[name]) for name in names_before(row, "shown"))
-    shown = f"shown {amount(int(row['shown']), 'time')}, {estimated(row['share'], sign='%')}"
-    return visible(f"{names}: {shown} of the impressions.")
 
 
 # -- rows of estimates, which a picture draws

@@ -87,14 +87,6 @@ def test_a_sentence_of_a_comparison_says_its_row(kind, name):
         assert "None" not in said
 
 
-def test_a_shrunken_effect_says_its_row():
-    for row in rows_of("variants"):
-        said = TABLE_KINDS["shrunken"].said({"land": "fi", **row, "shrunken": 0.0625})
-        assert said.startswith(f"new against old on ndcg@10 (land = fi): {row['verdict']}")
-        assert ("shrunken to +0.0625" in said) == (not row["withheld"])
-        assert "nan" not in said
-
-
 def test_the_trend_of_an_effect_says_its_row():
     for effect, code in itertools.product(EFFECTS["trend"], ["", *CAUTIONS]):
         held = bool(code) and "trend" in CAUTIONS[code].withholds.split()
@@ -111,12 +103,6 @@ def test_the_trend_of_an_effect_says_its_row():
         said = TABLE_KINDS["over_time"].said(row)
         slope = "" if held else ", −0.25 [−0.38, −0.12] per day"
         assert said.lower() == f"trend: {verdict}{slope}.".lower()
-
-
-def test_an_item_that_is_shown_says_its_row():
-    row = {"model": "knn", "item_id": "i1", "shown": 1, "share": 0.0025}
-    said = TABLE_KINDS["exposure"].said(row)
-    assert said == "knn · i1: shown 1 time, 0.25% of the impressions."
 
 
 def test_a_turned_row_says_the_opposite():
@@ -195,6 +181,3 @@ def test_health_findings_and_levels_have_sentences():
     level = {"metric": "ndcg@5", "value": 0.25, "chance": 0.04, "popularity": 0.2}
     said = TABLE_KINDS["floors"].said(level | {"ceiling": np.nan})
     assert said == "ndcg@5: 0.25, chance 0.04, popularity 0.2, ceiling –."
-    rule = {"metric": "ndcg", "k": 5, "convention": "trec_eval", "value": 0.25, "diff": -0.05}
-    said = TABLE_KINDS["conventions"].said(rule | {"rule": "ties"})
-    assert said == "ndcg@5 by trec_eval: 0.25, −0.05 beside recdf (ties)."

@@ -42,7 +42,6 @@ from ..row_words import (
     is_useless,
     lift_text,
     look_of_estimate,
-    of_trend,
     policy_of,
     segment_of,
     trust_of,
@@ -158,7 +157,7 @@ def _trends(given: pd.DataFrame | None, row: TableRow | None = None) -> list[str
     names = [name for name in PAIR_OF_EFFECT if name in given.columns]
     rows = given.drop_duplicates(names).to_dict("records")
     return [
-        of_trend(one)
+        TABLE_KINDS["over_time"].said(one)
         for one in rows
         if row is None or all(one[name] == row[name] for name in names)
     ]
