@@ -71,8 +71,8 @@ from .row_words import (
     of_finding,
     of_floor,
     of_place,
-    trend_words,
     sides_of,
+    trend_words,
 )
 
 RowCells = Sequence[ShownRow]

@@ -17,7 +17,6 @@ from ...experiments.decide.proxy_metrics import error_columns
 from ...experiments.decide.proxy_metrics import proxy_metrics as relations
 from ...tables.cells import amount, columns_before, estimated
 from ..given_tables import count_text, labels, need, need_history
-from ..kinds import TABLE_KINDS
 from .picture import Frame, Picture
 from .style import (
     BEST,
@@ -44,7 +43,7 @@ def _shown(exposure_table: pd.DataFrame) -> tuple[str, dict[str, pd.Series]]:
     """Return the item column, which stands before `shown`, and how often each model, by its label,
     shows each item."""
     source = "what rd.diagnostics.exposure_table returned"
-    need(exposure_table, "exposure_table", TABLE_KINDS["exposure"].columns, source)
+    need(exposure_table, "exposure_table", ("shown", "share"), source)
     before = columns_before(exposure_table, "shown")
     if not before:
         raise OptionError(f"exposure_table has no item column before 'shown'; expected {source}")
