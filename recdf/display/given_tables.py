@@ -188,8 +188,7 @@ def in_buckets(given: Any, of_rows: Mapping[str, Any]) -> bool:
 
 def with_bounds(result: Evaluation, bounds: Any) -> Evaluation:
     """Return the result with the bounds of its metrics that the caller declares in its spec."""
-    spec = spec_with_bounds(result.spec, bounds)
-    return result if bounds is None else Evaluation(result.per_user, result.summary, spec)
+    return Evaluation(result.per_user, result.summary, spec_with_bounds(result.spec, bounds))
 
 
 def spec_with_bounds(spec: dict[str, Any], bounds: Any) -> dict[str, Any]:
@@ -287,30 +286,20 @@ def summary_of(result: Any, apart: str | None = None) -> pd.DataFrame:
         table["x"] = frame[apart].to_numpy() if frame[apart].dtype == object else frame[apart].array
     table.insert(0, "model", labels(frame, [name for name in by if name != apart]))
     table.insert(1, "column", column_names(table, result))
-    table.insert(2, "better", _directions(result, table["column"].tolist()))
+    known = {name: direction_word(result, name) for name in table["column"].unique()}
+    table.insert(2, "better", table["column"].map(known))
     return table
 
 
-def _directions(result: Any, columns: Sequence[str]) -> list[str]:
-    """Return the direction of every column.
+def direction_word(result: Any, column: str) -> str:
+    """Return "larger", "smaller" or an empty text for one column of an evaluation.
 
     It is that of the metric's definition, since a name of the caller's own says nothing; without
     one, that of the name.
     """
-    known = result.spec["metrics"] if isinstance(result, Evaluation) else {}
-
-    def better(column: str) -> str:
-        own = known.get(column, {})
-        by_name = better_of(own.get("name", column))
-        return by_name or better_of(own.get("definition", column)) or ""
-
-    found = {column: better(column) for column in dict.fromkeys(columns)}
-    return [found[column] for column in columns]
-
-
-def direction_word(result: Any, column: str) -> str:
-    """Return "larger", "smaller" or an empty text for one column of an evaluation."""
-    return _directions(result, [column])[0]
+    own = result.spec["metrics"].get(column, {}) if isinstance(result, Evaluation) else {}
+    by_name = better_of(own.get("name", column))
+    return by_name or better_of(own.get("definition", column)) or ""
 
 
 def column_names(summary: pd.DataFrame, result: Any = None) -> list[str]:

@@ -51,6 +51,7 @@ from .report.page_blocks import (
 )
 from .row_words import (
     EVERYONE,
+    amount_of_estimate,
     arm_of,
     drawn_budget,
     drawn_change,
@@ -60,19 +61,18 @@ from .row_words import (
     drawn_role,
     drawn_splits,
     flag_meanings,
+    is_useless,
     lift_text,
     look_of_estimate,
     names_before,
-    of_arm,
     of_comparison,
-    of_decision,
     of_drawn,
-    of_estimate,
-    of_finding,
     of_floor,
     of_place,
+    policy_of,
     sides_of,
     trend_words,
+    trust_of,
 )
 
 RowCells = Sequence[ShownRow]
@@ -125,10 +125,8 @@ def row_by_row(cells: Callable[[TableRow], ShownRow]) -> Callable[[pd.DataFrame]
 
 def harm_first(table: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of a table with what is worse before all others."""
-    worse = np.array([says_worse(row) for row in table.to_dict("records")], bool)
-    found = table.iloc[np.argsort(~worse, kind="stable")].reset_index(drop=True)
-    found.attrs = table.attrs
-    return found
+    others = [not says_worse(row) for row in table.to_dict("records")]
+    return table.iloc[np.argsort(others, kind="stable")].reset_index(drop=True)
 
 
 # -- models by metrics
@@ -190,52 +188,48 @@ def _board_cell(row: TableRow, beside: Sequence[float]) -> Shown:
 # -- comparisons of models or variants
 
 
-def _user_counts(row: TableRow) -> str:
-    """Return how many users gain, stay the same and lose, or how many users both arms have."""
-    if "n_treatment" in row:
-        return f"{int(row['n_treatment']):,} vs. {int(row['n_control']):,}"
-    if "wins" in row:
-        n = [int(row[name]) for name in ("wins", "n_users", "losses")]
-        return f"{n[0]:,}/{n[1] - n[0] - n[2]:,}/{n[2]:,}"
-    return f"{int(row['n_users']):,}"
-
-
-def _short(name: Any, length: int = CELL_NAME_LENGTH) -> Shown:
-    return text(shorten(visible(name), length))
-
-
 def _comparison_cells(given: pd.DataFrame) -> RowCells:
     """Return the cells of effects; every metric has a scale and digits of its own."""
-    frame = given.reset_index(drop=True)
-    new, old = sides_of(frame)
-    one_base = frame[old].map(str).nunique() == 1  # the caption names it
+    new, old = sides_of(given)
+    one_base = given[old].map(str).nunique() == 1  # the caption names it
     p = "p" if "not adjusted" in adjustment(given).words else "p (adjusted)"
     users = "users gain / same / lose" if new == "model" else "users"
-    found: dict[int, ShownRow] = {}
-    for metric, own in frame.groupby(frame["metric"].map(str), sort=False):
-        rows = own.to_dict("records")
-        titles = [f"{row[new]} vs. {row[old]} on {metric}" for row in rows]
-        drawn = bars(own[["diff", "ci_low", "ci_high"]], list(map(badge_of, rows)), titles)
-        for i, row, bar, pair in zip(own.index, rows, drawn, titles, strict=True):
-            form = estimate_form(row["diff"], row["ci_low"], row["ci_high"], "+")
-            verdict = badge(badge_of(row), row["verdict"])
-            if warned := note_of(row, beside=row["withheld"]):
-                verdict = verdict._replace(cell=Cell(verdict.cell.text, small=warned))
-            named = row[new] if one_base else pair.removesuffix(f" on {metric}")
-            around = interval(row["ci_low"], row["ci_high"], form)
-            found[i] = {
+    rows, metrics = given.to_dict("records"), [*given["metric"].map(str)]
+    pairs = [f"{row[new]} vs. {row[old]}" for row in rows]
+    titles = [f"{pair} on {metric}" for pair, metric in zip(pairs, metrics, strict=True)]
+    ends = given[["diff", "ci_low", "ci_high"]]
+    found = []
+    for row, bar, pair in zip(
+        rows, bars(ends, [*map(badge_of, rows)], titles, metrics), pairs, strict=True
+    ):
+        form = estimate_form(row["diff"], row["ci_low"], row["ci_high"], "+")
+        n = row["n_users"] if new == "model" else row["n_treatment"]
+        counts = f"{n:,.0f} vs. {row['n_control']:,.0f}" if new == "treatment" else f"{n:,.0f}"
+        if "wins" in row:
+            counts = f"{row['wins']:,.0f}/{n - row['wins'] - row['losses']:,.0f}/"
+            counts += f"{row['losses']:,.0f}"
+        around = interval(row["ci_low"], row["ci_high"], form)
+        found.append(
+            {
                 **{name: _short(row[name]) for name in [*names_before(row, "metric"), "metric"]},
-                new if one_base else "comparison": _short(named, 2 * CELL_NAME_LENGTH),
+                new if one_base else "comparison": _short(
+                    row[new] if one_base else pair, 2 * CELL_NAME_LENGTH
+                ),
                 "difference": bar,
                 "effect [interval]": value(row["diff"], form, small=around),
                 "relative": value(row.get("rel_diff"), form_of(row.get("rel_diff"), sign="+%")),
                 p: Shown(Cell(p_value(row["p_adj"])), value(row["p_adj"]).sort),
-                users: Shown(
-                    Cell(_user_counts(row)), float(row.get("n_users", row.get("n_treatment", 0)))
+                users: Shown(Cell(counts), float(n)),
+                "verdict": badge(
+                    badge_of(row), row["verdict"], note_of(row, beside=row["withheld"])
                 ),
-                "verdict": verdict,
             }
-    return [found[i] for i in range(len(frame))]
+        )
+    return found
+
+
+def _short(name: Any, length: int = CELL_NAME_LENGTH) -> Shown:
+    return text(shorten(visible(name), length))
 
 
 def _pairs_action(table: pd.DataFrame) -> str:
@@ -281,17 +275,6 @@ def _role_cells(row: TableRow) -> ShownRow:
     }
 
 
-def _arm_cells(row: TableRow) -> ShownRow:
-    return {
-        "variant": text(arm_of(row)),
-        "assigned": value(row["n_assigned"], ",d"),
-        "share": value(row["share"], ".1%"),
-        "planned share": value(row["expected_share"], ".1%"),
-        "without metrics": value(row["missing_rate"], ".1%"),
-        "p of the sample ratio": value(row["srm_p"], ".3g"),
-    }
-
-
 def _plan_action(table: pd.DataFrame) -> str:
     """Say how many users or lists a plan asks for, or which guardrail they would not show safe."""
     unit = "list" if "n_lists" in table.columns else "user"
@@ -309,14 +292,14 @@ def _plan_action(table: pd.DataFrame) -> str:
 def _estimate_cells(given: pd.DataFrame) -> RowCells:
     """Return the cells of estimates; what says whether to believe one stands before it."""
     known, records = given.columns[given.notna().any()], given.to_dict("records")
-    looks: list[BadgeKind] = [
-        "warning" if flag_words(row["flags"]) else look_of_estimate(row) for row in records
-    ]
     lifts = given.reindex(columns=["lift", "lift_ci_low", "lift_ci_high"])
-    drawn, found = bars(lifts, looks, [str(row["estimator"]) for row in records]), []
+    looks: list[BadgeKind] = [
+        "warning" if row["flags"] else look_of_estimate(row) for row in records
+    ]
+    drawn = bars(lifts, looks, [str(row["estimator"]) for row in records], [""] * len(records))
+    found = []
     for row, bar in zip(records, drawn, strict=True):
         words = flag_words(row["flags"])
-        mark = badge("warning" if words else "good", words or "no flag")
         amounts = estimated(row["value"], row["ci_low"], row["ci_high"]), lift_text(row) or NULL
         (point, _, ends), (lift, _, lift_ends) = (one.partition(" ") for one in amounts)
         found.append(
@@ -326,7 +309,9 @@ def _estimate_cells(given: pd.DataFrame) -> RowCells:
                 },
                 "clip": value(row.get("clip"), "g"),
                 "trust": text(row["trust"] if "trust" in known else ""),
-                "flags": mark._replace(cell=Cell(mark.cell.text, small=flag_meanings(row))),
+                "flags": badge(
+                    "warning" if words else "good", words or "no flag", flag_meanings(row)
+                ),
                 "value [interval]": Shown(Cell(point, small=ends), row["value"]),
                 "lift over the logging policy": bar,
                 "lift [interval]": Shown(Cell(lift, small=lift_ends), value(row.get("lift")).sort),
@@ -361,6 +346,7 @@ def _finding_cells(row: TableRow) -> ShownRow:
         "count": value(row["count"], ",d"),
         "share": value(row["share"], ".1%"),
         "effect on the metrics": text(row["effect"]),
+        **({"examples": text(row["examples"], code=True)} if "examples" in row else {}),
     }
 
 
@@ -499,7 +485,10 @@ TABLE_KINDS: dict[str, Kind] = {
     "decision": Kind(
         ("decision", "reasons", "treatment"),
         "Decision",
-        of_decision,
+        lambda row: (
+            f"{name_of(row['treatment'])}: "
+            f"{'' if row['withheld'] else row['decision'] + '. '}{row['reasons']}."
+        ),
         row_by_row(_plain_cells),
         part="decision",
         noun="treatment",
@@ -510,13 +499,28 @@ TABLE_KINDS: dict[str, Kind] = {
             *("srm_p", "srm_flag", "missing_flag"),
         ),
         "Users per variant",
-        of_arm,
-        row_by_row(_arm_cells),
+        lambda row: (
+            f"{arm_of(row)} {int(row['n_assigned']):,} ({row['share']:.1%}, planned "
+            f"{row['expected_share']:.1%})"
+        ),
+        row_by_row(
+            lambda row: {
+                "variant": text(arm_of(row)),
+                "assigned": value(row["n_assigned"], ",d"),
+                "share": value(row["share"], ".1%"),
+                "planned share": value(row["expected_share"], ".1%"),
+                "without metrics": value(row["missing_rate"], ".1%"),
+                "p of the sample ratio": value(row["srm_p"], ".3g"),
+            }
+        ),
     ),
     "off_policy": Kind(
         ("estimator", "value", "ci_low", "ci_high", "flags"),
         "Off-policy estimates",
-        of_estimate,
+        lambda row: (
+            f"{policy_of(row)} by {row['estimator']}: {trust_of(row)}"
+            f"{'' if is_useless(row) else ', ' + amount_of_estimate(row)}."
+        ),
         _estimate_cells,
         look=look_of_estimate,
         noun="off-policy estimate",
@@ -533,7 +537,10 @@ TABLE_KINDS: dict[str, Kind] = {
     "check": Kind(
         ("finding", "severity", "count", "share", "effect", "code"),
         "Data health",
-        of_finding,
+        lambda row: visible(
+            f"{finding_of(row)} ({int(row['count']):,}, {number(row['share'], '.1%')}): "
+            f"{row['effect']}."
+        ),
         row_by_row(_finding_cells),
         look=lambda row: SEVERITY.get(row["severity"], "info"),
         noun="finding",
@@ -569,6 +576,8 @@ def estimates_frame(kind: Kind, table: pd.DataFrame) -> pd.DataFrame:
     data["words"] = data.get("words", data["numbers"] + "  " + data["verdict"])
     marks = ["percent", "from_zero"]
     data = data.reindex(columns=[*DRAWN, *marks, "withheld"])
-    broken = [row.get("withheld") == "sample_ratio" and "role" not in row for row in rows]
-    signs = ["worse" if one else sign_of(row) for one, row in zip(broken, rows, strict=True)]
+    signs = [
+        "worse" if row.get("withheld") == "sample_ratio" and "role" not in row else sign_of(row)
+        for row in rows
+    ]
     return data.assign(**{name: data[name].eq(True) for name in marks}, sign=signs)

@@ -19,7 +19,6 @@ from ..experiments.decide.decide_experiment import allowed_of, change_text
 from ..judge.verdict import is_withheld
 from ..off_policy.estimate_value import MEANINGS
 from ..tables.cells import amount, brief, doing, estimated, interval, number, p_value, visible
-from ..tables.findings import finding_of
 from .report.page_blocks import (
     BadgeKind,
     TableRow,
@@ -80,11 +79,6 @@ def trend_words(row: TableRow) -> str:
     return said + (f", {slope} per day" if slope else "")
 
 
-def of_decision(row: TableRow) -> str:
-    said: str = row["reasons"] if row["withheld"] else f"{row['decision']}. {row['reasons']}"
-    return f"{name_of(row['treatment'])}: {said}."
-
-
 def of_place(row: TableRow) -> str:
     where = "" if row["segment"] == EVERYONE else f" ({row['segment']} = {row['group']})"
     place: str = "" if pd.isna(row["place"]) else f", place {row['place']}"
@@ -140,27 +134,12 @@ def flag_meanings(row: TableRow) -> str:
     return "; ".join(MEANINGS[name] for name in row["flags"].split(", ") if name in MEANINGS)
 
 
-def of_estimate(row: TableRow) -> str:
-    said = f"{policy_of(row)} by {row['estimator']}: {trust_of(row)}"
-    return f"{said}." if is_useless(row) else f"{said}, {amount_of_estimate(row)}."
-
-
 # -- data
 
 
 def arm_of(row: TableRow) -> str:
     """Return the variant of a row of a table of health, behind the labels of its group."""
     return " ".join(str(row[name]) for name in [*names_before(row, "variant"), "variant"])
-
-
-def of_arm(row: TableRow) -> str:
-    planned = f"{row['share']:.1%}, planned {row['expected_share']:.1%}"
-    return f"{arm_of(row)} {int(row['n_assigned']):,} ({planned})"
-
-
-def of_finding(row: TableRow) -> str:
-    count = f"{int(row['count']):,}, {number(row['share'], '.1%')}"
-    return visible(f"{finding_of(row)} ({count}): {row['effect']}.")
 
 
 def of_floor(row: TableRow) -> str:

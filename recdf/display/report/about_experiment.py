@@ -168,10 +168,9 @@ def _checked(tables: ReportTables) -> list[str]:
     table = next(iter(tables.experiment.values()), pd.DataFrame())
     health = pd.DataFrame() if tables.health is None else tables.health
     known = {*table.columns[table.notna().any()], *health.columns[health.notna().any()]}
-    short = "treatment" in table.columns and "srm_p" not in table.columns
-    fits = short and _fits_plan(table.to_dict("records"))
+    short = "srm_p" not in table.columns
     found = {
-        "the sample ratio": "srm_p" in known or fits,
+        "the sample ratio": "srm_p" in known or (short and _fits_plan(table.to_dict("records"))),
         "users without metrics": "missing_p" in known,
         "effects over time": tables.over_time is not None,
     }
@@ -181,10 +180,8 @@ def _checked(tables: ReportTables) -> list[str]:
         ", ".join(name for name, there in found.items() if there is wanted) or "nothing"
         for wanted in (True, False)
     )
-    more = "The comparison has its main columns. With details=True it also says which loss of users"
-    more += " would have been seen (seen_loss), and p of covariates (balance_p) and of denominators"
-    more += " (p_denominator)."
-    return [f"Checked: {done}. Not checked here: {left}.", *([more] if short else [])]
+    more = " A comparison with details=True says of more checks." if short else ""
+    return [f"Checked: {done}. Not checked here: {left}.{more}"]
 
 
 def _fits_plan(rows: Sequence[TableRow]) -> bool:

@@ -241,32 +241,23 @@ def _pair_matrix(subject: Subject, comparison: pd.DataFrame) -> TableBlock:
 # -- trade-offs, users, exposure
 
 
-def tradeoff_section(subject: Subject, page: Page) -> Sections:
-    """Draw the primary metric against each metric of another kind."""
+def drawn_sections(subject: Subject, page: Page) -> Sections:
+    """Draw the primary metric against each metric of another kind; who gets nothing, and who gains
+    and who loses by the best model; how evenly impressions fall on items, and how they spread over
+    popular and rare ones."""
+    metric, people, pair = subject.primary, subject.people, subject.pair
     others = [name for name in subject.columns[1:] if subject.family(name) not in ACCURACY]
-    if len(subject.models) > 1 and others and subject.family(subject.primary) in ACCURACY:
-        drawings = [
-            page.draw(plot.tradeoff, subject.result, x=name, y=subject.primary)
-            for name in others[:3]
-        ]
+    if pair is not None and others and subject.family(metric) in ACCURACY:
+        drawings = [page.draw(plot.tradeoff, subject.result, x=x, y=metric) for x in others[:3]]
         yield Section("trade-offs", "Trade-offs", drawings=drawings)
-
-
-def users_section(subject: Subject, page: Page) -> Sections:
-    """Draw who gets nothing, and who gains and who loses by the best model."""
-    people, metric, pair = subject.people, subject.primary, subject.pair
-    if metric not in subject.result.per_user.columns:
-        return
-    drawings = [page.draw(plot.users, people, metric)]
-    if pair is not None and subject.values(metric)["n"].nunique() == 1:
-        drawings.append(page.draw(plot.winners, people, metric, model=pair[0], baseline=pair[1]))
-    alone = "These are the lists that people judged, under their labels alone."
-    said = [] if people is subject.result else [alone]
-    yield Section("users", "Users", text=said, drawings=drawings)
-
-
-def exposure_section(subject: Subject, page: Page) -> Sections:
-    """Draw how evenly impressions fall on items, and how they spread over popular and rare ones."""
+    if metric in subject.result.per_user.columns:
+        drawings = [page.draw(plot.users, people, metric)]
+        if pair is not None and subject.values(metric)["n"].nunique() == 1:
+            model, rival = pair
+            drawings.append(page.draw(plot.winners, people, metric, model=model, baseline=rival))
+        alone = "These are the lists that people judged, under their labels alone."
+        said = [] if people is subject.result else [alone]
+        yield Section("users", "Users", text=said, drawings=drawings)
     exposure, log = page.tables.exposure, page.tables.log
     if exposure is not None:
         drawings = [page.draw(plot.exposure, exposure)]

@@ -44,7 +44,7 @@ from ..kinds import TABLE_KINDS
 from ..leaderboard_values import seed_sentences
 from ..pairs import list_places, model_rows
 from ..row_words import sides_of
-from .page_blocks import Badge, Reason, Section, effect_text, listed, name_of, plain
+from .page_blocks import Badge, Reason, Section, TableRow, effect_text, listed, name_of, plain
 from .report_inputs import BOTH_SIDES, Subject
 
 POWER_Z = 0.8416  # of the normal distribution: 8 of 10
@@ -73,7 +73,7 @@ class Case(NamedTuple):
     which: str
     action: str
     below: Sequence[str] = ()
-    row: Mapping[Any, Any] | None = None
+    row: TableRow | None = None
     stands: bool = True  # there is a verdict that could be overturned
     together: int = 0
     ships: bool = False  # the action is to take the new side
@@ -184,7 +184,7 @@ def _case(subject: Subject) -> Case:
     return Case(Badge("open", "no verdict"), which, action, stands=False)
 
 
-def _of_pair(subject: Subject, row: Mapping[Any, Any], together: int) -> Case:
+def _of_pair(subject: Subject, row: TableRow, together: int) -> Case:
     """Return what the row about the best model and its rival says."""
     best, rival = subject.name(row["model"]), subject.name(row["baseline"])
     metric, verdict = subject.name(subject.primary), str(row["verdict"])
@@ -220,9 +220,7 @@ def _of_pair(subject: Subject, row: Mapping[Any, Any], together: int) -> Case:
     return Case(badge, which, todo, below, row, not is_withheld(row), together)
 
 
-def _beside_best(
-    subject: Subject, row: Mapping[Any, Any], together: int
-) -> tuple[list[str], list[str]]:
+def _beside_best(subject: Subject, row: TableRow, together: int) -> tuple[list[str], list[str]]:
     """Say that the model was picked among several, and whether the tests take that into account.
     Name the models beside the pair that are not shown to be worse than it, over all pairs of
     models."""
@@ -256,7 +254,7 @@ def _beside_best(
 MISSING_LISTS = "Do not act on the mean: find out why lists are missing."
 
 
-def _withheld_action(row: Mapping[Any, Any]) -> str:
+def _withheld_action(row: TableRow) -> str:
     """Say what would make a verdict possible."""
     if row["withheld"] == "few_lists":
         more = max(1, FEW_LISTS - int(row["n_users"]))
@@ -266,7 +264,7 @@ def _withheld_action(row: Mapping[Any, Any]) -> str:
     return f"Do not act: {CAUTIONS[row['withheld']].sentence}."
 
 
-def collect(row: Mapping[Any, Any], n: float, unit: str) -> str:
+def collect(row: TableRow, n: float, unit: str) -> str:
     """Say how many more lists or users than n would show a difference of the size that was
     found."""
     diff, least = row["diff"], least_shown(row)
@@ -283,7 +281,7 @@ def collect(row: Mapping[Any, Any], n: float, unit: str) -> str:
     return f"Collect about {amount(rounded, f'more {unit}')}: {enough}."
 
 
-def least_shown(row: Mapping[Any, Any]) -> float | None:
+def least_shown(row: TableRow) -> float | None:
     """Return the difference that so many lists or users show in 8 of 10 cases, with the interval
     of the row, which is adjusted as its test is."""
     ends = np.abs(np.array([row["ci_low"], row["ci_high"]]) - row["diff"])
@@ -369,7 +367,7 @@ def _amount(subject: Subject, case: Case) -> list[str]:
     return said
 
 
-def _belief(subject: Subject, row: Mapping[Any, Any] | None) -> list[str]:
+def _belief(subject: Subject, row: TableRow | None) -> list[str]:
     """Say what stands behind the numbers: the test, the number of lists, the correction, the
     warnings."""
     table = subject.comparison
@@ -409,7 +407,7 @@ def one_sided(rows: pd.DataFrame) -> list[str]:
     return [f"The tests are one-sided: {can}, and nothing else."]
 
 
-def could_show(row: Mapping[Any, Any] | None, of_size: str, cases: str) -> list[str]:
+def could_show(row: TableRow | None, of_size: str, cases: str) -> list[str]:
     """Say which difference so many lists or users show in 8 of 10 cases."""
     least = None if row is None else least_shown(row)
     if row is None or least is None:
@@ -432,9 +430,7 @@ OTHERS = {
 }
 
 
-def _other_metrics(
-    subject: Subject, row: Mapping[Any, Any] | None
-) -> tuple[list[Reason], list[str]]:
+def _other_metrics(subject: Subject, row: TableRow | None) -> tuple[list[Reason], list[str]]:
     """Return on which other metrics the model of the headline is worse, and what the others
     show."""
     if row is None:
@@ -540,7 +536,7 @@ def _overturning(subject: Subject, check: pd.DataFrame | None, case: Case) -> It
         yield Reason(TABLE_KINDS["check"].said(one), badge, action, stops)
 
 
-def _of_ties(subject: Subject, check: pd.DataFrame, row: Mapping[Any, Any]) -> Iterator[Reason]:
+def _of_ties(subject: Subject, check: pd.DataFrame, row: TableRow) -> Iterator[Reason]:
     """Say how far other orders of equal scores could move the difference, and whether that changes
     the verdict."""
     column, moves, words = subject.primary, dict[str, tuple[float, float]](), []

@@ -204,7 +204,7 @@ def report(
             f"{target} is a folder; expected the path of a file, such as {target / 'report.html'}"
         )
     refuse_files([target], overwrite)
-    _jinja()
+    _template()  # is Jinja2 there?
     check_value("max_rows", max_rows, POSITIVE)
     with Progress(2, "report", progress) as shown:
         subject = None
@@ -247,9 +247,7 @@ def report(
             )
         page = Page(subject, tables, max_rows, examples)
         sections = _report_sections(page)
-        heading = "Evaluation of recommendations"
-        heading = heading if subject is not None else _heading(tables, sections)
-        about = _about(subject) if subject is not None else _about_users(tables)
+        heading, about = _heading(page, sections)
         publish_text(target, _page_text(title or heading, about, sections, examples is not False))
     return target
 
@@ -260,9 +258,7 @@ OF_MODELS = (
     about_models.leaderboard_section,
     about_models.curves_section,
     about_models.comparison_section,
-    about_models.tradeoff_section,
-    about_models.users_section,
-    about_models.exposure_section,
+    about_models.drawn_sections,
     about_models.segments_section,
 )
 BESIDE = (
@@ -308,41 +304,42 @@ def _report_sections(page: Page) -> list[Section]:
     return [card or models_card(subject, tables.check, said), *sections]
 
 
-def _heading(tables: ReportTables, sections: Sequence[Section]) -> str:
-    """Return the heading of a page without a result: that of its one section, if there is one."""
-    if tables.experiment:
-        return "A/B test of recommendations"
-    shown = [one for one in sections if one.id not in ("validity", "verdict")]
-    if shown[0].id in ("gate", "off-policy", "history", "data-health"):
-        return f"{shown[0].title} of recommendations"
-    about = f": {shown[0].title[:1].lower()}{shown[0].title[1:]}" if len(shown) == 1 else ""
-    return f"Experiment on recommendations{about.replace('a/A', 'A/A')}"
-
-
-def _about_users(tables: ReportTables) -> str:
-    """Return the line below the heading of a page without a result."""
+def _heading(page: Page, sections: Sequence[Section]) -> tuple[str, str]:
+    """Return the heading of a page, without a result that of its one section if there is one, and
+    the line below it."""
+    tables, counts = page.tables, Counter[str]()
+    if page.subject is not None:
+        return "Evaluation of recommendations", _population(page.subject)
     for table in tables.experiment.values():
         sides = ("control", "treatment")
         arms = pd.concat([table.groupby(side)[f"n_{side}"].max() for side in sides])
         users = arms.groupby(level=0).max()
         n = amount(int(users.sum()), "user"), amount(table["metric"].nunique(), "metric")
-        return " · ".join([amount(len(users), "variant"), *n])
+        return "A/B test of recommendations", " · ".join([amount(len(users), "variant"), *n])
+    shown = [one for one in sections if one.id not in ("validity", "verdict")]
+    heading = shown[0].title
+    if shown[0].id in ("gate", "off-policy", "history", "data-health"):
+        heading += " of recommendations"
+    else:
+        about = f": {heading[:1].lower()}{heading[1:]}" if len(shown) == 1 else ""
+        heading = f"Experiment on recommendations{about.replace('a/A', 'A/A')}"
     if tables.history is not None and tables.off_policy is None and not tables.beside:
-        return tables.history.headline
+        return heading, tables.history.headline
     gate = None if tables.gate is None else tables.gate.table
     own = (tables.off_policy, gate, tables.check, tables.decision, tables.segments)
-    counts = Counter[str]()
     for one in (*tables.beside.values(), *own):
         if one is not None:
             counts[record_of(one).noun] += len(one)
     counts["period"] += 0 if tables.over_time is None else len(tables.over_time)
-    return " · ".join(amount(n, noun) for noun, n in counts.items() if n)
+    return heading, " · ".join(amount(n, noun) for noun, n in counts.items() if n)
 
 
-def _about(subject: Subject) -> str:
-    """Return the line below the heading."""
-    n = len(subject.models)
-    lists = max(map(len, model_rows(subject.result).values()), default=0)
+def _population(subject: Subject) -> str:
+    """Return how many models and lists a page is about, and which lists."""
+    lists, judged = (
+        max(map(len, model_rows(one).values()), default=0)
+        for one in (subject.result, subject.people)
+    )
     options = subject.result.spec.get("options", {})
     known = {
         "true": "lists of true",
@@ -350,24 +347,17 @@ def _about(subject: Subject) -> str:
         "both": "lists in true and pred",
         "all": "all lists",
     }
+    said = [amount(len(subject.models), "model"), amount(lists, "list")]
     who = known.get(str(options.get("users", "true")), "lists that were given")
-    like = f" · as {options['like']} computes them" if options.get("like") else ""
+    said.append(f"population: {who}")
+    if options.get("like"):
+        said.append(f"as {options['like']} computes them")
     if subject.people is not subject.result:
-        judged = max(map(len, model_rows(subject.people).values()), default=0)
-        like += f" · labels of people on {judged:,} of them, cheap labels on all"
-    return f"{amount(n, 'model')} · {amount(lists, 'list')} · population: {who}{like}"
+        said.append(f"labels of people on {judged:,} of them, cheap labels on all")
+    return " · ".join(said)
 
 
 # -- the page
-
-
-def _jinja() -> Any:
-    """Return jinja2, or say which extra brings it."""
-    try:
-        import jinja2
-    except ImportError as error:
-        raise not_loaded("rd.report", "Jinja2", "recdf[report]", error) from error
-    return jinja2
 
 
 def _page_text(title: str, about: str, sections: Sequence[Section], examples: bool) -> str:
@@ -401,7 +391,10 @@ def _page_text(title: str, about: str, sections: Sequence[Section], examples: bo
 @functools.cache
 def _template() -> Any:
     """Return the template of the page. It is compiled once in a process."""
-    jinja2 = _jinja()
+    try:
+        import jinja2
+    except ImportError as error:
+        raise not_loaded("rd.report", "Jinja2", "recdf[report]", error) from error
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )

@@ -209,24 +209,22 @@ def effect_text(row: TableRow) -> str:
 # -- cells
 
 
-def text(value: Any, *, code: bool = False, small: str = "") -> Shown:
+def text(value: Any, *, code: bool = False) -> Shown:
     """Return a cell of a text, sorted by its letters."""
     words = visible(value)
-    return Shown(Cell(words, small=small), words.casefold(), code=code)
+    return Shown(Cell(words), words.casefold(), code=code)
 
 
 def formula(words: str) -> Shown:
     """Return a cell of a formula whose subscripts and superscripts are MathML: x_{i ≤ k}, y_i,
     z^2."""
-    found = re.split(
-        r"([^\W_]+|[ΣΠ√)])([_^])(\{[^{}]*\}|\([^()]*\)|[^\s{}()·,;/+−|]+)", visible(words)
-    )
-    parts = [("", "", found[0])]
-    for base, mark, low, rest in zip(
-        found[1::4], found[2::4], found[3::4], found[4::4], strict=True
-    ):
+    words = visible(words)
+    bearing = r"([^\W_]+|[ΣΠ√)])([_^])(\{[^{}]*\}|\([^()]*\)|[^\s{}()·,;/+−|]+)"
+    first, *found = re.split(bearing, words)
+    parts = [("", "", first)]
+    for base, mark, low, rest in zip(*(found[i::4] for i in range(4)), strict=True):
         parts += [("sub" if mark == "_" else "sup", base, low.strip("{}()")), ("", "", rest)]
-    return Shown(Cell(visible(words)), visible(words).casefold(), parts=tuple(parts))
+    return Shown(Cell(words), words.casefold(), parts=parts)
 
 
 def value(found: Any, form: Form | str | None = None, *, small: str = "") -> Shown:
@@ -235,28 +233,32 @@ def value(found: Any, form: Form | str | None = None, *, small: str = "") -> Sho
     return Shown(Cell(number(found, form), small=small), None if pd.isna(found) else float(found))
 
 
-def badge(kind: BadgeKind, words: Any) -> Shown:
-    """Return a cell of a badge."""
-    return Shown(Cell(visible(words)), visible(words).casefold(), Badge(kind, visible(words)))
+def badge(kind: BadgeKind, words: Any, small: str = "") -> Shown:
+    """Return a cell of a badge, with a note behind it."""
+    words = visible(words)
+    return Shown(Cell(words, small=small), words.casefold(), Badge(kind, words))
 
 
-def bars(ends: pd.DataFrame, kinds: Sequence[BadgeKind], names: Sequence[str]) -> list[Shown]:
-    """Return the interval pictures of the rows of one table, drawn to one scale with zero in the
-    middle. `ends` has the estimate and its two bounds."""
+def bars(
+    ends: pd.DataFrame, kinds: Sequence[BadgeKind], names: Sequence[str], scales: Sequence[str]
+) -> list[Shown]:
+    """Return the interval pictures of the rows of one table, zero in their middle; rows of equal
+    `scales` are drawn to one scale. `ends` has the estimate and its two bounds."""
     numbers = ends.to_numpy(np.float64, na_value=np.nan)
-    reach = np.abs(numbers[np.isfinite(numbers)]).max(initial=0) or 1.0
+    widest = pd.Series(np.where(np.isfinite(numbers), np.abs(numbers), 0).max(axis=1))
+    reach = widest.groupby(list(scales)).transform("max").replace(0, 1).to_numpy()
     half = BAR_WIDTH / 2
-    places = half + np.clip(numbers / reach, -1, 1) * (half - BAR_EDGE)
+    places = half + np.clip(numbers / reach[:, None], -1, 1) * (half - BAR_EDGE)
     places = np.where(np.isnan(places), places[:, :1], places).round(1)
     cells = []
-    for found, (middle, left, right), kind, name in zip(
+    for (diff, *around), (middle, left, right), kind, name in zip(
         numbers.tolist(), places.tolist(), kinds, names, strict=True
     ):
-        form = estimate_form(found[0], found[1], found[2], "+")
-        point, low, high = (number(one, form) for one in found)
+        form = estimate_form(diff, around[0], around[1], "+")
+        point, low, high = (number(one, form) for one in (diff, *around))
         label = f"{visible(name)}: {point}, from {low} to {high}"
         bar = None if pd.isna(middle) else Bar(left, right, middle, kind, label)
-        cells.append(Shown(Cell("" if bar else point), found[0] if bar else None, bar=bar))
+        cells.append(Shown(Cell("" if bar else point), diff if bar else None, bar=bar))
     return cells
 
 
