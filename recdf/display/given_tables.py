@@ -126,35 +126,18 @@ def rows_by(frame: pd.DataFrame, by: Sequence[str]) -> dict[str, npt.NDArray[np.
     """Return the rows of every `by` value, by its label, in the order of first appearance."""
     if not by:
         return {ONLY: np.arange(len(frame))}
-    starts = _starts(frame, by)
+    # A null is unequal to everything.
+    changes = [frame[name].ne(frame[name].shift()).fillna(True).to_numpy(bool) for name in by]
+    starts = np.flatnonzero(np.any(changes, axis=0))
     names = labels(frame.take(starts), by) if len(starts) <= MANY_RUNS else []
-    if names and len(set(names)) == len(
-        names
-    ):  # the rows of each value stand together, as evaluate leaves them
-        ends = [*starts[1:], len(frame)]
-        return {
-            name: np.arange(first, end)
-            for name, first, end in zip(names, starts, ends, strict=True)
-        }
+    if names and len(set(names)) == len(names):  # rows of each value stand together, as usual
+        rows = np.split(np.arange(len(frame)), starts[1:])
+        return dict(zip(names, rows, strict=True))
     codes = frame.groupby(list(by), sort=False, dropna=False, observed=True).ngroup().to_numpy()
     order = np.argsort(codes, kind="stable")
     starts = np.searchsorted(codes[order], np.arange(codes.max(initial=-1) + 1))
-    rows = np.split(order, starts[1:])
-    return dict(zip(labels(frame.take(order[starts]), by), rows, strict=True))
-
-
-def _starts(frame: pd.DataFrame, by: Sequence[str]) -> npt.NDArray[np.int64]:
-    """Return the first row of each run of rows with equal `by` values; a null is unequal to
-    everything."""
-    changes = np.zeros(len(frame), dtype=bool)
-    changes[:1] = True
-    for name in by:
-        column = frame[name]
-        values = (
-            column.array.codes if isinstance(column.dtype, pd.CategoricalDtype) else column.array
-        )
-        changes[1:] |= np.asarray(pd.Series(values[1:] != values[:-1]).fillna(True), dtype=bool)
-    return np.flatnonzero(changes)
+    names = labels(frame.take(order[starts]), by)
+    return dict(zip(names, np.split(order, starts[1:]), strict=True))
 
 
 def as_result(given: Any) -> Evaluation:
@@ -205,29 +188,24 @@ def with_units(result: Evaluation, unit_col: str | Sequence[str] | None = None) 
     The unit is `user_id`, or else the first column of the list key, unless the caller names
     another.
     """
-    key, by, per_user = list(result.spec["user_col"]), list(result.spec["by"]), result.per_user
+    spec, per_user = dict(result.spec), result.per_user
+    key, by = list(spec["user_col"]), list(spec["by"])
     units = [unit_col] if isinstance(unit_col, str) else list(unit_col or unit_of(key))
-    if "unit_col" in result.spec or LISTS_ARE_UNITS in result.spec:
+    if "unit_col" in spec or LISTS_ARE_UNITS in spec:
         return result
     first = per_user.take(next(iter(rows_by(per_user, by).values()))) if len(per_user) else per_user
-    spec: dict[str, Any] = dict(result.spec)
     if unit_col is None and repeated_unit(first, key, len(first)) and first[units[0]].is_unique:
         spec["repeated_units"] = True
     names = [name for name in spec["metrics"] if name in per_user.columns]
     if units == key or not names:
-        if unit_col is not None:
-            spec[LISTS_ARE_UNITS] = True
-        return Evaluation(per_user, result.summary, spec) if spec != result.spec else result
+        named = {} if unit_col is None else {LISTS_ARE_UNITS: True}
+        return Evaluation(per_user, result.summary, spec | named)
     spec["unit_col"] = units
     plain = need(per_user, "per_user", units, "the column of unit_col=").copy(deep=False)
     plain.attrs = {"recdf": spec}
+    level = spec.get("confidence", CONFIDENCE)
     own = summarize(
-        plain,
-        by,
-        metrics=names,
-        unit_col=units,
-        weight_col=spec.get("weight"),
-        confidence=spec.get("confidence", CONFIDENCE),
+        plain, by, metrics=names, unit_col=units, weight_col=spec.get("weight"), confidence=level
     )
     return Evaluation(per_user, restated(result, own, ["se", "ci_low", "ci_high"]), spec)
 
@@ -237,13 +215,13 @@ def restated(result: Result, own: pd.DataFrame, columns: list[str]) -> pd.DataFr
     summary, spec = result.summary.copy(deep=False), result.spec
     keys = [*spec["by"], "metric", "k"]
     found = summary[keys].merge(
-        own[[*keys, *columns]], on=keys, how="left", validate="m:1", indicator="_found"
+        own[[*keys, *columns]], "left", keys, validate="m:1", indicator=True
     )
-    whole = found["_found"].eq("both").to_numpy()
+    kept = found["_merge"].ne("both").to_numpy()
     if "item_by" in spec:
-        whole &= summary[spec["item_by"]].isna().to_numpy()
+        kept |= summary[spec["item_by"]].notna().to_numpy()
     for name in columns:
-        summary[name] = np.where(whole, found[name].to_numpy(), summary[name].to_numpy())
+        summary[name] = summary[name].where(kept, found[name].to_numpy())
     return summary
 
 
@@ -269,13 +247,9 @@ def summary_of(result: Any, apart: str | None = None) -> pd.DataFrame:
     (`item_by=`) are left out: they are another population.
     """
     if isinstance(result, Evaluation):
-        frame, by, item_by = (
-            with_units(result).summary,
-            list(result.spec["by"]),
-            result.spec.get("item_by"),
-        )
-        if item_by is not None:
-            frame = frame[frame[item_by].isna()]
+        frame, by = with_units(result).summary, list(result.spec["by"])
+        if "item_by" in result.spec:
+            frame = frame[frame[result.spec["item_by"]].isna()]
     else:
         frame = need(result, "result", SUMMARY_VALUES, "an Evaluation or its summary")
         by = columns_before(frame, "metric")
@@ -308,10 +282,9 @@ def column_names(summary: pd.DataFrame, result: Any = None) -> list[str]:
     spec = result.spec["metrics"] if isinstance(result, Evaluation) else {}
     known = {(found["name"], found["k"]): column for column, found in spec.items()}
     names = []
-    for metric, k in zip(summary["metric"].map(str), summary["k"].tolist(), strict=True):
-        cutoff = None if pd.isna(k) else int(k)
-        at = metric if cutoff is None else f"{metric}@{cutoff}"
-        names.append(known.get((metric, cutoff), at))
+    for metric, k in zip(summary["metric"].map(str), summary["k"], strict=True):
+        key = metric, None if pd.isna(k) else int(k)
+        names.append(known.get(key, metric if pd.isna(k) else f"{metric}@{int(k)}"))
     return names
 
 
@@ -328,10 +301,12 @@ def model_values(result: Any, metric: str) -> dict[str, FloatArray]:
 def words_of_tests(comparison: pd.DataFrame) -> str:
     """Return what the models of a comparison were tested with."""
     known = {"t": "paired t tests", "wilcoxon": "Wilcoxon tests"}
-    known |= {name: f"{name} tests" for name in ("randomization", "bootstrap")}
-    found = set(comparison.attrs.get("recdf_comparison", {}).get("tests", ()))
-    found = set(comparison["test"]) if "test" in comparison.columns else found
-    words = known.get(str(next(iter(found))), "tests") if len(found) == 1 else "tests"
+    found = comparison.attrs.get("recdf_comparison", {}).get("tests", ())
+    tests = {*(comparison["test"] if "test" in comparison.columns else found)}
+    test = str(tests.pop()) if len(tests) == 1 else ""
+    if test in ("randomization", "bootstrap"):
+        known[test] = f"{test} tests"
+    words = known.get(test, "tests")
     return f"one-sided {words}" if sides_of_tests(comparison) else words
 
 

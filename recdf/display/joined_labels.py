@@ -54,24 +54,22 @@ def with_both_labels(people: Evaluation, cheap: Any) -> Evaluation:
     if by:  # models that people have not judged
         rows = rows[rows.groupby(by, observed=True)[JUDGED].transform("any")].reset_index(drop=True)
     rows.attrs = {}
-    same = [*by, "metric", "k", *([cheap.spec["item_by"]] if "item_by" in cheap.spec else [])]
-    summary = people.summary[same].merge(cheap.summary, on=same)  # in the order of `people`
+    item_by = [cheap.spec["item_by"]] if "item_by" in cheap.spec else []
+    # In the order of `people`.
+    same = [*by, "metric", "k", *item_by]
+    summary = people.summary[same].merge(cheap.summary, on=same).assign(std=np.nan)
     spec = {**cheap.spec, "metrics": metrics, "labels of people": people.spec}
-    spec |= {
-        name: people.spec[name]
-        for name in ("unit_col", "repeated_units", "bounds")
-        if name in people.spec
-    }
-    found = Evaluation(rows, summary.assign(std=np.nan), spec)
-    places, models = model_rows(found), labels(summary, by)
-    whole = summary[spec["item_by"]].isna() if "item_by" in spec else [True] * len(summary)
-    means = enumerate(zip(models, column_names(summary, found), whole, strict=True))
-    at = [(i, model, column) for i, (model, column, own) in means if own and column in names]
-    numbers = powered_means(found, [(column, places[model]) for _, model, column in at])
-    for name in RESTATED:
-        found.summary.loc[[i for i, *_ in at], name] = numbers[name].to_numpy()
-    numbers["what"] = [f"{column} of {model}" if by else column for _, model, column in at]
-    first = numbers[[column == names[0] for *_, column in at]]
+    for name in {"unit_col", "repeated_units", "bounds"} & people.spec.keys():
+        spec[name] = people.spec[name]
+    found = Evaluation(rows, summary, spec)
+    at = pd.DataFrame({"model": labels(summary, by), "column": column_names(summary, found)})
+    at = at[at["column"].isin(names) & summary[item_by].isna().all(axis=1)]
+    places = model_rows(found)
+    means = [(column, places[model]) for model, column in at.itertuples(index=False)]
+    numbers = powered_means(found, means).set_index(at.index)
+    summary.loc[at.index, RESTATED] = numbers[RESTATED]
+    numbers["what"] = at["column"] + (" of " + at["model"] if by else "")
+    first = numbers[at["column"] == names[0]]
     said = label_sentences(first["n_human"], first["n_cheap"], first.to_dict("records"))
     doubts = [one.sentence for one in CAUTIONS.values() if has(numbers["remarks"], one.code).any()]
     spec[LABELS] = [
@@ -95,15 +93,9 @@ def powered_means(result: Evaluation, means: Sequence[tuple[str, np.ndarray]]) -
         bounds = bounds_of(column, declared, y, f, definition=definition) or seen_bounds(y, f)
         judged, confidence = own[JUDGED].to_numpy(bool), spec.get("confidence", 0.95)
         row = labelled_row(y, f, judged, bounds, confidence, weights, unit)
-        n_undefined = int(np.isnan(f).sum())
-        doubtful = dict.fromkeys(RESTATED[1:4], np.nan) if row["remarks"] else {}
-        found.append(
-            {
-                **row,
-                "value": row["mean"],
-                "n": len(f) - n_undefined,
-                "n_undefined": n_undefined,
-                **doubtful,
-            }
-        )
+        row["value"], row["n_undefined"] = row["mean"], int(np.isnan(f).sum())
+        row["n"] = len(f) - row["n_undefined"]
+        if row["remarks"]:
+            row |= dict.fromkeys(RESTATED[1:4], np.nan)
+        found.append(row)
     return pd.DataFrame(found)

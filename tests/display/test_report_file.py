@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 import recdf as rd
+from recdf.display.report.page import _template
 
 from .conftest import HOSTILE
 from .page_read import Page, off_policy
@@ -219,6 +220,7 @@ def test_bad_input_says_what_to_change_and_writes_nothing(options, error, words,
 @pytest.mark.parametrize("module", ["jinja2", "matplotlib"])
 def test_a_missing_extra_names_itself(module, small, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, module, None)
+    _template.cache_clear()  # as in a new process
     with pytest.raises(rd.MissingExtraError, match=r"recdf\[report\]"):
         rd.report(small, tmp_path / "r.html")
     assert list(tmp_path.iterdir()) == []
