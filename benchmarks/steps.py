@@ -40,7 +40,7 @@ REST = "everything else"
 # step -> functions, as `module.name` where the caller looks them up
 STEPS = {
     "door: columns and checks": (
-        "match._both_frames",
+        "match.as_frame",
         "match.order_source",
         "match.read_true",
         "match.read_pred",
@@ -57,7 +57,7 @@ STEPS = {
     "rank `pred`": ("true_and_pred_lists.rank_pred",),
     "pair: hits and duplicates": ("true_and_pred_lists.pair", "true_and_pred_lists.settle_pairs"),
     "blocks: what is left": ("match.PredLists",),
-    "population and hits": ("match.population_of", "match.match"),
+    "population and hits": ("match.match",),
     "metrics": ("part.defined_values",),
     "tables": (
         "match.key_frame",

@@ -14,7 +14,7 @@ from ..inputs.ids import read_ids
 from ..inputs.options import Options, as_columns
 from ..matching.hits import Hits
 from ..matching.lists import Matched
-from ..matching.overlap import Overlap, doubt_in_words
+from ..matching.overlap import Overlap
 from ..metrics.compute import compute, mean
 from ..metrics.metric import find
 from ..tables.findings import Findings, Severity
@@ -69,8 +69,7 @@ def check_order(found: ListFindings, data: Data, matched: Matched) -> None:
 def check_doubts(found: Findings, overlap: Overlap) -> None:
     """Report what is doubtful about the order of most lists. Where the other column has no name,
     ranks and scores that contradict each other are reported elsewhere."""
-    for doubt, n, of in overlap.in_doubt():
-        what, advice = doubt_in_words(doubt, *overlap.order)
+    for doubt, n, of, what, advice in overlap.in_doubt():
         if doubt != "beside" or overlap.order[1]:
             found.add(f"order_{doubt}", ORDER_DOUBTS[doubt], "warning", n, of, what, advice)
 

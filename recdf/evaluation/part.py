@@ -35,8 +35,7 @@ from .. import errors
 from ..errors import DataError, RecdfError
 from ..inputs.ids import take_rows
 from ..inputs.options import Options
-from ..inputs.row_rules import BrokenRows, RowsRefused
-from ..inputs.true_and_pred import Order
+from ..inputs.true_and_pred import BrokenRows, Order, RowsRefused
 from ..matching.counts import ListCounts
 from ..matching.lists import Matched
 from ..matching.overlap import Overlap
@@ -241,7 +240,7 @@ def _measure(call: Call, part: Part, findings: dict[str, BrokenRows]) -> tuple[M
             counts=matched.counts,
             side_counts=matched.side_counts,
             overlap=matched.overlap,
-            side_tables=matched.sides.described() if part.whole else None,
+            side_tables=matched.sides.checked.described() if part.whole else None,
         )
         if len(matched):
             measured = _with_the_rest(measured, matched, call, part.whole)

@@ -113,35 +113,20 @@ def as_parquet(
 def _as_frames(
     tables: Mapping[str, Any], sets: Mapping[str, FileSet], keys: Sequence[str], by: Sequence[str]
 ) -> dict[str, pd.DataFrame]:
-    """Give the columns of the tables that are text their types, and make frames of all."""
+    """Give the columns of the tables that are text their types, and make frames of all, with the
+    dtypes that pandas wrote. Integers beside nulls stay integers."""
     texts = {name: [tables[name]] for name, files in sets.items() if files.is_text}
     schemas = [table.schema for name, table in tables.items() if name not in texts]
-    kinds = settled_kinds(texts, schemas, keys, by)
-    found = {
-        name: typed(tables[name], one, [*keys, *by], sets[name]) for name, one in kinds.items()
-    }
-    return {name: _as_frame(found.get(name, table)) for name, table in tables.items()}
-
-
-def possible_kinds(pieces: Iterable[Any], ids: Sequence[str]) -> dict[str, list[Any]]:
-    """Return, for each column of text, the kinds of numbers that take all its values, the narrowest
-    first."""
-    found: dict[str, list[Any]] = {}
-    for table in pieces:
-        for column in table.column_names:
-            if not _holds_text((text := table[column]).type):
-                continue
-            if column in ids:
-                found[column] = (
-                    [pa.int64()]
-                    if found.get(column, [1]) and _are_integers(_empty_as_null(text))
-                    else []
-                )
-            else:
-                kinds = found.get(column, NUMBERS)
-                first = _as_numbers(text, kinds).type
-                found[column] = [*kinds[kinds.index(first) :]] if first in kinds else []
-    return found
+    kinds, frames = settled_kinds(texts, schemas, keys, by), {}
+    for name, table in tables.items():
+        whole = typed(table, kinds[name], [*keys, *by], sets[name]) if name in kinds else table
+        written = json.dumps(pandas_metadata(whole.schema.metadata)).encode()
+        try:
+            described = whole.replace_schema_metadata({b"pandas": written})
+            frames[name] = described.to_pandas(integer_object_nulls=True)
+        except (TypeError, ValueError):  # a dtype, as of an Arrow dictionary, that pandas wrote
+            frames[name] = whole.to_pandas(integer_object_nulls=True, ignore_metadata=True)
+    return frames
 
 
 def settled_kinds(
@@ -150,17 +135,27 @@ def settled_kinds(
     keys: Sequence[str],
     by: Sequence[str],
 ) -> dict[str, dict[str, list[Any]]]:
-    """Return the possible kinds of the columns of each frame of text, given its pieces. Ids are
-    text in all of them, unless all, and the schemas of the others, have integers."""
-    possible = {name: possible_kinds(pieces, [*keys, *by]) for name, pieces in texts.items()}
+    """Return, for each column of each frame of text, given its pieces, the kinds of numbers that
+    take all its values, the narrowest first. Ids are text in all of them, unless all, and the
+    schemas of the others, have integers."""
+    possible: dict[str, dict[str, list[Any]]] = {name: {} for name in texts}
+    for name, pieces in texts.items():
+        for table in pieces:
+            for column in table.column_names:
+                if not _holds_text((text := table[column]).type):
+                    continue
+                is_id = column in (*keys, *by)
+                kinds = possible[name].get(column, NUMBERS[:1] if is_id else NUMBERS)
+                first = _as_numbers(text, kinds, is_id).type
+                possible[name][column] = kinds[kinds.index(first) :] if first in kinds else []
     for key in keys:
         mine = [kinds for kinds in possible.values() if key in kinds]
         types = [schema.field(key).type for schema in others if key in schema.names]
         # Of a list, its items are meant.
         typed_text = any(_holds_text(getattr(kind, "value_type", kind)) for kind in types)
         if typed_text or not all(kinds[key] for kinds in mine):
-            for kinds in mine:
-                kinds[key] = []
+            for own in mine:
+                own[key] = []
     return possible
 
 
@@ -170,33 +165,14 @@ def typed(
     """Return a table, in which each column of text has the first of its kinds. `start` is the row
     where it begins."""
     for column, possible in kinds.items():
-        text = _empty_as_null(table[column]) if column in ids else table[column]
-        found = (
-            (text.cast(possible[0]) if column in ids else _as_numbers(text, possible[:1]))
-            if possible
-            else text
-        )
+        text = table[column]
+        found = _as_numbers(text, possible[:1], column in ids)
         if (beyond := beyond_numbers(text, found)) >= 0:
             raise DataError(
                 f"{files.place(start + beyond)}, column {column}: {text[beyond]} {TOO_LARGE}"
             )
         table = table.set_column(table.column_names.index(column), column, found)
     return table
-
-
-def _as_frame(table: Any) -> pd.DataFrame:
-    """Return a frame with the dtypes that pandas wrote, in which integers beside nulls stay
-    integers."""
-    metadata = {b"pandas": json.dumps(pandas_metadata(table.schema.metadata)).encode()}
-    frame: pd.DataFrame
-    try:
-        frame = table.replace_schema_metadata(metadata).to_pandas(integer_object_nulls=True)
-    except (
-        TypeError,
-        ValueError,
-    ):  # pandas wrote a dtype, such as an Arrow dictionary, that it cannot read
-        frame = table.to_pandas(integer_object_nulls=True, ignore_metadata=True)
-    return frame
 
 
 class PathOfFormat(str):
@@ -226,21 +202,18 @@ class FileSet:
 
     @classmethod
     def of(cls, path: Any) -> FileSet:
-        """Find the files."""
+        """Find the files. A folder may be one table of a format, and no folder of files."""
         name = os.fspath(path)
         if is_remote(name):
             return cls(name, *_files_of_address(str(name)))
-        paths = [name] if _is_table_folder(name) else data_files(name)
-        if not paths:
-            what = (
-                "holds no file"
-                if os.path.isdir(name)
-                else "no such file, and no file has a name like it"
-            )
-            raise FileNotFoundError(
-                f"{name}: {what if _is_pattern(name) or os.path.isdir(name) else 'no such file'}"
-            )
-        return cls(name, paths)
+        is_folder, is_table = os.path.isdir(name), False
+        with suppress(DataError):
+            is_table = is_folder and not cls(name, [name]).format.endings
+        if paths := [name] if is_table else data_files(name):
+            return cls(name, paths)
+        what = "holds no file" if is_folder else "no such file"
+        also = ", and no file has a name like it" if _is_pattern(name) and not is_folder else ""
+        raise FileNotFoundError(f"{name}: {what}{also}")
 
     @property
     def files(self) -> list[str]:
@@ -288,40 +261,25 @@ class FileSet:
         """Read all files to one Arrow table; of text files, every column is text.
 
         A file that lacks one of the `columns` that another file has is refused: its rows would be
-        null there.
+        null there. Columns whose types do not go together are left out if nobody needs them.
         """
         tables = []
         for path in self.paths:
             pieces = list(self._tables(path, None))
-            tables.append(
-                pieces[0]
-                if len(pieces) == 1
-                else pa.concat_tables(pieces, promote_options="permissive")
-            )
+            one = pieces[0]
+            if len(pieces) > 1:
+                one = pa.concat_tables(pieces, promote_options="permissive")
+            tables.append(one)
         for name in columns:
-            lacking = [
-                path
-                for path, table in zip(self.paths, tables, strict=True)
-                if name not in table.column_names
-            ]
-            if 0 < len(lacking) < len(tables):
+            has = [name in table.column_names for table in tables]
+            if any(has) and not all(has):
                 raise DataError(
-                    f"{lacking[0]} has no column {name!r}, which other files of {self.name} have"
+                    f"{self.paths[has.index(False)]} has no column {name!r}, which other files of "
+                    f"{self.name} have"
                 )
-        return tables[0] if len(tables) == 1 else self._joined(_alike(tables), columns)
-
-    def place(self, row: int) -> str:
-        """Return the file that has a row of all files together, and the number of the row there,
-        from 1."""
-        for path in self.paths:
-            n_rows = sum(map(len, self._tables(path, PIECE_BYTES)))
-            if row < n_rows:
-                break
-            row -= n_rows
-        return f"{path}, row {row + 1:,}"
-
-    def _joined(self, tables: Sequence[Any], columns: Sequence[str]) -> Any:
-        """Join tables, without the columns whose types do not go together and that nobody needs."""
+        if len(tables) == 1:
+            return tables[0]
+        tables = _alike(tables)
         schema, odd = unified([table.schema for table in tables])
         for name in columns:
             if name in odd:
@@ -337,10 +295,20 @@ class FileSet:
                         raise
                     odd[name] = str(error)
         kept = [
-            table.drop_columns([name for name in odd if name in table.column_names])
+            table.select([name for name in table.column_names if name not in odd])
             for table in tables
         ]
         return pa.concat_tables(kept, promote_options="permissive")
+
+    def place(self, row: int) -> str:
+        """Return the file that has a row of all files together, and the number of the row there,
+        from 1."""
+        for path in self.paths:
+            n_rows = sum(map(len, self._tables(path, PIECE_BYTES)))
+            if row < n_rows:
+                break
+            row -= n_rows
+        return f"{path}, row {row + 1:,}"
 
     def pieces(self) -> Iterator[Any]:
         """Read all files in their order, piece by piece."""
@@ -405,17 +373,6 @@ def _alike(tables: Sequence[Any]) -> list[Any]:
     return found
 
 
-def _is_table_folder(name: str) -> bool:
-    """Whether a folder is one table of a format, and no folder of files."""
-    given = getattr(name, "format_name", None)
-    with suppress(DataError):
-        return (
-            os.path.isdir(name)
-            and not (format_named(given) if given else format_of(InputFile(name))).endings
-        )
-    return False
-
-
 def is_remote(path: Any) -> bool:
     """Whether a path is one of another machine, such as s3://bucket/file.parquet."""
     return "://" in os.fspath(path)
@@ -455,36 +412,29 @@ def _holds_text(kind: Any) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def _are_integers(text: Any) -> bool:
-    """Whether all values are written as Python writes an integer, within 64 bits."""
-    if pc.all(pc.match_substring_regex(text, "^(0|-?[1-9][0-9]*)$")).as_py() is False:
-        return False
-    with suppress(pa.ArrowInvalid):  # beyond int64
-        text.cast(pa.int64())
-        return True
-    return False
-
-
-def _empty_as_null(text: Any) -> Any:
-    """Read empty fields as null. The text "NA" stays, since it may be an id."""
-    return pc.if_else(pc.equal(text, ""), pa.scalar(None, text.type), text)
-
-
 NUMBERS = [pa.int64(), pa.float64(), pa.bool_()]
+PLAIN_INTEGER, LEADING_ZERO = "^(0|-?[1-9][0-9]*)$", "^[-+]?0[0-9]"
 
 
-def _as_numbers(text: Any, kinds: Sequence[Any]) -> Any:
+def _as_numbers(text: Any, kinds: Sequence[Any], is_id: bool) -> Any:
     """Convert a column to the first kind that takes all its values, numbers or bools; else return
-    it as it is."""
-    trimmed = pc.utf8_trim_whitespace(text)
-    if pc.any(pc.match_substring_regex(trimmed, "^[-+]?0[0-9]")).as_py():
-        return text  # as in 007, which may be an id
-    null = pc.is_in(trimmed, value_set=pa.array(NULL_NUMBERS, type=text.type))
+    it as it is.
+
+    Ids are numbers where all are written as Python writes an integer. Of them, empty fields are
+    null; the text "NA" stays, since it may be an id. Other columns with a value such as 007 stay
+    text, since that may be an id too.
+    """
+    trimmed = text if is_id else pc.utf8_trim_whitespace(text)
+    null = pc.is_in(trimmed, value_set=pa.array([""] if is_id else NULL_NUMBERS, type=text.type))
     values = pc.if_else(null, pa.scalar(None, text.type), trimmed)
-    for kind in kinds:
-        with suppress(pa.ArrowInvalid):
+    if is_id:
+        plain = pc.all(pc.match_substring_regex(values, PLAIN_INTEGER)).as_py() is not False
+    else:
+        plain = not pc.any(pc.match_substring_regex(trimmed, LEADING_ZERO)).as_py()
+    for kind in kinds if plain else ():
+        with suppress(pa.ArrowInvalid):  # such as integers beyond int64
             return values.cast(kind)
-    return text
+    return values if is_id else text
 
 
 # ------------------------------------------------------------------------------------------

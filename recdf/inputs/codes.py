@@ -64,20 +64,23 @@ class Coded:
     def all(self) -> np.ndarray:
         return self[:]
 
+    @classmethod
+    def none(cls, n: int) -> Coded:
+        """Codes of `n` nulls."""
+        return cls(np.full(n, -1, np.int32))
+
 
 @dataclass
 class IdCodes:
     """Ids of several columns as int32 codes below `n`, which are equal where the ids are equal; -1
     stands for null.
 
-    `labels` are the distinct ids by code, sorted where `ordered`. There are none where a code is id
-    - smallest id.
+    `labels` are the distinct ids by code. There are none where a code is id - smallest id.
     """
 
     columns: list[Coded]
     n: int
     labels: Any = None
-    ordered: bool = True
     _rank: np.ndarray | None = field(default=None, repr=False)
 
     @property
@@ -88,59 +91,48 @@ class IdCodes:
     def rank(self) -> np.ndarray | None:
         """Position of each code in the order of the ids' values; None where that is the code
         itself."""
-        if self.ordered:
-            return None
-        if self._rank is None:
-            self._rank = _value_rank(self.labels)
+        if self.labels is not None and self._rank is None:
+            if isinstance(self.labels, pa.Array):
+                # Arrow compares UTF-8 bytes, which is the order of code points.
+                order = pc.sort_indices(self.labels).to_numpy()
+            else:
+                try:
+                    order = np.argsort(self.labels, kind="stable")
+                except TypeError:  # labels that cannot be ordered, such as enums
+                    order = np.argsort(list(map(repr, self.labels)), kind="stable")
+            self._rank = np.empty(len(order), np.int32)
+            self._rank[order] = np.arange(len(order), dtype=np.int32)
         return self._rank
-
-
-def _value_rank(labels: Any) -> np.ndarray:
-    if isinstance(labels, pa.Array | pa.ChunkedArray):
-        # Arrow compares UTF-8 bytes, which is the order of code points.
-        order = pc.sort_indices(labels).to_numpy()
-    else:
-        try:
-            order = np.argsort(labels, kind="stable")
-        except TypeError:  # labels that cannot be ordered, such as enums
-            order = np.argsort(list(map(repr, labels)), kind="stable")
-    rank = np.empty(len(labels), np.int32)
-    rank[order] = np.arange(len(labels), dtype=np.int32)
-    return rank
 
 
 def check_kinds(columns: Sequence[IdColumn]) -> None:
     """Raise IdTypeError if ids of two columns can never be equal."""
     known = [ids for ids in columns if ids.kind != "empty" and len(ids)]
-    for ids in known[1:]:
-        if ids.kind != known[0].kind:
-            first = known[0]
-            raise IdTypeError(
-                f"{first.where} holds {first.kind} ids ({_sample(first)}) and {ids.where} "
-                f"{ids.kind} ids ({_sample(ids)}); they can never match. Convert one of them, e.g. "
-                f"{_cast_hint(first, ids)}",
-                column=ids.where,
-            )
-
-
-def _sample(ids: IdColumn) -> str:
-    rows = np.arange(min(len(ids), 2)) if ids.null is None else np.flatnonzero(~ids.null)[:2]
-    return ", ".join(repr(value) for value in ids.show(rows))
-
-
-def _cast_hint(first: IdColumn, second: IdColumn) -> str:
-    text, other = (first, second) if first.kind == "string" else (second, first)
-    if other.kind == "tuple" or text.kind == "tuple":
-        return (
+    two = next(((known[0], ids) for ids in known[1:] if ids.kind != known[0].kind), None)
+    if two is None:
+        return
+    text = next((ids for ids in two if ids.kind == "string"), two[1])
+    other = two[two[0] is text]
+    cast = f"⟦both {other.where}.astype(str)⟧"
+    if "tuple" in (text.kind, other.kind):
+        cast = (
             "the tuples to what they have of the other; pairs of items with numbers are a mapping: "
             "{item: number}"
         )
-    if text.kind == "string":
-        return f"⟦{other.where}.astype(str)⟧"
-    if {first.kind, second.kind} == {"decimal.Decimal", "integer"}:
-        whole = first if first.kind == "decimal.Decimal" else second
-        return f"⟦{whole.where}.astype('int64')⟧ if all are whole numbers"
-    return f"⟦both {other.where}.astype(str)⟧"
+    elif text.kind == "string":
+        cast = f"⟦{other.where}.astype(str)⟧"
+    elif {text.kind, other.kind} == {"decimal.Decimal", "integer"}:
+        whole = text if text.kind == "decimal.Decimal" else other
+        cast = f"⟦{whole.where}.astype('int64')⟧ if all are whole numbers"
+    said = []
+    for ids in two:
+        rows = np.arange(min(len(ids), 2)) if ids.null is None else np.flatnonzero(~ids.null)[:2]
+        said.append(f"{ids.kind} ids ({', '.join(map(repr, ids.show(rows)))})")
+    raise IdTypeError(
+        f"{two[0].where} holds {said[0]} and {two[1].where} {said[1]}; they can never match. "
+        f"Convert one of them, e.g. {cast}",
+        column=two[1].where,
+    )
 
 
 def encode(columns: Sequence[IdColumn]) -> IdCodes:
@@ -151,13 +143,12 @@ def encode(columns: Sequence[IdColumn]) -> IdCodes:
     coded by one hash table.
     """
     check_kinds(columns)
-    leaves = [ids.dictionary if ids.dictionary is not None else ids for ids in columns]
-    empty = [leaf.kind == "empty" or not len(leaf) for leaf in leaves]
-    coded = _encode_leaves([leaf for leaf, none in zip(leaves, empty, strict=True) if not none])
-    rest = iter(coded.columns)
-    result = []
-    for ids, leaf, none in zip(columns, leaves, empty, strict=True):
-        column = Coded(np.full(len(leaf), -1, np.int32)) if none else next(rest)
+    leaves = [ids if ids.dictionary is None else ids.dictionary for ids in columns]
+    filled = [leaf for leaf in leaves if leaf.kind != "empty" and len(leaf)]
+    coded = _encode_values([leaf.values for leaf in filled]) if filled else IdCodes([], 0)
+    rest, result = iter(coded.columns), []
+    for ids, leaf in zip(columns, leaves, strict=True):
+        column = next(rest) if leaf.kind != "empty" and len(leaf) else Coded.none(len(leaf))
         if ids.dictionary is not None:
             # A null has position -1, which reads the last entry of the table.
             column = Coded(ids.values, table=np.append(column.all(), np.int32(-1)))
@@ -170,26 +161,23 @@ def encode(columns: Sequence[IdColumn]) -> IdCodes:
     return coded
 
 
-def _encode_leaves(leaves: list[IdColumn]) -> IdCodes:
-    if not leaves:
-        return IdCodes([], 0)
-    arrays = [leaf.values for leaf in leaves]
+def _encode_values(arrays: list[Any]) -> IdCodes:
     if all(isinstance(array, pa.ChunkedArray) for array in arrays):
         numbers = read_digits(arrays)
-        if numbers is not None:
-            return encode_integers(numbers)
-        text = all(
-            pa.types.is_string(array.type) or pa.types.is_large_string(array.type)
-            for array in arrays
-        )
-        wide = (
-            pa.large_string() if text else pa.large_binary()
-        )  # strings that UTF-8 cannot encode are bytes
-        return _encode_arrow([array.cast(wide) for array in arrays])
+        return _encode_arrow(arrays) if numbers is None else encode_integers(numbers)
     if any(isinstance(array, pa.ChunkedArray) for array in arrays):
         return _encode_hashed([np.asarray(array, dtype=object) for array in arrays])
-    if arrays[0].dtype.kind == "M":
-        arrays = _instants(arrays)
+    if arrays[0].dtype.kind == "M":  # datetimes as numbers in their finest unit
+        units = [np.datetime_data(array.dtype)[0] for array in arrays]
+        finest: Any = np.datetime_data(np.result_type(*arrays))[0]
+        try:
+            times = [pd.DatetimeIndex(one).as_unit(finest) for one in arrays]
+            arrays = [one.to_numpy().view(np.int64) for one in times]
+        except pd.errors.OutOfBoundsDatetime:  # Python integers, where one would not fit
+            one_unit = np.timedelta64(1, finest)
+            steps = [int(np.timedelta64(1, unit) / one_unit) for unit in units]
+            pairs = zip(arrays, steps, strict=True)
+            arrays = [one.view(np.int64).astype(object) * step for one, step in pairs]
     kinds = {array.dtype.kind for array in arrays}
     if kinds == {"i", "u"}:  # integers beside uint64 with values beyond int64
         smallest = min(array.min() for array in arrays)
@@ -198,31 +186,14 @@ def _encode_leaves(leaves: list[IdColumn]) -> IdCodes:
     return _encode_hashed(arrays) if hashed else encode_integers(arrays)
 
 
-def _instants(arrays: list[np.ndarray]) -> list[np.ndarray]:
-    """Return datetimes as numbers in their finest unit: int64, or Python integers where one would
-    not fit."""
-    units: list[Any] = [np.datetime_data(array.dtype)[0] for array in arrays]
-    finest: Any = np.datetime_data(np.result_type(*arrays))[0]
-    try:
-        return [pd.DatetimeIndex(one).as_unit(finest).to_numpy().view(np.int64) for one in arrays]
-    except pd.errors.OutOfBoundsDatetime:
-        steps = [int(np.timedelta64(1, unit) / np.timedelta64(1, finest)) for unit in units]
-        return [
-            one.view(np.int64).astype(object) * step
-            for one, step in zip(arrays, steps, strict=True)
-        ]
-
-
 def encode_integers(arrays: list[np.ndarray]) -> IdCodes:
     """Code integer arrays together, which are all signed or all unsigned.
 
     Where their range is small, the code is value - smallest value.
     """
     filled = [array for array in arrays if len(array)]
-    if not filled:
-        return IdCodes([Coded(np.empty(0, np.int32)) for _ in arrays], 0)
-    low, high = int(min(array.min() for array in filled)), int(max(array.max() for array in filled))
-    span = high - low + 1
+    low = int(min((array.min() for array in filled), default=0))
+    span = int(max((array.max() for array in filled), default=-1)) - low + 1
     if span <= min(max(sizes().direct_span, 4 * sum(map(len, arrays))), 2**31 - 1):
         return IdCodes([Coded(array, low) for array in arrays], span)
     return _encode_hashed(arrays)
@@ -230,37 +201,33 @@ def encode_integers(arrays: list[np.ndarray]) -> IdCodes:
 
 def _encode_hashed(arrays: list[np.ndarray]) -> IdCodes:
     codes, labels = pd.factorize(np.concatenate(arrays))
-    ends = np.cumsum([len(array) for array in arrays])[:-1]
-    return IdCodes(
-        [Coded(part) for part in np.split(codes.astype(np.int32), ends)],
-        len(labels),
-        labels,
-        ordered=False,
-    )
+    parts = np.split(codes.astype(np.int32), np.cumsum([len(array) for array in arrays])[:-1])
+    return IdCodes([Coded(part) for part in parts], len(labels), labels)
 
 
 def _encode_arrow(arrays: list[pa.ChunkedArray]) -> IdCodes:
     """Code strings by a dictionary of each column (or piece of it), and then by a dictionary of the
     dictionaries. Several threads encode the pieces of long columns."""
-    pieces: list[Any] = []
-    piece_of: list[int] = []
+    text = all(
+        pa.types.is_string(array.type) or pa.types.is_large_string(array.type) for array in arrays
+    )
+    arrays = [array.cast(pa.large_string() if text else pa.large_binary()) for array in arrays]
+    pieces: list[tuple[int, Any]] = []
     for number, array in enumerate(arrays):
         n_pieces = max(1, min(n_threads(), MOST_PIECES, len(array) // sizes().coded_rows))
         edges = np.linspace(0, len(array), n_pieces + 1).astype(np.int64).tolist()
-        pieces += [array[a:z] for a, z in pairwise(edges) if a < z]
-        piece_of += [number] * (len(pieces) - len(piece_of))
-    encoded = each(lambda piece: piece.dictionary_encode(), pieces, sum(map(len, arrays)))
+        pieces += [(number, array[a:z]) for a, z in pairwise(edges) if a < z]
+    encoded = each(lambda piece: piece[1].dictionary_encode(), pieces, sum(map(len, arrays)))
     dictionaries = [one.chunk(0).dictionary for one in encoded]  # all chunks of a piece share it
     if not any(map(len, dictionaries)):  # Arrow 15 cannot encode empty dictionaries
-        columns = [Coded(np.full(len(array), -1, np.int32)) for array in arrays]
-        return IdCodes(columns, 0, pa.array([], arrays[0].type), ordered=False)
+        return IdCodes([Coded.none(len(one)) for one in arrays], 0, pa.array([], arrays[0].type))
     merged = (
         pa.chunked_array(dictionaries).dictionary_encode().unify_dictionaries().combine_chunks()
     )
     table = merged.indices.to_numpy(zero_copy_only=False).astype(np.int32)
     table, above = np.append(table, np.int32(-1)), 0  # -1, which stands for null, reads the last
     parts: list[list[np.ndarray]] = [[] for _ in arrays]
-    for number, one, own in zip(piece_of, encoded, dictionaries, strict=True):
+    for (number, _), one, own in zip(pieces, encoded, dictionaries, strict=True):
         positions = pa.chunked_array([chunk.indices for chunk in one.chunks])
         if positions.null_count:  # `fill_null` would copy other arrays too
             positions = positions.fill_null(-1 - above)
@@ -268,7 +235,7 @@ def _encode_arrow(arrays: list[pa.ChunkedArray]) -> IdCodes:
         parts[number].append(place + np.int32(above) if above else place)
         above += len(own)
     columns = [Coded(np.concatenate(own) if len(own) > 1 else own[0], 0, table) for own in parts]
-    return IdCodes(columns, len(merged.dictionary), merged.dictionary, ordered=False)
+    return IdCodes(columns, len(merged.dictionary), merged.dictionary)
 
 
 def encode_keys(tables: Sequence[Sequence[IdColumn]]) -> tuple[list[Coded], int]:
@@ -277,17 +244,11 @@ def encode_keys(tables: Sequence[Sequence[IdColumn]]) -> tuple[list[Coded], int]
 
     Codes are below the number that is returned; some numbers below it may be no code.
     """
-    coded = [encode(list(columns)) for columns in zip(*tables, strict=True)]
-    columns, n = coded[0].columns, coded[0].n
-    for more in coded[1:]:
-        joint = encode_integers(
-            [
-                one.all().astype(np.int64) * more.n + two.all()
-                for one, two in zip(columns, more.columns, strict=True)
-            ]
-        )
-        columns, n = joint.columns, joint.n
-    return columns, max(n, 1)
+    first, *others = [encode(list(columns)) for columns in zip(*tables, strict=True)]
+    for more in others:
+        both = zip(first.columns, more.columns, strict=True)
+        first = encode_integers([a.all().astype(np.int64) * more.n + b.all() for a, b in both])
+    return first.columns, max(first.n, 1)
 
 
 Codes = npt.NDArray[np.int64]
@@ -311,38 +272,21 @@ def group_codes(frame: pd.DataFrame, role: str, names: Sequence[str]) -> tuple[C
     for name in names:
         where = f"{role}[{name!r}]"
         (ids,) = read_by([column(frame, name, role)], where)
-        _refuse_nulls(ids)
+        refuse_nulls(ids)
         if ids.kind == "label" and ids.dictionary is not None:
-            kind = pd.api.types.infer_dtype(ids.dictionary.values)
-            if kind in ("mixed", "mixed-integer"):
-                some = examples(ids.dictionary.values)
-                raise DataError(f"{where} mixes types that cannot be compared: {some}")
+            labels = ids.dictionary.values
+            if pd.api.types.infer_dtype(labels) in ("mixed", "mixed-integer"):
+                raise DataError(f"{where} mixes types that cannot be compared: {examples(labels)}")
         columns.append([ids])
-    (codes,), n = (
-        rank_keys(columns) if columns else ([np.zeros(len(frame), np.int64)], min(len(frame), 1))
-    )
-    labels = frame[list(names)].iloc[first_rows(codes, n)].reset_index(drop=True)
+    if columns:
+        (codes,), n = rank_keys(columns)
+    else:
+        codes, n = np.zeros(len(frame), np.int64), min(len(frame), 1)
+    found = frame[list(names)].iloc[first_rows(codes, n)].reset_index(drop=True)
     for name in names:
-        if isinstance(labels[name].dtype, pd.CategoricalDtype):
-            labels[name] = labels[name].astype(labels[name].cat.categories.dtype)
-    return codes, labels
-
-
-def close_ranks(codes: list[Codes], span: int) -> tuple[list[Codes], int]:
-    """Renumber codes below `span` to 0..n−1 without changing their order."""
-    rows = sum(map(len, codes))
-    if len(codes) == 1 and strictly_ascends(codes[0]):
-        return [np.arange(rows)], rows
-    if span <= 8 * rows + 1024:
-        present = np.zeros(span, bool)
-        for own in codes:
-            present[own] = True
-        renumbered = np.cumsum(present) - 1
-        return [renumbered[own] for own in codes], int(present.sum())
-    present, together = np.unique(np.concatenate(codes), return_inverse=True)
-    return np.split(together.astype(np.int64), np.cumsum([len(own) for own in codes])[:-1]), len(
-        present
-    )
+        if isinstance(found[name].dtype, pd.CategoricalDtype):
+            found[name] = found[name].astype(found[name].cat.categories.dtype)
+    return codes, found
 
 
 def strictly_ascends(codes: Codes) -> bool:
@@ -353,17 +297,17 @@ def strictly_ascends(codes: Codes) -> bool:
 
 def known_ids(frame: pd.DataFrame, role: str, name: str, hint: str = "") -> IdColumn:
     """Return a column of ids, of which none may be null."""
-    ids = read_ids(column(frame, name, role), f"{role}[{name!r}]")
-    _refuse_nulls(ids, hint)
-    return ids
+    return refuse_nulls(read_ids(column(frame, name, role), f"{role}[{name!r}]"), hint)
 
 
-def _refuse_nulls(ids: IdColumn, hint: str = "") -> None:
+def refuse_nulls(ids: IdColumn, hint: str = "") -> IdColumn:
+    """Return ids, of which none may be null."""
     if ids.null is not None:
         n = int(np.count_nonzero(ids.null))
         raise NullKeyError(
             f"{ids.where} is null in {n:,} of {len(ids):,} rows{hint}", column=ids.where, count=n
         )
+    return ids
 
 
 def rank_keys(keys: Iterable[Sequence[IdColumn]]) -> tuple[list[Codes], int]:
@@ -373,12 +317,27 @@ def rank_keys(keys: Iterable[Sequence[IdColumn]]) -> tuple[list[Codes], int]:
     n = 1
     for ids in keys:
         coded = encode(ids)
-        rank = coded.rank()
-        own = [one if rank is None else rank[one] for one in coded.codes]
-        joint = (
-            [above * coded.n + one for above, one in zip(codes, own, strict=True)] if codes else own
-        )
-        codes, n = close_ranks(joint, n * coded.n)
+        rank, span = coded.rank(), n * coded.n
+        own = [(one if rank is None else one.mapped(rank)).all() for one in coded.columns]
+        if codes:
+            own = [above * coded.n + one for above, one in zip(codes, own, strict=True)]
+        # Renumber the codes below `span` without changing their order.
+        rows = sum(map(len, own))
+        if len(own) == 1 and strictly_ascends(own[0]):
+            codes, n = [np.arange(rows)], rows
+        elif span <= 8 * rows + 1024:
+            present = np.zeros(span, bool)
+            starts = ((one, at) for one in own for at in range(0, len(one), COMPARED_ROWS))
+            for one, at in starts:
+                present[one[at : at + COMPARED_ROWS]] = True
+                if span <= COMPARED_ROWS and present.all():
+                    break
+            n, place = int(np.count_nonzero(present)), np.cumsum(present) - 1
+            codes = [one.astype(np.int64) if n == span else place.take(one) for one in own]
+        else:
+            present, together = np.unique(np.concatenate(own), return_inverse=True)
+            ends = np.cumsum([len(one) for one in own])[:-1]
+            codes, n = np.split(together.astype(np.int64), ends), len(present)
     return codes, n
 
 

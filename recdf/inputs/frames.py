@@ -238,8 +238,12 @@ def from_dict(
         if numbered and all(numbered)
         else None
     )
-    if not any(numbered) and _are_pairs(ids):
-        ids, numbers = map(list, zip(*ids, strict=True))
+    # Pairs of an item and a number, and not ids of two parts.
+    kinds = set(map(type, ids))
+    if not any(numbered) and kinds <= {tuple, list} and set(map(len, ids)) == {2}:
+        number = pd.api.types.infer_dtype([one for _, one in ids])
+        if "float" in number or (number == "integer" and list in kinds):
+            ids, numbers = map(list, zip(*ids, strict=True))
     frame[item_col] = _inferred_labels(ids)
     names = [value_name] if value_name else ["relevance", "score"]
     return (
@@ -247,14 +251,6 @@ def from_dict(
         if numbers is None
         else frame.assign(**dict.fromkeys(names, pd.Series(numbers, dtype=float)))
     )
-
-
-def _are_pairs(ids: list[Any]) -> bool:
-    """Tell whether these are pairs of an item and a number, and not ids of two parts."""
-    kinds = set(map(type, ids))
-    two = kinds <= {tuple, list} and set(map(len, ids)) == {2}
-    number = pd.api.types.infer_dtype([one for _, one in ids]) if two else ""
-    return "float" in number or (number == "integer" and list in kinds)
 
 
 def _inferred_labels(ids: list[Any]) -> pd.Series:
@@ -331,9 +327,7 @@ def from_labelled(
             "a key column is named 'relevance', the name of the labels in true; rename it"
         )
     true = frame[keys].reset_index(drop=True)
-    true["relevance"] = read_numbers(frame[relevance_col], f"frame[{relevance_col!r}]").astype(
-        np.float64
-    )
+    true["relevance"] = float_column(frame, relevance_col, "frame")
     parts = []
     for name in scores:
         part = frame[keys].reset_index(drop=True)
@@ -506,9 +500,14 @@ def read_order(series: pd.Series, where: str) -> np.ndarray:
     return places
 
 
+def float_column(frame: pd.DataFrame, name: Any, role: str) -> np.ndarray:
+    """Read a column of numbers as float64, with NaN for null."""
+    return read_numbers(column(frame, name, role), f"{role}[{name!r}]").astype(np.float64)
+
+
 def read_values(frame: pd.DataFrame, name: str, role: str) -> np.ndarray:
     """Read a column of values: finite numbers, in the unit of the caller."""
-    values = read_numbers(column(frame, name, role), f"{role}[{name!r}]").astype(np.float64)
+    values = float_column(frame, name, role)
     bad = ~np.isfinite(values)
     if bad.any():
         raise DataError(

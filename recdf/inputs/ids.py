@@ -120,7 +120,7 @@ def as_series(values: Sequence[Any]) -> pd.Series:
 def read_ids(series: pd.Series, where: str) -> IdColumn:
     """Check one id column and return it as `IdColumn`."""
     dtype = series.dtype
-    _refuse_nested(dtype, where)
+    refuse_nested(dtype, where)
     if isinstance(dtype, pd.CategoricalDtype):
         categories = read_ids(pd.Series(series.cat.categories), where)
         return _dictionary_ids(where, series.cat.codes.to_numpy(), categories)
@@ -170,22 +170,25 @@ def read_ids(series: pd.Series, where: str) -> IdColumn:
     return _object_ids(series.astype(object), where)
 
 
+# So many rows mostly show of which kind the labels of a column are.
+FIRST_ROWS = 1000
+
+
 def read_by(columns: Sequence[pd.Series], where: str) -> list[IdColumn]:
     """Read columns whose values only tell rows apart, and which may therefore also hold bools and
     fractions.
 
     All columns are read in the same way, since a part of a column of fractions may hold only whole
-    numbers.
+    numbers. Where the first rows hold some, the others are not looked at for it.
     """
     for series in columns:
-        _refuse_nested(series.dtype, where)
+        refuse_nested(series.dtype, where)
+    first = [series.iloc[:FIRST_ROWS] for series in columns if len(series) > 8 * FIRST_ROWS]
     try:
-        found = [read_ids(series, where) for series in columns]
+        found = [read_ids(series, where) for series in (*first, *columns)][len(first) :]
     except IdTypeError:
-        return [_plain_labels(series, where) for series in columns]
-    if len({ids.kind for ids in found if ids.kind != "empty" and len(ids)}) > 1 or any(
-        map(_is_odd_text, found)
-    ):
+        found = []
+    if not found or len({ids.kind for ids in found if ids.kind != "empty" and len(ids)}) > 1:
         return [_plain_labels(series, where) for series in columns]
     return found
 
@@ -221,7 +224,7 @@ def _is_odd_text(ids: IdColumn) -> bool:
     )
 
 
-def _refuse_nested(dtype: Any, where: str) -> None:
+def refuse_nested(dtype: Any, where: str) -> None:
     if is_nested(dtype):
         raise IdTypeError(
             f"{where} is {dtype.pyarrow_dtype}, whose values cannot tell rows apart; expected "
@@ -239,7 +242,7 @@ def _plain_labels(series: pd.Series, where: str) -> IdColumn:
 def label_codes(series: pd.Series, where: str) -> tuple[np.ndarray, Any]:
     """Return a number for each value that is equal for equal values, and the value of each number;
     -1 for null."""
-    _refuse_nested(series.dtype, where)
+    refuse_nested(series.dtype, where)
     check_labels(series, where)
     try:
         return pd.factorize(series)

@@ -1,8 +1,12 @@
 """Tables: the rows of `true`, of `pred` and of side tables, their ids read and their rows checked.
 
 Contract: `ReadRows` hold the rows that are kept, as ids and numbers, beside the frame that they
-come from. `row_rules` says which rows are not allowed; they raise an error or are dropped, as the
+come from. `ROW_RULES` say which rows are not allowed; they raise an error or are dropped, as the
 options of the call say.
+
+The rules are one table, for frames in memory and for files that are read in batches. What was found
+in batches, or in several places that read a frame, are `BrokenRows`, which can be added.
+`BrokenRows.settle` of the sum raises the error of the first broken rule.
 
 `hints_of` says what the columns of both frames tell of a wrong call: an unused score, swapped
 frames, a `by` column in `true`.
@@ -11,19 +15,18 @@ frames, a `by` column in `true`.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, TypedDict, overload
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple, TypedDict
 
 import numpy as np
 import pandas as pd
 
-from ..errors import ColumnError, DataError, OptionError
+from ..errors import ColumnError, DataError, NullKeyError, OptionError, RecdfError, examples
 from .codes import known_ids
-from .frames import column, id_frame, read_numbers, read_order
+from .frames import column, float_column, id_frame, read_numbers, read_order
 from .ids import IdColumn, read_by, read_ids
 from .options import Options, as_columns
-from .row_rules import NULL_ID, Broken, BrokenRows, broken, rows_refused_or_dropped
 
 
 class Order(TypedDict):
@@ -56,36 +59,213 @@ class ReadRows:
     def __len__(self) -> int:
         return len(self.item)
 
-    @overload
-    def frame_rows(self, rows: np.ndarray) -> np.ndarray: ...
-    @overload
-    def frame_rows(self, rows: None) -> np.ndarray | None: ...
-    def frame_rows(self, rows: np.ndarray | None) -> np.ndarray | None:
-        """Return the positions in `frame` of some rows of the table; None stands for all rows in
-        order."""
-        if self.row is None or rows is None:
-            return self.row if rows is None else rows
-        return self.row.take(rows)
+    def frame_rows(self, rows: np.ndarray) -> np.ndarray:
+        """Return the positions in `frame` of some rows of the table."""
+        return rows if self.row is None else self.row.take(rows)
 
-    def kept(self, keep: np.ndarray) -> ReadRows:
-        rows = np.flatnonzero(keep)
-        return replace(
-            self,
-            keys=[ids.take(rows) for ids in self.keys],
-            by=[ids.take(rows) for ids in self.by],
-            item=self.item.take(rows),
-            number=None if self.number is None else self.number[rows],
-            row=self.frame_rows(rows),
+
+# ------------------------------------------------------------------------------------------------
+# rules for rows
+
+# This many distinct values are kept as examples for a message.
+N_EXAMPLES = 5
+OfRow = Literal["relevance", "propensity", "weight", "score", "rank", "id"]
+
+
+def _null_numbers(values: np.ndarray) -> np.ndarray:
+    # The minimum is NaN if any number is, and it needs no array.
+    some = values.dtype.kind == "f" and len(values) > 0 and np.isnan(values.min())
+    return np.isnan(values) if some else np.zeros(0, bool)
+
+
+@dataclass(frozen=True)
+class Count:
+    """How often a rule was broken in one column, and a few of the values."""
+
+    n: int
+    some: tuple[Any, ...]
+
+    def __add__(self, other: Count) -> Count:
+        some = tuple(dict.fromkeys((*self.some, *other.some)))
+        return Count(self.n + other.n, some[:N_EXAMPLES])
+
+
+@dataclass(frozen=True)
+class RowRule:
+    """One rule for values of one kind: what breaks it, and the option that says what happens to
+    such rows.
+
+    breaks : names the rule · what : how messages call such values · bad : tells which values break
+    it · option : says what happens to such rows, which are refused where there is none · hint : how
+    to mend them, as the end of a message.
+    """
+
+    of: OfRow
+    breaks: str
+    what: str
+    bad: Callable[[np.ndarray], np.ndarray] = _null_numbers
+    option: Literal["nan_score", "null_keys", "not_judged"] | None = None
+    hint: str = ""
+
+    def answer(self, options: Options) -> str:
+        """Return what happens to such rows: "raise", "drop", or that they stay."""
+        said: str = "raise" if self.option is None else getattr(options, self.option)
+        return said
+
+    def error(self, role: str, found: Mapping[str, Count], n_rows: int) -> RecdfError:
+        """Return the error for such rows, given how many there are in each column."""
+        at = {where: count for where, count in found.items() if count.n}
+        (where, count), n = next(iter(at.items())), sum(one.n for one in at.values())
+        if self.of == "id":
+            counts = ", ".join(f"{one.n:,} in {name}" for name, one in at.items())
+            said = f'{role} has null ids: {counts}; drop these rows or pass ⟦+null_keys="drop"⟧'
+            return NullKeyError(said, column=where, count=n)
+        some, hint = examples(count.some), self.hint
+        if hint == FLOOR:
+            hint = LOGARITHMS if count.n == n_rows else FLOOR if 0.0 in count.some else ""
+        words = SAID[self.of].format(n=f"{n:,} {self.what}", rows=f"{n_rows:,}", some=some)
+        return DataError(f"{where} holds {words}{hint}", column=where, count=n, examples=count.some)
+
+
+OF_ORDER = '{n}s of {rows}; drop these rows or pass ⟦+nan_score="last"⟧ or "drop"'
+SAID: dict[str, str] = {
+    "relevance": "{n} relevances ({some}); expected finite numbers, 0 for not relevant",
+    "propensity": "{n} propensities of {rows} ({some}); expected the probability that a relevant "
+    "item was observed, above 0 and at most 1",
+    "weight": "{n} weights of {rows} ({some}); expected finite numbers, at least 0",
+    "score": OF_ORDER,
+    "rank": OF_ORDER,
+}
+POOL = "; drop rows that nobody judged, or ask for judged@k too, which leaves them in the pool"
+JOINED = "; a join leaves null where an item has none: drop these rows or fill in a propensity"
+FLOOR = "; ⟦+propensity_floor=⟧ above 0 makes zeros usable"
+LOGARITHMS = "; all of them look like logarithms: take np.exp"
+NULL_ID = RowRule("id", "null id", "null", option="null_keys")
+# In the order in which they are reported: only the first broken rule raises its error.
+ROW_RULES = {
+    rule.breaks: rule
+    for rule in (
+        RowRule("relevance", "null relevance", "null", option="not_judged", hint=POOL),
+        RowRule("relevance", "infinite relevance", "infinite", np.isinf),
+        RowRule(
+            "relevance",
+            "negative relevance",
+            "negative",
+            lambda values: (values < 0) & ~np.isinf(values),
+            "not_judged",
+            POOL,
+        ),
+        RowRule("propensity", "null propensity", "null", hint=JOINED),
+        RowRule(
+            "propensity",
+            "propensity not above 0",
+            "zero or negative",
+            lambda values: values <= 0,
+            hint=FLOOR,
+        ),
+        RowRule("propensity", "propensity above 1", "larger than 1", lambda values: values > 1),
+        RowRule("weight", "null weight", "null"),
+        RowRule(
+            "weight",
+            "negative or infinite weight",
+            "negative or infinite",
+            lambda values: (values < 0) | np.isinf(values),
+        ),
+        RowRule("score", "null score", "null score", option="nan_score"),
+        RowRule("rank", "null rank", "null rank", option="nan_score"),
+        NULL_ID,
+    )
+}
+# What follows the role of a frame in `spec["counts"]`, for the rows that an option drops.
+COUNTED_AS = {"nan_score": "null_scores", "null_keys": "null_keys"}
+
+
+class Broken(NamedTuple):
+    """Rows of one batch that break a rule in one column: a bool per row, and some of the values."""
+
+    rule: RowRule
+    where: str  # the column as messages name it, such as pred['score']
+    rows: np.ndarray
+    some: np.ndarray | tuple[()] = ()
+
+
+def broken(of: OfRow, values: np.ndarray, where: str) -> list[Broken]:
+    """Return the rules for values of a kind that some of these values break."""
+    found = [(rule, rule.bad(values)) for rule in ROW_RULES.values() if rule.of == of]
+    return [Broken(rule, where, rows, values[rows]) for rule, rows in found if rows.any()]
+
+
+class RowsRefused(Exception):
+    """Rows of a part break a rule. It never reaches a user: the error is raised for the sum of all
+    parts."""
+
+
+@dataclass(frozen=True)
+class BrokenRows:
+    """What was found in some rows of one frame; findings of other rows of the frame can be added.
+
+    n_rows : number of rows that were read · broken : by rule and column, how often the rule was
+    broken · dropped : number of rows that each rule dropped.
+    """
+
+    n_rows: int
+    broken: Mapping[tuple[str, str], Count] = field(default_factory=dict)
+    dropped: Mapping[str, int] = field(default_factory=dict)
+
+    def __add__(self, other: BrokenRows) -> BrokenRows:
+        def summed(one: Mapping[Any, Any], two: Mapping[Any, Any]) -> dict[Any, Any]:
+            return {**one, **two, **{key: one[key] + two[key] for key in one.keys() & two.keys()}}
+
+        return BrokenRows(
+            self.n_rows + other.n_rows,
+            summed(self.broken, other.broken),
+            summed(self.dropped, other.dropped),
         )
 
+    def refuses(self, options: Options) -> bool:
+        """Whether `settle` will raise."""
+        return any(ROW_RULES[rule].answer(options) == "raise" for rule, _ in self.broken)
 
-def _read_ids(
+    def settle(self, role: str, options: Options) -> None:
+        """Raise the error of the first rule that was broken and whose rows are refused."""
+        for name, rule in ROW_RULES.items():
+            found = {where: count for (one, where), count in self.broken.items() if one == name}
+            if found and rule.answer(options) == "raise":
+                raise rule.error(role, found, self.n_rows)
+
+
+def rows_refused_or_dropped(
+    found: Sequence[Broken], n_rows: int, options: Options
+) -> tuple[BrokenRows, np.ndarray | None]:
+    """Return what is wrong with some rows, and which of them to drop; None if there is none."""
+    counts = {
+        (rule.breaks, where): Count(
+            int(np.count_nonzero(rows)),
+            tuple(dict.fromkeys(np.asarray(some[:1000]).tolist()))[:N_EXAMPLES],
+        )
+        for rule, where, rows, some in found
+    }
+    dropped, gone = {}, None
+    for rule in dict.fromkeys([NULL_ID, *ROW_RULES.values()] if found else []):
+        here = [rows for one, _, rows, _ in found if one is rule]
+        if here and rule.answer(options) == "drop":  # a row with a null id counts only for that
+            rows = np.logical_or.reduce(here)
+            dropped[rule.breaks] = int(np.count_nonzero(rows if gone is None else rows & ~gone))
+            gone = rows if gone is None else gone | rows
+    return BrokenRows(n_rows, counts, dropped), gone
+
+
+# ------------------------------------------------------------------------------------------------
+# reading
+
+
+def read_rows(
     frame: pd.DataFrame,
     role: str,
-    number: np.ndarray | None,
-    by: list[str],
     options: Options,
-    found: Sequence[Broken],
+    number: np.ndarray | None = None,
+    by: Sequence[str] = (),
+    found: Sequence[Broken] = (),
     findings: dict[str, BrokenRows] | None = None,
 ) -> ReadRows:
     """Read the id columns; refuse or drop rows with null ids and the rows that break
@@ -94,18 +274,17 @@ def _read_ids(
     Where the frame is a part of larger data, `findings` gets what is wrong with its rows, and
     nothing is raised for it.
     """
-
-    def ids(name: str) -> IdColumn:
-        return read_ids(column(frame, name, role, apart=by), f"{role}[{name!r}]")
-
     if len(frame) >= 2**31:
         raise DataError(
             f"{role} has {len(frame):,} rows; one call takes fewer than 2**31: evaluate parts by "
             "user"
         )
-    by_ids = [read_by([column(frame, name, role)], f"{role}[{name!r}]")[0] for name in by]
-    keys, item = [ids(name) for name in as_columns(options.user_col)], ids(options.item_col)
-    nulls = {one.where: one.null for one in (*keys, *by_ids, item)}
+    of_by = [read_by([column(frame, name, role)], f"{role}[{name!r}]")[0] for name in by]
+    names = [*as_columns(options.user_col), options.item_col]
+    *keys, item = (
+        read_ids(column(frame, name, role, apart=by), f"{role}[{name!r}]") for name in names
+    )
+    nulls = {one.where: one.null for one in (*keys, *of_by, item)}
     if any(rows is not None for rows in nulls.values()):  # each column, so that batches are alike
         none = np.zeros(len(frame), bool)
         of_ids = [
@@ -117,8 +296,16 @@ def _read_ids(
         judged.settle(role, options)
     else:
         findings[role] = judged
-    table = ReadRows(role, frame, keys, by_ids, item, number, None, judged.counts(role))
-    return table if gone is None else table.kept(~gone)
+    counts = {
+        f"{role}_{COUNTED_AS[ROW_RULES[rule].option or '']}": n
+        for rule, n in judged.dropped.items()
+    }
+    if gone is None:
+        return ReadRows(role, frame, keys, of_by, item, number, None, counts)
+    kept = np.flatnonzero(~gone)
+    keys, of_by = ([ids.take(kept) for ids in columns] for columns in (keys, of_by))
+    number = None if number is None else number[kept]
+    return ReadRows(role, frame, keys, of_by, item.take(kept), number, kept, counts)
 
 
 # The column of `true` that holds relevances by default, as `rank` and `score` order `pred` by
@@ -126,19 +313,18 @@ def _read_ids(
 RELEVANCE_NAME = "relevance"
 
 
+def _named(options: Options, *more: Any) -> set[Any]:
+    """Return the columns that have another meaning in the call: ids, values, and `more`."""
+    return {*as_columns(options.user_col), options.item_col, options.value_col, *more}
+
+
 def relevance_source(frame: pd.DataFrame, options: Options) -> str | None:
     """Return the column of `true` that holds relevances: that of `relevance_col=`, else one named
     `relevance`."""
-    named: str | Literal[False] | None = options.relevance_col
-    if named is not None:
-        return named or None
-    taken = {
-        *as_columns(options.user_col),
-        options.item_col,
-        options.value_col,
-        options.propensity_col,
-    }
-    taken.add(options.weight_name)
+    given: str | Literal[False] | None = options.relevance_col
+    if given is not None:
+        return given or None
+    taken = _named(options, options.propensity_col, options.weight_name)
     return (
         RELEVANCE_NAME if RELEVANCE_NAME in frame.columns and RELEVANCE_NAME not in taken else None
     )
@@ -157,35 +343,27 @@ def read_true(
                 f"true named {RELEVANCE_NAME!r}"
             )
         ones = np.broadcast_to(1.0, len(frame))  # a view that repeats one number
-        return _read_ids(frame, "true", ones, [], options, found, findings)
-    where = f"true[{name!r}]"
+        return read_rows(frame, "true", options, ones, found=found, findings=findings)
     given = read_relevance(frame, name, options)
-    found = [*broken("relevance", given, where), *found]
-    table = _read_ids(frame, "true", gains(given, options), [], options, found, findings)
-    counts = table.counts
+    found = [*broken("relevance", given, f"true[{name!r}]"), *found]
+    number = gains(given, options)
+    table = read_rows(frame, "true", options, number, found=found, findings=findings)
     if options.not_judged == "keep" and table.number is not None:
-        counts = counts | {"true_not_judged": int(np.count_nonzero(table.number < 0))}
-    return replace(table, number_col=name, counts=counts)
+        table.counts["true_not_judged"] = int(np.count_nonzero(table.number < 0))
+    return replace(table, number_col=name)
 
 
 def broken_of_true(frame: pd.DataFrame, options: Options) -> list[Broken]:
     """Return the rules that the propensities and the weights in `true` break."""
-    found: list[Broken] = []
-    if options.propensity_col is not None:
-        where, values = _floats_of(frame, options.propensity_col)
+    found, name, weight = [], options.propensity_col, options.weight_name
+    if name is not None:
+        values = float_column(frame, name, "true")
         # A floor above 0 makes 0 usable, since it counts as the floor.
         floored = np.where(values == 0, options.propensity_floor, values)
-        found += broken("propensity", floored, where)
+        found += broken("propensity", floored, f"true[{name!r}]")
     if options.weight_source == "true":
-        where, values = _floats_of(frame, options.weight_name)
-        found += broken("weight", values, where)
+        found += broken("weight", float_column(frame, weight, "true"), f"true[{weight!r}]")
     return found
-
-
-def _floats_of(true: pd.DataFrame, name: Any) -> tuple[str, np.ndarray]:
-    """Return how messages name a column of `true`, and its numbers."""
-    where = f"true[{name!r}]"
-    return where, read_numbers(column(true, name, "true"), where).astype(np.float64)
 
 
 def read_weights(values: pd.Series, where: str, options: Options) -> np.ndarray:
@@ -201,7 +379,7 @@ def read_relevance(frame: pd.DataFrame, name: str, options: Options) -> np.ndarr
     """Read relevances as given. If a column that was only found by its name holds no numbers, the
     error says so."""
     try:
-        return _floats_of(frame, name)[1]
+        return float_column(frame, name, "true")
     except DataError as error:
         if options.relevance_col is not None:
             raise
@@ -221,14 +399,14 @@ def gains(relevance: np.ndarray, options: Options) -> np.ndarray:
     return found if options.not_judged == "raise" else np.where(relevance >= 0, found, -1.0)
 
 
-def shared_by(true: pd.DataFrame, options: Options) -> list[str]:
+def _shared_by(true: pd.DataFrame, options: Options) -> list[str]:
     """Return the `by` columns that `true` has too."""
     return [name for name in as_columns(options.by) if name in true.columns]
 
 
 def by_in_true(true: pd.DataFrame, options: Options) -> list[str]:
     """Return the `by` columns whose values are matched with those of `true`."""
-    asked, shared = options.by_in_true, shared_by(true, options)
+    asked, shared = options.by_in_true, _shared_by(true, options)
     names = shared if asked is True else as_columns(asked or None)
     if asked and (not names or not set(names) <= set(shared)):
         raise ColumnError(
@@ -244,20 +422,12 @@ def order_source(frame: pd.DataFrame, options: Options) -> Order:
         return {"by": "rank", "column": options.rank_col}
     if options.score_col:
         return {"by": "score", "column": options.score_col}
-    taken = {
-        *as_columns(options.user_col),
-        *as_columns(options.by),
-        options.item_col,
-        options.value_col,
-    }
-    order = "rank" if options.convention is None else options.convention.order
-    order = "row" if options.score_col is False else order
-    known: dict[str, tuple[Literal["score", "rank"], ...]] = {
-        "rank": ("rank", "score"),
-        "score": ("score", "rank"),
-        "row": (),
-    }
-    for name in known[order]:
+    first = "rank" if options.convention is None else options.convention.order
+    known: tuple[Literal["score", "rank"], ...] = ("score", "rank")
+    if options.score_col is False or first == "row":
+        known = ()
+    taken = _named(options, *as_columns(options.by))
+    for name in known if first == "score" else known[::-1]:
         if name in frame.columns and name not in taken:
             return {"by": name, "column": name}
     return {"by": "row", "column": None}
@@ -271,38 +441,23 @@ def read_pred(
     findings: dict[str, BrokenRows] | None = None,
 ) -> ReadRows:
     """Read `pred`, or other recommended lists; its numbers are scores or ranks."""
-    name, by = order["column"], as_columns(options.by)
-    if name is None:
-        return _read_ids(frame, role, None, by, options, [], findings)
-    where = f"{role}[{name!r}]"
-    number = read_order(column(frame, name, role), where)
-    if (
-        order["by"] == "score"
-        and options.convention is not None
-        and options.convention.score_bits == 32
-    ):
-        with np.errstate(over="ignore"):
-            number = number.astype(np.float32).astype(np.float64)
-    found = broken("score" if order["by"] == "score" else "rank", number, where)
-    table = _read_ids(frame, role, number, by, options, found, findings)
-    return replace(table, descending=order["by"] == "score", number_col=name)
-
-
-def read_keyed(frame: pd.DataFrame, role: str, user_cols: list[str], options: Options) -> ReadRows:
-    """Read a side table of (key, item) rows; it may have all, some or none of the key columns."""
-    return _read_ids(frame, role, None, [], options.updated(user_col=user_cols), [])
+    name, of, convention = order["column"], order["by"], options.convention
+    number: np.ndarray | None = None
+    found: list[Broken] = []
+    if name is not None and of != "row":
+        number = read_order(column(frame, name, role), f"{role}[{name!r}]")
+        if of == "score" and convention is not None and convention.score_bits == 32:
+            with np.errstate(over="ignore"):
+                number = number.astype(np.float32).astype(np.float64)
+        found = broken(of, number, f"{role}[{name!r}]")
+    table = read_rows(frame, role, options, number, as_columns(options.by), found, findings)
+    return replace(table, descending=of != "rank", number_col=name)
 
 
 def read_users(users: Any, user_cols: list[str]) -> tuple[pd.DataFrame, list[IdColumn]]:
     """Read a population given as ids or as a frame of ids: the frame, and its ids."""
     frame = id_frame(users, "users", user_cols)
     return frame, [known_ids(frame, "users", name) for name in user_cols]
-
-
-def read_catalogue(items: Any, item_col: str, role: str = "items") -> tuple[pd.DataFrame, IdColumn]:
-    """Read `items`: a frame with one row per item, or its ids as a list, array, Series or Index."""
-    frame = id_frame(items, role, [item_col])
-    return frame, known_ids(frame, role, item_col)
 
 
 def raw_ratings(table: ReadRows, rows: np.ndarray, options: Options) -> np.ndarray:
@@ -313,16 +468,16 @@ def raw_ratings(table: ReadRows, rows: np.ndarray, options: Options) -> np.ndarr
     return numbers.take(table.frame_rows(rows))
 
 
-def raw_scores(table: ReadRows, rows: np.ndarray, order: Order) -> np.ndarray:
+def raw_scores(table: ReadRows, rows: np.ndarray) -> np.ndarray:
     """Read the scores of rows of `pred`."""
-    if order["by"] != "score" or table.number is None:
+    if table.number_col is None or not table.descending:
         raise OptionError("needs ⟦+score_col=⟧ (the predicted rating in pred)")
-    name = table.number_col
-    assert name is not None
     # The numbers of the table cannot be used, since they may be places in the order of the scores.
-    scores = read_numbers(table.frame[name], f"{table.role}[{name!r}]").astype(np.float64)
-    return scores.take(table.frame_rows(rows))
+    return float_column(table.frame, table.number_col, table.role).take(table.frame_rows(rows))
 
+
+# ------------------------------------------------------------------------------------------------
+# hints
 
 # Words in the names of columns that hold scores, and ranks.
 SCORES = re.compile(
@@ -340,9 +495,9 @@ class Hints(NamedTuple):
     """What the columns tell.
 
     unused_order : columns of `pred` that look like scores or ranks, where the order of its rows
-    ranks it unasked · doubts : what to look for in the lists, and in which column · swapped :
-    `true` has a score or a rank instead, or `pred` a relevance · true_by : `by` columns that `true`
-    has too.
+    ranks it unasked · doubts : what to look for in the lists, and in which column; nothing where
+    the caller named it, unless that has the name of something else · swapped : `true` has a score
+    or a rank instead, or `pred` a relevance · true_by : `by` columns that `true` has too.
     """
 
     unused_order: list[Any]
@@ -353,64 +508,44 @@ class Hints(NamedTuple):
 
 def hints_of(true: pd.DataFrame | None, pred: pd.DataFrame, options: Options) -> Hints:
     """Read the hints from the columns of both frames."""
-    taken: set[Any] = {
-        *as_columns(options.user_col),
-        *as_columns(options.by),
-        options.item_col,
-        options.value_col,
-    }
-    taken |= {options.relevance_col, options.propensity_col, options.weight_name}
+    more = options.relevance_col, options.propensity_col, options.weight_name
+    taken = _named(options, *as_columns(options.by), *more)
+    order = order_source(pred, options)
+    by_score, name = order["by"] == "score", order["column"]
     asked = options.score_col is False or (
         options.convention is not None and options.convention.order == "row"
     )
-    by_row = order_source(pred, options)["by"] == "row" and not asked
-    columns, others = (
-        {"relevance"} if true is None else set(true.columns),
-        set(pred.columns) - taken,
-    )
-    names = [name for name in dict.fromkeys(pred.columns) if by_row and name not in taken]
+    by_row = name is None and not asked
+    columns = {"relevance"} if true is None else set(true.columns)
+    swapped = {"score", "rank"} & columns - taken or "relevance" in set(pred.columns) - taken
+
+    def numbers(name: Any) -> bool:
+        values = pred[name]  # two columns of one name are a frame
+        if not isinstance(values, pd.Series):
+            return False
+        is_number, is_bool = pd.api.types.is_numeric_dtype, pd.api.types.is_bool_dtype
+        return is_number(values.dtype) and not is_bool(values.dtype)
+
+    doubts: dict[OrderDoubt, str] = {}
+    if name is not None and (options.rank_col is not None or options.score_col is not None):
+        doubts = {"counts": name} if by_score and is_rank(name) else {}
+        doubts |= {"distance": name} if by_score and _has(name, DISTANCES) else {}
+    elif by_score and name is not None:  # a rank beside it is passed over only by a convention
+        doubts = {"counts": name}
+    elif name is not None and "score" in pred.columns and "score" not in taken and numbers("score"):
+        doubts = {"beside": "score"}
+    others = [name for name in dict.fromkeys(pred.columns) if by_row and name not in taken]
     return Hints(
-        [name for name in names if looks_like_order(name) and _holds_numbers(pred[name])],
-        by_row
-        and "relevance" not in columns
-        and bool({"score", "rank"} & columns - taken or "relevance" in others),
-        shared_by(true, options) if true is not None and options.by_in_true is None else [],
-        _doubts(pred, order_source(pred, options), taken, options),
+        [name for name in others if looks_like_order(name) and numbers(name)],
+        by_row and "relevance" not in columns and bool(swapped),
+        _shared_by(true, options) if true is not None and options.by_in_true is None else [],
+        doubts,
     )
-
-
-def _doubts(
-    pred: pd.DataFrame, order: Order, taken: set[Any], options: Options
-) -> dict[OrderDoubt, str]:
-    """Return what may be wrong with the order: nothing where the caller named its column, unless
-    that has the name of something else."""
-    name = order["column"]
-    if name is None:
-        return {}
-    if options.rank_col is not None or options.score_col is not None:
-        by_score = order["by"] == "score"
-        found: dict[OrderDoubt, str] = {"counts": name} if by_score and is_rank(name) else {}
-        return found | ({"distance": name} if by_score and _has(name, DISTANCES) else {})
-    if order["by"] == "score":  # beside a rank, only where a convention takes scores before ranks
-        return {"counts": name}
-    beside = "score" in pred.columns and "score" not in taken and _holds_numbers(pred["score"])
-    return {"beside": "score"} if beside else {}
 
 
 def looks_like_order(name: Any) -> bool:
     """Tell whether the name of a column is that of a score or a rank."""
     return (is_rank(name) or _has(name, SCORES)) and not _has(name, IDS)
-
-
-def _holds_numbers(values: Any) -> bool:
-    kind = (
-        values.dtype if isinstance(values, pd.Series) else None
-    )  # two columns of one name are a frame
-    return (
-        kind is not None
-        and pd.api.types.is_numeric_dtype(kind)
-        and not pd.api.types.is_bool_dtype(kind)
-    )
 
 
 def is_rank(name: Any) -> bool:

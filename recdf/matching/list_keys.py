@@ -1,23 +1,32 @@
 """List keys: which rows belong to one list, which lists there are, and the labels that results get
-at the end.
+at the end; and blocks of lists, in which a long table is worked on.
 
 Contract: a key or a `by` value has one code in both frames. The code of a list is `by` code ×
 n_keys + key code.
+
+Blocks stay in a processor's cache, and several threads work on them. Integer codes go in, one per
+row (or per run of rows). Each `Block` that comes out holds several lists, and holds each of them
+whole. Where the rows of every list stand together, a block is a slice of the table. Otherwise the
+rows are distributed, in linear time, to blocks of neighbouring codes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
 
 from ..errors import IdTypeError
-from ..inputs.codes import Coded, encode_keys, first_rows
+from ..inputs.codes import CodeColumn, Coded, encode_keys, first_rows
 from ..inputs.ids import IdColumn, read_by, take_rows
-from ..inputs.machine import each, sizes
+from ..inputs.machine import each, rows_at_a_time, sizes
 from ..inputs.options import Options, as_columns
+from ..inputs.sorting import offsets, order_of_codes, run_heads, spans
 from ..inputs.true_and_pred import ReadRows
 
 NO_BY = pd.DataFrame(index=range(1))  # without `by`, there is one recommender without a name
@@ -117,29 +126,6 @@ def split_codes(codes: np.ndarray, n_keys: int, n_by: int) -> tuple[np.ndarray, 
     return by, codes - by * n_keys
 
 
-def population_of(
-    base: np.ndarray, code: np.ndarray, first: np.ndarray, n_by: int, n_keys: int, options: Options
-) -> np.ndarray:
-    """Return the codes of the lists of the population, sorted by their `by` value.
-
-    `base` are the keys of the population where it does not come from `pred`. `code` are the lists
-    of `pred`, and `first` are the rows where they first appear.
-    """
-    rule = options.population.rule
-    if rule == "pred":
-        seen: np.ndarray = code[np.argsort(first)]
-        return seen[np.argsort(seen // n_keys, kind="stable")]
-    lists: np.ndarray = (np.arange(n_by)[:, None] * n_keys + base).ravel()
-    if rule == "both":
-        return lists[np.isin(lists, code)]
-    if rule == "all":
-        seen = code[np.argsort(first)]
-        further = seen[~np.isin(seen % n_keys, base)]
-        lists = np.concatenate([lists, further])
-        lists = lists[np.argsort(lists // n_keys, kind="stable")]
-    return lists
-
-
 def place_of(lists: np.ndarray, codes: np.ndarray, n_codes: int) -> np.ndarray:
     """Return where each code (below n_codes) stands among `lists`, which hold each of them once."""
     if n_codes > 16 * (len(lists) + len(codes)):  # a lookup table by code would be large
@@ -166,55 +152,39 @@ def key_frame(
     # Versions of pandas differ in whether an empty frame affects the common dtype, so empty frames
     # are left out.
     chosen = [source for source in chosen if len(source[1])] or chosen[:1]
-    row_of, above, tables = np.full(n_keys, -1, np.int64), 0, []
+    row_of, above = np.full(n_keys, -1, np.int64), 0
     if len(chosen) == 1:
         frame, codes, rows = chosen[0]
         row_of[codes] = rows
         return key_labels(frame, names, row_of[key])
-    for frame, codes, rows in chosen:  # only rows that stand for a key are copied
-        tables.append(key_labels(frame, names, rows))
-        row_of[codes] = np.arange(len(rows)) + above
-        above += len(rows)
-    for name in names:
-        dtypes = [table[name].dtype for table in tables]
-        if all(map(pd.api.types.is_integer_dtype, dtypes)):
-            kind = _holds_both(name, [table[name] for table in tables], dtypes)
-            tables = tables if kind is None else [table.astype({name: kind}) for table in tables]
+    tables = [key_labels(frame, names, rows) for frame, _, rows in chosen]
+    for table, (_, codes, _) in zip(tables, chosen, strict=True):
+        row_of[codes] = np.arange(len(table)) + above
+        above += len(table)
+    for name in names:  # pandas joins uint64 beside signed integers as floats, which lose digits
+        columns = [table[name] for table in tables]
+        unsigned = [str(one.dtype).lower().startswith("uint64") for one in columns]
+        integers = all(pd.api.types.is_integer_dtype(one.dtype) for one in columns)
+        if not integers or all(unsigned) or not any(unsigned):
+            continue
+        low, high = min(int(one.min()) for one in columns), max(int(one.max()) for one in columns)
+        if low < 0 and high >= 2**63:
+            raise IdTypeError(
+                f'⟦users="all"⟧: the key column {name!r} has ids from {low} to {high}, which no '
+                "integer dtype holds; convert both columns, e.g. ⟦with .astype(str)⟧"
+            )
+        plain = all(isinstance(one.dtype, np.dtype) for one in columns)
+        kinds = ("Int64", "int64") if high < 2**63 else ("UInt64", "uint64")
+        tables = [table.astype({name: kinds[plain]}) for table in tables]
     try:
         both = pd.concat(tables, ignore_index=True)
     except UnicodeEncodeError as error:  # pandas cannot compare such categories
-        odd = [
-            name
-            for name in names
-            if any(isinstance(table[name].dtype, pd.CategoricalDtype) for table in tables)
-        ]
         raise IdTypeError(
-            f'⟦users="all"⟧: the categories of the key columns {odd} hold strings with lone '
+            f'⟦users="all"⟧: categories of the key columns {names} hold strings with lone '
             f"surrogates ({error}), which pandas cannot join; convert the columns ⟦with "
             ".astype(object)⟧"
         ) from error
     return key_labels(both, names, row_of[key])
-
-
-def _holds_both(name: str, columns: list[pd.Series], dtypes: Sequence[object]) -> str | None:
-    """Return the dtype in which uint64 beside signed integers stay exact, since pandas joins them
-    as floats.
-
-    It is None where pandas joins the columns without a loss.
-    """
-    unsigned = [str(dtype).lower().startswith("uint64") for dtype in dtypes]
-    if all(unsigned) or not any(unsigned):
-        return None
-    low, high = min(int(one.min()) for one in columns), max(int(one.max()) for one in columns)
-    plain = all(isinstance(dtype, np.dtype) for dtype in dtypes)
-    if high < 2**63:
-        return "int64" if plain else "Int64"
-    if low >= 0:
-        return "uint64" if plain else "UInt64"
-    raise IdTypeError(
-        f'⟦users="all"⟧: the key column {name!r} has ids from {low} to {high}, which no integer '
-        "dtype holds; convert both columns, e.g. ⟦with .astype(str)⟧"
-    )
 
 
 def key_labels(frame: pd.DataFrame, names: list[str], rows: np.ndarray) -> pd.DataFrame:
@@ -224,3 +194,191 @@ def key_labels(frame: pd.DataFrame, names: list[str], rows: np.ndarray) -> pd.Da
         {i: take_rows(frame[name], rows) for i, name in enumerate(names)}, copy=False
     )
     return labels.set_axis(pd.Index(names, tupleize_cols=False), axis=1)
+
+
+# ------------------------------------------------------------------------------------------------
+# blocks of lists
+
+# Values are dealt in at most so many groups of blocks, because each group reads the whole table.
+MOST_GROUPS = 4
+
+Made = TypeVar("Made")
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some lists of a table: list i is row[start[i]:start[i + 1]], in the order of the table, and
+    has code[i].
+
+    `row` is a slice where the block has consecutive rows of the table in their order. `columns` are
+    values of its rows.
+    """
+
+    code: np.ndarray
+    start: np.ndarray
+    row: slice | np.ndarray
+    columns: list[np.ndarray]
+
+    @property
+    def first(self) -> np.ndarray:
+        """The first row of each list."""
+        heads = self.start[:-1]
+        found: np.ndarray = (
+            heads + self.row.start if isinstance(self.row, slice) else self.row[heads]
+        )
+        return found
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """The `n` blocks of a table, in groups: the values of one group of blocks are distributed at a
+    time.
+
+    Nothing is kept from one call of `each` to the next, since few metrics need the blocks twice.
+    """
+
+    n: int
+    groups: Callable[[], Iterable[Sequence[Callable[[], Block]]]]
+
+    def each(self, function: Callable[[Block], Made]) -> list[Made]:
+        """Make every block and call the function for it, by several threads; return the results in
+        order."""
+        return [
+            found for group in self.groups() for found in each(lambda make: function(make()), group)
+        ]
+
+
+def list_blocks(
+    code: CodeColumn,
+    heads: np.ndarray | None,
+    n_rows: int,
+    n_codes: int,
+    columns: Sequence[CodeColumn],
+) -> Blocks:
+    """Return the blocks, which together hold every list. Rows of code -1 are left out.
+
+    Codes are below `n_codes`. `heads`, if given, are the first rows of runs of equal codes, and
+    `code` then has one entry per run.
+    """
+    if heads is None:
+        return _dealt(code, n_codes, columns)
+    codes, start = code[:], np.append(heads, n_rows)
+    known = codes[codes >= 0]
+    if len(known) and known.max() <= 64 * len(known):
+        seen = np.zeros(int(known.max()) + 1, bool)
+        seen[known] = True
+        n_known = int(np.count_nonzero(seen))
+    else:
+        n_known = len(pd.unique(known))
+    if n_known < len(known):  # the rows of some list do not stand together
+        return _dealt(np.repeat(codes, np.diff(start)), n_codes, columns)
+    block_rows = rows_at_a_time(sizes().list_block_rows)
+    cuts = np.searchsorted(heads, np.arange(block_rows, n_rows, block_rows))
+    edges = [0, *np.unique(cuts[(cuts > 0) & (cuts < len(codes))]).tolist(), len(codes)]
+
+    def standing(a: int, z: int) -> Block:
+        rows, own = slice(int(start[a]), int(start[z])), codes[a:z]
+        values, inside = [column[rows] for column in columns], own >= 0
+        if inside.all():
+            return Block(own, start[a : z + 1] - rows.start, rows, values)
+        length = np.diff(start[a : z + 1])[inside]
+        row = spans(start[a:z][inside], length)
+        values = [value.take(row - rows.start) for value in values]
+        return Block(own[inside], offsets(length), row, values)
+
+    makes = [partial(standing, a, z) for a, z in pairwise(edges)]
+    return Blocks(len(makes), lambda: [makes])
+
+
+def _dealt(code: CodeColumn, n_codes: int, columns: Sequence[CodeColumn]) -> Blocks:
+    """Distribute the rows to blocks by the high bits of their codes; each block then sorts its rows
+    by the low bits.
+
+    Every chunk of rows sorts its rows by block. The values are distributed later, for some blocks
+    at a time, so that only the values of these are in memory twice. They are read in the order of
+    the table, which is fast; to gather them block by block would wait for memory at every row.
+    """
+    block_rows, chunk = rows_at_a_time(sizes().list_block_rows), sizes().dealt_rows
+    # A block gets as many codes as have about `block_rows` rows.
+    shift = max((block_rows * n_codes // max(len(code), 1)).bit_length() - 1, 0)
+    shift = min(shift, (n_codes - 1).bit_length())
+    n_blocks = ((n_codes - 1) >> shift) + 1
+    step = max(sizes().group_rows // block_rows, -(-n_blocks // MOST_GROUPS))
+
+    def whole() -> Block:
+        codes, values, rows = code[:], [column[:] for column in columns], None
+        if codes.min(initial=0) < 0:
+            rows = np.flatnonzero(codes >= 0)
+            codes, values = codes.take(rows), [value.take(rows) for value in values]
+        return _sorted(rows, codes, n_codes, 0, values)
+
+    def groups() -> Iterator[list[Callable[[], Block]]]:
+        row = np.empty(len(code), np.int32)
+        low = np.empty(len(code), np.uint16 if shift <= 16 else np.int64)  # low bits of each code
+
+        def deal(first: int) -> np.ndarray:
+            part = slice(first, min(first + chunk, len(code)))
+            codes = code[part]
+            high = codes >> shift
+            if high.min(initial=0) < 0:
+                high[high < 0] = n_blocks  # rows of code -1 go to one more block, which is not read
+            order = order_of_codes(high, n_blocks + 1)
+            np.add(order, first, out=row[part], casting="unsafe")
+            low[part] = (codes & (2**shift - 1)).astype(low.dtype).take(order)
+            return first + offsets(np.bincount(high, minlength=n_blocks + 1))
+
+        # Where each block begins in each chunk.
+        edges = np.stack(each(deal, range(0, len(code), chunk)))
+
+        def group(first: int, last: int) -> list[Callable[[], Block]]:
+            begin, end = edges[:, first], edges[:, last]
+            to = offsets(end - begin)
+            values = [np.empty(to[-1], column[:0].dtype) for column in columns]
+
+            def fill(i: int) -> None:
+                places = row[begin[i] : end[i]] - np.int32(i * chunk)
+                for column, filled in zip(columns, values, strict=True):
+                    part = column[i * chunk : (i + 1) * chunk]
+                    filled[to[i] : to[i + 1]] = part.take(places)
+
+            each(fill, range(len(begin)))
+
+            def make(i: int) -> Block:
+                runs = edges[:, i : i + 2]
+                moved = runs - begin[:, None] + to[:-1, None]
+                rows, codes = (_at_runs(array, runs) for array in (row, low))
+                of_block = [_at_runs(array, moved) for array in values]
+                return _sorted(rows, codes, 2**shift, i << shift, of_block)
+
+            return [partial(make, i) for i in range(first, last)]
+
+        for first in range(0, n_blocks, step):
+            yield group(first, min(first + step, n_blocks))
+
+    return Blocks(n_blocks, groups) if n_blocks > 1 else Blocks(1, lambda: [[whole]])
+
+
+def _at_runs(array: np.ndarray, runs: np.ndarray) -> np.ndarray:
+    """Join the parts of an array from the first to the second of each pair of places."""
+    return np.concatenate([array[a:z] for a, z in runs.tolist()])
+
+
+def _sorted(
+    rows: np.ndarray | None,
+    codes: np.ndarray,
+    n_codes: int,
+    first_code: int,
+    values: list[np.ndarray],
+) -> Block:
+    """Make a block of some rows (None: all) from their values and codes; a code counts from
+    `first_code`."""
+    order = order_of_codes(codes, n_codes)
+    codes = codes.take(order)
+    heads = run_heads([codes])
+    row, values = (
+        order if rows is None else rows.take(order),
+        [value.take(order) for value in values],
+    )
+    return Block(
+        first_code + codes[heads].astype(np.int64), np.append(heads, len(codes)), row, values
+    )

@@ -22,8 +22,7 @@ from ..inputs.true_and_pred import Order
 from .hits import HitArrays, Hits, ratio
 from .overlap import Overlap
 from .side_tables.sides import Sides
-from .true_and_pred_lists import PredLists, TrueLists
-from .values_and_weights import Rating, Values
+from .true_and_pred_lists import PredLists, Rating, TrueLists, Values
 
 
 @dataclass(frozen=True)

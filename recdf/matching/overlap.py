@@ -9,8 +9,8 @@ where none of them shares one, since an item may be in one part of `pred` and in
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, get_args
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,12 +25,9 @@ from ..errors import (
     RecdfWarning,
     warn_user,
 )
-from ..inputs.codes import Coded, IdCodes
 from ..inputs.ids import IdColumn
 from ..inputs.options import Options
-from ..inputs.sorting import spans
 from ..inputs.true_and_pred import OrderDoubt, argument_of, is_rank
-from .true_and_pred_lists import PredLists
 
 
 @dataclass(frozen=True)
@@ -80,76 +77,61 @@ class Overlap:
     swapped: bool = False
 
     def __add__(self, other: Overlap) -> Overlap:
-        return Overlap(
-            **{
-                one.name: _both(one.name, getattr(self, one.name), getattr(other, one.name))
-                for one in fields(self)
-            }
-        )
+        """Join what two parts know: counts are added, facts hold if one part has them, and texts
+        stay."""
+
+        def both(name: str, one: Any, two: Any) -> Any:
+            if name == "alone":
+                return one and two
+            if isinstance(one, Mapping):
+                shared = {key: both(key, one[key], two[key]) for key in one.keys() & two.keys()}
+                return {**one, **two, **shared}
+            if isinstance(one, bool) or (isinstance(one, np.ndarray) and one.dtype.kind == "b"):
+                return one | two
+            return one if isinstance(one, str | list) else one + two
+
+        joined = {name: both(name, one, vars(other)[name]) for name, one in vars(self).items()}
+        return Overlap(**joined)
 
     def shown(self, what: str, roles: Sequence[str]) -> str:
         """Return two users, or items, of each of these frames as text."""
         names = [f"{role} {what}" for role in roles]
         return "; ".join(self.samples[name] for name in names if name in self.samples)
 
-    def in_doubt(self) -> Iterator[tuple[OrderDoubt, int, int]]:
+    def in_doubt(self) -> Iterator[tuple[OrderDoubt, int, int, str, str]]:
         """Give each doubt about the order that holds for more than half of the lists that were
-        looked at, with both numbers of lists. Where ranks repeat, their order says nothing."""
-        for doubt in get_args(OrderDoubt):
+        looked at: both numbers of lists, what the doubt says, and what to pass. Where ranks repeat,
+        their order says nothing."""
+        if self.ranks_repeat or not self.doubtful:
+            return
+        name, other = self.order
+        keep = f"⟦+score_col={name!r}⟧ says that the largest is best"
+        by_rank = f"pass ⟦+rank_col={name!r}⟧ if"
+        words: dict[OrderDoubt, tuple[str, str]] = {
+            "counts": (
+                f"pred[{name!r}] is 1, 2, 3, ... in the order of the rows, as ranks are, and the "
+                "largest is taken for the best",
+                f"{by_rank} 1 is the best" + ("" if is_rank(name) else f"; {keep}"),
+            ),
+            "beside": (
+                f"pred[{name!r}] decides the order, and pred[{other!r}] says otherwise",
+                f"pass {argument_of(other)}, or {argument_of(name)} to keep the order",
+            ),
+            "distance": (
+                f"pred[{name!r}] is a distance by its name, has no value below 0, and the largest "
+                "is taken for the best",
+                f"{by_rank} the smallest is the best, or give the column another name",
+            ),
+        }
+        for doubt, said in words.items():
             n, of = self.doubtful.get(doubt, 0), self.doubtful.get(f"of {doubt}", 0)
-            if 2 * n > of and not self.ranks_repeat:
-                yield doubt, n, of
+            if 2 * n > of:
+                yield doubt, n, of, *said
 
     @property
     def silent(self) -> np.ndarray:
         """Positions of the `by` values that share no item with `true`, as far as was compared."""
         return np.flatnonzero((self.n_judged == 0) & ~self.by_shares_item)
-
-
-def _both(name: str, one: Any, two: Any) -> Any:
-    """Join what two parts know: counts are added, facts hold if one part has them, and texts
-    stay."""
-    if name == "alone":
-        return one and two
-    if isinstance(one, Mapping):
-        return {
-            **two,
-            **{key: _both(key, value, two.get(key, value * 0)) for key, value in one.items()},
-        }
-    if isinstance(one, bool) or (isinstance(one, np.ndarray) and one.dtype.kind == "b"):
-        return one | two
-    return one if isinstance(one, str | list) else one + two
-
-
-def compared(
-    overlap: Overlap,
-    keys: tuple[Coded, Coded],
-    items: IdCodes,
-    pred_lists: PredLists,
-    of_list: np.ndarray,
-) -> Overlap:
-    """Complete the overlap of two frames by comparing ids wherever nothing is a hit.
-
-    `keys` are the keys of `true` and of `pred`, and `of_list` is the `by` value of each list of
-    `pred`.
-    """
-    if overlap.by_shares_item.all():
-        return overlap
-    in_true = np.zeros(items.n, bool)
-    in_true[items.columns[0].all()] = True
-    if not overlap.n_judged.any():
-        shares_user = bool(np.isin(pd.unique(keys[1].all()), pd.unique(keys[0].all())).any())
-        return replace(
-            overlap,
-            shares_user=shares_user,
-            shares_item=bool(in_true[items.columns[1].all()].any()),
-        )
-    shares = overlap.by_shares_item.copy()
-    lists = np.flatnonzero(~shares[of_list])
-    length = np.diff(pred_lists.start)[lists]
-    rows = spans(pred_lists.start[lists], length)
-    shares[np.repeat(of_list[lists], length)[in_true[pred_lists.item[rows]]]] = True
-    return replace(overlap, by_shares_item=shares)
 
 
 def samples_of(role: str, keys: Sequence[IdColumn], item: IdColumn) -> dict[str, str]:
@@ -191,27 +173,8 @@ Told = Iterator[tuple[str, type[RecdfWarning]]]
 
 def warn_of_columns(overlap: Overlap) -> None:
     """Warn of what the columns of both frames tell, whatever their rows."""
-    for message, category in _of_columns(overlap):
-        warn_user(message, category)
-
-
-def warn(overlap: Overlap, counts: Mapping[str, int], by: pd.DataFrame, options: Options) -> None:
-    """Warn of repeated rows and of frames that have nothing in common; `by` are the labels of the
-    `by` values."""
-    told = (
-        *_of_rows(overlap, counts, options),
-        *_of_order(overlap),
-        *_of_sides(overlap),
-        *_why_no_hits(overlap, by),
-    )
-    repeated = sum(counts.get(f"{role}_duplicates", 0) for role in ("true", "pred"))
-    for message, category in told:
-        warn_user(message, category, count=repeated if category is DuplicateWarning else None)
-
-
-def _of_columns(overlap: Overlap) -> Told:
     if names := overlap.true_by:
-        yield (
+        warn_user(
             f"true has the by column{'s' * (len(names) > 1)} {', '.join(map(repr, names))} too, "
             "and each value of pred is scored with all rows of true. Pass ⟦+by_in_true=True⟧ to "
             "score a fold, or the like, with the rows of true of the same value; "
@@ -219,12 +182,25 @@ def _of_columns(overlap: Overlap) -> Told:
             FoldByWarning,
         )
     if overlap.swapped:
-        yield (
+        warn_user(
             "true has a score or a rank, or pred a relevance, and no column orders pred: are they "
             "swapped? true comes first; ⟦+score_col=False⟧ says that the order of the rows of pred "
             "is meant",
             OrderWarning,
         )
+
+
+def warn(overlap: Overlap, counts: Mapping[str, int], by: pd.DataFrame, options: Options) -> None:
+    """Warn of repeated rows and of frames that have nothing in common; `by` are the labels of the
+    `by` values."""
+    told = (
+        *_of_rows(overlap, counts, options),
+        *_of_sides(overlap),
+        *_why_no_hits(overlap, by),
+    )
+    repeated = sum(counts.get(f"{role}_duplicates", 0) for role in ("true", "pred"))
+    for message, category in told:
+        warn_user(message, category, count=repeated if category is DuplicateWarning else None)
 
 
 def _of_rows(overlap: Overlap, counts: Mapping[str, int], options: Options) -> Told:
@@ -264,35 +240,8 @@ def _of_rows(overlap: Overlap, counts: Mapping[str, int], options: Options) -> T
             f"{argument_of(name)}, or ⟦+score_col=False⟧ to keep their order",
             OrderWarning,
         )
-
-
-def _of_order(overlap: Overlap) -> Told:
-    """Tell of a score that counts as ranks do, of a rank and a score that contradict each other,
-    and of a distance."""
-    for doubt, n, of in overlap.in_doubt():
-        words = doubt_in_words(doubt, *overlap.order)
-        yield f"{words[0]} in {n:,} of {of:,} lists that were looked at: {words[1]}", OrderWarning
-
-
-def doubt_in_words(doubt: OrderDoubt, name: str, other: str) -> tuple[str, str]:
-    """Return what a doubt about the order says, and what to pass."""
-    if doubt == "beside":
-        return (
-            f"pred[{name!r}] decides the order, and pred[{other!r}] says otherwise",
-            f"pass {argument_of(other)}, or {argument_of(name)} to keep the order",
-        )
-    keep = f"⟦+score_col={name!r}⟧ says that the largest is best"
-    if doubt == "counts":
-        return (
-            f"pred[{name!r}] is 1, 2, 3, ... in the order of the rows, as ranks are, and the "
-            "largest is taken for the best",
-            f"pass ⟦+rank_col={name!r}⟧ if 1 is the best" + ("" if is_rank(name) else f"; {keep}"),
-        )
-    return (
-        f"pred[{name!r}] is a distance by its name, has no value below 0, and the largest is taken "
-        "for the best",
-        f"pass ⟦+rank_col={name!r}⟧ if the smallest is the best, or give the column another name",
-    )
+    for _, n, of, said, advice in overlap.in_doubt():
+        yield f"{said} in {n:,} of {of:,} lists that were looked at: {advice}", OrderWarning
 
 
 def _of_sides(overlap: Overlap) -> Told:
@@ -307,15 +256,12 @@ def _of_sides(overlap: Overlap) -> Told:
         )
     for known, n in overlap.in_sides.items() if overlap.n_ranked else ():
         name, what = known.split()
-        if name == "exclude":
-            continue
-        if not n:
+        if name != "exclude" and not n:
             roles = ("true", "pred", name) if what == "item" else ("pred", name)
             frames = "true or pred" if what == "item" else "the evaluated lists"
-            some = overlap.shown(what, roles)
             yield (
                 f"⟦{name}=⟧ has no {what} of {frames}, so what metrics read from it says nothing "
-                f"({some})",
+                f"({overlap.shown(what, roles)})",
                 NoOverlapWarning,
             )
 

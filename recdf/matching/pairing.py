@@ -30,8 +30,7 @@ from ..inputs.sorting import (
     sort_within,
     windows,
 )
-from .blocks import Block, list_blocks
-from .list_keys import at_heads, key_run_heads
+from .list_keys import Block, at_heads, key_run_heads, list_blocks
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,11 @@ import numpy as np
 
 from ..errors import DataError, DuplicateError, TieError
 from ..inputs.codes import CodeColumn, Coded, IdCodes
-from ..inputs.frames import column, read_numbers
+from ..inputs.frames import float_column
 from ..inputs.options import Options
 from ..inputs.sorting import at, distinct, offsets, rank_within, spans, stable_order
 from ..inputs.true_and_pred import ReadRows
-from .blocks import Block, Blocks, list_blocks
+from .list_keys import Block, Blocks, list_blocks
 from .pairing import Excluded, Pairs, pair_within
 
 
@@ -56,6 +56,12 @@ class Ranked:
         """Reorder rows within their lists: the row at place i of the result was at places[i]."""
         level = None if self.level is None else self.level[places]
         return replace(self, item=self.item[places], row=self.rows(places), level=level)
+
+    def without(self, places: np.ndarray) -> Ranked:
+        """Leave out the rows at some places."""
+        keep = np.ones(len(self.item), bool)
+        keep[places] = False
+        return self.kept(keep)
 
     def kept(self, keep: np.ndarray) -> Ranked:
         """Keep the rows where `keep` is true; later rows move up in rank, and a list may become
@@ -142,7 +148,7 @@ def rank_true(
     items: IdCodes,
     options: Options,
     counts: dict[str, int],
-    excluded: Excluded | None = None,
+    excluded: Excluded | None,
 ) -> tuple[Ranked, np.ndarray]:
     """Return the lists of `true` by key, largest gain first, and the gains."""
     gain = table.number
@@ -156,27 +162,32 @@ def rank_true(
         return lists, repeats(lists, items.n)  # among equal gains the first row is kept
 
     found = blocks.each(rank)
-    lists = joined([part for part, _ in found])
-    above = offsets(np.array([len(part.item) for part, _ in found]))
+    lists, above = joined([part for part, _ in found]), 0
     if excluded is not None:
         counts["true_excluded"] = len(table) - len(lists.item)
-    first, repeat = (
-        np.concatenate(
-            [
-                getattr(pairs, name) + start
-                for (_, pairs), start in zip(found, above[:-1], strict=True)
-            ]
-        )
-        for name in ("first", "repeat")
-    )
+    places = []
+    for part, pairs in found:
+        places.append(np.stack([pairs.first, pairs.repeat]) + above)
+        above += len(part.item)
+    first, repeat = np.concatenate(places, axis=1)
     if len(repeat):
         counts["true_duplicates"] = len(repeat)
         refuse_duplicates(table, lists.rows(repeat[:5]), len(repeat), options)
-        refuse_two_propensities(table, lists.rows(first), lists.rows(repeat), options)
+        if (name := options.propensity_col) is not None:
+            one, other = (propensities(table, lists.rows(at), name) for at in (first, repeat))
+            differ = np.flatnonzero(one != other)
+            if len(differ):
+                row, some = lists.rows(repeat[differ[:1]]), differ[0]
+                # The message too is the same for every order of rows.
+                low, high = sorted([one[some].item(), other[some].item()])
+                label = tuple(ids.show(row)[0] for ids in (*table.keys, table.item))
+                raise DataError(
+                    f"true[{name!r}] differs in {len(differ):,} of the rows that repeat an item of "
+                    f"a list: {label} has {low!r} and {high!r}; an item of a list has one "
+                    "propensity, so keep one row of each"
+                )
         if options.duplicates == "drop":
-            keep = np.ones(len(lists.item), bool)
-            keep[repeat] = False
-            lists = lists.kept(keep)
+            lists = lists.without(repeat)
     return lists, at(gain, lists.row) if number else gain[: len(lists.item)]
 
 
@@ -192,9 +203,8 @@ def refuse_duplicates(table: ReadRows, rows: np.ndarray, n: int, options: Option
     the first of them."""
     if options.duplicates != "raise" or not n:
         return
-    shown = list(
-        zip(*[ids.show(rows) for ids in (*table.by, *table.keys, table.item)], strict=True)
-    )
+    columns = (*table.by, *table.keys, table.item)
+    shown = list(zip(*(ids.show(rows) for ids in columns), strict=True))
     raise DuplicateError(
         f"{table.role} has {n:,} repeated (list, item) rows of {len(table):,}: "
         f"{', '.join(map(repr, shown))}; "
@@ -204,36 +214,9 @@ def refuse_duplicates(table: ReadRows, rows: np.ndarray, n: int, options: Option
     )
 
 
-def refuse_two_propensities(
-    table: ReadRows, first: np.ndarray, repeat: np.ndarray, options: Options
-) -> None:
-    """Raise if a repeated row has another propensity than the first row of the same item in the
-    same list."""
-    name = options.propensity_col
-    if name is None or not len(repeat):
-        return
-    one, other = (propensities(table, rows, name) for rows in (first, repeat))
-    differ = np.flatnonzero(one != other)
-    if not len(differ):
-        return
-    at = differ[0]
-    low, high = sorted(
-        [one[at].item(), other[at].item()]
-    )  # the message too is the same for every order of rows
-    label = tuple(ids.show(repeat[at : at + 1])[0] for ids in (*table.keys, table.item))
-    raise DataError(
-        f"true[{name!r}] differs in {len(differ):,} of the rows that repeat an item of a list: "
-        f"{label} has {low!r} and {high!r}; an item of a list has one propensity, so keep one row "
-        "of each"
-    )
-
-
 def propensities(table: ReadRows, rows: np.ndarray, name: str) -> np.ndarray:
     """Return the propensities of some rows of `true`."""
-    given = read_numbers(column(table.frame, name, table.role), f"{table.role}[{name!r}]").astype(
-        np.float64
-    )
-    return given.take(table.frame_rows(rows))
+    return float_column(table.frame, name, table.role).take(table.frame_rows(rows))
 
 
 def refuse_ties(table: ReadRows, rows: np.ndarray, n: int, options: Options) -> None:
@@ -253,8 +236,9 @@ def pred_blocks(
     table: ReadRows, code: CodeColumn, heads: np.ndarray | None, n_codes: int, item: Coded
 ) -> Blocks:
     """Return the blocks of recommended lists which `rank_pred` takes."""
-    number = [] if table.number is None else [table.number]
-    return list_blocks(code, heads, len(table), n_codes, [item, *number])
+    columns: list[CodeColumn] = [item]
+    columns += [] if table.number is None else [table.number]
+    return list_blocks(code, heads, len(table), n_codes, columns)
 
 
 def rank_pred(table: ReadRows, block: Block, items: IdCodes, options: Options) -> Ranked:
@@ -372,9 +356,7 @@ def base_lists(
     repeat = repeats(lists, items.n).repeat
     if len(repeat):
         refuse_duplicates(table, lists.rows(repeat[:5]), len(repeat), options)
-        keep = np.ones(len(lists.item), bool)
-        keep[repeat] = False
-        lists = lists.kept(keep)
+        lists = lists.without(repeat)
     of_key = np.full(n_keys, -1, np.int64)
     of_key[lists.code] = np.arange(len(lists.code))
     return BaseLists(lists.start, lists.item, of_key[key])

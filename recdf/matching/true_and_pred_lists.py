@@ -1,10 +1,15 @@
-"""The rows of both frames as lists.
+"""The rows of both frames as lists, and numbers besides gains: of rows, money, ratings, clicks and
+purchases; of lists, the weight in a mean.
 
 The lists of `true` have the largest gain first. Those of `pred` are ranked, paired with `true` and
 settled, one block of lists after another.
 
 Contract: the hits and lengths of every block are kept, since most metrics need them. The item and
-the row at every place are computed again, by the same steps, when something reads them.
+the row at every place are computed again, by the same steps, when something reads them. Each array
+of rows has one entry per recommended row, or per row of `true`, in the order of the ranked lists.
+
+Weights are finite and at least 0, and every list has one. They come from one place: a column of
+`true`, a column of the frame `users`, or a mapping of users to weights.
 """
 
 from __future__ import annotations
@@ -16,15 +21,17 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
-from ..inputs.codes import IdCodes
-from ..inputs.frames import read_numbers
-from ..inputs.options import Options
-from ..inputs.sorting import offsets, place_in_run, run_of, spans
-from ..inputs.true_and_pred import OrderDoubt, ReadRows, is_rank
-from .blocks import Block, Blocks
+from ..errors import DataError, OptionError, examples
+from ..inputs.codes import IdCodes, encode_keys
+from ..inputs.frames import column, float_column, read_numbers, read_values
+from ..inputs.ids import as_series, check_labels, read_ids
+from ..inputs.options import Options, as_columns
+from ..inputs.sorting import distinct, offsets, place_in_run, run_of, spans
+from ..inputs.true_and_pred import OrderDoubt, ReadRows, is_rank, read_weights
 from .hits import HitArrays, Hits
-from .list_keys import split_codes
+from .list_keys import Block, Blocks, split_codes
 from .pairing import Excluded, Pairs
 from .ranked import (
     Ranked,
@@ -36,6 +43,11 @@ from .ranked import (
     settle_pairs,
     tied_rows,
 )
+from .side_tables.catalogue import unique_rows
+from .side_tables.sides import CheckedSide
+
+# Columns of `true` that say what users did with an item.
+RESPONSES = ("clicks", "purchases")
 
 
 @dataclass(frozen=True)
@@ -51,14 +63,15 @@ class TrueLists:
     @cached_property
     def n_relevant(self) -> np.ndarray:
         """Number of relevant rows of each list."""
-        relevant = self.gain > 0
-        return np.diff(self.start if relevant.all() else offsets(relevant)[self.start])
+        return self._n_where(self.gain > 0)
 
     @cached_property
     def n_judged(self) -> np.ndarray:
         """Number of judged rows of each list; the rows that nobody judged come last."""
-        judged = self.gain >= 0
-        return np.diff(self.start if judged.all() else offsets(judged)[self.start])
+        return self._n_where(self.gain >= 0)
+
+    def _n_where(self, holds: np.ndarray) -> np.ndarray:
+        return np.diff(self.start if holds.all() else offsets(holds)[self.start])
 
     @cached_property
     def constant_gain(self) -> bool:
@@ -93,68 +106,20 @@ class TrueLists:
         kept rows before it.
         """
         rows, to = np.flatnonzero(keep), offsets(keep)
-        return (
-            TrueLists(
-                to[self.start], self.gain[rows], self.item[rows], lambda at: self.rows(rows[at])
-            ),
-            rows,
-            to,
-        )
+        places = lambda at: self.rows(rows[at])  # noqa: E731
+        return TrueLists(to[self.start], self.gain[rows], self.item[rows], places), rows, to
 
 
-@dataclass(frozen=True)
-class TrueByKey:
-    """The rows of `true`, to be paired with the lists of `pred`: `item`, `gain` by row; `start`,
-    `length` by key."""
+class _Block(NamedTuple):
+    """What is kept of one block: arrays as `PredLists` has them, and beside them rows of `pred` to
+    name in a message, which are `tied` or `repeated`. `settled` tells that settling changed the
+    `lists`, which are kept only where there is a single block."""
 
-    item: np.ndarray
-    gain: np.ndarray
-    start: np.ndarray
-    length: np.ndarray
-    n_by: int
-
-    @classmethod
-    def of(cls, lists: Ranked, gain: np.ndarray, n_keys: int, n_by: int) -> TrueByKey:
-        """Arrange ranked lists of `true` by key code, for `n_keys` keys and `n_by` values of
-        `by`."""
-        start, length = np.zeros(n_keys, np.int64), np.zeros(n_keys, np.int64)
-        start[lists.code], length[lists.code] = lists.start[:-1], np.diff(lists.start)
-        return cls(lists.item, gain, start, length, n_by)
-
-    def pair(self, pred_lists: Ranked, n_items: int, judged_only: bool) -> Pairs:
-        """Find in each list of `pred` the items that `true` has for its key, or only those that it
-        judges."""
-        _, key = split_codes(pred_lists.code, len(self.start), self.n_by)
-        pairs = pair(pred_lists, self.item, self.start.take(key), self.length.take(key), n_items)
-        return pairs.where(self.gain[pairs.sought] >= 0) if judged_only else pairs
-
-
-class _Arrays(NamedTuple):
-    """What is kept of one block: arrays as `PredLists` has them, and rows of `pred` to name in a
-    message, which are `tied` or `repeated`."""
-
-    code: np.ndarray
-    first: np.ndarray
-    length: np.ndarray
-    n_pairs: np.ndarray
-    rank: np.ndarray
-    number: np.ndarray
-    place: np.ndarray
-    true_place: np.ndarray
-    repeat: np.ndarray
-    repeat_list: np.ndarray
-    repeat_rank: np.ndarray
-    tied: np.ndarray
-    repeated: np.ndarray
-
-
-class _Found(NamedTuple):
-    """What one block gives beside its arrays. `settled` tells that settling changed the `lists`,
-    which are kept only where there is a single block."""
-
-    arrays: _Arrays
+    arrays: dict[str, np.ndarray]
     counts: dict[str, int]
     doubtful: dict[str, int]
+    tied: np.ndarray
+    repeated: np.ndarray
     has_levels: bool
     settled: bool
     lists: Ranked | None
@@ -171,41 +136,56 @@ class PredLists:
     `some_tie` : whether some list has equal scores, or equal ranks.
     """
 
+    code: np.ndarray
+    first: np.ndarray
+    n_pairs: np.ndarray
+    rank: np.ndarray
+    number: np.ndarray
+    place: np.ndarray
+    true_place: np.ndarray
+    repeat: np.ndarray
+    repeat_list: np.ndarray
+    repeat_rank: np.ndarray
+
     def __init__(
         self,
         table: ReadRows,
         blocks: Blocks,
         items: IdCodes,
-        true: TrueByKey,
+        true: Ranked,
+        gain: np.ndarray,
+        size: tuple[int, int],
         options: Options,
-        excluded: Excluded | None = None,
-        doubts: Mapping[OrderDoubt, str] | None = None,
+        excluded: Excluded | None,
+        doubts: Mapping[OrderDoubt, str],
     ) -> None:
-        self._doubts = doubts or {}
+        """Rank the blocks of a table, and pair them with the lists of `true`, which have these
+        gains. `size` is the number of keys, and that of values of `by`."""
         self._table, self._blocks, self._items, self._excluded = table, blocks, items, excluded
-        self._true, self._options = true, options
+        self._true, self._gain, self._options, self._size = true, gain, options, size
+        self._doubts = doubts
+        # Where the rows of each key stand in `true`.
+        self._true_start, self._true_length = np.zeros((2, size[0]), np.int64)
+        self._true_start[true.code] = true.start[:-1]
+        self._true_length[true.code] = np.diff(true.start)
         parts = blocks.each(self._measured)
-        of_blocks = [part.arrays for part in parts]
-        n_lists = offsets(np.array([len(one.code) for one in of_blocks])).tolist()
-        n_rows = offsets(np.array([one.length.sum() for one in of_blocks])).tolist()
-        of_blocks = [
-            one._replace(
-                place=one.place + row, repeat=one.repeat + row, repeat_list=one.repeat_list + at
-            )
-            for one, row, at in zip(of_blocks, n_rows, n_lists, strict=False)
-        ]
-        found = _Arrays(*map(np.concatenate, zip(*of_blocks, strict=True)))
+        n_lists = n_rows = 0
+        for own in (part.arrays for part in parts):  # places and lists count over all blocks
+            own["place"] += np.int32(n_rows)
+            own["repeat"] = own["repeat"] + n_rows
+            own["repeat_list"] = own["repeat_list"] + n_lists
+            n_lists, n_rows = n_lists + len(own["code"]), n_rows + int(own["length"].sum())
+        for name in parts[0].arrays:
+            setattr(self, name, np.concatenate([part.arrays[name] for part in parts]))
+        self.start = offsets(vars(self).pop("length"))
         self.counts: Counter[str] = Counter()
         self.doubtful: Counter[str] = Counter()
         for part in parts:
             self.counts.update(part.counts)
             self.doubtful.update(part.doubtful)
-        refuse_ties(table, found.tied, self.counts.pop("tied", 0), options)
-        refuse_duplicates(table, found.repeated[:5], self.counts["pred_duplicates"], options)
-        self.code, self.first, self.start = found.code, found.first, offsets(found.length)
-        self.n_pairs, self.rank, self.number = found.n_pairs, found.rank, found.number
-        self.place, self.true_place = found.place, found.true_place
-        self.repeat, self.repeat_list, self.repeat_rank = found[8:11]
+        tied, repeated = (np.concatenate([part[at] for part in parts]) for at in (3, 4))
+        refuse_ties(table, tied, self.counts.pop("tied", 0), options)
+        refuse_duplicates(table, repeated[:5], self.counts["pred_duplicates"], options)
         self.some_tie = any(part.has_levels for part in parts)
         self._settled = any(part.settled for part in parts)
         self._one_block = parts[0].lists
@@ -215,58 +195,82 @@ class PredLists:
 
     def _ranked(self, block: Block) -> Ranked:
         if self._excluded is not None:
-            key = split_codes(block.code, len(self._true.start), self._true.n_by)[1]
-            block = self._excluded.left_of(block, key)
+            block = self._excluded.left_of(block, split_codes(block.code, *self._size)[1])
         return rank_pred(self._table, block, self._items, self._options)
 
-    def _paired(self, ranked: Ranked) -> Pairs:
-        return self._true.pair(ranked, self._items.n, self._options.judged_only)
+    def _paired(self, lists: Ranked) -> Pairs:
+        """Find in each list the items that `true` has for its key, or only those that it judges."""
+        key = split_codes(lists.code, *self._size)[1]
+        start, length = self._true_start.take(key), self._true_length.take(key)
+        pairs = pair(lists, self._true.item, start, length, self._items.n)
+        judged_only = self._options.judged_only
+        return pairs.where(self._gain[pairs.sought] >= 0) if judged_only else pairs
 
-    def _measured(self, block: Block) -> _Found:
-        ranked = self._ranked(block)
+    def _measured(self, block: Block) -> _Block:
+        options, ranked = self._options, self._ranked(block)
         pairs = self._paired(ranked)
-        repeat_list, repeat_rank = self._ranks_as_given(ranked, pairs)
-        tied = tied_rows(ranked) if self._options.ties == "raise" else ranked.start[:0]
-        repeated = ranked.rows(pairs.repeat[: 5 * (self._options.duplicates == "raise")])
-        lists, pairs, counts = settle_pairs(ranked, pairs, self._true.gain, self._options)
+        repeat = repeat_list = repeat_rank = pairs.repeat
+        if len(repeat):  # its rank counts all rows of the list that are not condensed away
+            n = len(ranked.item)
+            left = pairs.has_sought(n) if options.judged_only else np.ones(n, bool)
+            repeat, upto = repeat[left[repeat]], offsets(left)
+            repeat_list = np.searchsorted(ranked.start, repeat, side="right") - 1
+            repeat_rank = upto[repeat + 1] - upto[ranked.start[repeat_list]]
+        tied = tied_rows(ranked) if options.ties == "raise" else ranked.start[:0]
+        repeated = ranked.rows(pairs.repeat[: 5 * (options.duplicates == "raise")])
+        lists, pairs, counts = settle_pairs(ranked, pairs, self._gain, options)
         if self._excluded is not None:
             counts["pred_excluded"] = len(block.columns[0]) - len(ranked.item)
         if len(tied):
             counts["tied"] = len(tied)
-        arrays = _Arrays(
-            code=lists.code,
-            first=lists.first,
-            length=np.diff(lists.start),
-            n_pairs=pairs.n,
-            rank=pairs.place - np.repeat(lists.start[:-1] - 1, pairs.n),
-            number=1 + place_in_run(pairs.n),
-            place=pairs.place.astype(np.int32),
-            true_place=pairs.sought.astype(np.int32),
-            repeat=pairs.repeat,
-            repeat_list=repeat_list,
-            repeat_rank=repeat_rank,
-            tied=tied[:1],
-            repeated=repeated,
-        )
-        return _Found(
-            arrays,
-            counts,
-            doubtful_lists(self._table, ranked, self._doubts),
-            has_levels=lists.level is not None,
-            settled=lists is not ranked,
-            lists=lists if self._blocks.n == 1 else None,
-        )
+        arrays = {
+            "code": lists.code,
+            "first": lists.first,
+            "length": np.diff(lists.start),
+            "n_pairs": pairs.n,
+            "rank": pairs.place - np.repeat(lists.start[:-1] - 1, pairs.n),
+            "number": 1 + place_in_run(pairs.n),
+            "place": pairs.place.astype(np.int32),
+            "true_place": pairs.sought.astype(np.int32),
+            "repeat": pairs.repeat,
+            "repeat_list": repeat_list,
+            "repeat_rank": repeat_rank,
+        }
+        doubtful, whole = self._doubtful(ranked), lists if self._blocks.n == 1 else None
+        settled, has_levels = lists is not ranked, lists.level is not None
+        return _Block(arrays, counts, doubtful, tied[:1], repeated, has_levels, settled, whole)
 
-    def _ranks_as_given(self, ranked: Ranked, pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
-        """Return the list of each repeated row, and its rank among all rows of the list that are
-        not condensed away."""
-        if not len(pairs.repeat):
-            return pairs.repeat, pairs.repeat
-        n = len(ranked.item)
-        left = pairs.has_sought(n) if self._options.judged_only else np.ones(n, bool)
-        repeat, upto = pairs.repeat[left[pairs.repeat]], offsets(left)
-        of_list = np.searchsorted(ranked.start, repeat, side="right") - 1
-        return of_list, upto[repeat + 1] - upto[ranked.start[of_list]]
+    def _doubtful(self, ranked: Ranked) -> dict[str, int]:
+        """Count for each doubt about the order the lists for which it holds, and those that were
+        looked at ("of counts").
+
+        Lists of two items count from 1 to 2 by chance, so that three are needed there.
+        """
+        found: dict[str, int] = {}
+        for doubt, name in self._doubts.items():
+            length = np.diff(ranked.start)
+            some = np.flatnonzero(length >= (3 if doubt == "counts" else 2))
+            some = some[:: max(len(some) // LOOKED_AT, 1)]
+            length, place = length[some], spans(ranked.start[some], length[some])
+            start, within = np.cumsum(length) - length, place_in_run(length)
+            row, table = ranked.rows(place), self._table
+            if name == table.number_col and table.number is not None:
+                number = table.number.take(row)
+            else:
+                values = table.frame[name].take(table.frame_rows(row))
+                number = read_numbers(values, f"{table.role}[{name!r}]")
+            if doubt == "distance":
+                holds = number >= 0
+            elif doubt == "counts":  # of a list, the last row has the largest score and comes first
+                holds = number == np.repeat(length, length) - within
+                holds &= (within == 0) | (row < np.roll(row, 1))
+            else:
+                above = np.roll(number, 1)
+                holds = (within == 0) | ~(number < above if is_rank(name) else number > above)
+            lists = np.logical_and.reduceat(holds, start) if len(start) else holds
+            n = int(np.count_nonzero(lists))
+            found |= {doubt: len(some) - n if doubt == "beside" else n, f"of {doubt}": len(some)}
+        return found
 
     @cached_property
     def _lists(self) -> Ranked:
@@ -276,11 +280,9 @@ class PredLists:
 
         def again(block: Block) -> Ranked:
             lists = self._ranked(block)
-            return (
-                settle_pairs(lists, self._paired(lists), self._true.gain, self._options)[0]
-                if self._settled
-                else lists
-            )
+            if self._settled:
+                lists = settle_pairs(lists, self._paired(lists), self._gain, self._options)[0]
+            return lists
 
         return joined(self._blocks.each(again))
 
@@ -313,35 +315,175 @@ class PredLists:
 LOOKED_AT = 100
 
 
-def doubtful_lists(
-    table: ReadRows, ranked: Ranked, doubts: Mapping[OrderDoubt, str]
-) -> dict[str, int]:
-    """Count for each doubt about the order the lists for which it holds, and those that were looked
-    at ("of counts").
+# ------------------------------------------------------------------------------------------------
+# numbers besides gains
 
-    Lists of two items count from 1 to 2 by chance, so that three are needed there.
+
+class Rating(NamedTuple):
+    """Functions that read the ratings that users gave (per row of `true`) and those predicted (per
+    recommended row)."""
+
+    given: Callable[[], np.ndarray]
+    predicted: Callable[[], np.ndarray]
+
+
+class Values(NamedTuple):
+    """The value of each recommended row (as recommended) and of each row of `true` (as bought),
+    both in list order."""
+
+    pred: np.ndarray
+    true: np.ndarray
+    where: tuple[str, str]
+
+    def checked(self, negative: str) -> Values:
+        """Refuse negative values (refunds), or clip them to 0."""
+        if negative == "clip":
+            return Values(np.maximum(self.pred, 0.0), np.maximum(self.true, 0.0), self.where)
+        for values, where in zip((self.pred, self.true), self.where, strict=True):
+            below = values[values < 0]
+            if len(below):
+                raise DataError(
+                    f"{where} holds {len(below):,} negative values ({examples(below)}); "
+                    'drop the refunds, or count them as 0: "revenue(negative=clip)@10" in '
+                    "evaluate, "
+                    'rd.revenue(..., negative="clip")'
+                )
+        return self
+
+
+def responses_of(table: ReadRows, lists: Ranked, name: str) -> np.ndarray | None:
+    """Return the clicks or purchases of each row of `true` from the column of this name; None
+    without the column."""
+    if name not in table.frame.columns:
+        return None
+    found = read_values(table.frame, name, table.role)
+    if len(found) and found.min() < 0:
+        below = examples(found[found < 0])
+        raise DataError(f"{table.role}[{name!r}] holds negative numbers ({below}); expected counts")
+    return found.take(table.frame_rows(lists.all_rows()))
+
+
+def item_values(
+    pred: tuple[ReadRows, PredLists],
+    true: tuple[ReadRows, Ranked],
+    catalogue: CheckedSide | None,
+    items: IdCodes,
+    options: Options,
+) -> Values | None:
+    """Return the values in `value_col`: from the frame itself where it has the column, else from
+    the catalogue."""
+    name, of_item, found = options.value_col, None, []
+    if name is None:
+        return None
+    if catalogue is not None and name in catalogue.frame.columns:
+        row_of = unique_rows(items.codes[2], items.n, "items")
+        of_item = np.append(read_values(catalogue.frame, name, "items"), np.nan)[row_of]
+    for table, lists in (pred, true):
+        if of_item is None or name in table.frame.columns:
+            values = read_values(table.frame, name, table.role)
+            values = values.take(table.frame_rows(lists.all_rows()))
+        else:
+            values = of_item[lists.item]
+            if n := len(distinct(lists.item[np.isnan(values)])):
+                raise DataError(f"items has no {name!r} for {n:,} items of {table.role}")
+        found.append(values)
+    return Values(found[0], found[1], (f"pred[{name!r}]", f"true[{name!r}]"))
+
+
+WEIGHT_PLACES = {
+    "true": "a column of true",
+    "users": "a column of ⟦users=⟧",
+    "mapping": "a mapping",
+}
+
+
+def list_weights(
+    labels: pd.DataFrame,
+    rows: ReadRows,
+    true: Ranked,
+    true_list: np.ndarray,
+    users: pd.DataFrame | None,
+    options: Options,
+) -> np.ndarray | None:
+    """Return the weight of each list, or None without weights.
+
+    `labels` are the keys of the lists, and `true_list` is the entry of each among the ranked lists
+    of `true`, -1 for none. `users` is the population where it was given as a frame.
     """
-    found: dict[str, int] = {}
-    for doubt, name in doubts.items():
-        length = np.diff(ranked.start)
-        some = np.flatnonzero(length >= (3 if doubt == "counts" else 2))
-        some = some[:: max(len(some) // LOOKED_AT, 1)]
-        length, place = length[some], spans(ranked.start[some], length[some])
-        row, start, within = ranked.rows(place), np.cumsum(length) - length, place_in_run(length)
-        if name == table.number_col and table.number is not None:
-            number = table.number.take(row)
-        else:
-            values = table.frame[name].take(table.frame_rows(row))
-            number = read_numbers(values, f"{table.role}[{name!r}]")
-        if doubt == "distance":
-            holds = number >= 0
-        elif doubt == "counts":  # of a list, the last row has the largest score and comes first
-            holds = number == np.repeat(length, length) - within
-            holds &= (within == 0) | (row < np.roll(row, 1))
-        else:
-            above = np.roll(number, 1)
-            holds = (within == 0) | ~(number < above if is_rank(name) else number > above)
-        lists = np.logical_and.reduceat(holds, start) if len(start) else holds
-        n = int(np.count_nonzero(lists))
-        found |= {doubt: len(some) - n if doubt == "beside" else n, f"of {doubt}": len(some)}
-    return found
+    source, name = options.weight_source, options.weight_name
+    if source is None:
+        return None
+    if source == "true":
+        given = float_column(rows.frame, name, "true").take(rows.frame_rows(true.all_rows()))
+        start = true.start[:-1]
+        of_list = run_of(np.diff(true.start))
+        changes = distinct(of_list[given != given.take(start)[of_list]])
+        if len(changes):
+            first = rows.frame_rows(true.rows(start[changes[:1]]))
+            key = rows.frame[as_columns(options.user_col)].iloc[first].to_dict("records")[0]
+            raise DataError(
+                f"true[{name!r}] is not constant within {len(changes):,} lists, such as {key}; a "
+                "list has one weight"
+            )
+        weights: np.ndarray = np.append(given.take(start), np.nan)[true_list]
+    else:
+        if isinstance(options.weight_col, Mapping):
+            keys, numbers = as_series(list(options.weight_col)), list(options.weight_col.values())
+            users = pd.DataFrame({as_columns(options.user_col)[0]: keys, name: numbers})
+        assert users is not None
+        where = "weight_col" if source == "mapping" else f"users[{name!r}]"
+        given = read_weights(column(users, name, "users"), where, options)
+        weights = _by_key(labels, users, given, (where, "weights"), options)
+    missing = np.isnan(weights)
+    if missing.any():
+        some = ", ".join(map(repr, labels[missing].head(3).to_dict("records")))
+        raise DataError(
+            f"{missing.sum():,} of {len(weights):,} lists have no weight, such as {some}; "
+            f"weight_col is {WEIGHT_PLACES[source]}, which lacks them"
+        )
+    return weights
+
+
+def user_groups_of(
+    labels: pd.DataFrame, users: pd.DataFrame | None, options: Options, name: str
+) -> tuple[pd.Index, np.ndarray]:
+    """Return the groups that a column of `users=` names, and the number of the group of each list,
+    -1 for none."""
+    if users is None:
+        raise OptionError(f"needs ⟦+users=⟧ (a frame of users with the column {name!r})")
+    where = f"users[{name!r}]"
+    group, names = pd.factorize(check_labels(column(users, name, "users"), where))
+    of_list = _by_key(labels, users, group, (where, "groups"), options)
+    return pd.Index(names), np.nan_to_num(of_list, nan=-1).astype(np.int64)
+
+
+def _by_key(
+    labels: pd.DataFrame,
+    frame: pd.DataFrame,
+    values: np.ndarray,
+    said: tuple[str, str],
+    options: Options,
+) -> np.ndarray:
+    """Return the value of each list, of values by the rows of a frame of keys; NaN for a list that
+    it does not have.
+
+    `said` is what an error about keys with two values says of the values.
+    """
+    if not len(frame) or not len(labels):
+        return np.full(len(labels), np.nan)
+    # A mapping of users, and a frame of them, know nothing of the `by` columns that `true` has too.
+    names = [name for name in as_columns(options.user_col) if name in frame]
+    keys = [
+        [read_ids(table[name], f"{role}[{name!r}]") for name in names]
+        for role, table in (("lists", labels), (said[0].partition("[")[0], frame))
+    ]
+    (of_lists, of_rows), n = encode_keys(keys)
+    found, rows = np.full(n, np.nan), of_rows.all()
+    found[rows] = values
+    differ = found[rows] != values
+    if differ.any():
+        some = frame[names][differ].head(3).to_dict("records")
+        raise DataError(
+            f"{said[0]} has two {said[1]} for {len(distinct(rows[differ])):,} users, such as {some}"
+        )
+    return found.take(of_lists.all())

@@ -21,8 +21,7 @@ from ..errors import (
 )
 from ..inputs.constraints import Constraint, a_number, check_value
 from ..inputs.options import Options, as_columns, check_shared
-from ..inputs.row_rules import BrokenRows
-from ..inputs.true_and_pred import argument_of
+from ..inputs.true_and_pred import BrokenRows, argument_of
 from ..matching.lists import Matched
 from ..matching.match import match
 from ..matching.overlap import Overlap, no_lists, warn, warn_of_columns

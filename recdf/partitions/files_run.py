@@ -34,8 +34,7 @@ from ..errors import OptionError
 from ..evaluation.part import ListRows, PartResult, measure
 from ..evaluation.storage import Written, write_files
 from ..inputs.machine import Sizes, n_threads, stream
-from ..inputs.row_rules import BrokenRows
-from ..inputs.true_and_pred import read_true
+from ..inputs.true_and_pred import BrokenRows, read_true
 from ..matching.overlap import Overlap
 from ..progress import Progress
 from .engine import Run

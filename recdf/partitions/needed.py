@@ -33,7 +33,7 @@ from ..inputs.true_and_pred import (
     relevance_source,
 )
 from ..matching.side_tables.sides import CheckedSides, read_sides
-from ..matching.values_and_weights import RESPONSES
+from ..matching.true_and_pred_lists import RESPONSES
 from ..metrics.call import Call
 from .source import Source, frame_of_arrow
 

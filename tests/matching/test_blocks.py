@@ -10,8 +10,7 @@ from quick import few
 
 from recdf.inputs.codes import Coded
 from recdf.inputs.machine import Sizes, sized
-from recdf.matching import blocks
-from recdf.matching.blocks import list_blocks
+from recdf.matching.list_keys import list_blocks
 
 CODES = st.integers(-1, 5) | st.integers(0, 2**20 - 1)
 
@@ -121,4 +120,6 @@ def test_runs_of_a_code_that_comes_back_are_dealt(small):
 @pytest.mark.parametrize("code", [[], [0], [3, 1, 2], [3, 1, 3], [10**9, 5], [10**9, 5, 10**9]])
 def test_all_differ(code):
     """By marks on a table, or by hashing where the table would be large."""
-    assert blocks._all_differ(np.array(code, dtype=np.int64)) == (len(set(code)) == len(code))
+    array = np.array(code, dtype=np.int64)
+    made = list_blocks(array, np.arange(len(array)), len(array), 2 * 10**9, [])
+    assert (lists_of(made)[1] == made.n) == (len(set(code)) == len(code))

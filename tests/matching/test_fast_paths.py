@@ -26,20 +26,20 @@ import recdf as rd
 from recdf.inputs import ids
 from recdf.inputs.machine import Sizes, sized
 from recdf.inputs.sorting import rank_within
-from recdf.matching import blocks, ranked
 from recdf.matching import list_keys as keys
+from recdf.matching import ranked
 
 # -- grouped and ranked input
 
 
 def test_grouped_input_is_not_grouped_again(frames, monkeypatch):
     slow = result(*map(shuffled, frames))
-    refuse(monkeypatch, blocks, "_dealt")
+    refuse(monkeypatch, keys, "_dealt")
     assert_same(result(*frames), slow)
 
 
 def test_shuffled_input_is_grouped(frames, monkeypatch):
-    watch = Watch(monkeypatch, blocks, "_dealt")
+    watch = Watch(monkeypatch, keys, "_dealt")
     slow = result(*map(shuffled, frames))
     assert [len(code) for code, *_ in watch.calls] == [len(frame) for frame in frames]
     assert_same(result(*frames), slow)
@@ -48,7 +48,7 @@ def test_shuffled_input_is_grouped(frames, monkeypatch):
 def test_input_without_run_heads_gives_the_same(frames, monkeypatch):
     fast = result(*frames)
     monkeypatch.setattr(match, "key_run_heads", lambda columns: None)
-    watch = Watch(monkeypatch, blocks, "_dealt")
+    watch = Watch(monkeypatch, keys, "_dealt")
     assert_same(result(*frames), fast)
     assert len(watch.calls) == 2
 
@@ -114,7 +114,7 @@ def test_runs_of_a_user_that_come_back_are_put_together(frames, monkeypatch):
         [pred[pred.index % N_PRED < 6], pred[pred.index % N_PRED >= 6]], ignore_index=True
     )
     fast = result(true, pred)
-    watch = Watch(monkeypatch, blocks, "_dealt")
+    watch = Watch(monkeypatch, keys, "_dealt")
     assert_same(result(true, halves), fast)
     assert [len(code) for code, *_ in watch.calls] == [len(pred)]
 
@@ -123,7 +123,7 @@ def test_rows_of_users_outside_the_population_are_left_out_of_grouped_input(fram
     true, pred = frames
     few = true[true["user_id"] < 20]
     slow = result(shuffled(few), shuffled(pred))
-    refuse(monkeypatch, blocks, "_dealt")
+    refuse(monkeypatch, keys, "_dealt")
     assert_same(result(few, pred), slow)
 
 

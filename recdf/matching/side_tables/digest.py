@@ -50,15 +50,6 @@ def described(columns: Sequence[pd.Series]) -> DescribedSide:
     }
 
 
-def described_function(function: Any) -> DescribedSide:
-    """Describe a similarity that is the caller's own function."""
-    return {
-        "columns": [],
-        "rows": None,
-        "digest": str(getattr(function, "__name__", type(function).__name__)),
-    }
-
-
 def _add_values(total: Any, series: pd.Series) -> None:
     try:
         array = pa.array(series.array, from_pandas=True)
@@ -74,8 +65,14 @@ def _add_values(total: Any, series: pd.Series) -> None:
         array = pa.concat_arrays(array.chunks) if array.num_chunks != 1 else array.chunk(0)
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
-    kind = _plain_type(array.type)
-    if kind is None:
+    plain = {
+        pa.large_string(): (pa.types.is_string, pa.types.is_large_string),
+        pa.int8(): (pa.types.is_boolean,),
+        pa.int64(): (pa.types.is_signed_integer,),
+        pa.float64(): (pa.types.is_floating,),
+    }
+    kind = next((one for one, of in plain.items() if any(is_(array.type) for is_ in of)), None)
+    if kind is None:  # rare kinds are compared as text
         total.update(repr(array.to_pylist()).encode("utf-8", "backslashreplace"))
         return
     array = array.cast(kind)
@@ -107,18 +104,6 @@ def _add_values(total: Any, series: pd.Series) -> None:
         for found in each(sums, range(0, len(rows), READ)):
             total.update(found)
     total.update(values)
-
-
-def _plain_type(kind: Any) -> Any:
-    """Return the type in which values of one kind are compared; None for rare kinds, which are
-    compared as text."""
-    plain = {
-        pa.large_string(): pa.types.is_string(kind) or pa.types.is_large_string(kind),
-        pa.int8(): pa.types.is_boolean(kind),
-        pa.int64(): pa.types.is_signed_integer(kind),
-        pa.float64(): pa.types.is_floating(kind),
-    }
-    return next((one for one, holds in plain.items() if holds), None)
 
 
 def hashes(labels: pd.Series) -> np.ndarray:

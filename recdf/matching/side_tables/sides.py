@@ -1,14 +1,13 @@
 """The side tables of one call: checked at the door, and as codes. What several metrics need is
 computed once.
 
-Contract: to read a table that was not given raises an OptionError that names the argument. Each
-function below `Sides` makes the codes of one table, and `SIDE_TABLES` says which. The
+Contract: to read a table that was not given raises an OptionError that names the argument. The
 aspects say what a user may want of an item, and the baseline is another recommender's lists for the
 same keys.
 
 Each function with `checked_` in its name checks the columns and ids of some side tables. It takes
-the name of a table, the data, the options and the tables before it. `SIDE_TABLES` says
-which table has which check.
+the name of a table, its rows, the options and the tables before it. Functions with `_codes` in
+their name make the codes of a table. `SIDE_TABLES` says which table has which.
 
 Everything that lists the side tables follows `SIDE_TABLES` and its order: the arguments of
 `evaluate`, of its engines and of metrics, their docstrings, the needs of a metric, the spec, and
@@ -27,15 +26,15 @@ import numpy as np
 import pandas as pd
 
 from ...errors import ColumnError, DataError, IdTypeError, OptionError
-from ...inputs.codes import IdCodes, encode_keys
-from ...inputs.frames import as_frame, column
+from ...inputs.codes import IdCodes, encode_keys, known_ids
+from ...inputs.frames import as_frame, column, id_frame
 from ...inputs.ids import IdColumn, check_labels, read_ids
 from ...inputs.options import Options, as_columns
-from ...inputs.true_and_pred import ReadRows, order_source, read_catalogue, read_keyed, read_pred
+from ...inputs.true_and_pred import ReadRows, order_source, read_pred, read_rows
 from ..overlap import samples_of
 from ..ranked import BaseLists
 from .catalogue import Aspects, Catalogue, FeatureTable, LogCodes, unique_rows
-from .digest import DescribedSide, described, described_function
+from .digest import DescribedSide, described
 
 # Tables whose users are matched with the lists before these are ranked, and not afterwards.
 IN_LISTS = ("base", "exclude")
@@ -85,87 +84,77 @@ class CheckedSides(dict[str, CheckedSide]):
     @property
     def samples(self) -> dict[str, str]:
         """Two ids of each table, for messages."""
-        keys = {name: side.table.keys for name, side in self.items() if side.table is not None}
-        found = [samples_of(name, keys.get(name, []), ids) for name, ids in self.item_ids.items()]
-        return {what: some for one in found for what, some in one.items()}
+        found: dict[str, str] = {}
+        for name, ids in self.item_ids.items():
+            table = self[name].table
+            found |= samples_of(name, [] if table is None else table.keys, ids)
+        return found
 
     def described(self) -> dict[str, DescribedSide]:
-        """Return each table, by its role, as `spec` records it."""
-        return {
-            name: described(side.columns)
-            if side.similarity is None
-            else described_function(side.similarity)
-            for name, side in self.items()
-        }
+        """Return each table, by its role, as `spec` records it. A similarity that is the caller's
+        own function has no columns."""
+        found = {name: described(side.columns) for name, side in self.items()}
+        for name, side in self.items():
+            if (own := side.similarity) is not None:
+                digest = str(getattr(own, "__name__", type(own).__name__))
+                found[name] = {"columns": [], "rows": None, "digest": digest}
+        return found
 
 
-def checked_ids(name: str, data: Any, options: Options, _: CheckedSides) -> CheckedSide:
-    """Read a table of items, of which only the ids count."""
-    frame, ids = read_catalogue(data, options.item_col, name)
-    return CheckedSide(frame[[options.item_col]], ids)
+def checked_catalogue(
+    name: str, frame: pd.DataFrame, options: Options, _: CheckedSides
+) -> CheckedSide:
+    """Check a table with one row per item."""
+    return CheckedSide(frame, known_ids(frame, name, options.item_col))
 
 
-def checked_catalogue(name: str, data: Any, options: Options, _: CheckedSides) -> CheckedSide:
-    """Read a table with one row per item."""
-    return CheckedSide(*read_catalogue(data, options.item_col, name))
+def checked_ids(name: str, frame: pd.DataFrame, options: Options, _: CheckedSides) -> CheckedSide:
+    """Check a table of items, of which only the ids count."""
+    return CheckedSide(frame[[options.item_col]], known_ids(frame, name, options.item_col))
 
 
-def checked_lists(name: str, data: Any, options: Options, _: CheckedSides) -> CheckedSide:
-    """Read recommended lists, with the columns of `pred`."""
-    alone, frame = (
-        options.updated(by=None),
-        as_frame(data, name, options.user_col, options.item_col),
-    )
+def checked_lists(name: str, frame: pd.DataFrame, options: Options, _: CheckedSides) -> CheckedSide:
+    """Check recommended lists, with the columns of `pred`."""
+    alone, keys = options.updated(by=None), tuple(as_columns(options.user_col))
     table = read_pred(frame, order_source(frame, alone), alone, name)
-    return CheckedSide(
-        table.frame, table.item, options.item_col, table, tuple(as_columns(options.user_col))
-    )
+    return CheckedSide(frame, table.item, options.item_col, table, keys)
 
 
-def checked_keyed(name: str, data: Any, options: Options, _: CheckedSides) -> CheckedSide:
-    """Read rows of users and items.
+def checked_keyed(
+    name: str, frame: pd.DataFrame, options: Options, _: CheckedSides, needs_user: bool = True
+) -> CheckedSide:
+    """Check rows of users and items.
 
     The lists may be of sessions while a log knows only users, so only the key columns that it has
     must match.
     """
-    return _keyed(
-        name, as_frame(data, name, options.user_col, options.item_col), options, needs_user=True
-    )
-
-
-def checked_pairs(name: str, data: Any, options: Options, checked: CheckedSides) -> CheckedSide:
-    """Read rows of users and items of which nothing else counts, and count them."""
-    side = checked_keyed(name, data, options, checked)
-    assert side.table is not None
-    table = replace(side.table, counts={**side.table.counts, f"{name}_rows": len(side.table)})
-    frame = pd.DataFrame(
-        {one: side.frame[one] for one in (*side.keys, options.item_col)}, copy=False
-    )
-    return replace(side, frame=frame, table=table)
-
-
-def checked_aspects(name: str, data: Any, options: Options, _: CheckedSides) -> CheckedSide:
-    """Read rows of items, whose user may be absent; or a mapping of users to sets of items."""
-    return _keyed(name, aspects_frame(data, options), options, needs_user=False)
-
-
-def _keyed(name: str, frame: pd.DataFrame, options: Options, needs_user: bool) -> CheckedSide:
     names = as_columns(options.user_col)
-    have = [one for one in names if one in frame.columns]
+    have = tuple(one for one in names if one in frame.columns)
     if not have and needs_user:
         column(frame, names[0], name)  # raises an error that names the columns there are
-    table = read_keyed(frame, name, have, options)
-    return CheckedSide(table.frame, table.item, options.item_col, table, tuple(have))
+    table = read_rows(frame, name, options.updated(user_col=have))
+    return CheckedSide(frame, table.item, options.item_col, table, have)
 
 
-def aspects_frame(data: Any, options: Options) -> pd.DataFrame:
+def checked_pairs(
+    name: str, frame: pd.DataFrame, options: Options, checked: CheckedSides
+) -> CheckedSide:
+    """Check rows of users and items of which nothing else counts, and count them."""
+    side = checked_keyed(name, frame, options, checked)
+    assert side.table is not None
+    side.table.counts[f"{name}_rows"] = len(side.table)
+    names = (*side.keys, options.item_col)
+    return replace(side, frame=pd.DataFrame({one: frame[one] for one in names}, copy=False))
+
+
+def aspects_frame(data: Any, options: Options, name: str) -> pd.DataFrame:
     """Return aspects as rows of (user, aspect, item)."""
+    user_cols, item_col = as_columns(options.user_col), options.item_col
     if not isinstance(data, Mapping):
-        return as_frame(data, "aspects", options.user_col, options.item_col)
-    names = as_columns(options.user_col)
-    if len(names) > 1:
+        return as_frame(data, name, user_cols, item_col)
+    if len(user_cols) > 1:
         raise ColumnError(
-            f"aspects is a mapping, which has one key column, but ⟦user_col={options.user_col!r}⟧"
+            f"aspects is a mapping, which has one key column, but ⟦user_col={user_cols!r}⟧"
         )
     rows = [
         (user, number, item)
@@ -173,61 +162,44 @@ def aspects_frame(data: Any, options: Options) -> pd.DataFrame:
         for number, items in enumerate(sets)
         for item in items
     ]
-    frame = pd.DataFrame(
-        rows, columns=[names[0], "aspect", options.item_col], dtype=None if rows else object
-    )
+    columns = [user_cols[0], "aspect", item_col]
+    frame = pd.DataFrame(rows, columns=columns, dtype=None if rows else object)
     return frame.astype({"aspect": "int64"})
 
 
 def checked_features(name: str, data: Any, options: Options, checked: CheckedSides) -> CheckedSide:
-    """Read what items are compared by: columns of `items`, a frame with a row per item, or a
+    """Check what items are compared by: columns of `items`, a frame with a row per item, or a
     function of positions.
 
     Without features= no column of `items` is a feature. To take all of them would compare items by
     price and by title.
     """
     item_col, items = options.item_col, checked.get("items")
-    if isinstance(data, str) or (
-        isinstance(data, list | tuple) and all(isinstance(one, str) for one in data)
-    ):
+    names = as_columns(data) if isinstance(data, str | list | tuple) else [data]
+    if callable(data) or all(isinstance(one, str) for one in names):
         if items is None:
-            raise OptionError(f"⟦features={data!r}⟧ names columns of ⟦items=⟧, which is not given")
-        names = as_columns(data)
-        return CheckedSide(
-            _side_by_side(
-                [items.frame[item_col], *(column(items.frame, one, "items") for one in names)]
-            ),
-            None,
-        )
-    if callable(data):
-        if items is None:
-            raise OptionError(
-                "⟦features=⟧ is a function of positions in ⟦+items=⟧, which is not given"
-            )
-        return CheckedSide(items.frame.iloc[:, :0], None, similarity=data)
-    if isinstance(data, Mapping):
-        data = pd.Series(list(data.values()), index=list(data))
-    if isinstance(data, pd.Series):
-        data = data.to_frame("feature")
-    if not isinstance(data, pd.DataFrame):
-        data = as_frame(data, "features")
-    if item_col in data.columns:
-        labels = column(data, item_col, "features")
-        ids = read_ids(labels, f"features[{item_col!r}]")
-    else:  # a frame indexed by item; this is the only place where an index is read
-        labels = pd.Series(data.index, name=item_col)
-        ids = read_ids(labels, "features.index")
-    if ids.null is not None:
-        raise DataError(f"{ids.where} has {ids.null.sum():,} null ids")
-    names = [one for one in data.columns if one != item_col]
-    return CheckedSide(
-        _side_by_side([labels, *(column(data, one, "features") for one in names)]), ids
-    )
-
-
-def _side_by_side(columns: list[pd.Series]) -> pd.DataFrame:
-    """Return columns as a frame, whatever their index."""
-    return pd.concat([one.reset_index(drop=True) for one in columns], axis=1)
+            positions = "=⟧ is a function of positions in"
+            of = positions if callable(data) else f"={data!r}⟧ names columns of"
+            raise OptionError(f"⟦features{of} ⟦+items=⟧, which is not given")
+        if callable(data):
+            return CheckedSide(items.frame.iloc[:, :0], None, similarity=data)
+        labels, frame, role, ids = items.frame[item_col], items.frame, "items", None
+    else:
+        if isinstance(data, Mapping):
+            data = pd.Series(list(data.values()), index=list(data))
+        frame = data.to_frame("feature") if isinstance(data, pd.Series) else data
+        frame = frame if isinstance(frame, pd.DataFrame) else as_frame(frame, name)
+        labels, where, role = frame.get(item_col), f"features[{item_col!r}]", name
+        if labels is None:  # a frame indexed by item; only here an index is read
+            labels, where = pd.Series(frame.index, name=item_col), "features.index"
+        else:
+            labels = column(frame, item_col, name)
+        ids = read_ids(labels, where)
+        if ids.null is not None:
+            raise DataError(f"{where} has {ids.null.sum():,} null ids")
+        names = [one for one in frame.columns if one != item_col]
+    columns = [labels, *(column(frame, one, role) for one in names)]  # whatever their index
+    return CheckedSide(pd.concat([one.reset_index(drop=True) for one in columns], axis=1), ids)
 
 
 class Sides:
@@ -261,12 +233,11 @@ class Sides:
         """
         self.checked, self.codes = checked, codes
         self.n_items, self.item_rank = items.n, items.rank
-        of_users = [
-            name
+        self.users = {
+            name: self._match_users(name, side.keys, side.table, keys)
             for name, side in checked.items()
             if name not in IN_LISTS and side.table is not None
-        ]
-        self.users = {name: self._match_users(name, keys) for name in of_users}
+        }
         self._made: dict[str, Any] = {} if base is None else {"base": base}
 
     def __getattr__(self, name: str) -> Any:
@@ -277,29 +248,30 @@ class Sides:
         return self._made[name]
 
     def _match_users(
-        self, name: str, keys: pd.DataFrame | None
+        self, name: str, names: tuple[str, ...], table: ReadRows, keys: pd.DataFrame | None
     ) -> tuple[np.ndarray | None, np.ndarray | IdTypeError | None]:
         """Return the user code of each row of a side table, and of each list (-1: not in the
         table).
 
         Both are None for a table without a user column.
         """
-        names, table = self.checked[name].keys, self.checked[name].table
-        if not names or table is None:
+        if not names:
             return None, None
-        if keys is None:
-            return encode_keys([table.keys])[0][0].all(), np.empty(0, np.int64)
-        of_lists = [read_ids(keys[column], f"the lists' {column!r}") for column in names]
-        try:
-            coded, n = encode_keys([of_lists, table.keys])
-        except IdTypeError as error:
-            if name != "log":
-                raise
-            return encode_keys([table.keys])[0][0].all(), error
-        lists, rows = (codes.all() for codes in coded)
-        there = np.zeros(n, bool)
-        there[rows] = True
-        return rows, np.where(there[lists], lists, -1)
+        of_lists: np.ndarray | IdTypeError = np.empty(0, np.int64)
+        if keys is not None:
+            ids = [read_ids(keys[one], f"the lists' {one!r}") for one in names]
+            try:
+                coded, n = encode_keys([ids, table.keys])
+            except IdTypeError as error:
+                if name != "log":
+                    raise
+                of_lists = error
+            else:
+                lists, rows = (codes.all() for codes in coded)
+                there = np.zeros(n, bool)
+                there[rows] = True
+                return rows, np.where(there[lists], lists, -1)
+        return encode_keys([table.keys])[0][0].all(), of_lists
 
     def needed(self, name: str) -> np.ndarray:
         """Return the item codes of a table, or raise where it was not given."""
@@ -317,10 +289,6 @@ class Sides:
             for name, one in found.items()
             if isinstance(one, np.ndarray)
         }
-
-    def described(self) -> dict[str, DescribedSide]:
-        """Return each table, by its role, as `spec` records it."""
-        return self.checked.described()
 
     def has(self, name: str) -> bool:
         return name in self.codes
@@ -342,13 +310,13 @@ def log_codes(sides: Sides, name: str) -> LogCodes:
 def features_codes(sides: Sides, name: str) -> FeatureTable:
     """Return what items are compared by, which may be positions in the catalogue and nothing
     else."""
-    side, row_of = sides.checked.get(name), None
+    side = sides.checked.get(name)
     if name in sides.codes:
         row_of = unique_rows(sides.codes[name], sides.n_items, name)
-    elif not sides.has("items"):
-        sides.needed(name)
+    else:
+        row_of = sides.items.row_of if sides.has("items") else sides.needed(name)
     columns, function = ([], None) if side is None else (side.columns[1:], side.similarity)
-    return FeatureTable(sides.items.row_of if row_of is None else row_of, columns, function)
+    return FeatureTable(row_of, columns, function)
 
 
 def marked_codes(sides: Sides, name: str) -> np.ndarray:
@@ -358,44 +326,36 @@ def marked_codes(sides: Sides, name: str) -> np.ndarray:
     return found
 
 
-def aspects_codes(sides: Sides, name: str) -> Callable[..., Aspects]:
+def aspects_codes(sides: Sides, table: str) -> Callable[..., Aspects]:
     """Return a function of the name of the column of aspects; by default the only further column,
     else "aspect"."""
-    sides.needed(name)
-    return cache(partial(_aspects, sides, name))
+    item = sides.needed(table)
 
+    @cache
+    def aspects(name: str | None = None) -> Aspects:
+        side = sides.checked[table]
+        if name is None:
+            others = [one for one in side.frame.columns if one not in (*side.keys, side.item_col)]
+            name = others[0] if len(others) == 1 else "aspect"
+        series = column(side.frame, name, table)
+        if side.table is not None and side.table.row is not None:
+            series = series.take(side.table.row)
+        aspect, labels = pd.factorize(check_labels(series, f"{table}[{name!r}]"))
+        if (aspect < 0).any():
+            raise DataError(f"{table}[{name!r}] has {(aspect < 0).sum():,} null values")
+        user, list_user = sides.users[table]
+        assert not isinstance(list_user, IdTypeError)
+        n_items, n_aspects = sides.n_items, max(len(labels), 1)
+        user = np.zeros(len(aspect), np.int64) if user is None else user.astype(np.int64)
+        pairs = np.stack([user * n_items + item, aspect])
+        key, aspect = np.unique(pairs, axis=1) if len(aspect) else np.zeros((2, 0), np.int64)
+        last = -1 if list_user is None else list_user.max(initial=-1)
+        n_users = int(max(user.max(initial=0), last)) + 1
+        own = pd.unique(key // n_items * n_aspects + aspect) // n_aspects
+        n_of_user, named = np.bincount(own, minlength=n_users), pd.Series(labels, name=name)
+        return Aspects(key, aspect, n_aspects, list_user, n_of_user, n_items, named)
 
-def _aspects(sides: Sides, table_name: str, name: str | None = None) -> Aspects:
-    side, item = sides.checked[table_name], sides.codes[table_name]
-    if name is None:
-        others = [one for one in side.frame.columns if one not in (*side.keys, side.item_col)]
-        name = others[0] if len(others) == 1 else "aspect"
-    series = column(side.frame, name, table_name)
-    if side.table is not None and side.table.row is not None:
-        series = series.take(side.table.row)
-    aspect, labels = pd.factorize(check_labels(series, f"{table_name}[{name!r}]"))
-    if (aspect < 0).any():
-        raise DataError(f"{table_name}[{name!r}] has {(aspect < 0).sum():,} null values")
-    user, list_user = sides.users[table_name]
-    assert not isinstance(list_user, IdTypeError)
-    n_aspects = max(len(labels), 1)
-    user = np.zeros(len(aspect), np.int64) if user is None else user.astype(np.int64)
-    key = user * sides.n_items + item
-    entry = np.unique(np.stack([key, aspect]), axis=1) if len(key) else np.zeros((2, 0), np.int64)
-    n_users = (
-        int(max(user.max(initial=0), -1 if list_user is None else list_user.max(initial=-1))) + 1
-    )
-    own = pd.unique(entry[0] // sides.n_items * n_aspects + entry[1]) // n_aspects
-    n_of_user = np.bincount(own, minlength=n_users)
-    return Aspects(
-        entry[0],
-        entry[1],
-        n_aspects,
-        list_user,
-        n_of_user,
-        sides.n_items,
-        pd.Series(labels, name=name),
-    )
+    return aspects
 
 
 @dataclass(frozen=True)
@@ -406,7 +366,8 @@ class SideTable:
     `inputs.constraints`) · kind, meaning : its type and its meaning for docstrings · check : the
     function that checks its columns and ids · codes : the function that makes what kernels read as
     `lists.sides.name` · flag : help text of the command's flag · usage : what the flag takes ·
-    frame : returns the same data in a form that can be read more than once · name : its argument.
+    frame : returns the data in a form that can be read more than once, which `check` takes · name :
+    its argument.
     """
 
     about: str
@@ -429,15 +390,14 @@ class SideTable:
 
 
 def _ids(data: Any, options: Options, name: str) -> pd.DataFrame:
-    return read_catalogue(data, options.item_col, name)[0]
+    """Return a frame with one row per item, or its ids as a list, array, Series or Index."""
+    return id_frame(data, name, [options.item_col])
 
 
 def _features(data: Any, options: Options, name: str) -> Any:
-    """Return features in a form that can be read more than once. Only a stream has to be converted
-    for that."""
-    if hasattr(data, "__arrow_c_stream__") and not isinstance(data, pd.DataFrame | pd.Series):
-        return as_frame(data, name)
-    return data
+    """Return features as they are, but for a stream, which can be read once."""
+    stream = hasattr(data, "__arrow_c_stream__") and not isinstance(data, pd.DataFrame | pd.Series)
+    return as_frame(data, name) if stream else data
 
 
 ROWS_EXPECTED = "DataFrame, mapping or Arrow stream"
@@ -481,11 +441,11 @@ class SideTableArguments(TypedDict, total=False):
             kind="mapping or DataFrame",
             meaning="User -> list of item sets; or rows of (user, aspect, item); or of (aspect, "
             "item), for all users.",
-            check=checked_aspects,
+            check=partial(checked_keyed, needs_user=False),
             codes=aspects_codes,
             flag="aspects of items, as rows of aspect and item, with a user where they differ by "
             "user",
-            frame=lambda data, options, _: aspects_frame(data, options),
+            frame=aspects_frame,
         ),
     ]
     features: Annotated[
@@ -568,5 +528,6 @@ def read_sides(given: Mapping[str, Any], options: Options) -> CheckedSides:
     checked = CheckedSides()
     for name, one in SIDE_TABLES.items():
         if name in given:
-            checked[name] = one.check(name, given[name], options, checked)
+            frame = one.frame(given[name], options, name)
+            checked[name] = one.check(name, frame, options, checked)
     return checked
