@@ -22,7 +22,7 @@ from ..experiments.compare.cheap_labels import (
     label_sentences,
     shared_metrics,
 )
-from ..inputs.budgets import Budget
+from ..inputs.constraints import Budget
 from ..inputs.data_files import needed_frame
 from ..inputs.door import table_of_users
 from ..inputs.frames import as_frame, column, engine_of

@@ -28,8 +28,7 @@ from ..experiments.samples import (
     defined_bounds,
     seen_bounds,
 )
-from ..inputs.budgets import Budget, check_budget, read_budgets
-from ..inputs.constraints import SHARE, Natural, Share
+from ..inputs.constraints import SHARE, Budget, Natural, Share, check_budget, read_budgets
 from ..inputs.options import as_columns
 from ..judge.cautions import FEW_LISTS
 from ..judge.choices import Correction, check_value

@@ -18,8 +18,7 @@ from ..errors import DataError, MissingExtraError, OptionError, RecdfError, kind
 from ..inputs.data_files import cast, data_files, folder_columns, hidden, pandas_metadata, unified
 from ..inputs.door import new_names, takes_columns
 from ..inputs.options import Options, as_columns
-from .format_records import Format, format_named, format_of
-from .table_readers import TOO_LARGE, InputFile, beyond_numbers
+from .format_records import TOO_LARGE, Format, InputFile, beyond_numbers, format_named, format_of
 
 # ------------------------------------------------------------------------------------------
 # Read files of all formats to frames, for `rd.read` and the command, without changing ids.

@@ -1,21 +1,345 @@
-"""The formats of files, as records. To add a format, add a record.
+"""The formats of files, as records, and their readers. To add a format, add a record.
 
 Contract: a record says how a file is recognised, how it is read, and what its columns are called.
 The pages, the messages and the command follow from the records.
+
+A reader takes an `InputFile` and the size of a piece in bytes (None: one table), and yields tables.
+Ids are text where the format says so. In formats whose columns have no types (CSV), every column is
+text.
 """
 
 from __future__ import annotations
 
+import importlib
+import io
+import json
+import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
-from ..errors import DataError, OptionError, closest
-from . import table_readers as readers
-from .table_readers import InputFile, TableReader
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from ..errors import DataError, MissingExtraError, OptionError, closest
+from ..inputs.frames import from_dict
+from ..inputs.list_cells import split_texts
+from ..inputs.sorting import run_of
+
+COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
+# The first bytes of a file, which are enough to tell its format.
+HEAD_BYTES = 2**16
+LONG_TEXT, FLOAT = pa.large_string(), pa.float64()
+TOO_LARGE = "is larger than any number that can be stored"
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """A file, or the folder of a table, with the fsspec file system of an address."""
+
+    path: str
+    system: Any = None
+
+    @cached_property
+    def ending(self) -> str:
+        """The ending of the file's name in lower case, without that of its compression."""
+        endings = [ending.lower() for ending in Path(self.path).suffixes]
+        while endings and endings[-1] in COMPRESSIONS:
+            endings.pop()
+        return endings[-1] if endings else ""
+
+    @contextmanager
+    def opened(self) -> Iterator[Any]:
+        """Open the file for bytes, decompressed."""
+        compression = next(
+            (how for end, how in COMPRESSIONS.items() if self.path.lower().endswith(end)), None
+        )
+        with ExitStack() as stack:
+            file = (
+                self.path
+                if self.system is None
+                else stack.enter_context(self.system.open(self.path, "rb"))
+            )
+            yield stack.enter_context(pa.input_stream(file, compression=compression))
+
+    @cached_property
+    def head(self) -> bytes:
+        if self.is_folder:
+            return b""
+        with self.opened() as stream:
+            return bytes(stream.read(HEAD_BYTES))
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """The first lines that are not blank, each of them whole."""
+        lines = self.head.decode("utf-8-sig", "replace").splitlines()
+        whole = lines[:-1] if len(self.head) == HEAD_BYTES and len(lines) > 1 else lines
+        return [line for line in whole if line.strip()]
+
+    @cached_property
+    def is_folder(self) -> bool:
+        return self.system is None and os.path.isdir(self.path)
+
+    @cached_property
+    def inside(self) -> list[str]:
+        """The names of files and folders in this folder."""
+        return sorted(os.listdir(self.path)) if self.is_folder else []
+
+    @cached_property
+    def schema(self) -> Any:
+        """The schema of a parquet file of this machine, with no columns if it is none."""
+        from pyarrow import parquet  # costs import time that other calls need not pay
+
+        try:
+            return parquet.read_schema(self.path) if self.head[:4] == b"PAR1" else pa.schema([])
+        except (OSError, pa.ArrowException):
+            return pa.schema([])
+
+    def cells(self, separator: str) -> list[str]:
+        """The fields of the first line."""
+        return [cell.strip('" ') for cell in self.lines[0].split(separator)] if self.lines else []
+
+
+TableReader = Callable[[InputFile, int | None], Iterator[Any]]
 UNNAMED = "*"  # an ending that no format has
+
+
+def delimited(
+    separator: str,
+    names: Sequence[str] | None = None,
+    quoted: bool = True,
+    number: str | None = None,
+) -> TableReader:
+    """Return a reader of text fields. Without `names` the first line has those of the columns. One
+    column may hold a `number`.
+
+    Of `names`, those that begin with an underscore are of fields that are not read.
+    """
+
+    def read_fields(file: InputFile, piece: int | None) -> Iterator[Any]:
+        from pyarrow import csv  # costs import time that other calls need not pay
+
+        columns = names
+        quote: Any = '"' if quoted else False
+        layout = csv.ParseOptions(delimiter=separator, newlines_in_values=quoted, quote_char=quote)
+        if columns is None:
+            with file.opened() as stream, csv.open_csv(stream, parse_options=layout) as reader:
+                columns = reader.schema.names
+        if len(set(columns)) < len(columns):
+            raise DataError(f"{file.path} has two columns of one name: {', '.join(columns)}")
+        wanted = [name for name in columns if names is None or not name.startswith("_")]
+        types = csv.ConvertOptions(
+            column_types=dict.fromkeys(columns, LONG_TEXT), include_columns=wanted
+        )
+        rows = csv.ReadOptions(column_names=names, block_size=piece)
+        with file.opened() as raw:
+            stream = raw if names is None else pa.TransformInputStream(raw, _OneSpace())
+            if piece is None:
+                tables = iter([csv.read_csv(pa.BufferReader(stream.read()), rows, layout, types)])
+            else:
+                reader = csv.open_csv(stream, rows, layout, types)
+                tables = _pieces(reader.schema, reader, piece)
+            for table in tables:
+                if number is not None:
+                    at = table.column_names.index(number)
+                    table = table.set_column(at, number, _floats(file, table[number]))
+                yield table
+
+    return read_fields
+
+
+class _OneSpace:
+    """Make any white space between the fields of a line one space, in the parts in which a file is
+    read."""
+
+    def __init__(self) -> None:
+        self.rest, self.started = b"", False
+
+    def __call__(self, data: Any) -> bytes:
+        text = self.rest + bytes(data)
+        kept = text.rstrip() if data else text
+        self.rest = text[len(kept) :]
+        found = kept.replace(b"\t", b" ").replace(b"\r", b"")
+        while b"  " in found:
+            found = found.replace(b"  ", b" ")
+        found = found.replace(b" \n", b"\n").replace(b"\n ", b"\n")
+        found = found if self.started else found.lstrip()
+        self.started |= bool(found)
+        return found
+
+
+def beyond_numbers(text: Any, found: Any) -> int:
+    """Return the first row with a number such as 1e400, and not inf, or -1."""
+    if not pa.types.is_floating(found.type):
+        return -1
+    row: int = pc.index(
+        pc.and_(pc.is_inf(found), pc.match_substring_regex(text, "[0-9]")), True
+    ).as_py()
+    return row
+
+
+def _floats(file: InputFile, text: Any) -> Any:
+    found = text.cast(FLOAT)
+    if (beyond := beyond_numbers(text, found)) >= 0:
+        raise DataError(f"{file.path}: {text[beyond]} {TOO_LARGE}")
+    return found
+
+
+def atomic(file: InputFile, piece: int | None) -> Iterator[Any]:
+    """Read an atomic file of RecBole, whose header has the type of each column: user_id:token."""
+    kinds = {
+        "token": LONG_TEXT,
+        "float": FLOAT,
+        "token_seq": pa.list_(LONG_TEXT),
+        "float_seq": pa.list_(FLOAT),
+    }
+    for table in delimited("\t", quoted=False)(file, piece):
+        columns = {}
+        for name in table.column_names:
+            own, _, kind = name.rpartition(":")
+            if kind not in kinds:
+                known = f"a type behind each name, as in user_id:token ({', '.join(kinds)})"
+                raise DataError(f"{file.path}: the header has {name!r}; expected {known}")
+            values = pc.split_pattern(table[name], " ") if kind.endswith("_seq") else table[name]
+            empty = pc.equal(table[name], "")
+            values = pc.if_else(empty, pa.scalar(None, values.type), values)
+            columns[own] = _floats(file, values) if kind == "float" else values.cast(kinds[kind])
+        yield pa.table(columns)
+
+
+def lists_of_text(file: InputFile, piece: int | None) -> Iterator[Any]:
+    """Read a submission of Kaggle: an id, and its items in one text, best first."""
+    for table in delimited(",")(file, piece):
+        if table.num_columns != 2:
+            raise DataError(
+                f"{file.path} has {table.num_columns} columns; a submission has two: an id, and "
+                "its items"
+            )
+        length, items = split_texts(table[1].combine_chunks(), " ")
+        yield pa.table({"user_id": table[0].take(run_of(length)), "item_id": items})
+
+
+def items_of_lists(file: InputFile, piece: int | None) -> Iterator[Any]:
+    """Read an ItemListCollection of LensKit: the keys of a list, and its items as a list of
+    structs."""
+    for table in parquet_tables(file, piece):
+        lists = table["items"].combine_chunks()
+        rows = table.drop_columns(["items"]).take(pc.list_parent_indices(lists))
+        rows = rows.append_column("items", pc.list_flatten(lists)).flatten()
+        yield rows.rename_columns([name.removeprefix("items.") for name in rows.column_names])
+
+
+def parquet_tables(file: InputFile, piece: int | None) -> Iterator[Any]:
+    from pyarrow import parquet  # costs import time that other calls need not pay
+
+    with file.opened() as stream:
+        data = parquet.ParquetFile(stream)
+        yield from (
+            [data.read()]
+            if piece is None
+            else _pieces(data.schema_arrow, data.iter_batches(), piece)
+        )
+
+
+def arrow_tables(file: InputFile, piece: int | None) -> Iterator[Any]:
+    """Read an Arrow file, or an Arrow stream."""
+    with file.opened() as stream:
+        if file.head.startswith(b"ARROW1"):
+            reader = pa.ipc.open_file(
+                stream if stream.seekable() else pa.BufferReader(stream.read())
+            )
+            batches = map(reader.get_batch, range(reader.num_record_batches))
+        else:
+            batches = reader = pa.ipc.open_stream(stream)
+        yield from _pieces(reader.schema, batches, piece)
+
+
+def _pieces(schema: Any, batches: Iterator[Any], piece: int | None) -> Iterator[Any]:
+    """Give one table of all batches, or an empty one and one of each batch."""
+    if piece is None:
+        yield pa.Table.from_batches(batches, schema)
+    else:
+        yield schema.empty_table()
+        yield from map(pa.Table.from_batches, ([batch] for batch in batches))
+
+
+def json_lines(file: InputFile, piece: int | None) -> Iterator[Any]:
+    """Read one object per line; text that looks like a time stays text."""
+    from pyarrow import json as arrow_json  # costs import time that other calls need not pay
+
+    with file.opened() as raw, io.BufferedReader(raw) as stream:
+        while block := b"".join(stream.readlines(piece or -1)):
+            if not block.strip():
+                continue
+            size = arrow_json.ReadOptions(block_size=min(len(block) + 2, 2**31 - 1))
+            table = arrow_json.read_json(pa.BufferReader(block), size)
+            if times := [
+                (one.name, LONG_TEXT) for one in table.schema if pa.types.is_timestamp(one.type)
+            ]:
+                as_text = arrow_json.ParseOptions(explicit_schema=pa.schema(times))
+                table = arrow_json.read_json(pa.BufferReader(block), size, as_text)
+            yield table
+
+
+def json_lists(value_name: str) -> TableReader:
+    """Return a reader of {query: {document: number}}, also within one subset and one split, as MTEB
+    writes it."""
+
+    def read_lists(file: InputFile, piece: int | None) -> Iterator[Any]:
+        with file.opened() as stream:
+            found = json.loads(stream.read())
+        found.pop("mteb_model_meta", None)
+        while any(isinstance(one, dict) for items in found.values() for one in items.values()):
+            if len(found) > 1:
+                raise DataError(
+                    f"{file.path} holds the lists of {', '.join(found)}; expected those of one"
+                )
+            (found,) = found.values()
+        yield pa.Table.from_pandas(from_dict(found, value_name=value_name), preserve_index=False)
+
+    return read_lists
+
+
+def of_member(reader: TableReader, member: Callable[[InputFile], str]) -> TableReader:
+    """Return a reader of a folder that reads one file in it."""
+    return lambda file, piece: reader(
+        InputFile(os.path.join(file.path, member(file)), file.system), piece
+    )
+
+
+def _library(name: str, extra: str, file: InputFile) -> Any:
+    """Import the library that reads a table."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        said = (
+            f"{file.path}: this table needs the package {name.partition('.')[0]}: pip install "
+            f"'recdf[{extra}]'"
+        )
+        raise MissingExtraError(said) from None
+
+
+def delta_tables(file: InputFile, piece: int | None) -> Iterator[Any]:
+    data = _library("deltalake", "delta", file).DeltaTable(file.path).to_pyarrow_dataset()
+    yield from _pieces(data.schema, data.to_batches(), piece)
+
+
+def iceberg_tables(file: InputFile, piece: int | None) -> Iterator[Any]:
+    library = _library("pyiceberg.table", "iceberg", file)
+    # The catalog knows the present state of a table. Without it, that is the one of the highest
+    # number.
+    states = Path(file.path).glob("metadata/*.metadata.json")
+    last = max(states, key=lambda one: int((re.findall(r"\d+", one.name) or ["0"])[0]))
+    reader = library.StaticTable.from_metadata(str(last)).scan().to_arrow_batch_reader()
+    yield from _pieces(reader.schema, reader, piece)
+
+
+# ------------------------------------------------------------------------------------------------
+# records
 
 
 @dataclass(frozen=True)
@@ -57,29 +381,17 @@ def _lines(pattern: str) -> Callable[[InputFile], bool]:
     )
 
 
-def _trec(names: tuple[str, ...]) -> TableReader:
-    """Return the reader of lines with these fields, of which the last but the tag is a number."""
-    return readers.with_number(
-        readers.delimited(" ", names, quoted=False), "score" if "run" in names else "relevance"
-    )
-
-
 def _kaggle(file: InputFile) -> bool:
     """Tell a table of ids and texts, whose second column has a name of predictions and holds
     several items."""
-    cells = file.cells(",")
-    named = len(cells) == 2 and re.fullmatch(
-        r"(pred\w*|labels|products|added_products|hotel_cluster|ad_id)", cells[1]
-    )
-    return bool(named) and any(
-        re.fullmatch(r'"?[^",]*"?,"?\S+ \S[^",]*"?', line) for line in file.lines[1:]
-    )
+    names = r"(pred\w*|labels|products|added_products|hotel_cluster|ad_id)"
+    cells, row = file.cells(","), r'"?[^",]*"?,"?\S+ \S[^",]*"?'
+    named = len(cells) == 2 and re.fullmatch(names, cells[1])
+    return bool(named) and any(re.fullmatch(row, line) for line in file.lines[1:])
 
 
 def _campaign(file: InputFile) -> str:
-    return next(
-        name for name in file.inside if name.endswith(".csv") and name != "item_context.csv"
-    )
+    return min(one for one in file.inside if one.endswith(".csv") and one != "item_context.csv")
 
 
 def _beir_test(file: InputFile) -> str:
@@ -106,7 +418,7 @@ OF_QRELS = {"query-id": "user_id", "corpus-id": "item_id", "score": "relevance"}
 OF_BANDIT = {"click": "reward", "propensity_score": "propensity", "": "row"}
 QRELS, AS_NAMED = "user_id, item_id, relevance", "as the file names them"
 BANDIT = "item_id, position, propensity, reward, timestamp, features"
-JUDGEMENTS = readers.with_number(readers.delimited("\t", quoted=False), "score")
+JUDGEMENTS = delimited("\t", quoted=False, number="score")
 
 FORMATS: dict[str, Format] = {
     record.name: record
@@ -117,7 +429,7 @@ FORMATS: dict[str, Format] = {
             (),
             "a folder with `_delta_log`",
             AS_NAMED,
-            readers.delta_tables,
+            delta_tables,
             _folder_of("_delta_log"),
         ),
         Format(
@@ -126,7 +438,7 @@ FORMATS: dict[str, Format] = {
             (),
             "a folder with `metadata` and `data`",
             AS_NAMED,
-            readers.iceberg_tables,
+            iceberg_tables,
             _folder_of("metadata", "data"),
         ),
         Format(
@@ -135,7 +447,7 @@ FORMATS: dict[str, Format] = {
             (),
             "a folder with `qrels` and `corpus.jsonl`; it reads `qrels/test.tsv`",
             QRELS,
-            readers.of_member(JUDGEMENTS, _beir_test),
+            of_member(JUDGEMENTS, _beir_test),
             _folder_of("qrels", "corpus.jsonl"),
             OF_QRELS,
         ),
@@ -145,7 +457,7 @@ FORMATS: dict[str, Format] = {
             (),
             "a folder with `item_context.csv`, of which it reads the log",
             BANDIT,
-            readers.of_member(readers.delimited(","), _campaign),
+            of_member(delimited(","), _campaign),
             _folder_of("item_context.csv"),
             OF_BANDIT,
             inferred=True,
@@ -156,7 +468,7 @@ FORMATS: dict[str, Format] = {
             (".parquet",),
             "a column `items` of lists of structs",
             "keys of a list, item_id, rank, score",
-            readers.items_of_lists,
+            items_of_lists,
             lambda file: (
                 "items" in file.schema.names and "struct<" in str(file.schema.field("items").type)
             ),
@@ -167,7 +479,7 @@ FORMATS: dict[str, Format] = {
             (*PARQUET, UNNAMED),
             "its ending, or first bytes",
             AS_NAMED,
-            readers.parquet_tables,
+            parquet_tables,
             lambda file: file.ending in PARQUET or file.head.startswith(b"PAR1"),
         ),
         Format(
@@ -176,7 +488,7 @@ FORMATS: dict[str, Format] = {
             (*ARROW, UNNAMED),
             "its ending, or first bytes",
             AS_NAMED,
-            readers.arrow_tables,
+            arrow_tables,
             lambda file: file.ending in ARROW or file.head.startswith(b"ARROW1"),
         ),
         Format(
@@ -185,7 +497,7 @@ FORMATS: dict[str, Format] = {
             (".inter", ".item", ".user", ".kg", ".link", ".net"),
             "",
             "as the header names them, without `:token`",
-            readers.atomic,
+            atomic,
         ),
         Format(
             "trec_run",
@@ -193,7 +505,7 @@ FORMATS: dict[str, Format] = {
             (".tsv", ".run", ".trec", UNNAMED),
             "six fields in a line, `Q0` or `0` the second, a number the fifth",
             "user_id, item_id, score, run",
-            _trec(RUN_FIELDS),
+            delimited(" ", RUN_FIELDS, quoted=False, number="score"),
             _lines(RUN_LINE),
         ),
         Format(
@@ -202,7 +514,7 @@ FORMATS: dict[str, Format] = {
             (".tsv", ".qrels", ".trec", UNNAMED),
             "four fields in a line, `Q0` or `0` the second, an integer the last",
             f"{QRELS}, iteration",
-            _trec(QRELS_FIELDS),
+            delimited(" ", QRELS_FIELDS, quoted=False, number="relevance"),
             _lines(QRELS_LINE),
         ),
         Format(
@@ -221,7 +533,7 @@ FORMATS: dict[str, Format] = {
             (".jsonl",),
             "the key `corpus-id` in the first line",
             QRELS,
-            readers.json_lines,
+            json_lines,
             _lines(r'.*"corpus-id".*'),
             OF_QRELS,
         ),
@@ -231,7 +543,7 @@ FORMATS: dict[str, Format] = {
             (".json",),
             "`qrel` in its name, and `{query: {document: number}}`",
             QRELS,
-            readers.json_lists("relevance"),
+            json_lists("relevance"),
             lambda file: "qrel" in Path(file.path).name.lower(),
         ),
         Format(
@@ -240,7 +552,7 @@ FORMATS: dict[str, Format] = {
             (".json",),
             "`{query: {document: number}}`, a number with a point",
             "user_id, item_id, score",
-            readers.json_lists("score"),
+            json_lists("score"),
             lambda file: re.search(rb":\s*-?\d+(\.\d|e)", file.head) is not None,
         ),
         Format(
@@ -250,7 +562,7 @@ FORMATS: dict[str, Format] = {
             "two columns, the second called `prediction`, `labels`, ... with several items in a "
             "field",
             "user_id, item_id",
-            readers.lists_of_text,
+            lists_of_text,
             _kaggle,
             inferred=True,
         ),
@@ -260,14 +572,14 @@ FORMATS: dict[str, Format] = {
             (".csv",),
             "a header with `propensity_score` and `position`",
             BANDIT,
-            readers.delimited(","),
+            delimited(","),
             _header(",", "propensity_score", "position", "click"),
             OF_BANDIT,
             inferred=True,
         ),
-        Format("csv", "all", (".csv",), "", AS_NAMED, readers.delimited(","), inferred=True),
-        Format("tsv", "all", (".tsv",), "", AS_NAMED, readers.delimited("\t"), inferred=True),
-        Format("jsonl", "all", (".jsonl", ".ndjson"), "", AS_NAMED, readers.json_lines),
+        Format("csv", "all", (".csv",), "", AS_NAMED, delimited(","), inferred=True),
+        Format("tsv", "all", (".tsv",), "", AS_NAMED, delimited("\t"), inferred=True),
+        Format("jsonl", "all", (".jsonl", ".ndjson"), "", AS_NAMED, json_lines),
     )
 }
 

@@ -168,7 +168,7 @@ def _encode_values(arrays: list[Any]) -> IdCodes:
     if any(isinstance(array, pa.ChunkedArray) for array in arrays):
         return _encode_hashed([np.asarray(array, dtype=object) for array in arrays])
     if arrays[0].dtype.kind == "M":  # datetimes as numbers in their finest unit
-        units = [np.datetime_data(array.dtype)[0] for array in arrays]
+        units: list[Any] = [np.datetime_data(array.dtype)[0] for array in arrays]
         finest: Any = np.datetime_data(np.result_type(*arrays))[0]
         try:
             times = [pd.DatetimeIndex(one).as_unit(finest) for one in arrays]

@@ -2,20 +2,24 @@
 command line show; and the types of frames, catalogues and shared options, which type checkers
 read. At run time the value of an option is checked against the same `Literal`.
 
-`Population` is what the option `users` asks for, and what follows from it.
+`Population` is what the option `users` asks for, and what follows from it. A `Budget` says by how
+much a metric may change for the worse: budgets of a gate and margins of guardrails, as people write
+them.
 """
 
 from __future__ import annotations
 
 import functools
 import math
+import re
 import types
 import typing
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from numbers import Integral, Real
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
@@ -91,19 +95,15 @@ def a_number(
         limits = [f"between {above:,} and {below:,}, both excluded"]
 
     def holds(value: Any) -> bool:
-        plain = isinstance(value, Integral if whole else Real | Decimal) and not isinstance(
-            value, bool
-        )
+        kind: Any = Integral if whole else Real | Decimal
         return (
-            plain
-            and value == value
-            and -math.inf < value < math.inf
-            and (
-                (least is None or value >= least)
-                and (above is None or value > above)
-                and (most is None or value <= most)
-                and (below is None or value < below)
-            )
+            isinstance(value, kind)
+            and not isinstance(value, bool)
+            and -math.inf < value < math.inf  # NaN is not
+            and (least is None or value >= least)
+            and (above is None or value > above)
+            and (most is None or value <= most)
+            and (below is None or value < below)
         )
 
     return Constraint(
@@ -185,12 +185,15 @@ _plain_constraint = functools.cache(constraint_of)
 @functools.cache
 def _constraints(kind: type) -> dict[str, Constraint]:
     """Return the constraints of the fields of a record whose annotations state one."""
+    hints = typing.get_type_hints(kind, include_extras=True)
+    stated = {
+        name: {typing.get_origin(one) for one in (hint, *typing.get_args(hint))}
+        for name, hint in hints.items()
+    }
     return {
-        name: constraint_of(hint)
-        for name, hint in typing.get_type_hints(kind, include_extras=True).items()
-        if any(
-            typing.get_origin(one) in (Literal, Annotated) for one in (hint, *typing.get_args(hint))
-        )
+        name: constraint_of(hints[name])
+        for name, origins in stated.items()
+        if origins & {Literal, Annotated}
     }
 
 
@@ -287,3 +290,113 @@ class Population:
     def words(self) -> str:
         """The population in the spec and in messages: ids are counted, not listed."""
         return self.rule if self.given is None else f"{len(self.given)} given ids"
+
+
+# -- budgets
+
+BUDGET_FORM = (
+    "a share of the baseline's mean such as '-2%', or a number in units of the metric such as -0.05"
+)
+_NAME = re.compile(r"\s*([^\[\]]+?)\s*(?:\[\s*([^\[\]=]+?)\s*(?:=\s*([^\[\]]*?)\s*)?\])?\s*")
+
+
+class Budget(NamedTuple):
+    """One budget: the metric, the segment column and value (None: all lists, all values), and the
+    change allowed."""
+
+    metric: str
+    segment: str | None
+    value: str | None
+    allowed: float
+    relative: bool
+
+    @property
+    def text(self) -> str:
+        """The budget as people write it."""
+        return signed(self.allowed, self.relative)
+
+    @property
+    def name(self) -> str:
+        """What the budget is of, as people write it."""
+        value = "" if self.value is None else f"={self.value}"
+        return self.metric if self.segment is None else f"{self.metric}[{self.segment}{value}]"
+
+
+def signed(change: float, relative: bool) -> str:
+    """Return a change with its sign, in per cent where it is relative; `read_change` reads it
+    back."""
+    if math.isnan(change):
+        return "–"
+    shown = f"{100 * change:+.12g}%" if relative else f"{change:+.12g}"
+    return shown.replace("inf", "∞").replace("-", "−") if change else "0"
+
+
+def read_budgets(given: Any) -> list[Budget]:
+    """Read a mapping of metrics to budgets; one that is not written as a budget raises."""
+    expected = f"expected a mapping of metrics to {BUDGET_FORM}, as {{'ndcg@10': '-2%'}}"
+    if not isinstance(given, Mapping) or not given:
+        raise OptionError(f"⟦budgets={given!r}⟧; {expected}", value=given)
+    read: dict[str, Budget] = {}
+    for name, value in given.items():
+        found, where = _NAME.fullmatch(str(name)), f"budgets[{name!r}]"
+        if not isinstance(name, str) or found is None:
+            raise OptionError(
+                f"⟦{where}={value!r}⟧; expected the name of a metric, or of one in a segment, as "
+                "'ndcg@10[country=DE]' or 'ndcg@10[country]'",
+                value=value,
+            )
+        one = Budget(found[1], found[2], found[3], *read_change(where, value))
+        if one.name in read:
+            raise OptionError(f"⟦{where}={value!r}⟧: {one.name} has two budgets", value=value)
+        read[one.name] = one
+    return list(read.values())
+
+
+def read_change(argument: str, value: Any) -> tuple[float, bool]:
+    """Return the change that a text or number says, and whether it is relative; anything else
+    raises."""
+    number, relative = value, False
+    if isinstance(value, str):
+        text = value.strip().replace("−", "-")
+        relative = text.endswith("%")
+        with suppress(ValueError):
+            number = float(text.removesuffix("%")) / (100 if relative else 1)
+    if not PLAIN_KINDS[float].holds(number):
+        raise OptionError(
+            f"⟦{argument}={value!r}⟧; expected {BUDGET_FORM}", argument=argument, value=value
+        )
+    return float(number), relative
+
+
+def check_budget(
+    budget: Budget,
+    better: str | None,
+    values: tuple[float, float] | None,
+    argument: str = "budgets",
+) -> None:
+    """Raise if a budget allows what is better, or all that a metric can lose, or if the metric has
+    no direction."""
+    metric, sign, says = budget.metric, "-" if better == "larger" else "+", ""
+    low, high = values or (0.0, math.inf)
+    most = (1.0 if better == "larger" else math.inf) if budget.relative else high - low
+    if better is None:
+        says = (
+            f": neither larger nor smaller values of {metric!r} are better, so nothing says what a "
+            "loss is; name it in ⟦+smaller_is_better=⟧ or ⟦+larger_is_better=⟧"
+        )
+    elif budget.allowed and (budget.allowed < 0) != (sign == "-"):
+        right = signed(abs(budget.allowed), budget.relative)[1:]
+        says = (
+            f" allows what is better, since {better} values of {metric!r} are; a budget says how "
+            f"much may be lost: expected {sign}{right}"
+        )
+    elif abs(budget.allowed) >= most and budget.relative:
+        says = f" is all that there is to lose; expected {BUDGET_FORM}"
+    elif abs(budget.allowed) >= most:
+        says = (
+            f" is all that values from {low:g} to {high:g} can lose; did you mean "
+            f"'{budget.text}%'? expected {BUDGET_FORM}"
+        )
+    if says:
+        name = f"{argument}[{budget.name!r}]"
+        raise OptionError(f"⟦{name}={budget.text}⟧{says}", argument=name, value=budget.text)

@@ -75,9 +75,9 @@ CONVENTIONS: dict[str, Convention] = {
     record.name: record
     for record in (
         Convention(
-            name="trec_eval",
-            library="trec_eval 9, by pytrec_eval-terrier 0.5.11",
-            rules="The defaults of recdf, ordered by score in 32 bits: larger item id first among "
+            "trec_eval",
+            "trec_eval 9, by pytrec_eval-terrier 0.5.11",
+            "The defaults of recdf, ordered by score in 32 bits: larger item id first among "
             "equal scores. A list without relevant items has the value 0 and counts in the "
             "mean. A negative relevance says not judged.",
             order="score",
@@ -102,9 +102,9 @@ CONVENTIONS: dict[str, Convention] = {
             },
         ),
         Convention(
-            name="ranx",
-            library="ranx 0.3.21",
-            rules="Score order, row order among equal scores; linear gains. A list without "
+            "ranx",
+            "ranx 0.3.21",
+            "Score order, row order among equal scores; linear gains. A list without "
             "relevant items has the value 0 and counts in the mean.",
             order="score",
             options={"ties": "row", "undefined": "zero"},
@@ -120,9 +120,9 @@ CONVENTIONS: dict[str, Convention] = {
             },
         ),
         Convention(
-            name="rectools",
-            library="RecTools 0.19.0",
-            rules="Rank order; binary; NDCG divides by the gain of k relevant items, however few "
+            "rectools",
+            "RecTools 0.19.0",
+            "Rank order; binary; NDCG divides by the gain of k relevant items, however few "
             "there are; a list has k − TP false positives, however short it is. Its metrics "
             "beyond accuracy, of lists alone, are means over "
             'the users of pred: pass users="pred" for these.',
@@ -152,9 +152,9 @@ CONVENTIONS: dict[str, Convention] = {
             },
         ),
         Convention(
-            name="replay",
-            library="RePlay 0.22.0",
-            rules="Score order, larger item id first among equal scores; binary; MAP divides by "
+            "replay",
+            "RePlay 0.22.0",
+            "Score order, larger item id first among equal scores; binary; MAP divides by "
             "min(k, n_true).",
             order="score",
             metrics=_metrics(
@@ -174,9 +174,9 @@ CONVENTIONS: dict[str, Convention] = {
             },
         ),
         Convention(
-            name="recommenders",
-            library="recommenders 1.2.1",
-            rules="Score order, row order among equal scores; binary; MAP divides by min(k, "
+            "recommenders",
+            "recommenders 1.2.1",
+            "Score order, row order among equal scores; binary; MAP divides by min(k, "
             "n_true); means over the users of both frames, of NDCG over the users of true.",
             order="score",
             options={"ties": "row"},
@@ -199,9 +199,9 @@ CONVENTIONS: dict[str, Convention] = {
             },
         ),
         Convention(
-            name="rs_metrics",
-            library="rs_metrics 0.6.0",
-            rules="Row order; binary; precision divides by the items shown.",
+            "rs_metrics",
+            "rs_metrics 0.6.0",
+            "Row order; binary; precision divides by the items shown.",
             order="row",
             metrics=_metrics(
                 "hitrate recall mapr mrr popularity surprisal coverage",
@@ -214,9 +214,9 @@ CONVENTIONS: dict[str, Convention] = {
             },
         ),
         Convention(
-            name="lenskit",
-            library="LensKit 2026.4.0",
-            rules="Rank order; binary; the lists of pred; precision divides by the items shown, "
+            "lenskit",
+            "LensKit 2026.4.0",
+            "Rank order; binary; the lists of pred; precision divides by the items shown, "
             "recall by min(k, n_true), average precision by min(n_true, items shown); "
             "discount 1 to rank 2, then 1/log2(rank).",
             options={"users": "pred", "ties": "row"},
@@ -247,9 +247,9 @@ CONVENTIONS: dict[str, Convention] = {
             },
         ),
         Convention(
-            name="recpack",
-            library="recpack 0.3.6",
-            rules="Score order; binary; users of true.",
+            "recpack",
+            "recpack 0.3.6",
+            "Score order; binary; users of true.",
             order="score",
             metrics=_metrics(
                 "hits precision recall mrr coverage",
@@ -265,9 +265,9 @@ CONVENTIONS: dict[str, Convention] = {
             },
         ),
         Convention(
-            name="sklearn",
-            library="scikit-learn 1.9.1",
-            rules="ndcg_score on a scored candidate list: equal scores share their mean gain; the "
+            "sklearn",
+            "scikit-learn 1.9.1",
+            "ndcg_score on a scored candidate list: equal scores share their mean gain; the "
             "ideal is the candidate list itself, re-sorted.",
             order="score",
             options={"users": "pred"},
@@ -289,9 +289,9 @@ CONVENTIONS: dict[str, Convention] = {
             },
         ),
         Convention(
-            name="implicit",
-            library="implicit 0.7.3",
-            rules="Rank order; binary; users of true. Precision is one ratio of sums over all "
+            "implicit",
+            "implicit 0.7.3",
+            "Rank order; binary; users of true. Precision is one ratio of sums over all "
             "users; average precision divides by min(k, n_true), the area under the curve is "
             "that of the whole catalogue.",
             metrics=_metrics(
@@ -306,9 +306,9 @@ CONVENTIONS: dict[str, Convention] = {
             },
         ),
         Convention(
-            name="cornac",
-            library="Cornac 3.0.1",
-            rules="Score order; binary; the users of both frames; cumulated reciprocal ranks "
+            "cornac",
+            "Cornac 3.0.1",
+            "Score order; binary; the users of both frames; cumulated reciprocal ranks "
             "divide by those of min(n_true, items shown) hits; in average precision and the "
             "area under the curve a tie is a mistake.",
             order="score",
@@ -328,9 +328,9 @@ CONVENTIONS: dict[str, Convention] = {
             },
         ),
         Convention(
-            name="recbole",
-            library="RecBole 1.2.1",
-            rules="Score order; binary; users of true; average precision divides by min(k, "
+            "recbole",
+            "RecBole 1.2.1",
+            "Score order; binary; users of true; average precision divides by min(k, "
             "n_true); lists are full.",
             order="score",
             metrics=_metrics(
@@ -349,9 +349,9 @@ CONVENTIONS: dict[str, Convention] = {
             },
         ),
         Convention(
-            name="elliot",
-            library="elliot 0.3.1, read and golden numbers",
-            rules="Rank order; users of both frames with a relevant item; NDCG with gains 2^(g − "
+            "elliot",
+            "elliot 0.3.1, read and golden numbers",
+            "Rank order; users of both frames with a relevant item; NDCG with gains 2^(g − "
             "threshold + 1) − 1.",
             options={"users": "both"},
             metrics=_metrics(
@@ -368,9 +368,9 @@ CONVENTIONS: dict[str, Convention] = {
             },
         ),
         Convention(
-            name="evidently",
-            library="evidently 0.7.23",
-            rules="Rank order; binary; users of pred with a relevant item, which only labelled "
+            "evidently",
+            "evidently 0.7.23",
+            "Rank order; binary; users of pred with a relevant item, which only labelled "
             "rows of pred can be; precision divides by the items shown.",
             options={"users": "pred", "ties": "row"},
             metrics=_metrics(
@@ -395,9 +395,9 @@ CONVENTIONS: dict[str, Convention] = {
             },
         ),
         Convention(
-            name="torchmetrics",
-            library="TorchMetrics 1.9.0",
-            rules="Score order; a query is the labelled rows of a user: relevant items that are "
+            "torchmetrics",
+            "TorchMetrics 1.9.0",
+            "Score order; a query is the labelled rows of a user: relevant items that are "
             "not among them do not count; average precision divides by the hits; equal "
             "scores share their mean gain in NDCG; a query without a relevant row counts 0.",
             order="score",
@@ -415,9 +415,9 @@ CONVENTIONS: dict[str, Convention] = {
             },
         ),
         Convention(
-            name="tf_ranking",
-            library="TF-Ranking 0.5.5",
-            rules="Score order; a list is the labelled rows of a user, relevant from 1 on; gains "
+            "tf_ranking",
+            "TF-Ranking 0.5.5",
+            "Score order; a list is the labelled rows of a user, relevant from 1 on; gains "
             "2^g − 1; precision divides by the items shown.",
             order="score",
             options={"users": "pred"},
@@ -435,9 +435,9 @@ CONVENTIONS: dict[str, Convention] = {
             },
         ),
         Convention(
-            name="fuxictr",
-            library="FuxiCTR 2.3.10",
-            rules="Score order; a list is the labelled rows of a user; gains 2^g − 1.",
+            "fuxictr",
+            "FuxiCTR 2.3.10",
+            "Score order; a list is the labelled rows of a user; gains 2^g − 1.",
             order="score",
             options={"users": "pred"},
             metrics=_metrics(
@@ -452,17 +452,17 @@ CONVENTIONS: dict[str, Convention] = {
             },
         ),
         Convention(
-            name="lightfm",
-            library="LightFM 1.17",
-            rules="Score order; binary; users of true.",
+            "lightfm",
+            "LightFM 1.17",
+            "Score order; binary; users of true.",
             order="score",
             metrics=_metrics("precision recall mrr", auc={"within": "catalogue"}),
             differs={"*": "LightFM ranks the whole catalogue, and computes in 32 bits."},
         ),
         Convention(
-            name="surprise",
-            library="scikit-surprise 1.1.5",
-            rules="Predicted ratings, all rows together.",
+            "surprise",
+            "scikit-surprise 1.1.5",
+            "Predicted ratings, all rows together.",
             metrics=_metrics(
                 "pooled_mae pooled_mse pooled_rmse", pair_accuracy={"pooled": True, "tied": "wrong"}
             ),
@@ -472,17 +472,17 @@ CONVENTIONS: dict[str, Convention] = {
             },
         ),
         Convention(
-            name="recmetrics",
-            library="recmetrics 0.1.5",
-            rules='Rank order; binary; users of true. Its mark, a "mean average recall", is '
+            "recmetrics",
+            "recmetrics 0.1.5",
+            'Rank order; binary; users of true. Its mark, a "mean average recall", is '
             "average precision.",
             metrics=_metrics("mapr surprisal coverage ils personalization pooled_mse pooled_rmse"),
             differs={"surprisal": "recmetrics divides the sum by n, the length that it is told."},
         ),
         Convention(
-            name="ndeval",
-            library="ndeval, by pyndeval 0.0.8",
-            rules="Rank order; binary per aspect; users of true, 0 without a relevant item; α = "
+            "ndeval",
+            "ndeval, by pyndeval 0.0.8",
+            "Rank order; binary per aspect; users of true, 0 without a relevant item; α = "
             ".5, depth 20.",
             options={"undefined": "zero"},
             metrics=_metrics("a_ndcg subtopic_recall intent_aware"),
@@ -492,9 +492,9 @@ CONVENTIONS: dict[str, Convention] = {
             },
         ),
         Convention(
-            name="cwl_eval",
-            library="cwl_eval 1.0.8",
-            rules="Rank order; users of true, 0 without a relevant item.",
+            "cwl_eval",
+            "cwl_eval 1.0.8",
+            "Rank order; users of true, 0 without a relevant item.",
             options={"undefined": "zero", "ties": "row"},
             metrics=_metrics("user_model rbp rbp_residual mrr precision"),
             differs={"user_model": "cwl_eval keeps equal scores in row order."},
@@ -535,13 +535,17 @@ def conventions_table() -> pd.DataFrame:
     >>> table.loc[("rectools", "ndcg"), "parameters"]
     'gain=binary, ideal=k'
     """
+
+    def settings(values: Mapping[str, Any]) -> str:
+        return ", ".join(f"{name}={value}" for name, value in values.items())
+
     rows = [
         {
             "convention": record.name,
             "library": record.library,
             "metric": metric,
-            "parameters": _settings_text(params),
-            "options": _settings_text({"order": record.order, **record.options}),
+            "parameters": settings(params),
+            "options": settings({"order": record.order, **record.options}),
             "rules": record.rules,
             "differs": " ".join(
                 filter(None, (record.differs.get("*", ""), record.differs.get(metric, "")))
@@ -551,7 +555,3 @@ def conventions_table() -> pd.DataFrame:
         for metric, params in record.metrics.items()
     ]
     return pd.DataFrame(rows)
-
-
-def _settings_text(settings: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in settings.items())

@@ -68,7 +68,7 @@ class IdColumn:
             return some.dictionary.show(some.values)
         if isinstance(some.values, pa.ChunkedArray):
             found = some.values.to_pylist()
-            odd = self.kind == "string" and pa.types.is_large_binary(some.values.type)
+            odd = self.kind == "string" and _holds_bytes(some.values)
             return [one.decode("utf-8", "surrogatepass") for one in found] if odd else found
         if some.values.dtype.kind == "M":  # as dates, and not as numbers of nanoseconds
             return [str(one) for one in some.values.astype("datetime64[us]").astype(object)]
@@ -188,7 +188,9 @@ def read_by(columns: Sequence[pd.Series], where: str) -> list[IdColumn]:
         found = [read_ids(series, where) for series in (*first, *columns)][len(first) :]
     except IdTypeError:
         found = []
-    if not found or len({ids.kind for ids in found if ids.kind != "empty" and len(ids)}) > 1:
+    leaves = [ids.dictionary or ids for ids in found]
+    odd = any(leaf.kind == "string" and _holds_bytes(leaf.values) for leaf in leaves)
+    if not found or odd or len({ids.kind for ids in found if ids.kind != "empty" and len(ids)}) > 1:
         return [_plain_labels(series, where) for series in columns]
     return found
 
@@ -215,13 +217,9 @@ def check_labels(series: pd.Series, where: str) -> pd.Series:
     return series
 
 
-def _is_odd_text(ids: IdColumn) -> bool:
-    leaf = ids.dictionary or ids
-    return (
-        leaf.kind == "string"
-        and isinstance(leaf.values, pa.ChunkedArray)
-        and leaf.values.type == pa.large_binary()
-    )
+def _holds_bytes(values: Any) -> bool:
+    """Tell whether these are bytes, as texts with lone surrogates are."""
+    return isinstance(values, pa.ChunkedArray) and values.type == pa.large_binary()
 
 
 def refuse_nested(dtype: Any, where: str) -> None:
@@ -232,6 +230,13 @@ def refuse_nested(dtype: Any, where: str) -> None:
             ".astype(str)⟧",
             column=where,
         )
+
+
+def _dictionary_ids(where: str, positions: np.ndarray, categories: IdColumn) -> IdColumn:
+    null = positions < 0
+    if categories.null is not None:
+        null |= categories.null[positions]
+    return IdColumn(where, categories.kind, positions, null if null.any() else None, categories)
 
 
 def _plain_labels(series: pd.Series, where: str) -> IdColumn:
@@ -269,33 +274,25 @@ def _nulls(series: pd.Series) -> np.ndarray | None:
     return null if null.any() else None
 
 
-def _dictionary_ids(where: str, positions: np.ndarray, categories: IdColumn) -> IdColumn:
-    null = positions < 0 if positions.min(initial=0) < 0 else None
-    if categories.null is not None:
-        of_category = categories.null[positions]
-        null = of_category if null is None else null | of_category
-        null = null if null.any() else None
-    return IdColumn(where, categories.kind, positions, null, categories)
-
-
 def _integer_ids(series: pd.Series, where: str) -> IdColumn:
     null = None if isinstance(series.dtype, np.dtype) else _nulls(series)
     name = str(series.dtype).lower().removesuffix("[pyarrow]")
-    unsigned = name == "uint64"
     fill: dict[str, Any] = {} if null is None else {"na_value": 0}
     # These stay, since a copy of a long column would take memory and time. Other integers become
     # int64.
-    values = series.to_numpy(
-        dtype=np.dtype(name) if name in ("int16", "int32", "uint64") else np.int64, **fill
-    )
-    if unsigned and (not len(values) or values.max() <= np.iinfo(np.int64).max):
+    kind = np.dtype(name if name in ("int16", "int32", "uint64") else np.int64)
+    values = series.to_numpy(dtype=kind, **fill)
+    if name == "uint64" and values.max(initial=0) <= np.iinfo(np.int64).max:
         values = values.astype(np.int64)
     return IdColumn(where, "integer", values, null)
 
 
 def _float_ids(series: pd.Series, where: str) -> IdColumn:
     values = series.to_numpy(dtype=np.float64, na_value=np.nan)
-    null, digits = np.isnan(values), _exact_bits(series.dtype)
+    null, name = np.isnan(values), str(series.dtype).lower()
+    # Whole numbers are exact below this power of 2.
+    digits = 24 if "32" in name or name == "float[pyarrow]" else 53
+    digits = 11 if "16" in name or "half" in name else digits
     odd = values[~null & ~((np.abs(values) < 2.0**digits) & (np.floor(values) == values))]
     if len(odd):
         raise IdTypeError(
@@ -309,14 +306,6 @@ def _float_ids(series: pd.Series, where: str) -> IdColumn:
     kind = "empty" if null.all() else "integer"
     integers = np.where(null, 0.0, values).astype(np.int64)
     return IdColumn(where, kind, integers, null if null.any() else None)
-
-
-def _exact_bits(dtype: Any) -> int:
-    """Return the power of 2 below which whole numbers are exact in a dtype of floats."""
-    name = str(dtype).lower()
-    if "16" in name or "half" in name:
-        return 11
-    return 24 if "32" in name or name == "float[pyarrow]" else 53
 
 
 def as_arrow(series: pd.Series) -> Any:

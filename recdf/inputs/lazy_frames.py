@@ -7,6 +7,7 @@ them. A call that needs them in memory raises an error before they take more tha
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -78,13 +79,21 @@ def lazy_rows(data: Any) -> LazyRows | None:
         return data
     if package == "polars" and kind == "LazyFrame":
         rows = data.collect_schema().to_frame().to_arrow()
-        return LazyRows("a LazyFrame", rows.schema, lambda names: _of_polars(data.select(names)))
+
+        def collected(names: list[str]) -> Any:
+            """Return pieces, with plain strings; old versions of polars have all rows in one."""
+            chosen = data.select(names)
+            in_pieces = hasattr(chosen, "collect_batches")
+            pieces = chosen.collect_batches() if in_pieces else [chosen.collect()]
+            return (piece.to_arrow() for piece in pieces)
+
+        return LazyRows("a LazyFrame", rows.schema, collected)
     if package in ("duckdb", "_duckdb") and hasattr(data, "project"):
         quoted = {name: '"' + name.replace('"', '""') + '"' for name in data.columns}
-        read: Any = lambda names: _of_duckdb(  # noqa: E731
-            data.project(", ".join(map(quoted.__getitem__, names)))
-        )
-        return LazyRows("a relation of DuckDB", _of_duckdb(data.limit(0)).schema, read)
+        new = hasattr(data, "to_arrow_reader")
+        reader = operator.methodcaller("to_arrow_reader" if new else "fetch_arrow_reader")
+        read: Any = lambda names: reader(data.project(", ".join(map(quoted.__getitem__, names))))  # noqa: E731
+        return LazyRows("a relation of DuckDB", reader(data.limit(0)).schema, read)
     if package == "ibis" and hasattr(data, "to_pyarrow_batches"):
         read = lambda names: data.select(*names).to_pyarrow_batches()  # noqa: E731
         return LazyRows("a table of Ibis", data.schema().to_pyarrow(), read)
@@ -93,38 +102,13 @@ def lazy_rows(data: Any) -> LazyRows | None:
     if package == "pyarrow" and kind == "Scanner":
         return LazyRows("a Scanner", data.projected_schema, lambda names: data.to_batches())
     if package == "pyarrow" and kind.endswith("Dataset"):
-        return LazyRows(
-            "a Dataset",
-            data.schema,
-            lambda names: data.to_batches(columns=names, **_few_at_once(data)),
-        )
+        from pyarrow import dataset
+
+        # No rows are read far ahead of their use, and no bytes of a parquet file are kept.
+        few: dict[str, Any] = {"batch_readahead": 1, "fragment_readahead": 1}
+        if isinstance(getattr(data, "format", None), dataset.ParquetFileFormat):
+            options = dataset.ParquetFragmentScanOptions(pre_buffer=False)
+            few["fragment_scan_options"] = options
+        read = lambda names: data.to_batches(columns=names, use_threads=False, **few)  # noqa: E731
+        return LazyRows("a Dataset", data.schema, read)
     return None
-
-
-def _few_at_once(data: Any) -> dict[str, Any]:
-    """Return the options of a scan that reads no rows far ahead of their use, and keeps no bytes of
-    a parquet file."""
-    from pyarrow import dataset
-
-    few = {"use_threads": False, "batch_readahead": 1, "fragment_readahead": 1}
-    parquet = isinstance(getattr(data, "format", None), dataset.ParquetFileFormat)
-    return few | (
-        {"fragment_scan_options": dataset.ParquetFragmentScanOptions(pre_buffer=False)}
-        if parquet
-        else {}
-    )
-
-
-def _of_polars(chosen: Any) -> Any:
-    """Return pieces of a lazy frame, with plain strings; old versions of polars have all rows in
-    one."""
-    pieces = chosen.collect_batches() if hasattr(chosen, "collect_batches") else [chosen.collect()]
-    return (piece.to_arrow() for piece in pieces)
-
-
-def _of_duckdb(relation: Any) -> Any:
-    return (
-        relation.to_arrow_reader
-        if hasattr(relation, "to_arrow_reader")
-        else relation.fetch_arrow_reader
-    )()

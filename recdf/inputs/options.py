@@ -9,7 +9,6 @@ from collections.abc import (
     Callable,
     Collection,
     Iterable,
-    Iterator,
     Mapping,
     Sequence,
     Sized,
@@ -51,7 +50,7 @@ from .constraints import (
     either,
     one_of,
 )
-from .conventions import LIKE, Convention, find_convention
+from .conventions import CONVENTIONS, LIKE, Convention
 from .lazy_frames import lazy_rows
 
 GIVEN_IDS = Constraint(
@@ -344,18 +343,21 @@ class OptionArguments(TypedDict, total=False):
     ]
 
 
-def _option_records() -> Iterator[Option]:
-    """Give the record of every option."""
-    for name, hint in get_type_hints(OptionArguments, include_extras=True).items():
-        kind, one = get_args(hint)
-        constraint = one.constraint
-        if constraint is ANY:
-            constraint = constraint_of(kind, PLAIN_KINDS | COLUMN_KINDS)
-        doc = " ".join(one.doc.split())
-        yield replace(one, name=name, hint=kind, doc=doc, constraint=constraint)
+def _record(name: str, hint: Any) -> Option:
+    """Return the record of an option, whose type may say what it takes."""
+    one: Option
+    kind, one = get_args(hint)
+    constraint = one.constraint
+    if constraint is ANY:
+        constraint = constraint_of(kind, PLAIN_KINDS | COLUMN_KINDS)
+    doc = " ".join(one.doc.split())
+    return replace(one, name=name, hint=kind, doc=doc, constraint=constraint)
 
 
-OPTIONS = {one.name: one for one in _option_records()}
+OPTIONS = {
+    name: _record(name, hint)
+    for name, hint in get_type_hints(OptionArguments, include_extras=True).items()
+}
 NAMES = tuple(OPTIONS)
 AT_THE_DOOR = (
     "true_cols",
@@ -369,6 +371,10 @@ options : Options, optional
     `rd.Options(...)`, the options of a project. Those that are given beside it take precedence."""
 
 
+# Options that may name several columns.
+SEVERAL = ("user_col", "by", "by_in_true")
+
+
 class CallArguments(OptionArguments, total=False):
     """The shared options, and those of a project, as keyword arguments of a call."""
 
@@ -379,15 +385,9 @@ def _plain_value(name: str, value: Any) -> Any:
     """Return scalars of numpy as those of Python, and several columns as a list."""
     if isinstance(value, np.generic):
         return value.item()
-    several = name in ("user_col", "by", "by_in_true") and isinstance(
-        value, np.ndarray | pd.Series | pd.Index
-    )
-    rows = lazy_rows(value) if name == "users" else None
-    value = (
-        value
-        if rows is None
-        else rows.table(rows.schema.names, name).to_pandas(types_mapper=pd.ArrowDtype)
-    )
+    if name == "users" and (rows := lazy_rows(value)) is not None:
+        return rows.table(rows.schema.names, name).to_pandas(types_mapper=pd.ArrowDtype)
+    several = name in SEVERAL and isinstance(value, np.ndarray | pd.Series | pd.Index)
     return value.tolist() if several else value
 
 
@@ -489,19 +489,37 @@ class Options:
         """Check the options that are given; the rest are those of the convention `like=`, or else
         the defaults."""
         check_names(given, NAMES, "Options")
-        convention = find_convention(given.get("like"))
+        if (like := given.get("like")) is not None:
+            LIKE.check("like", like)
+        convention = CONVENTIONS[like] if isinstance(like, str) else like
         defaults = {} if convention is None else convention.options
-        check_names(list(defaults), NAMES, "the convention")
+        check_names(defaults, NAMES, "the convention")
         stated = {name: _plain_value(name, value) for name, value in given.items()}
-        values = {name: one.default for name, one in OPTIONS.items()} | {
-            **defaults,
-            **stated,
-            "like": convention,
-        }
+        known = {name: one.default for name, one in OPTIONS.items()}
+        values = {**known, **defaults, **stated, "like": convention}
         for name in {**defaults, **stated}:
             OPTIONS[name].constraint.check(name, values[name])
         vars(self).update(values, _given=stated)
-        self._check_together()
+        if self.score_col and self.rank_col is not None:
+            raise OptionError(
+                f"⟦score_col={self.score_col!r}⟧ and ⟦rank_col={self.rank_col!r}⟧ are both given; "
+                "the order of `pred` has one source",
+                argument="rank_col",
+                value=self.rank_col,
+            )
+        if isinstance(self.weight_col, Mapping) and len(as_columns(self.user_col)) > 1:
+            raise OptionError(
+                f"weight_col is a mapping, which has one key, but ⟦user_col={self.user_col!r}⟧; "
+                "give the weights as a column of true, or of ⟦+users=⟧",
+                argument="weight_col",
+                value=self.weight_col,
+            )
+        if self.propensity_floor > 0 and self.propensity_col is None:
+            raise OptionError(
+                f"⟦propensity_floor={self.propensity_floor!r}⟧ needs ⟦+propensity_col=⟧, the "
+                "column of true that it limits",
+                value=self.propensity_floor,
+            )
 
     @property
     def given(self) -> dict[str, Any]:
@@ -513,18 +531,32 @@ class Options:
         return Options(**{**self.given, **changes})
 
     def __eq__(self, other: object) -> bool:
+        """Whether the same is stated; frames are equal if their types and values are."""
         if not isinstance(other, Options):
             return NotImplemented
+
+        def equal(one: Any, two: Any) -> bool:
+            if hasattr(one, "equals"):
+                return type(one) is type(two) and bool(one.equals(two))
+            return bool(np.array_equal(one, two) if isinstance(one, np.ndarray) else one == two)
+
         ours, theirs = self.given, other.given
         return ours.keys() == theirs.keys() and all(
-            _equal(value, theirs[name]) for name, value in ours.items()
+            equal(value, theirs[name]) for name, value in ours.items()
         )
 
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        stated = {name: self.given[name] for name in NAMES if name in self.given}
-        return f"Options({', '.join(f'{name}={_stated(value)}' for name, value in stated.items())})"
+        stated = []
+        for name in NAMES:
+            if name in self.given:
+                value = self.given[name]
+                frame = isinstance(value, pd.DataFrame | pd.Series | pd.Index | np.ndarray)
+                large = isinstance(value, Sized) and (frame or len(repr(value)) > 200)
+                shown = f"<{type(value).__name__} of {len(value):,}>" if large else repr(value)
+                stated.append(f"{name}={shown}")
+        return f"Options({', '.join(stated)})"
 
     def parameters(self, metric: str) -> Mapping[str, Any]:
         """Return the parameters that the convention has for a metric."""
@@ -537,32 +569,6 @@ class Options:
     @property
     def population(self) -> Population:
         return Population.of(self.users)
-
-    def _check_together(self) -> None:
-        """Raise if options exclude each other, or if one lacks another that it needs."""
-        rules = (
-            (
-                "rank_col",
-                self.score_col and self.rank_col is not None,
-                f"⟦score_col={self.score_col!r}⟧ and ⟦rank_col={self.rank_col!r}⟧ are both given; "
-                "the order of `pred` has one source",
-            ),
-            (
-                "weight_col",
-                isinstance(self.weight_col, Mapping) and len(as_columns(self.user_col)) > 1,
-                f"weight_col is a mapping, which has one key, but ⟦user_col={self.user_col!r}⟧; "
-                "give the weights as a column of true, or of ⟦+users=⟧",
-            ),
-            (
-                "propensity_floor",
-                self.propensity_floor > 0 and self.propensity_col is None,
-                f"⟦propensity_floor={self.propensity_floor!r}⟧ needs ⟦+propensity_col=⟧, the "
-                "column of true that it limits",
-            ),
-        )
-        for name, broken, words in rules:
-            if broken:
-                raise OptionError(words, argument=name, value=getattr(self, name))
 
     @property
     def weight_name(self) -> str | None:
@@ -580,8 +586,7 @@ class Options:
     def updated(self, **changes: Any) -> Options:
         """Return the options of a part of a call, without a check."""
         made = copy(self)
-        for name, value in changes.items():
-            object.__setattr__(made, name, value)
+        vars(made).update(changes)
         return made
 
     def spec(self) -> dict[str, Any]:
@@ -592,9 +597,7 @@ class Options:
         if isinstance(self.weight_col, Mapping):
             values["weight_col"] = f"{len(self.weight_col)} given weights"
         for name, value in values.items():
-            if name in ("user_col", "by", "by_in_true") and not isinstance(
-                value, str | bool | None
-            ):
+            if name in SEVERAL and not isinstance(value, str | bool | None):
                 values[name] = [str(one) for one in as_columns(value)]
             elif name.endswith("_col") and value is not None and value is not False:
                 values[name] = str(value)
@@ -606,26 +609,6 @@ class Options:
 
 
 Options.__signature__ = inspect.Signature(parameters()[:-1])  # type: ignore[attr-defined]
-
-
-def _equal(one: Any, two: Any) -> bool:
-    """Whether two values of an option are equal; frames are, if their types and values are."""
-    if hasattr(one, "equals"):
-        return type(one) is type(two) and bool(one.equals(two))
-    return bool(np.array_equal(one, two)) if isinstance(one, np.ndarray) else bool(one == two)
-
-
-def _stated(value: Any) -> str:
-    """Return the value of an option for a line of text."""
-    large = (
-        isinstance(value, pd.DataFrame | pd.Series | pd.Index | np.ndarray)
-        or len(repr(value)) > 200
-    )
-    return (
-        f"<{type(value).__name__} of {len(value):,}>"
-        if large and isinstance(value, Sized)
-        else repr(value)
-    )
 
 
 fill(Options, {"options": OF_OPTIONS})

@@ -42,19 +42,23 @@ def stable_order(keys: Sequence[np.ndarray]) -> np.ndarray:
 
         | key 1 | key 2 | place of the row |
     """
-    n = len(keys[0])
+    n, rows = len(keys[0]), sizes().sorted_rows
     order: np.ndarray | None = None
-    left = [key for key in keys if not _constant(key)]
+    left = [key for key in keys if len(key) and key.min() < key.max()]
     place_bits = max(n - 1, 0).bit_length()
     while left:
-        bits, fitting = place_bits, []
+        bits, packed = place_bits, np.arange(n)
         while left and bits + _bits(left[-1]) <= PACKED_BITS:
-            fitting.append((left.pop(), bits))
-            bits += _bits(fitting[-1][0])
-        if fitting:
-            packed = np.arange(n)
-            for key, shift in fitting:
-                _pack(packed, key, shift, order)
+            key = left.pop()
+            least = int(key.min())
+            for start in range(0, n, rows):  # by blocks, which saves memory
+                block = slice(start, start + rows)
+                part = (key[block] if order is None else key[order[block]]).astype(np.int64)
+                part -= least
+                part <<= bits
+                packed[block] += part
+            bits += _bits(key)
+        if bits > place_bits:
             packed.sort()
             packed &= (1 << place_bits) - 1
         else:  # A single key is too wide, such as a time in nanoseconds.
@@ -62,22 +66,6 @@ def stable_order(keys: Sequence[np.ndarray]) -> np.ndarray:
             packed = np.argsort(key if order is None else key[order], kind="stable")
         order = packed if order is None else order[packed]
     return np.arange(n) if order is None else order
-
-
-def _pack(packed: np.ndarray, key: np.ndarray, shift: int, order: np.ndarray | None) -> None:
-    """Add a key, in the given order of its rows, to the packed numbers; going by blocks saves
-    memory."""
-    least = int(key.min())
-    for start in range(0, len(packed), sizes().sorted_rows):
-        block = slice(start, start + sizes().sorted_rows)
-        part = (key[block] if order is None else key[order[block]]).astype(np.int64)
-        part -= least
-        part <<= shift
-        packed[block] += part
-
-
-def _constant(key: np.ndarray) -> bool:
-    return not len(key) or key.min() == key.max()
 
 
 def _bits(key: np.ndarray) -> int:
@@ -312,7 +300,10 @@ def alike(*length: np.ndarray) -> Iterator[np.ndarray]:
     Lists have one length per argument, and a group is similar in each of them. Its lists, side by
     side as the rows of a matrix, take about `matrix_cells` cells.
     """
-    exponents = [_exponents(int(one.max(initial=0))).take(one) for one in length]
+    exponents = []  # the least e with n <= 2**e for every length n
+    for one in length:
+        up_to = np.arange(int(one.max(initial=0)) + 1) - 1
+        exponents.append(np.frexp(np.maximum(up_to, 0))[1].astype(np.uint16).take(one))
     packed_sizes = exponents[0]
     for exponent in exponents[1:]:
         packed_sizes = packed_sizes << np.uint16(5) | exponent
@@ -323,11 +314,6 @@ def alike(*length: np.ndarray) -> Iterator[np.ndarray]:
         step = max(sizes().matrix_cells // cells, 1)
         for i in range(first, last, step):
             yield order[i : min(i + step, last)]
-
-
-def _exponents(longest: int) -> np.ndarray:
-    """Return for every length n up to `longest` the least e with n <= 2**e."""
-    return np.frexp(np.maximum(np.arange(longest + 1) - 1, 0))[1].astype(np.uint16)
 
 
 # Numbers from here on are scaled down, since adding a larger one to them would overflow.

@@ -17,8 +17,16 @@ import numpy as np
 import pandas as pd
 
 from ...errors import ColumnError, DataError, OptionError, closest
-from ...inputs.budgets import Budget, check_budget, read_change
-from ...inputs.constraints import NONE, Share, a_number, check_record, either
+from ...inputs.constraints import (
+    NONE,
+    Budget,
+    Share,
+    a_number,
+    check_budget,
+    check_record,
+    either,
+    read_change,
+)
 from ...inputs.options import as_columns
 from ...judge.cautions.table import CAUTIONS, UNLIKE
 from ...judge.choices import Alternative, VariantTest, check_value

@@ -14,8 +14,16 @@ import numpy as np
 import pandas as pd
 
 from ...errors import DataError, OptionError
-from ...inputs.budgets import read_change
-from ...inputs.constraints import NONE, SHARE, Positive, Share, a_number, check_record, either
+from ...inputs.constraints import (
+    NONE,
+    SHARE,
+    Positive,
+    Share,
+    a_number,
+    check_record,
+    either,
+    read_change,
+)
 from ...inputs.options import as_columns
 from ...judge.choices import Alternative, Columns, RaiseOrDrop, check_value
 from ...judge.effects.means import UnitValues, slopes
