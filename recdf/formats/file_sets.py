@@ -412,7 +412,7 @@ def _holds_text(kind: Any) -> bool:
 
 
 NUMBERS = [pa.int64(), pa.float64(), pa.bool_()]
-PLAIN_INTEGER, LEADING_ZERO = "^(0|-?[1-9][0-9]*)$", "^[-+]?0[0-9]"
+INTEGER_TEXT, LEADING_ZERO = "^(0|-?[1-9][0-9]*)$", "^[-+]?0[0-9]"
 
 
 def _as_numbers(text: Any, kinds: Sequence[Any], is_id: bool) -> Any:
@@ -427,7 +427,7 @@ def _as_numbers(text: Any, kinds: Sequence[Any], is_id: bool) -> Any:
     null = pc.is_in(trimmed, value_set=pa.array([""] if is_id else NULL_NUMBERS, type=text.type))
     values = pc.if_else(null, pa.scalar(None, text.type), trimmed)
     if is_id:
-        plain = pc.all(pc.match_substring_regex(values, PLAIN_INTEGER)).as_py() is not False
+        plain = pc.all(pc.match_substring_regex(values, INTEGER_TEXT)).as_py() is not False
     else:
         plain = not pc.any(pc.match_substring_regex(trimmed, LEADING_ZERO)).as_py()
     for kind in kinds if plain else ():

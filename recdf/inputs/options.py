@@ -343,7 +343,7 @@ class OptionArguments(TypedDict, total=False):
     ]
 
 
-def _record(name: str, hint: Any) -> Option:
+def _option_record(name: str, hint: Any) -> Option:
     """Return the record of an option, whose type may say what it takes."""
     one: Option
     kind, one = get_args(hint)
@@ -355,7 +355,7 @@ def _record(name: str, hint: Any) -> Option:
 
 
 OPTIONS = {
-    name: _record(name, hint)
+    name: _option_record(name, hint)
     for name, hint in get_type_hints(OptionArguments, include_extras=True).items()
 }
 NAMES = tuple(OPTIONS)

@@ -313,7 +313,7 @@ def read_rows(
 RELEVANCE_NAME = "relevance"
 
 
-def _named(options: Options, *more: Any) -> set[Any]:
+def _named_otherwise(options: Options, *more: Any) -> set[Any]:
     """Return the columns that have another meaning in the call: ids, values, and `more`."""
     return {*as_columns(options.user_col), options.item_col, options.value_col, *more}
 
@@ -324,7 +324,7 @@ def relevance_source(frame: pd.DataFrame, options: Options) -> str | None:
     given: str | Literal[False] | None = options.relevance_col
     if given is not None:
         return given or None
-    taken = _named(options, options.propensity_col, options.weight_name)
+    taken = _named_otherwise(options, options.propensity_col, options.weight_name)
     return (
         RELEVANCE_NAME if RELEVANCE_NAME in frame.columns and RELEVANCE_NAME not in taken else None
     )
@@ -426,7 +426,7 @@ def order_source(frame: pd.DataFrame, options: Options) -> Order:
     known: tuple[Literal["score", "rank"], ...] = ("score", "rank")
     if options.score_col is False or first == "row":
         known = ()
-    taken = _named(options, *as_columns(options.by))
+    taken = _named_otherwise(options, *as_columns(options.by))
     for name in known if first == "score" else known[::-1]:
         if name in frame.columns and name not in taken:
             return {"by": name, "column": name}
@@ -509,7 +509,7 @@ class Hints(NamedTuple):
 def hints_of(true: pd.DataFrame | None, pred: pd.DataFrame, options: Options) -> Hints:
     """Read the hints from the columns of both frames."""
     more = options.relevance_col, options.propensity_col, options.weight_name
-    taken = _named(options, *as_columns(options.by), *more)
+    taken = _named_otherwise(options, *as_columns(options.by), *more)
     order = order_source(pred, options)
     by_score, name = order["by"] == "score", order["column"]
     asked = options.score_col is False or (
