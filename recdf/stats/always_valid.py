@@ -60,7 +60,7 @@ def always_valid_p(
     rho2, a = _mixture(n, n_planned, 1 - confidence, alternative)
     y = rho2 * n * np.square(statistic) / (2 * a)
     if alternative == "two-sided":
-        return np.asarray(np.minimum(1.0, np.sqrt(a) * np.exp(-y)))
+        return np.minimum(1.0, np.sqrt(a) * np.exp(-y))
     side = statistic if alternative == "greater" else np.negative(statistic)
     with np.errstate(divide="ignore"):
         return np.where(

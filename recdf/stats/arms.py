@@ -323,7 +323,7 @@ def _satterthwaite(v1: Number, df1: Number, v2: Number, df2: Number) -> Number:
     with undefined_is_nan():
         w1, w2 = v1 / (v1 + v2), v2 / (v1 + v2)
         parts = np.where(w1 > 0, w1**2 / df1, 0.0) + np.where(w2 > 0, w2**2 / df2, 0.0)
-        return np.asarray(np.where(parts > 0, 1 / parts, np.nan))
+        return np.where(parts > 0, 1 / parts, np.nan)
 
 
 def open_sided(low: Number, high: Number, alternative: Alternative) -> tuple[Any, Any]:

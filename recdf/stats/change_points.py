@@ -188,19 +188,19 @@ def _first_bet(day: np.ndarray) -> int:
 def _log_mean_bets(n: int) -> Floats:
     """Return ln of the mean of exp(δ z) over the normal scores of ranks 1..n."""
     z = np.array([NormalDist().inv_cdf((rank - 0.5) / n) for rank in range(1, n + 1)])
-    return np.asarray(np.log(np.exp(SHIFTS[:, None] * z).mean(axis=1)))
+    return np.log(np.exp(SHIFTS[:, None] * z).mean(axis=1))
 
 
 def _medians(values: Floats, group: np.ndarray) -> Floats:
     """Return the median of the group of every value."""
     found = [np.median(values[group == one]) for one in range(group.max() + 1)]
-    return np.asarray(np.array(found)[group])
+    return np.array(found)[group]
 
 
 def _weighted_means(values: Floats, group: np.ndarray, weight: Floats) -> Floats:
     """Return the weighted mean of the group of every value."""
     total = np.maximum(np.bincount(group, weight), 1e-300)
-    return np.asarray((np.bincount(group, weight * values) / total)[group])
+    return (np.bincount(group, weight * values) / total)[group]
 
 
 def _days(nights: Nights) -> np.ndarray:
@@ -217,7 +217,7 @@ def between(nights: Nights, off: Floats, spent: Floats | float) -> float:
 def variances(nights: Nights, tau2: float) -> Floats:
     """Return s² + τ² of every night, and at least what rounding makes of equal values."""
     least = 1e-12 * float(np.square(nights.x).max()) + 1e-300
-    return np.asarray(np.maximum(nights.se**2 + tau2, least))
+    return np.maximum(nights.se**2 + tau2, least)
 
 
 def _by_day(nights: Nights) -> tuple[Floats, float]:

@@ -8,9 +8,8 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from .numbers import Alternative, Correction, Floats, scipy_module, undefined_is_nan
+from .numbers import Alternative, Correction, Floats, Integers, Mask, scipy_module, undefined_is_nan
 from .shares import chi2_tail
 from .student import t_quantile
 
@@ -52,7 +51,7 @@ def adjust(p: Floats, method: Correction) -> Floats:
     return adjusted
 
 
-def adjust_within(p: Floats, family: npt.NDArray[np.int64], method: Correction) -> Floats:
+def adjust_within(p: Floats, family: Integers, method: Correction) -> Floats:
     """Adjust the p-values of each family, a code, by themselves."""
     adjusted = np.full(len(p), np.nan)
     order = np.argsort(family, kind="stable")
@@ -64,8 +63,8 @@ def adjust_within(p: Floats, family: npt.NDArray[np.int64], method: Correction) 
 def joint_levels(
     p: Floats,
     p_adj: Floats,
-    reject: npt.NDArray[np.bool_],
-    family: npt.NDArray[np.int64],
+    reject: Mask,
+    family: Integers,
     alpha: float,
     method: Correction,
 ) -> Floats:
@@ -108,7 +107,7 @@ def widened(
     low: Floats,
     high: Floats,
     p: Floats,
-    reject: npt.NDArray[np.bool_],
+    reject: Mask,
     quantiles: Callable[[Floats], Floats],
     level: Floats,
     alpha: float,

@@ -10,9 +10,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from .numbers import Floats, Number
+from .numbers import Floats, Integers, Number
 
 # Values of this size and above overflow when they are squared and summed.
 HUGE = 1e150
@@ -76,7 +75,7 @@ def moments_of(*arrays: Floats) -> Moments:
     return Moments(n, mean, var, float(np.einsum("i,i,i->", z, z, z)) / n, low, high)
 
 
-def add_moments(parts: Moments, arm: npt.NDArray[np.int64], n_arms: int) -> Moments:
+def add_moments(parts: Moments, arm: Integers, n_arms: int) -> Moments:
     """Add the moments of disjoint parts; `arm` has the arm 0..n_arms−1 of each part.
 
     With δ = m_i − m and the variance of all, σ² = Σ n_i(σ_i² + δ²)/n, their skewness is Σ

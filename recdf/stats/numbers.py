@@ -11,6 +11,7 @@ import numpy.typing as npt
 from ..errors import MissingExtraError
 
 Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 # A result of a function that reduces the last axis: a number for one experiment, an array for many.

@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from .numbers import Floats
+from .numbers import Floats, Integers, Mask
 from .student import student_quantile
 from .turned import Ends, ends, typical_units
 
@@ -47,7 +46,7 @@ class LabelledUnits(NamedTuple):
     f: Floats
     rest: Floats
     share: float
-    same: Sequence[npt.NDArray[np.int64]] = ()
+    same: Sequence[Integers] = ()
     beside: Sequence[tuple[Floats, Floats]] = ()
     n: int = 0
     typical: float = 0.0
@@ -57,9 +56,9 @@ class LabelledUnits(NamedTuple):
 def labelled_units(
     y: Floats,
     f: Floats,
-    judged: npt.NDArray[np.bool_],
+    judged: Mask,
     weights: Floats | None = None,
-    unit: npt.NDArray[np.int64] | None = None,
+    unit: Integers | None = None,
     beside: Sequence[Floats] = (),
 ) -> LabelledUnits:
     """Return the units of lists that people judged, and of the rest. Both kinds of values may be
@@ -109,7 +108,7 @@ def powered_mean(
     f: Floats,
     rest: Floats,
     tuning: Tuning = "open",
-    same: Sequence[npt.NDArray[np.int64]] = (),
+    same: Sequence[Integers] = (),
 ) -> PoweredMean:
     """θ = λ·mean_N(f) + mean_n(Y − λf), with variance λ²·var_N(f)/N + var_n(Y − λf)/n.
 
@@ -159,10 +158,10 @@ def sampled_mean(y: Floats, f: Floats, everything: Floats, chance: Floats) -> Po
     size = np.bincount(stratum, share)
 
     def off(x: Floats) -> Floats:
-        return np.asarray(share * (x - (np.bincount(stratum, share * x) / size)[stratum]))
+        return share * (x - (np.bincount(stratum, share * x) / size)[stratum])
 
     def scatter(one: Floats, other: Floats) -> Floats:
-        return np.asarray(n / (n - 1) * np.bincount(stratum, off(one) * off(other)))
+        return n / (n - 1) * np.bincount(stratum, off(one) * off(other))
 
     spread = float(scatter(f, f).sum())
     weight = max(float(scatter(f, y).sum()) / spread, 0.0) if spread > 0 else 0.0

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from ..progress import Progress
 from .arms import Sample, open_sided
 from .moments import moments_of
-from .numbers import Alternative, Floats, scipy_module, undefined_is_nan
+from .numbers import Alternative, Floats, Integers, scipy_module, undefined_is_nan
 
 # One number, or several where samples, such as the arms of an experiment, must have weights of
 # their own.
@@ -176,7 +176,7 @@ def replicate_estimates(
 
 def standard_error(replicates: Floats) -> Floats:
     """Return the standard deviation of the replicates (B, columns)."""
-    return _by_column(lambda part: np.asarray(part.std(axis=0, ddof=1)), replicates)
+    return _by_column(lambda part: part.std(axis=0, ddof=1), replicates)
 
 
 def bootstrap_effect(
@@ -206,8 +206,8 @@ def bootstrap_p(replicates: Floats, alternative: Alternative) -> Floats:
         below = (1 + (part <= near).sum(axis=0)) / (len(part) + 1)
         above = (1 + (part >= -near).sum(axis=0)) / (len(part) + 1)
         if alternative == "two-sided":
-            return np.asarray(np.minimum(1.0, 2 * np.minimum(below, above)))
-        return np.asarray(below if alternative == "greater" else above)
+            return np.minimum(1.0, 2 * np.minimum(below, above))
+        return below if alternative == "greater" else above
 
     return _by_column(p_value, replicates)
 
@@ -217,9 +217,7 @@ def quantile_interval(
 ) -> tuple[Floats, Floats]:
     """Return the percentile interval of replicates (B, columns)."""
     tail = (1 - confidence) / (2 if alternative == "two-sided" else 1)
-    low, high = _by_column(
-        lambda part: np.asarray(np.quantile(part, [tail, 1 - tail], axis=0)), replicates
-    )
+    low, high = _by_column(lambda part: np.quantile(part, [tail, 1 - tail], axis=0), replicates)
     return open_sided(low, high, alternative)
 
 
@@ -267,7 +265,7 @@ def drawn_std(x: Floats, counts: DrawnCounts) -> Floats:
 
 
 def replicate_statistic(
-    values: Floats, unit: npt.NDArray[np.int64], statistic: Statistic, n_resamples: int, seed: Seed
+    values: Floats, unit: Integers, statistic: Statistic, n_resamples: int, seed: Seed
 ) -> Floats:
     """Return replicates of a statistic of some values; values of one unit (a code 0, 1, ...) are
     drawn together."""
@@ -360,7 +358,7 @@ SYMMETRIC, SKEWED = 1e-3, 0.2
 def random_split_p(
     control: Floats,
     treatment: Floats,
-    strata: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None = None,
+    strata: tuple[Integers, Integers] | None = None,
 ) -> float:
     """Return the two-sided p of the difference of two means over all splits of the units into arms
     of these sizes.
@@ -444,7 +442,7 @@ def sign_flip_p(
             extreme = (
                 sums >= observed - slack if alternative == "greater" else sums <= observed + slack
             )
-    return np.asarray((1 + extreme.sum(axis=0)) / (len(sums) + 1))
+    return (1 + extreme.sum(axis=0)) / (len(sums) + 1)
 
 
 def sign_flip_interval(

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .arms import Effect
-from .numbers import Alternative, Floats, scipy_module
+from .numbers import Alternative, Floats, Integers, scipy_module
 
 # The χ² approximation is unreliable below this expected count.
 LEAST_EXPECTED = 8.0
@@ -142,9 +142,9 @@ def fisher_p(
     return min(1.0, float(np.sort(tail).sum()))
 
 
-def _log_choose(n: int, k: npt.NDArray[np.int64]) -> Floats:
+def _log_choose(n: int, k: Integers) -> Floats:
     log_factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n + 1)))])
-    return np.asarray(log_factorial[n] - log_factorial[k] - log_factorial[n - k])
+    return log_factorial[n] - log_factorial[k] - log_factorial[n - k]
 
 
 def is_binary(values: Floats) -> bool:
