@@ -317,13 +317,12 @@ class RunRecord:
         self.out: Path | None = getattr(given, "out", None)
         # A comparison may replace an earlier one that stands beside the result.
         own = [] if self.out is None else [self.out.absolute() / name for name in COMPARISON_FILES]
-        paths = [
-            path
+        self.states = {
+            path: _state(path)
             for paths in self.inputs.values()
             for path in paths
             if Path(path).absolute() not in own
-        ]
-        self.states = {path: _state(path) for path in paths}
+        }
         self.older = {path: _state(path) for path in self._place()[1]}
 
     def check(self) -> None:
@@ -370,12 +369,11 @@ class RunRecord:
         with suppress(OSError, ValueError, LookupError, TypeError, RecursionError):
             text = plain_file(out / RECORD).read_text(encoding="utf-8")
             other = json.loads(text)["command"][1]
-        found = (
-            path
-            for path in (out.rglob("*.parquet") if os.path.isdir(out) else [])
-            if path.is_file()
+        files = sorted(
+            str(path)
+            for path in out.rglob("*.parquet")
+            if path.is_file() and not (path.is_symlink() or is_hidden(path))
         )
-        files = sorted(str(path) for path in found if not (path.is_symlink() or is_hidden(path)))
         return out / (RECORD if other == command else f"run-{command}.json"), files
 
 
@@ -393,10 +391,9 @@ def _file_record(path: str) -> dict[str, Any]:
     distances."""
     size, digest = os.path.getsize(path), hashlib.sha256()
     whole = size <= HASHED_AT_ONCE * MOST_BLOCKS
+    starts = np.linspace(0, size - HASHED_AT_ONCE, MOST_BLOCKS).astype(int)
     with open(path, "rb") as file:
-        for start in (
-            [0] if whole else np.linspace(0, size - HASHED_AT_ONCE, MOST_BLOCKS).astype(int)
-        ):
+        for start in [0] if whole else starts:
             file.seek(start)
             digest.update(file.read(-1 if whole else HASHED_AT_ONCE))
     return {
