@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ..errors import WORDS, Mention, OptionError
-from ..experiments.compare.variants import compare_variants
+from ..experiments import compare_variants
 from ..formats.file_sets import PathOfFormat
 from ..formats.format_records import format_named
 from ..inputs.conventions import CONVENTIONS

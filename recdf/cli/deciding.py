@@ -9,24 +9,27 @@ from typing import Any, get_args
 
 import pandas as pd
 
+from ..diagnostics import gate
 from ..diagnostics.gate_records import Side, junit_text, pair_of, read_side
-from ..diagnostics.gates import gate
 from ..display.row_words import trend_words
 from ..errors import OptionError
 from ..evaluation.result import Evaluation, read_parquet
 from ..evaluation.storage import digest_of_result, file_of_rows
+from ..experiments import (
+    compare_models,
+    compare_variants,
+    effect_over_time,
+    experiment_health,
+    join_experiment,
+)
 from ..experiments.compare.by_segment import segment_sentences
 from ..experiments.compare.cheap_labels import compared_labels
 from ..experiments.compare.comparable_runs import sentence_of_both
-from ..experiments.compare.compare_models import compare_models
-from ..experiments.compare.over_time import effect_over_time
 from ..experiments.compare.user_periods import PeriodKind
-from ..experiments.compare.variants import compare_variants
 from ..experiments.decide.adjust_pvalues import adjustment
 from ..experiments.decide.decide_experiment import ExperimentPlan
-from ..experiments.decide.experiment_health import by_stratum, experiment_health
+from ..experiments.decide.experiment_health import by_stratum
 from ..experiments.decide.sample_ratio import seen_words
-from ..experiments.join.join_experiment import join_experiment
 from ..experiments.samples import subset
 from ..formats.file_sets import read_beside, read_files
 from ..inputs.frames import column

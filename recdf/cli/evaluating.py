@@ -20,8 +20,7 @@ from typing import Any
 
 import pandas as pd
 
-from ..diagnostics.audits import audit
-from ..diagnostics.data_checks import check, data_profile
+from ..diagnostics import audit, check, data_profile
 from ..errors import EmptyPopulationError, OptionError, RecdfError
 from ..evaluation.evaluate import evaluate
 from ..evaluation.shown import EXCLUDED

@@ -9,28 +9,28 @@ from pathlib import Path
 
 import pandas as pd
 
-from ..diagnostics.history import History
-from ..diagnostics.list_changes import diff
-from ..diagnostics.run_records import past_runs, past_tests
+from ..diagnostics import History, diff, past_runs, past_tests
 from ..display.leaderboard import leaderboard
 from ..errors import OptionError
 from ..evaluation.result import read_parquet
 from ..evaluation.storage import is_result, local_path
-from ..experiments.compare.interleaving import compare_interleaved, interleave
-from ..experiments.compare.quantiles import compare_quantiles, compare_zero_inflated
-from ..experiments.decide.experiment_health import find_srm
-from ..experiments.decide.proxy_metrics import proxy_metrics
-from ..experiments.join.roll_up import roll_up
-from ..experiments.plan.aa_splits import aa_test
-from ..experiments.plan.plan_experiment import (
+from ..experiments import (
+    aa_test,
     arrivals_by_day,
+    compare_interleaved,
+    compare_quantiles,
+    compare_zero_inflated,
+    find_srm,
+    interleave,
     plan_comparison,
     plan_experiment,
+    proxy_metrics,
+    roll_up,
 )
 from ..formats.file_sets import FileSet, is_remote, read_files
 from ..inputs.options import as_columns
+from ..logs import from_impressions
 from ..logs.impression_tables import SPANS
-from ..logs.impressions import from_impressions
 from ..off_policy.beside_estimates import ope_compare, ope_diagnostics
 from ..off_policy.estimate_value import MEANINGS, ope_estimate
 from ..off_policy.log_additions import target_from_recs

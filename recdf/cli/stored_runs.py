@@ -15,10 +15,8 @@ from typing import Any
 import pandas as pd
 
 from ..datasets import Shop, sample_shop
-from ..diagnostics.count_tables import exposure_table, position_table
-from ..diagnostics.data_checks import check
+from ..diagnostics import History, check, exposure_table, position_table
 from ..diagnostics.gate_records import Gate
-from ..diagnostics.history import History
 from ..display.report.page import report
 from ..errors import DataError, MissingExtraError, OptionError, closest
 from ..evaluation.evaluate import evaluate
@@ -26,13 +24,8 @@ from ..evaluation.joined_results import join_results
 from ..evaluation.result import Evaluation, read_parquet
 from ..evaluation.storage import digest_of_result, file_of_rows, write_files
 from ..evaluation.summary import summarize
-from ..experiments.decide.decide_experiment import (
-    Roles,
-    decide_experiment,
-    plan_sentence,
-    read_plan,
-    role_verdicts,
-)
+from ..experiments import decide_experiment, read_plan, role_verdicts
+from ..experiments.decide.decide_experiment import Roles, plan_sentence
 from ..formats.file_sets import read_beside, read_files
 from ..inputs.options import as_columns
 from ..publishing import (
