@@ -19,7 +19,7 @@ from typing import Any
 
 from ..errors import OptionError, closest
 from ..inputs.options import OPTIONS
-from .arguments import OF_FILES, Parser, file, local
+from .arguments import OF_FILES, Parser, add_arguments, file, local
 
 PYPROJECT = "pyproject.toml"
 PROJECT_FILES = "recdf.toml", PYPROJECT  # the first one of a folder counts
@@ -48,8 +48,10 @@ def with_files(
         take.
     """
     at = 1 + list(argv).index(command)
-    job, typed = _taken_out("--config", argv[at:])
-    named, typed = _taken_out("--project", typed)
+    files = Parser(prog=f"recdf {command}", add_help=False)
+    add_arguments(files, {"--config FILE": "", "--project FILE": ""})
+    of_files, typed = files.parse_known_args(argv[at:])
+    job = of_files.config
     parser, own = commands[command], _keys_and_actions(commands[command])
     words: dict[str, list[str]] = {}  # by the name of the argument; the file taken first wins
 
@@ -99,7 +101,7 @@ def with_files(
         take(f"--config {job}", _keys_of_job(job, command, commands))
     of_job, project = dict(words), None
     if not {"--no-project", "-h", "--help"} & {*typed, *words.get("no_project", [])}:
-        project = _project(named)
+        project = _project(of_files.project)
     if project is not None:
         path, keys = project
         tables = {name for name in keys.keys() & commands.keys() if isinstance(keys[name], dict)}
@@ -210,16 +212,6 @@ def _toml(path: Path, source: str) -> dict[str, Any]:
         )  # editors of Windows begin a file with a mark
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise OptionError(f"{source} is no TOML file: {error}") from None
-
-
-def _taken_out(flag: str, words: Sequence[str]) -> tuple[str | None, list[str]]:
-    """Return the value of the first such flag, and the other words."""
-    for place, word in enumerate(words):
-        if word == flag and place + 1 < len(words):
-            return words[place + 1], [*words[:place], *words[place + 2 :]]
-        if word.startswith(f"{flag}="):
-            return word.partition("=")[2], [*words[:place], *words[place + 1 :]]
-    return None, list(words)
 
 
 def _keys_and_actions(parser: argparse.ArgumentParser) -> dict[str, argparse.Action]:

@@ -45,8 +45,6 @@ def rows_of(lists: Lists, which: ndarray, row_of: ndarray) -> ndarray:
     ranks = np.arange(n_shown.max(initial=0))
     places = lists.matched.start[which][:, None] + ranks
     inside = ranks < n_shown[:, None]
-    if inside.all():
-        return row_of[lists.matched.item[places]]
     return np.where(inside, row_of[lists.matched.item[np.where(inside, places, 0)]], -1)
 
 

@@ -3,13 +3,12 @@ the direction of the metric that a column is named after."""
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
-import numpy as np
-import pandas as pd
+from pandas.api.types import is_list_like
 
 from ..errors import OptionError, kind_of
 from ..inputs.options import Options
@@ -36,14 +35,10 @@ def parse(
 ) -> list[Request]:
     """Make requests from metric strings, metrics, or a mapping of own names to them; those without
     a k get every k."""
-    if isinstance(k, Sequence | np.ndarray | pd.Index | pd.Series | range) and not isinstance(
-        k, str
-    ):
-        ks = [check_k(one) for one in k]
-        if not ks:
-            raise OptionError("k is an empty list; expected positive integers")
-    else:
-        ks = [check_k(k)]
+    several: Any = k if is_list_like(k, allow_sets=False) else [k]
+    ks = [check_k(one) for one in several]
+    if not ks:
+        raise OptionError("k is an empty list; expected positive integers")
     if isinstance(metrics, str | Metric) or not isinstance(metrics, Iterable):
         metrics = [metrics]
     named = metrics.items() if isinstance(metrics, Mapping) else [(None, one) for one in metrics]
@@ -135,10 +130,10 @@ def _literal(text: str) -> Any:
     words = {"none": None, "true": True, "false": False}
     if text.lower() in words:
         return words[text.lower()]
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        return text.strip("'\"")
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(text)
+    return text.strip("'\"")
 
 
 # ------------------------------------------------------------------------------------------

@@ -218,7 +218,7 @@ def user_model(
     view = lists.matched.at(min(lists.k, depth) if cut else depth)
     p = 1 / (1 + rate) if model == "npv" else p or (0.9 if model == "nerr10" else 0.8)
     reader = Reader(model, p, T, beta, halflife, length, weights, view.k, cut and lists.k <= depth)
-    scale = None if gain == "binary" else largest_gain(lists, max_gain) or 1.0
+    scale = None if gain == "binary" else largest_gain(lists, max_gain, "user_model") or 1.0
     walk = (
         WALKS.get(model, _walk_by_rank)
         if cost_col is None

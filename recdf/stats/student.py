@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import math
 from statistics import NormalDist
-from typing import Any
 
 import numpy as np
 
@@ -38,22 +37,6 @@ def t_p_value(statistic: Number, df: Number, alternative: Alternative) -> Number
 MANY_DEGREES = 2000
 
 
-@functools.cache
-def _legendre(n: int) -> Any:
-    """Return nodes and weights; numpy loads its polynomials when they are first asked for."""
-    return np.polynomial.legendre.leggauss(n)
-
-
-def _student_cdf(t: float, df: float) -> float:
-    """P(T ≤ t): with t = √df·tan θ the density is proportional to cos(θ)^(df−1), which is
-    integrated from 0 to θ."""
-    theta = math.atan(t / math.sqrt(df))
-    log_scale = math.lgamma((df + 1) / 2) - math.lgamma(df / 2) - 0.5 * math.log(math.pi)
-    nodes, weights = _legendre(80)
-    angles = theta * (nodes + 1) / 2
-    return 0.5 + theta / 2 * float(weights @ np.exp(log_scale + (df - 1) * np.log(np.cos(angles))))
-
-
 def student_quantile(p: float, df: float) -> float:
     """Quantile of Student's t for p above 1/2: by expansion about the normal one, or bisection for
     few degrees."""
@@ -62,12 +45,22 @@ def student_quantile(p: float, df: float) -> float:
         second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
         third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
         return z + (z**3 + z) / 4 / df + second / df**2 + third / df**3
+    log_scale = math.lgamma((df + 1) / 2) - math.lgamma(df / 2) - 0.5 * math.log(math.pi)
+    nodes, weights = np.polynomial.legendre.leggauss(80)
+
+    def cdf(t: float) -> float:
+        """P(T ≤ t): with t = √df·tan θ the density is proportional to cos(θ)^(df−1), which is
+        integrated from 0 to θ."""
+        theta = math.atan(t / math.sqrt(df))
+        density = np.exp(log_scale + (df - 1) * np.log(np.cos(theta * (nodes + 1) / 2)))
+        return 0.5 + theta / 2 * float(weights @ density)
+
     low, high = 0.0, 1.0
-    while _student_cdf(high, df) < p:
+    while cdf(high) < p:
         high *= 2
     for _ in range(80):
         middle = (low + high) / 2
-        low, high = (middle, high) if _student_cdf(middle, df) < p else (low, middle)
+        low, high = (middle, high) if cdf(middle) < p else (low, middle)
     return (low + high) / 2
 
 

@@ -356,7 +356,7 @@ def err(lists: Lists, *, max_gain: float | None = None) -> ndarray:
     >>> rd.err({"u": ["a", "b"]}, {"u": ["a", "b"]}, k=2)
     0.625
     """
-    return lists.sum(lists.hits.from_all(_stops, largest_gain(lists, max_gain)))
+    return lists.sum(lists.hits.from_all(_stops, largest_gain(lists, max_gain, "err")))
 
 
 def _stops(hits: Hits, top: float) -> ndarray:

@@ -45,12 +45,12 @@ def refuse_above(most: float, gain: ndarray, said: str) -> None:
         )
 
 
-def largest_gain(lists: Lists, max_gain: float | None) -> float:
+def largest_gain(lists: Lists, max_gain: float | None, name: str) -> float:
     """Return the gain that counts 1: `max_gain`, or the largest one of `true`."""
     gains = lists.matched.true_lists.gain
     if max_gain is None:
         return float(gains.max(initial=0.0))
-    refuse_above(max_gain, gains, f"⟦max_gain={max_gain}⟧")
+    refuse_above(max_gain, gains, f"{name} with ⟦max_gain={max_gain}⟧")
     return float(max_gain)
 
 
