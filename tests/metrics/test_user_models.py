@@ -160,7 +160,7 @@ def test_whole_gains_reach_a_whole_number_exactly():
         ({"model": "tbg", "measure": "items"}, 'model="tbg" has no chance to go on'),
         ({"model": "rbp", "cost_col": "minutes"}, "cost_col= is the time of"),
         ({"model": "tbg", "cost_col": "minutes"}, "column of items="),
-        ({"max_gain": 1}, "max_gain=1 takes gains"),
+        ({"max_gain": 1}, "max_gain=1.0 takes gains"),
         ({"p": 1.0}, "between 0 and 1"),
         ({"depth": 0}, "from 1 to 10,000,000"),
         ({"model": "rpb"}, "did you mean 'rbp'"),

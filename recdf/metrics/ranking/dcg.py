@@ -50,8 +50,9 @@ def largest_gain(lists: Lists, max_gain: float | None, name: str) -> float:
     gains = lists.matched.true_lists.gain
     if max_gain is None:
         return float(gains.max(initial=0.0))
-    refuse_above(max_gain, gains, f"{name} with ⟦max_gain={max_gain}⟧")
-    return float(max_gain)
+    top = float(max_gain)
+    refuse_above(top, gains, f"{name} with ⟦max_gain={top}⟧")
+    return top
 
 
 def discounts_of(kind: AnyDiscount, log_base: float, rank: ndarray) -> ndarray:
