@@ -572,7 +572,7 @@ def estimates_frame(kind: Kind, table: pd.DataFrame) -> pd.DataFrame:
     """Return one row per row of the table, as `plot.forest.data` says."""
     assert kind.read is not None
     rows = table.to_dict("records")
-    data = pd.DataFrame([kind.read(row) for row in rows])
+    data = pd.DataFrame([{"verdict": row.get("verdict", ""), **kind.read(row)} for row in rows])
     data["words"] = data.get("words", data["numbers"] + "  " + data["verdict"])
     marks = ["percent", "from_zero"]
     data = data.reindex(columns=[*DRAWN, *marks, "withheld"])

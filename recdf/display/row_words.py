@@ -155,28 +155,28 @@ def of_drawn(read: Callable[[TableRow], dict[str, Any]]) -> Callable[[TableRow],
 
     def said(row: TableRow) -> str:
         found = read(row)
-        verdict = f"{found['verdict']}, " if found["verdict"] else ""
+        verdict = f"{row['verdict']}, " if row.get("verdict") else ""
         return f"{found['label']}: {verdict}{found['numbers']}."
 
     return said
 
 
-def _drawn_row(
-    row: TableRow, metric: str, label: str, numbers: str, stem: str, **more: Any
-) -> dict[str, Any]:
-    """Return what a picture draws of a row: its panel, label and numbers, and an estimate with its
-    interval, whose columns begin with `stem`."""
-    ends = {"diff": row[stem], "ci_low": row[f"{stem}_low"], "ci_high": row[f"{stem}_high"]}
-    said = {"metric": metric, "label": label, "numbers": numbers, "verdict": row["verdict"]}
-    return {**said, **ends, **more}
+def ends_of(row: TableRow, stem: str) -> dict[str, Any]:
+    """Return the estimate of a row with its interval, whose columns begin with `stem`."""
+    return {"diff": row[stem], "ci_low": row[f"{stem}_low"], "ci_high": row[f"{stem}_high"]}
 
 
 def drawn_splits(row: TableRow) -> dict[str, Any]:
-    metric = f"A/A splits rejected, {row['metric']}; recommended: {row['recommended']}"
     cap: str = "no cap" if pd.isna(row["cap"]) else f"cap={row['cap']:g}"
-    numbers = estimated(row["rejected"], row["rejected_low"], row["rejected_high"], "%")
-    axis = {"allowed": row["alpha"], "percent": True, "from_zero": True}
-    return _drawn_row(row, metric, f"{row['metric']}, {cap}", numbers, "rejected", **axis)
+    return {
+        "metric": f"A/A splits rejected, {row['metric']}; recommended: {row['recommended']}",
+        "label": f"{row['metric']}, {cap}",
+        "numbers": estimated(row["rejected"], row["rejected_low"], row["rejected_high"], "%"),
+        **ends_of(row, "rejected"),
+        "allowed": row["alpha"],
+        "percent": True,
+        "from_zero": True,
+    }
 
 
 def drawn_level(row: TableRow) -> dict[str, Any]:
@@ -187,7 +187,6 @@ def drawn_level(row: TableRow) -> dict[str, Any]:
         "label": f"{row['column']} = {row['level']}: {row['variant']}",
         "diff": row["n_variant"] / row["n_expected"] - 1,
         "percent": True,
-        "verdict": row["verdict"],
         "numbers": f"{amount(int(row['n_variant']), 'user')}, {planned}{explains}",
     }
 
@@ -195,13 +194,15 @@ def drawn_level(row: TableRow) -> dict[str, Any]:
 def drawn_role(row: TableRow) -> dict[str, Any]:
     allowed, relative = allowed_of(row)
     margin = f", margin {row['margin']}" if row["margin"] else ""
-    panel = "Change in per cent of the control" if relative else f"Change of {row['metric']}"
-    label, numbers = (
-        f"{row['metric']}, {row['treatment']}",
-        f"{row['role']}: {change_text(row)}{margin}",
-    )
-    drawn = {"allowed": allowed, "percent": relative, "withheld": row["withheld"]}
-    return _drawn_row(row, panel, label, numbers, "change", **drawn)
+    return {
+        "metric": "Change in per cent of the control" if relative else f"Change of {row['metric']}",
+        "label": f"{row['metric']}, {row['treatment']}",
+        "numbers": f"{row['role']}: {change_text(row)}{margin}",
+        **ends_of(row, "change"),
+        "allowed": allowed,
+        "percent": relative,
+        "withheld": row["withheld"],
+    }
 
 
 def drawn_plan(row: TableRow) -> dict[str, Any]:
@@ -233,15 +234,18 @@ def drawn_plan(row: TableRow) -> dict[str, Any]:
             "words": found,
         }
     numbers += f"{days}; {verb} {found}{chance}"
-    return {"label": label, "from_zero": True, "verdict": "", "numbers": numbers} | drawn
+    return {"label": label, "from_zero": True, "numbers": numbers} | drawn
 
 
 def drawn_proxy(row: TableRow) -> dict[str, Any]:
     slope = estimated(row["slope"], row["slope_low"], row["slope_high"])
     called = f"{number(row['called_right'], '.0%')} called right"
-    numbers = f"{slope}; {amount(row['n_tests'], 'experiment')}, {called}"
-    panel = f"{row['online']} per unit of the offline metric"
-    return _drawn_row(row, panel, str(row["offline"]), numbers, "slope")
+    return {
+        "metric": f"{row['online']} per unit of the offline metric",
+        "label": str(row["offline"]),
+        "numbers": f"{slope}; {amount(row['n_tests'], 'experiment')}, {called}",
+        **ends_of(row, "slope"),
+    }
 
 
 def drawn_change(row: TableRow) -> dict[str, Any]:
@@ -257,14 +261,20 @@ def drawn_change(row: TableRow) -> dict[str, Any]:
         "metric": "Changes of level",
         "label": ", ".join(what),
         "diff": row["diff"],
-        "verdict": row["verdict"],
         "numbers": numbers,
     }
 
 
 def drawn_budget(row: TableRow) -> dict[str, Any]:
     cells, relative = row_cells(row), bool(row["relative"])
-    panel = "Change in per cent of the baseline" if relative else f"Change of {row['metric']}"
-    words = f"{cells['change']}  {cells['verdict']}, budget {cells['budget']}"
-    drawn = {"allowed": row["allowed"], "percent": relative, "words": words}
-    return _drawn_row(row, panel, cells["metric"], cells["change"], "change", **drawn)
+    return {
+        "metric": "Change in per cent of the baseline"
+        if relative
+        else f"Change of {row['metric']}",
+        "label": cells["metric"],
+        "numbers": cells["change"],
+        **ends_of(row, "change"),
+        "allowed": row["allowed"],
+        "percent": relative,
+        "words": f"{cells['change']}  {cells['verdict']}, budget {cells['budget']}",
+    }

@@ -70,27 +70,20 @@ def group_means(
     result: Evaluation, groups: SegmentGroups, columns: list[str], segment: str
 ) -> pd.DataFrame:
     """Return means of every model within every group, in the columns of the leaderboard."""
-    values = {
-        name: result.per_user[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in columns
-    }
-    codes, parts = groups.codes, []
-    weight = None
-    if "weight" in result.spec:
-        weight = result.per_user[result.spec["weight"]].to_numpy(np.float64)
-    units = (
-        unit_codes(result.per_user, result.spec["unit_col"]) if "unit_col" in result.spec else None
-    )
+    spec, per_user, codes = result.spec, result.per_user, groups.codes
+    values = {name: per_user[name].to_numpy(np.float64, na_value=np.nan) for name in columns}
+    weight = per_user[spec["weight"]].to_numpy(np.float64) if "weight" in spec else None
+    units = unit_codes(per_user, spec["unit_col"]) if "unit_col" in spec else None
+    parts = []
     for model, own in model_rows(result).items():
         kept = own[codes[own] >= 0]
+        arrays = [values[name][kept] for name in columns]
         of_lists = None if weight is None else weight[kept]
-        moments = GroupMoments.of(
-            (values[name][kept] for name in columns), codes[kept], len(groups.names), of_lists
-        )
+        moments = GroupMoments.of(arrays, codes[kept], len(groups.names), of_lists)
         if units is not None:
-            of_columns = (values[name][kept] for name in columns)
-            moments = clustered(of_columns, codes[kept], units[kept], moments, of_lists)[0]
+            moments = clustered(arrays, codes[kept], units[kept], moments, of_lists)[0]
         table = model_means(result, model, (segment, groups.names), columns, moments)
-        if LABELS in result.spec:
+        if LABELS in spec:
             of_group = [own[codes[own] == g] for g in np.flatnonzero(moments.rows)]
             numbers = powered_means(result, [(name, rows) for rows in of_group for name in columns])
             table[RESTATED] = numbers[RESTATED].to_numpy()
@@ -107,16 +100,10 @@ def model_means(
 ) -> pd.DataFrame:
     """Return the means of a model within the groups of a column of segments that it has lists
     of."""
-    present = np.flatnonzero(moments.rows)
-    names = pd.DataFrame({GROUP: [groups[1][g] for g in present]})
+    present, (segment, names) = np.flatnonzero(moments.rows), groups
+    own = pd.DataFrame({"group": [names[g] for g in present]}).assign(model=model, segment=segment)
     confidence = result.spec.get("confidence", 0.95)
-    found = mean_table(names, columns, moments.take(present), {}, confidence)
+    found = mean_table(own, columns, moments.take(present), {}, confidence)
     better = [direction_word(result, name) for name in columns]
-    kept = ["value", "ci_low", "ci_high", "n", "n_undefined"]
-    return found[[GROUP, *kept]].assign(
-        model=model,
-        column=columns * len(present),
-        segment=groups[0],
-        group=found[GROUP],
-        better=better * len(present),
-    )
+    kept = ["model", "segment", "group", "value", "ci_low", "ci_high", "n", "n_undefined"]
+    return found[kept].assign(column=columns * len(present), better=better * len(present))

@@ -10,7 +10,6 @@ large type, and a flagged estimate never stands without its flag.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,12 +22,10 @@ from ...judge.cautions.table import CAUTIONS, UNLIKE
 from ...judge.comparisons import confidence_of, note_of
 from ...judge.verdict import codes_of, hides_harm, is_withheld, says_worse, sentence, warnings_of
 from ...tables.cells import amount, number, p_value, visible
-from ...tables.findings import finding_of
 from .. import plot
 from ..given_tables import sides_of_tests
 from ..kinds import (
     FEW,
-    GATE_LOOKS,
     TABLE_KINDS,
     Kind,
     estimates_frame,
@@ -47,7 +44,7 @@ from ..row_words import (
     trust_of,
     who_is_compared,
 )
-from .about_models import Page, Sections, panel_size
+from .about_models import Page, Sections
 from .card import (
     Case,
     collect,
@@ -68,6 +65,7 @@ from .page_blocks import (
     flag_words,
     name_of,
     plain,
+    worst,
 )
 from .report_inputs import ReportTables
 
@@ -78,15 +76,6 @@ NO_VALUE = (
     "No value is shown here, since the estimate should not be used; the table has the numbers."
 )
 NONE_BELOW = "No estimate without a flag is below the logging policy."
-SEVEREST: list[BadgeKind] = ["error", "warning", "worse", "open", "better", "good", "info"]
-
-
-def worst(marks: Iterable[Badge | None]) -> Badge | None:
-    """Return the badge that a reader has to see first."""
-    known = [mark for mark in marks if mark is not None]
-    return min(known, key=lambda one: SEVEREST.index(one.kind), default=None)
-
-
 # -- the effects of an experiment
 
 
@@ -449,7 +438,7 @@ def _estimates_card(page: Page, sections: Sequence[Section]) -> Section | None:
     return mark and verdict_section(mark, {"Which": which, "So": [todo[mark.text]]})
 
 
-# -- off-policy, gate, history, data
+# -- off-policy, history
 
 
 def off_policy_section(page: Page) -> Sections:
@@ -529,47 +518,6 @@ def _off_policy_card(
     return verdict_section(mark, lines)
 
 
-GATE_ACTIONS = {
-    "pass": "Replace the baseline: every budget is met.",
-    "fail": "Do not replace the baseline.",
-    "undecided": "Do not replace the baseline yet: the gate is undecided.",
-}
-
-
-def gate_section(page: Page) -> Sections:
-    """Show each budget of a gate with its change and verdict, as the table of the gate does. Its
-    verdict is the badge of its card."""
-    gate, kind = page.tables.gate, TABLE_KINDS["gate"]
-    if gate is None:
-        return
-    rows, mark = gate.table.to_dict("records"), Badge(GATE_LOOKS[gate.verdict], gate.verdict)
-    first = min(rows, key=lambda row: SEVEREST.index(kind.look(row)))
-    worse = [f"{kind.said(row)}." for row in rows if row["effect"] in ("fail", "pass_but_worse")]
-    lines = {
-        "Which": [f"{gate.headline}."],
-        "By how much": [f"{kind.said(first)}."],
-        "How sure": gate.notes,
-        "For whom worse": worse or ["No budget is broken."],
-        "So": [GATE_ACTIONS[gate.verdict]],
-    }
-    panels = gate.table.groupby(plot.gate.data(gate)["metric"].to_numpy(), sort=False)
-    against = {"fail": "the gate fails", "undecided": "the gate is undecided"}.get(gate.verdict, "")
-    todo = f"pass the gate first ({gate.headline})"
-    yield Section(
-        "gate",
-        "Gate",
-        text=gate.notes,
-        badge=mark,
-        tables=[page.block(gate.table, "Budgets", "gate.csv")],
-        drawings=[
-            page.draw(plot.gate, replace(gate, table=own), size=panel_size(own))
-            for _, own in panels
-        ],
-        said=[Reason(f"Gate: {gate.headline}.", against, todo)],
-        card=verdict_section(mark, lines),
-    )
-
-
 def history_section(page: Page) -> Sections:
     """Show when the metrics and the data of a job changed, and the metrics by date."""
     history = page.tables.history
@@ -596,34 +544,6 @@ def history_section(page: Page) -> Sections:
             for name in history.summary["column"].unique()[:FEW]
         ],
         said=list(map(Reason, said)),
-    )
-
-
-def check_section(page: Page) -> Sections:
-    """Show the findings of `rd.check` with the whole text of their effects; ids of users only if
-    they are asked for."""
-    table = page.tables.check
-    if table is None:
-        return
-    floors, parts = getattr(table, "floors", None), []
-    if len(table):
-        shown = table if page.examples is True else table.drop(columns="examples", errors="ignore")
-        parts.append(page.block(shown, "Findings", "check.csv"))
-    if floors is not None:
-        parts.append(page.block(floors, "Levels", "levels.csv"))
-    n = [int((table["severity"] == level).sum()) for level in ("error", "warning")]
-    counted = f"{amount(n[0], 'error')}, {amount(n[1], 'warning')}"
-    asked = "check" if floors is None else "audit"
-    serious = table[table["severity"].isin(["error", "warning"])].to_dict("records")
-    named = "; ".join([*map(finding_of, serious[:FEW]), *(["…"] if len(serious) > FEW else [])])
-    why = f" ({visible(named)})" if named else ""
-    yield Section(
-        "data-health",
-        "Data health",
-        text=[f"What rd.{asked} found in the data, errors first."],
-        badge=Badge("error" if n[0] else "warning" if n[1] else "good", counted),
-        tables=parts,
-        said=[Reason(f"Data health: {counted}{why}.")],
     )
 
 

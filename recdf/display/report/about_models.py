@@ -1,5 +1,5 @@
 """Sections about the models of a result: leaderboard, curves, comparison, trade-offs, users,
-exposure, segments, examples, definitions, reproducibility.
+exposure, segments; a gate and findings in the data; examples, definitions, reproducibility.
 
 Contract: a function here yields the sections of its tables, none where nothing was given.
 """
@@ -24,16 +24,19 @@ from ...experiments.decide.adjust_pvalues import adjustment
 from ...judge.comparisons import confidence_of
 from ...judge.verdict import is_withheld, says_worse, turned
 from ...tables.cells import NULL, Cell, amount, estimate_form, shorten, visible
+from ...tables.findings import finding_of
 from .. import plot
 from ..given_tables import labels, need
-from ..kinds import TABLE_KINDS, harm_first, n_differs, page_part, record_of
+from ..kinds import FEW, GATE_LOOKS, TABLE_KINDS, harm_first, n_differs, page_part, record_of
 from ..leaderboard_values import RowsInMemory, values_frame
 from ..pairs import compare, model_rows
 from ..plot.style import BEST, REST, looks
 from ..row_words import EVERYONE, segment_of, sides_of
 from ..segments import segment_groups
+from .card import verdict_section
 from .page_blocks import (
     NAME_LENGTH,
+    SEVEREST,
     SIGNS,
     Badge,
     Drawing,
@@ -371,6 +374,77 @@ def worse_for(rows: Sequence[Mapping[Any, Any]], names: Sequence[str]) -> list[R
         said = f"shown to be worse in none of {len(rows)} segments.{but}"
     watch = f" Watch {listed([*worse], 3, 'segment')}, where it is worse." if worse else ""
     return [Reason(f"{new} against {old}: {said}", action=watch)]
+
+
+# -- gate, findings in the data
+
+GATE_ACTIONS = {
+    "pass": "Replace the baseline: every budget is met.",
+    "fail": "Do not replace the baseline.",
+    "undecided": "Do not replace the baseline yet: the gate is undecided.",
+}
+
+
+def gate_section(page: Page) -> Sections:
+    """Show each budget of a gate with its change and verdict, as the table of the gate does. Its
+    verdict is the badge of its card."""
+    gate, kind = page.tables.gate, TABLE_KINDS["gate"]
+    if gate is None:
+        return
+    rows, mark = gate.table.to_dict("records"), Badge(GATE_LOOKS[gate.verdict], gate.verdict)
+    first = min(rows, key=lambda row: SEVEREST.index(kind.look(row)))
+    worse = [f"{kind.said(row)}." for row in rows if row["effect"] in ("fail", "pass_but_worse")]
+    lines = {
+        "Which": [f"{gate.headline}."],
+        "By how much": [f"{kind.said(first)}."],
+        "How sure": gate.notes,
+        "For whom worse": worse or ["No budget is broken."],
+        "So": [GATE_ACTIONS[gate.verdict]],
+    }
+    panels = gate.table.groupby(plot.gate.data(gate)["metric"].to_numpy(), sort=False)
+    against = {"fail": "the gate fails", "undecided": "the gate is undecided"}.get(gate.verdict, "")
+    todo = f"pass the gate first ({gate.headline})"
+    yield Section(
+        "gate",
+        "Gate",
+        text=gate.notes,
+        badge=mark,
+        tables=[page.block(gate.table, "Budgets", "gate.csv")],
+        drawings=[
+            page.draw(plot.gate, replace(gate, table=own), size=panel_size(own))
+            for _, own in panels
+        ],
+        said=[Reason(f"Gate: {gate.headline}.", against, todo)],
+        card=verdict_section(mark, lines),
+    )
+
+
+def check_section(page: Page) -> Sections:
+    """Show the findings of `rd.check` with the whole text of their effects; ids of users only if
+    they are asked for."""
+    table = page.tables.check
+    if table is None:
+        return
+    floors, parts = getattr(table, "floors", None), []
+    if len(table):
+        shown = table if page.examples is True else table.drop(columns="examples", errors="ignore")
+        parts.append(page.block(shown, "Findings", "check.csv"))
+    if floors is not None:
+        parts.append(page.block(floors, "Levels", "levels.csv"))
+    n = [int((table["severity"] == level).sum()) for level in ("error", "warning")]
+    counted = f"{amount(n[0], 'error')}, {amount(n[1], 'warning')}"
+    asked = "check" if floors is None else "audit"
+    serious = table[table["severity"].isin(["error", "warning"])].to_dict("records")
+    named = "; ".join([*map(finding_of, serious[:FEW]), *(["…"] if len(serious) > FEW else [])])
+    why = f" ({visible(named)})" if named else ""
+    yield Section(
+        "data-health",
+        "Data health",
+        text=[f"What rd.{asked} found in the data, errors first."],
+        badge=Badge("error" if n[0] else "warning" if n[1] else "good", counted),
+        tables=parts,
+        said=[Reason(f"Data health: {counted}{why}.")],
+    )
 
 
 # -- lists of users, definitions, how to get the same numbers

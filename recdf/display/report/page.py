@@ -264,10 +264,10 @@ OF_MODELS = (
 BESIDE = (
     about_experiment.experiment_section,
     about_experiment.beside_sections,
-    about_experiment.gate_section,
+    about_models.gate_section,
     about_experiment.off_policy_section,
     about_experiment.history_section,
-    about_experiment.check_section,
+    about_models.check_section,
 )
 AT_THE_END = (
     about_models.examples_section,

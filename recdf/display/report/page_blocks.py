@@ -6,7 +6,7 @@ Contract: a record holds texts and numbers, never markup. The template escapes e
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -41,6 +41,7 @@ SIGNS = {
     "good": "✓",
 }
 
+SEVEREST: list[BadgeKind] = ["error", "warning", "worse", "open", "better", "good", "info"]
 BAR_WIDTH, BAR_HEIGHT, BAR_EDGE = 160, 18, 6
 
 
@@ -179,6 +180,12 @@ class Section:
     details: Sequence[tuple[str, str]] = ()  # folded texts: heading and code
     said: Sequence[Reason] = ()  # what the card quotes of it
     card: Section | None = None  # of a page that is about it alone
+
+
+def worst(marks: Iterable[Badge | None]) -> Badge | None:
+    """Return the badge that a reader has to see first."""
+    known = [mark for mark in marks if mark is not None]
+    return min(known, key=lambda one: SEVEREST.index(one.kind), default=None)
 
 
 def flag_words(found: str) -> str:
