@@ -144,45 +144,39 @@ def n_differs(frame: pd.DataFrame) -> pd.Series:
 def _board_cells(given: pd.DataFrame) -> RowCells:
     """Return one row per model and segment, one column per metric."""
     frame = given.assign(apart=n_differs(given))
-    better: Any = frame.drop_duplicates("metric").set_index("metric")["better"]
-    in_parts = bool(frame["segment"].ne(EVERYONE).any())
+    better = dict(zip(frame["metric"], frame["better"], strict=True))
+    heads = {metric: f"{metric}{HEAD_ARROWS[one]}" for metric, one in better.items()}
+    in_parts = frame["segment"].ne(EVERYONE).any()
     # Levels have no interval and no letter.
     tested = frame.loc[frame["half_width"].notna(), "model"].unique()
     letters = dict(zip(frame["model"].unique(), LETTERS, strict=False))
     by_letter = any(map(str.isalpha, frame["marks"]))
     beside: Any = dict(list(frame.groupby("metric")["value"]))
-    found = []
-    for (segment, group, model), rows in frame.groupby(LEADERBOARD_KEYS[:3], sort=False):
-        part = text("all lists" if segment == EVERYONE else f"{segment} = {group}")
-        mark = letters.get(model, "") if by_letter and model in tested else ""
-        name = text(model)._replace(cell=Cell(visible(model), mark=mark))
-        # A segment may lack a metric.
-        own = rows.set_index("metric").reindex(better.index).to_dict("index")
-        found.append(
-            {
+    found: dict[Any, dict[str, Shown]] = {}
+    for row in frame.to_dict("records"):
+        segment, group, model = (row[name] for name in LEADERBOARD_KEYS[:3])
+        if (segment, group, model) not in found:
+            part = text("all lists" if segment == EVERYONE else f"{segment} = {group}")
+            mark = letters.get(model, "") if by_letter and model in tested else ""
+            found[segment, group, model] = {
                 **({"segment": part} if in_parts else {}),
-                "model": name,
-                **{
-                    f"{metric}{HEAD_ARROWS[better[metric]]}": _board_cell(row, beside[metric])
-                    for metric, row in own.items()
-                },
+                "model": text(model)._replace(cell=Cell(visible(model), mark=mark)),
+                # A segment may lack a metric.
+                **dict.fromkeys(heads.values(), Shown(Cell(NULL))),
             }
-        )
-    return found
-
-
-def _board_cell(row: TableRow, beside: Sequence[float]) -> Shown:
-    n = f"n = {int(row['n']):,}" if row["apart"] == 1 else ""
-    if pd.isna(row["value"]):
-        return Shown(Cell(NULL, small=n))
-    words, half = plus_minus(row["value"], row["half_width"], beside)
-    # A spread has the digits of its value; none is not written as 0.
-    spread = row.get(SEED_SD, np.nan)
-    digits = number(spread or np.nan, form_of(row["value"], half=row["half_width"]))
-    seeds = "" if pd.isna(spread) else f"± {digits} over seeds"
-    small = ", ".join(filter(None, [half, seeds, n]))
-    place = 0 if pd.isna(row["place"]) else row["place"]
-    return Shown(Cell(words, place == 1, place == 2, row["marks"], small), float(row["value"]))
+        n = f"n = {int(row['n']):,}" if row["apart"] else ""
+        cell = Shown(Cell(NULL, small=n))
+        if not pd.isna(row["value"]):
+            words, half = plus_minus(row["value"], row["half_width"], beside[row["metric"]])
+            # A spread has the digits of its value; none is not written as 0.
+            spread = row.get(SEED_SD, np.nan)
+            digits = number(spread or np.nan, form_of(row["value"], half=row["half_width"]))
+            seeds = "" if pd.isna(spread) else f"± {digits} over seeds"
+            small = ", ".join(filter(None, [half, seeds, n]))
+            best = [row["place"] == place for place in (1, 2)]
+            cell = Shown(Cell(words, best[0], best[1], row["marks"], small), float(row["value"]))
+        found[segment, group, model][heads[row["metric"]]] = cell
+    return list(found.values())
 
 
 # -- comparisons of models or variants
@@ -251,28 +245,25 @@ def _pairs_action(table: pd.DataFrame) -> str:
 def _drawn_cells(frame: pd.DataFrame) -> RowCells:
     """Return what a picture draws of each row as cells, with its verdict if there are any."""
     data = estimates_frame(record_of(frame), frame)
-    marks = {"better": "good", "worse": "error"}
-    judged = data["verdict"].astype(bool).any()
+    marks: dict[str, BadgeKind] = {"better": "good", "worse": "error"}
     found = []
     for row, own in zip(data.to_dict("records"), frame.to_dict("records"), strict=True):
-        cells = {"what": row["metric"], "of": row["label"], "estimate": row["numbers"]}
-        kind: Any = marks.get(row["sign"], badge_of(own))
-        mark = {"verdict": badge(kind, row["verdict"])} if judged else {}
-        found.append({name: text(one) for name, one in cells.items()} | mark)
+        kind, verdict = marks.get(row["sign"], badge_of(own)), row["verdict"]
+        found.append(
+            {
+                "what": text(row["metric"]),
+                "of": text(row["label"]),
+                "estimate": text(row["numbers"]),
+                "verdict": badge(kind, verdict) if verdict else text(""),
+            }
+        )
     return found
 
 
-def _role_cells(row: TableRow) -> ShownRow:
-    change, _, ends = change_text(row).partition(" ")
-    return {
-        "metric": text(row["metric"]),
-        "role": text(row["role"]),
-        "treatment": text(row["treatment"]),
-        "margin": text(row["margin"] or NULL),
-        "change [bounds]": Shown(Cell(change, small=ends), row["change"]),
-        "verdict": badge(badge_of(row), row["verdict"]),
-        "note": text(row["note"]),
-    }
+def _with_ends(words: str, sort: Any) -> Shown:
+    """Return a cell of an estimate whose interval stands small behind it."""
+    point, _, ends = words.partition(" ")
+    return Shown(Cell(point, small=ends), sort)
 
 
 def _plan_action(table: pd.DataFrame) -> str:
@@ -300,8 +291,7 @@ def _estimate_cells(given: pd.DataFrame) -> RowCells:
     found = []
     for row, bar in zip(records, drawn, strict=True):
         words = flag_words(row["flags"])
-        amounts = estimated(row["value"], row["ci_low"], row["ci_high"]), lift_text(row) or NULL
-        (point, _, ends), (lift, _, lift_ends) = (one.partition(" ") for one in amounts)
+        around = estimated(row["value"], row["ci_low"], row["ci_high"])
         found.append(
             {
                 **{
@@ -312,9 +302,9 @@ def _estimate_cells(given: pd.DataFrame) -> RowCells:
                 "flags": badge(
                     "warning" if words else "good", words or "no flag", flag_meanings(row)
                 ),
-                "value [interval]": Shown(Cell(point, small=ends), row["value"]),
+                "value [interval]": _with_ends(around, row["value"]),
                 "lift over the logging policy": bar,
-                "lift [interval]": Shown(Cell(lift, small=lift_ends), value(row.get("lift")).sort),
+                "lift [interval]": _with_ends(lift_text(row) or NULL, value(row.get("lift")).sort),
                 "effective rows": value(row.get("ess"), ",.0f"),
             }
         )
@@ -327,15 +317,14 @@ def _estimate_cells(given: pd.DataFrame) -> RowCells:
 def _gate_cells(row: TableRow) -> ShownRow:
     cells = row_cells(row)
     mark = badge(GATE_LOOKS.get(row["effect"], "warning"), cells.pop("verdict"))
-    sort = {"baseline": "mean_baseline", "candidate": "mean_candidate", "users": "n_users"}
-    sort["change"] = "change"
-    return {
-        "verdict": mark,
-        **{
-            name: Shown(Cell(one), row[sort[name]]) if name in sort else text(one)
-            for name, one in cells.items()
-        },
+    sort = {
+        "change": row["change"],
+        "baseline": row["mean_baseline"],
+        "candidate": row["mean_candidate"],
+        "users": row["n_users"],
     }
+    shown = {name: text(one) for name, one in cells.items()}
+    return {"verdict": mark} | shown | {one: Shown(Cell(cells[one]), sort[one]) for one in sort}
 
 
 def _finding_cells(row: TableRow) -> ShownRow:
@@ -403,7 +392,17 @@ TABLE_KINDS: dict[str, Kind] = {
         ("role", "margin", "change", "change_low"),
         "Roles",
         of_drawn(drawn_role),
-        row_by_row(_role_cells),
+        row_by_row(
+            lambda row: {
+                "metric": text(row["metric"]),
+                "role": text(row["role"]),
+                "treatment": text(row["treatment"]),
+                "margin": text(row["margin"] or NULL),
+                "change [bounds]": _with_ends(change_text(row), row["change"]),
+                "verdict": badge(badge_of(row), row["verdict"]),
+                "note": text(row["note"]),
+            }
+        ),
         drawn_role,
         axis="change, zero in the middle",
         caption="bounds of a guardrail are one-sided; upright line: the margin; filled: shown "

@@ -207,7 +207,7 @@ def test_a_place_that_takes_no_report(small, tmp_path):
         ({"check": pd.DataFrame()}, rd.ColumnError, "what rd.check returned"),
         ({"off_policy": pd.DataFrame()}, rd.ColumnError, "what rd.ope.estimate returned"),
         ({"log": pd.DataFrame()}, rd.OptionError, "needs exposure="),
-        ({"segments": pd.DataFrame({"x": [1]})}, rd.ColumnError, "none of the key columns"),
+        ({"segments": pd.DataFrame({"x": [1]})}, rd.ColumnError, "expected some of the key"),
     ],
 )
 def test_bad_input_says_what_to_change_and_writes_nothing(options, error, words, result, tmp_path):

@@ -67,7 +67,7 @@ from .page_blocks import (
     plain,
     worst,
 )
-from .report_inputs import ReportTables
+from .report_inputs import GivenTable, ReportTables
 
 NO_EFFECT = (
     "No effect is shown here, since the comparison is not sound; the tables have the numbers."
@@ -76,6 +76,8 @@ NO_VALUE = (
     "No value is shown here, since the estimate should not be used; the table has the numbers."
 )
 NONE_BELOW = "No estimate without a flag is below the logging policy."
+
+
 # -- the effects of an experiment
 
 
@@ -139,7 +141,7 @@ def experiment_section(page: Page) -> Sections:
 PAIR_OF_EFFECT = ["metric", "treatment", "control"]
 
 
-def _trends(given: pd.DataFrame | None, row: TableRow | None = None) -> list[str]:
+def _trends(given: GivenTable, row: TableRow | None = None) -> list[str]:
     """Say whether effects fade, if a table of periods knows: all, or that of a row."""
     if given is None or page_part(given) != "over_time":
         return []
@@ -157,9 +159,9 @@ def _checked(tables: ReportTables) -> list[str]:
     table = next(iter(tables.experiment.values()), pd.DataFrame())
     health = pd.DataFrame() if tables.health is None else tables.health
     known = {*table.columns[table.notna().any()], *health.columns[health.notna().any()]}
-    short = "srm_p" not in table.columns
+    short, sound = "srm_p" not in table.columns, _soundness(tables)[0].text
     found = {
-        "the sample ratio": "srm_p" in known or (short and _fits_plan(table.to_dict("records"))),
+        "the sample ratio": "srm_p" in known or sound in ("sound", "sample ratio"),
         "users without metrics": "missing_p" in known,
         "effects over time": tables.over_time is not None,
     }
@@ -171,12 +173,6 @@ def _checked(tables: ReportTables) -> list[str]:
     )
     more = " A comparison with details=True says of more checks." if short else ""
     return [f"Checked: {done}. Not checked here: {left}.{more}"]
-
-
-def _fits_plan(rows: Sequence[TableRow]) -> bool:
-    """Whether the users who are compared were tested against the plan, and fit it."""
-    codes = {code for row in rows for code in codes_of(row["remarks"])}
-    return bool(rows) and codes.isdisjoint(("sample_ratio", "ratio_not_checked"))
 
 
 def _soundness(tables: ReportTables) -> tuple[Badge, str]:
@@ -195,7 +191,9 @@ def _soundness(tables: ReportTables) -> tuple[Badge, str]:
         said = "Sample ratio of the users who are compared as planned"
         if tested:
             return good, f"{said}{_p(min(tested))}{seen_words(rows, 'treatment')}."
-        if _fits_plan(rows) and "srm_p" not in rows[0]:
+        # Tested against the plan, by a table that has its main columns.
+        codes = {code for row in rows for code in codes_of(row["remarks"])}
+        if rows and "srm_p" not in rows[0] and "ratio_not_checked" not in codes:
             return good, f"{said}."
         how = "pass health= (what rd.experiments.experiment_health returned)"
         return Badge("warning", "not checked"), f"The sample ratio was not checked: {how}."
@@ -418,26 +416,6 @@ def _titled(kind: Kind, name: str) -> str:
     return f"{kind.title}, {name}" if name else kind.title
 
 
-def _estimates_card(page: Page, sections: Sequence[Section]) -> Section | None:
-    """Return the card of a page about tables that stand beside no effects: what each says, and what
-    the worst of them asks for."""
-    tables, todo = page.tables, dict[str, str]()
-    which, marks = _decision_said(tables), list[Badge]()
-    made = [one for one in sections if one.id.startswith("beside-")]
-    for section, table in zip(made, tables.beside.values(), strict=True):
-        kind, own = record_of(table), section.badge or Badge("info", "plan")
-        which += [f"{section.title}: {one}" for one in _words_of_table(table)]
-        look = "Look at what is open before acting."
-        todo[own.text] = kind.ask(table) if kind.ask else kind.todo.get(own.kind, look)
-        marks.append(own)
-    mark = worst(marks)
-    if tables.decision is not None:
-        case = _decision_case(tables.decision)
-        mark, action = tempered(case, _doubts_beside(tables.beside, {}) if case.ships else ())
-        todo = {mark.text: action}
-    return mark and verdict_section(mark, {"Which": which, "So": [todo[mark.text]]})
-
-
 # -- off-policy, history
 
 
@@ -576,18 +554,28 @@ def alone_sections(page: Page, sections: Sequence[Section]) -> Sections:
         yield Section("validity", "Is it sound?", text=text, badge=mark)
     found = experiment_card(page, of["segments"].said if "segments" in of else ())
     cards = [of[name].card for name in ("off-policy", "gate") if name in of]
-    for card in (found, *cards, _estimates_card(page, sections)):
-        if card is not None:
-            yield card
-            return
-    which = [reason.said for one in sections for reason in one.said]
-    worst_of_all = worst(one.badge for one in sections) or Badge("info", "no verdict")
-    steps = next((NEXT_STEPS[name] for name in of if name in NEXT_STEPS), {})
-    alone = "Do not act on this alone: pass the effects too (experiment=)."
-    yield verdict_section(
-        worst_of_all,
-        {
-            "Which": which or ["There is no verdict."],
-            "So": [steps.get(worst_of_all.kind, alone)],
-        },
-    )
+    if made := next((card for card in (found, *cards) if card is not None), None):
+        yield made
+        return
+    # Tables that stand beside no effects: what each says, and what the worst of them asks for.
+    which, todo, marks = _decision_said(tables), dict[str, str](), list[Badge]()
+    for i, table in enumerate(tables.beside.values()):
+        section, kind = of[f"beside-{i}"], record_of(table)
+        own = section.badge or Badge("info", "plan")
+        which += [f"{section.title}: {one}" for one in _words_of_table(table)]
+        look = "Look at what is open before acting."
+        todo[own.text] = kind.ask(table) if kind.ask else kind.todo.get(own.kind, look)
+        marks.append(own)
+    worst_mark = worst(marks)
+    if tables.decision is not None:
+        case = _decision_case(tables.decision)
+        against = _doubts_beside(tables.beside, {}) if case.ships else ()
+        worst_mark, action = tempered(case, against)
+        todo = {worst_mark.text: action}
+    if worst_mark is None:
+        which = [reason.said for one in sections for reason in one.said] or ["There is no verdict."]
+        worst_mark = worst(one.badge for one in sections) or Badge("info", "no verdict")
+        steps = next((NEXT_STEPS[name] for name in of if name in NEXT_STEPS), {})
+        alone = "Do not act on this alone: pass the effects too (experiment=)."
+        todo = {worst_mark.text: steps.get(worst_mark.kind, alone)}
+    yield verdict_section(worst_mark, {"Which": which, "So": [todo[worst_mark.text]]})

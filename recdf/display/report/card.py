@@ -45,7 +45,7 @@ from ..leaderboard_values import seed_sentences
 from ..pairs import list_places, model_rows
 from ..row_words import sides_of
 from .page_blocks import Badge, Reason, Section, TableRow, effect_text, listed, name_of, plain
-from .report_inputs import BOTH_SIDES, Subject
+from .report_inputs import BOTH_SIDES, GivenTable, Subject
 
 POWER_Z = 0.8416  # of the normal distribution: 8 of 10
 OUT_OF_REACH = 100  # times as many lists as there are
@@ -79,7 +79,7 @@ class Case(NamedTuple):
     ships: bool = False  # the action is to take the new side
 
 
-def pair_row(table: pd.DataFrame | None, metric: str, model: str, rival: str) -> tuple[Any, int]:
+def pair_row(table: GivenTable, metric: str, model: str, rival: str) -> tuple[Any, int]:
     """Return the one row about two models as `model` sees it, None if it is not there, and how many
     tests of the metric were adjusted together with it."""
     if table is None:
@@ -95,7 +95,7 @@ def pair_row(table: pd.DataFrame | None, metric: str, model: str, rival: str) ->
 
 
 def models_card(
-    subject: Subject, check: pd.DataFrame | None, said: Mapping[str, Sequence[Reason]]
+    subject: Subject, check: GivenTable, said: Mapping[str, Sequence[Reason]]
 ) -> Section:
     """Return the card about the models of a result; `said` holds what other sections say of it, by
     their id."""
@@ -467,7 +467,7 @@ def undecided_harm(names: str) -> Reason:
 # -- what could overturn it
 
 
-def _overturning(subject: Subject, check: pd.DataFrame | None, case: Case) -> Iterator[Reason]:
+def _overturning(subject: Subject, check: GivenTable, case: Case) -> Iterator[Reason]:
     """Yield what could overturn the verdict, from the result and from what was found in its
     data."""
     row, rows, per_user = case.row, model_rows(subject.result), subject.result.per_user
@@ -512,23 +512,29 @@ def _overturning(subject: Subject, check: pd.DataFrame | None, case: Case) -> It
         )
         return
     by = check["by"] if "by" in check.columns else pd.Series("", check.index)
-    own = check[by.isin(["", *models])]
+    known = check[by.isin(["", *models])]
     if row is not None:
-        yield from _of_ties(subject, own, row)
-    for one in own[own["severity"].isin(["error", "warning"])].to_dict("records"):
+        yield from _of_ties(subject, known, row)
+    yield from _of_findings(subject, known, models[0], case.badge.kind == "better")
+
+
+def _of_findings(
+    subject: Subject, check: pd.DataFrame, best: str, is_better: bool
+) -> Iterator[Reason]:
+    """Yield what was found in the data, with what it does to a verdict."""
+    for one in check[check["severity"].isin(["error", "warning"])].to_dict("records"):
         code, share = one["code"], one["share"]
         if code in (*TIE_FINDINGS, "no_recommendations"):  # said in a sentence of their own
             continue
         leak, many_stop = LEAKS.get(code, ("", False))
-        no_better = code in NO_BETTER and (one["metric"], one["by"]) == (subject.primary, models[0])
+        no_better = code in NO_BETTER and (one["metric"], one["by"]) == (subject.primary, best)
         badge = action = ""
         if leak and share >= SOME:
             badge, action = f"{number(share, '.0%')} {leak}", "take them out"
-        elif no_better:
-            if case.badge.kind == "better":
-                badge = code.replace("_", " ")
-                action = "find out why the model is no better than that"
-        elif one["severity"] == "error":
+        elif no_better and is_better:
+            badge = code.replace("_", " ")
+            action = "find out why the model is no better than that"
+        elif one["severity"] == "error" and not no_better:
             badge, action = "the data have errors", "mend the data"
         elif code == "sampled":
             badge, action = "among sampled candidates", "rank all items"

@@ -51,23 +51,26 @@ BOTH_SIDES = ("model", "baseline")
 MANY_SEGMENTS = 12  # a carried column of more values names no segments
 
 
+GivenTable = pd.DataFrame | None  # None where its section is left out
+
+
 @dataclass(frozen=True)
 class ReportTables:
     """Tables that a caller gave beside the result, each None where its section is left out."""
 
     experiment: Mapping[str, pd.DataFrame]
-    health: pd.DataFrame | None
-    check: pd.DataFrame | None
-    segments: pd.DataFrame | None
-    off_policy: pd.DataFrame | None
-    exposure: pd.DataFrame | None
-    log: pd.DataFrame | None
-    position: pd.DataFrame | None
-    over_time: pd.DataFrame | None
+    health: GivenTable
+    check: GivenTable
+    segments: GivenTable
+    off_policy: GivenTable
+    exposure: GivenTable
+    log: GivenTable
+    position: GivenTable
+    over_time: GivenTable
     gate: Gate | None
     roles: Mapping[str, Any] | ExperimentPlan | None = None
     ran: Mapping[str, Any] | None = None
-    decision: pd.DataFrame | None = None
+    decision: GivenTable = None
     history: History | None = None
     beside: Mapping[str, pd.DataFrame] = field(
         default_factory=dict
@@ -82,7 +85,7 @@ class Subject:
         result: Evaluation,
         baseline: Any,
         k: int,
-        comparison: pd.DataFrame | None,
+        comparison: GivenTable,
         unit_col: Any,
         metrics: Any,
         cheap: Any,
@@ -175,7 +178,7 @@ class Subject:
         return marked(self.short[str(label)]) if str(label) in self.short else name_of(label)
 
     @cached_property
-    def pairs(self) -> pd.DataFrame | None:
+    def pairs(self) -> GivenTable:
         """Return the comparison of every pair of models on the first metric, all one family; None
         where there is nothing more to compare than `comparison` holds."""
         own = self.comparison
@@ -224,7 +227,7 @@ class Subject:
         return self.better(self.primary) == "larger" and self.family(self.primary) in ACCURACY[:3]
 
 
-def carried_segments(result: Evaluation) -> pd.DataFrame | None:
+def carried_segments(result: Evaluation) -> GivenTable:
     """Return the columns of few values that a result carries as segments of its users, if no two
     models have other values."""
     table, spec = result.per_user, result.spec
