@@ -250,6 +250,16 @@ def test_a_withheld_effect_says_what_was_checked(tmp_path):
     assert lines["So"].startswith("Do not act")
 
 
+def test_a_sample_ratio_that_does_not_fit_was_checked(tmp_path):
+    users = pd.DataFrame({"user_id": range(1700), "variant": ["A"] * 1000 + ["B"] * 700})
+    users["clicks"] = np.random.default_rng(0).poisson(3, 1700)
+    effects = rd.compare_variants(users, "clicks", control="A", expected={"A": 1, "B": 1})
+    path = rd.report(path=tmp_path / "r.html", experiment=effects)
+    said = " ".join(card_of(path)[0].values())
+    assert "do not fit the plan" in said
+    assert "Checked: the sample ratio. Not checked here: users without metrics" in said
+
+
 def test_bounds_of_a_role_and_intervals_of_an_effect_are_told_apart(tmp_path):
     users = pd.DataFrame({"user_id": range(600), "variant": ["A", "B"] * 300})
     users["clicks"] = np.random.default_rng(0).normal(1, 0.5, 600)

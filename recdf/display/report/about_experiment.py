@@ -171,7 +171,7 @@ def _checked(tables: ReportTables) -> list[str]:
         ", ".join(name for name, there in found.items() if there is wanted) or "nothing"
         for wanted in (True, False)
     )
-    more = " A comparison with details=True says of more checks." if short else ""
+    more = " A comparison with details=True says more." if short else ""
     return [f"Checked: {done}. Not checked here: {left}.{more}"]
 
 

@@ -81,10 +81,12 @@ class Page:
             self.looks = looks(subject.models, [*marked][: BEST + len(base)], {})
 
     def draw(
-        self, picture: Callable[..., Any], *args: Any, size: Any = SIZE, **options: Any
+        self, picture: Callable[..., Any], *args: Any, lines: int = 0, **options: Any
     ) -> Drawing:
-        """Return a picture of `rd.plot`. A legend leaves out what an earlier one has said."""
+        """Return a picture of `rd.plot`, as high as its lines need. A legend leaves out what an
+        earlier one has said."""
         self.drawn += 1
+        size = (SIZE[0], 1.2 + 0.4 * lines) if lines else SIZE
         made = drawing(
             lambda ax: picture(*args, **options, ax=ax), self.drawn, size=size, looks=self.looks
         )
@@ -102,7 +104,7 @@ class Page:
         rows = harm_first(table)
         panels = rows.groupby(plot.forest.data(rows)["metric"], sort=False)
         heads = (panel.head(self.most) for _, panel in panels)
-        return [self.draw(plot.forest, one, size=panel_size(one)) for one in heads]
+        return [self.draw(plot.forest, one, lines=len(one)) for one in heads]
 
     def block(self, given: pd.DataFrame, caption: str, file: str) -> TableBlock:
         """Return a table of a known kind as the page shows it: rows that say worse first, without
@@ -120,11 +122,6 @@ class Page:
             said.discard("what")
         rows = [{name: one for name, one in row.items() if name in said} for row in cells]
         return shown_table(caption, rows, len(table), table if file else None, file, stacked=True)
-
-
-def panel_size(rows: Sequence[Any] | pd.DataFrame) -> tuple[float, float]:
-    """Return the size of a picture that has a line for each row."""
-    return SIZE[0], 1.2 + 0.4 * len(rows)
 
 
 # -- leaderboard, curves
@@ -411,8 +408,7 @@ def gate_section(page: Page) -> Sections:
         badge=mark,
         tables=[page.block(gate.table, "Budgets", "gate.csv")],
         drawings=[
-            page.draw(plot.gate, replace(gate, table=own), size=panel_size(own))
-            for _, own in panels
+            page.draw(plot.gate, replace(gate, table=own), lines=len(own)) for _, own in panels
         ],
         said=[Reason(f"Gate: {gate.headline}.", against, todo)],
         card=verdict_section(mark, lines),
@@ -470,26 +466,22 @@ def examples_section(subject: Subject, page: Page) -> Sections:
     shown = item if not carried else frame[carried[0]].where(frame[carried[0]].notna(), item)
     frame = frame.assign(model=labels(frame, by), list=labels(frame, key), shown=shown.map(visible))
     models = [name for name in subject.pair or subject.models[:1] if name in set(frame["model"])]
-    tables = []
+    tables: list[TableBlock] = []
     for name, rows in frame[frame["model"].isin(models)].groupby("list", sort=False):
-        ranked, missed = rows[rows["rank"].notna()], rows[rows["rank"].isna()]
-        cells = {
-            (row["model"], row["rank"]): Shown(
-                Cell("hit", small=row["shown"]), row["shown"].casefold(), Badge("good", "hit")
-            )
-            if row["hit"]
-            else text(row["shown"])
-            for row in ranked.to_dict("records")
-        }
-        body = [
-            (text(f"{int(rank)}"), *(cells.get((model, rank), text("–")) for model in models))
-            for rank in sorted(ranked["rank"].unique().tolist())
+        body: dict[str, dict[str, Shown]] = {}
+        for row in rows.sort_values("rank", kind="stable").to_dict("records"):
+            missed, model, words = pd.isna(row["rank"]), row["model"], row["shown"]
+            own = body.setdefault("relevant, not shown" if missed else f"{row['rank']:.0f}", {})
+            if missed and model in own:
+                words = f"{own[model].cell.text}, {words}"
+            hit = Shown(Cell("hit", small=words), words.casefold(), Badge("good", "hit"))
+            own[model] = hit if row["hit"] else text(words)
+        cells = [
+            (text(place), *(own.get(model, text("–")) for model in models))
+            for place, own in body.items()
         ]
-        if len(missed):
-            own = (", ".join(missed["shown"][missed["model"] == model]) for model in models)
-            body.append((text("relevant, not shown"), *(text(one or "–") for one in own)))
         head = ("rank", *map(visible, models))
-        tables.append(TableBlock(f"Lists of {visible(name)}", head, ["left"] * len(head), body))
+        tables.append(TableBlock(f"Lists of {visible(name)}", head, ["left"] * len(head), cells))
         if len(tables) == MANY_LISTS_SHOWN:
             break
     said = (
