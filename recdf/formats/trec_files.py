@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from ..errors import DataError, DuplicateError, OptionError
 from ..inputs.door import takes_columns
-from ..inputs.frames import as_frame, column, read_numbers
+from ..inputs.frames import as_frame, column, float_column, read_numbers
 from ..inputs.options import Options
 from ..inputs.true_and_pred import Order, order_source, read_pred, relevance_source
 from ..publishing import published
@@ -81,15 +81,13 @@ def write_trec(
     u1 Q0 b 1 0.5 als
     u1 Q0 a 2 0.4999999701976776 als
     """
-    named = {
-        "user_col": user_col,
-        "item_col": item_col,
-        "score_col": score_col,
-        "rank_col": rank_col,
-        "relevance_col": relevance_col,
-    }
-    given: dict[str, Any] = {name: one for name, one in named.items() if one is not None}
-    own = Options(**given)
+    own = Options(
+        user_col="user_id" if user_col is None else user_col,
+        item_col="item_id" if item_col is None else item_col,
+        score_col=score_col,
+        rank_col=rank_col,
+        relevance_col=relevance_col,
+    )
     if not isinstance(own.user_col, str):
         raise OptionError(
             f"⟦user_col={own.user_col!r}⟧; a query of TREC has one id: join these columns to one "
@@ -123,7 +121,18 @@ def write_trec(
         _one_word(column(frame, name, role), f"{role}[{name!r}]")
         for name in (own.user_col, own.item_col)
     ]
-    fields = _run(frame, order, own, ids, tag) if kind == "run" else _qrels(frame, relevance, ids)
+    if kind == "run":
+        fields = _run(frame, order, own, ids, tag)
+    else:
+        gains: Any = np.ones(len(frame))
+        if relevance is not None:
+            gains = pd.Series(float_column(frame, relevance, "true")).fillna(-1).to_numpy()
+        if (odd := (gains != gains.round()) | (np.abs(gains) >= 2**31)).any():
+            raise DataError(
+                f"true[{relevance!r}] holds {gains[odd][0]:g}; a relevance of TREC is an integer "
+                "of 32 bits"
+            )
+        fields = [ids[0], LONG("0"), ids[1], _as_text(gains.astype(np.int64))]
     _write_lines(path, fields, " ")
 
 
@@ -171,20 +180,8 @@ def _run(frame: pd.DataFrame, order: Order, own: Options, ids: list[Any], tag: s
     return [user, LONG("Q0"), item, _as_text(rank), _as_text(score), LONG(word)]
 
 
-def _as_text(numbers: pd.Series) -> Any:
-    return pa.array(numbers.to_numpy()).cast(pa.large_string())
-
-
-def _qrels(frame: pd.DataFrame, name: str | None, ids: list[Any]) -> list[Any]:
-    """Return the fields of qrels."""
-    number = np.ones(len(frame)) if name is None else read_numbers(frame[name], f"true[{name!r}]")
-    gains = pd.Series(number).fillna(-1)
-    if (odd := (gains != gains.round()) | (gains.abs() >= 2**31)).any():
-        raise DataError(
-            f"true[{name!r}] holds {gains[odd].iloc[0]:g}; a relevance of TREC is an integer of 32 "
-            "bits"
-        )
-    return [ids[0], LONG("0"), ids[1], _as_text(gains.astype("int64"))]
+def _as_text(numbers: Any) -> Any:
+    return pa.array(np.asarray(numbers)).cast(pa.large_string())
 
 
 def _write_lines(path: Any, fields: list[Any], separator: str) -> None:
@@ -231,7 +228,13 @@ def write_trec_values(
     parts = []
     longest = int(per_user["n_pred"].max()) if len(per_user) else 0
     for number, (name, mean) in enumerate(zip(spec["metrics"], summary["value"], strict=True)):
-        called = _trec_name(spec["metrics"][name], longest) or name
+        metric = spec["metrics"][name]
+        k, called = metric["k"], name
+        at_k, whole = TREC_MEASURES.get(metric["definition"].partition("@")[0], (None, None))
+        if whole is not None and (k is None or (k >= longest and (k >= TREC_DEPTH or not at_k))):
+            called = whole
+        elif at_k is not None:
+            called = at_k.format(k)
         value = per_user[name] if name in per_user.columns else pd.Series(dtype=float)
         rows = pd.DataFrame(
             {"user": users.reindex(value.index), "value": value, "last": False}
@@ -242,12 +245,3 @@ def write_trec_values(
     values = np.char.mod("%6.4f", found["value"].to_numpy(dtype=float))
     fields: list[Any] = [found["metric"].str.ljust(22), found["user"], values]
     _write_lines(path, [pa.array(list(one), pa.large_string()) for one in fields], "\t")
-
-
-def _trec_name(metric: Mapping[str, Any], longest: int) -> str | None:
-    """Return how trec_eval calls a metric, if it has it."""
-    k = metric["k"]
-    at_k, whole = TREC_MEASURES.get(metric["definition"].partition("@")[0], (None, None))
-    if whole is not None and (k is None or (k >= longest and (k >= TREC_DEPTH or at_k is None))):
-        return whole
-    return None if at_k is None else at_k.format(k)

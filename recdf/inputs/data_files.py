@@ -18,6 +18,7 @@ import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -49,26 +50,19 @@ def data_files(path: str) -> list[str]:
         path = str(one)
     if os.path.isfile(path):
         return [path]
+    parts = Path(path).parts
     if os.path.isdir(path):
         found = _inside([path])
+    elif "**" in parts:  # where links form circles, `glob` would follow them very many times
+        first = next(i for i, part in enumerate(parts) if glob.has_magic(part))
+        below = _inside([str(Path(*parts[:first]))])
+        found = [one for one in below if _pattern_matches(Path(one).parts[first:], parts[first:])]
     else:
-        parts = Path(path).parts
-        if "**" in parts:  # where links form circles, `glob` would follow them very many times
-            first = next(i for i, part in enumerate(parts) if glob.has_magic(part))
-            below = _inside([str(Path(*parts[:first]))])
-            found = [
-                one for one in below if _pattern_matches(Path(one).parts[first:], parts[first:])
-            ]
-        else:
-            matches = [
-                one for one in glob.glob(path) if not hidden(set(Path(one).parts) - set(parts))
-            ]
-            folders = [one for one in matches if os.path.isdir(one)]
-            found = [*set(matches).difference(folders), *_inside(folders)]
+        matches = [one for one in glob.glob(path) if not hidden({*Path(one).parts} - {*parts})]
+        folders = [one for one in matches if os.path.isdir(one)]
+        found = [*set(matches).difference(folders), *_inside(folders)]
     of_file: dict[str, str] = {}
-    for file in sorted(
-        found, key=lambda file: (os.path.realpath(file) != os.path.abspath(file), file)
-    ):
+    for _, file in sorted((os.path.realpath(one) != os.path.abspath(one), one) for one in found):
         of_file.setdefault(os.path.realpath(file), file)
     return sorted(of_file.values())
 
@@ -118,19 +112,15 @@ def folder_columns(files: Sequence[str]) -> dict[str, pa.Array]:
     Values are integers if those of all files are: of 32 bits if they fit, else of 64. Otherwise all
     are text. An empty value is null.
     """
-    pairs = [
-        [part.partition("=") for part in Path(file).parts[:-1] if "=" in part[1:]] for file in files
+    named = [
+        dict(part.split("=", 1) for part in Path(file).parts[:-1] if "=" in part[1:])
+        for file in files
     ]
-    found = {}
-    for name in dict.fromkeys(name for own in pairs for name, _, _ in own):
-        values = [
-            next((value for one, _, value in own[::-1] if one == name), None) for own in pairs
-        ]
-        null = (None, "", "__HIVE_DEFAULT_PARTITION__")
-        text = pa.array(
-            [None if value in null else unquote(value) for value in values], pa.string()
-        )
-        found[name] = text
+    found, null = {}, ("", "__HIVE_DEFAULT_PARTITION__")
+    for name in dict.fromkeys(name for own in named for name in own):
+        values = [own.get(name, "") for own in named]
+        given = [None if value in null else unquote(value) for value in values]
+        text = found[name] = pa.array(given, pa.string())
         for kind in (pa.int64(), pa.int32()) if text.null_count < len(text) else ():
             try:
                 found[name] = text.cast(kind)
@@ -184,24 +174,11 @@ def pandas_metadata(metadata: Mapping[bytes, bytes] | None) -> dict[str, Any]:
 NeededColumns = Callable[[pd.DataFrame], list[str]]
 
 
-def _of_dask(data: Any, needed: NeededColumns) -> Any:
-    names = needed(data.head(1, npartitions=-1))
-    return data[names].compute().reset_index(drop=True)
-
-
 def by_places(data: Any) -> tuple[Any, dict[str, str]]:
     """A frame of Spark with columns that are named by their places, since names may have dots and
     quotes; and these names."""
     at = {name: f"c{i}" for i, name in enumerate(data.columns)}
     return data.toDF(*at.values()), at
-
-
-def _of_spark(data: Any, needed: NeededColumns) -> Any:
-    places, at = by_places(data)
-    head = places.limit(1).toArrow().rename_columns(list(at))
-    names = needed(frame_of_table(head))
-    table = places.select(*(at[name] for name in names)).toArrow()
-    return frame_of_table(table.rename_columns(names))
 
 
 def needed_frame(data: Any, role: str, needed: NeededColumns) -> Any:
@@ -213,15 +190,18 @@ def needed_frame(data: Any, role: str, needed: NeededColumns) -> Any:
     stream interface, which is read batch by batch.
     """
     data = unwrapped(data)
-    data = (
-        data.lazy()
-        if type(data).__module__.startswith("polars.") and hasattr(data, "lazy")
-        else data
-    )
     if isinstance(data, pd.DataFrame):
         return data
     if (engine := engine_of(data)) is not None and hasattr(data, "columns"):
-        return _of_spark(data, needed) if engine == "spark" else _of_dask(data, needed)
+        if engine == "dask":
+            names = needed(data.head(1, npartitions=-1))
+            return data[names].compute().reset_index(drop=True)
+        places, at = by_places(data)
+        names = needed(frame_of_table(places.limit(1).toArrow().rename_columns(list(at))))
+        table = places.select(*(at[name] for name in names)).toArrow()
+        return frame_of_table(table.rename_columns(names))
+    if type(data).__module__.startswith("polars.") and hasattr(data, "lazy"):
+        data = data.lazy()
     if isinstance(data, str | os.PathLike):
         files = data_files(os.fspath(data))
         if not files:
@@ -231,10 +211,8 @@ def needed_frame(data: Any, role: str, needed: NeededColumns) -> Any:
         data = dataset.dataset(files, format="parquet", partitioning="hive")
     if isinstance(data, dataset.Dataset):
         # Without this, whole row groups of all columns would be read for one row.
-        names = needed(
-            frame_of_table(data.head(1, batch_size=2**10, batch_readahead=0, fragment_readahead=0))
-        )
-        return frame_of_table(data.to_table(columns=names))
+        head = data.head(1, batch_size=2**10, batch_readahead=0, fragment_readahead=0)
+        return frame_of_table(data.to_table(columns=needed(frame_of_table(head))))
     if (rows := lazy_rows(data)) is not None and (
         few := lazy_rows(data.limit(1) if hasattr(data, "limit") else None)
     ):
@@ -246,15 +224,13 @@ def needed_frame(data: Any, role: str, needed: NeededColumns) -> Any:
             f"{role} is {kind_of(data)}; expected a DataFrame, such as result.per_user, a path of "
             "parquet files, or an object with the Arrow stream interface (pyarrow, polars, DuckDB)"
         )
-    reader = (
-        data if isinstance(data, pa.RecordBatchReader) else pa.RecordBatchReader.from_stream(data)
-    )
-    first = next(
-        (batch for batch in reader if batch.num_rows), pa.RecordBatch.from_pylist([], reader.schema)
-    )
+    is_reader = isinstance(data, pa.RecordBatchReader)
+    reader = data if is_reader else pa.RecordBatchReader.from_stream(data)
+    none = pa.RecordBatch.from_pylist([], reader.schema)
+    first = next((batch for batch in reader if batch.num_rows), none)
     names = needed(frame_of_table(pa.Table.from_batches([first.slice(0, 1)])))
     return frame_of_table(
-        pa.Table.from_batches([first.select(names), *(batch.select(names) for batch in reader)])
+        pa.Table.from_batches(batch.select(names) for batch in chain([first], reader))
     )
 
 

@@ -142,6 +142,7 @@ def _long_frames(
 # no column.
 OF_NAMED_COLUMNS = ("true", "pred", "base", "items", "log", "exclude", "train")
 OF_NO_NAMES = (*OF_NAMED_COLUMNS, "users", "features", "aspects", "popular")
+NUMBER_TYPES = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
 FOUND_BY_NAME = (*STANDARD_NAMES, "category", "group")
 
 
@@ -149,23 +150,24 @@ def _lazy_as_frames(found: Mapping[str, Any], every_number: bool) -> dict[str, A
     """Return the lazy rows among the arguments as frames of the columns that the call may ask
     for."""
     lazy = {name: lazy_rows(one) for name, one in found.items() if not name.endswith("_path")}
-    texts = (
-        _texts([one for name, one in found.items() if name not in OF_NO_NAMES])
-        if any(lazy.values())
-        else set()
-    )
+    texts: set[str] = set()
+    if any(lazy.values()):
+        texts = _texts([one for name, one in found.items() if name not in OF_NO_NAMES])
     wide = found.get("wide")  # may be what the names of columns begin with
 
     def read(name: str, rows: LazyRows) -> pd.DataFrame:
-        every, begins = name not in OF_NAMED_COLUMNS, wide if isinstance(wide, str) else None
-        names = [
-            one.name
-            for one in rows.schema
-            if every or one.name in texts or _may_ask(one, every_number)
-        ]
-        names = [
-            one for one in rows.schema.names if one in names or (begins and one.startswith(begins))
-        ]
+        names = []
+        for field in rows.schema:
+            own, kind = field.name, field.type
+            number = any(of(kind) for of in NUMBER_TYPES) or (
+                every_number and pa.types.is_boolean(kind)
+            )
+            # A column that no argument names is found by its name, or warned of if it looks like a
+            # score or a rank.
+            looks = number and (every_number or looks_like_order(own))
+            begins = isinstance(wide, str) and wide and own.startswith(wide)
+            if name not in OF_NAMED_COLUMNS or own in {*texts, *FOUND_BY_NAME} or looks or begins:
+                names.append(own)
         return frame_of_lazy(rows, name, names)
 
     return {name: read(name, rows) for name, rows in lazy.items() if rows is not None}
@@ -202,18 +204,6 @@ def table_of_users(data: Any, role: str) -> Any:
     from .data_files import needed_frame  # loads what few calls need
 
     return needed_frame(data, role, lambda head: head.columns.tolist())
-
-
-def _may_ask(field: pa.Field, every_number: bool) -> bool:
-    """Tell whether a call reads a column that no argument names, or warns of it if it looks like a
-    score or a rank."""
-    number = any(
-        of(field.type) for of in (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
-    )
-    number |= every_number and pa.types.is_boolean(field.type)
-    return field.name in FOUND_BY_NAME or (
-        number and (every_number or looks_like_order(field.name))
-    )
 
 
 def _texts(value: Any) -> set[str]:

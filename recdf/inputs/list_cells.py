@@ -123,7 +123,15 @@ class ItemLists:
                         f"values in {self.item_col!r} and {other[0][row[0]]:,} in {name!r}; "
                         "expected lists of one length in a row"
                     )
-                found |= _columns(name, other[1])
+                # Fields, of which that of the name or the first one is the item.
+                kind = getattr(other[1].dtype, "pyarrow_dtype", pa.null())
+                fields = [one.name for one in kind] if pa.types.is_struct(kind) else []
+                item = name if name in fields else fields[0] if fields else name
+                array = as_arrow(other[1]) if fields else None
+                found |= {
+                    name if one == item else one: _series(pc.struct_field(array, one), other[1])
+                    for one in fields
+                } or {name: other[1]}
         long = pd.DataFrame(found, copy=False)
         long.index.name = frame.index.names[0]  # a message names it where this column is missing
         return long
@@ -280,19 +288,6 @@ def _series(items: Any, like: pd.Series) -> pd.Series:
     return found
 
 
-def _columns(name: Any, values: pd.Series) -> dict[Any, pd.Series]:
-    """Return the columns in a column: its fields, of which that of its name or the first one is the
-    item, or itself."""
-    kind = getattr(values.dtype, "pyarrow_dtype", pa.null())
-    if not pa.types.is_struct(kind):
-        return {name: values}
-    array, fields = as_arrow(values), [one.name for one in kind]
-    item = name if name in fields else fields[0]
-    return {
-        name if one == item else one: _series(pc.struct_field(array, one), values) for one in fields
-    }
-
-
 def split_texts(texts: Any, sep: str) -> tuple[np.ndarray, Any]:
     """Split texts of items: return how many items each has, and all of them. A blank stands for any
     white space.
@@ -331,7 +326,13 @@ def refuse_joined(true: IdColumn, pred: IdColumn, keys: Sequence[IdColumn]) -> N
             if not having or 2 * len(having) < len(texts):
                 continue
             parts = [split_texts(pa.array([text]), sep)[1].to_pylist() for text in having]
-            known = _held(other, {*having, *chain(*parts)})
+            # Those of the texts that are ids of the other column, or written as its integers.
+            leaf, known = (other.dictionary or other).values, set()
+            if not isinstance(leaf, pa.ChunkedArray) and leaf.dtype.kind in "iu":
+                leaf = pa.chunked_array([leaf]).cast(pa.large_string())
+            if isinstance(leaf, pa.ChunkedArray) and leaf.type in (pa.string(), pa.large_string()):
+                sought = pa.array(list({*having, *chain(*parts)}), leaf.type)
+                known = {*leaf.filter(pc.is_in(leaf, sought)).unique().to_pylist()}
             shown = [ids.show(np.arange(min(len(ids), TEXTS_SEEN))) for ids in keys]
             if not known and len(set(zip(*shown, strict=True))) == len(
                 shown[0] if shown else [0]
@@ -357,19 +358,6 @@ def _some_texts(ids: IdColumn) -> list[str]:
     some = np.linspace(0, max(len(ids) - 1, 0), min(TEXTS_SEEN, len(ids)))
     shown = ids.show(np.unique(some.astype(np.int64)))
     return [one for one in shown if isinstance(one, str) and one.strip()]
-
-
-def _held(ids: IdColumn, texts: Iterable[str]) -> set[str]:
-    """Return those of the texts that are ids of a column, or that are written as its integers."""
-    leaf = (ids.dictionary or ids).values
-    if not isinstance(leaf, pa.ChunkedArray):
-        if leaf.dtype.kind not in "iu":
-            return set()
-        leaf = pa.chunked_array([leaf])
-    elif leaf.type not in (pa.string(), pa.large_string()):
-        return set()
-    text = leaf.cast(pa.large_string())
-    return set(text.filter(pc.is_in(text, pa.array(list(texts), text.type))).unique().to_pylist())
 
 
 def from_sparse(

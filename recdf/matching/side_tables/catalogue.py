@@ -10,7 +10,7 @@ a row. `recdf.metrics.diversity` computes similarities for one block of lists at
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -174,7 +174,9 @@ class Likeness:
         blocks, null = zip(
             *(_numbers_of(series, self.separator, one_hot) for series in self.columns), strict=True
         )
-        return _below_zeros(np.concatenate(blocks, axis=1)), np.logical_or.reduce(null)
+        matrix = np.concatenate(blocks, axis=1)
+        zeros = np.zeros((1, matrix.shape[1]))
+        return np.concatenate([matrix, zeros]), np.logical_or.reduce(null)
 
     @cached_property
     def _unit(self) -> np.ndarray:
@@ -202,8 +204,13 @@ class Likeness:
             *((np.unique(c, return_inverse=True)[1], len(np.unique(c))) for c in values.T),
             strict=True,
         )
-        few = sum(n_values) <= sizes().most_indicators
-        return (_indicators(codes, n_values), len(codes)) if few else None
+        if sum(n_values) > sizes().most_indicators:
+            return None
+        # An indicator (0 or 1) for each value of each position, and below them one row of zeros.
+        found = np.zeros((len(values) + 1, sum(n_values)))
+        for code, first in zip(codes, offsets(np.array(n_values)), strict=False):
+            found[np.arange(len(code)), first + code.ravel()] = 1.0
+        return found, len(codes)
 
     @cached_property
     def similar(self) -> tuple[Similarity, int, int]:
@@ -261,19 +268,6 @@ class FeatureTable:
         return self._made[kind, separator]
 
 
-def _indicators(codes: Sequence[np.ndarray], n_values: Sequence[int]) -> np.ndarray:
-    """Return an indicator (0 or 1) for each value of each position, and below them one row of
-    zeros."""
-    found = np.zeros((len(codes[0]) + 1, sum(n_values)))
-    for code, first in zip(codes, offsets(np.array(n_values)), strict=False):
-        found[np.arange(len(code)), first + code.ravel()] = 1.0
-    return found
-
-
-def _below_zeros(matrix: np.ndarray) -> np.ndarray:
-    return np.concatenate([matrix, np.zeros((1, matrix.shape[1]))])
-
-
 def called(function: Similarity, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Call the caller's similarity for pairs of positions. Row -1 is not passed to it; its
     similarity is 0."""
@@ -290,19 +284,23 @@ def called(function: Similarity, a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 def _numbers_of(series: pd.Series, separator: str, one_hot: bool) -> tuple[np.ndarray, np.ndarray]:
     """Return one column as a matrix, and which of its rows are null."""
-    null = series.isna().to_numpy(dtype=bool)
-    if (lists := lists_in(series, f"feature {series.name!r}")) is not None:
+    null, where = series.isna().to_numpy(dtype=bool), f"feature {series.name!r}"
+    if (lists := lists_in(series, where)) is not None:
         kind = pd.api.types.infer_dtype(lists[1], skipna=True)
         if kind in ("integer", "floating", "mixed-integer-float", "boolean"):
-            return _vectors(*lists, null, str(series.name))
+            lengths = np.unique(lists[0][~null])
+            if len(lengths) != 1:
+                raise DataError(
+                    f"{where} holds vectors of {len(lengths)} lengths ({lengths[:5].tolist()}); "
+                    "expected one"
+                )
+            matrix = np.zeros((len(null), lengths[0]))
+            values = lists[1].to_numpy(np.float64, na_value=np.nan)
+            matrix[~null] = values.reshape(-1, lengths[0])
+            return _finite(matrix, null, where)
     elif pd.api.types.is_numeric_dtype(series.dtype) or pd.api.types.is_bool_dtype(series.dtype):
-        numbers = read_numbers(series, f"feature {series.name!r}").astype(np.float64)
-        if np.isinf(numbers).any():
-            raise DataError(
-                f"feature {series.name!r} holds {np.isinf(numbers).sum():,} infinite values"
-            )
-        return np.where(null, 0.0, numbers)[:, None], null
-    labels = read_labels(series, f"feature {series.name!r}", separator)
+        return _finite(read_numbers(series, where).astype(np.float64)[:, None], null, where)
+    labels = read_labels(series, where, separator)
     if not one_hot and (labels.length <= 1).all():
         code = np.zeros(len(series))
         code[labels.length == 1] = labels.code + 1.0
@@ -315,19 +313,10 @@ def _numbers_of(series: pd.Series, separator: str, one_hot: bool) -> tuple[np.nd
     return indicator, null
 
 
-def _vectors(
-    length: np.ndarray, values: pd.Series, null: np.ndarray, name: str
-) -> tuple[np.ndarray, np.ndarray]:
-    lengths = np.unique(length[~null])
-    if len(lengths) != 1:
-        raise DataError(
-            f"feature {name!r} holds vectors of {len(lengths)} lengths ({lengths[:5].tolist()}); "
-            "expected one"
-        )
-    matrix = np.zeros((len(null), lengths[0]))
-    matrix[~null] = values.to_numpy(np.float64, na_value=np.nan).reshape(-1, lengths[0])
+def _finite(matrix: np.ndarray, null: np.ndarray, where: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return numbers with zeros in each row that has a null, and which rows these are."""
     if np.isinf(matrix).any():
-        raise DataError(f"feature {name!r} holds {np.isinf(matrix).sum():,} infinite values")
+        raise DataError(f"{where} holds {np.isinf(matrix).sum():,} infinite values")
     null = null | np.isnan(matrix).any(axis=1)
     matrix[null] = 0.0
     return matrix, null
