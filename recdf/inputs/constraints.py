@@ -99,7 +99,8 @@ def a_number(
         return (
             isinstance(value, kind)
             and not isinstance(value, bool)
-            and -math.inf < value < math.inf  # NaN is not
+            and value == value  # NaN is not
+            and -math.inf < value < math.inf
             and (least is None or value >= least)
             and (above is None or value > above)
             and (most is None or value <= most)
