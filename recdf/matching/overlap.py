@@ -22,7 +22,6 @@ from ..errors import (
     NoOverlapWarning,
     OrderWarning,
     RankWarning,
-    RecdfWarning,
     warn_user,
 )
 from ..inputs.ids import IdColumn
@@ -168,9 +167,6 @@ def no_lists(overlap: Overlap, options: Options) -> EmptyPopulationError:
     return EmptyPopulationError(found)
 
 
-Told = Iterator[tuple[str, type[RecdfWarning]]]
-
-
 def warn_of_columns(overlap: Overlap) -> None:
     """Warn of what the columns of both frames tell, whatever their rows."""
     if names := overlap.true_by:
@@ -193,18 +189,16 @@ def warn_of_columns(overlap: Overlap) -> None:
 def warn(overlap: Overlap, counts: Mapping[str, int], by: pd.DataFrame, options: Options) -> None:
     """Warn of repeated rows and of frames that have nothing in common; `by` are the labels of the
     `by` values."""
-    told = (
-        *_of_rows(overlap, counts, options),
-        *_of_sides(overlap),
-        *_why_no_hits(overlap, by),
-    )
-    repeated = sum(counts.get(f"{role}_duplicates", 0) for role in ("true", "pred"))
-    for message, category in told:
-        warn_user(message, category, count=repeated if category is DuplicateWarning else None)
+    _warn_of_rows(overlap, counts, options)
+    for _, n, of, said, advice in overlap.in_doubt():
+        words = f"{said} in {n:,} of {of:,} lists that were looked at: {advice}"
+        warn_user(words, OrderWarning)
+    _warn_of_sides(overlap)
+    _warn_of_no_hits(overlap, by)
 
 
-def _of_rows(overlap: Overlap, counts: Mapping[str, int], options: Options) -> Told:
-    """Tell of repeated items, of repeated ranks, and of rows in no order that a column of scores or
+def _warn_of_rows(overlap: Overlap, counts: Mapping[str, int], options: Options) -> None:
+    """Warn of repeated items, of repeated ranks, and of rows in no order that a column of scores or
     ranks has."""
     repeated = {
         role: counts[f"{role}_duplicates"]
@@ -219,38 +213,37 @@ def _of_rows(overlap: Overlap, counts: Mapping[str, int], options: Options) -> T
             if forgotten
             else ""
         )
-        yield (
+        warn_user(
             f"dropped repeated (list, item) rows: {found}; the best rank and the largest gain stay "
             f'(⟦+duplicates="keep"⟧ counts them, "raise" refuses them); {several}⟦rd.check(true, '
             "pred)⟧ tells more",
             DuplicateWarning,
+            count=sum(repeated.values()),
         )
     if overlap.ranks_repeat:
         more = "another column in ⟦+by=⟧" if options.by else "⟦by=⟧"
-        yield (
+        warn_user(
             f"ranks repeat within a list, whose order then says nothing; is {more} missing, or a "
             "column of ⟦+user_col=⟧? ⟦rd.check(true, pred)⟧ tells more",
             RankWarning,
         )
     if overlap.disordered and min(overlap.disordered.values()):
         name, n = next(iter(overlap.disordered.items()))
-        yield (
+        warn_user(
             "the order of the rows ranks pred, which has no column named 'rank' or 'score', and "
             f"pred[{name!r}] says otherwise in {n:,} list{'s' * (n > 1)}: pass "
             f"{argument_of(name)}, or ⟦+score_col=False⟧ to keep their order",
             OrderWarning,
         )
-    for _, n, of, said, advice in overlap.in_doubt():
-        yield f"{said} in {n:,} of {of:,} lists that were looked at: {advice}", OrderWarning
 
 
-def _of_sides(overlap: Overlap) -> Told:
-    """Tell of side tables that share no user, or no item, with the lists, and of an exclusion that
+def _warn_of_sides(overlap: Overlap) -> None:
+    """Warn of side tables that share no user, or no item, with the lists, and of an exclusion that
     left out no row."""
     lacking = [what for what in ("user", "pair") if overlap.in_sides.get(f"exclude {what}") == 0]
     for what in lacking[:1]:
         some = overlap.shown("user" if what == "user" else "item", ("true", "pred", "exclude"))
-        yield (
+        warn_user(
             f"⟦exclude=⟧ has no {what} of true or pred, so no row was left out ({some})",
             NoOverlapWarning,
         )
@@ -259,15 +252,15 @@ def _of_sides(overlap: Overlap) -> Told:
         if name != "exclude" and not n:
             roles = ("true", "pred", name) if what == "item" else ("pred", name)
             frames = "true or pred" if what == "item" else "the evaluated lists"
-            yield (
+            warn_user(
                 f"⟦{name}=⟧ has no {what} of {frames}, so what metrics read from it says nothing "
                 f"({overlap.shown(what, roles)})",
                 NoOverlapWarning,
             )
 
 
-def _why_no_hits(overlap: Overlap, by: pd.DataFrame) -> Told:
-    """Tell why there is no hit, or none for some `by` values: what nothing shares, and what can
+def _warn_of_no_hits(overlap: Overlap, by: pd.DataFrame) -> None:
+    """Warn why there is no hit, or none for some `by` values: what nothing shares, and what can
     have no hit."""
     rows = overlap.n_true_rows and overlap.n_pred_rows and not overlap.n_judged.any()
     apart = [
@@ -276,7 +269,7 @@ def _why_no_hits(overlap: Overlap, by: pd.DataFrame) -> Told:
         if not shared
     ]
     for what in apart[:1] if rows else ():
-        yield (
+        warn_user(
             f"no recommended {what} is in true, so every list scores 0 "
             f"({overlap.shown(what, ('true', 'pred'))}); ⟦rd.check(true, pred)⟧ tells more",
             NoOverlapWarning,
@@ -286,7 +279,7 @@ def _why_no_hits(overlap: Overlap, by: pd.DataFrame) -> Told:
         some = by.take(silent[:5])
         labels = zip(*(some[name].tolist() for name in some.columns), strict=True)
         named = ", ".join(repr(one[0] if len(one) == 1 else one) for one in labels)
-        yield (
+        warn_user(
             f"{len(silent):,} of {len(by):,} by values recommend the users of true nothing that is "
             f"in true, and score 0 in every list that they have: {named}; ⟦rd.check(true, pred, "
             "by=...)⟧ tells more",
@@ -301,7 +294,7 @@ def _why_no_hits(overlap: Overlap, by: pd.DataFrame) -> Told:
     }
     reason = next((words for words, holds in reasons.items() if holds), None)
     if reason is not None and overlap.has_true and overlap.n_pred_rows:
-        yield (
+        warn_user(
             f"{reason}, so there can be no hit; ⟦rd.check(true, pred)⟧ tells more",
             NoOverlapWarning,
         )
