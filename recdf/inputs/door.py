@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from ..docstrings import Function, fill
 from ..errors import ColumnError, OptionError, closest, kind_of
-from .frames import as_frame, engine_of, frame_of_lazy
+from .frames import UNREAD, as_frame, engine_of, plain_table
 from .lazy_frames import LazyRows, lazy_rows
 from .list_cells import item_lists
 from .options import (
@@ -168,7 +168,11 @@ def _lazy_as_frames(found: Mapping[str, Any], every_number: bool) -> dict[str, A
             begins = isinstance(wide, str) and wide and own.startswith(wide)
             if name not in OF_NAMED_COLUMNS or own in {*texts, *FOUND_BY_NAME} or looks or begins:
                 names.append(own)
-        return frame_of_lazy(rows, name, names)
+        table = plain_table(rows.table(names, name))
+        frame: pd.DataFrame = table.to_pandas(types_mapper=pd.ArrowDtype, ignore_metadata=True)
+        # A message about a column that the frame lacks also names those that were not read.
+        frame.attrs[UNREAD] = [one for one in rows.schema.names if one not in names]
+        return frame
 
     return {name: read(name, rows) for name, rows in lazy.items() if rows is not None}
 

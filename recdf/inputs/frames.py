@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from ..errors import ColumnError, DataError, closest, examples, kind_of
 from .ids import as_arrow, as_series
-from .lazy_frames import LazyRows, lazy_rows, unwrapped
+from .lazy_frames import lazy_rows, unwrapped
 from .list_cells import ORDERS, ItemLists
 from .options import as_columns
 from .sorting import run_of
@@ -91,15 +91,6 @@ def as_frame(
         f"{{'u1': ['i1', 'i2']}}, or an object with the Arrow stream interface (pyarrow, polars, "
         f"DuckDB){hint}"
     )
-
-
-def frame_of_lazy(rows: LazyRows, role: str, names: list[str]) -> pd.DataFrame:
-    """Read some columns. A message about a column that the frame lacks also names those that were
-    not read."""
-    table = plain_table(rows.table(names, role))
-    found: pd.DataFrame = table.to_pandas(types_mapper=pd.ArrowDtype, ignore_metadata=True)
-    found.attrs[UNREAD] = [name for name in rows.schema.names if name not in names]
-    return found
 
 
 def refuse_engine_frame(data: Any, role: str) -> None:
@@ -314,12 +305,10 @@ def from_labelled(
     scores = as_columns(score_cols)
     for name in [*keys, relevance_col, *scores]:
         column(frame, name, "frame")
-    taken = [name for name in (*keys, "score") if name == model_col] + [
-        name for name in keys if name == "score"
-    ]
-    if taken:
+    names = [model_col, *keys, "score"]
+    if twice := [name for name in names if names.count(name) > 1]:
         raise ColumnError(
-            f"{taken[0]!r} names two columns of pred: the key, ⟦model_col=⟧ and 'score' must be "
+            f"{twice[0]!r} names two columns of pred: the key, ⟦model_col=⟧ and 'score' must be "
             "distinct"
         )
     if "relevance" in keys:

@@ -122,11 +122,6 @@ def sizes() -> Sizes:
     return _SIZES.get()
 
 
-def use_sizes(given: Sizes) -> None:
-    """Let a thread that begins work with the sizes of the thread that began it."""
-    _SIZES.set(given)
-
-
 @contextmanager
 def sized(given: Sizes) -> Iterator[None]:
     """Let calls inside a `with` block use these sizes, such as small ones that cut small files as
@@ -214,7 +209,7 @@ def limited(n: int) -> Iterator[None]:
 def _enter(n: int, given: Sizes) -> None:
     """Begin a thread, which works with so many threads and these sizes."""
     _limit.set(n)
-    use_sizes(given)
+    _SIZES.set(given)
 
 
 def rows_at_a_time(most: int) -> int:
