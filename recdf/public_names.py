@@ -103,9 +103,8 @@ PUBLIC: dict[str, NamesByModule] = {
     "recdf.logs": {
         "inputs.frames": ["from_dict", "from_labelled"],
         "inputs.list_cells": ["from_sparse", "from_top_k"],
-        "logs.impressions": ["Impressions", "from_impressions"],
+        "logs.impressions": ["Impressions", "assign_persons", "from_impressions"],
         "logs.log_checks": ["check_log"],
-        "logs.persons": ["assign_persons"],
         "logs.times": ["time_slice"],
         "partitions.dealt_logs": ["impressions_parquet"],
     },

@@ -7,9 +7,9 @@ from ..inputs.frames import from_labelled as from_labelled
 from ..inputs.list_cells import from_sparse as from_sparse
 from ..inputs.list_cells import from_top_k as from_top_k
 from ..logs.impressions import Impressions as Impressions
+from ..logs.impressions import assign_persons as assign_persons
 from ..logs.impressions import from_impressions as from_impressions
 from ..logs.log_checks import check_log as check_log
-from ..logs.persons import assign_persons as assign_persons
 from ..logs.times import time_slice as time_slice
 from ..partitions.dealt_logs import impressions_parquet as impressions_parquet
 

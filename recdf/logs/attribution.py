@@ -3,7 +3,6 @@ sessions, lists, repeats."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -52,31 +51,12 @@ class TimedPairs(NamedTuple):
         return found
 
 
-class Outcome(NamedTuple):
-    """What became of the events: bool arrays with one entry per event. For each event exactly one
-    of them is true.
-
-    attributed : the event belongs to an impression · never_shown : its user, or the list that it
-    names, was never shown its item · before_impression : all impressions of its item to its user
-    came later · outside_window : the impressions before it are older than the window · unknown_list
-    : it names a list that the log does not have.
-    """
-
-    attributed: np.ndarray
-    never_shown: np.ndarray
-    before_impression: np.ndarray
-    outside_window: np.ndarray
-    unknown_list: np.ndarray
-
-    @classmethod
-    def of_none(cls, n: int) -> Outcome:
-        """Return the outcome of `n` events of which nothing is known yet."""
-        return cls(*(np.zeros(n, bool) for _ in cls._fields))
-
-    def put(self, event: slice | np.ndarray, outcome: Outcome) -> None:
-        """Write the outcome of some events."""
-        for flags, some in zip(self, outcome, strict=True):
-            flags[event] = some
+# What becomes of an event, by its number in `Candidates.outcome`: it belongs to an impression; its
+# user, or the list that it names, was never shown its item; all impressions of its item to its user
+# came later; the impressions before it are older than the window; it names a list that the log does
+# not have.
+OUTCOMES = ("attributed", "never_shown", "before_impression", "outside_window", "unknown_list")
+ATTRIBUTED, NEVER_SHOWN, BEFORE_IMPRESSION, OUTSIDE_WINDOW, UNKNOWN_LIST = range(5)
 
 
 class Credit(NamedTuple):
@@ -88,9 +68,8 @@ class Credit(NamedTuple):
     value: np.ndarray
 
 
-@dataclass(frozen=True)
-class Candidates:
-    """The impressions that each event may belong to.
+class Candidates(NamedTuple):
+    """The impressions that each event may belong to, and what becomes of it.
 
     `row` are rows of the log, sorted by pair, then by time, then by row. Event i may belong to the
     rows `row[low[i]:high[i]]`.
@@ -99,7 +78,7 @@ class Candidates:
     row: np.ndarray
     low: np.ndarray
     high: np.ndarray
-    outcome: Outcome
+    outcome: np.ndarray
 
 
 def find_candidates(
@@ -130,25 +109,20 @@ def find_candidates(
 
     start, end = edge[group_of_event], edge[group_of_event + 1]
     high = bisect(time, start, end, events.time, right=True)
-    oldest = (
-        start
-        if window is None
-        else bisect(time, start, high, _minus(events.time, window), right=False)
-    )
-    low, late = oldest.copy(), (high == start) & (end > start)
+    low, late = start, (high == start) & (end > start)
+    if window is not None:
+        low = bisect(time, start, high, _minus(events.time, window), right=False)
     if skew > 0:
         next_one = np.flatnonzero(late)
         soon = next_one[_minus(time[high[next_one]], skew) <= events.time[next_one]]
         late[soon] = False
-        high = high.copy()
         # The impressions with the time of the next one are candidates too, of which the rule
         # chooses as always.
         high[soon] = bisect(time, high[soon], end[soon], time[high[soon]], right=True)
-    attributed = high > low
-    never = end == start
-    outcome = Outcome(
-        attributed, never, late, ~(attributed | never | late), np.zeros(len(attributed), bool)
-    )
+    outcome = np.full(len(low), OUTSIDE_WINDOW, np.int8)
+    outcome[late] = BEFORE_IMPRESSION
+    outcome[end == start] = NEVER_SHOWN
+    outcome[high > low] = ATTRIBUTED
     return Candidates(row, low, high, outcome)
 
 
@@ -217,13 +191,12 @@ def give_credit(
     value : float array, optional
         Value of each event; 0 without it.
     """
-    event = np.flatnonzero(candidates.outcome.attributed)
+    event = np.flatnonzero(candidates.outcome == ATTRIBUTED)
     low, high = candidates.low[event], candidates.high[event]
     if rule != "all":
         low, high = (high - 1, high) if rule == "last" else (low, low + 1)
-    worth = np.zeros(len(event)) if value is None else value[event]
-    n = len(candidates.row)
-    share, total, touched = np.zeros(n), np.zeros(n), np.zeros(n, bool)
+    worth, n = np.zeros(len(event)) if value is None else value[event], len(candidates.row)
+    share, total = np.zeros(n), np.zeros(n)
     # Events that belong to many impressions are taken some at a time, so that memory stays small.
     length = high - low
     few = np.flatnonzero(length <= FEW_CANDIDATES)
@@ -235,7 +208,6 @@ def give_credit(
         part = np.repeat(1.0 / own, own)
         share += np.bincount(place, weights=part, minlength=n)
         total += np.bincount(place, weights=part * np.repeat(worth[some], own), minlength=n)
-        touched[place] = True
     # What an event of many impressions, such as of a bot, gives to each begins at the first of them
     # and ends behind the last, so that running sums do not take time for each.
     many = np.flatnonzero(length > FEW_CANDIDATES)
@@ -247,7 +219,7 @@ def give_credit(
         np.add.at(step, begins, weight)
         np.subtract.at(step, ends, weight)
         found += np.where(covers[:-1] > 0, np.cumsum(step)[:-1], 0.0).astype(np.float64)
-    rows = np.flatnonzero(touched | (covers[:-1] > 0))
+    rows = np.flatnonzero(share)
     order = rows[np.argsort(candidates.row[rows], kind="stable")]
     return Credit(candidates.row[order], share[order], total[order])
 
@@ -293,8 +265,7 @@ def sessions_by_gap(keys: list[np.ndarray], time: np.ndarray, gap: float) -> np.
     return session
 
 
-@dataclass(frozen=True)
-class ListRule:
+class ListRule(NamedTuple):
     """Which rows make up a list, and in which order.
 
     code : number of the list of each row, from 0 · order : rows list after list, best first; None
@@ -339,7 +310,11 @@ def arrange_lists(
     heads = run_heads(keys)
     if 2 * len(heads) <= n:  # rows of a list stand together: code only the first of each run
         code, n_lists = dense_codes(keys)
-        if n_lists == len(heads) and all(_ascends_within(heads, key, strictly) for key in within):
+        ascending = np.ones(n, bool)
+        for key in within:
+            ascending[1:] = key[1:] > key[:-1] if strictly else key[1:] >= key[:-1]
+        ascending[heads] = True
+        if n_lists == len(heads) and ascending.all():
             return ListRule(code, None)
         order = stable_order([code, *within])
         there = code[order]
@@ -351,33 +326,14 @@ def arrange_lists(
         code = np.empty(n, np.int32)
         code[order] = there
     if position is not None and time is not None and not ascends(time):
-        order = _ties_by_time(order, there, position, time)
+        # Sort the rows of one list and one position by time.
+        place = position[order]
+        tied = np.zeros(n + 1, bool)
+        tied[1:-1] = (there[1:] == there[:-1]) & (place[1:] == place[:-1])
+        places = np.flatnonzero(tied[1:] | tied[:-1])
+        rows = order[places]
+        order[places] = rows[stable_order([np.cumsum(~tied[places]), time[rows]])]
     return ListRule(code, order)
-
-
-def _ascends_within(heads: np.ndarray, key: np.ndarray, strictly: bool) -> bool:
-    """Tell whether the key ascends from row to row within every list."""
-    ascending: np.ndarray = key[1:] > key[:-1] if strictly else key[1:] >= key[:-1]
-    ascending[heads[1:] - 1] = True
-    return bool(ascending.all())
-
-
-def _ties_by_time(
-    order: np.ndarray, lists: np.ndarray, position: np.ndarray, time: np.ndarray
-) -> np.ndarray:
-    """Return `order` with the rows of one list and one position sorted by time. `lists` are codes
-    in this order."""
-    there = position[order]
-    tied = np.zeros(len(order) + 1, bool)
-    tied[1:-1] = (lists[1:] == lists[:-1]) & (there[1:] == there[:-1])
-    places = np.flatnonzero(tied[1:] | tied[:-1])
-    if not len(places):
-        return order
-    rows = order[places]
-    run = np.cumsum(~tied[places])
-    result = order.copy()
-    result[places] = rows[stable_order([run, time[rows]])]
-    return result
 
 
 def rank_lists(
@@ -394,30 +350,20 @@ def rank_lists(
         order = np.flatnonzero(stays) if order is None else order[stays[order]]
     there = lists.code if order is None else lists.code[order]
     heads = run_heads([there])
-    del there
-    number = np.ones(len(lists.code) if order is None else len(order), np.int32)
+    number = np.ones(len(there), np.int32)
     number[heads[1:]] -= np.diff(heads).astype(np.int32)
     np.cumsum(number, out=number)
-    holes = ties = 0
-    start = 1.0
+    start, odd = 1.0, [0, 0]
     if position is not None and len(number):
-        start = float((position if stays is None else position[stays]).min())
-        holes, ties = _count_odd(position if order is None else position[order], heads)
+        place = position if order is None else position[order]
+        start, step = float(place.min()), np.diff(place)
+        step[heads[1:] - 1] = 1  # from one list to the next
+        odd = [len(run_heads([there[np.flatnonzero(one)]])) for one in (step > 1, step == 0)]
     if order is not None:
         rank = np.empty(len(lists.code), np.int32)
         rank[order] = number
         number = rank if stays is None else rank[stays]
-    return Ranking(number, len(heads), start, holes, ties)
-
-
-def _count_odd(position: np.ndarray, heads: np.ndarray) -> list[int]:
-    """Count the lists with holes and the lists with ties. Positions come list after list, ascending
-    within each."""
-    counts = []
-    for odd in (np.greater(position[1:] - 1, position[:-1]), position[1:] == position[:-1]):
-        odd[heads[1:] - 1] = False
-        counts.append(int(np.count_nonzero(np.logical_or.reduceat(np.append(odd, False), heads))))
-    return counts
+    return Ranking(number, len(heads), start, *odd)
 
 
 def repeated_rows(lists: np.ndarray, item: np.ndarray, n_items: int) -> np.ndarray:

@@ -15,7 +15,17 @@ from ..inputs.sorting import distinct, run_heads, stable_order
 from ..stats.many_tests import adjust
 from ..stats.numbers import undefined_is_nan
 from ..tables.findings import Findings, row_objects
-from .attribution import Candidates, Outcome, TimedPairs, find_candidates, rows_of_pairs
+from .attribution import (
+    ATTRIBUTED,
+    BEFORE_IMPRESSION,
+    NEVER_SHOWN,
+    OUTSIDE_WINDOW,
+    UNKNOWN_LIST,
+    Candidates,
+    TimedPairs,
+    find_candidates,
+    rows_of_pairs,
+)
 from .impression_rows import (
     EventRows,
     ImpressionRows,
@@ -49,78 +59,60 @@ def check_clocks(found: Findings, rows: ImpressionRows) -> None:
     """Report events that follow their impressions soon only after a shift by some hours, as in two
     time zones.
 
-    Also report events all of which are far from all impressions, as when seconds were read as
-    milliseconds.
+    Also report events all of which are farther from the log than it is long, before it or after it,
+    as when seconds were read as milliseconds.
     """
-    for events in rows.events:
-        _check_range(found, rows.log, events)
-    if rows.clock.is_number or rows.log.time is None:
-        return
-    second = TICKS_PER_SECOND[rows.clock.unit]
-    for events in rows.events:
-        soon, n_shown = _soon_by_offset(rows.log, events, second)
-        best = max(soon, key=lambda offset: (soon[offset], -abs(offset)))
-        if best and soon[best] >= max(ENOUGH, SHARE_SOON * n_shown, TIMES_CHANCE * soon[0]):
-            words = (
-                f"{events.name} {abs(best) / 2:g} h {'behind' if best > 0 else 'ahead of'} the log"
-            )
-            effect = (
-                "one of the two frames is in another time zone; give both their zone with "
-                "tz_localize"
-            )
-            found.add(
-                "two_clocks", "clocks in two zones", "warning", soon[best], n_shown, words, effect
-            )
-
-
-def _soon_by_offset(log: LogRows, events: EventRows, second: int) -> tuple[dict[int, int], int]:
-    """Count for each offset, in half hours, the events that soon follow an impression of their item
-    after that shift.
-
-    The second number is how many of the sampled events are about an item that their user was shown.
-    """
-    n = len(events.moments.time)
-    some = (
-        np.unique(np.linspace(0, n - 1, min(n, SAMPLE)).astype(np.int64))
-        if n
-        else np.empty(0, np.int64)
-    )
-    sample = TimedPairs(*(part[some] for part in events.moments))
-    pairs = distinct(sample.pairs(slice(None), log.n_items))
-    row = rows_of_pairs(log.moments, pairs, log.n_items)
-    near = TimedPairs(*(part[row] for part in log.moments))
-    n_shown = int(np.count_nonzero(~find_candidates(near, sample, None).outcome.never_shown))
-    counts = {}
-    for offset in OFFSETS:
-        shifted = sample._replace(time=sample.time + offset * 1800 * second)
-        counts[offset] = int(find_candidates(near, shifted, SOON * second).outcome.attributed.sum())
-    return counts, n_shown
-
-
-def _check_range(found: Findings, log: LogRows, events: EventRows) -> None:
-    """Report events whose times are farther from those of the log than the log is long, before it
-    or after it."""
-    time = events.moments.time
-    if log.time is None or not len(time):
+    log, clock = rows.log, rows.clock
+    if log.time is None:
         return
     first, last = (float(edge) for edge in (log.time.min(), log.time.max()))
     long = max(last - first, 1.0)
-    if float(time.min()) > last + long or float(time.max()) < first - long:
-        where = "after" if float(time.min()) > last else "before"
-        words = f"all {events.name} are {where} the log, farther from it than it is long"
-        effect = (
-            "one of the two has another unit or another beginning, such as seconds that were read "
-            "as milliseconds"
-        )
-        found.add(
-            "times_apart",
-            "times that have nothing in common",
-            "error",
-            len(time),
-            len(time),
-            words,
-            effect,
-        )
+    for events in rows.events:
+        time = events.moments.time
+        n = len(time)
+        after = n > 0 and float(time.min()) > last + long
+        if after or (n > 0 and float(time.max()) < first - long):
+            where = "after" if after else "before"
+            found.add(
+                "times_apart",
+                "times that have nothing in common",
+                "error",
+                n,
+                n,
+                f"all {events.name} are {where} the log, farther from it than it is long",
+                "one of the two has another unit or another beginning, such as seconds that were "
+                "read as milliseconds",
+            )
+    for events in rows.events:
+        if clock.is_number or not len(events.moments.time):
+            continue
+        # Count for each offset, in half hours, the events that soon follow an impression of their
+        # item after that shift, of those that are about an item that their user was shown.
+        n, second = len(events.moments.time), TICKS_PER_SECOND[clock.unit]
+        some = np.unique(np.linspace(0, n - 1, min(n, SAMPLE)).astype(np.int64))
+        sample = TimedPairs(*(part[some] for part in events.moments))
+        pairs = distinct(sample.pairs(slice(None), log.n_items))
+        row = rows_of_pairs(log.moments, pairs, log.n_items)
+        near = TimedPairs(*(part[row] for part in log.moments))
+        n_shown = int((find_candidates(near, sample, None).outcome != NEVER_SHOWN).sum())
+        soon: dict[int, int] = {}
+        for offset in OFFSETS:
+            shifted = sample._replace(time=sample.time + offset * 1800 * second)
+            outcome = find_candidates(near, shifted, SOON * second).outcome
+            soon[offset] = int(np.count_nonzero(outcome == ATTRIBUTED))
+        best = max(soon, key=lambda offset: (soon[offset], -abs(offset)))
+        if best and soon[best] >= max(ENOUGH, SHARE_SOON * n_shown, TIMES_CHANCE * soon[0]):
+            side = "behind" if best > 0 else "ahead of"
+            found.add(
+                "two_clocks",
+                "clocks in two zones",
+                "warning",
+                soon[best],
+                n_shown,
+                f"{events.name} {abs(best) / 2:g} h {side} the log",
+                "one of the two frames is in another time zone; give both their zone with "
+                "tz_localize",
+            )
 
 
 # ------------------------------------------------------------------------------------------
@@ -145,56 +137,86 @@ WHAT_COPIES_DO = (
 
 def check_events(
     found: Findings,
-    log: LogRows,
+    rows: ImpressionRows,
     events: EventRows,
     window: float | None,
-    clock: Clock,
-    names: list[str],
-    follows: bool,
+    rules: Rules,
 ) -> None:
-    """Report events that belong to no impression, by the reason. `names` are the columns that
-    examples show.
-
-    `follows` says that events which name a list belong to it.
-    """
-    what, [lists] = events.name, lists_of_events(log, [events])
-    followed = lists if follows else np.full(len(lists), -1)
-    outcome, ahead = Outcome.of_none(len(lists)), []
+    """Report events that belong to no impression, by the reason; events that belong to the
+    impression of another list than the one that they name, by time; and prices below 0, such as
+    refunds."""
+    log, what, n = rows.log, events.name, len(events.frame)
+    [lists] = lists_of_events(log, [events])
+    followed = lists if rules.follows_lists(what) else np.full(n, -1)
+    outcome, ahead = np.empty(n, np.int8), []
     for event, candidates in candidates_by_list(log, events, followed, window, 0):
-        outcome.put(event, candidates.outcome)
-        ahead.append(ahead_of_impression(log, events, event, candidates, clock))
-    never = (
-        'they belong to no list; ⟦+unattributed="true"⟧ keeps them in true, so that recall '
-        "counts them"
+        outcome[event] = candidates.outcome
+        ahead.append(ahead_of_impression(log, events, event, candidates, rows.clock))
+    skew = words_of_skew(skew_of(np.concatenate(ahead), rows.clock))
+    lists[outcome == UNKNOWN_LIST] = -1
+    wrong, of = np.empty(0, np.int64), 0
+    if (lists >= 0).any():
+        by_time = find_candidates(log.moments, events.moments, window)
+        named = np.flatnonzero((by_time.outcome == ATTRIBUTED) & (lists >= 0))
+        last = by_time.row[by_time.high[named] - 1]
+        wrong, of = named[log.lists.code[last] != lists[named]], len(named)
+    another = (
+        'they go by time, and the last impression (⟦attribution="last"⟧) is in another list than '
+        'the one that they name; ⟦+named_lists="all"⟧ attributes them to the list that they name'
     )
-    late = (
-        "all impressions of the item came later, so nothing is attributed; "
-        f"{words_of_skew(skew_of(np.concatenate(ahead), clock))}"
-    )
-    unknown = 'they belong to no list of the log; ⟦+named_lists="none"⟧ attributes by time'
-    for code, finding, flags, effect in (
-        ("never_shown", f"{what} without an impression", outcome.never_shown, never),
-        ("shown_later", f"impressions after the {what}", outcome.before_impression, late),
+    if (followed >= 0).any():
+        another = "they belong to the list that they name; by time alone they would belong to "
+        another += "another one"
+    below = np.empty(0, np.int64) if events.paid is None else np.flatnonzero(events.paid < 0)
+    names = [rules.user_col, rules.item_col, str(rules.time_col)]
+    for code, finding, some, of_all, shown, effect in (
+        (
+            "never_shown",
+            f"{what} without an impression",
+            np.flatnonzero(outcome == NEVER_SHOWN),
+            n,
+            names,
+            'they belong to no list; ⟦+unattributed="true"⟧ keeps them in true, so that recall '
+            "counts them",
+        ),
+        (
+            "shown_later",
+            f"impressions after the {what}",
+            np.flatnonzero(outcome == BEFORE_IMPRESSION),
+            n,
+            names,
+            f"all impressions of the item came later, so nothing is attributed; {skew}",
+        ),
         (
             "outside_window",
             f"{what} after the window",
-            outcome.outside_window,
+            np.flatnonzero(outcome == OUTSIDE_WINDOW),
+            n,
+            names,
             "nothing is attributed; a longer ⟦+window=⟧ would",
         ),
-        ("unknown_list", f"{what} that name an unknown list", outcome.unknown_list, unknown),
-    ):
-        _add(
-            found,
-            code,
-            finding,
-            events,
-            np.flatnonzero(flags),
-            len(outcome.attributed),
+        (
+            "unknown_list",
+            f"{what} that name an unknown list",
+            np.flatnonzero(outcome == UNKNOWN_LIST),
+            n,
             names,
-            effect,
-        )
-    lists[outcome.unknown_list] = -1
-    _check_named_lists(found, log, events, (lists, bool((followed >= 0).any())), window, names)
+            'they belong to no list of the log; ⟦+named_lists="none"⟧ attributes by time',
+        ),
+        ("another_list", f"{what} that name another list", wrong, of, names, another),
+        (
+            "negative_prices",
+            "prices below 0",
+            below,
+            n,
+            [rules.value_col],
+            "a refund lowers what its impression brought in, and metrics of money refuse a "
+            "negative value; give refunds to from_impressions as a frame of their own (refunds=), "
+            "which takes out what they cancel",
+        ),
+    ):
+        first = row_objects(events.frame[shown].take(some[:3])) if len(some) else ""
+        found.add(code, finding, "warning", len(some), of_all, first, effect)
 
 
 def ahead_of_impression(
@@ -206,7 +228,7 @@ def ahead_of_impression(
     An impression more than twice SOON seconds later is another one than that which caused the
     event, and is left out. Plain numbers that count no time since 1970 have no such limit.
     """
-    lost = np.flatnonzero(found.outcome.before_impression)
+    lost = np.flatnonzero(found.outcome == BEFORE_IMPRESSION)
     first = log.moments.time[found.row[found.low[lost]]]
     ahead: np.ndarray = (first - events.moments.time[event][lost]) / (clock.second or 1)
     return ahead if clock.second is None else ahead[ahead <= 2 * SOON]
@@ -260,63 +282,6 @@ def words_of_skew(found: Mapping[str, Any]) -> str:
     )
 
 
-def _add(
-    found: Findings,
-    code: str,
-    finding: str,
-    events: EventRows,
-    rows: np.ndarray,
-    of: int,
-    names: list[str],
-    effect: str,
-) -> None:
-    """Add a finding about some rows of the events, with the columns `names` of the first three."""
-    found.add(
-        code,
-        finding,
-        "warning",
-        len(rows),
-        of,
-        row_objects(events.frame[names].take(rows[:3])),
-        effect,
-    )
-
-
-def _check_named_lists(
-    found: Findings,
-    log: LogRows,
-    events: EventRows,
-    lists: tuple[np.ndarray, bool],
-    window: float | None,
-    names: list[str],
-) -> None:
-    """Report events that name one list in their columns, but belong to the impression of another
-    one by time."""
-    named, followed = lists
-    if (named < 0).all():
-        return
-    candidates = find_candidates(log.moments, events.moments, window)
-    event = np.flatnonzero(candidates.outcome.attributed & (named >= 0))
-    wrong = event[log.lists.code[candidates.row[candidates.high[event] - 1]] != named[event]]
-    effect = (
-        "they belong to the list that they name; by time alone they would belong to another one"
-        if followed
-        else 'they go by time, and the last impression (⟦attribution="last"⟧) is in another list '
-        "than the one that "
-        'they name; ⟦+named_lists="all"⟧ attributes them to the list that they name'
-    )
-    _add(
-        found,
-        "another_list",
-        f"{events.name} that name another list",
-        events,
-        wrong,
-        len(event),
-        names,
-        effect,
-    )
-
-
 class Copies(NamedTuple):
     """Rows of a frame that repeat an earlier one in every column: how many, of how many, and the
     ids and times of the first three."""
@@ -354,69 +319,6 @@ def _repeating(frame: pd.DataFrame, some: np.ndarray, names: list[str]) -> Copie
     return Copies(len(copies), len(frame), row_objects(copies[:3]))
 
 
-def check_copies(found: Findings, rows: ImpressionRows, rules: Rules) -> None:
-    """Report rows of the log and of its events that repeat an earlier one in every column."""
-    for name, copies in logged_twice(rows, rules).items():
-        finding = "rows logged twice" if name == "log" else f"{name} logged twice"
-        effect = f"{WHAT_COPIES_DO[name == 'log']}; {name}.drop_duplicates() takes the copies out"
-        found.add("logged_twice", finding, "warning", copies.n, copies.of, copies.first, effect)
-
-
-def check_refunds(found: Findings, counts: Mapping[str, Mapping[str, int]]) -> None:
-    """Report refunds that cancel no purchase, or pay back more than was paid."""
-    refunds = counts.get("refunds", {"events": 0, "without_purchase": 0, "beyond_price": 0})
-    for what, finding, effect in (
-        (
-            "without_purchase",
-            "refunds without a purchase",
-            "they cancel nothing; look for the purchase in a time before the log, or in another "
-            "order or user",
-        ),
-        (
-            "beyond_price",
-            "refunds beyond what was paid",
-            "what is beyond the price changes nothing",
-        ),
-    ):
-        found.add(
-            f"refunds_{what}", finding, "warning", refunds[what], refunds["events"], "", effect
-        )
-
-
-def check_persons(found: Findings, counts: Mapping[str, int] | None) -> None:
-    """Report devices without a person, and devices of several."""
-    if counts is not None:
-        unknown, shared, of = (
-            counts[name] for name in ("unknown_devices", "shared_devices", "devices")
-        )
-        found.add(
-            "unknown_devices",
-            "devices that persons does not name",
-            "info",
-            unknown,
-            of,
-            "",
-            "each is a person of its own",
-        )
-        effect = "each is taken for a device of the first of them"
-        found.add("shared_devices", "devices of several persons", "warning", shared, of, "", effect)
-
-
-def check_prices(found: Findings, events: EventRows, name: str) -> None:
-    """Report prices below 0, such as refunds. `name` is the column of what was paid."""
-    if events.paid is None:
-        return
-    below = np.flatnonzero(events.paid < 0)
-    effect = (
-        "a refund lowers what its impression brought in, and metrics of money refuse a negative "
-        "value; give refunds to from_impressions as a frame of their own (refunds=), which takes "
-        "out what they cancel"
-    )
-    _add(
-        found, "negative_prices", "prices below 0", events, below, len(events.paid), [name], effect
-    )
-
-
 def check_click_rates(found: Findings, log: LogRows, clicks: EventRows, name: str) -> None:
     """Report users who click far more often than all others, which their number of impressions
     cannot explain."""
@@ -448,19 +350,15 @@ def check_click_rates(found: Findings, log: LogRows, clicks: EventRows, name: st
     odd = np.flatnonzero(adjust(p, "holm") < LEVEL)
     odd = odd[np.argsort(p[odd], kind="stable")]
     labels = log.frame[name].take(first_rows(log.user, n_users)[user[odd[:5]]]).tolist()
-    words = ", ".join(
-        f"{label!r}: {rate[i]:.0%} of {n[i]:,}" for label, i in zip(labels, odd, strict=False)
-    )
-    effect = (
-        f"other users click on {usual:.1%} of their impressions; programs do not click like "
-        "people, and ten can decide an experiment: leave such users out"
-    )
     found.add(
         "implausible_clicks",
         "users with implausible click rates",
         "warning",
         len(odd),
         len(user),
-        words,
-        effect,
+        ", ".join(
+            f"{label!r}: {rate[i]:.0%} of {n[i]:,}" for label, i in zip(labels, odd, strict=False)
+        ),
+        f"other users click on {usual:.1%} of their impressions; programs do not click like "
+        "people, and ten can decide an experiment: leave such users out",
     )

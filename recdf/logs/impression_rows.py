@@ -5,18 +5,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from ..errors import ColumnError, DataError, NullKeyError, OptionError, examples
-from ..inputs.codes import encode
+from ..inputs.codes import check_kinds, encode
 from ..inputs.frames import as_frame, column, read_numbers, read_values
 from ..inputs.ids import read_ids
-from ..inputs.sorting import dense_codes, stable_order
+from ..inputs.options import as_columns
+from ..inputs.sorting import dense_codes, distinct, stable_order
 from .attribution import (
+    UNKNOWN_LIST,
     Attribution,
     Candidates,
     ListRule,
@@ -93,8 +94,7 @@ class LogInParts:
         raise NotImplementedError
 
 
-@dataclass(frozen=True)
-class EventRows:
+class EventRows(NamedTuple):
     """Clicks, purchases or refunds: their frame, the codes of user and item, the times, the prices
     paid, and the lists.
 
@@ -117,7 +117,8 @@ class LogRows:
 
     `keys` are the codes that together name a list, with the user first. `session` numbers the
     sessions that gaps in time separate. `clicks` is the number of clicks from the column
-    `clicked_col`.
+    `clicked_col`. `repeated` are the rows, ascending, whose item stands in more than one row of
+    their list.
     """
 
     frame: pd.DataFrame
@@ -129,6 +130,7 @@ class LogRows:
     position: np.ndarray | None
     session: np.ndarray | None
     clicks: np.ndarray | None
+    repeated: np.ndarray
 
     def __len__(self) -> int:
         return len(self.item)
@@ -137,18 +139,12 @@ class LogRows:
     def user(self) -> np.ndarray:
         return self.keys[0]
 
-    @cached_property
-    def repeated(self) -> np.ndarray:
-        """The rows, ascending, whose item stands in more than one row of their list."""
-        return repeated_rows(self.lists.code, self.item, self.n_items)
-
     @property
     def moments(self) -> TimedPairs:
         return TimedPairs(self.user, self.item, self.item if self.time is None else self.time)
 
 
-@dataclass(frozen=True)
-class ImpressionRows:
+class ImpressionRows(NamedTuple):
     """The log and the events as read, and how many rows each frame lost because of a null."""
 
     log: LogRows
@@ -159,8 +155,10 @@ class ImpressionRows:
 
 def read_log_rows(log: Any, events: Mapping[str, Any], rules: Rules) -> ImpressionRows:
     """Read the log and its events (`clicks`, `purchases`, `refunds`) by the rules."""
-    frames, dropped = _log_frames(log, events, rules)
-    roles = list(frames)
+    frames, dropped = {}, {}
+    for role, data in {"log": log, **events}.items():
+        frames[role], dropped[role] = _without_nulls(raw_frame(data, role), role, rules)
+    log, roles = frames["log"], list(frames)
     users = frame_codes(frames, roles, rules.user_col)[0]
     items, n_items = frame_codes(frames, roles, rules.item_col)
     clock, times = Clock("datetime", "ns"), {}
@@ -169,9 +167,12 @@ def read_log_rows(log: Any, events: Mapping[str, Any], rules: Rules) -> Impressi
         clock, found = read_times(named)
         times = {role: one.values for role, one in zip(roles, found, strict=True)}
     placed = rules.unattributed == "true" and rules.session_gap is None
-    wanted = [role for role in roles[1:] if placed or rules.follows_lists(role)]
-    naming = [role for role in wanted if set(rules.list_cols) <= set(frames[role].columns)]
-    keys = {role: [users[role]] for role in ("log", *naming)}
+    keys = {
+        role: [users[role]]
+        for role in roles
+        if role == "log"
+        or ((placed or rules.follows_lists(role)) and {*rules.list_cols} <= {*frames[role].columns})
+    }
     for name in rules.source_lists:
         for role, codes in frame_codes(frames, list(keys), name)[0].items():
             keys[role].append(codes)
@@ -182,44 +183,23 @@ def read_log_rows(log: Any, events: Mapping[str, Any], rules: Rules) -> Impressi
             paid = read_values(frames[role], rules.value_col, role)
         moments = TimedPairs(users[role], items[role], times[role])
         read_events.append(EventRows(role, frames[role], moments, paid, keys.get(role)))
-    read_log = _log_rows(
-        frames["log"], keys["log"], (items["log"], n_items), (clock, times.get("log")), rules
-    )
-    return ImpressionRows(read_log, read_events, clock, dropped)
-
-
-def _log_rows(
-    frame: pd.DataFrame,
-    keys: list[np.ndarray],
-    items: tuple[np.ndarray, int],
-    clock: tuple[Clock, np.ndarray | None],
-    rules: Rules,
-) -> LogRows:
-    """Return the log with its lists, given the codes of the columns that name a list."""
-    position, time, session = _read_position(frame, rules), clock[1], None
-    gap = clock[0].span(rules.session_gap, "session_gap")
+    of_list, time, session, position = keys["log"], times.get("log"), None, None
+    if rules.rank_col is not None:
+        where = f"log[{rules.rank_col!r}]"
+        position = read_numbers(log[rules.rank_col], where)
+        if position.dtype.kind == "f" and np.isinf(position).any():
+            raise DataError(f"{where} holds {np.isinf(position).sum():,} infinite positions")
+        if position.dtype == np.uint64:
+            exact = position.max(initial=0) < 2**63
+            position = position.astype(np.int64 if exact else np.float64)
+    gap = clock.span(rules.session_gap, "session_gap")
     if gap is not None and time is not None:
-        session = sessions_by_gap(keys, time, gap)
-        keys = [*keys, session]
-    lists = arrange_lists(keys, position, time)
-    return LogRows(frame, keys, *items, lists, time, position, session, _read_clicked(frame, rules))
-
-
-def _log_frames(
-    log: Any, events: Mapping[str, Any], rules: Rules
-) -> tuple[dict[str, pd.DataFrame], dict[str, int]]:
-    """Return the frames without the rows that have a null, and how many such rows each frame
-    had."""
-    frames, dropped = {}, {}
-    for role, data in {"log": log, **events}.items():
-        frame = raw_frame(data, role)
-        of_event = [
-            name for name in (rules.user_col, rules.item_col, rules.time_col) if name is not None
-        ]
-        names = rules.log_columns if role == "log" else of_event
-        _require_columns(frame, role, names, rules)
-        frames[role], dropped[role] = _without_nulls(frame, role, names, rules)
-    return frames, dropped
+        session = sessions_by_gap(of_list, time, gap)
+        of_list = [*of_list, session]
+    lists, item = arrange_lists(of_list, position, time), items["log"]
+    clicks, repeated = _read_clicked(log, rules), repeated_rows(lists.code, item, n_items)
+    read = LogRows(log, of_list, item, n_items, lists, time, position, session, clicks, repeated)
+    return ImpressionRows(read, read_events, clock, dropped)
 
 
 def raw_frame(data: Any, role: str) -> pd.DataFrame:
@@ -236,45 +216,39 @@ def raw_frame(data: Any, role: str) -> pd.DataFrame:
     return frame
 
 
-def _require_columns(frame: pd.DataFrame, role: str, names: Sequence[str], rules: Rules) -> None:
-    if role == "log" and rules.session_gap is not None and SESSION in frame.columns:
+def _without_nulls(frame: pd.DataFrame, role: str, rules: Rules) -> tuple[pd.DataFrame, int]:
+    """Return the rows without a null in the columns that the rules name, and how many rows were
+    dropped."""
+    of_log, names = role == "log", rules.log_columns
+    if not of_log:
+        of_event = (rules.user_col, rules.item_col, rules.time_col)
+        names = [name for name in of_event if name is not None]
+    elif rules.session_gap is not None and SESSION in frame.columns:
         raise OptionError(
             f"log has a column {SESSION!r}, and session_gap makes one; leave session_gap out, or "
             "drop the column"
         )
+    null = {}
     for name in names:
-        if role == "log" and name not in frame.columns:
-            if rules.list_cols == (SESSION,) == (name,):
-                raise ColumnError(
-                    f"log has no column {SESSION!r}; name the columns of a list in ⟦+list_cols=⟧, "
-                    "make sessions with "
+        if name not in frame.columns and len(frame.columns):
+            hint = ""
+            if not of_log:
+                hint = (
+                    f'Columns are named as in the log: {role}.rename(columns={{"...": {name!r}}})'
+                )
+            elif rules.list_cols == (SESSION,) == (name,):
+                hint = (
+                    "name the columns of a list in ⟦+list_cols=⟧, make sessions with "
                     '⟦+session_gap="30min"⟧, or pass ⟦+list_cols=()⟧ for one list per user'
                 )
-            if name == rules.rank_col == "position":
-                raise ColumnError(
-                    "log has no column 'position'; name it in ⟦+rank_col=⟧, or pass "
-                    "⟦+rank_col=None⟧ to rank by time"
-                )
-        if (
-            role != "log"
-            and name not in frame.columns
-            and name in rules.log_columns
-            and len(frame.columns)
-        ):
-            have = ", ".join(map(repr, frame.columns))
-            raise ColumnError(
-                f"{role} has no column {name!r}; it has {have}. Columns are named as in the log: "
-                f'{role}.rename(columns={{"...": {name!r}}})'
-            )
-        column(frame, name, role)
-
-
-def _without_nulls(
-    frame: pd.DataFrame, role: str, names: list[str], rules: Rules
-) -> tuple[pd.DataFrame, int]:
-    """Return the rows without a null in these columns, and how many rows were dropped."""
-    null = {name: frame[name].isna().to_numpy(dtype=bool) for name in names}
-    null = {name: flags for name, flags in null.items() if flags.any()}
+            elif name == rules.rank_col == "position":
+                hint = "name it in ⟦+rank_col=⟧, or pass ⟦+rank_col=None⟧ to rank by time"
+            if hint:
+                have = ", ".join(map(repr, frame.columns))
+                raise ColumnError(f"{role} has no column {name!r}; it has {have}; {hint}")
+        flags = column(frame, name, role).isna().to_numpy(dtype=bool)
+        if flags.any():
+            null[name] = flags
     if not null:
         return frame, 0
     if rules.null_keys == "raise":
@@ -293,23 +267,6 @@ def frame_codes(
     below."""
     codes = encode([read_ids(frames[role][name], f"{role}[{name!r}]") for role in roles])
     return dict(zip(roles, codes.codes, strict=True)), max(codes.n, 1)
-
-
-def _read_position(frame: pd.DataFrame, rules: Rules) -> np.ndarray | None:
-    if rules.rank_col is None:
-        return None
-    position = read_numbers(frame[rules.rank_col], f"log[{rules.rank_col!r}]")
-    if position.dtype.kind == "f" and np.isinf(position).any():
-        raise DataError(
-            f"log[{rules.rank_col!r}] holds {np.isinf(position).sum():,} infinite positions"
-        )
-    if position.dtype == np.uint64:
-        position = (
-            position.astype(np.int64)
-            if position.max(initial=0) < 2**63
-            else position.astype(np.float64)
-        )
-    return position
 
 
 def _read_clicked(frame: pd.DataFrame, rules: Rules) -> np.ndarray | None:
@@ -335,6 +292,89 @@ def _read_clicked(frame: pd.DataFrame, rules: Rules) -> np.ndarray | None:
 
 
 # ------------------------------------------------------------------------------------------
+# Devices to persons: whose device each row of a log is.
+#
+# Contract: a device that a mapping names several times is that of the person in the first row, by
+# time if the mapping has times. A device that it does not name is a person of its own.
+
+
+def with_persons(
+    frames: Mapping[str, pd.DataFrame],
+    persons: Any,
+    user_col: str,
+    person_col: str,
+    time_col: str | None = None,
+) -> tuple[dict[str, pd.DataFrame], dict[str, int]]:
+    """Return the frames with a column `person_col`, and counts of their devices, which are in
+    `user_col`."""
+    persons = raw_frame(persons, "persons")
+    for role, frame in {**frames, "persons": persons}.items():
+        column(frame, user_col, role)
+        if role != "persons" and person_col in frame.columns:
+            raise OptionError(
+                f"{role} has a column {person_col!r}, which comes from ⟦persons=⟧; drop it in "
+                f"{role}"
+            )
+    column(persons, person_col, "persons")
+    if time_col in persons.columns:
+        persons = persons.sort_values(time_col, kind="stable")
+    persons = persons[persons[person_col].notna()].reset_index(drop=True)
+    codes, n = frame_codes({**frames, "persons": persons}, [*frames, "persons"], user_col)
+    of = codes.pop("persons")
+    row = np.flatnonzero(of >= 0)[::-1]
+    first = np.full(n + 1, -1, np.int64)  # with one entry more, which the code -1 of a null reads
+    first[of[row]] = row
+    label, where = persons[person_col], f"persons[{person_col!r}]"
+    ids = read_ids(label, where)
+    person = encode([ids]).codes[0]
+    of_other = distinct(of[row][person[row] != person[first[of[row]]]])
+    seen, found = np.zeros(n + 1, bool), {}
+    for role, frame in frames.items():
+        place, together = first[codes[role]], label
+        seen[codes[role]] = True
+        own = np.flatnonzero(place < 0)
+        if len(own):
+            devices = frame[user_col].iloc[own]
+            check_kinds([ids, read_ids(devices, f"{role}[{user_col!r}]")])
+            together = pd.concat([label, devices], ignore_index=True)
+            place[own] = len(label) + np.arange(len(own))
+        found[role] = frame.assign(**{person_col: together.take(place).array})
+    seen[n] = False
+    unknown = seen & (first < 0)
+    counts = {"devices": seen, "unknown_devices": unknown, "shared_devices": of_other >= 0}
+    return found, {name: int(flags.sum()) for name, flags in counts.items()}
+
+
+def key_of_lists(
+    list_cols: Any, session_gap: Any, user_col: str, person_col: str | None
+) -> tuple[str, ...]:
+    """Return the columns that name a list of a user: sessions come last; those of a person have a
+    device."""
+    lists = tuple(as_columns(list_cols))
+    if session_gap is not None:
+        lists = (*(name for name in lists if name != SESSION), SESSION)
+    if person_col is not None and lists:
+        lists = (user_col, *(name for name in lists if name != user_col))
+    return lists
+
+
+def read_persons(
+    frames: Mapping[str, Any], rules: Rules
+) -> tuple[dict[str, Any], dict[str, dict[str, int]]]:
+    """Return the log and its events, with their persons if the rules have devices, and then the
+    counts of devices as `persons`. `frames` has the persons, too."""
+    given = dict(frames)
+    persons = given.pop("persons", None)
+    if rules.device_col is None and persons is None:
+        return given, {}
+    if rules.device_col is None or persons is None:
+        raise OptionError("⟦persons=⟧ and ⟦person_col=⟧ go together; pass both, or neither")
+    given = {role: raw_frame(data, role) for role, data in given.items()}
+    found, counts = with_persons(given, persons, rules.device_col, rules.user_col, rules.time_col)
+    return dict(found), {"persons": counts}
+
+
+# ------------------------------------------------------------------------------------------
 # Events that name the list of their impression: which list it is, and the impressions that such
 # an event belongs to.
 #
@@ -353,20 +393,18 @@ def lists_of_events(log: LogRows, all_events: Sequence[EventRows]) -> list[np.nd
     """
     n_lists = int(log.lists.code.max(initial=-1)) + 1
     given = [events.list_keys for events in all_events if events.list_keys is not None]
-    named: Iterator[np.ndarray] = iter(())
-    if given:
-        a_row = np.empty(n_lists, np.int64)
-        a_row[log.lists.code] = np.arange(len(log))
-        keys = [
-            np.concatenate(parts)
-            for parts in zip([key[a_row] for key in log.keys], *given, strict=True)
-        ]
-        together, n = dense_codes(keys)
-        # A list that the log does not have gets a number beyond its lists.
-        code = np.arange(n_lists, n_lists + n)
-        code[together[:n_lists]] = np.arange(n_lists)
-        found = np.where(np.min(keys, axis=0) < 0, -1, code[together])
-        named = iter(np.split(found, np.cumsum([n_lists, *(len(one[0]) for one in given)]))[1:])
+    if not given:
+        return [np.full(len(events.frame), -1, np.int64) for events in all_events]
+    a_row = np.empty(n_lists, np.int64)
+    a_row[log.lists.code] = np.arange(len(log))
+    of_log = [key[a_row] for key in log.keys]
+    keys = [np.concatenate(parts) for parts in zip(of_log, *given, strict=True)]
+    together, n = dense_codes(keys)
+    # A list that the log does not have gets a number beyond its lists.
+    code = np.arange(n_lists, n_lists + n)
+    code[together[:n_lists]] = np.arange(n_lists)
+    found = np.where(np.min(keys, axis=0) < 0, -1, code[together])
+    named = iter(np.split(found, np.cumsum([n_lists, *(len(one[0]) for one in given)]))[1:])
     return [
         np.full(len(events.frame), -1, np.int64) if events.list_keys is None else next(named)
         for events in all_events
@@ -381,24 +419,19 @@ def candidates_by_list(
 
     `lists` are the codes of the lists that the events name, -1 for none.
     """
-    moments, named = events.moments, lists >= 0
+    named = lists >= 0
     free = np.flatnonzero(~named) if named.any() else slice(None)
-    yield (
-        free,
-        find_candidates(log.moments, TimedPairs(*(part[free] for part in moments)), window, skew),
-    )
+    own = TimedPairs(*(part[free] for part in events.moments))
+    yield free, find_candidates(log.moments, own, window, skew)
     if isinstance(free, slice):
         return
     event = np.flatnonzero(named)
-    code, (_, item, time) = lists[event], (part[event] for part in moments)
+    code, (_, item, time) = lists[event], (part[event] for part in events.moments)
     # In its list, the impression may be later than the event by any difference of two clocks.
     shown = log.moments._replace(user=log.lists.code)
     found = find_candidates(shown, TimedPairs(code, item, time), None, np.inf)
-    unknown = code > log.lists.code.max(initial=-1)
-    outcome = found.outcome._replace(
-        never_shown=found.outcome.never_shown & ~unknown, unknown_list=unknown
-    )
-    yield event, Candidates(found.row, found.low, found.high, outcome)
+    found.outcome[code > log.lists.code.max(initial=-1)] = UNKNOWN_LIST
+    yield event, found
 
 
 # ------------------------------------------------------------------------------------------
@@ -439,8 +472,17 @@ def without_refunded(
     if "refunds" not in by_name:
         return list(all_events), {}
     refunds, purchases = by_name.pop("refunds"), by_name["purchases"]
-    frames = {"purchases": purchases.frame, "refunds": refunds.frame}
-    price, amount = _amounts(frames, rules.value_col)
+    frames, value = {"purchases": purchases.frame, "refunds": refunds.frame}, rules.value_col
+    # Without amounts in both frames, each refund cancels one whole purchase.
+    price, amount = (np.ones(len(frame)) for frame in frames.values())
+    if value is not None and all(value in frame.columns for frame in frames.values()):
+        price, amount = (read_values(frame, value, role) for role, frame in frames.items())
+        below = int((amount < 0).sum())
+        if below:
+            raise DataError(
+                f"refunds[{value!r}] holds {below:,} values below 0; expected what was paid back, "
+                f"such as refunds.assign({value}=refunds[{value!r}].abs())"
+            )
     keys = [np.concatenate(both) for both in zip(purchases.moments, refunds.moments, strict=True)]
     if rules.order_col is not None:
         for name, frame in frames.items():
@@ -450,12 +492,11 @@ def without_refunded(
     left, rest, met = match_refunds(dense_codes(keys[:-1])[0], keys[-1], price, amount)
     gone, reduced = (left <= 0) & (price > 0), (left > 0) & (left < price)
     paid, lists = purchases.paid, purchases.list_keys
-    by_name["purchases"] = EventRows(
-        "purchases",
-        purchases.frame[~gone].reset_index(drop=True),
-        TimedPairs(*(part[~gone] for part in purchases.moments)),
-        None if paid is None else np.where(reduced, left, paid)[~gone],
-        None if lists is None else [key[~gone] for key in lists],
+    by_name["purchases"] = purchases._replace(
+        frame=purchases.frame[~gone].reset_index(drop=True),
+        moments=TimedPairs(*(part[~gone] for part in purchases.moments)),
+        paid=None if paid is None else np.where(reduced, left, paid)[~gone],
+        list_keys=None if lists is None else [key[~gone] for key in lists],
         kept=np.divide(left, price, out=np.ones_like(price), where=reduced)[~gone],
     )
     counts = {
@@ -470,19 +511,6 @@ def without_refunded(
     return list(by_name.values()), counts
 
 
-def _amounts(frames: Mapping[str, pd.DataFrame], name: str | None) -> list[np.ndarray]:
-    """Return what was paid and what was paid back; 1 each if one of the frames has no amounts."""
-    if name is None or not all(name in frame.columns for frame in frames.values()):
-        return [np.ones(len(frame)) for frame in frames.values()]
-    paid, back = (read_values(frame, name, role) for role, frame in frames.items())
-    if (back < 0).any():
-        raise DataError(
-            f"refunds[{name!r}] holds {int((back < 0).sum()):,} values below 0; expected what "
-            f"was paid back, such as refunds.assign({name}=refunds[{name!r}].abs())"
-        )
-    return [paid, back]
-
-
 def match_refunds(
     pair: np.ndarray, time: np.ndarray, price: np.ndarray, amount: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -491,7 +519,8 @@ def match_refunds(
     `pair` and `time` are those of the purchases, and then those of the refunds. The purchases of a
     pair of user and item wait in a stack, the latest on top, for the refunds that follow.
     """
-    n, left, rest, met = len(price), price.tolist(), amount.tolist(), [False] * len(amount)
+    n, whole = len(price), [*price.tolist(), *amount.tolist()]
+    left, met = whole.copy(), np.zeros(len(amount), bool)
     order = stable_order([pair, time])  # of one time, the purchase stands before its refund
     order = order[np.isin(pair[order], pair[n:])]
     open_: list[int] = []
@@ -502,19 +531,14 @@ def match_refunds(
         if row < n:
             open_.append(row)
             continue
-        refund = row - n
-        while open_ and (rest[refund] > 0 or not met[refund]):
+        while open_ and (left[row] > 0 or not met[row - n]):
             purchase = open_[-1]
             if left[purchase] > 0:
-                met[refund] = True
-                part = min(rest[refund], left[purchase])
-                left[purchase] = _less(left[purchase], part, price[purchase])
-                rest[refund] = _less(rest[refund], part, amount[refund])
+                met[row - n] = True
+                part = min(left[row], left[purchase])
+                for one in (purchase, row):
+                    rest = left[one] - part
+                    left[one] = rest if rest > whole[one] * ROUNDING else 0.0
             if left[purchase] <= 0:
                 open_.pop()
-    return np.array(left), np.array(rest), np.array(met, bool)
-
-
-def _less(rest: float, part: float, whole: float) -> float:
-    """Return the rest of an amount without a part of it, and 0 if this is only a rounding error."""
-    return 0.0 if rest - part <= whole * ROUNDING else rest - part
+    return np.array(left[:n]), np.array(left[n:]), met

@@ -7,8 +7,8 @@ takes the labels from the frames, in the order of their rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +18,8 @@ from ..errors import DataError
 from ..inputs.frames import read_values
 from ..inputs.sorting import distinct, run_heads, stable_order
 from .attribution import (
-    Outcome,
+    ATTRIBUTED,
+    OUTCOMES,
     Ranking,
     TimedPairs,
     bisect,
@@ -51,8 +52,7 @@ RECORDED = (
 )
 
 
-@dataclass(frozen=True)
-class Response:
+class Response(NamedTuple):
     """What users did with each row of the log, or with each row that is added to `true`.
 
     `depth` is SHOWN, CLICKED or BOUGHT, the deepest event of the row. `sums` are CLICKS and
@@ -62,16 +62,6 @@ class Response:
 
     depth: np.ndarray
     sums: dict[str, np.ndarray]
-
-    def settled(self, stays: np.ndarray, moved: np.ndarray, standing: np.ndarray) -> Response:
-        """Return the response of the rows that stay, after adding that of each `moved` row to its
-        `standing` row."""
-        place = np.searchsorted(np.flatnonzero(stays), standing)
-        found = Response(self.depth[stays], {name: part[stays] for name, part in self.sums.items()})
-        np.maximum.at(found.depth, place, self.depth[moved])
-        for name, part in self.sums.items():
-            np.add.at(found.sums[name], place, part[moved])
-        return found
 
     def columns(self, rules: Rules) -> dict[str, pd.Series]:
         """Return the columns of `true` that hold the response."""
@@ -94,17 +84,17 @@ def make_tables(
     copies, added = logged_twice(rows, rules), []
     if rules.unattributed == "true":
         for kind, lists in zip(events, named, strict=True):
-            left = np.flatnonzero(~outcomes[kind.name].attributed)
+            left = np.flatnonzero(outcomes[kind.name] != ATTRIBUTED)
             more, counts = _unattributed(log, kind, left, lists[left], rules)
             counted[kind.name] |= counts
-            added.append(more)
+            added += [more] if len(more[0]) else []
     for name, counts in refunded.items():
         counted[name] = counted.get(name, {}) | counts
     if refunded:
         counted["purchases"]["events"] += refunded["purchases"]["refunded"]
     for name in counted:
         counted[name]["logged_twice"] = copies[name].n
-    more_rows = list(_added_rows(added, response, rules))
+    more_rows = [_added_rows(added, response, rules)] if added else []
     stays, response, counted["repeated"] = _settle_repeats(log, response)
     ranking = rank_lists(log.lists, log.position, stays)
     spec, rank = _spec(rows, ranking, counted, copies, rules), ranking.rank
@@ -131,10 +121,10 @@ def _spec(
 ) -> dict[str, Any]:
     """Return the rules and the counts, in types that JSON has."""
     given = {name: getattr(rules, name) for name in RECORDED}
-    spans = {
-        name: str(given[name]) for name in SPANS if not isinstance(given[name], int | float | None)
-    }
-    options: dict[str, Any] = {
+    for name in SPANS:
+        if not isinstance(given[name], int | float | None):
+            given[name] = str(given[name])
+    options = {
         "user_col": [rules.user_col, *rules.list_cols],
         "item_col": rules.item_col,
         "rank_col": "rank",
@@ -143,7 +133,6 @@ def _spec(
     options |= {} if rules.value_col is None else {"value_col": rules.value_col}
     return {
         **given,
-        **spans,
         "options": options,
         "list_cols": list(rules.list_cols),
         "clock": asdict(rows.clock) if rules.time_col else None,
@@ -169,7 +158,7 @@ def _spec(
 
 def _respond(
     rows: ImpressionRows, all_events: Sequence[EventRows], named: list[np.ndarray], rules: Rules
-) -> tuple[Response, dict[str, Outcome], dict[str, Any], dict[str, np.ndarray]]:
+) -> tuple[Response, dict[str, np.ndarray], dict[str, Any], dict[str, np.ndarray]]:
     """Return the response of every row of the log, what became of every event, the counts of that,
     and by how many seconds events were ahead of their impression."""
     log, clock, n = rows.log, rows.clock, len(rows.log)
@@ -181,22 +170,24 @@ def _respond(
         depth[log.clicks > 0] = CLICKED
     for events, lists in zip(all_events, named, strict=True):
         followed = lists if rules.follows_lists(events.name) else np.full(len(lists), -1)
-        whole, early = Outcome.of_none(len(lists)), []
+        outcome, early = np.empty(len(lists), np.int8), []
         amount = events.kept if events.paid is None else events.paid
         for event, candidates in candidates_by_list(log, events, followed, window, skew):
             early.append(ahead_of_impression(log, events, event, candidates, clock))
-            credit = give_credit(
-                candidates, rules.attribution, None if amount is None else amount[event]
-            )
+            worth = None if amount is None else amount[event]
+            credit = give_credit(candidates, rules.attribution, worth)
             depth[credit.row] = CLICKED if events.name == CLICKS else BOUGHT
             for name, part in ((events.name, credit.share), (VALUE, credit.value)):
                 if name != VALUE or amount is not None:
                     sums.setdefault(name, np.zeros(n))[credit.row] += part
-            whole.put(event, candidates.outcome)
-        outcomes[events.name] = whole
-        flags = whole._asdict() | {"by_list": whole.attributed & (followed >= 0)}
-        counts[events.name] = {"events": len(lists)} | {
-            name: int(np.count_nonzero(some)) for name, some in flags.items()
+            outcome[event] = candidates.outcome
+        outcomes[events.name] = outcome
+        of_each = np.bincount(outcome, minlength=len(OUTCOMES)).tolist()
+        by_list = np.count_nonzero((outcome == ATTRIBUTED) & (followed >= 0))
+        counts[events.name] = {
+            "events": len(lists),
+            **dict(zip(OUTCOMES, of_each, strict=True)),
+            "by_list": int(by_list),
         }
         ahead[events.name] = np.concatenate(early)
     if rules.value_col is not None and rules.value == "shown" and PURCHASES in sums:
@@ -216,7 +207,13 @@ def _settle_repeats(log: LogRows, response: Response) -> tuple[np.ndarray | None
     moved = standing != repeated
     stays = np.ones(len(log), bool)
     stays[repeated[moved]] = False
-    return stays, response.settled(stays, repeated[moved], standing[moved]), int(moved.sum())
+    place = np.searchsorted(np.flatnonzero(stays), standing[moved])
+    depth = response.depth[stays]
+    np.maximum.at(depth, place, response.depth[repeated[moved]])
+    sums = {name: part[stays] for name, part in response.sums.items()}
+    for name, part in response.sums.items():
+        np.add.at(sums[name], place, part[repeated[moved]])
+    return stays, Response(depth, sums), int(moved.sum())
 
 
 # -- the tables
@@ -227,9 +224,8 @@ def _some_rows(frame: pd.DataFrame, names: list[str], stays: np.ndarray | None) 
     saves memory."""
     if stays is None:
         return frame[names].reset_index(drop=True)
-    n = int(np.count_nonzero(stays))
-    columns = [pd.Series(frame[name].array[stays], name=name, copy=False) for name in names]
-    return pd.concat(columns, axis=1) if columns else pd.DataFrame(index=pd.RangeIndex(n))
+    columns = {name: pd.Series(frame[name].array[stays], copy=False) for name in names}
+    return pd.DataFrame(columns, pd.RangeIndex(int(stays.sum())), copy=False)
 
 
 def _pred(
@@ -263,13 +259,9 @@ def _pred(
 # -- events without an impression
 
 
-class Added(NamedTuple):
-    """Events without an impression that stay in `true`, one row each: the labels of user, list and
-    item; the codes of list and item; and the response."""
-
-    labels: pd.DataFrame
-    pairs: pd.DataFrame
-    response: pd.DataFrame
+# Events without an impression that stay in `true`, one row each: the labels of user, list and item;
+# the codes of list and item; and the response.
+Added = tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]
 
 
 def _unattributed(
@@ -285,9 +277,16 @@ def _unattributed(
     """
     log_row = np.full(len(row), -1, np.int64)  # a row that has the labels of the list
     by_time = np.flatnonzero(lists < 0)
-    if len(by_time):
-        some = row[by_time]
-        log_row[by_time] = _current_row(log, events.moments.user[some], events.moments.time[some])
+    if len(by_time) and log.time is not None and len(log):
+        user, _, time = (part[row[by_time]] for part in events.moments)
+        order = stable_order([log.lists.code, log.time])
+        heads = order[run_heads([log.lists.code[order]])]  # the earliest row of each list
+        heads = heads[stable_order([log.user[heads], log.time[heads]])]
+        owner = log.user[heads]
+        low, high = (np.searchsorted(owner, user, side=side) for side in ("left", "right"))
+        last = bisect(log.time[heads], low, high, time, right=True) - 1
+        found = heads[np.minimum(np.maximum(last, low), len(heads) - 1)]
+        log_row[by_time] = np.where(high > low, found, -1)
         # Row -1 reads the last entry: no list.
         lists[by_time] = np.append(log.lists.code, -1)[log_row[by_time]]
     placed, item = lists >= 0, events.moments.item[row]
@@ -308,37 +307,19 @@ def _unattributed(
     }
     labels = _event_labels(log, events, row[keep], log_row[keep], rules)
     pairs = pd.DataFrame({"list": lists[keep], "item": item[keep]})
-    return Added(labels, pairs, pd.DataFrame(response)), counts
+    return (labels, pairs, pd.DataFrame(response)), counts
 
 
-def _current_row(log: LogRows, user: np.ndarray, time: np.ndarray) -> np.ndarray:
-    """Return a row of each user's last list that began by a given time, else of the first list; -1
-    without lists."""
-    if log.time is None or not len(log):
-        return np.full(len(user), -1, np.int64)
-    order = stable_order([log.lists.code, log.time])
-    heads = order[run_heads([log.lists.code[order]])]  # the earliest row of each list
-    heads = heads[stable_order([log.user[heads], log.time[heads]])]
-    owner, begin = log.user[heads], log.time[heads]
-    low = np.searchsorted(owner, user, side="left")
-    high = np.searchsorted(owner, user, side="right")
-    last = bisect(begin, low, high, time, right=True) - 1
-    place = np.maximum(last, low)
-    return np.where(high > low, heads[np.minimum(place, len(heads) - 1)], -1)
-
-
-def _added_rows(added: Sequence[Added], response: Response, rules: Rules) -> Iterator[pd.DataFrame]:
-    """Yield rows of `true` for the events without an impression, one for each (list, item)."""
-    added = [one for one in added if len(one.labels)]
-    if not added:
-        return
+def _added_rows(added: Sequence[Added], response: Response, rules: Rules) -> pd.DataFrame:
+    """Return rows of `true` for the events without an impression, one for each (list, item)."""
     labels, pairs, own = (pd.concat(parts, ignore_index=True) for parts in zip(*added, strict=True))
     of_pair = own.fillna(0.0).groupby([pairs["list"], pairs["item"]], sort=False)
     sums = of_pair.sum().reindex(columns=list(response.sums), fill_value=0.0)
     depth = of_pair["depth"].max().to_numpy(np.int8)
     together = Response(depth, {name: sums[name].to_numpy(np.float64) for name in sums})
     first = labels[~pairs.duplicated()].reset_index(drop=True)
-    yield first.assign(**together.columns(rules))
+    found: pd.DataFrame = first.assign(**together.columns(rules))
+    return found
 
 
 def _event_labels(

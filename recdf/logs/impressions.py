@@ -20,14 +20,24 @@ from ..errors import (
 )
 from ..inputs.constraints import a_number, check_record, check_value
 from ..inputs.door import takes_columns
+from ..inputs.frames import column
 from ..inputs.options import Options, as_columns
 from ..progress import Progress
 from ..tables.cells import amount
-from .attribution import Outcome
+from .attribution import OUTCOMES
 from .event_checks import WHAT_COPIES_DO, skews, words_of_skew
-from .impression_rows import SESSION, LogInParts, Rules, check_event_rules, read_log_rows
+from .impression_rows import (
+    SESSION,
+    LogInParts,
+    Rules,
+    check_event_rules,
+    key_of_lists,
+    raw_frame,
+    read_log_rows,
+    read_persons,
+    with_persons,
+)
 from .impression_tables import make_tables
-from .persons import key_of_lists, read_persons
 from .times import TICKS_PER_SECOND, Clock
 
 KINDS = ("clicks", "purchases")
@@ -73,8 +83,26 @@ class Impressions:
             name: np.concatenate([one._ahead[name] for one in (self, other) if name in one._ahead])
             for name in {**self._ahead, **other._ahead}
         }
-        spec = _added_specs(self.spec, other.spec)
-        spec["ahead"] = skews(ahead, Clock(**spec["clock"])) if spec["clock"] else {}
+        one, two = self.spec, other.spec
+        seen = [spec for spec in (one, two) if spec["counts"]["impressions"]] or [one]
+        # The finest of the clocks, by its unit, and then by how many of its numbers make a second.
+        units = ["", *TICKS_PER_SECOND]
+        clocks = [spec["clock"] for spec in seen if spec["clock"] is not None]
+        finest = sorted(clocks, key=lambda own: (units.index(own["unit"]), own["second"] or 0))
+        positions = {**one["positions"], "start": min(own["positions"]["start"] for own in seen)}
+        for name in ("lists_with_holes", "lists_with_ties"):
+            positions[name] += two["positions"][name]
+        copies: dict[str, list[str]] = {}
+        for name, rows in [*one["first_copies"].items(), *two["first_copies"].items()]:
+            copies[name] = [*copies.get(name, []), *rows][:3]
+        spec = {
+            **one,
+            "clock": finest[-1] if finest else None,
+            "positions": positions,
+            "first_copies": copies,
+            "counts": _added_counts(one["counts"], two["counts"]),
+            "ahead": skews(ahead, Clock(**finest[-1])) if finest else {},
+        }
         return Impressions(pd.DataFrame(), pd.DataFrame(), spec, ahead)
 
     @property
@@ -336,6 +364,14 @@ def from_impressions(
     1     bob           7       0       1      0.0         0.0
     """
     lists = key_of_lists(list_cols, session_gap, user_col, person_col)
+    gains = {**RELEVANCE_LEVELS, **(relevance or {})}
+    for name, gain in gains.items():
+        if name not in RELEVANCE_LEVELS:
+            raise OptionError(
+                f"relevance has {name!r}; it gives the gains of "
+                f"{', '.join(RELEVANCE_LEVELS)}{closest(str(name), RELEVANCE_LEVELS)}"
+            )
+        check_value(f"relevance[{name!r}]", gain, a_number(0))
     rules = Rules(
         person_col or user_col,
         item_col,
@@ -350,7 +386,7 @@ def from_impressions(
         None if person_col is None else user_col,
         clicked_col,
         attribution,
-        _levels(relevance),
+        {name: float(gain) for name, gain in gains.items()},
         unattributed,
         clock_skew,
         value,
@@ -387,18 +423,6 @@ def attribute(frames: Mapping[str, Any], rules: Rules) -> Impressions:
     return Impressions(true, pred, spec, ahead)
 
 
-def _levels(relevance: Mapping[str, float] | None) -> dict[str, float]:
-    given = {} if relevance is None else dict(relevance)
-    for name, gain in given.items():
-        if name not in RELEVANCE_LEVELS:
-            raise OptionError(
-                f"relevance has {name!r}; it gives the gains of "
-                f"{', '.join(RELEVANCE_LEVELS)}{closest(str(name), RELEVANCE_LEVELS)}"
-            )
-        check_value(f"relevance[{name!r}]", gain, a_number(0))
-    return {name: float(given.get(name, gain)) for name, gain in RELEVANCE_LEVELS.items()}
-
-
 def _check_rules(rules: Rules, events: list[str]) -> None:
     check_record(rules)
     if rules.clicked_col is not None and "clicks" in events:
@@ -414,15 +438,8 @@ def _check_rules(rules: Rules, events: list[str]) -> None:
         if getattr(rules, name) not in (None, "count") and not events:
             raise OptionError(f"⟦{name}=⟧ is about events; pass ⟦+clicks=⟧ or ⟦+purchases=⟧")
     check_event_rules(rules, events)
-    named = [
-        rules.user_col,
-        *rules.list_cols,
-        rules.item_col,
-        rules.rank_col,
-        rules.time_col,
-        rules.clicked_col,
-    ]
-    names = [name for name in named if name is not None]
+    keys = [rules.user_col, *rules.list_cols, rules.item_col]
+    names = [*keys, *filter(None, (rules.rank_col, rules.time_col, rules.clicked_col))]
     twice = [name for name in names if names.count(name) > 1]
     if twice:
         raise OptionError(
@@ -430,7 +447,7 @@ def _check_rules(rules: Rules, events: list[str]) -> None:
             "columns of their own"
         )
     written = ["rank", "relevance", "clicks", "purchases", *as_columns(rules.value_col)]
-    taken = [name for name in (rules.user_col, *rules.list_cols, rules.item_col) if name in written]
+    taken = [name for name in keys if name in written]
     if taken:
         raise OptionError(
             f"{taken[0]!r} is a column that from_impressions writes; rename it in the log"
@@ -440,13 +457,38 @@ def _check_rules(rules: Rules, events: list[str]) -> None:
 def warn_of_counts(spec: Mapping[str, Any]) -> None:
     """Warn where the counts of a spec say that metrics will mislead."""
     counts = spec["counts"]
-    for name in KINDS:
-        if name in counts:
-            _warn_no_overlap(name, counts[name], counts["impressions"])
-            _warn_just_before(name, counts[name], spec)
+    for name in [kind for kind in KINDS if kind in counts]:
+        own = counts[name]
+        n_events = own["events"] - own.get("refunded", 0)
+        if n_events and not own["attributed"] and counts["impressions"]:
+            reasons = ", ".join(f"{own[what]:,} {what}" for what in OUTCOMES[1:] if own[what])
+            warn_user(
+                f"none of the {n_events:,} {name} belongs to an impression ({reasons}); compare "
+                "the ids, the units and the time zones of the two frames",
+                NoOverlapWarning,
+            )
+        # Events that are lost since they came just before their impression.
+        skew = spec["ahead"].get(name, {})
+        n, least = skew.get("events", 0), BESIDE_SKEW if spec["clock_skew"] else WORTH_A_WARNING
+        if n and n >= least * n_events and n > 2 * skew["farther"]:
+            warn_user(
+                f"{n:,} of {n_events:,} {name} ({n / n_events:.1%}) belong to no impression, since "
+                f"those of their item to their user came just after them: {words_of_skew(skew)}",
+                LogWarning,
+                count=n,
+            )
     for name, first in spec["first_copies"].items():
         own = {"events": counts["impressions"], **counts, **counts.get(name, {})}
-        _warn_copies(name, own["logged_twice"], own["events"], first)
+        n, of, log = own["logged_twice"], own["events"], name == "log"
+        if n >= WORTH_A_WARNING * of:
+            warn_user(
+                f"{n:,} of {of:,} {'impressions' if log else name} ({n / of:.1%}) repeat an "
+                f"earlier row in every column, such as {', '.join(first)}: {WHAT_COPIES_DO[log]}. "
+                "Leave the copies out if each is not an event of its own",
+                LogWarning,
+                count=n,
+                examples=first,
+            )
     devices = counts.get("persons", {"devices": 0})
     if devices["devices"] and devices["devices"] == devices["unknown_devices"]:
         warn_user(
@@ -464,71 +506,6 @@ def warn_of_counts(spec: Mapping[str, Any]) -> None:
         )
 
 
-def _warn_no_overlap(name: str, counts: Mapping[str, int], n_impressions: int) -> None:
-    """Warn if none of the events of a kind belongs to an impression: probably ids or times do not
-    match."""
-    n_events = counts["events"] - counts.get("refunded", 0)
-    if n_events and not counts["attributed"] and n_impressions:
-        reasons = {what: counts[what] for what in Outcome._fields[1:]}
-        found = ", ".join(f"{n:,} {what}" for what, n in reasons.items() if n)
-        warn_user(
-            f"none of the {n_events:,} {name} belongs to an impression ({found}); compare the ids, "
-            "the units and the time zones of the two frames",
-            NoOverlapWarning,
-        )
-
-
-def _warn_copies(name: str, n: int, of: int, first: Sequence[str]) -> None:
-    """Warn of rows that were written twice."""
-    if n >= WORTH_A_WARNING * of:
-        rows = "impressions" if name == "log" else name
-        warn_user(
-            f"{n:,} of {of:,} {rows} ({n / of:.1%}) repeat an earlier row in every column, such as "
-            f"{', '.join(first)}: {WHAT_COPIES_DO[name == 'log']}. Leave the copies out if each is "
-            "not an event of its own",
-            LogWarning,
-            count=n,
-            examples=first,
-        )
-
-
-def _warn_just_before(name: str, counts: Mapping[str, int], spec: Mapping[str, Any]) -> None:
-    """Warn of events that are lost since they came just before their impression."""
-    skew, of = spec["ahead"].get(name, {}), counts["events"] - counts.get("refunded", 0)
-    n, least = skew.get("events", 0), BESIDE_SKEW if spec["clock_skew"] else WORTH_A_WARNING
-    if n and n >= least * of and n > 2 * skew["farther"]:
-        warn_user(
-            f"{n:,} of {of:,} {name} ({n / of:.1%}) belong to no impression, since those of their "
-            f"item to their user came just after them: {words_of_skew(skew)}",
-            LogWarning,
-            count=n,
-        )
-
-
-def _added_specs(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
-    """Add the specs of two parts of the users."""
-    seen = [spec for spec in (one, two) if spec["counts"]["impressions"]] or [one]
-    positions = {**one["positions"], "start": min(spec["positions"]["start"] for spec in seen)}
-    for name in ("lists_with_holes", "lists_with_ties"):
-        positions[name] += two["positions"][name]
-    return {
-        **one,
-        "clock": max((spec["clock"] for spec in seen), key=_fineness),
-        "positions": positions,
-        "first_copies": {
-            name: [row for spec in (one, two) for row in spec["first_copies"].get(name, [])][:3]
-            for name in one["first_copies"] | two["first_copies"]
-        },
-        "counts": _added_counts(one["counts"], two["counts"]),
-    }
-
-
-def _fineness(clock: Mapping[str, Any] | None) -> tuple[int, int]:
-    if clock is None:
-        return 0, 0
-    return ["", *TICKS_PER_SECOND].index(clock["unit"]), clock["second"] or 0
-
-
 def _added_counts(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
     return one | {
         name: _added_counts(one.get(name, {}), value)
@@ -536,3 +513,70 @@ def _added_counts(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
         else one.get(name, 0) + value
         for name, value in two.items()
     }
+
+
+def assign_persons(
+    assignment: Any,
+    persons: Any,
+    *,
+    person_col: str,
+    user_col: str = "user_id",
+    time_col: str | None = None,
+) -> pd.DataFrame:
+    """Turn the assignment of devices to variants into one of persons: of each person, the first
+    assignment stands.
+
+    Parameters
+    ----------
+    assignment : DataFrame or Arrow stream
+        One row per assigned device: `user_col`, the variant, and any other columns.
+    persons : DataFrame or Arrow stream
+        One row per device, with `user_col` and `person_col`, as in `from_impressions`.
+    person_col : str
+        Column of the person in `persons`, and in the result.
+    user_col : str, default "user_id"
+        Column of the device, in both frames.
+    time_col : str, optional
+        Time of the assignment in `assignment`. By default its first row is the first assignment. If
+        `persons` has this column, it is the time from which the device is the person's.
+
+    Returns
+    -------
+    DataFrame
+        One row per person, in the order of `assignment`: `person_col`, the columns of the first
+        assignment, and `n_devices`, how many devices of the person were assigned.
+
+    Raises
+    ------
+    ColumnError, IdTypeError, OptionError
+        A column is missing; ids of devices and persons cannot stand in one column; `assignment` has
+        `person_col`.
+
+    Notes
+    -----
+    Someone who was assigned on the phone first and on the laptop later is analysed in the variant
+    of the phone, also if the laptop showed the other one. To leave out these persons would depend
+    on what the variants did to them.
+
+    Examples
+    --------
+    >>> import pandas as pd, recdf as rd
+    >>> devices = pd.DataFrame(
+    ...     {"user_id": ["phone", "laptop", "tv"], "variant": ["A", "B", "B"], "day": [2, 1, 1]}
+    ... )
+    >>> persons = pd.DataFrame({"user_id": ["phone", "laptop"], "person_id": ["ann", "ann"]})
+    >>> rd.logs.assign_persons(devices, persons, person_col="person_id", time_col="day")
+      person_id user_id variant  day  n_devices
+    0       ann  laptop       B    1          2
+    1        tv      tv       B    1          1
+    """
+    given = {"assignment": raw_frame(assignment, "assignment")}
+    frame = with_persons(given, persons, user_col, person_col, time_col)[0][
+        "assignment"
+    ].reset_index(drop=True)
+    frame["n_devices"] = frame.groupby(person_col)[user_col].transform("nunique")
+    if time_col is not None:
+        column(frame, time_col, "assignment")
+        frame = frame.sort_values(time_col, kind="stable")
+    frame = frame.drop_duplicates(person_col).sort_index().reset_index(drop=True)
+    return frame[[person_col, *(name for name in frame.columns if name != person_col)]]

@@ -24,29 +24,27 @@ from ..publishing import plain_file, where
 from ..stats.many_tests import adjust
 from ..stats.shares import equal_shares_test
 from ..tables.cells import amount
-from ..tables.findings import Findings, row_objects
-from .attribution import rank_lists
+from ..tables.findings import Findings, Severity, row_objects
+from .attribution import OUTCOMES, rank_lists
 from .event_checks import (
+    WHAT_COPIES_DO,
     check_click_rates,
     check_clocks,
-    check_copies,
     check_events,
-    check_persons,
-    check_prices,
-    check_refunds,
+    logged_twice,
 )
 from .impression_rows import (
     SESSION,
-    ImpressionRows,
     LogInParts,
     LogRows,
     Rules,
     check_event_rules,
+    key_of_lists,
     read_log_rows,
+    read_persons,
     without_refunded,
 )
-from .persons import key_of_lists, read_persons
-from .times import TICKS_PER_SECOND, empty_hours
+from .times import TICKS_PER_SECOND
 
 # ------------------------------------------------------------------------------------------
 # `check_log`: unusual features of a raw log of impressions and its events, one row per finding.
@@ -57,6 +55,46 @@ from .times import TICKS_PER_SECOND, empty_hours
 FAR = 4.0
 # Where there are enough users, none of them should have more than this share of the impressions.
 MUCH, ENOUGH_USERS = 0.05, 100
+# Findings that are counts: of refunds and of devices, by the names of the count and of its whole.
+COUNTED: tuple[tuple[str, str, str, Severity, str, str, str], ...] = (
+    (
+        "refunds",
+        "refunds_without_purchase",
+        "refunds without a purchase",
+        "warning",
+        "without_purchase",
+        "events",
+        "they cancel nothing; look for the purchase in a time before the log, or in another order "
+        "or user",
+    ),
+    (
+        "refunds",
+        "refunds_beyond_price",
+        "refunds beyond what was paid",
+        "warning",
+        "beyond_price",
+        "events",
+        "what is beyond the price changes nothing",
+    ),
+    (
+        "persons",
+        "unknown_devices",
+        "devices that persons does not name",
+        "info",
+        "unknown_devices",
+        "devices",
+        "each is a person of its own",
+    ),
+    (
+        "persons",
+        "shared_devices",
+        "devices of several persons",
+        "warning",
+        "shared_devices",
+        "devices",
+        "each is taken for a device of the first of them",
+    ),
+)
 
 
 @takes_columns("user_col", "item_col", "value_col")
@@ -199,7 +237,18 @@ def log_findings(
     found.add("empty", "log is empty", "error", not len(log), 1, "0 rows", effect)
     if whole and not len(log):
         return found
-    _check_nulls(found, frames, rules)
+    for role, frame in frames.items():
+        columns = rules.log_columns
+        if role != "log":
+            columns = list(filter(None, (rules.user_col, rules.item_col, rules.time_col)))
+        for name in columns:
+            own = rules.device_col if name == rules.user_col and rules.device_col else name
+            null = int(column(frame, own, role).isna().sum())
+            what, of = f"null {own} in {role}", len(frame)
+            if role == "log" and own == rules.rank_col:
+                what = "positions missing"
+            effect = 'from_impressions raises; ⟦+null_keys="drop"⟧ leaves these rows out'
+            found.add("null_keys", what, "error", null, of, f"{role}[{own!r}]", effect)
     try:
         read, devices = read_persons({**frames, "persons": persons}, rules)
         rows = read_log_rows(read.pop("log"), read, rules)
@@ -213,51 +262,45 @@ def log_findings(
         return found
     if whole and not len(rows.log):
         return found
-    names = [rules.user_col, rules.item_col, str(rules.time_col)]
     for one in remaining:
-        check_events(found, rows.log, one, span, rows.clock, names, rules.follows_lists(one.name))
-        check_prices(found, one, str(rules.value_col))
+        check_events(found, rows, one, span, rules)
         if whole and one.name == "clicks":
             check_click_rates(found, rows.log, one, rules.user_col)
-    check_copies(found, rows, rules)
-    check_refunds(found, refunded)
-    check_persons(found, devices.get("persons"))
+    for name, copies in logged_twice(rows, rules).items():
+        finding = "rows logged twice" if name == "log" else f"{name} logged twice"
+        effect = f"{WHAT_COPIES_DO[name == 'log']}; {name}.drop_duplicates() takes the copies out"
+        found.add("logged_twice", finding, "warning", copies.n, copies.of, copies.first, effect)
+    counts = refunded | devices
+    for role, code, finding, severity, count, whole_of, effect in COUNTED:
+        n, of_all = (counts.get(role, {}).get(name, 0) for name in (count, whole_of))
+        found.add(code, finding, severity, n, of_all, "", effect)
     if whole:
         check_clocks(found, rows)
     _check_heavy_users(found, rows.log, many, rules, whole)
     _check_lists(found, rows.log, rules, whole)
-    if whole:
-        _check_hours(found, rows)
-    _check_variants(found, rows.log, variant_col, rules)
-    _check_propensities(found, rows.log, propensity_col, n_actions, whole)
-    return found
-
-
-def _check_nulls(found: Findings, frames: Mapping[str, pd.DataFrame], rules: Rules) -> None:
-    for role, frame in frames.items():
-        names = (
-            rules.log_columns if role == "log" else [rules.user_col, rules.item_col, rules.time_col]
+    if whole and rows.log.time is not None and not rows.clock.is_number:
+        # Hours without any row between the first row and the last.
+        per_hour = 3600 * TICKS_PER_SECOND[rows.clock.unit]
+        hours = distinct(rows.log.time // per_hour)
+        length = np.diff(hours) - 1
+        largest = np.argsort(-length, kind="stable")[:5]
+        starts = ((hours[largest] + 1) * 3600).astype("datetime64[s]").astype(str)
+        longest = zip(length[largest].tolist(), starts, strict=True)
+        found.add(
+            "empty_hours",
+            "hours without a row",
+            "warning",
+            int(length.sum()),
+            int(hours[-1] - hours[0]) + 1,
+            ", ".join(f"{n:,} from {start}" for n, start in longest if n),
+            "the log is broken there, or nobody was awake; leave the days concerned out of a "
+            "comparison over time",
         )
-        if rules.device_col is not None:
-            names = [rules.device_col if name == rules.user_col else name for name in names]
-        for name in names:
-            if name is not None:
-                null = column(frame, name, role).isna()
-                what = (
-                    "positions missing"
-                    if role == "log" and name == rules.rank_col
-                    else f"null {name} in {role}"
-                )
-                effect = 'from_impressions raises; ⟦+null_keys="drop"⟧ leaves these rows out'
-                found.add(
-                    "null_keys",
-                    what,
-                    "error",
-                    int(null.sum()),
-                    len(frame),
-                    f"{role}[{name!r}]",
-                    effect,
-                )
+    if variant_col is not None:
+        _check_variants(found, rows.log, variant_col, rules)
+    if propensity_col is not None:
+        _check_propensities(found, rows.log, propensity_col, n_actions, whole)
+    return found
 
 
 def _check_heavy_users(found: Findings, log: LogRows, many: int, rules: Rules, whole: bool) -> None:
@@ -267,9 +310,8 @@ def _check_heavy_users(found: Findings, log: LogRows, many: int, rules: Rules, w
     busy = busy[np.argsort(-rows[busy], kind="stable")]
     first = first_rows(log.user, len(rows))
     labels = log.frame[rules.user_col].take(first[busy[:5]]).tolist()
-    words = ", ".join(
-        f"{label!r}: {n:,}" for label, n in zip(labels, rows[busy[:5]].tolist(), strict=True)
-    )
+    most = zip(labels, rows[busy[:5]].tolist(), strict=True)
+    words = ", ".join(f"{label!r}: {n:,}" for label, n in most)
     effect = "programs do not click like people: leave such users out"
     if whole:
         share = rows[busy].sum() / len(log)
@@ -285,8 +327,7 @@ def _check_heavy_users(found: Findings, log: LogRows, many: int, rules: Rules, w
         effect,
     )
     if whole and n_users >= ENOUGH_USERS and MUCH * len(log) < rows.max() <= many:
-        largest = int(rows.argmax())
-        words = repr(log.frame[rules.user_col].take([first[largest]]).tolist()[0])
+        [largest] = log.frame[rules.user_col].take(first[[rows.argmax()]]).tolist()
         effect = (
             "clicks per impression are then mostly those of one user; leave the user out if it is "
             "a program"
@@ -297,13 +338,9 @@ def _check_heavy_users(found: Findings, log: LogRows, many: int, rules: Rules, w
             "warning",
             1,
             n_users,
-            words,
+            repr(largest),
             effect,
         )
-
-
-def _log_labels(log: LogRows, names: list[str], rows: np.ndarray) -> list[Any]:
-    return row_objects(log.frame[names].take(rows[:5]))
 
 
 def _check_lists(found: Findings, log: LogRows, rules: Rules, whole: bool) -> None:
@@ -315,7 +352,7 @@ def _check_lists(found: Findings, log: LogRows, rules: Rules, whole: bool) -> No
     if len(repeated):
         concerned = len(distinct(log.lists.code[repeated]))
         effect = "the first impression stands for all"
-        some = _log_labels(log, names, repeated)
+        some = row_objects(log.frame[names].take(repeated[:5]))
         found.add(
             "item_twice",
             "items shown twice in a list",
@@ -353,33 +390,7 @@ def _check_lists(found: Findings, log: LogRows, rules: Rules, whole: bool) -> No
     )
 
 
-def _check_hours(found: Findings, rows: ImpressionRows) -> None:
-    """Report hours without any row between the first row and the last."""
-    time = rows.log.time
-    if time is None or rows.clock.is_number:
-        return
-    per_hour = 3600 * TICKS_PER_SECOND[rows.clock.unit]
-    begin, length = empty_hours(time, per_hour)
-    if not len(begin):
-        return
-    largest = np.argsort(-length, kind="stable")[:5]
-    starts = (begin[largest] * 3600).astype("datetime64[s]").astype(str)
-    words = ", ".join(
-        f"{n:,} from {start}" for start, n in zip(starts, length[largest].tolist(), strict=True)
-    )
-    n_hours = int(time.max() // per_hour - time.min() // per_hour) + 1
-    effect = (
-        "the log is broken there, or nobody was awake; leave the days concerned out of a "
-        "comparison over time"
-    )
-    found.add(
-        "empty_hours", "hours without a row", "warning", int(length.sum()), n_hours, words, effect
-    )
-
-
-def _check_variants(found: Findings, log: LogRows, name: str | None, rules: Rules) -> None:
-    if name is None:
-        return
+def _check_variants(found: Findings, log: LogRows, name: str, rules: Rules) -> None:
     values = column(log.frame, name, "log")
     null = int(values.isna().sum())
     found.add(
@@ -403,17 +414,15 @@ def _check_variants(found: Findings, log: LogRows, name: str | None, rules: Rule
         row = first_rows(pairs, n)
         several = np.flatnonzero(np.bincount(unit[row]) > 1)
         some = row[np.isin(unit[row], several[:5])]
-        examples = dict.fromkeys(_log_labels(log, labels, some))
+        examples = dict.fromkeys(row_objects(log.frame[labels].take(some[:5])))
         found.add(code, what, "warning", len(several), len(distinct(unit[row])), examples, effect)
 
 
 def _check_propensities(
-    found: Findings, log: LogRows, name: str | None, n_actions: int | None, whole: bool
+    found: Findings, log: LogRows, name: str, n_actions: int | None, whole: bool
 ) -> None:
     """Report invalid propensities, and a mean of their inverses that differs from the number of
     actions."""
-    if name is None:
-        return
     where = f"log[{name!r}]"
     given = read_numbers(column(log.frame, name, "log"), where).astype(np.float64)
     bad = ~((given > 0) & (given <= 1))
@@ -466,7 +475,6 @@ RULES = (
     *("list_cols", "window", "clock_skew", "session_gap", "attribution", "named_lists"),
     "device_col",
 )
-OUTCOMES = ("attributed", "never_shown", "before_impression", "outside_window", "unknown_list")
 
 
 class CountOf(NamedTuple):

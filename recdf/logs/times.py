@@ -4,6 +4,7 @@ that a time belongs to."""
 from __future__ import annotations
 
 import numbers
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -15,7 +16,6 @@ from ..errors import DataError, OptionError, examples
 from ..inputs.constraints import a_number, check_value, one_of
 from ..inputs.frames import as_frame, column, read_numbers
 from ..inputs.ids import read_ids
-from ..inputs.sorting import distinct
 
 # ------------------------------------------------------------------------------------------
 # Columns of time, of any unit and in any form, as numbers of one clock.
@@ -67,44 +67,32 @@ class Clock:
         if value is None:
             return None
         if self.is_number:
-            return _number_span(value, name)
-        if isinstance(value, numbers.Number) and not isinstance(value, np.timedelta64):
+            real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+            if not real or not np.isfinite(float(value)):
+                raise OptionError(
+                    f"⟦{name}={value!r}⟧, but the times are plain numbers; give a number in their "
+                    "unit, or make them datetimes first, e.g. "
+                    'pd.to_datetime(log["time"], unit="s")'
+                )
+            check_value(name, value, a_number(0))
+            return int(value) if isinstance(value, numbers.Integral) else float(value)
+        plain = isinstance(value, numbers.Number) and not isinstance(value, np.timedelta64)
+        if plain or re.fullmatch(r"\s*[+-]?\d*\.?\d*\s*", str(value)):
             raise OptionError(
                 f"⟦{name}={value!r}⟧ has no unit, but the times are datetimes; write "
                 f'⟦{name}=⟧"{value}s", "24h" or "7D"'
             )
-        if isinstance(value, str) and value.strip().replace(".", "", 1).lstrip("+-").isdigit():
-            raise OptionError(
-                f'⟦{name}={value!r}⟧ has no unit; expected text such as "24h", "30min" or '
-                f'"{value}s"'
-            )
         try:
-            span = pd.Timedelta(value)
-            nanoseconds = span.as_unit("ns").value
+            nanoseconds = pd.Timedelta(value).as_unit("ns").value
         except (ValueError, TypeError, OverflowError) as error:
             raise OptionError(
                 f'⟦{name}={value!r}⟧ is no span of time; expected text such as "24h" or "30min"'
             ) from error
-        if pd.isna(span) or nanoseconds < 0:
+        if nanoseconds < 0:  # NaT is below 0, too
             raise OptionError(
                 f'⟦{name}={value!r}⟧; expected a span of time that is not negative, such as "24h"'
             )
         return int(nanoseconds * TICKS_PER_SECOND[self.unit] // 10**9)
-
-
-def _number_span(value: Any, name: str) -> float:
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, numbers.Real)
-        or not np.isfinite(float(value))
-    ):
-        raise OptionError(
-            f"⟦{name}={value!r}⟧, but the times are plain numbers; give a number in their unit, or "
-            "make them datetimes "
-            'first, e.g. pd.to_datetime(log["time"], unit="s")'
-        )
-    check_value(name, value, a_number(0))
-    return int(value) if isinstance(value, numbers.Integral) else float(value)
 
 
 def read_times(columns: Sequence[tuple[str, pd.Series]]) -> tuple[Clock, list[TimeColumn]]:
@@ -129,62 +117,60 @@ def read_times(columns: Sequence[tuple[str, pd.Series]]) -> tuple[Clock, list[Ti
     """
     found = [_read_time(series, where) for where, series in columns]
     known = [one for one in found if one.kind != "empty"]
-    for one in known[1:]:
-        if one.kind != known[0].kind:
-            raise DataError(_differ(known[0], one))
-    if not known and all(pd.api.types.is_numeric_dtype(series.dtype) for _, series in columns):
-        return Clock("number"), found
+    other = next((one for one in known if one.kind != known[0].kind), None)
+    if other is not None:
+        one, two = sorted((known[0], other), key=lambda own: own.kind, reverse=True)
+        fix = f'give {two.where} its time zone, e.g. {two.where}.dt.tz_localize("UTC")'
+        if "number" in (one.kind, two.kind):
+            own = one if one.kind == "number" else two
+            fix = f'turn the numbers into datetimes, e.g. pd.to_datetime({own.where}, unit="s")'
+        raise DataError(
+            f"{known[0].where} is {known[0].kind} and {other.where} {other.kind}; they cannot be "
+            f"compared: {fix}"
+        )
     if not known:
-        return Clock("datetime", "ns", TICKS_PER_SECOND["ns"]), found
+        plain = all(pd.api.types.is_numeric_dtype(series.dtype) for _, series in columns)
+        return Clock("number") if plain else Clock("datetime", "ns", TICKS_PER_SECOND["ns"]), found
     if known[0].kind == "number":
         whole = all(one.values.dtype.kind == "i" for one in found)
-        kind = np.int64 if whole else np.float64
         largest = max(float(one.values.max(initial=0)) for one in known)
         second = [ticks for ticks in TICKS_PER_SECOND.values() if largest >= SINCE_1970 * ticks]
-        return Clock("number", second=max(second, default=None)), [
-            one._replace(values=one.values.astype(kind, copy=False)) for one in found
-        ]
+        kind = np.int64 if whole else np.float64
+        found = [one._replace(values=one.values.astype(kind, copy=False)) for one in found]
+        return Clock("number", second=max(second, default=None)), found
     unit = max((one.unit for one in known), key=list(TICKS_PER_SECOND).index)
-    return Clock(known[0].kind, unit, TICKS_PER_SECOND[unit]), [
-        one._replace(values=_in_unit(one, unit), unit=unit) for one in found
-    ]
-
-
-def _differ(one: TimeColumn, two: TimeColumn) -> str:
-    kinds = {one.kind, two.kind}
-    if "number" in kinds:
-        number = one if one.kind == "number" else two
-        fix = f'turn the numbers into datetimes, e.g. pd.to_datetime({number.where}, unit="s")'
-    else:
-        naive = one if one.kind == "datetime" else two
-        fix = f'give {naive.where} its time zone, e.g. {naive.where}.dt.tz_localize("UTC")'
-    return f"{one.where} is {one.kind} and {two.where} {two.kind}; they cannot be compared: {fix}"
-
-
-def _in_unit(column: TimeColumn, unit: str) -> np.ndarray:
-    """Convert numbers to a finer unit; those that would overflow become the smallest or the largest
-    integer."""
-    if column.unit in ("", unit):
-        return column.values
-    factor = TICKS_PER_SECOND[unit] // TICKS_PER_SECOND[column.unit]
-    most = np.iinfo(np.int64).max // factor
-    finer: np.ndarray = np.clip(column.values, -most, most) * factor
-    return finer
+    for i, own in enumerate(found):
+        if own.unit not in ("", unit):
+            # Numbers that would overflow become the smallest or the largest integer.
+            factor = TICKS_PER_SECOND[unit] // TICKS_PER_SECOND[own.unit]
+            most = np.iinfo(np.int64).max // factor
+            found[i] = own._replace(values=np.clip(own.values, -most, most) * factor)
+    return Clock(known[0].kind, unit, TICKS_PER_SECOND[unit]), found
 
 
 def _read_time(series: pd.Series, where: str) -> TimeColumn:
-    null = series.isna().to_numpy(dtype=bool)
+    null, dtype = series.isna().to_numpy(dtype=bool), series.dtype
     if null.all():
         return TimeColumn(np.zeros(len(series), np.int64), "empty", "", where)
-    dtype = series.dtype
-    if pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype):
-        return TimeColumn(_time_numbers(series, where, null), "number", "", where)
-    series = as_datetimes(series, where)
-    ids = read_ids(series, where)
-    values = np.asarray(ids.values)
-    unit = np.datetime_data(values.dtype)[0]
-    plain = values.view(np.int64)
-    return TimeColumn(np.where(null, 0, plain) if null.any() else plain, ids.kind, unit, where)
+    if pd.api.types.is_bool_dtype(dtype) or not pd.api.types.is_numeric_dtype(dtype):
+        series = as_datetimes(series, where)
+        ids = read_ids(series, where)
+        values = np.asarray(ids.values)
+        unit = np.datetime_data(values.dtype)[0]
+        return TimeColumn(np.where(null, 0, values.view(np.int64)), ids.kind, unit, where)
+    if pd.api.types.is_integer_dtype(dtype):
+        values = read_numbers(series.fillna(0), where)
+        if values.dtype == np.uint64:
+            if values.max() > np.iinfo(np.int64).max:
+                raise DataError(f"{where} holds numbers beyond 2**63, which are no times")
+            values = values.astype(np.int64)
+    else:
+        values = np.where(null, 0.0, series.to_numpy(dtype=np.float64, na_value=np.nan))
+        if np.isinf(values).any():
+            raise DataError(
+                f"{where} holds {np.isinf(values).sum():,} infinite times; expected finite numbers"
+            )
+    return TimeColumn(values, "number", "", where)
 
 
 def _no_times(series: pd.Series, where: str) -> DataError:
@@ -221,23 +207,6 @@ def as_datetimes(series: pd.Series, where: str) -> pd.Series:
             f"{where} holds times of several zones, or with and without one ({error}); bring them "
             f"to one zone, e.g. pd.to_datetime({where}, utc=True)"
         ) from error
-
-
-def _time_numbers(series: pd.Series, where: str, null: np.ndarray) -> np.ndarray:
-    if pd.api.types.is_integer_dtype(series.dtype):
-        filled = series.fillna(0) if null.any() else series
-        values = read_numbers(filled, where)
-        if values.dtype == np.uint64:
-            if len(values) and values.max() > np.iinfo(np.int64).max:
-                raise DataError(f"{where} holds numbers beyond 2**63, which are no times")
-            values = values.astype(np.int64)
-        return values
-    values = series.to_numpy(dtype=np.float64, na_value=np.nan)
-    if np.isinf(values).any():
-        raise DataError(
-            f"{where} holds {np.isinf(values).sum():,} infinite times; expected finite numbers"
-        )
-    return np.where(null, 0.0, values)
 
 
 # ------------------------------------------------------------------------------------------
@@ -330,56 +299,27 @@ def time_slice(
         raise OptionError(
             f"frame has a column {name!r} already; pass name= to call the slice something else"
         )
-    times = as_datetimes(column(rows, time_col, "frame"), f"frame[{time_col!r}]")
-    return rows.assign(**{name: _slices(_wall_clock(times, time_col, tz), every)})
-
-
-def _wall_clock(times: pd.Series, name: str, tz: str | None) -> pd.Series:
-    """Return times as the clock of a zone shows them, without the zone."""
-    if times.dt.tz is None:
-        if tz is not None:
-            raise DataError(
-                f"frame[{name!r}] has no time zone, so it cannot be shown in {tz}; say which zone "
-                "it is in, e.g. "
-                f'frame[{name!r}].dt.tz_localize("UTC")'
-            )
-        return times
-    try:
-        there = times if tz is None else times.dt.tz_convert(tz)
-    except (
-        KeyError,
-        ValueError,
-        TypeError,
-    ) as error:  # the error of an unknown zone depends on the library of zones
-        raise OptionError(
-            f"⟦tz={tz!r}⟧ is no time zone; expected a name such as 'Europe/Berlin' or 'UTC'"
-        ) from error
-    shown: pd.Series = there.dt.tz_localize(None)
-    return shown
-
-
-def _slices(times: pd.Series, every: str) -> pd.Series:
-    numbers: pd.Series
+    where = f"frame[{time_col!r}]"
+    times = as_datetimes(column(rows, time_col, "frame"), where)
+    if times.dt.tz is not None:
+        try:
+            times = (times if tz is None else times.dt.tz_convert(tz)).dt.tz_localize(None)
+        # The error of an unknown zone depends on the library of zones.
+        except (KeyError, ValueError, TypeError) as error:
+            raise OptionError(
+                f"⟦tz={tz!r}⟧ is no time zone; expected a name such as 'Europe/Berlin' or 'UTC'"
+            ) from error
+    elif tz is not None:
+        raise DataError(
+            f"{where} has no time zone, so it cannot be shown in {tz}; say which zone it is in, "
+            f'e.g. {where}.dt.tz_localize("UTC")'
+        )
+    found: pd.Series = times.dt.floor("h" if every == "1h" else "D")
     if every in ("hour", "weekday"):
-        numbers = times.dt.hour if every == "hour" else times.dt.day_of_week
-        return numbers.astype("Int64")
-    starts: pd.Series = times.dt.floor("h" if every == "1h" else "D")
-    if every in ("1h", "1D"):
-        return starts
-    if every == "1W":
-        weeks: pd.Series = starts - pd.to_timedelta(times.dt.day_of_week, unit="D")
-        return weeks
-    values = times.to_numpy()
-    return pd.Series(values.astype("datetime64[M]").astype(values.dtype), index=times.index)
-
-
-def empty_hours(times: np.ndarray, per_hour: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the start and the length of each run of hours without a time, between the first time
-    and the last.
-
-    `times` count units of which an hour has `per_hour`; the result counts hours.
-    """
-    hours = distinct(times // per_hour)
-    step = np.diff(hours)
-    gaps = np.flatnonzero(step > 1)
-    return hours[gaps] + 1, step[gaps] - 1
+        found = (times.dt.hour if every == "hour" else times.dt.day_of_week).astype("Int64")
+    elif every == "1W":
+        found = found - pd.to_timedelta(times.dt.day_of_week, unit="D")
+    elif every == "1M":
+        found = pd.Series(times.to_numpy().astype("datetime64[M]"), index=times.index)
+        found = found.astype(times.dtype)
+    return rows.assign(**{name: found})

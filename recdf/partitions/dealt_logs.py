@@ -33,10 +33,9 @@ from ..evaluation.exposure_sums import common_type
 from ..evaluation.part import Failure
 from ..evaluation.storage import local_path
 from ..inputs.machine import memory_bytes
-from ..logs.impression_rows import LogInParts, Rules, raw_frame
+from ..logs.impression_rows import LogInParts, Rules, raw_frame, with_persons
 from ..logs.impressions import Impressions, from_impressions
 from ..logs.log_checks import SPEC_FILE, moved_since, read_spec
-from ..logs.persons import with_persons
 from ..publishing import published
 from .engine import buckets_of
 from .engine_arguments import Watched
