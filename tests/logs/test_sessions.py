@@ -107,6 +107,12 @@ def test_what_positions_look_like(positions, start, holes, ties):
     assert (found.start, found.lists_with_holes, found.lists_with_ties) == (start, holes, ties)
 
 
+def test_two_items_at_position_0_of_one_byte_leave_no_hole():
+    position = np.array([0, 0, 1], np.uint8)
+    found = rank_lists(arrange_lists([np.zeros(3, np.int64)], position, None), position)
+    assert (found.lists_with_holes, found.lists_with_ties) == (0, 1)
+
+
 @given(rows=ROWS, wide=st.booleans())
 def test_stable_order(rows, wide):
     keys = list(columns(rows))
