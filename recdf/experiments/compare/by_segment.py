@@ -301,7 +301,7 @@ def segment_effects(
     judged = table.reindex(columns=["withheld", "remarks"], fill_value="")
     withheld = judged["withheld"].to_numpy(object)
     doubted, unchecked = withheld != "", has(judged["remarks"], "ratio_not_checked")
-    group = table.groupby(pair, sort=False, dropna=False).ngroup().to_numpy()
+    group = table.groupby(pair, sort=False, dropna=False).ngroup().to_numpy().astype(np.int64)
     rows = split(group, int(group.max(initial=-1)) + 1)
     found = [heterogeneity(diff[own], se[own]) for own in rows]
     # A difference has to be shown without the segments that should not be read.

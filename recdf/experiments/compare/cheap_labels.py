@@ -239,7 +239,7 @@ def prediction_powered(
     rows, effects = [], []
     for base, model in pairs:
         of_pair = table_of[JUDGED][[model if base is None else base, model]]
-        if not np.array_equal(*of_pair, equal_nan=True):
+        if not np.array_equal(of_pair[0], of_pair[1], equal_nan=True):
             raise DataError(
                 f"{baseline} and {runs.models[model]} have other lists, or people judged other "
                 "lists of them"

@@ -439,7 +439,7 @@ def compare_interleaved(
     (unit,), n_units = key_codes(tables[:1], units)
     a, b = (_summed(np.maximum(sign * earned, 0), unit, n_units) for sign in (-1, 1))
     if credit == "binary":
-        a, b = 1.0 * (a > b), 1.0 * (b > a)
+        a, b = (a > b).astype(np.float64), (b > a).astype(np.float64)
     frames = (pd.DataFrame({"unit": np.arange(n_units), metric: of}) for of in (a, b))
     table = compare_models(
         dict(zip("ab", frames, strict=True)),

@@ -453,9 +453,9 @@ def effect_over_time(
     arms = Arms.of(users.groups, people.variants, control, role)
     exposures = Exposures(people, periods, users, strata_cols)
     counts = exposures.counts.sum(axis=1)
-    in_strata_too, alone = (exposures.labels, exposures.counts), without_strata(counts)
+    by_stratum, of_all = (exposures.labels, exposures.counts), without_strata(counts)
     ratio = check_sample_ratio(
-        expected, None, arms, lambda within: in_strata_too if within and strata_cols else alone
+        expected, None, arms, lambda within: by_stratum if within and strata_cols else of_all
     )
     if cumulative and sequential_n is None:
         sequential_n = max(2, *(int(counts[-1][[*pair]].sum()) for pair in arms.pairs))
@@ -535,8 +535,10 @@ def _values_of_users(
         for name, (column, den) in specs.items()
         if values[name] == "mean" and den is None
     }
-    sides = ([means.get(name, name) for name in as_columns(side)] for side in (smaller, larger))
-    fills = fill_values(rows, list(means.values()), "zero", *sides, {})
+    less, more = (
+        [means.get(name, name) for name in as_columns(side)] for side in (smaller, larger)
+    )
+    fills = fill_values(rows, list(means.values()), "zero", less, more, {})
     return {
         name: (value, name not in means or fills[means[name]] == 0)
         for name, value in values.items()

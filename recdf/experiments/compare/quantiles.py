@@ -271,7 +271,7 @@ def _quantile_intervals(table: dict[str, Any], reach: Floats, alternative: Alter
     found: dict[str, list[Any]] = {}
     reaches = np.fmin(reach, FARTHEST).tolist()
     for i, (arms, c) in enumerate(zip(table["arms"], reaches, strict=True)):
-        row = {} if arms is None else _ends(*arms, c, alternative)
+        row = {} if arms is None else _ends(arms[0], arms[1], c, alternative)
         for name in row:
             found.setdefault(name, [False if name in remarks else np.nan] * len(reaches))
             found[name][i] = row[name]

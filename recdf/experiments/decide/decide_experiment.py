@@ -276,8 +276,10 @@ def role_verdicts(table: pd.DataFrame, roles: Roles) -> pd.DataFrame:
         table = table.assign(confidence=confidence_of(table))
     # The success metrics are corrected at least for all of them together; others have no p.
     success = table["metric"].isin([name for name, of in named.items() if of[0] == "success"])
-    p, p_adj = (table[name].astype(np.float64).where(success) for name in ("p_value", "p_adj"))
-    p_success = np.fmax(p_adj.to_numpy(), adjust(p.to_numpy(), "holm"))
+    p, p_adj = (
+        np.where(success, table[name].to_numpy(np.float64), np.nan) for name in ("p_value", "p_adj")
+    )
+    p_success = np.fmax(p_adj, adjust(p, "holm"))
     rows = []
     for row, p_of_row in zip(table.to_dict("records"), p_success, strict=True):
         role, budget = named.get(row["metric"], ("diagnostic", None))
@@ -470,7 +472,7 @@ def _guardrail(row: Mapping[Any, Any], budget: Budget) -> dict[str, Any]:
             Arm(row[f"mean_{side}{adjusted}"], row[f"se_{side}"] ** 2, row[f"n_{side}"] - 1.0)
             for side in ("control", "treatment")
         ]
-        share = row["df"] / float(effect(*arms).df)
+        share = row["df"] / float(effect(arms[0], arms[1]).df)
         control, treatment = (one._replace(df=share * one.df) for one in arms)
         quantile = float(t_quantile(row["df"], "greater", row["confidence"]))
         if relative:

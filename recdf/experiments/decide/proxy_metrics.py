@@ -181,8 +181,8 @@ def proxy_metrics(
                     f"tests[{column!r}] is beyond the product of both standard errors; expected a "
                     "covariance"
                 )
-        signs = (-1.0 if better[one] == "smaller" else 1.0 for one in (name, goal))
-        row = _pair_row(x, y, x_se**2, y_se**2, shared, *signs, level)
+        up_x, up_y = (-1.0 if better[one] == "smaller" else 1.0 for one in (name, goal))
+        row = _pair_row(x, y, x_se**2, y_se**2, shared, up_x, up_y, level)
         rows.append({"online": goal, "offline": name, **row, "confidence": confidence})
     table = pd.DataFrame(rows)
     add_verdicts(table, "proxy", table["effect"])
@@ -234,8 +234,10 @@ def _pair_row(
 
 def error_columns(argument: str, given: Effects) -> dict[str, str]:
     """Column of the differences → column of their standard errors."""
-    mapped = isinstance(given, Mapping)
-    named = dict(given) if mapped else {name: f"{name}_se" for name in as_columns(given)}
+    if isinstance(given, Mapping):
+        named = dict(given)
+    else:
+        named = {name: f"{name}_se" for name in as_columns(given)}
     if not named:
         raise OptionError(f"⟦{argument}=⟧ is empty; expected at least one column of tests")
     return named

@@ -6,7 +6,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -104,7 +104,8 @@ def zero_is_worst(name: str) -> bool:
 
 def take_or_fill(values: pd.Series, rows: Codes, fill: float | None) -> pd.Series:
     """Values at rows; row −1 takes `fill`, or null where that is None."""
-    dtype, filled = values.dtype, {}
+    dtype = values.dtype
+    filled: dict[str, Any] = {}
     values = values.reset_index(drop=True)
     if fill is not None:
         # Label −1 is not in the index, so it takes the fill value, which has the column's type if

@@ -193,9 +193,8 @@ def _unit_columns(metric: MetricRows, code: Codes) -> list[Floats]:
     A mean is the ratio of the sum to the number of rows.
     """
     own, n = code, int(code.max(initial=-1)) + 1
-    sums = [metric.sample.num, metric.sample.den]
-    if sums[1] is None:
-        sums[1] = np.ones(len(code))
+    den_of_rows = metric.sample.den
+    sums = [metric.sample.num, np.ones(len(code)) if den_of_rows is None else den_of_rows]
     if metric.defined is not None:
         own, sums = code[metric.defined], [one[metric.defined] for one in sums]
     num, den = (exact_sums(one, own, n) for one in sums)

@@ -273,9 +273,9 @@ def plan_experiment(
     warn_of_weights(per_user, "per_user", [name for pair in specs.values() for name in pair])
     coming = None
     if arrivals is not None:
-        listed = not isinstance(arrivals, pd.DataFrame)
-        by_day = pd.DataFrame({"new_users": arrivals}) if listed else arrivals
-        coming = metric_values(by_day, "arrivals", "new_users")
+        if not isinstance(arrivals, pd.DataFrame):
+            arrivals = pd.DataFrame({"new_users": list(arrivals)})
+        coming = metric_values(arrivals, "arrivals", "new_users")
         if not len(coming) or not (coming >= 0).all():
             raise DataError("arrivals has no day, or days with a null or negative number of users")
     xs = covariate_specs(covariates, specs, per_user)
@@ -357,7 +357,7 @@ def read_past(metric: MetricRows, n_rows: int, clusters: Codes | None) -> Past:
     xs = [one.each(take) for one in metric.covariates.values()]
     seen = sample._replace(covariates=tuple(map(without_gaps, xs)))
     if sample.den is None:
-        gaps = (Sample(1.0 * one.missing) for one in xs if one.missing.any())
+        gaps = (Sample(one.missing.astype(np.float64)) for one in xs if one.missing.any())
         seen = seen._replace(covariates=(*seen.covariates, *gaps))
     if clusters is not None:
         sample, seen = (sum_by(one, clusters[kept])[0] for one in (sample, seen))
@@ -378,14 +378,15 @@ def read_past(metric: MetricRows, n_rows: int, clusters: Codes | None) -> Past:
     std = math.sqrt(by_rows * len(kept))
     influence = z_seen**2 * ((n_units - 1) / max(float(z_seen @ z_seen), 1e-300))
     of_both = influence - (2 * z / mean if mean else 0.0)
-    errors = (float(np.std(one)) / math.sqrt(n_units) for one in (of_both, influence))
+    error, error_std = (float(np.std(one)) / math.sqrt(n_units) for one in (of_both, influence))
     if not planned > 0:
         raise DataError(
             f"metric {metric.name!r} has the same value for all; nothing says how it varies"
         )
     reduction = 1 - (planned / plain) ** 2 if metric.covariates and plain > 0 else math.nan
     design_effect = math.nan if clusters is None or not std > 0 else (plain / std) ** 2
-    return Past(mean, std, planned, len(kept) / n_units, *errors, reduction, design_effect)
+    size = len(kept) / n_units
+    return Past(mean, std, planned, size, error, error_std, reduction, design_effect)
 
 
 @dataclass(frozen=True)
