@@ -137,18 +137,25 @@ def run() -> None:
     26: exit code 134 after a sound result). All files are closed and all output is written by then,
     so the process ends at once.
     """
-    # What the caller has closed (`>&-`) is opened: else a file that is written would get the number
-    # of a stream. An ASCII terminal shows other letters as escapes.
-    for name in ("stdin", "stdout", "stderr"):
-        if getattr(sys, name) is None:  # the lowest free number is that of the stream
-            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), "w", encoding="utf-8"))
-    if isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
+    _open_streams()
     code = main()
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
             stream.flush()
     os._exit(code)
+
+
+def _open_streams() -> None:
+    """Open what the caller has closed (`>&-`): else a file that is written would get the number of
+    a stream.
+
+    An ASCII terminal shows other letters as escapes.
+    """
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:  # the lowest free number is that of the stream
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), "w", encoding="utf-8"))
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _run_command(given: Namespace, record: RunRecord) -> int:

@@ -531,7 +531,7 @@ MADE = (
             "--metric NAME ...": "columns such as ndcg@10 whose changes are looked for (default: "
             "all)",
         },
-        ["metrics", "cov", "experiment_col"],
+        ["metrics", "offline", "online", "cov", "experiment_col"],
     ),
     Command(
         "ope",

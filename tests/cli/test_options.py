@@ -248,3 +248,9 @@ def test_a_name_is_given_one_value(capsys, words, name):
 def test_verbose_wins_over_a_quiet_file(called):
     given = called("evaluate", ["-v"], {"quiet": True})
     assert (given["verbose"], given["quiet"]) == (True, False)
+
+
+@pytest.mark.parametrize("flag", ["--offline", "--online"])
+def test_what_a_command_gives_itself_is_no_flag(capsys, flag):
+    # The table of proxies is about all metrics, so a flag would be taken and not read.
+    assert f"unrecognized arguments: {flag}" in fails(capsys, "history", "nights", flag, "ndcg")
