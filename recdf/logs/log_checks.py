@@ -56,7 +56,7 @@ FAR = 4.0
 # Where there are enough users, none of them should have more than this share of the impressions.
 MUCH, ENOUGH_USERS = 0.05, 100
 # Findings that are counts: of refunds and of devices, by the names of the count and of its whole.
-COUNTED: tuple[tuple[str, str, str, Severity, str, str, str], ...] = (
+COUNTED_EVENTS: tuple[tuple[str, str, str, Severity, str, str, str], ...] = (
     (
         "refunds",
         "refunds_without_purchase",
@@ -271,7 +271,7 @@ def log_findings(
         effect = f"{WHAT_COPIES_DO[name == 'log']}; {name}.drop_duplicates() takes the copies out"
         found.add("logged_twice", finding, "warning", copies.n, copies.of, copies.first, effect)
     counts = refunded | devices
-    for role, code, finding, severity, count, whole_of, effect in COUNTED:
+    for role, code, finding, severity, count, whole_of, effect in COUNTED_EVENTS:
         n, of_all = (counts.get(role, {}).get(name, 0) for name in (count, whole_of))
         found.add(code, finding, severity, n, of_all, "", effect)
     if whole:
