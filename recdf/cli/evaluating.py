@@ -180,8 +180,6 @@ def _counts(data: Mapping[str, pd.DataFrame | Source], role: str, name: str) -> 
     return pd.concat(counts).groupby(level=0).sum()
 
 
-PLURALS = {"error": "errors", "warning": "warnings", "info": "notes"}
-
 # `check` reports the cases that these options decide, so it does not take them.
 NOT_OF_CHECK = ("users", "ties", "duplicates", "null_keys", "nan_score", "undefined")
 
@@ -372,7 +370,8 @@ def _findings(
     """Say findings, with the number of each severity below them. An error ends the command with
     code 1, and a warning where `--fail-on` names it."""
     counts = found["severity"].value_counts()
-    words = [f"{counts.get(what, 0):,} {plural}" for what, plural in PLURALS.items()]
+    nouns = {"error": "error", "warning": "warning", "info": "note"}
+    words = [amount(counts.get(what, 0), noun) for what, noun in nouns.items()]
     text = f"{plain_signs(findings_text(found))}\n\nfound: {', '.join(words)}"
     failings = [
         (row["severity"], f"{row['severity']}: {finding_of(row)}: {row['count']:,}")

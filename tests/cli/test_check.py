@@ -64,7 +64,7 @@ def test_check_of_errors_is_exit_code_1(capsys, lists):
     assert (code, err) == (1, "recdf check: exit code 1: error: no user in common: 30\n")
     assert re.search(r"^error +no user in common +30 +100\.0% ", out, flags=re.M)
     assert "true ['1', '2'], pred ['u1', 'u1']" in " ".join(out.split())
-    assert out.endswith("found: 1 errors, 0 warnings, 0 notes\n")
+    assert out.endswith("found: 1 error, 0 warnings, 0 notes\n")
 
 
 @pytest.mark.parametrize(

@@ -529,7 +529,9 @@ def try_history(seed, rng, folder):
     which, means = lines["Which"], np.array(means)
     there = n - (gone >= 0)
     assert f"{there} results, {days[0]:%Y-%m-%d} to {days[-1]:%Y-%m-%d}." in which
-    assert (f"night {days[gone]:%Y-%m-%d}: missing" in which) == (gone >= 0)
+    assert (f"Night {days[gone]:%Y-%m-%d}: missing" in which) == (gone >= 0)
+    if badge == "missing":  # the badge stands before the first sentence, which has to say what is
+        assert which.split(badge, 1)[-1].strip().startswith("Night "), which
     if fault == "gap":
         assert kind in ("error", "worse")
         assert lines["So"].startswith("Find out what changed")

@@ -501,21 +501,26 @@ def history_section(page: Page) -> Sections:
     history = page.tables.history
     if history is None:
         return
-    made, said = [], []
+    made, parts = [], []
     for title, table in (("Metrics", history.changes()), ("Data", history.drift())):
         if len(table):
-            made.append(page.block(table, title, f"{title.lower()}.csv"))
-            said += [f"{title}: {one}" for one in _words_of_table(table)]
+            made.append(block := page.block(table, title, f"{title.lower()}.csv"))
+            mark = worst(shown.badge for row in block.rows for shown in row)
+            parts.append((mark, [f"{title}: {one}" for one in _words_of_table(table)]))
     gaps = history.gaps()
-    said += [f"{row['what']}: {row['verdict']}." for row in gaps.to_dict("records")[: page.most]]
-    marks = [shown.badge for block in made for row in block.rows for shown in row]
+    said = [f"{row['what']}: {row['verdict']}." for row in gaps.to_dict("records")[: page.most]]
     gone = gaps["effect"].isin(["missing", "too_old"]).any()
+    parts.append((Badge("worse", "missing") if gone else None, said))
+    badge = worst(mark for mark, _ in parts)
+    # What the badge is about stands first.
+    parts.sort(key=lambda part: part[0] is None or part[0] is not badge)
+    said = [f"{one[0].upper()}{one[1:]}" for _, own in parts for one in own]
     said.append(f"{history.headline}.")
     yield Section(
         "history",
         "History",
         text=said,
-        badge=worst([*marks, Badge("worse", "missing") if gone else None]),
+        badge=badge,
         tables=made,
         drawings=[
             page.draw(plot.history, history, name)
