@@ -101,12 +101,13 @@ def test_a_report_of_a_short_table_says_which_numbers_it_lacks(tmp_path):
     fits = page(CALLS["compare_variants"]())
     assert "Sample ratio of the users who are compared as planned." in fits
     assert "Checked: the sample ratio." in fits
-    assert "with details=True it also says" in fits.replace("With", "with")
+    assert "With details=True the comparison also checks covariates and denominators." in fits
     unchecked = page(rd.compare_variants(USERS, "clicks", control="A"))
     assert "The sample ratio was not checked" in unchecked
+    assert "Checked: nothing." in unchecked
     broken = page(rd.compare_variants(USERS, "clicks", control="A", expected={"A": 1, "B": 9}))
     assert "do not fit the plan" in broken
-    assert "Checked: nothing." in broken
+    assert "Checked: the sample ratio." in broken
 
 
 def test_warnings_of_a_short_table_name_the_column_with_their_numbers():

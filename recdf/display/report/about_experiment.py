@@ -171,8 +171,8 @@ def _checked(tables: ReportTables) -> list[str]:
         ", ".join(name for name, there in found.items() if there is wanted) or "nothing"
         for wanted in (True, False)
     )
-    more = " A comparison with details=True says more." if short else ""
-    return [f"Checked: {done}. Not checked here: {left}.{more}"]
+    more = " With details=True the comparison also checks covariates and denominators."
+    return [f"Checked: {done}. Not checked here: {left}.{more if short else ''}"]
 
 
 def _soundness(tables: ReportTables) -> tuple[Badge, str]:
