@@ -231,7 +231,7 @@ class Change:
 
     @property
     def _is_even(self) -> bool:
-        """Whether no few heavy units decide; true of equal ones."""
+        """Whether all units weigh the same, or none of them weighs so much that a few decide."""
         return not np.ptp(self.weight) > 0 or (
             6 * abs(self._spread[1]) <= MOST_SKEWED
             and effective_number(self.weight) >= LEAST_EQUAL_UNITS
