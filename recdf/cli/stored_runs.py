@@ -243,6 +243,7 @@ TABLES = {
 }
 
 
+BESIDE = ("health", "over_time")  # tables that a run of an experiment writes beside its effects
 FLAGS_OF_DATA = ("--exposure", "--log", "--position")  # no run wrote them: links are followed
 
 
@@ -257,7 +258,12 @@ def _report(given: Namespace, options: Given) -> Reply:
     paths = given_files(given, *TABLES)
     if "gate" in paths and paths["gate"].is_dir():
         paths["gate"] /= GATE_FILES[0]
-    several = given.experiment or ()
+    several = []
+    for path in given.experiment or ():  # the folder of a run stands for the tables in it
+        inside = {name: path / f"{name}.parquet" for name in ("comparison", "segments", *BESIDE)}
+        there = {name: one for name, one in inside.items() if path.is_dir() and is_there(one)}
+        paths = {name: there.pop(name) for name in BESIDE if name in there} | paths
+        several += there.values() or [path]
     stems = [path.stem for path in several]
     named = {path.stem if stems.count(path.stem) == 1 else str(path): path for path in several}
     tables: dict[str, Any] = dict(
@@ -424,8 +430,8 @@ REPORT = Command(
         "--out PATH": "default report.html",
         "--overwrite": "replace a file that is already there",
         "--segments FILE": "one row per user: id and columns of segments",
-        "--experiment TABLE ...": "the comparison.parquet that recdf experiment --out wrote, and "
-        "what recdf aa, srm, plan, quantiles and interleaved wrote",
+        "--experiment TABLE ...": "the folder that recdf experiment --out wrote, or its "
+        "comparison.parquet, and what recdf aa, srm, plan, quantiles and interleaved wrote",
         "--history FOLDER": "earlier results of the job, as recdf history reads them",
     }
     | {f"{flag(name)} TABLE": text for name, text in TABLES.items()},

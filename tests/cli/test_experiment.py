@@ -746,6 +746,10 @@ def test_a_plan_binds_the_experiment(capsys, folder):
     assert decision["deviations"] == ""
     assert f"Plan {decision['plan'][:12]}: as planned" in out
     assert "By segment" in out
+    assert run(capsys, "report", "--experiment", "out", "--out", "folder.html")[0] == 0
+    page = (folder / "folder.html").read_text(encoding="utf-8")
+    assert "Effects, segments: differences from A" in page
+    assert "Users without metrics: " in page
     (folder / "plan.toml").write_text(plan.format(400) + "looks = 1\n")
     call = *ROLE_CALL, "--plan", "plan.toml", "--fail-on", "deviation"
     for looks, code, said in (
