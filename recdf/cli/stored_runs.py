@@ -243,7 +243,10 @@ TABLES = {
 }
 
 
-BESIDE = ("health", "over_time")  # tables that a run of an experiment writes beside its effects
+OF_EXPERIMENT = (
+    "health",
+    "over_time",
+)  # tables that a run of an experiment writes beside its effects
 FLAGS_OF_DATA = ("--exposure", "--log", "--position")  # no run wrote them: links are followed
 
 
@@ -260,9 +263,11 @@ def _report(given: Namespace, options: Given) -> Reply:
         paths["gate"] /= GATE_FILES[0]
     several = []
     for path in given.experiment or ():  # the folder of a run stands for the tables in it
-        inside = {name: path / f"{name}.parquet" for name in ("comparison", "segments", *BESIDE)}
+        inside = {
+            name: path / f"{name}.parquet" for name in ("comparison", "segments", *OF_EXPERIMENT)
+        }
         there = {name: one for name, one in inside.items() if path.is_dir() and is_there(one)}
-        paths = {name: there.pop(name) for name in BESIDE if name in there} | paths
+        paths = {name: there.pop(name) for name in OF_EXPERIMENT if name in there} | paths
         several += there.values() or [path]
     stems = [path.stem for path in several]
     named = {path.stem if stems.count(path.stem) == 1 else str(path): path for path in several}
