@@ -14,6 +14,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 
 import pytest
+from _pytest.doctest import DoctestModule
 from hypothesis import HealthCheck, Phase, settings
 
 pytest.register_assert_rewrite(
@@ -150,6 +151,14 @@ def pytest_configure(config):
         _generate_each_shop_once()
     config.pluginmanager.register(Leftovers())
     config.pluginmanager.register(ProcessorTime())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file():
+    """Doctests stand in the package: the files of tests are not read for any, which would take as
+    long as the collection of the tests themselves."""
+    found = yield
+    return [one for one in found if not isinstance(one, DoctestModule)]
 
 
 @pytest.fixture

@@ -21,7 +21,6 @@ from .conftest import HOSTILE
 from .test_picture_matrix import models, tables
 
 WITHOUT = "Playwright is not installed: pip install recdf[browser]"
-playwright = pytest.importorskip("playwright.sync_api", reason=WITHOUT)
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )
@@ -38,6 +37,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def browser():
+    playwright = pytest.importorskip("playwright.sync_api", reason=WITHOUT)
     with playwright.sync_playwright() as running:
         found = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield found
