@@ -28,7 +28,7 @@ from ..evaluation.value_moments import (
     with_unit_errors,
 )
 from ..experiments.compare.by_segment import segments_of_lists
-from ..experiments.compare.pairs_in_buckets import ChangedRows
+from ..experiments.compare.pairs_of_models import ChangedRows
 from ..judge.choices import Correction
 from ..judge.comparability import spec_of_each
 from ..judge.per_user_columns import Mask, key_codes, unit_of

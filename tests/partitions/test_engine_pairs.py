@@ -5,8 +5,7 @@ import pandas as pd
 import pytest
 
 import recdf as rd
-from recdf.experiments.compare.paired import PairUnits
-from recdf.experiments.compare.pairs_in_buckets import UnitSums
+from recdf.experiments.compare.paired import PairUnits, UnitSums
 
 dask = pytest.importorskip("dask")
 dd = pytest.importorskip("dask.dataframe")

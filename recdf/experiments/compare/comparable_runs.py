@@ -12,18 +12,12 @@ import pandas as pd
 
 from ...judge.cautions import FEW_LISTS, MANY_SHORT
 from ...judge.choices import Better
-from ...judge.comparability import Fact, facts_of, lists_shorter_than, other_truth, spec_of_each
-from ...judge.per_user_columns import Floats, Mask, evaluated
-from ...judge.users import ModelRows
+from ...judge.comparability import Fact, facts_of
 from ...judge.verdict import codes_of, effects_of, sentence
 from ...metrics.strings import request_of
-from ...stats.arms import Arm
 from ...stats.numbers import undefined_is_nan
 from ...stats.turned import turned_by
 from ...tables.cells import amount, estimated, form_of, number, visible
-from ..samples import MetricBounds
-from .cheap_labels import powered_pair
-from .paired import estimate_of
 
 
 def frames_of_results(per_user: Any, in_buckets: bool = False) -> Any:
@@ -40,24 +34,6 @@ def frames_of_results(per_user: Any, in_buckets: bool = False) -> Any:
     table = per_user.per_user.copy(deep=False)
     table.attrs = {"recdf": per_user.spec}
     return table
-
-
-def specs_of(runs: ModelRows) -> Sequence[Mapping[str, Any]]:
-    """Return what each model was evaluated with."""
-    specs = [evaluated(frame) for _, frame in runs.parts]
-    return specs if len(specs) == len(runs.models) else spec_of_each(specs[0], runs.models)
-
-
-def list_counts(runs: ModelRows) -> tuple[Callable[..., Any] | None, Callable[..., Any] | None]:
-    """Return functions of two models that count lists of another truth and lists that are short."""
-    n_true, n_pred = (
-        runs.table(name) if all(name in frame.columns for _, frame in runs.parts) else None
-        for name in ("n_true", "n_pred")
-    )
-    return (
-        None if n_true is None else lambda pair, whole: other_truth(n_true[pair], whole),
-        None if n_pred is None else lambda pair, k: lists_shorter_than(n_pred[pair], k),
-    )
 
 
 def comparing(
@@ -177,86 +153,17 @@ def cut_off(spec: Mapping[str, Any], metric: str) -> int | None:
     return int(k) if k.isdecimal() and "@" in metric else None
 
 
+NUMBERS_OF_BOTH = ["n_both", "mean_baseline_both", "mean_model_both", "diff_both", "se_both"]
 COLUMNS = [
     "n_lacking_baseline",
     "n_lacking_model",
-    "n_both",
-    "mean_baseline_both",
-    "mean_model_both",
-    "diff_both",
-    "se_both",
+    *NUMBERS_OF_BOTH,
     "ci_low_both",
     "ci_high_both",
     "effect_both",
     "withheld_both",
     "turned_by_both",
 ]
-NONE_LACKING = {**dict.fromkeys(COLUMNS[:2], 0), **dict.fromkeys(COLUMNS[2:-3], np.nan)}
-
-
-def has_lists(runs: ModelRows) -> Mask | None:
-    """Return which lists of each model have recommendations, if the frames say so (`n_pred`) and
-    some have none."""
-    if not all("n_pred" in frame.columns for _, frame in runs.parts):
-        return None
-    n_pred = runs.table("n_pred")
-    return None if not (n_pred == 0).any() else n_pred > 0
-
-
-def where_both(
-    base: Floats,
-    model: Floats,
-    has: tuple[Mask, Mask],
-    runs: ModelRows,
-    cheap: Sequence[Floats],
-    bounds: MetricBounds,
-) -> dict[str, Any]:
-    """Return the means, the difference and its error on the lists that both models have, if one
-    lacks some."""
-    lacking, pair = without_lacking(base, model, has)
-    if not any(lacking):
-        return NONE_LACKING
-    own, of_own = runs.units_there(*runs.unit_sums(runs.per_list(pair[1] - pair[0])))
-    units = estimate_of(own, of_own)[0] if len(own) > 1 else None
-    means = runs.mean(pair[0]), runs.mean(pair[1])
-    row = row_of_both(lacking, means, len(own), units)
-    if cheap and row["n_both"] > 2:
-        means, found = powered_pair(
-            pair, [np.where(has[0] & has[1], one, np.nan) for one in cheap], runs, 0.95, bounds
-        )
-        if (units := found["estimate"]) is not None:
-            row |= {
-                "mean_baseline_both": means[0],
-                "mean_model_both": means[1],
-                "diff_both": units.mean,
-                "se_both": units.se,
-            }
-    return row
-
-
-def without_lacking(
-    base: Floats, model: Floats, has: tuple[Mask, Mask]
-) -> tuple[list[int], list[Floats]]:
-    """Return how many lists each of two models lacks, and their values where both have lists."""
-    there, both = ~np.isnan(base) & ~np.isnan(model), has[0] & has[1]
-    lacking = [int(np.count_nonzero(there & ~own & other)) for own, other in (has, has[::-1])]
-    return lacking, [np.where(both, one, np.nan) for one in (base, model)]
-
-
-def row_of_both(
-    lacking: Sequence[int], means: Sequence[float], n: int, units: Arm | None
-) -> dict[str, Any]:
-    """Return the columns of the lists that both models have; `units` is their difference."""
-    found = dict.fromkeys(COLUMNS[:-3], np.nan) | {
-        "n_lacking_baseline": lacking[0],
-        "n_lacking_model": lacking[1],
-        "mean_baseline_both": means[0],
-        "mean_model_both": means[1],
-        "n_both": n,
-    }
-    if units is not None:
-        found |= {"diff_both": float(units.mean), "se_both": float(np.sqrt(units.var))}
-    return found
 
 
 def judge_both(table: pd.DataFrame, better: Mapping[str, Better | None]) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -23,39 +24,24 @@ from ...judge.choices import (
     check_test,
 )
 from ...judge.comparisons import default_columns
-from ...judge.per_user_columns import Floats, float_columns, require, warn_of_weights
-from ...judge.users import ModelRows, model_pairs, paired_values, read_model_rows
+from ...judge.per_user_columns import float_columns, require, warn_of_weights
+from ...judge.users import ModelRows, model_pairs, read_model_rows
 from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, effects_of
 from ...progress import Progress
-from ...stats.resampling import wilcoxon
 from ..decide.adjust_pvalues import adjusted_columns, directions, read_together
 from ..join.join_experiment import zero_is_worst
-from ..samples import MetricBounds, Settings, bounds_of, declared_bounds, per_metric, seen_bounds
+from ..samples import Settings, declared_bounds, per_metric
 from .by_segment import nothing_to_compare, split_by_segment
-from .cheap_labels import CHEAP_COLUMNS, cheap_column, labels_of_both, powered_pair
+from .cheap_labels import CHEAP_COLUMNS, labels_of_both
 from .comparable_runs import (
     COLUMNS,
-    comparing,
     frames_of_results,
-    has_lists,
     judge_both,
-    list_counts,
-    specs_of,
-    where_both,
 )
 from .paired import (
-    PairUnits,
     add_turned,
-    paired_resamples,
-    paired_test,
-    without_rounding,
 )
-from .pairs_in_buckets import PairsInBuckets, numbers_of_pair, with_remarks, with_segments
-
-Sums = tuple[Floats, Floats | None]  # Σ w d of every unit, and Σ w, None where it is 1 for all
-
-# Pairs whose differences are resampled together: 32 columns of a million users are 256 MB.
-PAIRS_AT_ONCE = 32
+from .pairs_of_models import PAIRS_AT_ONCE, PairsInBuckets, pairs_in_memory, with_segments
 
 
 @takes_columns("user_col", "weight_col")
@@ -335,14 +321,16 @@ def compare_models(
             if not found:
                 raise nothing_to_compare(by_cols, baseline)
             parts = [(label, None) for label, _ in found]
-            tables = [_table_of_pairs(rows, summed.models, settings, test) for _, rows in found]
+            rows = [of_segment for _, of_segment in found]
         else:
-            tables = [
-                _compare_model_pairs(names, own, of, settings, declared, shown)
+            rows = [
+                pairs_in_memory(names, own, of, settings, declared, shown)
                 for own, of in zip(runs, pairs, strict=True)
             ]
-    result = pd.concat(tables, ignore_index=True)
-    of_row = np.repeat(np.arange(len(parts)), [*map(len, tables)])
+    result = pd.DataFrame(list(chain.from_iterable(rows))).astype({"n_resamples": "Int64"})
+    used = seed if TESTS[test].resampled else pd.NA
+    result = result.assign(test=test, seed=pd.array([used] * len(result), dtype="Int64"))
+    of_row = np.repeat(np.arange(len(parts)), [*map(len, rows)])
     result[by_cols] = pd.concat([label for label, _ in parts]).take(of_row).reset_index(drop=True)
     if missing == "zero":
         _refuse_zeros(result, better)
@@ -417,55 +405,6 @@ def _refuse_zeros(table: pd.DataFrame, better: Mapping[str, str | None]) -> None
             )
 
 
-def _compare_model_pairs(
-    names: list[str],
-    runs: ModelRows,
-    pairs: list[tuple[int, int]],
-    settings: Settings,
-    declared: Mapping[str, MetricBounds],
-    progress: Progress,
-) -> pd.DataFrame:
-    """One row of numbers per metric and pair."""
-    rows: list[dict[str, Any]] = []
-    waiting: list[tuple[dict[str, Any], Sums]] = []
-    test = settings.tests[names[0]]
-
-    def resample() -> None:
-        found = paired_resamples([sums for _, sums in waiting], test, settings)
-        for (row, _), numbers in zip(waiting, found, strict=True):
-            row.update(numbers)
-        waiting.clear()
-
-    unlike = comparing(runs.models, specs_of(runs), *list_counts(runs))
-    for name in names:
-        for row, sums in _compare_pairs(name, pairs, runs, settings, declared, unlike):
-            rows.append(row)
-            if TESTS[test].resampled and row["se"] > 0:
-                waiting.append((row, sums))
-            # One set of weights serves many pairs; the differences of all pairs would not fit in
-            # memory.
-            if len(waiting) == PAIRS_AT_ONCE:
-                resample()
-                progress.add()
-        if not TESTS[test].resampled:
-            progress.add()
-    if waiting:
-        resample()
-    return _table_of_pairs(rows, runs.models, settings, test)
-
-
-def _table_of_pairs(
-    rows: list[dict[str, Any]], models: Sequence[Any], settings: Settings, test: str
-) -> pd.DataFrame:
-    """The rows as a table, with the names of the models."""
-    result = pd.DataFrame(rows)
-    for column in ("baseline", "model"):
-        result[column] = pd.Series([models[i] for i in result[column]])
-    used = settings.seed if TESTS[test].resampled else pd.NA
-    result = result.astype({"n_resamples": "Int64"})
-    return result.assign(test=test, seed=pd.array([used] * len(result), dtype="Int64"))
-
-
 def _metric_names(
     metrics: str | Sequence[str] | None, runs: ModelRows | PairsInBuckets, keys: list[str]
 ) -> list[str]:
@@ -483,68 +422,3 @@ def _metric_names(
             "⟦+metrics=⟧"
         )
     return names
-
-
-def _compare_pairs(
-    metric: str,
-    pairs: list[tuple[int, int]],
-    runs: ModelRows,
-    settings: Settings,
-    declared: Mapping[str, MetricBounds],
-    unlike: Callable[[str, int, int], dict[str, Any]],
-) -> Iterator[tuple[dict[str, Any], Sums]]:
-    """Row and units' sums of differences of every pair for one metric."""
-    table, cheap = runs.table(metric), None
-    if all(cheap_column(metric) in frame.columns for _, frame in runs.parts):
-        cheap = runs.table(cheap_column(metric))
-    values = [table] if cheap is None else [table, cheap]
-    bounds = bounds_of(metric, declared, *values)
-    complete = cheap is None and not np.isnan(table).any()
-    # One mean per model, not one per pair, where all models have the same lists.
-    averages = [runs.mean(values) for values in table] if complete else []
-    has = has_lists(runs)
-    of_cheap: list[Floats] = []
-    for b, m in pairs:
-        if complete:
-            base, model, only, n_lists = table[b], table[m], (0, 0), table.shape[1]
-            means = averages[b], averages[m]
-        else:
-            base, model, only = paired_values(
-                metric, table, (b, m), runs, settings.missing, cheap is None
-            )
-            if cheap is not None:
-                *of_cheap, _ = paired_values(
-                    cheap_column(metric), cheap, (b, m), runs, settings.missing, False
-                )
-                of_base, of_model = (
-                    ~np.isnan([table[i], cheap[i]]) for i in (b, m)
-                )  # a row for each kind of labels
-                only = (
-                    int((of_base & ~of_model).any(axis=0).sum()),
-                    int((of_model & ~of_base).any(axis=0).sum()),
-                )
-            means, n_lists = (
-                (runs.mean(base), runs.mean(model)),
-                int(np.count_nonzero(~np.isnan(base))),
-            )
-        sums, divisor = runs.unit_sums(runs.per_list(model - base))
-        sums, tolerance = without_rounding(sums, divisor, (base, model))
-        own, of_own = runs.units_there(sums, divisor)
-        powered: dict[str, Any] = {}
-        if of_cheap:
-            means, powered = powered_pair(
-                (base, model), of_cheap, runs, settings.confidence, bounds or seen_bounds(*values)
-            )
-        estimate = powered.pop("estimate", None)
-        tested = paired_test(PairUnits.of(own, of_own), metric, settings, runs.repeated, estimate)
-        if settings.tests[metric] == "wilcoxon" and tested["se"] > 0:
-            d = own if of_own is None else own / of_own
-            tested |= wilcoxon(d, settings.alternative, tolerance)
-        if has is not None:
-            tested |= where_both(
-                base, model, (has[b], has[m]), runs, of_cheap, bounds or seen_bounds(*values)
-            )
-        row = numbers_of_pair(
-            metric, (b, m), n_lists, only, means, tested, bounds, settings.missing
-        )
-        yield with_remarks(row, unlike(metric, b, m), powered), (sums, divisor)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +13,7 @@ from ...judge.choices import TESTS, Better
 from ...judge.per_user_columns import Floats, Mask
 from ...judge.verdict import remark
 from ...stats.arms import Arm, arm, effective_number, linearise, one_sample
-from ...stats.moments import HUGE, moments_of
+from ...stats.moments import HUGE, MEAN_ROUNDING, moments_of
 from ...stats.numbers import Number, undefined_is_nan
 from ...stats.resampling import (
     bootstrap_effect,
@@ -28,7 +28,7 @@ from ...stats.resampling import (
 from ...stats.student import equivalence_p
 from ...stats.turned import Ends, missing_by_chance, turned_by, turning_value, typical_units
 from ..samples import Settings
-from .two_sample import but, mean_without_top
+from .two_sample import MOST_TOP_UNITS, but, n_top, top_units
 
 # Differences up to this part of the largest value are ties: they are rounding of equal metrics.
 TIE = 1e-12
@@ -94,24 +94,118 @@ class PairUnits(NamedTuple):
     def of(cls, sums: Floats, weights: Floats | None) -> PairUnits:
         """Those of units' sums of differences; `weights` are what each sum is divided by."""
         d = sums if weights is None else sums / weights
-        wins, losses = int(np.count_nonzero(d > 0)), int(np.count_nonzero(d < 0))
-        found = cls(
-            len(d),
-            wins,
-            losses,
-            max(d.max(), -d.min()) if len(d) else 0.0,
-            typical=len(d) if weights is None else typical_units(weights),
-        )
-        if len(d) < 2 or found.largest >= HUGE:
-            return found._replace(estimate=Arm(d[0] if len(d) else np.nan, np.nan, np.nan))
-        estimate, skewness = estimate_of(sums, weights)
+        n, wins, losses = len(d), int(np.count_nonzero(d > 0)), int(np.count_nonzero(d < 0))
+        largest = max(d.max(), -d.min()) if n else 0.0
+        units = float(n) if weights is None else typical_units(weights)
+        found = cls(n, wins, losses, largest, typical=units)
+        if n < 2 or found.largest >= HUGE:
+            return found._replace(estimate=Arm(d[0] if n == 1 else np.nan, np.nan, np.nan))
+        z = linearise(sums, weights)[1]
+        top, out, _ = top_units(np.arange(n), z, n_top(n))
+        if weights is None:
+            spread, values, of_top, total = float(d.std(ddof=1)), sums, out.sum(), float(n)
+        else:
+            total, values, of_top = weights.sum(), z, (out * weights[top]).sum()
+            # Σ w (d − mean)² / (Σ w − Σ w² / Σ w), whose root is the standard deviation.
+            squares = (weights * (d - sums.sum() / total) ** 2).sum()
+            spread = float(np.sqrt(squares / (total - (weights**2).sum() / total)))
         return found._replace(
-            estimate=estimate,
-            skewness=skewness,
-            without_top=mean_without_top(sums, weights),
-            spread=_spread_of_differences(d, float(estimate.mean), weights),
+            estimate=arm(sums, weights),
+            skewness=float(moments_of(values).skewness),
+            without_top=float((sums.sum() - out @ sums[top]) / (total - of_top)),
+            spread=spread,
             effective=None if weights is None else effective_number(weights),
         )
+
+
+class UnitSums(NamedTuple):
+    """Units' sums D of differences and W of weights.
+
+    mean (2), two (2, 2), three (2, 2, 2) : means, and sums of products of two and of three of the
+    distances from them · counts : D above 0, D below 0, Σ D²/W · largest : of abs(D), of abs(D/W)
+    and of abs(W − 1) · far : the smallest and the largest D/W.
+    """
+
+    n: Any
+    mean: Floats
+    two: Floats
+    three: Floats
+    counts: Floats
+    largest: Floats
+    far: Floats
+
+    @classmethod
+    def of(cls, sums: Floats, weights: Floats | None) -> UnitSums:
+        w = np.ones(len(sums)) if weights is None else weights
+        n, x, d = len(sums), np.array([sums, w]), sums / w
+        mean = x.mean(axis=1) if n else np.zeros(2)
+        z = x - mean[:, None]
+        two = (z[:, None] * z).reshape(4, n)
+        return cls(
+            n,
+            mean,
+            two.sum(axis=1).reshape(2, 2),
+            (two @ z.T).reshape(2, 2, 2),
+            np.array([(d > 0).sum(), (d < 0).sum(), sums @ d], np.float64),
+            np.array([np.abs(one).max(initial=0.0) for one in (sums, d, w - 1)]),
+            _farthest(d),
+        )
+
+    @classmethod
+    def added(cls, parts: Sequence[UnitSums]) -> UnitSums:
+        """Those of all parts, counted from the mean of all, h from that of each part."""
+        ns, means_of, two_of, three_of, counts, largest, far = zip(*parts, strict=True)
+        n, means, two = np.array(ns), np.array(means_of), np.array(two_of)
+        mean = n @ means / max(n.sum(), 1)
+        h = means - mean
+        cross = np.einsum("pa,pbc->abc", h, two)
+        cross = cross + cross.transpose(1, 0, 2) + cross.transpose(1, 2, 0)
+        return cls(
+            n.sum(),
+            mean,
+            two.sum(axis=0) + np.einsum("p,pa,pb->ab", n, h, h),
+            np.sum(three_of, axis=0) + cross + np.einsum("p,pa,pb,pc->abc", n, h, h, h),
+            np.sum(counts, axis=0),
+            np.max(largest, axis=0),
+            _farthest(np.concatenate(far)),
+        )
+
+    def units(self) -> PairUnits:
+        """What a test reads of them."""
+        n, weighted = int(self.n), self.largest[2] > 0
+        wins, losses, by_weight = self.counts.tolist()
+        known = PairUnits(n, int(wins), int(losses), float(self.largest[1]))
+        if n < 1:
+            return known
+        ratio = self.mean[0] / self.mean[1]
+        form = np.array([1.0, -ratio]) / self.mean[1]
+        squares = max(form @ self.two @ form, 0.0)
+        varies = np.sqrt(squares / n) > MEAN_ROUNDING * self.largest[0] / self.mean[1]
+        var = squares / n if varies else 0.0
+        cubes = np.einsum("a,b,c,abc->", form, form, form, self.three) / n
+        total, far = n * self.mean[1], self.far
+        weights = self.two[1, 1] + n * self.mean[1] ** 2  # Σ W²
+        spread, without = n * var / max(n - 1, 1), np.nan
+        if weighted:
+            spread = (by_weight - ratio**2 * total) / (total - weights / total) if n > 1 else 0.0
+        else:  # which units are the farthest is known where all weigh the same
+            top, out, _ = top_units(np.arange(len(far)), far - ratio, n_top(n))
+            without = (total * ratio - out @ far[top]) / max(n - out.sum(), 1)
+        return known._replace(
+            estimate=Arm(ratio, np.float64(var / max(n - 1, 1)), np.float64(n - 1)),
+            skewness=cubes / var**1.5 if var > 0 else 0.0,
+            without_top=without,
+            spread=float(np.sqrt(max(spread, 0.0))),
+            typical=total / np.sqrt(weights / n),
+            effective=total**2 / weights if weighted else None,
+        )
+
+
+def _farthest(d: Floats) -> Floats:
+    """The smallest and the largest, all of a few."""
+    d = np.sort(d)
+    k = MOST_TOP_UNITS
+    return d if len(d) <= 2 * k else np.concatenate([d[:k], d[-k:]])
 
 
 def paired_test(
@@ -140,8 +234,19 @@ def paired_test(
         if units.effective is not None:
             row["evenness"] = units.effective / min(FEW_LISTS_CARRY, units.n / 2)
         row["d_z"] = row["diff"] / units.spread
-    if powered is not None:
-        return row | _powered_numbers(powered, settings, margin)
+    if powered is not None:  # what it would be without some of these units says nothing of it
+        row["ci_low"], row["ci_high"] = powered.interval(settings.confidence, settings.alternative)
+        if margin is not None:
+            sides = powered.p_value("greater", -margin), powered.p_value("less", margin)
+            row["p_equivalence"] = max(sides)
+        return row | {
+            "diff": powered.mean,
+            "diff_without_top": np.nan,
+            "se": powered.se,
+            "df": powered.df,
+            "statistic": powered.mean / powered.se if powered.se > 0 else np.nan,
+            "p_value": powered.p_value(settings.alternative),
+        }
     if constant:
         return but(row, "zero_variance")
     row["se"] = se = float(np.sqrt(units.estimate.var))
@@ -152,50 +257,9 @@ def paired_test(
     t = one_sample(
         units.estimate, alternative=settings.alternative, confidence=settings.confidence
     )._asdict()
-    used = (
-        ("ci_low", "ci_high")
-        if test == "wilcoxon"
-        else ("ci_low", "ci_high", "statistic", "df", "p_value")
-    )
+    used = ["ci_low", "ci_high"]
+    used += [] if test == "wilcoxon" else ["statistic", "df", "p_value"]
     return row | {name: float(t[name]) for name in used}
-
-
-def _powered_numbers(estimate: Ends, settings: Settings, margin: float | None) -> dict[str, float]:
-    """The numbers of a test that is of more than these units; what the estimate would be without
-    some of them says nothing of it."""
-    low, high = estimate.interval(settings.confidence, settings.alternative)
-    equivalence = (
-        np.nan
-        if margin is None
-        else max(estimate.p_value("greater", -margin), estimate.p_value("less", margin))
-    )
-    return {
-        "diff": estimate.mean,
-        "diff_without_top": np.nan,
-        "se": estimate.se,
-        "df": estimate.df,
-        "statistic": estimate.mean / estimate.se if estimate.se > 0 else np.nan,
-        "ci_low": low,
-        "ci_high": high,
-        "p_value": estimate.p_value(settings.alternative),
-        "p_equivalence": equivalence,
-    }
-
-
-def _spread_of_differences(d: Floats, mean: float, weights: Floats | None) -> float:
-    """Standard deviation of the differences; with weights Σ w (d − mean)² / (Σ w − Σ w² / Σ w) is
-    its square."""
-    if weights is None:
-        return float(d.std(ddof=1))
-    total = weights.sum()
-    return float(np.sqrt((weights * (d - mean) ** 2).sum() / (total - (weights**2).sum() / total)))
-
-
-def estimate_of(sums: Floats, weights: Floats | None) -> tuple[Arm, float]:
-    """Mean difference with its variance, and the skewness of the values that the variance is made
-    of."""
-    values = sums if weights is None else linearise(sums, weights)[1]
-    return arm(sums, weights), float(moments_of(values).skewness)
 
 
 def paired_resamples(

@@ -20,7 +20,7 @@ from ...judge.effects.means import Farthest, MeanEffect
 from ...judge.per_user_columns import Codes, Floats, MetricColumns
 from ...judge.verdict import VERDICT_COLUMNS
 from ...stats.always_valid import always_valid_multiplier, always_valid_p
-from ...stats.arms import Arm, Effect, effect, linearise
+from ...stats.arms import Arm, Effect, effect
 from ...stats.moments import MEAN_ROUNDING
 from ...stats.numbers import Number
 from ...stats.shares import compare_shares
@@ -285,15 +285,6 @@ def top_units(
     tied = ~above & (far >= cut * (1 - _TIED))
     out = above + tied * ((k - count[above].sum()) / count[tied].sum())
     return rows[out > 0], (out * count)[out > 0], bool((out == 1).any())
-
-
-def mean_without_top(sums: Floats, weights: Floats | None) -> float:
-    """Mean of the units' sums over their weights without the top units of one sample, such as
-    differences of models."""
-    n = len(sums)
-    top, out, _ = top_units(np.arange(n), linearise(sums, weights)[1], n_top(n))
-    total, own = (n, out) if weights is None else (weights.sum(), out * weights[top])
-    return float((sums.sum() - out @ sums[top]) / (total - own.sum()))
 
 
 def _less_top(

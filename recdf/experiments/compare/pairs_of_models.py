@@ -1,0 +1,490 @@
+"""Numbers of pairs of models on the same lists: of lists in memory, or of buckets where they lie.
+
+Contract: a bucket has all lists of its units, so that it makes their differences as rows in memory
+do, and adds them up. Both give the same record of a pair, of which a row of numbers is made. Only
+the width of rounding, and what a user's column looks like, are those of a bucket.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from ...errors import OptionError
+from ...inputs.options import as_columns
+from ...judge.choices import TESTS, PairMissing
+from ...judge.comparability import lists_shorter_than, other_truth, spec_of_each
+from ...judge.per_user_columns import (
+    Floats,
+    Mask,
+    by_columns,
+    evaluated,
+    group_codes,
+    require,
+    split,
+    unit_of,
+)
+from ...judge.users import ModelRows, paired_values, read_model_rows
+from ...progress import Progress
+from ...stats.resampling import wilcoxon
+from ..samples import MetricBounds, Settings, bounds_of, seen_bounds
+from .by_segment import (
+    columns_of_segments,
+    known_segments,
+    segments_of_lists,
+    warn_unknown,
+)
+from .cheap_labels import cheap_column, powered_pair
+from .comparable_runs import NUMBERS_OF_BOTH, comparing, cut_off
+from .paired import PairUnits, UnitSums, paired_resamples, paired_test, without_rounding
+
+# Pairs whose differences are resampled together: 32 columns of a million users are 256 MB.
+PAIRS_AT_ONCE = 32
+
+
+class PairSums(NamedTuple):
+    """What lists say of a metric and a pair.
+
+    counts : lists, those of one model alone (2), lists that each lacks (2), Σ w, Σ w b and Σ w m
+    over them, and these three sums over the lists that both have · units, both : the units of all
+    lists, and of those that both have.
+    """
+
+    counts: Floats
+    units: Any
+    both: Any
+
+
+class PairLists(NamedTuple):
+    """Values of two models by cell, NaN in both or in none, and where both have lists; units' sums
+    of differences, what each is divided by, and how large rounding can be for a unit."""
+
+    values: Sequence[Floats]
+    of_both: Sequence[Floats]
+    sums: tuple[Floats, Floats | None]
+    tolerance: float
+
+
+def read_pair(
+    metric: str,
+    table: Floats,
+    pair: tuple[int, int],
+    runs: ModelRows,
+    missing: PairMissing,
+    has: Mask | None,
+    record: type[PairUnits] | type[UnitSums],
+    takes_zero: bool = True,
+) -> tuple[PairSums, PairLists]:
+    """The record of a metric and a pair. Those of parts are added, so that lists which both have
+    are summed even where neither lacks one."""
+    base, model, only = paired_values(metric, table, pair, runs, missing, takes_zero)
+    sums, divisor = runs.unit_sums(runs.per_list(model - base))
+    sums, tolerance = without_rounding(sums, divisor, (base, model))
+    units = both = record.of(*runs.units_there(sums, divisor))
+    there, lacking, values = ~np.isnan(base), [0, 0], [base, model]
+    if has is not None:
+        own = has[[*pair]]
+        lacking = [int(np.count_nonzero(there & ~one & other)) for one, other in (own, own[::-1])]
+        values = [np.where(own.all(axis=0), one, np.nan) for one in values]
+        if any(lacking) or record is UnitSums:
+            difference = runs.per_list(values[1] - values[0])
+            both = record.of(*runs.units_there(*runs.unit_sums(difference)))
+    counts = [np.count_nonzero(there), *only, *lacking]
+    for one in ([base, model], values)[: 1 if both is units else 2]:
+        counts += [runs.total(one[0])[1], *(runs.total(of)[0] for of in one)]
+    counts += counts[5:8] if both is units else []
+    lists = PairLists([base, model], values, (sums, divisor), tolerance)
+    return PairSums(np.array(counts, np.float64), units, both), lists
+
+
+def row_of_pair(
+    metric: str,
+    models: Sequence[Any],
+    pair: tuple[int, int],
+    found: PairSums,
+    bounds: MetricBounds | None,
+    settings: Settings,
+    repeated: bool,
+    unlike: Mapping[str, Any],
+    labels: Sequence[tuple[Any, dict[str, Any]]] = (),
+) -> dict[str, Any]:
+    """The numbers of a pair, and what the two models do not share. `labels` has the means and the
+    numbers of all lists under cheap labels too, and perhaps of those that both have."""
+    n_lists, *only, base_lacks, model_lacks = map(int, found.counts[:5])
+    means, of_both = (
+        [total / weight if weight else np.nan for total in two]
+        for weight, *two in found.counts[5:].reshape(2, 3).tolist()
+    )
+    powered: dict[str, Any] = {}
+    if labels:
+        means, powered = labels[0]
+    tested = paired_test(found.units, metric, settings, repeated, powered.pop("estimate", None))
+    row = {
+        "metric": metric,
+        "baseline": models[pair[0]],
+        "model": models[pair[1]],
+        "n_users": tested["wins"] + tested["ties"] + tested["losses"],
+        "n_lists": n_lists,
+        "n_only_baseline": only[0],
+        "n_only_model": only[1],
+        "mean_baseline": means[0],
+        "mean_model": means[1],
+        "reach": np.nan if bounds is None else bounds[1] - bounds[0],
+        "rel_diff": means[1] / means[0] - 1 if means[0] > 0 else np.nan,
+        "n_lacking_baseline": base_lacks,
+        "n_lacking_model": model_lacks,
+        **dict.fromkeys(NUMBERS_OF_BOTH, np.nan),
+        **tested,
+        **unlike,
+        **powered,
+        "powered": bool(powered),
+    }
+    if base_lacks or model_lacks:
+        n, estimate = found.both.n, found.both.estimate
+        numbers: list[Any] = [*of_both, np.nan, np.nan]
+        if n > 1:
+            numbers[2:] = float(estimate.mean), float(np.sqrt(estimate.var))
+        for of_both, more in labels[1:]:
+            if (ends := more["estimate"]) is not None:
+                numbers = [*of_both, ends.mean, ends.se]
+        row |= zip(NUMBERS_OF_BOTH, [n, *numbers], strict=False)
+    # With missing="drop" the models themselves select the lists.
+    dropped = "different_lists" * (settings.missing == "drop" and any(only))
+    met = [one.get("remarks") for one in (tested, unlike, powered)]
+    return row | {"remarks": "; ".join(filter(None, [*met, dropped]))}
+
+
+def pairs_in_memory(
+    names: list[str],
+    runs: ModelRows,
+    pairs: list[tuple[int, int]],
+    settings: Settings,
+    declared: Mapping[str, MetricBounds],
+    progress: Progress,
+) -> list[dict[str, Any]]:
+    """One row of numbers per metric and pair."""
+    frames = [frame for _, frame in runs.parts]
+    specs = [evaluated(frame) for frame in frames]
+    n_true, n_pred = (
+        runs.table(name) if all(name in frame.columns for frame in frames) else None
+        for name in ("n_true", "n_pred")
+    )
+    unlike = comparing(
+        runs.models,
+        specs if len(specs) == len(runs.models) else spec_of_each(specs[0], runs.models),
+        None if n_true is None else lambda pair, whole: other_truth(n_true[pair], whole),
+        None if n_pred is None else lambda pair, k: lists_shorter_than(n_pred[pair], k),
+    )
+    has = has_lists(n_pred)
+    rows: list[dict[str, Any]] = []
+    waiting: list[tuple[dict[str, Any], tuple[Floats, Floats | None]]] = []
+    test = settings.tests[names[0]]
+
+    def resample() -> None:
+        found = paired_resamples([sums for _, sums in waiting], test, settings)
+        for (row, _), numbers in zip(waiting, found, strict=True):
+            row.update(numbers)
+        waiting.clear()
+
+    for name in names:
+        table, cheap = runs.table(name), None
+        if all(cheap_column(name) in frame.columns for frame in frames):
+            cheap = runs.table(cheap_column(name))
+        bounds = bounds_of(name, declared, table, *([] if cheap is None else [cheap]))
+        for pair in pairs:
+            given = runs, settings.missing, has, PairUnits, cheap is None
+            found, lists = read_pair(name, table, pair, *given)
+            labels = []
+            if cheap is not None:
+                labels = _labels_of_pair(
+                    name, (table, cheap), pair, found, lists, runs, has, bounds, settings
+                )
+            of = bounds, settings, runs.repeated, unlike(name, *pair), labels
+            row = row_of_pair(name, runs.models, pair, found, *of)
+            if test == "wilcoxon" and row["se"] > 0:
+                d, by = runs.units_there(*lists.sums)
+                d = d if by is None else d / by
+                row |= wilcoxon(d, settings.alternative, lists.tolerance)
+            rows.append(row)
+            if TESTS[test].resampled and row["se"] > 0:
+                waiting.append((row, lists.sums))
+            # One set of weights serves many pairs; the differences of all pairs would not fit in
+            # memory.
+            if len(waiting) == PAIRS_AT_ONCE:
+                resample()
+                progress.add()
+        if not TESTS[test].resampled:
+            progress.add()
+    if waiting:
+        resample()
+    return rows
+
+
+def _labels_of_pair(
+    metric: str,
+    tables: tuple[Floats, Floats],
+    pair: tuple[int, int],
+    found: PairSums,
+    lists: PairLists,
+    runs: ModelRows,
+    has: Mask | None,
+    bounds: MetricBounds | None,
+    settings: Settings,
+) -> list[tuple[Any, dict[str, Any]]]:
+    """The means and the numbers of a pair under both kinds of labels: of all lists, and of those
+    that both models have. Lists of one model alone are those without a value of one kind."""
+    cheap = paired_values(cheap_column(metric), tables[1], pair, runs, settings.missing, False)[:2]
+    known = [~np.isnan([table[i] for table in tables]) for i in pair]
+    found.counts[1:3] = [(one & ~other).any(axis=0).sum() for one, other in (known, known[::-1])]
+    ends = bounds or seen_bounds(*tables)
+    labels = [powered_pair(lists.values, cheap, runs, settings.confidence, ends)]
+    if has is not None and found.counts[3:5].any() and found.both.n > 2:
+        shared = has[[*pair]].all(axis=0)
+        of_both = [np.where(shared, one, np.nan) for one in cheap]
+        labels.append(powered_pair(lists.of_both, of_both, runs, 0.95, ends))
+    return labels
+
+
+def has_lists(n_pred: Floats | None) -> Mask | None:
+    """Return which lists of each model have recommendations, if some are known to have none."""
+    return None if n_pred is None or not (n_pred == 0).any() else n_pred > 0
+
+
+class BucketPairs(NamedTuple):
+    """What a bucket gives: of each metric and pair; of each metric its smallest and its largest
+    value; of each pair and cut-off; of each pair the lists of another truth, without and with a
+    population that is that of the truth; and which models have lists."""
+
+    sums: dict[tuple[str, int, int], PairSums]
+    seen: dict[str, MetricBounds]
+    short: dict[tuple[int, ...], Floats]
+    truth: dict[tuple[int, ...], Floats]
+    repeated: bool
+    there: Mask
+
+
+class ChangedRows:
+    """A result in buckets whose rows are changed before anything is made of them.
+
+    reads, gives : the columns that `change` needs, and those that it makes.
+    """
+
+    def __init__(
+        self,
+        result: Any,
+        change: Callable[[pd.DataFrame], pd.DataFrame],
+        reads: Sequence[str],
+        gives: Mapping[str, Any],
+    ) -> None:
+        self.result, self.change, self.reads, self.gives = result, change, reads, gives
+        self.spec, self.by_values = result.spec, result.by_values
+        self.empty_rows = result.empty_rows.assign(
+            **{name: pd.Series([], dtype=dtype) for name, dtype in gives.items()}
+        )
+
+    def each_bucket(
+        self, work: Callable[[pd.DataFrame], Any], columns: Sequence[str], keys: Sequence[str]
+    ) -> list[Any]:
+        own = [name for name in dict.fromkeys([*columns, *self.reads]) if name not in self.gives]
+        return list(self.result.each_bucket(partial(_changed, self.change, work), own, keys))
+
+
+def _changed(
+    change: Callable[[pd.DataFrame], pd.DataFrame],
+    work: Callable[[pd.DataFrame], Any],
+    rows: pd.DataFrame,
+) -> Any:
+    return work(change(rows))
+
+
+def _in_segments(
+    segments: pd.DataFrame, keys: list[str], names: list[str], rows: pd.DataFrame
+) -> pd.DataFrame:
+    """The rows with the segments of every list."""
+    found = segments_of_lists(rows, segments, keys, names)
+    return rows.assign(**{name: found[name].array for name in names})
+
+
+def with_segments(
+    result: Any,
+    by: list[str],
+    segments: pd.DataFrame | None,
+    user_col: list[str],
+    taken: Sequence[str],
+) -> tuple[Any, list[str]]:
+    """Return a result in buckets that has the columns of `by`, and their names."""
+    if segments is not None:
+        keys, by = columns_of_segments(by, segments, user_col)
+        known = known_segments(segments, keys, by)
+        change = partial(_in_segments, known, keys, by)
+        result = ChangedRows(result, change, keys, dict(known[by].dtypes))
+    return result, by_columns(result.empty_rows, "per_user", by, taken)
+
+
+def pairs_of_bucket(
+    rows: pd.DataFrame,
+    *,
+    read: Callable[[Mapping[Any, pd.DataFrame]], ModelRows],
+    models: list[Any],
+    pairs: list[tuple[int, int]],
+    metrics: list[str],
+    cuts: list[int],
+    model_col: str,
+    weight_col: str | None,
+    missing: PairMissing,
+    by: list[str],
+) -> tuple[tuple[int, int], dict[tuple[Any, ...], BucketPairs]]:
+    """Make the differences of the units of one bucket in every segment, and add them up.
+
+    Returns how many rows have no segment, and of how many, and what the others give by segment.
+    """
+
+    def of_segment(rows: pd.DataFrame) -> BucketPairs:
+        code = pd.Index(models).get_indexer(pd.Index(rows[model_col]))
+        runs = read({name: rows[code == i] for i, name in enumerate(models)})
+        if weight_col is not None:
+            runs = runs.weighted(weight_col)
+        n_true, n_pred = runs.table("n_true"), runs.table("n_pred")
+        has, tables = has_lists(n_pred), {metric: runs.table(metric) for metric in metrics}
+        return BucketPairs(
+            {
+                (metric, *pair): read_pair(metric, table, pair, runs, missing, has, UnitSums)[0]
+                for metric, table in tables.items()
+                for pair in pairs
+            },
+            {metric: seen_bounds(table) for metric, table in tables.items()},
+            {(*pair, k): lists_shorter_than(n_pred[[*pair]], k) for pair in pairs for k in cuts},
+            {
+                (*pair, whole): np.array(other_truth(n_true[[*pair]], whole))
+                for pair in pairs
+                for whole in (False, True)
+            },
+            runs.repeated,
+            np.isin(np.arange(len(models)), code),
+        )
+
+    known = rows[rows[by].notna().all(axis=1)] if by else rows
+    code, labels = group_codes(known, "per_user", by)
+    names = labels[by].itertuples(index=False, name=None) if by else [()]
+    parts = zip(names, split(code, max(len(labels), 1)), strict=False)
+    found = {name: of_segment(known.take(own)) for name, own in parts}
+    return (len(rows) - len(known), len(rows)), found
+
+
+class PairsInBuckets:
+    """The models of an engine's result, as `ModelRows` has those of rows in memory."""
+
+    def __init__(
+        self,
+        result: Any,
+        keys: list[str],
+        folds: list[str],
+        model_col: str,
+        units: list[str],
+        by: Sequence[str] = (),
+    ) -> None:
+        self.result, self.keys, self.folds, self.units = result, keys, folds, units
+        self.by = list(by)
+        empty = result.empty_rows
+        require(empty, "per_user", [model_col, *keys, *folds, *units])
+        self.parts, self.model_col = [("per_user", empty)], model_col
+        self.weight_col: str | None = None
+        _, labels = group_codes(result.by_values, "per_user", [model_col])
+        self.models = labels[model_col].tolist()
+        if len(self.models) < 2:
+            raise OptionError(
+                f"per_user has {len(self.models)} models ({self.models}); a comparison needs at "
+                "least two"
+            )
+
+    def weighted(self, name: str) -> PairsInBuckets:
+        self.weight_col = name
+        return self
+
+    def tables(
+        self,
+        names: list[str],
+        pairs: list[tuple[int, int]],
+        settings: Settings,
+        declared: Mapping[str, MetricBounds],
+    ) -> list[tuple[pd.DataFrame, list[dict[str, Any]]]]:
+        """The label of every segment, as a frame of one row, with a row of numbers per metric and
+        pair; those that have nothing to compare are left out."""
+        cuts = {cut_off(self.result.spec, name) for name in names}
+        work = partial(
+            pairs_of_bucket,
+            read=partial(
+                read_model_rows,
+                keys=self.keys,
+                folds=self.folds,
+                model_col=self.model_col,
+                units=self.units,
+            ),
+            models=self.models,
+            pairs=pairs,
+            metrics=names,
+            cuts=[k for k in cuts if k is not None],
+            model_col=self.model_col,
+            weight_col=self.weight_col,
+            missing=settings.missing,
+            by=self.by,
+        )
+        units = self.units or unit_of(self.keys)
+        used = [self.model_col, *self.keys, *self.folds, *units, "n_true", "n_pred", *names]
+        used += [*as_columns(self.weight_col), *self.by]
+        given = self.result.each_bucket(work, list(dict.fromkeys(used)), units)
+        n_unknown, n_rows = (sum(counts) for counts in zip(*(n for n, _ in given), strict=True))
+        warn_unknown(n_unknown, n_rows, self.by)
+        by_label: dict[tuple[Any, ...], list[BucketPairs]] = {}
+        for _, found in given:
+            for label, one in found.items():
+                by_label.setdefault(label, []).append(one)
+        labels, places = [pd.DataFrame(index=[0])], np.zeros(1, np.int64)
+        if self.by:
+            frame = pd.DataFrame(list(by_label), columns=self.by)
+            frame = frame.astype(dict(self.result.empty_rows[self.by].dtypes))
+            code, found = group_codes(frame, "per_user", self.by)
+            labels, places = [found.iloc[[i]] for i in range(len(found))], np.argsort(code)
+        tables, given = [], list(by_label.values())
+        for label, place in zip(labels, places, strict=True):
+            parts = given[place]
+            there = np.any([one.there for one in parts], axis=0)
+            own = [pair for pair in pairs if there[[*pair]].all()]
+            if own:
+                tables.append((label, self._rows(names, own, settings, declared, parts)))
+        return tables
+
+    def _rows(
+        self,
+        names: list[str],
+        pairs: list[tuple[int, int]],
+        settings: Settings,
+        declared: Mapping[str, MetricBounds],
+        parts: list[BucketPairs],
+    ) -> list[dict[str, Any]]:
+        """One row of numbers per metric and pair of one segment."""
+        unlike = comparing(
+            self.models,
+            spec_of_each(self.result.spec, self.models),
+            lambda pair, whole: np.sum([one.truth[*pair, whole] for one in parts], axis=0),
+            lambda pair, k: np.sum([one.short[*pair, k] for one in parts], axis=0),
+        )
+        repeated, rows = any(one.repeated for one in parts), []
+        for name in names:
+            bounds = bounds_of(name, declared, np.array([one.seen[name] for one in parts]))
+            for pair in pairs:
+                counts, units, both = zip(*(one.sums[name, *pair] for one in parts), strict=True)
+                found = PairSums(
+                    np.sum(counts, axis=0),
+                    UnitSums.added(units).units(),
+                    UnitSums.added(both).units(),
+                )
+                more = unlike(name, *pair)
+                rows.append(
+                    row_of_pair(name, self.models, pair, found, bounds, settings, repeated, more)
+                )
+        return rows
