@@ -50,8 +50,8 @@ from .errors import UnknownWarning as UnknownWarning
 from .errors import WeightWarning as WeightWarning
 from .errors import WriteError as WriteError
 from .evaluation.evaluate import evaluate as evaluate
-from .evaluation.joined_results import join_results as join_results
 from .evaluation.result import Evaluation as Evaluation
+from .evaluation.result import join_results as join_results
 from .evaluation.result import read_parquet as read_parquet
 from .evaluation.summary import summarize as summarize
 from .experiments.compare.compare_models import compare_models as compare_models

@@ -15,8 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from contextvars import ContextVar, Token
-from types import TracebackType
+from contextvars import ContextVar
 
 SHOWN_AFTER = 2.0  # before the first line of a call, and between two lines
 
@@ -38,13 +37,10 @@ class Progress:
     ) -> None:
         self.total, self.what, self.show, self.clock = max(total, 1), what, show, clock
         self.done = self.furthest = 0.0
-        self.shown_at = clock()
-        self.spoken = show is True
-        self.outer: Progress | None = None
-        self.token: Token[Progress | None] | None = None
+        self.shown_at, self.spoken = clock(), show is True
+        self.outer = _innermost.get()
 
     def __enter__(self) -> Progress:
-        self.outer = _innermost.get()
         self.token = _innermost.set(self)
         return self
 
@@ -53,21 +49,10 @@ class Progress:
         self.done += steps
         self._move(self.done)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self.token is not None:
-            _innermost.reset(self.token)
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        _innermost.reset(self.token)
         if kind is None:
             self._move(self.total)
-
-    def _visible(self) -> bool:
-        if self.show is not None:
-            return self.show
-        return sys.stderr.isatty() and threading.current_thread() is threading.main_thread()
 
     def _move(self, done: float) -> None:
         """Show that this number of steps is done. The share that is shown never goes back."""
@@ -77,13 +62,15 @@ class Progress:
         if done <= self.furthest:
             return
         self.furthest = done
-        if self._visible() and (
-            self.clock() - self.shown_at >= SHOWN_AFTER or (self.spoken and done >= self.total)
-        ):
+        visible = self.show
+        if visible is None:
+            of_main = threading.current_thread() is threading.main_thread()
+            visible = of_main and sys.stderr.isatty()
+        late = visible and self.clock() - self.shown_at >= SHOWN_AFTER
+        if late or (visible and self.spoken and done >= self.total):
             self.shown_at, self.spoken = self.clock(), True
-            print(
-                f"recdf: {done / self.total:.0%} of {self.what} done", file=sys.stderr, flush=True
-            )
+            share = f"{done / self.total:.0%}"
+            print(f"recdf: {share} of {self.what} done", file=sys.stderr, flush=True)
 
 
 # The Progress that others start inside of. It is None in new threads, where a share would be one of

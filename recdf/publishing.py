@@ -24,6 +24,7 @@ manifest counts as left behind when nothing in it has changed for a day.
 from __future__ import annotations
 
 import errno
+import fnmatch
 import json
 import os
 import secrets
@@ -31,7 +32,7 @@ import shutil
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -58,9 +59,8 @@ LONGEST_MANIFEST = 2**20
 # in the attrs of tables that one run writes, which pandas stores: a digest of all of them
 RUN = "recdf_run"
 DAY = 24 * 60 * 60
-MOST_TRIES = 100  # to make a hidden folder while other processes remove it
+MOST_TRIES = 100  # to make a hidden folder while other processes remove the folder that it is in
 MOST_READS = 10  # of files that writers replace meanwhile
-BUSY = (errno.EWOULDBLOCK, errno.EAGAIN)
 # What recdf never leaves in a hidden folder: folders in the way of files.
 STRANGE = (errno.EISDIR, errno.ENOTDIR, errno.ENOTEMPTY, errno.EEXIST, errno.EXDEV)
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -75,7 +75,7 @@ REPLACE_WAITS = (0.01, 0.03, 0.1, 0.3, 1.0)
 
 def where(path: Path) -> Path:
     """Return where a file lies: at its place, or where a writer that ended has left it."""
-    for staging, files in reversed(_committed(path.parent)):
+    for _, staging, files in reversed(_committed(path.parent)):
         if path.name in files:
             left = staging / path.name
             return left if os.path.lexists(left) or not files[path.name] else path
@@ -85,12 +85,6 @@ def where(path: Path) -> Path:
 def is_there(path: Path) -> bool:
     """Tell whether there is a file, folder or link of this path for a reader."""
     return os.path.lexists(where(path))
-
-
-def names_in(folder: Path) -> set[str]:
-    """Return the names of the files of a folder, also of those that `where` finds elsewhere."""
-    left = [name for _, files in _committed(folder) for name in files]
-    return {name for name in (*os.listdir(folder), *left) if is_there(folder / name)}
 
 
 def plain_file(path: Path) -> Path:
@@ -119,11 +113,15 @@ def is_hidden(path: Path) -> bool:
     return any(name.startswith(PREFIX) for name in path.parts)
 
 
-def folders_below(root: Path) -> Iterator[Path]:
-    """Give a folder and those below it in their order, but for links and for what recdf hides."""
-    for top, below, _ in os.walk(root):
+def files_below(root: Path, pattern: str) -> Iterator[Path]:
+    """Give the files of a name in a folder and below it, folder by folder; no link is followed, and
+    a file that a writer has left counts at its place."""
+    for top, below, names in os.walk(root):
+        left = [name for _, _, files in _committed(Path(top)) for name in files]
+        for name in sorted({*fnmatch.filter((*below, *names, *left), pattern)}):
+            if is_there(Path(top, name)):
+                yield Path(top, name)
         below[:] = sorted(name for name in below if not name.startswith((PREFIX, PER_USER)))
-        yield Path(top)
 
 
 def steadily(paths: Sequence[Path], read: Callable[[], T]) -> T:
@@ -146,11 +144,10 @@ def steadily(paths: Sequence[Path], read: Callable[[], T]) -> T:
 
 def _identity(path: Path) -> tuple[int, int, int] | None:
     """Return numbers that tell a file or folder from another one of the same name."""
-    try:
+    with suppress(OSError):
         found = os.lstat(where(path))
-    except OSError:
-        return None
-    return found.st_ino, found.st_mtime_ns, found.st_size
+        return found.st_ino, found.st_mtime_ns, found.st_size
+    return None
 
 
 def refuse_two_runs(tables: Mapping[Any, Any]) -> None:
@@ -166,30 +163,25 @@ def refuse_two_runs(tables: Mapping[Any, Any]) -> None:
 
 def _hidden(folder: Path) -> list[Path]:
     """Return the hidden folders of writers, without those of strangers."""
-    with suppress(OSError), os.scandir(folder) as entries:
-        found = [one for one in entries if one.name.startswith(PREFIX)]
-        owners = (os.stat(folder).st_uid, getattr(os, "geteuid", int)()) if found else ()
-        return sorted(Path(one.path) for one in found if _is_folder_of(one, owners))
-    return []
+    found = []
+    with suppress(OSError):
+        owners = (os.stat(folder).st_uid, getattr(os, "geteuid", int)())
+        for staging in sorted(folder.glob(f"{PREFIX}*")):
+            with suppress(FileNotFoundError):  # it was removed meanwhile
+                if is_folder(staging) and os.lstat(staging).st_uid in owners:
+                    found.append(staging)
+    return found
 
 
-def _is_folder_of(entry: os.DirEntry[str], owners: Sequence[int]) -> bool:
-    with suppress(OSError):  # it was removed meanwhile
-        return (
-            entry.is_dir(follow_symlinks=False)
-            and entry.stat(follow_symlinks=False).st_uid in owners
-        )
-    return False
-
-
-def _committed(folder: Path) -> list[tuple[Path, dict[str, bool]]]:
-    """Return the hidden folders that have a manifest, the latest last, and which files it names."""
+def _committed(folder: Path) -> list[tuple[int, Path, dict[str, bool]]]:
+    """Return the hidden folders that have a manifest, the latest last: the time of the manifest,
+    the folder, and which files it names."""
     found = []
     for staging in _hidden(folder):
         with suppress(FileNotFoundError, PermissionError):
             time_ns = os.lstat(staging / MANIFEST).st_mtime_ns
             found.append((time_ns, staging, _manifest(staging)))
-    return [(staging, files) for _, staging, files in sorted(found, key=lambda one: one[0])]
+    return sorted(found, key=lambda one: one[0])
 
 
 def _manifest(staging: Path) -> dict[str, bool]:
@@ -223,18 +215,14 @@ def refuse_files(files: Iterable[Path], overwrite: bool) -> None:
             raise kind(f"{above} is a file; expected a folder, in which the result is written")
         if is_folder(path) and not (path.name == PER_USER and is_folder(path / HIDDEN_NAME)):
             raise IsADirectoryError(f"{path} is a folder; expected a file, or nothing")
-        if not overwrite and (os.path.lexists(path) or _is_left(path)):
+        there = os.path.lexists(path)
+        with suppress(DataError):  # a writer passes over what is not of recdf
+            there = there or is_there(path)
+        if there and not overwrite:
             pass_it = in_words("⟦+overwrite=True⟧")
             raise FileExistsError(
                 f"{path.parent} already holds {path.name}; pass {pass_it} to replace it"
             )
-
-
-def _is_left(path: Path) -> bool:
-    """Tell whether a writer that ended left a file that is not yet in its place."""
-    with suppress(DataError):  # a writer passes over what is not of recdf
-        return is_there(path)
-    return False
 
 
 @contextmanager
@@ -250,24 +238,29 @@ def published(
     failure at any point leaves only the older files, or only the new ones. What is in /dev or
     /proc, such as /dev/stdout, is written directly.
     """
-    files, verdicts = list(files), [path for path in verdicts if not _is_stream(path)]
+
+    def folder_of(path: Path) -> Path:  # which may be named in several ways
+        return Path(os.path.realpath(path.parent))
+
+    def is_stream(path: Path) -> bool:  # which no file can replace
+        folder = str(folder_of(path))
+        return folder == "/dev" or (folder.startswith("/proc/") and os.path.exists(path))
+
+    files, verdicts = list(files), [path for path in verdicts if not is_stream(path)]
     refuse_files(files, overwrite)
     refuse_files(verdicts, True)
-    real: dict[str, Path] = {}  # the same folder may be named in several ways
-    groups: dict[Path, list[str]] = {}
+    groups: dict[Path, list[Path]] = {}
     for path in (*files, *verdicts):
-        folder = real.setdefault(os.path.realpath(path.parent), path.parent.absolute())
-        groups.setdefault(folder, []).append(path.name)
+        groups.setdefault(folder_of(path), []).append(path)
     with ExitStack() as stack:
         staging: dict[Path, Path] = {}
-        for folder, names in groups.items():
+        for folder in groups:
             stack.enter_context(made(folder))
-            what = folder / names[0] if len(names) == 1 else None
-            staging[folder] = stack.enter_context(staging_folder(folder, what=what))
+            staging[folder] = stack.enter_context(staging_folder(folder))
 
         def place(path: Path) -> Path:
-            folder = real.get(os.path.realpath(path.parent))
-            return path if folder is None else staging[folder] / path.name
+            folder = folder_of(path)
+            return staging[folder] / path.name if folder in staging else path
 
         yield place
         for path in (*files, *verdicts):
@@ -278,8 +271,9 @@ def published(
         refuse_files(files, overwrite)
         for path in verdicts if len(groups) > 1 else ():
             path.unlink(missing_ok=True)
-        for folder, names in groups.items():
-            _publish(staging[folder], folder, list(dict.fromkeys(names)))
+        for folder, paths in groups.items():
+            with named_if_full(paths[0]):
+                _publish(staging[folder], folder, list(dict.fromkeys(path.name for path in paths)))
 
 
 def publish_text(path: Path, text: str) -> None:
@@ -294,18 +288,13 @@ def write_text(path: Path, place: Path, text: str) -> None:
         place.write_text(text, encoding="utf-8", newline="\n")
 
 
-def _is_stream(path: Path) -> bool:
-    """Tell whether a path is that of a stream or device, which no file can replace."""
-    folder = os.path.realpath(path.parent)
-    return folder == "/dev" or (folder.startswith("/proc/") and os.path.exists(path))
-
-
 @contextmanager
 def made(folder: Path) -> Iterator[None]:
     """Make a folder and those above it; if that or the block fails, remove those that are new."""
     new = [path for path in (folder, *folder.parents) if not os.path.exists(path)]
     try:
-        _make(folder)
+        with _told(f"the folder {folder} cannot be made"):
+            folder.mkdir(parents=True, exist_ok=True)
         yield
     except BaseException:
         for path in new:
@@ -314,70 +303,50 @@ def made(folder: Path) -> Iterator[None]:
         raise
 
 
-def _make(folder: Path) -> None:
-    """Make a folder and those above it. An error says in plain words what is in the way."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        refuse_files([folder / PER_USER], True)
-        raise _reworded(error, f"the folder {folder} cannot be made: {error.strerror}") from error
-
-
-def _reworded(error: OSError, text: str) -> OSError:
-    """Return an error of the same kind, or WriteError for a full disk, with another message."""
-    said = WriteError(text) if error.errno in FULL else type(error)(text)
-    said.errno = error.errno
-    return said
-
-
 @contextmanager
-def named_if_full(path: Path, into: str = "") -> Iterator[None]:
-    """Let the error of a full disk name the file; those of Arrow, and of writing, name none."""
+def _told(words: str, only: Sequence[int] = ()) -> Iterator[None]:
+    """Put words before what the system says of an error, or of `only` some errors; that of a full
+    disk becomes a WriteError."""
     try:
         yield
     except OSError as error:
-        if error.errno not in FULL or isinstance(error, WriteError):
+        if isinstance(error, WriteError) or (only and error.errno not in only):
             raise
-        said = into or f"{path} cannot be written"
-        raise _reworded(error, f"{said}: {os.strerror(error.errno or 0)}") from error
+        text = f"{words}: {os.strerror(error.errno or 0)}"
+        told = WriteError(text) if error.errno in FULL else type(error)(text)
+        told.errno = error.errno
+        raise told from error
+
+
+def named_if_full(path: Path) -> AbstractContextManager[None]:
+    """Let the error of a full disk name the file; those of Arrow, and of writing, name none."""
+    return _told(f"{path} cannot be written", FULL)
 
 
 @contextmanager
-def staging_folder(parent: Path, *, what: Path | None = None) -> Iterator[Path]:
+def staging_folder(parent: Path) -> Iterator[Path]:
     """Give a hidden folder in `parent` that is removed at the end, or by the next call if this
-    process is killed. `what` is the one file that will be written."""
-    with _locked(parent):
-        _settle(parent)
-    into = f"nothing can be written into the folder {parent}"
+    process is killed."""
+    staging, into = parent / f"{PREFIX}{secrets.token_hex(6)}", "nothing can be written into the"
     with ExitStack() as stack:
-        staging, lock = _new_staging(parent)
-        if lock is not None:
-            stack.callback(os.close, lock)
+        for left in reversed(range(MOST_TRIES)):
+            try:
+                with _locked(parent):
+                    _settle(parent)
+                    with _told(f"{into} folder {parent}"):
+                        staging.mkdir()
+                    stack.enter_context(_locked(staging))
+                    break
+            except FileNotFoundError:  # another process, which had made the folder, removed it
+                if not left:
+                    raise FileNotFoundError(f"{into} folder {parent}") from None
+                parent.mkdir(parents=True, exist_ok=True)
         try:
-            with named_if_full(what or parent, "" if what else into):
+            with _told(f"{into} folder {parent}", FULL):
                 yield staging
         finally:
             if not os.path.lexists(staging / MANIFEST):  # else the next writer completes the work
                 shutil.rmtree(staging, ignore_errors=True)
-
-
-def _new_staging(parent: Path) -> tuple[Path, int | None]:
-    into = f"nothing can be written into the folder {parent}"
-    for _ in range(MOST_TRIES):
-        staging = parent / f"{PREFIX}{secrets.token_hex(6)}"
-        try:
-            staging.mkdir()
-            lock = _lock(staging, wait=True)
-        except FileNotFoundError:  # another process removed the folder before its lock was held
-            _make(parent)
-            continue
-        except OSError as error:
-            raise _reworded(error, f"{into}: {error.strerror}") from error
-        if staging.exists():
-            return staging, lock
-        if lock is not None:
-            os.close(lock)
-    raise FileNotFoundError(into)
 
 
 def _publish(staging: Path, target: Path, names: Sequence[str]) -> None:
@@ -407,55 +376,40 @@ def _complete(staging: Path, target: Path) -> None:
     files = _manifest(staging)
     left = [name for name, new in files.items() if not new or os.path.lexists(staging / name)]
     refuse_files([target / name for name in left], True)
-    for name in left:
-        direct = name == next(iter(files)) and not (
-            is_folder(staging / name) or is_folder(target / name)
-        )
-        if not direct:
-            _move(target / name, staging / f"{OLD}{name}")
-    for name in left:
-        if files[name]:
-            _move(staging / name, target / name)
+    first = next(iter(files))  # it is replaced directly, so that it is never missing
+    if not files[first] or is_folder(staging / first) or is_folder(target / first):
+        first = ""
+    older = [(target / name, staging / f"{OLD}{name}") for name in left if name != first]
+    newer = [(staging / name, target / name) for name in left if files[name]]
+    for source, place in (*older, *newer):
+        with suppress(FileNotFoundError):  # there is none, or another process moved it
+            put_in_place(source, place)
     (staging / MANIFEST).unlink(missing_ok=True)
-
-
-def _move(source: Path, target: Path) -> None:
-    """Put a file in its place, unless it is not there or, without locks, another process did so."""
-    with suppress(FileNotFoundError):
-        put_in_place(source, target)
 
 
 def _to_disk(path: Path, *, below: bool = True) -> None:
     """Wait until a file or folder is on the disk and not only in the system's memory."""
-    if below and is_folder(path):
-        for one in path.iterdir():
-            _to_disk(one)
-    elif is_folder(path):
-        with suppress(OSError):  # not every system can do this with a folder
-            handle = os.open(path, os.O_RDONLY)
+    folder = is_folder(path)
+    for one in path.iterdir() if folder and below else ():
+        _to_disk(one)
+    if folder or path.is_file():
+        # Not every system can do this with a folder.
+        with suppress(OSError) if folder else nullcontext():
+            handle = os.open(path, os.O_RDONLY if folder else os.O_RDWR)
             try:
                 os.fsync(handle)
             finally:
                 os.close(handle)
-    elif path.is_file():
-        with open(path, "rb+") as file:
-            os.fsync(file.fileno())
 
 
 def put_in_place(source: Path, target: Path) -> None:
     """Rename a file or folder. On Windows, wait until no program, such as a scanner of viruses, has
     it open."""
-    for seconds in REPLACE_WAITS:
-        try:
+    for seconds in REPLACE_WAITS if WINDOWS else ():
+        with suppress(PermissionError):
             return os.replace(source, target)
-        except PermissionError:
-            if not WINDOWS:
-                raise
-            time.sleep(seconds)
+        time.sleep(seconds)
     return os.replace(source, target)
-
-
-# -- after a process that was killed
 
 
 def _settle(folder: Path, but: Path | None = None) -> None:
@@ -472,54 +426,28 @@ def _settle(folder: Path, but: Path | None = None) -> None:
             except OSError as error:
                 if error.errno not in STRANGE:
                     raise
-        with suppress(OSError):  # its writer is alive, or removed it
-            _remove(staging)
-
-
-def _remove(staging: Path) -> None:
-    lock = _lock(staging, wait=False)
-    try:
-        if lock is not None or _unchanged_for_a_day(staging):
-            shutil.rmtree(staging, ignore_errors=True)
-    finally:
-        if lock is not None:
-            os.close(lock)
-
-
-def _unchanged_for_a_day(staging: Path) -> bool:
-    last = max(path.lstat().st_mtime for path in (staging, *staging.iterdir()))
-    return time.time() - last > DAY
-
-
-# ---------------------------------------------------------------------------------------------
-# locks
-
-
-def _lock(folder: Path, *, wait: bool) -> int | None:
-    """Lock a folder; None where that is not possible. BlockingIOError if another has the lock and
-    `wait` is False."""
-    if fcntl is None:
-        return None
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except OSError as error:
-        os.close(handle)
-        if error.errno in BUSY:
-            raise BlockingIOError(error.errno, f"{folder} is locked by another process") from None
-        return None  # a file system without locks
-    except BaseException:
-        os.close(handle)
-        raise
-    return handle
+        with suppress(OSError), _locked(staging, wait=False) as held:
+            last = max(path.lstat().st_mtime for path in (staging, *staging.iterdir()))
+            if held or time.time() - last > DAY:
+                shutil.rmtree(staging, ignore_errors=True)
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Hold the lock of a folder."""
-    lock = _lock(folder, wait=True)
+def _locked(folder: Path, *, wait: bool = True) -> Iterator[bool]:
+    """Hold the lock of a folder; False where the system has none. BlockingIOError if another
+    process has it and `wait` is False."""
+    if fcntl is None:
+        yield False
+        return
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        yield
+        held = True
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            raise
+        except OSError:  # a file system without locks
+            held = False
+        yield held
     finally:
-        if lock is not None:
-            os.close(lock)
+        os.close(handle)

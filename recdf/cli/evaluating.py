@@ -258,7 +258,7 @@ def _evaluate_files(given: Namespace, scratch: Path | None) -> Reply:
             own = {name: one for name, one in options.items() if name in (*OPTIONS, "items")}
             profile = data_profile(*lists, **own) if given.profile else None
             tables = result.per_user, result.summary, result.spec
-            write_tables(given.out, *tables, overwrite=given.overwrite, profile=profile)
+            write_tables(given.out, tables, overwrite=given.overwrite, profile=profile)
     summary = result.summary
     if given.stat or given.weight_by:
         stats = [

@@ -13,7 +13,7 @@ from ..diagnostics import History, diff, past_runs, past_tests
 from ..display.leaderboard import leaderboard
 from ..errors import OptionError
 from ..evaluation.result import read_parquet
-from ..evaluation.storage import is_result, local_path
+from ..evaluation.storage import local_path
 from ..experiments import (
     aa_test,
     arrivals_by_day,
@@ -35,7 +35,7 @@ from ..off_policy.beside_estimates import ope_compare, ope_diagnostics
 from ..off_policy.estimate_value import MEANINGS, ope_estimate
 from ..off_policy.log_additions import target_from_recs
 from ..partitions.dealt_logs import IMPRESSION_FILES, impressions_parquet
-from ..publishing import made, staging_folder
+from ..publishing import PER_USER, is_there, made, staging_folder
 from ..tables.cells import amount, doing
 from .arguments import BOUNDS_FLAG, as_pairs, flag, given_files
 from .commands import ESTIMATED, Command, Given, Reply, Tables, brief_text, plain_signs, texts_and
@@ -168,7 +168,9 @@ def _leaderboard(given: Namespace, options: Given) -> Reply:
 def _diff(given: Namespace, options: Given) -> Reply:
     flags = {"before": "before_model", "after": "after_model"}
     paths = [getattr(given, role) for role in flags]
-    others = [path for path in paths if is_remote(path) or not is_result(path)]
+    others = [
+        path for path in paths if is_remote(path) or not is_there(local_path(path) / PER_USER)
+    ]
     if len(others) == 1:
         raise OptionError(
             f"{others[0]} is no result, and the other side is one; name two results, or two files "

@@ -20,8 +20,7 @@ from ..diagnostics.gate_records import Gate
 from ..display.report.page import report
 from ..errors import DataError, MissingExtraError, OptionError, closest
 from ..evaluation.evaluate import evaluate
-from ..evaluation.joined_results import join_results
-from ..evaluation.result import Evaluation, read_parquet
+from ..evaluation.result import Evaluation, join_results, read_parquet
 from ..evaluation.storage import digest_of_result, file_of_rows, write_files
 from ..evaluation.summary import summarize
 from ..experiments import decide_experiment, read_plan, role_verdicts

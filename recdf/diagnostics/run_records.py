@@ -3,12 +3,11 @@ differences online."""
 
 from __future__ import annotations
 
-import fnmatch
 import functools
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -28,20 +27,14 @@ from ..publishing import (
     PER_USER,
     PROFILE,
     SUMMARY_FILE,
-    folders_below,
+    files_below,
     is_there,
-    names_in,
     plain_file,
     read_table,
     where,
 )
 
-COMPARED, HEALTH_FILE, DECIDED, GATED = (
-    "comparison.parquet",
-    "health.parquet",
-    "decision.parquet",
-    "gate.parquet",
-)
+COMPARED, HEALTH_FILE, DECIDED = "comparison.parquet", "health.parquet", "decision.parquet"
 RUN_COLUMNS = ["folder", "command", "started", "seconds", "exit", "recdf", "decided"]
 OF_MEANING = (
     "min_relevance",
@@ -86,21 +79,49 @@ def past_runs(folder: Any) -> pd.DataFrame:
     ['folder', 'command', 'started', 'seconds', 'exit', 'recdf', 'decided']
     """
     root, rows = existing_folder(folder), []
-    for path in _files_below(root, "run*.json"):
-        record = _record(path)
+    for path in files_below(root, "run*.json"):
+        try:
+            found = json.loads(plain_file(where(path)).read_text(encoding="utf-8"))
+            record = {name: found[name] for name in RUN_COLUMNS[1:-1]}
+        except (ValueError, LookupError, TypeError, RecursionError) as error:
+            raise DataError(
+                f"{path} is no record of a run of recdf ({error}); move it elsewhere"
+            ) from error
         command = str(record["command"][1])
-        rows.append(
-            record
-            | {
-                "folder": path.parent.relative_to(root).as_posix(),
-                "command": command,
-                "started": pd.to_datetime(record["started"], utc=True),
-                "decided": _words_of_decision(path.parent, command),
-            }
-        )
+        record |= {"folder": path.parent.relative_to(root).as_posix(), "command": command}
+        record |= {"started": pd.to_datetime(record["started"], utc=True), "decided": ""}
+        for one, name, words in DECIDED_IN:
+            if command == one and is_there(path.parent / name):
+                record["decided"] = words(read_table(path.parent / name))
+                break
+        rows.append(record)
     return pd.DataFrame(rows, columns=RUN_COLUMNS).sort_values(
         "started", kind="stable", ignore_index=True
     )
+
+
+def _decisions(table: pd.DataFrame) -> str:
+    rows = zip(table["treatment"], table["decision"], strict=True)
+    return "; ".join(f"{treatment}: {decision}" for treatment, decision in rows)
+
+
+def _verdict_counts(table: pd.DataFrame) -> str:
+    return ", ".join(f"{n} {word}" for word, n in table["verdict"].value_verdict_counts().items())
+
+
+def _verdicts(table: pd.DataFrame) -> str:
+    new = "model" if "model" in table.columns else "treatment"
+    rows = zip(table[new], table["metric"], table["verdict"], strict=True)
+    return "; ".join(f"{side}: {metric} {verdict}" for side, metric, verdict in rows)
+
+
+# What a run of a command decided, from the first of its tables that is beside its record.
+DECIDED_IN = (
+    ("experiment", DECIDED, _decisions),
+    ("experiment", COMPARED, _verdicts),
+    ("compare", COMPARED, _verdicts),
+    ("gate", "gate.parquet", _verdict_counts),
+)
 
 
 def past_tests(folder: Any) -> pd.DataFrame:
@@ -143,15 +164,71 @@ def past_tests(folder: Any) -> pd.DataFrame:
     definitions: dict[str, tuple[str, str]] = {}
     controls: dict[str, str] = {}
     for place in sorted(path for path in root.iterdir() if path.is_dir()):
-        tables = dict(_comparisons(place))
+        name = place.name
+        tables: dict[str, tuple[Path, pd.DataFrame]] = {}
+        for path in files_below(place, COMPARED):
+            table = read_table(path)
+            for kind in KINDS_OF_COMPARISON:
+                if kind in table.columns and kind in tables:
+                    raise DataError(
+                        f"{tables[kind][0]} and {path} both compare {kind}s; expected one in {name}"
+                    )
+                if kind in table.columns:
+                    tables[kind] = path, table
         if len(tables) < len(KINDS_OF_COMPARISON):
             continue
-        for table in tables.values():
-            _same_definitions(table, place.name, definitions)
-        _own_control(tables["treatment"], place.name, controls)
-        rows.append(_test(place.name, tables["model"], tables["treatment"]))
+        for _, table in tables.values():
+            for metric, own in definitions_of(table.attrs.get("recdf", {})).items():
+                before, known = definitions.setdefault(metric, (own, name))
+                if before != own:
+                    raise DataError(
+                        f"{metric} is {before} in {known} and {own} in {name}, so that its "
+                        "differences do not compare; evaluate one of them again"
+                    )
+        row = _test(name, *(tables[kind][1] for kind in KINDS_OF_COMPARISON))
+        beside = tables["treatment"][0].parent
+        if is_there(beside / HEALTH_FILE):
+            health = read_table(beside / HEALTH_FILE)
+            for digest in health.loc[health["variant"] == row["control"], "users_digest"].iloc[:1]:
+                other = controls.setdefault(digest, name)
+                if other != name:
+                    raise DuplicateError(
+                        f"{other} and {name} have the same users in their control, so that their "
+                        "errors are not independent; keep one of them"
+                    )
+        if is_there(beside / DECIDED):
+            row["decision"] = str(read_table(beside / DECIDED)["decision"].iloc[0])
+        rows.append(row)
     first = ["experiment", "baseline", "model", "control", "treatment", "decision"]
     return pd.DataFrame(rows, columns=None if rows else first)
+
+
+def _test(name: str, models: pd.DataFrame, variants: pd.DataFrame) -> dict[str, Any]:
+    """One experiment: its treatment, the model that this was, and the differences of both
+    tables."""
+    arms = variants[["control", "treatment"]].drop_duplicates()
+    if len(arms) > 1:
+        raise DuplicateError(
+            f"{name} has several treatments ({', '.join(map(str, arms['treatment']))}), which "
+            "share the users of their control; keep the one that was to be launched in a folder of "
+            "its own",
+            count=len(arms),
+        )
+    pairs = models[["baseline", "model"]].drop_duplicates()
+    control, treatment = arms.iloc[0]
+    if len(pairs) > 1:
+        pairs = pairs[(pairs["model"] == treatment) & (pairs["baseline"] == control)]
+    if len(pairs) != 1:
+        raise DataError(
+            f"{name}: no model was compared under the names of the variants ({treatment} against "
+            f"{control}); compare one pair of models, or name the models so"
+        )
+    chosen = models.merge(pairs, on=["baseline", "model"])
+    row = {"experiment": name, **pairs.iloc[0], **arms.iloc[0], "decision": ""}
+    for kind, table in (("offline", chosen), ("online", variants)):
+        for metric, diff, se in zip(table["metric"], table["diff"], table["se"], strict=True):
+            row |= {f"{kind}_{metric}": diff, f"{kind}_{metric}_se": se}
+    return row
 
 
 # -- one run
@@ -185,125 +262,6 @@ def definitions_of(spec: Mapping[str, Any]) -> dict[str, str]:
     return {metric: one["definition"] + words for metric, one in spec.get("metrics", {}).items()}
 
 
-def _files_below(root: Path, pattern: str) -> list[Path]:
-    return [
-        folder / name
-        for folder in folders_below(root)
-        for name in sorted(fnmatch.filter(names_in(folder), pattern))
-    ]
-
-
-def _record(path: Path) -> dict[str, Any]:
-    try:
-        record = json.loads(plain_file(where(path)).read_text(encoding="utf-8"))
-        return {name: record[name] for name in ("command", "started", "seconds", "exit", "recdf")}
-    except (ValueError, LookupError, TypeError, RecursionError) as error:
-        raise DataError(
-            f"{path} is no record of a run of recdf ({error}); move it elsewhere"
-        ) from error
-
-
-def _words_of_decision(place: Path, command: str) -> str:
-    """What a run decided, from the tables beside its record."""
-    if command == "experiment" and is_there(place / DECIDED):
-        found = read_table(place / DECIDED)
-        return "; ".join(
-            f"{a}: {b}" for a, b in zip(found["treatment"], found["decision"], strict=True)
-        )
-    if command == "gate" and is_there(place / GATED):
-        counts = read_table(place / GATED)["verdict"].value_counts()
-        return ", ".join(f"{n} {word}" for word, n in counts.items())
-    if command in ("compare", "experiment") and is_there(place / COMPARED):
-        found = read_table(place / COMPARED)
-        new = "model" if "model" in found.columns else "treatment"
-        return "; ".join(
-            f"{row[new]}: {row['metric']} {row['verdict']}" for row in found.to_dict("records")
-        )
-    return ""
-
-
-# -- offline beside online
-
-
-def _comparisons(place: Path) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Give the comparison of models and that of variants below the folder of an experiment."""
-    seen: dict[str, Path] = {}
-    for path in _files_below(place, COMPARED):
-        table = read_table(path)
-        for kind in KINDS_OF_COMPARISON:
-            if kind in table.columns:
-                if kind in seen:
-                    raise DataError(
-                        f"{seen[kind]} and {path} both compare {kind}s; expected one in "
-                        f"{place.name}"
-                    )
-                seen[kind] = path
-                table.attrs["folder"] = path.parent
-                yield kind, table
-
-
-def _test(name: str, models: pd.DataFrame, variants: pd.DataFrame) -> dict[str, Any]:
-    """One experiment: its treatment, the model that this was, and the differences of both
-    tables."""
-    arms = variants[["control", "treatment"]].drop_duplicates()
-    if len(arms) > 1:
-        raise DuplicateError(
-            f"{name} has several treatments ({', '.join(map(str, arms['treatment']))}), which "
-            "share the users of their control; keep the one that was to be launched in a folder of "
-            "its own",
-            count=len(arms),
-        )
-    pairs = models[["baseline", "model"]].drop_duplicates()
-    treatment = arms["treatment"].iloc[0]
-    if len(pairs) > 1:
-        pairs = pairs[
-            (pairs["model"] == treatment) & (pairs["baseline"] == arms["control"].iloc[0])
-        ]
-    if len(pairs) != 1:
-        raise DataError(
-            f"{name}: no model was compared under the names of the variants ({treatment} against "
-            f"{arms['control'].iloc[0]}); compare one pair of models, or name the models so"
-        )
-    chosen = models.merge(pairs, on=["baseline", "model"])
-    row = {"experiment": name, **pairs.iloc[0], **arms.iloc[0], "decision": _decided_on(variants)}
-    for kind, table in (("offline", chosen), ("online", variants)):
-        for metric, diff, se in zip(table["metric"], table["diff"], table["se"], strict=True):
-            row |= {f"{kind}_{metric}": diff, f"{kind}_{metric}_se": se}
-    return row
-
-
-def _decided_on(variants: pd.DataFrame) -> str:
-    path = variants.attrs["folder"] / DECIDED
-    return str(read_table(path)["decision"].iloc[0]) if is_there(path) else ""
-
-
-def _same_definitions(table: pd.DataFrame, name: str, known: dict[str, tuple[str, str]]) -> None:
-    """Refuse a metric that one experiment defines in another way than those before it."""
-    for metric, own in definitions_of(table.attrs.get("recdf", {})).items():
-        before, where = known.setdefault(metric, (own, name))
-        if before != own:
-            raise DataError(
-                f"{metric} is {before} in {where} and {own} in {name}, so that its differences do "
-                "not compare; evaluate one of them again"
-            )
-
-
-def _own_control(variants: pd.DataFrame, name: str, known: dict[str, str]) -> None:
-    """Refuse an experiment whose control has the users of an earlier one."""
-    path = variants.attrs["folder"] / HEALTH_FILE
-    if not is_there(path):
-        return
-    health = read_table(path)
-    own = health.loc[health["variant"] == variants["control"].iloc[0], "users_digest"]
-    for digest in own.iloc[:1]:
-        other = known.setdefault(digest, name)
-        if other != name:
-            raise DuplicateError(
-                f"{other} and {name} have the same users in their control, so that their errors "
-                "are not independent; keep one of them"
-            )
-
-
 # ------------------------------------------------------------------------------------------
 # The dated results of a job: where they are, and what each of them says.
 
@@ -322,9 +280,8 @@ def dated_results(root: Path, without: Any) -> tuple[pd.DataFrame, pd.DataFrame]
     given = [] if without is None else without if isinstance(without, list | tuple) else [without]
     bad = [read_day("without", one, None) for one in given]
     rows = []
-    for folder in folders_below(root):
-        if not is_there(folder / PER_USER):
-            continue
+    for rows_of_lists in files_below(root, PER_USER):
+        folder = rows_of_lists.parent
         path = folder.relative_to(root).as_posix()
         dates = [f"{year}-{month}-{day}" for year, _, month, day in DATE.findall(path)]
         day = pd.to_datetime(dates[-1], errors="coerce") if dates else started.get(path, pd.NaT)

@@ -18,11 +18,10 @@ import pandas as pd
 from ..diagnostics.gate_records import CHECK_COLUMNS, GATE_COLUMNS, Gate
 from ..diagnostics.history import History
 from ..errors import ColumnError, DataError, OptionError, closest, kind_of
-from ..evaluation.joined_results import join_results
-from ..evaluation.result import Evaluation, Result
+from ..evaluation.result import Evaluation, Result, join_results
 from ..evaluation.spec import better_of
-from ..evaluation.summary import summarize
-from ..evaluation.value_moments import CONFIDENCE, Stat
+from ..evaluation.summary import Stat, summarize
+from ..evaluation.value_moments import CONFIDENCE
 from ..experiments.samples import declared_bounds
 from ..judge.per_user_columns import unit_of
 from ..judge.users import repeated_unit

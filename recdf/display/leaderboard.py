@@ -12,7 +12,7 @@ import pandas as pd
 from ..errors import OptionError
 from ..evaluation.result import Evaluation, Result
 from ..evaluation.shown import NO_INTERVAL
-from ..evaluation.value_moments import STAT_OF_MODELS, Stat
+from ..evaluation.summary import STAT_OF_MODELS, Stat
 from ..experiments.compare.comparable_runs import sentence_of_both
 from ..experiments.decide.adjust_pvalues import adjustment
 from ..judge.cautions.table import CAUTIONS

@@ -43,50 +43,35 @@ class DescribedDtype(TypedDict):
 def to_table(frame: pd.DataFrame) -> pa.Table:
     """Convert the frame to an Arrow table that parquet can hold.
 
+    The metadata are those from which `pandas.read_parquet` restores its own dtypes, such as Int64.
+
     Raises
     ------
     DataError
         If parquet has no type for a column; it names the column.
     """
-    columns = {name: _values_to_arrow(frame[name], name) for name in frame.columns}
-    return pa.table(columns).replace_schema_metadata(_for_pandas(frame))
-
-
-def _values_to_arrow(column: pd.Series, name: str) -> Any:
-    dtype = column.dtype
-    if isinstance(dtype, pd.SparseDtype):
-        return _column_to_arrow(column.astype(dtype.subtype), name, dtype)
-    if isinstance(dtype, pd.CategoricalDtype) and not pd.api.types.is_string_dtype(
-        dtype.categories.dtype
-    ):
-        # Parquet keeps only dictionaries of strings.
-        codes = column.cat.codes.to_numpy()
-        values = _column_to_arrow(pd.Series(dtype.categories), name, dtype)
-        return values.take(pa.array(codes, mask=codes < 0))
-    return _column_to_arrow(column, name, dtype)
-
-
-def _for_pandas(frame: pd.DataFrame) -> dict[bytes, bytes] | None:
-    """Return the metadata from which `pandas.read_parquet` restores its own dtypes, such as
-    Int64."""
-    columns = {}
-    for name in frame.columns:
-        empty = frame[name].head(0)
+    columns, empty = {}, dict(frame.head(0).items())
+    for name, column in frame.items():
+        dtype: Any = column.dtype
+        if isinstance(dtype, pd.SparseDtype):
+            column = column.astype(dtype.subtype)
+        categories = dtype.categories if isinstance(dtype, pd.CategoricalDtype) else None
+        if categories is None or pd.api.types.is_string_dtype(categories.dtype):
+            columns[name] = _column_to_arrow(column, name, dtype)
+        else:  # parquet keeps only dictionaries of strings
+            codes = column.cat.codes.to_numpy()
+            values = _column_to_arrow(pd.Series(categories), name, dtype)
+            columns[name] = values.take(pa.array(codes, mask=codes < 0))
         try:
-            pd.api.types.pandas_dtype(str(empty.dtype))
-            pa.Array.from_pandas(empty)
-        except (
-            TypeError,
-            ValueError,
-            NotImplementedError,
-            pa.ArrowException,
-        ):  # pandas could not read this back
-            empty = empty.astype(object)
-        columns[name] = empty
-    return dict(pa.Schema.from_pandas(pd.DataFrame(columns), preserve_index=False).metadata)
+            pd.api.types.pandas_dtype(str(dtype))
+            pa.Array.from_pandas(empty[name])
+        except (TypeError, ValueError, NotImplementedError, pa.ArrowException):
+            empty[name] = empty[name].astype(object)  # pandas could not read this back
+    schema = pa.Schema.from_pandas(pd.DataFrame(empty), preserve_index=False)
+    return pa.table(columns).replace_schema_metadata(schema.metadata)
 
 
-def _column_to_arrow(column: pd.Series, name: str, dtype: Any) -> Any:
+def _column_to_arrow(column: pd.Series, name: Any, dtype: Any) -> Any:
     try:
         return pa.Array.from_pandas(column)
     except (pa.ArrowException, OverflowError, TypeError, ValueError, NotImplementedError) as error:
@@ -97,24 +82,19 @@ def categories_of(frame: pd.DataFrame) -> bytes:
     """Return the categories of all categorical columns in their order, as an Arrow stream; empty if
     there are none."""
     found = {}
-    for name in frame.columns:
-        if isinstance(frame[name].dtype, pd.CategoricalDtype):
-            values = pd.Series(frame[name].cat.categories)
+    for name, column in frame.items():
+        if isinstance(column.dtype, pd.CategoricalDtype):
+            values = pd.Series(column.cat.categories)
             if pd.api.types.infer_dtype(values) == "decimal":
-                values = values.astype(
-                    str
-                )  # parquet gives all Decimals of a column the same number of digits
-            array = _column_to_arrow(values, name, frame[name].dtype)
+                # Parquet gives all Decimals of a column the same number of digits.
+                values = values.astype(str)
+            array = _column_to_arrow(values, name, column.dtype)
             # One list, so that columns of different lengths fit into one table.
-            found[name] = pa.LargeListArray.from_arrays(
-                pa.array([0, len(array)], pa.int64()), array
-            )
-    return to_stream(pa.table(found)) if found else b""
-
-
-def to_stream(table: pa.Table) -> bytes:
-    """Return the bytes of an Arrow stream."""
-    sink = pa.BufferOutputStream()
+            places = pa.array([0, len(array)], pa.int64())
+            found[name] = pa.LargeListArray.from_arrays(places, array)
+    if not found:
+        return b""
+    table, sink = pa.table(found), pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     return bytes(sink.getvalue())
@@ -139,40 +119,31 @@ def refuse_lossy(
     import pyarrow.parquet as pq  # costs import time that only reading and writing need
 
     known = read_categories(categories)
-    for name in frame.columns:
-        column = frame[name]
-        if _always_returns(column):
+    for name, column in frame.items():
+        dtype: Any = column.dtype
+        if isinstance(dtype, pd.StringDtype) or (
+            isinstance(dtype, np.dtype)
+            and (dtype.kind in "iuf" or pd.api.types.infer_dtype(column, skipna=False) == "string")
+        ):
             continue
         try:
             first = ~column.duplicated().to_numpy(dtype=bool)
             sink = pa.BufferOutputStream()
             pq.write_table(table.select([name]).filter(pa.array(first)), sink)
             stored = pq.read_table(pa.BufferReader(sink.getvalue()))
-            again = restore(stored[name], described[name], known.get(name))
+            again = restore(stored[name], described[str(name)], known.get(str(name)))
         except (OSError, MemoryError):
             raise
         except Exception as error:  # a dtype of another library may raise anything
-            raise _refused(name, column.dtype, " ".join(str(error).split())) from None
+            raise _refused(name, dtype, " ".join(str(error).split())) from None
         distinct = column[first].reset_index(drop=True)
         if again.dtype != distinct.dtype or not again.equals(distinct):
-            examples = (
-                f"{distinct.iloc[0]!r} would come back as {again.iloc[0]!r}"
-                if len(again)
-                else "no rows"
-            )
-            raise _refused(name, column.dtype, examples)
+            rows = zip(distinct, again, strict=False)
+            words = [f"{one!r} would come back as {other!r}" for one, other in rows]
+            raise _refused(name, dtype, words[0] if words else "no rows")
 
 
-def _always_returns(column: pd.Series) -> bool:
-    dtype = column.dtype
-    if isinstance(dtype, pd.StringDtype):
-        return True
-    if pd.api.types.is_object_dtype(dtype):
-        return pd.api.types.infer_dtype(column, skipna=False) == "string"
-    return isinstance(dtype, np.dtype) and dtype.kind in "iuf"
-
-
-def _refused(name: str, dtype: Any, why: str) -> DataError:
+def _refused(name: Any, dtype: Any, why: str) -> DataError:
     return DataError(
         f"column {name!r} ({dtype}) cannot be stored in parquet without change: {why}; convert it "
         "before evaluating, e.g. ⟦with .astype(str)⟧"
@@ -204,44 +175,34 @@ def describe(column: pd.Series) -> DescribedDtype:
 
 def restore(column: Any, described: DescribedDtype, categories: Any = None) -> pd.Series:
     """Restore the dtype of a column read from parquet (an Arrow array); a categorical one needs its
-    `categories`."""
+    `categories`, since parquet keeps its values but not the codes."""
     column = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
-    if described["kind"] == "category":
-        return _restore_category(column, described, categories)
-    if described["kind"] == "arrow":
-        kind = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(described["arrow"]))).field(0).type
-        return pd.Series(
-            pd.arrays.ArrowExtensionArray(column if column.type == kind else column.cast(kind))
-        )
-    values: pd.Series = without_dictionary(column).to_pandas()
-    dtype: Any = described["name"]
-    if (
-        described["kind"] == "string"
-    ):  # where the installed pandas has none for strings with NaN, they are objects
-        dtype = (
-            ("str" if HAS_STR else "object")
-            if described["nan"]
-            else pd.StringDtype(described["storage"])
-        )
-    return values.astype(dtype)
-
-
-def _restore_category(column: pa.ChunkedArray, described: DescribedDtype, packed: Any) -> pd.Series:
-    """Restore a categorical column by looking up its values, since parquet keeps the values but not
-    the codes."""
-    values = without_dictionary(column)
-    categories = restore(packed, described["of"])
-    if pa.types.is_decimal(values.type):
-        categories = categories.map(Decimal)
-    index = pd.Index(categories.array, dtype=categories.dtype, tupleize_cols=False)
-    dtype = pd.CategoricalDtype(index, described["ordered"])
-    if pa.types.is_primitive(values.type) or {values.type, packed.type} <= {
-        pa.string(),
-        pa.large_string(),
-    }:
-        codes = pc.index_in(values, packed.cast(values.type)).fill_null(-1)
-        return pd.Series(pd.Categorical.from_codes(codes.to_numpy(), dtype=dtype))
-    return pd.Series(pd.Categorical(restore(values, described["of"]), dtype=dtype))
+    kind: Any = described["kind"]
+    name: Any = described["name"]
+    if kind == "arrow":
+        own = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(described["arrow"]))).field(0).type
+        column = column if column.type == own else column.cast(own)
+        return pd.Series(pd.arrays.ArrowExtensionArray(column))
+    column = without_dictionary(column)
+    if kind == "category":
+        values = restore(categories, described["of"])
+        if pa.types.is_decimal(column.type):
+            values = values.map(Decimal)
+        index = pd.Index(values.array, dtype=values.dtype, tupleize_cols=False)
+        dtype = pd.CategoricalDtype(index, described["ordered"])
+        text = {column.type, categories.type} <= {pa.string(), pa.large_string()}
+        if text or pa.types.is_primitive(column.type):
+            codes = pc.index_in(column, categories.cast(column.type)).fill_null(-1)
+            return pd.Series(pd.Categorical.from_codes(codes.to_numpy(), dtype=dtype))
+        return pd.Series(pd.Categorical(restore(column, described["of"]), dtype=dtype))
+    values, plain = column.to_pandas(), name
+    if kind == "string" and described["nan"]:
+        # Where the installed pandas has no dtype for strings with NaN, they are objects.
+        plain = "str" if HAS_STR else "object"
+    elif kind == "string":
+        plain = pd.StringDtype(described["storage"])
+    restored: pd.Series = values.astype(plain)
+    return restored
 
 
 def without_dictionary(column: Any) -> Any:

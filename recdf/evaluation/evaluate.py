@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeVar, Unpack, cast
+from typing import Any, TypeVar, Unpack, cast
 
 import numpy as np
 import pandas as pd
@@ -36,11 +36,10 @@ from ..metrics.call import Call, Carry
 from ..metrics.compute import per_user_frame
 from ..metrics.metric import Metric
 from ..metrics.strings import parse
-from .exposure_sums import counts_of
 from .part import TRUTH, Failure, Measured, Part, PartResult, measure
 from .result import Evaluation
 from .spec import Spec, spec_of
-from .summary_rows import exposure_rows, summary_table
+from .summary_rows import counts_of, exposure_rows, summary_table
 
 # A date in `by` can name a model by the day of its training; such models have lists for nearly
 # every user. If more than this share of the lists is missing, the dates are taken to be those of
@@ -55,20 +54,18 @@ def warn_of_by(by: pd.DataFrame, n_lists: np.ndarray, overlap: Overlap, options:
 
     `by` are the labels of the `by` values, and `n_lists` is the number of lists of each.
     """
-    columns = as_columns(options.by)
-    missing, n_values = (
-        overlap.n_without_pred / max(int(n_lists.sum()), 1),
-        int(np.count_nonzero(n_lists)),
-    )
-    if (
-        not columns
-        or n_values < 2
-        or missing <= MANY_MISSING
-        or options.by_in_true
-        or overlap.true_by
-    ):
+    columns, n_values = as_columns(options.by), int(np.count_nonzero(n_lists))
+    missing = overlap.n_without_pred / max(int(n_lists.sum()), 1)
+    in_true = options.by_in_true or overlap.true_by
+    if not columns or n_values < 2 or missing <= MANY_MISSING or in_true:
         return
-    times = [place for place in range(len(columns)) if _is_time(by.iloc[:, place])]
+    times = [
+        place
+        for place in range(len(columns))
+        if pd.api.types.is_datetime64_any_dtype(by.iloc[:, place].dtype)
+        or pd.api.types.infer_dtype(by.iloc[:, place], skipna=True)
+        in ("date", "datetime", "datetime64", "period")
+    ]
     if times:
         time, n_times = columns[times[0]], by.iloc[:, times[0]][n_lists > 0].nunique()
         keys = [*as_columns(options.user_col), *(columns[place] for place in times)]
@@ -92,21 +89,7 @@ def warn_of_by(by: pd.DataFrame, n_lists: np.ndarray, overlap: Overlap, options:
         )
 
 
-def _is_time(values: pd.Series) -> bool:
-    return pd.api.types.is_datetime64_any_dtype(values.dtype) or (
-        pd.api.types.infer_dtype(values, skipna=True)
-        in ("date", "datetime", "datetime64", "period")
-    )
-
-
 UNCOUNTED = (OptionError, ColumnError, EngineError)  # errors whose messages count no rows
-
-
-class Finished(NamedTuple):
-    """The summary of a population, and the spec."""
-
-    summary: pd.DataFrame
-    spec: Spec
 
 
 def finish(call: Call, result: PartResult) -> Evaluation:
@@ -119,8 +102,8 @@ def finish(call: Call, result: PartResult) -> Evaluation:
     return Evaluation(per_user, summary, cast(dict[str, Any], spec))
 
 
-def finish_summary(call: Call, result: PartResult) -> Finished:
-    """Return only the summary, for engines that keep the rows of lists elsewhere."""
+def finish_summary(call: Call, result: PartResult) -> tuple[pd.DataFrame, Spec]:
+    """Return only the summary and the spec, for engines that keep the rows of lists elsewhere."""
     measured = checked(call, result)
     if not measured.n_lists.any():
         raise no_lists(measured.overlap, call.options)
@@ -141,11 +124,9 @@ def finish_summary(call: Call, result: PartResult) -> Finished:
     if measured.exposure is not None:
         of_parts = counts_of(measured.exposure, call.options, call.given)
         exposed = exposure_rows(of_parts, measured.n_lists, call.requests, call.options)
-    of_rows = (measured.order, measured.relevance_col, counts, described)
-    spec = spec_of(call, *of_rows, truth)
-    return Finished(
-        summary_table(call, measured.by, measured.moments, exposed, measured.groups, spec), spec
-    )
+    spec = spec_of(call, measured.order, measured.relevance_col, counts, described, truth)
+    moments, groups = measured.moments, measured.groups
+    return summary_table(call, measured.by, moments, exposed, groups, spec), spec
 
 
 def checked(call: Call, result: PartResult) -> Measured:

@@ -24,28 +24,36 @@ import builtins
 import json
 import pickle
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from .. import errors
 from ..errors import DataError, RecdfError
-from ..inputs.ids import take_rows
-from ..inputs.options import Options
+from ..inputs.frames import column
+from ..inputs.ids import is_nested, label_codes, take_rows
+from ..inputs.sorting import distinct, run_of, spans
 from ..inputs.true_and_pred import BrokenRows, Order, RowsRefused
 from ..matching.counts import ListCounts
 from ..matching.lists import Matched
 from ..matching.overlap import Overlap
 from ..matching.side_tables.digest import DescribedSide, hashes
-from ..metrics.call import Call, unknown_counts
-from ..metrics.compute import defined_values, settle_undefined
+from ..metrics.call import Call, CarryRule, unknown_counts
+from ..metrics.compute import defined_values, label_frame, settle_undefined
 from ..progress import Progress
-from .carry import carried_columns
-from .exposure_sums import ExposureSums, distinct_items, exposure_sums
-from .summary_rows import ItemGroups, exposure_rows, item_groups, without_group
+from .summary_rows import (
+    ExposureSums,
+    ItemGroups,
+    distinct_items,
+    exposure_rows,
+    exposure_sums,
+    item_groups,
+    without_group,
+)
 from .value_moments import GroupMoments
 
 WHOLE = frozenset({0})
@@ -155,14 +163,13 @@ class Failure:
     def __reduce__(self) -> Any:
         error = self.error
         message, data = getattr(error, "marked", str(error)), getattr(error, "data", {})
-        notes = [*getattr(error, "__notes__", []), *_trace(error)]
-        return _failure, (
-            type(error).__name__,
-            message,
-            json.loads(json.dumps(data, default=str)),
-            notes,
-            self.bucket,
-        )
+        notes = [*getattr(error, "__notes__", [])]
+        # The lines of code that raised it, unless recdf did, or it came from another process.
+        if error.__traceback__ is not None and not isinstance(error, RecdfError):
+            lines = "".join(traceback.format_tb(error.__traceback__))
+            notes.append(f"In the part that failed:\n{lines}")
+        safe = json.loads(json.dumps(data, default=str))
+        return _failure, (type(error).__name__, message, safe, notes, self.bucket)
 
 
 @dataclass(frozen=True)
@@ -207,9 +214,8 @@ def measure(call: Call, part: Part) -> PartResult:
     except RowsRefused:
         return PartResult(part.buckets, findings=findings)
     except (RecdfError, TypeError) as error:
-        return PartResult(
-            part.buckets, failure=Failure(error, min(part.buckets)), findings=findings
-        )
+        failure = Failure(error, min(part.buckets))
+        return PartResult(part.buckets, failure=failure, findings=findings)
     return PartResult(part.buckets, measured, None, rows, findings)
 
 
@@ -226,16 +232,16 @@ def _measure(call: Call, part: Part, findings: dict[str, BrokenRows]) -> tuple[M
                 columns[name] = settle_undefined(values, request, options)
                 undefined.append(values)
             progress.add()
-        n_by = len(matched.by)
+        n_by, list_by = len(matched.by), matched.list_by
         moments = None
         if columns:
-            moments = GroupMoments.of(columns.values(), matched.list_by, n_by, matched.weight)
-            moments = moments.counting(undefined, matched.list_by, matched.weight)
+            moments = GroupMoments.of(columns.values(), list_by, n_by, matched.weight)
+            moments = moments.counting(undefined, list_by, matched.weight)
         measured = Measured(
             by=matched.by,
             order=matched.order,
             relevance_col=matched.relevance_col,
-            n_lists=np.bincount(matched.list_by, minlength=n_by),
+            n_lists=np.bincount(list_by, minlength=n_by),
             moments=moments,
             counts=matched.counts,
             side_counts=matched.side_counts,
@@ -245,63 +251,44 @@ def _measure(call: Call, part: Part, findings: dict[str, BrokenRows]) -> tuple[M
         if len(matched):
             measured = _with_the_rest(measured, matched, call, part.whole)
         elif call.item_by is not None:
-            measured = replace(
-                measured, counts={**measured.counts, **without_group(matched, call.item_by)}
-            )
+            counts = {**measured.counts, **without_group(matched, call.item_by)}
+            measured = replace(measured, counts=counts)
         first = {"n_true": matched.n_true, "n_pred": matched.n_pred}
         if options.weight_name is not None and matched.weight is not None:
             first = {options.weight_name: matched.weight, **first}
         carried = carried_columns(matched, matched.frames[1], call.carry)
         columns = {**first, **columns}
-        return measured, ListRows(
-            matched.keys, matched.by, matched.list_by, columns, carried, matched.first
-        )
+        rows = ListRows(matched.keys, matched.by, list_by, columns, carried, matched.first)
+        return measured, rows
 
 
-def _truth_sum(matched: Matched, true: pd.DataFrame, options: Options) -> int:
-    """Return a number that tells the items of `true` and their gains from others; those of parts
-    add up."""
-    lists, item = matched.true_lists, matched.true_lists.item.astype(np.int64, copy=False)
-    # A gain counts as a whole number below 1022, so that the sums are exact.
-    grade = (
-        1.0
-        + np.asarray(1.0 if lists.constant_gain else lists.gain, np.float64).view(np.uint64) % 1021
-    )
-    times = np.bincount(item) * grade if lists.constant_gain else np.bincount(item, grade)
-    items, place = distinct_items(item, matched.n_items)
-    labels = take_rows(true[options.item_col], lists.rows(place))
-    return int((times.take(items).astype(np.uint64) * hashes(labels)).sum(dtype=np.uint64))
-
-
-def _with_the_rest(
-    measured: Measured,
-    matched: Matched,
-    call: Call,
-    whole: bool,
-) -> Measured:
+def _with_the_rest(measured: Measured, matched: Matched, call: Call, whole: bool) -> Measured:
     """Add the rows that side tables do not know, the groups of items, and the metrics of
     exposure."""
     options, (true, pred) = call.options, matched.frames
     groups = exposure = exposed = None
+    lists, item_col = matched.true_lists, options.item_col
     if whole:
         counts_of = lambda k, by: ListCounts(matched.at(k), by)  # noqa: E731
         exposed = exposure_rows(counts_of, measured.n_lists, call.requests, options)
     elif call.per_item:
-        of_true, of_pred = (frame[options.item_col] for frame in (true, pred))
-        exposure = exposure_sums(matched, call.per_item, of_true, of_pred)
+        exposure = exposure_sums(matched, call.per_item, true[item_col], pred[item_col])
+    counts = {**measured.counts, **unknown_counts(matched, call.requests)}
     if call.item_by is not None:
-        gain = (
-            matched.true_lists.gain
-        )  # the largest of the population, not of a group, is the scale of every group
-        known = call.knowing(max_gain=float(gain.max())) if len(gain) else call
+        # The largest gain of the population, not of a group, is the scale of every group.
+        known = call.knowing(max_gain=float(lists.gain.max())) if len(lists.gain) else call
         groups = item_groups(matched, known.requests, options, call.item_by)
-    counts = {
-        **measured.counts,
-        **unknown_counts(matched, call.requests),
-        **(groups.counts if groups else {}),
-    }
+        counts |= groups.counts
     if matched.has_true and options.population.rule in ("true", "all"):  # all its rows count
-        counts[TRUTH] = _truth_sum(matched, true, options)
+        # A number that tells the items of `true` and their gains from others; those of parts add
+        # up. A gain counts as a whole number below 1022, so that the sums are exact.
+        item, one = lists.item.astype(np.int64, copy=False), lists.constant_gain
+        grade = 1.0 + np.asarray(1.0 if one else lists.gain, np.float64).view(np.uint64) % 1021
+        times = np.bincount(item) * grade if one else np.bincount(item, grade)
+        items, place = distinct_items(item, matched.n_items)
+        labels = take_rows(true[item_col], lists.rows(place))
+        products = times.take(items).astype(np.uint64) * hashes(labels)
+        counts[TRUTH] = int(products.sum(dtype=np.uint64))
     return replace(measured, counts=counts, groups=groups, exposure=exposure, exposed=exposed)
 
 
@@ -315,13 +302,6 @@ def result_bytes(result: PartResult) -> bytes:
         )
     sent = replace(result, rows=None, measured=measured and replace(measured, side_tables=None))
     return pickle.dumps(sent)
-
-
-def _trace(error: Exception) -> Iterator[str]:
-    """Give the lines of code that raised an error, unless recdf raised it, or it came from another
-    process."""
-    if error.__traceback__ is not None and not isinstance(error, errors.RecdfError):
-        yield "In the part that failed:\n" + "".join(traceback.format_tb(error.__traceback__))
 
 
 def _failure(
@@ -341,3 +321,99 @@ def _failure(
     for note in notes:
         error.add_note(note)
     return Failure(error, bucket)
+
+
+# -------------------------------------------------------------------------------------------
+# Columns of `pred` that are carried into the per-user table: the time of a visit, the variant, the
+# device. A carried column has one value per list, in the dtype that it has in `pred`, and is null
+# for a list that `pred` does not have. It is a label, so it stands before `n_true`.
+
+
+def carried_columns(
+    matched: Matched, pred: pd.DataFrame, rules: Mapping[str, CarryRule]
+) -> dict[str, pd.Series]:
+    """Return each carried column with one value per list, reduced by its rule."""
+    if not rules:
+        return {}
+    known = np.flatnonzero(matched.n_pred > 0)
+    length = matched.n_pred[known]
+    rows = matched.rows(spans(matched.start[known], length))
+    heads = np.cumsum(length) - length
+    place = np.full(len(matched), -1, np.int64)
+    place[known] = np.arange(len(known))
+    found = {}
+    for name, rule in rules.items():
+        values = _as_pandas(column(pred, name, "pred").reset_index(drop=True))
+        if rule == "constant":
+            _refuse_changes(values, rows, heads, matched, known)
+        if rule in ("min", "max"):
+            of_row = values.take(rows).groupby(run_of(length), observed=True)
+            try:
+                of_list: Any = of_row.min() if rule == "min" else of_row.max()
+            except TypeError as error:
+                raise DataError(
+                    f"carry[{name!r}]={rule!r}: pred[{name!r}] has no order ({error})"
+                ) from error
+        else:  # "first" is the value at the best rank
+            of_list = values.take(rows[heads + length - 1] if rule == "last" else rows[heads])
+        of_list = of_list.reset_index(drop=True)
+        if len(known) < len(matched):
+            of_list = nullable(of_list).reindex(place).reset_index(drop=True)
+        found[name] = of_list
+    return found
+
+
+def check_carried(values: pd.Series, rule: CarryRule) -> None:
+    """Raise if the dtype of a column tells that its values cannot be compared, as the rule asks
+    for."""
+    values, where = _as_pandas(values.head(0)), f"pred[{values.name!r}]"
+    if rule == "constant":
+        label_codes(values, where)
+    elif rule in ("min", "max") and is_nested(values.dtype):
+        what = f"{where} is {values.dtype}"
+        raise DataError(
+            f'carry[{values.name!r}]={rule!r}: {what}, which has no order; take "first" or "last"'
+        )
+
+
+def _as_pandas(values: pd.Series) -> pd.Series:
+    """Return periods, UUIDs and other types that Arrow only stores in the dtype that pandas has for
+    them."""
+    kind = values.dtype.pyarrow_dtype if isinstance(values.dtype, pd.ArrowDtype) else None
+    if not isinstance(kind, pa.BaseExtensionType):
+        return values
+    natural: pd.DataFrame = pa.table({str(values.name): pa.array(values.array)}).to_pandas()
+    return natural.iloc[:, 0]
+
+
+def nullable(values: pd.Series) -> pd.Series:
+    """Convert integers and bools to the pandas dtypes that have a null; other dtypes have one
+    already."""
+    dtype = values.dtype
+    if isinstance(dtype, np.dtype) and dtype.kind in "iub":
+        name = dtype.name.replace("u", "U").replace("int", "Int").replace("bool", "boolean")
+        values = values.astype(name)  # type: ignore[call-overload]
+    return values
+
+
+def _refuse_changes(
+    values: pd.Series, rows: np.ndarray, heads: np.ndarray, matched: Matched, known: np.ndarray
+) -> None:
+    """Raise if a list has two different values; a null beside a value counts as two."""
+    code = label_codes(values, f"pred[{values.name!r}]")[0][rows]
+    change = np.zeros(len(rows), bool)
+    change[1:] = code[1:] != code[:-1]
+    change[heads] = False
+    if not change.any():
+        return
+    lists = distinct(np.searchsorted(heads, np.flatnonzero(change), side="right") - 1)
+    one, head = known[lists[0]], heads[lists[0]]
+    label = label_frame(matched).iloc[[one]].to_dict("records")[0]
+    here = values.take(rows[head : head + int(matched.n_pred[one])])
+    some = ", ".join(map(repr, here.drop_duplicates().head(3).tolist()))
+    raise DataError(
+        f"pred[{values.name!r}] is not constant within {len(lists):,} lists; {label} has {some}. "
+        "Carry one of its "
+        f'values, e.g. ⟦+carry=⟧{{{values.name!r}: "first"}} (or "last", "min", "max"), or make it '
+        "part of the list key"
+    )

@@ -3,14 +3,15 @@ back."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from ..errors import OptionError
+from ..errors import OptionError, kind_of
 from ..formats.trec_files import write_trec_values
+from ..inputs.codes import check_kinds, known_ids
 from ..inputs.door import table_of_users
 from ..inputs.options import as_columns
 from ..tables.cells import amount
@@ -27,11 +28,6 @@ class Result:
 
     _summary: pd.DataFrame
     _spec: dict[str, Any]
-
-    @property
-    def rows_stay(self) -> bool:
-        """Whether the rows stay where they are, and are read in buckets of users."""
-        return False
 
     @property
     def summary(self) -> pd.DataFrame:
@@ -122,36 +118,26 @@ class Result:
         from ..experiments.samples import bounds_of_result
 
         recommenders, key = self.spec["by"], self.spec["user_col"]
+        folds, segments = as_columns(fold), as_columns(by)
         if model_col is None:
-            models = [
-                name for name in recommenders if name not in (*as_columns(fold), *as_columns(by))
-            ]
+            models = [name for name in recommenders if name not in (*folds, *segments)]
             if len(models) != 1:
-                found = f"by {recommenders}" if recommenders else "without ⟦by=⟧"
-                fix = (
-                    "name the one of the models in ⟦+model_col=⟧"
-                    if recommenders
-                    else "evaluate with ⟦+by=⟧"
-                )
+                found = "without ⟦by=⟧; evaluate with ⟦+by=⟧"
+                if recommenders:
+                    found = f"by {recommenders}; name the one of the models in ⟦+model_col=⟧"
                 raise OptionError(
-                    f"the evaluation was made {found}; {fix}, so that there are models to compare"
+                    f"the evaluation was made {found}, so that there are models to compare"
                 )
             model_col = models[0]
-        lists = (
-            [name for name in key if name not in as_columns(fold)]
-            if user_col is None
-            else as_columns(user_col)
-        )
+        lists = as_columns(user_col)
+        if user_col is None:
+            lists = [name for name in key if name not in folds]
         if fold is None:
-            fold = [
-                name
-                for name in [*recommenders, *key]
-                if name not in (*lists, *as_columns(by), model_col)
-            ]
+            others = (*lists, *segments, model_col)
+            fold = [name for name in [*recommenders, *key] if name not in others]
         options |= {"user_col": lists, "model_col": model_col, "fold": fold, "by": by}
         weight = self.spec.get("weight")
-        # None: the caller asks for no weights
-        own = options.setdefault("weight_col", weight)
+        own = options.setdefault("weight_col", weight)  # None: the caller asks for no weights
         per_user = self._compared_rows(weight if own is None else None)
         rows = getattr(per_user, "empty_rows", per_user)  # an engine's values are not at hand
         if metrics is None:
@@ -262,7 +248,7 @@ class Evaluation(Result, HandedOver):
         ...     rd.read_parquet(folder) == result
         True
         """
-        write_tables(folder, self.per_user, self.summary, self.spec, overwrite=overwrite)
+        write_tables(folder, (self.per_user, self.summary, self.spec), overwrite=overwrite)
 
     def to_trec(self, path: Any) -> None:
         """Write the values of all lists and their means as trec_eval -q prints them.
@@ -385,11 +371,9 @@ class Evaluation(Result, HandedOver):
         from ..judge.users import own_variant
 
         assignment = frame_of("assignment", table_of_users(assignment, "assignment"))
-        keys = as_columns(user_col)
-        if not keys:
-            keys = [
-                name for name in self.spec["user_col"] if name in assignment.columns
-            ] or self.spec["user_col"]
+        list_key = self.spec["user_col"]
+        in_assignment = [name for name in list_key if name in assignment.columns]
+        keys = as_columns(user_col) or in_assignment or list_key
         recommenders = self.spec["by"] if by is None else as_columns(by)
         per_user = self.per_user
         if variant_col in recommenders and variant_col in assignment.columns:
@@ -397,7 +381,7 @@ class Evaluation(Result, HandedOver):
             per_user = own_variant(per_user, assignment, keys, variant_col)
         options |= {"user_col": keys, "variant_col": variant_col, "by": recommenders}
         # The other columns of the list key are sessions or days, which `how` rolls up.
-        options.setdefault("over", [name for name in self.spec["user_col"] if name not in keys])
+        options.setdefault("over", [name for name in list_key if name not in keys])
         return join_experiment(per_user, assignment, **options)
 
     def _compared_rows(self, unused: str | None) -> pd.DataFrame:
@@ -418,19 +402,10 @@ def _same_frame(one: pd.DataFrame, two: pd.DataFrame, labels: Sequence[str]) -> 
     TOLERANCE."""
     if list(one.dtypes.items()) != list(two.dtypes.items()) or len(one) != len(two):
         return False
-    floats = [
-        name for name, dtype in one.dtypes.items() if dtype == np.float64 and name not in labels
-    ]
-    return one.drop(columns=floats).equals(two.drop(columns=floats)) and all(
-        np.isclose(
-            one[name].to_numpy(),
-            two[name].to_numpy(),
-            rtol=EQUAL_TOLERANCE,
-            atol=EQUAL_TOLERANCE,
-            equal_nan=True,
-        ).all()
-        for name in floats
-    )
+    floats = [name for name in one.columns[one.dtypes == np.float64] if name not in labels]
+    a, b = (frame[floats].to_numpy(np.float64) for frame in (one, two))
+    near = np.isclose(a, b, rtol=EQUAL_TOLERANCE, atol=EQUAL_TOLERANCE, equal_nan=True)
+    return bool(near.all()) and one.drop(columns=floats).equals(two.drop(columns=floats))
 
 
 def read_parquet(folder: Any) -> Evaluation:
@@ -466,3 +441,145 @@ def read_parquet(folder: Any) -> Evaluation:
     tables = read_tables(folder)
     check_received(*tables, folder)
     return Evaluation(*tables)
+
+
+# What a joined result keeps of the record of each of its parts, by model: whoever compares two
+# models reads there whether both were measured alike.
+OF_PARTS = ("options", "order", "relevance", "metrics", "truth", "side_tables", "counts", "recdf")
+
+
+def join_results(results: Mapping[Any, Any], *, model_col: str = "model") -> Evaluation:
+    """Join results that were evaluated one by one, as `by="model"` would have made them.
+
+    Parameters
+    ----------
+    results : mapping
+        Name → an `Evaluation`, or a folder that `to_parquet` wrote. The name is that of the model.
+        A result of several models keeps their names behind its own: "runs: als".
+    model_col : str, default "model"
+        Column of the model.
+
+    Returns
+    -------
+    Evaluation
+        `per_user` and `summary` of all results, with `model_col` first. A metric that a result
+        lacks is null there. `spec["joined"]` holds what each was evaluated with, so that
+        `compare_models`, `leaderboard` and `report` say where two models were not measured alike.
+
+    Raises
+    ------
+    OptionError
+        Fewer than two results, other list keys, `by` columns or weights, or two models of a name.
+    IdTypeError
+        The ids of two results are of kinds that can never be equal.
+    TypeError
+        A value is no result.
+
+    Notes
+    -----
+    Use it for runs in folders of their own. Evaluate with `by="model"` where all recommendations
+    are in one frame. Results on other truths, other populations or with other definitions can be
+    joined, but the verdict of their comparison is withheld.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> shop = rd.sample_shop()
+    >>> runs = {
+    ...     name: rd.evaluate(shop.true, rows.drop(columns="model"), "ndcg@10")
+    ...     for name, rows in shop.pred.groupby("model")
+    ... }
+    >>> result = rd.join_results(runs)
+    >>> result.summary[["model", "metric", "value"]].round(3)
+            model metric  value
+    0         knn   ndcg  0.185
+    1  popularity   ndcg  0.139
+    2      random   ndcg  0.011
+    """
+    if not isinstance(results, Mapping) or len(results) < 2:
+        held = f"holds {len(results)}" if isinstance(results, Mapping) else f"is {kind_of(results)}"
+        raise OptionError(
+            f"⟦results=⟧ {held}; expected two results or more, by the name of the model"
+        )
+    parts = {str(name): _evaluation(name, result) for name, result in results.items()}
+    shared = {}
+    for name, part in parts.items():
+        other = [one for one in part.spec["by"] if one != model_col]
+        shared[name] = f"lists by {part.spec['user_col']}" + (f", by {other}" if other else "")
+        shared[name] += f", weights {part.spec['weight']!r}" if "weight" in part.spec else ""
+        shared[name] += f", item_by {part.spec['item_by']!r}" if "item_by" in part.spec else ""
+    first_name, first = next(iter(shared.items()))
+    for name, found in shared.items():
+        if found != first:
+            raise OptionError(
+                f"the results cannot be joined: {first_name!r} has {first}, and {name!r} has "
+                f"{found}"
+            )
+    of_all = parts[first_name].spec
+    for key in of_all["user_col"]:
+        check_kinds(
+            [known_ids(part.per_user, f"results[{name!r}]", key) for name, part in parts.items()]
+        )
+    # The name of each model of a result in the joined one; None stands for the only one.
+    named: dict[str, dict[Any, str]] = {}
+    for name, part in parts.items():
+        known = part.per_user[model_col].unique() if model_col in part.spec["by"] else [None]
+        named[name] = {one: name if len(known) == 1 else f"{name}: {one}" for one in known}
+    models = [one for found in named.values() for one in found.values()]
+    for what, given in (("the name", list(map(str, results))), ("a model", models)):
+        if twice := sorted({one for one in given if given.count(one) > 1}):
+            raise OptionError(f"several results have {what} {twice[0]!r}; give them other names")
+    metrics = {name: one for part in parts.values() for name, one in part.spec["metrics"].items()}
+    spec = {name: value for name, value in of_all.items() if name not in ("files", "truth")}
+    by = [model_col, *(name for name in of_all["by"] if name != model_col)]
+    truths = {part.spec.get("truth") for part in parts.values()}
+    if len(truths) == 1 and None not in truths:
+        spec["truth"] = truths.pop()
+    spec |= {"by": by, "metrics": metrics, "options": {**spec["options"], "by": by}}
+    spec["joined"] = {
+        label: {key: part.spec[key] for key in OF_PARTS if key in part.spec}
+        for name, part in parts.items()
+        for label in named[name].values()
+    }
+    counts = pd.DataFrame([part.spec["counts"] for part in parts.values()])
+    spec["counts"] = {str(name): int(n) for name, n in counts.sum().items()}
+    kept = set.intersection(*(set(part.per_user.columns) for part in parts.values()))
+    kept |= {*metrics, model_col}
+    per_user, summary = (
+        pd.concat(
+            [
+                _with_models(getattr(part, table), named[name], model_col)
+                for name, part in parts.items()
+            ],
+            ignore_index=True,
+        )
+        for table in ("per_user", "summary")
+    )
+    per_user = per_user[[name for name in per_user.columns if name in kept]]
+    per_user.attrs["recdf"] = summary.attrs["recdf"] = spec
+    return Evaluation(per_user, summary, spec)
+
+
+def _evaluation(name: Any, result: Any) -> Evaluation:
+    """Return a result, read from its folder if a path was given."""
+    if isinstance(result, Evaluation):
+        return result
+    if hasattr(result, "to_pandas"):  # a result of an engine
+        result = result.to_pandas()
+        if isinstance(result, Evaluation):
+            return result
+    if isinstance(result, pd.DataFrame):
+        raise TypeError(
+            f"results[{name!r}] is a DataFrame; expected a result of rd.evaluate or its folder. "
+            "rd.compare_models takes frames by model"
+        )
+    return read_parquet(result)
+
+
+def _with_models(table: pd.DataFrame, names: Mapping[Any, str], model_col: str) -> pd.DataFrame:
+    """Return a table whose first column is the model."""
+    table = table.copy(deep=False)
+    table.attrs = {}
+    column: Any = next(iter(names.values())) if None in names else table.pop(model_col).map(names)
+    table.insert(0, model_col, column)
+    return table.astype({model_col: "str"})

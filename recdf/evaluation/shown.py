@@ -10,7 +10,7 @@ import importlib
 import json
 import shutil
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import pandas as pd
 import pyarrow as pa
@@ -46,45 +46,15 @@ EXCLUDED = (
 MOST_COLUMNS = 8  # of the first rows of per_user
 
 
-class TableLook(NamedTuple):
-    """The head, the cells and the alignment of the table, and notes about what is left out of
-    it."""
-
-    head: list[str]
-    cells: list[list[Cell]]
-    align: list[Align]
-    left_out: str
-    no_interval: bool = False
-
-
 def result_text(title: str, summary: pd.DataFrame, spec: Mapping[str, Any]) -> str:
     """Return the text of a result for a terminal: intervals only where the window has room for
     them."""
-    look = _look(summary)
-    text = to_text(look.head, look.cells, look.align)
+    head, cells, align, notes = _look(summary, spec)
+    text = to_text(head, cells, align)
     if max(map(len, text.splitlines())) > shutil.get_terminal_size((120, 24)).columns:
-        text = to_text(
-            look.head, [[cell._replace(small="") for cell in row] for row in look.cells], look.align
-        )
-    return "\n".join([visible(title), text, *map(visible, _look_notes(look, spec))])
-
-
-def _look_notes(look: TableLook, spec: Mapping[str, Any]) -> list[str]:
-    """Return what a reader must know beside the table, such as that the lists of one user are not
-    independent."""
-    key, note = spec["user_col"], ""
-    if len(key) > 1 or "user_id" in spec.get("carry", {}):
-        unit = unit_of([*key, *spec.get("carry", {})])[0]
-        note = (
-            f"± takes the lists of one {unit} for independent; rd.summarize(result, "
-            f"unit_col={unit!r}) does not."
-        )
-    excluded = EXCLUDED.format_map(spec["counts"]) if "exclude_rows" in spec["counts"] else ""
-    return [
-        text
-        for text in (look.left_out, note, excluded, NO_INTERVAL if look.no_interval else "")
-        if text
-    ]
+        cells = [[cell._replace(small="") for cell in row] for row in cells]
+        text = to_text(head, cells, align)
+    return "\n".join([visible(title), text, *map(visible, notes)])
 
 
 def result_html(
@@ -92,71 +62,70 @@ def result_html(
 ) -> str:
     """Return the HTML of a result for a notebook, with the first rows of `per_user` where they are
     at hand."""
-    look = _look(summary)
-    parts = [f"<p>{html_text(title)}</p>", to_html(look.head, look.cells, look.align)]
-    parts += [f"<p><small>{html_text(text)}</small></p>" for text in _look_notes(look, spec)]
+    head, cells, align, notes = _look(summary, spec)
+    parts = [f"<p>{html_text(title)}</p>", to_html(head, cells, align)]
+    parts += [f"<p><small>{html_text(text)}</small></p>" for text in notes]
     if first_rows is not None:
         shown = first_rows.iloc[:, :MOST_COLUMNS]
         more = len(first_rows.columns) - len(shown.columns)
-        rows = [
-            [Cell(brief(value) or NULL) for value in row]
-            for row in shown.itertuples(index=False, name=None)
-        ]
-        sides: list[Align] = [_side(dtype) for dtype in shown.dtypes]
+        rows = [[Cell(brief(value) or NULL) for value in row] for row in shown.itertuples(False)]
+        numeric = map(pd.api.types.is_numeric_dtype, shown.dtypes)
+        sides: list[Align] = ["right" if one else "left" for one in numeric]
         beyond = f" and {amount(more, 'more column')}" if more > 0 else ""
-        parts += [
-            f"<p>per_user, first rows{beyond}</p>",
-            to_html([str(name) for name in shown.columns], rows, sides),
-        ]
+        parts.append(f"<p>per_user, first rows{beyond}</p>")
+        parts.append(to_html(list(map(str, shown.columns)), rows, sides))
     return "".join(parts)
 
 
-def _look(summary: pd.DataFrame) -> TableLook:
-    """Arrange the first models and metrics as rows, with one column per k."""
-    before = [str(name) for name in columns_before(summary, "metric")]
-    known = set(SUMMARY) <= set(summary.columns)
-    if not known or not len(summary):
-        names = [str(name) for name in summary.columns]
-        return TableLook(names, [], ["left"] * len(names), "the summary is empty")
-    keys = [*before, "metric"]
+def _look(
+    summary: pd.DataFrame, spec: Mapping[str, Any]
+) -> tuple[list[str], list[list[Cell]], list[Align], list[str]]:
+    """Arrange the first models and metrics as rows, with one column per k: the head, the cells,
+    their alignment, and what a reader must know beside the table."""
+    if not set(SUMMARY) <= set(summary.columns) or not len(summary):
+        names = list(map(str, summary.columns))
+        return names, [], ["left"] * len(names), ["the summary is empty"]
+    keys = [*map(str, columns_before(summary, "metric")), "metric"]
     place = summary.groupby(keys, sort=False, dropna=False, observed=True).ngroup().to_numpy()
-    n_rows = int(place.max()) + 1
-    shown = summary[place < MOST_ROWS].assign(row=place[place < MOST_ROWS])
-    all_k = list(dict.fromkeys(summary["k"].astype(object).where(summary["k"].notna(), None)))
-    k_shown = all_k[:MOST_K]
-    cells = {}
-    for row in shown.to_dict("records"):
-        half = (row["ci_high"] - row["ci_low"]) / 2
-        text, small = plus_minus(
-            row["value"], half, shown.loc[shown["metric"] == row["metric"], "value"]
-        )
-        k = None if pd.isna(row["k"]) else row["k"]
-        cells[row["row"], k] = Cell(text, small=small)
-    parts = dict(tuple(shown.groupby("row", sort=False)))
-    body = []
-    for i, part in parts.items():
-        labels = [
-            Cell(NULL if pd.isna(value) else str(value)) for value in part[keys].iloc[0].tolist()
-        ]
+    shown = summary[place < MOST_ROWS]
+    all_k = [None if pd.isna(k) else int(k) for k in summary["k"].unique()]
+    k_shown, body = all_k[:MOST_K], []
+    for _, part in shown.groupby(place[place < MOST_ROWS], sort=False):
+        cells = {}
+        for row in part.to_dict("records"):
+            half = (row["ci_high"] - row["ci_low"]) / 2
+            beside = shown.loc[shown["metric"] == row["metric"], "value"]
+            text, small = plus_minus(row["value"], half, beside)
+            cells[None if pd.isna(row["k"]) else row["k"]] = Cell(text, small=small)
+        labels = part[keys].iloc[0].tolist()
         least, most = f"{int(part['n'].min()):,}", f"{int(part['n'].max()):,}"
-        n = least if least == most else f"{least} to {most}"
-        body.append([*labels, *(cells.get((i, k), Cell("")) for k in k_shown), Cell(n)])
-    head = [*keys, *("value" if k is None else f"@{int(k)}" for k in k_shown), "n"]
+        body.append(
+            [
+                *(Cell(NULL if pd.isna(value) else str(value)) for value in labels),
+                *(cells.get(k, Cell("")) for k in k_shown),
+                Cell(least if least == most else f"{least} to {most}"),
+            ]
+        )
+    head = [*keys, *("value" if k is None else f"@{k}" for k in k_shown), "n"]
     align: list[Align] = ["left"] * len(keys)
     align += ["right"] * (len(k_shown) + 1)
-    rows_left = n_rows - len(body)
+    rows_left, k_left, notes = int(place.max()) + 1 - len(body), len(all_k) - len(k_shown), []
     more = [amount(rows_left, "more row")] if rows_left else []
-    more += [f"{len(all_k) - len(k_shown):,} more k"] if len(all_k) > len(k_shown) else []
-    left_out = (
-        f"... {' and '.join(more)}; .summary has all {amount(len(summary), 'row')}" if more else ""
-    )
-    return TableLook(
-        head, body, align, left_out, bool(((shown["std"] == 0) & shown["ci_low"].isna()).any())
-    )
-
-
-def _side(dtype: Any) -> Align:
-    return "right" if pd.api.types.is_numeric_dtype(dtype) else "left"
+    more += [f"{k_left:,} more k"] if k_left else []
+    if more:
+        notes.append(f"... {' and '.join(more)}; .summary has all {amount(len(summary), 'row')}")
+    of_list = [*spec["user_col"], *spec.get("carry", {})]
+    if len(spec["user_col"]) > 1 or "user_id" in spec.get("carry", {}):
+        unit = unit_of(of_list)[0]
+        notes.append(
+            f"± takes the lists of one {unit} for independent; rd.summarize(result, "
+            f"unit_col={unit!r}) does not."
+        )
+    if "exclude_rows" in spec["counts"]:
+        notes.append(EXCLUDED.format_map(spec["counts"]))
+    if ((shown["std"] == 0) & shown["ci_low"].isna()).any():
+        notes.append(NO_INTERVAL)
+    return head, body, align, notes
 
 
 Which = Literal["per_user", "summary"]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import types
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, NotRequired, TypedDict, cast
 
 import numpy as np
@@ -24,7 +24,6 @@ from ..inputs.true_and_pred import Order
 from ..matching.side_tables.digest import DescribedSide
 from ..metrics.call import Call
 from ..metrics.metric import find
-from ..metrics.record import Request
 from .value_moments import CONFIDENCE, SUMMARY, means
 
 MEAN_TOLERANCE = (
@@ -54,50 +53,40 @@ def _misfit(value: Any, kind: Any, name: str) -> str:
         found = [_misfit(value, one, name) for one in inside]
         return "" if "" in found else found[0]
     if origin is typing.Literal:
-        return (
-            ""
-            if value in inside
-            else f"{name} is {value!r}; expected one of {', '.join(map(repr, inside))}"
-        )
-    plain: Any = (
-        dict if typing.is_typeddict(kind) else (int, float) if kind is float else origin or kind
-    )
+        words = f"{name} is {value!r}; expected one of {', '.join(map(repr, inside))}"
+        return "" if value in inside else words
+    record = typing.is_typeddict(kind)
+    plain: Any = dict if record else (int, float) if kind is float else origin or kind
     if not isinstance(value, plain) or isinstance(value, bool) is not (kind is bool):
         return f"{name} is {value!r}; expected a {'number' if kind is float else plain.__name__}"
-    hints = typing.get_type_hints(kind, include_extras=True) if typing.is_typeddict(kind) else {}
-    lacking = [
-        key for key, hint in hints.items() if typing.get_origin(hint) is not typing.NotRequired
-    ]
-    lacking = [key for key in lacking if key not in value]
-    if lacking:
-        return f"{name} has no {lacking[0]!r}"
-    entries: Iterable[tuple[Any, Any]] = (
-        enumerate(value) if origin is list else value.items() if plain is dict else ()
+    hints = typing.get_type_hints(kind, include_extras=True) if record else {}
+    for key, hint in hints.items():
+        if typing.get_origin(hint) is not typing.NotRequired and key not in value:
+            return f"{name} has no {key!r}"
+    entries: dict[Any, Any] = (
+        dict(enumerate(value)) if origin is list else value if plain is dict else {}
     )
-    found = [
-        _misfit(one, hints.get(key, Any) if hints else inside[-1], f"{name}[{key!r}]")
-        for key, one in entries
-    ]
-    return next(filter(None, found), "")
+    for key, entry in entries.items():
+        of_entry = hints.get(key, Any) if hints else inside[-1]
+        if problem := _misfit(entry, of_entry, f"{name}[{key!r}]"):
+            return problem
+    return ""
 
 
 def _columns_misfit(per_user: pd.DataFrame, summary: pd.DataFrame, spec: dict[str, Any]) -> str:
     keys, metrics = [*spec["by"], *spec["user_col"]], spec["metrics"]
     if not spec["user_col"] or len(set(keys)) < len(keys):
-        return (
-            f"the spec has by = {spec['by']} and user_col = {spec['user_col']}; expected names "
-            "that differ"
-        )
+        found = f"by = {spec['by']} and user_col = {spec['user_col']}"
+        return f"the spec has {found}; expected names that differ"
     options = spec["options"]
     for name, one in OPTIONS.items():
-        if one.constraint.only_words and not one.constraint.holds(options.get(name)):
-            return (
-                f"spec['options'][{name!r}] is {options.get(name)!r}; expected one of "
-                f"{one.constraint.words}"
-            )
+        value, kind = options.get(name), one.constraint
+        if kind.only_words and not kind.holds(value):
+            return f"spec['options'][{name!r}] is {value!r}; expected one of {kind.words}"
     for name in ("by", "user_col"):
-        if list(map(str, as_columns(options.get(name)))) != spec[name]:
-            return f"{name} is {spec[name]} in the spec and {options.get(name)!r} among its options"
+        value = options.get(name)
+        if list(map(str, as_columns(value))) != spec[name]:
+            return f"{name} is {spec[name]} in the spec and {value!r} among its options"
     if not 0 < spec["confidence"] < 1:
         return f"spec['confidence'] is {spec['confidence']}; expected a number between 0 and 1"
     of_lists = [name for name in metrics if name in per_user.columns]
@@ -108,26 +97,23 @@ def _columns_misfit(per_user: pd.DataFrame, summary: pd.DataFrame, spec: dict[st
     }
     frames = {"per_user": (per_user, of_lists), "summary": (summary, list(SUMMARY[1:]))}
     for role, (frame, numbers) in frames.items():
-        lacking = [name for name in needed[role] if name not in frame.columns]
-        if lacking:
-            return f"{role} has no column {lacking[0]!r}, which the spec names"
-        odd = [name for name in numbers if not pd.api.types.is_numeric_dtype(frame[name].dtype)]
-        if odd:
-            return f"{role}[{odd[0]!r}] is {frame[odd[0]].dtype}; expected numbers"
+        for name in needed[role]:
+            if name not in frame.columns:
+                return f"{role} has no column {name!r}, which the spec names"
+        for name in numbers:
+            if not pd.api.types.is_numeric_dtype(dtype := frame[name].dtype):
+                return f"{role}[{name!r}] is {dtype}; expected numbers"
     named = {(one["name"], one["k"]): column for column, one in metrics.items()}
     cut_off = summary["k"].astype(object).where(summary["k"].notna(), None)
     rows = set(zip(summary["metric"], cut_off, strict=True))
     # A metric of groups has the group in brackets behind its name.
     rows = {(name if (name, k) in named else name.rpartition("[")[0], k) for name, k in rows}
-    lost = [column for key, column in named.items() if column not in of_lists and key not in rows]
-    if lost and len(summary):
-        return f"neither table has the metric {lost[0]!r} of the spec"
-    extra_rows = sorted(map(str, rows - set(named)))
-    return (
-        f"the spec has no metric and k of {extra_rows[0]}, which the summary has"
-        if extra_rows
-        else ""
-    )
+    for key, column in named.items() if len(summary) else ():
+        if column not in of_lists and key not in rows:
+            return f"neither table has the metric {column!r} of the spec"
+    for pair in sorted(map(str, rows - set(named))):
+        return f"the spec has no metric and k of {pair}, which the summary has"
+    return ""
 
 
 def _values_misfit(per_user: pd.DataFrame, summary: pd.DataFrame, spec: dict[str, Any]) -> str:
@@ -138,20 +124,14 @@ def _values_misfit(per_user: pd.DataFrame, summary: pd.DataFrame, spec: dict[str
     weights = per_user[spec["weight"]].to_numpy(np.float64) if "weight" in spec else None
     keys = [*spec["by"], "metric", "k"]
     own = means(per_user, spec["by"], names, spec, spec["confidence"], weights=weights)
-    found = own.merge(
-        summary.drop_duplicates(keys), "left", keys, suffixes=("", "_said")
-    )  # the first is of all items
-    mean, said = found["value"].to_numpy(), found["value_said"].to_numpy()
-    with np.errstate(invalid="ignore"):
-        near = np.abs(said - mean) <= MEAN_TOLERANCE * (
-            np.abs(mean) + found["std"].fillna(0.0).to_numpy()
-        )
-    wrong = np.flatnonzero(np.isfinite(mean) & ~near)
-    return (
-        f"the summary's {names[wrong[0] % len(names)]} is not the mean of the rows of per_user"
-        if len(wrong)
-        else ""
-    )
+    of_all = summary.drop_duplicates(keys)  # the first is of all items
+    found = own.merge(of_all, "left", keys, suffixes=("", "_said"))
+    size = found["value"].abs() + found["std"].fillna(0.0)
+    off = (found["value_said"] - found["value"]).abs()
+    wrong = np.isfinite(found["value"]) & ~(off <= MEAN_TOLERANCE * size)
+    for place in np.flatnonzero(wrong)[:1]:
+        return f"the summary's {names[place % len(names)]} is not the mean of the rows of per_user"
+    return ""
 
 
 class MetricSpec(TypedDict):
@@ -197,11 +177,18 @@ def spec_of(
     """Return the record of a call: the metrics and options, the columns that order `pred` and grade
     `true`, counts, and what else there is."""
     options, user_col = call.options, list(map(str, as_columns(call.options.user_col)))
+    metrics: dict[str, MetricSpec] = {}
+    for one in call.requests:
+        for column, output in zip(one.columns, one.metric.outputs, strict=True):
+            # A name that the caller gave replaces the metric's.
+            name = one.name if one.own_column is None else column
+            name = output if len(one.metric.outputs) > 1 else name
+            metrics[column] = {"name": name, "k": one.k, "definition": one.definition}
     spec = {
         "recdf": version_and_build(),
         "user_col": user_col,
         "by": list(map(str, as_columns(options.by))),
-        "metrics": dict(pair for request in call.requests for pair in _request_columns(request)),
+        "metrics": metrics,
         "options": options.spec(),
         "order": order,
         "relevance": None if relevance_col is None else str(relevance_col),
@@ -234,20 +221,6 @@ class OneSpec(dict[str, Any]):
 
     def __reduce__(self) -> tuple[type, tuple[dict[str, Any]]]:
         return dict, (dict(self),)
-
-
-def _request_columns(request: Request) -> list[tuple[str, MetricSpec]]:
-    """Return the columns of a request. A name that the caller gave replaces the metric's; each
-    output has a column."""
-    name = request.name
-    found: list[tuple[str, MetricSpec]] = []
-    for column, output in zip(request.columns, request.metric.outputs, strict=True):
-        if len(request.metric.outputs) > 1:
-            name = output
-        elif request.own_column is not None:
-            name = column
-        found.append((column, {"name": name, "k": request.k, "definition": request.definition}))
-    return found
 
 
 METRIC_FIELDS = ("name", "k", "definition")  # of a metric in a spec

@@ -28,6 +28,7 @@ import json
 import os
 import re
 import shutil
+import struct
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -63,14 +64,45 @@ from .spec import OneSpec
 
 SPEC, DTYPES = b"recdf", b"recdf_dtypes"  # keys of the schema metadata
 PROFILED = "recdf_result"  # in the attrs of a profile: the digest of the result beside it
+PARTS_FILE = "parts.json"
+# Addresses of Databricks, and the paths under which its machines see what they name.
+MOUNTED = (("dbfs:/Volumes/", "/Volumes/"), ("dbfs:/", "/dbfs/"))
+# per_user, summary and spec of a result
+Stored = tuple[pd.DataFrame, pd.DataFrame, dict[str, Any]]
 
 
-class StoredTables(NamedTuple):
-    """The content of a folder with a result."""
+def plain_path(path: Any) -> str:
+    """Return a path as text, and the path that an address such as file:///folder stands for."""
+    text: str = os.fspath(path)
+    found = re.match(r"file:(//(localhost)?(?=/))?(/(?!/).*)", text)
+    if found is None:
+        return text
+    from urllib.request import url2pathname  # costs import time that only such an address needs
 
-    per_user: pd.DataFrame
-    summary: pd.DataFrame
-    spec: dict[str, Any]
+    return url2pathname(found[3])
+
+
+def local_path(path: Any) -> Path:
+    """Return the absolute path of a file or folder on this machine; an address such as s3:// is
+    refused.
+
+    `~` stands for the home folder, as in pandas. An address such as file:///folder is a path of
+    this machine. One letter before a colon is a drive of Windows.
+    """
+    text = plain_path(path)
+    if re.match(r"[A-Za-z][\w+.-]+:/", text):
+        mounted = [
+            seen + text[len(of) :].lstrip("/") for of, seen in MOUNTED if text.startswith(of)
+        ]
+        instead = f"pass {mounted[0]}" if mounted else "copy it to or from there"
+        raise OptionError(f"{path} is an address; expected a path of this machine: {instead}")
+    if not text:
+        raise OptionError('the path is empty; pass "." for the current folder')
+    return Path(text).expanduser().absolute()
+
+
+# -------------------------------------------------------------------------------------------
+# writing
 
 
 class Written(NamedTuple):
@@ -81,20 +113,11 @@ class Written(NamedTuple):
     n_columns: int
 
 
-# -------------------------------------------------------------------------------------------
-# writing
-
-
 def write_tables(
-    folder: Any,
-    per_user: pd.DataFrame,
-    summary: pd.DataFrame,
-    spec: dict[str, Any],
-    *,
-    overwrite: bool = False,
-    profile: pd.DataFrame | None = None,
+    folder: Any, result: Stored, *, overwrite: bool, profile: pd.DataFrame | None = None
 ) -> None:
     """Write the files of a result into a folder, all or nothing."""
+    per_user, summary, spec = result
     with staged(folder, overwrite=overwrite) as staging:
         write_files(staging, [per_user], summary, spec)
         if profile is not None:
@@ -105,10 +128,32 @@ def write_tables(
 @contextmanager
 def staged(folder: Any, *, overwrite: bool) -> Iterator[Path]:
     """Give a hidden folder for the files of a result, which appear at the end of the block."""
-    target = local_path(folder)
-    files = [target / name for name in RESULT_FILES]
+    files = [local_path(folder) / name for name in RESULT_FILES]
     with published(files, overwrite=overwrite) as place:
         yield place(files[0]).parent
+
+
+@contextmanager
+def staged_parts(folder: Any, head: Stored, *, overwrite: bool) -> Iterator[Path]:
+    """Give the path of a hidden folder for the rows; at the end of the block it becomes
+    `per_user.parquet`.
+
+    `head` is the result without rows. A failure at any point leaves the old result as it was.
+    """
+    with staged(folder, overwrite=overwrite) as staging:
+        rows, hidden = staging / PER_USER, staging / PER_USER / HIDDEN_NAME
+        yield rows
+        hidden.mkdir()
+        empty, summary, spec = head
+        write_files(hidden, [empty], summary, spec)
+        (hidden / PARTS_FILE).write_text(json.dumps(part_sizes(rows)), encoding="utf-8")
+        shutil.copyfile(hidden / SUMMARY_FILE, staging / SUMMARY_FILE)
+
+
+def part_sizes(rows: Path) -> dict[str, int]:
+    """Return the size of each file of a folder of rows, in bytes."""
+    files = sorted(path for path in rows.glob("*.parquet") if not path.name.startswith((".", "_")))
+    return {path.name: plain_file(path).stat().st_size for path in files}
 
 
 def digest_of_result(*folders: Path) -> str:
@@ -128,7 +173,7 @@ def write_files(
 
     table, categories = frame_to_arrow(summary, spec)
     pq.write_table(table, folder / SUMMARY_FILE)
-    seal(folder / SUMMARY_FILE, Carried(categories))
+    seal(folder / SUMMARY_FILE, categories)
     n_rows = n_columns = 0
     with ExitStack() as stack:
         writer = None
@@ -138,52 +183,8 @@ def write_files(
                 writer = stack.enter_context(pq.ParquetWriter(folder / PER_USER, table.schema))
             writer.write_table(table.cast(writer.schema))
             n_rows, n_columns = n_rows + len(block), len(block.columns)
-    digest = seal(folder / PER_USER, Carried(categories, (folder / SUMMARY_FILE).read_bytes()))
+    digest = seal(folder / PER_USER, categories, (folder / SUMMARY_FILE).read_bytes())
     return Written(digest, n_rows, n_columns)
-
-
-def is_address(path: Any) -> bool:
-    """Tell whether a path is an address, such as s3://bucket or dbfs:/folder. One letter is a drive
-    of Windows."""
-    return re.match(r"[A-Za-z][\w+.-]+:/", plain_path(path)) is not None
-
-
-def plain_path(path: Any) -> str:
-    """Return a path as text, and the path that an address such as file:///folder stands for."""
-    text: str = os.fspath(path)
-    found = re.match(r"file:(//(localhost)?(?=/))?(/(?!/).*)", text)
-    if found is None:
-        return text
-    from urllib.request import url2pathname  # costs import time that only such an address needs
-
-    return url2pathname(found[3])
-
-
-# Addresses of Databricks, and the paths under which its machines see what they name.
-MOUNTED = (("dbfs:/Volumes/", "/Volumes/"), ("dbfs:/", "/dbfs/"))
-
-
-def local_path(path: Any) -> Path:
-    """Return the absolute path of a file or folder on this machine; an address such as s3:// is
-    refused.
-
-    `~` stands for the home folder, as in pandas. An address such as file:///folder is a path of
-    this machine.
-    """
-    if is_address(path):
-        instead = f"pass {found}" if (found := mounted(str(path))) else "copy it to or from there"
-        raise OptionError(f"{path} is an address; expected a path of this machine: {instead}")
-    if not os.fspath(path):
-        raise OptionError('the path is empty; pass "." for the current folder')
-    return Path(plain_path(path)).expanduser().absolute()
-
-
-def mounted(address: str) -> str | None:
-    """Return the path under which machines of Databricks see what an address names."""
-    return next(
-        (path + address[len(of) :].lstrip("/") for of, path in MOUNTED if address.startswith(of)),
-        None,
-    )
 
 
 def frame_to_arrow(frame: pd.DataFrame, spec: dict[str, Any]) -> tuple[pa.Table, bytes]:
@@ -199,7 +200,7 @@ def frame_to_arrow(frame: pd.DataFrame, spec: dict[str, Any]) -> tuple[pa.Table,
 # reading
 
 
-def read_tables(folder: Any, digest: str | None = None) -> StoredTables:
+def read_tables(folder: Any, digest: str | None = None) -> Stored:
     """Read the two tables and the spec that were written together.
 
     `per_user.parquet` contains the summary that was written with it, so that the tables always
@@ -213,44 +214,27 @@ def read_tables(folder: Any, digest: str | None = None) -> StoredTables:
         If a file is damaged or is not of recdf, or if the result is not the one that `digest`
         names.
     """
-    target = local_path(folder)
-    files = [target / name for name in (PER_USER, SUMMARY_FILE)]
-    return steadily(files, lambda: _read_tables(files[0], files[1], digest))
+    path, beside = (local_path(folder) / name for name in (PER_USER, SUMMARY_FILE))
 
+    def read() -> Stored:
+        for one in (path, beside):
+            if not is_there(one):
+                raise FileNotFoundError(
+                    f"{one} does not exist; expected a folder written by Evaluation.to_parquet or "
+                    "recdf evaluate --out"
+                )
+        rows = where(path)
+        with open_sealed(file_of_rows(path.parent), digest) as sealed:
+            per_user, spec = _read_sealed(sealed, path)
+            summary, _ = _read_sealed(unseal(pa.BufferReader(sealed.summary), path), path)
+        if plain_file(where(beside)).read_bytes() != sealed.summary:
+            with open_sealed(where(beside)):  # raises if it is damaged or not of recdf
+                pass
+        if is_folder(rows):
+            per_user = _read_parts(rows, per_user, summary, spec)
+        return per_user, summary, spec
 
-def check_digest(folder: Path, digest: str) -> None:
-    """Raise DataError if the rows in a folder are not those of the result that `digest` names."""
-    with open_sealed(file_of_rows(folder)) as sealed:
-        _refuse_another(sealed, folder / PER_USER, digest)
-
-
-def _refuse_another(sealed: Sealed, path: Path, digest: str | None) -> None:
-    if digest not in (None, sealed.digest):
-        raise DataError(f"{path} was overwritten since; read the new result with rd.read_parquet")
-
-
-def _read_tables(path: Path, beside: Path, digest: str | None) -> StoredTables:
-    for one in (path, beside):
-        if not is_there(one):
-            raise FileNotFoundError(
-                f"{one} does not exist; expected a folder written by Evaluation.to_parquet or "
-                "recdf evaluate --out"
-            )
-    rows = where(path)
-    with open_sealed(file_of_rows(path.parent)) as sealed:
-        _refuse_another(sealed, path, digest)
-        per_user, spec = _read_sealed(sealed, path)
-        summary, _ = _read_sealed(unseal(pa.BufferReader(sealed.carried.summary), path), path)
-    if plain_file(where(beside)).read_bytes() != sealed.carried.summary:
-        with open_sealed(where(beside)):  # raises if it is damaged or not of recdf
-            pass
-    found = StoredTables(per_user, summary, spec)
-    return _read_parts(rows, found) if is_folder(rows) else found
-
-
-def is_result(folder: Any) -> bool:
-    """Tell whether a folder holds a result."""
-    return is_there(local_path(folder) / PER_USER)
+    return steadily([path, beside], read)
 
 
 def file_of_rows(folder: Path) -> Path:
@@ -279,7 +263,7 @@ def _read_sealed(sealed: Sealed, path: Path) -> tuple[pd.DataFrame, dict[str, An
         table = pq.ParquetFile(sealed.handle).read()
         metadata = table.schema.metadata
         spec, described = OneSpec(json.loads(metadata[SPEC])), json.loads(metadata[DTYPES])
-        categories = read_categories(sealed.carried.categories)
+        categories = read_categories(sealed.categories)
         columns = {
             name: restore(table[name], dtype, categories.get(name))
             for name, dtype in described.items()
@@ -300,107 +284,47 @@ def _understood(path: Path, what: str) -> Iterator[None]:
         raise DataError(f"{path} holds no {what}: {type(error).__name__}: {error}") from error
 
 
-PARTS_FILE = "parts.json"
-
-
-@contextmanager
-def staged_parts(folder: Any, *, overwrite: bool) -> Iterator[Path]:
-    """Give the path of a hidden folder for the rows; at the end of the block it becomes
-    `per_user.parquet`.
-
-    A failure at any point leaves the old result as it was.
-    """
-    with staged(folder, overwrite=overwrite) as staging:
-        rows = staging / PER_USER
-        yield rows
-        shutil.copyfile(rows / HIDDEN_NAME / SUMMARY_FILE, staging / SUMMARY_FILE)
-
-
-def write_head(
+def _read_parts(
     rows: Path, empty: pd.DataFrame, summary: pd.DataFrame, spec: dict[str, Any]
-) -> None:
-    """Write what belongs to the rows: the summary, the spec, the dtypes of a frame without rows,
-    the list of files."""
-    (rows / HIDDEN_NAME).mkdir()
-    write_files(rows / HIDDEN_NAME, [empty], summary, spec)
-    (rows / HIDDEN_NAME / PARTS_FILE).write_text(json.dumps(_sizes(rows)), encoding="utf-8")
+) -> pd.DataFrame:
+    """Read the rows of a result in parts, sorted by `by` value and list key; raise if a file of
+    them is missing, was changed, or is none of this result."""
+    import pyarrow.dataset as ds
 
-
-def stored_rows(rows: Path) -> int:
-    """Return the number of rows in all files of rows."""
-    import pyarrow.parquet as pq
-
-    return sum(pq.read_metadata(rows / name).num_rows for name in _sizes(rows))
-
-
-def _sizes(rows: Path) -> dict[str, int]:
-    """Return the size of each file of rows, in bytes."""
-    files = sorted(path for path in rows.glob("*.parquet") if not path.name.startswith((".", "_")))
-    return {path.name: plain_file(path).stat().st_size for path in files}
-
-
-def _check_files(rows: Path) -> list[str]:
-    """Return the paths of the files of rows; raise if one is missing, was changed, or is none of
-    this result."""
     try:
         path = plain_file(rows / HIDDEN_NAME / PARTS_FILE)
         written = dict(json.loads(path.read_text(encoding="utf-8")))
     except (FileNotFoundError, ValueError, TypeError, RecursionError) as error:
         what = f"{rows / HIDDEN_NAME} does not say which files belong to it"
         raise DataError(f"{what}: {error}; write the result again") from error
-    found = _sizes(rows)
-    if found != written:
-        odd = [name for name in sorted({*found, *written}) if found.get(name) != written.get(name)]
-        what = ", ".join(
-            f"{name} ({_count_difference(found.get(name), written.get(name))})" for name in odd[:3]
-        )
-        raise DataError(
-            f"{rows} does not hold the files that were written: {len(odd):,} differ, {what}"
-        )
-    return [str(rows / name) for name in found]
-
-
-def _count_difference(found: int | None, written: int | None) -> str:
-    if found is None:
-        return "missing"
-    return "not of this result" if written is None else f"{found:,} bytes for {written:,}"
-
-
-def _read_parts(rows: Path, head: StoredTables) -> StoredTables:
-    """Read the rows of a result in parts, sorted by `by` value and list key."""
-    import pyarrow.dataset as ds
-
-    empty, summary, spec = head
-    files = _check_files(rows)
-    if not files:
-        raise DataError(
-            f"{rows} holds no files of rows; expected a folder that to_parquet of an engine wrote"
-        )
-    # Spark's instants are in a unit of their own.
+    found = part_sizes(rows)
+    odd = [
+        f"{name} (missing)"
+        if name not in found
+        else f"{name} (not of this result)"
+        if name not in written
+        else f"{name} ({found[name]:,} bytes for {written[name]:,})"
+        for name in sorted({*found, *written})
+        if found.get(name) != written.get(name)
+    ]
+    if odd or not found:
+        what = f"{len(odd):,} differ, {', '.join(odd[:3])}" if odd else "there is none"
+        raise DataError(f"{rows} does not hold the files that were written: {what}")
+    # Spark's instants are in a unit of their own, and those with a time zone as the clock of UTC
+    # shows them.
     stored = ds.ParquetFileFormat(coerce_int96_timestamp_unit="us")
     with _understood(rows, "rows that fit its result"):
-        table = ds.dataset(files, format=stored).to_table()
-        categories = read_categories(categories_of(empty))
-        found = {
-            name: restore(
-                _zoned(table[name], empty[name].dtype), describe(empty[name]), categories.get(name)
-            )
-            for name in empty.columns
-        }
+        table = ds.dataset([str(rows / name) for name in found], format=stored).to_table()
+        categories, columns = read_categories(categories_of(empty)), {}
+        for name, like in empty.items():
+            column, zoned = table[name], isinstance(like.dtype, pd.DatetimeTZDtype)
+            if zoned and pa.types.is_timestamp(column.type) and column.type.tz is None:
+                column = column.cast(pa.timestamp(column.type.unit, "UTC"))
+            columns[name] = restore(column, describe(like), categories.get(str(name)))
     by = summary[spec["by"]].drop_duplicates(ignore_index=True)
-    per_user = sorted_rows(pd.DataFrame(found), by, spec["user_col"])
+    per_user = sorted_rows(pd.DataFrame(columns), by, spec["user_col"])
     per_user.attrs["recdf"] = spec
-    return StoredTables(per_user, summary, spec)
-
-
-def _zoned(column: Any, dtype: Any) -> Any:
-    """Return instants with a time zone: Spark stores them as the clock of UTC shows them."""
-    naive = (
-        isinstance(dtype, pd.DatetimeTZDtype)
-        and pa.types.is_timestamp(column.type)
-        and column.type.tz is None
-    )
-    return column.cast(pa.timestamp(column.type.unit, "UTC")) if naive else column
+    return per_user
 
 
 def sorted_rows(per_user: pd.DataFrame, by: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
@@ -418,35 +342,31 @@ def sorted_rows(per_user: pd.DataFrame, by: pd.DataFrame, keys: list[str]) -> pd
 
 MAGIC = b"PAR1"
 MARK = b"recdf\x00\x00\x01"
-LENGTH = 8  # bytes of a length
+# the mark, the lengths of the categories and of the summary's file, and the digest
+TRAILER = struct.Struct("<8sQQ32s")
 DIGEST = hashlib.sha256().digest_size
-TRAILER = len(MARK) + 2 * LENGTH + DIGEST
 CHUNK = 2**20
 
 
-class Carried(NamedTuple):
-    """The data that a file contains besides its own table."""
-
-    categories: bytes = b""  # categories of its columns, which parquet does not keep
-    summary: bytes = b""  # the whole of the summary's file
-
-
 class Sealed(NamedTuple):
-    """An open file whose bytes are those that were sealed."""
+    """An open file whose bytes are those that were sealed.
+
+    categories : of the columns, which parquet does not keep · summary : the whole of the summary's
+    file, in that of the rows.
+    """
 
     handle: pa.NativeFile
     digest: str
-    carried: Carried
+    categories: bytes
+    summary: bytes
 
 
-def seal(path: Path, carried: Carried) -> str:
+def seal(path: Path, categories: bytes, summary: bytes = b"") -> str:
     """Seal a parquet file that was just written, add some data to it, and return its digest."""
-    lengths = b"".join(len(part).to_bytes(LENGTH, "little") for part in carried)
-    head = b"".join(carried) + MARK + lengths
+    trailer = TRAILER.pack(MARK, len(categories), len(summary), b"")[:-DIGEST]
+    head = categories + summary + trailer
     with open(path, "r+b") as handle:
-        end = _footer(handle, path)
-        handle.seek(end)
-        footer = handle.read()
+        end, footer = _footer(handle, path)
         digest = _sealed_digest(handle, end, head + footer)
         handle.seek(end)
         handle.write(head + digest + footer)
@@ -454,14 +374,20 @@ def seal(path: Path, carried: Carried) -> str:
 
 
 @contextmanager
-def open_sealed(path: Path) -> Iterator[Sealed]:
-    """Open a sealed file once, and check all of it; raises DataError as `unseal` does.
+def open_sealed(path: Path, digest: str | None = None) -> Iterator[Sealed]:
+    """Open a sealed file once, and check all of it; raises DataError as `unseal` does, and if it is
+    not the one that `digest` names.
 
     The file is opened by Arrow. If Arrow's threads read a Python file, they may abort a process
     that is ending.
     """
     with pa.OSFile(str(plain_file(path)), "rb") as handle:
-        yield unseal(handle, path)
+        sealed = unseal(handle, path)
+        if digest not in (None, sealed.digest):
+            raise DataError(
+                f"{path} was overwritten since; read the new result with rd.read_parquet"
+            )
+        yield sealed
 
 
 def unseal(handle: pa.NativeFile, path: Path) -> Sealed:
@@ -472,45 +398,41 @@ def unseal(handle: pa.NativeFile, path: Path) -> Sealed:
     DataError
         If the file is no whole parquet file, has no seal, or differs from what was sealed.
     """
-    end = _footer(handle, path)
-    start = end - TRAILER
-    handle.seek(max(start, 0))
-    trailer = handle.read(TRAILER) if start > 0 else b""
-    if not trailer.startswith(MARK):
+    end, footer = _footer(handle, path)
+    start = max(end - TRAILER.size, 0)
+    handle.seek(start)
+    trailer = handle.read(end - start)
+    if not start or not trailer.startswith(MARK):
         raise DataError(
             f"{path} has no recdf metadata that fits it: it was written by another program or by "
             "an earlier recdf; expected a file as Evaluation.to_parquet or recdf evaluate --out "
             "wrote it"
         )
-    digest = trailer[-DIGEST:]
-    handle.seek(end)
-    if _sealed_digest(handle, end - DIGEST, handle.read()) != digest:
+    _, *sizes, digest = TRAILER.unpack(trailer)
+    if _sealed_digest(handle, end - DIGEST, footer) != digest:
         raise DataError(
             f"{path} is damaged: its bytes are not those that recdf wrote; write the result again"
         )
-    lengths = trailer[len(MARK) : -DIGEST]
-    sizes = [
-        int.from_bytes(lengths[at : at + LENGTH], "little") for at in range(0, len(lengths), LENGTH)
-    ]
     handle.seek(start - sum(sizes))
-    carried = Carried(*(handle.read(size) for size in sizes))
+    categories, summary = (handle.read(size) for size in sizes)
     handle.seek(0)
-    return Sealed(handle, digest.hex(), carried)
+    return Sealed(handle, digest.hex(), categories, summary)
 
 
-def _footer(handle: BinaryIO | pa.NativeFile, path: Path) -> int:
-    """Return the offset of the footer, which ends before the last eight bytes of a parquet file."""
-    handle.seek(0, os.SEEK_END)
-    size = handle.tell()
+def _footer(handle: BinaryIO | pa.NativeFile, path: Path) -> tuple[int, bytes]:
+    """Return the offset of a parquet file's footer, and the bytes from there on; the last eight of
+    them are the footer's length and the magic word."""
+    size = handle.seek(0, os.SEEK_END)
     handle.seek(max(size - 8, 0))
     last = handle.read(8)
-    offset = size - 8 - int.from_bytes(last[:4], "little")
-    if last[4:] != MAGIC or offset < len(MAGIC):
+    end = size - 8 - int.from_bytes(last[:4], "little")
+    if last[4:] != MAGIC or end < len(MAGIC):
         raise DataError(
             f"{path} is no whole parquet file ({size:,} bytes): it was cut short or damaged, or "
             "never was"
         )
-    return offset
+    handle.seek(end)
+    return end, handle.read()
 
 
 def _sealed_digest(handle: BinaryIO | pa.NativeFile, end: int, rest: bytes) -> bytes:

@@ -7,15 +7,24 @@ only columns and no metrics.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Protocol
 
 import numpy as np
 import pandas as pd
 
-from ..errors import ColumnError, DataError, kind_of
-from ..inputs.constraints import SHARE, check_value
+from ..errors import ColumnError, DataError, OptionError, kind_of
+from ..inputs.constraints import (
+    SHARE,
+    Positive,
+    a_number,
+    check_record,
+    check_value,
+    either,
+    one_of,
+)
 from ..inputs.door import takes_columns
-from ..inputs.frames import refuse_engine_frame
+from ..inputs.frames import column, refuse_engine_frame
 from ..inputs.ids import check_labels
 from ..inputs.options import Options, as_columns
 from ..judge.per_user_columns import (
@@ -31,16 +40,53 @@ from ..judge.per_user_columns import (
     warn_of_weights,
 )
 from ..metrics.metric import METRICS
+from ..stats.resampling import (
+    drawn_quantile,
+    drawn_std,
+    quantile_interval,
+    replicate_statistic,
+    standard_error,
+)
 from .value_moments import (
     CONFIDENCE,
-    ListReduction,
-    Stat,
-    WeightBy,
-    base_values,
+    groups_of,
     means,
-    reduced,
+    refuse_summary_names,
     split_column,
+    unit_codes,
 )
+
+WeightBy = Literal["relevant", "shown", "rows"]
+QUANTILES = {"min": 0.0, "median": 0.5, "max": 1.0}
+GMEAN_FLOOR = 1e-5  # a value of 0 counts as this in a geometric mean, as in trec_eval
+OF_MEANS = ("mean", "gmean", "urisk")  # means of transformed values, which take weights
+STAT = either(one_of((*OF_MEANS, "sum", "std", *QUANTILES)), SHARE)
+# Statistics that are better in the direction of their metric.
+STAT_OF_MODELS = either(one_of(("mean", "sum", "median", "min", "max", "gmean")), SHARE)
+Stat = str | float
+ERRORS = ["value", "se", "ci_low", "ci_high"]
+
+
+@dataclass(frozen=True)
+class ListReduction:
+    """What lists are reduced to; the arguments of `rd.summarize` explain the fields. `key` names a
+    list in `base`."""
+
+    stats: Sequence[Stat]
+    weight_by: WeightBy | None
+    base: pd.DataFrame | None
+    alpha: Annotated[float, a_number(0)]
+    n_resamples: Positive
+    seed: Annotated[int, a_number(0, whole=True)]
+
+    def __post_init__(self) -> None:
+        check_record(self)
+        for one in self.stats or [""]:
+            STAT.check("stat", one)
+        if ("urisk" in self.stats) != (self.base is not None):
+            raise OptionError(
+                '⟦stat="urisk"⟧ and ⟦+base=⟧, the per-user table of a baseline, are given together'
+            )
 
 
 class HasPerUser(Protocol):
@@ -236,12 +282,11 @@ def summarize(
     plain.attrs = {}
     for name in names:
         plain[name] = metric_values(per_user, "per_user", name)
-    how.refuse_weights(weights is not None)
     if isinstance(stat, str) and stat == "mean" and weight_by is None:
         table = means(plain, by, names, spec, confidence, units, weights)
     else:
         key = spec.get("user_col") or listed
-        against = {} if how.base is None else base_values(per_user, how.base, names, key)
+        against = None if how.base is None else _of_base(per_user, how.base, names, key)
         table = reduced(plain, by, names, how, spec, confidence, units, weights, against)
     if spec:
         table.attrs["recdf"] = spec
@@ -313,3 +358,108 @@ def _refuse_repeated_lists(
             f"{some_keys(per_user, repeated, keys)}); join segments many to one, "
             'e.g. merge(..., validate="many_to_one")'
         )
+
+
+def reduced(
+    per_user: pd.DataFrame,
+    by: list[str],
+    names: Sequence[str],
+    how: ListReduction,
+    spec: Mapping[str, Any],
+    confidence: float,
+    units: Sequence[str],
+    weights: np.ndarray | None,
+    against: pd.DataFrame | None,
+) -> pd.DataFrame:
+    """Return a row for each group, metric and statistic; `against` has the values of the
+    baseline."""
+    refuse_summary_names(by, ["stat"])
+    refused = [one for one in how.stats if one not in OF_MEANS]
+    if refused and (weights is not None or how.weight_by is not None):
+        raise OptionError(
+            f"⟦stat={refused[0]!r}⟧ is of lists that count alike, and these have weights; "
+            "mean, gmean and urisk take weights. To leave them out, pass per_user without the "
+            "column of weights"
+        )
+    tables = []
+    for name in names:
+        k = spec["metrics"][name]["k"] if name in spec.get("metrics", {}) else split_column(name)[1]
+        weight = weights
+        if how.weight_by is not None:
+            counts = "n_true" if how.weight_by == "relevant" else "n_pred"
+            own = column(per_user, counts, "per_user").to_numpy(np.float64)
+            own = np.minimum(own, k) if how.weight_by == "shown" and k is not None else own
+            weight = own if weights is None else own * weights
+
+        def of(values: Any, name: str = name, weight: np.ndarray | None = weight) -> pd.DataFrame:
+            plain = per_user.assign(**{name: values})
+            return means(plain, by, [name], spec, confidence, units, weight)
+
+        x = per_user[name].to_numpy(np.float64, na_value=np.nan)
+        for stat in how.stats:
+            values = x
+            if stat == "urisk" and against is not None:
+                values = x - against[name].to_numpy(np.float64, na_value=np.nan)
+                values = np.where(values < 0, (1 + how.alpha) * values, values)
+            table = of(values)
+            if stat == "sum":
+                table[ERRORS] = table[ERRORS].mul(table["n"], axis=0)
+            elif stat == "gmean":
+                logs = of(np.log(np.maximum(x, GMEAN_FLOOR)))
+                table[["value", "ci_low", "ci_high"]] = np.exp(logs[["value", "ci_low", "ci_high"]])
+                table["se"] = logs["se"] * table["value"]
+            elif stat not in OF_MEANS:
+                varies = table["se"].notna()
+                table[ERRORS] = _resampled(per_user, by, x, units, stat, how, confidence, varies)
+            table.insert(len(by), "stat", str(stat))
+            tables.append(table)
+    # The tables have the groups in the same order; their rows are put together group by group.
+    order = np.arange(len(tables) * len(tables[0])).reshape(len(tables), -1).T.ravel()
+    return pd.concat(tables, ignore_index=True).take(order).reset_index(drop=True)
+
+
+def _of_base(
+    per_user: pd.DataFrame, base: pd.DataFrame, names: Sequence[str], key: Sequence[str]
+) -> pd.DataFrame:
+    """Return the rows that a baseline has for the list of each row, null for lists that it
+    lacks."""
+    require(base, "base", [*key, *names])
+    (own, theirs), _ = key_codes([("per_user", per_user), ("base", base)], key)
+    found = base[list(names)].set_axis(theirs)
+    if not found.index.is_unique:
+        raise DataError(
+            f"base has several rows of a list ({list(key)}); expected the rows of one recommender"
+        )
+    if len(own) and not np.isin(own, theirs).any():
+        raise DataError(f"base has none of the lists of per_user: no {list(key)} is the same")
+    return found.reindex(own)
+
+
+def _resampled(
+    per_user: pd.DataFrame,
+    by: list[str],
+    x: np.ndarray,
+    units: Sequence[str],
+    stat: Stat,
+    how: ListReduction,
+    confidence: float,
+    varies: pd.Series,
+) -> np.ndarray:
+    """Return value, standard error and percentile interval of a statistic in each group."""
+    group, labels = groups_of(per_user, by)
+    unit = unit_codes(per_user, units, sort=True) if units else None
+    q = None if stat == "std" else QUANTILES[stat] if isinstance(stat, str) else float(stat)
+    found = np.full((len(labels), len(ERRORS)), np.nan)
+    for number, some in enumerate(varies):
+        own = np.flatnonzero((group == number) & ~np.isnan(x))
+        if len(own) > (q is None):
+            found[number, 0] = np.std(x[own], ddof=1) if q is None else np.quantile(x[own], q)
+        if some:
+            # Codes in the order of the values, so that the order of the rows makes no difference.
+            codes = np.argsort(np.argsort(x[own], kind="stable")) if unit is None else unit[own]
+            statistic = drawn_std if q is None else drawn_quantile(q)
+            drawn = replicate_statistic(x[own], codes, statistic, how.n_resamples, how.seed)
+            drawn = drawn[:, None]
+            low, high = quantile_interval(drawn, alternative="two-sided", confidence=confidence)
+            found[number, 1:] = standard_error(drawn)[0], low[0], high[0]
+    return found

@@ -11,20 +11,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..errors import ColumnError, OptionError
+from ..inputs.codes import encode
 from ..inputs.frames import column
+from ..inputs.ids import read_ids
 from ..inputs.options import Options
 from ..inputs.sorting import run_of
-from ..matching.counts import Counts
+from ..matching.counts import Counts, ListCounts, Over, Sum
 from ..matching.hits import Hits
 from ..matching.lists import Matched
+from ..matching.side_tables.sides import IN_LISTS, Sides, read_sides
 from ..metrics.call import Call
-from ..metrics.compute import compute_counts, defined_values, settle_undefined
+from ..metrics.compute import compute_counts, defined_values, naming, settle_undefined
 from ..metrics.record import Request
+from .dtypes import without_dictionary
 from .spec import Spec
 from .value_moments import OF_WEIGHTS, SUMMARY, GroupMoments, mean_table, refuse_summary_names
 
@@ -96,16 +103,13 @@ def item_groups(
     for group in range(len(labels.names) if accuracy else 0):
         inside = np.zeros(matched.n_items, bool)
         inside[run_of(labels.length)[labels.code == group]] = True
+        undefined, values = [], []
         with within(matched, inside[matched.true_lists.item]) as part:
             population = population_within(matched, part, options)
-            found = [
-                (one, v) for one in accuracy for v in defined_values(part, one, options).values()
-            ]
-            undefined = [v[population] for _, v in found]
-            values = [
-                settle_undefined(v, one, options)
-                for v, (one, _) in zip(undefined, found, strict=True)
-            ]
+            for one in accuracy:
+                for found in defined_values(part, one, options).values():
+                    undefined.append(found[population])
+                    values.append(settle_undefined(undefined[-1], one, options))
             weight = None if part.weight is None else part.weight[population]
         list_by = matched.list_by[population]
         of_group = GroupMoments.of(values, list_by, len(matched.by), weight)
@@ -117,12 +121,8 @@ def item_groups(
 def without_group(matched: Matched, item_by: str) -> dict[str, int]:
     """Return the number of rows of `true` whose item is in no group, also of a part that has rows
     and no lists."""
-    labels = matched.sides.items.labels(item_by)
-    return {
-        f"true_without_{item_by}": int(
-            np.count_nonzero(labels.length[matched.true_lists.item] == 0)
-        )
-    }
+    length = matched.sides.items.labels(item_by).length[matched.true_lists.item]
+    return {f"true_without_{item_by}": int(np.count_nonzero(length == 0))}
 
 
 def population_within(matched: Matched, part: Matched, options: Options) -> np.ndarray:
@@ -152,19 +152,21 @@ def summary_table(
     `by` are labels of the `by` values. `moments` are those of all metrics of lists, and `exposed`
     are the rows of metrics of exposure; each is None where the call has no such metric.
     """
-    number = {column: i for i, request in enumerate(call.requests) for column in request.columns}
-    columns = call.columns
     if moments is not None and exposed is None and groups is None:
-        return mean_table(by, columns, moments, spec)
+        return mean_table(by, call.columns, moments, spec)
+    number = {column: i for i, request in enumerate(call.requests) for column in request.columns}
+    means = [] if moments is None else [(-1, call.columns, moments)]
+    if groups is not None:
+        filled = [(i, one) for i, one in enumerate(groups.moments) if one.rows.any()]
+        means += [(group, groups.columns, one) for group, one in filled]
     parts = []
-    if moments is not None:
-        parts.append(_placed(columns, moments, by, number, spec, -1))
-    if exposed is not None and (len(exposed) or not parts):
+    for group, columns, one in means:
+        rows = mean_table(by, columns, one, spec)
+        rows["_by"] = np.repeat(np.arange(len(by)), len(columns))
+        rows["_metric"] = np.tile([number[name] for name in columns], len(by))
+        parts.append(rows.assign(_group=group))
+    if exposed is not None and (len(exposed) or moments is None):
         parts.append(exposed.assign(_group=-1))
-    for group, of_group in enumerate(groups.moments if groups is not None else []):
-        if of_group.rows.any():
-            assert groups is not None
-            parts.append(_placed(groups.columns, of_group, by, number, spec, group))
     refuse_summary_names(by.columns)
     table = pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
     # Sorting is stable: the outputs of one metric keep their order.
@@ -175,22 +177,6 @@ def summary_table(
         labelled[call.item_by] = groups.column(table["_group"].to_numpy())
     names = [*SUMMARY, *(name for name in OF_WEIGHTS if name in table)]
     return pd.DataFrame({**labelled, **{name: table[name] for name in names}})
-
-
-def _placed(
-    columns: Sequence[str],
-    moments: GroupMoments,
-    by: pd.DataFrame,
-    number: dict[str, int],
-    spec: Spec,
-    group: int,
-) -> pd.DataFrame:
-    """Return means with the columns `_by` (position of the `by` value), `_metric` (of the request)
-    and `_group`."""
-    rows = mean_table(by, columns, moments, spec)
-    rows["_by"] = np.repeat(np.arange(len(by)), len(columns))
-    rows["_metric"] = np.tile([number[name] for name in columns], len(by))
-    return rows.assign(_group=group)
 
 
 def exposure_rows(
@@ -207,7 +193,8 @@ def exposure_rows(
     """
     if all(request.per == "list" for request in requests):
         return None
-    rows: list[tuple[object, ...]] = []
+    whole = {"_by": "int64", "_metric": "int64", "n": "int64", "n_undefined": "int64"}
+    rows = []
     for number, request in enumerate(requests):
         if request.per != "item":
             continue
@@ -216,16 +203,166 @@ def exposure_rows(
         for by, value in enumerate(compute_counts(of_each, request, options)):
             groups: dict[object, float] = value if isinstance(value, dict) else {None: value}
             for group, part in groups.items():
-                named = name if group is None else f"{name}[{group}]"
                 settled = settle_undefined(np.array(part), request, options)
                 counted = float(settled) if n_lists[by] else np.nan
-                n, undefined = (0 if np.isnan(one) else n_lists[by] for one in (counted, part))
-                rows.append((by, number, named, request.k, counted, n, n_lists[by] - undefined))
-    found = pd.DataFrame(
-        rows, columns=["_by", "_metric", "metric", "k", "value", "n", "n_undefined"]
-    )
-    for name in STATISTICS[1:]:
-        found[name] = np.nan
-    return found.astype(
-        {"k": "Int64", "n": "int64", "n_undefined": "int64", **dict.fromkeys(STATISTICS, "float64")}
-    )
+                named = name if group is None else f"{name}[{group}]"
+                row = {"_by": by, "_metric": number, "metric": named, "k": request.k}
+                row |= {"value": counted, "n": 0 if np.isnan(counted) else n_lists[by]}
+                rows.append(row | {"n_undefined": n_lists[by] if np.isnan(part) else 0})
+    found = pd.DataFrame(rows, columns=["_by", "_metric", *SUMMARY])
+    return found.astype({"k": "Int64", **whole, **dict.fromkeys(STATISTICS, "float64")})
+
+
+# -------------------------------------------------------------------------------------------
+# Metrics of exposure over parts: the counts of the parts are added item by item. Item codes differ
+# between parts. So sums are stored by the labels of `pred` and of `true`, or by the rows of the
+# log. At the end each metric is computed once, from the sums.
+
+Role = Literal["true", "pred"]
+
+
+def common_type(kinds: Sequence[pa.DataType]) -> pa.DataType | None:
+    """Return a type that can hold the values of several columns, or None if there is none."""
+    wide = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
+    schemas = [pa.schema([("key", wide.get(kind, kind))]) for kind in kinds]
+    try:
+        return pa.unify_schemas(schemas, promote_options="permissive").field(0).type
+    except (pa.ArrowException, TypeError):
+        return None
+
+
+def label_array(series: pd.Series) -> pa.Array:
+    """Return labels as Arrow values, without dictionaries and with -0.0 as 0.0."""
+    array = pa.Array.from_pandas(series)
+    array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+    if isinstance(
+        array.type, pa.BaseExtensionType
+    ):  # UUIDs and periods: Arrow compares only what they are stored as
+        array = array.storage
+    array = without_dictionary(array)
+    return pc.add(array, 0.0) if pa.types.is_floating(array.type) else array
+
+
+class SumKey(NamedTuple):
+    """The lists that a sum is over (the cut-off k, and the position of their `by` value), and the
+    name of the sum."""
+
+    k: int | None
+    by: int
+    name: str
+
+
+@dataclass(frozen=True)
+class ExposureSums:
+    """Sums over lists of some parts, for the metrics of exposure.
+
+    labels : distinct items of each frame · over : the items that each sum is about · sums : arrays
+    with one number per label of `pred` or `true`, or per row of the log; a sum about lists counts
+    as filled up with zeros.
+    """
+
+    labels: Mapping[Role, pa.Array]
+    over: Mapping[str, Over]
+    sums: Mapping[SumKey, np.ndarray]
+
+    def __add__(self, other: ExposureSums) -> ExposureSums:
+        labels: dict[Role, pa.Array] = {}
+        places: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+        for role in self.labels:  # distinct values of both, in order of first appearance
+            one, two = self.labels[role], other.labels[role]
+            same = one.type == two.type
+            kind = one.type if same else common_type([one.type, two.type]) or one.type
+            both = pa.concat_arrays([one.cast(kind), two.cast(kind)]).dictionary_encode()
+            at = both.indices.to_numpy()
+            labels[role], places[role] = both.dictionary, (at[: len(one)], at[len(one) :])
+        over = {**self.over, **other.over}
+        sums: dict[SumKey, np.ndarray] = {}
+        for key in dict.fromkeys([*self.sums, *other.sums]):
+            about: Any = over[key.name]
+            given = [(i, one.sums[key]) for i, one in enumerate((self, other)) if key in one.sums]
+            length = max(len(values) for _, values in given)
+            length = len(labels[about]) if about in places else length
+            total = np.zeros(length, np.result_type(*(values for _, values in given)))
+            for i, values in given:
+                total[places[about][i] if about in places else slice(len(values))] += values
+            sums[key] = total
+        return ExposureSums(labels, over, sums)
+
+
+def exposure_sums(
+    matched: Matched, requests: Sequence[Request], true_item: pd.Series, pred_item: pd.Series
+) -> ExposureSums:
+    """Count the sums that some metrics of exposure name; the item columns of both frames give the
+    labels."""
+    true = matched.true_lists
+    codes = {
+        "pred": distinct_items(matched.item, matched.n_items),
+        "true": distinct_items(true.item, matched.n_items),
+    }
+    labels: dict[Role, pa.Array] = {
+        "true": label_array(true_item.take(true.rows(codes["true"][1]))),
+        "pred": label_array(pred_item.take(matched.rows(codes["pred"][1]))),
+    }
+    over: dict[str, Over] = {}
+    sums: dict[SumKey, np.ndarray] = {}
+    needed_at: dict[int | None, dict[str, tuple[Sum, Request]]] = {}  # by k, each once
+    for request in requests:
+        for one in request.sums:
+            needed_at.setdefault(request.k, {}).setdefault(one.name, (one, request))
+    for k, needed in needed_at.items():
+        for by in range(len(matched.by)):
+            counts = ListCounts(matched.at(k), by)
+            for one, request in needed.values():
+                with naming(request):
+                    values = counts.summed(*one)
+                # A sum for each group of users is one sum per group, since other parts may have
+                # other groups.
+                parts = values if isinstance(values, dict) else {None: values}
+                for group, part in parts.items():
+                    name = one.name if group is None else f"{one.name}:{group}"
+                    over[name] = one.over
+                    if one.over == "log":
+                        part = part[matched.sides.log.item]
+                    elif one.over != "lists":
+                        part = part[codes[one.over][0]]
+                    sums[SumKey(k, by, name)] = part
+    return ExposureSums(labels, over, sums)
+
+
+def distinct_items(item: np.ndarray, n_items: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the distinct item codes, and one place of each."""
+    place = np.full(n_items, -1, np.int64)
+    place[item] = np.arange(len(item))
+    codes = np.flatnonzero(place >= 0)
+    return codes, place[codes]
+
+
+def counts_of(
+    sums: ExposureSums, options: Options, given: Mapping[str, Any]
+) -> Callable[[int | None, int], Counts]:
+    """Return the counts of all parts by k and `by` value; labels are coded together with the side
+    tables' items."""
+    # No metric of exposure reads a baseline, or what was left out of the lists.
+    checked = read_sides({name: given[name] for name in given if name not in IN_LISTS}, options)
+    ids = {}
+    for role, labels in sums.labels.items():
+        values = pd.Series(labels, dtype=pd.ArrowDtype(labels.type))
+        ids[str(role)] = read_ids(values, f"{role}[{options.item_col!r}]")
+    items = encode([*ids.values(), *checked.item_ids.values()])
+    coded = [column.all() for column in items.columns]
+    side_codes = dict(zip(checked.item_ids, coded[len(ids) :], strict=True))
+    sides = Sides(checked, side_codes, items, None, None)
+    code = {**dict(zip(ids, coded, strict=False)), "log": side_codes.get("log")}
+
+    def counts(k: int | None, by: int) -> Counts:
+        found = {}
+        for key, values in sums.sums.items():
+            if key[:2] != (k, by):
+                continue
+            found[key.name] = values
+            if (at := code.get(sums.over[key.name])) is not None:
+                found[key.name] = np.zeros(items.n, values.dtype)
+                found[key.name][at] = values
+        return Counts(np.iinfo(np.int64).max if k is None else k, sides, items.n, found)
+
+    return counts

@@ -178,7 +178,7 @@ def by_places(data: Any) -> tuple[Any, dict[str, str]]:
     """A frame of Spark with columns that are named by their places, since names may have dots and
     quotes; and these names."""
     at = {name: f"c{i}" for i, name in enumerate(data.columns)}
-    return data.toDF(*at.values()), at
+    return data.toDF(*(f"c{i}" for i in range(len(data.columns)))), at
 
 
 def needed_frame(data: Any, role: str, needed: NeededColumns) -> Any:

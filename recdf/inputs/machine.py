@@ -58,10 +58,10 @@ class Sizes:
     of fewer rows are read together by one thread · batch_rows : rows that are dealt together ·
     part_rows : rows of `pred` in a bucket, or fewer, so that one thread ranks it as one block in
     the processor's cache · most_buckets, at_once : number of buckets, and how many are measured at
-    the same time if there are as many threads; more of them would be too small · chunk_rows : rows
-    of a chunk of results · block_rows : rows of results that are merged at once · summed_buckets :
-    the workers of an engine add up the results of more buckets than this, in one more step of the
-    job · inline_bytes : a call of more bytes is sent once to each executor of Spark, instead of
+    the same time if there are as many threads; more of them would be too small · block_rows : rows
+    of results that are sorted at once · summed_buckets : the workers of an engine add up the
+    results of more buckets than this, in one more step of the job ·
+    inline_bytes : a call of more bytes is sent once to each executor of Spark, instead of
     with every task · bucket_bytes : bytes of a bucket of Spark, as Spark expects them: a million
     rows in files that compress well, and a hundred thousand in memory · summed_rows : users in
     files and engines are added up part by part if they are at least so many.
@@ -100,7 +100,6 @@ class Sizes:
     part_rows: int = 400_000
     most_buckets: int = 4096
     at_once: int = 4
-    chunk_rows: tuple[int, int] = (2**6, 2**11)
     block_rows: int = 2**17
     summed_buckets: int = 16
     inline_bytes: int = 2**18

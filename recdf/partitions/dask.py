@@ -18,16 +18,14 @@ from ..inputs.machine import sizes
 from ..inputs.options import as_columns, id_columns
 from ..logs import impressions, log_checks
 from ..metrics.metric import Metric
+from .buckets import PACKED, adding_up, arrow_table_of
 from .dealt_checks import check_on_engine
 from .dealt_logs import on_engine
-from .engine import evaluate_frames
+from .engine import EngineEvaluation, evaluate_frames
 from .engine_arguments import check_frames, takes_engine_arguments
 from .engine_methods import Handle, Inline, OnBucket, OnChunk, Sent, as_dtypes, labels_of_table
-from .engine_result import EngineEvaluation
 from .needed import decoded
-from .packed import PACKED, arrow_table_of
 from .source import frame_of_arrow
-from .work import adding_up
 
 __all__ = ["check", "check_log", "evaluate", "from_impressions"]
 __dir__ = __all__.copy
@@ -77,7 +75,12 @@ def evaluate(
 @contextmanager
 def _dask_engine(frames: Mapping[str, Any], options: Mapping[str, Any]) -> Iterator[DaskEngine]:
     """Check that the frames are of Dask, and that no column that the call names is an index."""
-    dd = _dask()
+    try:
+        import dask.dataframe as dd
+    except ImportError as error:
+        raise MissingExtraError(
+            "rd.dask needs Dask, which is not installed: pip install 'recdf[dask]'"
+        ) from error
     check_frames(frames, dd.DataFrame, "Dask", "dd.from_pandas(frame, npartitions=8)")
     for role, frame in frames.items():
         for name in (*id_columns(options), *as_columns(options.get("by"))):
@@ -94,16 +97,6 @@ check_log = on_engine(log_checks.check_log, _dask_engine, "Dask")
 check = check_on_engine(_dask_engine, "Dask")
 
 
-def _dask() -> Any:
-    try:
-        import dask.dataframe as dd
-    except ImportError as error:
-        raise MissingExtraError(
-            "rd.dask needs Dask, which is not installed: pip install 'recdf[dask]'"
-        ) from error
-    return dd
-
-
 class DaskEngine:
     """What Dask can do with its frames, as `Engine` asks. Packed rows are pandas frames with Arrow
     columns, which Dask does not change."""
@@ -117,14 +110,19 @@ class DaskEngine:
     def schema(self, frame: Any) -> pa.Schema:
         """Return the types of the columns. Those of Python objects and of categories can only be
         read off a row."""
-        known = [pd.Series([], dtype=dtype) for dtype in frame.dtypes]
-        unknown = [
-            i for i, dtype in enumerate(frame.dtypes) if dtype.name in ("object", "category")
-        ]
-        if unknown:
-            some = frame.head(1, npartitions=-1)
-            known = [some.iloc[:, i] if i in unknown else column for i, column in enumerate(known)]
-        return pa.schema(list(zip(frame.columns, map(_arrow_type, known), strict=True)))
+        unknown = [dtype.name in ("object", "category") for dtype in frame.dtypes]
+        some: Any = frame.head(1, npartitions=-1) if any(unknown) else None
+        fields: list[tuple[str, pa.DataType]] = []
+        for place, (name, dtype) in enumerate(zip(frame.columns, frame.dtypes, strict=True)):
+            column = some.iloc[:, place] if unknown[place] else pd.Series([], dtype=dtype)
+            try:
+                kind = decoded(pa.array(column.array, from_pandas=True).type)
+            except (pa.ArrowException, TypeError, ValueError):
+                # Arrow lacks this type, which is an error only if the column is read.
+                kind = pa.struct([(str(column.dtype), pa.null())])
+            # Later rows may have more digits than the first.
+            fields.append((name, pa.decimal256(76, 18) if pa.types.is_decimal(kind) else kind))
+        return pa.schema(fields)
 
     def head(self, frame: Any, names: Sequence[str], n: int) -> pa.Table:
         return arrow_table_of(frame[list(names)].head(n, npartitions=-1), HOLDS)
@@ -165,8 +163,8 @@ class DaskEngine:
     def collect(self, frame: Any) -> pa.Table:
         return arrow_table_of(frame.compute(), HOLDS)
 
-    def share(self, data: bytes, digest: str) -> Handle:
-        return Inline(digest, data)
+    def share(self, data: bytes) -> Handle:
+        return Inline(data)
 
     def local(self, data: Any) -> Any:
         return (
@@ -203,20 +201,6 @@ class DaskEngine:
 
     def write(self, frame: Any, folder: Path) -> None:
         frame.to_parquet(str(folder), write_index=False)
-
-
-def _arrow_type(column: pd.Series) -> pa.DataType:
-    """Return the type of a column. Decimals get a wide type, since later rows may have more digits
-    than the first."""
-    try:
-        kind = decoded(pa.array(column.array, from_pandas=True).type)
-    except (
-        pa.ArrowException,
-        TypeError,
-        ValueError,
-    ):  # Arrow lacks this type: an error only if the column is read
-        return pa.struct([(str(column.dtype), pa.null())])
-    return pa.decimal256(76, 18) if pa.types.is_decimal(kind) else kind
 
 
 def _on_partition(work: OnChunk, schema: pa.Schema, frame: pd.DataFrame) -> pd.DataFrame:

@@ -21,14 +21,12 @@ from ..docstrings import fill
 from ..inputs.frames import id_frame
 from ..inputs.options import as_columns
 from ..metrics.call import check_k
+from .buckets import PACKED, Cells, Packing, Schemas, add_in_pairs, by_role, working_on
 from .engine import buckets_of, distinct_values
 from .engine_arguments import Watched, no_order
 from .engine_methods import Handle, opened
 from .in_buckets import OF_BUCKET, all_made, made_of, shared
-from .needed import Schemas
-from .packed import PACKED, Packing, add_in_pairs, by_role
 from .source import frame_of_arrow, plain_schema
-from .work import Cells, working_on
 
 SAYS = """\
 Find what is unusual in frames of {Engine}, and how it affects the metrics: those findings of

@@ -29,24 +29,20 @@ import pyarrow as pa
 from ..docstrings import fill
 from ..errors import LogWarning, OptionError, RecdfError, warn_user
 from ..evaluation.evaluate import told
-from ..evaluation.exposure_sums import common_type
 from ..evaluation.part import Failure
 from ..evaluation.storage import local_path
+from ..evaluation.summary_rows import common_type
 from ..inputs.machine import memory_bytes
 from ..logs.impression_rows import LogInParts, Rules, raw_frame, with_persons
 from ..logs.impressions import Impressions, from_impressions
 from ..logs.log_checks import SPEC_FILE, moved_since, read_spec
 from ..publishing import published
-from .engine import buckets_of
-from .engine_arguments import Watched
-from .engine_methods import Handle, Here, opened
-from .files_run import BucketCells, Memory
-from .in_buckets import OF_BUCKET, all_made, made_of, shared
-from .needed import Schemas, id_kind_of
-from .packed import (
+from .buckets import (
     HEAD_LENGTH,
     PACKED,
+    Cells,
     Packing,
+    Schemas,
     add_in_pairs,
     arrow_table_of,
     ascending,
@@ -55,9 +51,15 @@ from .packed import (
     cast_table,
     cells_by_bucket,
     dealt,
+    working_on,
 )
+from .engine import buckets_of
+from .engine_arguments import Watched
+from .engine_methods import Handle, Here, opened
+from .files_run import BucketCells, Memory
+from .in_buckets import OF_BUCKET, all_made, made_of, shared
+from .needed import id_kind_of
 from .source import Source, frame_of_arrow, plain_schema
-from .work import Cells, working_on
 
 Found = TypeVar("Found")
 OfUsers = Callable[[Mapping[str, Any]], Any]
@@ -179,12 +181,10 @@ class OnUsers:
 
 def schemas_of_tables(found: Any) -> dict[str, pa.Schema]:
     """Return the columns of both tables that impressions have; findings have none."""
-    if not isinstance(found, Impressions):
-        return {}
-    tables = {"true": found.true, "pred": found.pred}
+    names = ("true", "pred") if isinstance(found, Impressions) else ()
     return {
-        name: plain_schema(pa.Schema.from_pandas(one, preserve_index=False))
-        for name, one in tables.items()
+        name: plain_schema(pa.Schema.from_pandas(getattr(found, name), preserve_index=False))
+        for name in names
     }
 
 
@@ -310,28 +310,25 @@ class LogOfEngine(LogInParts):
 
         empty = check_schemas(work, rules, schemas, heads)
         cells, on_users = self._dealt(work, rules, schemas, of_persons.get("persons"))
-        sums = all_made(self.engine.collect(self._meet(cells, on_users, OF_BUCKET)), self.n_buckets)
+        every = (
+            self.persons is not None
+        )  # a bucket may have only persons, whose devices are counted
+        outcomes = self.engine.meet(cells, self.n_buckets, on_users, OF_BUCKET, every)
+        sums = all_made(self.engine.collect(outcomes), self.n_buckets)
         total = add_in_pairs([without_tables(empty), *sums])
-        tables = {}
-        for name, schema in schemas_of_tables(empty).items():
-            table = self._meet(cells, replace(on_users, table=(name, schema)), schema)
-            tables[name] = self.engine.typed(table, self._like(work, schemas, name))
-        return replace(total, **tables)
-
-    def _like(self, work: OfUsers, schemas: Schemas, name: str) -> pd.DataFrame:
-        """Return a table without rows in the dtypes that it has in memory."""
-        empty = {role: schema.empty_table() for role, schema in schemas.items()}
-        frames = {role: table.to_pandas() for role, table in empty.items()}
+        # The tables without rows have the dtypes that they have in memory.
+        none = {role: schema.empty_table() for role, schema in schemas.items()}
+        frames = {role: table.to_pandas() for role, table in none.items()}
         for role, frame in self.frames.items():
-            frames[role] = self.engine.labels(empty[role], frame)
-        found: pd.DataFrame = getattr(work(frames), name)
-        found.attrs = {}
-        return found
-
-    def _meet(self, cells: Any, work: OnUsers, schema: pa.Schema) -> Any:
-        # A bucket may have only persons, whose devices are counted.
-        every = self.persons is not None
-        return self.engine.meet(cells, self.n_buckets, work, schema, every)
+            frames[role] = self.engine.labels(none[role], frame)
+        tables, of_tables = {}, schemas_of_tables(empty)
+        likes = work(frames) if of_tables else None
+        for name, schema in of_tables.items():
+            on_table, like = replace(on_users, table=(name, schema)), getattr(likes, name)
+            like.attrs = {}
+            table = self.engine.meet(cells, self.n_buckets, on_table, schema, every)
+            tables[name] = self.engine.typed(table, like)
+        return replace(total, **tables)
 
     def _persons(self) -> pa.Table:
         """Return the persons in memory. Those of a frame of the engine get an order."""
@@ -500,15 +497,31 @@ class LogOfFiles(LogInParts):
     def run(self, work: OfUsers, rules: Rules) -> Any:
         import pyarrow.parquet as pq  # here, since it would make the import of recdf slower
 
-        own = {role: source.fields(source.schema.names) for role, source in self.sources.items()}
-        empty = check_schemas(work, rules, joint_schemas(own, rules), self._heads)
-        schemas = schemas_of_tables(empty)
-        persons, total = self._persons(rules), without_tables(empty)
-        with ExitStack() as stack:
-            cells = {
-                role: stack.enter_context(closing(self._dealt(role, rules, schema, persons)))
-                for role, schema in own.items()
+        own = {role: source.schema for role, source in self.sources.items()}
+
+        def heads() -> dict[str, Any]:
+            return {
+                role: frame_of_arrow(next(source.batches(source.schema.names, HEAD_LENGTH)))
+                for role, source in self.sources.items()
+                if source.n_rows
             }
+
+        empty = check_schemas(work, rules, joint_schemas(own, rules), heads)
+        schemas, total = schemas_of_tables(empty), without_tables(empty)
+        persons, one = None, self.n_parts == 1
+        if "persons" in own and not one:  # they tell the part of a row
+            rows = self.sources["persons"].batches(own["persons"].names, BATCH_ROWS)
+            table = pa.concat_tables([own["persons"].empty_table(), *rows])
+            persons = Here(Persons(frame_of_arrow(table), rules))
+        with ExitStack() as stack:
+            cells = {}
+            for role, schema in own.items():
+                packing = packing_of(rules, schema, self.n_parts, persons)
+                memory = Memory(np.inf if one else 0)
+                kept = BucketCells(self.folder, self.n_parts, schema, memory)
+                cells[role] = stack.enter_context(closing(kept))
+                rows = self.sources[role].batches(schema.names, BATCH_ROWS)
+                kept.extend(dealt(table, packing.buckets(table), self.n_parts) for table in rows)
             writers = {
                 name: stack.enter_context(pq.ParquetWriter(self.folder / f"{name}.parquet", schema))
                 for name, schema in schemas.items()
@@ -525,30 +538,3 @@ class LogOfFiles(LogInParts):
                     writers[name].write_table(table_of(found, name, schema))
                 total += without_tables(found)
         return total
-
-    def _heads(self) -> dict[str, Any]:
-        return {
-            role: frame_of_arrow(next(source.batches(source.schema.names, HEAD_LENGTH)))
-            for role, source in self.sources.items()
-            if source.n_rows
-        }
-
-    def _persons(self, rules: Rules) -> Here | None:
-        """Return the persons, which tell the part of a row, where there are several parts."""
-        if "persons" not in self.sources or self.n_parts == 1:
-            return None
-        source = self.sources["persons"]
-        rows = source.batches(source.schema.names, BATCH_ROWS)
-        table = pa.concat_tables([source.schema.empty_table(), *rows])
-        return Here(Persons(frame_of_arrow(table), rules))
-
-    def _dealt(
-        self, role: str, rules: Rules, schema: pa.Schema, persons: Here | None
-    ) -> BucketCells:
-        """Return the rows of a frame by part, in their order."""
-        packing = packing_of(rules, schema, self.n_parts, persons)
-        memory = Memory(np.inf if self.n_parts == 1 else 0)
-        cells = BucketCells(self.folder, self.n_parts, schema, memory)
-        rows = self.sources[role].batches(schema.names, BATCH_ROWS)
-        cells.extend(dealt(table, packing.buckets(table), self.n_parts) for table in rows)
-        return cells

@@ -29,21 +29,45 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from ..errors import IdTypeError
-from ..evaluation.carry import nullable
+from ..errors import IdTypeError, OptionError
 from ..evaluation.evaluate import call_of, checked, evaluate, finish_summary
-from ..evaluation.part import Measured, PartResult, measure
+from ..evaluation.part import Measured, PartResult, measure, nullable
+from ..evaluation.result import Evaluation, Result
+from ..evaluation.spec import OneSpec
+from ..evaluation.storage import local_path, part_sizes, sorted_rows, staged_parts
 from ..inputs.codes import check_kinds, encode
 from ..inputs.constraints import a_number, check_value
 from ..inputs.ids import IdColumn, read_ids
 from ..inputs.list_cells import ItemLists, refuse_joined
 from ..inputs.machine import sizes
 from ..inputs.options import check_names
+from ..judge.choices import RaiseOrDrop
 from ..matching.list_keys import key_labels
 from ..matching.overlap import Overlap, samples_of
 from ..matching.side_tables.sides import as_frames, read_sides
-from ..metrics.call import Call
-from .engine_arguments import Watched, no_order, refuse_ties_by_row
+from .buckets import (
+    CELL,
+    GAIN,
+    HEAD_LENGTH,
+    PACKED,
+    Distinct,
+    Gains,
+    Listing,
+    Measuring,
+    Packing,
+    add_in_pairs,
+    adding_up,
+    ascending,
+    bucket_of,
+    cast_table,
+    distinct_rows,
+    given_ids,
+    known_rows,
+    part_of,
+    part_of_bucket,
+    places_by_bucket,
+)
+from .engine_arguments import Watched, no_order, ties_by_row
 from .engine_methods import (
     Engine,
     EngineRows,
@@ -53,44 +77,17 @@ from .engine_methods import (
     OnBucket,
     Shared,
     as_dtypes,
-    digest_of_bytes,
     labels_of_table,
     to_bytes,
 )
-from .engine_result import EngineEvaluation
+from .engine_moments import MomentsCall
+from .in_buckets import each_bucket
 from .needed import Needed
-from .packed import (
-    CELL,
-    HEAD_LENGTH,
-    PACKED,
-    Packing,
-    add_in_pairs,
-    ascending,
-    bucket_of,
-    cast_table,
-    distinct_rows,
-    given_ids,
-    known_rows,
-    part_of,
-    places_by_bucket,
-)
 from .source import frame_of_arrow
-from .work import (
-    GAIN,
-    Distinct,
-    Gains,
-    Listing,
-    Measuring,
-    adding_up,
-    part_of_bucket,
-)
 
 
 def distinct_values(
-    engine: InParts,
-    frame: Any,
-    schema: pa.Schema,
-    lists: ItemLists | None = None,
+    engine: InParts, frame: Any, schema: pa.Schema, lists: ItemLists | None = None
 ) -> pa.Table:
     """Return the distinct values of some columns: in order of first appearance if the engine keeps
     an order of rows, else sorted."""
@@ -105,26 +102,17 @@ class Run:
     """One call on frames whose rows are in parts."""
 
     def __init__(
-        self,
-        engine: InParts,
-        frames: Mapping[str, Any],
-        needed: Needed,
-        n_buckets: int,
+        self, engine: InParts, frames: Mapping[str, Any], needed: Needed, n_buckets: int
     ) -> None:
         self.engine, self.frames, self.needed, self.n_buckets = engine, frames, needed, n_buckets
-
-    @property
-    def call(self) -> Call:
-        return self.needed.call
+        self.call = needed.call
 
     @property
     def handle(self) -> Handle | Here:
         """How workers get what they share."""
         raise NotImplementedError
 
-    def _finished(
-        self, results: PartResult | None
-    ) -> tuple[Measured, pd.DataFrame, dict[str, Any]]:
+    def finished(self, results: PartResult | None) -> tuple[Measured, pd.DataFrame, dict[str, Any]]:
         """Raise the errors and give the warnings of all buckets. Return their numbers, the summary,
         and the spec.
 
@@ -204,47 +192,35 @@ class Run:
         labels = self.engine.labels(self.by_values, self.frames["pred"])
         return labels.set_axis(pd.Index(map(str, labels.columns)), axis=1)
 
-    def _knowing(self) -> Call:
-        """Return the call. If a metric needs the largest gain of `true`, the call then knows it."""
-        if (
-            all(one.params.get("max_gain", 0) is not None for one in self.call.requests)
-            or "true" not in self.frames
-        ):
-            return self.call
-        if self.needed.relevance is None:
-            return self.call.knowing(max_gain=1.0)
-        assert self.packed
-        lists = self.needed.lists["true"]
-        work = Gains(
-            self.needed.relevance, self.call.options, self.call.given.get("exclude"), lists
-        )
-        found = self.engine.each(
-            self.frames["true"], lists.names([*work.ids, work.column]), work, GAIN
-        )
-        return self.call.knowing(
-            max_gain=max(self.engine.collect(found)["gain"].to_pylist(), default=0.0)
-        )
-
     @cached_property
     def shared(self) -> Shared:
-        """What every worker needs."""
-        given, bucket = self.needed.given, None
+        """What every worker needs. If a metric needs the largest gain of `true`, the call knows it.
+        The rows of `exclude=` are sorted by bucket if they have all columns of the list key."""
+        given, keys, n_buckets = self.needed.given, self.needed.keys, self.n_buckets
+        bucket = edges = None
         if given is not None:
-            bucket = part_of([given_ids(given[name]) for name in self.needed.keys], self.n_buckets)
+            bucket = part_of([given_ids(given[name]) for name in keys], n_buckets)
         by_values = None if self.by_values is None else frame_of_arrow(self.by_values)
-        call, edges = self._dealt_exclude(self._knowing())
+        call, relevance = self.call, self.needed.relevance
+        frame, item = call.given.get("exclude"), call.options.item_col
+        unknown = any(one.params.get("max_gain", 0) is None for one in call.requests)
+        if unknown and "true" in self.frames:
+            largest = [1.0]
+            if relevance is not None:
+                assert self.packed
+                lists = self.needed.lists["true"]
+                names = lists.names([*keys, item, relevance])
+                work = Gains(relevance, call.options, frame, lists)
+                found = self.engine.each(self.frames["true"], names, work, GAIN)
+                largest = self.engine.collect(found)["gain"].to_pylist()
+            call = call.knowing(max_gain=max(largest, default=0.0))
+        if frame is not None and set(keys) <= set(frame.columns):
+            names = [*keys, item]
+            ids = pa.table([given_ids(frame[name]) for name in names], names=names)
+            order, edges = places_by_bucket(bucket_of(ids, keys, item, n_buckets), n_buckets)
+            own = key_labels(frame, names, order)
+            call = replace(call, given={**call.given, "exclude": own})
         return Shared(call, by_values, given, bucket, edges)
-
-    def _dealt_exclude(self, call: Call) -> tuple[Call, np.ndarray | None]:
-        """Sort the rows of `exclude=` by bucket if they have all columns of the list key; return
-        where each begins."""
-        frame, keys, item = call.given.get("exclude"), self.needed.keys, call.options.item_col
-        if frame is None or not set(keys) <= set(frame.columns):
-            return call, None
-        ids = pa.table([given_ids(frame[name]) for name in (*keys, item)], names=[*keys, item])
-        order, edges = places_by_bucket(bucket_of(ids, keys, item, self.n_buckets), self.n_buckets)
-        own = key_labels(frame, [*keys, item], order)
-        return replace(call, given={**call.given, "exclude": own}), edges
 
     @cached_property
     def packed(self) -> dict[str, Any]:
@@ -310,6 +286,213 @@ class Run:
         return samples
 
 
+class EngineEvaluation(Result):
+    """Result of `rd.spark.evaluate` and `rd.dask.evaluate`: a summary in memory and lazy rows per
+    list.
+
+    Attributes
+    ----------
+    per_user
+        A frame of the engine with one row per list. It has the `by` columns, the list key columns,
+        `n_true`, `n_pred` and one column per metric. It is lazy: whenever its rows are used, they
+        are computed again from the frames that were evaluated. The rows have no particular order.
+    summary : DataFrame
+        The summary as `rd.evaluate` returns it, a pandas frame.
+    spec : dict
+        JSON-safe record of what was computed, as `rd.evaluate` returns it.
+    """
+
+    def __init__(self, rows: EngineRows, summary: pd.DataFrame, spec: Mapping[str, Any]) -> None:
+        self._rows, self._summary, self._spec = rows, summary, OneSpec(spec)
+
+    @property
+    def per_user(self) -> Any:
+        """A lazy frame of the engine with one row per list."""
+        return self._rows.frame
+
+    def to_pandas(self) -> Evaluation:
+        """Return the result in memory, for `join_experiment`, `compare_models`, `rd.summarize` and
+        pictures.
+
+        Use it where one row per list fits in memory. Where it does not, use `per_user` or
+        `to_parquet`.
+
+        Returns
+        -------
+        Evaluation
+            Its `per_user` is sorted by `by` value, in the order of the summary, and then by list
+            key.
+        """
+        table = self._rows.engine.collect(self._rows.frame)
+        self._rows.check(len(table))
+        per_user = sorted_rows(self._rows.labels(table), self._rows.by, self._spec["user_col"])
+        per_user.attrs["recdf"] = self._spec
+        return Evaluation(per_user, self._summary, self._spec)
+
+    rows_stay = True  # in a frame of the engine; they are read in buckets of users
+
+    @property
+    def empty_rows(self) -> pd.DataFrame:
+        """The columns and dtypes of `per_user`, and what was evaluated."""
+        empty = self._rows.empty.copy(deep=False)
+        empty.attrs = {"recdf": self.spec}
+        return empty
+
+    @property
+    def by_values(self) -> pd.DataFrame:
+        """The `by` values of the rows."""
+        return self._rows.by
+
+    def each_bucket(
+        self, work: Callable[[pd.DataFrame], Any], columns: Sequence[str], keys: Sequence[str]
+    ) -> list[Any]:
+        """Return what `work` makes of some columns of each bucket; `keys` deal the rows."""
+        return each_bucket(self._rows, work, columns, keys)
+
+    def variant_moments(
+        self,
+        assignment: Any,
+        metrics: str | Sequence[str] | Mapping[str, Any] | None = None,
+        *,
+        covariates: str | Mapping[str, Any] | None = None,
+        user_col: str | Sequence[str] | None = None,
+        variant_col: str = "variant",
+        by: str | Sequence[str] | None = None,
+        nan: RaiseOrDrop = "raise",
+        **options: Any,
+    ) -> pd.DataFrame:
+        """Join the rows to an experiment's assignment, and reduce the users to the moments of each
+        variant.
+
+        The result is that of `rd.experiments.variant_moments` on the users that `join_experiment`
+        gives in memory. Here every worker joins and reduces the users of its buckets, and no rows
+        come to this process.
+
+        Parameters
+        ----------
+        assignment : DataFrame or frame of the engine
+            One row per assigned user: key, `variant_col`, and further columns (segments, pre-period
+            metrics). A pandas frame is sent to every worker. If a user stands there twice with the
+            same variant, one of the rows counts.
+        metrics : str, list of str or mapping, optional
+            Columns of `per_user` or of `assignment`, or "has_metrics", 1 for users with rows; also
+            name → (numerator, denominator), a ratio of sums. Default: the metrics of the
+            evaluation.
+        covariates : str, list of str or mapping, optional
+            Columns from before the experiment, as in `rd.experiments.variant_moments`.
+        user_col : str or list of str, optional
+            Key of the assignment. Default: the columns of the list key that it has.
+        variant_col : str, default "variant"
+            Column of `assignment` with the variant. If the evaluation is `by` this column too, only
+            the lists that a user was shown under the assigned variant count.
+        by : str or list of str, optional
+            Segments: `by` columns of the evaluation, and columns of the assignment. Default: those
+            of the evaluation.
+        nan : {"raise", "drop"}, default "raise"
+            Users whose metric is null: error, or leave them out of that metric and count them in
+            `n_null`.
+        **options
+            `missing`, `multi_variant`, `unassigned`, `smaller_is_better`, `larger_is_better`,
+            `how`, `over`, as in `rd.join_experiment`.
+
+        Returns
+        -------
+        DataFrame
+            One row per (`by`, variant, metric) in memory, for
+            `rd.experiments.compare_variants_from_moments`.
+
+        Raises
+        ------
+        ColumnError, IdTypeError, NullKeyError, DuplicateError, DataError
+            As `rd.join_experiment` and `rd.experiments.variant_moments`. Where a message counts
+            rows or users, it says that they are those of one bucket.
+        OptionError
+            An unknown option value, or times of exposure, which need all users together.
+        EngineError
+            If a job of the engine fails.
+
+        Notes
+        -----
+        Use it where the users do not fit in memory. Do not use it where they do: after
+        `to_pandas()`, `rd.compare_variants` also takes strata, clusters, weights and resampling.
+
+        Examples
+        --------
+        >>> moments = result.variant_moments(
+        ...     assignment, "ndcg@10", missing="zero"
+        ... )  # doctest: +SKIP
+        >>> rd.experiments.compare_variants_from_moments(
+        ...     moments, control="A", by="model"
+        ... )  # doctest: +SKIP
+        """
+        of_users: dict[str, Any] = {"covariates": covariates, "user_col": user_col}
+        of_users |= {"variant_col": variant_col, "by": by, "nan": nan}
+        return MomentsCall.of(
+            self._rows, self._spec, assignment, metrics, options | of_users
+        ).result()
+
+    def to_parquet(self, folder: Any, *, overwrite: bool = False) -> None:
+        """Write the result into a folder that `rd.read_parquet` reads.
+
+        Parameters
+        ----------
+        folder : path
+            A folder on a drive that the workers and this process share. It gets `summary.parquet`
+            and the folder `per_user.parquet`. The workers write the rows, so these never pass
+            through the memory of this process. For an object store, write `per_user` with the
+            engine itself.
+        overwrite : bool, default False
+            Replace a result that the folder already holds.
+
+        Raises
+        ------
+        FileExistsError
+            If the folder holds a result and `overwrite` is False, or if it is a file.
+        OptionError
+            If the folder is an address, such as `s3a://...`.
+        EngineError
+            If a worker cannot compute or write its rows. An older result in the folder stays as it
+            was.
+        """
+        import pyarrow.parquet as pq
+
+        try:
+            local_path(folder)
+        except OptionError as error:
+            raise error.within(
+                after=". Or write the rows with the engine itself: "
+                f"result.per_user.write.parquet({str(folder)!r}) in Spark, "
+                f"result.per_user.to_parquet({str(folder)!r}) in Dask; and keep result.summary"
+            ) from None
+        head = self._rows.empty, self._summary, self._spec
+        with staged_parts(folder, head, overwrite=overwrite) as rows:
+            self._rows.engine.write(self._rows.frame, rows)
+            n_rows = sum(pq.read_metadata(rows / name).num_rows for name in part_sizes(rows))
+            self._rows.check(
+                n_rows, f"the workers do not share the drive of {folder}, where there are"
+            )
+
+    def unpersist(self) -> None:
+        """Give back the memory in which Spark keeps rows since the call had `cache=True`.
+
+        The result can still be used. Spark reads the frames again when it needs their rows.
+        """
+        self._rows.engine.unpersist()
+
+    def _compared_rows(self, unused: str | None) -> EngineEvaluation:
+        rows = replace(self._rows, empty=self._rows.empty.drop(columns=unused or []))
+        return EngineEvaluation(rows, self._summary, self._spec)
+
+    def __getattr__(self, name: str) -> Any:
+        message = f"{type(self).__name__!r} object has no attribute {name!r}"
+        if hasattr(Evaluation, name):
+            message += f"; bring the rows into memory first: result.to_pandas().{name}"
+        raise AttributeError(message)
+
+    def _of_rows(self) -> str:
+        return "is lazy"
+
+
 MOST_BUCKETS = 2**16 - 1
 
 
@@ -338,16 +521,15 @@ def evaluate_frames(
     check_names(options, names, f"rd.{engine.name.lower()}.evaluate")
     in_memory = {name: engine.local(value) for name, value in options.items()}
     call = call_of(evaluate, metrics, k, in_memory, given.get("true"))
-    refuse_ties_by_row(call.options, options, engine.name)
+    if call.options.ties == "row":
+        raise ties_by_row(call.options, options, engine.name)
     call = replace(call, given=as_frames(call.given, call.options))  # since every part reads them
     schemas = {role: engine.schema(frame) for role, frame in given.items()}
     needed = Needed.of(call, schemas)
     run = EngineRun(engine, given, needed, n_buckets)
     if needed.order["by"] == "row" and not needed.lists["pred"].hold_lists(schemas["pred"]):
-        with suppress(IdTypeError):
-            run.check_kinds(
-                without_order=True
-            )  # tells of texts that hold several items, which have an order
+        with suppress(IdTypeError):  # tells of texts that hold several items, which have an order
+            run.check_kinds(without_order=True)
         raise no_order(call.options, frame_of_arrow(schemas["pred"].empty_table()), engine.name)
     return run.result()
 
@@ -367,7 +549,13 @@ class EngineRun(Run):
     def result(self) -> EngineEvaluation:
         if self.needed.kinds_differ():
             self.check_kinds()
-        measured, summary, spec = self._finished(self._total())
+        # All buckets are measured, and the results are added.
+        cells = self._meet(Measuring(self.handle, self.needed.schemas), CELL)
+        if self.n_buckets > sizes().summed_buckets:
+            cells = self.engine.each(cells, CELL.names, adding_up, CELL)
+        results = map(pickle.loads, self.engine.collect(cells)["cell"].to_pylist())
+        total: PartResult | None = add_in_pairs(sorted(results, key=lambda one: min(one.buckets)))
+        measured, summary, spec = self.finished(total)
         work = Measuring(self.handle, self.needed.schemas, self.needed.per_user)
         empty = self._labels(self.needed.per_user.empty_table())
         for name in self.call.carry:  # they are null for lists without rows of pred
@@ -380,46 +568,29 @@ class EngineRun(Run):
 
     @cached_property
     def handle(self) -> Handle:
-        data = to_bytes(self.shared)
-        return self.engine.share(data, digest_of_bytes(data))
-
-    def _total(self) -> PartResult | None:
-        """Measure all buckets and add the results."""
-        cells = self._meet(Measuring(self.handle, self.needed.schemas), CELL)
-        if self.n_buckets > sizes().summed_buckets:
-            cells = self.engine.each(cells, CELL.names, adding_up, CELL)
-        results = map(pickle.loads, self.engine.collect(cells)["cell"].to_pylist())
-        total: PartResult | None = add_in_pairs(sorted(results, key=lambda one: min(one.buckets)))
-        return total
-
-    # -------------------------------------------------------------------------------------------
-    # labels
+        return self.engine.share(to_bytes(self.shared))
 
     def _labels(self, table: pa.Table) -> pd.DataFrame:
         """Return the rows per list in the dtypes that `evaluate` gives them."""
-        pred = self.frames["pred"]
         by, keys, carried = self.needed.by, list(map(str, self.needed.keys)), list(self.call.carry)
-        roles = [role for role in self.call.options.population.frames if role in self.frames]
-        if self.needed.given is None:
-            key_frame = self._key_labels(table.select(keys), roles or ["pred"])
-        else:
-            key_frame = as_dtypes(
-                labels_of_table(table.select(keys)), dict(self.needed.given.dtypes)
-            )
         rest = [name for name in table.column_names if name not in (*by, *keys, *carried)]
+        of_keys = table.select(keys)
+        key_frame = plain = labels_of_table(of_keys)
+        if self.needed.given is not None:
+            key_frame = as_dtypes(plain, dict(self.needed.given.dtypes))
+        else:
+            # The dtypes are those of the first frame; keys of two frames with other categories are
+            # values.
+            roles = [role for role in self.call.options.population.frames if role in self.frames]
+            frames = [self.frames[role] for role in roles or ["pred"]]
+            key_frame = self.engine.labels(of_keys, frames[0])
+            dtypes = [self.engine.labels(of_keys.slice(0, 0), one).dtypes for one in frames]
+            for name in key_frame.columns:
+                kinds = [one[name] for one in dtypes]
+                if any(kind != kinds[0] and "category" in (kind, kinds[0]) for kind in kinds):
+                    key_frame[name] = plain[name]
+        pred = self.frames["pred"]
         labels = [self.engine.labels(table.select(names), pred) for names in (by, carried)]
-        found: pd.DataFrame = pd.concat(
-            [labels[0], key_frame, labels[1], table.select(rest).to_pandas()], axis=1
-        )
-        return found
-
-    def _key_labels(self, keys: pa.Table, roles: Sequence[str]) -> pd.DataFrame:
-        """Return the keys in the dtypes of the first frame, but those of two frames with other
-        categories as values."""
-        dtypes = [self.engine.labels(keys.slice(0, 0), self.frames[role]).dtypes for role in roles]
-        found, plain = self.engine.labels(keys, self.frames[roles[0]]), labels_of_table(keys)
-        for name in found.columns:
-            kinds = [one[name] for one in dtypes]
-            if any(kind != kinds[0] and "category" in (kind, kinds[0]) for kind in kinds):
-                found[name] = plain[name]
+        numbers = table.select(rest).to_pandas()
+        found: pd.DataFrame = pd.concat([labels[0], key_frame, labels[1], numbers], axis=1)
         return found

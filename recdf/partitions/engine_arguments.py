@@ -9,7 +9,7 @@ what failed, in which bucket if that is known, and what to do. The engine's exce
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial, wraps
 from typing import Any, NamedTuple
 
@@ -31,71 +31,55 @@ ENGINE_PACKAGES = {
 DIFFER = ". Where scores are equal, the numbers may then differ from those of {name}"
 
 
-def not_a_frame(role: str, data: Any, engine: str, make: str) -> TypeError:
-    """Return the error for an argument that is no frame of the engine. `make` makes one from a
-    pandas frame."""
-    kind = type(data)
-    if isinstance(data, pd.DataFrame):
-        words = (
-            f"{role} is a pandas DataFrame; pass frames in memory to rd.evaluate, or make a "
-            f"{engine} frame: {make}"
-        )
-        return TypeError(words)
-    package = kind.__module__.partition(".")[0]
-    what = "None" if data is None else f"a {package} {kind.__name__}"
-    if kind.__module__.startswith("pyspark.pandas"):
-        return TypeError(
-            f"{role} is a frame of pyspark.pandas; expected a {engine} DataFrame: pass "
-            f"{role}.to_spark()"
-        )
-    if kind.__name__ == "DataFrame" and ENGINE_PACKAGES.get(package, engine) != engine:
-        other = ENGINE_PACKAGES[package]
-        return TypeError(
-            f"{role} is a {other} DataFrame; call rd.{other.lower()}.evaluate, which takes such "
-            "frames"
-        )
-    return TypeError(f"{role} is {what}; expected a {engine} DataFrame")
-
-
 def check_frames(frames: Mapping[str, Any], kind: Any, engine: str, make: str) -> None:
-    """Raise unless the frames are of the engine. Only `true` and events may be None."""
-    for role, frame in frames.items():
-        if not isinstance(frame, kind) and (role in ("pred", "log") or frame is not None):
-            raise not_a_frame(role, frame, engine, make)
+    """Raise unless the frames are of the engine. Only `true` and events may be None. `make` makes
+    a frame from one of pandas."""
+    for role, data in frames.items():
+        if isinstance(data, kind) or (data is None and role not in ("pred", "log")):
+            continue
+        own, package = type(data), type(data).__module__.partition(".")[0]
+        words = f"; expected a {engine} DataFrame"
+        if isinstance(data, pd.DataFrame):
+            what = "a pandas DataFrame"
+            words = f"; pass frames in memory to rd.evaluate, or make a {engine} frame: {make}"
+        elif own.__module__.startswith("pyspark.pandas"):
+            what, words = "a frame of pyspark.pandas", f"{words}: pass {role}.to_spark()"
+        elif own.__name__ == "DataFrame" and ENGINE_PACKAGES.get(package, engine) != engine:
+            other = ENGINE_PACKAGES[package]
+            what = f"a {other} DataFrame"
+            words = f"; call rd.{other.lower()}.evaluate, which takes such frames"
+        else:
+            what = "None" if data is None else f"a {package} {own.__name__}"
+        raise TypeError(f"{role} is {what}{words}")
 
 
-def refuse_ties_by_row(options: Options, given: Collection[str], engine: str) -> None:
-    """Raise if the order of the rows decides between equal scores. `given` names what the caller
-    passed."""
-    if options.ties != "row":
-        return
+def ties_by_row(options: Options, given: Collection[str], engine: str) -> OptionError:
+    """Return the error where the order of the rows decides between equal scores. `given` names what
+    the caller passed."""
     what, differ = '⟦ties="row"⟧', ""
     if options.convention is not None and "ties" not in given:
         name = options.convention.name
         what, differ = f'⟦like="{name}"⟧ uses ⟦+ties="row"⟧: this', DIFFER.format(name=name)
-    raise OptionError(
+    return OptionError(
         f"{what} needs the order of the rows, which a {engine} frame does not keep; pass another "
-        "rule, such as "
-        f'⟦+ties="item_desc"⟧{differ}'
+        f'rule, such as ⟦+ties="item_desc"⟧{differ}'
     )
 
 
 def no_order(options: Options, pred: pd.DataFrame, engine: str) -> OptionError:
     """Return the error for a `pred` that only its rows could order."""
+    either = "⟦+score_col=⟧ or ⟦+rank_col=⟧"
     if options.convention is None or options.convention.order != "row":
-        unused = hints_of(None, pred, options).unused_order
-        instead = " or ".join(map(argument_of, unused)) or "⟦+score_col=⟧ or ⟦+rank_col=⟧"
+        unused = map(argument_of, hints_of(None, pred, options).unused_order)
         return OptionError(
             f"pred has no column that orders it, and a {engine} frame has no order of rows; pass "
-            f"{instead}"
+            f"{' or '.join(unused) or either}"
         )
-    name = options.convention.name
-    there = [
-        f'⟦+{column}_col="{column}"⟧' for column in ("score", "rank") if column in pred.columns
-    ]
+    name, both = options.convention.name, ("score", "rank")
+    there = [f'⟦+{column}_col="{column}"⟧' for column in both if column in pred.columns]
     return OptionError(
         f'⟦like="{name}"⟧ takes pred in the order of its rows, which a {engine} frame does not '
-        f"keep; pass {' or '.join(there) or '⟦+score_col=⟧ or ⟦+rank_col=⟧'}, and ⟦+ties=⟧ (now "
+        f"keep; pass {' or '.join(there) or either}, and ⟦+ties=⟧ (now "
         f'"{options.ties}") for equal scores' + DIFFER.format(name=name)
     )
 
@@ -279,7 +263,12 @@ class Watched:
 
 def engine_error(engine: str, error: BaseException, n_buckets: int) -> EngineError:
     """Return the error for users of an exception that a job of the engine raised."""
-    text = "\n".join(f"{type(one).__name__}: {one}" for one in _chain(error))
+    chain: list[BaseException] = []
+    one: BaseException | None = error
+    while one is not None and one not in chain:
+        chain.append(one)
+        one = one.__cause__ or one.__context__
+    text = "\n".join(f"{type(one).__name__}: {one}" for one in chain)
     found = ((cause, re.search(cause.signs, text)) for cause in CAUSES)
     cause, match = next((pair for pair in found if pair[1]), (UNKNOWN, None))
     bucket = re.search(IN_BUCKET.format(r"(\d+)", r"([^\n]*)"), text)
@@ -297,27 +286,18 @@ def engine_error(engine: str, error: BaseException, n_buckets: int) -> EngineErr
     )
 
 
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    seen: list[BaseException] = []
-    while error is not None and error not in seen:
-        yield error
-        seen.append(error)
-        error = error.__cause__ or error.__context__
-
-
 def _detail(error: BaseException) -> str:
     """Return the line of an exception's message that says what happened, without the traces of
     Python and Java."""
-    lines = str(error).splitlines()
+    lines, name = str(error).splitlines(), type(error).__name__
     raised = [line.removeprefix("Caused by: ").strip() for line in lines if re.match(RAISED, line)]
     python = [line for line in raised if not re.match(r"(java|org|scala|py4j)\.", line)]
-    if python or raised:
-        return _short_line(plain_line((python or raised)[-1]))
     first = next((line.strip() for line in lines if line.strip()), "")
-    if type(error).__module__.startswith("pyspark") and first:
-        return _short_line(plain_line(first))
-    name = type(error).__name__
-    return _short_line(f"{name}: {plain_line(first)}" if first else name)
+    if raised:
+        return _short_line(plain_line((python or raised)[-1]))
+    if not first or type(error).__module__.startswith("pyspark"):
+        return _short_line(plain_line(first or name))
+    return _short_line(f"{name}: {plain_line(first)}")
 
 
 def plain_line(line: str) -> str:
@@ -331,13 +311,3 @@ def plain_line(line: str) -> str:
 
 def _short_line(line: str) -> str:
     return (line if len(line) <= MOST_LETTERS else f"{line[:MOST_LETTERS]}...").rstrip(".")
-
-
-def in_bucket(bucket: int, error: MemoryError) -> MemoryError:
-    """Return the error with the number of the bucket that a worker was at. `engine_error` reads it.
-
-    Its notes, which name the metric, become part of its message, since an engine may lose notes on
-    the way.
-    """
-    words = ", ".join(filter(None, [str(error), *getattr(error, "__notes__", [])]))
-    return MemoryError(IN_BUCKET.format(bucket, f" {words}"))

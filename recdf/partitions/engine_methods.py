@@ -9,13 +9,12 @@ cloudpickle does it by default.
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import io
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from pickle import loads
@@ -27,7 +26,7 @@ import pyarrow as pa
 
 from .._version import __version__
 from ..errors import EngineError, MissingExtraError, OptionError
-from ..evaluation.carry import nullable
+from ..evaluation.part import nullable
 from ..metrics.call import Call
 from ..metrics.metric import Metric
 from .engine_arguments import plain_line
@@ -63,10 +62,8 @@ class Shared:
 
 
 class Handle(Protocol):
-    """How a worker gets the bytes. `digest` identifies them: handles of one digest are equal."""
+    """How a worker gets the bytes. Handles of the same bytes are equal."""
 
-    @property
-    def digest(self) -> str: ...
     def read(self) -> bytes: ...
     def __hash__(self) -> int: ...
 
@@ -75,8 +72,7 @@ class Handle(Protocol):
 class Inline:
     """Bytes that are sent with every task. They should be small: a megabyte at most."""
 
-    digest: str
-    data: bytes = field(compare=False)
+    data: bytes
 
     def read(self) -> bytes:
         return self.data
@@ -109,10 +105,6 @@ def received(version: str, data: bytes) -> Sent:
     return Sent(loads(data))
 
 
-def digest_of_bytes(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()[:32]
-
-
 MOST_OPENED = 2
 
 
@@ -134,36 +126,32 @@ def _opened(handle: Any) -> Any:
 def to_bytes(shared: Shared) -> bytes:
     """Return everything that the workers need as bytes. Raises OptionError if a metric or an option
     has none."""
-    requests = shared.call.requests
+    requests, pickles = shared.call.requests, _cloudpickle()
+    # Functions of the modules of own metrics are pickled by value, with all that they use from
+    # these modules.
     own = {one.metric.kernel.__module__ for one in requests if not one.metric.built_in}
-    pickles = _cloudpickle()
-    with _by_value(pickles, own):
-        try:
-            return _dumped(pickles, shared)
-        except MemoryError:
-            raise
-        except Exception as error:  # of any class: an object says itself why it cannot be pickled
-            what = next(
-                (
-                    f"the metric {one.metric.name!r}"
-                    for one in requests
-                    if not _can_be_sent(pickles, one)
-                ),
-                None,
-            )
-            why = plain_line(str(error)).rstrip(".")
-            raise OptionError(
-                f"{what or 'an option or a side table'} cannot be sent to the workers: {why}; make "
-                "such objects inside the function, or import them from a module"
-            ) from error
-
-
-def _can_be_sent(pickles: Any, one: Any) -> bool:
+    known = {*pickles.list_registry_pickle_by_value(), "__main__"}
+    modules = [sys.modules[name] for name in sorted(own - known) if name in sys.modules]
+    for module in modules:
+        pickles.register_pickle_by_value(module)
     try:
-        _dumped(pickles, one)
-    except Exception:
-        return False
-    return True
+        return _dumped(pickles, shared)
+    except MemoryError:
+        raise
+    except Exception as error:  # of any class: an object says itself why it cannot be pickled
+        what, why = "an option or a side table", plain_line(str(error)).rstrip(".")
+        for one in requests[::-1]:
+            try:
+                _dumped(pickles, one)
+            except Exception:
+                what = f"the metric {one.metric.name!r}"
+        raise OptionError(
+            f"{what} cannot be sent to the workers: {why}; make such objects inside the function, "
+            "or import them from a module"
+        ) from error
+    finally:
+        for module in modules:
+            pickles.unregister_pickle_by_value(module)
 
 
 def _dumped(pickles: Any, one: Any) -> bytes:
@@ -178,24 +166,6 @@ def _dumped(pickles: Any, one: Any) -> bytes:
     sink = io.BytesIO()
     Pickler(sink).dump(one)
     return sink.getvalue()
-
-
-@contextmanager
-def _by_value(pickles: Any, names: set[str]) -> Iterator[None]:
-    """Pickle the functions of some modules by value, with all that they use from these modules."""
-    known = pickles.list_registry_pickle_by_value()
-    modules = [
-        sys.modules[name]
-        for name in sorted(names)
-        if name in sys.modules and name not in (*known, "__main__")
-    ]
-    for module in modules:
-        pickles.register_pickle_by_value(module)
-    try:
-        yield
-    finally:
-        for module in modules:
-            pickles.unregister_pickle_by_value(module)
 
 
 def _cloudpickle() -> Any:
@@ -285,13 +255,12 @@ class Engine(InParts, Protocol):
     def unpersist(self) -> None:
         """Forget rows that the engine keeps in memory for this call, if it keeps any."""
 
-    def share(self, data: bytes, digest: str) -> Handle:
-        """Return an object whose `read()` gives a worker these bytes, and whose `digest` is the
-        given one.
+    def share(self, data: bytes) -> Handle:
+        """Return an object whose `read()` gives a worker these bytes, and which equals that of the
+        same bytes.
 
-        The bytes are the call with its side tables, or an assignment. A worker unpickles them once
-        for each digest. `Inline(digest, data)` sends them with every task, which is right while
-        they are few.
+        The bytes are the call with its side tables, or an assignment. A worker unpickles them once.
+        `Inline(data)` sends them with every task, which is right while they are few.
         """
 
     def local(self, data: Any) -> Any:
@@ -341,33 +310,24 @@ def labels_of_table(table: pa.Table) -> pd.DataFrame:
     exact."""
     found = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
-        exact: Any = None
-        if column.null_count and (
-            pa.types.is_integer(column.type) or pa.types.is_boolean(column.type)
-        ):
-            like = pd.Series([], dtype=column.type.to_pandas_dtype(), name=name)
-            exact = nullable(like).dtype
-        found[name] = (
-            table.select([name]).to_pandas()[name]
-            if exact is None
-            else pd.Series(exact.__from_arrow__(column))
-        )
+        kind = column.type
+        if column.null_count and (pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
+            exact: Any = nullable(pd.Series([], dtype=kind.to_pandas_dtype())).dtype
+            found[name] = pd.Series(exact.__from_arrow__(column))
+        else:
+            found[name] = table.select([name]).to_pandas()[name]
     return pd.DataFrame(found, index=range(len(table)))
 
 
 def as_dtypes(frame: pd.DataFrame, dtypes: Mapping[Any, Any]) -> pd.DataFrame:
     """Return the columns in these dtypes. A column that has none, or whose values do not fit, stays
     as it is."""
-    found = {
-        name: _as_dtype(frame[name], dtypes.get(name, frame[name].dtype)) for name in frame.columns
-    }
+    found = dict(frame.items())
+    for name, column in frame.items():
+        dtype = dtypes.get(name, column.dtype)
+        has_categories = isinstance(dtype, pd.CategoricalDtype)
+        if has_categories and not column.dropna().isin(dtype.categories).all():
+            continue  # a value that is not among the categories would become null
+        with suppress(TypeError, ValueError):  # the dtype is of integers, and a list has no value
+            found[name] = column.astype(dtype)
     return pd.DataFrame(found, index=frame.index)
-
-
-def _as_dtype(column: pd.Series, dtype: Any) -> pd.Series:
-    if isinstance(dtype, pd.CategoricalDtype) and not column.dropna().isin(dtype.categories).all():
-        return column  # a value that is not among the categories would become null
-    try:
-        return column.astype(dtype)
-    except (TypeError, ValueError):  # the dtype is of integers, and a list has no value
-        return column

@@ -34,6 +34,17 @@ from ..inputs.options import as_columns, check_names
 from ..judge.choices import RaiseOrDrop
 from ..judge.per_user_columns import named_frame, require, warn_of_weights
 from ..judge.users import own_variant
+from .buckets import (
+    HEAD_LENGTH,
+    PACKED,
+    Cells,
+    Packing,
+    Schemas,
+    arrow_table_of,
+    by_role,
+    cells_by_bucket,
+    working_on,
+)
 from .engine_methods import (
     EngineRows,
     Handle,
@@ -42,16 +53,7 @@ from .engine_methods import (
     opened,
 )
 from .in_buckets import OF_BUCKET, all_made, made_of, shared
-from .needed import Schemas, decoded, id_kind_of
-from .packed import (
-    HEAD_LENGTH,
-    PACKED,
-    Packing,
-    arrow_table_of,
-    by_role,
-    cells_by_bucket,
-)
-from .work import Cells, working_on
+from .needed import decoded, id_kind_of
 
 
 @dataclass(frozen=True)

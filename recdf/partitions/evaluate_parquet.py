@@ -5,7 +5,7 @@ Contract: files that fit are read whole, by several threads, and measured as one
 are dealt to parts on disk (`files_run`). Both paths read only the columns that the call needs
 (`needed.NeededOfFiles`). Rows that are in no file are read once, batch by batch, after all columns
 were checked, and their needed columns are written to temporary files. Where files are read whole,
-rows keep their order, and ids keep their values but not their types: see `_WholeRead.table`.
+rows keep their order, and ids keep their values but not their types: see `source.whole_table`.
 """
 
 from __future__ import annotations
@@ -13,79 +13,50 @@ from __future__ import annotations
 import os
 import tempfile
 import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import replace
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple, Unpack
+from typing import Any, Unpack
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from ..errors import kind_of
-from ..evaluation.evaluate import EvaluateArguments, call_of, finish, takes_evaluate_arguments
-from ..evaluation.part import Part, PartResult, measure
+from ..errors import RecdfError, kind_of
+from ..evaluation.evaluate import EvaluateArguments, call_of, finish, takes_evaluate_arguments, told
+from ..evaluation.part import Failure, Part, PartResult, measure
 from ..evaluation.result import Evaluation, read_parquet
-from ..evaluation.storage import local_path, staged, write_files
+from ..evaluation.storage import (
+    Written,
+    file_of_rows,
+    local_path,
+    open_sealed,
+    read_tables,
+    staged,
+    write_files,
+)
 from ..inputs.constraints import NONE, POSITIVE, check_value, either
 from ..inputs.door import NamedFiles, new_names
 from ..inputs.frames import as_frame, plain_table
 from ..inputs.lazy_frames import LazyRows, lazy_rows
-from ..inputs.list_cells import is_list
-from ..inputs.machine import each, memory_bytes, rows_at_a_time, sizes
+from ..inputs.machine import memory_bytes, sizes
 from ..matching.side_tables.sides import as_frames
 from ..metrics.call import Call
 from ..metrics.metric import Metric
 from ..progress import Progress
-from ..publishing import staging_folder
-from .files_run import evaluate_dealt
+from ..publishing import PER_USER, staging_folder
+from .buckets import Packing, rows_table
+from .files_run import BucketCells, Memory, evaluate_dealt
 from .needed import Needed, NeededOfFiles
-from .source import OF_ARROW, Source, frame_of_arrow, labels_as, plain_schema
-from .stored_result import StoredEvaluation
-from .work import rows_table
-
-# Most writers of parquet give up a dictionary at DICTIONARY_BYTES. A position in it takes up to
-# POSITION_BYTES.
-DICTIONARY_BYTES, POSITION_BYTES = 2**20, 3
-
-# So many numbers are decoded at a time before they are copied to the array of their column.
-COPIED_ROWS = 2**15
-
-# When files are read whole, ids that are strings stay positions in the dictionary of their row
-# group.
-POSITIONS = pa.dictionary(pa.int32(), pa.large_string())
-TEXT = (pa.string(), pa.large_string())
-
-
-class _RowGroups(NamedTuple):
-    """Some row groups of one file, which are read together; `first` is the number of their first
-    row in all files."""
-
-    file: int
-    numbers: tuple[int, ...]
-    first: int
-    n_rows: int
-
-    @property
-    def rows(self) -> slice:
-        return slice(self.first, self.first + self.n_rows)
-
-
-class _ColumnPiece(NamedTuple):
-    """What was read of one column in some row groups. `placed`: the array of the column holds
-    it."""
-
-    chunks: list[pa.Array]
-    placed: bool
+from .source import OF_ARROW, Source, frame_of_arrow, labels_as, plain_schema, whole_table
 
 
 def measure_whole(files: NeededOfFiles, progress: Progress, together_rows: int) -> PartResult:
     """Read both frames and measure them. The labels have the dtypes that pandas would give them."""
     sources = files.sources
     tables = {
-        role: _WholeRead(source, together_rows).table(files.names(role), files.ids[role])
+        role: whole_table(source, files.names(role), files.ids[role], together_rows)
         for role, source in sources.items()
     }
     progress.add(files.n_rows)
@@ -123,242 +94,103 @@ def measure_whole(files: NeededOfFiles, progress: Progress, together_rows: int) 
     return replace(found, measured=replace(found.measured, by=by), rows=rows)
 
 
-@dataclass(frozen=True)
-class _WholeRead:
-    """Reads columns of a source, in several threads. Each reads row groups of up to `together_rows`
-    rows at once."""
+MOST_DEALT, DEALT_ROWS = 2**12, 2**18
 
-    source: Source
-    together_rows: int
 
-    def table(self, names: Sequence[str], ids: Collection[str]) -> pa.Table:
-        """Read some columns of all files in several threads, one column of some row groups at a
-        time.
+def _rows_of(folder: Path, digest: str) -> pd.DataFrame:
+    """Read the rows of a result, which may be overwritten by now."""
+    return read_tables(folder, digest)[0]
 
-        In the columns `ids`, strings that parquet stores as dictionaries become positions in a
-        dictionary. An id is then looked up once in each row group instead of once in each row.
-        Integers get as narrow as 16 bits. Most columns are written to one array as they are read,
-        so that they are in memory only once.
-        """
-        arrays = {
-            name: np.empty(self.source.n_rows, kind)
-            for name, kind in self._array_kinds(names, ids).items()
-        }
-        groups = self._row_groups()
-        work = [(group, name) for group in groups for name in names]
-        found = dict(
-            zip(work, each(lambda one: self._read(*one, arrays.get(one[1])), work), strict=True)
-        )
-        columns = {}
-        for name in names:
-            pieces = [found.pop((group, name)) for group in groups]
-            columns[name] = self._column(name, pieces, arrays.get(name))
-        return pa.table(columns)
 
-    def _array_kinds(self, names: Sequence[str], ids: Collection[str]) -> dict[str, Any]:
-        """Return the dtypes of the columns that are written to one array, if they have no nulls."""
-        found: dict[str, Any] = {}
-        for name in set(names).difference(self.source.folder_columns):
-            kind = self.source.schema.field(name).type
-            if kind in (pa.int32(), pa.int64(), pa.float64()) and not self._has_nulls(name):
-                found[name] = self._narrowest(name, kind) if name in ids else kind.to_pandas_dtype()
-            elif name in ids and kind in TEXT and self._is_dictionary(name):
-                found[name] = np.int32
-        return found
+class StoredEvaluation(Evaluation):
+    """An `Evaluation` whose `per_user` stays in its file until it is first used. From then on it is
+    in memory.
+
+    Parameters
+    ----------
+    summary, spec
+        The same as in `Evaluation`.
+    folder : Path
+        Absolute path of the folder that holds the result.
+    written : Written
+        Digest and size of the result. The digest reveals if another result has replaced it in the
+        folder.
+    limit : int
+        Memory that the call may take, in bytes.
+    """
+
+    def __init__(
+        self,
+        summary: pd.DataFrame,
+        spec: dict[str, Any],
+        folder: Path,
+        written: Written,
+        limit: int,
+    ) -> None:
+        super().__init__(partial(_rows_of, folder, written.digest), summary, spec)
+        self._folder = folder
+        self._written = written
+        self._limit = limit
+
+    @property
+    def rows_stay(self) -> bool:
+        """Whether the rows are in their file alone, and too many for the memory of the call."""
+        n_bytes = sizes().working_copies * 8 * self._written.n_rows * self._written.n_columns
+        return not isinstance(self._per_user, pd.DataFrame) and n_bytes > self._limit
 
     @cached_property
-    def _places(self) -> list[dict[str, int]]:
-        """The number of each stored column, by file."""
-        schemas = [(one.metadata.schema, one.metadata.num_columns) for one in self.source.fragments]
-        return [{schema.column(i).path: i for i in range(n)} for schema, n in schemas]
+    def _source(self) -> Source:
+        """The rows in their file. Raises DataError if the folder was overwritten in the
+        meantime."""
+        with open_sealed(file_of_rows(self._folder), self._written.digest):
+            pass
+        return Source(self._folder / PER_USER, "per_user")
 
-    def _stored_columns(self, name: str) -> Iterator[Any]:
-        """Yield what each row group of each file says of one column."""
-        for fragment, places in zip(self.source.fragments, self._places, strict=True):
-            if (there := self.source.in_files(name)) in places:
-                for number in range(fragment.metadata.num_row_groups):
-                    yield fragment.metadata.row_group(number).column(places[there])
+    @property
+    def empty_rows(self) -> pd.DataFrame:
+        """The columns and dtypes of `per_user`, and what was evaluated."""
+        empty = self._source.as_pandas(self._source.schema.empty_table())
+        empty.attrs = {"recdf": self.spec}
+        return empty
 
-    def _has_nulls(self, name: str) -> bool:
-        return any(
-            one.statistics is not None and one.statistics.null_count
-            for one in self._stored_columns(name)
-        )
+    @property
+    def by_values(self) -> pd.DataFrame:
+        """The `by` values of the rows."""
+        found = self.summary[self.spec["by"]].drop_duplicates(ignore_index=True)
+        return found if self.spec["by"] else pd.DataFrame(index=range(1))
 
-    def _narrowest(self, name: str, kind: pa.DataType) -> Any:
-        """Return the narrowest dtype for the smallest and the largest integers that the files
-        name."""
-        found, own = (
-            [column.statistics for column in self._stored_columns(name)],
-            kind.to_pandas_dtype(),
-        )
-        if pa.types.is_floating(kind) or not all(
-            one is not None and one.has_min_max for one in found
+    def each_bucket(
+        self, work: Callable[[pd.DataFrame], Any], columns: Sequence[str], keys: Sequence[str]
+    ) -> list[Any]:
+        """Return what `work` makes of some columns of each bucket, dealt by the values of
+        `keys`."""
+        source = self._source
+        names = [name for name in columns if name in source.schema.names]
+        n_bytes = sizes().working_copies * source.n_rows * source.row_bytes(names)
+        n_buckets = int(min(n_bytes / (sizes().part_share * self._limit) + 1, MOST_DEALT))
+        packing, found = Packing(keys, keys[0], n_buckets, source.fields(names)), []
+        memory = Memory(sizes().kept_share * self._limit)
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            closing(BucketCells(Path(folder), n_buckets, packing.schema, memory)) as cells,
         ):
-            return own
-        return next(
-            (
-                one
-                for one in (np.int16, np.int32)
-                if all(_fit(some.min, some.max, one) for some in found)
-            ),
-            own,
-        )
-
-    def _is_dictionary(self, name: str) -> bool:
-        """Tell whether a column of strings is stored as positions in dictionaries.
-
-        Writers give up a dictionary that grows beyond about 1 MB, and then store the strings one by
-        one. Positions take up to three bytes per row, so a larger column must hold strings.
-        """
-        sizes = [column.total_uncompressed_size for column in self._stored_columns(name)]
-        return bool(
-            sum(max(size - DICTIONARY_BYTES, 0) for size in sizes)
-            <= POSITION_BYTES * self.source.n_rows
-        )
-
-    def _row_groups(self) -> list[_RowGroups]:
-        """Return all row groups in order. Small ones are joined with the next ones of the same
-        file."""
-        most, found, first = rows_at_a_time(self.together_rows), [], 0
-        for number_of_file, fragment in enumerate(self.source.fragments):
-            numbers: list[int] = []
-            n_rows = 0
-            for number in range(fragment.metadata.num_row_groups):
-                numbers.append(number)
-                n_rows += fragment.metadata.row_group(number).num_rows
-                if n_rows >= most:
-                    found.append(_RowGroups(number_of_file, tuple(numbers), first, n_rows))
-                    numbers, first, n_rows = [], first + n_rows, 0
-            if n_rows:
-                found.append(_RowGroups(number_of_file, tuple(numbers), first, n_rows))
-                first += n_rows
+            cells.extend(map(packing.dealt, source.batches(names, DEALT_ROWS)))
+            for bucket in range(n_buckets):
+                rows = source.as_pandas(cells.read(bucket))
+                try:
+                    found += [work(rows)] if len(rows) else []
+                except RecdfError as error:
+                    raise told(Failure(error, bucket), n_buckets, "users") from error
         return found
 
-    def _read(self, group: _RowGroups, name: str, array: np.ndarray | None) -> _ColumnPiece:
-        """Read one column of some row groups. Write it to its rows of `array` if that can hold
-        it."""
-        import pyarrow.parquet as pq
+    def _compared_rows(self, unused: str | None) -> Any:
+        return self if self.rows_stay and unused is None else super()._compared_rows(unused)
 
-        fragment, kind = self.source.fragments[group.file], self.source.schema.field(name).type
-        known, stored = self.source.stored(fragment, [name])
-        if not stored:
-            return _ColumnPiece([pa.repeat(pa.scalar(known[name], kind), group.n_rows)], False)
-        # Positions in a dictionary are read only where there is an array for them.
-        there = self.source.in_files(name)
-        texts = [there] if array is not None and kind in TEXT else []
-        if is_list(kind) and kind.value_type in TEXT:
-            texts = [path for path in self._places[group.file] if path.startswith(f"{there}.")]
-        how = {"columns": [there], "use_threads": False}
-        with pq.ParquetFile(
-            fragment.path, metadata=fragment.metadata, read_dictionary=texts, pre_buffer=True
-        ) as file:
-            if array is not None and not texts and self._copied(file, group, array, kind, how):
-                return _ColumnPiece([pa.array(array[group.rows])], True)
-            try:
-                column = file.read_row_groups(group.numbers, **how)[there]
-            except (
-                pa.ArrowNotImplementedError
-            ):  # there are several dictionaries, which Arrow does not join in lists
-                column = pq.ParquetFile(fragment.path).read_row_groups(group.numbers, **how)[there]
-        if array is None or not texts or column.null_count:
-            return _ColumnPiece(column.chunks, False)
-        return _placed_positions(column, array, group.first)
+    def _of_rows(self) -> str:
+        return f"{self._written.n_rows:,} × {self._written.n_columns} in {self._folder / PER_USER}"
 
-    def _copied(
-        self,
-        file: Any,
-        group: _RowGroups,
-        array: np.ndarray,
-        kind: pa.DataType,
-        how: dict[str, Any],
-    ) -> bool:
-        """Copy numbers to their rows of the array, a few at a time; False if one is null or does
-        not fit."""
-        first = group.first
-        narrow = pa.from_numpy_dtype(array.dtype)
-        for batch in file.iter_batches(COPIED_ROWS, row_groups=group.numbers, **how):
-            column = batch.column(0)
-            if column.null_count or column.type != kind:
-                return False
-            try:
-                array[first : first + len(column)] = column.cast(narrow).to_numpy()
-            except pa.ArrowInvalid:  # a number is beyond what the statistics of the file say
-                return False
-            first += len(column)
-        return True
-
-    def _column(
-        self, name: str, pieces: list[_ColumnPiece], array: np.ndarray | None
-    ) -> pa.ChunkedArray:
-        """Join what was read of one column, in the same type in all files."""
-        chunks = [chunk for piece in pieces for chunk in piece.chunks]
-        kind = self.source.schema.field(name).type
-        is_text = array is not None and kind in TEXT
-        if array is not None and chunks and all(piece.placed for piece in pieces):
-            for chunk in chunks:
-                self.source.note(chunk, name)
-            return pa.chunked_array(
-                [_one_dictionary(chunks, array) if is_text else pa.array(array)]
-            )
-        if (
-            is_list(kind) and len({chunk.type for chunk in chunks}) == 1
-        ):  # of positions, where the items are texts
-            return pa.chunked_array(chunks)
-        if is_text:
-            return pa.chunked_array([self._positions(chunk, name) for chunk in chunks], POSITIONS)
-        return pa.chunked_array([self.source.plain(chunk, name) for chunk in chunks], kind)
-
-    def _positions(self, column: pa.Array, name: str) -> pa.DictionaryArray:
-        """Return strings as positions in a dictionary. Note nulls and categories on the way."""
-        column = column.storage if isinstance(column, pa.ExtensionArray) else column
-        if not pa.types.is_dictionary(column.type):
-            column = column.dictionary_encode()
-        self.source.note(column, name)
-        return pa.DictionaryArray.from_arrays(
-            column.indices.cast(pa.int32()), column.dictionary.cast(POSITIONS.value_type)
-        )
-
-
-def _fit(low: int | None, high: int | None, kind: Any) -> bool:
-    """Tell whether integers from `low` to `high` fit into a dtype; None stands for no integers."""
-    return low is None or high is None or (low >= np.iinfo(kind).min and high <= np.iinfo(kind).max)
-
-
-def _placed_positions(column: pa.ChunkedArray, array: np.ndarray, first: int) -> _ColumnPiece:
-    """Write the positions in dictionaries to their rows of the array, from row `first` on."""
-    chunks = []
-    for chunk in column.chunks:
-        if not pa.types.is_dictionary(chunk.type) or chunk.dictionary.null_count:
-            return _ColumnPiece(column.chunks, False)
-        rows = array[first : first + len(chunk)]
-        rows[:] = chunk.indices.to_numpy(zero_copy_only=False)
-        chunks.append(
-            pa.DictionaryArray.from_arrays(
-                pa.array(rows), chunk.dictionary.cast(POSITIONS.value_type)
-            )
-        )
-        first += len(chunk)
-    return _ColumnPiece(chunks, True)
-
-
-def _one_dictionary(chunks: list[pa.DictionaryArray], array: np.ndarray) -> pa.DictionaryArray:
-    """Replace positions in several dictionaries, which follow one another in the array, by
-    positions in a joint one."""
-    joint = pa.chunked_array([chunk.dictionary for chunk in chunks]).dictionary_encode()
-    joint = joint.unify_dictionaries().combine_chunks()
-    place, ends = (
-        joint.indices.to_numpy(),
-        np.cumsum([(len(chunk), len(chunk.dictionary)) for chunk in chunks], axis=0),
-    )
-
-    def replace(number: int) -> None:
-        row, entry = ends[number - 1] if number else (0, 0)
-        rows, table = array[row : ends[number][0]], place[entry : ends[number][1]]
-        rows[:] = table.take(rows)
-
-    each(replace, range(len(chunks)))
-    return pa.DictionaryArray.from_arrays(pa.array(array), joint.dictionary)
+    def _first_rows(self) -> None:
+        return None
 
 
 @takes_evaluate_arguments
@@ -467,12 +299,9 @@ def evaluate_parquet(
     with ExitStack() as stack:
         # This comes first, so that an `out` that cannot be written to is refused before anything is
         # read.
-        staging = (
-            None if folder is None else stack.enter_context(staged(folder, overwrite=overwrite))
-        )
-        call = replace(
-            call, given=as_frames(call.given, call.options)
-        )  # made once here, since every part reads them
+        staging = stack.enter_context(staged(folder, overwrite=overwrite)) if folder else None
+        # Made once here, since every part reads them.
+        call = replace(call, given=as_frames(call.given, call.options))
         paths = {"true": true_path, "pred": pred_path}
         if not all(map(is_path, paths.values())):
             temporary = stack.enter_context(staging_folder(folder or Path(tempfile.gettempdir())))
@@ -490,8 +319,8 @@ def evaluate_parquet(
             result = finish(files.call, measure_whole(files, shown, how.together_rows))
             if staging is None:
                 return result
-            written = write_files(staging, [result.per_user], result.summary, result.spec)
             summary, spec = result.summary, result.spec
+            written = write_files(staging, [result.per_user], summary, spec)
         else:
             where = staging or stack.enter_context(staging_folder(Path(tempfile.gettempdir())))
             summary, spec, written = evaluate_dealt(
@@ -499,48 +328,55 @@ def evaluate_parquet(
             )
             if staging is None:
                 return read_parquet(where)
-    assert folder is not None
-    return StoredEvaluation(summary, spec, folder=folder, written=written, limit=limit)
-
-
-IN_MEMORY = "a frame"
+    return StoredEvaluation(summary, spec, local_path(out), written, limit)
 
 
 def is_path(path: Any) -> bool:
     """Tell whether this names files."""
-    return isinstance(
-        path[0] if isinstance(path, NamedFiles) else path, str | os.PathLike | list | tuple
-    )
+    path = path[0] if isinstance(path, NamedFiles) else path
+    return isinstance(path, str | os.PathLike | list | tuple)
 
 
 def in_files(call: Call, paths: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """Return the paths of both frames, with those of temporary files in `folder` for rows that are
-    in no file."""
+    in no file; their needed columns are written there, batch by batch."""
+    import pyarrow.parquet as pq
+
     found = {
         role: path if isinstance(path, NamedFiles) else NamedFiles(path, {})
         for role, path in paths.items()
     }
     rows = {role: _rows(one.path, role) for role, one in found.items() if not is_path(one)}
-    schemas = {role: _standard(one.schema, found[role].names, role) for role, one in rows.items()}
+    schemas: dict[str, pa.Schema] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what is said of columns is said of the files
-        of_files = {
-            role: Source(one, role).schema for role, one in found.items() if role not in rows
-        }
-        needed = Needed.of(call, {role: (schemas | of_files)[role] for role in found})
+        for role, named in found.items():
+            if role not in rows:
+                schemas[role] = Source(named, role).schema
+                continue
+            schema, names = rows[role].schema, named.names
+            called = new_names(schema.names, names, role) if names else schema.names
+            schemas[role] = plain_schema(
+                pa.schema([one.with_name(name) for one, name in zip(schema, called, strict=True)])
+            )
+        needed = Needed.of(call, schemas)
     for role, one in rows.items():
         names = {name: found[role].names.get(name, name) for name in needed.names(role)}
-        _write(one, list(names.values()), role, folder / f"{role}.parquet")
-        found[role] = NamedFiles(
-            folder / f"{role}.parquet", {to: own for to, own in names.items() if to != own}
-        )
+        read, file = list(names.values()), folder / f"{role}.parquet"
+        schema = plain_table(one.schema.empty_table().select(read)).schema
+        with pq.ParquetWriter(
+            file, schema.with_metadata(one.schema.metadata), compression="lz4"
+        ) as writer:
+            for batch in one.batches(read, role):
+                writer.write_table(plain_table(batch).cast(schema))
+        found[role] = NamedFiles(file, {to: own for to, own in names.items() if to != own})
     return found
 
 
 def _rows(data: Any, role: str) -> LazyRows:
-    """Return rows of any library as lazy rows."""
+    """Return rows of any library as lazy rows; those that are not of pandas get dtypes of Arrow."""
     if (rows := lazy_rows(data)) is not None:
-        return rows
+        return replace(rows, schema=rows.schema.with_metadata(OF_ARROW))
     if not isinstance(data, pd.DataFrame) and (
         isinstance(data, pd.Series) or not hasattr(data, "__arrow_c_stream__")
     ):
@@ -551,23 +387,4 @@ def _rows(data: Any, role: str) -> LazyRows:
         raise TypeError(f"{role}_path is {kind_of(data)}; {words}")
     table = pa.Table.from_pandas(as_frame(data, role), preserve_index=False)
     table = table if isinstance(data, pd.DataFrame) else table.replace_schema_metadata(OF_ARROW)
-    return LazyRows(IN_MEMORY, table.schema, lambda names: [table])
-
-
-def _standard(schema: pa.Schema, names: Mapping[str, str], role: str) -> pa.Schema:
-    """Return a schema with standard names, and with types that files have."""
-    called = new_names(schema.names, names, role) if names else schema.names
-    return plain_schema(
-        pa.schema([one.with_name(name) for one, name in zip(schema, called, strict=True)])
-    )
-
-
-def _write(rows: LazyRows, names: list[str], role: str, file: Path) -> None:
-    """Write some columns to a file, batch by batch."""
-    import pyarrow.parquet as pq
-
-    schema = plain_table(rows.schema.empty_table().select(names)).schema
-    schema = schema.with_metadata(rows.schema.metadata if rows.kind == IN_MEMORY else OF_ARROW)
-    with pq.ParquetWriter(file, schema, compression="lz4") as writer:
-        for batch in rows.batches(names, role):
-            writer.write_table(plain_table(batch).cast(schema))
+    return LazyRows("a frame", table.schema, lambda names: [table])

@@ -20,7 +20,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import groupby, pairwise
+from itertools import groupby
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -31,69 +31,17 @@ import pyarrow.compute as pc
 import pyarrow.ipc as ipc
 
 from ..errors import OptionError
-from ..evaluation.part import ListRows, PartResult, measure
+from ..evaluation.part import PartResult, measure
 from ..evaluation.storage import Written, write_files
 from ..inputs.machine import Sizes, n_threads, stream
 from ..inputs.true_and_pred import BrokenRows, read_true
 from ..matching.overlap import Overlap
 from ..progress import Progress
+from .buckets import Dealt, Packing, dealt, known_rows, part_of_bucket, rows_table
 from .engine import Run
 from .engine_methods import Here, OnBucket, OnChunk
 from .needed import PLACE, ROW, NeededOfFiles
-from .packed import Dealt, Packing, known_rows
 from .source import Source, frame_of_arrow
-from .work import part_of_bucket, rows_table
-
-
-class Results:
-    """Rows of the lists of all parts. They may be written in any order, and are read in the order
-    of `PLACE`."""
-
-    def __init__(self, path: Path, n_parts: int, sizes: Sizes) -> None:
-        self.path, self.block_rows = path, sizes.block_rows
-        # A part may have rows in every block. A chunk of each part must fit into a block, or most
-        # of what is read for it would be rows of other blocks.
-        self.chunk_rows = int(np.clip(self.block_rows // n_parts, *sizes.chunk_rows))
-        self._low: list[int] = []  # smallest and largest place of each chunk
-        self._high: list[int] = []
-        self._writer: Any = None
-
-    def add(self, table: pa.Table) -> None:
-        """Keep the rows of a part, sorted and cut into chunks."""
-        place = table[PLACE].to_numpy()
-        if (place[1:] < place[:-1]).any():
-            order = np.argsort(place)
-            table, place = table.take(pa.array(order)), place[order]
-        if self._writer is None:
-            self._writer = ipc.new_file(str(self.path), table.schema)
-        for start in range(0, len(table), self.chunk_rows):
-            chunk = table.slice(start, self.chunk_rows).combine_chunks()
-            self._writer.write_batch(chunk.to_batches()[0])
-            self._low.append(int(place[start]))
-            self._high.append(int(place[start + len(chunk) - 1]))
-
-    def blocks(self) -> Iterator[pa.Table]:
-        """Yield all rows in order. A chunk is read for each block that has rows of it: mostly once
-        or twice."""
-        self._writer.close()
-        low, high = np.array(self._low), np.array(self._high)
-        # A block begins at every n-th start of a chunk, so that all blocks have about the same
-        # number of rows.
-        edges = np.sort(low)[:: max(1, self.block_rows // self.chunk_rows)]
-        with pa.OSFile(str(self.path)) as file:
-            reader = ipc.open_file(file)
-            for first, last in pairwise([*edges.tolist(), int(high.max()) + 1]):
-                chunks = np.flatnonzero((low < last) & (high >= first))
-                table = pa.Table.from_batches([reader.get_batch(int(chunk)) for chunk in chunks])
-                place = table[PLACE].to_numpy()
-                rows = np.flatnonzero((place >= first) & (place < last))
-                yield table.take(pa.array(rows[np.argsort(place[rows])]))
-
-    def close(self) -> None:
-        """Close the file, so that its folder can be removed."""
-        if self._writer is not None:
-            self._writer.close()
-
 
 MadeBucket = TypeVar("MadeBucket")
 
@@ -120,41 +68,34 @@ class BucketCells:
 
     def extend(self, found: Iterable[Dealt]) -> None:
         """Keep rows that are sorted by bucket."""
-        for table, edges in found:
+        for one in found:
+            table, edges = one
             if not len(table):
                 continue
             self.n_bytes += table.nbytes / len(table) * np.diff(edges)
             if self._file is None and table.nbytes <= self.memory.left:
                 self.memory.left -= table.nbytes
-                self._kept.append(Dealt(table, edges))
-            else:
-                self._write(table, edges)
-
-    def _write(self, table: pa.Table, edges: np.ndarray) -> None:
-        if self._file is None:
-            self._file = tempfile.TemporaryFile(dir=self.folder)  # noqa: SIM115 (`close` closes it)
-        start, schema = self._file.tell(), table.schema
-        for bucket in np.flatnonzero(np.diff(edges)).tolist():
-            for batch in table.slice(edges[bucket], edges[bucket + 1] - edges[bucket]).to_batches():
-                cell = batch.serialize()
-                self._file.write(cell)
-                self._places[bucket].append((start, cell.size, schema))
-                start += cell.size
+                self._kept.append(one)
+                continue
+            if self._file is None:
+                self._file = tempfile.TemporaryFile(dir=self.folder)  # noqa: SIM115 (see `close`)
+            start = self._file.tell()
+            for bucket in np.flatnonzero(np.diff(edges)).tolist():
+                for batch in one.of(bucket).to_batches():
+                    cell = batch.serialize()
+                    self._file.write(cell)
+                    self._places[bucket].append((start, cell.size, table.schema))
+                    start += cell.size
 
     def read(self, bucket: int) -> pa.Table:
         """Return all rows of a bucket. Integers are as wide as the widest that were added."""
-        found = [
-            table.slice(edges[bucket], edges[bucket + 1] - edges[bucket])
-            for table, edges in self._kept
-        ]
+        found = [one.of(bucket) for one in self._kept]
         places, end = self._places[bucket], 0
-        data = pa.allocate_buffer(
-            sum(size for _, size, _ in places)
-        )  # of Arrow, which gives it back when it is free
+        # Memory of Arrow, which gives it back when it is free.
+        data = pa.allocate_buffer(sum(size for _, size, _ in places))
         room = memoryview(data)
-        for schema, cells in groupby(
-            places, key=lambda place: place[2]
-        ):  # a table of each cell would take longer
+        # A table of each cell would take longer.
+        for schema, cells in groupby(places, key=lambda place: place[2]):
             batches = []
             for start, size, _ in cells:
                 self._file.seek(start)
@@ -169,6 +110,40 @@ class BucketCells:
         """Remove the file."""
         if self._file is not None:
             self._file.close()
+
+
+class Results:
+    """Rows of the lists of all parts. They may be added in any order, and are read in the order of
+    `PLACE`: they are dealt to blocks of neighbouring places, and a block is sorted when it is
+    read."""
+
+    def __init__(self, folder: Path, n_parts: int, block_rows: int) -> None:
+        self.folder, self.n_parts, self.block_rows = folder, n_parts, block_rows
+        self._edges = np.zeros(0)
+        self._cells: BucketCells | None = None
+
+    def add(self, table: pa.Table) -> None:
+        """Keep the rows of a part. Parts are alike, so the first one tells where blocks begin."""
+        place = table[PLACE].to_numpy()
+        if self._cells is None:
+            n_blocks = len(table) * self.n_parts // self.block_rows + 1
+            self._edges = np.quantile(place, np.linspace(0, 1, n_blocks + 1)[1:-1])
+            self._cells = BucketCells(self.folder, n_blocks, table.schema, Memory(0))
+        block = np.searchsorted(self._edges, place, side="right").astype(np.uint16)
+        self._cells.extend([dealt(table, block, len(self._edges) + 1)])
+
+    def blocks(self) -> Iterator[pa.Table]:
+        """Yield all rows in order."""
+        assert self._cells is not None
+        for block in range(len(self._edges) + 1):
+            table = self._cells.read(block)
+            if len(table):
+                yield table.take(pa.array(np.argsort(table[PLACE].to_numpy())))
+
+    def close(self) -> None:
+        """Remove the file."""
+        if self._cells is not None:
+            self._cells.close()
 
 
 @dataclass(eq=False)
@@ -332,17 +307,6 @@ class FilesRun(Run):
     def handle(self) -> Here:
         return Here(self.shared)
 
-    def write(self, folder: Path, limit: int) -> tuple[pd.DataFrame, dict[str, Any], Written]:
-        """Measure all buckets, and write both tables into the folder."""
-        self.check_kinds()
-        assert (
-            self.shared
-        )  # what it needs of all rows is found while they are dealt, and before threads use it
-        self._check_size(limit)
-        with closing(Results(folder / "results.arrow", self.n_buckets, self.sizes)) as results:
-            _, summary, spec = self._finished(self._measure_all(results))
-            return summary, spec, write_files(folder, self._blocks(results), summary, spec)
-
     def _packing(self, keys: Sequence[str], schema: pa.Schema) -> Packing:
         narrow = {ROW, *self.needed.ids["true"], *self.needed.by}
         return replace(super()._packing(keys, schema), narrow=frozenset(narrow))
@@ -353,17 +317,7 @@ class FilesRun(Run):
             found, samples={**found.samples, **self._samples()}
         )  # of the first rows of all buckets
 
-    def _check_size(self, limit: int) -> None:
-        cells = [self.engine.made(frame) for frame in self.packed.values()]
-        largest = int(sum(one.n_bytes for one in cells).max())
-        if largest > limit:
-            raise OptionError(
-                f"⟦memory_limit={limit:,}⟧: one of {self.n_buckets:,} buckets of lists has "
-                f"{largest:,} bytes; pass more memory, or, if no single list is that long, more "
-                "buckets"
-            )
-
-    def _measure_all(self, results: Results) -> PartResult | None:
+    def measure_all(self, results: Results) -> PartResult | None:
         """Add the results of all buckets, and write their rows to `results`.
 
         Where a bucket fails, the others are still measured, since rows that no bucket may have are
@@ -382,21 +336,16 @@ class FilesRun(Run):
         if total is None:
             return None
         if any(found.refuses(self.call.options) for found in total.findings.values()):
-            total = replace(total, findings={**total.findings, "true": self._findings_of_true()})
+            # `true` is read once more, since a message shows the first wrong values in the order
+            # of the rows.
+            broken, call, lists = BrokenRows(0), self.call, self.needed.lists["true"]
+            for table in self.engine.chunks(self.frames["true"], self.needed.names("true")):
+                of_table: dict[str, BrokenRows] = {}
+                read_true(frame_of_arrow(lists.table(table)), call.options, of_table)
+                broken += of_table["true"]
+            total = replace(total, findings={**total.findings, "true": broken})
         # Messages name the number of all buckets, also of those without rows.
         return replace(total, buckets=frozenset(range(self.n_buckets)))
-
-    def _findings_of_true(self) -> BrokenRows:
-        """Read `true` once more, since a message shows the first wrong values in the order of the
-        rows."""
-        found: dict[str, BrokenRows] = {}
-        total = BrokenRows(0)
-        for table in self.engine.chunks(self.frames["true"], self.needed.names("true")):
-            read_true(
-                frame_of_arrow(self.needed.lists["true"].table(table)), self.call.options, found
-            )
-            total += found["true"]
-        return total
 
     def _measured(
         self, bucket: int, cells: list[pa.Table]
@@ -408,12 +357,11 @@ class FilesRun(Run):
         """
         tables = dict(zip(self.packed, cells, strict=True))
         found = measure(self.shared.of(bucket), part_of_bucket(self.shared, bucket, tables))
-        rows = found.rows
-        placed = [self._placed(bucket, tables, rows)] if rows is not None and len(rows) else []
+        rows, placed = found.rows, []
+        if rows is not None and len(rows):
+            place = rows.list_by * self.span + self._first_seen(bucket, tables, rows.first)
+            placed = [rows_table(rows, self._stored).append_column(PLACE, pa.array(place))]
         return sum(map(len, tables.values())), replace(found, rows=None), placed
-
-    # -----------------------------------------------------------------------------------------
-    # results
 
     @cached_property
     def _stored(self) -> pa.Schema:
@@ -421,13 +369,6 @@ class FilesRun(Run):
         others."""
         keys = self.needed.key_fields if self.needed.given is None else []
         return pa.schema([*keys, *self.needed.other_fields])
-
-    def _placed(self, bucket: int, tables: Mapping[str, pa.Table], rows: ListRows) -> pa.Table:
-        """Return the results of one bucket's lists, with their places in the whole."""
-        first = self._first_seen(bucket, tables, rows.first)
-        return rows_table(rows, self._stored).append_column(
-            PLACE, pa.array(rows.list_by * self.span + first)
-        )
 
     def _first_seen(
         self, bucket: int, tables: Mapping[str, pa.Table], first: Mapping[str, np.ndarray]
@@ -442,27 +383,22 @@ class FilesRun(Run):
         }
         if len(found) == 1:
             return found.popitem()[1]
-        return np.where(
-            first["true"] >= 0, found["true"], self.needed.sources["true"].n_rows + found["pred"]
-        )
+        n_true = self.needed.sources["true"].n_rows
+        return np.where(first["true"] >= 0, found["true"], n_true + found["pred"])
 
-    def _blocks(self, results: Results) -> Iterator[pd.DataFrame]:
+    def blocks(self, results: Results) -> Iterator[pd.DataFrame]:
         """Yield the rows of `per_user` in their order."""
-        keys, given, call = self.needed.keys, self.needed.given, self.call
+        needed, keys, given = self.needed, self.needed.keys, self.needed.given
         for block in results.blocks():
             place = block[PLACE].to_numpy()
-            labels = (
-                [self.by_frame.take(place // self.span).reset_index(drop=True)]
-                if self.needed.by
-                else []
-            )
+            by = self.by_frame.take(place // self.span).reset_index(drop=True)
             if given is None:
-                labels.append(self.needed.key_labels(block.select(keys), self.heads))
+                labels = needed.key_labels(block.select(keys), self.heads)
             else:
-                labels.append(given[keys].take(place % self.span).reset_index(drop=True))
-            carried = self.needed.carried(block, self.some_without_pred)
-            numbers = block.select(call.result_columns).to_pandas()
-            yield pd.concat([*labels, carried, numbers], axis=1)
+                labels = given[keys].take(place % self.span).reset_index(drop=True)
+            carried = needed.carried(block, self.some_without_pred)
+            numbers = block.select(self.call.result_columns).to_pandas()
+            yield pd.concat([by, labels, carried, numbers], axis=1)
 
 
 def evaluate_dealt(
@@ -477,12 +413,8 @@ def evaluate_dealt(
     """Evaluate files in buckets within a limit of memory, and write both tables into the folder."""
     if buckets is None:
         n_bytes = sum(source.n_rows * row_bytes[role] for role, source in files.sources.items())
-        for_memory = (
-            n_bytes
-            * sizes.working_copies
-            * min(n_threads(), sizes.at_once)
-            / (limit * sizes.part_share)
-        )
+        copies = sizes.working_copies * min(n_threads(), sizes.at_once)
+        for_memory = n_bytes * copies / (limit * sizes.part_share)
         for_cache = files.sources["pred"].n_rows / sizes.part_rows
         buckets = min(int(max(for_memory, for_cache)) + 1, sizes.most_buckets)
     at_a_time = limit * sizes.batch_share / (n_threads() + 3)
@@ -490,7 +422,20 @@ def evaluate_dealt(
         role: int(np.clip(at_a_time / n_bytes, *sizes.batch_rows))
         for role, n_bytes in row_bytes.items()
     }
-    with closing(
-        FilesEngine(folder, batch_rows, Memory(limit * sizes.kept_share), sizes.at_once, progress)
-    ) as engine:
-        return FilesRun(engine, files, buckets, sizes).write(folder, limit)
+    memory = Memory(limit * sizes.kept_share)
+    with ExitStack() as stack:
+        engine = FilesEngine(folder, batch_rows, memory, sizes.at_once, progress)
+        run = FilesRun(stack.enter_context(closing(engine)), files, buckets, sizes)
+        run.check_kinds()
+        # What it needs of all rows is found while they are dealt, and before threads use it.
+        assert run.shared
+        largest = int(sum(engine.made(one).n_bytes for one in run.packed.values()).max())
+        if largest > limit:
+            raise OptionError(
+                f"⟦memory_limit={limit:,}⟧: one of {buckets:,} buckets of lists has "
+                f"{largest:,} bytes; pass more memory, or, if no single list is that long, more "
+                "buckets"
+            )
+        results = stack.enter_context(closing(Results(folder, buckets, sizes.block_rows)))
+        _, summary, spec = run.finished(run.measure_all(results))
+        return summary, spec, write_files(folder, run.blocks(results), summary, spec)

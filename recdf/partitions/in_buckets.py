@@ -20,10 +20,9 @@ import pyarrow as pa
 from ..errors import RecdfError
 from ..evaluation.evaluate import told
 from ..evaluation.part import Failure
-from .engine_methods import EngineRows, Handle, digest_of_bytes, labels_of_table, opened
+from .buckets import PACKED, Cells, Packing, of_cells, working_on
+from .engine_methods import EngineRows, Handle, labels_of_table, opened
 from .needed import decoded
-from .packed import PACKED, Packing, of_cells
-from .work import Cells, working_on
 
 # What a bucket gives: what the work made of it or an error, as bytes, and how many rows it had.
 OF_BUCKET = pa.schema({"bucket": pa.int32(), "made": pa.binary(), "n_rows": pa.int64()})
@@ -49,8 +48,7 @@ def all_made(outcomes: pa.Table, n_buckets: int) -> list[Any]:
 
 def shared(engine: Any, one: Any) -> Handle:
     """Return how workers get an object."""
-    data = pickle.dumps(one)
-    handle: Handle = engine.share(data, digest_of_bytes(data))
+    handle: Handle = engine.share(pickle.dumps(one))
     return handle
 
 

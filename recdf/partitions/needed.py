@@ -6,7 +6,7 @@ Contract: `Needed.of` raises the errors that `evaluate` raises for frames with t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -16,9 +16,8 @@ import pandas as pd
 import pyarrow as pa
 
 from ..errors import ColumnError, DataError, EmptyPopulationError, IdTypeError, OptionError
-from ..evaluation.carry import check_carried, nullable
-from ..evaluation.exposure_sums import common_type
-from ..evaluation.summary_rows import check_item_by
+from ..evaluation.part import check_carried, nullable
+from ..evaluation.summary_rows import check_item_by, common_type
 from ..evaluation.value_moments import refuse_summary_names
 from ..inputs.frames import column
 from ..inputs.ids import IdColumn, read_ids
@@ -35,13 +34,12 @@ from ..inputs.true_and_pred import (
 from ..matching.side_tables.sides import CheckedSides, read_sides
 from ..matching.true_and_pred_lists import RESPONSES
 from ..metrics.call import Call
+from .buckets import Schemas
 from .source import Source, frame_of_arrow
 
 # column with the number of each row in its files; the lists are ordered by these numbers
 ROW = "__row__"
 PLACE = "__place__"  # column of distinct integers by which rows of results are to be sorted
-
-Schemas = Mapping[str, pa.Schema]
 
 
 @dataclass(frozen=True)
@@ -64,31 +62,41 @@ class Needed:
     @classmethod
     def of(cls, call: Call, schemas: Schemas) -> Self:
         """Check the columns of both frames, or those of `pred` where there is no `true`."""
-        options, empty = (
-            call.options,
-            {role: _without_rows(schema) for role, schema in schemas.items()},
-        )
+        options, by = call.options, as_columns(call.options.by)
+        keys = as_columns(options.user_col)
+        tables = {role: schema.empty_table() for role, schema in schemas.items()}
+
+        def dtype(kind: pa.DataType) -> Any:
+            # Numbers have dtypes of numpy, with which very many columns cost little.
+            number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+            return None if number else pd.ArrowDtype(kind)
+
+        empty: dict[str, pd.DataFrame] = {
+            role: table.to_pandas(types_mapper=dtype, ignore_metadata=True)
+            for role, table in tables.items()
+        }
         orders = (options.score_col, options.rank_col)
         lists = item_lists(empty, options.item_col, options.items_sep, options.wide, orders)
         empty = {role: lists[role].frame(frame) for role, frame in empty.items()}
-        schemas = {
-            role: lists[role].table(schema.empty_table()).schema for role, schema in schemas.items()
-        }
-        with suppress(
-            EmptyPopulationError
-        ):  # frames without rows raise all errors that need no rows
+        schemas = {role: lists[role].table(table).schema for role, table in tables.items()}
+        with suppress(EmptyPopulationError):  # no rows raise all errors that need no rows
             call.match(empty.get("true"), empty["pred"])
-        _check_result_names(call)
+        taken = [name for name in call.result_columns if name in (*by, *keys)]
+        if taken:
+            raise ColumnError(
+                f"the key or by column {taken[0]!r} has the name of a result column; rename it"
+            )
+        refuse_summary_names(by)
         _check_signs(call, schemas)
         for name, rule in call.carry.items():
             check_carried(column(empty["pred"], name, "pred"), rule)
         checked = read_sides(call.given, options)  # side tables with checked columns and ids
         if call.item_by is not None:
-            check_item_by(call.item_by, as_columns(options.by), checked["items"].frame)
+            check_item_by(call.item_by, by, checked["items"].frame)
         order = order_source(empty["pred"], options)
         relevance = relevance_source(empty["true"], options) if "true" in empty else None
         given = options.population.given
-        given = None if given is None else read_users(given, as_columns(options.user_col))[0]
+        given = None if given is None else read_users(given, keys)[0]
         names = _read_names(call, empty, checked, order, relevance)
         read = {
             role: pa.schema([schemas[role].field(name) for name in names[role]], {"role": role})
@@ -104,33 +112,33 @@ class Needed:
     def per_user(self) -> pa.Schema:
         """The columns of the per-user table, with the types that they have in all parts."""
         by = [self.schemas["pred"].field(name) for name in self.by]
-        return _named_schema([*by, *self.key_fields, *self.other_fields])
+        return pa.schema([*by, *self.key_fields, *self.other_fields])
 
     @cached_property
     def key_fields(self) -> pa.Schema:
         """The key columns of the per-user table."""
-        roles = [role for role in self.call.options.population.frames if role in self.schemas] or [
-            "pred"
-        ]
+        roles = [role for role in self.call.options.population.frames if role in self.schemas]
         fields = []
         for name in self.keys:
+            kinds = [self.schemas[role].field(name).type for role in roles or ["pred"]]
+            kind = (kinds[0] if len(set(kinds)) == 1 else common_type(kinds)) or kinds[0]
             if self.given is not None:
-                kind = decoded(_given_type(self.given[name]))
-            else:
-                kinds = [self.schemas[role].field(name).type for role in roles]
-                kind = (kinds[0] if len(set(kinds)) == 1 else common_type(kinds)) or kinds[0]
-            fields.append(pa.field(name, kind))
-        return _named_schema(fields)
+                try:
+                    kind = decoded(pa.array(self.given[name].array, from_pandas=True).type)
+                except (OverflowError, pa.ArrowException) as error:
+                    raise DataError(
+                        f"users[{name!r}] has ids that Arrow cannot hold in one column: {error}"
+                    ) from error
+            fields.append((name, kind))
+        return pa.schema(fields)
 
     @cached_property
     def other_fields(self) -> pa.Schema:
         """The columns of the per-user table that are no labels of lists."""
-        fields = [self.schemas["pred"].field(name) for name in self.call.carry]
-        whole = ("n_true", "n_pred")
-        kinds = {
-            name: pa.int64() if name in whole else pa.float64() for name in self.call.result_columns
-        }
-        return _named_schema([*fields, *(pa.field(name, kind) for name, kind in kinds.items())])
+        carried = [self.schemas["pred"].field(name) for name in self.call.carry]
+        kinds = dict.fromkeys(self.call.result_columns, pa.float64())
+        kinds |= {name: pa.int64() for name in ("n_true", "n_pred") if name in kinds}
+        return pa.schema([*carried, *kinds.items()])
 
     @property
     def keys(self) -> list[str]:
@@ -145,33 +153,28 @@ class Needed:
         equal."""
         options = self.call.options
         checked = read_sides(self.call.given, options)
-        item = [id_kind_of(schema.field(options.item_col).type) for schema in self.schemas.values()]
-        item += [ids.kind for ids in checked.item_ids.values() if len(ids)]
-        keys = [
-            [id_kind_of(schema.field(name).type) for schema in self.schemas.values()]
-            for name in self.keys
-        ]
-        for name, kinds in zip(self.keys, keys, strict=True):
-            kinds += [ids.kind for ids in checked.key_ids(name) if len(ids)]
-        return any(len(set(kinds) - {"empty"}) > 1 for kinds in (item, *keys))
+        beside = {name: checked.key_ids(name) for name in self.keys}
+        beside[options.item_col] = list(checked.item_ids.values())
+        for name, sides in beside.items():
+            kinds = {id_kind_of(schema.field(name).type) for schema in self.schemas.values()}
+            kinds |= {ids.kind for ids in sides if len(ids)}
+            if len(kinds - {"empty"}) > 1:
+                return True
+        return False
 
     def id_columns(self, heads: Mapping[str, pd.DataFrame]) -> list[list[IdColumn]]:
         """Return groups of columns whose ids are compared with each other, read from some rows of
         each frame."""
-        item_col, checked = (
-            self.call.options.item_col,
-            read_sides(self.call.given, self.call.options),
-        )
+        names = [*self.keys, self.call.options.item_col]
+        checked = read_sides(self.call.given, self.call.options)
         found = [
             [read_ids(head[name], f"{role}[{name!r}]") for role, head in heads.items()]
-            for name in self.keys
+            for name in names
         ]
-        found = [
-            [*columns, *checked.key_ids(name)]
-            for columns, name in zip(found, self.keys, strict=True)
-        ]
-        items = [read_ids(head[item_col], f"{role}[{item_col!r}]") for role, head in heads.items()]
-        return [*found, [*items, *checked.item_ids.values()]]
+        for columns, name in zip(found, self.keys, strict=False):
+            columns += checked.key_ids(name)
+        found[-1] += checked.item_ids.values()
+        return found
 
 
 @dataclass(frozen=True)
@@ -191,11 +194,21 @@ class NeededOfFiles(Needed):
             raise ColumnError(
                 f"{taken[0]!r} names a column that evaluate_parquet adds to the rows; rename it"
             )
-        _check_periods(ids, sources)
+        for name in ids:
+            # Files store periods as integers, which may be equal by chance.
+            kinds = {role: source.periods.get(name) for role, source in sources.items()}
+            if len(set(kinds.values())) > 1:
+                said = " and ".join(
+                    f"{role}[{name!r}] holds "
+                    + ("no periods" if kind is None else f"periods of frequency {kind}")
+                    for role, kind in kinds.items()
+                )
+                raise IdTypeError(
+                    f"{said}; they can never match. Convert one of them, e.g. with .dt.asfreq"
+                )
         for name, rule in call.carry.items():
-            if rule in ("min", "max") and pa.types.is_dictionary(
-                pred.files_schema.field(name).type
-            ):
+            kind = pred.files_schema.field(name).type
+            if rule in ("min", "max") and pa.types.is_dictionary(kind):
                 raise OptionError(
                     f"carry[{name!r}]={rule!r}: pred[{name!r}] holds categories, whose order is "
                     "not known when files "
@@ -241,56 +254,14 @@ class NeededOfFiles(Needed):
         if len(roles) == 1:
             return self.sources[roles[0]].as_pandas(keys)
         likes = [self.sources[role].as_pandas(heads[role].select(self.keys)) for role in roles]
-        likes = [like for like in likes if len(like)] or likes[
-            :1
-        ]  # `evaluate` also leaves out empty frames
+        # `evaluate` also leaves out empty frames.
+        likes = [like for like in likes if len(like)] or likes[:1]
         frame: pd.DataFrame = keys.to_pandas()
         source = self.sources[roles[0]]
-        for name in (
-            source.periods.keys() & frame.columns
-        ):  # pandas would read their integers as dates
+        # pandas would read the integers of periods as dates.
+        for name in source.periods.keys() & frame.columns:
             frame[name] = source.as_pandas(keys.select([name]))[name]
         return frame.astype(pd.concat(likes).dtypes.to_dict())
-
-
-def _check_periods(names: list[str], sources: Mapping[str, Source]) -> None:
-    """Raise if periods have different frequencies. Files store them as integers, which may be equal
-    by chance."""
-    for name in names:
-        kinds = {role: source.periods.get(name) for role, source in sources.items()}
-        if len(set(kinds.values())) > 1:
-            said = " and ".join(
-                f"{role}[{name!r}] holds "
-                + ("no periods" if kind is None else f"periods of frequency {kind}")
-                for role, kind in kinds.items()
-            )
-            raise IdTypeError(
-                f"{said}; they can never match. Convert one of them, e.g. with .dt.asfreq"
-            )
-
-
-def _without_rows(schema: pa.Schema) -> pd.DataFrame:
-    """Return a frame with these columns. Numbers have dtypes of numpy, with which very many columns
-    cost little."""
-    numbers = {
-        kind for kind in schema.types if pa.types.is_integer(kind) or pa.types.is_floating(kind)
-    }
-    frame: pd.DataFrame = schema.empty_table().to_pandas(
-        types_mapper=lambda kind: None if kind in numbers else pd.ArrowDtype(kind),
-        ignore_metadata=True,
-    )
-    return frame
-
-
-def _check_result_names(call: Call) -> None:
-    """Raise if a key or `by` column has the name of a result column or of a summary column."""
-    by, keys = as_columns(call.options.by), as_columns(call.options.user_col)
-    taken = [name for name in call.result_columns if name in (*by, *keys)]
-    if taken:
-        raise ColumnError(
-            f"the key or by column {taken[0]!r} has the name of a result column; rename it"
-        )
-    refuse_summary_names(by)
 
 
 def _check_signs(call: Call, schemas: Schemas) -> None:
@@ -331,27 +302,11 @@ def _read_names(
     if options.value_col is not None:
         of_items = "items" in checked and options.value_col in checked["items"].frame.columns
         for role, frame in reversed(list(empty.items())):
-            if not of_items:
-                column(
-                    frame, options.value_col, role
-                )  # raises an error that lists the existing columns
+            if not of_items:  # an error lists the existing columns
+                column(frame, options.value_col, role)
             if options.value_col in frame.columns:
                 names[role] = [*names[role], options.value_col]
     return {role: list(dict.fromkeys(filter(None, names[role]))) for role in empty}
-
-
-def _named_schema(fields: Iterable[pa.Field]) -> pa.Schema:
-    return pa.schema([pa.field(str(field.name), field.type) for field in fields])
-
-
-def _given_type(users: pd.Series) -> pa.DataType:
-    """Return the type of a key column of the users that the caller gave."""
-    try:
-        return pa.array(users.array, from_pandas=True).type
-    except (OverflowError, pa.ArrowException) as error:
-        raise DataError(
-            f"users[{users.name!r}] has ids that Arrow cannot hold in one column: {error}"
-        ) from error
 
 
 def decoded(kind: pa.DataType) -> pa.DataType:
@@ -364,9 +319,8 @@ def id_kind_of(kind: pa.DataType) -> str:
     tell."""
     for value in (0, "a"):
         try:
-            return read_ids(
-                frame_of_arrow(pa.table({"id": pa.array([value]).cast(kind)}))["id"], "id"
-            ).kind
+            table = pa.table({"id": pa.array([value]).cast(kind)})
+            return read_ids(frame_of_arrow(table)["id"], "id").kind
         except (pa.ArrowException, TypeError):  # IdTypeError is a TypeError: the rows will raise it
             continue
     return "empty"

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,7 +21,8 @@ from ..evaluation.storage import local_path, plain_path
 from ..inputs.data_files import cast, data_files, folder_columns, pandas_metadata, unified
 from ..inputs.door import NamedFiles, new_names
 from ..inputs.frames import is_view
-from ..inputs.machine import Sizes, n_threads
+from ..inputs.list_cells import is_list
+from ..inputs.machine import Sizes, each, n_threads, rows_at_a_time
 
 # What marks a file whose columns become Arrow's dtypes in pandas.
 OF_ARROW = {b"recdf_rows": b"of Arrow"}
@@ -43,9 +45,9 @@ class Source:
         path, names = path if isinstance(path, NamedFiles) else (path, {})
         self.role, self.read_rows = role, read_rows
         self.files = _files(path, role)
-        layout, system = ds.ParquetFileFormat(), LocalFileSystem()
         try:
-            self.fragments = [layout.make_fragment(file, system) for file in self.files]
+            make = ds.ParquetFileFormat().make_fragment
+            self.fragments = [make(file, LocalFileSystem()) for file in self.files]
             self.n_rows = sum(fragment.metadata.num_rows for fragment in self.fragments)
             physical = [fragment.physical_schema for fragment in self.fragments]
         except (pa.ArrowException, OSError) as error:
@@ -54,13 +56,10 @@ class Source:
         if not physical:
             raise DataError(f"{role}: {path} holds no parquet file")
         named = folder_columns(self.files)
-        self._names = dict(
-            names
-        )  # the name in the files of each column that is called otherwise there
+        # The name in the files of each column that is called otherwise there.
+        self._names = dict(names)
         if names:
-            there = list(
-                dict.fromkeys([*(name for schema in physical for name in schema.names), *named])
-            )
+            there = [*dict.fromkeys(name for schema in physical for name in schema.names), *named]
             standard = dict(zip(there, new_names(there, names, role), strict=True))
             physical = [_renamed(schema, standard) for schema in physical]
             named = {standard[name]: values for name, values in named.items()}
@@ -88,8 +87,8 @@ class Source:
         bare = [schema.remove_metadata() for schema in physical]
         kinds = [
             one
-            for i, one in enumerate(bare)
-            if not i or not one.equals(bare[i - 1], check_metadata=True)
+            for one, last in zip(bare, [None, *bare], strict=False)
+            if last is None or not one.equals(last, check_metadata=True)
         ]
         self.schema, self._odd = unified([*map(plain_schema, kinds), plain_schema(folders)])
         self.periods = _periods(kinds, role)
@@ -107,7 +106,7 @@ class Source:
         """How many files and rows there are, for the spec."""
         return {"files": len(self.files), "rows": self.n_rows}
 
-    def fields(self, names: Sequence[str]) -> pa.Schema:
+    def fields(self, names: Iterable[str]) -> pa.Schema:
         """Return the schema of some columns."""
         return pa.schema([self.schema.field(name) for name in names])
 
@@ -218,7 +217,9 @@ class Source:
                 )
             if name in self.null:  # another row has a null: pandas must see one too (removed below)
                 column = pa.chunked_array([*column.chunks, pa.nulls(1, column.type)])
-            plain = pa.table({name: column}).replace_schema_metadata(self._metadata_of(name))
+            own = [one for one in self._pandas["columns"] if one["name"] == name]
+            metadata = {b"pandas": json.dumps({**self._pandas, "columns": own}).encode()}
+            plain = pa.table({name: column}).replace_schema_metadata(metadata)
             try:
                 frame = frame_of_arrow(plain) if self._of_arrow else plain.to_pandas()
             except (
@@ -229,22 +230,14 @@ class Source:
             found[name] = frame[name].iloc[: len(table)]
         return pd.DataFrame(found)
 
-    def _metadata_of(self, name: str) -> dict[bytes, bytes]:
-        """Return what pandas wrote of one column."""
-        own = [column for column in self._pandas["columns"] if column["name"] == name]
-        return {b"pandas": json.dumps({**self._pandas, "columns": own}).encode()}
-
 
 def _renamed(schema: pa.Schema, names: Mapping[str, str]) -> pa.Schema:
     """Return a schema with other names, also where pandas wrote them down."""
-    metadata = dict(schema.metadata or {})
-    if b"pandas" in metadata:
-        of_pandas = pandas_metadata(metadata)
-        columns = [
-            one | {"name": names.get(one["name"], one["name"])} for one in of_pandas["columns"]
-        ]
-        metadata[b"pandas"] = json.dumps(of_pandas | {"columns": columns}).encode()
-    return pa.schema([field.with_name(names[field.name]) for field in schema], metadata)
+    of_pandas = pandas_metadata(schema.metadata)
+    columns = [one | {"name": names.get(one["name"], one["name"])} for one in of_pandas["columns"]]
+    written = {b"pandas": json.dumps(of_pandas | {"columns": columns}).encode()}
+    renamed = [field.with_name(names[field.name]) for field in schema]
+    return pa.schema(renamed, dict(schema.metadata or {}) | (written if columns else {}))
 
 
 def frame_of_arrow(table: pa.Table) -> pd.DataFrame:
@@ -274,22 +267,30 @@ def plain_schema(schema: pa.Schema) -> pa.Schema:
     """Return the schema without metadata. Dictionaries and extensions are replaced by the types of
     their values."""
 
-    def of_values(kind: pa.DataType) -> pa.DataType:
+    fields = {}
+    for field in schema:
+        kind = field.type
         kind = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
         if is_view(kind):
-            return pa.large_string() if str(kind) == "string_view" else pa.large_binary()
-        return kind.value_type if pa.types.is_dictionary(kind) else kind
-
-    return pa.schema([(field.name, of_values(field.type)) for field in schema])
+            kind = pa.large_string() if str(kind) == "string_view" else pa.large_binary()
+        fields[field.name] = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return pa.schema(fields)
 
 
 def _periods(schemas: Sequence[pa.Schema], role: str) -> dict[str, str]:
-    """Return the frequency of each column of periods. Raise if it differs between files."""
-    found: dict[str, str] = {}
-    kinds_of: dict[str, set[str | None]] = {}
+    """Return the frequency of each column of periods. Raise if it differs between files.
+
+    Arrow knows their type only if pandas registered it.
+    """
+    found: dict[str, set[str | None]] = {}
     for field in (field for schema in schemas for field in schema):
-        kinds_of.setdefault(field.name, set()).add(_frequency(field))
-    for name, here in kinds_of.items():
+        kind, metadata, frequency = field.type, field.metadata or {}, None
+        if isinstance(kind, pa.BaseExtensionType):
+            frequency = str(kind.freq) if kind.extension_name == "pandas.period" else None
+        elif metadata.get(b"ARROW:extension:name") == b"pandas.period":
+            frequency = str(json.loads(metadata[b"ARROW:extension:metadata"])["freq"])
+        found.setdefault(field.name, set()).add(frequency)
+    for name, here in found.items():
         if len(here) > 1:
             kinds = " and ".join(
                 sorted("other values" if one is None else f"period[{one}]" for one in here)
@@ -297,21 +298,7 @@ def _periods(schemas: Sequence[pa.Schema], role: str) -> dict[str, str]:
             raise DataError(
                 f"{role}: the files have columns of different kinds: {name!r} holds {kinds}"
             )
-        (frequency,) = here
-        if frequency is not None:
-            found[name] = frequency
-    return found
-
-
-def _frequency(field: pa.Field) -> str | None:
-    """Return the frequency of a column of periods, else None. Arrow knows their type only if pandas
-    registered it."""
-    kind, metadata = field.type, field.metadata or {}
-    if isinstance(kind, pa.BaseExtensionType):
-        return str(kind.freq) if kind.extension_name == "pandas.period" else None
-    if metadata.get(b"ARROW:extension:name") != b"pandas.period":
-        return None
-    return str(json.loads(metadata[b"ARROW:extension:metadata"])["freq"])
+    return {name: one for name, (one,) in found.items() if one is not None}
 
 
 def labels_as(labels: Any, kind: pa.DataType | None) -> Any:
@@ -320,3 +307,198 @@ def labels_as(labels: Any, kind: pa.DataType | None) -> Any:
     if pa.types.is_dictionary(labels.type):
         labels = labels.cast(labels.type.value_type)
     return labels if kind is None else labels.cast(kind)
+
+
+# -------------------------------------------------------------------------------------------
+# files that are read whole
+
+# Most writers of parquet give up a dictionary at DICTIONARY_BYTES. A position in it takes up to
+# POSITION_BYTES.
+DICTIONARY_BYTES, POSITION_BYTES = 2**20, 3
+
+# So many numbers are decoded at a time before they are copied to the array of their column.
+COPIED_ROWS = 2**15
+
+# When files are read whole, ids that are strings stay positions in the dictionary of their row
+# group.
+POSITIONS = pa.dictionary(pa.int32(), pa.large_string())
+TEXT = (pa.string(), pa.large_string())
+
+
+class _RowGroups(NamedTuple):
+    """Some row groups of one file, which are read together; `first` is the number of their first
+    row in all files."""
+
+    file: int
+    numbers: tuple[int, ...]
+    first: int
+    n_rows: int
+
+
+def whole_table(
+    source: Source, names: Sequence[str], ids: Collection[str], together_rows: int
+) -> pa.Table:
+    """Read some columns of all files in several threads, one column of some row groups at a time.
+
+    In the columns `ids`, strings that parquet stores as dictionaries become positions in a
+    dictionary. An id is then looked up once in each row group instead of once in each row.
+    Integers get as narrow as 16 bits. Row groups of up to `together_rows` rows are read together.
+    """
+    most, groups, first = rows_at_a_time(together_rows), [], 0
+    for file, fragment in enumerate(source.fragments):
+        numbers: list[int] = []
+        n_rows, last = 0, fragment.metadata.num_row_groups - 1
+        for number in range(last + 1):
+            numbers.append(number)
+            n_rows += fragment.metadata.row_group(number).num_rows
+            if n_rows >= most or (n_rows and number == last):
+                groups.append(_RowGroups(file, tuple(numbers), first, n_rows))
+                numbers, first, n_rows = [], first + n_rows, 0
+    schemas = [(one.metadata.schema, one.metadata.num_columns) for one in source.fragments]
+    places = [{schema.column(i).path: i for i in range(n)} for schema, n in schemas]
+    columns = {name: _WholeColumn(source, name, name in ids, places) for name in names}
+    work = [(group, name) for group in groups for name in names]
+    chunks = each(lambda one: columns[one[1]].read(one[0]), work)
+    found = dict(zip(work, chunks, strict=True))
+    joined = {}
+    for name, column in columns.items():
+        joined[name] = column.joined({group: found.pop((group, name)) for group in groups})
+    return pa.table(joined)
+
+
+class _WholeColumn:
+    """One column of all files. Most columns are written to one array as they are read, so that they
+    are in memory only once."""
+
+    def __init__(
+        self, source: Source, name: str, is_id: bool, places: Sequence[Mapping[str, int]]
+    ) -> None:
+        self.source, self.name, self.places = source, name, places
+        self.kind, self.there = source.schema.field(name).type, source.in_files(name)
+        self.array: np.ndarray | None = None
+        if name in source.folder_columns:
+            return
+        stored = [
+            fragment.metadata.row_group(number).column(of_file[self.there])
+            for fragment, of_file in zip(source.fragments, places, strict=True)
+            if self.there in of_file
+            for number in range(fragment.metadata.num_row_groups)
+        ]
+        if self.kind in (pa.int32(), pa.int64(), pa.float64()):
+            statistics = [one.statistics for one in stored]
+            if not any(one is not None and one.null_count for one in statistics):
+                dtype = self.kind.to_pandas_dtype()
+                if is_id and pa.types.is_integer(self.kind):
+                    dtype = narrowest(statistics, dtype)
+                self.array = np.empty(source.n_rows, dtype)
+        elif is_id and self.kind in TEXT:
+            # Writers give up a dictionary that grows beyond about 1 MB, and then store the strings
+            # one by one. Positions take up to three bytes per row, so a larger column must hold
+            # strings.
+            beyond = sum(max(one.total_uncompressed_size - DICTIONARY_BYTES, 0) for one in stored)
+            if beyond <= POSITION_BYTES * source.n_rows:
+                self.array = np.empty(source.n_rows, np.int32)
+
+    def read(self, group: _RowGroups) -> list[pa.Array] | None:
+        """Read some row groups, into the array if there is one; None if that cannot hold them."""
+        import pyarrow.parquet as pq
+
+        fragment, array, there = self.source.fragments[group.file], self.array, self.there
+        known, stored = self.source.stored(fragment, [self.name])
+        if not stored:
+            return [pa.repeat(pa.scalar(known[self.name], self.kind), group.n_rows)]
+        # Positions in a dictionary are read only where there is an array for them.
+        texts = [there] if array is not None and self.kind in TEXT else []
+        if is_list(self.kind) and self.kind.value_type in TEXT:
+            texts = [path for path in self.places[group.file] if path.startswith(f"{there}.")]
+        how = {"columns": [there], "use_threads": False}
+        with pq.ParquetFile(
+            fragment.path, metadata=fragment.metadata, read_dictionary=texts, pre_buffer=True
+        ) as file:
+            if array is not None and not texts:
+                batches = file.iter_batches(COPIED_ROWS, row_groups=group.numbers, **how)
+                own = array[group.first : group.first + group.n_rows]
+                return self._copied((batch.column(0) for batch in batches), own)
+            try:
+                column = file.read_row_groups(group.numbers, **how)[there]
+            except pa.ArrowNotImplementedError:
+                # There are several dictionaries, which Arrow does not join in lists.
+                column = pq.ParquetFile(fragment.path).read_row_groups(group.numbers, **how)[there]
+        chunks: list[pa.Array] = column.chunks
+        if array is None:
+            return chunks
+        first = group.first
+        for place, chunk in enumerate(chunks):
+            in_dictionary = pa.types.is_dictionary(chunk.type) and not chunk.null_count
+            if not in_dictionary or chunk.dictionary.null_count:
+                return None
+            rows = array[first : first + len(chunk)]
+            rows[:] = chunk.indices.to_numpy(zero_copy_only=False)
+            dictionary = chunk.dictionary.cast(POSITIONS.value_type)
+            chunks[place] = pa.DictionaryArray.from_arrays(pa.array(rows), dictionary)
+            first += len(chunk)
+        return chunks
+
+    def _copied(self, columns: Iterable[pa.Array], own: np.ndarray) -> list[pa.Array] | None:
+        """Copy numbers to the rows of an array, a few at a time; None if one is null or does not
+        fit."""
+        narrow, first = pa.from_numpy_dtype(own.dtype), 0
+        for column in columns:
+            if column.null_count or column.type != self.kind:
+                return None
+            try:
+                own[first : first + len(column)] = column.cast(narrow).to_numpy()
+            except pa.ArrowInvalid:  # a number is beyond what the statistics of the file say
+                return None
+            first += len(column)
+        return [pa.array(own)]
+
+    def joined(self, found: Mapping[_RowGroups, list[pa.Array] | None]) -> pa.ChunkedArray:
+        """Join what was read, in the same type in all files; what the array cannot hold is read
+        again."""
+        source, in_array = self.source, self.array is not None and None not in found.values()
+        array, self.array = self.array, None
+        chunks = [
+            chunk
+            for group, read in found.items()
+            for chunk in (self.read(group) if read is None else read) or ()
+        ]
+        if array is not None and in_array and chunks:
+            for chunk in chunks:
+                source.note(chunk, self.name)
+            whole = _one_dictionary(chunks, array) if self.kind in TEXT else pa.array(array)
+            return pa.chunked_array([whole])
+        if is_list(self.kind) and len({chunk.type for chunk in chunks}) == 1:
+            return pa.chunked_array(chunks)  # of positions, where the items are texts
+        return pa.chunked_array([source.plain(one, self.name) for one in chunks], self.kind)
+
+
+def narrowest(statistics: Sequence[Any], own: Any) -> Any:
+    """Return the narrowest dtype for the smallest and the largest integers that the files name;
+    None stands for row groups without integers."""
+    if not all(one is not None and one.has_min_max for one in statistics):
+        return own
+    edges = [edge for one in statistics for edge in (one.min, one.max) if edge is not None]
+    kinds = (
+        kind
+        for kind in (np.int16, np.int32)
+        if all(np.iinfo(kind).min <= edge <= np.iinfo(kind).max for edge in edges)
+    )
+    return next(kinds, own)
+
+
+def _one_dictionary(chunks: list[pa.DictionaryArray], array: np.ndarray) -> pa.DictionaryArray:
+    """Replace positions in several dictionaries, which follow one another in the array, by
+    positions in a joint one."""
+    joint = pa.chunked_array([chunk.dictionary for chunk in chunks]).dictionary_encode()
+    joint = joint.unify_dictionaries().combine_chunks()
+    place = joint.indices.to_numpy()
+    rows = np.cumsum([0, *map(len, chunks)])
+    entries = np.cumsum([0, *(len(chunk.dictionary) for chunk in chunks)])
+
+    def replace(number: int) -> None:
+        own = array[rows[number] : rows[number + 1]]
+        own[:] = place[entries[number] : entries[number + 1]].take(own)
+
+    each(replace, range(len(chunks)))
+    return pa.DictionaryArray.from_arrays(pa.array(array), joint.dictionary)

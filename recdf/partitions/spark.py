@@ -8,6 +8,7 @@ executors. With Spark Connect it is sent to them as a file.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tempfile
 import threading
@@ -26,17 +27,16 @@ import pyarrow as pa
 from ..errors import ColumnError, Mention, MissingExtraError, OptionError, RecdfError
 from ..evaluation.evaluate import EvaluateArguments
 from ..evaluation.storage import MOUNTED
+from ..inputs.data_files import by_places
 from ..inputs.machine import sizes
 from ..logs import impressions, log_checks
 from ..metrics.metric import Metric
+from .buckets import PACKED, Distinct, Packing, adding_up
 from .dealt_checks import check_on_engine
 from .dealt_logs import on_engine
-from .engine import evaluate_frames
+from .engine import EngineEvaluation, evaluate_frames
 from .engine_arguments import check_frames, takes_engine_arguments
 from .engine_methods import Handle, Inline, OnBucket, OnChunk, Sent, labels_of_table
-from .engine_result import EngineEvaluation
-from .packed import PACKED, Packing
-from .work import Distinct, adding_up
 
 __all__ = ["check", "check_log", "evaluate", "from_impressions"]
 __dir__ = __all__.copy
@@ -97,7 +97,13 @@ def _spark_engine(
     frames: Mapping[str, Any], options: Any = None, cache: bool = False
 ) -> Iterator[SparkEngine]:
     """Check that the frames are of Spark, and write errors in its words."""
-    spark = _spark()
+    try:
+        import pyspark.sql as spark
+    except ImportError as error:
+        raise MissingExtraError(
+            "rd.spark needs pyspark, which is not installed: pip install 'recdf[spark]', or "
+            "'recdf[spark-connect]' for Spark Connect alone, which needs no Java"
+        ) from error
     check_frames(frames, spark.DataFrame, "Spark", "spark.createDataFrame(frame)")
     session = next(frame for frame in frames.values() if frame is not None).sparkSession
     engine = SparkEngine(spark, session, cache)
@@ -106,7 +112,7 @@ def _spark_engine(
     except BaseException as error:
         engine.unpersist()
         if isinstance(error, RecdfError):
-            error.reword(_spark_words)
+            error.reword(_spark_words)  # a conversion as frames of Spark have it
         raise
 
 
@@ -116,20 +122,8 @@ check = check_on_engine(_spark_engine, "Spark")
 
 
 def _spark_words(part: Mention) -> str:
-    """Write a conversion as frames of Spark have it, and other parts of messages as Python does."""
     casts = part.kind == "convert" and part.name in SPARK_TYPES
     return part.converted(f'.cast("{SPARK_TYPES[part.name]}")') if casts else str(part)
-
-
-def _spark() -> Any:
-    try:
-        import pyspark.sql
-    except ImportError as error:
-        raise MissingExtraError(
-            "rd.spark needs pyspark, which is not installed: pip install 'recdf[spark]', or "
-            "'recdf[spark-connect]' for Spark Connect alone, which needs no Java"
-        ) from error
-    return pyspark.sql
 
 
 class SparkEngine:
@@ -146,7 +140,16 @@ class SparkEngine:
         """Return how many buckets the rows of these frames should have."""
         found = self._setting("spark.sql.shuffle.partitions", "")
         most = int(found) if found.isdecimal() else N_PARTITIONS  # platforms also have "auto"
-        n_bytes = sum(_bytes_of(one) for one in frames if one is not None)
+        n_bytes = 0  # that Spark expects of the frames; very many where it cannot know
+        for frame in (one for one in frames if one is not None):
+            try:
+                # Files are smaller than their rows in memory, and joins are expected to be larger
+                # than they are.
+                plan = frame._jdf.queryExecution().optimizedPlan()
+                unknown = any(word in plan.toString() for word in ("Map", "Generate"))
+                n_bytes += 2**63 if unknown else int(str(plan.stats().sizeInBytes()))
+            except Exception:  # of any class, such as in a session of Spark Connect
+                n_bytes += 2**63
         return min(most, 1 + n_bytes // sizes().bucket_bytes)
 
     def _setting(self, name: str, default: str) -> str:
@@ -156,40 +159,32 @@ class SparkEngine:
         except Exception:  # of any class; where the session has stopped, the next step says so
             return default
 
-    @property
-    def remote(self) -> bool:
-        """Whether this is a session of Spark Connect."""
-        return "connect" in type(self.session).__module__
-
     def schema(self, frame: Any) -> pa.Schema:
-        return pa.schema(
-            [pa.field(field.name, self._arrow_type(field)) for field in frame.schema.fields]
-        )
-
-    def _arrow_type(self, field: Any) -> pa.DataType:
         from pyspark.sql.pandas.types import to_arrow_schema
         from pyspark.sql.types import StructType
 
         # Spark 4.0 has no such parameter: its types are in UTC.
         zone = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
-        try:
-            return to_arrow_schema(StructType([field]), **zone).field(0).type
-        except Exception:  # Arrow lacks this type: an error only if the column is read
-            return pa.struct([(field.dataType.simpleString(), pa.null())])
+        fields = []
+        for one in frame.schema.fields:
+            try:
+                kind = to_arrow_schema(StructType([one]), **zone).field(0).type
+            except Exception:  # Arrow lacks this type: an error only if the column is read
+                kind = pa.struct([(one.dataType.simpleString(), pa.null())])
+            fields.append((one.name, kind))
+        return pa.schema(fields)
 
     def head(self, frame: Any, names: Sequence[str], n: int) -> pa.Table:
         return self.collect(_by_position(frame, names).limit(n)).rename_columns(list(names))
 
     def each(self, frame: Any, names: Sequence[str], work: OnChunk, schema: pa.Schema) -> Any:
         found = _by_position(frame, names)
-        if (
-            isinstance(work, Distinct) and work.lists is None
-        ):  # Spark finds distinct rows without Python
-            return found.distinct().toDF(*names)
+        if isinstance(work, Distinct) and work.lists is None:
+            return found.distinct().toDF(*names)  # Spark finds distinct rows without Python
         if work is adding_up:  # each bucket is a partition of its own
             found = found.repartition(sizes().summed_buckets)
         on_chunk = _on_chunk(Sent(work), names, slots=isinstance(work, Packing))
-        cells = found.mapInArrow(on_chunk, self._spark_schema(_bare_schema(schema)))
+        cells = found.mapInArrow(on_chunk, _spark_schema(_bare_schema(schema)))
         made = cells.toDF(*schema.names)
         if self.cache and isinstance(work, Packing) and work.kept:
             self._kept.append(made.persist())
@@ -206,28 +201,29 @@ class SparkEngine:
         if every:
             seeds = self.session.range(n_buckets).selectExpr("int(id)", "binary(null)")
             slots = _on_chunk(iter, PACKED.names, slots=True)
-            frames.append(seeds.mapInArrow(slots, self._spark_schema(PACKED)))
+            frames.append(seeds.mapInArrow(slots, _spark_schema(PACKED)))
         rows = reduce(lambda one, two: one.union(two), frames).repartition(n_buckets, "bucket")
         plain = _bare_schema(schema)
         on_bucket = _on_bucket(Sent(work), self._result_schema(plain), n_buckets)
-        found = rows.groupBy("bucket").applyInArrow(on_bucket, self._spark_schema(plain))
+        found = rows.groupBy("bucket").applyInArrow(on_bucket, _spark_schema(plain))
         return found.toDF(*schema.names)
 
     def collect(self, frame: Any) -> pa.Table:
         with settings(self.session):
             return frame.toArrow()
 
-    def share(self, data: bytes, digest: str) -> Handle:
+    def share(self, data: bytes) -> Handle:
         if len(data) <= sizes().inline_bytes:
-            return Inline(digest, data)
-        if not self.remote:
+            return Inline(data)
+        digest = hashlib.sha256(data).hexdigest()[:32]
+        if "connect" not in type(self.session).__module__:
             return Broadcast(digest, self.session.sparkContext.broadcast(data))
         with suppress(Exception), tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / f"recdf-{digest}"
             path.write_bytes(data)
             self.session.addArtifacts(str(path), file=True)
             return Artifact(digest, path.name)
-        return Inline(digest, data)  # the platform takes no files
+        return Inline(data)  # the platform takes no files
 
     def local(self, data: Any) -> Any:
         if isinstance(data, self.sql.Column):
@@ -245,30 +241,19 @@ class SparkEngine:
         return frame
 
     def write(self, frame: Any, folder: Path) -> None:
-        self._refuse_equal_names(frame.columns)
-        with settings(self.session):
-            frame.write.parquet(_address(folder))
-
-    def _refuse_equal_names(self, names: Sequence[str]) -> None:
-        """Raise if Spark cannot write two columns into one file, since their names differ only in
-        case."""
-        if self._setting("spark.sql.caseSensitive", "false") == "true":
-            return
         alike: dict[str, list[str]] = {}
-        for name in names:
+        for name in frame.columns:
             alike.setdefault(name.lower(), []).append(name)
-        for found in alike.values():
+        sensitive = self._setting("spark.sql.caseSensitive", "false") == "true"
+        for found in () if sensitive else alike.values():
             if len(found) > 1:
                 raise ColumnError(
                     f"the columns {' and '.join(map(repr, found))} of per_user differ only in "
                     "case, and Spark takes them for one column; give one of them another name, or "
                     "set spark.sql.caseSensitive to true"
                 )
-
-    def _spark_schema(self, schema: pa.Schema) -> Any:
-        from pyspark.sql.pandas.types import from_arrow_schema
-
-        return from_arrow_schema(schema)
+        with settings(self.session):
+            frame.write.parquet(_address(folder))
 
     def _result_schema(self, schema: pa.Schema) -> pa.Schema:
         """Return the Arrow types in which Spark expects these columns from a worker."""
@@ -282,20 +267,6 @@ class SparkEngine:
                 kind = pa.timestamp("us", None if kind.tz is None else "UTC")
             fields.append(pa.field(one.name, kind))
         return pa.schema(fields)
-
-
-def _bytes_of(frame: Any) -> int:
-    """Return how many bytes Spark expects of a frame; very many where it cannot know.
-
-    Files are smaller than their rows in memory, and joins are expected to be larger than they are.
-    """
-    try:
-        plan = frame._jdf.queryExecution().optimizedPlan()
-        if not any(word in plan.toString() for word in ("Map", "Generate")):
-            return int(str(plan.stats().sizeInBytes()))
-    except Exception:  # of any class, such as in a session of Spark Connect
-        pass
-    return 2**63
 
 
 def _address(folder: Path) -> str:
@@ -314,22 +285,18 @@ def _address(folder: Path) -> str:
 
 def _by_position(frame: Any, names: Sequence[str]) -> Any:
     """Return some columns of a frame, named by their positions in it."""
-    columns = frame.columns
-    return frame.toDF(*_places(len(columns))).select(*(f"c{columns.index(name)}" for name in names))
-
-
-def _places(n: int) -> list[str]:
-    return [f"c{i}" for i in range(n)]
+    places, at = by_places(frame)
+    return places.select(*(at[name] for name in names))
 
 
 def _bare_schema(schema: pa.Schema) -> pa.Schema:
-    return pa.schema(
-        [field.with_name(name) for field, name in zip(schema, _places(len(schema)), strict=True)]
-    )
+    return pa.schema([field.with_name(f"c{i}") for i, field in enumerate(schema)])
 
 
-def _named_batch(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays(batch.columns, names=list(names))
+def _spark_schema(schema: pa.Schema) -> Any:
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return from_arrow_schema(schema)
 
 
 def _on_chunk(work: OnChunk, names: Sequence[str], slots: bool = False) -> Any:
@@ -339,14 +306,15 @@ def _on_chunk(work: OnChunk, names: Sequence[str], slots: bool = False) -> Any:
     With `slots` the first column of what it returns has the slots of buckets in place of their
     numbers.
     """
+    own = list(names)
 
     def on_chunk(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for found in work(_named_batch(batch, names) for batch in batches):
-            if slots:
-                found = found.set_column(
-                    0, found.schema.field(0), pa.array(slots_of(found.column(0).to_numpy()))
-                )
-            yield _named_batch(found, _places(found.num_columns))
+        named = (pa.RecordBatch.from_arrays(batch.columns, names=own) for batch in batches)
+        for found in work(named):
+            first, *rest = found.columns
+            first = pa.array(slots_of(first.to_numpy())) if slots else first
+            places = [f"c{i}" for i in range(found.num_columns)]
+            yield pa.RecordBatch.from_arrays([first, *rest], names=places)
 
     return on_chunk
 
@@ -451,10 +419,7 @@ def settings(session: Any) -> Iterator[None]:
             if n_calls > 1:
                 _USED[id(session)] = n_calls - 1, own
             else:
+                conf = session.conf
                 for name, before in own.items():
-                    with suppress(
-                        Exception
-                    ):  # the session may have stopped, and the error that says so is raised
-                        session.conf.unset(name) if before is None else session.conf.set(
-                            name, before
-                        )
+                    with suppress(Exception):  # of a session that has stopped; the work raises it
+                        conf.unset(name) if before is None else conf.set(name, before)

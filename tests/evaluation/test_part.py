@@ -218,7 +218,7 @@ def three_parts(metrics=METRICS, **options):
 
 def test_three_lists_by_hand():
     call, results = three_parts(["mrr@2", "hhi@2"])
-    summary = finish_summary(call, functools.reduce(PartResult.__add__, results)).summary
+    summary = finish_summary(call, functools.reduce(PartResult.__add__, results))[0]
     # Reciprocal ranks 1, 1, 1/2; item 1 is shown twice, items 3, 4 and 5 once, so the shares are
     # 2/5 and 1/5.
     assert summary["value"].tolist() == pytest.approx(
@@ -339,7 +339,7 @@ def test_broken_rows_are_counted_over_all_parts(crossing, true, pred, options, e
         PartResult.__add__, [crossing(measure(call, part)) for part in reversed(parts)]
     )
     if error is None:
-        assert quietly(finish_summary, call, total).spec["counts"] == words
+        assert quietly(finish_summary, call, total)[1]["counts"] == words
         return
     for result in (whole, total):
         with pytest.raises(error) as caught:
@@ -402,7 +402,7 @@ def test_items_of_every_kind_are_added_by_their_label(items):
     ]
     results = [pickle.loads(result_bytes(one)) for one in results]
     expected = quietly(rd.evaluate, true, pred, "hhi", 5, users="pred", duplicates="keep").summary
-    assert_same_numbers(quietly(finish_summary, call, results[0] + results[1]).summary, expected)
+    assert_same_numbers(quietly(finish_summary, call, results[0] + results[1])[0], expected)
 
 
 def test_a_part_without_a_list_counts_its_rows():

@@ -49,11 +49,11 @@ def test_a_flipped_bit_is_found_wherever_it_is(name, tmp_path):
 def test_metadata_that_are_not_of_recdf_are_refused(metadata, tmp_path):
     """A file that is whole, and sealed, but says something else."""
     OLD.to_parquet(tmp_path)
-    carried = storage.Carried(b"", (tmp_path / "summary.parquet").read_bytes())
+    summary = (tmp_path / "summary.parquet").read_bytes()
     pq.write_table(
         pa.table({"a": [1]}).replace_schema_metadata(metadata), tmp_path / "per_user.parquet"
     )
-    storage.seal(tmp_path / "per_user.parquet", carried)
+    storage.seal(tmp_path / "per_user.parquet", b"", summary)
     with pytest.raises(rd.DataError, match=r"per_user\.parquet holds no result"):
         rd.read_parquet(tmp_path)
 

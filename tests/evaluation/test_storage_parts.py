@@ -14,7 +14,7 @@ from evaluation.stored import NEW, OLD, equal, names
 from killed import is_killed, killed_at, tree
 
 import recdf as rd
-from recdf.evaluation.storage import staged_parts, write_head
+from recdf.evaluation.storage import staged_parts
 
 TESTS = Path(__file__).parents[1]
 FILES = {"per_user.parquet", "summary.parquet"}
@@ -22,12 +22,12 @@ FILES = {"per_user.parquet", "summary.parquet"}
 
 def write_parts(result, folder):
     """Write a result as the workers of an engine do: the rows in two files."""
-    with staged_parts(folder, overwrite=True) as rows:
+    head = result.per_user[:0], result.summary, result.spec
+    with staged_parts(folder, head, overwrite=True) as rows:
         rows.mkdir()
         for number in range(2):
             table = pa.Table.from_pandas(result.per_user[number::2], preserve_index=False)
             pq.write_table(table, rows / f"{number}.parquet")
-        write_head(rows, result.per_user[:0], result.summary, result.spec)
 
 
 def write_file(result, folder):

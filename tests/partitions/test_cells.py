@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from recdf.partitions.buckets import dealt, narrowed, part_of
 from recdf.partitions.files_run import BucketCells, Memory
-from recdf.partitions.packed import dealt, narrowed, part_of
 
 SCHEMA = pa.schema([("number", pa.int64()), ("text", pa.string())])
 N_PARTS = 4

@@ -26,7 +26,7 @@ from partitions.engine_cases import (  # noqa: E402
 
 from recdf.inputs.machine import Sizes, sized  # noqa: E402
 from recdf.partitions import dask as engine  # noqa: E402
-from recdf.partitions.engine_arguments import not_a_frame  # noqa: E402
+from recdf.partitions.engine_arguments import check_frames  # noqa: E402
 
 pytestmark = pytest.mark.slow
 
@@ -469,9 +469,8 @@ def test_other_frames_are_refused():
         match=r"^true is a Spark DataFrame; call rd\.spark\.evaluate, which takes such fr",
     ):
         rd.dask.evaluate(like_spark, to_dask(pred), "mrr")
-    assert str(not_a_frame("true", to_dask(true), "Spark", "")).startswith(
-        "true is a Dask DataFrame; call rd.dask.ev"
-    )
+    with pytest.raises(TypeError, match=r"^true is a Dask DataFrame; call rd\.dask\.ev"):
+        check_frames({"true": to_dask(true)}, pd.DataFrame, "Spark", "")
     indexed = to_dask(true).set_index("user_id")
     with pytest.raises(
         rd.ColumnError, match=r"^true has 'user_id' in its index, .* pass true\.reset_index\(\)$"

@@ -323,7 +323,7 @@ def test_work_is_refused_by_a_worker_with_another_version():
         rd.EngineError,
         match=r"cannot read the call, since its packages .* \(ModuleNotFoundError: .*nosuch",
     ):
-        opened(Inline("digest", b"cnosuch\nname\n."))
+        opened(Inline(b"cnosuch\nname\n."))
     error = engine_error("Dask", rd.EngineError("a worker has recdf 1, and this process has 2"), 3)
     assert str(error).startswith(
         "a job of Dask failed: a worker has recdf 1, and this process has 2. Install on every"

@@ -8,7 +8,6 @@ from partitions.parquet_files import USUAL, as_dtype, assert_equal, check, data,
 from quick import few
 
 import recdf as rd
-from recdf.partitions import evaluate_parquet as in_files
 from recdf.partitions import source
 
 pytestmark = [
@@ -178,7 +177,7 @@ def test_files_folders_globs_and_folder_columns(tmp_path):
 def test_ids_of_any_width_and_encoding_in_files_of_one_frame(tmp_path, monkeypatch, statistics):
     true, pred = data()
     if statistics == "wrong":
-        monkeypatch.setattr(in_files._WholeRead, "_narrowest", lambda self, name, kind: np.int16)
+        monkeypatch.setattr(source, "narrowest", lambda statistics, own: np.int16)
     for width in (2**31 - 200, 2**40):  # some ids fit into 32 bits, or only those of the first file
         for name, frame in (("true", true), ("pred", pred)):
             folder = tmp_path / f"{name}_{width}"

@@ -11,11 +11,12 @@ from partitions.parquet_files import METRICS, USUAL, assert_equal, check, data, 
 from registry.seeded import ITEMS
 
 import recdf as rd
-from recdf.evaluation import exposure_sums as merging
 from recdf.evaluation import part as measuring
 from recdf.evaluation import storage
+from recdf.evaluation import summary_rows as merging
 from recdf.metrics import call as calling
-from recdf.partitions import packed, stored_result
+from recdf.partitions import buckets
+from recdf.partitions import evaluate_parquet as in_files
 
 pytestmark = [
     pytest.mark.usefixtures("small_pieces", "nothing_left_behind"),
@@ -51,9 +52,7 @@ def test_out_holds_what_to_parquet_writes(tmp_path):
 def test_a_stored_result_reads_its_rows_once_when_they_are_asked_for(tmp_path, monkeypatch):
     paths, calls = write(tmp_path, *data()), []
     read = storage.read_tables
-    monkeypatch.setattr(
-        stored_result, "read_tables", lambda *given: calls.append(given) or read(*given)
-    )
+    monkeypatch.setattr(in_files, "read_tables", lambda *given: calls.append(given) or read(*given))
     stored = rd.evaluate_parquet(*paths, "ndcg@5", out=tmp_path / "out", **USUAL)
     assert isinstance(stored, rd.Evaluation)
     assert "per_user.parquet" in repr(stored)
@@ -112,7 +111,7 @@ def test_a_result_is_not_replaced_unasked(tmp_path):
     [
         (calling, "match"),
         (measuring, "defined_values"),
-        (packed, "part_of"),
+        (buckets, "part_of"),
         (merging, "encode"),
         (storage, "to_table"),
     ],

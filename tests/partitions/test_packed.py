@@ -10,15 +10,7 @@ import pytest
 
 import recdf as rd
 from recdf.evaluation.evaluate import call_of
-from recdf.partitions.engine_methods import (
-    MOST_OPENED,
-    Inline,
-    Shared,
-    digest_of_bytes,
-    opened,
-    to_bytes,
-)
-from recdf.partitions.packed import (
+from recdf.partitions.buckets import (
     CELL_BYTES,
     PACKED,
     Packing,
@@ -26,7 +18,13 @@ from recdf.partitions.packed import (
     bucket_of,
     narrowed,
     of_cells,
-    to_cells,
+)
+from recdf.partitions.engine_methods import (
+    MOST_OPENED,
+    Inline,
+    Shared,
+    opened,
+    to_bytes,
 )
 
 WORDS = [f"user {i}" for i in range(40)]
@@ -128,7 +126,7 @@ def test_a_call_is_opened_once_and_its_own_metrics_come_by_value():
     items = pd.DataFrame({"item_id": [1]})
     call = call_of(rd.evaluate, [uses_a_helper, "ndcg"], 5, {"items": items}, True)
     data = to_bytes(Shared(call))
-    handle = Inline(digest_of_bytes(data), data)
+    handle = Inline(data)
     shared = opened(handle)
     assert opened(pickle.loads(pickle.dumps(handle))) is shared
     own, ndcg = (request.metric for request in shared.call.requests)
@@ -139,7 +137,7 @@ def test_a_call_is_opened_once_and_its_own_metrics_come_by_value():
     assert "uses_a_helper" not in rd.METRICS
     for i in range(MOST_OPENED):
         other = to_bytes(Shared(call, given=pd.DataFrame({"user_id": [i]})))
-        opened(Inline(digest_of_bytes(other), other))
+        opened(Inline(other))
     assert opened(handle) is not shared
 
 
@@ -175,5 +173,5 @@ def test_integers_cross_in_the_narrowest_type_and_come_back(values, kind):
     table = pa.table({"a": pa.array(values, pa.int64()), "s": ["x"] * len(values)})
     narrow = narrowed(table)
     assert narrow.schema.field("a").type == kind
-    back = of_cells(list(to_cells([narrow, narrow.slice(1)])), table.schema)
+    back = of_cells([narrow, narrow.slice(1)], table.schema)
     assert back == pa.concat_tables([table, table.slice(1)])

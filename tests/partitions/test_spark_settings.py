@@ -126,7 +126,7 @@ class Remote(Session):
 
 @sized(Sizes(inline_bytes=1))
 def test_a_platform_that_takes_no_files_gets_the_call_with_each_task():
-    assert SparkEngine(None, Remote()).share(b"call", "digest") == Inline("digest", b"call")
+    assert SparkEngine(None, Remote()).share(b"call") == Inline(b"call")
 
 
 def test_the_hash_of_the_slot_of_a_bucket_is_its_number():

@@ -6,7 +6,7 @@ import pytest
 from partitions.pair_cases import OF_USERS, with_columns
 
 import recdf as rd
-from recdf.partitions import stored_result
+from recdf.partitions import evaluate_parquet as in_files
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def test_rows_stay_in_their_file(stored, monkeypatch):
     assert result.rows_stay
     assert not in_memory.rows_stay
     in_memory = rd.Evaluation(in_memory.per_user, in_memory.summary, in_memory.spec)
-    monkeypatch.setattr(stored_result, "_read_per_user", never)
+    monkeypatch.setattr(in_files, "read_tables", never)
     result._per_user = never
     asked = {"segments": OF_USERS, "baseline": "svd"}
     found, expected = (rd.leaderboard(one, **asked) for one in (result, in_memory))

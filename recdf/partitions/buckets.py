@@ -1,5 +1,6 @@
 """Rows are packed by bucket, so that an engine moves a few large rows instead of billions of small
-ones.
+ones; and what workers do with one bucket of lists. Every engine runs these functions, so that a
+formula is written once.
 
 Contract: a bucket holds whole lists, since the bucket of a row follows from the values of its list
 key alone. Each worker packs its rows: those of one bucket become one cell with the bytes of an
@@ -7,11 +8,17 @@ Arrow table. The engine brings the cells of a bucket together, and a worker unpa
 
     rows of a chunk ─ pack ─► (bucket 0, cell) (bucket 1, cell) ... ─ engine ─► cells of bucket 0 ─
     unpack ─► rows
+
+The work on a bucket is picklable and takes its number and its cells. It returns one table, whose
+schema is the same for every bucket. It uses one thread, since engines give each task one core.
 """
 
 from __future__ import annotations
 
+import operator
+import pickle
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
@@ -23,12 +30,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.ipc as ipc
 
-from ..errors import DataError
+from ..errors import DataError, EngineError
 from ..evaluation.dtypes import without_dictionary
+from ..evaluation.evaluate import checked
+from ..evaluation.part import Failure, ListRows, Part, PartResult, measure, result_bytes
+from ..evaluation.summary_rows import label_array
 from ..inputs.codes import GOLDEN, LOW_BYTES
 from ..inputs.list_cells import ItemLists
-from ..inputs.sorting import offsets
+from ..inputs.machine import limited
+from ..inputs.options import Options, as_columns
+from ..inputs.sorting import offsets, spans
+from ..inputs.true_and_pred import gains, read_relevance
+from ..matching.list_keys import key_labels
+from ..matching.match import match
+from .engine_arguments import IN_BUCKET
+from .engine_methods import Handle, Here, Shared, opened
+from .source import frame_of_arrow, labels_as
 
+Schemas = Mapping[str, pa.Schema]
+Cells = Sequence[Any]
 PACKED = pa.schema([("bucket", pa.int32()), ("cell", pa.binary())])
 CELL = pa.schema([("cell", pa.binary())])
 
@@ -44,9 +64,8 @@ CELL_BYTES = 2**17
 # This many rows are kept as examples for messages.
 HEAD_LENGTH = 100
 
-HASHED_BYTES = (
-    256  # only the first bytes of a string are hashed, so longer strings may share a hash
-)
+# Only the first bytes of a string are hashed, so longer strings may share a hash.
+HASHED_BYTES = 256
 
 
 class Dealt(NamedTuple):
@@ -55,6 +74,10 @@ class Dealt(NamedTuple):
 
     table: pa.Table
     edges: np.ndarray
+
+    def of(self, bucket: int) -> pa.Table:
+        """Return the rows of a bucket."""
+        return self.table.slice(self.edges[bucket], self.edges[bucket + 1] - self.edges[bucket])
 
 
 def dealt(table: pa.Table, bucket: np.ndarray, n_buckets: int) -> Dealt:
@@ -114,12 +137,17 @@ class Packing:
     def _packed(self, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
         table, edges = self.dealt(pa.Table.from_batches(batches))
         n_rows = max(1, CELL_BYTES * len(table) // max(1, table.nbytes))
-        filled, slices = [], []
+        # All cells are written into one buffer, so that nothing is copied again.
+        sink, filled, ends = pa.BufferOutputStream(), [], [0]
         for number, (start, end) in enumerate(pairwise(edges.tolist())):
-            cells = [table.slice(at, min(n_rows, end - at)) for at in range(start, end, n_rows)]
-            filled += [number] * len(cells)
-            slices += cells
-        return pa.record_batch([pa.array(filled, pa.int32()), to_cells(slices)], schema=PACKED)
+            for at in range(start, end, n_rows):
+                with ipc.new_stream(sink, table.schema) as writer:
+                    writer.write_table(table.slice(at, min(n_rows, end - at)))
+                filled.append(number)
+                ends.append(sink.tell())
+        places = pa.py_buffer(np.array(ends, np.int32))
+        cells = pa.Array.from_buffers(pa.binary(), len(filled), [None, places, sink.getvalue()])
+        return pa.record_batch([pa.array(filled, pa.int32()), cells], schema=PACKED)
 
 
 def cells_by_bucket(packing: Packing, table: pa.Table) -> dict[int, list[bytes]]:
@@ -176,16 +204,16 @@ def narrowed(table: pa.Table, names: Collection[str] | None = None) -> pa.Table:
     fastest.
     """
     for place, (name, column) in enumerate(zip(table.column_names, table.columns, strict=True)):
-        if pa.types.is_integer(column.type) and (names is None or name in names):
-            low, high = (edge.as_py() for edge in pc.min_max(column).values())
-            if low is not None:
-                signed = min(low, -high - 1)  # a signed type that holds it holds both edges
-                kind = np.min_scalar_type(high if low >= 0 and names is None else signed)
-                kind = kind if names is None else np.promote_types(kind, np.int32)
-                if kind.itemsize * 8 < column.type.bit_width:
-                    table = table.set_column(
-                        place, name, column.cast(pa.from_numpy_dtype(kind), safe=False)
-                    )
+        if not pa.types.is_integer(column.type) or (names is not None and name not in names):
+            continue
+        low, high = (edge.as_py() for edge in pc.min_max(column).values())
+        if low is not None:
+            signed = min(low, -high - 1)  # a signed type that holds it holds both edges
+            kind = np.min_scalar_type(high if low >= 0 and names is None else signed)
+            kind = kind if names is None else np.promote_types(kind, np.int32)
+            if kind.itemsize * 8 < column.type.bit_width:
+                narrow = column.cast(pa.from_numpy_dtype(kind), safe=False)
+                table = table.set_column(place, name, narrow)
     return table
 
 
@@ -200,18 +228,6 @@ def arrow_table_of(frame: pd.DataFrame, holder: str) -> pa.Table:
         ) from error
 
 
-def to_cells(tables: Sequence[pa.Table]) -> pa.Array:
-    """Return tables as an array of cells. All are written into one buffer, so that nothing is
-    copied again."""
-    sink, ends = pa.BufferOutputStream(), [0]
-    for table in tables:
-        with ipc.new_stream(sink, table.schema) as writer:
-            writer.write_table(table)
-        ends.append(sink.tell())
-    offsets = pa.py_buffer(np.array(ends, np.int32))
-    return pa.Array.from_buffers(pa.binary(), len(tables), [None, offsets, sink.getvalue()])
-
-
 def of_cell(cell: Any) -> pa.Table:
     """Return the table in a cell: bytes, a binary scalar, or a table."""
     if isinstance(cell, pa.Table):
@@ -219,18 +235,21 @@ def of_cell(cell: Any) -> pa.Table:
     return ipc.open_stream(cell.as_buffer() if isinstance(cell, pa.Scalar) else cell).read_all()
 
 
-def of_cells(cells: Sequence[Any], schema: pa.Schema) -> pa.Table:
+def is_filled(cell: Any) -> bool:
+    return cell is not None and (not isinstance(cell, pa.Scalar) or cell.is_valid)
+
+
+def of_cells(cells: Cells, schema: pa.Schema) -> pa.Table:
     """Return the rows of some cells. A null cell holds no rows."""
-    given = (cell.as_buffer() if isinstance(cell, pa.Scalar) else cell for cell in cells)
-    found = (of_cell(cell) for cell in given if cell is not None)
-    return pa.concat_tables([schema.empty_table(), *(table.cast(schema) for table in found)])
+    found = (of_cell(cell).cast(schema) for cell in cells if is_filled(cell))
+    return pa.concat_tables([schema.empty_table(), *found])
 
 
-def by_role(cells: Sequence[Any], schemas: Mapping[str, pa.Schema]) -> dict[str, pa.Table]:
+def by_role(cells: Cells, schemas: Schemas) -> dict[str, pa.Table]:
     """Return the rows of each frame, whose role is in the metadata of its cells."""
     rows: dict[str, list[pa.Table]] = {role: [] for role in schemas}
     for cell in cells:
-        if not isinstance(cell, pa.Scalar) or cell.is_valid:
+        if is_filled(cell):
             table = of_cell(cell)
             rows[table.schema.metadata[b"role"].decode()].append(table)
     return {role: of_cells(rows[role], schema) for role, schema in schemas.items()}
@@ -241,9 +260,8 @@ def add_in_pairs(results: Sequence[Any]) -> Any:
     only."""
     found = list(results)
     while len(found) > 1:
-        found = [
-            reduce(lambda one, two: one + two, found[at : at + 2]) for at in range(0, len(found), 2)
-        ]
+        pairs = [one + two for one, two in zip(found[::2], found[1::2], strict=False)]
+        found = pairs + found[2 * len(pairs) :]
     return found[0] if found else None
 
 
@@ -262,9 +280,7 @@ def part_of(columns: Sequence[Any], n_parts: int) -> np.ndarray:
     """
     hashed = np.zeros(len(columns[0]), np.uint64)
     for column in columns:
-        _hash_into(
-            hashed, column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-        )
+        _hash_into(hashed, column)
     return ((hashed >> np.uint64(32)) * np.uint64(n_parts) >> np.uint64(32)).astype(np.uint16)
 
 
@@ -278,13 +294,11 @@ def given_ids(series: pd.Series) -> pa.Array:
 
 
 def _hash_into(hashed: np.ndarray, column: Any) -> None:
+    column = without_dictionary(column)
     kind = column.type
-    if isinstance(column, pa.ChunkedArray):  # still several chunks, if one cannot hold all strings
-        column = pa.concat_arrays(column.chunks)
-    if pa.types.is_dictionary(kind):
-        return _hash_into(hashed, without_dictionary(column))
-    if pa.types.is_string(kind) or pa.types.is_binary(kind):
+    if kind in (pa.string(), pa.binary()):  # all of them may not fit into one chunk as they are
         return _hash_into(hashed, column.cast(pa.large_binary()))
+    column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if pa.types.is_large_string(kind) or pa.types.is_large_binary(kind):
         return _hash_bytes(hashed, column)
     if pa.types.is_timestamp(kind):  # files may store the same instants in different units
@@ -374,10 +388,173 @@ def by_place(table: pa.Table) -> pa.Table:
 
     Periods, UUIDs and the like, which Arrow cannot compare, become what they are stored as.
     """
-    return pa.table({f"c{i}": _stored(column) for i, column in enumerate(table.columns)})
+    found = {}
+    for i, column in enumerate(table.columns):
+        kind = column.type
+        if isinstance(kind, pa.BaseExtensionType):
+            chunks = [chunk.storage for chunk in column.chunks]
+            column = pa.chunked_array(chunks, kind.storage_type)
+        found[f"c{i}"] = column
+    return pa.table(found)
 
 
-def _stored(column: Any) -> Any:
-    if not isinstance(column.type, pa.BaseExtensionType):
-        return column
-    return pa.chunked_array([chunk.storage for chunk in column.chunks], column.type.storage_type)
+# -------------------------------------------------------------------------------------------
+# the work on one bucket
+
+
+@contextmanager
+def working_on(bucket: int) -> Iterator[None]:
+    """Work with one thread. An error that says that memory is short gets the number of the
+    bucket."""
+    try:
+        with limited(1):
+            yield
+    except MemoryError as error:
+        # Its notes, which name the metric, become part of its message, since an engine may lose
+        # notes on the way. `engine_error` reads the number of the bucket.
+        words = ", ".join(filter(None, [str(error), *getattr(error, "__notes__", [])]))
+        raise MemoryError(IN_BUCKET.format(bucket, f" {words}")) from error
+
+
+# ----------------------------------------------------------------------------------------------
+# measure
+
+
+@dataclass(frozen=True)
+class Measuring:
+    """Measure one bucket. Without `per_user`, return its sums as one cell. With it, return the rows
+    of its lists."""
+
+    handle: Handle
+    schemas: Schemas
+    per_user: pa.Schema | None = None
+
+    def __call__(self, bucket: int, cells: Cells) -> pa.Table:
+        with working_on(bucket):
+            shared: Shared = opened(self.handle)
+            try:
+                part = part_of_bucket(shared, bucket, by_role(cells, self.schemas))
+                result = measure(shared.of(bucket), part)
+            except MemoryError:  # the engine may try again elsewhere
+                raise
+            except (SystemExit, Exception) as error:
+                # It is put into the result, so that users see it without a stack trace of Java.
+                if isinstance(error, SystemExit):  # the engine could not tell why the worker ended
+                    words = ", ".join([f"SystemExit: {error}", *getattr(error, "__notes__", [])])
+                    error = EngineError(f"{words}; a metric must not end the process of a worker")
+                result = PartResult(frozenset({bucket}), failure=Failure(error, bucket))
+            if self.per_user is None:
+                return pa.table([[result_bytes(result)]], schema=CELL)
+            checked(shared.call, result)  # raises the error of the bucket, if it failed
+            assert result.rows is not None
+            return rows_table(result.rows, self.per_user)
+
+
+def part_of_bucket(shared: Shared, bucket: int, tables: Mapping[str, pa.Table]) -> Part:
+    frames = {role: frame_of_arrow(table) for role, table in tables.items()}
+    true, pred = frames.get("true"), frames["pred"]
+    return Part(true, pred, frozenset({bucket}), whole=False, by_values=shared.by_values)
+
+
+def rows_table(rows: ListRows, schema: pa.Schema) -> pa.Table:
+    """Return the rows of some lists, in the columns and types of the per-user table. Undefined
+    values are null."""
+    if not len(rows):
+        return schema.empty_table()
+    names = [name for name in rows.by.columns if str(name) in schema.names]
+    by, columns = key_labels(rows.by, names, rows.list_by), []
+    parts = (by, rows.keys, rows.carried, rows.columns)
+    found: dict[str, Any] = {str(name): one for part in parts for name, one in part.items()}
+    for field in schema:
+        values = found[field.name]
+        values = values.array if isinstance(values, pd.Series) else values
+        columns.append(labels_as(pa.array(values, from_pandas=True), field.type))
+    return pa.table(columns, schema=schema)
+
+
+def adding_up(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Add the results in one chunk, so that fewer of them are sent."""
+    cells = (cell for batch in batches for cell in batch.column(0).to_pylist())
+    results: list[PartResult] = [*map(pickle.loads, cells)]
+    if results:
+        total = reduce(operator.add, results)
+        yield pa.record_batch([pa.array([result_bytes(total)], pa.binary())], schema=CELL)
+
+
+# -- facts that need all the rows
+
+GAIN = pa.schema([("gain", pa.float64())])
+
+
+@dataclass(frozen=True)
+class Gains:
+    """Find the largest gain in a chunk of `true`, among the rows that are neither dropped nor in
+    `exclude`."""
+
+    column: str
+    options: Options
+    exclude: pd.DataFrame | None
+    lists: ItemLists
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            ids = [*as_columns(self.options.user_col), self.options.item_col]
+            table = self.lists.table(pa.Table.from_batches([batch]))
+            frame = frame_of_arrow(known_rows(table, ids))
+            relevance = read_relevance(frame, self.column, self.options)
+            gain = gains(
+                relevance[known := np.isfinite(relevance) & (relevance >= 0)], self.options
+            )
+            if self.exclude is not None:
+                same = ("user_col", "item_col", "null_keys")
+                own: dict[str, Any] = {name: getattr(self.options, name) for name in same}
+                own |= {"relevance_col": self.column, "duplicates": "keep", "score_col": False}
+                sides = {"exclude": self.exclude}
+                options = Options().updated(**own)
+                with match(frame[known], frame[:0], options, sides, part=True) as matched:
+                    gain = gains(matched.true_lists.gain, self.options)
+            yield pa.record_batch([pa.array([gain.max(initial=0.0)], pa.float64())], schema=GAIN)
+
+
+@dataclass(frozen=True)
+class Distinct:
+    """Find the distinct rows of a chunk, in order of first appearance. `lists` says how the frame
+    holds items, if its items are among the columns."""
+
+    schema: pa.Schema
+    lists: ItemLists | None = None
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        found = self.schema.empty_table()
+        for batch in batches:
+            rows = pa.Table.from_batches([batch])
+            more = cast_table(rows if self.lists is None else self.lists.table(rows), self.schema)
+            found = distinct_rows(pa.concat_tables([found, known_rows(more, self.schema.names)]))
+        yield from found.combine_chunks().to_batches()
+
+
+@dataclass(frozen=True)
+class Listing:
+    """List the items of one bucket that some `by` values recommend to the population.
+
+    listed : the number of a `by` value in the column "by", and an item · silent : the `by` values.
+    """
+
+    handle: Handle | Here
+    schemas: Schemas
+    listed: pa.Schema
+    silent: np.ndarray
+
+    def __call__(self, bucket: int, cells: Cells) -> pa.Table:
+        with working_on(bucket):
+            shared: Shared = opened(self.handle)
+            part = part_of_bucket(shared, bucket, by_role(cells, self.schemas))
+            call = shared.of(bucket)
+            with call.match_part(part.true, part.pred, part.by_values, part.whole) as matched:
+                lists = np.flatnonzero(np.isin(matched.list_by, self.silent))
+                n = matched.n_pred[lists]
+                rows = matched.rows(spans(matched.start[lists], n))
+                items = label_array(part.pred[call.options.item_col].take(rows))
+                by = matched.list_by[lists].repeat(n)
+            columns = [labels_as(pa.array(by), pa.int64()), labels_as(items, self.listed.types[1])]
+            return distinct_rows(pa.table(columns, schema=self.listed))
