@@ -405,10 +405,13 @@ def test_a_verdict_comes_last_and_never_tells_of_another_run(tmp_path, monkeypat
     assert not list(tmp_path.rglob(f"{PREFIX}*"))
 
 
-@pytest.mark.parametrize("n", [1, 2, pytest.param(3, marks=pytest.mark.long)])
-def test_a_kill_at_any_operation_leaves_all_files_of_one_run(n, tmp_path, monkeypatch):
-    old = {tmp_path / name: f"old {name}" for name in ("a", "b", "gone")[:n]}
-    new = {tmp_path / name: f"new {name}" for name in ("a", "b")[:n]}
+@pytest.mark.parametrize(
+    ("n_old", "n_new"), [(1, 1), (2, 2), (1, 0), (2, 0), pytest.param(3, 2, marks=pytest.mark.long)]
+)
+def test_a_kill_at_any_operation_leaves_all_files_of_one_run(n_old, n_new, tmp_path, monkeypatch):
+    """Also if the newer run only removes files, the first one among them."""
+    old = {tmp_path / name: f"old {name}" for name in ("a", "b", "gone")[:n_old]}
+    new = {tmp_path / name: f"new {name}" for name in ("a", "b")[:n_new]}
     for step in range(1, 100):
         for path in tmp_path.iterdir():
             shutil.rmtree(path) if path.is_dir() else path.unlink()
