@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from cli.command import run
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from quick import few
 
@@ -226,6 +226,11 @@ RAGGED = st.lists(
     RAGGED,
     st.sampled_from(["pandas list", "pandas array", "Arrow list", "Arrow large_list", "Polars"]),
 )
+@example([[1, 2], None, []], [None, [3], [1]], "pandas list")
+@example([[1, 2], None, [0]], [[], [3], [0, 1]], "pandas array")
+@example([[], None, [4, 5]], [[6, 4], [1], None], "Arrow list")
+@example([None, [2], []], [[2], [2, 3], None], "Arrow large_list")
+@example([[5], [], None, [1]], [None, [5], [1]], "Polars")
 def test_ragged_lists(relevant, recommended, carrier):
     true, pred = (
         pd.DataFrame({"user_id": range(len(cells)), "item_id": pd.Series(cells, dtype=object)})

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import recdf as rd
@@ -34,6 +34,22 @@ def by_hand(moment, every, zone):
     ),
     every=st.sampled_from(["1h", "1D", "1W", "1M", "hour", "weekday"]),
     zone=st.sampled_from([BERLIN, "Asia/Kolkata", "America/New_York", "UTC"]),
+)
+@example(moments=[dt.datetime(2026, 10, 25, hour) for hour in (0, 1, 2)], every="1h", zone=BERLIN)
+@example(moments=[dt.datetime(2026, 10, 25, hour) for hour in (0, 1, 2)], every="hour", zone=BERLIN)
+@example(moments=[dt.datetime(2026, 3, 29, hour) for hour in (0, 1, 22)], every="1D", zone=BERLIN)
+@example(
+    moments=[dt.datetime(2024, 2, 29, 23), dt.datetime(2024, 12, 31, 23)], every="1M", zone=BERLIN
+)
+@example(
+    moments=[dt.datetime(2026, 11, 1, 4), dt.datetime(2026, 11, 2, 4)],
+    every="1W",
+    zone="America/New_York",
+)
+@example(
+    moments=[dt.datetime(2026, 1, 4, 18, 29), dt.datetime(2026, 1, 4, 18, 30)],
+    every="weekday",
+    zone="Asia/Kolkata",
 )
 def test_equals_the_calendar_of_python(moments, every, zone):
     frame = pd.DataFrame({"time": pd.to_datetime(moments).tz_localize("UTC")})

@@ -1,8 +1,10 @@
 """Grouping, ranking and pairing of codes, against plain loops."""
 
+from random import Random
+
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from recdf.inputs.machine import Sizes, sized
@@ -190,6 +192,8 @@ ITEMS = (
     st.lists(st.tuples(st.lists(ITEMS, max_size=12), st.lists(ITEMS, max_size=8)), max_size=8),
     st.randoms(),
 )
+@example([([2**31 - 1, 0, 2**31 - 1], [2**31 - 1] * 3), ([], [2**31 - 1]), ([3, 3], [])], Random(0))
+@example([([5], []), ([5, 6, 5, 5], [5, 5, 6]), ([1024, 0], [0, 1024])], Random(1))
 def test_pair_within(both, random):
     lists, wanted = [one for one, _ in both], [two for _, two in both]
     assert_pairs(lists, wanted)

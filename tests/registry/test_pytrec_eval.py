@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from registry.seeded import quietly
 
@@ -125,6 +125,8 @@ def test_categories_tie_by_their_values():
         st.tuples(st.integers(0, 4), st.integers(0, 9), st.integers(-2, 2)), min_size=1, max_size=30
     ),
 )
+@example([(0, 1, 0), (0, 2, 3), (1, 1, 0)], [(0, 1, 2), (0, 2, 2), (0, 3, 2), (1, 5, 0)])
+@example([(0, i, i % 3) for i in range(9)], [(0, i, -1) for i in range(10)] + [(4, 1, 0)])
 def test_small_logs(true, pred):
     # One digit a number, so that the order of strings, which trec_eval takes, is the order of
     # numbers.

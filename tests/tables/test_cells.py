@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from recdf.tables.cells import (
@@ -58,6 +58,8 @@ def test_hidden_characters_are_shown_and_spaces_are_plain():
 
 
 @given(st.text(max_size=60), st.integers(2, 40))
+@example("a long text … with an ellipsis", 11)
+@example("👩‍👩‍👧 wide letters and a half\ud7ff" * 2, 12)
 def test_shorten_keeps_both_ends(text, length):
     short = shorten(text, length)
     assert len(short) <= max(length, 1)
@@ -88,6 +90,9 @@ class Tags(HTMLParser):
 
 
 @given(st.text(max_size=40), st.booleans())
+@example("<img src=x onerror=alert(1)>", True)
+@example('"><b style="x">&lt;&amp;</td>', False)
+@example("two\nlines\r\n<!-- and \x00", True)
 def test_html_holds_only_its_own_tags(name, bold):
     page = Tags(to_html([name], [[Cell(name, bold=bold, small=name)]], ["left"]))
     assert page.tags <= {"table", "thead", "tbody", "tr", "th", "td", "b", "small"}
@@ -96,6 +101,10 @@ def test_html_holds_only_its_own_tags(name, bold):
 
 
 @given(st.text(max_size=40))
+@example("a|b")
+@example("ends with \\")
+@example("\\|\\\\|")
+@example("two\nlines\r| and \u2028 more")
 def test_markdown_keeps_its_columns(name):
     lines = to_markdown(["a", name], [[Cell("x"), Cell(name)]], ["left", "right"]).splitlines()
     assert len(lines) == 3
