@@ -11,6 +11,8 @@ from recdf.judge.verdict import turned
 from .planted import card_of
 from .test_sentences import section
 
+pytestmark = pytest.mark.usefixtures("without_pictures")
+
 
 def lists(rates, n=400, seed=0, segments=None):
     """True and pred of models that find the one relevant item, 0, at the first place with some

@@ -161,6 +161,35 @@ def test_the_words_of_segments_are_those_of_the_table_that_was_given(tmp_path):
 
 
 @pytest.mark.long
+def test_the_effect_over_time_is_drawn_for_every_treatment_and_its_trend_is_said(tmp_path):
+    rng = np.random.default_rng(3)
+    people = pd.DataFrame({"user_id": range(300), "variant": ["A", "B", "C"] * 100, "seen": 0})
+    rows = people.merge(pd.DataFrame({"day": range(8)}), how="cross")
+    rows["ndcg"] = rng.normal(0.3, 0.05, len(rows)) + 0.1 * (rows["variant"] == "B") / (
+        1 + rows["day"]
+    )
+    per_user = rows.groupby(["user_id", "variant"], as_index=False)["ndcg"].mean()
+    equal = {"A": 1, "B": 1, "C": 1}
+    table = rd.compare_variants(per_user, "ndcg", control="A", expected=equal, details=True)
+    for kind in ("daily", "since_exposure", "cumulative"):
+        days = rd.experiments.effect_over_time(
+            rows,
+            "ndcg",
+            control="A",
+            time_col="day",
+            exposure_col="seen",
+            kind=kind,
+            expected=equal,
+            details=True,
+        )
+        path = rd.report(path=tmp_path / f"{kind}.html", experiment=table, over_time=days)
+        page = path.read_text(encoding="utf-8")
+        assert "Effect of B on ndcg" in page
+        assert "Effect of C on ndcg" in page
+        assert "Trend: fades, −0.0" in card_of(path)[0]["By how much"].replace("-", "−")
+
+
+@pytest.mark.long
 def test_effects_over_time_of_every_metric_are_drawn(tmp_path):
     days = experiment_tables()["effect_over_time"]
     both = pd.concat([days, days.assign(metric="sales")], ignore_index=True)

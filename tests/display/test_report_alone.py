@@ -12,6 +12,8 @@ from .page_read import off_policy
 from .planted import card_of
 from .test_sentences import section
 
+pytestmark = pytest.mark.usefixtures("without_pictures")
+
 LINES = ["Which", "By how much", "How sure", "For whom worse", "What could overturn it", "So"]
 
 
@@ -237,35 +239,6 @@ def test_an_invalid_decision_quotes_no_effect(tmp_path):
     assert lines["Which"].startswith("✕ invalid B : invalid: sample ratio.")
     with pytest.raises(rd.OptionError, match="pass experiment="):
         rd.report(path=tmp_path / "o.html", off_policy=off_policy(), roles={"ndcg": "success"})
-
-
-@pytest.mark.long
-def test_the_effect_over_time_is_drawn_for_every_treatment_and_its_trend_is_said(tmp_path):
-    rng = np.random.default_rng(3)
-    people = pd.DataFrame({"user_id": range(300), "variant": ["A", "B", "C"] * 100, "seen": 0})
-    rows = people.merge(pd.DataFrame({"day": range(8)}), how="cross")
-    rows["ndcg"] = rng.normal(0.3, 0.05, len(rows)) + 0.1 * (rows["variant"] == "B") / (
-        1 + rows["day"]
-    )
-    per_user = rows.groupby(["user_id", "variant"], as_index=False)["ndcg"].mean()
-    equal = {"A": 1, "B": 1, "C": 1}
-    table = rd.compare_variants(per_user, "ndcg", control="A", expected=equal, details=True)
-    for kind in ("daily", "since_exposure", "cumulative"):
-        days = rd.experiments.effect_over_time(
-            rows,
-            "ndcg",
-            control="A",
-            time_col="day",
-            exposure_col="seen",
-            kind=kind,
-            expected=equal,
-            details=True,
-        )
-        path = rd.report(path=tmp_path / f"{kind}.html", experiment=table, over_time=days)
-        page = path.read_text(encoding="utf-8")
-        assert "Effect of B on ndcg" in page
-        assert "Effect of C on ndcg" in page
-        assert "Trend: fades, −0.0" in card_of(path)[0]["By how much"].replace("-", "−")
 
 
 def pair_of_arms(n=1200, effect=0.3):

@@ -10,7 +10,7 @@ import pytest
 import recdf as rd
 from recdf.cli import main
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("without_pictures")]
 
 
 def values(n=300, shifts=(("old", 0.0), ("mid", 0.05), ("new", 0.1)), seed=0):
