@@ -154,6 +154,21 @@ def pytest_configure(config):
     config.pluginmanager.register(ProcessorTime())
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Of the cases of a test that is marked `few(n)`, which try one rule on other values, the quick
+    suite takes n, evenly among all; the others carry the mark `long`."""
+    cases = {}
+    for item in items:
+        if (mark := item.get_closest_marker("few")) and not item.get_closest_marker("long"):
+            cases.setdefault((item.parent.nodeid, item.originalname, mark.args[0]), []).append(item)
+    for (_, _, n), some in cases.items():
+        quick = {i * (len(some) - 1) // max(n - 1, 1) for i in range(n)}
+        for i, item in enumerate(some):
+            if i not in quick:
+                item.add_marker(pytest.mark.long)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collect_file():
     """Doctests stand in the package: the files of tests are not read for any, which would take as

@@ -219,6 +219,7 @@ def test_hidden_folders_without_a_manifest_are_passed_over(place, capsys):
         assert tree(".") == before
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("plant", [*HARMLESS, *PLANTED])
 def test_a_writer_goes_on_and_touches_nothing_outside(plant, place):
     """What recdf did not write is removed, and does not stop what comes after it."""
@@ -257,6 +258,7 @@ NO_FILES = {
 }
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("what", NO_FILES)
 @pytest.mark.parametrize("name", ["per_user.parquet", "summary.parquet", "profile.parquet"])
 def test_what_is_no_file_is_an_error_and_not_opened(what, name, place, capsys):

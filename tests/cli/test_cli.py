@@ -262,6 +262,7 @@ def test_one_file_with_text_ids_makes_both_text(capsys, files):
     assert table["user_id"].tolist() == [1, 2]  # the users are integers all the same
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     "id_", ["NA", "null", "1.0", "1e3", " 1", "+1", "-0", "True", "2026-01-01", "Zoë", "१"]
 )

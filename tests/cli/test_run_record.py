@@ -33,6 +33,7 @@ def with_days(*days):
 # -- what is expected
 
 
+@pytest.mark.few(4)
 @STREAM
 @pytest.mark.parametrize(
     ("text", "sound"),

@@ -355,6 +355,7 @@ def test_hits_on_items_that_train_lacks_are_a_warning_with_the_metric_without_th
     assert "cannot hit" not in " ".join(found["effect"])
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("n_hits", "n_items", "severity"),
     # Each of 50 users sees 2 items and wants one that train lacks: by chance 100 / n_items hits.

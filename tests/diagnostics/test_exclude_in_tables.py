@@ -53,6 +53,7 @@ def without(frame, seen):
     ]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", TABLES)
 def test_as_if_the_rows_were_not_given(name):
     true, pred, seen = frames()

@@ -35,6 +35,7 @@ def summarize(frame=PER_USER, by="model", **options):
     return rd.summarize(frame, by, user_col=["model", "user_id"], **options)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("stat", BY_HAND)
 def test_values_are_those_of_numpy(stat):
     table = summarize(stat=stat)

@@ -72,6 +72,7 @@ def assert_same(found, expected, by):
         np.testing.assert_allclose(found[name], expected[name], rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     "by", [[], ["model"], ["segment"], ["model", "segment"], ["city", "age"], ["age", "model"]]
 )

@@ -51,6 +51,7 @@ KEYS = {
 }
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("kind", KEYS)
 def test_dtypes_survive(kind):
     true = pd.DataFrame({"user_id": KEYS[kind], "item_id": list("abc")})

@@ -148,6 +148,7 @@ def test_what_the_values_cannot_tell_is_said():
     assert np.isnan(row["p_value"])
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("correction", ["none", "holm", "holm_sidak", "bh"])
 @pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
 def test_interval_and_verdict_never_disagree(correction, alternative):

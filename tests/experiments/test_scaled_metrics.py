@@ -31,6 +31,7 @@ def random_hits(seed, n=40):
     return np.random.default_rng(seed).integers(0, 6, (2, n)).astype(float)
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("alternative", few(["two-sided", "greater", "less"], 2))
 @pytest.mark.parametrize(
     ("test", "weights"),
@@ -50,6 +51,7 @@ def test_models_have_the_same_p_for_a_metric_times_a_constant(test, alternative,
         assert (counts == counts[0]).all()
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("alternative", few(["two-sided", "greater", "less"], 2))
 @pytest.mark.parametrize("test", ["t", "permutation", "bootstrap"])
 def test_variants_have_the_same_p_for_a_metric_times_a_constant(test, alternative):

@@ -102,6 +102,7 @@ GIVEN = {
 }
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("given", GIVEN.values(), ids=GIVEN)
 def test_files_are_compared_as_the_frame(given, parts, no_rows, tmp_path):
     users = some_users()
@@ -109,6 +110,7 @@ def test_files_are_compared_as_the_frame(given, parts, no_rows, tmp_path):
     assert found["diff_without_top"].notna().all()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("shares", "more"),
     [
@@ -180,6 +182,7 @@ ROWS = {
 }
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("given", ROWS.values(), ids=ROWS)
 def test_what_needs_the_rows_has_them(given, parts, tmp_path):
     users = some_users(n=600)

@@ -80,6 +80,7 @@ SCORES = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.filterwarnings("ignore::recdf.errors.RecdfWarning")
 @pytest.mark.parametrize("kind", SCORES)
 def test_the_order_of_recdf_survives(tmp_path, kind):

@@ -47,6 +47,7 @@ def call(request, tmp_path):
 # judgements
 
 
+@pytest.mark.few(2)
 def test_bpref_without_judged_negatives_says_that_it_is_recall(call):
     with pytest.warns(
         rd.JudgedWarning, match=r"2 of 2 lists .* none that true judges as not relevant, .*bpref@3"
@@ -57,6 +58,7 @@ def test_bpref_without_judged_negatives_says_that_it_is_recall(call):
     call("ndcg")
 
 
+@pytest.mark.few(2)
 def test_judged_only_with_positives_alone(call):
     with pytest.warns(
         rd.JudgedWarning, match=r"2 of 2 lists .* judgements that are all alike.*judged_only=False"
@@ -100,6 +102,7 @@ OTHERS = {
 }
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize("name", OTHERS)
 @pytest.mark.filterwarnings("ignore::recdf.UnknownWarning")
 def test_a_side_table_without_an_item_of_the_frames(name, call):

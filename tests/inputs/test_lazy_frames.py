@@ -90,6 +90,7 @@ def same(found, expected):
     pd.testing.assert_frame_equal(found, expected, check_dtype=False)
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize(("call", "kind"), crossed(CALLS, CARRIERS))
 def test_every_call_takes_every_carrier(kind, call):
     same(CALLS[call](CARRIERS[kind](TRUE), CARRIERS[kind](PRED)), of_pandas(call))
@@ -336,6 +337,7 @@ MISTAKES = [
 ]
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize(("how", "error", "words"), MISTAKES)
 @pytest.mark.parametrize("kind", LAZY)
 def test_a_wrong_column_is_named_beside_all_columns(kind, how, error, words):
@@ -496,6 +498,7 @@ LISTS = {
 }
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(("form", "kind"), crossed(LISTS, LAZY))
 def test_rows_that_hold_lists(kind, form):
     make, how = LISTS[form]

@@ -121,6 +121,7 @@ if hasattr(pa, "list_view"):
     CARRIERS["Arrow large_list_view"] = lambda frame: with_lists(frame, pa.large_list_view)
 
 
+@pytest.mark.few(14)
 @pytest.mark.parametrize("carrier", CARRIERS)
 @pytest.mark.parametrize("users", ["true", "pred", "all"])
 def test_carriers(carrier, users):
@@ -372,6 +373,7 @@ def joined(frame, sep, form="{}"):
 TEXT_FORMS = [(" ", "{}"), (",", "{}"), ("|", "{}"), (";", "{};"), (", ", "[{}]"), ("  ", "[{}]")]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(("sep", "form"), TEXT_FORMS)
 @pytest.mark.parametrize("which", ["pred", "both"])
 @pytest.mark.parametrize("text", few([False, True], [True]))

@@ -102,6 +102,7 @@ ASKED = {
 FLOATS = "'user_id'\\] is float64 and 40 ids are not whole numbers below 2\\*\\*53"
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("unsigned", ["uint64", "UInt64", "uint64[pyarrow]"])
 @pytest.mark.parametrize("asked", few(ASKED, ASKED.keys() - {"leaderboard"}))
 def test_tables_match_users_of_both_kinds(asked, unsigned):

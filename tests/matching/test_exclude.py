@@ -325,6 +325,7 @@ def test_a_gate_sees_another_exclusion():
     )
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("n_items", [7, 600], ids=["small catalogue", "large catalogue"])
 @pytest.mark.parametrize(
     "block_rows",

@@ -83,6 +83,7 @@ def test_objects_that_compare_to_no_bool_are_read_one_by_one(frames):
     assert_same(result(*with_nulls, null_keys="drop"), result(*without))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("dtype", ["str", "category", "string[pyarrow]", object])
 def test_string_ids_give_the_same_as_integers(frames, dtype):
     texts = [frame.astype(STRINGS).astype({"user_id": dtype, "item_id": dtype}) for frame in frames]

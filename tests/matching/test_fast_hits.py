@@ -54,6 +54,7 @@ def test_keys_of_pairs_of_four_and_of_eight_bytes_give_the_same(frames, change, 
     assert_same(result(*given), fast)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("n_pred", [3, (3, 5), 80])
 @pytest.mark.parametrize("cells", [1, 4, 512])
 def test_short_lists_that_share_a_row_give_the_same(n_pred, cells, resized):

@@ -250,6 +250,7 @@ def grouped_items():
     )
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("users", ["true", "pred", "both", "all"])
 @pytest.mark.parametrize("by", [None, "model"])
 def test_within_a_group_is_with_the_truth_of_the_group(users, by):

@@ -12,6 +12,7 @@ import recdf as rd
 PRED = {"u": ["a", "x", "b"]}
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("k", [3, 2**16, 2**16 + 1, 2**16 + 2, 2**16 + 3, 10**6])
 @pytest.mark.parametrize(
     ("discount", "weights"),

@@ -150,6 +150,7 @@ def test_rows_against_loops(seed, kept, cluster):
         assert row["lift_se"] == pytest.approx(standard_error(lift, units, clusters), rel=1e-7)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("ragged", [False, True])
 @pytest.mark.parametrize("kept", few([None, "kept"], ["kept"]))
 @pytest.mark.parametrize("interaction", ["independent", "cascade", "standard"])

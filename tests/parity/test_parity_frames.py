@@ -12,6 +12,7 @@ FRAMES = parity.parity_frames()
 LIBRARIES = sorted(path.stem for path in GOLDEN.glob("*.json") if path.stem != "section9")
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_golden_numbers_belong_to_these_frames(library):
     digests = json.loads((GOLDEN / f"{library}.json").read_text(encoding="utf-8"))["digests"]

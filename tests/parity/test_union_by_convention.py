@@ -19,6 +19,7 @@ def ten(pred):
     return pred[pred.groupby("user_id")["item_id"].transform("size") >= 10]
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize(("like", "name"), CASES)
 def test_rated_rows_and_full_lists(like, name):
     frames, metric = Frames(), rd.METRICS[name.partition("@")[0]]
@@ -83,6 +84,7 @@ def compared(like):
 STORED = sorted({(like, metric) for like, metric, _ in union_rows()})
 
 
+@pytest.mark.few(22)
 @pytest.mark.filterwarnings("ignore::recdf.JudgedWarning")
 @pytest.mark.parametrize(("like", "metric"), STORED)
 def test_a_stored_number_has_the_parameters_of_the_convention(like, metric):

@@ -16,6 +16,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("by", few(["model", None], 1))
 @pytest.mark.parametrize("users", ["true", "pred", "both", "all", "ids"])
 def test_each_population(tmp_path, users, by):
@@ -27,6 +28,7 @@ def test_each_population(tmp_path, users, by):
     check(write(tmp_path, true, pred), users=users, by=by)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("duplicates", "judged_only"), [("drop", True), ("keep", False)])
 @pytest.mark.parametrize("ties", few(["item_desc", "worst", "item_asc", "row"], 2))
 def test_duplicates_ties_and_condensed_lists(tmp_path, duplicates, judged_only, ties):
@@ -77,6 +79,7 @@ KINDS = [
 ]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("kind", "users"),
     few(
@@ -258,6 +261,7 @@ def test_progress_is_silent_unless_asked_for(tmp_path, capsys):
 EIGHT = pd.DataFrame({"user_id": range(8), "item_id": range(8)})
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("buckets", [1, 5])
 @pytest.mark.parametrize("users", ["true", "pred", "all"])
 @pytest.mark.parametrize("model", [[0.0, -0.0], [True, False], [0.5, 1.0], [1.0, 2.0]])

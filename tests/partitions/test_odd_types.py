@@ -52,6 +52,7 @@ def test_by_columns_that_cannot_be_compared(tmp_path, by, words):
         rd.evaluate(TRUE, pd.read_parquet(paths[1]), "hits@1", by="by")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "by",
     [

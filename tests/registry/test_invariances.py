@@ -38,6 +38,7 @@ def test_labels_do_not_matter(label):
     check_labels(tuple(BUILT_IN), label)
 
 
+@pytest.mark.few(15)
 @pytest.mark.parametrize("label", LABELS)
 def test_every_dtype_of_ids(label):
     check_labels((rd.ndcg,), label)

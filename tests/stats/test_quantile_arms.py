@@ -36,6 +36,7 @@ DRAWS = {
 }
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", DRAWS)
 @pytest.mark.parametrize("p", [0.3, 0.5, 0.9])
 def test_the_test_and_the_ends_are_those_of_the_definition(name, p):
