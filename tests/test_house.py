@@ -50,7 +50,7 @@ NAMESPACES = {"experiments", "logs", "diagnostics"}
 # better, and how the data of some users are checked.
 ALSO = {
     "experiments": {"metrics.strings"},
-    "partitions": {"diagnostics.checks_in_parts", "diagnostics.data_checks"},
+    "partitions": {"diagnostics.data_checks"},
 }
 AT_THE_TOP = {"__init__", "__main__"}  # the public names and `python -m recdf`: they may import all
 

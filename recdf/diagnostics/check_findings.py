@@ -1,291 +1,61 @@
-"""Findings of `check`: about ids (nulls, kinds that cannot match) and about lists (repeated rows,
-users in only one frame, lengths)."""
+"""Findings of `check`: about ids (nulls, kinds that cannot match), numbers, lists (repeated rows,
+users in only one frame, lengths, sampled candidates) and side tables.
+
+Those about the order of `pred` are in `order_findings`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import DataError, IdTypeError
-from ..inputs.codes import check_kinds, encode, first_rows
-from ..inputs.frames import column
+from ..errors import DataError, EmptyPopulationError, IdTypeError, examples
+from ..evaluation.value_moments import groups_of
+from ..inputs.codes import check_kinds, encode
+from ..inputs.frames import column, read_numbers
 from ..inputs.ids import IdColumn, read_ids
 from ..inputs.list_cells import refuse_joined
 from ..inputs.options import Options, as_columns
-from ..inputs.true_and_pred import Order
-from ..matching.list_keys import key_run_heads
+from ..inputs.sorting import distinct
+from ..inputs.true_and_pred import (
+    Order,
+    argument_of,
+    broken_of_true,
+    gains,
+    order_source,
+    read_relevance,
+    relevance_source,
+)
 from ..matching.lists import Matched
+from ..metrics.call import Call
 from ..metrics.compute import label_frame
 from ..tables.findings import FINDING_COLUMNS, Findings, Severity, row_objects
+from .levels import matched_quietly
 
 # ------------------------------------------------------------------------------------------
-# Findings of `check` about ids: nulls, kinds that cannot match, ids that the other frame does not
-# have.
-
-
-# A larger share of rows of `true` whose item was recommended to nobody is a finding.
-FEW_ITEMS_IN_COMMON = 0.5
-
-
-def check_ids(
-    found: Findings, true: pd.DataFrame, pred: pd.DataFrame, options: Options
-) -> dict[str, IdColumn] | None:
-    """Report null ids, kinds that cannot match, and look-alikes.
-
-    Return the ids of `pred` by column, or None if they cannot be compared.
-    """
-    comparable, found_in_pred = len(true) > 0 and len(pred) > 0, {}
-    by = None
-    if options.by is not None and comparable:
-        for name in as_columns(options.by):
-            column(pred, name, "pred")
-        by = (
-            pred.groupby(as_columns(options.by), sort=False, observed=True)
-            .ngroup()
-            .fillna(-1)
-            .to_numpy(np.int64)
-        )
-    for what, names in (("user", as_columns(options.user_col)), ("item", [options.item_col])):
-        for name in names:
-            pair = [
-                read_checked_ids(found, column(frame, name, role), role)
-                for role, frame in (("true", true), ("pred", pred))
-            ]
-            true_ids, pred_ids = pair
-            comparable &= true_ids is not None and pred_ids is not None
-            if true_ids is None or pred_ids is None or not comparable:
-                continue
-            found_in_pred[name] = pred_ids
-            try:
-                if what == "item":
-                    refuse_joined(true_ids, pred_ids, list(found_in_pred.values())[:-1])
-                check_kinds([true_ids, pred_ids])
-            except (IdTypeError, DataError) as error:
-                effect = "no row can ever match: every metric would be 0"
-                found.add(
-                    "unmatched_ids",
-                    f"{what} ids that cannot match",
-                    "error",
-                    len(pred_ids),
-                    len(pred_ids),
-                    str(error),
-                    effect,
-                )
-                comparable = False
-                continue
-            code, common = _check_common(found, what, true_ids, pred_ids)
-            comparable &= bool(common.any())
-            if by is not None and common.any():
-                _check_by(
-                    found, what, pred[as_columns(options.by)], by, np.append(common, False)[code]
-                )
-    return found_in_pred if comparable else None
-
-
-def check_side(
-    found: Findings, role: str, frame: pd.DataFrame, names: list[str], pred_ids: dict[str, IdColumn]
-) -> bool:
-    """Report ids of a side table that are null or can never equal those of `pred`; False if none
-    can be looked up."""
-    usable = True
-    for name in names:
-        ids = read_checked_ids(found, column(frame, name, role), role)
-        if ids is None:
-            usable = False
-            continue
-        try:
-            check_kinds([pred_ids[name], ids])
-        except IdTypeError as error:
-            effect = f"no row of {role} can ever match"
-            found.add(
-                "unmatched_ids",
-                f"ids of {role} that cannot match",
-                "error",
-                len(ids),
-                len(ids),
-                str(error),
-                effect,
-            )
-            usable = False
-    return usable
-
-
-def read_checked_ids(found: Findings, series: pd.Series, role: str) -> IdColumn | None:
-    """Read the ids of a column; if its values cannot be ids, report that and return None."""
-    where = f"{role}[{series.name!r}]"
-    try:
-        ids = read_ids(series, where)
-    except IdTypeError as error:
-        effect = "evaluate refuses them"
-        found.add(
-            "unusable_ids",
-            "ids of an unusable type",
-            "error",
-            len(series),
-            len(series),
-            str(error),
-            effect,
-        )
-        return None
-    if ids.null is not None:
-        effect = "evaluate raises"
-        effect += "" if role == "items" else '; ⟦+null_keys="drop"⟧ leaves these rows out'
-        found.add(
-            "null_ids",
-            f"null ids in {role}",
-            "error",
-            int(ids.null.sum()),
-            len(ids),
-            where,
-            effect,
-            frame=role,
-        )
-    return ids
-
-
-def _check_by(
-    found: Findings, what: str, labels: pd.DataFrame, by: np.ndarray, known: np.ndarray
-) -> None:
-    """Report `by` values none of whose rows has an id that is in `true`, as `known` tells."""
-    rows = np.bincount(by[by >= 0])
-    silent = rows > 0
-    silent[by[known & (by >= 0)]] = False
-    if silent.any():
-        first = first_rows(by, len(rows) + 1)[
-            :-1
-        ]  # rows with a null, of code -1, fill the last place
-        for code, values in zip(
-            np.flatnonzero(silent), row_objects(labels.take(first[silent])), strict=True
-        ):
-            name = " · ".join(map(str, values)) if isinstance(values, tuple) else str(values)
-            effect = f"every list of {', '.join(map(str, labels.columns))} = {values!r} scores 0"
-            found.add(
-                "nothing_in_common",
-                f"no {what} in common",
-                "error",
-                int(rows[code]),
-                len(by),
-                [values],
-                effect,
-                name,
-            )
-
-
-def _check_common(
-    found: Findings, what: str, true_ids: IdColumn, pred_ids: IdColumn
-) -> tuple[np.ndarray, np.ndarray]:
-    """Report ids of `true` that `pred` does not have, and ids that only look different.
-
-    Return the code of each row of `pred`, and for each code whether its id is in both frames.
-    """
-    heads = [None if ids.null is not None else key_run_heads([ids]) for ids in (true_ids, pred_ids)]
-    codes = encode(
-        [
-            ids if head is None else ids.take(head)
-            for ids, head in zip((true_ids, pred_ids), heads, strict=True)
-        ]
-    )
-    present = []
-    for code in codes.codes:
-        flags = np.zeros(codes.n + 1, bool)  # the last one is for nulls, code -1
-        flags[code] = True
-        present.append(flags[:-1])
-    common = present[0] & present[1]
-    own, theirs = (
-        code if head is None else np.repeat(code, np.diff(np.append(head, len(ids))))
-        for code, head, ids in zip(codes.codes, heads, (true_ids, pred_ids), strict=True)
-    )
-    _check_look_alikes(found, what, codes.labels, own, *present)
-    if not common.any():
-        sample = [ids.show(np.arange(min(2, len(ids)))) for ids in (true_ids, pred_ids)]
-        examples = f"true {sample[0]}, pred {sample[1]}"
-        found.add(
-            "nothing_in_common",
-            f"no {what} in common",
-            "error",
-            len(true_ids),
-            len(true_ids),
-            examples,
-            "every list scores 0",
-        )
-        return theirs, common
-    lost = ~np.append(common, True)[own]
-    missed = int(lost.sum())
-    if what == "item" and missed > FEW_ITEMS_IN_COMMON * len(true_ids):
-        some = true_ids.show(np.flatnonzero(lost)[:5])
-        effect = f"recall cannot pass {1 - missed / len(true_ids):.3g} of the rows of true"
-        found.add(
-            "never_recommended",
-            "relevant items that nobody was recommended",
-            "info",
-            missed,
-            len(true_ids),
-            some,
-            effect,
-        )
-    return theirs, common
-
-
-def _check_look_alikes(
-    found: Findings, what: str, labels: Any, own: np.ndarray, mine: np.ndarray, theirs: np.ndarray
-) -> None:
-    """Report strings of one frame that equal a string of the other except for zeros, a trailing .0,
-    blanks or case."""
-    if not isinstance(labels, pa.Array | pa.ChunkedArray) or not pa.types.is_large_string(
-        labels.type
-    ):
-        return
-    text = labels if isinstance(labels, pa.Array) else labels.combine_chunks()
-    plain = pc.utf8_lower(pc.utf8_trim_whitespace(text))
-    plain = pc.replace_substring_regex(plain, r"\.0+$", "")
-    plain = pc.replace_substring_regex(plain, r"^0+(\d)", r"\1")
-    code = plain.dictionary_encode().indices.to_numpy(zero_copy_only=False)
-    only_mine, only_theirs = mine & ~theirs, theirs & ~mine
-    in_theirs = np.zeros(int(code.max(initial=-1)) + 1, bool)
-    in_theirs[code[only_theirs]] = True
-    alike = only_mine & in_theirs[code]
-    if not alike.any():
-        return
-    first = int(np.flatnonzero(alike)[0])
-    other = int(np.flatnonzero(only_theirs & (code == code[first]))[0])
-    examples = f"true {text[first].as_py()!r}, pred {text[other].as_py()!r}"
-    effect = "they do not match: write both the same way (leading zeros, '.0', blanks, case)"
-    count = int(np.append(alike, False)[own].sum())
-    found.add(
-        "look_alike_ids",
-        f"{what} ids that only look different",
-        "warning",
-        count,
-        len(own),
-        examples,
-        effect,
-    )
-
-
-# ------------------------------------------------------------------------------------------
-# Findings of `check` about lists: repeated rows, users in only one frame, lengths, sampled
-# candidates, and order.
-#
-# Of order: equal scores, ranks with gaps, columns that contradict one another. The module also
-# has what all checks share: the data, and the labels of the lists that a finding concerns.
+# What all findings share: the data, and the table to which they are added.
 
 
 @dataclass(frozen=True)
 class Data:
-    """The data to check: both frames, the cut-off that findings refer to, the options, and what
-    orders `pred`."""
+    """The data to check: both frames, the cut-off that findings refer to, and the options."""
 
     true: pd.DataFrame
     pred: pd.DataFrame
     k: int
     options: Options
-    order: Order
+
+    @property
+    def order(self) -> Order:
+        """What orders `pred`."""
+        return order_source(self.pred, self.options)
 
     @property
     def by(self) -> list[str]:
@@ -305,6 +75,20 @@ class ListFindings(Findings):
     columns: ClassVar[Mapping[str, str]] = {**FINDING_COLUMNS, "by": "str", "ranges": "str"}
 
     matched: Matched  # the lists, once they are made
+
+    def of_rows(
+        self,
+        code: str,
+        finding: str,
+        severity: Severity,
+        where: np.ndarray,
+        some: Any,
+        effect: str,
+        frame: str = "",
+    ) -> None:
+        """Add a finding about the rows of a frame for which `where` is true."""
+        n = np.count_nonzero(where)
+        self.add(code, finding, severity, n, len(where), some, effect, frame=frame)
 
     def lists(
         self,
@@ -329,9 +113,7 @@ class ListFindings(Findings):
             if found.any() or self.parts:
                 words, ranges = (effect, "") if isinstance(effect, str) else effect(own)
                 some, n_of = labels_where(self.matched, found), (of & own).sum()
-                self.add(
-                    code, finding, severity, found.sum(), n_of, some, words, by=name, ranges=ranges
-                )
+                self.add(code, finding, severity, found.sum(), n_of, some, words, name, ranges)
 
 
 def parts_by(matched: Matched) -> Iterator[tuple[str, np.ndarray]]:
@@ -357,6 +139,255 @@ NO_ROWS = {
 def check_empty(found: ListFindings, role: str, frame: pd.DataFrame) -> None:
     """Report a frame without rows."""
     found.add("empty", f"{role} is empty", "error", not len(frame), 1, "0 rows", NO_ROWS[role])
+
+
+# ------------------------------------------------------------------------------------------
+# ids: nulls, kinds that cannot match, ids that the other frame does not have
+
+# A larger share of rows of `true` whose item was recommended to nobody is a finding.
+FEW_ITEMS_IN_COMMON = 0.5
+
+
+def check_ids(found: ListFindings, data: Data) -> dict[str, IdColumn] | None:
+    """Report null ids, kinds that cannot match, and look-alikes.
+
+    Return the ids of `pred` by column, or None if they cannot be compared.
+    """
+    comparable, of_pred = len(data.true) > 0 and len(data.pred) > 0, {}
+    if comparable:
+        for name in data.by:
+            column(data.pred, name, "pred")
+        recommenders = groups_of(data.pred, data.by)
+    for name in data.pair:
+        what = "item" if name == data.options.item_col else "user"
+        true_ids = read_checked_ids(found, column(data.true, name, "true"), "true")
+        pred_ids = read_checked_ids(found, column(data.pred, name, "pred"), "pred")
+        if true_ids is None or pred_ids is None:
+            comparable = False
+        if not comparable:
+            continue
+        pair, keys = [true_ids, pred_ids], list(of_pred.values())
+        of_pred[name] = pred_ids
+        effect = "no row can ever match: every metric would be 0"
+        comparable = _can_match(
+            found, f"{what} ids", pair, effect, keys if what == "item" else None
+        ) and _check_common(found, what, pair, *recommenders)
+    return of_pred if comparable else None
+
+
+def check_side(
+    found: ListFindings,
+    role: str,
+    frame: pd.DataFrame,
+    names: list[str],
+    pred_ids: dict[str, IdColumn],
+) -> bool:
+    """Report ids of a side table that are null or can never equal those of `pred`; False if none
+    can be looked up."""
+    usable, effect = True, f"no row of {role} can ever match"
+    for name in names:
+        ids = read_checked_ids(found, column(frame, name, role), role)
+        usable &= ids is not None and _can_match(
+            found, f"ids of {role}", [pred_ids[name], ids], effect
+        )
+    return usable
+
+
+def read_checked_ids(found: ListFindings, series: pd.Series, role: str) -> IdColumn | None:
+    """Read the ids of a column and report nulls; if its values cannot be ids, report that and
+    return None."""
+    where, n = f"{role}[{series.name!r}]", len(series)
+    try:
+        ids = read_ids(series, where)
+    except IdTypeError as error:
+        what = "ids of an unusable type"
+        found.add("unusable_ids", what, "error", n, n, str(error), "evaluate refuses them")
+        return None
+    if ids.null is not None:
+        effect = "" if role == "items" else '; ⟦+null_keys="drop"⟧ leaves these rows out'
+        effect, what = f"evaluate raises{effect}", f"null ids in {role}"
+        found.of_rows("null_ids", what, "error", ids.null, where, effect, role)
+    return ids
+
+
+def _can_match(
+    found: ListFindings,
+    what: str,
+    pair: Sequence[IdColumn],
+    effect: str,
+    keys: Sequence[IdColumn] | None = None,
+) -> bool:
+    """Report ids of two columns that can never be equal. Of items, whose lists have `keys`, a text
+    may hold several."""
+    try:
+        if keys is not None:
+            refuse_joined(*pair, keys)
+        check_kinds(pair)
+    except (IdTypeError, DataError) as error:
+        n = len(pair[1])
+        found.add("unmatched_ids", f"{what} that cannot match", "error", n, n, str(error), effect)
+        return False
+    return True
+
+
+def _check_common(
+    found: ListFindings,
+    what: str,
+    pair: Sequence[IdColumn],
+    recommender: np.ndarray,
+    labels: pd.DataFrame,
+) -> bool:
+    """Report ids of `true` that `pred` does not have, ids that only look different, and
+    recommenders none of whose rows has an id of `true`; False if nothing is in common."""
+    codes, n = encode(pair), len(pair[0])
+    there = np.zeros((2, codes.n + 1), bool)
+    for flags, code in zip(there, codes.codes, strict=True):
+        flags[code] = True
+    there[:, -1] = False  # the place of nulls, whose code is -1
+    common, (own, theirs) = there.all(axis=0), codes.codes
+    if isinstance(codes.labels, pa.Array) and codes.labels.type == pa.large_string():
+        _check_look_alikes(found, what, codes.labels, own, (there & ~common)[:, :-1])
+    if not common.any():
+        true, pred = (ids.show(np.arange(min(2, len(ids)))) for ids in pair)
+        some, effect = f"true {true}, pred {pred}", "every list scores 0"
+        found.add("nothing_in_common", f"no {what} in common", "error", n, n, some, effect)
+        return False
+    lost = ~common[own] & (own >= 0)
+    if what == "item" and lost.sum() > FEW_ITEMS_IN_COMMON * n:
+        some, share = pair[0].show(np.flatnonzero(lost)[:5]), f"{1 - lost.sum() / n:.3g}"
+        words = "relevant items that nobody was recommended"
+        effect = f"recall cannot pass {share} of the rows of true"
+        found.of_rows("never_recommended", words, "info", lost, some, effect)
+    silent = np.bincount(recommender, common[theirs]) == 0
+    for place in np.flatnonzero(silent & labels.notna().all(axis=1)):
+        (values,) = row_objects(labels.iloc[[place]])
+        name = " · ".join(map(str, values if isinstance(values, tuple) else [values]))
+        effect = f"every list of {', '.join(map(str, labels.columns))} = {values!r} scores 0"
+        count, words = np.count_nonzero(recommender == place), f"no {what} in common"
+        size = len(recommender)
+        found.add("nothing_in_common", words, "error", count, size, [values], effect, name)
+    return True
+
+
+def _check_look_alikes(
+    found: ListFindings, what: str, labels: Any, own: np.ndarray, alone: np.ndarray
+) -> None:
+    """Report strings of one frame that equal a string of the other except for zeros, a trailing .0,
+    blanks or case. `alone` tells which labels `true` has alone, and which ones `pred` has alone."""
+    plain = pc.utf8_lower(pc.utf8_trim_whitespace(labels))
+    plain = pc.replace_substring_regex(plain, r"\.0+$", "")
+    plain = pc.replace_substring_regex(plain, r"^0+(\d)", r"\1")
+    theirs = plain.filter(pa.array(alone[1]))
+    alike = alone[0] & pc.is_in(plain, theirs).to_numpy(zero_copy_only=False)
+    if alike.any():
+        first = int(alike.argmax())
+        other = labels.filter(pa.array(alone[1]))[theirs.index(plain[first]).as_py()]
+        found.of_rows(
+            "look_alike_ids",
+            f"{what} ids that only look different",
+            "warning",
+            np.append(alike, False)[own],
+            f"true {labels[first].as_py()!r}, pred {other.as_py()!r}",
+            "they do not match: write both the same way (leading zeros, '.0', blanks, case)",
+        )
+
+
+# ------------------------------------------------------------------------------------------
+# numbers: scores, ranks, relevances, propensities, weights
+
+
+def check_numbers(found: ListFindings, data: Data) -> None:
+    """Report null and infinite scores or ranks, relevances, and propensities and weights of lists
+    that are none."""
+    name, what = data.order["column"], data.order["by"]
+    if name is not None:
+        where = f"pred[{name!r}]"
+        number = read_numbers(column(data.pred, name, "pred"), where).astype(np.float64)
+        null, effect = np.isnan(number), 'evaluate raises; ⟦+nan_score="last"⟧ or "drop" decides'
+        found.of_rows("null_order", f"null {what}s", "error", null, where, effect)
+        infinite, effect = np.isinf(number), "they rank before or after all others"
+        found.of_rows("infinite_order", f"infinite {what}s", "warning", infinite, where, effect)
+        found.refused_numbers |= bool(null.all())
+    _check_relevance(found, data)
+    for broken in broken_of_true(data.true, data.options):
+        must = "finite numbers, at least 0"
+        if broken.rule.of == "propensity":
+            must = "probabilities, above 0 and at most 1"
+        effect, some = f"evaluate raises; {broken.where} must hold {must}", list(broken.some[:5])
+        found.of_rows("bad_column", broken.rule.breaks, "error", broken.rows, some, effect)
+
+
+def _check_relevance(found: ListFindings, data: Data) -> None:
+    """Report relevance that is constant, that cannot be a gain, or that is in a column which is not
+    used."""
+    name = relevance_source(data.true, data.options)
+    if name is None:
+        if not found.parts:
+            _check_unused_labels(found, data)
+        return
+    gain = read_relevance(data.true, name, data.options)
+    bad, n = ~np.isfinite(gain) | (gain < 0), len(gain)
+    words, some = "negative, null or infinite relevance", gain[bad][:5].tolist()
+    found.of_rows("bad_relevance", words, "error", bad, some, "evaluate raises")
+    found.refused_numbers |= bool(bad.any())
+    if found.parts or bad.any() or n < 2:
+        return
+    if gain.min() == gain.max():
+        severity: Severity = "info" if gain[0] > 0 else "warning"
+        effect = "nothing is relevant: recall and ndcg are undefined"
+        if gain[0] > 0:
+            effect = "relevance has no grades"
+        words, some = "constant relevance", [float(gain[0])]
+        found.add("constant_relevance", words, severity, n, n, some, effect)
+    elif gain.min() > 0:
+        effect = (
+            "no row is judged and not relevant: ⟦judged_only=True⟧ keeps hits alone, and bpref is "
+            "undefined or 0"
+        )
+        words = "every judged row is relevant"
+        found.add("all_relevant", words, "info", n, n, f"true[{name!r}]", effect)
+
+
+def _check_unused_labels(found: ListFindings, data: Data) -> None:
+    """Report columns that hold both 0 and 1, or both False and True, and nothing else in `true`,
+    where every row counts as relevant."""
+    options = data.options
+    used = {*data.pair, *data.by, options.value_col, options.propensity_col, options.weight_name}
+    for name in data.true.columns:
+        series = data.true[name]  # two columns of one name are a frame
+        if name in used or not isinstance(series, pd.Series) or series.dtype.kind not in "biuf":
+            continue
+        values = pd.unique(series.dropna())
+        if len(values) == 2 and set(values.tolist()) == {0, 1}:
+            found.of_rows(
+                "unused_labels",
+                "a column of 0 and 1 in true is not used",
+                "warning",
+                (series.fillna(0) == 0).to_numpy(bool),
+                f"true[{name!r}]",
+                "every row of true counts as relevant; if this column says which are, pass "
+                "⟦+relevance_col=⟧",
+            )
+
+
+def check_unused_numbers(found: ListFindings, data: Data, disordered: Mapping[Any, int]) -> None:
+    """Report columns of numbers in `pred`, which may be scores, where the order of the rows
+    decides."""
+    used, n = {*data.pair, *data.by, data.options.value_col}, len(data.pred)
+    for name in data.pred.columns:
+        series, likely = data.pred[name], bool(disordered.get(name))
+        floats = isinstance(series, pd.Series) and pd.api.types.is_float_dtype(series.dtype)
+        if name in used or not (likely or floats):
+            continue
+        severity: Severity = "warning" if likely else "info"
+        argument = argument_of(name) if likely else "⟦score_col=⟧ or ⟦rank_col=⟧"
+        effect = f"the order of the rows decides; if this column ranks the items, pass {argument}"
+        words = "a column of numbers in pred is not used"
+        found.add("unused_numbers", words, severity, n, n, f"pred[{name!r}]", effect)
+
+
+# ------------------------------------------------------------------------------------------
+# lists: repeated rows, users of one frame alone, lengths, sampled candidates
 
 
 def check_lists(found: ListFindings, data: Data, matched: Matched) -> None:
@@ -432,3 +463,108 @@ def _check_duplicates(found: ListFindings, data: Data, matched: Matched) -> None
             'evaluate keeps the best and warns; ⟦+duplicates="keep"⟧ counts them all',
             frame=role,
         )
+
+
+# Candidates look sampled if there are so many lists, and nearly all of them have all their relevant
+# items beside the same number of others.
+MANY_LISTS, NEARLY_ALL = 20, 0.95
+# Slates of a shop, too, can hold one clicked item beside a fixed number of others. These are few,
+# and the same items stand in many slates, while random items are spread evenly: the variance of
+# their counts is about the mean. The relevant items are not counted, since popular ones stand in
+# many lists whatever the others are.
+MANY_OTHERS, FEW_OTHERS, EVEN = 20, 5, 1.5
+
+
+def check_sampled(found: ListFindings, matched: Matched) -> None:
+    """Report lists that look like the relevant items of a user among a few sampled ones."""
+    lists = matched.at(None)
+    others = matched.n_pred - lists.n_hits.astype(np.int64)
+    n_items = len(distinct(matched.item))
+    # Recommenders mostly rank the same candidates.
+    counts = np.bincount(np.delete(matched.item, matched.hits.place)) / len(matched.by)
+    counts = counts[counts > 0]
+    for name, own in parts_by(matched):
+        served = own & (matched.n_true > 0) & (matched.n_pred > 0)
+        n = served.sum()
+        if n < MANY_LISTS or n_items <= matched.n_pred[served].max():
+            continue
+        usual = int(np.bincount(others[served]).argmax())
+        alike = served & (lists.n_hits == matched.n_true) & (others == usual)
+        even = len(counts) and counts.var() < EVEN * counts.mean()
+        few = FEW_OTHERS if even and (matched.n_true[alike] == 1).all() else MANY_OTHERS
+        if alike.sum() >= NEARLY_ALL * n and usual >= few:
+            effect = (
+                f"lists hold all relevant items and {usual:,} others. If these were sampled, "
+                "metrics may order models otherwise than over all items: rank all items, or "
+                "correct lists of one relevant item with "
+                f"rd.diagnostics.sampled_values(metric, n_items=..., n_sampled={usual})"
+            )
+            some, words = labels_where(matched, alike), "candidates look sampled"
+            found.add("sampled", words, "warning", alike.sum(), n, some, effect, name)
+
+
+# ------------------------------------------------------------------------------------------
+# side tables
+
+# If a larger share of the recommendations is in the user's log already, the finding is a warning.
+MANY_SEEN = 0.05
+
+AGAIN = "they can be right only where users want again what they had"
+LEAK = (
+    "train and test overlap, or users want again what they had: a model that leaves out seen items "
+    "cannot hit them"
+)
+UNORDERED: Final[Mapping[str, Any]] = {"by": None, "score_col": False, "rank_col": None}
+
+
+def forgiving(options: Options) -> Options:
+    """Return options that refuse no row, since each kind of row that would be refused is a
+    finding."""
+    plain = options.updated(propensity_col=None, propensity_floor=0.0, weight_col=None)
+    return plain.updated(null_keys="drop", nan_score="last", duplicates="drop", users="all")
+
+
+def of_pairs(options: Options, **more: Any) -> Options:
+    """Return options that read users, items and their order alone."""
+    plain = forgiving(options).updated(relevance_col=False, min_relevance=None, value_col=None)
+    return plain.updated(judged_only=False, by_in_true=None, **more)
+
+
+def check_catalogue(found: ListFindings, data: Data, matched: Matched) -> None:
+    """Report items of both frames that the catalogue does not have."""
+    for role, lists, frame in (
+        ("pred", matched, data.pred),
+        ("true", matched.true_lists, data.true),
+    ):
+        outside = ~matched.sides.items.inside[lists.item]
+        if outside.any() or found.parts:
+            rows = lists.rows(np.flatnonzero(outside)[:1000])
+            some = examples(frame[data.options.item_col].take(rows))
+            what = f"items of {role} outside the catalogue"
+            effect = "coverage counts them apart; confusion counts refuse them"
+            found.of_rows("outside_catalogue", what, "warning", outside, some, effect)
+
+
+def check_seen(found: ListFindings, log: pd.DataFrame, data: Data) -> None:
+    """Report items among the first k, and relevant items of `true`, that the log already has for
+    the user."""
+    plain = of_pairs(data.options, users="both")
+    name, true = relevance_source(data.true, data.options), data.true
+    if name is not None:
+        true = true[gains(read_relevance(true, name, data.options), data.options) > 0]
+    for code, frame, k, options, what, effect in (
+        ("pred_seen", data.pred, data.k, plain, "recommendations", AGAIN),
+        ("true_seen", true[data.pair], None, plain.updated(**UNORDERED), "relevant items", LEAK),
+    ):
+        # The log may have no user of these lists.
+        with (
+            suppress(EmptyPopulationError),
+            matched_quietly(Call(options), log[data.pair], frame) as known,
+        ):
+            seen, shown = known.at(k).n_hits, known.at(k).n_shown
+            for by, own in parts_by(known):
+                n, n_seen = int(shown[own].sum()), seen[own].sum()
+                words = f"{what} already in the log"
+                severity: Severity = "warning" if n_seen > MANY_SEEN * n else "info"
+                some = labels_where(known, own & (seen > 0))
+                found.add(code, words, severity, n_seen, n, some, effect, by)

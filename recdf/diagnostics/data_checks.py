@@ -1,63 +1,54 @@
-"""`check`: unusual features of the data that affect the metrics, one row per finding.
-`data_profile`: what a run keeps of its data, to be compared with later runs."""
+"""`check`: unusual features of the data that affect the metrics, one row per finding, of whole
+frames or of users in parts.
+`data_profile`: what a run keeps of its data, to be compared with later runs.
+
+Contract of a part: it has all rows of its users. Findings that need all rows together are left
+out, and what is not found counts too, so that shares are those of all rows.
+"""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
 
-from ..errors import EmptyPopulationError, examples
+from ..errors import RecdfWarning
+from ..inputs.codes import encode_keys
 from ..inputs.door import takes_options
 from ..inputs.frames import as_frame, column, id_frame, read_numbers
-from ..inputs.ids import IdColumn
-from ..inputs.options import CallArguments, Options
-from ..inputs.sorting import distinct, run_of, spans
-from ..inputs.true_and_pred import (
-    argument_of,
-    broken_of_true,
-    gains,
-    hints_of,
-    order_source,
-    read_relevance,
-    relevance_source,
-)
+from ..inputs.ids import IdColumn, read_ids
+from ..inputs.options import CallArguments, Options, as_columns
+from ..inputs.sorting import distinct
+from ..inputs.true_and_pred import by_in_true, hints_of, order_source, relevance_source
+from ..judge.per_user_columns import require
 from ..matching.hits import ratio
 from ..matching.lists import Matched
 from ..metrics.call import Call, check_k
 from ..progress import Progress
-from ..tables.findings import Severity
 from .check_findings import (
+    MANY_SEEN,
     Data,
     ListFindings,
+    check_catalogue,
     check_empty,
     check_ids,
     check_lists,
+    check_numbers,
+    check_sampled,
+    check_seen,
     check_side,
-    labels_where,
+    check_unused_numbers,
+    forgiving,
     parts_by,
+    read_checked_ids,
 )
 from .levels import matched_quietly
-from .order_findings import check_order
-
-# ------------------------------------------------------------------------------------------
-# `check`: unusual features of the data that affect the metrics, one row per finding.
-
-
-# If a larger share of the recommendations is in the user's log already, the finding is a warning.
-MANY_SEEN = 0.05
-
-AGAIN = "they can be right only where users want again what they had"
-UNORDERED: Final[Mapping[str, Any]] = {"by": None, "score_col": False, "rank_col": None}
-LEAK = (
-    "train and test overlap, or users want again what they had: a model that leaves out seen items "
-    "cannot hit them"
-)
+from .order_findings import check_order, list_of_places
 
 
 @partial(takes_options, every_number=True)
@@ -115,43 +106,28 @@ def check(
     """
     shared = check_options(options)
     k = check_k(k)
-    true_frame = as_frame(true, "true", shared.user_col, shared.item_col)
-    pred_frame = as_frame(pred, "pred", shared.user_col, shared.item_col)
-    data = Data(true_frame, pred_frame, k, shared, order_source(pred_frame, shared))
-    found = ListFindings()
-    for role, frame in (("true", data.true), ("pred", data.pred)):
+    given = {"true": true, "pred": pred}
+    frames = {
+        role: as_frame(one, role, shared.user_col, shared.item_col) for role, one in given.items()
+    }
+    data, found = Data(**frames, k=k, options=shared), ListFindings()
+    for role, frame in frames.items():
         check_empty(found, role, frame)
-    hints = hints_of(data.true, data.pred, shared)
+    hints, n_true = hints_of(data.true, data.pred, shared), len(data.true)
     effect = (
         "each value is scored with all rows of true; ⟦+by_in_true=True⟧ scores it with those of "
         "the same value"
     )
-    found.add(
-        "by_in_true",
-        "true has columns of by",
-        "warning",
-        len(hints.true_by),
-        0,
-        hints.true_by,
-        effect,
-    )
+    n, of_by = len(hints.true_by), hints.true_by
+    found.add("by_in_true", "true has columns of by", "warning", n, 0, of_by, effect)
     effect = (
         "true comes first, then pred; ⟦+score_col=False⟧ says that the rows of pred are in order"
     )
-    found.add(
-        "swapped",
-        "true and pred look swapped",
-        "warning",
-        hints.swapped and len(data.true),
-        len(data.true),
-        "",
-        effect,
-    )
+    n = hints.swapped and n_true
+    found.add("swapped", "true and pred look swapped", "warning", n, n_true, "", effect)
     with Progress(4, "check") as progress:
-        pred_ids = check_ids(found, data.true, data.pred, shared)
-        check_order_column(found, data)
-        check_relevance(found, data)
-        check_list_weights(found, data)
+        pred_ids = check_ids(found, data)
+        check_numbers(found, data)
         progress.add()
         if pred_ids is None or found.refused_numbers:
             return found.table()
@@ -163,19 +139,13 @@ def check(
             data = _left_without(exclude, found, data, pred_ids)
         if not len(data.pred) + len(data.true):
             return found.table()
-        given = {} if items is None else {"items": items}
-        with matched_quietly(
-            Call(forgiving(data.options), given=given), data.true, data.pred
-        ) as matched:
+        call = _call(data, items)
+        with matched_quietly(call, data.true, data.pred) as matched:
             progress.add()
-            found.matched = matched
-            check_lists(found, data, matched)
+            _check_matched(found, data, matched)
             check_sampled(found, matched)
-            check_order(found, data, matched)
             if data.order["column"] is None and shared.score_col is not False:
-                _check_unused_numbers(found, data, matched.overlap.disordered)
-            if items is not None:
-                check_catalogue(found, data, matched)
+                check_unused_numbers(found, data, matched.overlap.disordered)
         progress.add()
         if log is not None:
             log = as_frame(log, "log", shared.user_col, shared.item_col)
@@ -190,316 +160,108 @@ def check_options(options: Mapping[str, Any]) -> Options:
     return Call.from_arguments(check, given).options
 
 
-def forgiving(options: Options) -> Options:
-    """Return options that refuse no row, since each kind of row that would be refused is a
-    finding."""
-    plain = options.updated(propensity_col=None, propensity_floor=0.0, weight_col=None)
-    return plain.updated(null_keys="drop", nan_score="last", duplicates="drop", users="all")
+def _call(data: Data, items: pd.DataFrame | None) -> Call:
+    return Call(forgiving(data.options), given={} if items is None else {"items": items})
 
 
-def _of_pairs(options: Options) -> Options:
-    """Return options that read users, items and their order alone."""
-    plain = forgiving(options)
-    return plain.updated(
-        relevance_col=False, min_relevance=None, value_col=None, judged_only=False, by_in_true=None
-    )
+def _check_matched(found: ListFindings, data: Data, matched: Matched) -> None:
+    """Add the findings about the lists that the rows make."""
+    found.matched = matched
+    check_lists(found, data, matched)
+    check_order(found, data, matched)
+    if matched.sides.has("items"):
+        check_catalogue(found, data, matched)
 
 
 def _left_without(
     exclude: Any, found: ListFindings, data: Data, pred_ids: dict[str, IdColumn]
 ) -> Data:
     """Return the rows that `evaluate` keeps, and those with null ids, which are a finding."""
-    options = _of_pairs(data.options).updated(**UNORDERED, duplicates="keep")
+    options = data.options
     exclude = as_frame(exclude, "exclude", options.user_col, options.item_col)
-    names = [name for name in data.pair if name in exclude.columns or name == options.item_col]
+    keys = as_columns(options.user_col)
+    names = [*([name for name in keys if name in exclude.columns] or keys), options.item_col]
     if not check_side(found, "exclude", exclude, names, pred_ids):
         return data
-    kept = [
-        frame[data.pair].isna().any(axis=1).to_numpy(copy=True) for frame in (data.true, data.pred)
-    ]
-    call, pairs = (
-        Call(options, given={"exclude": exclude}),
-        (data.true[data.pair], data.pred[data.pair]),
-    )
-    with suppress(EmptyPopulationError), matched_quietly(call, *pairs) as left:
-        kept[0][left.true_lists.rows(np.arange(len(left.true_lists.item)))] = True
-        kept[1][left.rows(np.arange(len(left.item)))] = True
-    for role, keep in zip(("true", "pred"), kept, strict=True):
+    frames = {"exclude": exclude.dropna(subset=names), "true": data.true, "pred": data.pred}
+    ids = [[read_ids(one[name], role) for name in names] for role, one in frames.items()]
+    null = {role: frames[role][data.pair].isna().any(axis=1) for role in ("true", "pred")}
+    (out, *codes), _ = encode_keys(ids)
+    left = {}
+    for (role, nulls), code in zip(null.items(), codes, strict=True):
+        gone = np.isin(code.all(), out.all()) & ~nulls.to_numpy()
         effect = "evaluate leaves them out before lists are ranked"
-        found.add(
-            "excluded",
-            f"rows of {role} in exclude",
-            "info",
-            np.count_nonzero(~keep),
-            len(keep),
-            "",
-            effect,
-        )
-    return replace(data, true=data.true[kept[0]], pred=data.pred[kept[1]])
+        found.of_rows("excluded", f"rows of {role} in exclude", "info", gone, "", effect)
+        left[role] = frames[role][~gone]
+    return replace(data, **left)
 
 
-# ----------------------------------------------------------------------------------------------
-# numbers
+# ------------------------------------------------------------------------------------------
+# The findings of users in parts, which add up.
+
+ROWS = "rows"  # a finding that is not shown: how many rows a frame has
+OF_NUMBERS = ("empty", "null_ids", "null_order", "infinite_order", "bad_relevance", "bad_column")
 
 
-def check_order_column(found: ListFindings, data: Data) -> None:
-    """Report null and infinite scores or ranks."""
-    name, what = data.order["column"], data.order["by"]
-    if name is None:
-        return
-    number = read_numbers(column(data.pred, name, "pred"), f"pred[{name!r}]").astype(np.float64)
-    null, infinite = np.isnan(number), np.isinf(number)
-    effect = 'evaluate raises; ⟦+nan_score="last"⟧ or "drop" decides'
-    where, n = f"pred[{name!r}]", len(data.pred)
-    found.add("null_order", f"null {what}s", "error", null.sum(), n, where, effect)
-    effect = "they rank before or after all others"
-    found.add("infinite_order", f"infinite {what}s", "warning", infinite.sum(), n, where, effect)
-    found.refused_numbers |= bool(null.all())
+def columns_to_check(frames: Mapping[str, pd.DataFrame], options: Options) -> dict[str, list[str]]:
+    """Return the columns of `true`, `pred` and `log` that a check of users in parts reads."""
+    pair = [*as_columns(options.user_col), options.item_col]
+    of_true = [relevance_source(frames["true"], options), options.propensity_col]
+    of_true += [options.weight_name, *by_in_true(frames["true"], options)]
+    of_pred = [*as_columns(options.by), order_source(frames["pred"], options)["column"]]
+    more = {"true": of_true, "pred": of_pred, "log": []}
+    found = {role: list(dict.fromkeys([*pair, *filter(None, more[role])])) for role in frames}
+    for role, names in found.items():
+        require(frames[role], role, names)
+    return found
 
 
-def _check_unused_numbers(found: ListFindings, data: Data, disordered: Mapping[Any, int]) -> None:
-    """Report columns of numbers in `pred`, which may be scores, where the order of the rows
-    decides."""
-    used = {*data.pair, *data.by, data.options.value_col}
-    for name in data.pred.columns:
-        series, likely = data.pred[name], bool(disordered.get(name))
-        floats = isinstance(series, pd.Series) and pd.api.types.is_float_dtype(series.dtype)
-        if name in used or not (likely or floats):
+def findings_of_users(
+    frames: Mapping[str, pd.DataFrame],
+    k: int,
+    options: Options,
+    items: pd.DataFrame | None,
+    by_values: pd.DataFrame | None,
+) -> ListFindings:
+    """Return what is unusual in the rows of some users; the findings of several parts add up."""
+    data, found = Data(frames["true"], frames["pred"], k, options), ListFindings(parts=True)
+    for role, frame in frames.items():
+        check_empty(found, role, frame)
+        found.add(ROWS, "rows", "info", 0, len(frame), "", "", frame=role)
+        for name in data.pair:
+            read_checked_ids(found, column(frame, name, role), role)
+    check_numbers(found, data)
+    if found.refused_numbers:
+        return found
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RecdfWarning)
+        with _call(data, items).match_part(data.true, data.pred, by_values, False) as matched:
+            _check_matched(found, data, matched)
+            del found.matched  # the lists of a bucket stay with its worker
+    if "log" in frames:
+        check_seen(found, frames["log"], data)
+    return found
+
+
+def findings_of_parts(found: ListFindings) -> pd.DataFrame:
+    """Return the sum of the findings of all parts as `check` returns them."""
+    there = {(row["code"], row["frame"]) for row in found.rows if row["count"]}
+    left_out = {"ties"} if ("ties_across_k", "") in there else set()
+    left_out |= {"first_rank", "rank_gaps"} if ("duplicates", "pred") in there else set()
+    n_rows = {row["frame"]: row["of"] for row in found.rows if row["code"] == ROWS}
+    kept = []
+    for row in found.rows:
+        code = row["code"]
+        if code in left_out or (found.refused_numbers and code not in OF_NUMBERS):
             continue
-        argument = argument_of(name) if likely else "⟦score_col=⟧ or ⟦rank_col=⟧"
-        effect = f"the order of the rows decides; if this column ranks the items, pass {argument}"
-        n = len(series)
-        severity: Severity = "warning" if likely else "info"
-        found.add(
-            "unused_numbers",
-            "a column of numbers in pred is not used",
-            severity,
-            n,
-            n,
-            f"pred[{name!r}]",
-            effect,
-        )
-
-
-def check_relevance(found: ListFindings, data: Data) -> None:
-    """Report relevance that is constant, that cannot be a gain, or that is in a column which is not
-    used."""
-    name = relevance_source(data.true, data.options)
-    if name is None:
-        if not found.parts:
-            _check_unused_labels(found, data)
-        return
-    gain = read_relevance(data.true, name, data.options)
-    bad = ~np.isfinite(gain) | (gain < 0)
-    some = gain[bad][:5].tolist()
-    found.add(
-        "bad_relevance",
-        "negative, null or infinite relevance",
-        "error",
-        bad.sum(),
-        len(gain),
-        some,
-        "evaluate raises",
-    )
-    found.refused_numbers |= bool(bad.any())
-    if found.parts:
-        return
-    if not bad.any() and len(gain) > 1 and gain.min() == gain.max():
-        effect = (
-            "relevance has no grades"
-            if gain[0] > 0
-            else "nothing is relevant: recall and ndcg are undefined"
-        )
-        severity: Severity = "info" if gain[0] > 0 else "warning"
-        found.add(
-            "constant_relevance",
-            "constant relevance",
-            severity,
-            len(gain),
-            len(gain),
-            [float(gain[0])],
-            effect,
-        )
-    elif not bad.any() and len(gain) > 1 and gain.min() > 0:
-        effect = (
-            "no row is judged and not relevant: ⟦judged_only=True⟧ keeps hits alone, and bpref is "
-            "undefined or 0"
-        )
-        found.add(
-            "all_relevant",
-            "every judged row is relevant",
-            "info",
-            len(gain),
-            len(gain),
-            f"true[{name!r}]",
-            effect,
-        )
-
-
-def check_list_weights(found: ListFindings, data: Data) -> None:
-    """Report propensities of `true` that are no probabilities above 0, and weights of lists that
-    are none."""
-    for broken in broken_of_true(data.true, data.options):
-        must = (
-            "probabilities, above 0 and at most 1"
-            if broken.rule.of == "propensity"
-            else "finite numbers, at least 0"
-        )
-        effect = f"evaluate raises; {broken.where} must hold {must}"
-        some = list(broken.some[:5])
-        found.add(
-            "bad_column",
-            broken.rule.breaks,
-            "error",
-            broken.rows.sum(),
-            len(data.true),
-            some,
-            effect,
-        )
-
-
-def _check_unused_labels(found: ListFindings, data: Data) -> None:
-    """Report columns of 0 and 1 in `true`, which look like relevance, where every row counts as
-    relevant."""
-    options = data.options
-    used = {*data.pair, *data.by, options.value_col, options.propensity_col, options.weight_name}
-    for name in data.true.columns:
-        series = data.true[name]
-        if name in used or not isinstance(series, pd.Series) or not _is_label(series):
-            continue
-        zero = int((series.fillna(0) == 0).sum())
-        effect = (
-            "every row of true counts as relevant; if this column says which are, pass "
-            "⟦+relevance_col=⟧"
-        )
-        found.add(
-            "unused_labels",
-            "a column of 0 and 1 in true is not used",
-            "warning",
-            zero,
-            len(series),
-            f"true[{name!r}]",
-            effect,
-        )
-
-
-def _is_label(series: pd.Series) -> bool:
-    """Tell whether a column holds both 0 and 1, or both False and True, and nothing else."""
-    if not (
-        pd.api.types.is_numeric_dtype(series.dtype) or pd.api.types.is_bool_dtype(series.dtype)
-    ):
-        return False
-    values = pd.unique(series.dropna())
-    return len(values) == 2 and set(values.tolist()) == {0, 1}
-
-
-# -- side tables
-
-
-def check_catalogue(found: ListFindings, data: Data, matched: Matched) -> None:
-    """Report items of both frames that the catalogue does not have."""
-    inside = matched.sides.items.inside
-    for role, codes, rows, frame in (
-        ("pred", matched.item, matched.rows, data.pred),
-        ("true", matched.true_lists.item, matched.true_lists.rows, data.true),
-    ):
-        outside = ~inside[codes]
-        if outside.any() or found.parts:
-            some = examples(frame[data.options.item_col].take(rows(np.flatnonzero(outside)[:1000])))
-            effect = "coverage counts them apart; confusion counts refuse them"
-            found.add(
-                "outside_catalogue",
-                f"items of {role} outside the catalogue",
-                "warning",
-                outside.sum(),
-                len(codes),
-                some,
-                effect,
-            )
-
-
-def check_seen(found: ListFindings, log: pd.DataFrame, data: Data) -> None:
-    """Report items among the first k, and relevant items of `true`, that the log already has for
-    the user."""
-    plain = _of_pairs(data.options).updated(users="both")
-    name, true = relevance_source(data.true, data.options), data.true
-    if name is not None:
-        true = true[gains(read_relevance(true, name, data.options), data.options) > 0]
-    for code, frame, k, options, what, effect in (
-        ("pred_seen", data.pred, data.k, plain, "recommendations", AGAIN),
-        ("true_seen", true[data.pair], None, plain.updated(**UNORDERED), "relevant items", LEAK),
-    ):
-        # The log may have no user of these lists.
-        with (
-            suppress(EmptyPopulationError),
-            matched_quietly(Call(options), log[data.pair], frame) as known,
-        ):
-            seen, shown = known.at(k).n_hits, known.at(k).n_shown
-            for name, own in parts_by(known):
-                n_rows, n_seen, some = (
-                    int(shown[own].sum()),
-                    seen[own].sum(),
-                    labels_where(known, own & (seen > 0)),
-                )
-                severity: Severity = "warning" if n_rows and n_seen > MANY_SEEN * n_rows else "info"
-                found.add(
-                    code, f"{what} already in the log", severity, n_seen, n_rows, some, effect, name
-                )
-
-
-# Candidates look sampled if there are so many lists, and nearly all of them have all their relevant
-# items beside the same number of others.
-MANY_LISTS, NEARLY_ALL = 20, 0.95
-# Slates of a shop, too, can hold one clicked item beside a fixed number of others. These are few,
-# and the same items stand in many slates, while random items are spread evenly: the variance of
-# their counts is about the mean. The relevant items are not counted, since popular ones stand in
-# many lists whatever the others are.
-MANY_OTHERS, FEW_OTHERS, EVEN = 20, 5, 1.5
-
-
-def check_sampled(found: ListFindings, matched: Matched) -> None:
-    """Report lists that look like the relevant items of a user among a few sampled ones."""
-    lists = matched.at(None)
-    others = matched.n_pred - lists.n_hits.astype(np.int64)
-    n_items = len(distinct(matched.item))
-    # Recommenders mostly rank the same candidates.
-    counts = np.bincount(np.delete(matched.item, matched.hits.place)) / len(matched.by)
-    counts = counts[counts > 0]
-    for name, own in parts_by(matched):
-        served = own & (matched.n_true > 0) & (matched.n_pred > 0)
-        if served.sum() < MANY_LISTS:
-            continue
-        usual = int(np.bincount(others[served]).argmax())
-        alike = served & (lists.n_hits == matched.n_true) & (others == usual)
-        even = (
-            len(counts)
-            and counts.var() < EVEN * counts.mean()
-            and (matched.n_true[alike] == 1).all()
-        )
-        all_items = n_items <= matched.n_pred[served].max()
-        if (
-            alike.sum() < NEARLY_ALL * served.sum()
-            or all_items
-            or usual < (FEW_OTHERS if even else MANY_OTHERS)
-        ):
-            continue
-        effect = (
-            f"lists hold all relevant items and {usual:,} others. If these were sampled, metrics "
-            "may order models otherwise than over all items: rank all items, or correct lists of "
-            "one relevant item with rd.diagnostics.sampled_values(metric, n_items=..., "
-            f"n_sampled={usual})"
-        )
-        some = labels_where(matched, alike)
-        found.add(
-            "sampled",
-            "candidates look sampled",
-            "warning",
-            alike.sum(),
-            served.sum(),
-            some,
-            effect,
-            name,
-        )
+        if code in ("bad_column", "null_ids"):  # parts without such rows say nothing
+            row["of"] = n_rows[row["frame"] or "true"]
+        if code in ("pred_seen", "true_seen"):
+            row["severity"] = "warning" if row["count"] > MANY_SEEN * row["of"] else "info"
+        if code != "empty" or row["count"] == row["of"]:
+            kept.append(row)
+    found.rows = kept
+    return found.table()
 
 
 # ------------------------------------------------------------------------------------------
@@ -556,9 +318,7 @@ def data_profile(
     with call.match(true, frame) as matched:
         n_models = max(len(matched.by), 1)
         names = [name for name, _ in parts_by(matched)]
-        n_places = len(matched.item)
-        place_list = np.empty(n_places, np.int64)  # lists may stand in any order
-        place_list[spans(matched.start, matched.n_pred)] = run_of(matched.n_pred)
+        n_places, place_list = len(matched.item), list_of_places(matched)
         model, shown = matched.list_by[place_list], matched.n_pred > 0
         in_true = matched.true_list >= 0
         known_rows = in_true[place_list]

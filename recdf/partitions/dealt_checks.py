@@ -15,8 +15,12 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from ..diagnostics.checks_in_parts import columns_to_check, findings_of_parts, findings_of_users
-from ..diagnostics.data_checks import check_options
+from ..diagnostics.data_checks import (
+    check_options,
+    columns_to_check,
+    findings_of_parts,
+    findings_of_users,
+)
 from ..docstrings import fill
 from ..inputs.frames import id_frame
 from ..inputs.options import as_columns
