@@ -153,8 +153,8 @@ def check_ids(found: ListFindings, data: Data) -> dict[str, IdColumn] | None:
 
     Return the ids of `pred` by column, or None if they cannot be compared.
     """
-    comparable, of_pred = len(data.true) > 0 and len(data.pred) > 0, {}
-    if comparable:
+    of_pred: dict[str, IdColumn] = {}
+    if comparable := len(data.true) > 0 and len(data.pred) > 0:
         for name in data.by:
             column(data.pred, name, "pred")
         recommenders = groups_of(data.pred, data.by)
@@ -162,11 +162,10 @@ def check_ids(found: ListFindings, data: Data) -> dict[str, IdColumn] | None:
         what = "item" if name == data.options.item_col else "user"
         true_ids = read_checked_ids(found, column(data.true, name, "true"), "true")
         pred_ids = read_checked_ids(found, column(data.pred, name, "pred"), "pred")
-        if true_ids is None or pred_ids is None:
+        if true_ids is None or pred_ids is None or not comparable:
             comparable = False
-        if not comparable:
             continue
-        pair, keys = [true_ids, pred_ids], list(of_pred.values())
+        pair, keys = (true_ids, pred_ids), list(of_pred.values())
         of_pred[name] = pred_ids
         effect = "no row can ever match: every metric would be 0"
         comparable = _can_match(
@@ -188,7 +187,7 @@ def check_side(
     for name in names:
         ids = read_checked_ids(found, column(frame, name, role), role)
         usable &= ids is not None and _can_match(
-            found, f"ids of {role}", [pred_ids[name], ids], effect
+            found, f"ids of {role}", (pred_ids[name], ids), effect
         )
     return usable
 
@@ -213,7 +212,7 @@ def read_checked_ids(found: ListFindings, series: pd.Series, role: str) -> IdCol
 def _can_match(
     found: ListFindings,
     what: str,
-    pair: Sequence[IdColumn],
+    pair: tuple[IdColumn, IdColumn],
     effect: str,
     keys: Sequence[IdColumn] | None = None,
 ) -> bool:
@@ -233,7 +232,7 @@ def _can_match(
 def _check_common(
     found: ListFindings,
     what: str,
-    pair: Sequence[IdColumn],
+    pair: tuple[IdColumn, IdColumn],
     recommender: np.ndarray,
     labels: pd.DataFrame,
 ) -> bool:
@@ -244,13 +243,13 @@ def _check_common(
     for flags, code in zip(there, codes.codes, strict=True):
         flags[code] = True
     there[:, -1] = False  # the place of nulls, whose code is -1
-    common, (own, theirs) = there.all(axis=0), codes.codes
+    common, (own, theirs) = there[0] & there[1], codes.codes
     if isinstance(codes.labels, pa.Array) and codes.labels.type == pa.large_string():
         _check_look_alikes(found, what, codes.labels, own, (there & ~common)[:, :-1])
     if not common.any():
         true, pred = (ids.show(np.arange(min(2, len(ids)))) for ids in pair)
-        some, effect = f"true {true}, pred {pred}", "every list scores 0"
-        found.add("nothing_in_common", f"no {what} in common", "error", n, n, some, effect)
+        both, effect = f"true {true}, pred {pred}", "every list scores 0"
+        found.add("nothing_in_common", f"no {what} in common", "error", n, n, both, effect)
         return False
     lost = ~common[own] & (own >= 0)
     if what == "item" and lost.sum() > FEW_ITEMS_IN_COMMON * n:
@@ -258,8 +257,9 @@ def _check_common(
         words = "relevant items that nobody was recommended"
         effect = f"recall cannot pass {share} of the rows of true"
         found.of_rows("never_recommended", words, "info", lost, some, effect)
-    silent = np.bincount(recommender, common[theirs]) == 0
-    for place in np.flatnonzero(silent & labels.notna().all(axis=1)):
+    silent = labels.notna().all(axis=1).to_numpy(copy=True)
+    silent[recommender[common[theirs]]] = False
+    for place in np.flatnonzero(silent).tolist():
         (values,) = row_objects(labels.iloc[[place]])
         name = " · ".join(map(str, values if isinstance(values, tuple) else [values]))
         effect = f"every list of {', '.join(map(str, labels.columns))} = {values!r} scores 0"

@@ -44,7 +44,8 @@ from ..tables.cells import (
     number,
     visible,
 )
-from .data_checks import MANY_SEEN, check
+from .check_findings import MANY_SEEN
+from .data_checks import check
 
 # ------------------------------------------------------------------------------------------
 # What `gate` returns: a table of verdicts that is true where the candidate passed, as text,

@@ -13,7 +13,6 @@ import pandas as pd
 
 from ..inputs.frames import read_numbers
 from ..inputs.options import Options
-from ..inputs.sorting import run_of, spans
 from ..matching.hits import Hits
 from ..matching.lists import Matched
 from ..matching.overlap import Overlap
@@ -153,10 +152,12 @@ def _in_list_order(data: Data, matched: Matched, name: str | None) -> np.ndarray
 
 
 def list_of_places(matched: Matched) -> np.ndarray:
-    """Return the list of each place, as lists may stand in any order."""
-    lists = np.empty(len(matched.item), np.int64)
-    lists[spans(matched.start, matched.n_pred)] = run_of(matched.n_pred)
-    return lists
+    """Return the list of each place; lists may stand in any order."""
+    order = np.argsort(matched.start, kind="stable")
+    found: np.ndarray = matched.derived(
+        "list of places", lambda: np.repeat(order, matched.n_pred[order])
+    )
+    return found
 
 
 def _lists_where(matched: Matched, step: np.ndarray) -> np.ndarray:

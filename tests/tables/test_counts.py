@@ -30,7 +30,7 @@ NEVER_ONE = {
     ("card", "values"),  # "larger values"
     ("cheap_labels", "lists"),  # 20 at least
     ("check_findings", "ids"),
-    ("data_checks", "others"),
+    ("check_findings", "others"),
     ("deciding", "users"),
     ("evaluate", "buckets"),
     ("evaluate", "values"),
