@@ -139,7 +139,7 @@ def check(
             data = _left_without(exclude, found, data, pred_ids)
         if not len(data.pred) + len(data.true):
             return found.table()
-        call = _call(data, items)
+        call = _forgiving_call(data, items)
         with matched_quietly(call, data.true, data.pred) as matched:
             progress.add()
             _check_matched(found, data, matched)
@@ -160,7 +160,7 @@ def check_options(options: Mapping[str, Any]) -> Options:
     return Call.from_arguments(check, given).options
 
 
-def _call(data: Data, items: pd.DataFrame | None) -> Call:
+def _forgiving_call(data: Data, items: pd.DataFrame | None) -> Call:
     return Call(forgiving(data.options), given={} if items is None else {"items": items})
 
 
@@ -235,7 +235,9 @@ def findings_of_users(
         return found
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RecdfWarning)
-        with _call(data, items).match_part(data.true, data.pred, by_values, False) as matched:
+        with _forgiving_call(data, items).match_part(
+            data.true, data.pred, by_values, False
+        ) as matched:
             _check_matched(found, data, matched)
             del found.matched  # the lists of a bucket stay with its worker
     if "log" in frames:
