@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from ..errors import OptionError
@@ -55,11 +56,10 @@ from .leaderboard_values import (
     floor_rows,
     over_repeats,
     seed_sentences,
-    spread_of_rows,
+    segment_groups,
     values_frame,
 )
 from .row_words import EVERYONE
-from .segments import segment_groups
 
 __all__ = ["Leaderboard", "leaderboard"]
 
@@ -301,8 +301,9 @@ def leaderboard(
                 "⟦+by=⟧"
             )
         correction = None
-    of_rows = {"fold": fold, "seed_col": seed_col, "cheap": cheap, "stat": stat}
-    if in_buckets(result, of_rows | {"stat": None if stat == "mean" else stat}):
+    other = None if stat == "mean" else stat
+    of_rows = {"fold": fold, "seed_col": seed_col, "cheap": cheap, "stat": other}
+    if in_buckets(result, of_rows):
         rows: RowsInMemory | RowsInBuckets = RowsInBuckets(result, segments, unit_col, bounds)
     else:
         found = with_bounds(over_repeats(as_result(result), fold, seed_col), bounds)
@@ -342,7 +343,12 @@ def board_of(
     said = notes(result, frame, baseline, tests) + cautions(result, tests)
     columns = TIDY
     if SEEDS in result.spec:
-        frame[SEED_SD] = spread_of_rows(result, frame)
+        spread = result.spec[SEEDS]["sd"]
+        rows = zip(frame["model"], frame["metric"], frame["group"], strict=True)
+        frame[SEED_SD] = [
+            np.nan if group else spread.get(metric, {}).get(model, np.nan)
+            for model, metric, group in rows
+        ]
         columns, said = [*TIDY, SEED_SD], (*said, *seed_sentences(result, tests))
     return Leaderboard(frame[columns], said, tests)
 

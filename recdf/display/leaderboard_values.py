@@ -9,6 +9,7 @@ is small, and adds up. All columns of segments are read once; group 0 has all li
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -27,23 +28,113 @@ from ..evaluation.value_moments import (
     unit_codes,
     with_unit_errors,
 )
-from ..experiments.compare.by_segment import segments_of_lists
+from ..experiments.compare.by_segment import known_segments, segment_columns, segments_of_lists
 from ..experiments.compare.pairs_of_models import ChangedRows
+from ..inputs.options import as_columns
 from ..judge.choices import Correction
 from ..judge.comparability import spec_of_each
 from ..judge.per_user_columns import Mask, key_codes, unit_of
 from ..judge.users import repeated_unit
 from ..tables.cells import form_of, number
-from .given_tables import labels, restated, spec_with_bounds
+from .given_tables import column_names, direction_word, labels, restated, spec_with_bounds
+from .joined_labels import LABELS, RESTATED, powered_means
 from .kinds import TABLE_KINDS, n_differs
-from .pairs import compare, compare_numbered, list_places, model_rows
+from .pairs import compare, compare_numbered, list_places, model_codes, model_rows
 from .row_words import EVERYONE
-from .segments import SegmentGroups, coded_segments, group_means, model_means
 
-MODEL_NUMBER, GROUP_NUMBER = (
-    "recdf: model",
-    "recdf: number of group",
-)  # columns beside those of the rows
+# Columns beside those of the rows.
+MODEL_NUMBER, GROUP_NUMBER = "recdf: model", "recdf: number of group"
+
+
+# -- groups of lists, such as segments of users: read once per list, kept as one code per row
+
+
+class SegmentGroups(NamedTuple):
+    """The groups of one column of segments: their names, and a code for every row of `per_user`, −1
+    for no group."""
+
+    names: list[str]
+    codes: np.ndarray
+
+    def rows(self) -> dict[str, np.ndarray]:
+        """Return the rows of `per_user` of every group, in the order of the names."""
+        order = np.argsort(self.codes, kind="stable")
+        starts = np.searchsorted(self.codes[order], np.arange(len(self.names) + 1))
+        return dict(zip(self.names, np.split(order, starts)[1:-1], strict=True))
+
+
+def segment_groups(result: Evaluation, segments: pd.DataFrame) -> dict[str, SegmentGroups]:
+    """Return the groups of every column of segments; lists whose user has none are in no group."""
+    known, keys, names = coded_segments(segments, result.spec["user_col"])
+    # The ids of a list are looked up once, not once for every model.
+    places = list_places(result, model_rows(result))
+    lists = result.per_user[keys].take(places.first_row)
+    joined = segments_of_lists(lists, known, keys, list(names)).fillna(-1)
+    found = {}
+    for name, own in names.items():
+        # Numbers of 16 bits are sorted many times faster than longer ones.
+        codes = joined[name].to_numpy(np.int16 if len(own) <= np.iinfo(np.int16).max else np.int64)
+        found[str(name)] = SegmentGroups(own, codes[places.of_row])
+    return found
+
+
+def coded_segments(
+    segments: pd.DataFrame, user_col: list[str]
+) -> tuple[pd.DataFrame, list[str], dict[Any, list[str]]]:
+    """Return the segments of each user as numbers, −1 for none, the columns of the key, and the
+    names of the groups of each column, in the order of the frame."""
+    keys, names = segment_columns(segments, user_col)
+    known = known_segments(segments, keys, names)
+    labels_of = {}
+    for name in names:
+        codes, values = pd.factorize(known[name])
+        labels_of[name] = labels(pd.DataFrame({name: values}), [name])
+        known[name] = codes
+    return known, keys, labels_of
+
+
+def group_means(
+    result: Evaluation, groups: SegmentGroups, columns: list[str], segment: str
+) -> pd.DataFrame:
+    """Return means of every model within every group, in the columns of the leaderboard."""
+    spec, per_user, weights = result.spec, result.per_user, None
+    (codes, models), at = model_codes(result), np.flatnonzero(groups.codes >= 0)
+    units, weight = spec.get("unit_col", []), as_columns(spec.get("weight"))
+    rows = per_user[list(dict.fromkeys([*columns, *units, *weight]))].take(at)
+    rows = rows.assign(**{MODEL_NUMBER: codes[at], GROUP_NUMBER: groups.codes[at]})
+    if weight:
+        weights = rows[weight[0]].to_numpy(np.float64)
+    cells, confidence = [MODEL_NUMBER, GROUP_NUMBER], spec.get("confidence", CONFIDENCE)
+    found = means(rows, cells, columns, {}, confidence, units, weights)
+    table = in_words(result, found, models, (segment, groups.names), columns)
+    if LABELS in spec:
+        grouped = rows.reset_index(drop=True).groupby(cells)
+        of_cells = [(name, at[own.index]) for _, own in grouped for name in columns]
+        table[RESTATED] = powered_means(result, of_cells)[RESTATED].to_numpy()
+    return table
+
+
+def in_words(
+    result: Evaluation,
+    found: pd.DataFrame,
+    models: list[str],
+    segment: tuple[str, list[str]],
+    columns: list[str],
+) -> pd.DataFrame:
+    """Return means of the numbers of models and of the groups of a column of segments with the
+    names of both, model after model."""
+    found = found.sort_values([MODEL_NUMBER, GROUP_NUMBER], kind="stable", ignore_index=True)
+    n_cells = len(found) // max(len(columns), 1)
+    return found[["value", "ci_low", "ci_high", "n", "n_undefined"]].assign(
+        model=[models[i] for i in found[MODEL_NUMBER]],
+        segment=segment[0],
+        group=[segment[1][i] for i in found[GROUP_NUMBER]],
+        column=columns * n_cells,
+        better=[direction_word(result, name) for name in columns] * n_cells,
+    )
+
+
+# -- the lists of a result with their groups
 
 
 @dataclass(frozen=True)
@@ -69,16 +160,11 @@ class RowsInMemory:
         self, columns: list[str], baseline: str | None, correction: Correction
     ) -> pd.DataFrame:
         """Compare models over all lists and within every group; all tests are one family."""
-        within: dict[tuple[str, str], np.ndarray] = {
-            (EVERYONE, ""): np.arange(len(self.result.per_user)),
-            **{
-                (segment, group): rows
-                for segment, of_segment in self.groups.items()
-                for group, rows in of_segment.rows().items()
-            },
-        }
-        how: dict[str, Any] = {"baseline": baseline, "correction": correction}
-        table = compare(self.result, columns, **how, within=within if self.groups else None)
+        within = {(EVERYONE, ""): np.arange(len(self.result.per_user))}
+        for segment, of_segment in self.groups.items():
+            within |= {(segment, group): rows for group, rows in of_segment.rows().items()}
+        rows = within if self.groups else None
+        table = compare(self.result, columns, baseline=baseline, correction=correction, within=rows)
         return in_groups(table, list(within))
 
 
@@ -111,10 +197,8 @@ class Labelling:
         rows = rows.assign(**{MODEL_NUMBER: model}).assign(**{GROUP_NUMBER: 0})
         if self.segments is None:
             return rows
-        found, parts = (
-            segments_of_lists(rows, self.segments, self.keys, list(self.first)),
-            [rows],
-        )
+        found = segments_of_lists(rows, self.segments, self.keys, list(self.first))
+        parts = [rows]
         for name, first in self.first.items():
             group = found[name].fillna(-1).to_numpy(np.int64)
             own = np.flatnonzero(group >= 0)
@@ -130,14 +214,14 @@ class BucketMeans(NamedTuple):
     moments: GroupMoments
     of_units: list[GroupMoments]
     apart: Mask
-    repeated: tuple[bool, bool]
+    repeated: Mask
 
     def __add__(self, other: BucketMeans) -> BucketMeans:  # type: ignore[override]
         return BucketMeans(
             self.moments + other.moments,
             [one + two for one, two in zip(self.of_units, other.of_units, strict=True)],
             self.apart | other.apart,
-            (self.repeated[0] or other.repeated[0], self.repeated[1] or other.repeated[1]),
+            self.repeated | other.repeated,
         )
 
 
@@ -148,7 +232,6 @@ class MeansOfBucket:
     columns: list[str]
     keys: list[str]
     units: list[str]
-    clustered: bool
     weight: str | None
     n_models: int
     n_groups: int
@@ -159,19 +242,19 @@ class MeansOfBucket:
         values = [rows[name].to_numpy(np.float64, na_value=np.nan) for name in self.columns]
         weight = None if self.weight is None else rows[self.weight].to_numpy(np.float64)
         of_units = []
-        if self.clustered:
+        if self.units != self.keys:
             unit = unit_codes(rows, self.units)
             of_units = moments_of_units(values, cell, unit, n_cells, weight)
         whole = (rows[GROUP_NUMBER] == 0).to_numpy()
         (code,), _ = key_codes([("per_user", rows[whole])], self.keys)
         counts = [np.bincount(code[~np.isnan(one[whole])]) for one in values]
         first = rows[whole & (rows[MODEL_NUMBER] == rows[MODEL_NUMBER].min()).to_numpy()]
-        several = bool(first.duplicated(self.units).any())
+        several = first.duplicated(self.units).any()
         return BucketMeans(
             GroupMoments.of(values, cell, n_cells, weight),
             of_units,
             np.array([bool((n[n > 0] < self.n_models).any()) for n in counts], bool),
-            (several, repeated_unit(first, self.keys, len(first))),
+            np.array([several, repeated_unit(first, self.keys, len(first))]),
         )
 
 
@@ -192,14 +275,13 @@ class RowsInBuckets:
         self.models = labels(given.by_values, list(spec["by"]))
         known, keys, names = (None, [], {}) if segments is None else coded_segments(segments, key)
         self.names = names
-        first, self.groups = {}, [(EVERYONE, "")]
-        for name, own in names.items():
-            first[name] = len(self.groups)
-            self.groups += [(str(name), one) for one in own]
-        self.first = first
-        label = Labelling(given.by_values, known, keys, first)
+        self.groups = [(EVERYONE, "")]
+        self.groups += [(str(name), one) for name, own in names.items() for one in own]
+        sizes = map(len, names.values())
+        self.first = dict(zip(names, itertools.accumulate(sizes, initial=1), strict=False))
+        label = Labelling(given.by_values, known, keys, self.first)
         reads = [*spec["by"], *keys, *key, *self.units]
-        numbers = dict.fromkeys((MODEL_NUMBER, GROUP_NUMBER), "int64")
+        numbers = {MODEL_NUMBER: "int64", GROUP_NUMBER: "int64"}
         self.rows = ChangedRows(given, label, reads, numbers)
         self.per_list = [name for name in spec["metrics"] if name in given.empty_rows.columns]
         self.rows.by_values = pd.DataFrame({MODEL_NUMBER: range(len(self.models))})
@@ -210,9 +292,9 @@ class RowsInBuckets:
             spec["unit_col"] = self.units
             moments = self._moments.take(np.arange(len(self.models)))
             confidence = spec.get("confidence", CONFIDENCE)
-            means = mean_table(given.by_values, self.per_list, moments, spec, confidence)
-            summary = restated(given, means, ["se", "ci_low", "ci_high"])
-        elif unit_col is None and self._of_all.repeated == (False, True):
+            own = mean_table(given.by_values, self.per_list, moments, spec, confidence)
+            summary = restated(given, own, ["se", "ci_low", "ci_high"])
+        elif unit_col is None and self._of_all.repeated.tolist() == [False, True]:
             spec["repeated_units"] = True
         self.result = Evaluation(given.empty_rows, summary, spec)
 
@@ -223,12 +305,11 @@ class RowsInBuckets:
             self.per_list,
             self.key,
             self.units,
-            self.units != self.key,
             self.weight,
             len(self.models),
             len(self.groups),
         )
-        used = [*self.per_list, *filter(None, [self.weight])]
+        used = [*self.per_list, *as_columns(self.weight)]
         parts: list[BucketMeans] = self.rows.each_bucket(work, used, self.units)
         return functools.reduce(lambda one, two: one + two, parts)
 
@@ -243,14 +324,16 @@ class RowsInBuckets:
     def group_means(self, columns: list[str]) -> list[pd.DataFrame]:
         """Return the means of every model within the groups of every column of segments."""
         found, n_models = [], len(self.models)
+        confidence = self.result.spec.get("confidence", CONFIDENCE)
         for name, own in self.names.items():
-            groups = self.first[name] + np.arange(len(own))
-            for i, model in enumerate(self.models):
-                moments = self._moments.take(groups * n_models + i)
-                segment = (str(name), own)
-                found.append(model_means(self.result, model, segment, self.per_list, moments))
-        table = pd.concat(found, ignore_index=True) if found else pd.DataFrame(columns=["column"])
-        return [table[table["column"].isin(columns)]] if found else []
+            first = self.first[name] * n_models
+            cells = first + np.flatnonzero(self._moments.rows[first:][: len(own) * n_models])
+            groups, models = np.divmod(cells - first, n_models)
+            numbers = pd.DataFrame({MODEL_NUMBER: models, GROUP_NUMBER: groups})
+            table = mean_table(numbers, self.per_list, self._moments.take(cells), {}, confidence)
+            table = in_words(self.result, table, self.models, (str(name), own), self.per_list)
+            found.append(table[table["column"].isin(columns)])
+        return found
 
     def different_lists(self, columns: list[str]) -> list[str]:
         """Return the columns that have values for some lists of one model and not of another."""
@@ -264,15 +347,21 @@ class RowsInBuckets:
         self, columns: list[str], baseline: str | None, correction: Correction
     ) -> pd.DataFrame:
         """Compare models over all lists and within every group; all tests are one family."""
-        options: dict[str, Any] = {"weight_col": self.weight, "unit_col": self.units}
+        table = compare_numbered(
+            self.rows,
+            self.result,
+            self.models,
+            columns,
+            baseline=baseline,
+            correction=correction,
+            user_col=self.key,
+            model_col=MODEL_NUMBER,
+            weight_col=self.weight,
+            unit_col=self.units,
+            by=GROUP_NUMBER if self.names else None,
+        )
         if self.names:
-            options["by"] = GROUP_NUMBER
-        options |= {"user_col": self.key, "model_col": MODEL_NUMBER}
-        options |= {"baseline": baseline, "correction": correction}
-        table = compare_numbered(self.rows, self.result, self.models, columns, **options)
-        if self.names:
-            table = table.rename(columns={GROUP_NUMBER: "group"})
-            table["group"] = [self.groups[code] for code in table["group"]]
+            table["group"] = [self.groups[code] for code in table.pop(GROUP_NUMBER)]
         return in_groups(table, self.groups[:1])
 
 
@@ -282,13 +371,25 @@ class RowsInBuckets:
 def values_frame(
     rows: RowsInMemory | RowsInBuckets, table: pd.DataFrame, columns: list[str]
 ) -> pd.DataFrame:
-    """Return the values of all lists and of every group with their places, the best models
-    first."""
-    models = list(dict.fromkeys(table["model"]))
+    """Return the values of all lists and of every group: models stand in the order of the first
+    metric, the best first, and each group has places of its own."""
     blocks = [table[table["column"].isin(columns)].assign(segment=EVERYONE, group="")]
-    per_list = [name for name in columns if name in rows.result.per_user.columns]
-    blocks += rows.group_means(per_list)
-    return _tidy(blocks, columns, models, rows.different_lists(columns))
+    blocks += rows.group_means([name for name in columns if name in rows.result.per_user.columns])
+    names = ["segment", "group", "model", "column", "better", "value", "ci_low", "ci_high"]
+    frame = pd.concat([block[[*names, "n", "n_undefined"]] for block in blocks], ignore_index=True)
+    frame = frame.rename(columns={"column": "metric"})
+    frame["half_width"] = (frame["ci_high"] - frame["ci_low"]) / 2
+    downward = frame["value"].where(frame["better"] == "smaller", -frame["value"])
+    places = downward.groupby([frame["segment"], frame["group"], frame["metric"]])
+    # A mean over other lists is no better or worse than this one.
+    apart = frame["metric"].isin(rows.different_lists(columns)) | n_differs(frame)
+    unplaced = (frame["better"] == "") | apart | (table["model"].nunique() == 1)
+    frame["place"] = places.rank(method="min").mask(unplaced).astype("Int64")
+    whole = (frame["segment"] == EVERYONE) & (frame["metric"] == columns[0])
+    best = frame["model"][downward[whole].sort_values(kind="stable").index].tolist()
+    block = frame.groupby(["segment", "group"], sort=False).ngroup()
+    order = frame["metric"].map(columns.index), frame["model"].map(best.index), block
+    return frame.take(np.lexsort(order)).reset_index(drop=True)
 
 
 def floors_of(given: Any) -> pd.DataFrame:
@@ -320,9 +421,7 @@ def floor_rows(frame: pd.DataFrame, given: Any) -> pd.DataFrame:
         blocks.append(own.drop_duplicates(["model", "metric"]))
     better = frame.drop_duplicates("metric").set_index("metric")["better"]
     found = pd.concat(blocks, ignore_index=True)
-    found = found[found["metric"].isin(better.index) & found["value"].notna()].reset_index(
-        drop=True
-    )
+    found = found[found["metric"].isin(better.index) & found["value"].notna()]
     found = found.assign(
         segment=EVERYONE, group="", marks="", n_undefined=0, better=found["metric"].map(better)
     )
@@ -339,51 +438,15 @@ def columns_of(
         raise OptionError(
             f"the result has no metric at ⟦k={k}⟧; it has k of {sorted(set(table['k'].dropna()))}"
         )
-    if metrics is None:
-        return known
     found: list[str] = []
-    for name in [metrics] if isinstance(metrics, str) else list(metrics):
-        own = [
-            c
-            for c, metric in zip(kept["column"], kept["metric"], strict=True)
-            if name in (c, metric)
-        ]
-        if not own:
+    for name in known if metrics is None else as_columns(metrics):
+        own = kept["column"][(kept["column"] == name) | (kept["metric"] == name)]
+        if own.empty:
             raise OptionError(
                 f"metrics names {name!r}; the result has {known}{closest(name, known)}"
             )
-        found += own
+        found += own.tolist()
     return list(dict.fromkeys(found))
-
-
-def _tidy(
-    blocks: Sequence[pd.DataFrame],
-    columns: Sequence[str],
-    models: Sequence[str],
-    apart: Sequence[str],
-) -> pd.DataFrame:
-    """Join the blocks: models stand in the order of the first metric, and each block has places of
-    its own."""
-    wanted = ["segment", "group", "model", "column", "better", "value", "ci_low", "ci_high"]
-    frame = pd.concat([block[[*wanted, "n", "n_undefined"]] for block in blocks], ignore_index=True)
-    frame = frame.rename(columns={"column": "metric"})
-    frame["half_width"] = (frame["ci_high"] - frame["ci_low"]) / 2
-    downward = frame["value"].where(frame["better"] == "smaller", -frame["value"])
-    places = downward.groupby([frame["segment"], frame["group"], frame["metric"]])
-    # A mean over other lists is no better or worse than this one.
-    apart_or_alone = frame["metric"].isin(apart) | n_differs(frame) | (len(models) == 1)
-    unplaced = (frame["better"] == "") | apart_or_alone
-    frame["place"] = places.rank(method="min").mask(unplaced).astype("Int64")
-    whole = (frame["segment"] == EVERYONE) & (frame["metric"] == columns[0])
-    best = frame["model"][downward[whole].sort_values(kind="stable").index]
-    order = pd.DataFrame(
-        {
-            "block": frame.groupby(["segment", "group"], sort=False).ngroup(),
-            "model": frame["model"].map({model: i for i, model in enumerate(best)}),
-            "metric": frame["metric"].map(list(columns).index),
-        }
-    )
-    return frame.take(np.lexsort(order.to_numpy().T[::-1])).reset_index(drop=True)
 
 
 SEEDS = "seeds"  # in the spec: the spread of a metric over the seeds of a model
@@ -397,7 +460,7 @@ def over_repeats(
     over seeds."""
     by, key, columns = list(result.spec["by"]), list(result.spec["user_col"]), []
     for argument, given in (("fold", fold), ("seed_col", seed_col)):
-        for name in [given] if isinstance(given, str) else given or ():
+        for name in as_columns(given):
             columns.append(name)
             if name not in (*by, *key[1:]):
                 raise OptionError(
@@ -420,10 +483,19 @@ def over_repeats(
     if seed_col is not None:
         spec[SEEDS] = _spread(result, models, seed_col, metrics)
     per_user = _averaged_lists(result.per_user, [*models, *lists], metrics, spec.get("weight"))
-    confidence = spec.get("confidence", 0.95)
+    confidence = spec.get("confidence", CONFIDENCE)
     weights = None if "weight" not in spec else per_user[spec["weight"]].to_numpy(np.float64)
     parts = [means(per_user, models, metrics, spec, confidence, (), weights)] if metrics else []
-    summary = pd.concat([*parts, _of_all_lists(result, models, parts)], ignore_index=True)
+    # Metrics that are one number for all lists, as means over folds and seeds.
+    summary = result.summary
+    own = summary[[name not in metrics for name in column_names(summary, result)]]
+    if "item_by" in spec:
+        own = own[own[spec["item_by"]].isna()]
+    grouped = own.groupby([*models, "metric", "k"], sort=False, dropna=False, observed=True)
+    found = grouped.agg(value=("value", "mean"), n=("n", "max"), n_undefined=("n_undefined", "max"))
+    of_all = found.reset_index().reindex(columns=(parts[0] if parts else summary).columns)
+    parts.append(of_all.astype({"n": "int64", "n_undefined": "int64"}))
+    summary = pd.concat(parts, ignore_index=True)
     per_user.attrs = {"recdf": spec}
     return Evaluation(per_user, summary, spec)
 
@@ -439,24 +511,6 @@ def _averaged_lists(
     return grouped.agg(how).astype(dict.fromkeys(metrics, "float64")).reset_index()
 
 
-def _of_all_lists(result: Evaluation, models: list[str], parts: list[pd.DataFrame]) -> pd.DataFrame:
-    """Return the metrics that are one number for all lists, as means over folds and seeds."""
-    known = [name for name in result.spec["metrics"] if name not in result.per_user.columns]
-    named = {(one["name"], one["k"]) for name in known for one in [result.spec["metrics"][name]]}
-    summary = result.summary
-    pairs = zip(summary["metric"], summary["k"].astype(object), strict=True)
-    own = summary[[(name, None if pd.isna(k) else k) in named for name, k in pairs]]
-    if "item_by" in result.spec:
-        own = own[own[result.spec["item_by"]].isna()]
-    keys = [*models, "metric", "k"]
-    grouped = own.groupby(keys, sort=False, dropna=False, observed=True)
-    found = grouped.agg(value=("value", "mean"), n=("n", "max"), n_undefined=("n_undefined", "max"))
-    columns = parts[0].columns if parts else summary.columns
-    return (
-        found.reset_index().reindex(columns=columns).astype({"n": "int64", "n_undefined": "int64"})
-    )
-
-
 def _spread(
     result: Evaluation, models: list[str], seed_col: str, metrics: list[str]
 ) -> dict[str, Any]:
@@ -468,16 +522,6 @@ def _spread(
     grouped = means_of_seeds.groupby(pd.Series(labels(means_of_seeds, models)), sort=False)
     sd = {name: grouped[name].std().dropna().to_dict() for name in metrics}
     return {"column": seed_col, "n": grouped.size().to_dict(), "sd": sd}
-
-
-def spread_of_rows(result: Evaluation, frame: pd.DataFrame) -> list[float]:
-    """Return the spread over seeds of each row of a leaderboard; null for rows of segments."""
-    spread = result.spec[SEEDS]["sd"]
-    rows = zip(frame["model"], frame["metric"], frame["group"], strict=True)
-    return [
-        np.nan if group else spread.get(metric, {}).get(model, np.nan)
-        for model, metric, group in rows
-    ]
 
 
 def seed_sentences(result: Evaluation, tests: pd.DataFrame) -> list[str]:

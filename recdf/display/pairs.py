@@ -25,13 +25,22 @@ from ..judge.verdict import remark
 from .given_tables import direction_word, rows_by
 
 # Names of the columns of the frame that is compared.
-MODEL, LIST, WEIGHT, UNIT = "model", "list", "weight of list", "unit of list"
+MODEL, LIST, UNIT = "model", "list", "unit of list"
 
 
 def model_rows(result: Evaluation) -> dict[str, np.ndarray]:
     """Return the rows of `per_user` of every model, by its label, in the order of first
     appearance."""
     return rows_by(result.per_user, list(result.spec["by"]))
+
+
+def model_codes(result: Evaluation) -> tuple[np.ndarray, list[str]]:
+    """Return the number of the model of every row of `per_user`, and the models."""
+    rows = model_rows(result)
+    codes = np.empty(len(result.per_user), np.int64)
+    for code, own in enumerate(rows.values()):
+        codes[own] = code
+    return codes, list(rows)
 
 
 class Places(NamedTuple):
@@ -76,30 +85,22 @@ def compare(
     all groups are one family. Returns the columns of `compare_models`, with `group` before them
     where groups are given.
     """
-    rows = model_rows(result)
-    if len(rows) < 2:
+    codes, models = model_codes(result)
+    if len(models) < 2:
         raise OptionError("the result has one model; evaluate with ⟦+by=⟧ for a comparison")
-    models = list(rows)
-    codes = np.empty(len(result.per_user), np.int64)
-    for code, own in enumerate(rows.values()):
-        codes[own] = code
+    spec, per_user = result.spec, result.per_user
+    weight = spec.get("weight")
+    names = [*columns, JUDGED, *map(cheap_column, columns), "n_true", "n_pred", weight]
     # Integers stand for models and lists: coding millions of labels again would take longer than
     # the tests.
-    labelled: dict[str, Any] = {MODEL: codes, LIST: list_places(result, rows).of_row}
-    for name in (*columns, JUDGED, *map(cheap_column, columns), "n_true", "n_pred"):
-        if name in result.per_user.columns:
-            labelled[name] = result.per_user[name].array
-    options: dict[str, Any] = {}
-    if "weight" in result.spec and result.spec["weight"] is not None:
-        labelled[WEIGHT] = result.per_user[result.spec["weight"]].array
-        options["weight_col"] = WEIGHT
-    if "unit_col" in result.spec:
-        labelled[UNIT] = unit_codes(result.per_user, result.spec["unit_col"])
-        options["unit_col"] = UNIT
-    frame = pd.DataFrame(labelled, copy=False)
+    frame = per_user[[name for name in dict.fromkeys(names) if name in per_user.columns]]
+    frame = frame.assign(**{MODEL: codes, LIST: list_places(result, model_rows(result)).of_row})
+    options: dict[str, Any] = {"weight_col": weight}
+    if "unit_col" in spec:
+        frame[UNIT], options["unit_col"] = unit_codes(per_user, spec["unit_col"]), UNIT
     # The comparison reads there whether two models were measured alike.
-    specs = spec_of_each(result.spec, models)
-    frame.attrs["recdf"] = {"joined": {str(code): spec for code, spec in enumerate(specs)}}
+    specs = enumerate(spec_of_each(spec, models))
+    frame.attrs = {"recdf": {"joined": {str(code): one for code, one in specs}}}
     if within is not None:
         frame = frame.take(np.concatenate(list(within.values())))
         frame["group"] = np.repeat(np.arange(len(within)), [len(own) for own in within.values()])

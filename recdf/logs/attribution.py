@@ -50,6 +50,10 @@ class TimedPairs(NamedTuple):
         found += self.item[rows]
         return found
 
+    def take(self, rows: slice | np.ndarray) -> TimedPairs:
+        """Return those of some rows."""
+        return TimedPairs(*(part[rows] for part in self))
+
 
 # What becomes of an event, by its number in `Candidates.outcome`: it belongs to an impression; its
 # user, or the list that it names, was never shown its item; all impressions of its item to its user
@@ -249,17 +253,13 @@ def sessions_by_gap(keys: list[np.ndarray], time: np.ndarray, gap: float) -> np.
     """
     owner = keys[0] if len(keys) == 1 else dense_codes(keys)[0]
     order = stable_order([owner] if ascends(time) else [owner, time])
-    owner_there, time_there = owner[order], time[order]
-    other_user = np.ones(len(order), bool)
-    other_user[1:] = owner_there[1:] != owner_there[:-1]
-    begins = other_user.copy()
+    heads, pause = run_heads([owner[order]]), np.diff(time[order])
+    begins = np.ones(len(order), bool)
     # A difference that overflows is negative; such a pause is long and ends the session.
-    with np.errstate(over="ignore"):
-        pause = time_there[1:] - time_there[:-1]
-    begins[1:] |= (pause > gap) | (pause < 0)
+    begins[1:] = (pause > gap) | (pause < 0)
+    begins[heads] = True
     number = np.cumsum(begins)
-    heads = np.flatnonzero(other_user)
-    number -= np.repeat(number[heads] - 1, np.diff(np.append(heads, len(order))))
+    number -= np.repeat(number[heads] - 1, np.diff(heads, append=len(order)))
     session = np.empty(len(order), np.int64)
     session[order] = number
     return session

@@ -3,7 +3,7 @@ differ."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ from ..inputs.options import as_columns
 from ..inputs.sorting import distinct, run_heads, stable_order
 from ..stats.many_tests import adjust
 from ..stats.numbers import undefined_is_nan
-from ..tables.findings import Findings, row_objects
+from ..tables.findings import Severity, row_objects
 from .attribution import (
     ATTRIBUTED,
     BEFORE_IMPRESSION,
@@ -22,7 +22,6 @@ from .attribution import (
     OUTSIDE_WINDOW,
     UNKNOWN_LIST,
     Candidates,
-    TimedPairs,
     find_candidates,
     rows_of_pairs,
 )
@@ -55,46 +54,46 @@ OFFSETS = range(-28, 29)
 ENOUGH, SHARE_SOON, TIMES_CHANCE = 10, 0.5, 20
 
 
-def check_clocks(found: Findings, rows: ImpressionRows) -> None:
-    """Report events that follow their impressions soon only after a shift by some hours, as in two
+# The arguments of `Findings.add`: code, finding, severity, how many of how many, examples, effect.
+OddRow = tuple[str, str, Severity, Any, Any, Any, str]
+
+
+def odd_clocks(rows: ImpressionRows) -> Iterator[OddRow]:
+    """Yield events that follow their impressions soon only after a shift by some hours, as in two
     time zones.
 
-    Also report events all of which are farther from the log than it is long, before it or after it,
-    as when seconds were read as milliseconds.
+    Also events all of which are farther from the log than it is long, before it or after it, as
+    when seconds were read as milliseconds.
     """
     log, clock = rows.log, rows.clock
     if log.time is None:
         return
     first, last = (float(edge) for edge in (log.time.min(), log.time.max()))
     long = max(last - first, 1.0)
-    for events in rows.events:
+    some_events = [events for events in rows.events if len(events.moments.time)]
+    for events in some_events:
         time = events.moments.time
-        n = len(time)
-        after = n > 0 and float(time.min()) > last + long
-        if after or (n > 0 and float(time.max()) < first - long):
-            where = "after" if after else "before"
-            found.add(
-                "times_apart",
-                "times that have nothing in common",
-                "error",
-                n,
-                n,
-                f"all {events.name} are {where} the log, farther from it than it is long",
-                "one of the two has another unit or another beginning, such as seconds that were "
-                "read as milliseconds",
-            )
-    for events in rows.events:
-        if clock.is_number or not len(events.moments.time):
-            continue
+        after, before = float(time.min()) > last + long, float(time.max()) < first - long
+        yield (
+            "times_apart",
+            "times that have nothing in common",
+            "error",
+            len(time) * (after or before),
+            len(time),
+            f"all {events.name} are {'after' if after else 'before'} the log, farther from it than "
+            "it is long",
+            "one of the two has another unit or another beginning, such as seconds that were "
+            "read as milliseconds",
+        )
+    for events in some_events if not clock.is_number else ():
         # Count for each offset, in half hours, the events that soon follow an impression of their
         # item after that shift, of those that are about an item that their user was shown.
         n, second = len(events.moments.time), TICKS_PER_SECOND[clock.unit]
         some = np.unique(np.linspace(0, n - 1, min(n, SAMPLE)).astype(np.int64))
-        sample = TimedPairs(*(part[some] for part in events.moments))
+        sample = events.moments.take(some)
         pairs = distinct(sample.pairs(slice(None), log.n_items))
-        row = rows_of_pairs(log.moments, pairs, log.n_items)
-        near = TimedPairs(*(part[row] for part in log.moments))
-        n_shown = int((find_candidates(near, sample, None).outcome != NEVER_SHOWN).sum())
+        near = log.moments.take(rows_of_pairs(log.moments, pairs, log.n_items))
+        n_shown = np.count_nonzero(find_candidates(near, sample, None).outcome != NEVER_SHOWN)
         soon: dict[int, int] = {}
         for offset in OFFSETS:
             shifted = sample._replace(time=sample.time + offset * 1800 * second)
@@ -103,7 +102,7 @@ def check_clocks(found: Findings, rows: ImpressionRows) -> None:
         best = max(soon, key=lambda offset: (soon[offset], -abs(offset)))
         if best and soon[best] >= max(ENOUGH, SHARE_SOON * n_shown, TIMES_CHANCE * soon[0]):
             side = "behind" if best > 0 else "ahead of"
-            found.add(
+            yield (
                 "two_clocks",
                 "clocks in two zones",
                 "warning",
@@ -135,17 +134,18 @@ WHAT_COPIES_DO = (
 )
 
 
-def check_events(
-    found: Findings,
-    rows: ImpressionRows,
-    events: EventRows,
-    window: float | None,
-    rules: Rules,
-) -> None:
-    """Report events that belong to no impression, by the reason; events that belong to the
+def odd_events(
+    rows: ImpressionRows, events: EventRows, window: float | None, rules: Rules
+) -> Iterator[OddRow]:
+    """Yield events that belong to no impression, by the reason; events that belong to the
     impression of another list than the one that they name, by time; and prices below 0, such as
     refunds."""
     log, what, n = rows.log, events.name, len(events.frame)
+
+    def odd(code: str, finding: str, some: Any, of: int, names: list[str], effect: str) -> OddRow:
+        first = row_objects(events.frame[names].take(some[:3]))
+        return code, finding, "warning", len(some), of, first, effect
+
     [lists] = lists_of_events(log, [events])
     followed = lists if rules.follows_lists(what) else np.full(n, -1)
     outcome, ahead = np.empty(n, np.int8), []
@@ -153,70 +153,59 @@ def check_events(
         outcome[event] = candidates.outcome
         ahead.append(ahead_of_impression(log, events, event, candidates, rows.clock))
     skew = words_of_skew(skew_of(np.concatenate(ahead), rows.clock))
-    lists[outcome == UNKNOWN_LIST] = -1
-    wrong, of = np.empty(0, np.int64), 0
-    if (lists >= 0).any():
-        by_time = find_candidates(log.moments, events.moments, window)
-        named = np.flatnonzero((by_time.outcome == ATTRIBUTED) & (lists >= 0))
-        last = by_time.row[by_time.high[named] - 1]
-        wrong, of = named[log.lists.code[last] != lists[named]], len(named)
-    another = (
-        'they go by time, and the last impression (⟦attribution="last"⟧) is in another list than '
-        'the one that they name; ⟦+named_lists="all"⟧ attributes them to the list that they name'
-    )
-    if (followed >= 0).any():
-        another = "they belong to the list that they name; by time alone they would belong to "
-        another += "another one"
-    below = np.empty(0, np.int64) if events.paid is None else np.flatnonzero(events.paid < 0)
     names = [rules.user_col, rules.item_col, str(rules.time_col)]
-    for code, finding, some, of_all, shown, effect in (
+    for reason, code, finding, effect in (
         (
+            NEVER_SHOWN,
             "never_shown",
             f"{what} without an impression",
-            np.flatnonzero(outcome == NEVER_SHOWN),
-            n,
-            names,
             'they belong to no list; ⟦+unattributed="true"⟧ keeps them in true, so that recall '
             "counts them",
         ),
         (
+            BEFORE_IMPRESSION,
             "shown_later",
             f"impressions after the {what}",
-            np.flatnonzero(outcome == BEFORE_IMPRESSION),
-            n,
-            names,
             f"all impressions of the item came later, so nothing is attributed; {skew}",
         ),
         (
+            OUTSIDE_WINDOW,
             "outside_window",
             f"{what} after the window",
-            np.flatnonzero(outcome == OUTSIDE_WINDOW),
-            n,
-            names,
             "nothing is attributed; a longer ⟦+window=⟧ would",
         ),
         (
+            UNKNOWN_LIST,
             "unknown_list",
             f"{what} that name an unknown list",
-            np.flatnonzero(outcome == UNKNOWN_LIST),
-            n,
-            names,
             'they belong to no list of the log; ⟦+named_lists="none"⟧ attributes by time',
         ),
-        ("another_list", f"{what} that name another list", wrong, of, names, another),
-        (
-            "negative_prices",
-            "prices below 0",
-            below,
-            n,
-            [rules.value_col],
+    ):
+        yield odd(code, finding, np.flatnonzero(outcome == reason), n, names, effect)
+    lists[outcome == UNKNOWN_LIST] = -1
+    if (lists >= 0).any():
+        by_time = find_candidates(log.moments, events.moments, window)
+        named = np.flatnonzero((by_time.outcome == ATTRIBUTED) & (lists >= 0))
+        last = by_time.row[by_time.high[named] - 1]
+        wrong = named[log.lists.code[last] != lists[named]]
+        effect = (
+            'they go by time, and the last impression (⟦attribution="last"⟧) is in another list '
+            'than the one that they name; ⟦+named_lists="all"⟧ attributes them to the list that '
+            "they name"
+        )
+        if (followed >= 0).any():
+            effect = "they belong to the list that they name; by time alone they would belong to "
+            effect += "another one"
+        finding = f"{what} that name another list"
+        yield odd("another_list", finding, wrong, len(named), names, effect)
+    if events.paid is not None:
+        effect = (
             "a refund lowers what its impression brought in, and metrics of money refuse a "
             "negative value; give refunds to from_impressions as a frame of their own (refunds=), "
-            "which takes out what they cancel",
-        ),
-    ):
-        first = row_objects(events.frame[shown].take(some[:3])) if len(some) else ""
-        found.add(code, finding, "warning", len(some), of_all, first, effect)
+            "which takes out what they cancel"
+        )
+        below, names = np.flatnonzero(events.paid < 0), [str(rules.value_col)]
+        yield odd("negative_prices", "prices below 0", below, n, names, effect)
 
 
 def ahead_of_impression(
@@ -319,8 +308,8 @@ def _repeating(frame: pd.DataFrame, some: np.ndarray, names: list[str]) -> Copie
     return Copies(len(copies), len(frame), row_objects(copies[:3]))
 
 
-def check_click_rates(found: Findings, log: LogRows, clicks: EventRows, name: str) -> None:
-    """Report users who click far more often than all others, which their number of impressions
+def odd_click_rates(log: LogRows, clicks: EventRows, name: str) -> Iterator[OddRow]:
+    """Yield users who click far more often than all others, which their number of impressions
     cannot explain."""
     n_users = int(max(log.user.max(initial=-1), clicks.moments.user.max(initial=-1))) + 1
     shown = np.bincount(log.user, minlength=n_users)
@@ -350,15 +339,14 @@ def check_click_rates(found: Findings, log: LogRows, clicks: EventRows, name: st
     odd = np.flatnonzero(adjust(p, "holm") < LEVEL)
     odd = odd[np.argsort(p[odd], kind="stable")]
     labels = log.frame[name].take(first_rows(log.user, n_users)[user[odd[:5]]]).tolist()
-    found.add(
+    rates = zip(labels, rate[odd], n[odd], strict=False)
+    yield (
         "implausible_clicks",
         "users with implausible click rates",
         "warning",
         len(odd),
         len(user),
-        ", ".join(
-            f"{label!r}: {rate[i]:.0%} of {n[i]:,}" for label, i in zip(labels, odd, strict=False)
-        ),
+        ", ".join(f"{label!r}: {own:.0%} of {shown:,}" for label, own, shown in rates),
         f"other users click on {usual:.1%} of their impressions; programs do not click like "
         "people, and ten can decide an experiment: leave such users out",
     )

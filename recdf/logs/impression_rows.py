@@ -37,6 +37,14 @@ from .times import Clock, read_times
 
 
 SESSION = "session_id"
+# What to do where a column of the log with its usual name is missing.
+HINTS = {
+    SESSION: (
+        "name the columns of a list in ⟦+list_cols=⟧, make sessions with "
+        '⟦+session_gap="30min"⟧, or pass ⟦+list_cols=()⟧ for one list per user'
+    ),
+    "position": "name it in ⟦+rank_col=⟧, or pass ⟦+rank_col=None⟧ to rank by time",
+}
 
 
 @dataclass(frozen=True)
@@ -68,10 +76,10 @@ class Rules:
             bool(self.list_cols) and self.session_gap is None and self.named_lists in (role, "all")
         )
 
-    @property
-    def log_columns(self) -> list[str]:
-        """Columns of the log in which nulls are not allowed."""
-        names = [self.user_col, *self.source_lists, self.item_col, self.rank_col, self.time_col]
+    def key_columns(self, role: str) -> list[str]:
+        """Columns of a frame in which nulls are not allowed."""
+        lists, rank = (self.source_lists, self.rank_col) if role == "log" else ((), None)
+        names = [self.user_col, *lists, self.item_col, rank, self.time_col]
         return [name for name in names if name is not None]
 
     @property
@@ -187,7 +195,7 @@ def read_log_rows(log: Any, events: Mapping[str, Any], rules: Rules) -> Impressi
     if rules.rank_col is not None:
         where = f"log[{rules.rank_col!r}]"
         position = read_numbers(log[rules.rank_col], where)
-        if position.dtype.kind == "f" and np.isinf(position).any():
+        if np.isinf(position).any():
             raise DataError(f"{where} holds {np.isinf(position).sum():,} infinite positions")
         if position.dtype == np.uint64:
             exact = position.max(initial=0) < 2**63
@@ -219,33 +227,20 @@ def raw_frame(data: Any, role: str) -> pd.DataFrame:
 def _without_nulls(frame: pd.DataFrame, role: str, rules: Rules) -> tuple[pd.DataFrame, int]:
     """Return the rows without a null in the columns that the rules name, and how many rows were
     dropped."""
-    of_log, names = role == "log", rules.log_columns
-    if not of_log:
-        of_event = (rules.user_col, rules.item_col, rules.time_col)
-        names = [name for name in of_event if name is not None]
-    elif rules.session_gap is not None and SESSION in frame.columns:
+    of_log = role == "log"
+    if of_log and rules.session_gap is not None and SESSION in frame.columns:
         raise OptionError(
             f"log has a column {SESSION!r}, and session_gap makes one; leave session_gap out, or "
             "drop the column"
         )
     null = {}
-    for name in names:
-        if name not in frame.columns and len(frame.columns):
-            hint = ""
-            if not of_log:
-                hint = (
-                    f'Columns are named as in the log: {role}.rename(columns={{"...": {name!r}}})'
-                )
-            elif rules.list_cols == (SESSION,) == (name,):
-                hint = (
-                    "name the columns of a list in ⟦+list_cols=⟧, make sessions with "
-                    '⟦+session_gap="30min"⟧, or pass ⟦+list_cols=()⟧ for one list per user'
-                )
-            elif name == rules.rank_col == "position":
-                hint = "name it in ⟦+rank_col=⟧, or pass ⟦+rank_col=None⟧ to rank by time"
-            if hint:
-                have = ", ".join(map(repr, frame.columns))
-                raise ColumnError(f"{role} has no column {name!r}; it has {have}; {hint}")
+    for name in rules.key_columns(role):
+        hint = HINTS.get(name, "")
+        if not of_log:
+            hint = f'Columns are named as in the log: {role}.rename(columns={{"...": {name!r}}})'
+        if hint and name not in frame.columns and len(frame.columns):
+            have = ", ".join(map(repr, frame.columns))
+            raise ColumnError(f"{role} has no column {name!r}; it has {have}; {hint}")
         flags = column(frame, name, role).isna().to_numpy(dtype=bool)
         if flags.any():
             null[name] = flags
@@ -275,18 +270,13 @@ def _read_clicked(frame: pd.DataFrame, rules: Rules) -> np.ndarray | None:
         return None
     name = rules.clicked_col
     clicks = read_numbers(column(frame, name, "log"), f"log[{name!r}]").astype(np.float64)
-    bad = ~np.isfinite(clicks) | (clicks < 0)
-    shares = clicks % 1 > 0
-    if shares.any() and not bad.any():
-        raise DataError(
-            f"log[{name!r}] holds {int(shares.sum()):,} fractions ({examples(clicks[shares])}); "
-            "expected True and False, or numbers of clicks; a probability of a click is no click"
-        )
+    bad = ~np.isfinite(clicks) | (clicks < 0) | (clicks % 1 > 0)
     if bad.any():
         raise DataError(
-            f"log[{name!r}] holds {bad.sum():,} null, infinite or negative values "
-            f"({examples(clicks[bad])}); expected True and False, or numbers of clicks; where null "
-            f"means no click, pass log.fillna({{{name!r}: 0}})"
+            f"log[{name!r}] holds {bad.sum():,} values that are null, infinite, negative or "
+            f"fractions ({examples(clicks[bad])}); expected True and False, or numbers of clicks "
+            "(a probability of a click is no click); where null means no click, pass "
+            f"log.fillna({{{name!r}: 0}})"
         )
     return clicks
 
@@ -392,23 +382,21 @@ def lists_of_events(log: LogRows, all_events: Sequence[EventRows]) -> list[np.nd
     a purchase name has one code.
     """
     n_lists = int(log.lists.code.max(initial=-1)) + 1
-    given = [events.list_keys for events in all_events if events.list_keys is not None]
-    if not given:
-        return [np.full(len(events.frame), -1, np.int64) for events in all_events]
+    none = [np.full(len(events.frame), -1, np.int64) for events in all_events]
+    if all(events.list_keys is None for events in all_events):
+        return none
     a_row = np.empty(n_lists, np.int64)
     a_row[log.lists.code] = np.arange(len(log))
-    of_log = [key[a_row] for key in log.keys]
-    keys = [np.concatenate(parts) for parts in zip(of_log, *given, strict=True)]
+    given = [[key[a_row] for key in log.keys]]
+    for events, nowhere in zip(all_events, none, strict=True):
+        given.append(events.list_keys or [nowhere] * len(log.keys))
+    keys = [np.concatenate(parts) for parts in zip(*given, strict=True)]
     together, n = dense_codes(keys)
     # A list that the log does not have gets a number beyond its lists.
     code = np.arange(n_lists, n_lists + n)
     code[together[:n_lists]] = np.arange(n_lists)
     found = np.where(np.min(keys, axis=0) < 0, -1, code[together])
-    named = iter(np.split(found, np.cumsum([n_lists, *(len(one[0]) for one in given)]))[1:])
-    return [
-        np.full(len(events.frame), -1, np.int64) if events.list_keys is None else next(named)
-        for events in all_events
-    ]
+    return np.split(found, np.cumsum([n_lists, *map(len, none)])[:-1])[1:]
 
 
 def candidates_by_list(
@@ -421,15 +409,15 @@ def candidates_by_list(
     """
     named = lists >= 0
     free = np.flatnonzero(~named) if named.any() else slice(None)
-    own = TimedPairs(*(part[free] for part in events.moments))
-    yield free, find_candidates(log.moments, own, window, skew)
+    yield free, find_candidates(log.moments, events.moments.take(free), window, skew)
     if isinstance(free, slice):
         return
     event = np.flatnonzero(named)
-    code, (_, item, time) = lists[event], (part[event] for part in events.moments)
+    code = lists[event]
     # In its list, the impression may be later than the event by any difference of two clocks.
     shown = log.moments._replace(user=log.lists.code)
-    found = find_candidates(shown, TimedPairs(code, item, time), None, np.inf)
+    own = events.moments.take(event)._replace(user=code)
+    found = find_candidates(shown, own, None, np.inf)
     found.outcome[code > log.lists.code.max(initial=-1)] = UNKNOWN_LIST
     yield event, found
 
@@ -494,7 +482,7 @@ def without_refunded(
     paid, lists = purchases.paid, purchases.list_keys
     by_name["purchases"] = purchases._replace(
         frame=purchases.frame[~gone].reset_index(drop=True),
-        moments=TimedPairs(*(part[~gone] for part in purchases.moments)),
+        moments=purchases.moments.take(~gone),
         paid=None if paid is None else np.where(reduced, left, paid)[~gone],
         list_keys=None if lists is None else [key[~gone] for key in lists],
         kept=np.divide(left, price, out=np.ones_like(price), where=reduced)[~gone],

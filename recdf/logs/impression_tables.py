@@ -42,14 +42,7 @@ from .impression_rows import (
 
 CLICKS, PURCHASES, VALUE = "clicks", "purchases", "value"
 SHOWN, CLICKED, BOUGHT = 0, 1, 2
-# The rules that the record of a call has.
 SPANS = ("window", "clock_skew", "session_gap")
-RECORDED = (
-    *("user_col", "list_cols", "item_col", "time_col", "clicked_col", "value_col", "order_col"),
-    "device_col",
-    *SPANS,
-    *("attribution", "named_lists", "relevance", "unattributed", "value"),
-)
 
 
 class Response(NamedTuple):
@@ -94,7 +87,18 @@ def make_tables(
         counted["purchases"]["events"] += refunded["purchases"]["refunded"]
     for name in counted:
         counted[name]["logged_twice"] = copies[name].n
-    more_rows = [_added_rows(added, response, rules)] if added else []
+    more_rows = []
+    if added:
+        # One row for each (list, item) of the events without an impression.
+        labels, pairs, own = (
+            pd.concat(parts, ignore_index=True) for parts in zip(*added, strict=True)
+        )
+        of_pair = own.fillna(0.0).groupby([pairs["list"], pairs["item"]], sort=False)
+        sums = of_pair.sum().reindex(columns=list(response.sums), fill_value=0.0)
+        depth = of_pair["depth"].max().to_numpy(np.int8)
+        together = Response(depth, {name: sums[name].to_numpy(np.float64) for name in sums})
+        first = labels[~pairs.duplicated()].reset_index(drop=True)
+        more_rows = [first.assign(**together.columns(rules))]
     stays, response, counted["repeated"] = _settle_repeats(log, response)
     ranking = rank_lists(log.lists, log.position, stays)
     spec, rank = _spec(rows, ranking, counted, copies, rules), ranking.rank
@@ -120,7 +124,8 @@ def _spec(
     rules: Rules,
 ) -> dict[str, Any]:
     """Return the rules and the counts, in types that JSON has."""
-    given = {name: getattr(rules, name) for name in RECORDED}
+    given = asdict(rules)
+    del given["rank_col"], given["null_keys"]
     for name in SPANS:
         if not isinstance(given[name], int | float | None):
             given[name] = str(given[name])
@@ -308,18 +313,6 @@ def _unattributed(
     labels = _event_labels(log, events, row[keep], log_row[keep], rules)
     pairs = pd.DataFrame({"list": lists[keep], "item": item[keep]})
     return (labels, pairs, pd.DataFrame(response)), counts
-
-
-def _added_rows(added: Sequence[Added], response: Response, rules: Rules) -> pd.DataFrame:
-    """Return rows of `true` for the events without an impression, one for each (list, item)."""
-    labels, pairs, own = (pd.concat(parts, ignore_index=True) for parts in zip(*added, strict=True))
-    of_pair = own.fillna(0.0).groupby([pairs["list"], pairs["item"]], sort=False)
-    sums = of_pair.sum().reindex(columns=list(response.sums), fill_value=0.0)
-    depth = of_pair["depth"].max().to_numpy(np.int8)
-    together = Response(depth, {name: sums[name].to_numpy(np.float64) for name in sums})
-    first = labels[~pairs.duplicated()].reset_index(drop=True)
-    found: pd.DataFrame = first.assign(**together.columns(rules))
-    return found
 
 
 def _event_labels(

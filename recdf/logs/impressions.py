@@ -123,9 +123,9 @@ class Impressions:
 
     def __repr__(self) -> str:
         positions = self.spec["positions"]
+        counts = self.spec["counts"]
         lines = [
-            f"{amount(self.spec['counts']['impressions'], 'impression')} in "
-            f"{amount(self.spec['counts']['lists'], 'list')}",
+            f"{amount(counts['impressions'], 'impression')} in {amount(counts['lists'], 'list')}"
         ]
         if isinstance(self.true, pd.DataFrame):
             sizes = (" × ".join(f"{n:,}" for n in one.shape) for one in self)
@@ -138,12 +138,9 @@ class Impressions:
             )
         if len(self.events):
             lines.append(self.events.to_string(index=False))
-        for kind in ("refunds", "persons"):
-            if kind in self.spec["counts"]:
-                lines.append(
-                    f"{kind}: "
-                    + ", ".join(f"{n:,} {name}" for name, n in self.spec["counts"][kind].items())
-                )
+        for kind in filter(counts.get, ("refunds", "persons")):
+            said = ", ".join(f"{n:,} {name}" for name, n in counts[kind].items())
+            lines.append(f"{kind}: {said}")
         return "\n".join(lines)
 
 
@@ -571,12 +568,12 @@ def assign_persons(
     1        tv      tv       B    1          1
     """
     given = {"assignment": raw_frame(assignment, "assignment")}
-    frame = with_persons(given, persons, user_col, person_col, time_col)[0][
-        "assignment"
-    ].reset_index(drop=True)
+    found, _ = with_persons(given, persons, user_col, person_col, time_col)
+    frame = found["assignment"].reset_index(drop=True)
     frame["n_devices"] = frame.groupby(person_col)[user_col].transform("nunique")
     if time_col is not None:
         column(frame, time_col, "assignment")
         frame = frame.sort_values(time_col, kind="stable")
     frame = frame.drop_duplicates(person_col).sort_index().reset_index(drop=True)
-    return frame[[person_col, *(name for name in frame.columns if name != person_col)]]
+    frame.insert(0, person_col, frame.pop(person_col))
+    return frame

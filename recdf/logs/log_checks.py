@@ -28,10 +28,11 @@ from ..tables.findings import Findings, Severity, row_objects
 from .attribution import OUTCOMES, rank_lists
 from .event_checks import (
     WHAT_COPIES_DO,
-    check_click_rates,
-    check_clocks,
-    check_events,
+    OddRow,
     logged_twice,
+    odd_click_rates,
+    odd_clocks,
+    odd_events,
 )
 from .impression_rows import (
     SESSION,
@@ -215,7 +216,16 @@ persons, person_col, value_col, window, session_gap, named_lists
     return found.table()
 
 
-def log_findings(
+def log_findings(given: Mapping[str, Any], **how: Any) -> Findings:
+    """Return what is unusual in some frames: the log, its events and the persons (or None), by
+    role; findings of several parts of the users add up."""
+    found = Findings()
+    for row in _odd_rows(given, **how):
+        found.add(*row)
+    return found
+
+
+def _odd_rows(
     given: Mapping[str, Any],
     rules: Rules,
     variant_col: str | None,
@@ -223,32 +233,23 @@ def log_findings(
     many: int,
     whole: bool = False,
     n_actions: int | None = None,
-) -> Findings:
-    """Return what is unusual in some frames: the log, its events and the persons (or None), by
-    role.
-
-    Without `whole` the frames are those of some users. Findings that need all users are then left
-    out, and those of several parts of the users add up.
-    """
-    found = Findings()
+) -> Iterator[OddRow]:
+    """Yield each finding. Without `whole` the frames are those of some users, and findings that
+    need all users are left out."""
     frames = {role: as_frame(one, role) for role, one in given.items() if one is not None}
     persons, log = frames.pop("persons", None), frames["log"]
     effect = "there is nothing to evaluate"
-    found.add("empty", "log is empty", "error", not len(log), 1, "0 rows", effect)
+    yield "empty", "log is empty", "error", not len(log), 1, "0 rows", effect
     if whole and not len(log):
-        return found
+        return
     for role, frame in frames.items():
-        columns = rules.log_columns
-        if role != "log":
-            columns = list(filter(None, (rules.user_col, rules.item_col, rules.time_col)))
-        for name in columns:
+        for name in rules.key_columns(role):
             own = rules.device_col if name == rules.user_col and rules.device_col else name
-            null = int(column(frame, own, role).isna().sum())
-            what, of = f"null {own} in {role}", len(frame)
+            null, what = column(frame, own, role).isna().sum(), f"null {own} in {role}"
             if role == "log" and own == rules.rank_col:
                 what = "positions missing"
             effect = 'from_impressions raises; ⟦+null_keys="drop"⟧ leaves these rows out'
-            found.add("null_keys", what, "error", null, of, f"{role}[{own!r}]", effect)
+            yield "null_keys", what, "error", null, len(frame), f"{role}[{own!r}]", effect
     try:
         read, devices = read_persons({**frames, "persons": persons}, rules)
         rows = read_log_rows(read.pop("log"), read, rules)
@@ -258,150 +259,111 @@ def log_findings(
         raise
     except RecdfError as error:
         what, effect = "columns that cannot be read or compared", "from_impressions raises"
-        found.add("unreadable", what, "error", 1, None, str(error), effect)
-        return found
+        yield "unreadable", what, "error", 1, None, str(error), effect
+        return
     if whole and not len(rows.log):
-        return found
+        return
     for one in remaining:
-        check_events(found, rows, one, span, rules)
+        yield from odd_events(rows, one, span, rules)
         if whole and one.name == "clicks":
-            check_click_rates(found, rows.log, one, rules.user_col)
+            yield from odd_click_rates(rows.log, one, rules.user_col)
     for name, copies in logged_twice(rows, rules).items():
-        finding = "rows logged twice" if name == "log" else f"{name} logged twice"
+        what = "rows logged twice" if name == "log" else f"{name} logged twice"
         effect = f"{WHAT_COPIES_DO[name == 'log']}; {name}.drop_duplicates() takes the copies out"
-        found.add("logged_twice", finding, "warning", copies.n, copies.of, copies.first, effect)
+        yield "logged_twice", what, "warning", copies.n, copies.of, copies.first, effect
     counts = refunded | devices
-    for role, code, finding, severity, count, whole_of, effect in COUNTED_EVENTS:
+    for role, code, what, severity, count, whole_of, effect in COUNTED_EVENTS:
         n, of_all = (counts.get(role, {}).get(name, 0) for name in (count, whole_of))
-        found.add(code, finding, severity, n, of_all, "", effect)
+        yield code, what, severity, n, of_all, "", effect
     if whole:
-        check_clocks(found, rows)
-    _check_heavy_users(found, rows.log, many, rules, whole)
-    _check_lists(found, rows.log, rules, whole)
+        yield from odd_clocks(rows)
+    yield from _heavy_users(rows.log, many, rules, whole)
+    yield from _odd_lists(rows.log, rules, whole)
     if whole and rows.log.time is not None and not rows.clock.is_number:
-        # Hours without any row between the first row and the last.
-        per_hour = 3600 * TICKS_PER_SECOND[rows.clock.unit]
-        hours = distinct(rows.log.time // per_hour)
-        length = np.diff(hours) - 1
-        largest = np.argsort(-length, kind="stable")[:5]
-        starts = ((hours[largest] + 1) * 3600).astype("datetime64[s]").astype(str)
-        longest = zip(length[largest].tolist(), starts, strict=True)
-        found.add(
-            "empty_hours",
-            "hours without a row",
-            "warning",
-            int(length.sum()),
-            int(hours[-1] - hours[0]) + 1,
-            ", ".join(f"{n:,} from {start}" for n, start in longest if n),
-            "the log is broken there, or nobody was awake; leave the days concerned out of a "
-            "comparison over time",
-        )
+        yield _empty_hours(rows.log.time // (3600 * TICKS_PER_SECOND[rows.clock.unit]))
     if variant_col is not None:
-        _check_variants(found, rows.log, variant_col, rules)
+        yield from _odd_variants(rows.log, variant_col, rules)
     if propensity_col is not None:
-        _check_propensities(found, rows.log, propensity_col, n_actions, whole)
-    return found
+        yield from _odd_propensities(rows.log, propensity_col, n_actions, whole)
 
 
-def _check_heavy_users(found: Findings, log: LogRows, many: int, rules: Rules, whole: bool) -> None:
-    """Report users with too many impressions to be people."""
+def _empty_hours(of_rows: np.ndarray) -> OddRow:
+    """Return the hours without any row between the first row and the last."""
+    hours = distinct(of_rows)
+    length = np.diff(hours) - 1
+    largest = np.argsort(-length, kind="stable")[:5]
+    starts = ((hours[largest] + 1) * 3600).astype("datetime64[s]").astype(str)
+    longest = zip(length[largest].tolist(), starts, strict=True)
+    return (
+        "empty_hours",
+        "hours without a row",
+        "warning",
+        length.sum(),
+        int(hours[-1] - hours[0]) + 1,
+        ", ".join(f"{n:,} from {start}" for n, start in longest if n),
+        "the log is broken there, or nobody was awake; leave the days concerned out of a "
+        "comparison over time",
+    )
+
+
+def _heavy_users(log: LogRows, many: int, rules: Rules, whole: bool) -> Iterator[OddRow]:
+    """Yield users with too many impressions to be people."""
     rows = np.bincount(log.user)
-    busy = np.flatnonzero(rows > many)
-    busy = busy[np.argsort(-rows[busy], kind="stable")]
-    first = first_rows(log.user, len(rows))
-    labels = log.frame[rules.user_col].take(first[busy[:5]]).tolist()
-    most = zip(labels, rows[busy[:5]].tolist(), strict=True)
+    order = np.argsort(-rows, kind="stable")
+    busy = order[rows[order] > many]
+    labels = log.frame[rules.user_col].take(first_rows(log.user, len(rows))[order[:5]]).tolist()
+    most = zip(labels, rows[busy[:5]].tolist(), strict=False)
     words = ", ".join(f"{label!r}: {n:,}" for label, n in most)
     effect = "programs do not click like people: leave such users out"
     if whole:
         share = rows[busy].sum() / len(log)
         effect = f"they have {share:.1%} of the impressions; {effect}"
-    n_users = int((rows > 0).sum())
-    found.add(
-        "many_impressions",
-        f"users with over {amount(many, 'impression')}",
-        "warning",
-        len(busy),
-        n_users,
-        words,
-        effect,
-    )
+    what, n_users = f"users with over {amount(many, 'impression')}", int((rows > 0).sum())
+    yield "many_impressions", what, "warning", len(busy), n_users, words, effect
     if whole and n_users >= ENOUGH_USERS and MUCH * len(log) < rows.max() <= many:
-        [largest] = log.frame[rules.user_col].take(first[[rows.argmax()]]).tolist()
+        what = "a user with over 5 % of the impressions"
         effect = (
             "clicks per impression are then mostly those of one user; leave the user out if it is "
             "a program"
         )
-        found.add(
-            "large_user",
-            "a user with over 5 % of the impressions",
-            "warning",
-            1,
-            n_users,
-            repr(largest),
-            effect,
-        )
+        yield "large_user", what, "warning", 1, n_users, repr(labels[0]), effect
 
 
-def _check_lists(found: Findings, log: LogRows, rules: Rules, whole: bool) -> None:
-    """Report items shown twice in a list, and positions that do not start at 1, have holes or occur
+def _odd_lists(log: LogRows, rules: Rules, whole: bool) -> Iterator[OddRow]:
+    """Yield items shown twice in a list, and positions that do not start at 1, have holes or occur
     twice."""
     names = [rules.user_col, *rules.source_lists, rules.item_col]
-    repeated = log.repeated
     ranking = rank_lists(log.lists, log.position)
-    if len(repeated):
-        concerned = len(distinct(log.lists.code[repeated]))
-        effect = "the first impression stands for all"
-        some = row_objects(log.frame[names].take(repeated[:5]))
-        found.add(
-            "item_twice",
-            "items shown twice in a list",
-            "warning",
-            concerned,
-            ranking.n_lists,
-            dict.fromkeys(some),
-            effect,
-        )
+    n, start = ranking.n_lists, ranking.start
+    concerned = len(distinct(log.lists.code[log.repeated]))
+    some = dict.fromkeys(row_objects(log.frame[names].take(log.repeated[:5])))
+    what, effect = "items shown twice in a list", "the first impression stands for all"
+    yield "item_twice", what, "warning", concerned, n, some, effect
     if log.position is None:
         return
-    of, start = ranking.n_lists, ranking.start
-    if whole and start != 1:
-        effect = "ranks for metrics count from 1; the positions stay as they are in pred"
-        what = "positions that do not start at 1"
-        found.add("first_position", what, "info", 1, 1, f"from {start:g}", effect)
+    effect = "ranks for metrics count from 1; the positions stay as they are in pred"
+    what, odd = "positions that do not start at 1", whole and start != 1
+    yield "first_position", what, "info", odd, 1, f"from {start:g}", effect
     effect = (
         "ranks close the holes (advertisements, collapsed places); the positions stay as they are "
         "in pred"
     )
-    found.add(
-        "position_holes", "positions with holes", "info", ranking.lists_with_holes, of, "", effect
-    )
+    holes, ties = ranking.lists_with_holes, ranking.lists_with_ties
+    yield "position_holes", "positions with holes", "info", holes, n, "", effect
     effect = (
         "several pages or requests are one list; name the column of the request in ⟦+list_cols=⟧"
     )
-    found.add(
-        "position_twice",
-        "a position twice in a list",
-        "warning",
-        ranking.lists_with_ties,
-        of,
-        "",
-        effect,
-    )
+    yield "position_twice", "a position twice in a list", "warning", ties, n, "", effect
 
 
-def _check_variants(found: Findings, log: LogRows, name: str, rules: Rules) -> None:
+def _odd_variants(log: LogRows, name: str, rules: Rules) -> Iterator[OddRow]:
     values = column(log.frame, name, "log")
-    null = int(values.isna().sum())
-    found.add(
-        "null_variants",
-        "null variants",
-        "warning",
-        null,
-        len(log),
+    null, where, effect = (
+        values.isna().sum(),
         f"log[{name!r}]",
         "these impressions belong to no arm",
     )
+    yield "null_variants", "null variants", "warning", null, len(log), where, effect
     variant = pd.factorize(values)[0]
     names = [rules.user_col, *rules.source_lists]
     within = "the list belongs to no arm: leave it out"
@@ -415,47 +377,32 @@ def _check_variants(found: Findings, log: LogRows, name: str, rules: Rules) -> N
         several = np.flatnonzero(np.bincount(unit[row]) > 1)
         some = row[np.isin(unit[row], several[:5])]
         examples = dict.fromkeys(row_objects(log.frame[labels].take(some[:5])))
-        found.add(code, what, "warning", len(several), len(distinct(unit[row])), examples, effect)
+        yield code, what, "warning", len(several), len(distinct(unit[row])), examples, effect
 
 
-def _check_propensities(
-    found: Findings, log: LogRows, name: str, n_actions: int | None, whole: bool
-) -> None:
-    """Report invalid propensities, and a mean of their inverses that differs from the number of
+def _odd_propensities(
+    log: LogRows, name: str, n_actions: int | None, whole: bool
+) -> Iterator[OddRow]:
+    """Yield invalid propensities, and a mean of their inverses that differs from the number of
     actions."""
-    where = f"log[{name!r}]"
-    given = read_numbers(column(log.frame, name, "log"), where).astype(np.float64)
+    given = read_numbers(column(log.frame, name, "log"), f"log[{name!r}]").astype(np.float64)
     bad = ~((given > 0) & (given <= 1))
+    what, some = "propensities outside (0, 1]", given[bad][:5].tolist()
     effect = "a propensity is a probability above 0; estimates of other policies divide by it"
-    found.add(
-        "bad_propensities",
-        "propensities outside (0, 1]",
-        "error",
-        int(bad.sum()),
-        len(given),
-        given[bad][:5].tolist(),
-        effect,
-    )
+    yield "bad_propensities", what, "error", bad.sum(), len(given), some, effect
     inverse = 1 / given[~bad]
     actions = len(distinct(log.item)) if n_actions is None else n_actions
     if not whole or len(inverse) < 2:
         return
     mean, error = inverse.mean(), inverse.std(ddof=1) / np.sqrt(len(inverse))
     if abs(mean - actions) > max(FAR * error, 1e-9 * actions):
+        what = "propensities that do not fit the actions"
         words = f"mean of 1/propensity {mean:.4g}, actions {actions:,}"
         effect = (
             "propensities are not those with which the items were chosen; pass ⟦+n_actions=⟧ if "
             "others could be shown"
         )
-        found.add(
-            "unfit_propensities",
-            "propensities that do not fit the actions",
-            "warning",
-            len(inverse),
-            len(given),
-            words,
-            effect,
-        )
+        yield "unfit_propensities", what, "warning", len(inverse), len(given), words, effect
 
 
 # ------------------------------------------------------------------------------------------
@@ -525,16 +472,12 @@ def shares_of(counts: Mapping[str, Any]) -> Iterator[tuple[str, CountOf]]:
 def moved_shares(counts: Mapping[str, Any], older: Mapping[str, Any]) -> list[str]:
     """Return a sentence for each share that moved between the counts of two specs, and for events
     that only one of them has."""
-    pairs = [
-        (name.replace("_", " "), one, two)
-        for (name, one), (_, two) in zip(shares_of(counts), shares_of(older), strict=True)
-    ]
-    said = [
-        f"{one.of:,} {name.partition(' ')[0]}, and {two.of:,} before"
-        for name, one, two in pairs
-        if name.endswith((" attributed", "impressions repeated")) and bool(one.of) != bool(two.of)
-    ]
-    pairs = [(name, one, two) for name, one, two in pairs if one.of and two.of]
+    said, pairs = [], []
+    for (name, one), (_, two) in zip(shares_of(counts), shares_of(older), strict=True):
+        if one.of and two.of:
+            pairs.append((name.replace("_", " "), one, two))
+        elif one.of != two.of and name.endswith((" attributed", "impressions repeated")):
+            said.append(f"{one.of:,} {name.partition(' ')[0]}, and {two.of:,} before")
     tests = [equal_shares_test(*zip(one, two, strict=True))[1] for _, one, two in pairs]
     for (name, one, two), p in zip(pairs, adjust(np.array(tests), "holm"), strict=True):
         odds = [(share.n + 0.5) / (share.of - share.n + 0.5) for share in (one, two)]

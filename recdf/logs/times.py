@@ -76,8 +76,7 @@ class Clock:
                 )
             check_value(name, value, a_number(0))
             return int(value) if isinstance(value, numbers.Integral) else float(value)
-        plain = isinstance(value, numbers.Number) and not isinstance(value, np.timedelta64)
-        if plain or re.fullmatch(r"\s*[+-]?\d*\.?\d*\s*", str(value)):
+        if re.fullmatch(r"\s*[+-]?[\d.]*(e[+-]?\d+)?\s*", str(value)):
             raise OptionError(
                 f"⟦{name}={value!r}⟧ has no unit, but the times are datetimes; write "
                 f'⟦{name}=⟧"{value}s", "24h" or "7D"'
@@ -158,51 +157,34 @@ def _read_time(series: pd.Series, where: str) -> TimeColumn:
         values = np.asarray(ids.values)
         unit = np.datetime_data(values.dtype)[0]
         return TimeColumn(np.where(null, 0, values.view(np.int64)), ids.kind, unit, where)
-    if pd.api.types.is_integer_dtype(dtype):
-        values = read_numbers(series.fillna(0), where)
-        if values.dtype == np.uint64:
-            if values.max() > np.iinfo(np.int64).max:
-                raise DataError(f"{where} holds numbers beyond 2**63, which are no times")
-            values = values.astype(np.int64)
-    else:
-        values = np.where(null, 0.0, series.to_numpy(dtype=np.float64, na_value=np.nan))
-        if np.isinf(values).any():
-            raise DataError(
-                f"{where} holds {np.isinf(values).sum():,} infinite times; expected finite numbers"
-            )
+    values = read_numbers(series.fillna(0), where)
+    if values.dtype == np.uint64 and values.max() <= np.iinfo(np.int64).max:
+        values = values.astype(np.int64)
+    if values.dtype == np.uint64 or np.isinf(values).any():
+        raise DataError(
+            f"{where} holds infinite times, or numbers beyond 2**63, which are no times; expected "
+            "finite numbers"
+        )
     return TimeColumn(values, "number", "", where)
-
-
-def _no_times(series: pd.Series, where: str) -> DataError:
-    some = examples(series.dropna().head(5))
-    return DataError(
-        f"{where} holds {series.dtype} values ({some}); expected times: parse them first, e.g. "
-        f"pd.to_datetime({where})"
-    )
 
 
 def as_datetimes(series: pd.Series, where: str) -> pd.Series:
     """Return a column of datetimes in a pandas dtype, also if it holds Arrow's times or Python's
     dates."""
-    if pd.api.types.is_datetime64_any_dtype(series.dtype) and not isinstance(
-        series.dtype, pd.ArrowDtype
-    ):
-        return series
     if isinstance(series.dtype, pd.ArrowDtype):
-        kind = str(series.dtype.pyarrow_dtype)
-        if not kind.startswith(("timestamp", "date")):
-            raise _no_times(series, where)
-        series = pd.Series(
-            series.array.__arrow_array__().to_pandas(), index=series.index, name=series.name
+        known = str(series.dtype.pyarrow_dtype).startswith(("timestamp", "date"))
+        series = pd.Series(series.array.__arrow_array__().to_pandas(), series.index)
+    else:
+        kind = pd.api.types.infer_dtype(series, skipna=True)
+        known = kind in ("date", "datetime", "datetime64")
+    if not known:
+        raise DataError(
+            f"{where} holds {series.dtype} values ({examples(series.dropna().head(5))}); expected "
+            f"times: parse them first, e.g. pd.to_datetime({where})"
         )
-    elif pd.api.types.infer_dtype(series, skipna=True) not in ("date", "datetime", "datetime64"):
-        raise _no_times(series, where)
     try:
         return pd.to_datetime(series)
-    except (
-        ValueError,
-        TypeError,
-    ) as error:  # datetimes of several time zones, or with and without one
+    except (ValueError, TypeError) as error:  # several time zones, or with and without one
         raise DataError(
             f"{where} holds times of several zones, or with and without one ({error}); bring them "
             f"to one zone, e.g. pd.to_datetime({where}, utc=True)"

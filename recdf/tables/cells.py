@@ -26,14 +26,8 @@ POWERS = {0: "", 6: "M", 9: "G", 12: "T", 15: "P"}
 RESIDUE = 1e-12
 
 _LATEX = {
+    **{letter: rf"\{letter}" for letter in "&%$#_{}"},
     "\\": r"\textbackslash{}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "{": r"\{",
-    "}": r"\}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
     "−": "$-$",
@@ -148,7 +142,7 @@ def number(value: Any, form: Form | str) -> str:
     return f"{text}{unit}{'%' * ('%' in sign)}".replace("-", "−").replace("inf", "∞")
 
 
-def brief(value: Any, low: Any = math.nan, high: Any = math.nan) -> str:
+def brief(value: Any) -> str:
     """Return a cell of any kind in few letters: a number with the digits that count, a day, nothing
     for a null."""
     if pd.isna(value):
@@ -157,7 +151,7 @@ def brief(value: Any, low: Any = math.nan, high: Any = math.nan) -> str:
         return f"{value:%Y-%m-%d}"
     if not isinstance(value, float):
         return str(value)
-    return number(value, estimate_form(value, low, high, significant=4))
+    return number(value, estimate_form(value, significant=4))
 
 
 def interval(low: Any, high: Any, form: Form | str) -> str:
@@ -238,7 +232,7 @@ def shorten(text: str, length: int) -> str:
     """
     if len(text) <= length:
         return text
-    head = (length - 1 + 1) // 2
+    head = length // 2
     return f"{text[:head]}…{text[len(text) - (length - 1 - head) :]}"
 
 
@@ -276,13 +270,7 @@ def superscript(mark: str) -> str:
 
 def markdown_text(text: Any) -> str:
     """Return a text whose pipes, tags, stars and links mean nothing to Markdown."""
-    safe = (
-        visible(text)
-        .replace("\\", "\\\\")
-        .replace("|", r"\|")
-        .replace("*", r"\*")
-        .replace("](", r"]\(")
-    )
+    safe = re.sub(r"([\\|*]|(?<=\])\()", r"\\\1", visible(text))
     return re.sub(r"<(?=[A-Za-z/!?])", "&lt;", safe)
 
 
@@ -297,26 +285,44 @@ def html_text(text: Any) -> str:
     return html.escape(visible(text), quote=True)
 
 
-def _markdown(cell: Cell) -> str:
-    text = markdown_text(cell.text)
-    text = f"**{text}**" if cell.bold else f"_{text}_" if cell.underline else text
-    return text + superscript(cell.mark) + (f" {markdown_text(cell.small)}" if cell.small else "")
+class Markup(NamedTuple):
+    """How cells are written: what makes a text safe, the forms of its weights and of the smaller
+    text, and how a mark is written."""
+
+    safe: Callable[[Any], str]
+    bold: str
+    underline: str
+    small: str
+    mark: Callable[[str], str]
+
+    def rows(self, head: Sequence[str], body: CellRows) -> list[list[str]]:
+        """Return the texts of a table, those of its head first."""
+        return [list(map(self.safe, head)), *(list(map(self.cell, row)) for row in body)]
+
+    def cell(self, cell: Cell) -> str:
+        text = self.safe(cell.text)
+        if cell.bold or cell.underline:
+            text = (self.bold if cell.bold else self.underline).format(text)
+        text += self.mark(cell.mark) if cell.mark else ""
+        return text + (self.small.format(self.safe(cell.small)) if cell.small else "")
 
 
-def _latex(cell: Cell) -> str:
-    text = latex_text(cell.text)
-    text = (
-        rf"\textbf{{{text}}}" if cell.bold else rf"\underline{{{text}}}" if cell.underline else text
-    )
-    mark = f"$^{{{cell.mark.replace('−', '-')}}}$" if cell.mark else ""
-    return text + mark + (rf" {{\footnotesize {latex_text(cell.small)}}}" if cell.small else "")
-
-
-def _html(cell: Cell) -> str:
-    text = html_text(cell.text)
-    text = f"<b>{text}</b>" if cell.bold else f"<u>{text}</u>" if cell.underline else text
-    text += f"<sup>{html_text(cell.mark)}</sup>" if cell.mark else ""
-    return text + (f" <small>{html_text(cell.small)}</small>" if cell.small else "")
+TEXT = Markup(visible, "{}", "{}", " {}", superscript)
+MARKDOWN = Markup(markdown_text, "**{}**", "_{}_", " {}", superscript)
+LATEX = Markup(
+    latex_text,
+    r"\textbf{{{}}}",
+    r"\underline{{{}}}",
+    r" {{\footnotesize {}}}",
+    lambda mark: f"$^{{{mark.replace('−', '-')}}}$",
+)
+HTML = Markup(
+    html_text,
+    "<b>{}</b>",
+    "<u>{}</u>",
+    " <small>{}</small>",
+    lambda mark: f"<sup>{html_text(mark)}</sup>",
+)
 
 
 # -- whole tables
@@ -324,64 +330,41 @@ def _html(cell: Cell) -> str:
 
 def to_markdown(head: Sequence[str], body: CellRows, align: Sequence[Align]) -> str:
     """Return a Markdown table, padded so that it reads as text too."""
-    rows = [
-        [markdown_text(name) for name in head],
-        *([_markdown(cell) for cell in row] for row in body),
-    ]
-    widths = [max(3, *(len(row[j]) for row in rows)) for j in range(len(head))]
+    rows = MARKDOWN.rows(head, body)
+    widths = [max(3, *map(len, column)) for column in zip(*rows, strict=True)]
     lines = [f"| {' | '.join(map(_padded, row, widths, align))} |" for row in rows]
-    rule = (
-        "-" * (width + 1) + (":" if side == "right" else "-")
-        for width, side in zip(widths, align, strict=True)
-    )
-    lines.insert(1, "|" + "|".join(rule) + "|")
-    return "\n".join(lines)
+    ends = [":" if side == "right" else "-" for side in align]
+    rule = ["-" * (width + 1) + end for width, end in zip(widths, ends, strict=True)]
+    return "\n".join([lines[0], f"|{'|'.join(rule)}|", *lines[1:]])
 
 
 def to_latex(head: Sequence[str], body: CellRows, align: Sequence[Align], *, booktabs: bool) -> str:
     """Return a LaTeX tabular, with the rules of booktabs or with plain lines that need no
     package."""
-    top, middle, bottom = (
-        (r"\toprule", r"\midrule", r"\bottomrule") if booktabs else (r"\hline",) * 3
-    )
-    columns = "".join("r" if side == "right" else "l" for side in align)
-    first = " & ".join(latex_text(name) for name in head) + r" \\"
-    rows = [" & ".join(_latex(cell) for cell in row) + r" \\" for row in body]
-    return "\n".join(
-        [rf"\begin{{tabular}}{{{columns}}}", top, first, middle, *rows, bottom, r"\end{tabular}"]
-    )
+    rules = (r"\toprule", r"\midrule", r"\bottomrule") if booktabs else (r"\hline",) * 3
+    columns = "".join(side[0] for side in align)
+    first, *rows = (rf"{' & '.join(row)} \\" for row in LATEX.rows(head, body))
+    start, end = rf"\begin{{tabular}}{{{columns}}}", r"\end{tabular}"
+    return "\n".join([start, rules[0], first, rules[1], *rows, rules[2], end])
 
 
 def to_html(head: Sequence[str], body: CellRows, align: Sequence[Align]) -> str:
     """Return an HTML table for a notebook."""
-    style = [
-        ' style="text-align: right"' if side == "right" else ' style="text-align: left"'
-        for side in align
-    ]
-    cells = "".join(
-        f"<th{how}>{html_text(name)}</th>" for name, how in zip(head, style, strict=True)
-    )
-    lines = ["<table>", f"<thead><tr>{cells}</tr></thead>", "<tbody>"]
-    for row in body:
-        lines.append(
-            "<tr>"
-            + "".join(f"<td{h}>{_html(c)}</td>" for c, h in zip(row, style, strict=True))
-            + "</tr>"
-        )
-    return "\n".join([*lines, "</tbody>", "</table>"])
+
+    def line(row: list[str], tag: str) -> str:
+        sides = zip(row, align, strict=True)
+        cells = (f'<{tag} style="text-align: {side}">{text}</{tag}>' for text, side in sides)
+        return f"<tr>{''.join(cells)}</tr>"
+
+    first, *rows = HTML.rows(head, body)
+    lines = ["<table>", f"<thead>{line(first, 'th')}</thead>", "<tbody>"]
+    return "\n".join([*lines, *(line(row, "td") for row in rows), "</tbody>", "</table>"])
 
 
 def to_text(head: Sequence[str], body: CellRows, align: Sequence[Align]) -> str:
     """Return aligned columns for a terminal."""
-    rows = [[visible(name) for name in head]]
-    for row in body:
-        rows.append(
-            [
-                visible(c.text) + superscript(c.mark) + (f" {visible(c.small)}" if c.small else "")
-                for c in row
-            ]
-        )
-    widths = [max(len(row[j]) for row in rows) for j in range(len(head))]
+    rows = TEXT.rows(head, body)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join("  ".join(map(_padded, row, widths, align)).rstrip() for row in rows)
 
 

@@ -73,11 +73,9 @@ class Findings:
 
         A finding of 0 rows is not shown. `of` is None for a finding about all the data.
         """
-        words = (
-            examples
-            if isinstance(examples, str)
-            else ", ".join(map(repr, list(examples)[:FINDING_EXAMPLES]))
-        )
+        words = examples
+        if not isinstance(examples, str):
+            words = ", ".join(map(repr, list(examples)[:FINDING_EXAMPLES]))
         row = {"finding": in_words(finding), "severity": severity, "count": int(count)}
         row |= {"of": of, "examples": words, "effect": in_words(effect)}
         row |= {"code": code, "by": by, "ranges": ranges, "frame": frame}
@@ -132,17 +130,10 @@ class ShownFindings(pd.DataFrame, metaclass=AnyFrame):
         if not len(self):
             return "<p>no findings</p>"
         rows = [
-            [
-                Cell(str(row["severity"]), bold=row["severity"] == "error"),
-                Cell(finding_of(row)),
-                *_count_cells(row),
-                Cell(row["effect"]),
-                Cell(str(row["examples"])),
-            ]
+            [*_first_cells(row), Cell(row["effect"]), Cell(str(row["examples"]))]
             for row in self.head(SHOWN_ROWS).to_dict("records")
         ]
-        head = ["severity", "finding", "count", "share", "effect", "examples"]
-        return to_html(head, rows, ["left", "left", "right", "right", "left", "left"])
+        return to_html([*HEAD, "effect", "examples"], rows, [*SIDES, "left", "left"])
 
 
 def finding_of(row: Mapping[Any, Any]) -> str:
@@ -151,26 +142,27 @@ def finding_of(row: Mapping[Any, Any]) -> str:
     return f"{row['by']}: {row['finding']}" if row.get("by", "") else str(row["finding"])
 
 
-def _count_cells(row: dict[Any, Any]) -> tuple[Cell, Cell]:
-    return Cell(f"{int(row['count']):,}"), Cell(number(row["share"], ".1%"))
+HEAD = ["severity", "finding", "count", "share"]
+SIDES: list[Align] = ["left", "left", "right", "right"]
+
+
+def _first_cells(row: dict[Any, Any]) -> list[Cell]:
+    severity, share = str(row["severity"]), number(row["share"], ".1%")
+    first = Cell(severity, bold=severity == "error")
+    return [first, Cell(finding_of(row)), Cell(f"{int(row['count']):,}"), Cell(share)]
 
 
 def findings_text(findings: pd.DataFrame) -> str:
     """Return findings for a terminal, the effect wrapped to its width and the examples below it."""
     if not len(findings):
         return "no findings"
-    sides: list[Align] = ["left", "left", "right", "right"]
-    head = ["severity", "finding", "count", "share"]
     shown = findings.head(SHOWN_ROWS).to_dict("records")
-    cells = [
-        [Cell(str(row["severity"])), Cell(finding_of(row)), *_count_cells(row)] for row in shown
-    ]
-    left = to_text(head, cells, sides).splitlines()
+    left = to_text(HEAD, [*map(_first_cells, shown)], SIDES).splitlines()
     margin = max(map(len, left)) + 2
     width = max(NARROWEST, shutil.get_terminal_size((120, 24)).columns - margin)
     lines = [left[0].ljust(margin) + "effect, examples"]
     for start, row in zip(left[1:], shown, strict=True):
-        texts = [part for part in (visible(row["effect"]), visible(row["examples"])) if part]
+        texts = visible(row["effect"]), visible(row["examples"])
         wrapped = [line for part in texts for line in textwrap.wrap(part, width)] or [""]
         lines.append((start.ljust(margin) + wrapped[0]).rstrip())
         lines += [" " * margin + line for line in wrapped[1:]]

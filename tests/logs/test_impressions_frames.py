@@ -171,7 +171,7 @@ BAD = [
     ({}, {**BOUGHT, "window": "a day"}, rd.OptionError, "is no span of time"),
     ({}, {**BOUGHT, "window": "2"}, rd.OptionError, "window='2' has no unit"),
     ({}, {**BOUGHT, "clock_skew": "1.5"}, rd.OptionError, "clock_skew='1.5' has no unit"),
-    ({"clicked": 0.5}, {"clicked_col": "clicked"}, rd.DataError, "4 fractions"),
+    ({"clicked": 0.5}, {"clicked_col": "clicked"}, rd.DataError, "negative or fractions (0.5)"),
     ({}, {**BOUGHT, "window": "-1h"}, rd.OptionError, "not negative"),
     ({}, {**BOUGHT, "value_col": "cost"}, rd.ColumnError, "purchases has no column 'cost'"),
     (

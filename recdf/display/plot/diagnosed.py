@@ -272,8 +272,7 @@ def position(
     for _, rows, look in own:
         ends = rows["ci_low"], rows["ci_high"]
         frame.ax.vlines(at[rows.index], *ends, color=look.colour, linewidth=1.4)
-    ticks = dict(sorted(zip(data["rank"], ranks, strict=True)))
-    frame.place_ticks(list(ticks), list(ticks.values()))
+    frame.x_ticks(data["rank"], ranks)
     frame.ax.set_ylim(bottom=0)
     frame.ax.grid(False, axis="x")
     caption = f"bars: 95 % Wilson intervals; {count_text(data['n'], 'list')} per rank"

@@ -178,8 +178,7 @@ def _effects(frame: Frame, rows: pd.DataFrame) -> None:
     ax.locator_params(axis="x", nbins=4)  # between names and numbers, little is left
     right = ax.secondary_yaxis("right")
     right.set_yticks(places)
-    for label in right.set_yticklabels(rows["said"], fontsize=points(0.9)):
-        plain_text(label)
+    plain_text(*right.set_yticklabels(rows["said"], fontsize=points(0.9)))
     right.spines["right"].set_visible(False)
     right.yaxis.set_tick_params(length=0, labelcolor=ink)
 

@@ -12,6 +12,7 @@ import pandas as pd
 from ...errors import DataError, OptionError, closest
 from ...evaluation.result import Evaluation
 from ...evaluation.value_moments import CONFIDENCE
+from ...inputs.options import as_columns
 from ...judge.per_user_columns import unit_of
 from ...tables.cells import doing, form_of, number, short_names
 from ..given_tables import (
@@ -22,6 +23,7 @@ from ..given_tables import (
     model_values,
     summary_of,
 )
+from ..kinds import HEAD_ARROWS
 from ..leaderboard_values import floors_of
 from ..pairs import model_rows
 from .picture import TICK_NAME_LENGTH, Frame, Picture, new_frames
@@ -30,7 +32,6 @@ from .style import BEST, BETTER, REST, WORSE, Axes, best_first, by_model, highli
 __all__ = ["curve", "performance", "tradeoff", "users", "winners"]
 
 MANY_MODELS = 4  # beyond these, bands of all models would hide one another
-DIRECTION_ARROWS = {"larger": " ↑", "smaller": " ↓", "": ""}
 DIRECTION = {"larger": "higher is better", "smaller": "lower is better", "": ""}
 
 
@@ -95,7 +96,7 @@ def curve(
         known = table["metric"] = table["column"]
     what = "with values at two k or more" if over_k else "of the result"
     found = known.unique().tolist()
-    names = list(dict.fromkeys([metrics] if isinstance(metrics, str) else metrics or found))
+    names = list(dict.fromkeys(as_columns(metrics) or found))
     if not names:
         raise OptionError(
             f"the result has no metric {what}; evaluate with ⟦+k=[5, 10, 20]⟧, for instance"
@@ -128,12 +129,7 @@ def curve(
         frame.lines(part, "at", "value", first)
         if floors is not None and over_k:
             _levels_over_k(frame.ax, floors_of(floors), str(name))
-        if at.dtype.kind == "M":
-            frame.date_ticks()
-        else:
-            frame.place_ticks(
-                *zip(*sorted(dict(zip(at, labels, strict=True)).items()), strict=True)
-            )
+        frame.x_ticks(at, labels)
         if part["value"].min() >= 0:
             frame.ax.set_ylim(bottom=0)
         below = "k, items per list" if over_k else x
@@ -211,23 +207,22 @@ def tradeoff(
     >>> ax = rd.plot.tradeoff(result)
     """
     table = summary_of(result)
-    known, parts, signed, names = list(dict.fromkeys(table["column"])), [], [], {}
+    known, parts, names = list(dict.fromkeys(table["column"])), [], {}
     for axis, name in (("x", x), ("y", y)):
         if name not in known:
             raise OptionError(
                 f"⟦{axis}={name!r}⟧ is not in the summary; it has {known}{closest(name, known)}"
             )
         own = table[table["column"] == name].set_index("model")[["value", "ci_low", "ci_high", "n"]]
-        parts.append(own.set_axis([axis, f"{axis}_low", f"{axis}_high", f"n_{axis}"], axis=1))
+        parts.append(own.set_axis([axis, f"{axis}_low", f"{axis}_high", "n"], axis=1))
         names[axis] = name, direction_word(result, name)
-    data = parts[0].join(parts[1], how="inner").dropna(subset=["x", "y"]).reset_index()
-    for axis, (_, better) in names.items():
-        signed.append(data[axis].to_numpy(np.float64) * (-1 if better == "smaller" else 1))
-    one, other = np.array(signed)[:, :, None], np.array(signed)[:, None, :]
-    beaten = np.all(other >= one, axis=0) & np.any(other > one, axis=0)
-    data["pareto"] = ~np.any(beaten, axis=1)
-    data["n"] = data["n_y"]
-    data = data[["model", "x", "x_low", "x_high", "y", "y_low", "y_high", "pareto", "n"]].copy()
+    data = parts[0].drop(columns="n").join(parts[1], how="inner").dropna(subset=["x", "y"])
+    data = data.reset_index()
+    falls = [-1 if better == "smaller" else 1 for _, better in names.values()]
+    signed = data[["x", "y"]].to_numpy(np.float64) * falls
+    one, other = signed[:, None], signed[None]
+    beaten = np.all(other >= one, axis=2) & np.any(other > one, axis=2)
+    data.insert(7, "pareto", ~np.any(beaten, axis=1))
     yield data
 
     frame, front = Frame(ax), data[data["pareto"]].sort_values("x")
@@ -252,7 +247,7 @@ def tradeoff(
         f"bars: {interval_percent(result)} where the metric has one; "
         f"{count_text(data['n'], 'list')}; dashed: models that no other beats on both metrics"
     )
-    across, up = (name + DIRECTION_ARROWS[better] for name, better in names.values())
+    across, up = (name + HEAD_ARROWS[better] for name, better in names.values())
     yield frame.finish(f"{y} against {x}", across, up, caption)
 
 

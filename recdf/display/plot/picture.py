@@ -106,9 +106,8 @@ class Picture(Generic[PlotArguments]):
             parameters=own, return_annotation="DataFrame"
         )
         names = ", ".join(one.name for one in own)
-        texts = {"picture": self.__name__, "names": names, "columns": indent(columns, " " * 4)}
-        data.__doc__ = DATA_DOC
-        fill(data, texts)
+        columns = indent(columns, " " * 4)
+        data.__doc__ = DATA_DOC.format(picture=self.__name__, names=names, columns=columns)
 
     def __call__(self, *args: PlotArguments.args, **kwargs: PlotArguments.kwargs) -> Any:
         _, axes = self._steps(*args, **kwargs)
@@ -182,18 +181,18 @@ class Frame:
         """Whether the figure was made here, so that it may grow."""
         return self.ax.figure is not None and self.ax.figure.get_gid() == OWN
 
+    def _inches(self, side: str) -> float:
+        figure, box = self.ax.figure, self.ax.get_position(original=True)
+        return float(getattr(box, side) * getattr(figure.bbox, side) / figure.dpi)
+
     @property
     def width(self) -> float:
         """How wide the axes may be, in inches, before labels and a legend take their part."""
-        figure = self.ax.figure
-        inches = self.ax.get_position(original=True).width * figure.bbox.width / figure.dpi
-        return float(inches)
+        return self._inches("width")
 
     @property
     def height(self) -> float:
-        figure = self.ax.figure
-        inches = self.ax.get_position(original=True).height * figure.bbox.height / figure.dpi
-        return float(inches)
+        return self._inches("height")
 
     @property
     def x_axis(self) -> float:
@@ -245,7 +244,7 @@ class Frame:
     ) -> None:
         """Draw one line per model, with a band where the column `band` says so; a mark stands at
         every point, or at about `every` of them. The column `said` tells of each point."""
-        banded = data["band"] if "band" in data.columns else pd.Series(False, data.index)
+        banded = data.get("band", pd.Series(False, data.index))
         for model, rows, look in by_model(data, first):
             own, given = banded[rows.index], {"linewidth": 1 if look is REST else 2} | settings
             if banded.any() and not own.any():
@@ -333,23 +332,24 @@ class Frame:
             texts = [fill_text(text, across) for text in short_names(names, 3 * across)]
         step = -(-len(names) // fits)
         axis.set_ticks(range(0, len(names), step))
-        for label in axis.set_ticklabels(texts[::step], rotation=90 if upright else 0):
-            plain_text(label)
+        plain_text(*axis.set_ticklabels(texts[::step], rotation=90 if upright else 0))
 
-    def place_ticks(self, places: Sequence[Any], texts: Sequence[str]) -> None:
-        """Write texts at places of the x axis from the last one back, without those that would
-        touch their neighbour."""
-        at = np.asarray(places, dtype=np.float64)
-        span = float(at.max() - at.min()) or 1.0
-        kept: list[int] = []
-        for i in reversed(range(len(at))):
-            half = 0.32 * points() / 72 * (len(texts[i]) + len(texts[kept[-1]]) + 2) if kept else 0
-            if not kept or self.x_axis * (at[kept[-1]] - at[i]) / span >= half:
-                kept.append(i)
-        kept.reverse()
-        self.ax.set_xticks([places[i] for i in kept])
-        for label in self.ax.set_xticklabels([texts[i] for i in kept]):
-            plain_text(label)
+    def x_ticks(self, at: pd.Series, labels: Iterable[str]) -> None:
+        """Write the texts of places of the x axis from the last one back, without those that would
+        touch their neighbour; dates in short."""
+        if at.dtype.kind == "M":
+            self.date_ticks()
+            return
+        ticks = sorted(dict(zip(at, labels, strict=True)).items())
+        span = float(ticks[-1][0] - ticks[0][0]) or 1.0
+        kept = ticks[-1:]
+        for place, text in ticks[-2::-1]:
+            half = 0.32 * points() / 72 * (len(text) + len(kept[0][1]) + 2)
+            if self.x_axis * (kept[0][0] - place) / span >= half:
+                kept.insert(0, (place, text))
+        places, texts = zip(*kept, strict=True)
+        self.ax.set_xticks(places)
+        plain_text(*self.ax.set_xticklabels(texts))
 
     def date_ticks(self) -> None:
         """Write dates in short, with the year once."""
@@ -377,10 +377,12 @@ class Frame:
     def title(self, text: str, x: str = "", y: str = "") -> None:
         """Write the title and the names of the axes."""
         across = 1.22 * self.width - 0.4 - self.left_labels()
-        plain_text(self.ax.set_xlabel(wrapped(x, min(self.width, across))))
-        plain_text(self.ax.set_ylabel(wrapped(y, 0.9 * self.height)))
         words = wrapped(text, across, 1.1) if PAGE.get() is None else visible(text)
-        plain_text(self.ax.set_title(words, loc="left", fontsize=points(1.1)))
+        plain_text(
+            self.ax.set_xlabel(wrapped(x, min(self.width, across))),
+            self.ax.set_ylabel(wrapped(y, 0.9 * self.height)),
+            self.ax.set_title(words, loc="left", fontsize=points(1.1)),
+        )
 
     def caption(self, text: str, panels: int = 1) -> None:
         """Write what the marks mean below the axes: intervals, counts, what is left out."""
@@ -408,16 +410,15 @@ class Frame:
     def legend_entries(self) -> tuple[list[Any], list[str]]:
         """Return the artists and names of the legend: those with a colour, and one line for all
         others."""
-        own = [one for one in self.entries if one[2] is not REST]
-        others = [one for one in self.entries if one[2] is REST]
-        own, others = (own + others, []) if len(others) == 1 else (own, others)
-        names = [name for _, name, _ in own]
-        if not others:
-            names = [
-                f"{name} ({self.suffix[name]})" if name in self.suffix else name for name in names
-            ]
-        more = [f"{len(others)} others"] if others else []
-        return [one[0] for one in [*own, *others[:1]]], [*names, *more]
+        shown = sorted(self.entries, key=lambda one: one[2] is REST)
+        names = [
+            f"{name} ({told})" if (told := self.suffix.get(name)) else name for _, name, _ in shown
+        ]
+        rest = sum(look is REST for _, _, look in shown)
+        if rest > 1:
+            shown = shown[: 1 - rest]
+            names = [*[name for _, name, _ in shown[:-1]], f"{rest} others"]
+        return [one[0] for one in shown], names
 
     def legend(self, panels: int = 1, beside: bool = True) -> None:
         """Add a legend with the names, wrapped: beside the axes, so that it covers nothing, or
@@ -446,8 +447,7 @@ class Frame:
                 lines = int(np.clip(room, 1, 4))
                 across = min(LEGEND_WIDTH, letters(0.4 * self.width, 0.9))
         box = holder.legend(handles, legend_texts(names, across, lines), **look)
-        for text in box.get_texts():
-            plain_text(text)
+        plain_text(*box.get_texts())
         if self.is_own and grows.any() and PAGE.get() is None:
             extent = box.get_window_extent()
             needs = np.array([extent.width, extent.height]) / figure.dpi

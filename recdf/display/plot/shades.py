@@ -12,6 +12,7 @@ import pandas as pd
 
 from ...errors import OptionError, closest
 from ...experiments.decide.adjust_pvalues import adjustment
+from ...inputs.options import as_columns
 from ...judge.verdict import sign_of
 from ...tables.cells import amount, columns_before, form_of, number, short_names
 from ..given_tables import (
@@ -51,7 +52,9 @@ def _of_metric(
     """Return the rows of one metric, which the caller must name where there are several that are
     not drawn beside each other, and its name, if there is one."""
     known = list(dict.fromkeys(names))
-    if metric is None and len(known) > 1 and not drawn:
+    if metric is None and len(known) == 1:
+        return table, known[0]
+    if metric is None and not drawn:
         raise OptionError(
             f"{role} has {len(known)} metrics; name the one to draw in metric=: {known}"
         )
@@ -59,9 +62,7 @@ def _of_metric(
         raise OptionError(
             f"metric={metric!r} is not in the {role}; it has {known}{closest(metric, known)}"
         )
-    if metric is None:
-        return table, known[0] if len(known) == 1 else ""
-    return table[np.array(names) == metric], metric
+    return (table, "") if metric is None else (table[np.array(names) == metric], metric)
 
 
 @Picture
@@ -106,10 +107,8 @@ def heat(
     2  knn    loyal  0.239  364
     >>> ax = rd.plot.heat(segments, rows="model", columns="segment")
     """
-    row_names, column_names_ = (
-        [one] if isinstance(one, str) else [*one] for one in (rows, columns)
-    )
-    keys, what = [*row_names, *column_names_], metric or ""
+    of_axes = {"row": as_columns(rows), "column": as_columns(columns)}
+    keys, what = [*of_axes["row"], *of_axes["column"]], metric or ""
     need(summary, "summary", [*keys, "value", "n"], "what rd.summarize returns")
     table = summary
     if "metric" in summary.columns:
@@ -120,7 +119,7 @@ def heat(
             table = table.sort_values(name, kind="stable")
     data = table[["value", "n"]].astype({"value": "float64"}).reset_index(drop=True)
     data.attrs = {}
-    for place, (axis, own) in enumerate((("row", row_names), ("column", column_names_))):
+    for place, (axis, own) in enumerate(of_axes.items()):
         data.insert(place, axis, labels(table, own))
     twice = data[data.duplicated(["row", "column"])]
     if len(twice):
@@ -130,7 +129,7 @@ def heat(
         )
     yield data
 
-    names = [list(dict.fromkeys(data[name])) for name in ("row", "column")]
+    names = [list(dict.fromkeys(data[name])) for name in of_axes]
     grid = data.pivot(index="row", columns="column", values="value")
     values = grid.reindex(index=names[0], columns=names[1]).to_numpy(dtype=np.float64).ravel()
     longest = min(TICK_NAME_LENGTH, max(map(len, names[0])))
@@ -154,8 +153,8 @@ def heat(
     stats = " and ".join(table["stat"].unique()) if "stat" in table.columns else "mean"
     yield frame.finish(
         what or "value",
-        JOINED_BY.join(column_names_),
-        JOINED_BY.join(row_names),
+        JOINED_BY.join(of_axes["column"]),
+        JOINED_BY.join(of_axes["row"]),
         f"{stats} of each cell, darker is larger{span}; {count_text(data['n'], 'list')} per cell",
     )
 
@@ -220,30 +219,26 @@ def pairs(
         )
     signs = pd.Series([sign_of(row) for row in rows.to_dict("records")], rows.index, dtype=object)
     # Smaller values are better if a verdict says so, or else the name of the metric.
-    known, of_diff = rows[signs != "open"], values == "diff"
-    smaller = direction_word(None, what) == "smaller"
-    if len(known):
-        smaller = (known["diff"].iloc[0] < 0) == (signs[known.index[0]] == "better")
+    falls = (rows["diff"] < 0) == (signs == "better")
+    told, of_diff = falls[signs != "open"], values == "diff"
+    smaller = told.iloc[0] if len(told) else direction_word(None, what) == "smaller"
     n, wins, losses = (rows[name].astype(float) for name in ("n_users", "wins", "losses"))
     gains = (losses - wins) if smaller else (wins - losses)  # of model − baseline
     value = rows["diff"] if of_diff else 0.5 + gains / (2 * n.clip(lower=1))
-    turned = signs.map({"better": "worse", "worse": "better", "open": "open"})
-    sides = (
-        ("model", "baseline", value, signs),
-        ("baseline", "model", (0.0 if of_diff else 1.0) - value, turned),
+    names = {"model": rows["model"].map(str), "other": rows["baseline"].map(str)}
+    one = pd.DataFrame({**names, "value": value, "sign": signs, "n": n.astype(np.int64)})
+    other = one.rename(columns={"model": "other", "other": "model"}).assign(
+        value=(0.0 if of_diff else 1.0) - value,
+        sign=signs.replace({"better": "worse", "worse": "better"}),
     )
-    parts = []
-    for one, other, own, sign in sides:
-        names = {"model": rows[one].map(str), "other": rows[other].map(str)}
-        parts.append(pd.DataFrame({**names, "value": own, "sign": sign, "n": n.astype(np.int64)}))
-    data = pd.concat(parts, ignore_index=True)
+    data = pd.concat([one, other], ignore_index=True)
     yield data
 
     good = (data["value"] - 0.5 * (not of_diff)) * (-1 if smaller and of_diff else 1)
     won = good.gt(0).groupby(data["model"], sort=False).sum()
-    order = won.sort_values(ascending=False, kind="stable").index.map(str)
+    order = won.sort_values(ascending=False, kind="stable").index.tolist()
     frame = Frame(ax, 3.4 + 0.5 * len(order), 2.0 + 0.36 * len(order))
-    shown = list(order[: frame.rows_that_fit])
+    shown = order[: frame.rows_that_fit]
     cells = data[data["model"].isin(shown) & data["other"].isin(shown)]
     cells = cells.assign(x=cells["other"].map(shown.index), y=cells["model"].map(shown.index))
     good = good[cells.index].fillna(0)
@@ -252,8 +247,8 @@ def pairs(
     shades = LinearSegmentedColormap.from_list("pairs", SHADES)
     cells["colour"] = [*map(tuple, shades(0.5 + 0.5 * good / (good.abs().max() or 1.0)))]
     form = form_of(*data["value"], sign="+") if of_diff else ".0%"
-    texts, star = cells["value"].map(lambda one: number(one, form)), cells["sign"].ne("open")
-    stars = star.map({True: "*", False: ""})
+    texts = cells["value"].map(lambda one: number(one, form))
+    stars = cells["sign"].map({"open": ""}).fillna("*")
     fits = frame.cells_fit(len(shown), len(shown), texts.str.len().max() + 1)
     cells["text"] = texts + stars if fits else stars
     cells["said"] = cells["model"] + " against " + cells["other"] + ": " + texts + stars
@@ -261,9 +256,8 @@ def pairs(
     places = [str(i + 1) for i in range(len(shown))]
     frame.tick_names(frame.ax.yaxis, shown, before=[f"{place}  " for place in places])
     frame.tick_names(frame.ax.xaxis, places)
-    left = ""
-    if len(shown) < len(order):
-        left = f"; the first {len(shown)} of {amount(len(order), 'model')}"
+    left = f"; the first {len(shown)} of {amount(len(order), 'model')}"
+    left *= len(shown) < len(order)
     yield frame.finish(
         f"{what}: {'row − column' if of_diff else 'users better off with the row'}",
         "the same models",
@@ -340,7 +334,7 @@ def lists(
             "hit": rows["hit"].astype(bool).array,
         }
     )
-    found = list(dict.fromkeys(data["model"]))
+    found = data["model"].unique().tolist()
     if models is not None:
         found = list(dict.fromkeys(check_model("models", name, found) for name in models))
     parts = [data[data["model"] == name].sort_values("rank", kind="stable") for name in found]

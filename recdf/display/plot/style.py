@@ -121,11 +121,12 @@ def spoken(names: Iterable[str], rows: pd.DataFrame, value: str = "value") -> li
     return [f"{name}: {estimated(*one)}" for name, one in zip(names, numbers, strict=True)]
 
 
-def plain_text(text: Any) -> None:
-    """Show a text as it stands: `$` and `_` of names are letters, and right-to-left names keep
+def plain_text(*texts: Any) -> None:
+    """Show texts as they stand: `$` and `_` of names are letters, and right-to-left names keep
     their place."""
-    text.set_parse_math(False)
-    text.set_text(in_order(text.get_text()))
+    for text in texts:
+        text.set_parse_math(False)
+        text.set_text(in_order(text.get_text()))
 
 
 def in_order(text: str) -> str:

@@ -28,11 +28,10 @@ from ...tables.findings import finding_of
 from .. import plot
 from ..given_tables import labels, need
 from ..kinds import FEW, GATE_LOOKS, TABLE_KINDS, harm_first, n_differs, page_part, record_of
-from ..leaderboard_values import RowsInMemory, values_frame
+from ..leaderboard_values import RowsInMemory, segment_groups, values_frame
 from ..pairs import compare, model_rows
 from ..plot.style import BEST, REST, looks
 from ..row_words import EVERYONE, segment_of, sides_of
-from ..segments import segment_groups
 from .card import verdict_section
 from .page_blocks import (
     NAME_LENGTH,
