@@ -139,6 +139,11 @@ def rows_by(frame: pd.DataFrame, by: Sequence[str]) -> dict[str, npt.NDArray[np.
     return dict(zip(names, np.split(order, starts[1:]), strict=True))
 
 
+def each_name(given: str | Sequence[str] | None) -> list[str]:
+    """Return an option that names a column, or several, as a list."""
+    return [given] if isinstance(given, str) else list(given or ())
+
+
 def as_result(given: Any) -> Evaluation:
     """Return a result, or several by model as one; anything else raises."""
     if isinstance(given, Mapping):
@@ -189,7 +194,7 @@ def with_units(result: Evaluation, unit_col: str | Sequence[str] | None = None) 
     """
     spec, per_user = dict(result.spec), result.per_user
     key, by = list(spec["user_col"]), list(spec["by"])
-    units = [unit_col] if isinstance(unit_col, str) else list(unit_col or unit_of(key))
+    units = each_name(unit_col) or unit_of(key)
     if "unit_col" in spec or LISTS_ARE_UNITS in spec:
         return result
     first = per_user.take(next(iter(rows_by(per_user, by).values()))) if len(per_user) else per_user

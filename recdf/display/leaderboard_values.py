@@ -30,13 +30,19 @@ from ..evaluation.value_moments import (
 )
 from ..experiments.compare.by_segment import known_segments, segment_columns, segments_of_lists
 from ..experiments.compare.pairs_of_models import ChangedRows
-from ..inputs.options import as_columns
 from ..judge.choices import Correction
 from ..judge.comparability import spec_of_each
 from ..judge.per_user_columns import Mask, key_codes, unit_of
 from ..judge.users import repeated_unit
 from ..tables.cells import form_of, number
-from .given_tables import column_names, direction_word, labels, restated, spec_with_bounds
+from .given_tables import (
+    column_names,
+    direction_word,
+    each_name,
+    labels,
+    restated,
+    spec_with_bounds,
+)
 from .joined_labels import LABELS, RESTATED, powered_means
 from .kinds import TABLE_KINDS, n_differs
 from .pairs import compare, compare_numbered, list_places, model_codes, model_rows
@@ -99,14 +105,14 @@ def group_means(
     """Return means of every model within every group, in the columns of the leaderboard."""
     spec, per_user, weights = result.spec, result.per_user, None
     (codes, models), at = model_codes(result), np.flatnonzero(groups.codes >= 0)
-    units, weight = spec.get("unit_col", []), as_columns(spec.get("weight"))
+    units, weight = spec.get("unit_col", []), each_name(spec.get("weight"))
     rows = per_user[list(dict.fromkeys([*columns, *units, *weight]))].take(at)
     rows = rows.assign(**{MODEL_NUMBER: codes[at], GROUP_NUMBER: groups.codes[at]})
     if weight:
         weights = rows[weight[0]].to_numpy(np.float64)
     cells, confidence = [MODEL_NUMBER, GROUP_NUMBER], spec.get("confidence", CONFIDENCE)
     found = means(rows, cells, columns, {}, confidence, units, weights)
-    table = in_words(result, found, models, (segment, groups.names), columns)
+    table = named_cells(result, found, models, (segment, groups.names), columns)
     if LABELS in spec:
         grouped = rows.reset_index(drop=True).groupby(cells)
         of_cells = [(name, at[own.index]) for _, own in grouped for name in columns]
@@ -114,7 +120,7 @@ def group_means(
     return table
 
 
-def in_words(
+def named_cells(
     result: Evaluation,
     found: pd.DataFrame,
     models: list[str],
@@ -270,7 +276,7 @@ class RowsInBuckets:
         bounds: Any = None,
     ) -> None:
         spec, key = dict(spec_with_bounds(given.spec, bounds)), list(given.spec["user_col"])
-        self.units = [unit_col] if isinstance(unit_col, str) else list(unit_col or unit_of(key))
+        self.units = each_name(unit_col) or unit_of(key)
         self.weight, self.key = spec.get("weight"), key
         self.models = labels(given.by_values, list(spec["by"]))
         known, keys, names = (None, [], {}) if segments is None else coded_segments(segments, key)
@@ -309,7 +315,7 @@ class RowsInBuckets:
             len(self.models),
             len(self.groups),
         )
-        used = [*self.per_list, *as_columns(self.weight)]
+        used = [*self.per_list, *each_name(self.weight)]
         parts: list[BucketMeans] = self.rows.each_bucket(work, used, self.units)
         return functools.reduce(lambda one, two: one + two, parts)
 
@@ -331,7 +337,7 @@ class RowsInBuckets:
             groups, models = np.divmod(cells - first, n_models)
             numbers = pd.DataFrame({MODEL_NUMBER: models, GROUP_NUMBER: groups})
             table = mean_table(numbers, self.per_list, self._moments.take(cells), {}, confidence)
-            table = in_words(self.result, table, self.models, (str(name), own), self.per_list)
+            table = named_cells(self.result, table, self.models, (str(name), own), self.per_list)
             found.append(table[table["column"].isin(columns)])
         return found
 
@@ -439,7 +445,7 @@ def columns_of(
             f"the result has no metric at ⟦k={k}⟧; it has k of {sorted(set(table['k'].dropna()))}"
         )
     found: list[str] = []
-    for name in known if metrics is None else as_columns(metrics):
+    for name in known if metrics is None else each_name(metrics):
         own = kept["column"][(kept["column"] == name) | (kept["metric"] == name)]
         if own.empty:
             raise OptionError(
@@ -460,7 +466,7 @@ def over_repeats(
     over seeds."""
     by, key, columns = list(result.spec["by"]), list(result.spec["user_col"]), []
     for argument, given in (("fold", fold), ("seed_col", seed_col)):
-        for name in as_columns(given):
+        for name in each_name(given):
             columns.append(name)
             if name not in (*by, *key[1:]):
                 raise OptionError(

@@ -307,7 +307,7 @@ class Markup(NamedTuple):
         return text + (self.small.format(self.safe(cell.small)) if cell.small else "")
 
 
-TEXT = Markup(visible, "{}", "{}", " {}", superscript)
+PLAIN_TEXT = Markup(visible, "{}", "{}", " {}", superscript)
 MARKDOWN = Markup(markdown_text, "**{}**", "_{}_", " {}", superscript)
 LATEX = Markup(
     latex_text,
@@ -363,7 +363,7 @@ def to_html(head: Sequence[str], body: CellRows, align: Sequence[Align]) -> str:
 
 def to_text(head: Sequence[str], body: CellRows, align: Sequence[Align]) -> str:
     """Return aligned columns for a terminal."""
-    rows = TEXT.rows(head, body)
+    rows = PLAIN_TEXT.rows(head, body)
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join("  ".join(map(_padded, row, widths, align)).rstrip() for row in rows)
 

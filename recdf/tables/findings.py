@@ -133,7 +133,9 @@ class ShownFindings(pd.DataFrame, metaclass=AnyFrame):
             [*_first_cells(row), Cell(row["effect"]), Cell(str(row["examples"]))]
             for row in self.head(SHOWN_ROWS).to_dict("records")
         ]
-        return to_html([*HEAD, "effect", "examples"], rows, [*SIDES, "left", "left"])
+        return to_html(
+            [*FINDING_HEAD, "effect", "examples"], rows, [*FINDING_SIDES, "left", "left"]
+        )
 
 
 def finding_of(row: Mapping[Any, Any]) -> str:
@@ -142,8 +144,8 @@ def finding_of(row: Mapping[Any, Any]) -> str:
     return f"{row['by']}: {row['finding']}" if row.get("by", "") else str(row["finding"])
 
 
-HEAD = ["severity", "finding", "count", "share"]
-SIDES: list[Align] = ["left", "left", "right", "right"]
+FINDING_HEAD = ["severity", "finding", "count", "share"]
+FINDING_SIDES: list[Align] = ["left", "left", "right", "right"]
 
 
 def _first_cells(row: dict[Any, Any]) -> list[Cell]:
@@ -157,7 +159,7 @@ def findings_text(findings: pd.DataFrame) -> str:
     if not len(findings):
         return "no findings"
     shown = findings.head(SHOWN_ROWS).to_dict("records")
-    left = to_text(HEAD, [*map(_first_cells, shown)], SIDES).splitlines()
+    left = to_text(FINDING_HEAD, [*map(_first_cells, shown)], FINDING_SIDES).splitlines()
     margin = max(map(len, left)) + 2
     width = max(NARROWEST, shutil.get_terminal_size((120, 24)).columns - margin)
     lines = [left[0].ljust(margin) + "effect, examples"]

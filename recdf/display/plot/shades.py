@@ -12,7 +12,6 @@ import pandas as pd
 
 from ...errors import OptionError, closest
 from ...experiments.decide.adjust_pvalues import adjustment
-from ...inputs.options import as_columns
 from ...judge.verdict import sign_of
 from ...tables.cells import amount, columns_before, form_of, number, short_names
 from ..given_tables import (
@@ -21,6 +20,7 @@ from ..given_tables import (
     column_names,
     count_text,
     direction_word,
+    each_name,
     labels,
     need,
 )
@@ -107,7 +107,7 @@ def heat(
     2  knn    loyal  0.239  364
     >>> ax = rd.plot.heat(segments, rows="model", columns="segment")
     """
-    of_axes = {"row": as_columns(rows), "column": as_columns(columns)}
+    of_axes = {"row": each_name(rows), "column": each_name(columns)}
     keys, what = [*of_axes["row"], *of_axes["column"]], metric or ""
     need(summary, "summary", [*keys, "value", "n"], "what rd.summarize returns")
     table = summary
