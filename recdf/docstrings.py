@@ -6,18 +6,26 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any, TypeVar
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-
 IN_BRACES = re.compile(r"{([\w, ]+)}")
+# A parameter or a section of a docstring, and its name; a section holds others.
+OF_ONE = re.compile(r"^(?=((\w+)[\w, ]*(?: :.*(?:\n    .*)*|\n-+(?:\n.+)*)))", re.M)
 
 
-def fill(function: Function, texts: Mapping[str, str]) -> Function:
+def says_as(source: Mapping[str, str] | Callable[..., Any]) -> Callable[[Function], Function]:
     """Put texts where a docstring has their names in braces, as `{options}` or `{by, seed}`. A text
-    may have such places too."""
+    may have such places too.
+
+    `source` are the texts by their names, or a function: they are then what its docstring says of
+    its parameters and sections.
+    """
+    if isinstance(source, Mapping):
+        texts = source
+    else:
+        texts = {one[2]: one[1] for one in OF_ONE.finditer(inspect.getdoc(source) or "")}
 
     def text(place: re.Match[str]) -> str:
         names = place[1].split(", ")
@@ -25,13 +33,8 @@ def fill(function: Function, texts: Mapping[str, str]) -> Function:
             return place[0]
         return IN_BRACES.sub(text, "\n".join(texts[one] for one in names))
 
-    function.__doc__ = IN_BRACES.sub(text, inspect.getdoc(function) or "")
-    return function
+    def filled(function: Function) -> Function:
+        function.__doc__ = IN_BRACES.sub(text, inspect.getdoc(function) or "")
+        return function
 
-
-def says_as(source: Callable[..., Any]) -> Callable[[Function], Function]:
-    """Say what the docstring of `source` says of the parameters and sections whose names another
-    has in braces."""
-    of_one = r"^(?=((\w+)[\w, ]*(?: :.*(?:\n    .*)*|\n-+(?:\n.+)*)))"  # a section holds others
-    found = re.finditer(of_one, inspect.getdoc(source) or "", re.M)
-    return partial(fill, texts={one[2]: one[1] for one in found})
+    return filled

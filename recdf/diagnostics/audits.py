@@ -364,7 +364,7 @@ def question(
     return Question(call, items if counted else None, time_col, cutoff)
 
 
-@takes_options
+@takes_options()
 def audit(
     true: Any,
     pred: Any,

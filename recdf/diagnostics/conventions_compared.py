@@ -43,7 +43,7 @@ SKIPPED = {
 METRICS_IN_COMMON = ("hitrate", "precision", "recall", "mapr", "ndcg", "mrr")
 
 
-@takes_options
+@takes_options()
 def compare_conventions(
     true: Any,
     pred: Any,

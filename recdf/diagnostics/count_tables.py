@@ -50,7 +50,7 @@ def _refuse_names(labels: Iterable[Any], own: Sequence[str]) -> None:
         )
 
 
-@takes_options
+@takes_options()
 def hit_table(
     true: Any,
     pred: Any,
@@ -164,7 +164,7 @@ def _hit_rows(
 
 
 @says_as(hit_table)
-@takes_options
+@takes_options()
 def position_table(
     true: Any,
     pred: Any,
@@ -275,7 +275,7 @@ def _with_rates(
 
 
 @says_as(hit_table)
-@takes_options
+@takes_options()
 def exposure_table(
     pred: Any,
     k: int | None = 10,

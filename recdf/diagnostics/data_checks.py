@@ -11,7 +11,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any, Unpack
 
 import numpy as np
@@ -51,7 +50,7 @@ from .levels import matched_quietly
 from .order_findings import check_order, list_of_places
 
 
-@partial(takes_options, every_number=True)
+@takes_options(every_number=True)
 def check(
     true: Any,
     pred: Any,
@@ -274,7 +273,7 @@ def findings_of_parts(found: ListFindings) -> pd.DataFrame:
 AT_SHARES = (0.01, 0.1, 0.5, 0.9, 0.99)
 
 
-@takes_options
+@takes_options()
 def data_profile(
     true: Any, pred: Any, *, items: Any = None, **options: Unpack[CallArguments]
 ) -> pd.DataFrame:

@@ -14,7 +14,7 @@ from ..experiments.compare.interleaving import user_coin
 from ..experiments.decide.experiment_health import hash_users
 from ..inputs.codes import Codes, first_rows, group_codes
 from ..inputs.constraints import NATURAL, NONE, POSITIVE, SHARE, a_number, check_value, either
-from ..inputs.door import takes_columns, takes_options
+from ..inputs.door import takes_options
 from ..inputs.frames import as_frame, from_dict, read_values
 from ..inputs.options import CallArguments, Options, as_columns
 from ..inputs.sorting import place_in_run, run_of, spans
@@ -55,7 +55,7 @@ AGREEMENT = [
 ]
 
 
-@takes_columns("user_col", "item_col", "relevance_col")
+@takes_options("user_col", "item_col", "relevance_col")
 def label_agreement(
     human: Any,
     cheap: Any,
@@ -272,7 +272,7 @@ def _agreement(
     return row
 
 
-@takes_options
+@takes_options()
 def sample_to_judge(
     pred: Any,
     n: int,

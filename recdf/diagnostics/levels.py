@@ -186,7 +186,7 @@ def values_of(matched: Matched, call: Call, *requests: Request) -> dict[str, Flo
     return {name: values for part in parts for name, values in part.items()}
 
 
-@takes_options
+@takes_options()
 def ceiling(
     true: Any,
     pred: Any,
@@ -412,7 +412,7 @@ def chance_of(
     return {name: one[place] for name, one in found.items()}, errors
 
 
-@takes_options
+@takes_options()
 def chance_level(
     true: Any,
     metrics: Metrics,

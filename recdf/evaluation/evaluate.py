@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeVar, Unpack, cast
+from typing import Any, Unpack, cast
 
 import numpy as np
 import pandas as pd
 
+from ..docstrings import Function
 from ..errors import (
     ByWarning,
     ColumnError,
@@ -184,12 +185,8 @@ carry : str, list of str or mapping, optional
     `{"time": "min"}` says how to reduce it: "first" and "last" by rank, "min" or "max". It keeps
     its dtype and is null for lists that `pred` does not have."""
 
-EngineFunction = TypeVar("EngineFunction", bound=Callable[..., Any])
 
-
-def takes_evaluate_arguments(
-    function: EngineFunction, engine: str = "", **texts: str
-) -> EngineFunction:
+def takes_evaluate_arguments(engine: str = "", **texts: str) -> Callable[[Function], Function]:
     """Show the arguments in the signature and the docstring of a function that takes them as
     `**arguments`.
 
@@ -202,9 +199,10 @@ def takes_evaluate_arguments(
         for name, one in SIDE_TABLES.items()
     )
     return takes_options(
-        function,
         more={**dict.fromkeys(SIDE_TABLES, "Any"), "item_by": "str | None", "carry": "Carry"},
-        texts={"metrics": METRIC_ARGUMENTS, "side_tables": sides + OTHER_ARGUMENTS, **texts},
+        metrics=METRIC_ARGUMENTS,
+        side_tables=sides + OTHER_ARGUMENTS,
+        **texts,
     )
 
 
@@ -213,7 +211,7 @@ def call_of(function: Callable[..., Any], metrics: Any, k: Any, arguments: Any, 
     return Call.from_arguments(function, arguments, true, partial(parse, metrics, k))
 
 
-@takes_evaluate_arguments
+@takes_evaluate_arguments()
 def evaluate(
     true: Any,
     pred: Any,

@@ -23,7 +23,7 @@ from ..inputs.constraints import (
     either,
     one_of,
 )
-from ..inputs.door import takes_columns
+from ..inputs.door import takes_options
 from ..inputs.frames import column, refuse_engine_frame
 from ..inputs.ids import check_labels
 from ..inputs.options import Options, as_columns
@@ -111,7 +111,7 @@ def per_user_table(given: pd.DataFrame | HasPerUser) -> pd.DataFrame:
     )
 
 
-@takes_columns("user_col", "by", "weight_col")
+@takes_options("user_col", "by", "weight_col")
 def summarize(
     per_user: pd.DataFrame | HasPerUser,
     by: str | Sequence[str] | None = None,

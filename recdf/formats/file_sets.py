@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from ..errors import DataError, MissingExtraError, OptionError, RecdfError, kind_of
 from ..inputs.data_files import cast, data_files, folder_columns, hidden, pandas_metadata, unified
-from ..inputs.door import new_names, takes_columns
+from ..inputs.door import new_names, takes_options
 from ..inputs.options import Options, as_columns
 from .format_records import TOO_LARGE, Format, InputFile, beyond_numbers, format_named, format_of
 
@@ -440,7 +440,7 @@ def _as_numbers(text: Any, kinds: Sequence[Any], is_id: bool) -> Any:
 # `rd.read`: one file or folder of any known format as a long frame.
 
 
-@takes_columns("user_col", "item_col", "by")
+@takes_options("user_col", "item_col", "by")
 def read(
     path: Any,
     format: str | None = None,

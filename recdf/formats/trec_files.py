@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import DataError, DuplicateError, OptionError
-from ..inputs.door import takes_columns
+from ..inputs.door import takes_options
 from ..inputs.frames import as_frame, column, float_column, read_numbers
 from ..inputs.options import Options
 from ..inputs.true_and_pred import Order, order_source, read_pred, relevance_source
@@ -24,7 +24,7 @@ from ..publishing import published
 LONG = partial(pa.scalar, type=pa.large_string())
 
 
-@takes_columns("user_col", "item_col", "score_col", "rank_col", "relevance_col")
+@takes_options("user_col", "item_col", "score_col", "rank_col", "relevance_col")
 def write_trec(
     frame: Any,
     path: Any,

@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 import pandas as pd
 import pyarrow as pa
 
-from ..docstrings import Function, fill
+from ..docstrings import Function, says_as
 from ..errors import ColumnError, OptionError, closest, kind_of
 from .frames import UNREAD, as_frame, engine_of, plain_table
 from .lazy_frames import LazyRows, lazy_rows
@@ -290,56 +290,47 @@ def renamed_columns(data: Any, names: Mapping[str, str], role: str) -> Any:
     return frame
 
 
-def through_the_door(
-    function: Function,
-    takes: Collection[str] = NAMES,
+def takes_options(
+    *names: str,
     every_number: bool = False,
     engines: EngineColumns | None = None,
-) -> Function:
-    """Let a function see its arguments as they are behind the door."""
-    known = inspect.signature(function).parameters
-    order, defaults = list(known), {name: one.default for name, one in known.items()}
-
-    @functools.wraps(function)
-    def with_settled_arguments(*args: Any, **kwargs: Any) -> Any:
-        named = dict(zip(order, args, strict=False))
-        if len(args) > len(order) or named.keys() & kwargs.keys():
-            return function(*args, **kwargs)  # Python says what is wrong
-        given = at_the_door(named | kwargs, takes, every_number)
-        if engines is not None:
-            given |= _of_engines(defaults | given, with_ids=engines == "named and ids")
-        return function(**given)
-
-    return with_settled_arguments  # type: ignore[return-value]
-
-
-def takes_options(
-    function: Function,
-    every_number: bool = False,
     more: Mapping[str, str] = MappingProxyType({}),
-    texts: Mapping[str, str] = MappingProxyType({}),
-) -> Function:
-    """Give a function the shared options, which it takes as `**options`: in its signature, help and
-    arguments.
-
-    `every_number` says that it looks at all columns of numbers. `more` are other arguments that it
-    takes so, with their types, and `texts` stand where its docstring has their names.
-    """
-    signature, by_name = inspect.signature(function), inspect.Parameter.KEYWORD_ONLY
-    own = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
-    own += [
-        inspect.Parameter(name, by_name, default=None, annotation=hint)
-        for name, hint in more.items()
-    ]
-    found = through_the_door(function, every_number=every_number)
-    found.__signature__ = signature.replace(parameters=own + parameters())  # type: ignore[attr-defined]
-    return fill(found, {"options": DESCRIPTION, **texts})
-
-
-def takes_columns(
-    *names: str, engines: EngineColumns | None = None
+    **texts: str,
 ) -> Callable[[Function], Function]:
-    """Let a function of per-user tables or logs take from `options=` those of these arguments that
-    are not given. `engines` says which columns of frames of Spark or Dask come into memory; without
-    it, such frames are refused."""
-    return functools.partial(through_the_door, takes=names, engines=engines)
+    """Let a function see its arguments as they are behind the door.
+
+    A function of per-user tables or of logs takes from `options=` those of the arguments `names`
+    that are not given; `engines` says which columns of frames of Spark or Dask come into memory,
+    and without it such frames are refused. A function without `names` takes all shared options as
+    `**options`, which its signature and help show. There, `every_number` says that it looks at all
+    columns of numbers, `more` are other arguments that it takes so, with their types, and `texts`
+    stand where its docstring has their names.
+    """
+
+    def taking(function: Function) -> Function:
+        signature = inspect.signature(function)
+        known = signature.parameters
+        order, defaults = list(known), {name: one.default for name, one in known.items()}
+
+        @functools.wraps(function)
+        def with_settled_arguments(*args: Any, **kwargs: Any) -> Any:
+            named = dict(zip(order, args, strict=False))
+            if len(args) > len(order) or named.keys() & kwargs.keys():
+                return function(*args, **kwargs)  # Python says what is wrong
+            given = at_the_door(named | kwargs, names or NAMES, every_number)
+            if engines is not None:
+                given |= _of_engines(defaults | given, with_ids=engines == "named and ids")
+            return function(**given)
+
+        found: Any = with_settled_arguments
+        if names:
+            return found  # type: ignore[no-any-return]
+        own = [one for one in known.values() if one.kind is not one.VAR_KEYWORD]
+        own += [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=hint)
+            for name, hint in more.items()
+        ]
+        found.__signature__ = signature.replace(parameters=own + parameters())
+        return says_as({"options": DESCRIPTION, **texts})(found)  # type: ignore[no-any-return]
+
+    return taking

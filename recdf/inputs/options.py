@@ -29,7 +29,7 @@ from typing import (
 import numpy as np
 import pandas as pd
 
-from ..docstrings import fill
+from ..docstrings import says_as
 from ..errors import OptionError, valid
 from .constraints import (
     ANY,
@@ -611,4 +611,4 @@ class Options:
 Options.__signature__ = inspect.Signature(parameters()[:-1])  # type: ignore[attr-defined]
 
 
-fill(Options, {"options": OF_OPTIONS})
+says_as({"options": OF_OPTIONS})(Options)

@@ -19,7 +19,7 @@ from ..errors import (
     warn_user,
 )
 from ..inputs.constraints import a_number, check_record, check_value
-from ..inputs.door import takes_columns
+from ..inputs.door import takes_options
 from ..inputs.frames import column
 from ..inputs.options import Options, as_columns
 from ..progress import Progress
@@ -144,7 +144,7 @@ class Impressions:
         return "\n".join(lines)
 
 
-@takes_columns("user_col", "item_col", "value_col", "null_keys")
+@takes_options("user_col", "item_col", "value_col", "null_keys")
 def from_impressions(
     log: Any,
     *,

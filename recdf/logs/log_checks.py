@@ -16,7 +16,7 @@ import pandas as pd
 from ..errors import ColumnError, DataError, OptionError, RecdfError
 from ..inputs.codes import first_rows
 from ..inputs.constraints import check_value
-from ..inputs.door import takes_columns
+from ..inputs.door import takes_options
 from ..inputs.frames import as_frame, column, read_numbers
 from ..inputs.options import Options
 from ..inputs.sorting import dense_codes, distinct
@@ -98,7 +98,7 @@ COUNTED_EVENTS: tuple[tuple[str, str, str, Severity, str, str, str], ...] = (
 )
 
 
-@takes_columns("user_col", "item_col", "value_col")
+@takes_options("user_col", "item_col", "value_col")
 def check_log(
     log: Any,
     *,

@@ -16,7 +16,7 @@ from ..docstrings import says_as
 from ..errors import DataError, OptionError, closest
 from ..inputs.codes import first_rows
 from ..inputs.constraints import NONE, POSITIVE, check_value, either
-from ..inputs.door import takes_columns
+from ..inputs.door import takes_options
 from ..inputs.options import Options, as_columns
 from ..stats.many_tests import adjust
 from ..stats.numbers import Floats, undefined_is_nan
@@ -70,7 +70,7 @@ WEIGHT_COLUMNS = (
 
 
 @says_as(ope_estimate)
-@takes_columns("by", "cluster")
+@takes_options("by", "cluster")
 def ope_diagnostics(
     log: Any,
     *,
@@ -362,7 +362,7 @@ COMPARED_TARGET_COLUMNS = (
 
 
 @says_as(ope_estimate)
-@takes_columns("by", "cluster")
+@takes_options("by", "cluster")
 def ope_compare(
     log: Any,
     *,

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import DataError
-from ..inputs.door import takes_columns
+from ..inputs.door import takes_options
 from ..inputs.options import Options, as_columns
 from ..progress import Progress
 from ..stats.resampling import by_row
@@ -211,7 +211,7 @@ ESTIMATE_COLUMNS = (
 OF_INTERVAL = ("se", "ci_low", "ci_high", "lift_se", "lift_ci_low", "lift_ci_high")
 
 
-@takes_columns("by", "cluster")
+@takes_options("by", "cluster")
 def ope_estimate(
     log: Any,
     *,

@@ -21,7 +21,7 @@ from ..diagnostics.data_checks import (
     findings_of_parts,
     findings_of_users,
 )
-from ..docstrings import fill
+from ..docstrings import says_as
 from ..inputs.frames import id_frame
 from ..inputs.options import as_columns
 from ..metrics.call import check_k
@@ -119,7 +119,7 @@ def check_on_engine(
 
     check.__doc__ = SAYS
     check.__qualname__ = check.__name__
-    return fill(check, {"Engine": name, "space": name.lower()})
+    return says_as({"Engine": name, "space": name.lower()})(check)
 
 
 @dataclass(frozen=True)

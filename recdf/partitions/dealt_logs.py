@@ -26,7 +26,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from ..docstrings import fill
+from ..docstrings import says_as
 from ..errors import LogWarning, OptionError, RecdfError, warn_user
 from ..evaluation.evaluate import told
 from ..evaluation.part import Failure
@@ -277,7 +277,7 @@ def on_engine(
 
     of_log.__name__ = of_log.__qualname__ = function.__name__
     of_log.__doc__ = IMPRESSIONS_SAY if function is from_impressions else CHECK_SAYS
-    return fill(of_log, {"Engine": name, "space": name.lower()})
+    return says_as({"Engine": name, "space": name.lower()})(of_log)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from functools import partial, wraps
+from functools import wraps
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,8 +18,9 @@ import pandas as pd
 import pyarrow as pa
 
 from .._version import __version__
+from ..docstrings import Function
 from ..errors import EngineError, OptionError, RecdfError
-from ..evaluation.evaluate import EngineFunction, takes_evaluate_arguments
+from ..evaluation.evaluate import takes_evaluate_arguments
 from ..inputs.options import Options
 from ..inputs.true_and_pred import argument_of, hints_of
 
@@ -111,11 +112,11 @@ it for frames that fit in memory: `rd.evaluate` has no job to start and nothing 
 parquet files on one machine, `rd.evaluate_parquet` needs no cluster."""
 
 
-def takes_engine_arguments(name: str) -> Callable[[EngineFunction], EngineFunction]:
+def takes_engine_arguments(name: str) -> Callable[[Function], Function]:
     """Show the arguments of `evaluate`, and what an engine returns, on the `evaluate` of an
     engine."""
     results = RESULTS.format(name=name, extra=name.lower())
-    return partial(takes_evaluate_arguments, engine=name, results=results)
+    return takes_evaluate_arguments(name, results=results)
 
 
 # The methods of an engine that start a job, or make one that starts later.

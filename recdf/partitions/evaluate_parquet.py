@@ -193,7 +193,7 @@ class StoredEvaluation(Evaluation):
         return None
 
 
-@takes_evaluate_arguments
+@takes_evaluate_arguments()
 def evaluate_parquet(
     true_path: Any,
     pred_path: Any,

@@ -18,7 +18,7 @@ from typing import Any, Generic, ParamSpec
 import numpy as np
 import pandas as pd
 
-from ...docstrings import fill
+from ...docstrings import says_as
 from ...errors import OptionError, not_loaded
 from ...tables.cells import form_of, number, short_names, visible
 from .style import (
@@ -95,7 +95,7 @@ class Picture(Generic[PlotArguments]):
             return frame
 
         self._steps, self.data = steps, data
-        update_wrapper(self, fill(steps, PARAMETER_TEXTS))
+        update_wrapper(self, says_as(PARAMETER_TEXTS)(steps))
         # The section `Data` of the docstring is that of the other function.
         doc, _, rest = str(steps.__doc__).partition("\n\nData\n----\n")
         columns, _, examples = rest.partition("\n\nExamples\n")

@@ -11,7 +11,7 @@ import pandas as pd
 
 from ...errors import EmptyPopulationError
 from ...inputs.constraints import NATURAL, SHARE, a_number
-from ...inputs.door import takes_columns
+from ...inputs.door import takes_options
 from ...inputs.options import Options, as_columns
 from ...inputs.sorting import exact_sums
 from ...judge.choices import check_value
@@ -34,7 +34,7 @@ from ...stats.resampling import quantile_interval, replicate_estimates, standard
 from ..samples import MetricRows, read_metrics
 
 
-@takes_columns("by", "cluster")
+@takes_options("by", "cluster")
 def bootstrap_ci(
     per_user: pd.DataFrame,
     metrics: str | Sequence[str] | Mapping[str, Any],

@@ -12,7 +12,7 @@ import pandas as pd
 
 from ...errors import OptionError
 from ...inputs.constraints import a_number
-from ...inputs.door import takes_columns
+from ...inputs.door import takes_options
 from ...inputs.options import Options, as_columns
 from ...judge.choices import (
     TESTS,
@@ -44,7 +44,7 @@ from .paired import (
 from .pairs_of_models import PAIRS_AT_ONCE, PairsInBuckets, pairs_in_memory, with_segments
 
 
-@takes_columns("user_col", "weight_col")
+@takes_options("user_col", "weight_col")
 def compare_models(
     per_user: Any,
     metrics: str | Sequence[str] | None = None,

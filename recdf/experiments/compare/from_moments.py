@@ -13,7 +13,7 @@ import pandas as pd
 
 from ...docstrings import says_as
 from ...errors import DataError, DuplicateError, OptionError
-from ...inputs.door import takes_columns
+from ...inputs.door import takes_options
 from ...inputs.options import Options, check_names
 from ...inputs.sorting import distinct
 from ...judge.aggregates import KnownMoments
@@ -64,7 +64,7 @@ GIVE_ROWS = (
 )
 
 
-@takes_columns("user_col", "by")
+@takes_options("user_col", "by")
 def variant_moments(
     data: pd.DataFrame,
     metrics: str | Sequence[str] | Mapping[str, Any],

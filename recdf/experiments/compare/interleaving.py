@@ -21,7 +21,7 @@ from ...errors import (
 )
 from ...inputs.codes import first_rows
 from ...inputs.constraints import NATURAL, POSITIVE, check_value
-from ...inputs.door import takes_columns
+from ...inputs.door import takes_options
 from ...inputs.frames import as_frame
 from ...inputs.ids import take_rows
 from ...inputs.options import Options, as_columns
@@ -61,7 +61,7 @@ Interleaving = Literal["team_draft", "optimized", "balanced"]
 USERS_AT_ONCE = 2**13
 
 
-@takes_columns("user_col", "item_col", "score_col", "rank_col")
+@takes_options("user_col", "item_col", "score_col", "rank_col")
 def interleave(
     a: pd.DataFrame,
     b: pd.DataFrame,
@@ -313,7 +313,7 @@ def _chances(items: Codes, elsewhere: Codes) -> tuple[Floats, Mask]:
 # Which of the two recommenders do the users prefer?
 
 
-@takes_columns("item_col")
+@takes_options("item_col")
 def compare_interleaved(
     log: pd.DataFrame,
     clicks: pd.DataFrame,

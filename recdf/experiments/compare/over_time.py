@@ -12,7 +12,7 @@ import pandas as pd
 
 from ...errors import OptionError
 from ...inputs.constraints import check_value
-from ...inputs.door import takes_columns
+from ...inputs.door import takes_options
 from ...inputs.options import Options, as_columns
 from ...inputs.sorting import distinct
 from ...judge.cautions import HEALTH_ALPHA
@@ -220,7 +220,7 @@ def trend_table(
     return table[[*TREND_COLUMNS]].rename(columns=TREND_COLUMNS)
 
 
-@takes_columns("user_col", engines="named and ids")
+@takes_options("user_col", engines="named and ids")
 def effect_over_time(
     rows: pd.DataFrame,
     metrics: str | Sequence[str] | Mapping[str, Any],

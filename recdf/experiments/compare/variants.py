@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ...inputs.data_files import NeededColumns, needed_frame, users_in_parts
-from ...inputs.door import takes_columns
+from ...inputs.door import takes_options
 from ...inputs.options import Options, as_columns
 from ...judge.aggregates import FarNeeded, RowsNeeded
 from ...judge.cautions import HEALTH_ALPHA, UNEQUAL
@@ -206,7 +206,7 @@ def _add_differences(
     table["unbalanced"] = [", ".join(one) for one in names]
 
 
-@takes_columns("user_col", "by", "weight_col")
+@takes_options("user_col", "by", "weight_col")
 def compare_variants(
     data: Any,
     metrics: str | Sequence[str] | Mapping[str, Any],

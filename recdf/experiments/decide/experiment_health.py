@@ -16,7 +16,7 @@ import pyarrow as pa
 from ...errors import DataError, OptionError, examples
 from ...inputs.codes import split
 from ...inputs.constraints import SHARE, a_number, check_value
-from ...inputs.door import takes_columns
+from ...inputs.door import takes_options
 from ...inputs.ids import IdColumn, read_ids
 from ...inputs.options import Options, as_columns
 from ...inputs.sorting import distinct
@@ -38,7 +38,7 @@ from ...stats.numbers import Floats
 from ...stats.shares import equal_shares_test, seen_loss, share_test, share_tests
 
 
-@takes_columns("user_col", engines="named")
+@takes_options("user_col", engines="named")
 def experiment_health(
     per_user: pd.DataFrame,
     assignment: pd.DataFrame,
@@ -262,7 +262,7 @@ def shares_of_plans(plans: Sequence[Mapping[Any, float] | None], names: list[Any
     return np.array(shares) / np.sum(shares, axis=1, keepdims=True)
 
 
-@takes_columns("user_col", engines="named")
+@takes_options("user_col", engines="named")
 def find_srm(
     assignment: pd.DataFrame,
     columns: str | Sequence[str],

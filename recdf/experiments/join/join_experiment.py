@@ -14,7 +14,7 @@ import pandas as pd
 from ...errors import DataError, OptionError
 from ...inputs.codes import encode_keys, first_rows
 from ...inputs.constraints import check_record
-from ...inputs.door import takes_columns
+from ...inputs.door import takes_options
 from ...inputs.ids import read_by
 from ...inputs.options import Options, as_columns
 from ...inputs.sorting import distinct
@@ -333,7 +333,7 @@ def _metric_rows(
 # Join per-user metrics to an experiment's assignment table.
 
 
-@takes_columns("user_col", "by")
+@takes_options("user_col", "by")
 def join_experiment(
     per_user: pd.DataFrame,
     assignment: pd.DataFrame,

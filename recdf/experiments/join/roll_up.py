@@ -13,7 +13,7 @@ import pandas as pd
 
 from ...errors import DataError, OptionError, examples
 from ...inputs.codes import COMPARED_ROWS
-from ...inputs.door import takes_columns
+from ...inputs.door import takes_options
 from ...inputs.frames import read_numbers
 from ...inputs.ids import read_ids
 from ...inputs.options import Options, as_columns
@@ -124,7 +124,7 @@ def comparable_times(frame: pd.DataFrame, role: str, name: str) -> tuple[str, Ti
 MOST_OF_ONE = 10
 
 
-@takes_columns("unit_col")
+@takes_options("unit_col")
 def roll_up(
     per_user: pd.DataFrame,
     unit_col: str | Sequence[str] = "user_id",

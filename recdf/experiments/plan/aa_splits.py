@@ -11,7 +11,7 @@ import pandas as pd
 
 from ...errors import OptionError
 from ...inputs.constraints import a_number, check_value
-from ...inputs.door import takes_columns
+from ...inputs.door import takes_options
 from ...inputs.options import Options, as_columns
 from ...inputs.sorting import exact_sums
 from ...judge.choices import Alternative, RaiseOrDrop
@@ -32,7 +32,7 @@ CAPS = (0.999, 0.99, 0.98)
 Z_OF_SHARE = 2.5758293035489004
 
 
-@takes_columns("user_col", engines="named")
+@takes_options("user_col", engines="named")
 def aa_test(
     per_user: pd.DataFrame,
     metrics: str | Sequence[str] | Mapping[str, Any],
