@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from ..errors import DataError, IdTypeError, NullKeyError, examples
 from .frames import column
-from .ids import IdColumn, read_by, read_ids
+from .ids import TEXTS, IdColumn, read_by, read_ids
 from .machine import each, n_threads, sizes
 from .sorting import order_of_codes
 
@@ -208,9 +208,7 @@ def _encode_hashed(arrays: list[np.ndarray]) -> IdCodes:
 def _encode_arrow(arrays: list[pa.ChunkedArray]) -> IdCodes:
     """Code strings by a dictionary of each column (or piece of it), and then by a dictionary of the
     dictionaries. Several threads encode the pieces of long columns."""
-    text = all(
-        pa.types.is_string(array.type) or pa.types.is_large_string(array.type) for array in arrays
-    )
+    text = all(array.type in TEXTS for array in arrays)
     arrays = [array.cast(pa.large_string() if text else pa.large_binary()) for array in arrays]
     pieces: list[tuple[int, Any]] = []
     for number, array in enumerate(arrays):

@@ -186,15 +186,10 @@ _plain_constraint = functools.cache(constraint_of)
 @functools.cache
 def _constraints(kind: type) -> dict[str, Constraint]:
     """Return the constraints of the fields of a record whose annotations state one."""
-    hints = typing.get_type_hints(kind, include_extras=True)
-    stated = {
-        name: {typing.get_origin(one) for one in (hint, *typing.get_args(hint))}
-        for name, hint in hints.items()
-    }
     return {
-        name: constraint_of(hints[name])
-        for name, origins in stated.items()
-        if origins & {Literal, Annotated}
+        name: constraint_of(hint)
+        for name, hint in typing.get_type_hints(kind, include_extras=True).items()
+        if {Literal, Annotated} & {typing.get_origin(one) for one in (hint, *typing.get_args(hint))}
     }
 
 
@@ -243,16 +238,6 @@ Undefined = Literal["nan", "zero", "one", "raise"]
 
 PopulationFrame = Literal["true", "pred", "given"]
 
-# The frames that name the lists of a population. Where there are two, labels of the first come
-# first.
-FRAMES_OF_RULE: dict[str, tuple[PopulationFrame, ...]] = {
-    "true": ("true",),
-    "pred": ("pred",),
-    "both": ("true",),
-    "all": ("pred", "true"),
-    "given": ("given",),
-}
-
 
 @dataclass(frozen=True, eq=False)
 class Population:
@@ -278,14 +263,10 @@ class Population:
     @property
     def frames(self) -> tuple[PopulationFrame, ...]:
         """The frames that name the lists, and whose labels and dtypes the keys of the result
-        have."""
-        return FRAMES_OF_RULE[self.rule]
-
-    @property
-    def knows_its_keys(self) -> bool:
-        """Whether the keys of all lists are known without `pred`, so that other rows of `pred` can
-        be left out."""
-        return "pred" not in self.frames
+        have. Where there are two, labels of the first come first."""
+        if self.rule == "all":
+            return "pred", "true"
+        return ("true",) if self.rule == "both" else (self.rule,)
 
     @property
     def words(self) -> str:

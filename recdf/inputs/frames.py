@@ -219,7 +219,7 @@ def from_dict(
             "some users have a list of items and some a mapping item -> number; give all the same "
             "form"
         )
-    users = _inferred_labels(list(lists))
+    users = as_series(list(lists))
     rows = [list(items) for items in lists.values()]
     lengths = np.fromiter((len(items) for items in rows), dtype=np.int64, count=len(rows))
     frame = pd.DataFrame({user_col: users.take(run_of(lengths)).reset_index(drop=True)})
@@ -235,22 +235,13 @@ def from_dict(
         number = pd.api.types.infer_dtype([one for _, one in ids])
         if "float" in number or (number == "integer" and list in kinds):
             ids, numbers = map(list, zip(*ids, strict=True))
-    frame[item_col] = _inferred_labels(ids)
+    frame[item_col] = as_series(ids)
     names = [value_name] if value_name else ["relevance", "score"]
     return (
         frame
         if numbers is None
         else frame.assign(**dict.fromkeys(names, pd.Series(numbers, dtype=float)))
     )
-
-
-def _inferred_labels(ids: list[Any]) -> pd.Series:
-    """Return ids in the dtype that pandas infers; as objects if there are none or if UTF-8 cannot
-    encode a string."""
-    try:
-        return pd.Series(ids, dtype=None if ids else object)
-    except UnicodeEncodeError:  # lone surrogates
-        return pd.Series(ids, dtype=object)
 
 
 def from_labelled(
@@ -525,7 +516,4 @@ def id_frame(data: Any, role: str, names: list[str]) -> pd.DataFrame:
             f"{role} is {kind_of(data)}; expected a frame, or a list, array, Series or Index of ids"
         )
     values = data if isinstance(data, pd.Series | pd.Index) else as_series(list(data))
-    try:
-        return pd.DataFrame({names[0]: values.array})
-    except UnicodeEncodeError:  # lone surrogates, which pandas' dtype of strings does not take
-        return pd.DataFrame({names[0]: values.array}, dtype=object)
+    return as_series(values.array).to_frame(names[0])

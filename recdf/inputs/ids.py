@@ -20,6 +20,8 @@ import pyarrow.compute as pc
 
 from ..errors import IdTypeError, examples
 
+TEXTS = (pa.string(), pa.large_string())  # types of Arrow
+
 
 @dataclass(frozen=True)
 class IdColumn:
@@ -67,9 +69,7 @@ class IdColumn:
         if some.dictionary is not None:
             return some.dictionary.show(some.values)
         if isinstance(some.values, pa.ChunkedArray):
-            found = some.values.to_pylist()
-            odd = self.kind == "string" and _holds_bytes(some.values)
-            return [one.decode("utf-8", "surrogatepass") for one in found] if odd else found
+            return list(some.values.to_pylist())
         if some.values.dtype.kind == "M":  # as dates, and not as numbers of nanoseconds
             return [str(one) for one in some.values.astype("datetime64[us]").astype(object)]
         return list(some.values.tolist())
@@ -109,8 +109,8 @@ def take_rows(series: pd.Series, rows: np.ndarray) -> pd.Series:
 
 
 def as_series(values: Sequence[Any]) -> pd.Series:
-    """Values as a column. Strings with lone surrogates stay objects, since pandas' dtype of strings
-    has none."""
+    """Values as a column. Strings with lone surrogates stay objects, for a message that names
+    them."""
     try:
         return pd.Series(values)
     except UnicodeEncodeError:
@@ -133,10 +133,7 @@ def read_ids(series: pd.Series, where: str) -> IdColumn:
     if pd.api.types.is_float_dtype(dtype):
         return _float_ids(series, where)
     if isinstance(dtype, pd.StringDtype):
-        try:
-            return _arrow_ids(series, where)
-        except UnicodeEncodeError:
-            return _odd_strings(series, where)
+        return _arrow_ids(check_labels(series, where), where)
     if isinstance(dtype, pd.ArrowDtype):
         kind = dtype.pyarrow_dtype
         if pa.types.is_dictionary(kind):
@@ -153,12 +150,7 @@ def read_ids(series: pd.Series, where: str) -> IdColumn:
             if positions.null_count:
                 positions = positions.fill_null(-1)
             return _dictionary_ids(where, positions.to_numpy(), categories)
-        if (
-            pa.types.is_string(kind)
-            or pa.types.is_large_string(kind)
-            or pa.types.is_binary(kind)
-            or pa.types.is_large_binary(kind)
-        ):
+        if kind in (*TEXTS, pa.binary(), pa.large_binary()):
             return _arrow_ids(series, where)
         if pa.types.is_timestamp(kind):
             return read_ids(as_arrow(series).to_pandas(), where)
@@ -188,38 +180,34 @@ def read_by(columns: Sequence[pd.Series], where: str) -> list[IdColumn]:
         found = [read_ids(series, where) for series in (*first, *columns)][len(first) :]
     except IdTypeError:
         found = []
-    leaves = [ids.dictionary or ids for ids in found]
-    odd = any(leaf.kind == "string" and _holds_bytes(leaf.values) for leaf in leaves)
-    if not found or odd or len({ids.kind for ids in found if ids.kind != "empty" and len(ids)}) > 1:
+    if not found or len({ids.kind for ids in found if ids.kind != "empty" and len(ids)}) > 1:
         return [_plain_labels(series, where) for series in columns]
     return found
 
 
 def check_labels(series: pd.Series, where: str) -> pd.Series:
-    """Return labels of groups as they are, or raise where one has lone surrogates.
-
-    pandas groups by labels: version 2 takes all texts with lone surrogates for the same one,
-    version 3 fails on them.
-    """
+    """Return labels as they are, or raise where one has lone surrogates: pandas 2 takes all such
+    texts for the same one, and pandas 3 fails on them."""
     dtype = series.dtype
     labels = dtype.categories if isinstance(dtype, pd.CategoricalDtype) else series
     if labels.dtype == object or getattr(labels.dtype, "storage", "") == "python":
-        texts = [label for label in labels.to_numpy(dtype=object) if isinstance(label, str)]
-        try:
-            pa.array(texts)
-        except UnicodeEncodeError:
-            odd = next(text for text in texts if re.search("[\ud800-\udfff]", text))
-            raise IdTypeError(
-                f"{where} has {odd!a}, a text with a lone surrogate, which UTF-8 cannot encode and "
-                "pandas cannot tell from others of its kind; write such labels as plain text, e.g. "
-                "with .map(ascii)"
-            ) from None
+        _texts([label for label in labels.to_numpy(dtype=object) if isinstance(label, str)], where)
     return series
 
 
-def _holds_bytes(values: Any) -> bool:
-    """Tell whether these are bytes, as texts with lone surrogates are."""
-    return isinstance(values, pa.ChunkedArray) and values.type == pa.large_binary()
+def _texts(values: Sequence[Any] | np.ndarray, where: str) -> pa.Array:
+    """Return texts beside nulls in a dtype of Arrow, or raise where one has lone surrogates."""
+    try:
+        return pa.array(values, type=pa.large_string(), from_pandas=True)
+    except UnicodeEncodeError:
+        texts = (text for text in values if isinstance(text, str))
+        odd = next(text for text in texts if re.search("[\ud800-\udfff]", text))
+        raise IdTypeError(
+            f"{where} has {odd!a}, a text with a lone surrogate, which UTF-8 cannot encode and "
+            "pandas cannot tell from others of its kind; write such texts as plain ones, e.g. "
+            "with .map(ascii)",
+            column=where,
+        ) from None
 
 
 def refuse_nested(dtype: Any, where: str) -> None:
@@ -316,33 +304,16 @@ def as_arrow(series: pd.Series) -> Any:
 
 def _arrow_ids(series: pd.Series, where: str) -> IdColumn:
     array = as_arrow(series)
-    text = pa.types.is_string(array.type) or pa.types.is_large_string(array.type)
     null = array.is_null().to_numpy(zero_copy_only=False).astype(bool) if array.null_count else None
-    return IdColumn(where, "string" if text else "bytes", array, null)
-
-
-def _odd_strings(series: pd.Series, where: str) -> IdColumn:
-    """Read strings with lone surrogates as bytes, since UTF-8 cannot encode them."""
-    null = _nulls(series)
-    texts = series.astype(object).to_numpy()
-    encoded = [
-        text.encode("utf-8", "surrogatepass") if isinstance(text, str) else None
-        for text in texts.tolist()
-    ]
-    return IdColumn(
-        where, "string", pa.chunked_array([pa.array(encoded, type=pa.large_binary())]), null
-    )
+    return IdColumn(where, "string" if array.type in TEXTS else "bytes", array, null)
 
 
 def _object_ids(series: pd.Series, where: str) -> IdColumn:
     """Read ids that are Python objects by their type."""
     inferred, values = pd.api.types.infer_dtype(series, skipna=True), series.to_numpy()
     if inferred == "string":
-        try:
-            text = pa.array(values, type=pa.large_string(), from_pandas=True)
-        except UnicodeEncodeError:
-            return _odd_strings(series, where)
-        return IdColumn(where, "string", pa.chunked_array([text]), _nulls(series))
+        text = pa.chunked_array([_texts(values, where)])
+        return IdColumn(where, "string", text, _nulls(series))
     null = _nulls(series)
     present = values if null is None else values[~null]
     if not len(present):

@@ -30,7 +30,7 @@ from ..errors import (
     kind_of,
     warn_user,
 )
-from .ids import IdColumn, as_arrow, read_ids, take_rows
+from .ids import TEXTS, IdColumn, as_arrow, read_ids, take_rows
 from .options import as_columns
 from .sorting import run_of
 
@@ -330,7 +330,7 @@ def refuse_joined(true: IdColumn, pred: IdColumn, keys: Sequence[IdColumn]) -> N
             leaf, known = (other.dictionary or other).values, set()
             if not isinstance(leaf, pa.ChunkedArray) and leaf.dtype.kind in "iu":
                 leaf = pa.chunked_array([leaf]).cast(pa.large_string())
-            if isinstance(leaf, pa.ChunkedArray) and leaf.type in (pa.string(), pa.large_string()):
+            if isinstance(leaf, pa.ChunkedArray) and leaf.type in TEXTS:
                 sought = pa.array(list({*having, *chain(*parts)}), leaf.type)
                 known = {*leaf.filter(pc.is_in(leaf, sought)).unique().to_pylist()}
             shown = [ids.show(np.arange(min(len(ids), TEXTS_SEEN))) for ids in keys]

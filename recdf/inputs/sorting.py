@@ -298,8 +298,13 @@ def alike(*length: np.ndarray) -> Iterator[np.ndarray]:
     have at most 1 row.
 
     Lists have one length per argument, and a group is similar in each of them. Its lists, side by
-    side as the rows of a matrix, take about `matrix_cells` cells.
+    side as the rows of a matrix, take about `matrix_cells` cells. Few lists are one group, whatever
+    their lengths.
     """
+    n_lists, widest = len(length[0]), sum(int(one.max(initial=0)) for one in length)
+    if n_lists * widest <= sizes().matrix_cells // 64:
+        yield from [np.arange(n_lists)] if n_lists else []
+        return
     exponents = []  # the least e with n <= 2**e for every length n
     for one in length:
         up_to = np.arange(int(one.max(initial=0)) + 1) - 1

@@ -176,15 +176,7 @@ def key_frame(
         plain = all(isinstance(one.dtype, np.dtype) for one in columns)
         kinds = ("Int64", "int64") if high < 2**63 else ("UInt64", "uint64")
         tables = [table.astype({name: kinds[plain]}) for table in tables]
-    try:
-        both = pd.concat(tables, ignore_index=True)
-    except UnicodeEncodeError as error:  # pandas cannot compare such categories
-        raise IdTypeError(
-            f'⟦users="all"⟧: categories of the key columns {names} hold strings with lone '
-            f"surrogates ({error}), which pandas cannot join; convert the columns ⟦with "
-            ".astype(object)⟧"
-        ) from error
-    return key_labels(both, names, row_of[key])
+    return key_labels(pd.concat(tables, ignore_index=True), names, row_of[key])
 
 
 def key_labels(frame: pd.DataFrame, names: list[str], rows: np.ndarray) -> pd.DataFrame:

@@ -75,7 +75,7 @@ def read_labels(series: pd.Series, where: str, separator: str | None) -> Labels:
             ]
         part_length = np.fromiter((len(part) for part in parts), np.int64, len(parts))
         flat = [one for part in parts for one in part]
-        part_code, names = pd.factorize(as_series(flat) if parts else pd.Series(flat, dtype=object))
+        part_code, names = pd.factorize(as_series(flat))
         length = np.append(part_length, 0)[row_code]
         codes = part_code[spans(np.append(offsets(part_length)[:-1], 0)[row_code], length)]
     if (codes < 0).any():
