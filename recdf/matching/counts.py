@@ -208,17 +208,16 @@ def _lists_with(counts: ListCounts) -> np.ndarray:
 
 
 def _hits(counts: ListCounts) -> np.ndarray:
-    start, places = counts.lists.hit_places_by_value
-    mine = places[start[counts.by] : start[counts.by + 1]]
-    return np.bincount(counts.matched.item[mine], minlength=counts.n_items)
+    hits = counts.lists.hits
+    mine = counts.matched.list_by[hits.list] == counts.by
+    return np.bincount(counts.matched.item[hits.place[mine]], minlength=counts.n_items)
 
 
 def _relevant_counts(counts: ListCounts) -> np.ndarray:
-    true = counts.matched.true_lists
-    listed = counts.matched.true_list[counts.mine]
+    true, listed = counts.matched.true_lists, counts.matched.true_list[counts.mine]
     listed = listed[listed >= 0]
-    rows = spans(true.start[listed], np.diff(true.start)[listed])
-    return np.bincount(true.item[rows[true.gain[rows] > 0]], minlength=counts.n_items)
+    rows = spans(true.start[listed], true.n_relevant[listed])  # relevant rows come first
+    return np.bincount(true.item[rows], minlength=counts.n_items)
 
 
 def discount_at(discount: str, p: float, rank: np.ndarray) -> np.ndarray:
@@ -251,34 +250,25 @@ def user_group_sums(column: str) -> tuple[Sum, Sum]:
     Each of the two is a dict by the name of the group. Where parts of a population are added, it is
     a sum per group.
     """
-    shown, had = partial(_shown_to_groups, column), partial(_had_by_groups, column)
+    shown, had = partial(_by_groups, column, _shown_to), partial(_by_groups, column, _had_by)
     return Sum(f"shown to each {column!r}", shown), Sum(f"had by each {column!r}", had, "log")
 
 
-def _shown_to_groups(column: str, counts: ListCounts) -> Any:
+def _by_groups(
+    column: str, count: Callable[[ListCounts, np.ndarray], np.ndarray], counts: ListCounts
+) -> Any:
     names, group = counts.matched.user_groups(column)
-    of_place, n_items = np.repeat(group[counts.mine], counts.n_shown), counts.n_items
-    return {
-        str(name): np.bincount(counts.item[of_place == g], minlength=n_items)
-        for g, name in enumerate(names)
-    }
+    mine = group[counts.mine]
+    return {str(name): count(counts, mine == g) for g, name in enumerate(names)}
 
 
-def _had_by_groups(column: str, counts: ListCounts) -> Any:
-    names, group = counts.matched.user_groups(column)
-    return {
-        str(name): _had_by(counts, counts.mine[group[counts.mine] == g])
-        for g, name in enumerate(names)
-    }
+def _shown_to(counts: ListCounts, some: np.ndarray) -> np.ndarray:
+    return np.bincount(counts.item[np.repeat(some, counts.n_shown)], minlength=counts.n_items)
 
 
-def _had(counts: ListCounts) -> np.ndarray:
-    return _had_by(counts, counts.mine)
-
-
-def _had_by(counts: ListCounts, lists: np.ndarray) -> np.ndarray:
+def _had_by(counts: ListCounts, some: np.ndarray | slice = slice(None)) -> np.ndarray:
     log = counts.sides.log
-    users = log.list_user[lists]
+    users = log.list_user[counts.mine[some]]
     n_of_user = np.bincount(users[users >= 0], minlength=len(log.pairs[0]) - 1)
     return np.bincount(log.pairs[1], weights=n_of_user[log.pair_user], minlength=counts.n_items)
 
@@ -298,7 +288,7 @@ SUMS: dict[str, Sum] = {
         Sum("exposure", partial(_discounted_exposure, "log", 0.0)),
         Sum("hits", _hits),
         Sum("relevant", _relevant_counts, "true"),
-        Sum("had", _had, "log"),
+        Sum("had", _had_by, "log"),
         Sum("new", lambda counts: counts.per_item(~counts.lists.seen[counts.places])),
     )
 }

@@ -148,10 +148,8 @@ class Hits:
         is read once. It adds in rank order, so that the result does not depend on which cut-offs
         are known. `parts` keeps the hits between two cut-offs, so that other values reuse them.
         """
-        known, cut = (
-            self._sums.setdefault((value, *args), {0: np.zeros(n_lists)}),
-            min(cut, self.deepest),
-        )
+        known = self._sums.setdefault((value, *args), {0: np.zeros(n_lists)})
+        cut = min(cut, self.deepest)
         if cut not in known:
             above = max(one for one in known if one < cut)
             if (above, cut) not in parts:

@@ -72,11 +72,7 @@ def encode_by(
         known = table.frame[names].dropna().drop_duplicates(ignore_index=True)
     if known is not None:
         rows = table.frame_rows(np.arange(len(table)) if heads is None else heads)
-        pairs = [
-            read_by([known[name], table.frame[name].take(rows)], f"pred[{name!r}]")
-            for name in names
-        ]
-        (first_seen, codes), n = encode_keys([list(column) for column in zip(*pairs, strict=True)])
+        (first_seen, codes), n = encode_both(known, key_labels(table.frame, names, rows), names)
         present, labels = first_seen.all(), known
     else:
         (codes,), n = encode_keys([at_heads(table.by, heads)])
@@ -88,6 +84,15 @@ def encode_by(
     place = np.zeros(n, np.int32)
     place[present] = np.arange(len(present))
     return codes.mapped(place), labels
+
+
+def encode_both(
+    one: pd.DataFrame, two: pd.DataFrame, names: Sequence[str]
+) -> tuple[list[Coded], int]:
+    """Code the `by` values of two frames together, in which some of these columns may be bools or
+    fractions."""
+    pairs = [read_by([one[name], two[name]], f"pred[{name!r}]") for name in names]
+    return encode_keys([list(column) for column in zip(*pairs, strict=True)])
 
 
 @dataclass(frozen=True)

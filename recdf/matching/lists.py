@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import DataError, OptionError
-from ..inputs.sorting import distinct, exact_sums, offsets, rank_within
+from ..inputs.sorting import distinct, exact_sums, rank_within
 from ..inputs.true_and_pred import Order
 from .hits import HitArrays, Hits, ratio
 from .overlap import Overlap
@@ -270,14 +270,6 @@ class Lists:
         return self.matched.hits.where(self.matched.hits.rank <= self.cut)
 
     @cached_property
-    def hit_places_by_value(self) -> tuple[np.ndarray, np.ndarray]:
-        """Where each `by` value begins among the places of the hits, and these places, sorted by
-        `by` value."""
-        value = self.matched.list_by[self.hits.list]
-        n_hits = np.bincount(value, minlength=len(self.matched.by))
-        return offsets(n_hits), self.hits.place[np.argsort(value, kind="stable")]
-
-    @cached_property
     def tied_hits(self) -> Hits:
         """Hits that share their score with another item of the list."""
         if self is not self.whole:
@@ -286,9 +278,7 @@ class Lists:
         level = self.matched.tie_level
         if level is None:
             return self.hits.where(np.zeros(len(self.hits), bool))
-        same = np.concatenate(
-            [[False], level[1:] == level[:-1], [False]]
-        )  # entry i: row i ties with row i - 1
+        same = np.pad(level[1:] == level[:-1], 1)  # entry i: row i ties with row i - 1
         return self.hits.where(same[self.hits.place] | same[self.hits.place + 1])
 
     @cached_property
@@ -312,11 +302,7 @@ class Lists:
         """Rank of the first hit of each list, infinite without one."""
         if self is not self.whole:
             rank = self.whole.first_rank
-            return (
-                rank
-                if self.cut >= self.matched.hits.deepest
-                else np.where(rank <= self.cut, rank, np.inf)
-            )
+            return np.where(rank <= self.cut, rank, np.inf)
         hits, rank = self.hits, np.full(len(self), np.inf)
         rank[hits.list[::-1]] = hits.rank[::-1]  # of equal lists the last entry stays
         return rank

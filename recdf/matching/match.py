@@ -18,7 +18,6 @@ import pandas as pd
 from ..errors import ColumnError, OptionError
 from ..inputs.codes import encode, encode_keys, first_rows
 from ..inputs.frames import as_frame, column, read_order
-from ..inputs.ids import read_by
 from ..inputs.list_cells import refuse_joined
 from ..inputs.machine import keep_freed_memory
 from ..inputs.options import Options, as_columns
@@ -40,6 +39,7 @@ from .hits import HitArrays, Hits
 from .list_keys import (
     ListCodes,
     at_heads,
+    encode_both,
     encode_by,
     key_frame,
     key_run_heads,
@@ -164,12 +164,8 @@ class _Steps:
 
     def rank(self) -> None:
         """Rank the lists of both frames, without the rows of `exclude=`, and pair them."""
-        options, n_keys, items, side = (
-            self.options,
-            self.n_keys,
-            self.items,
-            self.checked.get("exclude"),
-        )
+        options, n_keys, items = self.options, self.n_keys, self.items
+        side = self.checked.get("exclude")
         self.counts, self.excluded = {**self.true.counts, **self.pred.counts}, None
         if side is not None and side.table is not None:
             at = [as_columns(options.user_col).index(name) for name in side.keys]
@@ -179,16 +175,8 @@ class _Steps:
             )
             item = self.side_items["exclude"]
             self.excluded = Excluded.of(side.table.keys, item, of_frames, n_keys, items.n)
-        true, gain = rank_true(
-            self.true,
-            self.true_key,
-            self.true_heads,
-            n_keys,
-            items,
-            options,
-            self.counts,
-            self.excluded,
-        )
+        keys = self.true_key, self.true_heads, n_keys
+        true, gain = rank_true(self.true, *keys, items, options, self.counts, self.excluded)
         in_order = true.code[np.argsort(true.first)]  # in order of first appearance
         self.population = in_order if self.users is None else pd.unique(self.other_keys[0].all())
         # Lists of `pred` outside the population are left out before they are ranked.
@@ -196,12 +184,12 @@ class _Steps:
         if "pred" not in options.population.frames and len(self.population) < n_keys:
             inside = np.zeros(n_keys, bool)
             inside[self.population] = True
-        codes = ListCodes(self.pred_key, self.by, self.n_by, n_keys, inside)
-        n_codes = n_keys * self.n_by
-        blocks = pred_blocks(self.pred, codes, self.pred_heads, n_codes, items.columns[1])
         size = n_keys, self.n_by
+        codes = ListCodes(self.pred_key, self.by, self.n_by, n_keys, inside)
         self.pred_lists = PredLists(
-            self.pred, blocks, items, true, gain, size, options, self.excluded, self.hints.doubts
+            self.pred,
+            pred_blocks(self.pred, codes, self.pred_heads, n_keys * self.n_by, items.columns[1]),
+            *(items, true, gain, size, options, self.excluded, self.hints.doubts),
         )
         self.true_lists, self.gain = true, gain
         self.counts |= self.pred_lists.counts
@@ -242,11 +230,10 @@ class _Steps:
             ranked_base = base_lists(base.table, *codes, self.items, key, n_keys, options)
         sides = Sides(self.checked, side_codes, self.items, labels, ranked_base)
         excluded, users = self.excluded, None if self.users is None else self.users[0]
-        weights, propensity = None, options.propensity_col
-        if propensity is not None:  # what a relevant item counts
-            given = propensities(self.true, true.all_rows(), propensity)
+        weights = None
+        if options.propensity_col is not None:
+            given = propensities(self.true, true.all_rows(), options.propensity_col)
             weights = 1 / np.maximum(given, options.propensity_floor)
-        overlap = self._overlap((true_list, n_true, n_pred), sides)
         return Matched(
             keys=labels.drop(columns=self.in_true) if self.in_true else labels,
             by=self.by_values,
@@ -264,7 +251,7 @@ class _Steps:
             side_counts=self.checked.counts,
             order=self.order,
             relevance_col=self.true.number_col,
-            overlap=overlap,
+            overlap=self._overlap((true_list, n_true, n_pred), sides),
             first={} if compare else self._first_rows(key, true_list, of_list),
             sides=sides,
             frames=(self.true.frame, self.pred.frame),
@@ -278,7 +265,6 @@ class _Steps:
                 (self.pred, pred), (self.true, true), self.checked.get("items"), self.items, options
             ),
             weight=list_weights(labels, self.true, true, true_list, users, options),
-            # What a relevant item counts.
             item_weights=weights,
             rating=Rating(
                 lambda: raw_ratings(self.true, true.all_rows(), options),
@@ -310,11 +296,7 @@ class _Steps:
         list_by, key = split_codes(lists, n_keys, self.n_by)
         keys = pd.unique(key)
         labels, place = self._labels(keys), np.zeros(n_keys, np.int64)
-        pairs = [
-            read_by([self.by_values[name], labels[name]], f"pred[{name!r}]")
-            for name in self.in_true
-        ]
-        (of_by, of_key), _ = encode_keys([list(column) for column in zip(*pairs, strict=True)])
+        (of_by, of_key), _ = encode_both(self.by_values, labels, self.in_true)
         place[keys] = of_key.all()
         agree = np.flatnonzero(of_by.all()[list_by] == place[key])
         return lists.take(agree)
@@ -384,11 +366,13 @@ class _Steps:
             worse &= same_list[1:] == same_list[:-1]
             disordered[name] = len(distinct(same_list[1:][worse]))
         # Whether each side table has an item of both frames, and of how many lists it has the user.
-        seen = np.zeros(self.items.n if sides.codes else 0, bool)
-        for coded in self.items.columns[:2] if sides.codes else ():
-            seen[coded.all()] = True
-        in_sides = {f"{name} item": int(seen[code].any()) for name, code in sides.codes.items()}
-        in_sides |= {f"{name} user": n for name, n in sides.n_known().items()}
+        in_sides = {f"{name} user": n for name, n in sides.n_known().items()}
+        if sides.codes:
+            seen = np.zeros(self.items.n, bool)
+            for coded in self.items.columns[:2]:
+                seen[coded.all()] = True
+            items = {f"{name} item": int(seen[code].any()) for name, code in sides.codes.items()}
+            in_sides = items | in_sides
         true_gone, pred_gone = (self.counts.get(f"{one}_excluded", 0) for one in ("true", "pred"))
         if self.excluded is not None:
             in_sides["exclude user"] = int(np.count_nonzero(self.excluded.length))

@@ -200,19 +200,14 @@ def warn(overlap: Overlap, counts: Mapping[str, int], by: pd.DataFrame, options:
 def _warn_of_rows(overlap: Overlap, counts: Mapping[str, int], options: Options) -> None:
     """Warn of repeated items, of repeated ranks, and of rows in no order that a column of scores or
     ranks has."""
-    repeated = {
-        role: counts[f"{role}_duplicates"]
-        for role in ("true", "pred")
-        if f"{role}_duplicates" in counts
-    }
-    if repeated and options.duplicates == "drop":
-        found = " and ".join(f"{n:,} of {role}" for role, n in repeated.items())
-        forgotten = "pred" in repeated and not options.by
-        several = (
-            "if pred holds several recommenders, pass the column of their names as ⟦+by=⟧; "
-            if forgotten
-            else ""
-        )
+    repeated = {role: counts.get(f"{role}_duplicates", 0) for role in ("true", "pred")}
+    if any(repeated.values()) and options.duplicates == "drop":
+        found = " and ".join(f"{n:,} of {role}" for role, n in repeated.items() if n)
+        several = ""
+        if repeated["pred"] and not options.by:
+            several = (
+                "if pred holds several recommenders, pass the column of their names as ⟦+by=⟧; "
+            )
         warn_user(
             f"dropped repeated (list, item) rows: {found}; the best rank and the largest gain stay "
             f'(⟦+duplicates="keep"⟧ counts them, "raise" refuses them); {several}⟦rd.check(true, '
@@ -262,20 +257,16 @@ def _warn_of_sides(overlap: Overlap) -> None:
 def _warn_of_no_hits(overlap: Overlap, by: pd.DataFrame) -> None:
     """Warn why there is no hit, or none for some `by` values: what nothing shares, and what can
     have no hit."""
-    rows = overlap.n_true_rows and overlap.n_pred_rows and not overlap.n_judged.any()
-    apart = [
-        what
-        for what, shared in (("user", overlap.shares_user), ("item", overlap.shares_item))
-        if not shared
-    ]
-    for what in apart[:1] if rows else ():
+    judged = bool(overlap.n_judged.any())
+    apart = overlap.n_true_rows and overlap.n_pred_rows and not judged
+    if apart and not (overlap.shares_user and overlap.shares_item):
+        what = "item" if overlap.shares_user else "user"
         warn_user(
             f"no recommended {what} is in true, so every list scores 0 "
             f"({overlap.shown(what, ('true', 'pred'))}); ⟦rd.check(true, pred)⟧ tells more",
             NoOverlapWarning,
         )
-    silent = overlap.silent if overlap.n_judged.any() else np.empty(0, np.int64)
-    if len(silent):
+    if judged and len(silent := overlap.silent):
         some = by.take(silent[:5])
         labels = zip(*(some[name].tolist() for name in some.columns), strict=True)
         named = ", ".join(repr(one[0] if len(one) == 1 else one) for one in labels)

@@ -79,7 +79,7 @@ def joined(blocks: Sequence[Ranked]) -> Ranked:
     if len(slices) == len(blocks) and all(one.stop == two.start for one, two in pairwise(slices)):
         row = slice(slices[0].start, slices[-1].stop)
     else:
-        row = np.concatenate([lists.all_rows().astype(np.int32, copy=False) for lists in blocks])
+        row = np.concatenate([lists.all_rows() for lists in blocks], dtype=np.int32)
     level = None
     if any(lists.level is not None for lists in blocks):
         levels = [
