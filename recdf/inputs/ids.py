@@ -108,7 +108,7 @@ def take_rows(series: pd.Series, rows: np.ndarray) -> pd.Series:
     return pd.Series(series.array.take(rows), dtype=dtype)
 
 
-def as_series(values: Sequence[Any]) -> pd.Series:
+def as_series(values: Any) -> pd.Series:
     """Values as a column. Strings with lone surrogates stay objects, for a message that names
     them."""
     try:
