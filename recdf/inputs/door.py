@@ -324,13 +324,13 @@ def takes_options(
 
         found: Any = with_settled_arguments
         if names:
-            return found  # type: ignore[no-any-return]
+            return found
         own = [one for one in known.values() if one.kind is not one.VAR_KEYWORD]
         own += [
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=hint)
             for name, hint in more.items()
         ]
         found.__signature__ = signature.replace(parameters=own + parameters())
-        return says_as({"options": DESCRIPTION, **texts})(found)  # type: ignore[no-any-return]
+        return says_as({"options": DESCRIPTION, **texts})(found)
 
     return taking
