@@ -191,11 +191,13 @@ def check_labels(series: pd.Series, where: str) -> pd.Series:
     dtype = series.dtype
     labels = dtype.categories if isinstance(dtype, pd.CategoricalDtype) else series
     if labels.dtype == object or getattr(labels.dtype, "storage", "") == "python":
-        _texts([label for label in labels.to_numpy(dtype=object) if isinstance(label, str)], where)
+        _arrow_texts(
+            [label for label in labels.to_numpy(dtype=object) if isinstance(label, str)], where
+        )
     return series
 
 
-def _texts(values: Sequence[Any] | np.ndarray, where: str) -> pa.Array:
+def _arrow_texts(values: Sequence[Any] | np.ndarray, where: str) -> pa.Array:
     """Return texts beside nulls in a dtype of Arrow, or raise where one has lone surrogates."""
     try:
         return pa.array(values, type=pa.large_string(), from_pandas=True)
@@ -312,7 +314,7 @@ def _object_ids(series: pd.Series, where: str) -> IdColumn:
     """Read ids that are Python objects by their type."""
     inferred, values = pd.api.types.infer_dtype(series, skipna=True), series.to_numpy()
     if inferred == "string":
-        text = pa.chunked_array([_texts(values, where)])
+        text = pa.chunked_array([_arrow_texts(values, where)])
         return IdColumn(where, "string", text, _nulls(series))
     null = _nulls(series)
     present = values if null is None else values[~null]

@@ -250,11 +250,14 @@ def user_group_sums(column: str) -> tuple[Sum, Sum]:
     Each of the two is a dict by the name of the group. Where parts of a population are added, it is
     a sum per group.
     """
-    shown, had = partial(_by_groups, column, _shown_to), partial(_by_groups, column, _had_by)
+    shown, had = (
+        partial(_by_user_groups, column, _shown_to),
+        partial(_by_user_groups, column, _had_by),
+    )
     return Sum(f"shown to each {column!r}", shown), Sum(f"had by each {column!r}", had, "log")
 
 
-def _by_groups(
+def _by_user_groups(
     column: str, count: Callable[[ListCounts, np.ndarray], np.ndarray], counts: ListCounts
 ) -> Any:
     names, group = counts.matched.user_groups(column)
