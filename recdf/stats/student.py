@@ -46,7 +46,7 @@ def student_quantile(p: float, df: float) -> float:
         third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
         return z + (z**3 + z) / 4 / df + second / df**2 + third / df**3
     log_scale = math.lgamma((df + 1) / 2) - math.lgamma(df / 2) - 0.5 * math.log(math.pi)
-    nodes, weights = np.polynomial.legendre.leggauss(80)
+    nodes, weights = _nodes_and_weights()
 
     def cdf(t: float) -> float:
         """P(T ≤ t): with t = √df·tan θ the density is proportional to cos(θ)^(df−1), which is
@@ -62,6 +62,12 @@ def student_quantile(p: float, df: float) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if cdf(middle) < p else (low, middle)
     return (low + high) / 2
+
+
+@functools.cache
+def _nodes_and_weights() -> tuple[np.ndarray, np.ndarray]:
+    """Return those of the integration, which take longer than all the rest of a quantile."""
+    return np.polynomial.legendre.leggauss(80)
 
 
 @functools.cache
