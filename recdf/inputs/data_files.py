@@ -4,9 +4,9 @@ Contract: every reader of files asks here, so that a function and the command, i
 parts, read the same files in the same order, and see the same columns. Only the columns that a
 call needs are read, from files and from objects that hand over Arrow data.
 
-Tables of many users are read in parts: row groups of files, or partitions of a frame of Spark or
-Dask. No engine is imported here; its frame has the methods. What runs on the batches of a part is
-sent to the workers, and gives what can be sent back.
+Tables of many users are read in parts: row groups of files, partitions of a frame of Spark or
+Dask, or the batches of lazy rows. No engine is imported here; its frame has the methods. What runs
+on the batches of a part is sent to the workers, and gives what can be sent back.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from ..publishing import where
 from .codes import rank_keys
 from .frames import engine_of, plain_table
 from .ids import read_ids
-from .lazy_frames import lazy_rows, unwrapped
-from .machine import each, limited, sizes
+from .lazy_frames import LazyRows, lazy_rows, unwrapped
+from .machine import each, limited, memory_bytes, sizes, stream
 
 
 def data_files(path: str) -> list[str]:
@@ -213,10 +213,8 @@ def needed_frame(data: Any, role: str, needed: NeededColumns) -> Any:
         # Without this, whole row groups of all columns would be read for one row.
         head = data.head(1, batch_size=2**10, batch_readahead=0, fragment_readahead=0)
         return frame_of_table(data.to_table(columns=needed(frame_of_table(head))))
-    if (rows := lazy_rows(data)) is not None and (
-        few := lazy_rows(data.limit(1) if hasattr(data, "limit") else None)
-    ):
-        names = needed(frame_of_table(few.table(few.schema.names, role)))
+    if (rows := lazy_rows(data)) is not None and (few := _first_of_lazy(data)) is not None:
+        names = needed(frame_of_table(few))
         return frame_of_table(pa.concat_tables(rows.batches(names, role)))
     data = data.to_reader() if hasattr(data, "to_reader") else data
     if not hasattr(data, "__arrow_c_stream__") or isinstance(data, pd.Series):
@@ -232,6 +230,12 @@ def needed_frame(data: Any, role: str, needed: NeededColumns) -> Any:
     return frame_of_table(
         pa.Table.from_batches(batch.select(names) for batch in chain([first], reader))
     )
+
+
+def _first_of_lazy(data: Any) -> pa.Table | None:
+    """The first row of what can be read more than once; None of a reader."""
+    few = lazy_rows(data.limit(1)) if hasattr(data, "limit") else None
+    return None if few is None else few.table(few.schema.names, "data")
 
 
 def frame_of_table(table: pa.Table) -> pd.DataFrame:
@@ -275,11 +279,12 @@ class UserParts:
         return frame_of_table(table)
 
 
-def users_in_parts(data: Any, needed: NeededColumns, label: str) -> UserParts | None:
-    """Return the parts of many rows: of a frame, of files, or of a frame of Spark or Dask; None of
-    others."""
+def users_in_parts(data: Any, needed: NeededColumns, label: str) -> tuple[Any, UserParts | None]:
+    """Return the rows to read, and the parts of many of them: of files, of a frame, of a frame of
+    Spark or Dask, and of lazy rows that take much memory. All others come into memory."""
+    data, found = unwrapped(data), None
     if isinstance(data, pd.DataFrame):
-        found = _parts_of_frame(data, needed) if len(data) >= sizes().summed_rows else None
+        pass
     elif (engine := engine_of(data)) is not None and hasattr(data, "columns"):
         found = _parts_of_spark(data, needed) if engine == "spark" else _parts_of_dask(data, needed)
     elif isinstance(data, str | os.PathLike):
@@ -288,9 +293,42 @@ def users_in_parts(data: Any, needed: NeededColumns, label: str) -> UserParts | 
         found = _parts_of_files(data.files, needed, label, data.schema)
         # A dataset may have a filter.
         found = found if found is not None and found.n == data.count_rows() else None
-    else:
-        return None
-    return None if found is None or found.n < sizes().summed_rows else found
+    elif (rows := lazy_rows(data)) is not None and (few := _first_of_lazy(data)) is not None:
+        read = _parts_of_lazy(rows, needed(frame_of_table(few)))
+        if isinstance(read, UserParts):
+            return data, read
+        data = read
+    if found is not None and found.n >= sizes().summed_rows:
+        return data, found
+    data = needed_frame(data, "data", needed)
+    return data, _parts_of_frame(data, needed) if len(data) >= sizes().summed_rows else None
+
+
+def _parts_of_lazy(rows: LazyRows, names: list[str]) -> pd.DataFrame | UserParts:
+    """Read some columns of rows that can be read again, and return them as a frame if they take
+    less than half of the memory that a call may take."""
+    held: list[pa.Table] = []
+    n = n_bytes = 0
+    most = memory_bytes(None) // 2
+    for table in filter(len, rows.batches(names, "data")):
+        n, n_bytes = n + len(table), n_bytes + table.nbytes
+        held = [*held, table] if n_bytes <= most or not held else held[:1]
+    if n_bytes <= most:
+        return frame_of_table(pa.concat_tables(held) if held else rows.table(names, "data"))
+    sample = held[0].slice(0, sizes().read_rows).combine_chunks()
+
+    def run(function: OfBatches, columns: list[str]) -> list[Any]:
+        def of(table: pa.Table) -> Any:
+            return function(iter(table.to_batches(sizes().read_rows)))
+
+        return list(stream(of, rows.batches(columns, "data")))
+
+    def distinct(name: str) -> bool:
+        tables = rows.batches([name], "data")
+        return _no_repeats(pa.chunked_array(one for table in tables for one in table[name].chunks))
+
+    head = frame_of_table(sample.slice(0, 1))
+    return UserParts(n, head, sample.to_batches()[0], run, distinct)
 
 
 def _no_repeats(ids: pa.ChunkedArray) -> bool:
@@ -304,13 +342,15 @@ _PLACES, _ROWS_OF_PLACE = 100, 64
 def _parts_of_frame(data: pd.DataFrame, needed: NeededColumns) -> UserParts | None:
     head = data.head(1)
     names = needed(head)
+    ends: dict[str, tuple[float, float]] = {}
 
     def as_arrow(name: str) -> Any:
         series = data[name]
         if not isinstance(series.dtype, np.dtype) or series.dtype.kind not in "iuf":
             return pa.array(series)
         values = series.to_numpy()
-        return pa.array(values, from_pandas=bool(np.isnan(values.min())))
+        ends[name] = float(values.min()), float(values.max())
+        return pa.array(values, from_pandas=bool(np.isnan(ends[name][0])))
 
     try:
         table = pa.table(dict(zip(names, each(as_arrow, names), strict=True)))
@@ -331,7 +371,11 @@ def _parts_of_frame(data: pd.DataFrame, needed: NeededColumns) -> UserParts | No
     def distinct(name: str) -> bool:
         return _no_repeats(table[name])
 
-    return UserParts(len(data), head[names], sample, run, distinct, some=some)
+    def spans(columns: list[str]) -> tuple[np.ndarray, np.ndarray] | None:
+        low, high = np.array([ends.get(name, (np.nan, np.nan)) for name in columns]).T
+        return None if np.isnan(low).any() else (low, high)
+
+    return UserParts(len(data), head[names], sample, run, distinct, spans, some)
 
 
 def _parts_of_files(

@@ -28,6 +28,8 @@ from .effects.means import Cubes, FarRows, Linear, Units, UnitValues, slopes
 _KEPT_FAR, _WAITING, _MOST, _RUN = 32, 2**7, 2**17, 2**9
 Label = tuple[Any, ...]  # bits of what is null, and the values of the columns of labels
 
+# So many labels are looked for one by one, which is faster than counting them all.
+_FEW_LABELS = 8
 # Columns and ratios that have a bit each.
 _MOST_BITS = 62
 # Rows of which third moments are taken at a time, and the most columns of one table of them.
@@ -272,7 +274,9 @@ class Summing:
         assert code is not None  # the variant has a column
         shape = tuple(map(len, values))
         table = np.zeros(int(np.prod(shape)), np.int64)
-        for one in np.flatnonzero(np.bincount(code, minlength=len(table))):
+        few = len(table) <= _FEW_LABELS
+        there = [(code == i).any() for i in range(len(table))] if few else np.bincount(code)
+        for one in np.flatnonzero(there):
             places = np.unravel_index(one, shape)
             label = tuple(own[int(i)] for own, i in zip(values, places, strict=True))
             table[one] = cells.setdefault(label, len(cells))
@@ -454,6 +458,8 @@ class SummedUsers:
         frame = parts.frame_of(
             {name: [label[i] for label in place] for i, name in enumerate(labels, 1)}
         )
+        if sums[:, 0, 0].sum() != parts.n:  # a query that has other rows each time
+            raise RowsNeeded
         third = [Cubes(one, of) for (_, one), of in zip(cubed, cubes, strict=True)]
         record = Aggregates(summing.grid, sums, low, high)
         return cls(frame, [*place], record, empty, third, far, ways, past)

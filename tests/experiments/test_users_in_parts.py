@@ -65,6 +65,7 @@ def no_rows(monkeypatch, only_sums):
         return found
 
     monkeypatch.setattr(variants, "needed_frame", only_labels)
+    monkeypatch.setattr(data_files, "needed_frame", only_labels)
     monkeypatch.setattr(summed_users, "needed_frame", only_labels)
 
 
@@ -142,6 +143,45 @@ def test_a_dataset_is_read_as_its_files(parts, only_sums, tmp_path):
 def test_tables_of_arrow_are_read_as_frames(parts, only_sums):
     users = some_users()
     same(pa.table({name: pa.array(users[name]) for name in users}), users)
+
+
+def relation(users):
+    return pytest.importorskip("duckdb").from_arrow(pa.Table.from_pandas(users))
+
+
+def lazy_frame(users):
+    return pytest.importorskip("polars").from_pandas(users).lazy()
+
+
+@pytest.mark.parametrize("lazy", [relation, lazy_frame])
+def test_lazy_rows_that_take_much_memory_are_read_in_batches(lazy, parts, only_sums, monkeypatch):
+    users = some_users()
+    same(lazy(users), users, covariates=PAST)
+    tables = []
+    as_frame = data_files.frame_of_table
+    monkeypatch.setattr(data_files, "memory_bytes", lambda limit: 1000)
+    monkeypatch.setattr(
+        data_files, "frame_of_table", lambda table: tables.append(len(table)) or as_frame(table)
+    )
+    shuffled = users.sample(frac=1, random_state=1)
+    for given in ({"covariates": PAST}, {"by": "segment"}):
+        same(lazy(users), users, **given)
+        same(lazy(shuffled), users, **given)
+    assert max(tables) < 100, "rows were brought into memory"
+
+
+def test_a_query_that_has_other_rows_each_time_is_read_once(parts, monkeypatch):
+    duckdb = pytest.importorskip("duckdb")
+    users = some_users()
+    monkeypatch.setattr(data_files, "memory_bytes", lambda limit: 1000)
+    with duckdb.connect() as connection:
+        connection.register("users", pa.Table.from_pandas(users))
+        some = connection.sql("SELECT * FROM users WHERE random() < 0.5")
+        found = rd.compare_variants(some, "revenue", control="A", details=True)
+        assert 0 < found["n_control"].iloc[0] < N
+        twice = connection.sql("SELECT * FROM users UNION ALL SELECT * FROM users LIMIT 4001")
+        with pytest.raises(rd.DuplicateError, match="1 rows too many"):
+            rd.compare_variants(twice, "revenue", control="A")
 
 
 def test_ids_in_any_order_and_as_text(parts, no_rows, tmp_path):

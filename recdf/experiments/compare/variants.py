@@ -276,7 +276,8 @@ def compare_variants(
         One row per user, as `join_experiment` returns it; rows below the user need `cluster`. Of
         parquet files (a path, folder or glob), of a dataset or reader of pyarrow, and of polars,
         DuckDB, Spark and Dask only the columns that are needed are read. From a million users on,
-        those of files, Spark and Dask are added up part by part, where sums suffice.
+        those of files, Spark and Dask are added up part by part, where sums suffice, and so are
+        those of a LazyFrame or a relation of DuckDB that take more than an eighth of memory.
     metrics : str, list of str or mapping
         Metric columns, or name → column, or name → (numerator, denominator): a ratio of sums.
     control : label or None
@@ -448,10 +449,7 @@ def compare_variants(
     asked = test.values() if isinstance(test, Mapping) else [test]
     resampled = any(one in TESTS and TESTS[one].resampled for one in asked)
     if not (cluster or weight_col or cap or resampled):
-        parts = users_in_parts(data, needed, variant_col)
-        if parts is None and not isinstance(data, pd.DataFrame):
-            given = needed_frame(data, "data", needed)
-            parts = users_in_parts(given, needed, variant_col)
+        given, parts = users_in_parts(data, needed, variant_col)
     data = needed_frame(given, "data", needed) if parts is None else parts.head
     frame_of("data", data)
     specs = metric_specs(metrics, data, "data")
