@@ -8,7 +8,7 @@ they are without the rows of each finding; and of counts.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Integral
 from typing import Any, ClassVar, Unpack
 
@@ -37,9 +37,9 @@ from .leaks import (
     Question,
     UserItemPairs,
     beyond_chance,
-    by_popularity,
+    clock_of,
     cold_hits_by_chance,
-    items_seen,
+    item_history,
     rows_of_findings,
 )
 from .levels import (
@@ -104,39 +104,28 @@ class Audited(ShownFindings):
 
 
 def _measured(
-    frames: AuditFrames, history: pd.DataFrame, asked: Question
-) -> tuple[pd.DataFrame, pd.DataFrame, Overlap]:
-    """Return one row per list, the counts of each finding, and what both frames share."""
-    call, counts, more = asked.call, [], {}
+    frames: dict[str, pd.DataFrame], asked: Question
+) -> tuple[pd.DataFrame, dict[str, Mark], UserItemPairs | None, Overlap]:
+    """Return one row per list with all levels of each metric, the rows of each finding, and what
+    both frames share. The frames get those rows as "lists"."""
+    call, more, marks, pairs = asked.call, {}, {}, None
+    history = item_history(frames, asked)
+    frames.pop("log", None)
     counted = asked.items is None and "items" not in call.given
     with matched_quietly(call, frames["true"], frames["pred"]) as matched:
         values = values_of(matched, call)
         weight = {} if matched.weight is None else {str(call.options.weight_name): matched.weight}
         lists = per_user_frame(matched, {**weight, "n_pred": matched.n_pred, **values})
+        frames["lists"] = lists
         more["chance"] = chance_of(matched, call, len(history) if counted else asked.items)[0]
         more["ceiling"] = values_of(best_order(matched), call)
         if history["n"].any():
-            frames = {**frames, "lists": lists}
-            pairs = UserItemPairs(frames, history, asked)
-            marks = rows_of_findings(frames, pairs, history, asked)
-            by_chance = cold_hits_by_chance(marks, frames, pairs, asked)
+            time = clock_of(frames, history, asked)
+            pairs = UserItemPairs(frames, history, time, asked)
+            marks = rows_of_findings(frames, pairs, history, time, asked)
             frame_row = matched.true_lists.rows(np.arange(len(matched.true_lists.item)))
             if "train" in frames:
-                popular = pairs.popular_lists(matched, frame_row)
-                more["popularity"] = values_of(popular, call)
-            for key, (role, where, of) in marks.items():
-                rows = frames[role][
-                    [one for one in (*asked.keys, call.options.item_col) if one in frames[role]]
-                ]
-                for by, own in (
-                    asked.rows_by(frames[role]) if key in KNOWN_BY_MODEL else {"": True}
-                ).items():
-                    some = row_objects(rows.take(np.flatnonzero(where & own)[:5]))
-                    n, n_of = int((where & own).sum()), int((of & own).sum())
-                    chance = by_chance[by] if key == "hits_cold" else 0.0
-                    counts.append((key, by, n, n_of, some, chance))
-            if "train" in frames:
-                counts += _shared_with_train(frames, pairs, asked)
+                more["popularity"] = values_of(pairs.popular_lists(matched, frame_row), call)
             for key in marks.keys() - {"pred_cold"}:
                 more[f"without {key}"] = _values_without(
                     key, marks, frames, pairs, matched, values, frame_row, call
@@ -144,28 +133,7 @@ def _measured(
     levels = {
         f"{name} {what}": one for what, by_name in more.items() for name, one in by_name.items()
     }
-    table = pd.DataFrame(counts, columns=["key", "by", "count", "of", "examples", "chance"])
-    return lists.assign(**levels), table, matched.overlap
-
-
-def _shared_with_train(
-    frames: AuditFrames, pairs: UserItemPairs, asked: Question
-) -> Iterable[tuple[str, str, int, int, list[Any], float]]:
-    """Give how many rows of true and pred have a user, and an item, of train; and an id of each
-    frame."""
-    roles = ("true", "pred", "train")
-    for what, codes, name in (
-        ("user", pairs.users, asked.keys[0]),
-        ("item", pairs.items, asked.call.options.item_col),
-    ):
-        of = np.concatenate([codes["true"], codes["pred"]])
-        known = np.isin(of, codes["train"])
-        some = [
-            f"{role}[{name!r}] {row_objects(frames[role][[name]].head(1))[0]!r}"
-            for role in roles
-            if name in frames[role] and len(frames[role])
-        ]
-        yield f"{what} of train", "", int(known.sum()), len(known), some, 0.0
+    return lists.assign(**levels), marks, pairs, matched.overlap
 
 
 def _values_without(
@@ -188,17 +156,14 @@ def _values_without(
         stay = population_within(matched, part, call.options)
         return {name: np.where(stay, one, np.nan) for name, one in values_of(part, call).items()}
     if role == "pred" and key != "pred_unknown":
-        both = ("true_in_train", key) if key == "pred_in_train" else (key,)
-        out = {marks[one][0]: marks[one][1] for one in both}
-        left = (
-            frames[role][~out[role]] if role in out else frames[role] for role in ("true", "pred")
-        )
+        true, pred = frames["true"], frames["pred"][~where]
+        if key == "pred_in_train":
+            true = true[~marks["true_in_train"][1]]
         lists = frames["lists"][[*matched.by.columns, *matched.keys.columns]]
         try:
-            with matched_quietly(call, *left) as part:
-                found = lists.merge(
-                    per_user_frame(part, values_of(part, call)), on=list(lists), how="left"
-                )
+            with matched_quietly(call, true, pred) as part:
+                own = per_user_frame(part, values_of(part, call))
+                found = lists.merge(own, on=list(lists), how="left")
         except EmptyPopulationError:
             found = lists.reindex(columns=list(values))
         return {name: found[name].to_numpy(float) for name in values}
@@ -210,119 +175,98 @@ def _values_without(
 def _compared(lists: pd.DataFrame, asked: Question, found: AuditFindings) -> pd.DataFrame:
     """Return the levels beside each metric, and add what is below chance, at popularity or at its
     ceiling."""
-    rows, weight = [], asked.call.options.weight_name
-    units = [asked.keys[0]]
+    rows, weight, units = [], asked.call.options.weight_name, [asked.keys[0]]
     for by, mine in asked.rows_by(lists).items():
-        own, weights = (
-            lists[mine],
-            None if weight is None else lists.loc[mine, weight].to_numpy(float),
-        )
+        own, n = lists[mine], int(mine.sum())
+        weights = None if weight is None else own[weight].to_numpy(float)
         for request, metric in zip(asked.call.requests, asked.call.columns, strict=True):
-            row: dict[str, Any] = {
-                "metric": metric,
-                "n": len(own),
-                "value": asked.mean(own, metric),
-            }
-            said, sign = [], -1 if request.better == "smaller" else 1
-            ordered = (
-                request.metric.family == "ranking" or (own["n_pred"] > (request.k or np.inf)).any()
-            )
+            value, said = asked.mean(own, metric), []
+            row = {"by": by} if asked.call.options.by else {}
+            row |= {"metric": metric, "n": n, "value": value}
+            sign = -1 if request.better == "smaller" else 1
+            cut = (own["n_pred"] > (request.k or np.inf)).any()
             for level in ("chance", "popularity", "ceiling"):
                 row[level] = asked.mean(own, f"{metric} {level}")
-                paired = own[units].assign(
-                    d=sign * (own[metric] - own.get(f"{metric} {level}", np.nan))
+                gain = sign * (own[metric] - own.get(f"{metric} {level}", np.nan))
+                of_gain = means(
+                    own[units].assign(d=gain), [], ["d"], {}, CONFIDENCE, units, weights
                 )
-                of_d = means(paired, [], ["d"], {}, CONFIDENCE, units, weights)
-                diff, low, high, n_users = (
-                    of_d[["value", "ci_low", "ci_high", "n_users"]].to_numpy(float)[0].tolist()
-                )
+                columns = ["value", "ci_low", "ci_high", "n_users"]
+                diff, low, high, n_users = of_gain[columns].to_numpy(float)[0].tolist()
                 if np.isnan(low) and n_users > 1:  # equal differences, which have no interval
                     low = high = diff
                 word = f"below {level}" if high < 0 else f"at {level}" if low <= 0 else ""
                 if level == "ceiling":
+                    ordered = cut or request.metric.family == "ranking"
                     word = f"at its {level}" if high >= 0 and ordered else ""
                 if word:
                     said.append(word)
-                    numbers = (
-                        row["value"],
-                        row[level],
-                        sign * diff,
-                        *sorted((sign * low, sign * high)),
-                    )
+                    ends = sorted((sign * low, sign * high))
+                    numbers = value, row[level], sign * diff, *ends
                     form = form_of(*numbers, half=(high - low) / 2)
                     texts = (number(x, form) for x in numbers)
                     shown = "{} against {}, difference {} (interval {} to {})".format(*texts)
+                    what = word.replace(" ", "_"), f"{metric} is {word}"
                     severity = "info" if level == "ceiling" else "warning"
-                    found.about(
-                        metric,
-                        row["value"],
-                        np.nan,
-                        word.replace(" ", "_"),
-                        f"{metric} is {word}",
-                        severity,
-                        len(own),
-                        len(own),
-                        "",
-                        f"{LEVEL_WORDS[word]}: {shown}",
-                        by,
-                    )
-            rows.append(
-                {**({"by": by} if asked.call.options.by else {}), **row, "said": ", ".join(said)}
-            )
+                    effect = f"{LEVEL_WORDS[word]}: {shown}"
+                    found.about(metric, value, np.nan, *what, severity, n, n, "", effect, by)
+            rows.append({**row, "said": ", ".join(said)})
     return pd.DataFrame(rows)
 
 
-def _table(lists: pd.DataFrame, counts: pd.DataFrame, overlap: Overlap, asked: Question) -> Audited:
-    found, apart, (first, *_) = AuditFindings(), asked.rows_by(lists), asked.call.columns
-    check_doubts(found, overlap)
-    shared = counts["key"].str.endswith(" of train")
-    for what in ("user", "item"):
-        rows = counts[counts["key"] == f"{what} of train"]
-        if not len(rows):
-            continue
-        found.add(
-            "nothing_in_train",
-            f"train has no {what} of true and pred",
-            "warning",
-            int(rows["of"].sum()) * (rows["count"].sum() == 0),
-            rows["of"].sum(),
-            ", ".join(rows["examples"].iloc[0]),
-            f"are its ids those of true? Nothing about {what}s seen in train can be found",
-        )
-    counts = counts[~shared]
-    for key, by in counts[["key", "by"]].drop_duplicates().itertuples(index=False):
-        rows = counts[(counts["key"] == key) & (counts["by"] == by)]
-        severity, finding, effect = KNOWN[key]
-        both, words = {}, []
-        for label, mine in apart.items() if by not in apart else [("", apart[by])]:
-            own = lists[mine]
-            both = {
-                one: (asked.mean(own, one), asked.mean(own, f"{one} without {key}"))
-                for one in asked.call.columns
-            }
-            said = (_with_and_without(own, one, key, *two) for one, two in both.items())
-            words.append(f"{label}: " * bool(label) + ", ".join(said))
-        if by not in apart:  # one finding for all models, whose numbers stand in its words
-            both = dict.fromkeys(both, (np.nan, np.nan))
-        effect = effect if key == "pred_cold" else "; ".join([effect, *words])
-        ranges = json.dumps(
-            {one: [None if np.isnan(x) else x for x in two] for one, two in both.items()}
-        )
-        count, of, some = rows["count"].sum(), rows["of"].sum(), rows["examples"].sum()[:5]
-        if key == "hits_cold" and not beyond_chance(count, chance := rows["chance"].sum()):
-            severity = "info"
-            few = (
-                f"no more than by chance: a random order hits about {number(chance, '.3g')} of them"
+def _add_leaks(
+    found: AuditFindings,
+    lists: pd.DataFrame,
+    marks: Mapping[str, Mark],
+    frames: AuditFrames,
+    pairs: UserItemPairs,
+    asked: Question,
+) -> None:
+    """Add the findings about rows, each with the metrics with and without them; before them users,
+    and items, none of which train shares with true and pred."""
+    item, apart, (first, *_) = asked.call.options.item_col, asked.rows_by(lists), asked.call.columns
+    for what, codes, name in (("user", pairs.users, asked.keys[0]), ("item", pairs.items, item)):
+        of = np.concatenate([codes["true"], codes["pred"]])
+        if "train" in frames and not np.isin(of, codes["train"]).any():
+            some = ", ".join(
+                f"{role}[{name!r}] {row_objects(frames[role][[name]].head(1))[0]!r}"
+                for role in ("true", "pred", "train")
+                if name in frames[role] and len(frames[role])
             )
-            effect = f"{few}; {effect.partition('; ')[2]}"
-        if count:
-            found.about(
-                first, *both[first], key, finding, severity, count, of, some, effect, by, ranges
-            )
-    floors = _compared(lists, asked, found)
-    table = Audited(found.table())
-    table.floors = floors
-    return table
+            words = f"train has no {what} of true and pred"
+            effect = f"are its ids those of true? Nothing about {what}s seen in train can be found"
+            found.add("nothing_in_train", words, "warning", len(of), len(of), some, effect)
+    for key, (role, where, of) in marks.items():
+        by_model = asked.rows_by(frames[role]) if key in KNOWN_BY_MODEL else {"": True}
+        for by, own in by_model.items():
+            rows, count = np.flatnonzero(where & own), np.count_nonzero(where & own)
+            if not count:
+                continue
+            severity, finding, effect = KNOWN[key]
+            words, both = [], {}
+            for label, mine in apart.items() if by not in apart else [("", apart[by])]:
+                both = {
+                    one: [asked.mean(lists[mine], f"{one}{end}") for end in ("", f" without {key}")]
+                    for one in asked.call.columns
+                }
+                said = [_with_and_without(lists[mine], one, key, *both[one]) for one in both]
+                words.append(f"{label}: " * bool(label) + ", ".join(said))
+            if by not in apart:  # one finding for all models, whose numbers stand in its words
+                both = {one: [np.nan, np.nan] for one in both}
+            if key == "hits_cold":
+                by_chance = cold_hits_by_chance(marks["true_cold"][1], pairs)
+                if not beyond_chance(count, chance := float(by_chance[own].sum())):
+                    severity = "info"
+                    effect = (
+                        "no more than by chance: a random order hits about "
+                        f"{number(chance, '.3g')} of them"
+                    )
+            effect = effect if key == "pred_cold" else "; ".join([effect, *words])
+            ranges = {one: [None if np.isnan(x) else x for x in two] for one, two in both.items()}
+            names = [one for one in (*asked.keys, item) if one in frames[role]]
+            some, n = row_objects(frames[role][names].take(rows[:5])), np.count_nonzero(of & own)
+            what = key, finding, severity, count, n, some, effect, by, json.dumps(ranges)
+            found.about(first, *both[first], *what)
 
 
 def _with_and_without(
@@ -337,31 +281,6 @@ def _with_and_without(
     of_left = number(without, form) if left >= min(LEAST_LISTS, n) else "–"
     of_lists = "" if left == n else f" ({left:,} of {amount(n, 'list')})"
     return f"{metric} {number(value, form)} with, {of_left} without{of_lists}"
-
-
-def question(
-    metrics: Metrics,
-    k: Any,
-    items: Any,
-    time_col: str | None,
-    cutoff: Any,
-    options: Mapping[str, Any],
-) -> Question:
-    """Check what is asked."""
-    counted = items is None or isinstance(items, Integral)
-    given = {
-        **options,
-        "items": None
-        if counted
-        else id_frame(items, "items", [options.get("item_col", "item_id")]),
-    }
-    call = call_of_levels(audit, given, metrics, k, ("by_in_true", "judged_only"))
-    if cutoff is not None and time_col is None:
-        raise OptionError(
-            "⟦cutoff=⟧ needs ⟦+time_col=⟧ (the column of times in train, log or true)",
-            argument="cutoff",
-        )
-    return Question(call, items if counted else None, time_col, cutoff)
 
 
 @takes_options()
@@ -431,23 +350,42 @@ def audit(
     0              rows of true that stand in train      1   0.75            0.5
     1  recommended items that the user has in train      2   0.75            0.5
     """
-    asked = question(metrics, k, items, time_col, cutoff, options)
-    user, item = asked.call.options.user_col, asked.call.options.item_col
+    counted = items is None or isinstance(items, Integral)
+    side = None if counted else id_frame(items, "items", [options.get("item_col", "item_id")])
+    refused = ("by_in_true", "judged_only")
+    call = call_of_levels(audit, {**options, "items": side}, metrics, k, refused)
+    if cutoff is not None and time_col is None:
+        raise OptionError(
+            "⟦cutoff=⟧ needs ⟦+time_col=⟧ (the column of times in train, log or true)",
+            argument="cutoff",
+        )
+    asked = Question(call, items if counted else None, time_col, cutoff)
+    names = (*asked.keys, call.options.item_col)
     given = {"true": true, "pred": pred, "train": train, "log": log}
-    read = {role: as_frame(one, role, user, item) for role, one in given.items() if one is not None}
-    if asked.call.options.null_keys == "drop":
-        names = (*asked.keys, item)
-        read = {
+    frames = {
+        role: as_frame(one, role, call.options.user_col, call.options.item_col)
+        for role, one in given.items()
+        if one is not None
+    }
+    if call.options.null_keys == "drop":
+        frames = {
             role: one.dropna(subset=[name for name in names if name in one])
-            for role, one in read.items()
+            for role, one in frames.items()
         }
     if time_col is not None and not any(
-        time_col in read[role] for role in ("train", "log") if role in read
+        time_col in frames[role] for role in ("train", "log") if role in frames
     ):
         raise ColumnError(
             f"neither train nor log has the column ⟦time_col={time_col!r}⟧", column=time_col
         )
-    encode([known_ids(one[:1], role, item) for role, one in read.items()])  # one kind, or an error
-    history = by_popularity(items_seen(read, asked), read, asked)
-    frames = {role: one for role, one in read.items() if role != "log"}
-    return _table(*_measured(frames, history, asked), asked)
+    # The ids of items are of one kind, or this raises.
+    encode([known_ids(one[:1], role, names[-1]) for role, one in frames.items()])
+    found = AuditFindings()
+    lists, marks, pairs, overlap = _measured(frames, asked)
+    check_doubts(found, overlap)
+    if pairs is not None:
+        _add_leaks(found, lists, marks, frames, pairs, asked)
+    floors = _compared(lists, asked, found)
+    table = Audited(found.table())
+    table.floors = floors
+    return table

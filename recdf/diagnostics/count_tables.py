@@ -23,7 +23,7 @@ from ..inputs.codes import first_rows
 from ..inputs.door import takes_options
 from ..inputs.frames import as_frame, column, read_numbers
 from ..inputs.options import CallArguments, as_columns
-from ..inputs.sorting import spans
+from ..inputs.sorting import run_of, spans
 from ..matching.counts import ListCounts
 from ..matching.hits import ratio
 from ..matching.lists import Matched
@@ -103,11 +103,28 @@ def hit_table(
     1     ann       x     2  False   0.0
     """
     call, frame = _call(hit_table, pred, items, exclude, options)
-    k = check_k(k)
-    names = as_columns(carry)
+    k, item_col, names = check_k(k), call.options.item_col, as_columns(carry)
     with call.match(true, frame) as matched:
-        item_col = call.options.item_col
-        table = _hit_rows(matched, k, frame, item_col, names)
+        labels, own = (
+            [*matched.by.columns, *matched.keys.columns, item_col],
+            ["rank", "hit", "gain"],
+        )
+        _refuse_names(labels, [*own, "value"])
+        own += [] if matched.values is None else ["value"]
+        _refuse_names(names, [*labels, *own])
+        lists = matched.at(k)
+        places = spans(matched.start, lists.n_shown)
+        rows, of_list = matched.rows(places), run_of(lists.n_shown)
+        table = label_frame(matched).take(of_list).reset_index(drop=True)
+        table[item_col] = frame[item_col].take(rows).array
+        table["rank"] = places - matched.start[of_list] + 1
+        gain = np.zeros(len(matched.item))
+        gain[matched.judged.place] = matched.judged.gain
+        table["hit"], table["gain"] = gain[places] > 0, gain[places]
+        if matched.values is not None:
+            table["value"] = matched.values.pred[places]
+        for name in names:
+            table[name] = column(frame, name, "pred").take(rows).array
         if not missed:
             return table
         truth = as_frame(true, "true", call.options.user_col, item_col)
@@ -122,45 +139,17 @@ def _with_missed(
     lists, rows_of = matched.at(k), matched.true_lists
     known = np.maximum(matched.true_list, 0)
     n = np.where(matched.true_list >= 0, rows_of.n_relevant[known], 0)
-    places, of_list = spans(rows_of.start[:-1][known], n), np.repeat(np.arange(len(lists)), n)
+    places, of_list = spans(rows_of.start[:-1][known], n), run_of(n)
     found, size = lists.hits, len(rows_of.gain)
     lost = ~np.isin(of_list * size + places, found.list * size + found.true_place)
     places, of_list = places[lost], of_list[lost]
     more = label_frame(matched).take(of_list).reset_index(drop=True)
-    more[item_col] = truth[item_col].take(rows_of.rows(places)).reset_index(drop=True)
+    more[item_col] = truth[item_col].take(rows_of.rows(places)).array
     more["hit"], more["gain"] = False, rows_of.gain[places]
-    table = table.astype({"rank": "Int64"})
-    order = np.argsort(
-        np.concatenate([np.repeat(np.arange(len(lists)), lists.n_shown), of_list]), kind="stable"
-    )
-    both = pd.concat(
-        [table, more.assign(rank=pd.array([pd.NA] * len(more), dtype="Int64"))], ignore_index=True
-    )
+    more["rank"] = pd.array([pd.NA] * len(more), "Int64")
+    order = np.argsort(np.concatenate([run_of(lists.n_shown), of_list]), kind="stable")
+    both = pd.concat([table.astype({"rank": "Int64"}), more], ignore_index=True)
     return both[table.columns].take(order).reset_index(drop=True)
-
-
-def _hit_rows(
-    matched: Matched, k: int, frame: pd.DataFrame, item_col: str, carry: Sequence[str]
-) -> pd.DataFrame:
-    own = ["rank", "hit", "gain", *(["value"] if matched.values is not None else [])]
-    _refuse_names(
-        [*matched.by.columns, *matched.keys.columns, item_col], ["rank", "hit", "gain", "value"]
-    )
-    _refuse_names(carry, [*matched.by.columns, *matched.keys.columns, item_col, *own])
-    lists = matched.at(k)
-    places = spans(matched.start, lists.n_shown)
-    of_list = np.repeat(np.arange(len(lists)), lists.n_shown)
-    table = label_frame(matched).take(of_list).reset_index(drop=True)
-    table[item_col] = frame[item_col].take(matched.rows(places)).reset_index(drop=True)
-    table["rank"] = places - matched.start[of_list] + 1
-    gain = np.zeros(len(matched.item))
-    gain[matched.judged.place] = matched.judged.gain
-    table["hit"], table["gain"] = gain[places] > 0, gain[places]
-    if matched.values is not None:
-        table["value"] = matched.values.pred[places]
-    for name in carry:
-        table[name] = column(frame, name, "pred").take(matched.rows(places)).reset_index(drop=True)
-    return table
 
 
 @says_as(hit_table)
@@ -216,61 +205,32 @@ def position_table(
     1     2      1     0
     """
     call, frame = _call(position_table, pred, None, exclude, options)
-    k = check_k(k)
+    k, name = check_k(k), position_col or "rank"
     with call.match(true, frame) as matched:
-        if position_col is None:
-            return _rank_rows(matched, k)
-        positions = read_numbers(column(frame, position_col, "pred"), f"pred[{position_col!r}]")
-        return _position_rows(matched, k, positions, position_col)
-
-
-def _position_rows(matched: Matched, k: int, positions: np.ndarray, name: str) -> pd.DataFrame:
-    """Count hits by the positions of the items among the first k; a row without a position is left
-    out."""
-    lists, n_by = matched.at(k), len(matched.by)
-    places = spans(matched.start, lists.n_shown)
-    of_place = np.full(len(matched.item), np.nan)
-    of_place[places] = positions[matched.rows(places)]
-    known, by = ~np.isnan(of_place[places]), np.repeat(matched.list_by, lists.n_shown)
-    values = np.unique(of_place[places][known])
-    n = len(values)
-    code = np.searchsorted(values, of_place)
-    shown = np.bincount((by * n + code[places])[known], minlength=n_by * n)
-    hits = lists.hits
-    placed = ~np.isnan(of_place[hits.place])
-    n_hits = np.bincount(
-        (matched.list_by[hits.list] * n + code[hits.place])[placed], minlength=n_by * n
-    )
-    labels = np.tile(
-        values.astype(np.int64) if (values == np.floor(values)).all() else values, n_by
-    )
-    return _with_rates(matched, name, labels, shown, n_hits)
-
-
-def _rank_rows(matched: Matched, k: int) -> pd.DataFrame:
-    lists, n_by = matched.at(k), len(matched.by)
-    # A list shows an item at rank r if it has at least r items.
-    deep = np.zeros((n_by, k + 2), np.int64)
-    np.add.at(deep, (matched.list_by, lists.n_shown), 1)
-    shown = deep[:, ::-1].cumsum(axis=1)[:, ::-1][:, 1 : k + 1].ravel()
-    hits = lists.hits
-    n_hits = np.bincount(matched.list_by[hits.list] * k + hits.rank - 1, minlength=n_by * k)
-    return _with_rates(matched, "rank", np.tile(np.arange(1, k + 1), n_by), shown, n_hits)
-
-
-def _with_rates(
-    matched: Matched, name: str, labels: np.ndarray, shown: np.ndarray, n_hits: np.ndarray
-) -> pd.DataFrame:
-    """Make a row per `by` value and label (a rank or a position): items shown, hits, and the rate
-    with its interval."""
-    _refuse_names(matched.by.columns, [name, "shown", "hits", "hit_rate", "ci_low", "ci_high"])
-    by = np.repeat(np.arange(len(matched.by)), len(labels) // len(matched.by))
-    table = matched.by.take(by).reset_index(drop=True)
-    table[name], table["shown"], table["hits"] = labels, shown, n_hits
-    table["hit_rate"] = rate = ratio(n_hits, shown)
+        lists, n_by = matched.at(k), len(matched.by)
+        places, of_list = spans(matched.start, lists.n_shown), run_of(lists.n_shown)
+        at, values = places - matched.start[of_list] + 1, np.arange(1, k + 1)
+        if position_col is not None:
+            positions = read_numbers(column(frame, position_col, "pred"), f"pred[{position_col!r}]")
+            at = positions[matched.rows(places)]
+            known = ~np.isnan(at)  # a row without a position is left out
+            places, of_list, at = places[known], of_list[known], at[known]
+            values = np.unique(at)
+            if (values == np.floor(values)).all():
+                values = values.astype(np.int64)
+        _refuse_names(matched.by.columns, [name, "shown", "hits", "hit_rate", "ci_low", "ci_high"])
+        cell = matched.list_by[of_list] * len(values) + np.searchsorted(values, at)
+        hit = np.zeros(len(matched.item), bool)
+        hit[lists.hits.place] = True
+        counts = {"shown": cell, "hits": cell[hit[places]]}
+        table = matched.by.take(np.repeat(np.arange(n_by), len(values))).reset_index(drop=True)
+        table[name] = np.tile(values, n_by)
+        for count, cells in counts.items():
+            table[count] = np.bincount(cells, minlength=n_by * len(values))
+    table["hit_rate"] = rate = ratio(table["hits"], table["shown"])
     z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
     with np.errstate(invalid="ignore", divide="ignore"):  # a position without items has no rate
-        low, high = wilson(rate, shown, z)
+        low, high = wilson(rate, table["shown"].to_numpy(), z)
     return table.assign(ci_low=low.clip(0), ci_high=high.clip(None, 1))
 
 
@@ -321,43 +281,31 @@ def exposure_table(
     2       c      0  0.000            0     0.000
     """
     call, frame = _call(exposure_table, pred, items, exclude, options)
-    k = None if k is None else check_k(k)
+    k, item_col = None if k is None else check_k(k), call.options.item_col
     with call.match(true, frame) as matched:
-        return _exposure_rows(matched, k, frame, call.options.item_col)
-
-
-def _exposure_rows(
-    matched: Matched, k: int | None, frame: pd.DataFrame, item_col: str
-) -> pd.DataFrame:
-    _refuse_names([*matched.by.columns, item_col], ["shown", "first_shown", "share", "exposure"])
-    lists = matched.at(k)
-    everywhere = matched.item[np.sort(spans(matched.start, lists.n_shown))]
-    labels, codes = [], np.empty(0, np.int32)
-    if matched.sides.has("items"):
-        catalogue = matched.sides.items
-        codes = catalogue.codes
-        labels.append(catalogue.frame[item_col].take(catalogue.row_of_first[codes]))
-    others = pd.unique(everywhere)
-    others = others[~np.isin(others, codes)]
-    if len(others) or not labels:
-        place = first_rows(matched.item, matched.n_items)
-        labels.append(frame[item_col].take(matched.rows(place[others])))
-    codes = np.concatenate([codes, others])
-    ids = (
-        pd.concat(labels, ignore_index=True)
-        if len(labels) > 1
-        else labels[0].reset_index(drop=True)
-    )
-    parts = []
-    for by in range(len(matched.by)):
-        counts = ListCounts(lists, by)
-        part = matched.by.take(np.full(len(codes), by)).reset_index(drop=True)
-        part[item_col] = ids
-        shown = counts.shown[codes]
-        part["shown"], part["share"] = shown, ratio(shown, counts.shown.sum())
-        part["first_shown"], part["exposure"] = counts.first_shown[codes], counts.exposure()[codes]
-        parts.append(part)
-    return pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
+        names = ["shown", "first_shown", "share", "exposure"]
+        _refuse_names([*matched.by.columns, item_col], names)
+        lists = matched.at(k)
+        labels, codes = [], np.empty(0, np.int32)
+        if matched.sides.has("items"):
+            catalogue = matched.sides.items
+            codes = catalogue.codes
+            labels.append(catalogue.frame[item_col].take(catalogue.row_of_first[codes]))
+        others = pd.unique(matched.item[np.sort(spans(matched.start, lists.n_shown))])
+        others = others[~np.isin(others, codes)]
+        if len(others) or not labels:
+            place = first_rows(matched.item, matched.n_items)
+            labels.append(frame[item_col].take(matched.rows(place[others])))
+        codes = np.concatenate([codes, others])
+        ids, parts = pd.concat(labels, ignore_index=True), []
+        for by in range(len(matched.by)):
+            counts = ListCounts(lists, by)
+            part = matched.by.take(np.full(len(codes), by)).reset_index(drop=True)
+            part[item_col], shown = ids, counts.shown[codes]
+            part["shown"], part["share"] = shown, ratio(shown, counts.shown.sum())
+            part["first_shown"] = counts.first_shown[codes]
+            parts.append(part.assign(exposure=counts.exposure()[codes]))
+    return pd.concat(parts, ignore_index=True)
 
 
 @says_as(summarize)

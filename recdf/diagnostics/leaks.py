@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +12,7 @@ import pandas as pd
 
 from ..errors import OptionError
 from ..evaluation.value_moments import groups_of
-from ..inputs.codes import encode, encode_keys, first_rows, known_ids
+from ..inputs.codes import encode, encode_keys, known_ids
 from ..inputs.frames import column
 from ..inputs.options import as_columns
 from ..inputs.sorting import distinct
@@ -24,10 +23,7 @@ from ..metrics.call import Call
 from ..metrics.compute import mean
 from ..stats.numbers import Floats
 from ..tables.findings import Severity
-from .levels import (
-    true_rows,
-    with_ranks,
-)
+from .levels import true_rows, with_ranks
 
 AuditFrames = Mapping[str, pd.DataFrame]
 
@@ -125,103 +121,77 @@ class Question(NamedTuple):
         )
 
 
-def items_seen(frames: AuditFrames, asked: Question) -> pd.DataFrame:
-    """Return one row per item of all frames, the most popular first: `n`, and the `first` and
-    `last` time if there is.
+def item_history(frames: AuditFrames, asked: Question) -> pd.DataFrame:
+    """Return one row per item of all frames: `n`, and the `first` and `last` time if there is.
 
     `n` counts rows of train, which has the last times; the first times are those of `log` if that
     is given. Without train, `n` counts the rows of `log`.
     """
-    item, time = asked.call.options.item_col, asked.time_col
-    how, parts = {"n": "sum", "first": "min", "last": "max"}, []
-    of = {
-        "n": "train" if "train" in frames else "log",
-        "first": "log" if "log" in frames else "train",
-        "last": "train",
-    }
+    item, time, parts = asked.call.options.item_col, asked.time_col, []
+    how = {"n": "sum", "first": "min", "last": "max"}
+    counted = "train" if "train" in frames else "log"
+    dated = "log" if "log" in frames else "train"
     for role, frame in frames.items():
-        rows = pd.DataFrame({"n": np.full(len(frame), int(of["n"] == role))})
-        for name in ("first", "last"):
-            if of[name] == role and time in frame:
+        rows = pd.DataFrame({"n": np.full(len(frame), int(role == counted))})
+        for name, of in (("first", dated), ("last", "train")):
+            if of == role and time in frame:
                 rows[name] = frame[time].array
         ids = column(frame, item, role).reset_index(drop=True)
         parts.append(
-            rows.groupby(ids, observed=True).agg(
-                {name: one for name, one in how.items() if name in rows}
-            )
+            rows.groupby(ids, observed=True).agg({name: how[name] for name in rows.columns})
         )
     rows = pd.concat(parts)
-    found = (
-        rows.groupby(level=0)
-        .agg({name: one for name, one in how.items() if name in rows})
-        .rename_axis(item)
-    )
-    return found.reset_index()
-
-
-def _leaked(frames: AuditFrames, history: pd.DataFrame, asked: Question) -> np.ndarray:
-    """Tell which rows of train stand in true too, or are later than the cut-off."""
-    two, item = {role: frames[role] for role in ("true", "train")}, asked.call.options.item_col
-    names = [*([name for name in asked.keys if name in two["train"]] or asked.keys), item]
-    (true, train), _ = encode_keys(
-        [[known_ids(one, role, name) for name in names] for role, one in two.items()]
-    )
-    leaked: np.ndarray = np.isin(train.all(), true.all())
-    time = {} if asked.cutoff is None else _clock({"train": two["train"]}, history, asked)
-    return leaked | (time["train"] > time["cutoff"][0]) if "train" in time else leaked
-
-
-def by_popularity(history: pd.DataFrame, frames: AuditFrames, asked: Question) -> pd.DataFrame:
-    """Order the items by `n_fair`, their rows of train less those that are leaks."""
-    item, n_leaked = asked.call.options.item_col, np.zeros(len(history), np.int64)
-    if "train" in frames:
-        rows = frames["train"][_leaked(frames, history, asked)]
-        ids = encode([known_ids(history, "train", item), known_ids(rows, "train", item)])
-        n_leaked = np.bincount(ids.codes[1], minlength=ids.n)[ids.codes[0]]
-    ordered = history.assign(n_fair=history["n"] - n_leaked)
-    return ordered.sort_values("n_fair", ascending=False, kind="stable")
+    found = rows.groupby(level=0).agg({name: how[name] for name in rows.columns})
+    return found.rename_axis(item).reset_index()
 
 
 class UserItemPairs:
-    """Users and items of the frames as codes, and each pair of `train` once, as sorted numbers.
+    """Users and items of the frames as codes.
 
-    The code of an item is its place by `n_fair` of the history, so that the pairs of a user stand
-    in that order. Users are those that `train` tells apart.
+    The code of an item is its place by popularity: the rows of train that are no leaks, since they
+    stand in true too or are later than the cut-off. So the pairs of a user stand in that order.
+    Users are those that `train` tells apart. `by_popularity` are the rows of the history in that
+    order, and `fair` each pair of train that is no leak once, as sorted numbers.
     """
 
-    def __init__(self, frames: AuditFrames, history: pd.DataFrame, asked: Question) -> None:
-        item, held = asked.call.options.item_col, {**frames, "items": history}
-        own = [
-            name for name in asked.keys if name in frames.get("train", frames["true"])
-        ] or asked.keys
-        del held["lists"]
+    def __init__(
+        self,
+        frames: AuditFrames,
+        history: pd.DataFrame,
+        time: Mapping[str, Floats],
+        asked: Question,
+    ) -> None:
+        item, of_users = asked.call.options.item_col, frames.get("train", frames["true"])
+        own = [name for name in asked.keys if name in of_users] or asked.keys
         users, self.n_users = encode_keys(
             [[known_ids(one, role, key) for key in own] for role, one in frames.items()]
         )
+        held = {**frames, "items": history}
+        del held["lists"]
         items = encode([known_ids(one, role, item) for role, one in held.items()])
-        *codes, of_history = items.codes
-        place = first_rows(of_history, items.n)
-        self.n_items, self.n_popular = len(history), int((history["n_fair"] > 0).sum())
         self.users = {
             role: one.all().astype(np.int64) for role, one in zip(frames, users, strict=True)
         }
-        self.items = {role: place[one] for role, one in zip(held, codes, strict=False)}
-        self.train = self.fair = np.zeros(0, np.int64)
+        self.items, self.n_items = dict(zip(held, items.codes, strict=True)), items.n
+        of_history, leaked = self.items.pop("items"), np.zeros(0, bool)
+        popularity = history["n"].to_numpy()
         if "train" in frames:
-            pairs = self.of("train")
-            self.train = distinct(pairs)
-            self.fair = distinct(pairs[~_leaked(frames, history, asked)])
+            leaked = np.isin(self.of("train"), self.of("true"))
+            if "train" in time and "cutoff" in time:
+                leaked |= time["train"] > time["cutoff"][0]
+            rows = np.bincount(self.items["train"][leaked], minlength=items.n)
+            popularity = popularity - rows[of_history]
+        self.by_popularity = np.argsort(-popularity, kind="stable")
+        place = np.zeros(items.n, np.int64)
+        place[of_history[self.by_popularity]] = np.arange(len(history))
+        self.items = {role: place[one] for role, one in self.items.items()}
+        self.n_items, self.n_popular = len(history), int((popularity > 0).sum())
+        self.fair = distinct(self.of("train")[~leaked]) if "train" in frames else place[:0]
 
     def of(self, role: str) -> np.ndarray:
         """One number for the user and the item of each row."""
         pairs: np.ndarray = self.users[role] * self.n_items + self.items[role]
         return pairs
-
-    @cached_property
-    def seen(self) -> dict[str, np.ndarray]:
-        """Tell which rows of true and pred are in train too."""
-        pairs, train = {role: self.of(role) for role in ("true", "pred")}, np.append(self.train, -1)
-        return {role: train[np.searchsorted(self.train, own)] == own for role, own in pairs.items()}
 
     def popular_lists(self, matched: Matched, frame_row: np.ndarray) -> Matched:
         """Return lists of the most popular items of train, less those that the user has there.
@@ -230,15 +200,14 @@ class UserItemPairs:
         is its place by popularity, less the items of the user that come before it.
         """
         lists, user = np.arange(len(matched)), self.users["lists"]
-        seen = self.fair
-        first, end = (np.searchsorted(seen, (user + one) * self.n_items) for one in (0, 1))
+        first, end = (np.searchsorted(self.fair, (user + one) * self.n_items) for one in (0, 1))
         of, row = true_rows(matched, lists, (self.items["true"] < self.n_popular)[frame_row])
-        before = np.searchsorted(seen, self.of("true")[frame_row[row]]) - first[of]
+        before = np.searchsorted(self.fair, self.of("true")[frame_row[row]]) - first[of]
         rank = self.items["true"][frame_row[row]] + 1 - before
         return with_ranks(matched, lists, self.n_popular - (end - first), of, row, rank)
 
 
-def _clock(frames: AuditFrames, history: pd.DataFrame, asked: Question) -> dict[str, Floats]:
+def clock_of(frames: AuditFrames, history: pd.DataFrame, asked: Question) -> dict[str, Floats]:
     """Return the times of each frame, the end of train and the cut-off as numbers of one clock; NaN
     for a null."""
     name, cutoff = asked.time_col, asked.cutoff
@@ -274,48 +243,41 @@ Mark = tuple[str, np.ndarray, np.ndarray]
 
 
 def rows_of_findings(
-    frames: AuditFrames, pairs: UserItemPairs, history: pd.DataFrame, asked: Question
+    frames: AuditFrames,
+    pairs: UserItemPairs,
+    history: pd.DataFrame,
+    time: Mapping[str, Floats],
+    asked: Question,
 ) -> dict[str, Mark]:
     """Return the rows that each finding is about."""
-    options, users = asked.call.options, pairs.users
+    options, users, found = asked.call.options, pairs.users, {}
     every = {role: np.ones(len(one), bool) for role, one in frames.items()}
-    name = relevance_source(frames["true"], options)
-    relevant = (
-        every["true"]
-        if name is None
-        else gains(read_relevance(frames["true"], name, options), options) > 0
-    )
-    time = _clock(frames, history, asked)
-    cutoff, found = time["cutoff"][0] if "cutoff" in time else np.inf, {}
+    name, relevant = relevance_source(frames["true"], options), every["true"]
+    if name is not None:
+        relevant = gains(read_relevance(frames["true"], name, options), options) > 0
+    cutoff = time["cutoff"][0] if "cutoff" in time else np.inf
     if "train" in frames:
-        found["true_in_train"] = "true", pairs.seen["true"] & relevant, relevant
-        found["pred_in_train"] = "pred", pairs.seen["pred"], every["pred"]
-        known, head = np.zeros(pairs.n_users, bool), ~every["pred"]
+        train, known = pairs.of("train"), np.zeros(pairs.n_users, bool)
+        found["true_in_train"] = "true", np.isin(pairs.of("true"), train) & relevant, relevant
+        found["pred_in_train"] = "pred", np.isin(pairs.of("pred"), train), every["pred"]
         known[users["train"]] = True
-        for mine in asked.rows_by(frames["pred"]).values():
-            head[np.flatnonzero(mine)[~pd.Series(users["pred"][mine]).duplicated().to_numpy()]] = (
-                True
-            )
+        user_of_model = frames["pred"][as_columns(options.by)].assign(**{"": users["pred"]})
+        head = ~user_of_model.duplicated().to_numpy()
         found["pred_unknown"] = "pred", head & ~known[users["pred"]], head
     if "train" in time:
         found["train_after_cutoff"] = "train", time["train"] > cutoff, every["train"]
     if "true" in time:
-        found["true_before_cutoff"] = (
-            "true",
-            (time["true"] < cutoff) & relevant & np.isfinite(cutoff),
-            relevant,
-        )
+        early = (time["true"] < cutoff) & relevant & np.isfinite(cutoff)
+        found["true_before_cutoff"] = "true", early, relevant
     if "train" in time and "true" in time:
         own = np.full(pairs.n_users, np.inf)
         np.fmin.at(own, users["true"][relevant], time["true"][relevant])
         found["train_after_own"] = "train", time["train"] > own[users["train"]], every["train"]
         if asked.cutoff is None:
-            found["train_after_list"] = (
-                "lists",
-                own[users["lists"]] < time["end"][0],
-                every["lists"],
-            )
+            older = own[users["lists"]] < time["end"][0]
+            found["train_after_list"] = "lists", older, every["lists"]
     cold = (history["n"] == 0).to_numpy() | (time.get("items", np.zeros(len(history))) > cutoff)
+    cold = cold[pairs.by_popularity]
     found["true_cold"] = "true", cold[pairs.items["true"]] & relevant, relevant
     found["pred_cold"] = "pred", cold[pairs.items["pred"]], every["pred"]
     hits = np.isin(pairs.of("pred"), pairs.of("true")[relevant])
@@ -323,14 +285,11 @@ def rows_of_findings(
     return found
 
 
-def cold_hits_by_chance(
-    marks: Mapping[str, Mark], frames: AuditFrames, pairs: UserItemPairs, asked: Question
-) -> dict[str, float]:
-    """Return how many hits on items that train lacks a random order of the catalogue would have,
-    for each `by` value."""
-    wanted = np.bincount(pairs.users["true"][marks["true_cold"][1]], minlength=pairs.n_users)
-    each = wanted[pairs.users["pred"]] / pairs.n_items
-    return {by: float(each[own].sum()) for by, own in asked.rows_by(frames["pred"]).items()}
+def cold_hits_by_chance(cold: np.ndarray, pairs: UserItemPairs) -> Floats:
+    """Return how many hits on the `cold` rows of `true` a random order of the catalogue would have,
+    by row of `pred`."""
+    wanted = np.bincount(pairs.users["true"][cold], minlength=pairs.n_users)
+    return np.asarray(wanted[pairs.users["pred"]] / pairs.n_items)
 
 
 def beyond_chance(count: int, chance: float) -> bool:

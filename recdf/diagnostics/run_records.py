@@ -89,39 +89,32 @@ def past_runs(folder: Any) -> pd.DataFrame:
             ) from error
         command = str(record["command"][1])
         record |= {"folder": path.parent.relative_to(root).as_posix(), "command": command}
-        record |= {"started": pd.to_datetime(record["started"], utc=True), "decided": ""}
-        for one, name, words in DECIDED_IN:
-            if command == one and is_there(path.parent / name):
-                record["decided"] = words(read_table(path.parent / name))
-                break
-        rows.append(record)
+        record |= {"started": pd.to_datetime(record["started"], utc=True)}
+        rows.append({**record, "decided": _decided_by(command, path.parent)})
     return pd.DataFrame(rows, columns=RUN_COLUMNS).sort_values(
         "started", kind="stable", ignore_index=True
     )
 
 
-def _decisions(table: pd.DataFrame) -> str:
-    rows = zip(table["treatment"], table["decision"], strict=True)
-    return "; ".join(f"{treatment}: {decision}" for treatment, decision in rows)
+# The tables that say what a run of a command decided; the first that is beside its record counts.
+DECIDED_IN = {
+    "experiment": (DECIDED, COMPARED),
+    "compare": (COMPARED,),
+    "gate": ("gate.parquet",),
+}
 
 
-def _verdict_counts(table: pd.DataFrame) -> str:
-    return ", ".join(f"{n} {word}" for word, n in table["verdict"].value_verdict_counts().items())
-
-
-def _verdicts(table: pd.DataFrame) -> str:
+def _decided_by(command: str, folder: Path) -> str:
+    """Say what a run decided, "" where no table beside its record tells."""
+    there = (name for name in DECIDED_IN.get(command, ()) if is_there(folder / name))
+    if (name := next(there, None)) is None:
+        return ""
+    table = read_table(folder / name)
+    if command == "gate":
+        return ", ".join(f"{n} {word}" for word, n in table["verdict"].value_counts().items())
     new = "model" if "model" in table.columns else "treatment"
-    rows = zip(table[new], table["metric"], table["verdict"], strict=True)
-    return "; ".join(f"{side}: {metric} {verdict}" for side, metric, verdict in rows)
-
-
-# What a run of a command decided, from the first of its tables that is beside its record.
-DECIDED_IN = (
-    ("experiment", DECIDED, _decisions),
-    ("experiment", COMPARED, _verdicts),
-    ("compare", COMPARED, _verdicts),
-    ("gate", "gate.parquet", _verdict_counts),
-)
+    said = table["decision"] if name == DECIDED else table["metric"] + " " + table["verdict"]
+    return "; ".join(f"{one}: {words}" for one, words in zip(table[new], said, strict=True))
 
 
 def past_tests(folder: Any) -> pd.DataFrame:

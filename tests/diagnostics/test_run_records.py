@@ -162,3 +162,12 @@ def test_a_record_that_is_none_is_named(tmp_path):
     (tmp_path / "run.json").write_text("{}", encoding="utf-8")
     with pytest.raises(rd.DataError, match=r"run\.json is no record"):
         rd.diagnostics.past_runs(tmp_path)
+
+
+def test_a_run_of_the_gate_stands_there_with_its_verdicts(tmp_path):
+    record = {"command": ["recdf", "gate"], "started": "2026-11-20T02:00:00Z"}
+    record |= {"seconds": 1.0, "exit": 1, "recdf": "1"}
+    (tmp_path / "run.json").write_text(json.dumps(record), encoding="utf-8")
+    table = pd.DataFrame({"verdict": ["pass", "fail", "pass"]})
+    table.to_parquet(tmp_path / "gate.parquet")
+    assert rd.diagnostics.past_runs(tmp_path)["decided"].tolist() == ["2 pass, 1 fail"]
