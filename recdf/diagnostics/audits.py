@@ -181,7 +181,7 @@ def _compared(lists: pd.DataFrame, asked: Question, found: AuditFindings) -> pd.
         weights = None if weight is None else own[weight].to_numpy(float)
         for request, metric in zip(asked.call.requests, asked.call.columns, strict=True):
             value, said = asked.mean(own, metric), []
-            row = {"by": by} if asked.call.options.by else {}
+            row: dict[str, Any] = {"by": by} if asked.call.options.by else {}
             row |= {"metric": metric, "n": n, "value": value}
             sign = -1 if request.better == "smaller" else 1
             cut = (own["n_pred"] > (request.k or np.inf)).any()
@@ -228,19 +228,19 @@ def _add_leaks(
     for what, codes, name in (("user", pairs.users, asked.keys[0]), ("item", pairs.items, item)):
         of = np.concatenate([codes["true"], codes["pred"]])
         if "train" in frames and not np.isin(of, codes["train"]).any():
-            some = ", ".join(
+            ids = ", ".join(
                 f"{role}[{name!r}] {row_objects(frames[role][[name]].head(1))[0]!r}"
                 for role in ("true", "pred", "train")
                 if name in frames[role] and len(frames[role])
             )
-            words = f"train has no {what} of true and pred"
+            finding = f"train has no {what} of true and pred"
             effect = f"are its ids those of true? Nothing about {what}s seen in train can be found"
-            found.add("nothing_in_train", words, "warning", len(of), len(of), some, effect)
+            found.add("nothing_in_train", finding, "warning", len(of), len(of), ids, effect)
     for key, (role, where, of) in marks.items():
         by_model = asked.rows_by(frames[role]) if key in KNOWN_BY_MODEL else {"": True}
         for by, own in by_model.items():
-            rows, count = np.flatnonzero(where & own), np.count_nonzero(where & own)
-            if not count:
+            rows = np.flatnonzero(where & own)
+            if not len(rows):
                 continue
             severity, finding, effect = KNOWN[key]
             words, both = [], {}
@@ -255,7 +255,7 @@ def _add_leaks(
                 both = {one: [np.nan, np.nan] for one in both}
             if key == "hits_cold":
                 by_chance = cold_hits_by_chance(marks["true_cold"][1], pairs)
-                if not beyond_chance(count, chance := float(by_chance[own].sum())):
+                if not beyond_chance(len(rows), chance := float(by_chance[own].sum())):
                     severity = "info"
                     effect = (
                         "no more than by chance: a random order hits about "
@@ -265,8 +265,8 @@ def _add_leaks(
             ranges = {one: [None if np.isnan(x) else x for x in two] for one, two in both.items()}
             names = [one for one in (*asked.keys, item) if one in frames[role]]
             some, n = row_objects(frames[role][names].take(rows[:5])), np.count_nonzero(of & own)
-            what = key, finding, severity, count, n, some, effect, by, json.dumps(ranges)
-            found.about(first, *both[first], *what)
+            about = key, finding, severity, len(rows), n, some, effect, by, json.dumps(ranges)
+            found.about(first, *both[first], *about)
 
 
 def _with_and_without(
