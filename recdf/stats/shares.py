@@ -23,29 +23,29 @@ CHANCE_SEEN = 0.8
 _EQUAL = 1 + 1e-7
 
 
-def share_test(counts: npt.ArrayLike, shares: npt.ArrayLike) -> tuple[float, float]:
-    """Return Pearson's χ² of counts against planned shares, and its p; NaN if an expected count is
-    too low."""
-    observed = np.asarray(counts, dtype=np.float64)
-    planned = np.asarray(shares, dtype=np.float64)
-    expected = observed.sum() * planned / planned.sum()
-    if len(observed) < 2 or expected.min() < LEAST_EXPECTED:
-        return np.nan, np.nan
-    chi2 = float(((observed - expected) ** 2 / expected).sum())
-    return chi2, chi2_tail(chi2, len(observed) - 1)
-
-
 def share_tests(counts: npt.ArrayLike, shares: npt.ArrayLike) -> tuple[float, float]:
-    """Return the sum over strata of Pearson's χ² of counts (stratum, variant), and its p.
+    """Return the sum over strata of Pearson's χ² of counts (stratum, variant) against planned
+    shares, and its p.
 
     Strata with an expected count that is too low are left out; NaN if all are.
     """
-    observed = np.asarray(counts, dtype=np.float64)
-    tests = (share_test(*one)[0] for one in zip(observed, np.asarray(shares), strict=True))
-    known = [chi2 for chi2 in tests if not math.isnan(chi2)]
-    if not known:
+    observed, expected, known, df = _planned(counts, shares)
+    if not df:
         return np.nan, np.nan
-    return sum(known), chi2_tail(sum(known), len(known) * (observed.shape[1] - 1))
+    chi2 = float(((observed - expected) ** 2 / expected)[known].sum())
+    return chi2, chi2_tail(chi2, df)
+
+
+def _planned(
+    counts: npt.ArrayLike, shares: npt.ArrayLike
+) -> tuple[Floats, Floats, npt.NDArray[np.bool_], int]:
+    """Return counts by stratum and variant, what is expected of them, which strata can be tested,
+    and the degrees of freedom."""
+    observed, planned = (np.asarray(one, dtype=np.float64) for one in (counts, shares))
+    total = observed.sum(axis=1, keepdims=True)
+    expected = total * planned / planned.sum(axis=1, keepdims=True)
+    known = expected.min(axis=1) >= LEAST_EXPECTED
+    return observed, expected, known, int(known.sum()) * (observed.shape[1] - 1)
 
 
 def seen_loss(counts: npt.ArrayLike, shares: npt.ArrayLike, alpha: float) -> Floats:
@@ -55,19 +55,16 @@ def seen_loss(counts: npt.ArrayLike, shares: npt.ArrayLike, alpha: float) -> Flo
     A loss of f moves χ² by f²·Σ_h n_h s_h(1 − s_h) over the strata h, with s the planned share; 1
     where no loss is found so often, NaN where nothing is tested.
     """
-    observed, planned = (np.asarray(one, dtype=np.float64) for one in (counts, shares))
-    total = observed.sum(axis=1, keepdims=True)
-    expected = total * planned / planned.sum(axis=1, keepdims=True)
-    known = expected.min(axis=1) >= LEAST_EXPECTED
-    df = int(known.sum()) * (observed.shape[1] - 1)
+    _, expected, known, df = _planned(counts, shares)
     if not df:
-        return np.full(observed.shape[1], np.nan)
+        return np.full(expected.shape[1], np.nan)
     if df == 1:
         needed = seen_errors(alpha) ** 2
     else:
         special = scipy_module("special")
         needed = float(special.chndtrinc(special.chdtri(df, alpha), df, 1 - CHANCE_SEEN))
-    moved = (expected * (1 - expected / np.maximum(total, 1)))[known].sum(axis=0)
+    share = expected / np.maximum(expected.sum(axis=1, keepdims=True), 1)
+    moved = (expected * (1 - share))[known].sum(axis=0)
     return np.fmin(np.sqrt(needed / moved), 1.0)
 
 

@@ -276,7 +276,7 @@ def test_poisson_bootstrap_of_two_arms(rng):
 def test_sample_ratio(rng):
     shares = np.array([0.5, 0.3, 0.2])
     p = np.array(
-        [share_tests.share_test(row, shares)[1] for row in rng.multinomial(5000, shares, RUNS)]
+        [share_tests.share_tests([row], [shares])[1] for row in rng.multinomial(5000, shares, RUNS)]
     )
     assert stats.kstest(p, "uniform").pvalue > NOT_UNIFORM
 

@@ -173,26 +173,26 @@ def test_adjust_does_not_count_nan():
 
 def test_share_test_golden_and_scipy():
     users = list(GOLDEN["srm"]["counts"].values())
-    chi2, p = shares.share_test(users, GOLDEN["srm"]["expected"])
+    chi2, p = shares.share_tests([users], [GOLDEN["srm"]["expected"]])
     assert (chi2, p) == (
         pytest.approx(GOLDEN["srm"]["chi2"], abs=1e-9),
         pytest.approx(GOLDEN["srm"]["p"], abs=1e-9),
     )
     assert p == pytest.approx(GOLDEN["gbstats_srm"], abs=1e-9)
-    assert shares.share_test(users, [1, 1, 1])[1] == pytest.approx(
+    assert shares.share_tests([users], [[1, 1, 1]])[1] == pytest.approx(
         GOLDEN["srm"]["p_equal_split"], abs=1e-9
     )
     want = stats.chisquare([30, 50, 20], [40, 40, 20])
-    assert shares.share_test([30, 50, 20], [4, 4, 2]) == (
+    assert shares.share_tests([[30, 50, 20]], [[4, 4, 2]]) == (
         pytest.approx(want.statistic),
         pytest.approx(want.pvalue),
     )
 
 
 def test_share_test_needs_eight_expected():
-    assert np.isnan(shares.share_test([7, 7], [1, 1])).all()
-    assert not np.isnan(shares.share_test([8, 8], [1, 1])).any()
-    assert np.isnan(shares.share_test([100], [1])).all()
+    assert np.isnan(shares.share_tests([[7, 7]], [[1, 1]])).all()
+    assert not np.isnan(shares.share_tests([[8, 8]], [[1, 1]])).any()
+    assert np.isnan(shares.share_tests([[100]], [[1]])).all()
 
 
 def test_independence_is_chi2_contingency():

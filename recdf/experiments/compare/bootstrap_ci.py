@@ -129,17 +129,18 @@ def bootstrap_ci(
         for members in split(group, len(groups)):
             samples, of_group = [], _unit_sums(columns, members, code)
             for metric, (sample, n_units) in zip(columns, of_group, strict=True):
-                row, value = dict.fromkeys(("value", "se", "ci_low", "ci_high"), np.nan), np.nan
-                huge = n_units > 0 and np.abs(sample.num).max() >= HUGE
-                if n_units and not huge:
-                    row["value"] = value = float(linearise(sample.num, sample.den)[0])
-                remarks = "huge_values" if huge else "too_few_units" if n_units < 2 else ""
-                if not remarks and np.isnan(value):
+                row, remarks = dict.fromkeys(INTERVAL_COLUMNS[1:5], np.nan), ""
+                if n_units and np.abs(sample.num).max() >= HUGE:
+                    remarks = "huge_values"
+                elif n_units:
+                    row["value"] = float(linearise(sample.num, sample.den)[0])
+                if not remarks and n_units < 2:
+                    remarks = "too_few_units"
+                elif not remarks and np.isnan(row["value"]):
                     remarks = "zero_denominator"
-                if not remarks and not arm(sample.num, sample.den).var > 0:
+                elif not remarks and not arm(sample.num, sample.den).var > 0:
                     remarks = "zero_variance"
-                if not remarks:
-                    samples.append(sample)
+                samples += [] if remarks else [sample]
                 undefined = 0 if metric.defined is None else int((~metric.defined[members]).sum())
                 counts = {"n_units": n_units, "n_undefined": undefined, "remarks": remarks}
                 rows.append({"metric": metric.name, **row, **counts})

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,6 @@ from ...judge.per_user_columns import Floats, Mask, MetricColumns, metric_specs,
 from ...judge.users import ArmRows, ExperimentRows, read_experiment_rows
 from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, by_rank, has, remark
 from ...metrics.strings import direction_of
-from ...progress import Progress
 from ...stats.arms import Arm, Effect, Sample, both, effect
 from ...stats.moments import HUGE, MEAN_ROUNDING, may_be_skewed, moments_of, skewness_of_means
 from ...stats.shares import is_binary
@@ -472,28 +472,28 @@ def effect_over_time(
     trends = [
         [Trend(len(people.frame), periods.days, within) for within in compared] for _ in specs
     ]
-    found: list[list[list[Row]]] = []
-    with Progress(len(periods.rows), "effect_over_time", progress) as shown:
-        for period, (alone, so_far) in enumerate(each_period(people, periods, read, cumulative)):
-            there = arms_of(periods.present(period))
-            found.append([])
-            for both_arms, of, pair in zip(there, compared, arms.pairs, strict=True):
-                surplus = ratio.surplus(period, pair, arms.names)
-                found[-1].append(compare_arms(so_far, both_arms, of, settings, surplus))
-            for metric, of_metric in zip(alone, trends, strict=True):
-                for trend, both_arms in zip(of_metric, there, strict=True):
-                    trend.add(period, metric, both_arms)
-            shown.add()
+    every = each_period(people, periods, read, cumulative)
+
+    @lru_cache(maxsize=1)  # the pairs of a period stand together
+    def of_period(period: int) -> tuple[tuple[list[MetricRows], list[MetricRows]], list[ArmRows]]:
+        return next(every), arms_of(periods.present(period))
+
+    def test(period: int, pair: tuple[int, int], surplus: Surplus) -> list[Row]:
+        (alone, so_far), there = of_period(period)
+        at = arms.pairs.index(pair)
+        for metric, of_metric in zip(alone, trends, strict=True):
+            of_metric[at].add(period, metric, there[at])
+        return compare_arms(so_far, there[at], compared[at], settings, surplus)
+
     where = ", ".join(strata_cols) or exposure_col
     n_periods = len(periods.rows)
     ramped = [one._replace(where=np.resize(one.where, n_periods)) for one in ramped]
     ramped += [] if where is None else [Difference("strata_differ", where, exposures.changed)]
     ramped += users_in_both(people.n_in_both, None, counts[:-1], arms)
 
-    def test(period: int, pair: tuple[int, int], _: Surplus) -> list[Row]:
-        return found[period][arms.pairs.index(pair)]
-
-    result = decide(arms, test, ratio, better, settings, ramped, periods=True)
+    result = decide(
+        arms, test, ratio, better, settings, ramped, periods="effect_over_time", progress=progress
+    )
     ever = arms_of(periods.start < periods.stop)
     slopes = [
         trend.row(both_arms, confidence)

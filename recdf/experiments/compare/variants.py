@@ -117,17 +117,19 @@ def decide(
     balance: Mapping[str, Floats] | None = None,
     intervals: Callable[[Any, Floats, Alternative], None] | None = None,
     covariates_timed: bool = False,
-    periods: bool = False,
+    periods: str = "",
     progress: bool | None = None,
 ) -> pd.DataFrame:
     """Test every pair of variants in every group, and add what the checks found, the adjusted
     p-values and the verdicts: the table of every comparison of variants.
 
     `test` takes a group, a pair and its surplus of users, and gives a row of numbers per metric.
-    Groups that are `periods` hold the same users, so that no treatment moves users between them.
+    Groups that are the `periods` of another function hold the same users, so that no treatment
+    moves users between them.
     """
     found: list[Row] = []
-    with Progress(len(arms.groups) * len(arms.pairs), "compare_variants", progress) as bar:
+    n_tests = len(arms.groups) * len(arms.pairs)
+    with Progress(n_tests, periods or "compare_variants", progress) as bar:
         for group in range(len(arms.groups)):
             of_pairs = []
             for pair in arms.pairs:

@@ -35,7 +35,7 @@ from ...judge.users import Users, in_several_variants, match_users
 from ...judge.verdict import add_verdicts
 from ...stats.many_tests import adjust
 from ...stats.numbers import Floats
-from ...stats.shares import equal_shares_test, seen_loss, share_test, share_tests
+from ...stats.shares import equal_shares_test, seen_loss, share_tests
 
 
 @takes_options("user_col", engines="named")
@@ -131,7 +131,7 @@ def experiment_health(
     in_both = several.per_cell(group, shape, ~units.alone)
     # A row for each group; the tests of a group stand in the rows of all its variants.
     each, repeat = [*zip(assigned, shares, strict=True)], np.repeat(np.arange(shape[0]), shape[1])
-    srm = np.array([share_test(n, plan) for n, plan in each])[repeat].T
+    srm = np.array([share_tests([n], [plan]) for n, plan in each])[repeat].T
     lost = np.array([equal_shares_test(has, n) for n, has in zip(assigned, measured, strict=True)])
     lost = lost[repeat].T
     seen = np.array([seen_loss([n], [plan], alpha) for n, plan in each])

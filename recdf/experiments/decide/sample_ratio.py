@@ -24,7 +24,7 @@ from ...judge.per_user_columns import (
     split,
 )
 from ...judge.users import ExperimentRows
-from ...stats.shares import independence_test, seen_loss, share_test, share_tests
+from ...stats.shares import independence_test, seen_loss, share_tests
 from ...tables.cells import columns_before, number, p_value, visible
 from .experiment_health import (
     by_stratum,
@@ -152,7 +152,7 @@ class SampleRatio(NamedTuple):
         """Compare the shares of their users that two variants have, where the ratio fits."""
         n, of = (one[group, list(pair)] for one in (self.units, self.of))
         left_out = self.assigned and bool((of > n).any())
-        p = independence_test([n, of - n])[1] if left_out else share_test(n, of)[1]
+        p = independence_test([n, of - n])[1] if left_out else share_tests([n], [of])[1]
         if self.fails[group] or np.isnan(p) or not min(n) > 0:
             return Surplus(np.nan, (), 0.0, 0, "")
         rate, arm = n / of, int(n[1] * of[0] > n[0] * of[1])

@@ -304,9 +304,9 @@ def plan_experiment(
             arms, mde = design.needed(wanted / past.planned, past.size, scale), wanted
         else:
             arms = design.arms(n)
-            mde = design.detectable(*arms, past.size, scale) * past.planned
+            mde = design.found(arms, past.size, scale) * past.planned
             if role == "guardrail":
-                chance = design.chance(wanted / past.planned, *arms, past.size, scale)
+                chance = design.found(arms, past.size, scale, wanted / past.planned)
         spread = math.exp(Z95 * error) if n is None else math.nan
         rows.append(
             {
@@ -429,17 +429,12 @@ class _Design:
             return float(detectable_t(max(df, 1.0), level, self.power, self.alternative))
         return float(chance_beyond(df, level, errors, self.alternative))
 
-    def detectable(self, n_control: int, n_treatment: int, size: float, scale: float) -> float:
-        """Smallest effect found with the power."""
-        error = math.sqrt(scale**2 / n_control + 1 / n_treatment)
-        return self._test((n_control + n_treatment) / size - 2) * error
-
-    def chance(
-        self, effect: float, n_control: int, n_treatment: int, size: float, scale: float
+    def found(
+        self, arms: tuple[int, int], size: float, scale: float, effect: float | None = None
     ) -> float:
-        """Chance of finding an effect."""
-        error = math.sqrt(scale**2 / n_control + 1 / n_treatment)
-        return self._test((n_control + n_treatment) / size - 2, effect / error)
+        """Chance of finding an effect; without one, the smallest effect found with the power."""
+        error, df = math.sqrt(scale**2 / arms[0] + 1 / arms[1]), sum(arms) / size - 2
+        return self._test(df) * error if effect is None else self._test(df, effect / error)
 
     def needed(self, effect: float, size: float, scale: float) -> tuple[int, int]:
         """Users of both arms that find an effect with the power; the t quantile depends on their
@@ -453,8 +448,9 @@ class _Design:
                 break
         while True:
             control, treatment = (max(2, math.ceil(total * share - 1e-9)) for share in shares)
-            if self.detectable(control, treatment, size, scale) <= effect * (1 + 1e-9):
-                return control, treatment
+            arms = control, treatment
+            if self.found(arms, size, scale) <= effect * (1 + 1e-9):
+                return arms
             total += 1 / max(shares)
 
 
