@@ -26,12 +26,11 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
 
-from .numbers import Floats
+from .numbers import Floats, normal_quantile
 
 SHIFTS = np.array([-3.0, -2.0, -1.0, 1.0, 2.0, 3.0])  # in nightly standard deviations
 HALF_OF_WEIGHT = 30.0  # nights within which a change begins with probability one half
@@ -187,7 +186,7 @@ def _first_bet(day: np.ndarray) -> int:
 @functools.cache
 def _log_mean_bets(n: int) -> Floats:
     """Return ln of the mean of exp(δ z) over the normal scores of ranks 1..n."""
-    z = np.array([NormalDist().inv_cdf((rank - 0.5) / n) for rank in range(1, n + 1)])
+    z = np.array([normal_quantile((rank - 0.5) / n) for rank in range(1, n + 1)])
     return np.log(np.exp(SHIFTS[:, None] * z).mean(axis=1))
 
 
@@ -251,7 +250,7 @@ def log_evidence(nights: Nights) -> tuple[Floats, np.ndarray]:
         r = (seen.x - mean) * np.sqrt(weight / np.maximum(left, 1e-9))
         below, same = r < r[-1] - 1e-9, np.abs(r - r[-1]) < 1e-9
         rank = np.count_nonzero(below) + (np.count_nonzero(same) + 1) / 2
-        won = SHIFTS * NormalDist().inv_cdf((rank - 0.5) / (last + 1)) - _log_mean_bets(last + 1)
+        won = SHIFTS * normal_quantile((rank - 0.5) / (last + 1)) - _log_mean_bets(last + 1)
         begun = math.log(HALF_OF_WEIGHT / ((HALF_OF_WEIGHT + since) * (HALF_OF_WEIGHT + since + 1)))
         total = np.logaddexp(total, begun) + won
         later = math.log(HALF_OF_WEIGHT / (HALF_OF_WEIGHT + since + 1))

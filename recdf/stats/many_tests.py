@@ -4,12 +4,20 @@ differ."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
 
-from .numbers import Alternative, Correction, Floats, Integers, Mask, scipy_module, undefined_is_nan
+from .numbers import (
+    Alternative,
+    Correction,
+    Floats,
+    Integers,
+    Mask,
+    normal_quantile,
+    scipy_module,
+    undefined_is_nan,
+)
 from .shares import chi2_tail
 from .student import t_quantile
 
@@ -91,14 +99,10 @@ def t_quantiles(df: Floats, level: Floats, alternative: Alternative) -> Floats:
     """Return t quantiles of error levels, those of the normal distribution where there are no
     degrees of freedom."""
     tail = level / (2 if alternative == "two-sided" else 1)
-    normal = NormalDist().inv_cdf
-    found = np.array([-normal(one) if 0 < one < 1 else np.nan for one in tail])
+    found = np.array([-normal_quantile(one) if 0 < one < 1 else np.nan for one in tail])
     by_t = np.isfinite(df)
     if by_t.any():
-        found[by_t] = [
-            t_quantile(d, alternative, 1 - one)
-            for d, one in zip(df[by_t], level[by_t], strict=True)
-        ]
+        found[by_t] = t_quantile(df[by_t], alternative, 1 - level[by_t])
     return found
 
 

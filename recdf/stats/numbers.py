@@ -3,6 +3,7 @@ and SciPy, the extra `recdf[stats]`, imported by the functions that use it."""
 
 from __future__ import annotations
 
+from statistics import NormalDist
 from typing import Any, Literal
 
 import numpy as np
@@ -19,6 +20,10 @@ Number = Floats | float
 
 Alternative = Literal["two-sided", "greater", "less"]
 Correction = Literal["holm", "hochberg", "sidak", "holm_sidak", "bonferroni", "bh", "by", "none"]
+
+
+# The quantile of the normal distribution of a probability between 0 and 1.
+normal_quantile = NormalDist().inv_cdf
 
 
 def undefined_is_nan() -> np.errstate:

@@ -40,7 +40,7 @@ REPLICATES_AT_ONCE = 32
 
 # A function that writes the weights of one tile into an array (replicates, TILE), from the tile's
 # seeds.
-Fill = Callable[[Floats, Seed, int, int], None]
+Fill = Callable[[Floats, list[int]], None]
 
 
 def distinct_columns(columns: Sequence[Floats]) -> tuple[list[Floats], list[int]]:
@@ -67,8 +67,8 @@ def poisson_sums(columns: Sequence[Floats], n_resamples: int, seed: Seed) -> Flo
     """Return sums of every column under Poisson(1) weights per unit: an array (n_resamples,
     columns)."""
 
-    def fill(weights: Floats, seed: Seed, unit_tile: int, replicate_tile: int) -> None:
-        numbers = _random_16_bits(seed, unit_tile, replicate_tile, weights.size)
+    def fill(weights: Floats, seeds: list[int]) -> None:
+        numbers = _random_16_bits(seeds, weights.size)
         _POISSON.take(numbers, out=weights.reshape(-1), mode="clip")
 
     return _tiled_sums(columns, n_resamples, seed, fill)
@@ -78,8 +78,8 @@ def sign_sums(columns: Sequence[Floats], n_resamples: int, seed: Seed) -> Floats
     """Return sums of every column under random signs per unit: an array (n_resamples, columns)."""
 
     # A sign is 1 − 2·bit, so Σ s·x = Σ x − 2 Σ bit·x, and a tile needs only bits.
-    def fill(weights: Floats, seed: Seed, unit_tile: int, replicate_tile: int) -> None:
-        raw = random_words(seed, unit_tile, replicate_tile, weights.size // 64)
+    def fill(weights: Floats, seeds: list[int]) -> None:
+        raw = random_words(seeds, weights.size // 64)
         weights.reshape(-1)[:] = np.unpackbits(raw.astype("<u8", copy=False).view(np.uint8))
 
     totals = np.array([values.sum() for values in columns])
@@ -93,8 +93,8 @@ def split_sums(columns: Sequence[Floats], share: float, n_splits: int, seed: See
     Each unit is put there with the probability `share`, to 16 bits.
     """
 
-    def fill(weights: Floats, seed: Seed, unit_tile: int, replicate_tile: int) -> None:
-        numbers = _random_16_bits(seed, unit_tile, replicate_tile, weights.size)
+    def fill(weights: Floats, seeds: list[int]) -> None:
+        numbers = _random_16_bits(seeds, weights.size)
         np.less(numbers, round(share * 2**16), out=weights.reshape(-1))
 
     return _tiled_sums(columns, n_splits, seed, fill)
@@ -102,7 +102,7 @@ def split_sums(columns: Sequence[Floats], share: float, n_splits: int, seed: See
 
 def _tiled_sums(columns: Sequence[Floats], n_resamples: int, seed: Seed, fill: Fill) -> Floats:
     n = len(columns[0])
-    sums = np.zeros((n_resamples, len(columns)))
+    sums, seeds = np.zeros((n_resamples, len(columns))), _seeds(seed)
     # Both arrays are used again for each tile, because new ones would cost most of the time.
     block, weights = np.empty((TILE, len(columns))), np.empty((TILE, TILE))
     with Progress(n, "the resamples") as progress:
@@ -112,7 +112,7 @@ def _tiled_sums(columns: Sequence[Floats], n_resamples: int, seed: Seed, fill: F
                 block[:width, j] = values[start : start + width]
             for replicate_tile, first in enumerate(range(0, n_resamples, TILE)):
                 rows = min(TILE, n_resamples - first)
-                fill(weights[:rows], seed, unit_tile, replicate_tile)
+                fill(weights[:rows], [*seeds, unit_tile, replicate_tile])
                 for start_row in range(0, rows, REPLICATES_AT_ONCE):
                     some = slice(start_row, min(start_row + REPLICATES_AT_ONCE, rows))
                     sums[first + some.start : first + some.stop] += (
@@ -122,20 +122,18 @@ def _tiled_sums(columns: Sequence[Floats], n_resamples: int, seed: Seed, fill: F
     return sums
 
 
-def random_words(
-    seed: Seed, unit_tile: int, replicate_tile: int, words: int
-) -> npt.NDArray[np.uint64]:
+def _seeds(seed: Seed) -> list[int]:
+    return [seed] if isinstance(seed, int) else [*seed]
+
+
+def random_words(seeds: list[int], words: int) -> npt.NDArray[np.uint64]:
     """Return 64-bit random numbers for one tile."""
     # random_raw is the stream of the bit generator itself, which NumPy keeps stable over versions.
-    seeds = [*([seed] if isinstance(seed, int) else seed), unit_tile, replicate_tile]
     return np.random.default_rng(seeds).bit_generator.random_raw(words)
 
 
-def _random_16_bits(
-    seed: Seed, unit_tile: int, replicate_tile: int, n: int
-) -> npt.NDArray[np.uint16]:
-    words = random_words(seed, unit_tile, replicate_tile, n // 4)
-    return words.astype("<u8", copy=False).view("<u2")
+def _random_16_bits(seeds: list[int], n: int) -> npt.NDArray[np.uint16]:
+    return random_words(seeds, n // 4).astype("<u8", copy=False).view("<u2")
 
 
 def replicate_estimates(
@@ -273,7 +271,7 @@ def replicate_statistic(
     x, unit = values[order], unit[order]
     shape, found = (REPLICATES_AT_ONCE, int(unit.max()) + 1), []
     for block in range(-(-n_resamples // REPLICATES_AT_ONCE)):
-        numbers = _random_16_bits(seed, 0, block, math.prod(shape))
+        numbers = _random_16_bits([*_seeds(seed), 0, block], math.prod(shape))
         counts = _POISSON.astype(np.uint8)[numbers].reshape(shape)
         found.append(statistic(x, counts.take(unit, axis=1)))
     return np.concatenate(found)[:n_resamples]
@@ -328,26 +326,13 @@ def permuted_t(
     with Progress(n_resamples, "the permutations") as progress:
         for start in range(0, n_resamples, rows):
             block = range(start, min(start + rows, n_resamples))
-            words = np.stack([random_words((seed, b), 0, 0, n) for b in block])
+            words = np.stack([random_words([seed, b, 0, 0], n) for b in block])
             cut = np.partition(words, n_t - 1, axis=1)[:, n_t - 1]
             treated = (words <= cut[:, None]).astype(np.float64) @ sums
             found[block.start : block.stop] = welch_t(total - treated, treated)
             progress.add(len(block))
     arms = (own.sum(axis=0)[None] for own in (sums[:n_c], sums[n_c:]))
     return welch_t(*arms)[0], found
-
-
-def permutation_quantiles(
-    shuffled: Floats, alternative: Alternative, confidence: float
-) -> tuple[Floats, Floats]:
-    """Return how many standard errors the interval reaches below and above the difference."""
-    with np.errstate(invalid="ignore"):
-        if alternative == "two-sided":
-            width = np.quantile(np.abs(shuffled), confidence, axis=0, method="higher")
-            return width, width
-        below = np.quantile(shuffled, confidence, axis=0, method="higher")
-        above = -np.quantile(shuffled, 1 - confidence, axis=0, method="lower")
-    return below, above
 
 
 # Skewness of the difference below which a normal distribution is as good, and above which ranks are

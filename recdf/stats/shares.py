@@ -4,14 +4,13 @@ shares compared."""
 from __future__ import annotations
 
 import math
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from .arms import Effect
-from .numbers import Alternative, Floats, Integers, scipy_module
+from .numbers import Alternative, Floats, Integers, normal_quantile, scipy_module
 
 # The χ² approximation is unreliable below this expected count.
 LEAST_EXPECTED = 8.0
@@ -70,8 +69,7 @@ def seen_loss(counts: npt.ArrayLike, shares: npt.ArrayLike, alpha: float) -> Flo
 
 def seen_errors(alpha: float) -> float:
     """Return how many standard errors a difference has that a test finds in 8 of 10 cases."""
-    normal = NormalDist().inv_cdf
-    return normal(1 - alpha / 2) + normal(CHANCE_SEEN)
+    return normal_quantile(1 - alpha / 2) + normal_quantile(CHANCE_SEEN)
 
 
 def chi2_tail(chi2: float, df: int) -> float:
@@ -174,7 +172,7 @@ def compare_shares(
     (yes_c, yes_t), (n_c, n_t) = yes, n
     p_c, p_t = yes_c / n_c, yes_t / n_t
     tail = (1 - confidence) / (2 if alternative == "two-sided" else 1)
-    z = -NormalDist().inv_cdf(tail)
+    z = -normal_quantile(tail)
     (l_c, u_c), (l_t, u_t) = wilson(p_c, n_c, z), wilson(p_t, n_t, z)
     diff = p_t - p_c
     low = diff - math.hypot(p_t - l_t, u_c - p_c) if alternative != "less" else -math.inf

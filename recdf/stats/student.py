@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import functools
 import math
-from statistics import NormalDist
 
 import numpy as np
 
-from .numbers import Alternative, Number, scipy_module, undefined_is_nan
+from .numbers import Alternative, Number, normal_quantile, scipy_module, undefined_is_nan
 
 
-def t_quantile(df: Number, alternative: Alternative, confidence: float) -> Number:
+def t_quantile(df: Number, alternative: Alternative, confidence: Number) -> Number:
     """Return the upper t quantile of a two-sided or one-sided interval."""
     tail = (1 - confidence) / (2 if alternative == "two-sided" else 1)
     # By symmetry this uses the lower tail, since stdtrit(df, 1 - tail) loses digits if tail is
@@ -41,7 +40,7 @@ def student_quantile(p: float, df: float) -> float:
     """Quantile of Student's t for p above 1/2: by expansion about the normal one, or bisection for
     few degrees."""
     if df > MANY_DEGREES:
-        z = NormalDist().inv_cdf(p)
+        z = normal_quantile(p)
         second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
         third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
         return z + (z**3 + z) / 4 / df + second / df**2 + third / df**3
@@ -75,7 +74,7 @@ def interval_quantile(df: int, confidence: float) -> float:
     """Quantile of a two-sided interval without SciPy: Student's t up to 98 degrees of freedom, then
     normal."""
     p = (1 + confidence) / 2
-    return math.nan if df < 1 else NormalDist().inv_cdf(p) if df > 98 else student_quantile(p, df)
+    return math.nan if df < 1 else normal_quantile(p) if df > 98 else student_quantile(p, df)
 
 
 def equivalence_p(diff: Number, se: Number, df: Number, margin: float) -> Number:
@@ -96,13 +95,13 @@ def detectable(alpha: float, power: float, alternative: Alternative = "two-sided
     """z_{1−α/2} + z_power (z_{1−α} one-sided): the smallest true effect, in standard errors, found
     with `power`."""
     tail = alpha / (2 if alternative == "two-sided" else 1)
-    return float(beyond(-NormalDist().inv_cdf(tail), power))
+    return float(beyond(-normal_quantile(tail), power))
 
 
 def beyond(quantile: Number, power: float) -> Number:
     """Return `detectable` for an interval of `quantile` standard errors on either side: quantile +
     z_power."""
-    return quantile + NormalDist().inv_cdf(power)
+    return quantile + normal_quantile(power)
 
 
 def detectable_t(

@@ -37,7 +37,6 @@ from ...stats.numbers import scipy_module, undefined_is_nan
 from ...stats.resampling import (
     bootstrap_effect,
     by_row,
-    permutation_quantiles,
     permuted_t,
     replicate_estimates,
     sign_flip_p,
@@ -443,7 +442,13 @@ def _permute(
     observed, shuffled = permuted_t(control, treatment, settings.n_resamples, settings.seed)
     # Values within 1e-9, relative to t or to its standard error 1, count as tied.
     p = sign_flip_p(shuffled, observed, settings.alternative, 1e-9, scale=1.0)
-    below, above = permutation_quantiles(shuffled, settings.alternative, settings.confidence)
+    # How many standard errors the interval reaches below and above the difference.
+    two_sided, level = settings.alternative == "two-sided", settings.confidence
+    with np.errstate(invalid="ignore"):
+        of = np.abs(shuffled) if two_sided else shuffled
+        below = above = np.quantile(of, level, axis=0, method="higher")
+        if not two_sided:
+            above = -np.quantile(shuffled, 1 - level, axis=0, method="lower")
     wide = above if settings.alternative == "less" else below
     sides = both(
         lambda side: Arm(*np.array([found.arms[side] for found in waiting], np.float64).T),

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from ...errors import ColumnError, OptionError, UnknownWarning, kind_of, warn_user
+from ...errors import ColumnError, OptionError, UnknownWarning, warn_user
 from ...inputs.constraints import SHARE, check_value
 from ...inputs.options import as_columns
 from ...inputs.sorting import distinct
@@ -29,6 +28,7 @@ from ...judge.per_user_columns import (
 )
 from ...judge.verdict import by_rank, codes_of, has, sentence
 from ...stats.many_tests import adjust, heterogeneity
+from ...stats.numbers import normal_quantile
 from ...tables.cells import amount, columns_before, p_value
 
 # A column of more values than these is cut into bands of amounts or dates.
@@ -38,11 +38,7 @@ MANY_GROUPS, SEGMENT_BANDS = 30, 4
 def segment_columns(segments: Any, user_col: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the columns of the list key that a frame of segments has, and its columns of
     segments."""
-    if not isinstance(segments, pd.DataFrame):
-        raise TypeError(
-            f"segments is {kind_of(segments)}; expected a DataFrame with one row per user"
-        )
-    keys = [name for name in user_col if name in segments.columns]
+    keys = [name for name in user_col if name in frame_of("segments", segments).columns]
     names = [name for name in segments.columns if name not in keys]
     if not keys or not names:
         raise ColumnError(
@@ -309,7 +305,7 @@ def segment_effects(
     p_adj, p_sound = (
         adjust(np.array([one.p_value for one in some]), correction) for some in (found, sound)
     )
-    alpha, reach = 1 - confidence, NormalDist().inv_cdf((1 + confidence) / 2)
+    alpha, reach = 1 - confidence, normal_quantile((1 + confidence) / 2)
     parts = []
     for own, one, p, p_without in zip(rows, found, p_adj, p_sound, strict=True):
         doubts = codes_of(by_rank(withheld[own][doubted[own]]))

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from statistics import NormalDist
 from typing import Literal
 
 import numpy as np
@@ -44,7 +43,7 @@ from ...judge.users import only_rows
 from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, remark
 from ...stats.arms import arm, one_sample
 from ...stats.moments import HUGE
-from ...stats.numbers import scipy_module
+from ...stats.numbers import normal_quantile, scipy_module
 from ...stats.shares import wilson
 from ...stats.student import least_paired_effect, paired_units_needed
 from ..decide.experiment_health import Hashes, hash_users
@@ -495,7 +494,7 @@ def _preference(d: Floats, confidence: float, alternative: Alternative) -> dict[
     wins, n = int((d > 1e-12).sum()), int((np.abs(d) > 1e-12).sum())
     p_sign = 2 * float(scipy_module("special").bdtr(min(wins, n - wins), n, 0.5))
     share = wins / n if n else np.nan
-    low, high = wilson(share, n or np.nan, NormalDist().inv_cdf((1 + confidence) / 2))
+    low, high = wilson(share, n or np.nan, normal_quantile((1 + confidence) / 2))
     mde = n_needed = np.nan
     if len(d) > 1 and np.abs(d).max() < HUGE and (sd := float(np.std(d, ddof=1))) > 0:
         of_test, diff = (1 - confidence, POWER, alternative), abs(float(d.mean()))

@@ -267,17 +267,14 @@ def _quantile_without(
 def _quantile_intervals(table: dict[str, Any], reach: Floats, alternative: Alternative) -> None:
     """Put intervals that reach so many standard errors into the table, with their errors, and what
     they say of the values."""
-    remarks = "few_values", "ties", "gap"
-    found: dict[str, list[Any]] = {}
-    reaches = np.fmin(reach, FARTHEST).tolist()
-    for i, (arms, c) in enumerate(zip(table["arms"], reaches, strict=True)):
-        row = {} if arms is None else _ends(arms[0], arms[1], c, alternative)
-        for name in row:
-            found.setdefault(name, [False if name in remarks else np.nan] * len(reaches))
-            found[name][i] = row[name]
-    table |= {name: values for name, values in found.items() if name not in remarks}
-    for code in remarks:
-        remark(table, found.get(code, []), code)
+    reaches = zip(table["arms"], np.fmin(reach, FARTHEST).tolist(), strict=True)
+    found = pd.DataFrame(
+        [{} if arms is None else _ends(*arms, c, alternative) for arms, c in reaches]
+    )
+    for code in ("few_values", "ties", "gap"):
+        if code in found:
+            remark(table, found.pop(code).eq(True), code)
+    table |= {name: found[name].to_numpy() for name in found}
 
 
 def _ends(

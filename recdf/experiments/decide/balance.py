@@ -8,7 +8,6 @@ import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +18,7 @@ from ...judge.cautions import HEALTH_ALPHA
 from ...judge.per_user_columns import Codes, Floats, Mask, group_codes, require, split
 from ...judge.users import ArmRows, ExperimentRows
 from ...stats.arms import Sample, linearise
-from ...stats.numbers import undefined_is_nan
+from ...stats.numbers import normal_quantile, undefined_is_nan
 from ...stats.resampling import random_split_p
 from ...stats.shares import LEAST_EXPECTED, independence_test
 from ...tables.cells import amount
@@ -288,7 +287,7 @@ def segments_moved(arms: Arms, table: Mapping[str, Any], ratio: SampleRatio) -> 
     least = np.maximum(half, TINY_REST)  # of equal values, rounding moves a little
     found, metrics = [], table["metric"][: len(moved)]
     for code, p in (("strata_moved", HEALTH_ALPHA), ("strata_differ_in_worth", UNBALANCED)):
-        shown = (moved > -NormalDist().inv_cdf(p / 2) * error) & (moved >= least)
+        shown = (moved > -normal_quantile(p / 2) * error) & (moved >= least)
         for i in np.flatnonzero(shown):
             where = arms.nowhere()
             where[:, *arms.pairs[i % len(arms.pairs)]] = True

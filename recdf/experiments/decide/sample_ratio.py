@@ -12,13 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ...errors import OptionError, examples, kind_of
+from ...errors import OptionError, examples
 from ...judge.cautions import HEALTH_ALPHA, UNEQUAL
 from ...judge.per_user_columns import (
     Codes,
     Floats,
     Mask,
     count_distinct,
+    frame_of,
     key_codes,
     require,
     split,
@@ -274,11 +275,11 @@ def _from_health(
     all variants. The rows of the users are None where only moments of them are known.
     """
     variants = arms.names
-    if not isinstance(health, pd.DataFrame):
-        raise TypeError(
-            f"health is {kind_of(health)}; expected the table of rd.experiments.experiment_health"
-        )
-    require(health, "health", ["variant", "n_assigned", "expected_share", "srm_p", "srm_flag"])
+    require(
+        frame_of("health", health),
+        "health",
+        ["variant", "n_assigned", "expected_share", "srm_p", "srm_flag"],
+    )
     if lacking := [name for name in variants if name not in health["variant"].tolist()]:
         raise OptionError(
             f"health has no variant {examples(lacking)}; it has {examples(health['variant'])}. "
