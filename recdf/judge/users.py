@@ -477,7 +477,8 @@ class ModelRows:
         of_list = self.per_list(values)
         there = ~np.isnan(of_list)
         if self.weights is None:
-            return float(of_list[there].sum()), float(np.count_nonzero(there))
+            known = of_list if there.all() else of_list[there]
+            return float(known.sum()), float(len(known))
         weights = self.weights[there]
         return float((weights * of_list[there]).sum()), float(weights.sum())
 
@@ -662,6 +663,8 @@ def paired_values(
     """
     base, model = table[pair[0]], table[pair[1]]
     has_base, has_model = ~np.isnan(base), ~np.isnan(model)
+    if has_base.all() and has_model.all():
+        return base, model, (0, 0)
     only = has_base & ~has_model, has_model & ~has_base
     n_only = int(only[0].sum()), int(only[1].sum())
     if missing == "raise" and any(n_only):

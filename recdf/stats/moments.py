@@ -54,25 +54,21 @@ def moments_of(*arrays: Floats) -> Moments:
     n = sum(map(len, arrays))
     if not n:
         return Moments(0, *[np.nan] * 5)
-    if n > _IN_CACHE:
-        pieces = [
-            one[at : at + _IN_CACHE] for one in arrays for at in range(0, len(one), _IN_CACHE)
-        ]
-        parts = Moments(*np.array([moments_of(piece) for piece in pieces]).T)
-        added = add_moments(parts, np.zeros(len(pieces), np.int64), 1)
-        return Moments(n, *(float(np.asarray(one)[0]) for one in added[1:]))
     values = np.concatenate(arrays)
     low, high = float(values.min()), float(values.max())
     scale = max(-low, high)
     if scale >= HUGE:
         return Moments(n, float((values / scale).mean()) * scale, np.nan, np.nan, low, high)
     mean = float(values.mean())
-    z = values - mean
-    var = float(np.einsum("i,i->", z, z)) / n
+    blocks = [values[at : at + _IN_CACHE] - mean for at in range(0, n, _IN_CACHE)]
+    var = sum(float(np.einsum("i,i->", z, z)) for z in blocks) / n
     if not np.sqrt(var) > MEAN_ROUNDING * scale:
         return Moments(n, mean, 0.0, 0.0, low, high)
-    z /= np.sqrt(var)  # the cubes of small values would underflow
-    return Moments(n, mean, var, float(np.einsum("i,i,i->", z, z, z)) / n, low, high)
+    # The cubes of small values would underflow.
+    scaled = (z / np.sqrt(var) for z in blocks)
+    return Moments(
+        n, mean, var, sum(float(np.einsum("i,i,i->", z, z, z)) for z in scaled) / n, low, high
+    )
 
 
 def add_moments(parts: Moments, arm: Integers, n_arms: int) -> Moments:

@@ -31,7 +31,7 @@ def share_tests(counts: npt.ArrayLike, shares: npt.ArrayLike) -> tuple[float, fl
     observed, expected, known, df = _planned(counts, shares)
     if not df:
         return np.nan, np.nan
-    chi2 = float(((observed - expected) ** 2 / expected)[known].sum())
+    chi2 = float(((observed - expected)[known] ** 2 / expected[known]).sum())
     return chi2, chi2_tail(chi2, df)
 
 

@@ -25,7 +25,7 @@ from ...judge.choices import (
 )
 from ...judge.comparisons import default_columns
 from ...judge.per_user_columns import float_columns, require, warn_of_weights
-from ...judge.users import ModelRows, model_pairs, read_model_rows
+from ...judge.users import model_pairs, read_model_rows
 from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, effects_of
 from ...progress import Progress
 from ..decide.adjust_pvalues import adjusted_columns, directions, read_together
@@ -277,13 +277,12 @@ def compare_models(
     check_options_of_tests([test], weight_col=weight_col, cheap=cheap)
     if cheap is not None and missing == "zero":
         raise OptionError('⟦cheap=⟧ and ⟦missing="zero"⟧ exclude each other: a label is no 0')
-    keys = [*as_columns(user_col), *as_columns(fold)]
-    units = as_columns(unit_col)
+    lists, folds, units, by_cols = map(as_columns, (user_col, fold, unit_col, by))
+    keys = [*lists, *folds]
     if cheap is not None:
-        others = [*units, *as_columns(weight_col), *(as_columns(by) if segments is None else [])]
+        others = [*units, *as_columns(weight_col), *(by_cols if segments is None else [])]
         per_user, metrics = labels_of_both(per_user, cheap, metrics, keys, model_col, others)
-    parts, by_cols = [(pd.DataFrame(index=[0]), per_user)], as_columns(by)
-    lists, folds = as_columns(user_col), as_columns(fold)
+    parts = [(pd.DataFrame(index=[0]), per_user)]
     taken = [*MODEL_RESULT_COLUMNS, *(CHEAP_COLUMNS if cheap is not None else [])]
     in_buckets = hasattr(per_user, "each_bucket")
     if in_buckets:
@@ -297,17 +296,22 @@ def compare_models(
             )
         runs = [read_model_rows(part, lists, folds, model_col, units) for _, part in parts]
     keys += [*units, *by_cols]
-    names = [
-        name for name in _metric_names(metrics, runs[0], [*keys, model_col]) if name != weight_col
-    ]
+    frames = [frame for _, frame in runs[0].parts]
+    names = float_columns(frames, [*keys, model_col]) if metrics is None else as_columns(metrics)
+    if not names:
+        raise OptionError(
+            f"metrics is empty, or per_user has no float column besides {[*keys, model_col]}; name "
+            "the metrics to compare in ⟦+metrics=⟧"
+        )
+    for role, frame in runs[0].parts:
+        require(frame, role, names)
+    names = [name for name in dict.fromkeys(names) if name != weight_col]
     margins = per_metric("margin", margin, names, a_number(above=0))
     settings = replace(settings, tests=dict.fromkeys(names, test), margins=margins)
     declared = declared_bounds(bounds, names)
     better = directions({name: name for name in names}, smaller_is_better, larger_is_better)
     if weight_col is None:
-        warn_of_weights(
-            runs[0].parts[0][1], runs[0].parts[0][0], [*keys, model_col, *as_columns(metrics)]
-        )
+        warn_of_weights(frames[0], runs[0].parts[0][0], [*keys, model_col, *as_columns(metrics)])
     else:
         runs = [own.weighted(weight_col) for own in runs]
     pairs = [model_pairs(own.models, baseline) for own in runs]
@@ -403,22 +407,3 @@ def _refuse_zeros(table: pd.DataFrame, better: Mapping[str, str | None]) -> None
                 "lacks, and 0 is not "
                 'its worst value; pass ⟦+missing="drop"⟧, or leave this metric to a call of its own'
             )
-
-
-def _metric_names(
-    metrics: str | Sequence[str] | None, runs: ModelRows | PairsInBuckets, keys: list[str]
-) -> list[str]:
-    if metrics is not None:
-        names = as_columns(metrics)
-        if not names:
-            raise OptionError("metrics is empty; expected at least one column of per_user")
-        for role, frame in runs.parts:
-            require(frame, role, names)
-        return list(dict.fromkeys(names))
-    names = float_columns([frame for _, frame in runs.parts], keys)
-    if not names:
-        raise OptionError(
-            f"per_user has no float column besides {keys}; name the metrics to compare in "
-            "⟦+metrics=⟧"
-        )
-    return names

@@ -225,9 +225,7 @@ def _welch(row: Row, found: MeanEffect, settings: Settings) -> Row:
 
 def _with_effect(row: Row, tested: Effect, **more: Number | str) -> Row:
     """The row with the numbers of its test beside the difference that it has."""
-    numbers = {
-        name: value for name, value in tested._asdict().items() if name not in ("diff", "rel_diff")
-    }
+    numbers = tested._replace(diff=row["diff"], rel_diff=row["rel_diff"])._asdict()
     return but(row, **numbers, **more)
 
 

@@ -178,18 +178,6 @@ class Units:
             total = total * self.centres[:, den]
         return np.asarray(total / max(float(total.sum()), np.finfo(float).tiny))
 
-    @property
-    def plain(self) -> Units:
-        """The rows without strata and covariates."""
-        return Units(
-            self.columns,
-            self.metric,
-            self.arm,
-            clustered=self.clustered,
-            counted=self.counted,
-            kept=self.kept,
-        )
-
     @cached_property
     def whole(self) -> Units:
         """One row per unit, as if there were no strata and covariates."""
@@ -199,7 +187,15 @@ class Units:
             return self
         if self.cluster is None:
             record = self.record.cells(self.cells).columns(at)
-            return replace(self.plain, columns=columns, metric=metric, known=record)
+            return Units(
+                columns,
+                metric,
+                self.arm,
+                clustered=self.clustered,
+                counted=self.counted,
+                known=record,
+                kept=self.kept,
+            )
         n = int(self.cluster.max(initial=-1)) + 1
         arm = np.zeros(n, np.int64)
         arm[self.cluster] = self.arm
