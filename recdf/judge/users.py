@@ -251,10 +251,6 @@ class ExperimentRows:
             return ArmRows(None, self.variant if pair[1] else 1 - self.variant)
         return ArmRows.of(self.arm(group, pair[0]), self.arm(group, pair[1]))
 
-    def strata_of(self, both: ArmRows) -> tuple[Codes, Codes] | None:
-        """The stratum of each row of both arms, None without strata."""
-        return None if self.strata is None else both.split(both.take(self.strata[0]))
-
     def comparable(self, both: ArmRows) -> ArmRows:
         """The rows of both arms without those of thin strata, if these are to be left out."""
         if self.strata is None or not self.drop_thin:

@@ -307,14 +307,9 @@ def one_sample(
 ) -> Effect:
     """Test by Student's t that the mean of one arm (of paired differences) is 0; relative fields
     are NaN."""
-    with undefined_is_nan():
-        se = np.where(units.var > 0, np.sqrt(units.var), np.nan)
-        statistic = units.mean / se
-    df = np.where(np.isnan(se), np.nan, units.df)
-    half = t_quantile(df, alternative, confidence) * se
-    low, high = open_sided(units.mean - half, units.mean + half, alternative)
-    nan, p_value = np.full_like(se, np.nan), t_p_value(statistic, df, alternative)
-    return Effect(units.mean, se, low, high, nan, nan, nan, statistic, df, p_value)
+    zero = np.float64(0.0)
+    found = effect(Arm(zero, zero, units.df), units, alternative, confidence)
+    return found._replace(df=np.where(np.isnan(found.se), np.nan, units.df))
 
 
 def _satterthwaite(v1: Number, df1: Number, v2: Number, df2: Number) -> Number:

@@ -85,7 +85,12 @@ def differing_facts(
     own: Mapping[str, Any], base: Mapping[str, Any], metric: str
 ) -> dict[str, Fact]:
     """Return what two results of a metric were evaluated with where it differs."""
-    facts = facts_of(own, base, {metric: [_definition(spec, metric) for spec in (own, base)]})
+    meant: list[str | None] = []  # with all parameters; None if it was not recorded
+    for spec in (own, base):
+        found = spec.get("metrics", {}).get(metric, {}).get("definition")
+        request = None if found is None else request_of(found)
+        meant.append(found if request is None else request.definition)
+    facts = facts_of(own, base, {metric: meant})
     return {name: one for name, one in facts.items() if one.differs}
 
 
@@ -134,14 +139,6 @@ def _said(name: str, fact: Fact) -> str:
         own, base = (" ".join(one) for one in zip(*pairs, strict=True)) if pairs else (own, base)
         name = f"other {name}:"
     return f"{name.removeprefix('option ')} {own}, not {base}"
-
-
-def _definition(spec: Mapping[str, Any], metric: str) -> str | None:
-    """Return what a metric means in a result with all its parameters; None if it was not
-    recorded."""
-    found: str | None = spec.get("metrics", {}).get(metric, {}).get("definition")
-    request = None if found is None else request_of(found)
-    return found if request is None else request.definition
 
 
 def cut_off(spec: Mapping[str, Any], metric: str) -> int | None:

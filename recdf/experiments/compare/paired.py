@@ -99,7 +99,8 @@ class PairUnits(NamedTuple):
         units = float(n) if weights is None else typical_units(weights)
         found = cls(n, wins, losses, largest, typical=units)
         if n < 2 or found.largest >= HUGE:
-            return found._replace(estimate=Arm(d[0] if n == 1 else np.nan, np.nan, np.nan))
+            mean = sums.sum() / (n if weights is None else weights.sum()) if n else np.nan
+            return found._replace(estimate=Arm(mean, np.nan, np.nan))
         z = linearise(sums, weights)[1]
         top, out, _ = top_units(np.arange(n), z, n_top(n))
         if weights is None:

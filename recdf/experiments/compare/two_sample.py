@@ -20,7 +20,7 @@ from ...judge.effects.means import Farthest, MeanEffect
 from ...judge.per_user_columns import Codes, Floats, MetricColumns
 from ...judge.verdict import VERDICT_COLUMNS
 from ...stats.always_valid import always_valid_multiplier, always_valid_p
-from ...stats.arms import Arm, Effect, effect
+from ...stats.arms import Effect, effect
 from ...stats.moments import MEAN_ROUNDING
 from ...stats.numbers import Number
 from ...stats.shares import compare_shares
@@ -338,16 +338,6 @@ def _less_top(
     return [float(treatment - control) for control, treatment in of], variances
 
 
-def n_equal(control: Arm, treatment: Arm) -> float:
-    """How many units two equal arms would have whose variance is as well known as that of these."""
-    var = control.var + treatment.var
-    return (
-        2 + 1 / sum(float((one.var / var) ** 2 / one.df) for one in (control, treatment))
-        if var > 0
-        else np.inf
-    )
-
-
 def without_top(row: Row, found: MeanEffect, far: Farthest, settings: Settings) -> Row:
     """The row with its difference without the top units, and with a remark where they decide."""
     n_units = found.units.n
@@ -355,8 +345,10 @@ def without_top(row: Row, found: MeanEffect, far: Farthest, settings: Settings) 
     if not np.isfinite(row["diff"]) or min(n_units) < 2 * k:
         return row
     # A thin arm or stratum with most of the variance is judged by its own size, however many units
-    # are elsewhere.
-    n = min(float(sum(n_units)), n_equal(*found.arms))
+    # are elsewhere: two equal arms of so many units have a variance that is as well known.
+    n, both_var = float(sum(n_units)), found.arms[0].var + found.arms[1].var
+    if both_var > 0:
+        n = min(n, 2 + 1 / sum(float((one.var / both_var) ** 2 / one.df) for one in found.arms))
     top, out, distinct = top_units(far.rows, far.values, k, far.units)
     (whole, rest), variances = _less_top(found, top, out)
     moved = rest - whole

@@ -412,18 +412,17 @@ class MeanEffect:
         self.units.need_rows()
         if self.how.startswith("regression"):
             found, own = self.values.arms(), self.units
-            of = np.zeros_like(own.arm) if own.stratum is None else own.stratum
-            return both(
-                lambda z, arm: z - _cell_means(z, of[own.arm == arm], own.n_strata), found, (0, 1)
-            )
+            stratum = np.zeros_like(own.arm) if own.stratum is None else own.stratum
+
+            def off(z: Floats, arm: int) -> Floats:
+                of, n = stratum[own.arm == arm], own.n_strata
+                return z - (exact_sums(z, of, n) / np.maximum(np.bincount(of, minlength=n), 1))[of]
+
+            return both(off, found, (0, 1))
         z = self.units.scores(self.forms, self.units.record.mean)
         values = contributions(self.units, z) if self.units.clustered else z
         arm = self.units.whole.arm
         return both(lambda side: values[arm == side], (0, 1))
-
-
-def _cell_means(values: Floats, of: Codes, n: int) -> Floats:
-    return (exact_sums(values, of, n) / np.maximum(np.bincount(of, minlength=n), 1))[of]
 
 
 def estimate(units: Units) -> MeanEffect:
@@ -486,20 +485,14 @@ def arms_of_sums(units: Units) -> tuple[Arm, Arm]:
     return _both_arms(units, _NONE, _NONE, (False, False), Linear(0), size)[0]
 
 
-def _row_shares(units: Units) -> Floats:
-    """What a row of each cell counts in the mean over the units of its arm (2, strata)."""
-    size = units.record.n[units.cells]
-    return np.asarray(units.weights * np.array(units.n)[:, None] / np.maximum(size, 1))
-
-
 def contributions(units: Units, z: Floats) -> Floats:
     """z of each unit as the estimate counts it, whose mean over the units of an arm is Σ_h
     W_h·mean_h(z)."""
     if units.stratum is None:
         return z
-    shares = z * _row_shares(units).ravel()[units.cell]
-    n = sum(units.n)
-    return shares if units.cluster is None else exact_sums(shares, units.cluster, n)
+    size = np.maximum(units.record.n[units.cells], 1)
+    z = z * (units.weights * np.array(units.n)[:, None] / size).ravel()[units.cell]
+    return z if units.cluster is None else exact_sums(z, units.cluster, sum(units.n))
 
 
 def slopes(units: Units) -> tuple[Floats, Floats]:
