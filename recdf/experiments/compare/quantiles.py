@@ -269,12 +269,12 @@ def _quantile_intervals(table: dict[str, Any], reach: Floats, alternative: Alter
     they say of the values."""
     reaches = zip(table["arms"], np.fmin(reach, FARTHEST).tolist(), strict=True)
     found = pd.DataFrame(
-        [{} if arms is None else _ends(*arms, c, alternative) for arms, c in reaches]
+        [{} if arms is None else _ends(arms[0], arms[1], c, alternative) for arms, c in reaches]
     )
     for code in ("few_values", "ties", "gap"):
         if code in found:
             remark(table, found.pop(code).eq(True), code)
-    table |= {name: found[name].to_numpy() for name in found}
+    table |= {str(name): found[name].to_numpy() for name in found}
 
 
 def _ends(
