@@ -85,6 +85,7 @@ FLOORS_NOTE = (
     "Chance is a random order of the catalogue, popularity the most popular items of train less "
     "the seen ones, and the ceiling of a model the best order of the items in its lists."
 )
+LABEL_HEADS = ("segment", "model")
 CUT = 60  # rows that a notebook or a terminal shows
 
 
@@ -164,8 +165,7 @@ class Leaderboard:
         """Return the names of the columns, the rows of cells and the side of every column."""
         rows = TABLE_KINDS["leaderboard"].cells(self.frame)
         head = list(rows[0]) if rows else []
-        named = [name in ("segment", "model") for name in head]
-        align: list[Align] = ["left" if one else "right" for one in named]
+        align: list[Align] = ["left" if name in LABEL_HEADS else "right" for name in head]
         return head, [[one.cell for one in row.values()] for row in rows], align
 
     def _notes(self, form: str) -> list[str]:

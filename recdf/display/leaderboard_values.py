@@ -200,7 +200,7 @@ class Labelling:
         models, model = pd.MultiIndex.from_frame, np.zeros(len(rows), np.int64)
         if by:
             model = models(self.by_values).get_indexer(models(rows[by]))
-        rows = rows.assign(**{MODEL_NUMBER: model}).assign(**{GROUP_NUMBER: 0})
+        rows = rows.assign(**{MODEL_NUMBER: model, GROUP_NUMBER: 0})
         if self.segments is None:
             return rows
         found = segments_of_lists(rows, self.segments, self.keys, list(self.first))

@@ -11,7 +11,7 @@ import pandas as pd
 
 from ..inputs.codes import first_rows
 from ..inputs.options import as_columns
-from ..inputs.sorting import distinct, run_heads, stable_order
+from ..inputs.sorting import distinct
 from ..stats.many_tests import adjust
 from ..stats.numbers import undefined_is_nan
 from ..tables.findings import Severity, row_objects
@@ -288,11 +288,8 @@ def logged_twice(rows: ImpressionRows, rules: Rules) -> dict[str, Copies]:
         of_log = [rules.user_col, *rules.source_lists, rules.item_col]
         found["log"] = _repeating(log.frame, log.repeated, of_log)
     for events in rows.events:
-        order = stable_order(list(events.moments))
-        alone = np.zeros(len(order) + 1, bool)
-        alone[run_heads([key[order] for key in events.moments])] = True
-        alone[-1] = True
-        some = np.sort(order[~(alone[:-1] & alone[1:])])
+        moments = pd.DataFrame(events.moments._asdict())
+        some = np.flatnonzero(moments.duplicated(keep=False))
         found[events.name] = _repeating(events.frame, some, names)
     return found
 

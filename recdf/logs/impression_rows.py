@@ -260,7 +260,8 @@ def frame_codes(
 ) -> tuple[dict[str, np.ndarray], int]:
     """Code one id column of several frames, and return the codes and a number that they are
     below."""
-    codes = encode([read_ids(frames[role][name], f"{role}[{name!r}]") for role in roles])
+    given = {role: column(frames[role], name, role) for role in roles}
+    codes = encode([read_ids(ids, f"{role}[{name!r}]") for role, ids in given.items()])
     return dict(zip(roles, codes.codes, strict=True)), max(codes.n, 1)
 
 
@@ -298,9 +299,8 @@ def with_persons(
     """Return the frames with a column `person_col`, and counts of their devices, which are in
     `user_col`."""
     persons = raw_frame(persons, "persons")
-    for role, frame in {**frames, "persons": persons}.items():
-        column(frame, user_col, role)
-        if role != "persons" and person_col in frame.columns:
+    for role, frame in frames.items():
+        if person_col in frame.columns:
             raise OptionError(
                 f"{role} has a column {person_col!r}, which comes from ⟦persons=⟧; drop it in "
                 f"{role}"
@@ -473,8 +473,6 @@ def without_refunded(
             )
     keys = [np.concatenate(both) for both in zip(purchases.moments, refunds.moments, strict=True)]
     if rules.order_col is not None:
-        for name, frame in frames.items():
-            column(frame, rules.order_col, name)
         orders = frame_codes(frames, list(frames), rules.order_col)[0].values()
         keys.insert(2, np.concatenate(list(orders)))
     left, rest, met = match_refunds(dense_codes(keys[:-1])[0], keys[-1], price, amount)

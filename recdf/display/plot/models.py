@@ -399,9 +399,8 @@ def performance(
         n[model] = float(lists.sum() ** 2 / (lists**2).sum()) if len(lists) else 0.0
     # Dvoretzky, Kiefer and Wolfowitz: the whole curve stays within this distance of the true one.
     reach = np.sqrt(np.log(2 / (1 - CONFIDENCE)) / (2 * data["model"].map(n)))
-    for place, side in enumerate((-1, 1), 3):
-        share = (data["share"] + side * reach).clip(0, 1)
-        data.insert(place, "ci_low" if side < 0 else "ci_high", share)
+    data.insert(3, "ci_low", (data["share"] - reach).clip(0, 1))
+    data.insert(4, "ci_high", (data["share"] + reach).clip(0, 1))
     yield data
 
     marked, frame = first[: len(first) - BEST + 1], Frame(ax)
