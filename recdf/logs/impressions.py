@@ -88,7 +88,9 @@ class Impressions:
         # The finest of the clocks, by its unit, and then by how many of its numbers make a second.
         units = ["", *TICKS_PER_SECOND]
         clocks = [spec["clock"] for spec in seen if spec["clock"] is not None]
-        finest = sorted(clocks, key=lambda own: (units.index(own["unit"]), own["second"] or 0))
+        finest = max(
+            clocks, key=lambda own: (units.index(own["unit"]), own["second"] or 0), default=None
+        )
         positions = {**one["positions"], "start": min(own["positions"]["start"] for own in seen)}
         for name in ("lists_with_holes", "lists_with_ties"):
             positions[name] += two["positions"][name]
@@ -97,11 +99,11 @@ class Impressions:
             copies[name] = [*copies.get(name, []), *rows][:3]
         spec = {
             **one,
-            "clock": finest[-1] if finest else None,
+            "clock": finest,
             "positions": positions,
             "first_copies": copies,
             "counts": _added_counts(one["counts"], two["counts"]),
-            "ahead": skews(ahead, Clock(**finest[-1])) if finest else {},
+            "ahead": skews(ahead, Clock(**finest)) if finest else {},
         }
         return Impressions(pd.DataFrame(), pd.DataFrame(), spec, ahead)
 
