@@ -104,7 +104,8 @@ def group_means(
 ) -> pd.DataFrame:
     """Return means of every model within every group, in the columns of the leaderboard."""
     spec, per_user, weights = result.spec, result.per_user, None
-    (codes, models), at = model_codes(result), np.flatnonzero(groups.codes >= 0)
+    of_models, at = model_rows(result), np.flatnonzero(groups.codes >= 0)
+    models, codes = list(of_models), model_codes(of_models)
     units, weight = spec.get("unit_col", []), each_name(spec.get("weight"))
     rows = per_user[list(dict.fromkeys([*columns, *units, *weight]))].take(at)
     rows = rows.assign(**{MODEL_NUMBER: codes[at], GROUP_NUMBER: groups.codes[at]})
@@ -200,7 +201,7 @@ class Labelling:
         models, model = pd.MultiIndex.from_frame, np.zeros(len(rows), np.int64)
         if by:
             model = models(self.by_values).get_indexer(models(rows[by]))
-        rows = rows.assign(**{MODEL_NUMBER: model, GROUP_NUMBER: 0})
+        rows = rows.assign(**{MODEL_NUMBER: model, GROUP_NUMBER: np.zeros_like(model)})
         if self.segments is None:
             return rows
         found = segments_of_lists(rows, self.segments, self.keys, list(self.first))

@@ -34,13 +34,12 @@ def model_rows(result: Evaluation) -> dict[str, np.ndarray]:
     return rows_by(result.per_user, list(result.spec["by"]))
 
 
-def model_codes(result: Evaluation) -> tuple[np.ndarray, list[str]]:
-    """Return the number of the model of every row of `per_user`, and the models."""
-    rows = model_rows(result)
-    codes = np.empty(len(result.per_user), np.int64)
+def model_codes(rows: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Return the number of the model of every row, from the rows of every model."""
+    codes = np.empty(sum(map(len, rows.values())), np.int64)
     for code, own in enumerate(rows.values()):
         codes[own] = code
-    return codes, list(rows)
+    return codes
 
 
 class Places(NamedTuple):
@@ -85,7 +84,8 @@ def compare(
     all groups are one family. Returns the columns of `compare_models`, with `group` before them
     where groups are given.
     """
-    codes, models = model_codes(result)
+    rows = model_rows(result)
+    models = list(rows)
     if len(models) < 2:
         raise OptionError("the result has one model; evaluate with ⟦+by=⟧ for a comparison")
     spec, per_user = result.spec, result.per_user
@@ -94,7 +94,7 @@ def compare(
     # Integers stand for models and lists: coding millions of labels again would take longer than
     # the tests.
     frame = per_user[[name for name in dict.fromkeys(names) if name in per_user.columns]]
-    frame = frame.assign(**{MODEL: codes, LIST: list_places(result, model_rows(result)).of_row})
+    frame = frame.assign(**{MODEL: model_codes(rows), LIST: list_places(result, rows).of_row})
     options: dict[str, Any] = {"weight_col": weight}
     if "unit_col" in spec:
         frame[UNIT], options["unit_col"] = unit_codes(per_user, spec["unit_col"]), UNIT
