@@ -43,7 +43,6 @@ NEVER_ONE = {
     ("card", "recommendations"),
     ("storage", "bytes"),
     ("picture", "others"),
-    ("times", "values"),
     ("verdict", "comparisons"),
 }
 
