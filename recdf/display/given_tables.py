@@ -1,9 +1,11 @@
-"""What pictures and the report read from a result: one row per model and metric, or one column per
-model.
+"""What pictures, leaderboard and report read from a result: one row per model and metric, or one
+column per model; also from a result of few labels of people and many cheap ones.
 
 Contract: a function here takes an evaluation or one of its tables and returns a plain frame in
 fixed columns. The `by` columns of an evaluation become one text column, `model`, so that nothing
-behind this door asks how many there are.
+behind this door asks how many there are. In a result of both labels, the rows are the lists of the
+cheap one, with the values of people in the columns of the metrics, null where nobody judged, and
+the cheap ones beside them, which `compare_models` knows; means and intervals are of both.
 """
 
 from __future__ import annotations
@@ -21,10 +23,19 @@ from ..errors import ColumnError, DataError, OptionError, closest, kind_of
 from ..evaluation.result import Evaluation, Result, join_results
 from ..evaluation.spec import better_of
 from ..evaluation.summary import Stat, summarize
-from ..evaluation.value_moments import CONFIDENCE
-from ..experiments.samples import declared_bounds
+from ..evaluation.value_moments import CONFIDENCE, unit_codes
+from ..experiments.compare.cheap_labels import (
+    JUDGED,
+    cheap_column,
+    join_labels,
+    label_sentences,
+    labelled_row,
+)
+from ..experiments.samples import bounds_of, declared_bounds, seen_bounds
+from ..judge.cautions.table import CAUTIONS
 from ..judge.per_user_columns import unit_of
 from ..judge.users import repeated_unit
+from ..judge.verdict import has
 from ..tables.cells import amount, columns_before
 
 FloatArray = npt.NDArray[np.float64]
@@ -34,6 +45,9 @@ ONLY = "all lists"
 JOINED_BY = " · "
 MANY_RUNS = 10_000  # more runs of equal values than this are no models that stand together
 LISTS_ARE_UNITS = "lists are units"  # in the spec: the caller says so
+LABELS = "labels"  # in the spec of such a result: sentences that say what the means are made of
+RESTATED = ["value", "se", "ci_low", "ci_high", "n", "n_undefined"]
+EVALUATION = "an Evaluation, as rd.evaluate returns"
 SUMMARY_VALUES = ("metric", "k", "value", "ci_low", "ci_high", "n", "n_undefined")
 
 
@@ -75,8 +89,7 @@ def need(frame: Any, role: str, names: Iterable[str], source: str) -> pd.DataFra
     The error names the first column that is missing, or holds no numbers, and where the table
     should come from.
     """
-    if not isinstance(frame, pd.DataFrame):
-        raise TypeError(f"{role} is {kind_of(frame)}; expected {source}")
+    need_a(pd.DataFrame, frame, role, source)
     for name in names:
         if name not in frame.columns:
             have = ", ".join(map(repr, frame.columns))
@@ -92,23 +105,26 @@ def need(frame: Any, role: str, names: Iterable[str], source: str) -> pd.DataFra
     return frame
 
 
+def need_a(kind: type, given: Any, role: str, source: str) -> Any:
+    """Return what is of a class; anything else raises."""
+    if not isinstance(given, kind):
+        raise TypeError(f"{role} is {kind_of(given)}; expected {source}")
+    return given
+
+
 def need_gate(gate: Any) -> Gate:
     """Return what is a gate; a table of something else in it raises."""
     source = "what rd.gate returned"
-    if not isinstance(gate, Gate):
-        raise TypeError(f"gate is {kind_of(gate)}; expected {source}")
-    need(gate.table, "gate", GATE_COLUMNS, source)
+    table = need(need_a(Gate, gate, "gate", source).table, "gate", GATE_COLUMNS, source)
     need(gate.checks, "checks of the gate", CHECK_COLUMNS, source)
-    if gate.table.empty:
+    if table.empty:
         raise DataError(f"gate has no rows; leave it out, or pass {source}")
     return gate
 
 
 def need_history(history: Any) -> History:
     """Return what is a history; anything else raises."""
-    if not isinstance(history, History):
-        raise TypeError(f"history is {kind_of(history)}; expected rd.diagnostics.History(folder)")
-    return history
+    return need_a(History, history, "history", "rd.diagnostics.History(folder)")
 
 
 def labels(frame: pd.DataFrame, by: Sequence[str]) -> list[str]:
@@ -129,13 +145,12 @@ def rows_by(frame: pd.DataFrame, by: Sequence[str]) -> dict[str, npt.NDArray[np.
     changes = [frame[name].ne(frame[name].shift()).fillna(True).to_numpy(bool) for name in by]
     starts = np.flatnonzero(np.any(changes, axis=0))
     names = labels(frame.take(starts), by) if len(starts) <= MANY_RUNS else []
-    if names and len(set(names)) == len(names):  # rows of each value stand together, as usual
-        rows = np.split(np.arange(len(frame)), starts[1:])
-        return dict(zip(names, rows, strict=True))
-    codes = frame.groupby(list(by), sort=False, dropna=False, observed=True).ngroup().to_numpy()
-    order = np.argsort(codes, kind="stable")
-    starts = np.searchsorted(codes[order], np.arange(codes.max(initial=-1) + 1))
-    names = labels(frame.take(order[starts]), by)
+    order = np.arange(len(frame))
+    if not names or len({*names}) < len(names):  # rows of one value stand apart, which is rare
+        codes = frame.groupby(list(by), sort=False, dropna=False, observed=True).ngroup().to_numpy()
+        order = np.argsort(codes, kind="stable")
+        starts = np.searchsorted(codes[order], np.arange(codes.max(initial=-1) + 1))
+        names = labels(frame.take(order[starts]), by)
     return dict(zip(names, np.split(order, starts[1:]), strict=True))
 
 
@@ -151,11 +166,7 @@ def as_result(given: Any) -> Evaluation:
     in_memory = getattr(given, "to_pandas", None)
     if isinstance(given, Result) and in_memory is not None:  # that of an engine
         given = in_memory()
-    if not isinstance(given, Evaluation):
-        raise TypeError(
-            f"result is {kind_of(given)}; expected an Evaluation, as rd.evaluate returns"
-        )
-    return given
+    return need_a(Evaluation, given, "result", EVALUATION)
 
 
 def in_buckets(given: Any, of_rows: Mapping[str, Any]) -> bool:
@@ -341,8 +352,82 @@ def interval_percent(result: Any) -> str:
 
 def count_text(numbers: Iterable[Any], noun: str) -> str:
     """Return 'n = 1,537 users', or the range when counts differ."""
+    counted = count_range(numbers, noun)
+    return counted and f"n = {counted}"
+
+
+def count_range(numbers: Iterable[Any], noun: str) -> str:
+    """Return '1,537 users', or '1,200 to 1,537 users' when counts differ."""
     found = sorted({int(n) for n in numbers if not pd.isna(n)})
     if not found:
         return ""
     least = "" if found[0] == found[-1] else f"{found[0]:,} to "
-    return f"n = {least}{amount(found[-1], noun)}"
+    return f"{least}{amount(found[-1], noun)}"
+
+
+# -- labels of people and cheap ones
+
+
+def with_both_labels(people: Evaluation, cheap: Any) -> Evaluation:
+    """Return the result of both; `people` has its units already."""
+    need_a(Evaluation, cheap, "cheap", EVALUATION)
+    for name in ("user_col", "by", "weight"):
+        if (own := people.spec.get(name)) != (other := cheap.spec.get(name)):
+            raise OptionError(f"result and cheap differ in {name}: {own} and {other}")
+    by, metrics, known = list(cheap.spec["by"]), people.spec["metrics"], cheap.spec["metrics"]
+    if unlike := [name for name in metrics if metrics[name] != known.get(name)]:
+        raise OptionError(
+            f"result and cheap differ in metrics: cheap lacks {unlike}, or defines them in another "
+            "way"
+        )
+    names = [name for name in metrics if name in people.per_user.columns]
+    keys = [*by, *cheap.spec["user_col"]]
+    rows = join_labels(people.per_user, cheap.per_user, names, keys, "result")
+    if by:  # models that people have not judged
+        rows = rows[rows.groupby(by, observed=True)[JUDGED].transform("any")].reset_index(drop=True)
+    rows.attrs = {}
+    item_by = [cheap.spec["item_by"]] if "item_by" in cheap.spec else []
+    # In the order of `people`.
+    same = [*by, "metric", "k", *item_by]
+    summary = people.summary[same].merge(cheap.summary, on=same).assign(std=np.nan)
+    spec = {**cheap.spec, "metrics": metrics, "labels of people": people.spec}
+    for name in {"unit_col", "repeated_units", "bounds"} & people.spec.keys():
+        spec[name] = people.spec[name]
+    found = Evaluation(rows, summary, spec)
+    at = pd.DataFrame({"model": labels(summary, by), "column": column_names(summary, found)})
+    at = at[at["column"].isin(names) & summary[item_by].isna().all(axis=1)]
+    places = rows_by(rows, by)
+    means = [(column, places[model]) for model, column in at.itertuples(index=False)]
+    numbers = powered_means(found, means).set_index(at.index)
+    summary.loc[at.index, RESTATED] = numbers[RESTATED]
+    numbers["what"] = at["column"] + (" of " + at["model"] if by else "")
+    first = numbers[at["column"] == names[0]]
+    said = label_sentences(first["n_human"], first["n_cheap"], first.to_dict("records"))
+    doubts = [one.sentence for one in CAUTIONS.values() if has(numbers["remarks"], one.code).any()]
+    spec[LABELS] = [
+        *said,
+        *(f"{text[0].upper()}{text[1:]}.".replace("verdict", "interval") for text in doubts),
+    ]
+    return found
+
+
+def powered_means(result: Evaluation, means: Sequence[tuple[str, np.ndarray]]) -> pd.DataFrame:
+    """Return the numbers of each mean, which is a column and the rows of some lists; in doubt it
+    has no interval."""
+    spec, found = result.spec, []
+    for column, at in means:
+        own = result.per_user.take(at)
+        y, f = (own[name].to_numpy(np.float64) for name in (column, cheap_column(column)))
+        weights = own[spec["weight"]].to_numpy(np.float64) if "weight" in spec else None
+        unit = unit_codes(own, spec["unit_col"]) if "unit_col" in spec else None
+        definition = spec["metrics"][column]["definition"]
+        declared = spec.get("bounds", {})
+        bounds = bounds_of(column, declared, y, f, definition=definition) or seen_bounds(y, f)
+        judged, confidence = own[JUDGED].to_numpy(bool), spec.get("confidence", 0.95)
+        row = labelled_row(y, f, judged, bounds, confidence, weights, unit)
+        row["value"], row["n_undefined"] = row["mean"], int(np.isnan(f).sum())
+        row["n"] = len(f) - row["n_undefined"]
+        if row["remarks"]:
+            row |= dict.fromkeys(RESTATED[1:4], np.nan)
+        found.append(row)
+    return pd.DataFrame(found)

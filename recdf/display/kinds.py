@@ -36,6 +36,7 @@ from ..tables.cells import (
 )
 from ..tables.findings import finding_of
 from .report.page_blocks import (
+    Badge,
     BadgeKind,
     Shown,
     ShownRow,
@@ -117,6 +118,12 @@ class Kind(NamedTuple):
     part: str = ""
     noun: str = "estimate"
 
+    def asks(self, table: pd.DataFrame, mark: Badge) -> str:
+        """Return what a table with this badge asks for."""
+        if self.ask is not None:
+            return self.ask(table)
+        return self.todo.get(mark.kind, "Look at what is open before acting.")
+
 
 def row_by_row(cells: Callable[[TableRow], ShownRow]) -> Callable[[pd.DataFrame], RowCells]:
     """Return the cells of every row of a table, where a row knows its own."""
@@ -147,36 +154,42 @@ def _board_cells(given: pd.DataFrame) -> RowCells:
     better = dict(zip(frame["metric"], frame["better"], strict=True))
     heads = {metric: f"{metric}{HEAD_ARROWS[one]}" for metric, one in better.items()}
     in_parts = frame["segment"].ne(EVERYONE).any()
+    letters = dict(zip(frame["model"].unique(), LETTERS, strict=False))
     # Levels have no interval and no letter.
     tested = frame.loc[frame["half_width"].notna(), "model"].unique()
-    letters = dict(zip(frame["model"].unique(), LETTERS, strict=False))
-    by_letter = any(map(str.isalpha, frame["marks"]))
+    marked = tested if any(map(str.isalpha, frame["marks"])) else ()
     beside: Any = dict(list(frame.groupby("metric")["value"]))
-    found: dict[Any, dict[str, Shown]] = {}
-    for row in frame.to_dict("records"):
-        segment, group, model = (row[name] for name in LEADERBOARD_KEYS[:3])
-        if (segment, group, model) not in found:
-            part = text("all lists" if segment == EVERYONE else f"{segment} = {group}")
-            mark = letters.get(model, "") if by_letter and model in tested else ""
-            found[segment, group, model] = {
+    found = []
+    for key, rows in frame.groupby(LEADERBOARD_KEYS[:3], sort=False, dropna=False):
+        segment, group, model = key
+        part = text("all lists" if segment == EVERYONE else f"{segment} = {group}")
+        mark = letters.get(model, "") if model in marked else ""
+        found.append(
+            {
                 **({"segment": part} if in_parts else {}),
                 "model": text(model)._replace(cell=Cell(visible(model), mark=mark)),
-                # A segment may lack a metric.
-                **dict.fromkeys(heads.values(), Shown(Cell(NULL))),
+                **dict.fromkeys(heads.values(), Shown(Cell(NULL))),  # it may lack a metric
+                **{
+                    heads[row["metric"]]: _level_cell(row, beside[row["metric"]])
+                    for row in rows.to_dict("records")
+                },
             }
-        n = f"n = {int(row['n']):,}" if row["apart"] else ""
-        cell = Shown(Cell(NULL, small=n))
-        if not pd.isna(row["value"]):
-            words, half = plus_minus(row["value"], row["half_width"], beside[row["metric"]])
-            # A spread has the digits of its value; none is not written as 0.
-            spread = row.get(SEED_SD, np.nan)
-            digits = number(spread or np.nan, form_of(row["value"], half=row["half_width"]))
-            seeds = "" if pd.isna(spread) else f"± {digits} over seeds"
-            small = ", ".join(filter(None, [half, seeds, n]))
-            best = [row["place"] == place for place in (1, 2)]
-            cell = Shown(Cell(words, best[0], best[1], row["marks"], small), float(row["value"]))
-        found[segment, group, model][heads[row["metric"]]] = cell
-    return list(found.values())
+        )
+    return found
+
+
+def _level_cell(row: TableRow, beside: pd.Series) -> Shown:
+    """Return a value of the leaderboard, written as those beside it, with half its interval."""
+    n = f"n = {int(row['n']):,}" if row["apart"] else ""
+    if pd.isna(row["value"]):
+        return Shown(Cell(NULL, small=n))
+    words, half = plus_minus(row["value"], row["half_width"], beside)
+    # A spread has the digits of its value; none is not written as 0.
+    spread = row.get(SEED_SD, np.nan)
+    digits = number(spread or np.nan, form_of(row["value"], half=row["half_width"]))
+    seeds = "" if pd.isna(spread) else f"± {digits} over seeds"
+    small, place = ", ".join(filter(None, [half, seeds, n])), row["place"]
+    return Shown(Cell(words, place == 1, place == 2, row["marks"], small), float(row["value"]))
 
 
 # -- comparisons of models or variants
@@ -188,20 +201,19 @@ def _comparison_cells(given: pd.DataFrame) -> RowCells:
     one_base = given[old].map(str).nunique() == 1  # the caption names it
     p = "p" if "not adjusted" in adjustment(given).words else "p (adjusted)"
     users = "users gain / same / lose" if new == "model" else "users"
-    rows, metrics = given.to_dict("records"), [*given["metric"].map(str)]
-    pairs = [f"{row[new]} vs. {row[old]}" for row in rows]
-    titles = [f"{pair} on {metric}" for pair, metric in zip(pairs, metrics, strict=True)]
-    ends = given[["diff", "ci_low", "ci_high"]]
-    found = []
-    for row, bar, pair in zip(
-        rows, bars(ends, [*map(badge_of, rows)], titles, metrics), pairs, strict=True
+    pairs = given[new].map(str) + " vs. " + given[old].map(str)
+    titles = pairs + " on " + given["metric"].map(str)
+    rows, ends = given.to_dict("records"), given[["diff", "ci_low", "ci_high"]]
+    found, looks = [], [*map(badge_of, rows)]
+    for row, look, bar, pair in zip(
+        rows, looks, bars(ends, looks, titles, given["metric"].map(str)), pairs, strict=True
     ):
         form = estimate_form(row["diff"], row["ci_low"], row["ci_high"], "+")
         n = row["n_users"] if new == "model" else row["n_treatment"]
         counts = f"{n:,.0f} vs. {row['n_control']:,.0f}" if new == "treatment" else f"{n:,.0f}"
         if "wins" in row:
-            counts = f"{row['wins']:,.0f}/{n - row['wins'] - row['losses']:,.0f}/"
-            counts += f"{row['losses']:,.0f}"
+            same = n - row["wins"] - row["losses"]
+            counts = f"{row['wins']:,.0f}/{same:,.0f}/{row['losses']:,.0f}"
         around = interval(row["ci_low"], row["ci_high"], form)
         found.append(
             {
@@ -214,9 +226,7 @@ def _comparison_cells(given: pd.DataFrame) -> RowCells:
                 "relative": value(row.get("rel_diff"), form_of(row.get("rel_diff"), sign="+%")),
                 p: Shown(Cell(p_value(row["p_adj"])), value(row["p_adj"]).sort),
                 users: Shown(Cell(counts), float(n)),
-                "verdict": badge(
-                    badge_of(row), row["verdict"], note_of(row, beside=row["withheld"])
-                ),
+                "verdict": badge(look, row["verdict"], note_of(row, beside=row["withheld"])),
             }
         )
     return found
@@ -244,20 +254,19 @@ def _pairs_action(table: pd.DataFrame) -> str:
 
 def _drawn_cells(frame: pd.DataFrame) -> RowCells:
     """Return what a picture draws of each row as cells, with its verdict if there are any."""
-    data = estimates_frame(record_of(frame), frame)
+    drawn = estimates_frame(record_of(frame), frame).to_dict("records")
     marks: dict[str, BadgeKind] = {"better": "good", "worse": "error"}
-    found = []
-    for row, own in zip(data.to_dict("records"), frame.to_dict("records"), strict=True):
-        kind, verdict = marks.get(row["sign"], badge_of(own)), row["verdict"]
-        found.append(
-            {
-                "what": text(row["metric"]),
-                "of": text(row["label"]),
-                "estimate": text(row["numbers"]),
-                "verdict": badge(kind, verdict) if verdict else text(""),
-            }
-        )
-    return found
+    return [
+        {
+            "what": text(row["metric"]),
+            "of": text(row["label"]),
+            "estimate": text(row["numbers"]),
+            "verdict": badge(marks.get(row["sign"], badge_of(own)), row["verdict"])
+            if row["verdict"]
+            else text(""),
+        }
+        for row, own in zip(drawn, frame.to_dict("records"), strict=True)
+    ]
 
 
 def _with_ends(words: str, sort: Any) -> Shown:
@@ -282,14 +291,12 @@ def _plan_action(table: pd.DataFrame) -> str:
 
 def _estimate_cells(given: pd.DataFrame) -> RowCells:
     """Return the cells of estimates; what says whether to believe one stands before it."""
-    known, records = given.columns[given.notna().any()], given.to_dict("records")
+    rows = given.to_dict("records")
     lifts = given.reindex(columns=["lift", "lift_ci_low", "lift_ci_high"])
-    looks: list[BadgeKind] = [
-        "warning" if row["flags"] else look_of_estimate(row) for row in records
-    ]
-    drawn = bars(lifts, looks, [str(row["estimator"]) for row in records], [""] * len(records))
+    looks: list[BadgeKind] = ["warning" if row["flags"] else look_of_estimate(row) for row in rows]
+    drawn = bars(lifts, looks, given["estimator"].map(str), [""] * len(rows))
     found = []
-    for row, bar in zip(records, drawn, strict=True):
+    for row, bar in zip(rows, drawn, strict=True):
         words = flag_words(row["flags"])
         around = estimated(row["value"], row["ci_low"], row["ci_high"])
         found.append(
@@ -298,7 +305,7 @@ def _estimate_cells(given: pd.DataFrame) -> RowCells:
                     name: text(row[name]) for name in [*names_before(row, "estimator"), "estimator"]
                 },
                 "clip": value(row.get("clip"), "g"),
-                "trust": text(row["trust"] if "trust" in known else ""),
+                "trust": text(trust if isinstance(trust := row.get("trust"), str) else ""),
                 "flags": badge(
                     "warning" if words else "good", words or "no flag", flag_meanings(row)
                 ),
@@ -430,6 +437,13 @@ TABLE_KINDS: dict[str, Kind] = {
         axis="difference of level",
         caption="one row per change, or per series without one; filled: better (blue) or worse "
         "(orange)",
+        todo={
+            **dict.fromkeys(
+                ("error", "worse"), "Find out what changed before trusting the newest numbers."
+            ),
+            **dict.fromkeys(("warning", "open"), "Do nothing now: wait for more nights."),
+            **dict.fromkeys(("better", "good"), "Go on."),
+        },
     ),
     **{
         name: _estimates(
@@ -531,6 +545,11 @@ TABLE_KINDS: dict[str, Kind] = {
         row_by_row(_gate_cells),
         drawn_budget,
         look=lambda row: GATE_LOOKS.get(row["effect"], "warning"),
+        todo={
+            "good": "Replace the baseline: every budget is met.",
+            "error": "Do not replace the baseline.",
+            "open": "Do not replace the baseline yet: the gate is undecided.",
+        },
         noun="budget",
     ),
     "check": Kind(
@@ -542,6 +561,11 @@ TABLE_KINDS: dict[str, Kind] = {
         ),
         row_by_row(_finding_cells),
         look=lambda row: SEVERITY.get(row["severity"], "info"),
+        todo={
+            "error": "Mend the data before anything is compared.",
+            "warning": "Look at the warnings before anything is compared.",
+            "good": "Compare the models.",
+        },
         noun="finding",
     ),
     "floors": Kind(
@@ -570,13 +594,12 @@ def record_of(table: Any) -> Kind:
 def estimates_frame(kind: Kind, table: pd.DataFrame) -> pd.DataFrame:
     """Return one row per row of the table, as `plot.forest.data` says."""
     assert kind.read is not None
-    rows = table.to_dict("records")
-    data = pd.DataFrame([{"verdict": row.get("verdict", ""), **kind.read(row)} for row in rows])
-    data["words"] = data.get("words", data["numbers"] + "  " + data["verdict"])
-    marks = ["percent", "from_zero"]
-    data = data.reindex(columns=[*DRAWN, *marks, "withheld"])
-    signs = [
-        "worse" if row.get("withheld") == "sample_ratio" and "role" not in row else sign_of(row)
-        for row in rows
-    ]
-    return data.assign(**{name: data[name].eq(True) for name in marks}, sign=signs)
+    drawn = []
+    for row in table.to_dict("records"):
+        found = {"verdict": row.get("verdict", ""), "percent": False, "from_zero": False}
+        found |= kind.read(row)
+        ratio = row.get("withheld") == "sample_ratio" and "role" not in row
+        own = {"words": f"{found['numbers']}  {found['verdict']}"}
+        own["sign"] = "worse" if ratio else sign_of(row)
+        drawn.append(own | found)
+    return pd.DataFrame(drawn, columns=[*DRAWN, "percent", "from_zero", "withheld", "sign"])

@@ -35,17 +35,18 @@ from ..tables.cells import (
     visible,
 )
 from .given_tables import (
+    LABELS,
     as_result,
     check_model,
     direction_word,
     in_buckets,
     summary_of,
+    with_both_labels,
     with_bounds,
     with_stat,
     with_units,
     words_of_tests,
 )
-from .joined_labels import LABELS, with_both_labels
 from .kinds import LEADERBOARD_KEYS, SEED_SD, TABLE_KINDS
 from .leaderboard_values import (
     REPEATS,

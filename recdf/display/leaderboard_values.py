@@ -36,14 +36,16 @@ from ..judge.per_user_columns import Mask, key_codes, unit_of
 from ..judge.users import repeated_unit
 from ..tables.cells import form_of, number
 from .given_tables import (
+    LABELS,
+    RESTATED,
     column_names,
     direction_word,
     each_name,
     labels,
+    powered_means,
     restated,
     spec_with_bounds,
 )
-from .joined_labels import LABELS, RESTATED, powered_means
 from .kinds import TABLE_KINDS, n_differs
 from .pairs import compare, compare_numbered, list_places, model_codes, model_rows
 from .row_words import EVERYONE

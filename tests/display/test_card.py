@@ -240,6 +240,23 @@ def test_a_gate_has_a_page_whose_badge_is_its_verdict(tmp_path, rate, verdict):
     assert "too few" in badge or ("the gate" in badge) == (verdict != "pass")
 
 
+def test_a_page_of_several_tables_asks_for_what_the_worst_of_them_needs(tmp_path):
+    true, pred = lists({"new": 0.6}, n=60)
+    for night in range(1, 5):
+        part = rd.evaluate(true, pred.drop(columns="model"), "hitrate@1")
+        part.to_parquet(tmp_path / "job" / f"2026-01-0{night}")
+    # No item of pred is one of true, which is an error.
+    found = rd.check(true, pred.drop(columns="model").assign(item_id=999), 1)
+    assert "error" in set(found["severity"])
+    history = rd.diagnostics.History(tmp_path / "job")
+    lines, kind, badge = card(tmp_path, history=history, check=found)
+    assert kind == "error"
+    assert badge.startswith("1 error")
+    assert lines["So"] == "Mend the data before anything is compared."
+    lines, _, _ = card(tmp_path, history=history)
+    assert lines["So"] == "Do nothing now: wait for more nights."
+
+
 def test_a_withheld_effect_says_what_was_checked(tmp_path):
     users = pd.DataFrame({"user_id": range(600), "variant": ["A"] * 150 + ["B"] * 450})
     users["clicks"] = np.random.default_rng(0).normal(1, 0.5, 600)

@@ -18,26 +18,29 @@ import numpy as np
 import pandas as pd
 
 from ..._version import version_and_build
-from ...errors import kind_of
+from ...diagnostics.gate_records import Gate
 from ...experiments.compare.by_segment import segment_sentences
 from ...experiments.decide.adjust_pvalues import adjustment
 from ...judge.comparisons import confidence_of
 from ...judge.verdict import is_withheld, says_worse, turned
-from ...tables.cells import NULL, Cell, amount, estimate_form, shorten, visible
+from ...tables.cells import NULL, Cell, amount, columns_before, estimate_form, shorten, visible
 from ...tables.findings import finding_of
 from .. import plot
-from ..given_tables import labels, need
+from ..given_tables import count_range, labels, need
 from ..kinds import FEW, GATE_LOOKS, TABLE_KINDS, harm_first, n_differs, page_part, record_of
 from ..leaderboard_values import RowsInMemory, segment_groups, values_frame
 from ..pairs import compare, model_rows
 from ..plot.style import BEST, REST, looks
 from ..row_words import EVERYONE, segment_of, sides_of
-from .card import verdict_section
+from .card import card_section
 from .page_blocks import (
     NAME_LENGTH,
+    OVERTURN,
     SEVEREST,
     SIGNS,
+    WORSE,
     Badge,
+    Case,
     Drawing,
     Reason,
     Section,
@@ -53,7 +56,7 @@ from .page_blocks import (
     text,
     value,
 )
-from .report_inputs import ACCURACY, ReportTables, Subject
+from .report_inputs import ACCURACY, GivenTable, ReportTables, Subject
 from .svg import SIZE, drawing
 
 MANY_PANELS = 9
@@ -72,30 +75,29 @@ class Page:
         self.subject, self.tables, self.most, self.examples = subject, tables, most, examples
         self.drawn, self.looks = 0, {}
         # Names and colours that the legend of an earlier picture has.
-        self.shown: list[tuple[str, str]] = []
+        self.shown: set[tuple[str, str]] = set()
         if subject is not None:
             base = [] if subject.baseline is None else [subject.baseline]
-            marked = dict.fromkeys([*base, *subject.order])
+            marked = [*dict.fromkeys([*base, *subject.order])]
             # The same page has the same colours, whatever was drawn before.
-            self.looks = looks(subject.models, [*marked][: BEST + len(base)], {})
+            self.looks = looks(subject.models, marked[: BEST + len(base)], {})
 
     def draw(
         self, picture: Callable[..., Any], *args: Any, lines: int = 0, **options: Any
     ) -> Drawing:
-        """Return a picture of `rd.plot`, as high as its lines need. A legend leaves out what an
-        earlier one has said."""
+        """Return a picture of `rd.plot`, as high as its lines need. Where some models are grey, a
+        legend leaves out what an earlier one has said."""
         self.drawn += 1
         size = (SIZE[0], 1.2 + 0.4 * lines) if lines else SIZE
         made = drawing(
             lambda ax: picture(*args, **options, ax=ax), self.drawn, size=size, looks=self.looks
         )
-        if REST not in self.looks.values():
-            return made
         legend = [one for one in made.legend if (one.name, one.colour) not in self.shown]
-        caption = made.caption
-        if self.shown and len(legend) < len(made.legend):
-            caption += "; colours of the models as in the first picture"
-        self.shown += [(one.name, one.colour) for one in legend]
+        if REST in self.looks.values():
+            self.shown |= {(one.name, one.colour) for one in legend}
+        if len(legend) == len(made.legend):
+            return made
+        caption = f"{made.caption}; colours of the models as in the first picture"
         return replace(made, legend=legend, caption=caption)
 
     def forests(self, table: pd.DataFrame) -> list[Drawing]:
@@ -120,7 +122,8 @@ class Page:
             caption = f"{caption}: {what.pop()}"
             said.discard("what")
         rows = [{name: one for name, one in row.items() if name in said} for row in cells]
-        return shown_table(caption, rows, len(table), table if file else None, file, stacked=True)
+        left = len(table) - len(rows)
+        return shown_table(caption, rows, self.most, table, file, left, stacked=True)
 
 
 # -- leaderboard, curves
@@ -128,21 +131,22 @@ class Page:
 
 def leaderboard_section(subject: Subject, page: Page) -> Sections:
     """Show models by metrics, each at one k, and fold every value below."""
-    frame, summary, spec = subject.board.frame, subject.summary, subject.result.spec
+    frame, summary, most = subject.board.frame, subject.summary, page.most
     cells, columns = TABLE_KINDS["leaderboard"].cells(frame), [*frame["metric"].unique()]
     names = summary.drop_duplicates("column").set_index("column").loc[columns]
     at_k = names["k"].astype("Int64").astype(str).replace("<NA>", "")
-    n = summary.loc[summary["column"].isin(subject.columns), "n"].astype(int)
-    lists = f"{n.min():,} to {n.max():,} lists, those where the metric is defined"
-    caption = f"Metrics{f' at k = {subject.k}' if subject.k is not None else ''}, "
-    caption += f"{'weighted mean' if 'weight' in spec else 'mean'} over "
-    caption += amount(n.max(), "list") if n.min() == n.max() else lists
+    n = summary.loc[summary["column"].isin(subject.columns), "n"]
+    mean = "weighted mean" if "weight" in subject.result.spec else "mean"
+    caption = f"Metrics{'' if subject.k is None else f' at k = {subject.k}'}, {mean} over "
+    caption += count_range(n, "list")
+    if n.nunique() > 1:
+        caption += ", those where the metric is defined"
     if page.tables.experiment and len(subject.models) == 1:
         caption += ", all variants together"
     board = shown_table(
         caption,
-        cells[: page.most],
-        len(cells),
+        cells,
+        most,
         frame,
         "leaderboard.csv",
         groups=[("", ""), *zip(names["metric"].map(str), at_k, strict=True)],
@@ -162,12 +166,11 @@ def leaderboard_section(subject: Subject, page: Page) -> Sections:
                 "undefined": value(row.n_undefined, ",d"),
             }
         )
-    whole = len(subject.result.summary) == len(summary)
     every = shown_table(
         "Every metric at every k",
-        rows[: min(page.most, 120) if len(subject.models) > MATRIX_ABOVE else page.most],
-        len(rows),
-        subject.result.summary if whole else summary,
+        rows,
+        min(most, 120) if len(subject.models) > MATRIX_ABOVE else most,
+        subject.result.summary if len(subject.result.summary) == len(summary) else summary,
         "summary.csv",
         folded=f"{amount(len(rows), 'value')}, every metric at every k",
     )
@@ -198,7 +201,7 @@ def comparison_section(subject: Subject, page: Page) -> Sections:
     """Show the differences, one in a row, each with its interval as a picture; many models as a
     matrix of signs."""
     table = subject.comparison
-    if table is None or not len(table):
+    if table.empty:
         return
     if subject.baseline is None and len(subject.models) > MATRIX_ABOVE:
         yield Section("comparison", "Comparison", tables=[_pair_matrix(subject, table)])
@@ -271,7 +274,7 @@ def segments_section(subject: Subject, page: Page) -> Sections:
     """Comparisons within segments, one family of tests, and for whom the best model is worse."""
     given, metric, duel = page.tables.segments, subject.primary, subject.pair
     if given is None or page_part(given):
-        yield from given_segments(page)
+        yield from given_segments(page, given)
         return
     groups = segment_groups(subject.result, given)
     parts: list[TableBlock] = []
@@ -299,16 +302,15 @@ def segments_section(subject: Subject, page: Page) -> Sections:
         form = estimate_form(row["value"], row["ci_low"], row["ci_high"])
         cell = value(row["value"], form, small=f"n = {int(row['n']):,}" if apart else "")
         rows.setdefault(row["model"], {"model": text(row["model"])})[part] = cell
-    shown = [*rows.values()]
-    caption = f"Mean {metric} by segment"
-    parts.append(shown_table(caption, shown[: page.most], len(shown), means, "segment-means.csv"))
+    shown, caption = [*rows.values()], f"Mean {metric} by segment"
+    parts.append(shown_table(caption, shown, page.most, means, "segment-means.csv"))
     yield Section("segments", "Segments", tables=parts, said=said)
 
 
-def given_segments(page: Page) -> Sections:
+def given_segments(page: Page, given: GivenTable) -> Sections:
     """Show comparisons within segments, and say for whom the pair of the headline is worse on its
     metric."""
-    given, subject = page.tables.segments, page.subject
+    subject = page.subject
     if given is None:
         return
     shrunken, caption = page_part(given) == "segments", "Comparisons within segments"
@@ -332,9 +334,9 @@ def given_segments(page: Page) -> Sections:
         )
         if shrunken or several:
             about = segment_sentences(given).get((metric, *pair))
-            said += [] if about is None else [Reason(about)]
+            said += [] if about is None else [Reason(about, line=WORSE)]
         none = f"The comparisons within segments are not about {pair[0]} and {pair[1]} on {metric}."
-        said = said or [Reason(none)]
+        said = said or [Reason(none, line=WORSE)]
     yield Section(
         "segments",
         "Segments",
@@ -369,34 +371,25 @@ def worse_for(rows: Sequence[Mapping[Any, Any]], names: Sequence[str]) -> list[R
     else:
         said = f"shown to be worse in none of {len(rows)} segments.{but}"
     watch = f" Watch {listed([*worse], 3, 'segment')}, where it is worse." if worse else ""
-    return [Reason(f"{new} against {old}: {said}", action=watch)]
+    return [Reason(f"{new} against {old}: {said}", action=watch, line=WORSE)]
 
 
 # -- gate, findings in the data
 
-GATE_ACTIONS = {
-    "pass": "Replace the baseline: every budget is met.",
-    "fail": "Do not replace the baseline.",
-    "undecided": "Do not replace the baseline yet: the gate is undecided.",
-}
 
-
-def gate_section(page: Page) -> Sections:
+def gate_section(page: Page, gate: Gate) -> Sections:
     """Show each budget of a gate with its change and verdict, as the table of the gate does. Its
     verdict is the badge of its card."""
-    gate, kind = page.tables.gate, TABLE_KINDS["gate"]
-    if gate is None:
-        return
-    rows, mark = gate.table.to_dict("records"), Badge(GATE_LOOKS[gate.verdict], gate.verdict)
+    rows, kind = gate.table.to_dict("records"), TABLE_KINDS["gate"]
+    mark = Badge(GATE_LOOKS[gate.verdict], gate.verdict)
     first = min(rows, key=lambda row: SEVEREST.index(kind.look(row)))
     worse = [f"{kind.said(row)}." for row in rows if row["effect"] in ("fail", "pass_but_worse")]
-    lines = {
-        "Which": [f"{gate.headline}."],
-        "By how much": [f"{kind.said(first)}."],
-        "How sure": gate.notes,
-        "For whom worse": worse or ["No budget is broken."],
-        "So": [GATE_ACTIONS[gate.verdict]],
-    }
+    card = card_section(
+        Case(mark, [f"{gate.headline}."], kind.asks(gate.table, mark), stands=False),
+        [f"{kind.said(first)}."],
+        gate.notes,
+        [Reason(one, line=WORSE) for one in worse or ["No budget is broken."]],
+    )
     panels = gate.table.groupby(plot.gate.data(gate)["metric"].to_numpy(), sort=False)
     against = {"fail": "the gate fails", "undecided": "the gate is undecided"}.get(gate.verdict, "")
     todo = f"pass the gate first ({gate.headline})"
@@ -410,16 +403,13 @@ def gate_section(page: Page) -> Sections:
             page.draw(plot.gate, replace(gate, table=own), lines=len(own)) for _, own in panels
         ],
         said=[Reason(f"Gate: {gate.headline}.", against, todo)],
-        card=verdict_section(mark, lines),
+        card=card,
     )
 
 
-def check_section(page: Page) -> Sections:
+def check_section(page: Page, table: pd.DataFrame) -> Sections:
     """Show the findings of `rd.check` with the whole text of their effects; ids of users only if
     they are asked for."""
-    table = page.tables.check
-    if table is None:
-        return
     floors, parts = getattr(table, "floors", None), []
     if len(table):
         shown = table if page.examples is True else table.drop(columns="examples", errors="ignore")
@@ -432,13 +422,15 @@ def check_section(page: Page) -> Sections:
     serious = table[table["severity"].isin(["error", "warning"])].to_dict("records")
     named = "; ".join([*map(finding_of, serious[:FEW]), *(["…"] if len(serious) > FEW else [])])
     why = f" ({visible(named)})" if named else ""
+    mark = Badge("error" if n[0] else "warning" if n[1] else "good", counted)
     yield Section(
         "data-health",
         "Data health",
         text=[f"What rd.{asked} found in the data, errors first."],
-        badge=Badge("error" if n[0] else "warning" if n[1] else "good", counted),
+        badge=mark,
         tables=parts,
-        said=[Reason(f"Data health: {counted}{why}.")],
+        said=[Reason(f"Data health: {counted}{why}.", line=OVERTURN)],
+        case=Case(mark, (), TABLE_KINDS["check"].asks(table, mark)),
     )
 
 
@@ -451,38 +443,36 @@ def examples_section(subject: Subject, page: Page) -> Sections:
     examples = page.examples
     if isinstance(examples, bool) or examples is None:
         return
-    if not isinstance(examples, pd.DataFrame):
-        raise TypeError(
-            f"examples is {kind_of(examples)}; expected True, or what rd.diagnostics.hit_table gave"
-        )
     by, key = list(subject.result.spec["by"]), list(subject.result.spec["user_col"])
-    source = "what rd.diagnostics.hit_table returned"
+    source = "True, or what rd.diagnostics.hit_table returned"
     frame = need(examples, "examples", [*by, *key, "rank", "hit"], source).reset_index(drop=True)
-    names = list(frame.columns)
-    at = names.index("rank")
-    carried = [name for name in names[at + 1 :] if name not in ("hit", "gain", "value")]
-    item = frame[names[at - 1]]
-    shown = item if not carried else frame[carried[0]].where(frame[carried[0]].notna(), item)
-    frame = frame.assign(model=labels(frame, by), list=labels(frame, key), shown=shown.map(visible))
+    before = columns_before(frame, "rank")
+    carried = frame.columns.difference([*before, "rank", "hit", "gain", "value"], sort=False)
+    shown = frame[before[-1]]
+    if len(carried):
+        shown = frame[carried[0]].where(frame[carried[0]].notna(), shown)
+    frame = frame.assign(
+        model=labels(frame, by),
+        list=labels(frame, key),
+        shown=shown.map(visible),
+        place=frame["rank"].map("{:.0f}".format, "ignore").fillna("relevant, not shown"),
+    )
     models = [name for name in subject.pair or subject.models[:1] if name in set(frame["model"])]
-    tables: list[TableBlock] = []
-    for name, rows in frame[frame["model"].isin(models)].groupby("list", sort=False):
-        body: dict[str, dict[str, Shown]] = {}
-        for row in rows.sort_values("rank", kind="stable").to_dict("records"):
-            missed, model, words = pd.isna(row["rank"]), row["model"], row["shown"]
-            own = body.setdefault("relevant, not shown" if missed else f"{row['rank']:.0f}", {})
-            if missed and model in own:
-                words = f"{own[model].cell.text}, {words}"
-            hit = Shown(Cell("hit", small=words), words.casefold(), Badge("good", "hit"))
-            own[model] = hit if row["hit"] else text(words)
-        cells = [
-            (text(place), *(own.get(model, text("–")) for model in models))
-            for place, own in body.items()
-        ]
-        head = ("rank", *map(visible, models))
-        tables.append(TableBlock(f"Lists of {visible(name)}", head, ["left"] * len(head), cells))
-        if len(tables) == MANY_LISTS_SHOWN:
-            break
+    frame = frame[frame["model"].isin(models)]
+    first, tables = frame["list"].unique()[:MANY_LISTS_SHOWN], []
+    for name, rows in frame[frame["list"].isin(first)].groupby("list", sort=False):
+        ordered, cells = rows.sort_values("rank", kind="stable"), []
+        for place, at_place in ordered.groupby("place", sort=False):
+            row = {"rank": text(place)} | dict.fromkeys(models, text("–"))
+            for model, own in at_place.groupby("model", sort=False):
+                words = text(", ".join(own["shown"]))
+                if own["hit"].any():
+                    words = words._replace(
+                        cell=Cell("hit", small=words.cell.text), badge=Badge("good", "hit")
+                    )
+                row[str(model)] = words
+            cells.append(row)
+        tables.append(shown_table(f"Lists of {visible(name)}", cells, len(cells)))
     said = (
         "Hits are marked. These are rows of users: this page was made with examples=, and is not "
         "for everybody."
@@ -514,8 +504,8 @@ def definitions_section(subject: Subject, page: Page) -> Sections:
         )
     table = shown_table(
         "The metrics of this page",
-        rows[: page.most],
-        len(rows),
+        rows,
+        page.most,
         subject.meanings,
         "definitions.csv",
         stacked=True,

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -39,12 +39,25 @@ from ...tables.cells import (
     number,
     visible,
 )
-from ..given_tables import ONLY, sides_of_tests, words_of_tests
+from ..given_tables import ONLY, count_range, sides_of_tests, words_of_tests
 from ..kinds import TABLE_KINDS
 from ..leaderboard_values import seed_sentences
 from ..pairs import list_places, model_rows
 from ..row_words import sides_of
-from .page_blocks import Badge, Reason, Section, TableRow, effect_text, listed, name_of, plain
+from .page_blocks import (
+    BESIDE,
+    OVERTURN,
+    WORSE,
+    Badge,
+    Case,
+    Reason,
+    Section,
+    TableRow,
+    effect_text,
+    listed,
+    name_of,
+    plain,
+)
 from .report_inputs import BOTH_SIDES, GivenTable, Subject
 
 POWER_Z = 0.8416  # of the normal distribution: 8 of 10
@@ -63,27 +76,12 @@ LEAKS = {
 SOME, MANY = 0.01, 0.1  # shares of rows from which a leak tempers and withholds a verdict
 NO_BETTER = ("below_chance", "at_chance", "below_popularity", "at_popularity")
 TIE_FINDINGS = ("ties", "ties_across_k", "constant_scores", "repeated_ranks")  # findings about them
+MISSING_LISTS = "Do not act on the mean: find out why lists are missing."
 
 
-class Case(NamedTuple):
-    """What the first metric says before anything speaks against it, and the pair of models that it
-    is about."""
-
-    badge: Badge
-    which: str
-    action: str
-    below: Sequence[str] = ()
-    row: TableRow | None = None
-    stands: bool = True  # there is a verdict that could be overturned
-    together: int = 0
-    ships: bool = False  # the action is to take the new side
-
-
-def pair_row(table: GivenTable, metric: str, model: str, rival: str) -> tuple[Any, int]:
+def pair_row(table: pd.DataFrame, metric: str, model: str, rival: str) -> tuple[Any, int]:
     """Return the one row about two models as `model` sees it, None if it is not there, and how many
     tests of the metric were adjusted together with it."""
-    if table is None:
-        return None, 0
     on = (table["metric"].astype(str) == metric).to_numpy(bool)
     models, bases = table["model"].map(str), table["baseline"].map(str)
     back = on & (models == rival) & (bases == model)
@@ -94,62 +92,56 @@ def pair_row(table: GivenTable, metric: str, model: str, rival: str) -> tuple[An
     return turned(row) if back.any() else row, adjustment(table).among(int(places[0]), on)
 
 
-def models_card(
-    subject: Subject, check: GivenTable, said: Mapping[str, Sequence[Reason]]
+def card_section(
+    case: Case,
+    amounts: Sequence[str] = (),
+    sure: Sequence[str] = (),
+    reasons: Sequence[Reason] = (),
 ) -> Section:
-    """Return the card about the models of a result; `said` holds what other sections say of it, by
-    their id."""
-    case, rest = _case(subject), dict(said)
-    harms, others = _other_metrics(subject, case.row)
-    segments, own = list(rest.pop("segments", ())), list(_overturning(subject, check, case))
-    reasons = [*own, *harms, *segments, *(reason for some in rest.values() for reason in some)]
+    """Return a card: the lines that say something. A reason stands in its own line, and what it
+    has against the case in the badge."""
     badge, action = tempered(case, reasons)
-    which = case.which
-    if any(reason.stops for reason in reasons) and case.stands:
-        which = f"Nothing is decided. By the numbers as they stand: {which}"
-    worse: list[str] = [reason.said for reason in (*harms, *segments)]
-    if not harms:
-        nothing = "Nothing was compared beside the first metric."
-        worse.insert(0, "No other metric is shown to be worse." if others else nothing)
-    if not segments:
-        worse.append("Not looked at: segments of users (segments=).")
-    own.sort(key=lambda reason: (not reason.stops, not reason.badge))
-    shown = could_show(case.row, "With so many lists, a difference of {}", "cases")
-    return verdict_section(
-        badge,
-        {
-            "Which": (which, *case.below),
-            "By how much": [*_amount(subject, case), *others],
-            "How sure": [*_belief(subject, case.row), *shown],
-            "For whom worse": worse,
-            "What could overturn it": [
-                reason.said for reason in (*own, *rest.pop("data-health", ()))
-            ],
-            "Beside it": [reason.said for some in rest.values() for reason in some],
-            "So": [action],
-        },
-    )
-
-
-def verdict_section(badge: Badge, lines: Mapping[str, Sequence[str]]) -> Section:
-    """Return a card: the lines that say something."""
-    said = [(name, sentences) for name, sentences in lines.items() if sentences]
+    lines = {"Which": case.which, "By how much": amounts, "How sure": sure}
+    for line in (WORSE, OVERTURN, BESIDE):
+        lines[line] = [one.said for one in reasons if one.line == line and one.said]
+    said = [
+        (name, sentences) for name, sentences in (lines | {"So": [action]}).items() if sentences
+    ]
     return Section("verdict", "Verdict", badge=badge, lines=said)
 
 
 def tempered(case: Case, reasons: Sequence[Reason]) -> tuple[Badge, str]:
     """Return the badge and the action of a case with what speaks against it."""
-    stop = next((reason.badge for reason in reasons if reason.stops), None)
+    badge, action = case.badge, case.action
+    stop = next((one.badge for one in reasons if one.stops), None)
     if stop is not None:
         return Badge("error", f"withheld: {stop}"), f"Do not act: {stop}."
-    words = dict.fromkeys(reason.badge for reason in reasons if reason.badge)
-    if not words or not case.stands:
-        watch = [reason.action for reason in reasons if not reason.badge]
-        return case.badge, case.action + "".join(watch if case.badge.kind == "better" else ())
-    beside = " and " if case.badge.kind == "warning" else ", but "
-    todo = next((reason.action for reason in reasons if reason.action), "find out why")
-    badge = Badge("warning", f"{case.badge.text}{beside}{' and '.join(words)}")
-    return badge, f"Do not act yet: {todo}."
+    words = dict.fromkeys(one.badge for one in reasons if one.badge)
+    if words and case.stands:
+        beside = " and " if badge.kind == "warning" else ", but "
+        todo = next((one.action for one in reasons if one.action), "find out why")
+        badge = Badge("warning", f"{badge.text}{beside}{' and '.join(words)}")
+        return badge, f"Do not act yet: {todo}."
+    if badge.kind == "better":
+        action += "".join(one.action for one in reasons if not one.badge)
+    return badge, action
+
+
+def models_card(subject: Subject, check: GivenTable, said: Sequence[Reason]) -> Section:
+    """Return the card about the models of a result; `said` is what other sections say of it."""
+    case = _case(subject)
+    row, which = case.row, case.which
+    own = sorted(_overturning(subject, check, case), key=lambda one: (not one.stops, not one.badge))
+    harms, others = _other_metrics(subject, row)
+    reasons = [*own, *harms, *said]
+    if all(one.line != WORSE for one in said):
+        reasons.append(Reason("Not looked at: segments of users (segments=).", line=WORSE))
+    if case.stands and any(one.stops for one in reasons):
+        first = f"Nothing is decided. By the numbers as they stand: {which[0]}"
+        case = case._replace(which=[first, *which[1:]])
+    shown = could_show(row, "With so many lists, a difference of {}", "cases")
+    amounts, sure = [*_amount(subject, case), *others], [*_belief(subject, row), *shown]
+    return card_section(case, amounts, sure, reasons)
 
 
 # -- which
@@ -157,76 +149,73 @@ def tempered(case: Case, reasons: Sequence[Reason]) -> tuple[Badge, str]:
 
 def _case(subject: Subject) -> Case:
     """Return what the first metric says of the best model, by the rules of docs/report.md."""
-    metric, order, table = subject.primary, subject.order, subject.comparison
-    best, named = order[0], subject.name(metric)
-    if len(order) == 1:
-        at: Any = subject.values(metric).loc[best]
+    metric, best = subject.primary, subject.order[0]
+    values, named, pair = subject.values(metric), subject.name(metric), subject.pair
+    if pair is None:
+        at: Any = values.loc[best]
         which = f"{named} is {estimated(at['value'], at['ci_low'], at['ci_high'])}. One model was "
         which += "evaluated: nothing is compared."
         action = "Compare it with a baseline before acting on it."
-        return Case(Badge("info", "one model"), which, action, stands=False)
-    why = "has no value per user to test" if table is None else ""
+        return Case(Badge("info", "one model"), [which], action, stands=False)
+    why = "has no value per user to test" if subject.comparison.empty else ""
     why = why if subject.better(metric) else "has no better direction"
-    if subject.values(metric)["value"].isna().all():
-        why = "is undefined for every list"
-    rival = subject.baseline if subject.baseline is not None else order[1]
-    if best == rival and not why:
-        return _baseline_stays(subject, order)
-    row, together = pair_row(table, metric, best, rival)
-    if row is not None and not why:
-        return _of_pair(subject, row, together)
+    why = "is undefined for every list" if values["value"].isna().all() else why
     which = f"There is no verdict: the first metric, {named}, {why}."
     action = "Name a metric first that has a direction and a value for each list."
     if not why:
+        if best == pair[1]:
+            return _baseline_stays(subject)
+        row, together = pair_row(subject.comparison, metric, *pair)
+        if row is not None:
+            return _of_pair(subject, row, together)
         which = "There is no verdict: the comparison that was given has not one row of "
-        which += f"{subject.name(best)} and {subject.name(rival)} on {named}."
+        which += f"{subject.name(best)} and {subject.name(pair[1])} on {named}."
         action = "Compare the two on all lists."
-    return Case(Badge("open", "no verdict"), which, action, stands=False)
+    return Case(Badge("open", "no verdict"), [which], action, stands=False)
 
 
 def _of_pair(subject: Subject, row: TableRow, together: int) -> Case:
     """Return what the row about the best model and its rival says."""
     best, rival = subject.name(row["model"]), subject.name(row["baseline"])
-    metric, verdict = subject.name(subject.primary), str(row["verdict"])
+    metric, verdict, effect = subject.name(subject.primary), str(row["verdict"]), row["effect"]
     against = "the baseline " if subject.baseline is not None else "the second best, "
     below, alike = _beside_best(subject, row, together)
-    which = f"{best} {_best_mean(subject)} of {metric}"
+    mean, badge = f"{best} {_best_mean(subject)} of {metric}", Badge("open", "no difference shown")
+    which = f"{mean}, and is not shown to be better than {against}{rival}."
+    todo = "Do not act: the test says nothing of the mean."
     if is_withheld(row):
         few = "too few lists to tell" if row["withheld"] in TOO_FEW else "withheld"
         badge, todo = Badge("warning", few), _withheld_action(row)
         which = f"The verdict is withheld ({verdict}): {best} against {rival} on {metric}."
     elif "missing_lists" in codes_of(row["remarks"]):
         badge, todo = Badge("warning", verdict), MISSING_LISTS
-        which += f". Against {rival}: {verdict}."
-    elif sign_of(row) == "better":
+        which = f"{mean}. Against {rival}: {verdict}."
+    elif effect == "better":
         badge = Badge("better", "better")
         which = f"{best} is better than {against}{rival} on {metric}."
         also = f"; it is not shown to be better than {listed(alike, 2, 'model')}" if alike else ""
         todo = f"Ship {best} to a test{also}."
-    else:
-        mark, found = "no difference shown", "not shown to be better than"
-        todo = "Do not act: the test says nothing of the mean."
-        if row["effect"] == "none":
-            n = float(row["n_users"])
-            stay = f"Keep {rival}. " if subject.baseline is not None else ""
-            todo = stay + collect(row, n, "list" if row.get("n_lists") == n else "user")
-        elif row["effect"] == "equivalent":
-            mark, found = "equivalent", "equivalent to"
-            todo = f"Choose between {best} and {rival} by other means than this metric."
-        elif row["effect"] in ("ranks_higher", "ranks_lower"):
-            mark = "no verdict"
-            found = "found to differ by its signed ranks, which say nothing of the mean, from"
-        badge, which = Badge("open", mark), f"{which}, and is {found} {against}{rival}."
-    return Case(badge, which, todo, below, row, not is_withheld(row), together)
+    elif effect == "none":
+        n = float(row["n_users"])
+        stay = f"Keep {rival}. " if subject.baseline is not None else ""
+        todo = stay + collect(row, n, "list" if row.get("n_lists") == n else "user")
+    elif effect == "equivalent":
+        badge = Badge("open", "equivalent")
+        which = f"{mean}, and is equivalent to {against}{rival}."
+        todo = f"Choose between {best} and {rival} by other means than this metric."
+    elif effect.startswith("ranks"):
+        badge = Badge("open", "no verdict")
+        which = f"{mean}, and is found to differ by its signed ranks, which say nothing of the "
+        which += f"mean, from {against}{rival}."
+    return Case(badge, [which, *below], todo, row, together, not is_withheld(row))
 
 
 def _beside_best(subject: Subject, row: TableRow, together: int) -> tuple[list[str], list[str]]:
     """Say that the model was picked among several, and whether the tests take that into account.
     Name the models beside the pair that are not shown to be worse than it, over all pairs of
     models."""
-    best, n, table = str(row["model"]), len(subject.models), subject.pairs
-    said, alike = [], []
-    if n > 2 and subject.comparison is not None:
+    best, n, table, said = str(row["model"]), len(subject.models), subject.pairs, []
+    if n > 2:
         counted = "taken into account" if together >= n - 1 else "not taken into account"
         said.append(
             f"It {_best_mean(subject)} of {n} models. That it was picked among several is "
@@ -234,24 +223,18 @@ def _beside_best(subject: Subject, row: TableRow, together: int) -> tuple[list[s
         )
     if subject.baseline is None:
         said.append("No baseline was named, so the best model is compared with the second best.")
-    rows = {
-        one: pair_row(table, subject.primary, best, one)[0]
-        for one in subject.order
-        if one not in (best, str(row["baseline"])) and row["withheld"] not in TOO_FEW
-    }
+    others = [one for one in subject.order if one not in (best, str(row["baseline"]))]
+    rows = {one: pair_row(table, subject.primary, best, one)[0] for one in others}
     known = {one: found for one, found in rows.items() if found is not None}
-    if table is not None and known:
-        how = f"over all {amount(len(table), 'pair')}, p-values {adjustment(table).words}"
-        alike = [subject.name(one) for one, found in known.items() if sign_of(found) != "better"]
-        named = f"Not shown to be worse than {subject.name(best)}: "
-        named += f"{listed(alike, MANY_NAMED, 'model')} ({how})."
-        each = "The other model is" if len(known) == 1 else "Each of the others is"
-        each += f" shown to be worse than {subject.name(best)} ({how})."
-        said.append(named if alike else each)
-    return said, alike
-
-
-MISSING_LISTS = "Do not act on the mean: find out why lists are missing."
+    if not known or row["withheld"] in TOO_FEW:
+        return said, []
+    how = f"over all {amount(len(table), 'pair')}, p-values {adjustment(table).words}"
+    alike = [subject.name(one) for one, found in known.items() if sign_of(found) != "better"]
+    named = f"Not shown to be worse than {subject.name(best)}: "
+    named += f"{listed(alike, MANY_NAMED, 'model')} ({how})."
+    each = "The other model is" if len(known) == 1 else "Each of the others is"
+    each += f" shown to be worse than {subject.name(best)} ({how})."
+    return [*said, named if alike else each], alike
 
 
 def _withheld_action(row: TableRow) -> str:
@@ -284,55 +267,52 @@ def collect(row: TableRow, n: float, unit: str) -> str:
 def least_shown(row: TableRow) -> float | None:
     """Return the difference that so many lists or users show in 8 of 10 cases, with the interval
     of the row, which is adjusted as its test is."""
-    ends = np.abs(np.array([row["ci_low"], row["ci_high"]]) - row["diff"])
-    half, se = ends[np.isfinite(ends)].mean() if np.isfinite(ends).any() else np.nan, row.get("se")
-    if pd.notna(se) and se > 0 and half > 0:
+    ends = [abs(row[end] - row["diff"]) for end in ("ci_low", "ci_high")]
+    finite, se = [end for end in ends if math.isfinite(end)], row.get("se")
+    half = sum(finite) / len(finite) if finite else 0.0
+    if half and pd.notna(se) and se > 0:
         return float(half + POWER_Z * se)
     return None if pd.isna(row.get("mde")) else float(row["mde"])
 
 
-def _baseline_stays(subject: Subject, order: Sequence[str]) -> Case:
+def _baseline_stays(subject: Subject) -> Case:
     """Return what the rows say where the baseline has the best mean."""
-    found = [pair_row(subject.comparison, subject.primary, one, order[0]) for one in order[1:]]
-    rows = [row for row, _ in found if row is not None]
-    first, together = found[0]
-    base = subject.name(order[0])
-    mean = f"the baseline {base}, which {_best_mean(subject)} of {subject.name(subject.primary)}"
+    base, *others = subject.order
+    table, keep = subject.comparison, subject.name(base)
+    found = [pair_row(table, subject.primary, one, base) for one in others]
+    (first, together), rows = found[0], [row for row, _ in found if row is not None]
+    mean = f"the baseline {keep}, which {_best_mean(subject)} of {subject.name(subject.primary)}"
+    none = f"No model is shown to be better than {mean}"
     lacking = [row for row in rows if "missing_lists" in codes_of(row["remarks"])]
-    lacking.sort(key=lambda row: row.get("effect_both") != "better")
     if lacking:
-        which = f"No model is shown to be better than {mean} over all lists. "
-        which += f"{subject.name(lacking[0]['model'])} is {lacking[0]['verdict']}."
-        badge = Badge("warning", str(lacking[0]["verdict"]))
-        return Case(badge, which, MISSING_LISTS, row=lacking[0])
-    badge, todo = Badge("open", "keep the baseline"), f"Keep {base}."
+        row = min(lacking, key=lambda row: row.get("effect_both") != "better")
+        which = f"{none} over all lists. {subject.name(row['model'])} is {row['verdict']}."
+        return Case(Badge("warning", row["verdict"]), [which], MISSING_LISTS, row)
+    badge, todo = Badge("open", "keep the baseline"), f"Keep {keep}."
     shown = [subject.name(row["model"]) for row in rows if sign_of(row) != "worse"]
     if len(rows) == len(found) and not shown:
-        each = "Each of the others" if len(rows) > 1 else subject.name(order[1])
-        below = [f"{each} is shown to be worse."]
-        which = f"No model is better than {mean}."
-        return Case(badge, which, todo, below, first, True, together)
-    which = f"No model is shown to be better than {mean}."
-    below = []
-    if first is not None:
-        below = [f"The next best is {subject.name(first['model'])}: {first['verdict']}."]
+        each = "Each of the others" if len(rows) > 1 else subject.name(others[0])
+        said = [f"No model is better than {mean}.", f"{each} is shown to be worse."]
+        return Case(badge, said, todo, first, together)
     held = [row for row in rows if is_withheld(row)]
     few = len(held) == len(rows) and all(row["withheld"] in TOO_FEW for row in held)
-    if len(shown) > 1 and not few and subject.comparison is not None:
-        named = listed(shown, MANY_NAMED, "model")
-        how = f" (p-values {adjustment(subject.comparison).words})."
-        below.append(f"Not shown to be worse than {base}: {named}{how}")
     if held:
         badge = Badge("warning", "too few lists to tell" if few else "withheld")
-        which, todo = f"A verdict is withheld. {which}", _withheld_action(held[0])
-    return Case(badge, which, todo, below, first, not held, together)
+        none, todo = f"A verdict is withheld. {none}", _withheld_action(held[0])
+    said = [f"{none}."]
+    if first is not None:
+        said.append(f"The next best is {subject.name(first['model'])}: {first['verdict']}.")
+    if len(shown) > 1 and not few:
+        named = f"Not shown to be worse than {keep}: {listed(shown, MANY_NAMED, 'model')}"
+        said.append(f"{named} (p-values {adjustment(table).words}).")
+    return Case(badge, said, todo, first, together, not held)
 
 
 def _best_mean(subject: Subject) -> str:
     """Say whether the model with the best mean has it alone."""
     values = subject.values(subject.primary)["value"]
-    best = values.min() if subject.better(subject.primary) == "smaller" else values.max()
-    return "has the best mean" if (values == best).sum() == 1 else "shares the best mean"
+    alone = (values == values[subject.order[0]]).sum() == 1
+    return "has the best mean" if alone else "shares the best mean"
 
 
 # -- by how much, how sure
@@ -343,25 +323,25 @@ def _amount(subject: Subject, case: Case) -> list[str]:
     row = case.row
     if row is None:
         return []
-    smaller = subject.better(subject.primary) == "smaller"
+    smaller, codes = subject.better(subject.primary) == "smaller", codes_of(row["remarks"])
     gain, lose = (int(row.get(one, 0)) for one in ("wins", "losses")[:: -1 if smaller else 1])
     judged = " whose lists people judged" if "n_human" in row else ""
     new, old = (subject.name(row[side]) for side in BOTH_SIDES)
     text = f"{new} − {old}: {effect_text(row)}. {gain:,} of "
-    text += f"{amount(int(row['n_users']), 'user')}{judged} "
+    text += f"{amount(row['n_users'], 'user')}{judged} "
     text += f"{'gains' if gain == 1 else 'gain'} and {doing(lose, 'lose')}."
     if case.together > 1:
         text += " The interval holds for all comparisons of the page together."
-    codes = [code for code in warnings_of(row["remarks"]) if code != row["withheld"]]
-    said = [text + "".join(f" Warning: {CAUTIONS[code].sentence}." for code in codes)]
-    if "different_lists" in codes_of(row["remarks"]) and "n_lists" in row:
+    warned = [code for code in warnings_of(row["remarks"]) if code != row["withheld"]]
+    said = [text + "".join(f" Warning: {CAUTIONS[code].sentence}." for code in warned)]
+    if "different_lists" in codes and "n_lists" in row:
         both = int(row["n_lists"])
         n_new, n_old = (both + int(row[f"n_only_{side}"]) for side in BOTH_SIDES)
         said.append(
             f"{new} has a value for {amount(n_new, 'list')}, {old} for {n_old:,}, and both "
             f"for {both:,}."
         )
-    elif "different_lists" in codes_of(row["remarks"]):
+    elif "different_lists" in codes:
         how_many = "a comparison with details=True says for how many (n_only_model)"
         said.append(f"Some lists have a value for one of the two; {how_many}.")
     return said
@@ -371,28 +351,22 @@ def _belief(subject: Subject, row: TableRow | None) -> list[str]:
     """Say what stands behind the numbers: the test, the number of lists, the correction, the
     warnings."""
     table = subject.comparison
-    if table is None or not len(table):
+    if table.empty:
         return []
     rows = table if row is None else pd.DataFrame([row])
     units = [unit for unit in ("list", "user") if f"n_{unit}s" in rows.columns]
     if len(units) == 2 and {*rows["n_lists"]} == {*rows["n_users"]}:
         units = ["list"]
-    spans = []
-    for unit in units:
-        low, high = int(rows[f"n_{unit}s"].min()), int(rows[f"n_{unit}s"].max())
-        least = "" if low == high else f"{low:,} to "
-        spans.append(f"{least}{amount(high, unit)}")
-    n = " of ".join(spans)
-    empty = subject.result.per_user.get("n_pred", pd.Series(1)).eq(0).any()
+    n = " of ".join(count_range(rows[f"n_{unit}s"], unit) for unit in units)
+    empty = subject.result.per_user.get("n_pred", pd.Series(1)).eq(0).any() and subject.of_accuracy
     counted = ", where a list without recommendations counts as 0" if empty else ""
-    counted *= subject.of_accuracy
-    tests = words_of_tests(table)
-    said: list[str] = [
-        f"{tests[:1].upper()}{tests[1:]} on {n}{counted}; p-values {adjustment(table).words}."
+    tests, words = words_of_tests(table), adjustment(table).words
+    return [
+        f"{tests[:1].upper()}{tests[1:]} on {n}{counted}; p-values {words}.",
+        *one_sided(rows),
+        *compared_labels(table),
+        *(warning_sentences(table) or ["No comparison carries a warning."]),
     ]
-    said += one_sided(rows)
-    warned = warning_sentences(table) or ["No comparison carries a warning."]
-    return [*said, *compared_labels(table), *warned]
 
 
 def one_sided(rows: pd.DataFrame) -> list[str]:
@@ -415,7 +389,7 @@ def could_show(row: TableRow | None, of_size: str, cases: str) -> list[str]:
     sign, ends = "", (row["ci_low"], row["ci_high"])
     if is_one_sided(*ends):
         sign, least = "+", least if ends[1] == math.inf else -least
-    return [of_size.format(estimated(least, sign=sign)) + f" is shown in 8 of 10 {cases}."]
+    return [f"{of_size.format(estimated(least, sign=sign))} is shown in 8 of 10 {cases}."]
 
 
 # -- for whom worse
@@ -433,11 +407,9 @@ OTHERS = {
 def _other_metrics(subject: Subject, row: TableRow | None) -> tuple[list[Reason], list[str]]:
     """Return on which other metrics the model of the headline is worse, and what the others
     show."""
-    if row is None:
-        return [], []
-    model, rival = str(row["model"]), str(row["baseline"])
+    harms, by_words = list[Reason](), dict[str, list[str]]()
+    model, rival = ("", "") if row is None else (str(row[side]) for side in BOTH_SIDES)
     of_best = model == subject.order[0]
-    harms, by_words = [], dict[str, list[str]]()
     for column in subject.columns[1:]:
         other, _ = pair_row(subject.comparison, column, model, rival)
         if other is None:
@@ -446,8 +418,8 @@ def _other_metrics(subject: Subject, row: TableRow | None) -> tuple[list[Reason]
         if says_worse(other):
             who = f"{subject.name(model)} against {subject.name(rival)} on {subject.name(column)}"
             said = f"{who}: {other['verdict']}, {effect_text(other)}."
-            act = f"weigh the loss on {name} first"
-            harms.append(Reason(said, f"worse on {name}", act) if of_best else Reason(said))
+            worse, todo = f"worse on {name}" * of_best, f"weigh the loss on {name} first"
+            harms.append(doubt(said, worse, todo, line=WORSE))
             continue
         if hides_harm(other, subject.better(column)) and of_best:
             harms.append(undecided_harm(name))
@@ -455,13 +427,17 @@ def _other_metrics(subject: Subject, row: TableRow | None) -> tuple[list[Reason]
         words = "verdict withheld on" if is_withheld(other) else words
         by_words.setdefault(words, []).append(name)
     parts = "; ".join(f"{words} {', '.join(names)}" for words, names in by_words.items())
-    return harms, [f"On other metrics: {parts}."] if parts else []
+    others = [f"On other metrics: {parts}."] if parts else []
+    nothing = "Nothing was compared beside the first metric."
+    nothing = "No other metric is shown to be worse." if others else nothing
+    return harms or [Reason(nothing, line=WORSE)], others
 
 
 def undecided_harm(names: str) -> Reason:
     """Return what speaks against a verdict where the numbers of a withheld one say worse."""
     said = f"By numbers whose verdict is withheld, it is worse on {names}."
-    return Reason(said, f"perhaps worse on {names}", f"settle first whether {names} is worse")
+    todo = f"settle first whether {names} is worse"
+    return Reason(said, f"perhaps worse on {names}", todo, line=WORSE)
 
 
 # -- what could overturn it
@@ -472,6 +448,7 @@ def _overturning(subject: Subject, check: GivenTable, case: Case) -> Iterator[Re
     data."""
     row, rows, per_user = case.row, model_rows(subject.result), subject.result.per_user
     names = {model: plain(subject.name(model)) for model in rows}
+    models = list(subject.models) if row is None else [str(row[side]) for side in BOTH_SIDES]
     if "n_pred" in per_user.columns and rows:
         # How many of the lists of the population each model lacks.
         n, n_pred = len(list_places(subject.result, rows).first_row), per_user["n_pred"].to_numpy()
@@ -485,28 +462,24 @@ def _overturning(subject: Subject, check: GivenTable, case: Case) -> Iterator[Re
         counts = ", which count as 0" if as_zero and subject.of_accuracy else ""
         said = f"Lists without recommendations{counts}: {listed(lacking, MANY_NAMED, 'model')}."
         each = "Every model has" if len(rows) > 1 else "The model has"
-        yield Reason(said if lacking else f"{each} recommendations for all lists.")
+        yield doubt(said if lacking else f"{each} recommendations for all lists.")
     if row is not None:
         both = {side: plain(subject.name(row[side])) for side in BOTH_SIDES}
-        if said := sentence_of_both({**row, **both}):
-            yield Reason(said)
-        seeds = seed_sentences(subject.result, pd.DataFrame([row]))
-        beyond = ("not beyond the spread over seeds", "train each model with more seeds")
-        for i, said in enumerate(seeds):
-            yield Reason(said, *beyond) if i and sign_of(row) != "open" else Reason(said)
-    models = list(subject.models) if row is None else [str(row[side]) for side in BOTH_SIDES]
+        yield doubt(sentence_of_both({**row, **both}))
+        for i, said in enumerate(seed_sentences(subject.result, pd.DataFrame([row]))):
+            beyond = "not beyond the spread over seeds" if i and sign_of(row) != "open" else ""
+            yield doubt(said, beyond, "train each model with more seeds")
     if subject.of_accuracy and {"n_pred", subject.primary} <= {*per_user.columns}:
         # A model has lists and not one hit, as with ids of another kind.
         for model in models:
             own = per_user[["n_pred", subject.primary]].take(rows[model]).astype("Float64")
             n = int((own["n_pred"] > 0).sum())
             if n and not (own[subject.primary].abs() > 0).any():
-                said = f"{names[model]} has {amount(n, 'list')} and not one hit: are its ids those "
-                said += "of true?"
-                check_ids = f"check the ids of {names[model]}"
-                yield Reason(said, f"{names[model]} has no hit", check_ids)
+                name = names[model]
+                said = f"{name} has {amount(n, 'list')} and not one hit: are its ids those of true?"
+                yield doubt(said, f"{name} has no hit", f"check the ids of {name}")
     if check is None:
-        yield Reason(
+        yield doubt(
             "Not looked at: ties, ids, sampled candidates and leaks; check= takes what rd.check or "
             "rd.audit returned."
         )
@@ -515,31 +488,36 @@ def _overturning(subject: Subject, check: GivenTable, case: Case) -> Iterator[Re
     known = check[by.isin(["", *models])]
     if row is not None:
         yield from _of_ties(subject, known, row)
-    yield from _of_findings(subject, known, models[0], case.badge.kind == "better")
+    is_better = case.badge.kind == "better"
+    for one in known[known["severity"].isin(["error", "warning"])].to_dict("records"):
+        # Ties and lacking lists are said in sentences of their own.
+        if one["code"] not in (*TIE_FINDINGS, "no_recommendations"):
+            at_fault = (one["metric"], one["by"]) == (subject.primary, models[0])
+            yield _of_finding(one, at_fault and one["code"] in NO_BETTER, is_better)
 
 
-def _of_findings(
-    subject: Subject, check: pd.DataFrame, best: str, is_better: bool
-) -> Iterator[Reason]:
-    """Yield what was found in the data, with what it does to a verdict."""
-    for one in check[check["severity"].isin(["error", "warning"])].to_dict("records"):
-        code, share = one["code"], one["share"]
-        if code in (*TIE_FINDINGS, "no_recommendations"):  # said in a sentence of their own
-            continue
-        leak, many_stop = LEAKS.get(code, ("", False))
-        no_better = code in NO_BETTER and (one["metric"], one["by"]) == (subject.primary, best)
-        badge = action = ""
-        if leak and share >= SOME:
-            badge, action = f"{number(share, '.0%')} {leak}", "take them out"
-        elif no_better and is_better:
-            badge = code.replace("_", " ")
-            action = "find out why the model is no better than that"
-        elif one["severity"] == "error" and not no_better:
-            badge, action = "the data have errors", "mend the data"
-        elif code == "sampled":
-            badge, action = "among sampled candidates", "rank all items"
-        stops = bool(leak) and many_stop and share >= MANY
-        yield Reason(TABLE_KINDS["check"].said(one), badge, action, stops)
+def doubt(
+    said: str, badge: str = "", action: str = "", stops: bool = False, line: str = OVERTURN
+) -> Reason:
+    """Return what could overturn the verdict; without words for the badge it changes nothing."""
+    return Reason(said, badge, action if badge else "", stops, line)
+
+
+def _of_finding(one: TableRow, no_better: bool, is_better: bool) -> Reason:
+    """Return what was found in the data, with what it does to a verdict. `no_better` tells that the
+    best model is no better than chance or popularity."""
+    code, share, badge, action = one["code"], one["share"], "", ""
+    leak, many_stop = LEAKS.get(code, ("", False))
+    if leak and share >= SOME:
+        badge, action = f"{number(share, '.0%')} {leak}", "take them out"
+    elif no_better and is_better:
+        badge = code.replace("_", " ")
+        action = "find out why the model is no better than that"
+    elif one["severity"] == "error" and not no_better:
+        badge, action = "the data have errors", "mend the data"
+    elif code == "sampled":
+        badge, action = "among sampled candidates", "rank all items"
+    return doubt(TABLE_KINDS["check"].said(one), badge, action, many_stop and share >= MANY)
 
 
 def _of_ties(subject: Subject, check: pd.DataFrame, row: TableRow) -> Iterator[Reason]:
@@ -551,12 +529,12 @@ def _of_ties(subject: Subject, check: pd.DataFrame, row: TableRow) -> Iterator[R
             continue
         if one["by"] == "" and len(subject.models) > 1:
             effect = visible(one["effect"])
-            yield Reason(f"Ties: {effect}, of all models together; pass by= to rd.check.")
+            yield doubt(f"Ties: {effect}, of all models together; pass by= to rd.check.")
             return
         model = one["by"] or ONLY
         name, found = plain(subject.name(model)), json.loads(one["ranges"]).get(column)
         if found is None:
-            lists = amount(int(one["count"]), "list")
+            lists = amount(one["count"], "list")
             words.append(f"{lists} of {name}; what that does to {column} is not known")
             continue
         at: Any = subject.values(column).loc[model]
@@ -567,18 +545,20 @@ def _of_ties(subject: Subject, check: pd.DataFrame, row: TableRow) -> Iterator[R
         words.append(f"{column} of {name} {f'stays at {low}' if low == high else moved}")
     if not words:
         return
-    own, other = (moves.get(str(row[side]), (0.0, 0.0)) for side in BOTH_SIDES)
-    shifts = np.array([0.0, own[0] - other[1], own[1] - other[0]])
-    # What the interval would show if the difference were moved.
-    least, most = (
-        (row["diff"] if pd.isna(row[end]) else row[end]) + shifts for end in ("ci_low", "ci_high")
-    )
-    turns = bool(moves) and len({*np.where(least > 0, 1, np.where(most < 0, -1, 0))}) > 1
-    form = estimate_form(row["diff"], row["ci_low"], row["ci_high"], "+")
-    low, high = (number(row["diff"] + shift, form) for shift in shifts[1:])
-    what = "so that the verdict depends on it" if turns else "and the verdict stays"
-    ends = f"could be {low} to {high}, {what}" if low != high else f"stays at {low}"
-    said = f"Under other orders of equal scores: {'; '.join(words)}."
-    said += f" The difference {ends}." if moves else ""
-    against = ("not robust: ties", "break the ties of the scores, and evaluate again")
-    yield Reason(said, *against) if turns else Reason(said)
+    said, turns = f"Under other orders of equal scores: {'; '.join(words)}.", False
+    if moves:
+        own, other = (moves.get(str(row[side]), (0.0, 0.0)) for side in BOTH_SIDES)
+        shifts = [0.0, own[0] - other[1], own[1] - other[0]]
+        # What the interval would show if the difference were moved.
+        least, most = (
+            row["diff" if pd.isna(row[end]) else end] + np.array(shifts)
+            for end in ("ci_low", "ci_high")
+        )
+        turns = len({*np.where(least > 0, 1, np.where(most < 0, -1, 0))}) > 1
+        form = estimate_form(row["diff"], row["ci_low"], row["ci_high"], "+")
+        low, high = (number(row["diff"] + shift, form) for shift in shifts[1:])
+        what = "so that the verdict depends on it" if turns else "and the verdict stays"
+        ends = f"could be {low} to {high}, {what}" if low != high else f"stays at {low}"
+        said += f" The difference {ends}."
+    todo = "break the ties of the scores, and evaluate again"
+    yield doubt(said, "not robust: ties" if turns else "", todo)

@@ -33,7 +33,7 @@ from ..pairs import model_rows
 from . import about_experiment, about_models
 from .about_models import Page, Sections
 from .card import models_card
-from .page_blocks import BAR_HEIGHT, BAR_WIDTH, CLOSE, OPEN, Section
+from .page_blocks import BAR_HEIGHT, BAR_WIDTH, CLOSE, OPEN, WORSE, Section
 from .report_inputs import (
     ReportTables,
     Subject,
@@ -252,8 +252,8 @@ def report(
     return target
 
 
-# Sections of a page in the order of reading, each made from its tables: those about the models of a
-# result, those of the tables beside it, and those at the end of a page about models.
+# Sections of a page in the order of reading: those about the models of a result, those of the
+# tables beside it, by the name of the table, and those at the end of a page about models.
 OF_MODELS = (
     about_models.leaderboard_section,
     about_models.curves_section,
@@ -261,14 +261,14 @@ OF_MODELS = (
     about_models.drawn_sections,
     about_models.segments_section,
 )
-BESIDE = (
-    about_experiment.experiment_section,
-    about_experiment.beside_sections,
-    about_models.gate_section,
-    about_experiment.off_policy_section,
-    about_experiment.history_section,
-    about_models.check_section,
-)
+BESIDE: dict[str, Callable[[Page, Any], Sections]] = {
+    "experiment": about_experiment.experiment_section,
+    "beside": about_experiment.beside_sections,
+    "gate": about_models.gate_section,
+    "off_policy": about_experiment.off_policy_section,
+    "history": about_experiment.history_section,
+    "check": about_models.check_section,
+}
 AT_THE_END = (
     about_models.examples_section,
     about_models.definitions_section,
@@ -280,27 +280,30 @@ def _report_sections(page: Page) -> list[Section]:
     """Return the sections whose tables are there, behind the verdict, which is made last, because
     it quotes them. A page without a result is about the experiment, or the off-policy estimates:
     validity comes first."""
-    subject, tables = page.subject, page.tables
-    makers: list[Callable[[Page], Sections]] = list(BESIDE)
+    subject, tables, sections = page.subject, page.tables, list[Section]()
+    makers: list[Callable[[], Sections]] = [
+        functools.partial(make, page, table)
+        for name, make in BESIDE.items()
+        if (table := getattr(tables, name)) is not None
+    ]
     if subject is None:
-        makers.insert(1, about_models.given_segments)
+        makers.insert(1, functools.partial(about_models.given_segments, page, tables.segments))
     else:
         before, after = (
-            [functools.partial(make, subject) for make in makes]
+            [functools.partial(make, subject, page) for make in makes]
             for makes in (OF_MODELS, AT_THE_END)
         )
         makers = [*before, *makers, *after]
-    sections: list[Section] = []
     with Progress(len(makers), "the sections") as progress:
         for make in makers:
-            sections += make(page)
+            sections += make()
             progress.add()
     if subject is None:
         return [*about_experiment.alone_sections(page, sections), *sections]
-    said = {one.id: one.said for one in sections if one.said}
-    card = None
+    said, card = [reason for one in sections for reason in one.said], None
     if len(subject.models) == 1:  # nothing is compared: an experiment has the first word
-        card = about_experiment.experiment_card(page, said.get("segments", ()))
+        segments = [one for one in said if one.line == WORSE]
+        card = about_experiment.experiment_card(page, segments)
     return [card or models_card(subject, tables.check, said), *sections]
 
 
@@ -311,9 +314,8 @@ def _heading(page: Page, sections: Sequence[Section]) -> tuple[str, str]:
     if page.subject is not None:
         return "Evaluation of recommendations", _population(page.subject)
     for table in tables.experiment.values():
-        sides = ("control", "treatment")
-        arms = pd.concat([table.groupby(side)[f"n_{side}"].max() for side in sides])
-        users = arms.groupby(level=0).max()
+        arms = [table.set_index(side)[f"n_{side}"] for side in ("control", "treatment")]
+        users = pd.concat(arms).groupby(level=0).max()
         n = amount(int(users.sum()), "user"), amount(table["metric"].nunique(), "metric")
         return "A/B test of recommendations", " · ".join([amount(len(users), "variant"), *n])
     shown = [one for one in sections if one.id not in ("validity", "verdict")]

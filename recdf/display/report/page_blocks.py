@@ -73,14 +73,20 @@ def listed(names: Sequence[str], most: int, noun: str) -> str:
     return ", ".join(names[:most]) + rest
 
 
+# Lines of a card that hold what speaks against its verdict, and what stands beside it.
+WORSE, OVERTURN, BESIDE = "For whom worse", "What could overturn it", "Beside it"
+
+
 class Reason(NamedTuple):
     """What speaks against a verdict: its sentence, words for the badge and what to do, none where
-    nothing changes, and whether nobody may act on the numbers."""
+    nothing changes, whether nobody may act on the numbers, and the line of the card that it is
+    said in."""
 
     said: str
     badge: str = ""
     action: str = ""
     stops: bool = False
+    line: str = BESIDE
 
 
 class Badge(NamedTuple):
@@ -92,6 +98,24 @@ class Badge(NamedTuple):
     @property
     def sign(self) -> str:
         return SIGNS[self.kind]
+
+    @property
+    def rank(self) -> int:
+        """The place among badges, of which a reader has to see the first."""
+        return SEVEREST.index(self.kind)
+
+
+class Case(NamedTuple):
+    """What a table says before anything speaks against it: the badge, the sentences of the first
+    line and what to do; the row of a comparison that it is about, and how many tests of its metric
+    were adjusted together; and whether it is a verdict that could be overturned."""
+
+    badge: Badge
+    which: Sequence[str]
+    action: str
+    row: TableRow | None = None
+    together: int = 0
+    stands: bool = True
 
 
 class Bar(NamedTuple):
@@ -138,6 +162,11 @@ class TableBlock:
     groups: Sequence[tuple[str, str]] = ()
     off: Sequence[int] = ()  # columns that are hidden until they are chosen
 
+    @property
+    def badge(self) -> Badge | None:
+        """The badge of its rows that a reader has to see first."""
+        return worst(shown.badge for row in self.rows for shown in row)
+
 
 class Entry(NamedTuple):
     """One line of a legend, and its mark: a filled box, or a line with its dashes and the round or
@@ -179,13 +208,15 @@ class Section:
     pairs: Sequence[tuple[str, str]] = ()
     details: Sequence[tuple[str, str]] = ()  # folded texts: heading and code
     said: Sequence[Reason] = ()  # what the card quotes of it
-    card: Section | None = None  # of a page that is about it alone
+    # Of a page that is about it alone: its card, or what its badge asks for.
+    card: Section | None = None
+    case: Case | None = None
 
 
 def worst(marks: Iterable[Badge | None]) -> Badge | None:
     """Return the badge that a reader has to see first."""
     known = [mark for mark in marks if mark is not None]
-    return min(known, key=lambda one: SEVEREST.index(one.kind), default=None)
+    return min(known, key=lambda one: one.rank, default=None)
 
 
 def flag_words(found: str) -> str:
@@ -247,23 +278,22 @@ def badge(kind: BadgeKind, words: Any, small: str = "") -> Shown:
 
 
 def bars(
-    ends: pd.DataFrame, kinds: Sequence[BadgeKind], names: Sequence[str], scales: Sequence[str]
+    ends: pd.DataFrame, kinds: Iterable[BadgeKind], names: Iterable[str], scales: Iterable[str]
 ) -> list[Shown]:
     """Return the interval pictures of the rows of one table, zero in their middle; rows of equal
     `scales` are drawn to one scale. `ends` has the estimate and its two bounds."""
     numbers = ends.to_numpy(np.float64, na_value=np.nan)
-    widest = pd.Series(np.where(np.isfinite(numbers), np.abs(numbers), 0).max(axis=1))
-    reach = widest.groupby(list(scales)).transform("max").replace(0, 1).to_numpy()
-    half = BAR_WIDTH / 2
+    widest = np.abs(numbers).max(axis=1, initial=0, where=np.isfinite(numbers))
+    reach = pd.Series(widest).groupby([*scales]).transform("max").replace(0, 1).to_numpy()
+    half, cells = BAR_WIDTH / 2, []
     places = half + np.clip(numbers / reach[:, None], -1, 1) * (half - BAR_EDGE)
     places = np.where(np.isnan(places), places[:, :1], places).round(1)
-    cells = []
-    for (diff, *around), (middle, left, right), kind, name in zip(
+    for (diff, low, high), (middle, left, right), kind, name in zip(
         numbers.tolist(), places.tolist(), kinds, names, strict=True
     ):
-        form = estimate_form(diff, around[0], around[1], "+")
-        point, low, high = (number(one, form) for one in (diff, *around))
-        label = f"{visible(name)}: {point}, from {low} to {high}"
+        form = estimate_form(diff, low, high, "+")
+        point, *around = (number(one, form) for one in (diff, low, high))
+        label = f"{visible(name)}: {point}, from {' to '.join(around)}"
         bar = None if pd.isna(middle) else Bar(left, right, middle, kind, label)
         cells.append(Shown(Cell("" if bar else point), diff if bar else None, bar=bar))
     return cells
@@ -272,15 +302,16 @@ def bars(
 def shown_table(
     caption: str,
     rows: Sequence[ShownRow],
-    n: int,
+    most: int,
     frame: pd.DataFrame | None = None,
     file: str = "",
+    more: int = 0,
     **look: Any,
 ) -> TableBlock:
-    """Return a table of cells, of which the page shows these rows of `n`; columns of numbers stand
-    to the right. `frame` can be saved."""
-    head = list(dict.fromkeys(name for row in rows for name in row))
-    cells = [[row.get(name, value(np.nan)) for name in head] for row in rows]
+    """Return a table of cells, of which the page shows the first rows; columns of numbers stand to
+    the right. `frame` can be saved, and has `more` rows that have no cells."""
+    head = list(dict.fromkeys(name for row in rows[:most] for name in row))
+    cells = [[row.get(name, value(np.nan)) for name in head] for row in rows[:most]]
     right = [
         all(one.bar is None and not isinstance(one.sort, str) for one in column)
         for column in zip(*cells, strict=True)
@@ -292,7 +323,7 @@ def shown_table(
         cells,
         "" if frame is None else csv_of(frame),
         file,
-        more=n - len(rows),
+        more=more + len(rows) - len(cells),
         **look,
     )
 

@@ -29,9 +29,9 @@ from ..given_tables import (
     need_gate,
     need_history,
     summary_of,
+    with_both_labels,
     with_units,
 )
-from ..joined_labels import with_both_labels
 from ..kinds import TABLE_KINDS, page_part
 from ..leaderboard import board_of
 from ..leaderboard_values import RowsInMemory, columns_of, values_frame
@@ -133,12 +133,14 @@ class Subject:
         elif len(self.models) > 1 and self.tested:
             tested = self.tested if base is not None else self.tested[:1]
             comparison = compare(self.result, tested, baseline=base, correction="holm")
-        self.comparison = comparison
+        # Without rows where nothing is compared.
+        nothing = pd.DataFrame(columns=TABLE_KINDS["pairs"].columns)
+        self.comparison = nothing if comparison is None else comparison
         # With a baseline, the marks of the leaderboard are those of the comparison; no test is
         # made twice.
         tests = pd.DataFrame()
-        if comparison is not None and base is not None and comparison.columns[0] == "metric":
-            tests = comparison
+        if base is not None and self.comparison.columns[0] == "metric":
+            tests = self.comparison
         every = dict.fromkeys([*self.columns, *summary["column"]])
         values = values_frame(RowsInMemory(self.result, {}), summary, [*every])
         self.board = board_of(self.result, values, base, tests)
@@ -152,14 +154,12 @@ class Subject:
             sign, metric = sign_of(row), str(row["metric"])
             own = {side: values.get((str(row[side]), metric), np.nan) for side in BOTH_SIDES}
             powered = "n_human" in row  # then a difference need not be that of the means
-            means: Any = [
-                (own[side], row.get(f"mean_{side}"))
-                for side in (BOTH_SIDES[1:] if powered else BOTH_SIDES)
-            ]
-            known = [(one, other) for one, other in means if pd.notna(one) and pd.notna(other)]
             better, up, code = direction_word(self.result, metric), row["diff"] > 0, ""
-            if not all(np.isclose(one, other, rtol=1e-6, atol=1e-9) for one, other in known):
-                code = "" if "different_lists" in codes_of(row["remarks"]) else "other_numbers"
+            for side in BOTH_SIDES[powered:]:
+                mean = row.get(f"mean_{side}", np.nan)
+                alike = pd.isna([own[side], mean]).any() or np.isclose(own[side], mean, 1e-6, 1e-9)
+                if not alike and "different_lists" not in codes_of(row["remarks"]):
+                    code = "other_numbers"
             if powered and sign != "open" and (own["model"] - own["baseline"]) * row["diff"] < 0:
                 code = "labels_disagree"
             if better and sign != "open" and (up == (better == "larger")) != (sign == "better"):
@@ -178,11 +178,11 @@ class Subject:
         return marked(self.short[str(label)]) if str(label) in self.short else name_of(label)
 
     @cached_property
-    def pairs(self) -> GivenTable:
-        """Return the comparison of every pair of models on the first metric, all one family; None
-        where there is nothing more to compare than `comparison` holds."""
+    def pairs(self) -> pd.DataFrame:
+        """Return the comparison of every pair of models on the first metric, all one family, which
+        may be the one that the page has."""
         own = self.comparison
-        if own is None or len(self.models) < 3 or self.primary not in self.result.per_user.columns:
+        if own.empty or len(self.models) < 3 or self.primary not in self.result.per_user.columns:
             return own
         here = own[own["metric"].astype(str) == self.primary]
         sides = zip(here["model"].map(str), here["baseline"].map(str), strict=True)
@@ -195,8 +195,8 @@ class Subject:
 
     def better(self, column: str) -> str:
         """Return the direction of a column: "larger", "smaller" or an empty text."""
-        found = self.summary.loc[self.summary["column"] == column, "better"]
-        return str(found.iloc[0]) if len(found) else ""
+        known = dict(zip(self.summary["column"], self.summary["better"], strict=True))
+        return str(known.get(column, ""))
 
     def family(self, column: str) -> str:
         """Return the family of a metric, an empty text for one of the caller's own."""
@@ -278,7 +278,8 @@ def read_report_tables(experiment: Any, given: ReportTables) -> ReportTables:
         # Of several tables, some may be of another run over the same users.
         refuse_two_runs({"experiment": experiment, "health": given.health})
     calls = {"health": "rd.experiments.experiment_health", "check": "rd.check"}
-    for name, call in (calls | {"off_policy": "rd.ope.estimate"}).items():
+    calls["off_policy"] = "rd.ope.estimate"
+    for name, call in calls.items():
         if (table := getattr(given, name)) is not None:
             need(table, name, TABLE_KINDS[name].columns, f"what {call} returned")
     if given.gate is not None:

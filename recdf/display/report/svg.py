@@ -149,18 +149,17 @@ def _root(
     colours of the page classes, and ids are unique among the pictures of a page."""
     root = ElementTree.fromstring(source)
     used = {*re.findall(r"""(?:url\(|href=")#([^")]+)""", source)}
+    for parent in list(root.iter()):
+        for child in list(parent):
+            if child.tag.endswith(("}metadata", "}style", "}title")):
+                parent.remove(child)
     for element in list(root.iter()):
-        for child in list(element):
-            if _local(child.tag) in ("metadata", "style", "title"):
-                element.remove(child)
         element.tag = _local(element.tag)
-        element.attrib = {_local(name): value for name, value in element.attrib.items()}
-    for element in list(root.iter()):
-        own = element.attrib
+        own = {_local(name): value for name, value in element.attrib.items()}
         # What a browser shows when a reader points at an artist: a text for each of its points, or
         # one for it.
         name, words = said.get(own.get("id", ""), ("", []))
-        marks = list(element.iter("use"))
+        marks = element.findall(".//{*}use")
         if not (len(marks) == len(words) > 1):
             marks, words = [element], (words if len(words) == 1 else [name])[: len(words)]
         for mark, text in zip(marks, words, strict=False):
