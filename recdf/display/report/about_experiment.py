@@ -48,8 +48,8 @@ from ..row_words import (
 from .about_models import Page, Sections
 from .card import card_section, collect, could_show, doubt, one_sided, undecided_harm
 from .page_blocks import (
+    FOR_WHOM_WORSE,
     OVERTURN,
-    WORSE,
     Badge,
     BadgeKind,
     Case,
@@ -263,8 +263,8 @@ def experiment_card(page: Page, segments: Sequence[Reason]) -> Section | None:
         carry = "carries" if more == 1 else "carry"
         notes.append(f"{amount(more, 'more effect')} {carry} a warning.")
     for said in (*(worse or ["No metric is shown to be worse."]), *held):
-        reasons.append(Reason(said, line=WORSE))
-    reasons += [Reason(one.said, line=WORSE) for one in segments]
+        reasons.append(Reason(said, line=FOR_WHOM_WORSE))
+    reasons += [Reason(one.said, line=FOR_WHOM_WORSE) for one in segments]
     reasons += [Reason(one, line=OVERTURN) for one in notes or ["No effect carries a warning."]]
     p = f"{_p(row['p_adj'])}, " if believed else "; p-values "
     amounts = [f"{effect_text(row)}.", *_trends(tables.over_time, row)]
@@ -473,13 +473,17 @@ def _off_policy_card(tables: ReportTables, rows: list[Any]) -> Section:
     found = amount_of_estimate(row)
     effective = f" {number(row['ess'], ',.0f')} effective rows." if "ess" in row else ""
     overturn = f"Flags: {flags}. {flag_meanings(row)}." if flags else "It carries no flag."
+    worse = f"Worse than the logging policy: {below}." if below else NONE_BELOW
     first = f"{name}, estimated by {row['estimator']}, {which}"
     return card_section(
         Case(mark, [*_decision_said(tables), first], action, stands=False),
         [f"{found[0].upper()}{found[1:]}." if known else NO_VALUE],
         [f"Trust: {trust}.{effective}"],
         [
-            Reason(f"Worse than the logging policy: {below}." if below else NONE_BELOW, line=WORSE),
+            Reason(
+                f"Worse than the logging policy: {below}." if below else NONE_BELOW,
+                line=FOR_WHOM_WORSE,
+            ),
             Reason(overturn, line=OVERTURN),
         ],
     )

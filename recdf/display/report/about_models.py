@@ -34,11 +34,11 @@ from ..plot.style import BEST, REST, looks
 from ..row_words import EVERYONE, segment_of, sides_of
 from .card import card_section
 from .page_blocks import (
+    FOR_WHOM_WORSE,
     NAME_LENGTH,
     OVERTURN,
     SEVEREST,
     SIGNS,
-    WORSE,
     Badge,
     Case,
     Drawing,
@@ -334,9 +334,9 @@ def given_segments(page: Page, given: GivenTable) -> Sections:
         )
         if shrunken or several:
             about = segment_sentences(given).get((metric, *pair))
-            said += [] if about is None else [Reason(about, line=WORSE)]
+            said += [] if about is None else [Reason(about, line=FOR_WHOM_WORSE)]
         none = f"The comparisons within segments are not about {pair[0]} and {pair[1]} on {metric}."
-        said = said or [Reason(none, line=WORSE)]
+        said = said or [Reason(none, line=FOR_WHOM_WORSE)]
     yield Section(
         "segments",
         "Segments",
@@ -371,7 +371,7 @@ def worse_for(rows: Sequence[Mapping[Any, Any]], names: Sequence[str]) -> list[R
     else:
         said = f"shown to be worse in none of {len(rows)} segments.{but}"
     watch = f" Watch {listed([*worse], 3, 'segment')}, where it is worse." if worse else ""
-    return [Reason(f"{new} against {old}: {said}", action=watch, line=WORSE)]
+    return [Reason(f"{new} against {old}: {said}", action=watch, line=FOR_WHOM_WORSE)]
 
 
 # -- gate, findings in the data
@@ -388,7 +388,7 @@ def gate_section(page: Page, gate: Gate) -> Sections:
         Case(mark, [f"{gate.headline}."], kind.asks(gate.table, mark), stands=False),
         [f"{kind.said(first)}."],
         gate.notes,
-        [Reason(one, line=WORSE) for one in worse or ["No budget is broken."]],
+        [Reason(one, line=FOR_WHOM_WORSE) for one in worse or ["No budget is broken."]],
     )
     panels = gate.table.groupby(plot.gate.data(gate)["metric"].to_numpy(), sort=False)
     against = {"fail": "the gate fails", "undecided": "the gate is undecided"}.get(gate.verdict, "")

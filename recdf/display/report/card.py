@@ -46,8 +46,8 @@ from ..pairs import list_places, model_rows
 from ..row_words import sides_of
 from .page_blocks import (
     BESIDE,
+    FOR_WHOM_WORSE,
     OVERTURN,
-    WORSE,
     Badge,
     Case,
     Reason,
@@ -102,7 +102,7 @@ def card_section(
     has against the case in the badge."""
     badge, action = tempered(case, reasons)
     lines = {"Which": case.which, "By how much": amounts, "How sure": sure}
-    for line in (WORSE, OVERTURN, BESIDE):
+    for line in (FOR_WHOM_WORSE, OVERTURN, BESIDE):
         lines[line] = [one.said for one in reasons if one.line == line and one.said]
     said = [
         (name, sentences) for name, sentences in (lines | {"So": [action]}).items() if sentences
@@ -134,8 +134,8 @@ def models_card(subject: Subject, check: GivenTable, said: Sequence[Reason]) -> 
     own = sorted(_overturning(subject, check, case), key=lambda one: (not one.stops, not one.badge))
     harms, others = _other_metrics(subject, row)
     reasons = [*own, *harms, *said]
-    if all(one.line != WORSE for one in said):
-        reasons.append(Reason("Not looked at: segments of users (segments=).", line=WORSE))
+    if all(one.line != FOR_WHOM_WORSE for one in said):
+        reasons.append(Reason("Not looked at: segments of users (segments=).", line=FOR_WHOM_WORSE))
     if case.stands and any(one.stops for one in reasons):
         first = f"Nothing is decided. By the numbers as they stand: {which[0]}"
         case = case._replace(which=[first, *which[1:]])
@@ -419,7 +419,7 @@ def _other_metrics(subject: Subject, row: TableRow | None) -> tuple[list[Reason]
             who = f"{subject.name(model)} against {subject.name(rival)} on {subject.name(column)}"
             said = f"{who}: {other['verdict']}, {effect_text(other)}."
             worse, todo = f"worse on {name}" * of_best, f"weigh the loss on {name} first"
-            harms.append(doubt(said, worse, todo, line=WORSE))
+            harms.append(doubt(said, worse, todo, line=FOR_WHOM_WORSE))
             continue
         if hides_harm(other, subject.better(column)) and of_best:
             harms.append(undecided_harm(name))
@@ -430,14 +430,14 @@ def _other_metrics(subject: Subject, row: TableRow | None) -> tuple[list[Reason]
     others = [f"On other metrics: {parts}."] if parts else []
     nothing = "Nothing was compared beside the first metric."
     nothing = "No other metric is shown to be worse." if others else nothing
-    return harms or [Reason(nothing, line=WORSE)], others
+    return harms or [Reason(nothing, line=FOR_WHOM_WORSE)], others
 
 
 def undecided_harm(names: str) -> Reason:
     """Return what speaks against a verdict where the numbers of a withheld one say worse."""
     said = f"By numbers whose verdict is withheld, it is worse on {names}."
     todo = f"settle first whether {names} is worse"
-    return Reason(said, f"perhaps worse on {names}", todo, line=WORSE)
+    return Reason(said, f"perhaps worse on {names}", todo, line=FOR_WHOM_WORSE)
 
 
 # -- what could overturn it

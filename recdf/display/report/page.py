@@ -33,7 +33,7 @@ from ..pairs import model_rows
 from . import about_experiment, about_models
 from .about_models import Page, Sections
 from .card import models_card
-from .page_blocks import BAR_HEIGHT, BAR_WIDTH, CLOSE, OPEN, WORSE, Section
+from .page_blocks import BAR_HEIGHT, BAR_WIDTH, CLOSE, FOR_WHOM_WORSE, OPEN, Section
 from .report_inputs import (
     ReportTables,
     Subject,
@@ -261,7 +261,7 @@ OF_MODELS = (
     about_models.drawn_sections,
     about_models.segments_section,
 )
-BESIDE: dict[str, Callable[[Page, Any], Sections]] = {
+OF_TABLES: dict[str, Callable[[Page, Any], Sections]] = {
     "experiment": about_experiment.experiment_section,
     "beside": about_experiment.beside_sections,
     "gate": about_models.gate_section,
@@ -283,7 +283,7 @@ def _report_sections(page: Page) -> list[Section]:
     subject, tables, sections = page.subject, page.tables, list[Section]()
     makers: list[Callable[[], Sections]] = [
         functools.partial(make, page, table)
-        for name, make in BESIDE.items()
+        for name, make in OF_TABLES.items()
         if (table := getattr(tables, name)) is not None
     ]
     if subject is None:
@@ -302,7 +302,7 @@ def _report_sections(page: Page) -> list[Section]:
         return [*about_experiment.alone_sections(page, sections), *sections]
     said, card = [reason for one in sections for reason in one.said], None
     if len(subject.models) == 1:  # nothing is compared: an experiment has the first word
-        segments = [one for one in said if one.line == WORSE]
+        segments = [one for one in said if one.line == FOR_WHOM_WORSE]
         card = about_experiment.experiment_card(page, segments)
     return [card or models_card(subject, tables.check, said), *sections]
 

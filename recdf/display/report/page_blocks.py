@@ -74,7 +74,7 @@ def listed(names: Sequence[str], most: int, noun: str) -> str:
 
 
 # Lines of a card that hold what speaks against its verdict, and what stands beside it.
-WORSE, OVERTURN, BESIDE = "For whom worse", "What could overturn it", "Beside it"
+FOR_WHOM_WORSE, OVERTURN, BESIDE = "For whom worse", "What could overturn it", "Beside it"
 
 
 class Reason(NamedTuple):
