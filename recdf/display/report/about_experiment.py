@@ -480,10 +480,7 @@ def _off_policy_card(tables: ReportTables, rows: list[Any]) -> Section:
         [f"{found[0].upper()}{found[1:]}." if known else NO_VALUE],
         [f"Trust: {trust}.{effective}"],
         [
-            Reason(
-                f"Worse than the logging policy: {below}." if below else NONE_BELOW,
-                line=FOR_WHOM_WORSE,
-            ),
+            Reason(worse, line=FOR_WHOM_WORSE),
             Reason(overturn, line=OVERTURN),
         ],
     )
