@@ -94,23 +94,20 @@ def at_the_door(
             if name in found
         }
     for role in ("true", "pred"):
-        names, argument = found.pop(f"{role}_cols", None), role if role in found else f"{role}_path"
-        if names is not None and found.get(argument) is not None:
-            check_names_of_columns(names, role, found)
-            renamed = (
-                renamed_columns
-                if argument == role
-                else lambda path, names, _: NamedFiles(path, names)
-            )
-            found[argument] = renamed(found[argument], names, role)
+        names, path = found.pop(f"{role}_cols", None), f"{role}_path"
+        if names is None:
+            continue
+        check_names_of_columns(names, role, found)
+        if found.get(role) is not None:
+            found[role] = renamed_columns(found[role], names, role)
+        elif found.get(path) is not None:
+            found[path] = NamedFiles(found[path], names)
     form = {
         name: OPTIONS[name].constraint.check(name, found[name])
         for name in ("items_sep", "wide")
         if found.get(name) is not None
     }
-    orders = [
-        one for one in (found.get("score_col"), found.get("rank_col")) if isinstance(one, str)
-    ]
+    orders = [one for name in ONE_OF_TWO if isinstance(one := found.get(name), str)]
     return found | _long_frames(found, orders, **form) if orders or form else found
 
 
@@ -232,10 +229,10 @@ def check_names_of_columns(names: Any, role: str, given: Mapping[str, Any]) -> N
         names, role, [name for name, own in names.items() if own in keys and own not in names]
     )
     for own in names.values():
-        twice = [name for name, one in names.items() if one == own]
+        twice = [repr(name) for name, one in names.items() if one == own]
         if len(twice) > 1:
             raise OptionError(
-                f"{role}_cols names one column twice: {' and '.join(map(repr, twice))} are {own!r}"
+                f"{role}_cols names one column twice: {' and '.join(twice)} are {own!r}"
             )
 
 

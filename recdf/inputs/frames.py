@@ -457,17 +457,11 @@ def read_order(series: pd.Series, where: str) -> np.ndarray:
     late digit. Such columns become 0, 1, 2, ... in ascending order of their values, with equal
     numbers for equal values.
     """
-    dtype = series.dtype
-    of_numpy = isinstance(dtype, np.dtype) and (
-        dtype.kind in "iu" or (dtype.kind == "f" and dtype.itemsize <= 8)
-    )
-    number = read_numbers(series, where)
-    if of_numpy or pd.api.types.is_bool_dtype(dtype) or number.dtype.kind != "f" or not len(number):
+    dtype, number = series.dtype, read_numbers(series, where)
+    short = pd.api.types.is_float_dtype(dtype) and getattr(dtype, "itemsize", 8) <= 8
+    if short or pd.api.types.is_bool_dtype(dtype) or number.dtype.kind != "f" or not len(number):
         return number
-    whole = pd.api.types.is_integer_dtype(dtype) and bool(
-        (np.abs(number[~np.isnan(number)]) < EXACT).all()
-    )
-    if whole or (pd.api.types.is_float_dtype(dtype) and getattr(dtype, "itemsize", 8) <= 8):
+    if pd.api.types.is_integer_dtype(dtype) and np.nanmax(np.abs(number), initial=0) < EXACT:
         return number
     null = series.isna().to_numpy(dtype=bool)
     present = series[~null].astype(object).to_numpy()

@@ -162,22 +162,17 @@ def read_ids(series: pd.Series, where: str) -> IdColumn:
     return _object_ids(series.astype(object), where)
 
 
-# So many rows mostly show of which kind the labels of a column are.
-FIRST_ROWS = 1000
-
-
 def read_by(columns: Sequence[pd.Series], where: str) -> list[IdColumn]:
     """Read columns whose values only tell rows apart, and which may therefore also hold bools and
     fractions.
 
     All columns are read in the same way, since a part of a column of fractions may hold only whole
-    numbers. Where the first rows hold some, the others are not looked at for it.
+    numbers.
     """
     for series in columns:
         refuse_nested(series.dtype, where)
-    first = [series.iloc[:FIRST_ROWS] for series in columns if len(series) > 8 * FIRST_ROWS]
     try:
-        found = [read_ids(series, where) for series in (*first, *columns)][len(first) :]
+        found = [read_ids(series, where) for series in columns]
     except IdTypeError:
         found = []
     if not found or len({ids.kind for ids in found if ids.kind != "empty" and len(ids)}) > 1:

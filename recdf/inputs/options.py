@@ -50,7 +50,7 @@ from .constraints import (
     either,
     one_of,
 )
-from .conventions import CONVENTIONS, LIKE, Convention
+from .conventions import LIKE, Convention, find_convention
 from .lazy_frames import lazy_rows
 
 GIVEN_IDS = Constraint(
@@ -425,15 +425,11 @@ def check_names(given: Iterable[str], known: Sequence[str], what: str) -> None:
 
 
 def check_shared(given: Collection[str], function: Callable[..., Any]) -> None:
-    """Raise OptionError for the first name that is no shared option. The message lists all that the
-    function takes."""
+    """Raise OptionError for the first name that the function does not take."""
     if not set(given) <= set(NAMES):
-        parameters = inspect.signature(function).parameters.values()
-        check_names(
-            given,
-            [one.name for one in parameters if one.default is not one.empty],
-            function.__name__,
-        )
+        taken = inspect.signature(function).parameters.values()
+        known = [one.name for one in taken if one.default is not one.empty]
+        check_names(given, known, function.__name__)
 
 
 def parameters() -> list[inspect.Parameter]:
@@ -489,9 +485,7 @@ class Options:
         """Check the options that are given; the rest are those of the convention `like=`, or else
         the defaults."""
         check_names(given, NAMES, "Options")
-        if (like := given.get("like")) is not None:
-            LIKE.check("like", like)
-        convention = CONVENTIONS[like] if isinstance(like, str) else like
+        convention = find_convention(given.get("like"))
         defaults = {} if convention is None else convention.options
         check_names(defaults, NAMES, "the convention")
         stated = {name: _plain_value(name, value) for name, value in given.items()}
@@ -548,14 +542,12 @@ class Options:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        stated = []
-        for name in NAMES:
-            if name in self.given:
-                value = self.given[name]
-                frame = isinstance(value, pd.DataFrame | pd.Series | pd.Index | np.ndarray)
-                large = isinstance(value, Sized) and (frame or len(repr(value)) > 200)
-                shown = f"<{type(value).__name__} of {len(value):,}>" if large else repr(value)
-                stated.append(f"{name}={shown}")
+        def shown(value: Any) -> str:
+            large = isinstance(value, Sized) and (hasattr(value, "dtype") or len(repr(value)) > 200)
+            return f"<{type(value).__name__} of {len(value):,}>" if large else repr(value)
+
+        given = self.given
+        stated = [f"{name}={shown(given[name])}" for name in NAMES if name in given]
         return f"Options({', '.join(stated)})"
 
     def parameters(self, metric: str) -> Mapping[str, Any]:

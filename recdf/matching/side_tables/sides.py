@@ -78,7 +78,7 @@ class CheckedSides(dict[str, CheckedSide]):
 
     def key_ids(self, name: str) -> list[IdColumn]:
         """The columns of a list key in the tables that are matched with the lists by it."""
-        there = [side for one, side in self.items() if one in IN_LISTS and name in side.keys]
+        there = [self[one] for one in IN_LISTS if one in self and name in self[one].keys]
         return [side.table.keys[side.keys.index(name)] for side in there if side.table is not None]
 
     @property
@@ -101,16 +101,12 @@ class CheckedSides(dict[str, CheckedSide]):
         return found
 
 
-def checked_catalogue(
-    name: str, frame: pd.DataFrame, options: Options, _: CheckedSides
+def checked_items(
+    name: str, frame: pd.DataFrame, options: Options, _: CheckedSides, only_ids: bool = False
 ) -> CheckedSide:
-    """Check a table with one row per item."""
-    return CheckedSide(frame, known_ids(frame, name, options.item_col))
-
-
-def checked_ids(name: str, frame: pd.DataFrame, options: Options, _: CheckedSides) -> CheckedSide:
-    """Check a table of items, of which only the ids count."""
-    return CheckedSide(frame[[options.item_col]], known_ids(frame, name, options.item_col))
+    """Check a table with one row per item, of which `only_ids` may count."""
+    items = known_ids(frame, name, options.item_col)
+    return CheckedSide(frame[[options.item_col]] if only_ids else frame, items)
 
 
 def checked_lists(name: str, frame: pd.DataFrame, options: Options, _: CheckedSides) -> CheckedSide:
@@ -294,11 +290,6 @@ class Sides:
         return name in self.codes
 
 
-def catalogue_codes(sides: Sides, name: str) -> Catalogue:
-    """Return a table with one row per item."""
-    return Catalogue(sides.checked[name].frame, sides.needed(name), sides.n_items)
-
-
 def log_codes(sides: Sides, name: str) -> LogCodes:
     """Return past interactions."""
     item, (user, list_user) = sides.needed(name), sides.users[name]
@@ -396,8 +387,8 @@ def _ids(data: Any, options: Options, name: str) -> pd.DataFrame:
 
 def _features(data: Any, options: Options, name: str) -> Any:
     """Return features as they are, but for a stream, which can be read once."""
-    stream = hasattr(data, "__arrow_c_stream__") and not isinstance(data, pd.DataFrame | pd.Series)
-    return as_frame(data, name) if stream else data
+    of_pandas = isinstance(data, pd.DataFrame | pd.Series)
+    return data if of_pandas or not hasattr(data, "__arrow_c_stream__") else as_frame(data, name)
 
 
 ROWS_EXPECTED = "DataFrame, mapping or Arrow stream"
@@ -414,8 +405,10 @@ class SideTableArguments(TypedDict, total=False):
             kind="DataFrame, list, Series or Index",
             meaning="Catalogue: all items that could be recommended, one row each; with "
             "`value_col` also their values.",
-            check=checked_catalogue,
-            codes=catalogue_codes,
+            check=checked_items,
+            codes=lambda sides, name: Catalogue(
+                sides.checked[name].frame, sides.needed(name), sides.n_items
+            ),
             flag="catalogue: one row per item",
             frame=_ids,
         ),
@@ -484,7 +477,7 @@ class SideTableArguments(TypedDict, total=False):
             hint="Ids",
             kind="list, Series, Index or DataFrame",
             meaning="Items that everybody knows.",
-            check=checked_ids,
+            check=partial(checked_items, only_ids=True),
             codes=marked_codes,
             flag="items that everybody knows: one row per item",
             frame=_ids,
