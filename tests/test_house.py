@@ -136,8 +136,8 @@ def test_only_methods_of_a_result_import_experiments():
         for name, text in modules().items()
         for node in ast.parse(text).body
         if name.startswith("evaluation.")
-        and any(one.startswith("experiments") for one in imports_of(ast.unparse(node), name))
         and isinstance(node, ast.ImportFrom)
+        and any(one.startswith("experiments") for one in imports_of(ast.unparse(node), name))
     }
     assert not found
 

@@ -14,6 +14,7 @@ from recdf.errors import ColumnError, DataError, NullKeyError, OptionError
 # -- golden numbers
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("treatment", ["B", "C"])
 @pytest.mark.parametrize("case", ["mean", "ratio", "mean_cuped", "ratio_cuped", "mean_greater"])
 def test_tea_tasting(log, case, treatment):
@@ -489,6 +490,7 @@ def test_bad_comparisons(make, error, words):
         rd.compare_variants(data, metrics, control="A", **options, details=True)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("relative", ["fieller", "log"])
 @pytest.mark.parametrize("scale", [2.0**-300, 2.0**300, 2.0**450])
 def test_the_unit_of_a_metric_changes_nothing(scale, relative):

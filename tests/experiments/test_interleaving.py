@@ -58,7 +58,7 @@ CASES = [
 ]
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("a", "b", "k"), CASES)
 def test_team_draft_is_that_of_the_paper(a, b, k):
     log = mixed(list(a), list(b), k)

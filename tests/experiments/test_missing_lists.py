@@ -47,6 +47,7 @@ def test_the_comparison_is_that_of_the_lists_that_both_have():
     assert row["mean_model_both"] == pytest.approx(wide["new"][wide.index >= 150].mean(), rel=1e-12)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("lost", "verdict"),
     [

@@ -242,6 +242,7 @@ def test_clusters_are_counted_once_in_their_period():
         rd.compare_variants(moved, "clicks", **options, details=True)
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize(
     ("call", "words"),
     [

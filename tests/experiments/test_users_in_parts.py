@@ -316,6 +316,7 @@ def bad(users, **columns):
     return pd.concat([users, row], ignore_index=True)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("users", "error", "words"),
     [

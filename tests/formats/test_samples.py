@@ -60,6 +60,7 @@ if not hasattr(pa, "string_view"):
 QRELS = ["ranx_qrels.trec", "ranx_qrels.json", "beir", "beir/qrels/test.tsv"]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", RUNS)
 def test_recommendations(name):
     found = rd.read(SAMPLES / name)

@@ -206,6 +206,7 @@ COMMANDS = [
 ]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("flags", "call", "words"), COMMANDS, ids=[one[2] for one in COMMANDS])
 def test_command_and_dask_say_the_same_data(flags, call, words, files, capsys):
     frames = {"true": TRUE, "pred": PRED.assign(score=[0.3, 0.2, 0.1]), **call}

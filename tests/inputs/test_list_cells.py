@@ -131,6 +131,7 @@ def test_carriers(carrier, users):
     same(found, plain(TRUE, PRED, by="model", users=users))
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     "labels", [{}, {"user_id": str, "item_id": lambda items: items and list(map(str, items))}]
 )
@@ -290,6 +291,7 @@ def test_metrics_side_tables_check_and_tables_of_lists():
     assert rd.ndcg(TRUE, renamed, k=2, pred_cols=names) == rd.ndcg(true, long(one), k=2)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("buckets", [1, 3])
 @pytest.mark.parametrize("form", ["lists", "texts", "wide"])
 def test_files(tmp_path, buckets, form):

@@ -109,6 +109,7 @@ RANKED = pd.DataFrame(
 )
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "top",
     [

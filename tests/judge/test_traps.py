@@ -361,6 +361,7 @@ def trapped():
     }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("code", ["parts_unclear", "surplus", "unseen_units", "repeated_units"])
 def test_all_who_read_a_verdict_say_the_same_of_a_trap(code, tmp_path):
     data, metrics, options = trapped()[code]

@@ -100,6 +100,7 @@ def test_few_copies_are_only_counted():
     assert (said, found.spec["counts"]["clicks"]["logged_twice"]) == ([], 1)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("early", [5, 15, 30, 60])
 @pytest.mark.parametrize("numbers", [False, True])
 def test_clicks_before_their_impression(early, numbers):

@@ -18,6 +18,7 @@ PRED = {"u": ["b", "x", "a", "y"]}
 TIED = {"u": {"b": 2.0, "x": 2.0, "a": 1.0, "y": 1.0, "v": 0.0}}
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize(
     ("metric", "expected"),
     [

@@ -35,6 +35,7 @@ def clicked(seed=0):
     )
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize(
     "name", [*RATING, *PROBABILITY, *(f"pooled_{one}" for one in (*RATING, *PROBABILITY, "auc"))]
 )

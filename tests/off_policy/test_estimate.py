@@ -211,6 +211,7 @@ def test_one_call_takes_estimators_of_two_interactions():
 # -- what must not change a number
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("interval", ["delta", "bootstrap"])
 @pytest.mark.parametrize("cluster", [None, "user_id"])
 def test_row_order(interval, cluster):
@@ -222,6 +223,7 @@ def test_row_order(interval, cluster):
         pd.testing.assert_frame_equal(first, rd.ope.estimate(shuffled, **options), rtol=1e-12)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("piece", [1, 7, 59])
 @pytest.mark.parametrize("log", [bandit_log(), slate_log()], ids=["rows", "slates"])
 def test_pieces(piece, log):

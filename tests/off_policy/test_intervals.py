@@ -112,6 +112,7 @@ def test_bootstrap_agrees_with_delta_on_a_large_log():
 # bounded
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("df", [1, 2, 3, 10, 600, 2000, 2001, 10_000, 10_000_000])
 @pytest.mark.parametrize("p", [0.6, 0.9, 0.975, 0.9995])
 def test_student_quantile(df, p):

@@ -95,6 +95,7 @@ def test_lenskit_entropy_has_a_pseudocount(name):
     np.testing.assert_allclose(table.reindex(theirs.dropna().index), theirs.dropna(), atol=2e-4)
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize(
     "case",
     [

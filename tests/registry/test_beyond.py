@@ -262,13 +262,12 @@ def all_under(number):
 @pytest.mark.parametrize("metric", ORACLE_TOO, ids=lambda m: m.name)
 def test_equals_the_oracle(metric):
     check_oracle(metric, 0)
-    check_oracle(metric, 2)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("metric", ORACLE_TOO, ids=lambda m: m.name)
 def test_equals_the_oracle_under_more_options(metric):
-    for number in (1, *range(3, len(OPTION_SETS))):
+    for number in range(1, len(OPTION_SETS)):
         check_oracle(metric, number)
 
 
@@ -376,6 +375,7 @@ def relabelled(frame, label):
     return frame.assign(**columns)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("label", ["str", "category", "object", "Int64"])
 def test_labels_do_not_matter(label):
     true, pred = one_model(4)
@@ -387,6 +387,7 @@ def test_labels_do_not_matter(label):
     )
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("metric", WITHOUT_TRUE, ids=lambda m: m.name)
 def test_a_call_without_true_has_the_same_invariances(metric):
     true, pred = one_model(4)
@@ -460,6 +461,7 @@ def test_one_call_for_all_recommenders_equals_a_call_each():
         pd.testing.assert_frame_equal(mine, alone, rtol=1e-12)
 
 
+@pytest.mark.few(17)
 @every_metric
 def test_a_call_equals_evaluate(metric):
     true, pred = one_model(7)
