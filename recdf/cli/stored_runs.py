@@ -260,7 +260,7 @@ def _report(given: Namespace, options: Given) -> Reply:
     paths = given_files(given, *TABLES)
     if "gate" in paths and paths["gate"].is_dir():
         paths["gate"] /= GATE_FILES[0]
-    several = []
+    several: list[Path] = []
     for path in given.experiment or ():  # the folder of a run stands for the tables in it
         inside = {
             name: path / f"{name}.parquet" for name in ("comparison", "segments", *OF_EXPERIMENT)

@@ -23,7 +23,15 @@ from .dealt_checks import check_on_engine
 from .dealt_logs import on_engine
 from .engine import EngineEvaluation, evaluate_frames
 from .engine_arguments import check_frames, takes_engine_arguments
-from .engine_methods import Handle, Inline, OnBucket, OnChunk, Sent, as_dtypes, labels_of_table
+from .engine_methods import (
+    Handle,
+    OnBucket,
+    OnChunk,
+    Sent,
+    as_dtypes,
+    inline_handle,
+    labels_of_table,
+)
 from .needed import decoded
 from .source import frame_of_arrow
 
@@ -164,7 +172,7 @@ class DaskEngine:
         return arrow_table_of(frame.compute(), HOLDS)
 
     def share(self, data: bytes) -> Handle:
-        return Inline(data)
+        return inline_handle(data)
 
     def local(self, data: Any) -> Any:
         return (

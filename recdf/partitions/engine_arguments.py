@@ -19,16 +19,11 @@ import pyarrow as pa
 
 from .._version import __version__
 from ..docstrings import Function
-from ..errors import EngineError, OptionError, RecdfError
+from ..errors import EngineError, OptionError, RecdfError, kind_of
 from ..evaluation.evaluate import takes_evaluate_arguments
 from ..inputs.options import Options
 from ..inputs.true_and_pred import argument_of, hints_of
 
-ENGINE_PACKAGES = {
-    "dask": "Dask",
-    "dask_expr": "Dask",
-    "pyspark": "Spark",
-}  # package of a frame -> its engine
 DIFFER = ". Where scores are equal, the numbers may then differ from those of {name}"
 
 
@@ -36,22 +31,12 @@ def check_frames(frames: Mapping[str, Any], kind: Any, engine: str, make: str) -
     """Raise unless the frames are of the engine. Only `true` and events may be None. `make` makes
     a frame from one of pandas."""
     for role, data in frames.items():
-        if isinstance(data, kind) or (data is None and role not in ("pred", "log")):
-            continue
-        own, package = type(data), type(data).__module__.partition(".")[0]
-        words = f"; expected a {engine} DataFrame"
-        if isinstance(data, pd.DataFrame):
-            what = "a pandas DataFrame"
-            words = f"; pass frames in memory to rd.evaluate, or make a {engine} frame: {make}"
-        elif own.__module__.startswith("pyspark.pandas"):
-            what, words = "a frame of pyspark.pandas", f"{words}: pass {role}.to_spark()"
-        elif own.__name__ == "DataFrame" and ENGINE_PACKAGES.get(package, engine) != engine:
-            other = ENGINE_PACKAGES[package]
-            what = f"a {other} DataFrame"
-            words = f"; call rd.{other.lower()}.evaluate, which takes such frames"
-        else:
-            what = "None" if data is None else f"a {package} {own.__name__}"
-        raise TypeError(f"{role} is {what}{words}")
+        if not isinstance(data, kind) and (data is not None or role in ("pred", "log")):
+            of = "" if data is None else f" of {type(data).__module__}"
+            raise TypeError(
+                f"{role} is {kind_of(data)}{of}; expected a {engine} DataFrame: {make} makes one, "
+                "and rd.evaluate takes frames in memory"
+            )
 
 
 def ties_by_row(options: Options, given: Collection[str], engine: str) -> OptionError:
@@ -69,19 +54,15 @@ def ties_by_row(options: Options, given: Collection[str], engine: str) -> Option
 
 def no_order(options: Options, pred: pd.DataFrame, engine: str) -> OptionError:
     """Return the error for a `pred` that only its rows could order."""
-    either = "⟦+score_col=⟧ or ⟦+rank_col=⟧"
-    if options.convention is None or options.convention.order != "row":
-        unused = map(argument_of, hints_of(None, pred, options).unused_order)
-        return OptionError(
-            f"pred has no column that orders it, and a {engine} frame has no order of rows; pass "
-            f"{' or '.join(unused) or either}"
-        )
-    name, both = options.convention.name, ("score", "rank")
-    there = [f'⟦+{column}_col="{column}"⟧' for column in both if column in pred.columns]
+    what, differ, like = "pred has no column that orders it", "", options.convention
+    names = list(hints_of(None, pred, options).unused_order)
+    if like is not None and like.order == "row":
+        what, differ = f'⟦like="{like.name}"⟧ takes pred in the order of its rows', DIFFER
+        names = [name for name in ("score", "rank") if name in pred.columns]
+    columns = " or ".join(map(argument_of, names)) or "⟦+score_col=⟧ or ⟦+rank_col=⟧"
     return OptionError(
-        f'⟦like="{name}"⟧ takes pred in the order of its rows, which a {engine} frame does not '
-        f"keep; pass {' or '.join(there) or either}, and ⟦+ties=⟧ (now "
-        f'"{options.ties}") for equal scores' + DIFFER.format(name=name)
+        f"{what}, and a {engine} frame has no order of rows; pass {columns}"
+        + differ.format(name=like and like.name)
     )
 
 
@@ -252,11 +233,9 @@ class Watched:
         def told(*given: Any) -> Any:
             try:
                 return job(*given)
-            except RecdfError as error:
-                if isinstance(error, EngineError):  # a worker raised it
-                    raise engine_error(self._engine.name, error, self._n_buckets) from error
-                raise
-            except Exception as error:
+            except Exception as error:  # a worker raises EngineError too
+                if isinstance(error, RecdfError) and not isinstance(error, EngineError):
+                    raise
                 raise engine_error(self._engine.name, error, self._n_buckets) from error
 
         return told

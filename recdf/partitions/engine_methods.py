@@ -9,13 +9,14 @@ cloudpickle does it by default.
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import io
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
 from pathlib import Path
 from pickle import loads
 from typing import Any, Protocol
@@ -61,21 +62,18 @@ class Shared:
         return call
 
 
-class Handle(Protocol):
-    """How a worker gets the bytes. Handles of the same bytes are equal."""
-
-    def read(self) -> bytes: ...
-    def __hash__(self) -> int: ...
-
-
 @dataclass(frozen=True)
-class Inline:
-    """Bytes that are sent with every task. They should be small: a megabyte at most."""
+class Handle:
+    """How a worker gets some bytes: `read` returns them. Handles of the same bytes are equal."""
 
-    data: bytes
+    digest: str
+    read: Callable[[], bytes] = field(compare=False)
 
-    def read(self) -> bytes:
-        return self.data
+
+def inline_handle(data: bytes) -> Handle:
+    """Return a handle that is sent with every task together with the bytes. They should be few: a
+    megabyte at most."""
+    return Handle(hashlib.sha256(data).hexdigest(), partial(bytes, data))
 
 
 @dataclass(frozen=True)
@@ -260,7 +258,7 @@ class Engine(InParts, Protocol):
         same bytes.
 
         The bytes are the call with its side tables, or an assignment. A worker unpickles them once.
-        `Inline(data)` sends them with every task, which is right while they are few.
+        `inline_handle(data)` sends them with every task, which is right while they are few.
         """
 
     def local(self, data: Any) -> Any:

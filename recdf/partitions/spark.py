@@ -8,14 +8,13 @@ executors. With Spark Connect it is sent to them as a file.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from functools import reduce
+from dataclasses import replace
+from functools import partial, reduce
 from inspect import signature
 from pathlib import Path
 from typing import Any, Unpack
@@ -24,7 +23,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from ..errors import ColumnError, Mention, MissingExtraError, OptionError, RecdfError
+from ..errors import Mention, MissingExtraError, RecdfError
 from ..evaluation.evaluate import EvaluateArguments
 from ..evaluation.storage import MOUNTED
 from ..inputs.data_files import by_places
@@ -36,7 +35,7 @@ from .dealt_checks import check_on_engine
 from .dealt_logs import on_engine
 from .engine import EngineEvaluation, evaluate_frames
 from .engine_arguments import check_frames, takes_engine_arguments
-from .engine_methods import Handle, Inline, OnBucket, OnChunk, Sent, labels_of_table
+from .engine_methods import Handle, OnBucket, OnChunk, Sent, inline_handle, labels_of_table
 
 __all__ = ["check", "check_log", "evaluate", "from_impressions"]
 __dir__ = __all__.copy
@@ -213,26 +212,22 @@ class SparkEngine:
             return frame.toArrow()
 
     def share(self, data: bytes) -> Handle:
+        inline = inline_handle(data)
         if len(data) <= sizes().inline_bytes:
-            return Inline(data)
-        digest = hashlib.sha256(data).hexdigest()[:32]
-        if "connect" not in type(self.session).__module__:
-            return Broadcast(digest, self.session.sparkContext.broadcast(data))
+            return inline
+        if "connect" not in type(self.session).__module__:  # sent once to each executor
+            held = self.session.sparkContext.broadcast(data)
+            return replace(inline, read=partial(getattr, held, "value"))
         with suppress(Exception), tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / f"recdf-{digest}"
+            path = Path(folder) / f"recdf-{inline.digest}"
             path.write_bytes(data)
             self.session.addArtifacts(str(path), file=True)
-            return Artifact(digest, path.name)
-        return Inline(data)  # the platform takes no files
+            return replace(inline, read=partial(_of_artifact, path.name))
+        return inline  # the platform takes no files
 
     def local(self, data: Any) -> Any:
-        if isinstance(data, self.sql.Column):
-            raise OptionError(
-                f"{data} is a column without a frame, so it has no rows; pass frame.select({data})"
-            )
-        return (
-            self.labels(self.collect(data), data) if isinstance(data, self.sql.DataFrame) else data
-        )
+        is_frame = isinstance(data, self.sql.DataFrame)
+        return self.labels(self.collect(data), data) if is_frame else data
 
     def labels(self, table: pa.Table, frame: Any) -> pd.DataFrame:
         return labels_of_table(table)
@@ -241,17 +236,6 @@ class SparkEngine:
         return frame
 
     def write(self, frame: Any, folder: Path) -> None:
-        alike: dict[str, list[str]] = {}
-        for name in frame.columns:
-            alike.setdefault(name.lower(), []).append(name)
-        sensitive = self._setting("spark.sql.caseSensitive", "false") == "true"
-        for found in () if sensitive else alike.values():
-            if len(found) > 1:
-                raise ColumnError(
-                    f"the columns {' and '.join(map(repr, found))} of per_user differ only in "
-                    "case, and Spark takes them for one column; give one of them another name, or "
-                    "set spark.sql.caseSensitive to true"
-                )
         with settings(self.session):
             frame.write.parquet(_address(folder))
 
@@ -354,28 +338,11 @@ def _on_bucket(work: OnBucket, schema: pa.Schema, n_buckets: int) -> Any:
     return on_bucket
 
 
-@dataclass(frozen=True)
-class Broadcast:
-    """Bytes that Spark sends once to each executor."""
+def _of_artifact(name: str) -> bytes:
+    """Return the bytes of a file that Spark Connect copied to this executor."""
+    from pyspark import SparkFiles
 
-    digest: str
-    held: Any = field(compare=False)
-
-    def read(self) -> bytes:
-        return bytes(self.held.value)
-
-
-@dataclass(frozen=True)
-class Artifact:
-    """Bytes in a file that Spark Connect copies to each executor."""
-
-    digest: str
-    name: str
-
-    def read(self) -> bytes:
-        from pyspark import SparkFiles
-
-        return Path(SparkFiles.get(self.name)).read_bytes()
+    return Path(SparkFiles.get(name)).read_bytes()
 
 
 # Settings that the jobs of recdf need while they run. Several calls in one session may overlap, in

@@ -40,7 +40,7 @@ def test_what_an_engine_cannot_know_is_refused():
     true, pred = map(to_dask, frames())
     with pytest.raises(rd.OptionError, match="a Dask frame has no order of rows"):
         rd.dask.check(true, pred.drop(columns="score"), by="model")
-    with pytest.raises(TypeError, match="true is a pandas DataFrame"):
+    with pytest.raises(TypeError, match="true is a DataFrame of pandas"):
         rd.dask.check(frames()[0], pred)
     with pytest.raises(rd.ColumnError, match="pred has no column 'modle'"):
         rd.dask.check(true, pred, by="modle")

@@ -86,7 +86,7 @@ def test_the_lists_go_into_evaluate():
 
 def test_a_frame_of_pandas_is_refused():
     log = CASES_OF_LOGS["sessions_by_gaps"]()[0]
-    with pytest.raises(TypeError, match="log is a pandas DataFrame"):
+    with pytest.raises(TypeError, match="log is a DataFrame of pandas"):
         rd.dask.from_impressions(log, clicked_col="clicked")
     with pytest.raises(rd.ColumnError, match="index"):
         rd.dask.from_impressions(to_dask(log).set_index("user_id"), clicked_col="clicked")

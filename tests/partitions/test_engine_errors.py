@@ -11,7 +11,7 @@ import pytest
 
 import recdf as rd
 from recdf.partitions.engine_arguments import engine_error
-from recdf.partitions.engine_methods import Inline, Sent, opened, received
+from recdf.partitions.engine_methods import Sent, inline_handle, opened, received
 
 dask = pytest.importorskip("dask")
 dd = pytest.importorskip("dask.dataframe")
@@ -323,7 +323,7 @@ def test_work_is_refused_by_a_worker_with_another_version():
         rd.EngineError,
         match=r"cannot read the call, since its packages .* \(ModuleNotFoundError: .*nosuch",
     ):
-        opened(Inline(b"cnosuch\nname\n."))
+        opened(inline_handle(b"cnosuch\nname\n."))
     error = engine_error("Dask", rd.EngineError("a worker has recdf 1, and this process has 2"), 3)
     assert str(error).startswith(
         "a job of Dask failed: a worker has recdf 1, and this process has 2. Install on every"

@@ -21,8 +21,8 @@ from recdf.partitions.buckets import (
 )
 from recdf.partitions.engine_methods import (
     MOST_OPENED,
-    Inline,
     Shared,
+    inline_handle,
     opened,
     to_bytes,
 )
@@ -126,7 +126,7 @@ def test_a_call_is_opened_once_and_its_own_metrics_come_by_value():
     items = pd.DataFrame({"item_id": [1]})
     call = call_of(rd.evaluate, [uses_a_helper, "ndcg"], 5, {"items": items}, True)
     data = to_bytes(Shared(call))
-    handle = Inline(data)
+    handle = inline_handle(data)
     shared = opened(handle)
     assert opened(pickle.loads(pickle.dumps(handle))) is shared
     own, ndcg = (request.metric for request in shared.call.requests)
@@ -137,7 +137,7 @@ def test_a_call_is_opened_once_and_its_own_metrics_come_by_value():
     assert "uses_a_helper" not in rd.METRICS
     for i in range(MOST_OPENED):
         other = to_bytes(Shared(call, given=pd.DataFrame({"user_id": [i]})))
-        opened(Inline(other))
+        opened(inline_handle(other))
     assert opened(handle) is not shared
 
 

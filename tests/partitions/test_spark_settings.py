@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from recdf.inputs.machine import Sizes, sized
-from recdf.partitions.engine_methods import Inline
+from recdf.partitions.engine_methods import inline_handle
 from recdf.partitions.spark import SETTINGS, SparkEngine, settings, slots_of
 
 BYTES, ROWS = SETTINGS
@@ -126,7 +126,7 @@ class Remote(Session):
 
 @sized(Sizes(inline_bytes=1))
 def test_a_platform_that_takes_no_files_gets_the_call_with_each_task():
-    assert SparkEngine(None, Remote()).share(b"call") == Inline(b"call")
+    assert SparkEngine(None, Remote()).share(b"call") == inline_handle(b"call")
 
 
 def test_the_hash_of_the_slot_of_a_bucket_is_its_number():

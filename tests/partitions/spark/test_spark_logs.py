@@ -80,7 +80,7 @@ def test_the_lists_go_into_evaluate(spark):
     summary = rd.spark.evaluate(*found, metrics, **found.options, partitions=2).summary
     of_pandas = rd.evaluate(*expected, metrics, **expected.options).summary
     pd.testing.assert_frame_equal(summary, of_pandas, rtol=1e-12)
-    with pytest.raises(TypeError, match="clicks is a pandas DataFrame"):
+    with pytest.raises(TypeError, match="clicks is a DataFrame of pandas"):
         rd.spark.from_impressions(given["log"], clicks=log, time_col="time")
 
 
