@@ -186,12 +186,12 @@ carry : str, list of str or mapping, optional
     its dtype and is null for lists that `pred` does not have."""
 
 
-def takes_evaluate_arguments(engine: str = "", **texts: str) -> Callable[[Function], Function]:
+def takes_evaluate_arguments(engine: str = "", results: str = "") -> Callable[[Function], Function]:
     """Show the arguments in the signature and the docstring of a function that takes them as
     `**arguments`.
 
-    `engine` is the name of an engine, whose frames may be side tables too. `texts` stand where the
-    docstring has their names.
+    `engine` is the name of an engine, whose frames may be side tables too. `results` stands where
+    the docstring has this name.
     """
     frame = f"DataFrame (of pandas or {engine})" if engine else "DataFrame"
     sides = "".join(
@@ -202,7 +202,7 @@ def takes_evaluate_arguments(engine: str = "", **texts: str) -> Callable[[Functi
         more={**dict.fromkeys(SIDE_TABLES, "Any"), "item_by": "str | None", "carry": "Carry"},
         metrics=METRIC_ARGUMENTS,
         side_tables=sides + OTHER_ARGUMENTS,
-        **texts,
+        results=results,
     )
 
 
