@@ -301,11 +301,11 @@ def test_the_draw_depends_on_seed_and_ids_alone() -> None:
 @pytest.mark.long
 def test_every_list_is_drawn_as_often_as_its_probability_says() -> None:
     seen = np.zeros(40)
-    for seed in range(400):
+    for seed in range(200):
         rows = rd.diagnostics.sample_to_judge(PRED, 14, k=1, by="model", strata=USERS, seed=seed)
         seen[rows["user_id"].unique()] += 1
     probability = USERS["plan"].map(rows.groupby("stratum")["probability"].first()).to_numpy()
-    z = (seen - 400 * probability) / np.sqrt(400 * probability * (1 - probability))
+    z = (seen - 200 * probability) / np.sqrt(200 * probability * (1 - probability))
     assert np.abs(z).max() < 4
 
 
