@@ -379,11 +379,30 @@ def read_side(role: str, given: Any, names: Collection[str] | None = None) -> Si
 
 
 def check_metrics(sides: Sequence[Side], metrics: Iterable[str]) -> None:
-    """Raise for a metric that a side lacks, or has at another k."""
+    """Raise for a metric that a side lacks, or has at another k; say what may have been meant."""
     for metric in metrics:
         for side in sides:
-            if metric not in side.per_user.columns:
-                raise ColumnError(_lacks(side, metric), argument="budgets", value=metric)
+            if metric in side.per_user.columns:
+                continue
+            known = list(side.spec.get("metrics", {})) or [
+                str(name) for name in side.per_user.select_dtypes("float")
+            ]
+            (word, at, _), words = metric.partition("@"), [name.split("@")[0] for name in known]
+            hint = closest(word.lower(), words)
+            if not at:  # the caller left out the cut-off
+                lower = metric.lower()
+                same = (one for one in known if one.split("@")[0] == lower)
+                hint = closest(next(same, lower), known)
+            elif word in words:
+                hint = "; it was evaluated at another k"
+            if metric in known:
+                hint = f"; {metric!r} is one number for all lists, which has no interval"
+            has = f"it has {', '.join(known) or 'none'}{hint}"
+            raise ColumnError(
+                f"{side.role} has no metric {metric!r} per list; {has}",
+                argument="budgets",
+                value=metric,
+            )
         ks = {side.role: side.recorded(metric, "k") for side in sides}
         if None not in ks.values() and len(set(ks.values())) > 1:
             at = " and ".join(f"at k = {k} in {role}" for role, k in ks.items())
@@ -391,48 +410,25 @@ def check_metrics(sides: Sequence[Side], metrics: Iterable[str]) -> None:
             raise OptionError(says, argument="budgets", value=metric)
 
 
-def _lacks(side: Side, metric: str) -> str:
-    """Say that a side has no such metric, and what the caller may have meant."""
-    known = list(side.spec.get("metrics", {})) or list(
-        map(str, side.per_user.select_dtypes("float"))
-    )
-    (word, at, _), words = metric.partition("@"), [name.split("@")[0] for name in known]
-    near = closest(word.lower(), words)
-    if not at:  # the caller left out the cut-off
-        lower = metric.lower()
-        near = closest(next((one for one in known if one.split("@")[0] == lower), lower), known)
-    hint = "; it was evaluated at another k" if at and word in words else near
-    if metric in known:
-        hint = f"; {metric!r} is one number for all lists, which has no interval"
-    return (
-        f"{side.role} has no metric {metric!r} per list; it has {', '.join(known) or 'none'}{hint}"
-    )
-
-
 def data_checks(sides: Sequence[Side], runs: ModelRows, metrics: Iterable[str]) -> dict[str, Pair]:
-    """Return what both sides were evaluated on, by what it is; None where nothing tells."""
+    """Return what both sides were evaluated on, by what it is: equal texts where it is the same,
+    None where nothing tells."""
     definitions = {
         metric: [side.recorded(metric, "definition") for side in sides] for metric in metrics
     }
     facts = facts_of(sides[0].spec, sides[1].spec, definitions)
     pairs: dict[str, Pair] = {name: (one.own, one.base) for name, one in facts.items()}
-    return pairs | {"truth": _truth(sides, runs)}
-
-
-def _truth(sides: Sequence[Side], runs: ModelRows) -> Pair:
-    """Describe the truth of both sides: equal texts where it is the same, None where nothing
-    tells."""
-    own, base = (side.spec.get("truth") for side in sides)
+    truth = [side.spec.get("truth") for side in sides]
     if all("n_true" in side.per_user.columns for side in sides):
         both = runs.table("n_true")
         whole = all(side.options.get("users") in ("true", "all") for side in sides)
         unlike, _ = other_truth(both, whole)
         if unlike:
-            sums = [f"{int(np.nansum(one)):,} relevant items" for one in both]
-            return f"{sums[0]}, other ones in {amount(unlike, 'list')}", sums[1]
-        if None in (own, base):
-            own = base = "as many relevant items in each list"
-    return own, base
+            truth = [f"{int(np.nansum(one)):,} relevant items" for one in both]
+            truth[0] += f", other ones in {amount(unlike, 'list')}"
+        elif None in truth:
+            truth = ["as many relevant items in each list"] * 2
+    return pairs | {"truth": tuple(truth)}
 
 
 def pair_of(
@@ -495,15 +491,10 @@ def checks_table(pairs: Mapping[str, Pair]) -> pd.DataFrame:
     said, in doubt."""
     rows = []
     for name, (own, base, *doubt) in pairs.items():
-        known = "not known" if None in (own, base) else "same" if own == base else "differs"
-        rows.append(
-            (
-                name,
-                str(own),
-                str(base),
-                ("in doubt" if doubt[0] else "no doubt") if doubt else known,
-            )
-        )
+        found = "not known" if None in (own, base) else "same" if own == base else "differs"
+        if doubt:
+            found = "in doubt" if doubt[0] else "no doubt"
+        rows.append((name, str(own), str(base), found))
     return pd.DataFrame(rows, columns=CHECK_COLUMNS, dtype="str")
 
 

@@ -307,7 +307,14 @@ def gate(
     ]
     rows.sort(key=lambda row: metrics.index(row["metric"]))
     table, differs = pd.DataFrame(rows), bool(checks["found"].isin(DOUBTFUL).any())
-    return Gate(_decided(table, alpha, correction, worst, differs, _judged(runs, settings)), checks)
+    p_fail = table["p_fail"].where(table["effect"] == UNDECIDED).to_numpy()
+    table.insert(list(table.columns).index("p_fail") + 1, "p_fail_adj", adjust(p_fail, correction))
+    judged = _judged(runs, settings)
+    decided = [_decide(row, alpha, worst, differs, judged) for row in table.to_dict("records")]
+    effects, reasons = zip(*decided, strict=True)
+    table["reason"] = pd.Series(reasons, dtype=str)
+    add_verdicts(table, "gate", effects)
+    return Gate(table, checks)
 
 
 def _gate_row(
@@ -322,7 +329,11 @@ def _gate_row(
     better, gated = settings.better[budget.metric], not math.isnan(budget.allowed)
     table, definition = runs.table(budget.metric), settings.definitions[budget.metric]
     values = bounds_of(budget.metric, settings.declared, table, definition=definition)
-    worst = _worst_value(budget.metric, better, values)
+    worst = math.nan  # what a list without a value counts as
+    if values is not None:
+        worst = values[0] if better == "larger" else values[1]
+    elif better == "larger" and zero_is_worst(budget.metric):
+        worst = 0.0
     both, lacks = _both_sides(table, lists, worst)
     n_only_baseline, n_only_candidate = lacks.sum(axis=1).tolist()
     mean_candidate, mean_baseline = runs.mean(both[0]), runs.mean(both[1])
@@ -457,13 +468,6 @@ def _both_sides(table: Floats, lists: Mask | bool, worst: float) -> tuple[Floats
     return both, lacks
 
 
-def _worst_value(metric: str, better: str, values: tuple[float, float] | None) -> float:
-    """Return what a list without a value counts as; NaN if that is not known."""
-    if values is not None:
-        return values[0] if better == "larger" else values[1]
-    return 0.0 if better == "larger" and zero_is_worst(metric) else math.nan
-
-
 def _change_of_units(
     both: Floats,
     budget: Budget,
@@ -519,24 +523,6 @@ def _judged(runs: ModelRows, settings: _Settings) -> dict[str, str]:
                     "underrated"
                 )
     return found
-
-
-def _decided(
-    table: pd.DataFrame,
-    alpha: float,
-    correction: Correction,
-    worst: Worst,
-    differs: bool,
-    judged: Mapping[str, str],
-) -> pd.DataFrame:
-    """Return the rows with their verdicts."""
-    p_fail = table["p_fail"].where(table["effect"] == UNDECIDED).to_numpy()
-    table.insert(list(table.columns).index("p_fail") + 1, "p_fail_adj", adjust(p_fail, correction))
-    decided = [_decide(row, alpha, worst, differs, judged) for row in table.to_dict("records")]
-    effects, reasons = zip(*decided, strict=True)
-    table["reason"] = pd.Series(reasons, dtype=str)
-    add_verdicts(table, "gate", effects)
-    return table
 
 
 def _decide(

@@ -155,6 +155,15 @@ def test_a_fault_is_not_taken_for_others(fault: str) -> None:
     assert set(findings(true, pred, **options)) == expected
 
 
+@pytest.mark.parametrize("row", [0, 5])
+def test_rows_against_scores_are_found_beside_a_row_without_a_user(row: int) -> None:
+    true, pred, _ = plant("rows against scores")
+    pred["user_id"] = pred["user_id"].astype("Int64").mask(np.arange(len(pred)) == row)
+    found = findings(true, pred)
+    assert found["null ids in pred"]["count"] == 1
+    assert found["row order that contradicts the scores"]["count"] == 60
+
+
 def test_tie_range_is_the_best_and_the_worst_order() -> None:
     true = {"u": ["b", "d"]}
     pred = pd.DataFrame({"user_id": "u", "item_id": list("abcd"), "score": [3.0, 2.0, 2.0, 2.0]})
