@@ -424,8 +424,8 @@ def data_checks(sides: Sequence[Side], runs: ModelRows, metrics: Iterable[str]) 
         whole = all(side.options.get("users") in ("true", "all") for side in sides)
         unlike, _ = other_truth(both, whole)
         if unlike:
-            truth = [f"{int(np.nansum(one)):,} relevant items" for one in both]
-            truth[0] += f", other ones in {amount(unlike, 'list')}"
+            own, base = (f"{int(np.nansum(one)):,} relevant items" for one in both)
+            truth = [f"{own}, other ones in {amount(unlike, 'list')}", base]
         elif None in truth:
             truth = ["as many relevant items in each list"] * 2
     return pairs | {"truth": tuple(truth)}
