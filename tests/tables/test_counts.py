@@ -19,7 +19,6 @@ NO_NOUN = {"is", "has", "vs", "was", "as", "lacks", "counts", "scores", "depends
 NO_NOUN |= {"stays", "computes", "tells", "does", "wins", "belongs", "its", "holds"}
 # Nouns behind a name, or behind a number that is at least 2; by their module.
 NEVER_ONE = {
-    ("about_models", "lists"),  # a range
     ("about_models", "metrics"),  # of more than nine panels
     ("about_models", "segments"),  # `worse_for` says "the one segment"
     ("adjust_pvalues", "families"),
