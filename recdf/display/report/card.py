@@ -492,8 +492,9 @@ def _overturning(subject: Subject, check: GivenTable, case: Case) -> Iterator[Re
     for one in known[known["severity"].isin(["error", "warning"])].to_dict("records"):
         # Ties and lacking lists are said in sentences of their own.
         if one["code"] not in (*TIE_FINDINGS, "no_recommendations"):
-            at_fault = (one["metric"], one["by"]) == (subject.primary, models[0])
-            yield _of_finding(one, at_fault and one["code"] in NO_BETTER, is_better)
+            # Findings of an audit name their metric; those of a check have none.
+            of_best = (one.get("metric"), one.get("by")) == (subject.primary, models[0])
+            yield _of_finding(one, of_best and one["code"] in NO_BETTER, is_better)
 
 
 def doubt(
