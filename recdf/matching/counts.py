@@ -145,8 +145,12 @@ class ListCounts(Counts):
         self.lists: Lists = lists
         self.matched: Matched = matched
         # Lists are sorted by `by` value, so that a binary search finds those of one value.
-        first, end = np.searchsorted(matched.list_by, [by, by + 1])
-        self.by, self.mine = by, np.arange(first, end)
+        self.first_and_end = np.searchsorted(matched.list_by, [by, by + 1])
+        self.mine = np.arange(*self.first_and_end)
+
+    def among(self, of_list: np.ndarray) -> slice:
+        """Return where the entries of these lists are among entries in the order of lists."""
+        return slice(*np.searchsorted(of_list, self.first_and_end))
 
     def _counted(self, one: Sum) -> np.ndarray:
         return one.counted(self)
@@ -209,8 +213,8 @@ def _lists_with(counts: ListCounts) -> np.ndarray:
 
 def _hits(counts: ListCounts) -> np.ndarray:
     hits = counts.lists.hits
-    mine = counts.matched.list_by[hits.list] == counts.by
-    return np.bincount(counts.matched.item[hits.place[mine]], minlength=counts.n_items)
+    mine = hits.place[counts.among(hits.list)]
+    return np.bincount(counts.matched.item[mine], minlength=counts.n_items)
 
 
 def _relevant_counts(counts: ListCounts) -> np.ndarray:

@@ -307,7 +307,7 @@ def arp_ratio(lists: Lists, *, share_of: Literal["users", "events"] = "users") -
 
 def _gains_of_items(gain: str, counts: ListCounts) -> ndarray:
     hits = counts.lists.hits
-    mine = np.flatnonzero(counts.matched.list_by[hits.list] == counts.by)
+    mine = counts.among(hits.list)
     items = counts.matched.item[hits.place[mine]]
     return exact_sums(gain_values(gain, hits.gain[mine]), items, counts.n_items)
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy import ndarray
 
 from ..errors import OptionError
-from ..inputs.sorting import exact_sums, offsets
+from ..inputs.sorting import exact_sums
 from ..matching.counts import Counts, ListCounts, Sum
 from ..matching.hits import ratio
 from ..matching.lists import Lists
@@ -54,18 +54,9 @@ def rated_rows(lists: Lists) -> Rated:
 
 
 def rated_of(counts: ListCounts) -> Rated:
-    """Return the rated recommendations of one `by` value. They are sorted by it once for all
-    values."""
-    lists = counts.lists
-    cache, key = lists.matched.cache, ("rated by value", lists.cut)
-    if key not in cache:
-        rated = lists.once(rated_rows)
-        value = lists.matched.list_by[rated.list]
-        order = np.argsort(value, kind="stable")
-        start = offsets(np.bincount(value, minlength=len(lists.matched.by)))
-        cache[key] = start, Rated(*(array[order] for array in rated))
-    start, rated = cache[key]
-    mine = slice(start[counts.by], start[counts.by + 1])
+    """Return the rated recommendations of one `by` value."""
+    rated = counts.lists.once(rated_rows)
+    mine = counts.among(rated.list)
     return Rated(*(array[mine] for array in rated))
 
 
