@@ -76,8 +76,10 @@ PRICES = """
             hint="Rows",
             kind="DataFrame or Arrow stream",
             meaning="Prices: one row per item, in the column `price`.",
-            check=checked_catalogue,
-            codes=catalogue_codes,
+            check=checked_items,
+            codes=lambda sides, name: Catalogue(
+                sides.checked[name].frame, sides.needed(name), sides.n_items
+            ),
             flag="prices: one row per item, with the column price",
         ),
     ]
