@@ -270,7 +270,8 @@ class Summing:
                 raise RowsNeeded
             own, found = _codes_of_labels(column)
             values.append(found)
-            code = own if code is None else code * np.int64(len(found)) + own
+            # Codes of one byte have no room for products, and NumPy 1 would not make them wider.
+            code = own if code is None else np.multiply(code, len(found), dtype=np.int64) + own
         assert code is not None  # the variant has a column
         shape = tuple(map(len, values))
         table = np.zeros(int(np.prod(shape)), np.int64)

@@ -170,6 +170,13 @@ def test_lazy_rows_that_take_much_memory_are_read_in_batches(lazy, parts, only_s
     assert max(tables) < 100, "rows were brought into memory"
 
 
+def test_codes_of_categories_have_room_for_their_products(parts, only_sums):
+    users = some_users()
+    for name, step in (("country", 1), ("device", 12)):
+        users[name] = pd.Categorical.from_codes(users["user_id"] // step % 12, list("abcdefghijkl"))
+    same(users, users, "revenue", by=["country", "device"])
+
+
 def test_a_query_that_has_other_rows_each_time_is_read_once(parts, monkeypatch):
     duckdb = pytest.importorskip("duckdb")
     users = some_users()
