@@ -242,10 +242,9 @@ TABLES = {
 }
 
 
-OF_EXPERIMENT = (
-    "health",
-    "over_time",
-)  # tables that a run of an experiment writes beside its effects
+# Tables that a run of an experiment writes beside its effects; of several runs they are left out,
+# since they would not say whose they are.
+OF_EXPERIMENT = ("health", "over_time")
 FLAGS_OF_DATA = ("--exposure", "--log", "--position")  # no run wrote them: links are followed
 
 
@@ -266,7 +265,8 @@ def _report(given: Namespace, options: Given) -> Reply:
             name: path / f"{name}.parquet" for name in ("comparison", "segments", *OF_EXPERIMENT)
         }
         there = {name: one for name, one in inside.items() if path.is_dir() and is_there(one)}
-        paths = {name: there.pop(name) for name in OF_EXPERIMENT if name in there} | paths
+        beside = {name: there.pop(name) for name in OF_EXPERIMENT if name in there}
+        paths = (beside if len(given.experiment) == 1 else {}) | paths
         several += there.values() or [path]
     stems = [path.stem for path in several]
     named = {path.stem if stems.count(path.stem) == 1 else str(path): path for path in several}

@@ -1,5 +1,6 @@
 """`recdf experiment` gives the tables of `compare_variants`; experiments/ tests the numbers."""
 
+import shutil
 import sys
 
 import numpy as np
@@ -750,6 +751,9 @@ def test_a_plan_binds_the_experiment(capsys, folder):
     page = (folder / "folder.html").read_text(encoding="utf-8")
     assert "Effects, segments: differences from A" in page
     assert "Users without metrics: " in page
+    shutil.copytree("out", "again")
+    assert run(capsys, "report", "--experiment", "out", "again", "--out", "two.html")[0] == 0
+    assert "Users without metrics: " not in (folder / "two.html").read_text(encoding="utf-8")
     (folder / "plan.toml").write_text(plan.format(400) + "looks = 1\n")
     call = *ROLE_CALL, "--plan", "plan.toml", "--fail-on", "deviation"
     for looks, code, said in (
