@@ -228,19 +228,27 @@ def frames_of_call(
 # ------------------------------------------------------------------------------------------
 # `recdf report`: from a result on disk to one HTML file.
 
-# Tables beside the result, by flag: what wrote them. Each is a parquet file.
+# Tables beside the result, by flag: what wrote them. Each is a parquet file, or the folder of the
+# run that wrote it.
 TABLES = {
     "comparison": "what recdf compare --out wrote, to be shown instead of paired t tests",
-    "health": "the health.parquet that recdf experiment --out wrote",
-    "check": "the findings of recdf check",
-    "off_policy": "the estimates of recdf ope",
+    "health": "what recdf experiment --out wrote of the users per variant",
+    "check": "what recdf check --out or recdf audit --out found",
+    "off_policy": "what recdf ope --out estimated",
     "exposure": "what rd.diagnostics.exposure_table returned",
     "log": "past interactions, for the picture of the long tail (needs --exposure)",
     "position": "what rd.diagnostics.position_table returned",
     "over_time": "effects by period",
-    "gate": "the folder that recdf gate --out wrote, or its gate.parquet",
+    "gate": "what recdf gate --out wrote",
 }
-
+FILE_OF_RUN = {
+    "comparison": COMPARISON_FILES[0],
+    "health": "health.parquet",
+    "check": "findings.parquet",
+    "off_policy": ESTIMATED[0],
+    "over_time": "over_time.parquet",
+    "gate": GATE_FILES[0],
+}
 
 # Tables that a run of an experiment writes beside its effects; of several runs they are left out,
 # since they would not say whose they are.
@@ -252,13 +260,14 @@ def _report(given: Namespace, options: Given) -> Reply:
     alone = (given.experiment, given.off_policy, given.history, given.gate, given.check)
     if not given.results and all(one is None for one in alone):
         given.parser.error(
-            "name RESULTS, or a page of its own: --experiment FILE, --off-policy FILE, --history "
-            "FOLDER, --gate FOLDER, --check FILE"
+            "name RESULTS, or a page of its own: --experiment, --off-policy, --gate or --check with "
+            "the file or the folder that a run wrote, --history FOLDER"
         )
     result = read_results(given.results) if given.results else None
-    paths = given_files(given, *TABLES)
-    if "gate" in paths and paths["gate"].is_dir():
-        paths["gate"] /= GATE_FILES[0]
+    paths = {
+        name: path / FILE_OF_RUN[name] if name in FILE_OF_RUN and path.is_dir() else path
+        for name, path in given_files(given, *TABLES).items()
+    }
     several: list[Path] = []
     for path in given.experiment or ():  # the folder of a run stands for the tables in it
         inside = {
@@ -438,7 +447,12 @@ REPORT = Command(
         "comparison.parquet, and what recdf aa, srm, plan, quantiles and interleaved wrote",
         "--history FOLDER": "earlier results of the job, as recdf history reads them",
     }
-    | {f"{flag(name)} TABLE": text for name, text in TABLES.items()},
+    | {
+        f"{flag(name)} TABLE": f"{text}: its folder or {FILE_OF_RUN[name]}"
+        if name in FILE_OF_RUN
+        else text
+        for name, text in TABLES.items()
+    },
     {
         "--baseline NAME": "model that the others are compared with",
         "--examples": "show the examples of --check, which hold ids of users",

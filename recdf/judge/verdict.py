@@ -171,8 +171,11 @@ def remark(table: Any, rows: Any, code: str) -> None:
 
 
 def warnings_of(remarks: Any) -> list[str]:
-    """Return the codes of a cell that are warnings, and not only notes."""
-    return [code for code in codes_of(remarks) if CAUTIONS[code].warns]
+    """Return the codes of a cell that are warnings, and not only notes; of those with one reason,
+    the gravest."""
+    codes = codes_of(remarks)
+    known = [CAUTIONS[code] for code in codes]
+    return [one.code for one in known if one.warns and not {*one.beneath.split()} & {*codes}]
 
 
 def sign_of(row: Mapping[Any, Any]) -> Sign:

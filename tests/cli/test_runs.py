@@ -172,7 +172,7 @@ def test_files_of_two_runs_are_refused_by_name(capsys, both):
     ("command", "stale", "call"),
     [
         ("experiment", "segments.parquet", REPORT),
-        ("ope", "ope_comparison.parquet", ["report", "models", "--off-policy", "out/ope.parquet"]),
+        ("ope", "ope_comparison.parquet", ["report", "models", "--off-policy", "out"]),
     ],
 )
 def test_a_table_that_only_the_older_run_has_is_refused_too(capsys, both, command, stale, call):
@@ -193,8 +193,13 @@ def test_a_comparison_of_another_result_is_refused(capsys, folder):
         "out/comparison.parquet",
     ]
     assert run(capsys, *call)[0] == 0
+    page = Path("report.html").read_bytes()
+    of_folder = [*call[:-1], "out"]
+    assert run(capsys, *of_folder)[0] == 0
+    assert Path("report.html").read_bytes() == page
     models(["ndcg@10"]).to_parquet("models", overwrite=True)
-    assert "compares another result" in fails(capsys, *call)
+    for one in (call, of_folder):
+        assert "compares another result" in fails(capsys, *one)
 
 
 def test_a_comparison_replaces_what_an_experiment_wrote(capsys, both):

@@ -431,3 +431,19 @@ def test_columns_that_say_nothing_are_left_out(tmp_path):
     roles = rd.experiments.role_verdicts(table, {"clicks": "success"})
     rd.report(path=tmp_path / "roles.html", experiment=roles)
     assert ">margin<" not in (tmp_path / "roles.html").read_text(encoding="utf-8")
+
+
+def test_a_reason_is_said_once(tmp_path):
+    """Few lists, few that differ, and fewer than the test was tried with are one reason."""
+    shop = rd.sample_shop()
+    few = shop.true["user_id"].unique()[:26]
+    true, pred = (one[one["user_id"].isin(few)] for one in (shop.true, shop.pred))
+    result = rd.evaluate(true, pred, ["ndcg", "recall"], k=10, by="model")
+    table = result.compare_models(baseline="popularity")
+    assert table["remarks"].str.contains("few_lists; few_lists_differ; few_differ").any()
+    path = rd.report(result, tmp_path / "r.html", baseline="popularity")
+    page, board = path.read_text(encoding="utf-8"), str(rd.leaderboard(result, baseline="knn"))
+    for said in (page, board):
+        assert "fewer than 30 users are compared" in said
+        assert "fewer than 20 users" not in said
+        assert "fewer than 50 users" not in said

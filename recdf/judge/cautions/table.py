@@ -57,7 +57,8 @@ class Caution(NamedTuple):
     withholds : the kinds of verdicts (`verdict.EFFECTS`) that it withholds · adds : what it puts at
     the end of a verdict that stands · warns : it is a warning (`--fail-on warning`), and not only a
     note · fires : the rows of a table where it holds, from the columns that it names · only : the
-    rows where it withholds, if not all
+    rows where it withholds, if not all · beneath : graver cautions of the same reason, beside which
+    it is not said
     """
 
     code: str
@@ -68,6 +69,7 @@ class Caution(NamedTuple):
     warns: bool = True
     fires: Callable[..., pd.Series] | None = None
     only: Callable[[Mapping[Any, Any]], bool] | None = None
+    beneath: str = ""
 
     @property
     def topic(self) -> str:
@@ -229,6 +231,7 @@ _ALL = (
         "fewer than 20 users differ, so that there is no verdict",
         "models segments",
         fires=lambda wins, losses: (wins + losses).between(1, FEW_UNITS - 1),
+        beneath="few_lists",
     ),
     Caution(
         "zero_denominator",
@@ -248,6 +251,7 @@ _ALL = (
         "an arm has fewer than 20 users with something to count",
         _EXPERIMENT,
         fires=lambda n_counted: n_counted < TINY,
+        beneath="too_few_users",
     ),
     Caution("constant_arm", "check: constant arm", "one arm has a single value", _EXPERIMENT),
     Caution(
@@ -465,6 +469,7 @@ _ALL = (
         "",
         "fewer than 50 users differ, so that the test errs more often than it says",
         fires=lambda wins, losses, se: (wins + losses < FEW_DIFFER) & (se > 0),
+        beneath="few_lists few_lists_differ",
     ),
     Caution(
         "within_margin",
