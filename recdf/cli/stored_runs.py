@@ -260,8 +260,8 @@ def _report(given: Namespace, options: Given) -> Reply:
     alone = (given.experiment, given.off_policy, given.history, given.gate, given.check)
     if not given.results and all(one is None for one in alone):
         given.parser.error(
-            "name RESULTS, or a page of its own: --experiment, --off-policy, --gate or --check with "
-            "the file or the folder that a run wrote, --history FOLDER"
+            "name RESULTS, or a page of its own: --experiment, --off-policy, --gate or --check "
+            "with the file or the folder that a run wrote, --history FOLDER"
         )
     result = read_results(given.results) if given.results else None
     paths = {

@@ -127,7 +127,7 @@ def test_pairs_has_both_sides_of_every_pair(result):
 def test_lists_shows_what_two_models_showed_one_user(shop):
     hits = rd.diagnostics.hit_table(shop.true, shop.pred, k=4, by="model")
     hits["title"] = "name of " + hits["item_id"]
-    data = rd.plot.lists.data(hits, "u0004", models=["random", "knn"], name_col="title")
+    data = rd.plot.lists.data(hits, "u0004", models=["random", "knn"])
     own = hits[(hits["user_id"] == "u0004")]
     for model in ("random", "knn"):
         rows = own[own["model"] == model]
@@ -137,7 +137,7 @@ def test_lists_shows_what_two_models_showed_one_user(shop):
         item_id="i9999", title=None, hit=False, rank=pd.array([None], "Int64")
     )
     hits = pd.concat([hits.astype({"rank": "Int64"}), missed], ignore_index=True)
-    drawn = rd.plot.lists(hits, "u0004", models=["knn", "random"], name_col="title")
+    drawn = rd.plot.lists(hits, "u0004", models=["knn", "random"])
     texts = [text.get_text() for text in drawn.texts]
     assert "i9999" in texts  # without a name, its id
     assert "missed" in [label.get_text() for label in drawn.get_yticklabels()]

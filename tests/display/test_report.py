@@ -312,3 +312,16 @@ def test_a_gate_has_a_section_with_the_numbers_of_its_table(shop, result, tmp_pa
             rd.report(result, tmp_path / "x.html", gate=wrong)
         with pytest.raises((rd.ColumnError, rd.DataError), match=says):
             rd.plot.gate.data(wrong)
+
+
+@pytest.mark.slow
+def test_examples_draw_the_lists_of_the_first_users(shop, small, tmp_path):
+    lists = rd.diagnostics.hit_table(shop.true, shop.pred, 3, by="model", missed=True)
+    page = rd.report(small, tmp_path / "r.html", baseline="popularity", examples=lists)
+    said = page.read_text(encoding="utf-8").partition('id="examples"')[2].partition("</section>")[0]
+    assert said.count("<h3>Lists of ") == 5
+    first = lists[(lists["user_id"] == lists["user_id"].iloc[0])]
+    for item in first.loc[first["model"].isin(["knn", "popularity"]), "item_id"]:
+        assert f"{item}</text>" in said
+    assert "missed</text>" in said
+    assert "random" not in said  # the headline is about the two others

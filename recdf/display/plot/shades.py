@@ -273,7 +273,6 @@ def lists(
     user: Any,
     *,
     models: Sequence[Any] | None = None,
-    name_col: str | None = None,
     ax: Axes | None = None,
 ) -> Iterator[Any]:
     """Draw what each model showed one user, side by side, with the hits marked.
@@ -282,13 +281,12 @@ def lists(
     ----------
     hit_table : DataFrame
         What `rd.diagnostics.hit_table` returned. Relevant items without a rank stand below the
-        list, as missed.
+        list, as missed. The first column that it carries (`carry=`), such as a title, names the
+        items.
     user : label or tuple
         The value of the list key, one for each of its columns.
     models : list of labels, optional
         The models to draw, from left to right. Default: all of the table.
-    name_col : str, optional
-        Column with the names of the items. Default: the ids.
     {ax_returns_raises}
     ColumnError, OptionError
         If a column is missing, or a user or model unknown.
@@ -319,13 +317,14 @@ def lists(
             "last"
         )
     item, keys, by = before[-1], before[-1 - len(key) : -1], before[: -1 - len(key)]
-    need(hit_table, "hit_table", [name_col or item], HIT_TABLE)
     rows = hit_table
     for name, value in zip(keys, key, strict=True):
         rows = rows[rows[name] == value]
     if not len(rows):
         raise OptionError(f"user={user!r} has no list in hit_table[{JOINED_BY.join(keys)!r}]")
-    shown = rows[name_col or item]
+    known = [*before, "rank", "hit", "gain", "value"]
+    carried = hit_table.columns.difference(known, sort=False)
+    shown = rows[[*carried, item][0]]
     data = pd.DataFrame(
         {
             "model": labels(rows, by),

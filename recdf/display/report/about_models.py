@@ -7,9 +7,11 @@ Contract: a function here yields the sections of its tables, none where nothing 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import platform
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -23,7 +25,7 @@ from ...experiments.compare.by_segment import segment_sentences
 from ...experiments.decide.adjust_pvalues import adjustment
 from ...judge.comparisons import confidence_of
 from ...judge.verdict import is_withheld, says_worse, turned
-from ...tables.cells import NULL, Cell, amount, columns_before, estimate_form, shorten, visible
+from ...tables.cells import NULL, amount, estimate_form, shorten, visible
 from ...tables.findings import finding_of
 from .. import plot
 from ..given_tables import count_range, labels, need
@@ -438,46 +440,23 @@ def check_section(page: Page, table: pd.DataFrame) -> Sections:
 
 
 def examples_section(subject: Subject, page: Page) -> Sections:
-    """Show the lists of the first users of a hit table, one table a user: a row for each rank, one
-    for what was relevant and not shown, and a column for each model."""
+    """Draw the lists of the first users of a hit table, the models of the headline side by side."""
     examples = page.examples
     if isinstance(examples, bool) or examples is None:
         return
     by, key = list(subject.result.spec["by"]), list(subject.result.spec["user_col"])
     source = "True, or what rd.diagnostics.hit_table returned"
-    frame = need(examples, "examples", [*by, *key, "rank", "hit"], source).reset_index(drop=True)
-    before = columns_before(frame, "rank")
-    carried = frame.columns.difference([*before, "rank", "hit", "gain", "value"], sort=False)
-    shown = frame[before[-1]]
-    if len(carried):
-        shown = frame[carried[0]].where(frame[carried[0]].notna(), shown)
-    frame = frame.assign(
-        model=labels(frame, by),
-        list=labels(frame, key),
-        shown=shown.map(visible),
-        place=frame["rank"].map("{:.0f}".format, "ignore").fillna("relevant, not shown"),
-    )
-    models = [name for name in subject.pair or subject.models[:1] if name in set(frame["model"])]
-    frame = frame[frame["model"].isin(models)]
-    first, tables = frame["list"].unique()[:MANY_LISTS_SHOWN], []
-    for name, rows in frame[frame["list"].isin(first)].groupby("list", sort=False):
-        ordered, cells = rows.sort_values("rank", kind="stable"), []
-        for place, at_place in ordered.groupby("place", sort=False):
-            row = {"rank": text(place)} | dict.fromkeys(models, text("–"))
-            for model, own in at_place.groupby("model", sort=False):
-                words = text(", ".join(own["shown"]))
-                if own["hit"].any():
-                    words = words._replace(
-                        cell=Cell("hit", small=words.cell.text), badge=Badge("good", "hit")
-                    )
-                row[str(model)] = words
-            cells.append(row)
-        tables.append(shown_table(f"Lists of {visible(name)}", cells, len(cells)))
-    said = (
-        "Hits are marked. These are rows of users: this page was made with examples=, and is not "
-        "for everybody."
-    )
-    yield Section("examples", "Examples", text=[said], tables=tables)
+    names = np.array(labels(need(examples, "examples", [*by, *key, "rank", "hit"], source), by))
+    models = [name for name in subject.pair or subject.models[:1] if name in names]
+    drawings = []
+    lists = examples[np.isin(names, models)].groupby(key, sort=False)
+    for user, own in itertools.islice(lists, MANY_LISTS_SHOWN):
+        n_items = Counter(labels(own, by))
+        there = [one for one in models if one in n_items]
+        most = max(n_items.values())
+        drawings.append(page.draw(plot.lists, own, user, models=there, lines=most))
+    said = "These are rows of users: this page was made with examples=, and is not for everybody."
+    yield Section("examples", "Examples", text=[said], drawings=drawings)
 
 
 def definitions_section(subject: Subject, page: Page) -> Sections:
