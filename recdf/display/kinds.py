@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ..diagnostics.gate_records import row_cells, row_sentence
+from ..diagnostics.gate_records import CHECK_COLUMNS, Gate, row_cells, row_sentence
+from ..diagnostics.history import GAP_COLUMNS
 from ..experiments.decide.adjust_pvalues import adjustment
 from ..experiments.decide.decide_experiment import change_text
 from ..judge.cautions.table import CAUTIONS
@@ -24,6 +25,7 @@ from ..tables.cells import (
     NULL,
     Cell,
     amount,
+    brief,
     estimate_form,
     estimated,
     form_of,
@@ -36,6 +38,8 @@ from ..tables.cells import (
 )
 from ..tables.findings import finding_of
 from .report.page_blocks import (
+    BESIDE,
+    OVERTURN,
     Badge,
     BadgeKind,
     Shown,
@@ -99,9 +103,10 @@ class Kind(NamedTuple):
     caption : of the picture · todo : what the worst badge asks for · ask : the function of the
     table that says it, where the badge alone does not · against : what a row that says worse has
     against an effect beside it: words of the badge, what to do, and the columns in which both must
-    be alike · part : where it stands among
-    the tables of an experiment: in an argument of `rd.report`, or "beside" the effects · noun : of
-    its rows
+    be alike · line : of the card that quotes it · mark, headline : the badge of a whole table and
+    the sentence about it, where these are not those of its rows · part : where it stands among the
+    tables of an experiment: in an argument of `rd.report`, or "beside" the effects · noun : of its
+    rows
     """
 
     columns: tuple[str, ...]
@@ -115,6 +120,9 @@ class Kind(NamedTuple):
     todo: Mapping[str, str] = {}
     ask: Callable[[pd.DataFrame], str] | None = None
     against: tuple[str, str, str] = ("", "", "")
+    line: str = BESIDE
+    mark: Callable[[pd.DataFrame], Badge] | None = None
+    headline: Callable[[pd.DataFrame], str] | None = None
     part: str = ""
     noun: str = "estimate"
 
@@ -334,6 +342,35 @@ def _gate_cells(row: TableRow) -> ShownRow:
     return {"verdict": mark} | shown | {one: Shown(Cell(cells[one]), sort[one]) for one in sort}
 
 
+def _whole_gate(table: pd.DataFrame) -> Gate:
+    return Gate(table, pd.DataFrame(columns=CHECK_COLUMNS))
+
+
+def _gate_mark(table: pd.DataFrame) -> Badge:
+    verdict = _whole_gate(table).verdict
+    return Badge(GATE_LOOKS[verdict], verdict)
+
+
+def _findings_mark(table: pd.DataFrame) -> Badge:
+    """Return how many errors and warnings were found."""
+    n = [int((table["severity"] == level).sum()) for level in ("error", "warning")]
+    counted = f"{amount(n[0], 'error')}, {amount(n[1], 'warning')}"
+    return Badge("error" if n[0] else "warning" if n[1] else "good", counted)
+
+
+def _flagged(table: pd.DataFrame) -> str:
+    """Say how many estimates carry a flag, and how many should not be used."""
+    rows = table.to_dict("records")
+    flagged, useless = sum(bool(row["flags"]) for row in rows), sum(map(is_useless, rows))
+    if not flagged:
+        return "No off-policy estimate is flagged."
+    carry = "carries" if flagged == 1 else "carry"
+    said = f"{flagged} of {amount(len(rows), 'off-policy estimate')} {carry} a flag: it can be far "
+    said += "off, and its interval holds the true value less often than it says."
+    not_used = f" {useless} of them should not be used; the column trust says why."
+    return said + not_used * bool(useless)
+
+
 def _finding_cells(row: TableRow) -> ShownRow:
     severity = str(row["severity"])
     return {
@@ -353,6 +390,7 @@ def _plain_cells(row: TableRow) -> ShownRow:
     }
 
 
+CHANGED = "Find out what changed before trusting the newest numbers."
 PAIR = ("metric", "diff", "ci_low", "ci_high", "p_adj", "effect", "withheld", "remarks", "verdict")
 
 
@@ -438,9 +476,7 @@ TABLE_KINDS: dict[str, Kind] = {
         caption="one row per change, or per series without one; filled: better (blue) or worse "
         "(orange)",
         todo={
-            **dict.fromkeys(
-                ("error", "worse"), "Find out what changed before trusting the newest numbers."
-            ),
+            **dict.fromkeys(("error", "worse"), CHANGED),
             **dict.fromkeys(("warning", "open"), "Do nothing now: wait for more nights."),
             **dict.fromkeys(("better", "good"), "Go on."),
         },
@@ -455,6 +491,19 @@ TABLE_KINDS: dict[str, Kind] = {
         )
         for name, unit in (("plan", "role"), ("plan of models", "n_lists"))
     },
+    "gaps": Kind(
+        tuple(GAP_COLUMNS),
+        "Gaps",
+        lambda row: f"{row['what']}: {row['verdict']}.",
+        row_by_row(
+            lambda row: {
+                "of": text(row["what"]),
+                "last": text(brief(row["last"])),
+                "verdict": badge(badge_of(row), row["verdict"]),
+            }
+        ),
+        todo={"worse": CHANGED},
+    ),
     "shrunken": Kind(
         (*PAIR, "shrunken"),
         "Segments",
@@ -536,15 +585,23 @@ TABLE_KINDS: dict[str, Kind] = {
         ),
         _estimate_cells,
         look=look_of_estimate,
+        mark=lambda table: (
+            Badge("warning", "flagged") if any(table["flags"]) else Badge("good", "no flag")
+        ),
+        headline=_flagged,
         noun="off-policy estimate",
     ),
     "gate": Kind(
         ("budget", "effect", "change", "bound", "reason"),
         "Gate",
-        row_sentence,
+        lambda row: f"{row_sentence(row)}.",
         row_by_row(_gate_cells),
         drawn_budget,
         look=lambda row: GATE_LOOKS.get(row["effect"], "warning"),
+        caption="upright line: the budget; filled: passes (blue) or fails (orange)",
+        against=("the gate is not passed", "pass the gate first", ""),
+        mark=_gate_mark,
+        headline=lambda table: f"{_whole_gate(table).headline}.",
         todo={
             "good": "Replace the baseline: every budget is met.",
             "error": "Do not replace the baseline.",
@@ -561,6 +618,9 @@ TABLE_KINDS: dict[str, Kind] = {
         ),
         row_by_row(_finding_cells),
         look=lambda row: SEVERITY.get(row["severity"], "info"),
+        line=OVERTURN,
+        mark=_findings_mark,
+        headline=lambda table: f"{_findings_mark(table).text}.",
         todo={
             "error": "Mend the data before anything is compared.",
             "warning": "Look at the warnings before anything is compared.",

@@ -1,8 +1,8 @@
 """What a row of a table says: its sentence, and for a row of estimates what a picture draws of it:
 panel, label, the estimate with its interval, and its numbers in words.
 
-Contract: a function of a row and of nothing else; where the verdict of the row is withheld, a
-sentence quotes no effect.
+Contract: a function of a row and of nothing else. Of a comparison, or an off-policy estimate, whose
+verdict is withheld, a sentence quotes no effect.
 """
 
 from __future__ import annotations

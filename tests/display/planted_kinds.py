@@ -141,7 +141,7 @@ def try_models(seed, rng, folder):
             for row in rows
             if row["effect"] not in ("better", "worse") or "missing_lists" in row["remarks"]
         }
-        rival = re.search(r"(?:baseline|second best,|[Aa]gainst) (\w+)", which)
+        rival = re.search(r"(?:baseline|second best,|[Aa]gainst(?! the)) (\w+)", which)
         others = {*names} - {said[1]} - ({rival[1]} if rival else set())
         assert alike == {one for one in others if frozenset((said[1], one)) in held}
         for one in alike - {name for pair in held for name in pair if p[pair] <= 0.05}:
@@ -150,7 +150,7 @@ def try_models(seed, rng, folder):
     said = re.search(r"shown to be worse than (\w+) \(over", which)
     if said and "Not shown" not in which:
         # Ties have no order.
-        rival = {*re.findall(r"(?:baseline|second best,|[Aa]gainst) (\w+)", which)}
+        rival = {*re.findall(r"(?:baseline|second best,|[Aa]gainst(?! the)) (\w+)", which)}
         for one in {*names} - {said[1]} - rival:
             assert means[one] < means[said[1]]
             assert p[frozenset((said[1], one))] <= 0.05
@@ -307,7 +307,8 @@ def try_gate(seed, rng, folder):
     lines, kind, badge = card_of(rd.report(path=Path(folder) / "r.html", gate=gate, overwrite=True))
     assert badge == gate.verdict
     change = hits["new"].mean() - hits["old"].mean()
-    assert near(numbers(lines["By how much"].replace("hitrate@1", ""))[0], change)
+    assert gate.headline in lines["Which"]
+    assert near(numbers(lines["Which"].partition("hitrate@1")[2])[0], change)
     assert lines["So"].startswith("Replace") == (gate.verdict == "pass")
     assert (gate.verdict == "pass") <= (change > -0.1)
     return "loss" if change < -0.02 else "", kind, badge, lines
@@ -530,10 +531,10 @@ def try_history(seed, rng, folder):
     )
     which, means = lines["Which"], np.array(means)
     there = n - (gone >= 0)
-    assert f"{there} results, {days[0]:%Y-%m-%d} to {days[-1]:%Y-%m-%d}." in which
-    assert (f"Night {days[gone]:%Y-%m-%d}: missing" in which) == (gone >= 0)
+    assert lines["How sure"] == f"{there} results, {days[0]:%Y-%m-%d} to {days[-1]:%Y-%m-%d}."
+    assert (f"Gaps: night {days[gone]:%Y-%m-%d}: missing" in which) == (gone >= 0)
     if badge == "missing":  # the badge stands before the first sentence, which has to say what is
-        assert which.split(badge, 1)[-1].strip().startswith("Night "), which
+        assert which.split(badge, 1)[-1].strip().startswith("Gaps: night "), which
     if fault == "gap":
         assert kind in ("error", "worse")
         assert lines["So"].startswith("Find out what changed")

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from recdf.diagnostics.history import CHANGE_COLUMNS
 from recdf.display.kinds import TABLE_KINDS
 from recdf.judge.cautions.table import CAUTIONS
 from recdf.judge.verdict import EFFECTS, is_withheld, says_worse, sentence, sign_of, turned
@@ -181,3 +182,120 @@ def test_health_findings_and_levels_have_sentences():
     level = {"metric": "ndcg@5", "value": 0.25, "chance": 0.04, "popularity": 0.2}
     said = TABLE_KINDS["floors"].said(level | {"ceiling": np.nan})
     assert said == "ndcg@5: 0.25, chance 0.04, popularity 0.2, ceiling –."
+
+
+def gate_rows():
+    """A row of a gate for every effect, relative or not, of all lists or of a segment."""
+    for effect, relative, segment in itertools.product(EFFECTS["gate"], [True, False], ["", "y"]):
+        change = {"fail": -0.25, "pass_but_worse": -0.0625}.get(effect, 0.125)
+        yield {
+            "metric": "ndcg@10",
+            "segment": "country" if segment else "",
+            "segment_value": segment,
+            "budget": "" if effect == "not_gated" else "−10%" if relative else "−0.1",
+            "mean_baseline": 0.5,
+            "mean_candidate": 0.5 * (1 + change) if relative else 0.5 + change,
+            "change": change,
+            "change_low": change - 0.03125,
+            "change_high": change + 0.03125,
+            "allowed": np.nan if effect == "not_gated" else -0.1,
+            "relative": relative,
+            "n_users": 400,
+            "alpha": 0.05,
+            "bound": "t",
+            "effect": effect,
+            "withheld": "",
+            "remarks": "",
+            "verdict": sentence("gate", effect),
+            "reason": "few users" if effect == "not_gated" else "",
+        }
+
+
+def test_a_sentence_of_a_gate_says_its_row():
+    kind = TABLE_KINDS["gate"]
+    looks = {"pass": "good", "fail": "error", "undecided": "open", "not_gated": "info"}
+    for row in gate_rows():
+        said, (cells,) = kind.said(row), kind.cells(pd.DataFrame([row]))
+        segment = f" {row['segment_value']}" if row["segment"] else ""
+        assert said.startswith(f"ndcg@10{segment and ' [country=y]'}: {row['verdict']}, "), said
+        number = numbers(said.replace("%", ".0").replace("ndcg@10", ""))[0]
+        assert number == pytest.approx(row["change"] * (100 if row["relative"] else 1), rel=0.05)
+        assert said.endswith((f"budget {row['budget']}.", "budget – (few users)."))
+        assert kind.look(row) == looks.get(row["effect"], "warning")
+        assert cells["verdict"].badge == (kind.look(row), row["verdict"])
+        assert sign_of(row) == {"pass": "better", "fail": "worse"}.get(row["effect"], "open")
+
+
+def test_the_badge_of_a_gate_is_the_gravest_of_its_rows():
+    kind, found = TABLE_KINDS["gate"], {}
+    for row in gate_rows():
+        found.setdefault(row["effect"], row)
+    for two in itertools.product(found, repeat=2):
+        table = pd.DataFrame([found[effect] for effect in two])
+        mark = kind.mark(table)
+        bad = next((one for one in ("fail", "undecided") if one in two), "pass")
+        bad = "undecided" if {*two} == {"not_gated"} else bad
+        assert mark == ({"fail": "error", "undecided": "open", "pass": "good"}[bad], bad)
+        asked = kind.asks(table, mark)
+        assert asked.startswith("Replace") == (bad == "pass")
+        assert kind.headline(table).split(":")[0].lower().startswith(bad)
+
+
+def history_rows():
+    """A row for every effect of a series, and for every caution that withholds its verdict."""
+    for effect, code in itertools.product(EFFECTS["history"], ["", *CAUTIONS]):
+        held = bool(code) and "history" in CAUTIONS[code].withholds.split()
+        codes = {"effect": "" if held else effect, "withheld": code if held else ""}
+        row = {name: QUOTED[name] for name in QUOTED if name in CHANGE_COLUMNS} | codes
+        said = sentence("history", *codes.values(), [code] * bool(code), QUOTED | row)
+        yield row | {"remarks": code, "verdict": said}
+
+
+@pytest.mark.parametrize("changed", [True, False])
+def test_a_sentence_of_a_history_says_its_row(changed):
+    kind = TABLE_KINDS["changes"]
+    level = {"n_runs": 40, "level": 0.25, "could_see": 0.03125, "before": np.nan, "after": np.nan}
+    level |= {"diff": np.nan, "e_value": np.nan, "changed": pd.NaT, "found": pd.NaT}
+    moved = {"before": 0.5, "after": 0.25, "diff": -0.25, "e_value": 99.0}
+    for told in history_rows():
+        row = {"column": "ndcg@10", **level} | told
+        row |= moved if changed else {"changed": pd.NaT}
+        said = kind.said(row)
+        assert said.startswith(f"ndcg@10: {row['verdict']}, "), said
+        rest = said.partition(row["verdict"])[2]
+        assert ("0.5 to 0.25 from 2026-01-05" in rest) == changed
+        assert ("0.25, 40 runs" in rest) == (not changed)
+        seen = "would be seen within a week" in rest
+        assert seen == (not changed and row["effect"] == "none" and not row["withheld"])
+        assert "nan" not in said.lower()
+        assert "none" not in rest.lower()
+
+
+def test_a_sentence_of_what_a_history_lacks_says_its_row():
+    kind, lack = TABLE_KINDS["gaps"], {"what": "night 2026-01-07", "last": pd.NaT}
+    rows = [row | lack for row in history_rows()]
+    for row, cells in zip(rows, kind.cells(pd.DataFrame(rows)), strict=True):
+        assert kind.said(row) == f"night 2026-01-07: {row['verdict']}."
+        assert cells["verdict"].badge.text == row["verdict"]
+        assert (cells["verdict"].badge.kind == "worse") == (sign_of(row) == "worse")
+        assert "nan" not in cells["last"].cell.text.lower()
+
+
+def test_a_sentence_of_a_finding_says_its_row_and_the_badge_counts_them():
+    kind, levels = TABLE_KINDS["check"], ("error", "warning", "info")
+    row = {"by": "knn", "finding": "equal scores", "count": 3, "share": 0.25, "effect": "a tie"}
+    for code, level in itertools.product(["ties", "sampled", "true_in_train"], levels):
+        found = row | {"severity": level, "code": code}
+        assert kind.said(found) == "knn: equal scores (3, 25.0%): a tie."
+        (cells,) = kind.cells(pd.DataFrame([found]))
+        assert cells["severity"].badge == (kind.look(found), level)
+        assert kind.look(found) == level
+    for n in itertools.product(range(3), repeat=3):
+        severities = [level for level, some in zip(levels, n, strict=True) for _ in range(some)]
+        table = pd.DataFrame({"severity": severities})
+        mark = kind.mark(table)
+        assert mark.kind == ("error" if n[0] else "warning" if n[1] else "good")
+        assert [int(word) for word in mark.text.replace(",", "").split() if word.isdigit()] == [
+            *n[:2]
+        ]
+        assert kind.asks(table, mark).startswith("Compare") == (mark.kind == "good")

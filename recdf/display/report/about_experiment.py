@@ -9,17 +9,20 @@ large type, and a flagged estimate never stands without its flag.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from ...diagnostics.gate_records import Gate
 from ...diagnostics.history import History
 from ...experiments.decide.adjust_pvalues import adjustment
 from ...experiments.decide.decide_experiment import plan_sentence, role_verdicts
 from ...experiments.decide.sample_ratio import seen_words
-from ...judge.cautions.table import CAUTIONS, UNLIKE
+from ...judge.cautions.table import UNLIKE
 from ...judge.comparisons import confidence_of, note_of
 from ...judge.verdict import codes_of, hides_harm, is_withheld, says_worse, sentence, warnings_of
 from ...tables.cells import amount, number, p_value, visible
@@ -46,23 +49,22 @@ from ..row_words import (
     who_is_compared,
 )
 from .about_models import Page, Sections
-from .card import card_section, collect, could_show, doubt, one_sided, undecided_harm
+from .card import card_section, case_of_row, collect, could_show, one_sided, undecided_harm
 from .page_blocks import (
+    BESIDE,
     FOR_WHOM_WORSE,
-    OVERTURN,
     Badge,
     BadgeKind,
     Case,
+    Drawing,
     Reason,
     Section,
     TableBlock,
     TableRow,
-    badge_of,
     effect_text,
     flag_words,
     name_of,
     plain,
-    worst,
 )
 from .report_inputs import GivenTable, ReportTables
 
@@ -72,6 +74,10 @@ NO_EFFECT = (
 NO_VALUE = (
     "No value is shown here, since the estimate should not be used; the table has the numbers."
 )
+WHY_UNSOUND = {
+    "sample ratio": "the users do not fit the plan",
+    "missing metrics": "metrics are missing",
+}
 NONE_BELOW = "No estimate without a flag is below the logging policy."
 
 
@@ -93,7 +99,7 @@ def experiment_section(page: Page, effects: Mapping[str, pd.DataFrame]) -> Secti
     if not effects and tables.health is None:
         if drawings or decided:
             title = "Decision" if decided else "Positions" if over_time is None else "Over time"
-            said = list(map(Reason, decided or _trends(over_time)))
+            said = [Reason(one, line=BESIDE) for one in decided or _trends(over_time)]
             yield Section("positions", title, text=decided, drawings=drawings, said=said)
         return
     mark, sound = _soundness(tables)
@@ -127,7 +133,7 @@ def experiment_section(page: Page, effects: Mapping[str, pd.DataFrame]) -> Secti
         badge=None if alone else mark,
         tables=parts,
         drawings=drawings,
-        said=list(map(Reason, (*quoted, sound))),
+        said=[Reason(one, line=BESIDE) for one in (*quoted, sound)],
     )
 
 
@@ -216,36 +222,45 @@ def _users(row: TableRow) -> str:
     return f"{amount(int(row['n_treatment']), 'user')} against {int(row['n_control']):,}"
 
 
-def experiment_card(page: Page, segments: Sequence[Reason]) -> Section | None:
-    """Return the verdict about the first metric and treatment of an experiment, harms said before
+def experiment_case(page: Page, segments: Sequence[Reason]) -> Case | None:
+    """Return what is said about the first metric and treatment of an experiment, harms before
     everything open; `segments` is what the section of segments says of it."""
-    tables = page.tables
-    rows = [row for one in tables.experiment.values() for row in one.to_dict("records")]
+    tables, given = page.tables, page.tables.experiment.values()
+    rows = [row for one in given for row in one.to_dict("records")]
     if not rows:
         return None
-    row, table, (sound, soundness) = (
-        rows[0],
-        next(iter(tables.experiment.values())),
-        _soundness(tables),
-    )
+    row, table, (sound, soundness) = rows[0], next(iter(given)), _soundness(tables)
+    new, old = (name_of(row[side]) for side in PAIR_OF_EFFECT[1:])
+    held, codes = is_withheld(row), codes_of(row["remarks"])
     invalid = sound.kind == "error" or row["withheld"] in UNLIKE
-    believed = not invalid and not is_withheld(row)
-    case = _effect_case(table, row, sound, invalid)
+    believed = not invalid and not held
+    the = "the control " if table["control"].nunique() == 1 else ""
+    where = f" ({part})" if (part := segment_of(row)) else ""
+    keep = f"Keep {old}. {collect(row, int(row['n_treatment'] + row['n_control']), 'user')}"
+    than = f"{the}{old} on {name_of(row['metric'])}{where}"
+    case = case_of_row(row, new, than, f"Ship {new}.", keep)
+    if not believed and sound.text in WHY_UNSOUND:
+        case = case._replace(action=f"Do not act: find out why {WHY_UNSOUND[sound.text]}.")
+    if invalid:
+        which = f"The verdict is withheld ({row['verdict']}): {new} against {than}."
+        case = case._replace(badge=Badge("error", "invalid"), which=[which])
+    case = case._replace(stands=case.badge.kind == "better")
     reasons = _doubts_beside(tables.beside, row)
-    if tables.decision is None:
-        sides = PAIR_OF_EFFECT[1:]
-        own = [one for one in rows[1:] if all(one[side] == row[side] for side in sides)]
+    if tables.decision is not None:
+        case = _decision_case(tables.decision)._replace(which=case.which)
+    else:
+        own = [
+            one for one in rows[1:] if all(one[side] == row[side] for side in PAIR_OF_EFFECT[1:])
+        ]
         names = _metrics_of(filter(says_worse, own)) if believed else ""
         if names:
             reasons.append(Reason("", f"worse on {names}", f"weigh the loss on {names} first"))
             if case.badge.kind == "open":
-                no = f"Do not ship {name_of(row['treatment'])}."
-                case = case._replace(badge=Badge("worse", f"harm on {names}"), action=no)
+                harm = Badge("worse", f"harm on {names}")
+                case = case._replace(badge=harm, action=f"Do not ship {new}.")
         if names := _metrics_of(one for one in own if hides_harm(one, one.get("better"))):
             reasons.append(undecided_harm(names)._replace(said=""))
-    else:
-        case = _decision_case(tables.decision)._replace(which=case.which)
-    if believed and "ratio_not_checked" in codes_of(row["remarks"]) and sound.kind != "good":
+    if believed and "ratio_not_checked" in codes and sound.kind != "good":
         todo = "check the sample ratio first (expected=, or health=)"
         reasons.append(Reason("", "the sample ratio is not checked", todo))
     harmed = list(filter(says_worse, rows))
@@ -253,31 +268,31 @@ def experiment_card(page: Page, segments: Sequence[Reason]) -> Section | None:
     if invalid and harmed:
         unsaid = ", ".join(map(who_is_compared, harmed))
         worse = [f"Worse by the numbers as they stand: {unsaid}."]
-    held = [
+    worse = worse or ["No metric is shown to be worse."]
+    worse += [
         f"Not decided: {who_is_compared(one)}: {one['verdict']}."
         for one in filter(is_withheld, rows)
     ]
+    worse += [one.said for one in segments]
     warned = [one for one in rows if warnings_of(one["remarks"])]
-    notes: list[str] = [f"{who_is_compared(one)}: {note_of(one)}." for one in warned[:FEW]]
+    notes = [f"{who_is_compared(one)}: {note_of(one)}." for one in warned[:FEW]]
     if (more := len(warned) - FEW) > 0:
         carry = "carries" if more == 1 else "carry"
         notes.append(f"{amount(more, 'more effect')} {carry} a warning.")
-    for said in (*(worse or ["No metric is shown to be worse."]), *held):
-        reasons.append(Reason(said, line=FOR_WHOM_WORSE))
-    reasons += [Reason(one.said, line=FOR_WHOM_WORSE) for one in segments]
-    reasons += [Reason(one, line=OVERTURN) for one in notes or ["No effect carries a warning."]]
+    reasons += [Reason(said, line=FOR_WHOM_WORSE) for said in worse]
+    reasons += map(Reason, notes or ["No effect carries a warning."])
+    amounts = [NO_EFFECT, *_checked(tables)]
+    if believed:
+        amounts = [f"{effect_text(row)}.", *_trends(tables.over_time, row)]
     p = f"{_p(row['p_adj'])}, " if believed else "; p-values "
-    amounts = [f"{effect_text(row)}.", *_trends(tables.over_time, row)]
     sure = [
         soundness,
         f"{_users(row)}{p}{adjustment(table).words}.",
         *one_sided(table),
         *could_show(row, "An effect of {}", "experiments of this size"),
     ]
-    case = case._replace(which=[*_decision_said(tables), *case.which])
-    return card_section(
-        case, amounts if believed else [NO_EFFECT, *_checked(tables)], sure, reasons
-    )
+    said = [*_decision_said(tables), *case.which]
+    return case._replace(which=said, amounts=amounts, sure=sure, reasons=reasons)
 
 
 def _metrics_of(rows: Iterable[TableRow]) -> str:
@@ -287,36 +302,6 @@ def _metrics_of(rows: Iterable[TableRow]) -> str:
         for one in rows
     )
     return ", ".join(dict.fromkeys(names))
-
-
-def _effect_case(table: pd.DataFrame, row: TableRow, sound: Badge, invalid: bool) -> Case:
-    """Return what the first row says before anything speaks against it: only a variant that would
-    be shipped can be spoken against."""
-    the = "the control " if table["control"].nunique() == 1 else ""
-    new, verdict, where = name_of(row["treatment"]), str(row["verdict"]), segment_of(row)
-    than = f"{the}{name_of(row['control'])} on {name_of(row['metric'])}"
-    than += f" ({where})." if where else "."
-    kind = badge_of(row)
-    mark, which = (
-        Badge("open", verdict),
-        f"{verdict[:1].upper()}{verdict[1:]}: {new} against {than}",
-    )
-    todo = "Decide by a metric that has a direction."
-    if invalid or is_withheld(row):
-        mark = Badge("error", "invalid") if invalid else Badge("warning", "withheld")
-        which = f"The verdict is withheld ({verdict}): {new} against {than}"
-        why = {
-            "sample ratio": "find out why the users do not fit the plan",
-            "missing metrics": "find out why metrics are missing",
-        }.get(sound.text) or CAUTIONS[row["withheld"]].sentence
-        todo = f"Do not act: {why}."
-    elif kind in ("better", "worse"):
-        mark, which = Badge(kind, kind), f"{new} is {kind} than {than}"
-        todo = f"{'Ship' if kind == 'better' else 'Do not ship'} {new}."
-    elif row["effect"] == "none":
-        n = int(row["n_treatment"]) + int(row["n_control"])
-        todo = f"Keep {name_of(row['control'])}. {collect(row, n, 'user')}"
-    return Case(mark, [which], todo, stands=mark.kind == "better")
 
 
 # -- decisions, and tables beside the effects
@@ -372,41 +357,98 @@ def _doubts_beside(tables: Mapping[str, pd.DataFrame], effect: TableRow) -> list
             bad = bad[bad[one].isin([effect[one]])]
         if kind is TABLE_KINDS["aa"] and not str(effect.get("method", "welch")).startswith("welch"):
             bad = bad[:0]  # the splits tried the t test
-        found.append(doubt(said, words if len(bad) else "", todo))
+        found.append(Reason(said, words if len(bad) else "", todo))
     return found
 
 
+def told_section(
+    page: Page,
+    name: str,
+    title: str,
+    tables: Mapping[str, pd.DataFrame],
+    notes: Sequence[str] = (),
+    drawings: Sequence[Drawing] = (),
+) -> Section:
+    """Return the section of tables of known kinds: what they say, the first one that a reader has
+    to see first, the cells of their rows, and a picture of these, if no other is given.
+
+    The case is that of a page about these tables alone: the badge of the first one, and what it
+    asks for."""
+    blocks, parts, pictures = list[TableBlock](), list[Any](), [*drawings]
+    for caption, table in tables.items():
+        kind = record_of(table)
+        block = page.block(table, caption, f"{name}-{len(blocks)}.csv")
+        mark = kind.mark(table) if kind.mark else block.badge or Badge("info", "plan")
+        if len(table):
+            blocks.append(block)
+        if len(table) or kind.mark:
+            parts.append((mark, caption, kind, table))
+        if kind.read and not drawings:
+            pictures += page.forests(table)
+    parts.sort(key=lambda part: part[0].rank)
+    text, which, said = list[str](), list[str](), list[Reason]()
+    for mark, caption, kind, table in parts:
+        rows, whole = _words_of_table(table), kind.headline
+        words = [f"{caption}: {one}" for one in ([whole(table)] if whole else rows)]
+        # The rows of a small table that are drawn say it themselves.
+        text += words if whole or drawings or not kind.read or len(table) > FEW else []
+        which += [*words, *(rows if whole else [])]
+        badge, todo, _ = kind.against if mark.kind not in ("good", "info") else ("", "", "")
+        said += [Reason(one, badge, todo, line=kind.line) for one in words]
+    mark, _, kind, table = parts[0]
+    return Section(
+        name,
+        title,
+        text=[*text, *notes],
+        badge=mark,
+        tables=blocks,
+        drawings=pictures,
+        said=said,
+        case=Case(mark, which, kind.asks(table, mark), sure=notes),
+    )
+
+
 def beside_sections(page: Page, tables: Mapping[str, pd.DataFrame]) -> Sections:
-    """Show the tables that stand beside the effects: how many rows have which verdict, a row of a
-    table and a mark of a picture for each."""
+    """Show the tables that stand beside the effects, which say nothing of models."""
     for i, (name, table) in enumerate(tables.items()):
-        kind, title, said = (
-            record_of(table),
-            _titled(record_of(table), name),
-            _words_of_table(table),
-        )
-        made = page.block(table, title, f"beside-{i}.csv")
-        told = kind.read is not None and len(table) <= FEW  # by the rows below
-        mark = made.badge or Badge("info", "plan")
-        yield Section(
-            f"beside-{i}",
-            title,
-            text=() if told else said,
-            badge=made.badge,
-            tables=[made],
-            drawings=() if kind.read is None else page.forests(table),
-            case=Case(mark, [f"{title}: {one}" for one in said], kind.asks(table, mark)),
-        )
+        title = _titled(record_of(table), name)
+        yield replace(told_section(page, f"beside-{i}", title, {title: table}), said=())
+
+
+def gate_section(page: Page, gate: Gate) -> Sections:
+    """Show each budget of a gate with its change and verdict."""
+    yield told_section(page, "gate", "Gate", {"Gate": gate.table}, gate.notes)
+
+
+def check_section(page: Page, table: pd.DataFrame) -> Sections:
+    """Show the findings of `rd.check` with the whole text of their effects; ids of users only if
+    they are asked for. Of an audit, show its levels too."""
+    shown = table if page.examples is True else table.drop(columns="examples", errors="ignore")
+    tables, floors = {"Data health": shown}, getattr(table, "floors", None)
+    if floors is not None:
+        tables["Levels"] = floors
+    yield told_section(page, "data-health", "Data health", tables)
+
+
+def history_section(page: Page, history: History) -> Sections:
+    """Show when the metrics and the data of a job changed, what is missing, and the metrics by
+    date."""
+    tables = {"Metrics": history.changes(), "Data": history.drift(), "Gaps": history.gaps()}
+    columns = history.summary["column"].unique()[:FEW]
+    drawings = [page.draw(plot.history, history, column) for column in columns]
+    yield told_section(page, "history", "History", tables, [f"{history.headline}."], drawings)
 
 
 def _words_of_table(table: pd.DataFrame) -> list[str]:
-    """Say the rows of a table that has few, and how many of any other have which verdict."""
-    kind, words = record_of(table), []
-    if kind.read is not None and len(table) > FEW:
-        counts = estimates_frame(kind, table)["verdict"].value_counts(sort=False)
-        words = [f"{n} of {len(table)}: {verdict}" for verdict, n in counts.items() if verdict]
-    rows = harm_first(table)[:FEW].to_dict("records")
-    return ["; ".join(words) + "."] if words else list(map(kind.said, rows))
+    """Say the rows of a table that has few; of any other, how many have which verdict, and the rows
+    that say worse."""
+    kind, words = record_of(table), list[str]()
+    rows = harm_first(table).to_dict("records")
+    if len(rows) > FEW and "verdict" in table.columns:
+        counts = Counter(str(row["verdict"]) for row in rows)
+        words = ["; ".join(f"{n} of {len(rows)}: {verdict}" for verdict, n in counts.items()) + "."]
+        rows = [row for row in rows if says_worse(row)]
+    return [*words, *map(kind.said, rows[:FEW])]
 
 
 def _titled(kind: Kind, name: str) -> str:
@@ -418,38 +460,19 @@ def _titled(kind: Kind, name: str) -> str:
 
 
 def off_policy_section(page: Page, table: pd.DataFrame) -> Sections:
-    """Show estimates of policies that did not run. The card is about the best estimate that may be
+    """Show estimates of policies that did not run. The case is about the best estimate that may be
     trusted: its trust is the badge."""
     rows = table.to_dict("records")
-    flagged = sum(bool(row["flags"]) for row in rows)
-    said, doubt, mark = "No off-policy estimate is flagged.", "", Badge("good", "no flag")
-    if flagged:
-        carry, mark = "carries" if flagged == 1 else "carry", Badge("warning", "flagged")
-        said = f"{flagged} of {amount(len(rows), 'off-policy estimate')} {carry} a flag."
-        doubt = " A flagged estimate can be far off, and its interval holds the true value less "
-        doubt += "often than it says."
-    if useless := sum(map(is_useless, rows)):
-        said += f" {useless} of them should not be used; the column trust says why."
-    yield Section(
-        "off-policy",
-        "Off-policy estimates",
-        text=[said + doubt],
-        badge=mark,
-        tables=[page.block(table, "Estimates", "off-policy.csv")],
-        said=[Reason(said)],
-        card=_off_policy_card(page.tables, rows),
-    )
-
-
-def _off_policy_card(tables: ReportTables, rows: list[Any]) -> Section:
-    """Return the verdict about the best estimate that may be trusted."""
     usable = [row for row in rows if not is_useless(row)]
     trusted = [row for row in usable if not row["flags"]]
     known = trusted or usable
     row = max(known or rows, key=lambda one: float(one["value"]))
     flags, trust, name = flag_words(row["flags"]), trust_of(row), name_of(policy_of(row))
-    mark = Badge("error" if not known else "warning" if flags else "good", trust)
-    estimates, look = amount(len(rows), "estimate"), look_of_estimate(row)
+    estimates, look, found = (
+        amount(len(rows), "estimate"),
+        look_of_estimate(row),
+        amount_of_estimate(row),
+    )
     among = "that may be trusted" if trusted else "that may be used, each with a flag"
     which = f"has the largest value of {len(known)} estimates {among}."
     if not known:
@@ -463,58 +486,24 @@ def _off_policy_card(tables: ReportTables, rows: list[Any]) -> Section:
         action = f"Test {name} online." if look == "better" else "Keep the logging policy."
     elif not lift_text(row):
         action = "Compare it with the value of the logging policy before acting on it."
-    if tables.decision is not None:
-        mark, _, action = _decision_case(tables.decision)[:3]
     below = ", ".join(
         f"{policy_of(one)} by {one['estimator']}"
         for one in trusted
         if look_of_estimate(one) == "worse"
     )
-    found = amount_of_estimate(row)
     effective = f" {number(row['ess'], ',.0f')} effective rows." if "ess" in row else ""
     overturn = f"Flags: {flags}. {flag_meanings(row)}." if flags else "It carries no flag."
     worse = f"Worse than the logging policy: {below}." if below else NONE_BELOW
-    first = f"{name}, estimated by {row['estimator']}, {which}"
-    return card_section(
-        Case(mark, [*_decision_said(tables), first], action, stands=False),
-        [f"{found[0].upper()}{found[1:]}." if known else NO_VALUE],
-        [f"Trust: {trust}.{effective}"],
-        [
-            Reason(worse, line=FOR_WHOM_WORSE),
-            Reason(overturn, line=OVERTURN),
-        ],
+    case = Case(
+        Badge("error" if not known else "warning" if flags else "good", trust),
+        [f"{name}, estimated by {row['estimator']}, {which}"],
+        action,
+        amounts=[f"{found[0].upper()}{found[1:]}." if known else NO_VALUE],
+        sure=[f"Trust: {trust}.{effective}"],
+        reasons=[Reason(worse, line=FOR_WHOM_WORSE), Reason(overturn)],
     )
-
-
-def history_section(page: Page, history: History) -> Sections:
-    """Show when the metrics and the data of a job changed, and the metrics by date."""
-    made, parts, changes = [], [], history.changes()
-    for title, table in (("Metrics", changes), ("Data", history.drift())):
-        if len(table):
-            made.append(page.block(table, title, f"{title.lower()}.csv"))
-            parts.append((made[-1].badge, [f"{title}: {one}" for one in _words_of_table(table)]))
-    gaps = history.gaps()
-    gone = gaps["effect"].isin(["missing", "too_old"]).any()
-    named = [f"{row['what']}: {row['verdict']}." for row in gaps.to_dict("records")[: page.most]]
-    parts.append((Badge("worse", "missing") if gone else None, named))
-    badge = worst(mark for mark, _ in parts)
-    # What the badge is about stands first.
-    parts.sort(key=lambda part: part[0] is None or part[0] is not badge)
-    said = [f"{one[0].upper()}{one[1:]}" for _, own in parts for one in own]
-    said.append(f"{history.headline}.")
-    yield Section(
-        "history",
-        "History",
-        text=said,
-        badge=badge,
-        tables=made,
-        drawings=[
-            page.draw(plot.history, history, name)
-            for name in history.summary["column"].unique()[:FEW]
-        ],
-        said=list(map(Reason, said)),
-        case=badge and Case(badge, (), TABLE_KINDS["changes"].asks(changes, badge)),
-    )
+    told = told_section(page, "off-policy", "Off-policy estimates", {"Estimates": table})
+    yield replace(told, case=case)
 
 
 # -- the card of a page without a result
@@ -522,26 +511,29 @@ def history_section(page: Page, history: History) -> Sections:
 
 def alone_sections(page: Page, sections: Sequence[Section]) -> Sections:
     """Yield what stands before the sections of a page without a result: whether the experiment is
-    sound, and the card of the first table that has a verdict; else what the tables beside an
-    experiment, or else all sections, say, and what the worst of them asks for."""
+    sound, and the card about its effects; else about what all tables say, with the badge and the
+    action of the one that a reader has to see first."""
     tables, cases = page.tables, [one.case for one in sections if one.case is not None]
     if tables.experiment or tables.health is not None:
         mark, said = _soundness(tables)
         text = [said, *_checked(tables)]
         yield Section("validity", "Is it sound?", text=text, badge=mark)
     segments = next((one.said for one in sections if one.id == "segments"), ())
-    found = [experiment_card(page, segments), *(one.card for one in sections)]
-    if made := next(filter(None, found), None):
-        yield made
+    if case := experiment_case(page, segments):
+        yield card_section(case)
         return
-    beside = [case for case in cases if case.which]
-    which = [*_decision_said(tables), *(one for case in beside for one in case.which)]
+    which = [said for case in cases for said in case.which]
     which = which or [reason.said for one in sections for reason in one.said]
     alone = "Do not act on this alone: pass the effects too (experiment=)."
-    nothing, against = Case(Badge("info", "no verdict"), (), alone), list[Reason]()
-    case = min(beside or cases, key=lambda one: one.badge.rank, default=nothing)
+    case = min(
+        cases, key=lambda one: one.badge.rank, default=Case(Badge("info", "no verdict"), (), alone)
+    )
+    reasons = [reason for one in cases for reason in one.reasons]
     if tables.decision is not None:
-        case = _decision_case(tables.decision)
-        against = [one._replace(said="") for one in _doubts_beside(tables.beside, {})]
-    case = case._replace(which=which or ["There is no verdict."])
-    yield card_section(case, reasons=against)
+        decided = _decision_case(tables.decision)
+        case = case._replace(badge=decided.badge, action=decided.action, stands=decided.stands)
+        reasons += [one._replace(said="") for one in _doubts_beside(tables.beside, {})]
+        which = [*_decision_said(tables), *which]
+    which = list(dict.fromkeys(which)) or ["There is no verdict."]
+    sure = [said for one in cases for said in one.sure]
+    yield card_section(case._replace(which=which, sure=sure, reasons=reasons))

@@ -20,29 +20,22 @@ import numpy as np
 import pandas as pd
 
 from ..._version import version_and_build
-from ...diagnostics.gate_records import Gate
 from ...experiments.compare.by_segment import segment_sentences
 from ...experiments.decide.adjust_pvalues import adjustment
 from ...judge.comparisons import confidence_of
 from ...judge.verdict import is_withheld, says_worse, turned
 from ...tables.cells import NULL, amount, estimate_form, shorten, visible
-from ...tables.findings import finding_of
 from .. import plot
 from ..given_tables import count_range, labels, need
-from ..kinds import FEW, GATE_LOOKS, TABLE_KINDS, harm_first, n_differs, page_part, record_of
+from ..kinds import TABLE_KINDS, harm_first, n_differs, page_part, record_of
 from ..leaderboard_values import RowsInMemory, segment_groups, values_frame
 from ..pairs import compare, model_rows
 from ..plot.style import BEST, REST, looks
 from ..row_words import EVERYONE, segment_of, sides_of
-from .card import card_section
 from .page_blocks import (
     FOR_WHOM_WORSE,
     NAME_LENGTH,
-    OVERTURN,
-    SEVEREST,
     SIGNS,
-    Badge,
-    Case,
     Drawing,
     Reason,
     Section,
@@ -374,66 +367,6 @@ def worse_for(rows: Sequence[Mapping[Any, Any]], names: Sequence[str]) -> list[R
         said = f"shown to be worse in none of {len(rows)} segments.{but}"
     watch = f" Watch {listed([*worse], 3, 'segment')}, where it is worse." if worse else ""
     return [Reason(f"{new} against {old}: {said}", action=watch, line=FOR_WHOM_WORSE)]
-
-
-# -- gate, findings in the data
-
-
-def gate_section(page: Page, gate: Gate) -> Sections:
-    """Show each budget of a gate with its change and verdict, as the table of the gate does. Its
-    verdict is the badge of its card."""
-    rows, kind = gate.table.to_dict("records"), TABLE_KINDS["gate"]
-    mark = Badge(GATE_LOOKS[gate.verdict], gate.verdict)
-    first = min(rows, key=lambda row: SEVEREST.index(kind.look(row)))
-    worse = [f"{kind.said(row)}." for row in rows if row["effect"] in ("fail", "pass_but_worse")]
-    card = card_section(
-        Case(mark, [f"{gate.headline}."], kind.asks(gate.table, mark), stands=False),
-        [f"{kind.said(first)}."],
-        gate.notes,
-        [Reason(one, line=FOR_WHOM_WORSE) for one in worse or ["No budget is broken."]],
-    )
-    panels = gate.table.groupby(plot.gate.data(gate)["metric"].to_numpy(), sort=False)
-    against = {"fail": "the gate fails", "undecided": "the gate is undecided"}.get(gate.verdict, "")
-    todo = f"pass the gate first ({gate.headline})"
-    yield Section(
-        "gate",
-        "Gate",
-        text=gate.notes,
-        badge=mark,
-        tables=[page.block(gate.table, "Budgets", "gate.csv")],
-        drawings=[
-            page.draw(plot.gate, replace(gate, table=own), lines=len(own)) for _, own in panels
-        ],
-        said=[Reason(f"Gate: {gate.headline}.", against, todo)],
-        card=card,
-    )
-
-
-def check_section(page: Page, table: pd.DataFrame) -> Sections:
-    """Show the findings of `rd.check` with the whole text of their effects; ids of users only if
-    they are asked for."""
-    floors, parts = getattr(table, "floors", None), []
-    if len(table):
-        shown = table if page.examples is True else table.drop(columns="examples", errors="ignore")
-        parts.append(page.block(shown, "Findings", "check.csv"))
-    if floors is not None:
-        parts.append(page.block(floors, "Levels", "levels.csv"))
-    n = [int((table["severity"] == level).sum()) for level in ("error", "warning")]
-    counted = f"{amount(n[0], 'error')}, {amount(n[1], 'warning')}"
-    asked = "check" if floors is None else "audit"
-    serious = table[table["severity"].isin(["error", "warning"])].to_dict("records")
-    named = "; ".join([*map(finding_of, serious[:FEW]), *(["…"] if len(serious) > FEW else [])])
-    why = f" ({visible(named)})" if named else ""
-    mark = Badge("error" if n[0] else "warning" if n[1] else "good", counted)
-    yield Section(
-        "data-health",
-        "Data health",
-        text=[f"What rd.{asked} found in the data, errors first."],
-        badge=mark,
-        tables=parts,
-        said=[Reason(f"Data health: {counted}{why}.", line=OVERTURN)],
-        case=Case(mark, (), TABLE_KINDS["check"].asks(table, mark)),
-    )
 
 
 # -- lists of users, definitions, how to get the same numbers

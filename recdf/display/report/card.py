@@ -53,6 +53,7 @@ from .page_blocks import (
     Reason,
     Section,
     TableRow,
+    badge_of,
     effect_text,
     listed,
     name_of,
@@ -76,175 +77,186 @@ LEAKS = {
 SOME, MANY = 0.01, 0.1  # shares of rows from which a leak tempers and withholds a verdict
 NO_BETTER = ("below_chance", "at_chance", "below_popularity", "at_popularity")
 TIE_FINDINGS = ("ties", "ties_across_k", "constant_scores", "repeated_ranks")  # findings about them
-MISSING_LISTS = "Do not act on the mean: find out why lists are missing."
+NO_DIRECTION = "Decide by a metric that has a direction."
+# What to do where a row is neither better nor worse, nor open.
+OPEN_ACTIONS = {
+    "equivalent": "Choose between the two by other means than this metric.",
+    **dict.fromkeys(("higher", "lower"), NO_DIRECTION),
+    **dict.fromkeys(
+        ("ranks_higher", "ranks_lower"), "Do not act: the test says nothing of the mean."
+    ),
+}
 
 
 def pair_row(table: pd.DataFrame, metric: str, model: str, rival: str) -> tuple[Any, int]:
     """Return the one row about two models as `model` sees it, None if it is not there, and how many
     tests of the metric were adjusted together with it."""
     on = (table["metric"].astype(str) == metric).to_numpy(bool)
-    models, bases = table["model"].map(str), table["baseline"].map(str)
-    back = on & (models == rival) & (bases == model)
-    places = np.flatnonzero(on & (models == model) & (bases == rival) | back)
+    sides = [*zip(table["model"].map(str), table["baseline"].map(str), strict=True)]
+    places = [i for i, two in enumerate(sides) if on[i] and {*two} == {model, rival}]
     if len(places) != 1:  # no row, or rows of several segments, none of which is about all lists
         return None, 0
     row = table.iloc[places[0]].to_dict()
-    return turned(row) if back.any() else row, adjustment(table).among(int(places[0]), on)
+    row = row if sides[places[0]] == (model, rival) else turned(row)
+    return row, adjustment(table).among(places[0], on)
 
 
-def card_section(
-    case: Case,
-    amounts: Sequence[str] = (),
-    sure: Sequence[str] = (),
-    reasons: Sequence[Reason] = (),
-) -> Section:
+def card_section(case: Case) -> Section:
     """Return a card: the lines that say something. A reason stands in its own line, and what it
     has against the case in the badge."""
-    badge, action = tempered(case, reasons)
-    lines = {"Which": case.which, "By how much": amounts, "How sure": sure}
+    badge, action, which = case.badge, case.action, case.which
+    stop = next((one.badge for one in case.reasons if one.stops), None)
+    words = dict.fromkeys(one.badge for one in case.reasons if one.badge)
+    if stop is not None:
+        badge, action = Badge("error", f"withheld: {stop}"), f"Do not act: {stop}."
+        if case.stands:
+            first = f"Nothing is decided. By the numbers as they stand: {which[0]}"
+            which = [first, *which[1:]]
+    elif words and case.stands:
+        beside = " and " if badge.kind == "warning" else ", but "
+        actions = (one.action for one in case.reasons if one.badge and one.action)
+        badge = Badge("warning", f"{badge.text}{beside}{' and '.join(words)}")
+        action = f"Do not act yet: {next(actions, 'find out why')}."
+    elif badge.kind == "better":
+        action += "".join(one.action for one in case.reasons if not one.badge)
+    lines = {"Which": which, "By how much": case.amounts, "How sure": case.sure}
     for line in (FOR_WHOM_WORSE, OVERTURN, BESIDE):
-        lines[line] = [one.said for one in reasons if one.line == line and one.said]
-    said = [
-        (name, sentences) for name, sentences in (lines | {"So": [action]}).items() if sentences
-    ]
+        lines[line] = [one.said for one in case.reasons if one.line == line and one.said]
+    lines["So"] = [action]
+    said = [(name, sentences) for name, sentences in lines.items() if sentences]
     return Section("verdict", "Verdict", badge=badge, lines=said)
 
 
-def tempered(case: Case, reasons: Sequence[Reason]) -> tuple[Badge, str]:
-    """Return the badge and the action of a case with what speaks against it."""
-    badge, action = case.badge, case.action
-    stop = next((one.badge for one in reasons if one.stops), None)
-    if stop is not None:
-        return Badge("error", f"withheld: {stop}"), f"Do not act: {stop}."
-    words = dict.fromkeys(one.badge for one in reasons if one.badge)
-    if words and case.stands:
-        beside = " and " if badge.kind == "warning" else ", but "
-        todo = next((one.action for one in reasons if one.action), "find out why")
-        badge = Badge("warning", f"{badge.text}{beside}{' and '.join(words)}")
-        return badge, f"Do not act yet: {todo}."
-    if badge.kind == "better":
-        action += "".join(one.action for one in reasons if not one.badge)
-    return badge, action
+def case_of_row(row: TableRow, new: str, than: str, ship: str, keep: str) -> Case:
+    """Return what the row of a headline says before anything speaks against it. `than` names what
+    is compared with and the metric; `ship` and `keep` are what to do where it is better, and where
+    nothing is shown."""
+    verdict, kind = str(row["verdict"]), badge_of(row)
+    which = f"{verdict[:1].upper()}{verdict[1:]}: {new} against {than}."
+    badge, action = Badge("open", verdict), OPEN_ACTIONS.get(row["effect"], keep)
+    if is_withheld(row):
+        few = row["withheld"] in TOO_FEW
+        badge = Badge("warning", "too few lists to tell" if few else "withheld")
+        which = f"The verdict is withheld ({verdict}): {new} against {than}."
+        action = f"Do not act: {CAUTIONS[row['withheld']].sentence}."
+        if few:
+            action = "Collect more lists: a verdict needs 20 that differ."
+        if row["withheld"] == "few_lists":
+            more = max(1, FEW_LISTS - int(row["n_users"]))
+            action = f"Collect {amount(more, 'more list')} at least: a verdict needs {FEW_LISTS}."
+    elif kind == "warning":
+        badge = Badge(kind, verdict)
+        action = "Do not act on the mean: find out why lists are missing."
+    elif kind != "open":
+        badge, which = Badge(kind, kind), f"{new} is {kind} than {than}."
+        action = ship if kind == "better" else f"Do not ship {new}."
+    return Case(badge, [which], action, not is_withheld(row), row=row)
 
 
 def models_card(subject: Subject, check: GivenTable, said: Sequence[Reason]) -> Section:
     """Return the card about the models of a result; `said` is what other sections say of it."""
-    case = _case(subject)
-    row, which = case.row, case.which
+    case, together = _case(subject)
+    row = case.row
     own = sorted(_overturning(subject, check, case), key=lambda one: (not one.stops, not one.badge))
     harms, others = _other_metrics(subject, row)
     reasons = [*own, *harms, *said]
     if all(one.line != FOR_WHOM_WORSE for one in said):
         reasons.append(Reason("Not looked at: segments of users (segments=).", line=FOR_WHOM_WORSE))
-    if case.stands and any(one.stops for one in reasons):
-        first = f"Nothing is decided. By the numbers as they stand: {which[0]}"
-        case = case._replace(which=[first, *which[1:]])
     shown = could_show(row, "With so many lists, a difference of {}", "cases")
-    amounts, sure = [*_amount(subject, case), *others], [*_belief(subject, row), *shown]
-    return card_section(case, amounts, sure, reasons)
+    amounts = [*([] if row is None else _amount(subject, row, together)), *others]
+    sure = [*_belief(subject, row), *shown]
+    return card_section(case._replace(amounts=amounts, sure=sure, reasons=reasons))
 
 
 # -- which
 
 
-def _case(subject: Subject) -> Case:
-    """Return what the first metric says of the best model, by the rules of docs/report.md."""
+def _case(subject: Subject) -> tuple[Case, int]:
+    """Return what the first metric says of the best model, by the rules of docs/report.md, and how
+    many tests were adjusted together."""
     metric, best = subject.primary, subject.order[0]
     values, named, pair = subject.values(metric), subject.name(metric), subject.pair
     if pair is None:
         at: Any = values.loc[best]
         which = f"{named} is {estimated(at['value'], at['ci_low'], at['ci_high'])}. One model was "
         which += "evaluated: nothing is compared."
-        action = "Compare it with a baseline before acting on it."
-        return Case(Badge("info", "one model"), [which], action, stands=False)
+        todo = "Compare it with a baseline before acting on it."
+        return Case(Badge("info", "one model"), [which], todo), 0
     why = "has no value per user to test" if subject.comparison.empty else ""
     why = why if subject.better(metric) else "has no better direction"
     why = "is undefined for every list" if values["value"].isna().all() else why
-    which = f"There is no verdict: the first metric, {named}, {why}."
-    action = "Name a metric first that has a direction and a value for each list."
+    which = f"the first metric, {named}, {why}."
+    todo = "Name a metric first that has a direction and a value for each list."
     if not why:
         if best == pair[1]:
             return _baseline_stays(subject)
         row, together = pair_row(subject.comparison, metric, *pair)
         if row is not None:
-            return _of_pair(subject, row, together)
-        which = "There is no verdict: the comparison that was given has not one row of "
+            return _of_pair(subject, row, together), together
+        which = "the comparison that was given has not one row of "
         which += f"{subject.name(best)} and {subject.name(pair[1])} on {named}."
-        action = "Compare the two on all lists."
-    return Case(Badge("open", "no verdict"), [which], action, stands=False)
+        todo = "Compare the two on all lists."
+    return Case(Badge("open", "no verdict"), [f"There is no verdict: {which}"], todo), 0
 
 
 def _of_pair(subject: Subject, row: TableRow, together: int) -> Case:
-    """Return what the row about the best model and its rival says."""
-    best, rival = subject.name(row["model"]), subject.name(row["baseline"])
-    metric, verdict, effect = subject.name(subject.primary), str(row["verdict"]), row["effect"]
-    against = "the baseline " if subject.baseline is not None else "the second best, "
-    below, alike = _beside_best(subject, row, together)
-    mean, badge = f"{best} {_best_mean(subject)} of {metric}", Badge("open", "no difference shown")
-    which = f"{mean}, and is not shown to be better than {against}{rival}."
-    todo = "Do not act: the test says nothing of the mean."
-    if is_withheld(row):
-        few = "too few lists to tell" if row["withheld"] in TOO_FEW else "withheld"
-        badge, todo = Badge("warning", few), _withheld_action(row)
-        which = f"The verdict is withheld ({verdict}): {best} against {rival} on {metric}."
-    elif "missing_lists" in codes_of(row["remarks"]):
-        badge, todo = Badge("warning", verdict), MISSING_LISTS
-        which = f"{mean}. Against {rival}: {verdict}."
-    elif effect == "better":
-        badge = Badge("better", "better")
-        which = f"{best} is better than {against}{rival} on {metric}."
-        also = f"; it is not shown to be better than {listed(alike, 2, 'model')}" if alike else ""
-        todo = f"Ship {best} to a test{also}."
-    elif effect == "none":
-        n = float(row["n_users"])
-        stay = f"Keep {rival}. " if subject.baseline is not None else ""
-        todo = stay + collect(row, n, "list" if row.get("n_lists") == n else "user")
-    elif effect == "equivalent":
-        badge = Badge("open", "equivalent")
-        which = f"{mean}, and is equivalent to {against}{rival}."
-        todo = f"Choose between {best} and {rival} by other means than this metric."
-    elif effect.startswith("ranks"):
-        badge = Badge("open", "no verdict")
-        which = f"{mean}, and is found to differ by its signed ranks, which say nothing of the "
-        which += f"mean, from {against}{rival}."
-    return Case(badge, [which, *below], todo, row, together, not is_withheld(row))
-
-
-def _beside_best(subject: Subject, row: TableRow, together: int) -> tuple[list[str], list[str]]:
-    """Say that the model was picked among several, and whether the tests take that into account.
-    Name the models beside the pair that are not shown to be worse than it, over all pairs of
-    models."""
-    best, n, table, said = str(row["model"]), len(subject.models), subject.pairs, []
+    """Return what the row about the best model and its rival says. Say that the model was picked
+    among several, and whether the tests take that into account. Name the models beside the pair
+    that are not shown to be worse than it, over all pairs of models."""
+    best, rival, n = subject.name(row["model"]), subject.name(row["baseline"]), len(subject.models)
+    table, also, against, keep = subject.pairs, "", "the second best, ", ""
+    said = [f"It {_best_mean(subject)} of {n} models."]
     if n > 2:
         counted = "taken into account" if together >= n - 1 else "not taken into account"
-        said.append(
-            f"It {_best_mean(subject)} of {n} models. That it was picked among several is "
-            f"{counted}: the p-values are {adjustment(subject.comparison).words}."
-        )
+        how = adjustment(subject.comparison).words
+        said += [f"That it was picked among several is {counted}: the p-values are {how}."]
     if subject.baseline is None:
         said.append("No baseline was named, so the best model is compared with the second best.")
-    others = [one for one in subject.order if one not in (best, str(row["baseline"]))]
-    rows = {one: pair_row(table, subject.primary, best, one)[0] for one in others}
+    else:
+        against, keep = "the baseline ", f"Keep {rival}. "
+    others = [one for one in subject.order if one not in (row["model"], row["baseline"])]
+    rows = {one: pair_row(table, subject.primary, row["model"], one)[0] for one in others}
     known = {one: found for one, found in rows.items() if found is not None}
-    if not known or row["withheld"] in TOO_FEW:
-        return said, []
-    how = f"over all {amount(len(table), 'pair')}, p-values {adjustment(table).words}"
-    alike = [subject.name(one) for one, found in known.items() if sign_of(found) != "better"]
-    named = f"Not shown to be worse than {subject.name(best)}: "
-    named += f"{listed(alike, MANY_NAMED, 'model')} ({how})."
-    each = "The other model is" if len(known) == 1 else "Each of the others is"
-    each += f" shown to be worse than {subject.name(best)} ({how})."
-    return [*said, named if alike else each], alike
+    if known and row["withheld"] not in TOO_FEW:
+        how = f"over all {amount(len(table), 'pair')}, p-values {adjustment(table).words}"
+        alike = [subject.name(one) for one, found in known.items() if sign_of(found) != "better"]
+        named = f"Not shown to be worse than {best}: {listed(alike, MANY_NAMED, 'model')}"
+        each = "The other model is" if len(known) == 1 else "Each of the others is"
+        said.append(f"{named if alike else f'{each} shown to be worse than {best}'} ({how}).")
+        if alike:
+            also = f"; it is not shown to be better than {listed(alike, 2, 'model')}"
+    users = float(row["n_users"])
+    keep += collect(row, users, "list" if row.get("n_lists") == users else "user")
+    than = f"{against}{rival} on {subject.name(subject.primary)}"
+    case = case_of_row(row, best, than, f"Ship {best} to a test{also}.", keep)
+    return case._replace(which=[*case.which, *said])
 
 
-def _withheld_action(row: TableRow) -> str:
-    """Say what would make a verdict possible."""
-    if row["withheld"] == "few_lists":
-        more = max(1, FEW_LISTS - int(row["n_users"]))
-        return f"Collect {amount(more, 'more list')} at least: a verdict needs {FEW_LISTS}."
-    if row["withheld"] in TOO_FEW:
-        return "Collect more lists: a verdict needs 20 that differ."
-    return f"Do not act: {CAUTIONS[row['withheld']].sentence}."
+def _baseline_stays(subject: Subject) -> tuple[Case, int]:
+    """Return what the rows say where the baseline has the best mean."""
+    base, *others = subject.order
+    table, keep, metric = subject.comparison, subject.name(base), subject.name(subject.primary)
+    found = [pair_row(table, subject.primary, one, base) for one in others]
+    (first, together), rows = found[0], [row for row, _ in found if row is not None]
+    shown = [subject.name(row["model"]) for row in rows if sign_of(row) != "worse"]
+    doubted = [row for row in rows if badge_of(row) == "warning"]
+    better = "shown to be better" if shown or len(rows) < len(found) else "better"
+    which = f"No model is {better} than the baseline {keep}, which {_best_mean(subject)} of "
+    case = Case(Badge("open", "keep the baseline"), [], f"Keep {keep}.", True, row=first)
+    said = [f"{which}{metric}."]
+    if better == "better":
+        each = "Each of the others" if len(rows) > 1 else subject.name(others[0])
+        return case._replace(which=[*said, f"{each} is shown to be worse."]), together
+    if doubted:  # what is better where both have lists comes first
+        row = min(doubted, key=lambda row: (is_withheld(row), row.get("effect_both") != "better"))
+        case = case_of_row(row, subject.name(row["model"]), f"{keep} on {metric}", "", "")
+        said += case.which
+    elif first is not None:
+        said.append(f"The next best is {subject.name(first['model'])}: {first['verdict']}.")
+    if len(shown) > 1 and not (doubted and case.row and case.row["withheld"] in TOO_FEW):
+        named = f"Not shown to be worse than {keep}: {listed(shown, MANY_NAMED, 'model')}"
+        said.append(f"{named} (p-values {adjustment(table).words}).")
+    return case._replace(which=said), together
 
 
 def collect(row: TableRow, n: float, unit: str) -> str:
@@ -275,39 +287,6 @@ def least_shown(row: TableRow) -> float | None:
     return None if pd.isna(row.get("mde")) else float(row["mde"])
 
 
-def _baseline_stays(subject: Subject) -> Case:
-    """Return what the rows say where the baseline has the best mean."""
-    base, *others = subject.order
-    table, keep = subject.comparison, subject.name(base)
-    found = [pair_row(table, subject.primary, one, base) for one in others]
-    (first, together), rows = found[0], [row for row, _ in found if row is not None]
-    mean = f"the baseline {keep}, which {_best_mean(subject)} of {subject.name(subject.primary)}"
-    none = f"No model is shown to be better than {mean}"
-    lacking = [row for row in rows if "missing_lists" in codes_of(row["remarks"])]
-    if lacking:
-        row = min(lacking, key=lambda row: row.get("effect_both") != "better")
-        which = f"{none} over all lists. {subject.name(row['model'])} is {row['verdict']}."
-        return Case(Badge("warning", row["verdict"]), [which], MISSING_LISTS, row)
-    badge, todo = Badge("open", "keep the baseline"), f"Keep {keep}."
-    shown = [subject.name(row["model"]) for row in rows if sign_of(row) != "worse"]
-    if len(rows) == len(found) and not shown:
-        each = "Each of the others" if len(rows) > 1 else subject.name(others[0])
-        said = [f"No model is better than {mean}.", f"{each} is shown to be worse."]
-        return Case(badge, said, todo, first, together)
-    held = [row for row in rows if is_withheld(row)]
-    few = len(held) == len(rows) and all(row["withheld"] in TOO_FEW for row in held)
-    if held:
-        badge = Badge("warning", "too few lists to tell" if few else "withheld")
-        none, todo = f"A verdict is withheld. {none}", _withheld_action(held[0])
-    said = [f"{none}."]
-    if first is not None:
-        said.append(f"The next best is {subject.name(first['model'])}: {first['verdict']}.")
-    if len(shown) > 1 and not few:
-        named = f"Not shown to be worse than {keep}: {listed(shown, MANY_NAMED, 'model')}"
-        said.append(f"{named} (p-values {adjustment(table).words}).")
-    return Case(badge, said, todo, first, together, not held)
-
-
 def _best_mean(subject: Subject) -> str:
     """Say whether the model with the best mean has it alone."""
     values = subject.values(subject.primary)["value"]
@@ -318,11 +297,8 @@ def _best_mean(subject: Subject) -> str:
 # -- by how much, how sure
 
 
-def _amount(subject: Subject, case: Case) -> list[str]:
+def _amount(subject: Subject, row: TableRow, together: int) -> list[str]:
     """Say the difference, its interval, how many gain and lose, and the warnings of the row."""
-    row = case.row
-    if row is None:
-        return []
     smaller, codes = subject.better(subject.primary) == "smaller", codes_of(row["remarks"])
     gain, lose = (int(row.get(one, 0)) for one in ("wins", "losses")[:: -1 if smaller else 1])
     judged = " whose lists people judged" if "n_human" in row else ""
@@ -330,7 +306,7 @@ def _amount(subject: Subject, case: Case) -> list[str]:
     text = f"{new} − {old}: {effect_text(row)}. {gain:,} of "
     text += f"{amount(row['n_users'], 'user')}{judged} "
     text += f"{'gains' if gain == 1 else 'gain'} and {doing(lose, 'lose')}."
-    if case.together > 1:
+    if together > 1:
         text += " The interval holds for all comparisons of the page together."
     warned = [code for code in warnings_of(row["remarks"]) if code != row["withheld"]]
     said = [text + "".join(f" Warning: {CAUTIONS[code].sentence}." for code in warned)]
@@ -394,15 +370,6 @@ def could_show(row: TableRow | None, of_size: str, cases: str) -> list[str]:
 
 # -- for whom worse
 
-OTHERS = {
-    "better": "better on",
-    "ranks_higher": "signed ranks differ on",
-    "ranks_lower": "signed ranks differ on",
-    "higher": "different on",
-    "lower": "different on",
-    "equivalent": "equivalent on",
-}
-
 
 def _other_metrics(subject: Subject, row: TableRow | None) -> tuple[list[Reason], list[str]]:
     """Return on which other metrics the model of the headline is worse, and what the others
@@ -419,14 +386,13 @@ def _other_metrics(subject: Subject, row: TableRow | None) -> tuple[list[Reason]
             who = f"{subject.name(model)} against {subject.name(rival)} on {subject.name(column)}"
             said = f"{who}: {other['verdict']}, {effect_text(other)}."
             worse, todo = f"worse on {name}" * of_best, f"weigh the loss on {name} first"
-            harms.append(doubt(said, worse, todo, line=FOR_WHOM_WORSE))
+            harms.append(Reason(said, worse, todo * of_best, line=FOR_WHOM_WORSE))
             continue
         if hides_harm(other, subject.better(column)) and of_best:
             harms.append(undecided_harm(name))
-        words = OTHERS.get(other["effect"], "not shown to differ on")
-        words = "verdict withheld on" if is_withheld(other) else words
-        by_words.setdefault(words, []).append(name)
-    parts = "; ".join(f"{words} {', '.join(names)}" for words, names in by_words.items())
+        verdict = "verdict withheld" if is_withheld(other) else str(other["verdict"])
+        by_words.setdefault(verdict, []).append(name)
+    parts = "; ".join(f"{words} on {', '.join(names)}" for words, names in by_words.items())
     others = [f"On other metrics: {parts}."] if parts else []
     nothing = "Nothing was compared beside the first metric."
     nothing = "No other metric is shown to be worse." if others else nothing
@@ -462,13 +428,13 @@ def _overturning(subject: Subject, check: GivenTable, case: Case) -> Iterator[Re
         counts = ", which count as 0" if as_zero and subject.of_accuracy else ""
         said = f"Lists without recommendations{counts}: {listed(lacking, MANY_NAMED, 'model')}."
         each = "Every model has" if len(rows) > 1 else "The model has"
-        yield doubt(said if lacking else f"{each} recommendations for all lists.")
+        yield Reason(said if lacking else f"{each} recommendations for all lists.")
     if row is not None:
         both = {side: plain(subject.name(row[side])) for side in BOTH_SIDES}
-        yield doubt(sentence_of_both({**row, **both}))
+        yield Reason(sentence_of_both({**row, **both}))
         for i, said in enumerate(seed_sentences(subject.result, pd.DataFrame([row]))):
             beyond = "not beyond the spread over seeds" if i and sign_of(row) != "open" else ""
-            yield doubt(said, beyond, "train each model with more seeds")
+            yield Reason(said, beyond, "train each model with more seeds")
     if subject.of_accuracy and {"n_pred", subject.primary} <= {*per_user.columns}:
         # A model has lists and not one hit, as with ids of another kind.
         for model in models:
@@ -477,9 +443,9 @@ def _overturning(subject: Subject, check: GivenTable, case: Case) -> Iterator[Re
             if n and not (own[subject.primary].abs() > 0).any():
                 name = names[model]
                 said = f"{name} has {amount(n, 'list')} and not one hit: are its ids those of true?"
-                yield doubt(said, f"{name} has no hit", f"check the ids of {name}")
+                yield Reason(said, f"{name} has no hit", f"check the ids of {name}")
     if check is None:
-        yield doubt(
+        yield Reason(
             "Not looked at: ties, ids, sampled candidates and leaks; check= takes what rd.check or "
             "rd.audit returned."
         )
@@ -497,13 +463,6 @@ def _overturning(subject: Subject, check: GivenTable, case: Case) -> Iterator[Re
             yield _of_finding(one, of_best and one["code"] in NO_BETTER, is_better)
 
 
-def doubt(
-    said: str, badge: str = "", action: str = "", stops: bool = False, line: str = OVERTURN
-) -> Reason:
-    """Return what could overturn the verdict; without words for the badge it changes nothing."""
-    return Reason(said, badge, action if badge else "", stops, line)
-
-
 def _of_finding(one: TableRow, no_better: bool, is_better: bool) -> Reason:
     """Return what was found in the data, with what it does to a verdict. `no_better` tells that the
     best model is no better than chance or popularity."""
@@ -518,7 +477,7 @@ def _of_finding(one: TableRow, no_better: bool, is_better: bool) -> Reason:
         badge, action = "the data have errors", "mend the data"
     elif code == "sampled":
         badge, action = "among sampled candidates", "rank all items"
-    return doubt(TABLE_KINDS["check"].said(one), badge, action, many_stop and share >= MANY)
+    return Reason(TABLE_KINDS["check"].said(one), badge, action, many_stop and share >= MANY)
 
 
 def _of_ties(subject: Subject, check: pd.DataFrame, row: TableRow) -> Iterator[Reason]:
@@ -530,7 +489,7 @@ def _of_ties(subject: Subject, check: pd.DataFrame, row: TableRow) -> Iterator[R
             continue
         if one["by"] == "" and len(subject.models) > 1:
             effect = visible(one["effect"])
-            yield doubt(f"Ties: {effect}, of all models together; pass by= to rd.check.")
+            yield Reason(f"Ties: {effect}, of all models together; pass by= to rd.check.")
             return
         model = one["by"] or ONLY
         name, found = plain(subject.name(model)), json.loads(one["ranges"]).get(column)
@@ -562,4 +521,4 @@ def _of_ties(subject: Subject, check: pd.DataFrame, row: TableRow) -> Iterator[R
         ends = f"could be {low} to {high}, {what}" if low != high else f"stays at {low}"
         said += f" The difference {ends}."
     todo = "break the ties of the scores, and evaluate again"
-    yield doubt(said, "not robust: ties" if turns else "", todo)
+    yield Reason(said, "not robust: ties" if turns else "", todo)

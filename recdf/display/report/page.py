@@ -32,7 +32,7 @@ from ..leaderboard_values import over_repeats
 from ..pairs import model_rows
 from . import about_experiment, about_models
 from .about_models import Page, Sections
-from .card import models_card
+from .card import card_section, models_card
 from .page_blocks import BAR_HEIGHT, BAR_WIDTH, CLOSE, FOR_WHOM_WORSE, OPEN, Section
 from .report_inputs import (
     ReportTables,
@@ -264,10 +264,10 @@ OF_MODELS = (
 OF_TABLES: dict[str, Callable[[Page, Any], Sections]] = {
     "experiment": about_experiment.experiment_section,
     "beside": about_experiment.beside_sections,
-    "gate": about_models.gate_section,
+    "gate": about_experiment.gate_section,
     "off_policy": about_experiment.off_policy_section,
     "history": about_experiment.history_section,
-    "check": about_models.check_section,
+    "check": about_experiment.check_section,
 }
 AT_THE_END = (
     about_models.examples_section,
@@ -303,7 +303,8 @@ def _report_sections(page: Page) -> list[Section]:
     said, card = [reason for one in sections for reason in one.said], None
     if len(subject.models) == 1:  # nothing is compared: an experiment has the first word
         segments = [one for one in said if one.line == FOR_WHOM_WORSE]
-        card = about_experiment.experiment_card(page, segments)
+        case = about_experiment.experiment_case(page, segments)
+        card = case and card_section(case)
     return [card or models_card(subject, tables.check, said), *sections]
 
 

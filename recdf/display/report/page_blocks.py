@@ -86,7 +86,7 @@ class Reason(NamedTuple):
     badge: str = ""
     action: str = ""
     stops: bool = False
-    line: str = BESIDE
+    line: str = OVERTURN
 
 
 class Badge(NamedTuple):
@@ -107,15 +107,17 @@ class Badge(NamedTuple):
 
 class Case(NamedTuple):
     """What a table says before anything speaks against it: the badge, the sentences of the first
-    line and what to do; the row of a comparison that it is about, and how many tests of its metric
-    were adjusted together; and whether it is a verdict that could be overturned."""
+    lines and what to do; whether it is a verdict that could be overturned; what speaks against it,
+    or stands beside it; and the row of a comparison that it is about."""
 
     badge: Badge
     which: Sequence[str]
     action: str
+    stands: bool = False
+    amounts: Sequence[str] = ()
+    sure: Sequence[str] = ()
+    reasons: Sequence[Reason] = ()
     row: TableRow | None = None
-    together: int = 0
-    stands: bool = True
 
 
 class Bar(NamedTuple):
@@ -208,9 +210,7 @@ class Section:
     pairs: Sequence[tuple[str, str]] = ()
     details: Sequence[tuple[str, str]] = ()  # folded texts: heading and code
     said: Sequence[Reason] = ()  # what the card quotes of it
-    # Of a page that is about it alone: its card, or what its badge asks for.
-    card: Section | None = None
-    case: Case | None = None
+    case: Case | None = None  # of a page that is about it alone
 
 
 def worst(marks: Iterable[Badge | None]) -> Badge | None:
