@@ -4,8 +4,8 @@ effect is likely to be."""
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,7 +18,7 @@ from ...judge.cautions.table import UNLIKE
 from ...judge.choices import Columns, Correction
 from ...judge.comparisons import confidence_of, default_columns
 from ...judge.per_user_columns import (
-    by_columns,
+    Codes,
     frame_of,
     group_codes,
     key_codes,
@@ -70,18 +70,52 @@ def segments_of_lists(
     return known[names].reindex(row[of_list])
 
 
-def columns_of_segments(
-    by: list[str], segments: pd.DataFrame, user_col: list[str]
-) -> tuple[list[str], list[str]]:
-    """Return the columns of the list key that a frame of segments has, and those to compare
-    within."""
-    keys, names = segment_columns(segments, user_col)
-    by = require(segments, "segments", by) or names
-    if len(by) > 1 and by == names:
-        raise OptionError(
-            f"segments has the columns {names}; name those to compare within in ⟦+by=⟧"
-        )
-    return keys, by
+class Segments(NamedTuple):
+    """Columns of segments: of the rows themselves, or of `known` users by some columns of the list
+    key."""
+
+    names: list[str]
+    keys: Sequence[str] = ()
+    known: pd.DataFrame | None = None
+
+    @classmethod
+    def of(cls, by: list[str], segments: pd.DataFrame | None, user_col: list[str]) -> Segments:
+        """Those of the rows, or those of a frame of users."""
+        if segments is None:
+            return cls(by)
+        keys, names = segment_columns(segments, user_col)
+        by = require(segments, "segments", by) or names
+        if len(by) > 1 and by == names:
+            raise OptionError(
+                f"segments has the columns {names}; name those to compare within in ⟦+by=⟧"
+            )
+        return cls(by, keys, known_segments(segments, keys, by))
+
+    @property
+    def dtypes(self) -> dict[Any, Any]:
+        """Those of the columns of users, which nulls change."""
+        return {} if self.known is None else dict(self.known[self.names].dtypes)
+
+    def of_rows(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """The rows with the segments of every list, null where its user has none."""
+        if self.known is None:
+            return rows
+        found = segments_of_lists(rows, self.known, self.keys, self.names)
+        return rows.assign(**{name: found[name].array for name in self.names})
+
+    def split(
+        self, frames: Sequence[pd.DataFrame]
+    ) -> tuple[tuple[int, int], list[tuple[pd.DataFrame, list[Codes]]]]:
+        """How many rows have no segment, and of how many; and the label of every segment, as a
+        frame of one row, with its rows in each frame."""
+        found = pd.concat([frame[self.names] for frame in frames], ignore_index=True)
+        there = found.notna().all(axis=1).to_numpy()
+        codes = np.full(len(found), -1)
+        codes[there], labels = group_codes(found[there].astype(self.dtypes), "per_user", self.names)
+        ends = np.cumsum([len(frame) for frame in frames])[:-1]
+        rows = [split(own + 1, len(labels) + 1)[1:] for own in np.split(codes, ends)]
+        parts = [(labels.iloc[[g]], list(own)) for g, own in enumerate(zip(*rows, strict=True))]
+        return (np.count_nonzero(~there), len(there)), parts
 
 
 def warn_unknown(n: int, of: int, by: Sequence[str]) -> None:
@@ -100,53 +134,6 @@ def nothing_to_compare(by: Sequence[str], baseline: Any) -> OptionError:
     return OptionError(
         f"no segment of {list(by)} has lists of {of}; nothing can be compared within segments"
     )
-
-
-def split_by_segment(
-    per_user: Any,
-    by: list[str],
-    segments: pd.DataFrame | None,
-    user_col: list[str],
-    model_col: str,
-    baseline: Any,
-    taken: Sequence[str],
-) -> tuple[list[tuple[pd.DataFrame, Any]], list[str]]:
-    """Return the label of every segment, as a frame of one row, with its part of `per_user`; and
-    the columns of labels.
-
-    A segment without two models, or without the baseline, is left out: there is nothing to compare.
-    `taken` are names of columns that a comparison has.
-    """
-    mapped = isinstance(per_user, Mapping)
-    given = per_user if mapped else {"per_user": per_user}
-    frames = {name: frame_of("per_user", frame) for name, frame in given.items()}
-    dtypes: dict[str, Any] = {}
-    if segments is None:
-        read = [frame[require(frame, "per_user", by)] for frame in frames.values()]
-    else:
-        keys, by = columns_of_segments(by, segments, user_col)
-        known = known_segments(segments, keys, by)
-        read = [segments_of_lists(frame, known, keys, by) for frame in frames.values()]
-        dtypes = dict(known[by].dtypes)  # which nulls change
-    found = pd.concat(read, ignore_index=True)
-    by_columns(found, "per_user", by, taken)
-    there = found.notna().all(axis=1).to_numpy()
-    warn_unknown(int(np.count_nonzero(~there)), len(there), by)
-    codes = np.full(len(found), -1)
-    codes[there], labels = group_codes(found[there].astype(dtypes), "per_user", by)
-    ends = np.cumsum([len(frame) for frame in frames.values()])[:-1]
-    rows = [split(own + 1, len(labels) + 1)[1:] for own in np.split(codes, ends)]
-    parts = []
-    for g in range(len(labels)):
-        pairs = zip(frames.items(), rows, strict=True)
-        own = {name: frame.take(of[g]) for (name, frame), of in pairs if len(of[g])}
-        part = own if mapped else own["per_user"]
-        models = set(own if mapped else part[model_col])
-        if len(models) > 1 and (baseline is None or baseline in models):
-            parts.append((labels.iloc[[g]], part))
-    if not parts:
-        raise nothing_to_compare(by, baseline)
-    return parts, by
 
 
 def _in_bands(column: pd.Series) -> pd.Series:

@@ -25,13 +25,11 @@ from ...judge.choices import (
 )
 from ...judge.comparisons import default_columns
 from ...judge.per_user_columns import float_columns, require, warn_of_weights
-from ...judge.users import model_pairs, read_model_rows
 from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, effects_of
-from ...progress import Progress
 from ..decide.adjust_pvalues import adjusted_columns, directions, read_together
 from ..join.join_experiment import zero_is_worst
 from ..samples import Settings, declared_bounds, per_metric
-from .by_segment import nothing_to_compare, split_by_segment
+from .by_segment import Segments
 from .cheap_labels import CHEAP_COLUMNS, labels_of_both
 from .comparable_runs import (
     COLUMNS,
@@ -41,7 +39,7 @@ from .comparable_runs import (
 from .paired import (
     add_turned,
 )
-from .pairs_of_models import PAIRS_AT_ONCE, PairsInBuckets, pairs_in_memory, with_segments
+from .pairs_of_models import ModelLists, PairsInBuckets, PairsInMemory
 
 
 @takes_options("user_col", "weight_col")
@@ -282,28 +280,21 @@ def compare_models(
     if cheap is not None:
         others = [*units, *as_columns(weight_col), *(by_cols if segments is None else [])]
         per_user, metrics = labels_of_both(per_user, cheap, metrics, keys, model_col, others)
-    parts = [(pd.DataFrame(index=[0]), per_user)]
+    within = Segments.of(by_cols, segments, lists)
+    source = PairsInBuckets if hasattr(per_user, "each_bucket") else PairsInMemory
     taken = [*MODEL_RESULT_COLUMNS, *(CHEAP_COLUMNS if cheap is not None else [])]
-    in_buckets = hasattr(per_user, "each_bucket")
-    if in_buckets:
-        per_user, by_cols = with_segments(per_user, by_cols, segments, lists, taken)
-        summed = PairsInBuckets(per_user, lists, folds, model_col, units, by_cols)
-        runs: list[Any] = [summed]
-    else:
-        if by_cols or segments is not None:
-            parts, by_cols = split_by_segment(
-                per_user, by_cols, segments, lists, model_col, baseline, taken
-            )
-        runs = [read_model_rows(part, lists, folds, model_col, units) for _, part in parts]
+    columns = ModelLists(lists, folds, model_col, units, weight_col)
+    runs = source(per_user, columns, within, baseline, taken)
+    by_cols = within.names
     keys += [*units, *by_cols]
-    frames = [frame for _, frame in runs[0].parts]
+    frames = [frame for _, frame in runs.parts]
     names = float_columns(frames, [*keys, model_col]) if metrics is None else as_columns(metrics)
     if not names:
         raise OptionError(
             f"metrics is empty, or per_user has no float column besides {[*keys, model_col]}; name "
             "the metrics to compare in ⟦+metrics=⟧"
         )
-    for role, frame in runs[0].parts:
+    for role, frame in runs.parts:
         require(frame, role, names)
     names = [name for name in dict.fromkeys(names) if name != weight_col]
     margins = per_metric("margin", margin, names, a_number(above=0))
@@ -311,31 +302,13 @@ def compare_models(
     declared = declared_bounds(bounds, names)
     better = directions({name: name for name in names}, smaller_is_better, larger_is_better)
     if weight_col is None:
-        warn_of_weights(frames[0], runs[0].parts[0][0], [*keys, model_col, *as_columns(metrics)])
-    else:
-        runs = [own.weighted(weight_col) for own in runs]
-    pairs = [model_pairs(own.models, baseline) for own in runs]
-    steps = sum(
-        -(-len(names) * len(own) // PAIRS_AT_ONCE) if TESTS[test].resampled else len(names)
-        for own in pairs
-    )
-    with Progress(steps, "compare_models", progress) as shown:
-        if in_buckets:
-            found = summed.tables(names, pairs[0], settings, declared)
-            if not found:
-                raise nothing_to_compare(by_cols, baseline)
-            parts = [(label, None) for label, _ in found]
-            rows = [of_segment for _, of_segment in found]
-        else:
-            rows = [
-                pairs_in_memory(names, own, of, settings, declared, shown)
-                for own, of in zip(runs, pairs, strict=True)
-            ]
+        warn_of_weights(frames[0], runs.parts[0][0], [*keys, model_col, *as_columns(metrics)])
+    parts, rows = zip(*runs.tables(names, settings, declared, progress), strict=True)
     result = pd.DataFrame(list(chain.from_iterable(rows))).astype({"n_resamples": "Int64"})
     used = seed if TESTS[test].resampled else pd.NA
     result = result.assign(test=test, seed=pd.array([used] * len(result), dtype="Int64"))
     of_row = np.repeat(np.arange(len(parts)), [*map(len, rows)])
-    result[by_cols] = pd.concat([label for label, _ in parts]).take(of_row).reset_index(drop=True)
+    result[by_cols] = pd.concat(parts).take(of_row).reset_index(drop=True)
     if missing == "zero":
         _refuse_zeros(result, better)
     read_together(result, settings)
@@ -351,8 +324,8 @@ def compare_models(
     judge_both(result, better)
     add_verdicts(result, "models", effects.tolist())
     cheap_columns = [name for name in CHEAP_COLUMNS if name in result.columns]
-    columns = [*MODEL_RESULT_COLUMNS[:-4], *cheap_columns, *VERDICT_COLUMNS]
-    return default_columns(settings.compared(result, columns, "models", by_cols), details)
+    shown = [*MODEL_RESULT_COLUMNS[:-4], *cheap_columns, *VERDICT_COLUMNS]
+    return default_columns(settings.compared(result, shown, "models", by_cols), details)
 
 
 MODEL_RESULT_COLUMNS = [

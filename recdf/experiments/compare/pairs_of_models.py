@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ...errors import OptionError
 from ...inputs.options import as_columns
 from ...judge.choices import TESTS, PairMissing
 from ...judge.comparability import lists_shorter_than, other_truth, spec_of_each
@@ -23,21 +22,15 @@ from ...judge.per_user_columns import (
     Mask,
     by_columns,
     evaluated,
+    frame_of,
     group_codes,
-    require,
-    split,
     unit_of,
 )
-from ...judge.users import ModelRows, paired_values, read_model_rows
+from ...judge.users import ModelRows, model_pairs, paired_values, read_model_rows
 from ...progress import Progress
 from ...stats.resampling import wilcoxon
 from ..samples import MetricBounds, Settings, bounds_of, seen_bounds
-from .by_segment import (
-    columns_of_segments,
-    known_segments,
-    segments_of_lists,
-    warn_unknown,
-)
+from .by_segment import Segments, nothing_to_compare, warn_unknown
 from .cheap_labels import cheap_column, powered_pair
 from .comparable_runs import NUMBERS_OF_BOTH, comparing, cut_off
 from .paired import PairUnits, UnitSums, paired_resamples, paired_test, without_rounding
@@ -158,15 +151,90 @@ def row_of_pair(
     return row | {"remarks": "; ".join(filter(None, [*met, dropped]))}
 
 
+class ModelLists(NamedTuple):
+    """The columns of the lists of models: their key, folds, the model, and units and a weight if
+    they are named."""
+
+    keys: list[str]
+    folds: list[str]
+    model_col: str
+    units: list[str]
+    weight_col: str | None
+
+    def read(self, per_user: Any) -> ModelRows:
+        *columns, weight = self
+        runs = read_model_rows(per_user, *columns)
+        return runs if weight is None else runs.weighted(weight)
+
+
+# The label of every segment, as a frame of one row, with a row of numbers per metric and pair.
+Tables = list[tuple[pd.DataFrame, list[dict[str, Any]]]]
+
+
+class PairsInMemory:
+    """The models of rows in memory, within segments if there are any.
+
+    A segment without two models, or without the baseline, is left out: there is nothing to compare.
+    `taken` are names of columns that a comparison has.
+    """
+
+    def __init__(
+        self,
+        per_user: Any,
+        columns: ModelLists,
+        within: Segments,
+        baseline: Any,
+        taken: Sequence[str],
+    ) -> None:
+        self.baseline, parts = baseline, [(pd.DataFrame(index=[0]), per_user)]
+        if within.names:
+            mapped = isinstance(per_user, Mapping)
+            given = per_user if mapped else {"per_user": per_user}
+            frames = {
+                name: within.of_rows(frame_of("per_user", one)) for name, one in given.items()
+            }
+            for frame in frames.values():
+                by_columns(frame, "per_user", within.names, taken)
+            unknown, found = within.split([*frames.values()])
+            warn_unknown(*unknown, within.names)
+            parts = []
+            for label, rows in found:
+                pairs = zip(frames.items(), rows, strict=True)
+                own = {name: frame.take(of) for (name, frame), of in pairs if len(of)}
+                part = own if mapped else own["per_user"]
+                models = set(own if mapped else part[columns.model_col])
+                if len(models) > 1 and (baseline is None or baseline in models):
+                    parts.append((label, part))
+            if not parts:
+                raise nothing_to_compare(within.names, baseline)
+        self.runs = [(label, columns.read(part)) for label, part in parts]
+        self.parts = self.runs[0][1].parts
+
+    def tables(
+        self,
+        names: list[str],
+        settings: Settings,
+        declared: Mapping[str, MetricBounds],
+        progress: bool | None,
+    ) -> Tables:
+        """The label of every segment, with a row of numbers per metric and pair."""
+        with Progress(len(self.runs) * len(names), "compare_models", progress) as shown:
+            return [
+                (label, pairs_in_memory(names, own, self.baseline, settings, declared, shown))
+                for label, own in self.runs
+            ]
+
+
 def pairs_in_memory(
     names: list[str],
     runs: ModelRows,
-    pairs: list[tuple[int, int]],
+    baseline: Any,
     settings: Settings,
     declared: Mapping[str, MetricBounds],
     progress: Progress,
 ) -> list[dict[str, Any]]:
     """One row of numbers per metric and pair."""
+    pairs = model_pairs(runs.models, baseline)
     frames = [frame for _, frame in runs.parts]
     specs = [evaluated(frame) for frame in frames]
     n_true, n_pred = (
@@ -216,9 +284,7 @@ def pairs_in_memory(
             # memory.
             if len(waiting) == PAIRS_AT_ONCE:
                 resample()
-                progress.add()
-        if not TESTS[test].resampled:
-            progress.add()
+        progress.add()
     if waiting:
         resample()
     return rows
@@ -301,42 +367,16 @@ def _changed(
     return work(change(rows))
 
 
-def _in_segments(
-    segments: pd.DataFrame, keys: list[str], names: list[str], rows: pd.DataFrame
-) -> pd.DataFrame:
-    """The rows with the segments of every list."""
-    found = segments_of_lists(rows, segments, keys, names)
-    return rows.assign(**{name: found[name].array for name in names})
-
-
-def with_segments(
-    result: Any,
-    by: list[str],
-    segments: pd.DataFrame | None,
-    user_col: list[str],
-    taken: Sequence[str],
-) -> tuple[Any, list[str]]:
-    """Return a result in buckets that has the columns of `by`, and their names."""
-    if segments is not None:
-        keys, by = columns_of_segments(by, segments, user_col)
-        known = known_segments(segments, keys, by)
-        change = partial(_in_segments, known, keys, by)
-        result = ChangedRows(result, change, keys, dict(known[by].dtypes))
-    return result, by_columns(result.empty_rows, "per_user", by, taken)
-
-
 def pairs_of_bucket(
     rows: pd.DataFrame,
     *,
-    read: Callable[[Mapping[Any, pd.DataFrame]], ModelRows],
+    columns: ModelLists,
     models: list[Any],
     pairs: list[tuple[int, int]],
     metrics: list[str],
     cuts: list[int],
-    model_col: str,
-    weight_col: str | None,
     missing: PairMissing,
-    by: list[str],
+    within: Segments,
 ) -> tuple[tuple[int, int], dict[tuple[Any, ...], BucketPairs]]:
     """Make the differences of the units of one bucket in every segment, and add them up.
 
@@ -344,10 +384,8 @@ def pairs_of_bucket(
     """
 
     def of_segment(rows: pd.DataFrame) -> BucketPairs:
-        code = pd.Index(models).get_indexer(pd.Index(rows[model_col]))
-        runs = read({name: rows[code == i] for i, name in enumerate(models)})
-        if weight_col is not None:
-            runs = runs.weighted(weight_col)
+        code = pd.Index(models).get_indexer(pd.Index(rows[columns.model_col]))
+        runs = columns.read({name: rows[code == i] for i, name in enumerate(models)})
         n_true, n_pred = runs.table("n_true"), runs.table("n_pred")
         has, tables = has_lists(n_pred), {metric: runs.table(metric) for metric in metrics}
         return BucketPairs(
@@ -367,87 +405,73 @@ def pairs_of_bucket(
             np.isin(np.arange(len(models)), code),
         )
 
-    known = rows[rows[by].notna().all(axis=1)] if by else rows
-    code, labels = group_codes(known, "per_user", by)
-    names = labels[by].itertuples(index=False, name=None) if by else [()]
-    parts = zip(names, split(code, max(len(labels), 1)), strict=False)
-    found = {name: of_segment(known.take(own)) for name, own in parts}
-    return (len(rows) - len(known), len(rows)), found
+    if not within.names:
+        return (0, len(rows)), {(): of_segment(rows)}
+    unknown, parts = within.split([rows])
+    return unknown, {
+        next(label[within.names].itertuples(index=False, name=None)): of_segment(rows.take(own))
+        for label, (own,) in parts
+    }
 
 
 class PairsInBuckets:
-    """The models of an engine's result, as `ModelRows` has those of rows in memory."""
+    """The models of an engine's result, as `PairsInMemory` has those of rows in memory."""
 
     def __init__(
         self,
         result: Any,
-        keys: list[str],
-        folds: list[str],
-        model_col: str,
-        units: list[str],
-        by: Sequence[str] = (),
+        columns: ModelLists,
+        within: Segments,
+        baseline: Any,
+        taken: Sequence[str],
     ) -> None:
-        self.result, self.keys, self.folds, self.units = result, keys, folds, units
-        self.by = list(by)
-        empty = result.empty_rows
-        require(empty, "per_user", [model_col, *keys, *folds, *units])
-        self.parts, self.model_col = [("per_user", empty)], model_col
-        self.weight_col: str | None = None
-        _, labels = group_codes(result.by_values, "per_user", [model_col])
-        self.models = labels[model_col].tolist()
-        if len(self.models) < 2:
-            raise OptionError(
-                f"per_user has {len(self.models)} models ({self.models}); a comparison needs at "
-                "least two"
-            )
-
-    def weighted(self, name: str) -> PairsInBuckets:
-        self.weight_col = name
-        return self
+        if within.known is not None:
+            result = ChangedRows(result, within.of_rows, within.keys, within.dtypes)
+        self.result, self.columns, self.within = result, columns, within
+        self.baseline, empty = baseline, result.empty_rows
+        self.parts = [("per_user", empty)]
+        by_columns(empty, "per_user", within.names, taken)
+        _, labels = group_codes(result.by_values, "per_user", [columns.model_col])
+        self.models = labels[columns.model_col].tolist()
+        # What is wrong with the columns, or with the models, shows without a row.
+        columns.read(dict.fromkeys(self.models, empty))
 
     def tables(
         self,
         names: list[str],
-        pairs: list[tuple[int, int]],
         settings: Settings,
         declared: Mapping[str, MetricBounds],
-    ) -> list[tuple[pd.DataFrame, list[dict[str, Any]]]]:
-        """The label of every segment, as a frame of one row, with a row of numbers per metric and
-        pair; those that have nothing to compare are left out."""
+        progress: bool | None,
+    ) -> Tables:
+        """Those of segments that have something to compare."""
+        pairs, by = model_pairs(self.models, self.baseline), self.within.names
         cuts = {cut_off(self.result.spec, name) for name in names}
         work = partial(
             pairs_of_bucket,
-            read=partial(
-                read_model_rows,
-                keys=self.keys,
-                folds=self.folds,
-                model_col=self.model_col,
-                units=self.units,
-            ),
+            columns=self.columns,
             models=self.models,
             pairs=pairs,
             metrics=names,
             cuts=[k for k in cuts if k is not None],
-            model_col=self.model_col,
-            weight_col=self.weight_col,
             missing=settings.missing,
-            by=self.by,
+            within=self.within,
         )
-        units = self.units or unit_of(self.keys)
-        used = [self.model_col, *self.keys, *self.folds, *units, "n_true", "n_pred", *names]
-        used += [*as_columns(self.weight_col), *self.by]
+        keys, folds, model_col, units, weight = self.columns
+        units = units or unit_of(keys)
+        used = [model_col, *keys, *folds, *units, "n_true", "n_pred", *names, *by]
+        used += as_columns(weight)
         given = self.result.each_bucket(work, list(dict.fromkeys(used)), units)
         n_unknown, n_rows = (sum(counts) for counts in zip(*(n for n, _ in given), strict=True))
-        warn_unknown(n_unknown, n_rows, self.by)
+        warn_unknown(n_unknown, n_rows, by)
         by_label: dict[tuple[Any, ...], list[BucketPairs]] = {}
         for _, found in given:
             for label, one in found.items():
                 by_label.setdefault(label, []).append(one)
         labels, places = [pd.DataFrame(index=[0])], np.zeros(1, np.int64)
-        if self.by:
-            frame = pd.DataFrame(list(by_label), columns=self.by)
-            frame = frame.astype(dict(self.result.empty_rows[self.by].dtypes))
-            code, found = group_codes(frame, "per_user", self.by)
+        if by:
+            frame = pd.DataFrame(list(by_label), columns=by)
+            frame = frame.astype(dict(self.result.empty_rows[by].dtypes))
+            code, found = group_codes(frame, "per_user", by)
             labels, places = [found.iloc[[i]] for i in range(len(found))], np.argsort(code)
         tables, given = [], list(by_label.values())
         for label, place in zip(labels, places, strict=True):
@@ -456,6 +480,8 @@ class PairsInBuckets:
             own = [pair for pair in pairs if there[[*pair]].all()]
             if own:
                 tables.append((label, self._rows(names, own, settings, declared, parts)))
+        if not tables:
+            raise nothing_to_compare(by, self.baseline)
         return tables
 
     def _rows(
