@@ -34,6 +34,7 @@ from ..judge.choices import (
     PairTest,
     RaiseOrDrop,
     Relative,
+    Spec,
     VariantTest,
     check_test,
 )
@@ -210,7 +211,7 @@ def bounds_of(
 
 
 def bounds_of_result(
-    spec: Mapping[str, Any], per_user: pd.DataFrame, metrics: Collection[str]
+    spec: Spec, per_user: pd.DataFrame, metrics: Collection[str]
 ) -> dict[str, MetricBounds]:
     """Return the bounds of metrics that a caller has declared, and of those whose columns the
     caller has named, as their definitions say."""
@@ -314,11 +315,25 @@ def read_metrics(
             read[name] = metric_values(data, role, name)
         return read[name]
 
-    caps = _caps(cap, specs)
+    if cap is not None and not isinstance(cap, Mapping):
+        raise OptionError(
+            f"⟦cap={cap!r}⟧; expected a mapping of metrics to quantiles, such as {{'revenue': "
+            "0.999}"
+        )
+    caps = per_metric("cap", cap, specs, SHARE)
     metrics = []
     for name, (num, den) in specs.items():
-        denominator = None if den is None else _denominator(values(den), role, den)
-        null, empty = _undefined(values(num), denominator)
+        null, empty, denominator = np.isnan(values(num)), np.zeros(len(data), bool), None
+        if den is not None:
+            denominator = values(den)
+            if below := int((denominator < 0).sum()):
+                raise DataError(
+                    f"{role}[{den!r}] is negative in {below:,} rows; a denominator is not"
+                )
+            # A user without a defined list has a null sum over 0 lists. That is no missing value:
+            # the user adds nothing to either sum of the ratio.
+            empty = null & (denominator == 0)
+            null = (null & ~empty) | np.isnan(denominator)
         if weight is not None:
             null, empty = null & (weight > 0), empty | (weight == 0)
         if null.any() and nan == "raise":
@@ -335,6 +350,10 @@ def read_metrics(
             for a, b in covariates.get(name, ())
         }
         numbers, limit = values(num), np.nan
+        if name in caps and den is not None:
+            raise OptionError(
+                f"⟦cap=⟧ names {name!r}, which is a ratio of sums; a cap is for means"
+            )
         if name in caps and not dropped.all():
             limit = float(np.quantile(numbers[~dropped], caps[name]))
             numbers = np.minimum(numbers, limit)
@@ -351,43 +370,6 @@ def read_metrics(
 def weighted(sample: Sample, weight: Floats) -> Sample:
     """Numerators and denominators times the weights; a mean has the denominator 1."""
     return Sample(weight * sample.num, weight if sample.den is None else weight * sample.den)
-
-
-def _denominator(values: Floats, role: str, name: str) -> Floats:
-    below = int((values < 0).sum())
-    if below:
-        raise DataError(f"{role}[{name!r}] is negative in {below:,} rows; a denominator is not")
-    return values
-
-
-def _undefined(num: Floats, den: Floats | None) -> tuple[Mask, Mask]:
-    """Rows whose value is null, and rows of a ratio that have nothing to count.
-
-    A user without a defined list has a null sum over 0 lists. That is no missing value: the user
-    adds nothing to either sum of the ratio.
-    """
-    null = np.isnan(num)
-    if den is None:
-        return null, np.zeros(len(num), bool)
-    empty = null & (den == 0)
-    return (null & ~empty) | np.isnan(den), empty
-
-
-def _caps(cap: Mapping[str, float] | None, specs: Mapping[str, MetricColumns]) -> dict[str, float]:
-    if cap is None:
-        return {}
-    if not isinstance(cap, Mapping):
-        raise OptionError(
-            f"⟦cap={cap!r}⟧; expected a mapping of metrics to quantiles, such as {{'revenue': "
-            "0.999}"
-        )
-    caps = per_metric("cap", cap, specs, SHARE)
-    for name in caps:
-        if specs[name][1] is not None:
-            raise OptionError(
-                f"⟦cap=⟧ names {name!r}, which is a ratio of sums; a cap is for means"
-            )
-    return caps
 
 
 def without_gaps(covariate: Sample) -> Sample:

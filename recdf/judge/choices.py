@@ -12,6 +12,14 @@ from ..stats.arms import Relative
 from ..stats.numbers import Alternative, Correction
 
 Columns = str | Sequence[str]
+# Metrics of a call, planned shares of variants, what a result was evaluated with, and the numbers
+# of a row of a table.
+Metrics = Columns | Mapping[str, Any]
+PlannedShares = Mapping[Any, Any]
+Spec = Mapping[str, Any]
+Row = dict[str, Any]
+# Two models, or two variants, by their places among all: baseline and model, control and treatment.
+Pair = tuple[int, int]
 
 VariantTest = Literal["t", "permutation", "bootstrap", "proportion"]
 PairTest = Literal["t", "randomization", "wilcoxon", "bootstrap"]

@@ -29,9 +29,10 @@ from ..inputs.options import Options, as_columns
 from ..inputs.sorting import distinct
 from ..inputs.true_and_pred import read_weights
 from ..stats.numbers import Floats, Mask
+from .choices import Spec
 
 
-def evaluated(per_user: pd.DataFrame) -> Mapping[str, Any]:
+def evaluated(per_user: pd.DataFrame) -> Spec:
     """Return what `evaluate` wrote into `attrs` of the table; it is empty after a merge.
 
     It may only replace an argument whose absence would be an error. No number in a result may

@@ -18,7 +18,7 @@ from ..inputs.codes import first_rows, strictly_ascends
 from ..inputs.options import as_columns
 from ..inputs.sorting import distinct
 from ..stats.numbers import Floats
-from .choices import Columns, PairMissing
+from .choices import Columns, Pair, PairMissing
 from .per_user_columns import (
     Codes,
     Mask,
@@ -241,7 +241,7 @@ class ExperimentRows:
         """Whether the rows stand in the order of their users."""
         return self.users is not None and strictly_ascends(self.users)
 
-    def both(self, group: int, pair: tuple[int, int]) -> ArmRows:
+    def both(self, group: int, pair: Pair) -> ArmRows:
         """Rows of two variants in a group."""
         if (
             len(self.groups) == 1
@@ -556,7 +556,7 @@ def repeated_unit(frame: pd.DataFrame, keys: Sequence[str], n_lists: int) -> boo
     return False
 
 
-def model_pairs(models: list[Any], baseline: Any, what: str = "model") -> list[tuple[int, int]]:
+def model_pairs(models: list[Any], baseline: Any, what: str = "model") -> list[Pair]:
     """(baseline, model) as positions: all pairs without a baseline."""
     if baseline is None:
         return [*combinations(range(len(models)), 2)]
@@ -647,7 +647,7 @@ def read_model_rows(
 def paired_values(
     metric: str,
     table: Floats,
-    pair: tuple[int, int],
+    pair: Pair,
     runs: ModelRows,
     missing: PairMissing,
     takes_zero: bool = True,

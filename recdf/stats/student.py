@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -86,9 +87,17 @@ def equivalence_p(diff: Number, se: Number, df: Number, margin: float) -> Number
     return np.maximum(above, below)
 
 
-# Steps of the search for a number of users, on which the t quantile depends; it settles in three or
-# four.
-STEPS = 50
+# Steps of the search for a number of users; it settles in three or four.
+_STEPS = 50
+
+
+def rows_needed(factor: Callable[[float], float], spread: float, least: int) -> float:
+    """Return n with n = factor(n)²·spread: rows that show an effect of `factor` standard errors,
+    which depends on their number through the t quantile."""
+    total = factor(np.inf) ** 2 * spread
+    for _ in range(_STEPS):
+        total = factor(max(total, least)) ** 2 * spread
+    return total
 
 
 def detectable(alpha: float, power: float, alternative: Alternative = "two-sided") -> float:
@@ -136,13 +145,11 @@ def paired_units_needed(
 ) -> int:
     """Rows that show a mean difference, given in standard deviations; the t quantile depends on
     their number."""
-    total = float(detectable_t(np.inf, alpha, power, alternative)) ** 2 / effect**2
-    for _ in range(STEPS):
-        n = max(total, 3)
-        total = (
-            least_paired_effect(n, alpha, power, alternative, size) * math.sqrt(n) / effect
-        ) ** 2
-    rows = max(3, math.ceil(total - 1e-6))
-    while least_paired_effect(rows, alpha, power, alternative, size) > effect * (1 + 1e-9):
+
+    def factor(n: float) -> float:
+        return float(detectable_t(max(n / size - 1, 1.0), alpha, power, alternative))
+
+    rows = max(3, math.ceil(rows_needed(factor, effect**-2, 3) - 1e-6))
+    while factor(rows) > effect * math.sqrt(rows) * (1 + 1e-9):
         rows += 1
     return rows

@@ -11,7 +11,7 @@ import pandas as pd
 
 from ...inputs.sorting import exact_sums
 from ...judge.cautions import HEALTH_ALPHA, TINY
-from ...judge.choices import Alternative
+from ...judge.choices import Alternative, Pair, Row
 from ...judge.effects.means import (
     Farthest,
     MeanEffect,
@@ -49,7 +49,6 @@ from ..samples import Covariates, MetricRows, Ready, Settings, make_units
 from .two_sample import (
     POWER,
     SKEWED_SAMPLES,
-    Row,
     but,
     compare_pair,
     first_row,
@@ -92,15 +91,11 @@ class UsersInRows:
         """Units of every variant, in each group and over all of them."""
         return count_units(self.rows)
 
-    def unbalanced(
-        self, pairs: Sequence[tuple[int, int]]
-    ) -> tuple[list[Difference], dict[str, Floats]]:
+    def unbalanced(self, pairs: Sequence[Pair]) -> tuple[list[Difference], dict[str, Floats]]:
         """Test every covariate, and the weights, of every pair of control and treatment."""
         return unbalanced(self.metrics, self.weights, self.rows, pairs)
 
-    def compare(
-        self, group: int, pair: tuple[int, int], settings: Settings, surplus: Surplus
-    ) -> list[Row]:
+    def compare(self, group: int, pair: Pair, settings: Settings, surplus: Surplus) -> list[Row]:
         """One row per metric for one treatment in one group."""
         both_arms = self.rows.both(group, pair)
         return compare_arms(self.metrics, both_arms, self.rows, settings, surplus)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from operator import itemgetter
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,7 +12,7 @@ from ...inputs.constraints import NATURAL, SHARE, a_number
 from ...inputs.door import takes_options
 from ...inputs.options import Options, as_columns
 from ...inputs.sorting import exact_sums
-from ...judge.choices import check_value
+from ...judge.choices import Columns, Metrics, Row, check_value
 from ...judge.per_user_columns import (
     Codes,
     by_columns,
@@ -37,10 +35,10 @@ from ..samples import MetricRows, read_metrics
 @takes_options("by", "cluster")
 def bootstrap_ci(
     per_user: pd.DataFrame,
-    metrics: str | Sequence[str] | Mapping[str, Any],
+    metrics: Metrics,
     *,
-    by: str | Sequence[str] | None = None,
-    cluster: str | Sequence[str] = "user_id",
+    by: Columns | None = None,
+    cluster: Columns = "user_id",
     n_resamples: int = 2000,
     confidence: float = 0.95,
     seed: int = 0,
@@ -124,7 +122,7 @@ def bootstrap_ci(
     columns = read_metrics(per_user, specs, {}, "drop", "per_user")
     group, groups = group_codes(per_user, "per_user", by_cols)
     (code,), _ = key_codes([("per_user", per_user)], units)
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     with Progress(len(groups), "bootstrap_ci", progress) as shown:
         for members in split(group, len(groups)):
             samples, of_group = [], _unit_sums(columns, members, code)

@@ -12,7 +12,7 @@ import pandas as pd
 from ...errors import DataError, OptionError
 from ...inputs.constraints import SHARE
 from ...inputs.options import as_columns
-from ...judge.choices import Columns, check_value
+from ...judge.choices import Columns, Row, check_value
 from ...judge.per_user_columns import (
     Codes,
     Floats,
@@ -29,7 +29,7 @@ from ...judge.per_user_columns import (
     warn_of_weights,
 )
 from ...judge.users import ModelRows, model_pairs, only_rows, read_model_rows
-from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, by_rank, codes_of
+from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, by_rank, codes_of, effects_of
 from ...stats.moments import moments_of
 from ...stats.prediction_powered import (
     Tuning,
@@ -83,7 +83,7 @@ POWERED_COLUMNS = [
 def prediction_powered(
     human: pd.DataFrame,
     cheap: pd.DataFrame,
-    metrics: str | Sequence[str] | None = None,
+    metrics: Columns | None = None,
     *,
     model_col: str = "model",
     baseline: Any = None,
@@ -227,18 +227,18 @@ def prediction_powered(
     # The lists of every model with both labels; of None without models.
     runs = read_model_rows(joined if by else {None: joined}, keys, [], model_col, least=1)
     warn_of_weights(human, "human", [*keys, *tested, *names])
-    pairs: list[tuple[int | None, int]] = [(None, model) for model in range(len(runs.models))]
+    pairs = [(model, model) for model in range(len(runs.models))]
     if baseline is not None:
-        pairs = [*model_pairs(runs.models, baseline)]
+        pairs = model_pairs(runs.models, baseline)
     if by:  # models stand as they first appear
         seen = joined[model_col].drop_duplicates().tolist()
         pairs.sort(key=lambda pair: seen.index(runs.models[pair[1]]))
     better = directions({name: name for name in names}, smaller_is_better, larger_is_better)
     declared = declared_bounds(bounds, names)
     table_of = {name: runs.table(name) for name in (JUDGED, *tested, *chance)}
-    rows, effects = [], []
+    rows = []
     for base, model in pairs:
-        of_pair = table_of[JUDGED][[model if base is None else base, model]]
+        of_pair = table_of[JUDGED][[base, model]]
         if not np.array_equal(of_pair[0], of_pair[1], equal_nan=True):
             raise DataError(
                 f"{baseline} and {runs.models[model]} have other lists, or people judged other "
@@ -249,7 +249,7 @@ def prediction_powered(
             both = runs.table(name), runs.table(cheap_column(name))
             y, f = (one[model] for one in both)
             beside = [table_of[one][model] for one in tested]
-            of_base = () if base is None else [one[base] for one in both]
+            of_base = [] if baseline is None else [one[base] for one in both]
             ends = bounds_of(name, declared, y, f, *of_base) or seen_bounds(y, f, *of_base)
             if of_base:
                 ends = of_difference(ends)
@@ -270,16 +270,13 @@ def prediction_powered(
                 given["unit"], lists = None, there
                 y, f = np.where(there, y, np.nan), np.where(judged & ~there, np.nan, f)
             row = labelled_row(y, f, lists, ends, confidence, beside=beside, **given)
-            effect = "both" if row["n_effective"] > row["n_human"] * 1.02 else "human_alone"
-            if of_base:
-                side = int(row["ci_low"] > 0) - int(row["ci_high"] < 0)
-                words = ("lower", "higher") if better[name] is None else ("worse", "better")
-                words = words[::-1] if better[name] == "smaller" else words
-                effect = ("none", words[1], words[0])[side]
-            effects.append(effect)
-            names_of = {"baseline": baseline, "model": runs.models[model], "metric": name}
-            rows.append({**names_of, **row, "confidence": confidence})
-    table = pd.DataFrame(rows)
+            rows.append({"model": runs.models[model], "metric": name, **row})
+    table = pd.DataFrame(rows).assign(baseline=baseline, confidence=confidence)
+    joint = table["n_effective"] > table["n_human"] * 1.02
+    effects = np.where(joint, "both", "human_alone").tolist()
+    if baseline is not None:
+        shown = (table["ci_low"] > 0) | (table["ci_high"] < 0)
+        effects = effects_of(table.assign(diff=table["mean"]), shown.to_numpy(), better)
     add_verdicts(table, "labels", effects)
     return table[POWERED_COLUMNS]
 
@@ -386,7 +383,7 @@ def labelled_row(
     tuning: Tuning = "open",
     chance: Floats | None = None,
     unlike: bool = False,
-) -> dict[str, Any]:
+) -> Row:
     """All numbers of one mean or difference, from values of lists that are between the bounds; null
     for fewer than three lists of people.
 
@@ -457,7 +454,7 @@ def powered_pair(
     runs: ModelRows,
     confidence: float,
     bounds: MetricBounds,
-) -> tuple[tuple[float, float], dict[str, Any]]:
+) -> tuple[tuple[float, float], Row]:
     """Return the means of two models, and all numbers of their difference, from values of cells
     under both labels.
 

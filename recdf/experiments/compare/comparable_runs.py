@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ...judge.cautions import FEW_LISTS, MANY_SHORT
-from ...judge.choices import Better
+from ...judge.choices import Better, Row, Spec
 from ...judge.comparability import Fact, facts_of
 from ...judge.verdict import codes_of, effects_of, sentence
 from ...metrics.strings import request_of
@@ -38,12 +38,24 @@ def frames_of_results(per_user: Any, in_buckets: bool = False) -> Any:
 
 def comparing(
     models: Sequence[Any],
-    specs: Sequence[Mapping[str, Any]],
+    specs: Sequence[Spec],
     truth: Callable[[list[int], bool], Any] | None,
     short: Callable[[list[int], int], Any] | None,
-) -> Callable[[str, int, int], dict[str, Any]]:
+) -> Callable[[str, int, int], Row]:
     """Return a function of a metric and two models that says what they do not share."""
-    truths: dict[tuple[int, int], str] = {}
+
+    @functools.cache
+    def of_truth(base: int, model: int) -> str:
+        """How the truths differ, or nothing."""
+        own = [specs[base], specs[model]]
+        if truth is not None:
+            users = {one.get("options", {}).get("users") for one in own}
+            alike = own[0].get("by", 0) == own[1].get("by", 1)
+            unlike, of = truth([base, model], alike and users <= {"true", "all"})
+            if unlike:
+                return f"{unlike:,} of {amount(of, 'list')}"
+        digests = {one.get("truth") for one in own}
+        return "other items" if len(digests) == 2 and None not in digests else ""
 
     @functools.cache  # for all metrics of a cut-off
     def of_short(base: int, model: int, k: int) -> Any:
@@ -51,13 +63,10 @@ def comparing(
         found = short([base, model], k)
         return found[:2] / max(found[2], 1)
 
-    def compared(metric: str, base: int, model: int) -> dict[str, Any]:
-        pair = [base, model]
-        if (base, model) not in truths:
-            truths[base, model] = _other_truth([specs[i] for i in pair], truth, pair)
+    def compared(metric: str, base: int, model: int) -> Row:
         codes, unlike = [], []
-        if truths[base, model]:
-            codes, unlike = ["other_truth"], [f"other truth ({truths[base, model]})"]
+        if others := of_truth(base, model):
+            codes, unlike = ["other_truth"], [f"other truth ({others})"]
         own, other = specs[model], specs[base]
         if own is not other and own and other:
             facts = differing_facts(own, other, metric)
@@ -66,11 +75,8 @@ def comparing(
         shares, k = np.zeros(2), cut_off(own, metric)
         if k is not None and short is not None:
             shares = of_short(base, model, k)
-            shorter = int(np.argmax(shares))
-            unlike.append(
-                f"{shares[shorter]:.0%} of the lists of {models[pair[shorter]]} are shorter "
-                f"than {k}"
-            )
+            shorter = models[(base, model)[int(np.argmax(shares))]]
+            unlike.append(f"{shares.max():.0%} of the lists of {shorter} are shorter than {k}")
         return {
             "short_baseline": shares[0],
             "short_model": shares[1],
@@ -81,9 +87,7 @@ def comparing(
     return compared
 
 
-def differing_facts(
-    own: Mapping[str, Any], base: Mapping[str, Any], metric: str
-) -> dict[str, Fact]:
+def differing_facts(own: Spec, base: Spec, metric: str) -> dict[str, Fact]:
     """Return what two results of a metric were evaluated with where it differs."""
     meant: list[str | None] = []  # with all parameters; None if it was not recorded
     for spec in (own, base):
@@ -94,7 +98,7 @@ def differing_facts(
     return {name: one for name, one in facts.items() if one.differs}
 
 
-def unlike_nights(own: Mapping[str, Any], base: Mapping[str, Any], metric: str) -> str:
+def unlike_nights(own: Spec, base: Spec, metric: str) -> str:
     """Say how a night of a job was evaluated where another night was not, or nothing.
 
     Truth, side tables and the number of given users may be others every night.
@@ -113,23 +117,6 @@ def unlike_nights(own: Mapping[str, Any], base: Mapping[str, Any], metric: str) 
     return ", ".join(_said(name, one) for name, one in differing_facts(own, base, metric).items())
 
 
-def _other_truth(
-    specs: Sequence[Mapping[str, Any]],
-    truth: Callable[[list[int], bool], Any] | None,
-    pair: list[int],
-) -> str:
-    """Say how the truths of two models differ, or nothing."""
-    if truth is not None:
-        whole = all(
-            one.get("options", {}).get("users") in ("true", "all") for one in specs
-        ) and specs[0].get("by", 0) == specs[1].get("by", 1)
-        unlike, of = truth(pair, whole)
-        if unlike:
-            return f"{unlike:,} of {amount(of, 'list')}"
-    truths = {one.get("truth") for one in specs}
-    return "other items" if len(truths) == 2 and None not in truths else ""
-
-
 def _said(name: str, fact: Fact) -> str:
     """Say what of two models differs; of definitions only the parameters that do."""
     own, base = (str(one) for one in (fact.own, fact.base))
@@ -141,7 +128,7 @@ def _said(name: str, fact: Fact) -> str:
     return f"{name.removeprefix('option ')} {own}, not {base}"
 
 
-def cut_off(spec: Mapping[str, Any], metric: str) -> int | None:
+def cut_off(spec: Spec, metric: str) -> int | None:
     """Return k of a metric, from its record or its name."""
     known = spec.get("metrics", {}).get(metric)
     if known is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -17,6 +17,7 @@ from ...inputs.options import Options, as_columns
 from ...judge.choices import (
     TESTS,
     Alternative,
+    Columns,
     Correction,
     PairMissing,
     PairTest,
@@ -45,27 +46,27 @@ from .pairs_of_models import ModelLists, PairsInBuckets, PairsInMemory
 @takes_options("user_col", "weight_col")
 def compare_models(
     per_user: Any,
-    metrics: str | Sequence[str] | None = None,
+    metrics: Columns | None = None,
     *,
     baseline: Any = None,
-    user_col: str | Sequence[str] = "user_id",
+    user_col: Columns = "user_id",
     model_col: str = "model",
-    fold: str | Sequence[str] | None = None,
+    fold: Columns | None = None,
     test: PairTest = "t",
     missing: PairMissing = "raise",
     alternative: Alternative = "two-sided",
     confidence: float = 0.95,
     margin: float | Mapping[str, float] | None = None,
     correction: Correction = "holm",
-    family: str | Sequence[str] | None = None,
+    family: Columns | None = None,
     n_resamples: int = 2000,
     seed: int = 0,
-    smaller_is_better: str | Sequence[str] | None = None,
-    larger_is_better: str | Sequence[str] | None = None,
+    smaller_is_better: Columns | None = None,
+    larger_is_better: Columns | None = None,
     progress: bool | None = None,
     weight_col: str | None = None,
-    unit_col: str | Sequence[str] | None = None,
-    by: str | Sequence[str] | None = None,
+    unit_col: Columns | None = None,
+    by: Columns | None = None,
     segments: pd.DataFrame | None = None,
     options: Options | None = None,
     cheap: Any = None,

@@ -22,8 +22,11 @@ from ...judge.choices import (
     Alternative,
     Columns,
     Correction,
+    Metrics,
+    PlannedShares,
     RaiseOrDrop,
     Relative,
+    Spec,
     VariantTest,
     check_options_of_tests,
     check_value,
@@ -67,7 +70,7 @@ GIVE_ROWS = (
 @takes_options("user_col", "by")
 def variant_moments(
     data: pd.DataFrame,
-    metrics: str | Sequence[str] | Mapping[str, Any],
+    metrics: Metrics,
     *,
     covariates: str | Mapping[str, Any] | None = None,
     variant_col: str = "variant",
@@ -366,7 +369,7 @@ _ROUNDING = 1e-9
 @says_as(compare_variants)
 def compare_variants_from_moments(
     moments: pd.DataFrame,
-    metrics: Columns | Mapping[str, Any] | None = None,
+    metrics: Metrics | None = None,
     *,
     control: Any,
     variant_col: str = "variant",
@@ -378,7 +381,7 @@ def compare_variants_from_moments(
     family: Columns | None = None,
     primary: Columns | None = None,
     sequential_n: int | None = None,
-    expected: Mapping[Any, float] | None = None,
+    expected: PlannedShares | None = None,
     health: pd.DataFrame | None = None,
     smaller_is_better: Columns | None = None,
     larger_is_better: Columns | None = None,
@@ -516,7 +519,7 @@ def compare_variants_from_moments(
     return default_columns(of_all, details)
 
 
-def _refuse_options(given: Mapping[str, Any]) -> None:
+def _refuse_options(given: Spec) -> None:
     """Raise for options of compare_variants that need the users, unless they have their default
     value."""
     of_users = inspect.signature(compare_variants).parameters

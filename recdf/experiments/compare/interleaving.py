@@ -3,7 +3,7 @@ the users prefer."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Literal
 
@@ -27,7 +27,7 @@ from ...inputs.options import Options, as_columns
 from ...inputs.sorting import place_in_run
 from ...inputs.true_and_pred import order_source, read_pred
 from ...judge.cautions import HEALTH_ALPHA, TINY
-from ...judge.choices import Alternative
+from ...judge.choices import Alternative, Columns
 from ...judge.comparisons import Comparison, default_columns
 from ...judge.per_user_columns import (
     Codes,
@@ -68,7 +68,7 @@ def interleave(
     *,
     method: Interleaving = "team_draft",
     seed: int = 0,
-    user_col: str | Sequence[str] = "user_id",
+    user_col: Columns = "user_id",
     item_col: str = "item_id",
     score_col: str | Literal[False] | None = None,
     rank_col: str | None = None,
@@ -317,9 +317,9 @@ def compare_interleaved(
     log: pd.DataFrame,
     clicks: pd.DataFrame,
     *,
-    unit_col: str | Sequence[str] = "user_id",
+    unit_col: Columns = "user_id",
     credit: str = "clicks",
-    user_col: str | Sequence[str] | None = None,
+    user_col: Columns | None = None,
     item_col: str = "item_id",
     alternative: Alternative = "two-sided",
     confidence: float = 0.95,

@@ -18,7 +18,7 @@ from ...inputs.options import Options, as_columns
 from ...inputs.sorting import distinct
 from ...judge.cautions import HEALTH_ALPHA
 from ...judge.cautions.table import UNLIKE
-from ...judge.choices import Columns, Correction, RaiseOrDrop
+from ...judge.choices import Columns, Correction, Metrics, Pair, PlannedShares, RaiseOrDrop, Row
 from ...judge.comparisons import Comparison, default_columns
 from ...judge.effects.means import Units, arms_of_sums, influence, quantity
 from ...judge.per_user_columns import Floats, Mask, MetricColumns, metric_specs, named_frame
@@ -43,7 +43,7 @@ from ..samples import (
     which_tests,
 )
 from .arms_of_users import compare_arms
-from .two_sample import SKEWED_SAMPLES, Row, measured_means
+from .two_sample import SKEWED_SAMPLES, measured_means
 from .user_periods import (
     AbsentUsers,
     Exposures,
@@ -122,14 +122,14 @@ class Trend:
             self.moved[period] = (units.weights * far / np.maximum(size, 1)).max()
         self.largest = max(self.largest, *np.abs(means).tolist())
 
-    def row(self, both_arms: ArmRows, confidence: float) -> dict[str, Any]:
+    def row(self, both_arms: ArmRows, confidence: float) -> Row:
         """The slope with its test, the mean effects of the first and last third, and whether these
         turn the sign."""
         kept = self.users.comparable(both_arms)
         of, n = self.users.clusters, kept.n
         if of is not None:
             n = both(lambda own: len(distinct(own)), kept.split(kept.take(of)))
-        row: dict[str, Any] = dict.fromkeys([*SLOPE, "early", "late", "turned_by"], np.nan)
+        row: Row = dict.fromkeys([*SLOPE, "early", "late", "turned_by"], np.nan)
         row |= {"n_counted": min(n), "turns": False}
         row |= {"skewed_by": 0.0, "turned_to": "lose or gain"}
         if np.count_nonzero(self.weights) < 2 or min(n) < 2:
@@ -190,7 +190,7 @@ def _arms_of_both(units: Units) -> tuple[Arm, Arm]:
 
 
 def trend_table(
-    rows: Sequence[dict[str, Any]],
+    rows: Sequence[Row],
     metrics: Sequence[str],
     n_treatments: int,
     judged: pd.DataFrame,
@@ -223,7 +223,7 @@ def trend_table(
 @takes_options("user_col", engines="named and ids")
 def effect_over_time(
     rows: pd.DataFrame,
-    metrics: str | Sequence[str] | Mapping[str, Any],
+    metrics: Metrics,
     *,
     control: Any,
     time_col: str,
@@ -240,7 +240,7 @@ def effect_over_time(
     confidence: float = 0.95,
     correction: Correction = "holm",
     sequential_n: int | None = None,
-    expected: Mapping[Any, Any] | None = None,
+    expected: PlannedShares | None = None,
     strata: Columns | None = None,
     smaller_is_better: Columns | None = None,
     larger_is_better: Columns | None = None,
@@ -478,7 +478,7 @@ def effect_over_time(
     def of_period(period: int) -> tuple[tuple[list[MetricRows], list[MetricRows]], list[ArmRows]]:
         return next(every), arms_of(periods.present(period))
 
-    def test(period: int, pair: tuple[int, int], surplus: Surplus) -> list[Row]:
+    def test(period: int, pair: Pair, surplus: Surplus) -> list[Row]:
         (alone, so_far), there = of_period(period)
         at = arms.pairs.index(pair)
         for metric, of_metric in zip(alone, trends, strict=True):

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ...judge.choices import TESTS, Better
+from ...judge.choices import TESTS, Better, Row
 from ...judge.per_user_columns import Floats, Mask
 from ...judge.verdict import remark
 from ...stats.arms import Arm, arm, effective_number, linearise, one_sample
@@ -215,11 +215,11 @@ def paired_test(
     settings: Settings,
     repeated: bool = False,
     powered: Ends | None = None,
-) -> dict[str, Any]:
+) -> Row:
     """Statistics of a pair but those of ranks. `powered` is an estimate from more than these units,
     whose interval and p-values count."""
     wins, losses = units.wins, units.losses
-    row: dict[str, Any] = dict.fromkeys(PAIRED_NUMBERS, np.nan)
+    row: Row = dict.fromkeys(PAIRED_NUMBERS, np.nan)
     row |= {"wins": wins, "ties": units.n - wins - losses, "losses": losses, "ranks_higher": False}
     row |= {"skewed_by": 0.0, "evenness": np.nan, "typical": units.typical}
     test, margin = settings.tests[metric], settings.margins.get(metric)
@@ -265,7 +265,7 @@ def paired_test(
 
 def paired_resamples(
     units: list[tuple[Floats, Floats | None]], test: str, settings: Settings
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     """Interval and p of every column of units' sums by one set of resamples.
 
     Beside a column stands what each sum is divided by: 0 for what is not a unit of this pair, None

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from ...inputs.options import as_columns
-from ...judge.choices import TESTS, PairMissing
+from ...judge.choices import TESTS, Pair, PairMissing, Row
 from ...judge.comparability import lists_shorter_than, other_truth, spec_of_each
 from ...judge.per_user_columns import (
     Floats,
@@ -65,7 +65,7 @@ class PairLists(NamedTuple):
 def read_pair(
     metric: str,
     table: Floats,
-    pair: tuple[int, int],
+    pair: Pair,
     runs: ModelRows,
     missing: PairMissing,
     has: Mask | None,
@@ -97,14 +97,14 @@ def read_pair(
 def row_of_pair(
     metric: str,
     models: Sequence[Any],
-    pair: tuple[int, int],
+    pair: Pair,
     found: PairSums,
     bounds: MetricBounds | None,
     settings: Settings,
     repeated: bool,
     unlike: Mapping[str, Any],
-    labels: Sequence[tuple[Any, dict[str, Any]]] = (),
-) -> dict[str, Any]:
+    labels: Sequence[tuple[Any, Row]] = (),
+) -> Row:
     """The numbers of a pair, and what the two models do not share. `labels` has the means and the
     numbers of all lists under cheap labels too, and perhaps of those that both have."""
     n_lists, *only, base_lacks, model_lacks = map(int, found.counts[:5])
@@ -112,7 +112,7 @@ def row_of_pair(
         [total / weight if weight else np.nan for total in two]
         for weight, *two in found.counts[5:].reshape(2, 3).tolist()
     )
-    powered: dict[str, Any] = {}
+    powered: Row = {}
     if labels:
         means, powered = labels[0]
     tested = paired_test(found.units, metric, settings, repeated, powered.pop("estimate", None))
@@ -162,13 +162,12 @@ class ModelLists(NamedTuple):
     weight_col: str | None
 
     def read(self, per_user: Any) -> ModelRows:
-        *columns, weight = self
-        runs = read_model_rows(per_user, *columns)
-        return runs if weight is None else runs.weighted(weight)
+        runs = read_model_rows(per_user, *self[:4])
+        return runs if self.weight_col is None else runs.weighted(self.weight_col)
 
 
 # The label of every segment, as a frame of one row, with a row of numbers per metric and pair.
-Tables = list[tuple[pd.DataFrame, list[dict[str, Any]]]]
+Tables = list[tuple[pd.DataFrame, list[Row]]]
 
 
 class PairsInMemory:
@@ -232,7 +231,7 @@ def pairs_in_memory(
     settings: Settings,
     declared: Mapping[str, MetricBounds],
     progress: Progress,
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     """One row of numbers per metric and pair."""
     pairs = model_pairs(runs.models, baseline)
     frames = [frame for _, frame in runs.parts]
@@ -248,8 +247,8 @@ def pairs_in_memory(
         None if n_pred is None else lambda pair, k: lists_shorter_than(n_pred[pair], k),
     )
     has = has_lists(n_pred)
-    rows: list[dict[str, Any]] = []
-    waiting: list[tuple[dict[str, Any], tuple[Floats, Floats | None]]] = []
+    rows: list[Row] = []
+    waiting: list[tuple[Row, tuple[Floats, Floats | None]]] = []
     test = settings.tests[names[0]]
 
     def resample() -> None:
@@ -293,14 +292,14 @@ def pairs_in_memory(
 def _labels_of_pair(
     metric: str,
     tables: tuple[Floats, Floats],
-    pair: tuple[int, int],
+    pair: Pair,
     found: PairSums,
     lists: PairLists,
     runs: ModelRows,
     has: Mask | None,
     bounds: MetricBounds | None,
     settings: Settings,
-) -> list[tuple[Any, dict[str, Any]]]:
+) -> list[tuple[Any, Row]]:
     """The means and the numbers of a pair under both kinds of labels: of all lists, and of those
     that both models have. Lists of one model alone are those without a value of one kind."""
     cheap = paired_values(cheap_column(metric), tables[1], pair, runs, settings.missing, False)[:2]
@@ -372,7 +371,7 @@ def pairs_of_bucket(
     *,
     columns: ModelLists,
     models: list[Any],
-    pairs: list[tuple[int, int]],
+    pairs: list[Pair],
     metrics: list[str],
     cuts: list[int],
     missing: PairMissing,
@@ -487,11 +486,11 @@ class PairsInBuckets:
     def _rows(
         self,
         names: list[str],
-        pairs: list[tuple[int, int]],
+        pairs: list[Pair],
         settings: Settings,
         declared: Mapping[str, MetricBounds],
         parts: list[BucketPairs],
-    ) -> list[dict[str, Any]]:
+    ) -> list[Row]:
         """One row of numbers per metric and pair of one segment."""
         unlike = comparing(
             self.models,

@@ -15,7 +15,16 @@ import pandas as pd
 from ...errors import ColumnError, DataError
 from ...inputs.constraints import SHARE
 from ...inputs.options import as_columns
-from ...judge.choices import Alternative, Columns, Correction, RaiseOrDrop, check_value
+from ...judge.choices import (
+    Alternative,
+    Columns,
+    Correction,
+    Pair,
+    PlannedShares,
+    RaiseOrDrop,
+    Row,
+    check_value,
+)
 from ...judge.comparisons import default_columns
 from ...judge.per_user_columns import (
     Floats,
@@ -42,7 +51,7 @@ from ..decide.balance import shares_change, users_in_both
 from ..decide.sample_ratio import Arms, Surplus, check_sample_ratio, count_rows, count_units
 from ..samples import MetricRows, Ready, Settings, make_units, read_metrics, subset
 from .arms_of_users import ALIKE, no_estimate, of_units, with_denominators
-from .two_sample import POWER, VARIANT_RESULT_COLUMNS, Row, but, first_row, without_estimate
+from .two_sample import POWER, VARIANT_RESULT_COLUMNS, but, first_row, without_estimate
 from .variants import compare_variants, decide
 
 
@@ -64,7 +73,7 @@ def compare_quantiles(
     family: Columns | None = None,
     primary: Columns | None = None,
     sequential_n: int | None = None,
-    expected: Mapping[Any, Any] | None = None,
+    expected: PlannedShares | None = None,
     health: pd.DataFrame | None = None,
     time_col: str | None = None,
     user_col: Columns | None = None,
@@ -186,7 +195,7 @@ correction, family, primary, sequential_n, expected, health, time_col, user_col,
             for one in found
         ]
 
-    def of_pair(group: int, pair: tuple[int, int], surplus: Surplus) -> list[Row]:
+    def of_pair(group: int, pair: Pair, surplus: Surplus) -> list[Row]:
         names, found, both_arms = iter(of), [], rows.both(group, pair)
         for metric, one in enumerate(columns):
             ready = make_units(one, both_arms, rows)
@@ -277,9 +286,7 @@ def _quantile_intervals(table: dict[str, Any], reach: Floats, alternative: Alter
     table |= {str(name): found[name].to_numpy() for name in found}
 
 
-def _ends(
-    control: QuantileArm, treatment: QuantileArm, c: float, alternative: Alternative
-) -> dict[str, Any]:
+def _ends(control: QuantileArm, treatment: QuantileArm, c: float, alternative: Alternative) -> Row:
     """Interval and errors of one row by the names of their columns, and codes of remarks."""
     low, high = order_interval(control, treatment, c)
     rel_low, rel_high = np.expm1(order_interval(control, treatment, c, np.log))

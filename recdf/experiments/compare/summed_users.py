@@ -15,7 +15,7 @@ import pandas as pd
 from ...inputs.data_files import UserParts, needed_frame
 from ...inputs.options import as_columns
 from ...judge.aggregates import RowsNeeded, UnitsRecord
-from ...judge.choices import Columns, RaiseOrDrop
+from ...judge.choices import Columns, RaiseOrDrop, Row
 from ...judge.effects.means import Linear, quantity
 from ...judge.in_parts import SummedUsers
 from ...judge.per_user_columns import Codes, Floats, MetricColumns, group_codes
@@ -34,7 +34,6 @@ from ..decide.experiment_health import key_of
 from ..decide.sample_ratio import Surplus
 from ..samples import Ready, Settings, defined_bounds, differ
 from .arms_of_users import compare_ready, no_estimate, with_moved
-from .two_sample import Row
 
 Specs = Mapping[str, MetricColumns]
 

@@ -9,13 +9,13 @@ what the estimates tell, or `without_estimate` why there are none."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
 
 from ...errors import DataError
 from ...inputs.sorting import exact_sums
 from ...judge.cautions import TINY
+from ...judge.choices import Row
 from ...judge.effects.means import Farthest, MeanEffect
 from ...judge.per_user_columns import Codes, Floats, MetricColumns
 from ...judge.verdict import VERDICT_COLUMNS
@@ -98,10 +98,6 @@ def no_share(metric: str) -> DataError:
         f'metric {metric!r} has values other than 0 and 1; ⟦+test="proportion"⟧ compares shares of '
         "users, so give it a column such as hitrate@10"
     )
-
-
-# Numbers of one metric and treatment by the names of the columns, NaN for what is not known (yet).
-Row = dict[str, Any]
 
 
 def but(row: Row, *remarks: str, **changes: Number | str) -> Row:

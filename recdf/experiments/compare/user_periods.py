@@ -19,7 +19,7 @@ from ...errors import DataError
 from ...inputs.options import as_columns
 from ...inputs.sorting import exact_sums
 from ...judge.cautions import HEALTH_ALPHA, UNEQUAL
-from ...judge.choices import RaiseOrDrop
+from ...judge.choices import Pair, RaiseOrDrop
 from ...judge.per_user_columns import (
     Codes,
     Floats,
@@ -307,7 +307,7 @@ class Exposures:
         # Strata are right without a ramp-up too, so that a hint is enough.
         self.ramped = bool(strata or self.changed.any() or p[-1] < UNEQUAL)
 
-    def within(self, users: ExperimentRows, arms: tuple[int, int]) -> ExperimentRows:
+    def within(self, users: ExperimentRows, arms: Pair) -> ExperimentRows:
         """The users in strata of two variants: days of exposure, small ones put together where the
         shares are alike."""
         if not self.ramped:

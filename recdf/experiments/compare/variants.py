@@ -20,8 +20,12 @@ from ...judge.choices import (
     Better,
     Columns,
     Correction,
+    Metrics,
+    Pair,
+    PlannedShares,
     RaiseOrDrop,
     Relative,
+    Row,
     VariantTest,
     check_options_of_tests,
     check_value,
@@ -66,7 +70,7 @@ from ..decide.sample_ratio import (
 from ..samples import Settings, covariate_specs, read_metrics, subset, which_tests
 from .arms_of_users import UsersInRows
 from .summed_users import ArmsInCells, SummedArms, labels_in_memory
-from .two_sample import VARIANT_RESULT_COLUMNS, Row, measured_means, no_share
+from .two_sample import VARIANT_RESULT_COLUMNS, measured_means, no_share
 
 
 def columns_of_users(
@@ -109,7 +113,7 @@ def columns_of_users(
 
 def decide(
     arms: Arms,
-    test: Callable[[int, tuple[int, int], Surplus], list[Row]],
+    test: Callable[[int, Pair, Surplus], list[Row]],
     ratio: SampleRatio,
     better: Mapping[str, Better | None],
     settings: Settings,
@@ -211,7 +215,7 @@ def _add_differences(
 @takes_options("user_col", "by", "weight_col")
 def compare_variants(
     data: Any,
-    metrics: str | Sequence[str] | Mapping[str, Any],
+    metrics: Metrics,
     *,
     control: Any,
     variant_col: str = "variant",
@@ -228,7 +232,7 @@ def compare_variants(
     sequential_n: int | None = None,
     n_resamples: int = 2000,
     seed: int = 0,
-    expected: Mapping[Any, Any] | None = None,
+    expected: PlannedShares | None = None,
     health: pd.DataFrame | None = None,
     smaller_is_better: Columns | None = None,
     larger_is_better: Columns | None = None,
@@ -517,7 +521,7 @@ def compare_users(
     users: ArmsInCells | UsersInRows,
     head: Any,
     control: Any,
-    expected: Mapping[Any, Any] | None,
+    expected: PlannedShares | None,
     health: pd.DataFrame | None,
     settings: Settings,
     better: Mapping[str, Better | None],
@@ -539,7 +543,7 @@ def compare_users(
     found, balance = users.unbalanced(arms.pairs)
     found += [*late, *users_in_both(head, health, users.n, arms)]
 
-    def test(group: int, pair: tuple[int, int], surplus: Surplus) -> list[Row]:
+    def test(group: int, pair: Pair, surplus: Surplus) -> list[Row]:
         return users.compare(group, pair, settings, surplus)
 
     return decide(

@@ -3,7 +3,7 @@ the words for both."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Collection, Mapping, MutableMapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +11,7 @@ import pandas as pd
 
 from ...errors import OptionError
 from ...inputs.options import as_columns
-from ...judge.choices import Alternative, Better, Correction
+from ...judge.choices import Alternative, Better, Columns, Correction
 from ...judge.per_user_columns import (
     Codes,
     Floats,
@@ -39,7 +39,7 @@ def adjust_pvalues(
     *,
     p_col: str = "p_value",
     correction: Correction = "holm",
-    family: str | Sequence[str] | None = None,
+    family: Columns | None = None,
     confidence: float = 0.95,
 ) -> pd.DataFrame:
     """Adjust p-values for the number of tests read together, so that `confidence` holds for all of

@@ -29,7 +29,7 @@ from ...inputs.constraints import (
 )
 from ...inputs.options import as_columns
 from ...judge.cautions.table import CAUTIONS, UNLIKE
-from ...judge.choices import Alternative, VariantTest, check_value
+from ...judge.choices import Alternative, Row, VariantTest, check_value
 from ...judge.comparisons import confidence_of, need_details
 from ...judge.per_user_columns import frame_of
 from ...judge.verdict import VERDICT_COLUMNS, by_rank, codes_of, has, sentence, warnings_of
@@ -454,7 +454,7 @@ def _read_roles(table: pd.DataFrame, roles: Any) -> dict[str, tuple[str, Budget 
     return found
 
 
-def _guardrail(row: Mapping[Any, Any], budget: Budget) -> dict[str, Any]:
+def _guardrail(row: Mapping[Any, Any], budget: Budget) -> Row:
     """Return whether a guardrail is safe."""
     sign, allowed, relative = (
         1 if row["better"] == "larger" else -1,
@@ -519,7 +519,7 @@ def _guardrail(row: Mapping[Any, Any], budget: Budget) -> dict[str, Any]:
     }
 
 
-def _decision(judged: pd.DataFrame, withheld: pd.Series, deviates: bool) -> dict[str, Any]:
+def _decision(judged: pd.DataFrame, withheld: pd.Series, deviates: bool) -> Row:
     """Return the decision about one treatment from its rows, and what withholds their verdicts in
     the table."""
     success, guardrail = judged["role"] == "success", judged["role"] == "guardrail"

@@ -20,7 +20,7 @@ from ...inputs.door import takes_options
 from ...inputs.ids import IdColumn, read_ids
 from ...inputs.options import Options, as_columns
 from ...inputs.sorting import distinct
-from ...judge.choices import Columns
+from ...judge.choices import Columns, PlannedShares
 from ...judge.per_user_columns import (
     Codes,
     Mask,
@@ -43,12 +43,12 @@ def experiment_health(
     per_user: pd.DataFrame,
     assignment: pd.DataFrame,
     *,
-    user_col: str | Sequence[str] = "user_id",
+    user_col: Columns = "user_id",
     variant_col: str = "variant",
-    expected: Mapping[Any, Any] | None = None,
-    by: str | Sequence[str] | None = None,
+    expected: PlannedShares | None = None,
+    by: Columns | None = None,
     confidence: float = 0.999,
-    cluster: str | Sequence[str] | None = None,
+    cluster: Columns | None = None,
     options: Options | None = None,
 ) -> pd.DataFrame:
     """Check an experiment before reading its effects: sample ratio, missing metrics, users in two
@@ -218,7 +218,7 @@ class AssignedUnits(NamedTuple):
 
 
 def plans_of(
-    expected: Mapping[Any, Any] | None, columns: Sequence[str], labels: pd.DataFrame, argument: str
+    expected: PlannedShares | None, columns: Sequence[str], labels: pd.DataFrame, argument: str
 ) -> list[Mapping[Any, float] | None]:
     """Planned shares in every row of labels: those of all, or of each stratum (stratum → variant →
     share)."""
@@ -239,7 +239,7 @@ def plans_of(
     return [expected[name] for name in strata]
 
 
-def by_stratum(expected: Mapping[Any, Any] | None) -> bool:
+def by_stratum(expected: PlannedShares | None) -> bool:
     """Whether planned shares are said for each stratum."""
     return bool(expected) and all(isinstance(part, Mapping) for part in (expected or {}).values())
 
@@ -265,13 +265,13 @@ def shares_of_plans(plans: Sequence[Mapping[Any, float] | None], names: list[Any
 @takes_options("user_col", engines="named")
 def find_srm(
     assignment: pd.DataFrame,
-    columns: str | Sequence[str],
+    columns: Columns,
     *,
-    expected: Mapping[Any, Any] | None = None,
-    user_col: str | Sequence[str] = "user_id",
+    expected: PlannedShares | None = None,
+    user_col: Columns = "user_id",
     variant_col: str = "variant",
-    cluster: str | Sequence[str] | None = None,
-    strata: str | Sequence[str] | None = None,
+    cluster: Columns | None = None,
+    strata: Columns | None = None,
     confidence: float = 0.999,
     options: Options | None = None,
 ) -> pd.DataFrame:

@@ -12,7 +12,7 @@ import pandas as pd
 from ...errors import DataError, DuplicateError, OptionError
 from ...inputs.constraints import SHARE
 from ...inputs.options import as_columns
-from ...judge.choices import Columns, check_value
+from ...judge.choices import Columns, Row, check_value
 from ...judge.per_user_columns import Floats, frame_of, metric_values, require, some_keys
 from ...judge.verdict import add_verdicts, by_rank
 from ...stats.many_tests import launches_by_sign, true_effects
@@ -198,7 +198,7 @@ def _pair_row(
     up_x: float,
     up_y: float,
     level: float,
-) -> dict[str, Any]:
+) -> Row:
     """What all experiments say about one pair of metrics: x and y are the estimates, and `up` is 1
     where larger is better, −1 where smaller is."""
     n, up = len(x), up_x * up_y

@@ -14,6 +14,7 @@ import pandas as pd
 
 from ...errors import OptionError, examples
 from ...judge.cautions import HEALTH_ALPHA, UNEQUAL
+from ...judge.choices import Pair, PlannedShares
 from ...judge.per_user_columns import (
     Codes,
     Floats,
@@ -50,7 +51,7 @@ class Arms:
 
     groups: pd.DataFrame
     variants: pd.Series
-    pairs: list[tuple[int, int]]
+    pairs: list[Pair]
 
     @classmethod
     def of(cls, groups: pd.DataFrame, variants: pd.Series, control: Any, role: str) -> Arms:
@@ -149,7 +150,7 @@ class SampleRatio(NamedTuple):
     of: Floats
     assigned: bool = False
 
-    def surplus(self, group: int, pair: tuple[int, int], names: Sequence[Any]) -> Surplus:
+    def surplus(self, group: int, pair: Pair, names: Sequence[Any]) -> Surplus:
         """Compare the shares of their users that two variants have, where the ratio fits."""
         n, of = (one[group, list(pair)] for one in (self.units, self.of))
         left_out = self.assigned and bool((of > n).any())
@@ -178,7 +179,7 @@ def without_strata(counts: Floats) -> CountedUnits:
 
 
 def check_sample_ratio(
-    expected: Mapping[Any, Any] | None,
+    expected: PlannedShares | None,
     health: pd.DataFrame | None,
     arms: Arms,
     count: Callable[[bool], CountedUnits],

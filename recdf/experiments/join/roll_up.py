@@ -18,7 +18,7 @@ from ...inputs.frames import read_numbers
 from ...inputs.ids import read_ids
 from ...inputs.options import Options, as_columns
 from ...inputs.sorting import distinct, exact_sums
-from ...judge.choices import Roll, check_value
+from ...judge.choices import Columns, Roll, check_value
 from ...judge.per_user_columns import (
     Codes,
     Mask,
@@ -127,10 +127,10 @@ MOST_OF_ONE = 10
 @takes_options("unit_col")
 def roll_up(
     per_user: pd.DataFrame,
-    unit_col: str | Sequence[str] = "user_id",
+    unit_col: Columns = "user_id",
     how: Roll | Mapping[str, Roll] = "mean",
     *,
-    over: str | Sequence[str] | None = None,
+    over: Columns | None = None,
     rolled_by: Roll | None = None,
     options: Options | None = None,
 ) -> pd.DataFrame:

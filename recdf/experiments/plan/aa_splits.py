@@ -14,7 +14,7 @@ from ...inputs.constraints import a_number, check_value
 from ...inputs.door import takes_options
 from ...inputs.options import Options, as_columns
 from ...inputs.sorting import exact_sums
-from ...judge.choices import Alternative, RaiseOrDrop
+from ...judge.choices import Alternative, Columns, Metrics, RaiseOrDrop, Row
 from ...judge.effects.means import JACKKNIFE_BELOW
 from ...judge.per_user_columns import Codes, Floats, frame_of, metric_specs, warn_of_weights
 from ...judge.users import read_experiment_rows
@@ -35,12 +35,12 @@ Z_OF_SHARE = 2.5758293035489004
 @takes_options("user_col", engines="named")
 def aa_test(
     per_user: pd.DataFrame,
-    metrics: str | Sequence[str] | Mapping[str, Any],
+    metrics: Metrics,
     *,
     shares: Sequence[float] | Mapping[Any, float] = (0.5, 0.5),
     n: int = 1000,
-    user_col: str | Sequence[str] | None = None,
-    cluster: str | Sequence[str] | None = None,
+    user_col: Columns | None = None,
+    cluster: Columns | None = None,
     cap: Mapping[str, float] | None = None,
     nan: RaiseOrDrop = "raise",
     alternative: Alternative = "two-sided",
@@ -157,7 +157,7 @@ def aa_test(
     warn_of_weights(per_user, "per_user", [name for pair in specs.values() for name in pair])
     code = np.arange(len(per_user)) if past.randomised is None else past.randomised
     plain = read_metrics(per_user, specs, {}, nan, "per_user", cap)
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     with Progress(len(plain), "aa_test", progress) as shown:
         for metric in plain:
             values, spec = metric.known, {metric.name: specs[metric.name]}
@@ -206,7 +206,7 @@ def _unit_columns(metric: MetricRows, code: Codes) -> list[Floats]:
 
 def _rejections(
     units: list[list[Floats]], share: float, n: int, settings: Settings, clustered: bool
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     """Test every split for every list of columns of units: how often p is at most alpha, how far p
     is from uniform, and the effect."""
     columns, places = distinct_columns([column for own in units for column in own])

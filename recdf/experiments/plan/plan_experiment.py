@@ -25,7 +25,7 @@ from ...inputs.constraints import (
     read_change,
 )
 from ...inputs.options import as_columns
-from ...judge.choices import Alternative, Columns, RaiseOrDrop, check_value
+from ...judge.choices import Alternative, Columns, Metrics, Pair, RaiseOrDrop, check_value
 from ...judge.effects.means import UnitValues, slopes
 from ...judge.per_user_columns import (
     Codes,
@@ -40,12 +40,12 @@ from ...judge.users import ArmRows, model_pairs, read_experiment_rows, read_mode
 from ...stats.always_valid import always_valid_multiplier
 from ...stats.arms import Sample, arm, linearise
 from ...stats.student import (
-    STEPS,
     beyond,
     chance_beyond,
     detectable_t,
     least_paired_effect,
     paired_units_needed,
+    rows_needed,
 )
 from ..samples import (
     MetricRows,
@@ -146,7 +146,7 @@ Z95 = NormalDist().inv_cdf(0.975)
 
 def plan_experiment(
     per_user: pd.DataFrame,
-    metrics: str | Sequence[str] | Mapping[str, Any],
+    metrics: Metrics,
     *,
     n: int | None = None,
     rel_effect: float | None = None,
@@ -420,18 +420,14 @@ class _Design:
         level = self.alpha / self.n_comparisons
         if self.sequential:  # at the planned number of units, whatever that is
             limit = float(always_valid_multiplier(1.0, 1.0, 1 - level, self.alternative))
-            return (
-                float(beyond(limit, self.power))
-                if errors is None
-                else NormalDist().cdf(errors - limit)
-            )
+            if errors is None:
+                return float(beyond(limit, self.power))
+            return NormalDist().cdf(errors - limit)
         if errors is None:
             return float(detectable_t(max(df, 1.0), level, self.power, self.alternative))
         return float(chance_beyond(df, level, errors, self.alternative))
 
-    def found(
-        self, arms: tuple[int, int], size: float, scale: float, effect: float | None = None
-    ) -> float:
+    def found(self, arms: Pair, size: float, scale: float, effect: float | None = None) -> float:
         """Chance of finding an effect; without one, the smallest effect found with the power."""
         error, df = math.sqrt(scale**2 / arms[0] + 1 / arms[1]), sum(arms) / size - 2
         return self._test(df) * error if effect is None else self._test(df, effect / error)
@@ -441,11 +437,7 @@ class _Design:
         number."""
         shares = self.control_share, 1 - self.control_share
         spread = (scale**2 / shares[0] + 1 / shares[1]) / effect**2
-        total = self._test(np.inf) ** 2 * spread
-        for _ in range(STEPS):
-            total, before = self._test(total / size - 2) ** 2 * spread, total
-            if abs(total - before) < 1e-6 * before:
-                break
+        total = rows_needed(lambda n: self._test(n / size - 2), spread, 4)
         while True:
             control, treatment = (max(2, math.ceil(total * share - 1e-9)) for share in shares)
             arms = control, treatment
@@ -460,7 +452,7 @@ class _Design:
 
 def plan_comparison(
     per_user: pd.DataFrame,
-    metrics: str | Sequence[str],
+    metrics: Columns,
     *,
     baseline: Any,
     n: int | None = None,
