@@ -128,13 +128,13 @@ class Settings:
         return Comparison.of(result)
 
 
-def which_tests(test: Any, specs: Mapping[str, Any], tests: object = VariantTest) -> dict[str, Any]:
+def which_tests(test: Any, specs: Mapping[str, Any]) -> dict[str, Any]:
     """Test of every metric; Student's t for those that a mapping does not name."""
     if not isinstance(test, Mapping):
-        return dict.fromkeys(specs, check_test("test", test, tests))
+        return dict.fromkeys(specs, check_test("test", test, VariantTest))
     subset("test", list(test), specs)
-    named = {name: check_test(f"test[{name!r}]", one, tests) for name, one in test.items()}
-    return {name: named.get(name, "t") for name in specs}
+    named = {name: check_test(f"test[{name!r}]", one, VariantTest) for name, one in test.items()}
+    return dict.fromkeys(specs, "t") | named
 
 
 # ------------------------------------------------------------------------------------------

@@ -124,19 +124,14 @@ def own_variant(
     require(assignment, "assignment", [*keys, variant_col])
     require(per_user, "per_user", [*keys, variant_col])
     frames = [("per_user", per_user), ("assignment", assignment)]
-    (shown, assigned), n_pairs = key_codes(frames, [*keys, variant_col])
+    (shown, assigned), _ = key_codes(frames, [*keys, variant_col])
     (user, assigned_user), n_users = key_codes(frames, keys)
-    is_assigned = np.zeros(n_pairs, bool)
-    is_assigned[assigned] = True
-    own = is_assigned[shown]
+    own = np.isin(shown, assigned)
     # The pair of each user: the first of its rows, or of its own rows if there are any.
     pair = np.full(n_users, -1, np.int64)
     pair[user[::-1]] = shown[::-1]
     pair[user[own][::-1]] = shown[own][::-1]
-    astray = np.zeros(n_users, bool)
-    astray[assigned_user] = True
-    astray[user[own]] = False
-    astray = astray[user]
+    astray = np.isin(user, assigned_user) & ~np.isin(user, user[own])
     if astray.any():
         raise DataError(
             f"{len(distinct(user[astray])):,} users of per_user have lists of other variants than "
@@ -472,16 +467,11 @@ class ModelRows:
         """Σ w v and Σ w over the lists that have a value v in some cell."""
         of_list = self.per_list(values)
         there = ~np.isnan(of_list)
+        known = of_list if there.all() else of_list[there]
         if self.weights is None:
-            known = of_list if there.all() else of_list[there]
             return float(known.sum()), float(len(known))
         weights = self.weights[there]
-        return float((weights * of_list[there]).sum()), float(weights.sum())
-
-    def mean(self, values: Floats) -> float:
-        """Mean over the lists that have a value in some cell; NaN if there is none."""
-        total, weight = self.total(values)
-        return total / weight if weight else np.nan
+        return float((weights * known).sum()), float(weights.sum())
 
     def unit_sums(self, d: Floats) -> tuple[Floats, Floats | None]:
         """Σ w d and Σ w over the lists of each unit that have a difference d; Σ w is None where it
@@ -489,11 +479,7 @@ class ModelRows:
         defined = ~np.isnan(d)
         if self.weights is None and self.unit_of_list is None and defined.all():
             return d, None
-        weight = (
-            defined.astype(np.float64)
-            if self.weights is None
-            else np.where(defined, self.weights, 0.0)
-        )
+        weight = defined * (1.0 if self.weights is None else self.weights)
         sums: Floats = np.where(defined, d, 0.0) * weight
         if self.unit_of_list is not None:
             sums, weight = (
@@ -556,13 +542,13 @@ def repeated_unit(frame: pd.DataFrame, keys: Sequence[str], n_lists: int) -> boo
     return False
 
 
-def model_pairs(models: list[Any], baseline: Any, what: str = "model") -> list[Pair]:
+def model_pairs(models: list[Any], baseline: Any) -> list[Pair]:
     """(baseline, model) as positions: all pairs without a baseline."""
     if baseline is None:
         return [*combinations(range(len(models)), 2)]
     if baseline not in models:
         raise OptionError(
-            f"⟦baseline={baseline!r}⟧ is not a {what}; {what}s are {models}"
+            f"⟦baseline={baseline!r}⟧ is not a model; models are {models}"
             + closest(str(baseline), models)
         )
     base = models.index(baseline)

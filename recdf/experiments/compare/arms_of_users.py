@@ -24,7 +24,7 @@ from ...judge.effects.means import (
 from ...judge.per_user_columns import Codes, Floats
 from ...judge.users import ArmRows, ExperimentRows
 from ...progress import Progress
-from ...stats.arms import Arm, Sample, arm, both, effect, fieller, linearise
+from ...stats.arms import Arm, Sample, arm, both, effect, fieller, linearise, open_sided
 from ...stats.moments import (
     HUGE,
     Moments,
@@ -115,10 +115,8 @@ def compare_arms(
         make_units(one, both_arms, data, settings.tests[one.name] == "bootstrap", made)
         for one in metrics
     )
-    rows = compare_ready(ready, settings, data, surplus)
-    for i, metric in enumerate(metrics):
-        rows[i] = with_moved(rows[i], strata_moved(metric, both_arms, data))
-    return rows
+    rows = zip(compare_ready(ready, settings, data, surplus), metrics, strict=True)
+    return [with_moved(row, strata_moved(one, both_arms, data)) for row, one in rows]
 
 
 def with_moved(row: Row, code: str) -> Row:
@@ -172,15 +170,12 @@ def compare_ready(
     # Metrics over the same units share one set of weights; dropped users make other units.
     batches: dict[tuple[str, int], list[int]] = {}
     for i, (ready, *_) in waiting.items():
-        batches.setdefault(
-            (settings.tests[ready.name], i if any(ready.n_dropped) else -1), []
-        ).append(i)
+        key = settings.tests[ready.name], i if any(ready.n_dropped) else -1
+        batches.setdefault(key, []).append(i)
     unordered = data is not None and data.users is None and data.clusters is None
     for (kind, _), batch in batches.items():
         resample = _bootstrap if kind == "bootstrap" else _permute
-        numbers = resample(
-            [rows[i] for i in batch], [waiting[i][1] for i in batch], unordered, settings
-        )
+        numbers = resample([waiting[i][1] for i in batch], unordered, settings)
         for i, new in zip(batch, numbers, strict=True):
             rows[i] = checked(but(rows[i], **new), *waiting[i])
     return rows
@@ -330,10 +325,10 @@ def no_estimate(units: Units) -> str:
     else:
         low, high = units.span
         largest = max(high.max(), -low.min(), units.designs.largest if units.designs else 0.0)
-    if largest >= HUGE:
-        return "too_few_users" if min(units.n) < 2 else "huge_values"
     if min(units.n) < 2:
         return "too_few_users"
+    if largest >= HUGE:
+        return "huge_values"
     return "" if units.counts else "zero_denominator"
 
 
@@ -400,9 +395,7 @@ def _skewness(found: MeanEffect, far: Farthest | None) -> float:
     return skewness_of_means(*both(moments_of, found.residuals()))
 
 
-def _bootstrap(
-    rows: list[Row], waiting: list[MeanEffect], unordered: bool, settings: Settings
-) -> list[dict[str, float]]:
+def _bootstrap(waiting: list[MeanEffect], unordered: bool, settings: Settings) -> list[Row]:
     """se, intervals and p from the replicates of both arms."""
     replicates, slopes = [], [(found.theta, found.centre) for found in waiting]
     with Progress(2, "both arms") as progress:
@@ -424,9 +417,7 @@ def _bootstrap(
     )
 
 
-def _permute(
-    rows: list[Row], waiting: list[MeanEffect], unordered: bool, settings: Settings
-) -> list[dict[str, float]]:
+def _permute(waiting: list[MeanEffect], unordered: bool, settings: Settings) -> list[Row]:
     """p and interval from shuffled labels; the interval holds 0 where p is above alpha."""
     values = [found.values.arms() for found in waiting]
     control, treatment = (np.column_stack([one[side] for one in values]) for side in (0, 1))
@@ -449,14 +440,11 @@ def _permute(
         lambda side: Arm(*np.array([found.arms[side] for found in waiting], np.float64).T),
         (0, 1),
     )
-    se, diff = np.sqrt(sides[0].var + sides[1].var), np.array([row["diff"] for row in rows])
-    enough = np.isfinite(below) & np.isfinite(
-        above
-    )  # with too few units to shuffle there is no interval
-    low = np.where(enough, -np.inf if settings.alternative == "less" else diff - below * se, np.nan)
-    high = np.where(
-        enough, np.inf if settings.alternative == "greater" else diff + above * se, np.nan
-    )
+    se, diff = np.sqrt(sides[0].var + sides[1].var), np.array([found.diff for found in waiting])
+    # With too few units to shuffle there is no interval.
+    enough = np.where(np.isfinite(below) & np.isfinite(above), se, np.nan)
+    ends = diff - below * enough, diff + above * enough
+    low, high = open_sided(*ends, settings.alternative)
     rel_low, rel_high = fieller(*sides, wide, settings.alternative)
     mde = np.where(np.isfinite(wide), beyond(wide, POWER) * se, np.nan)
     relative = {"rel_ci_low": np.asarray(rel_low), "rel_ci_high": np.asarray(rel_high)}

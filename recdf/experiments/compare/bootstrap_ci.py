@@ -11,7 +11,7 @@ from ...errors import EmptyPopulationError
 from ...inputs.constraints import NATURAL, SHARE, a_number
 from ...inputs.door import takes_options
 from ...inputs.options import Options, as_columns
-from ...inputs.sorting import exact_sums
+from ...inputs.sorting import distinct
 from ...judge.choices import Columns, Metrics, Row, check_value
 from ...judge.per_user_columns import (
     Codes,
@@ -29,7 +29,7 @@ from ...progress import Progress
 from ...stats.arms import Sample, arm, linearise
 from ...stats.moments import HUGE
 from ...stats.resampling import quantile_interval, replicate_estimates, standard_error
-from ..samples import MetricRows, read_metrics
+from ..samples import MetricRows, read_metrics, sum_by
 
 
 @takes_options("by", "cluster")
@@ -125,8 +125,9 @@ def bootstrap_ci(
     rows: list[Row] = []
     with Progress(len(groups), "bootstrap_ci", progress) as shown:
         for members in split(group, len(groups)):
-            samples, of_group = [], _unit_sums(columns, members, code)
-            for metric, (sample, n_units) in zip(columns, of_group, strict=True):
+            samples = []
+            for metric in columns:
+                sample, n_units = _unit_sums(metric, members, code)
                 row, remarks = dict.fromkeys(INTERVAL_COLUMNS[1:5], np.nan), ""
                 if n_units and np.abs(sample.num).max() >= HUGE:
                     remarks = "huge_values"
@@ -171,21 +172,10 @@ INTERVAL_COLUMNS = [
 ]
 
 
-def _unit_sums(metrics: list[MetricRows], rows: Codes, code: Codes) -> list[tuple[Sample, int]]:
-    """Numerator and denominator of every metric per unit, units in the order of their ids, and how
-    many units are defined.
-
-    With one row per unit and nothing undefined the denominator is None.
-    """
-    if (np.diff(code[rows]) < 0).any():
-        rows = rows[np.argsort(code[rows], kind="stable")]
-    unit = np.cumsum(np.diff(code[rows], prepend=-1) != 0) - 1
-    n, found = int(unit.max(initial=-1)) + 1, []
-    for metric in metrics:
-        own = slice(None) if metric.defined is None else metric.defined[rows]
-        sample, of = metric.sample.each(itemgetter(rows[own])), unit[own]
-        if metric.defined is not None or n < len(rows):
-            den = np.ones(len(of)) if sample.den is None else sample.den
-            sample = Sample(exact_sums(sample.num, of, n), exact_sums(den, of, n))
-        found.append((sample, int(np.count_nonzero(np.bincount(of)))))
-    return found
+def _unit_sums(metric: MetricRows, rows: Codes, code: Codes) -> tuple[Sample, int]:
+    """Numerator and denominator of a metric per unit, 0 where it is undefined, units in the order
+    of their ids; and how many units are defined."""
+    known = np.ones(len(rows), bool) if metric.defined is None else metric.defined[rows]
+    num, den, _ = metric.sample.each(itemgetter(rows))
+    sides = (np.where(known, one, 0.0) for one in (num, 1.0 if den is None else den))
+    return sum_by(Sample(*sides), code[rows])[0], len(distinct(code[rows[known]]))

@@ -139,12 +139,10 @@ def without_estimate(row: Row, problem: str, means: tuple[float, float]) -> Row:
     control, treatment = map(np.float64, means)
     with np.errstate(over="ignore", invalid="ignore"):
         diff = treatment - control
-        relative = treatment / control - 1 if control > 0 else np.float64(np.nan)
-    found = {
-        name: one if np.isfinite(one) else np.nan
-        for name, one in (("diff", diff), ("rel_diff", relative))
-    }
-    return but(row, problem, mean_control=control, mean_treatment=treatment, **found)
+        relative = treatment / control - 1 if control > 0 else np.inf
+    diff, relative = (one if np.isfinite(one) else np.nan for one in (diff, relative))
+    numbers = {"mean_control": control, "mean_treatment": treatment}
+    return but(row, problem, diff=diff, rel_diff=relative, **numbers)
 
 
 def compare_pair(
@@ -194,28 +192,18 @@ def compare_pair(
 def _welch(row: Row, found: MeanEffect, settings: Settings) -> Row:
     """The row with Welch's test, or the one that holds at all looks, and the smallest effect that
     this test finds."""
-    planned, multiplier, n = settings.sequential_n, None, row["n_control"] + row["n_treatment"]
-    if planned is not None:
-        multiplier = float(
-            always_valid_multiplier(n, planned, settings.confidence, settings.alternative)
-        )
-    tested = effect(
-        *found.arms,
-        settings.alternative,
-        settings.confidence,
-        settings.relative,
-        multiplier,
-        found.diff,
-    )
+    n, multiplier = row["n_control"] + row["n_treatment"], None
+    alternative, confidence = given = settings.alternative, settings.confidence
+    if (planned := settings.sequential_n) is not None:
+        multiplier = float(always_valid_multiplier(n, planned, confidence, alternative))
+    tested = effect(*found.arms, *given, settings.relative, multiplier, found.diff)
     if found.score is not None:
-        of = settings.alternative, settings.confidence, multiplier
-        tested = found.score.test(tested, *of)
+        tested = found.score.test(tested, *given, multiplier)
     if planned is None or multiplier is None:
-        factor = detectable_t(tested.df, settings.alpha, POWER, settings.alternative)
+        factor = detectable_t(tested.df, settings.alpha, POWER, alternative)
     else:
-        p = always_valid_p(tested.statistic, n, planned, settings.confidence, settings.alternative)
-        tested = tested._replace(p_value=p)
-        factor = beyond(multiplier, POWER)
+        p = always_valid_p(tested.statistic, n, planned, confidence, alternative)
+        tested, factor = tested._replace(p_value=p), beyond(multiplier, POWER)
     return _with_effect(row, tested, mde=factor * tested.se)
 
 

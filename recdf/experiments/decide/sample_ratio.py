@@ -3,7 +3,6 @@ country or day."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -25,7 +24,7 @@ from ...judge.per_user_columns import (
     require,
     split,
 )
-from ...judge.users import ExperimentRows
+from ...judge.users import ExperimentRows, model_pairs
 from ...stats.shares import independence_test, seen_loss, share_tests
 from ...tables.cells import columns_before, number, p_value, visible
 from .experiment_health import (
@@ -64,10 +63,7 @@ class Arms:
             raise OptionError(
                 f"{where} has one variant, {names[0]!r}; a comparison needs at least two"
             )
-        if control is None:
-            return cls(groups, variants, list(itertools.combinations(range(len(names)), 2)))
-        c = names.index(control)
-        return cls(groups, variants, [(c, t) for t in range(len(names)) if t != c])
+        return cls(groups, variants, model_pairs(names, control))
 
     @property
     def labels(self) -> list[str]:
@@ -227,13 +223,11 @@ def count_rows(rows: ExperimentRows, within: bool) -> CountedUnits:
     """Distinct units of the rows, within their strata if that is wanted and there are any."""
     if not within or rows.strata is None:
         return without_strata(count_units(rows))
-    strata, labels = rows.strata
+    (strata, labels), count = rows.strata, _counter(rows)
     n_strata = len(labels)
-    cells = pd.DataFrame(index=range(len(rows.groups) * n_strata))
-    units = count_units(replace(rows, group=rows.group * n_strata + strata, groups=cells))[:-1]
+    units = count(rows.group * n_strata + strata, len(rows.groups) * n_strata)
     by_group = units.reshape(-1, n_strata, units.shape[1])
-    overall = count_units(replace(rows, group=strata, groups=cells[:n_strata]))[:-1]
-    known = count_units(rows)[-1].sum()
+    overall, known = count(strata, n_strata), count_units(rows)[-1].sum()
     if known < overall.sum():
         raise OptionError(
             "shares of every stratum are planned, but users (or clusters) are in several strata; "
@@ -243,23 +237,30 @@ def count_rows(rows: ExperimentRows, within: bool) -> CountedUnits:
     return labels, np.concatenate([by_group, overall[None]])
 
 
-def count_units(rows: ExperimentRows) -> Floats:
-    """Distinct units of every variant, in each group and over all of them."""
-    n_groups, n_variants, units = len(rows.groups), len(rows.variants), rows.randomised
+def _counter(rows: ExperimentRows) -> Callable[[Codes, int], Floats]:
+    """Return a function that counts the distinct units of every variant in n groups of the rows."""
+    n_variants, units = len(rows.variants), rows.randomised
     unit = np.arange(len(rows.variant)) if units is None else units
     n_units = int(unit.max(initial=-1)) + 1
 
-    def count(cell: Codes, n: int) -> Floats:
+    def count(group: Codes, n: int) -> Floats:
+        cell, n = group * n_variants + rows.variant, n * n_variants
         once = n_units == len(unit)  # no unit has two rows
         found = np.bincount(cell, minlength=n) if once else count_distinct(cell, n, unit, n_units)
         return found.astype(np.float64).reshape(-1, n_variants)
 
-    overall = by_group = count(rows.variant, n_variants)
+    return count
+
+
+def count_units(rows: ExperimentRows) -> Floats:
+    """Distinct units of every variant, in each group and over all of them."""
+    n_groups, count = len(rows.groups), _counter(rows)
+    overall = by_group = count(np.zeros_like(rows.group), 1)
     if n_groups > 1:
-        by_group = count(rows.group * n_variants + rows.variant, n_groups * n_variants)
+        by_group = count(rows.group, n_groups)
         # Without a key, rows of several groups could be the same users, whose counts must not be
         # added.
-        overall = overall if units is not None else overall * np.nan
+        overall = overall if rows.randomised is not None else overall * np.nan
     return np.vstack([by_group, overall])
 
 

@@ -26,7 +26,7 @@ from ...inputs.constraints import (
 )
 from ...inputs.options import as_columns
 from ...judge.choices import Alternative, Columns, Metrics, Pair, RaiseOrDrop, check_value
-from ...judge.effects.means import UnitValues, slopes
+from ...judge.effects.means import slopes
 from ...judge.per_user_columns import (
     Codes,
     Floats,
@@ -353,25 +353,24 @@ def read_past(metric: MetricRows, n_rows: int, clusters: Codes | None) -> Past:
     take = itemgetter(kept)
     sample = metric.sample.each(take)
     by_rows = float(arm(sample.num, sample.den).var) if len(kept) > 1 else math.nan
-    # The sample as the experiment will see it, with its covariates or without what they explain.
+    # As the experiment will see it, with its covariates or without what they explain.
     xs = [one.each(take) for one in metric.covariates.values()]
-    seen = sample._replace(covariates=tuple(map(without_gaps, xs)))
+    covariates = [*map(without_gaps, xs)]
     if sample.den is None:
-        gaps = (Sample(one.missing.astype(np.float64)) for one in xs if one.missing.any())
-        seen = seen._replace(covariates=(*seen.covariates, *gaps))
+        covariates += [Sample(one.missing.astype(np.float64)) for one in xs if one.missing.any()]
+    sample = sample._replace(covariates=tuple(covariates))
     if clusters is not None:
-        sample, seen = (sum_by(one, clusters[kept])[0] for one in (sample, seen))
+        sample, _ = sum_by(sample, clusters[kept])
     n_units = len(sample.num)
     if n_units < 2:
         unit = "users" if clusters is None else "clusters"
         raise DataError(
             f"metric {metric.name!r} has {n_units} {unit}; a standard deviation needs at least 2"
         )
-    nowhere = ArmRows(None, np.zeros(n_units, np.int64))
-    units = units_of(seen, nowhere)
-    mean = float(linearise(sample.num, sample.den)[0])
-    z = UnitValues.around_both(units_of(sample, nowhere), np.zeros(0)).z()
-    z_seen = UnitValues.around_both(units, slopes(units)[0]).z()
+    theta, _ = slopes(units_of(sample, ArmRows(None, np.zeros(n_units, np.int64))))
+    mean, z = linearise(sample.num, sample.den)
+    of_covariates = (linearise(one.num, one.den)[1] for one in sample.covariates)
+    z_seen = z - sum(t * x for t, x in zip(theta, of_covariates, strict=True))
     plain, planned = (
         math.sqrt(float(one @ one) / (n_units - 1) * len(kept) / n_units) for one in (z, z_seen)
     )
@@ -386,7 +385,7 @@ def read_past(metric: MetricRows, n_rows: int, clusters: Codes | None) -> Past:
     reduction = 1 - (planned / plain) ** 2 if metric.covariates and plain > 0 else math.nan
     design_effect = math.nan if clusters is None or not std > 0 else (plain / std) ** 2
     size = len(kept) / n_units
-    return Past(mean, std, planned, size, error, error_std, reduction, design_effect)
+    return Past(float(mean), std, planned, size, error, error_std, reduction, design_effect)
 
 
 @dataclass(frozen=True)
