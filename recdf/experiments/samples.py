@@ -23,19 +23,18 @@ from ..inputs.constraints import (
     check_record,
     check_value,
 )
-from ..inputs.options import as_columns
-from ..inputs.sorting import exact_sums
 from ..judge.cautions import UNEQUAL
 from ..judge.choices import (
     Alternative,
+    AnySpec,
     Columns,
     Correction,
     PairMissing,
     PairTest,
     RaiseOrDrop,
     Relative,
-    Spec,
     VariantTest,
+    as_columns,
     check_test,
 )
 from ..judge.comparisons import Comparison
@@ -45,6 +44,7 @@ from ..judge.per_user_columns import (
     Floats,
     Mask,
     MetricColumns,
+    exact_sums,
     metric_specs,
     metric_values,
     read_weight,
@@ -211,7 +211,7 @@ def bounds_of(
 
 
 def bounds_of_result(
-    spec: Spec, per_user: pd.DataFrame, metrics: Collection[str]
+    spec: AnySpec, per_user: pd.DataFrame, metrics: Collection[str]
 ) -> dict[str, MetricBounds]:
     """Return the bounds of metrics that a caller has declared, and of those whose columns the
     caller has named, as their definitions say."""

@@ -7,19 +7,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
 from ..errors import OptionError
-from ..inputs.constraints import NATURAL, POSITIVE, a_number, check_value
+from ..inputs.constraints import NATURAL, NONE, POSITIVE, SHARE, a_number, check_value, either
+from ..inputs.options import Options, as_columns
 from ..stats.arms import Relative
 from ..stats.numbers import Alternative, Correction
 
 Columns = str | Sequence[str]
 # Metrics of a call, planned shares of variants, what a result was evaluated with, and the numbers
 # of a row of a table.
-Metrics = Columns | Mapping[str, Any]
+NamedMetrics = Columns | Mapping[str, Any]
 PlannedShares = Mapping[Any, Any]
-Spec = Mapping[str, Any]
+AnySpec = Mapping[str, Any]
 Row = dict[str, Any]
 # Two models, or two variants, by their places among all: baseline and model, control and treatment.
-Pair = tuple[int, int]
+Places = tuple[int, int]
 
 VariantTest = Literal["t", "permutation", "bootstrap", "proportion"]
 PairTest = Literal["t", "randomization", "wilcoxon", "bootstrap"]
@@ -33,12 +34,17 @@ Roll = Literal["mean", "sum", "min", "max"]
 # Names that other modules take from here.
 __all__ = [
     "NATURAL",
+    "NONE",
     "POSITIVE",
+    "SHARE",
     "Alternative",
     "Correction",
+    "Options",
     "Relative",
     "a_number",
+    "as_columns",
     "check_value",
+    "either",
 ]
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..inputs.conventions import find_convention
 from ..stats.numbers import Floats
-from .choices import Spec
+from .choices import AnySpec
 
 # Options that say how the rows of a model are written, so that two models may differ in them. What
 # `like` changes stands in definitions.
@@ -34,8 +34,8 @@ class Fact(NamedTuple):
 
 
 def facts_of(
-    own: Spec,
-    base: Spec,
+    own: AnySpec,
+    base: AnySpec,
     definitions: Mapping[str, Sequence[str | None]],
 ) -> dict[str, Fact]:
     """Return what two results were evaluated with, by its name; None where nothing tells.
@@ -68,7 +68,7 @@ def facts_of(
     return found
 
 
-def _with_rules(spec: Spec, definition: str | None) -> str | None:
+def _with_rules(spec: AnySpec, definition: str | None) -> str | None:
     """Return a definition with what the convention of the call changes beside its parameters."""
     convention = spec.get("options", {}).get("like")
     if definition is None or convention is None:
@@ -104,7 +104,7 @@ def lists_shorter_than(n_pred: Floats, k: int) -> Floats:
     return np.array([*(short & ~short[::-1]).sum(axis=1), n.shape[1]], np.float64)
 
 
-def spec_of_each(given: Spec, names: Sequence[Any]) -> list[Spec]:
+def spec_of_each(given: AnySpec, names: Sequence[Any]) -> list[AnySpec]:
     """Return what each model of a result was evaluated with: its own record, if results were
     joined."""
     joined = given.get("joined", {})

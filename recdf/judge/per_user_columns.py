@@ -26,13 +26,13 @@ from ..errors import (
 from ..inputs.codes import Codes, first_rows, group_codes, known_ids, rank_keys, split
 from ..inputs.frames import column, read_numbers, refuse_engine_frame
 from ..inputs.options import Options, as_columns
-from ..inputs.sorting import distinct
+from ..inputs.sorting import distinct, exact_sums
 from ..inputs.true_and_pred import read_weights
 from ..stats.numbers import Floats, Mask
-from .choices import Spec
+from .choices import AnySpec
 
 
-def evaluated(per_user: pd.DataFrame) -> Spec:
+def evaluated(per_user: pd.DataFrame) -> AnySpec:
     """Return what `evaluate` wrote into `attrs` of the table; it is empty after a merge.
 
     It may only replace an argument whose absence would be an error. No number in a result may
@@ -122,7 +122,16 @@ def refuse_mixed_models(
         )
 
 
-__all__ = ["Codes", "Floats", "Mask", "MetricColumns", "first_rows", "group_codes", "split"]
+__all__ = [
+    "Codes",
+    "Floats",
+    "Mask",
+    "distinct",
+    "exact_sums",
+    "first_rows",
+    "group_codes",
+    "split",
+]
 
 # A metric is one column (a mean) or a pair of columns (a ratio of sums).
 MetricColumns = tuple[str, str | None]

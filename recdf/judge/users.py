@@ -18,7 +18,7 @@ from ..inputs.codes import first_rows, strictly_ascends
 from ..inputs.options import as_columns
 from ..inputs.sorting import distinct
 from ..stats.numbers import Floats
-from .choices import Columns, Pair, PairMissing
+from .choices import Columns, PairMissing, Places
 from .per_user_columns import (
     Codes,
     Mask,
@@ -236,7 +236,7 @@ class ExperimentRows:
         """Whether the rows stand in the order of their users."""
         return self.users is not None and strictly_ascends(self.users)
 
-    def both(self, group: int, pair: Pair) -> ArmRows:
+    def both(self, group: int, pair: Places) -> ArmRows:
         """Rows of two variants in a group."""
         if (
             len(self.groups) == 1
@@ -473,6 +473,11 @@ class ModelRows:
         weights = self.weights[there]
         return float((weights * known).sum()), float(weights.sum())
 
+    def mean(self, values: Floats) -> float:
+        """Mean over the lists that have a value in some cell; NaN if there is none."""
+        total, weight = self.total(values)
+        return total / weight if weight else np.nan
+
     def unit_sums(self, d: Floats) -> tuple[Floats, Floats | None]:
         """Σ w d and Σ w over the lists of each unit that have a difference d; Σ w is None where it
         is 1 for all."""
@@ -542,7 +547,7 @@ def repeated_unit(frame: pd.DataFrame, keys: Sequence[str], n_lists: int) -> boo
     return False
 
 
-def model_pairs(models: list[Any], baseline: Any) -> list[Pair]:
+def model_pairs(models: list[Any], baseline: Any) -> list[Places]:
     """(baseline, model) as positions: all pairs without a baseline."""
     if baseline is None:
         return [*combinations(range(len(models)), 2)]
@@ -633,7 +638,7 @@ def read_model_rows(
 def paired_values(
     metric: str,
     table: Floats,
-    pair: Pair,
+    pair: Places,
     runs: ModelRows,
     missing: PairMissing,
     takes_zero: bool = True,

@@ -74,32 +74,29 @@ def labelled_units(
     n_defined = [int(np.count_nonzero(side & ~np.isnan(f))) for side in sides]
     share = n_defined[0] / max(sum(n_defined), 1)
     every = [(y, 0), (f, 0), (f, 1), *((one, side) for one in beside for side in (0, 1))]
-    of, w = (
-        np.arange(len(y)) if unit is None else unit,
-        np.ones(len(y)) if weights is None else weights,
-    )
+    of = np.arange(len(y)) if unit is None else unit
+    w = np.ones(len(y)) if weights is None else weights
     n = np.unique(of[sides[0] & (w > 0) & ~np.isnan(y)]).size
     plain = (
         weights is None
         and unit is None
         and not any(np.isnan(x[sides[side]]).any() for x, side in every)
     )
-    own = [np.bincount(of[side], w[side], len(y)) > 0 for side in sides]
+
+    def summed(x: Floats, at: Mask) -> Floats:
+        return np.bincount(of[at], x[at], len(y)).astype(np.float64)
+
+    own = [summed(w, side) > 0 for side in sides]
     found = []
     for x, side in every:
         at = sides[side] & ~np.isnan(x)
-        total, sums = (
-            np.bincount(of[at], w[at], len(y))[own[side]],
-            np.bincount(of[at], (w * x)[at], len(y))[own[side]],
-        )
-        mean, part = (
-            sums.sum() / max(total.sum(), 1e-300),
-            max(float(total.sum()) / max(len(total), 1), 1e-300),
-        )
+        total, sums = (summed(one, at)[own[side]] for one in (w, w * x))
+        mean = sums.sum() / max(total.sum(), 1e-300)
+        part = max(float(total.sum()) / max(len(total), 1), 1e-300)
         found.append(x[at] if plain else mean + (sums - mean * total) / part)
     same = () if plain else [np.flatnonzero((own[0] & own[1])[one]) for one in own]
     more = [*zip(found[3::2], found[4::2], strict=True)]
-    typical = typical_units(np.bincount(of[sides[0]], w[sides[0]], len(y))[own[0]].astype(float))
+    typical = typical_units(summed(w, sides[0])[own[0]])
     return LabelledUnits(found[0], found[1], found[2], share, same, more, n, typical, plain)
 
 

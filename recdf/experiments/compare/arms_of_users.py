@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...inputs.sorting import exact_sums
 from ...judge.cautions import HEALTH_ALPHA, TINY
-from ...judge.choices import Alternative, Pair, Row
+from ...judge.choices import Alternative, Places, Row
 from ...judge.effects.means import (
     Farthest,
     MeanEffect,
@@ -21,7 +20,7 @@ from ...judge.effects.means import (
     estimate,
     quantity,
 )
-from ...judge.per_user_columns import Codes, Floats
+from ...judge.per_user_columns import Codes, Floats, exact_sums
 from ...judge.users import ArmRows, ExperimentRows
 from ...progress import Progress
 from ...stats.arms import Arm, Sample, arm, both, effect, fieller, linearise, open_sided
@@ -91,11 +90,11 @@ class UsersInRows:
         """Units of every variant, in each group and over all of them."""
         return count_units(self.rows)
 
-    def unbalanced(self, pairs: Sequence[Pair]) -> tuple[list[Difference], dict[str, Floats]]:
+    def unbalanced(self, pairs: Sequence[Places]) -> tuple[list[Difference], dict[str, Floats]]:
         """Test every covariate, and the weights, of every pair of control and treatment."""
         return unbalanced(self.metrics, self.weights, self.rows, pairs)
 
-    def compare(self, group: int, pair: Pair, settings: Settings, surplus: Surplus) -> list[Row]:
+    def compare(self, group: int, pair: Places, settings: Settings, surplus: Surplus) -> list[Row]:
         """One row per metric for one treatment in one group."""
         both_arms = self.rows.both(group, pair)
         return compare_arms(self.metrics, both_arms, self.rows, settings, surplus)

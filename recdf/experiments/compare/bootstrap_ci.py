@@ -8,14 +8,22 @@ import numpy as np
 import pandas as pd
 
 from ...errors import EmptyPopulationError
-from ...inputs.constraints import NATURAL, SHARE, a_number
 from ...inputs.door import takes_options
-from ...inputs.options import Options, as_columns
-from ...inputs.sorting import distinct
-from ...judge.choices import Columns, Metrics, Row, check_value
+from ...judge.choices import (
+    NATURAL,
+    SHARE,
+    Columns,
+    NamedMetrics,
+    Options,
+    Row,
+    a_number,
+    as_columns,
+    check_value,
+)
 from ...judge.per_user_columns import (
     Codes,
     by_columns,
+    distinct,
     frame_of,
     group_codes,
     key_codes,
@@ -35,7 +43,7 @@ from ..samples import MetricRows, read_metrics, sum_by
 @takes_options("by", "cluster")
 def bootstrap_ci(
     per_user: pd.DataFrame,
-    metrics: Metrics,
+    metrics: NamedMetrics,
     *,
     by: Columns | None = None,
     cluster: Columns = "user_id",
@@ -177,5 +185,5 @@ def _unit_sums(metric: MetricRows, rows: Codes, code: Codes) -> tuple[Sample, in
     of their ids; and how many units are defined."""
     known = np.ones(len(rows), bool) if metric.defined is None else metric.defined[rows]
     num, den, _ = metric.sample.each(itemgetter(rows))
-    sides = (np.where(known, one, 0.0) for one in (num, 1.0 if den is None else den))
-    return sum_by(Sample(*sides), code[rows])[0], len(distinct(code[rows[known]]))
+    num, den = (np.where(known, one, 0.0) for one in (num, 1.0 if den is None else den))
+    return sum_by(Sample(num, den), code[rows])[0], len(distinct(code[rows[known]]))

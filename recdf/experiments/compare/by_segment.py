@@ -11,14 +11,12 @@ import numpy as np
 import pandas as pd
 
 from ...errors import ColumnError, OptionError, UnknownWarning, warn_user
-from ...inputs.constraints import SHARE, check_value
-from ...inputs.options import as_columns
-from ...inputs.sorting import distinct
 from ...judge.cautions.table import UNLIKE
-from ...judge.choices import Columns, Correction
+from ...judge.choices import SHARE, Columns, Correction, as_columns, check_value
 from ...judge.comparisons import confidence_of, default_columns
 from ...judge.per_user_columns import (
     Codes,
+    distinct,
     frame_of,
     group_codes,
     key_codes,
@@ -61,7 +59,7 @@ def known_segments(segments: pd.DataFrame, keys: list[str], names: list[str]) ->
 
 
 def segments_of_lists(
-    lists: pd.DataFrame, known: pd.DataFrame, keys: list[str], names: list[str]
+    lists: pd.DataFrame, known: pd.DataFrame, keys: Sequence[str], names: list[str]
 ) -> pd.DataFrame:
     """Return the segments of every list, null where its user has none."""
     (of_list, of_row), n = key_codes([("per_user", lists), ("segments", known)], keys)
@@ -115,7 +113,7 @@ class Segments(NamedTuple):
         ends = np.cumsum([len(frame) for frame in frames])[:-1]
         rows = [split(own + 1, len(labels) + 1)[1:] for own in np.split(codes, ends)]
         parts = [(labels.iloc[[g]], list(own)) for g, own in enumerate(zip(*rows, strict=True))]
-        return (np.count_nonzero(~there), len(there)), parts
+        return (int(np.count_nonzero(~there)), len(there)), parts
 
 
 def warn_unknown(n: int, of: int, by: Sequence[str]) -> None:

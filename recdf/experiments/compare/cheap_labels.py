@@ -10,9 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ...errors import DataError, OptionError
-from ...inputs.constraints import SHARE
-from ...inputs.options import as_columns
-from ...judge.choices import Columns, Row, check_value
+from ...judge.choices import SHARE, Columns, Row, as_columns, check_value
 from ...judge.per_user_columns import (
     Codes,
     Floats,

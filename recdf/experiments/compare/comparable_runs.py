@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ...judge.cautions import FEW_LISTS, MANY_SHORT
-from ...judge.choices import Better, Row, Spec
+from ...judge.choices import AnySpec, Better, Row
 from ...judge.comparability import Fact, facts_of
 from ...judge.verdict import codes_of, effects_of, sentence
 from ...metrics.strings import request_of
@@ -38,7 +38,7 @@ def frames_of_results(per_user: Any, in_buckets: bool = False) -> Any:
 
 def comparing(
     models: Sequence[Any],
-    specs: Sequence[Spec],
+    specs: Sequence[AnySpec],
     truth: Callable[[list[int], bool], Any] | None,
     short: Callable[[list[int], int], Any] | None,
 ) -> Callable[[str, int, int], Row]:
@@ -87,7 +87,7 @@ def comparing(
     return compared
 
 
-def differing_facts(own: Spec, base: Spec, metric: str) -> dict[str, Fact]:
+def differing_facts(own: AnySpec, base: AnySpec, metric: str) -> dict[str, Fact]:
     """Return what two results of a metric were evaluated with where it differs."""
     meant: list[str | None] = []  # with all parameters; None if it was not recorded
     for spec in (own, base):
@@ -98,7 +98,7 @@ def differing_facts(own: Spec, base: Spec, metric: str) -> dict[str, Fact]:
     return {name: one for name, one in facts.items() if one.differs}
 
 
-def unlike_nights(own: Spec, base: Spec, metric: str) -> str:
+def unlike_nights(own: AnySpec, base: AnySpec, metric: str) -> str:
     """Say how a night of a job was evaluated where another night was not, or nothing.
 
     Truth, side tables and the number of given users may be others every night.
@@ -128,7 +128,7 @@ def _said(name: str, fact: Fact) -> str:
     return f"{name.removeprefix('option ')} {own}, not {base}"
 
 
-def cut_off(spec: Spec, metric: str) -> int | None:
+def cut_off(spec: AnySpec, metric: str) -> int | None:
     """Return k of a metric, from its record or its name."""
     known = spec.get("metrics", {}).get(metric)
     if known is not None:

@@ -11,16 +11,17 @@ import numpy as np
 import pandas as pd
 
 from ...errors import OptionError
-from ...inputs.constraints import a_number
 from ...inputs.door import takes_options
-from ...inputs.options import Options, as_columns
 from ...judge.choices import (
     TESTS,
     Alternative,
     Columns,
     Correction,
+    Options,
     PairMissing,
     PairTest,
+    a_number,
+    as_columns,
     check_options_of_tests,
     check_test,
 )

@@ -15,18 +15,17 @@ from ...docstrings import says_as
 from ...errors import DataError, DuplicateError, OptionError
 from ...inputs.door import takes_options
 from ...inputs.options import Options, check_names
-from ...inputs.sorting import distinct
 from ...judge.aggregates import KnownMoments
 from ...judge.choices import (
     TESTS,
     Alternative,
+    AnySpec,
     Columns,
     Correction,
-    Metrics,
+    NamedMetrics,
     PlannedShares,
     RaiseOrDrop,
     Relative,
-    Spec,
     VariantTest,
     check_options_of_tests,
     check_value,
@@ -38,6 +37,7 @@ from ...judge.per_user_columns import (
     Floats,
     Mask,
     MetricColumns,
+    distinct,
     frame_of,
     metric_specs,
     warn_of_weights,
@@ -70,7 +70,7 @@ GIVE_ROWS = (
 @takes_options("user_col", "by")
 def variant_moments(
     data: pd.DataFrame,
-    metrics: Metrics,
+    metrics: NamedMetrics,
     *,
     covariates: str | Mapping[str, Any] | None = None,
     variant_col: str = "variant",
@@ -369,7 +369,7 @@ _ROUNDING = 1e-9
 @says_as(compare_variants)
 def compare_variants_from_moments(
     moments: pd.DataFrame,
-    metrics: Metrics | None = None,
+    metrics: NamedMetrics | None = None,
     *,
     control: Any,
     variant_col: str = "variant",
@@ -519,7 +519,7 @@ def compare_variants_from_moments(
     return default_columns(of_all, details)
 
 
-def _refuse_options(given: Spec) -> None:
+def _refuse_options(given: AnySpec) -> None:
     """Raise for options of compare_variants that need the users, unless they have their default
     value."""
     of_users = inspect.signature(compare_variants).parameters

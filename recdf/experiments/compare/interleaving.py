@@ -18,21 +18,27 @@ from ...errors import (
     examples,
     warn_user,
 )
-from ...inputs.codes import first_rows
-from ...inputs.constraints import NATURAL, POSITIVE, check_value
 from ...inputs.door import takes_options
 from ...inputs.frames import as_frame
 from ...inputs.ids import take_rows
-from ...inputs.options import Options, as_columns
 from ...inputs.sorting import place_in_run
 from ...inputs.true_and_pred import order_source, read_pred
 from ...judge.cautions import HEALTH_ALPHA, TINY
-from ...judge.choices import Alternative, Columns
+from ...judge.choices import (
+    NATURAL,
+    POSITIVE,
+    Alternative,
+    Columns,
+    Options,
+    as_columns,
+    check_value,
+)
 from ...judge.comparisons import Comparison, default_columns
 from ...judge.per_user_columns import (
     Codes,
     Floats,
     Mask,
+    first_rows,
     frame_of,
     key_codes,
     metric_values,

@@ -225,10 +225,10 @@ def _covariances(
     n, mean, var = (values.reshape(-1, shape[2]) for values in (n, mean, var))
     here = [(x - mean[arm, one]) * (y - mean[arm, two]), np.where(of > 1, covariance, 0.0)]
     sums = np.nan_to_num(of * here[0] + (of - 1) * here[1] * (of > 1))
-    found, counted = np.zeros((2, len(n), shape[2], shape[2]))
-    np.add.at(found, (arm, np.minimum(one, two), np.maximum(one, two)), sums)
-    np.add.at(counted, (arm, np.minimum(one, two), np.maximum(one, two)), of)
-    found, counted = (values + values.transpose(0, 2, 1) for values in (found, counted))
+    found, counted = both = np.zeros((2, len(n), shape[2], shape[2]))
+    for pair in ((one, two), (two, one)):
+        at: Any = slice(None), arm, *pair
+        np.add.at(both, at, [sums, of])
     # Two metrics may be of the same users in some parts only.
     size = np.maximum(n[:, :, None], n[:, None])
     wrong, counted = counted > size, np.where(counted < size, 0.0, counted)

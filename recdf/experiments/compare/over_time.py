@@ -12,16 +12,31 @@ import numpy as np
 import pandas as pd
 
 from ...errors import OptionError
-from ...inputs.constraints import check_value
 from ...inputs.door import takes_options
-from ...inputs.options import Options, as_columns
-from ...inputs.sorting import distinct
 from ...judge.cautions import HEALTH_ALPHA
 from ...judge.cautions.table import UNLIKE
-from ...judge.choices import Columns, Correction, Metrics, Pair, PlannedShares, RaiseOrDrop, Row
+from ...judge.choices import (
+    Columns,
+    Correction,
+    NamedMetrics,
+    Options,
+    Places,
+    PlannedShares,
+    RaiseOrDrop,
+    Row,
+    as_columns,
+    check_value,
+)
 from ...judge.comparisons import Comparison, default_columns
 from ...judge.effects.means import Units, arms_of_sums, influence, quantity
-from ...judge.per_user_columns import Floats, Mask, MetricColumns, metric_specs, named_frame
+from ...judge.per_user_columns import (
+    Floats,
+    Mask,
+    MetricColumns,
+    distinct,
+    metric_specs,
+    named_frame,
+)
 from ...judge.users import ArmRows, ExperimentRows, read_experiment_rows
 from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, by_rank, has, remark
 from ...metrics.strings import direction_of
@@ -223,7 +238,7 @@ def trend_table(
 @takes_options("user_col", engines="named and ids")
 def effect_over_time(
     rows: pd.DataFrame,
-    metrics: Metrics,
+    metrics: NamedMetrics,
     *,
     control: Any,
     time_col: str,
@@ -478,7 +493,7 @@ def effect_over_time(
     def of_period(period: int) -> tuple[tuple[list[MetricRows], list[MetricRows]], list[ArmRows]]:
         return next(every), arms_of(periods.present(period))
 
-    def test(period: int, pair: Pair, surplus: Surplus) -> list[Row]:
+    def test(period: int, pair: Places, surplus: Surplus) -> list[Row]:
         (alone, so_far), there = of_period(period)
         at = arms.pairs.index(pair)
         for metric, of_metric in zip(alone, trends, strict=True):

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ...inputs.options import as_columns
-from ...judge.choices import TESTS, Pair, PairMissing, Row
+from ...judge.choices import TESTS, PairMissing, Places, Row, as_columns
 from ...judge.comparability import lists_shorter_than, other_truth, spec_of_each
 from ...judge.per_user_columns import (
     Floats,
@@ -65,7 +64,7 @@ class PairLists(NamedTuple):
 def read_pair(
     metric: str,
     table: Floats,
-    pair: Pair,
+    pair: Places,
     runs: ModelRows,
     missing: PairMissing,
     has: Mask | None,
@@ -97,7 +96,7 @@ def read_pair(
 def row_of_pair(
     metric: str,
     models: Sequence[Any],
-    pair: Pair,
+    pair: Places,
     found: PairSums,
     bounds: MetricBounds | None,
     settings: Settings,
@@ -167,7 +166,7 @@ class ModelLists(NamedTuple):
 
 
 # The label of every segment, as a frame of one row, with a row of numbers per metric and pair.
-Tables = list[tuple[pd.DataFrame, list[Row]]]
+SegmentTables = list[tuple[pd.DataFrame, list[Row]]]
 
 
 class PairsInMemory:
@@ -215,7 +214,7 @@ class PairsInMemory:
         settings: Settings,
         declared: Mapping[str, MetricBounds],
         progress: bool | None,
-    ) -> Tables:
+    ) -> SegmentTables:
         """The label of every segment, with a row of numbers per metric and pair."""
         with Progress(len(self.runs) * len(names), "compare_models", progress) as shown:
             return [
@@ -292,7 +291,7 @@ def pairs_in_memory(
 def _labels_of_pair(
     metric: str,
     tables: tuple[Floats, Floats],
-    pair: Pair,
+    pair: Places,
     found: PairSums,
     lists: PairLists,
     runs: ModelRows,
@@ -371,7 +370,7 @@ def pairs_of_bucket(
     *,
     columns: ModelLists,
     models: list[Any],
-    pairs: list[Pair],
+    pairs: list[Places],
     metrics: list[str],
     cuts: list[int],
     missing: PairMissing,
@@ -441,7 +440,7 @@ class PairsInBuckets:
         settings: Settings,
         declared: Mapping[str, MetricBounds],
         progress: bool | None,
-    ) -> Tables:
+    ) -> SegmentTables:
         """Those of segments that have something to compare."""
         pairs, by = model_pairs(self.models, self.baseline), self.within.names
         cuts = {cut_off(self.result.spec, name) for name in names}
@@ -486,7 +485,7 @@ class PairsInBuckets:
     def _rows(
         self,
         names: list[str],
-        pairs: list[Pair],
+        pairs: list[Places],
         settings: Settings,
         declared: Mapping[str, MetricBounds],
         parts: list[BucketPairs],

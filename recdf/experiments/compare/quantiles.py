@@ -13,16 +13,16 @@ import numpy as np
 import pandas as pd
 
 from ...errors import ColumnError, DataError
-from ...inputs.constraints import SHARE
-from ...inputs.options import as_columns
 from ...judge.choices import (
+    SHARE,
     Alternative,
     Columns,
     Correction,
-    Pair,
+    Places,
     PlannedShares,
     RaiseOrDrop,
     Row,
+    as_columns,
     check_value,
 )
 from ...judge.comparisons import default_columns
@@ -195,7 +195,7 @@ correction, family, primary, sequential_n, expected, health, time_col, user_col,
             for one in found
         ]
 
-    def of_pair(group: int, pair: Pair, surplus: Surplus) -> list[Row]:
+    def of_pair(group: int, pair: Places, surplus: Surplus) -> list[Row]:
         names, found, both_arms = iter(of), [], rows.both(group, pair)
         for metric, one in enumerate(columns):
             ready = make_units(one, both_arms, rows)

@@ -13,11 +13,10 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from ...errors import DataError
-from ...inputs.sorting import exact_sums
 from ...judge.cautions import TINY
 from ...judge.choices import Row
 from ...judge.effects.means import Farthest, MeanEffect
-from ...judge.per_user_columns import Codes, Floats, MetricColumns
+from ...judge.per_user_columns import Codes, Floats, MetricColumns, exact_sums
 from ...judge.verdict import VERDICT_COLUMNS
 from ...stats.always_valid import always_valid_multiplier, always_valid_p
 from ...stats.arms import Effect, effect
@@ -140,9 +139,9 @@ def without_estimate(row: Row, problem: str, means: tuple[float, float]) -> Row:
     with np.errstate(over="ignore", invalid="ignore"):
         diff = treatment - control
         relative = treatment / control - 1 if control > 0 else np.inf
-    diff, relative = (one if np.isfinite(one) else np.nan for one in (diff, relative))
-    numbers = {"mean_control": control, "mean_treatment": treatment}
-    return but(row, problem, diff=diff, rel_diff=relative, **numbers)
+    ends = (one if np.isfinite(one) else np.nan for one in (diff, relative))
+    numbers = dict(zip(("diff", "rel_diff"), ends, strict=True))
+    return but(row, problem, mean_control=control, mean_treatment=treatment, **numbers)
 
 
 def compare_pair(

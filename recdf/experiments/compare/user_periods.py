@@ -16,14 +16,13 @@ import numpy as np
 import pandas as pd
 
 from ...errors import DataError
-from ...inputs.options import as_columns
-from ...inputs.sorting import exact_sums
 from ...judge.cautions import HEALTH_ALPHA, UNEQUAL
-from ...judge.choices import Pair, RaiseOrDrop
+from ...judge.choices import Places, RaiseOrDrop, as_columns
 from ...judge.per_user_columns import (
     Codes,
     Floats,
     Mask,
+    exact_sums,
     first_rows,
     group_codes,
     key_codes,
@@ -98,22 +97,15 @@ def read_people(
 ) -> People:
     """Match the rows to users, each with the variant and the earliest exposure that the assignment
     or the rows name."""
-    fixed = [variant_col, *labels_of, *as_columns(exposure_col)]
+    fixed = [*keys, variant_col, *labels_of, *as_columns(exposure_col)]
     role, given = ("rows", rows) if assignment is None else ("assignment", assignment)
     require(rows, "rows", [*keys, time_col])
-    require(given, role, [*keys, *fixed])
+    require(given, role, fixed)
+    given = rows[fixed] if assignment is None else given
     tables = [("rows", rows), (role, given)][: 1 if assignment is None else 2]
     (user, *others), n = key_codes(tables, keys)
     user = user.astype(np.int32)
-    if assignment is None:
-        # The first row of every user, and the rows that differ from it.
-        first, differs = first_rows(user, n), np.zeros(len(rows), bool)
-        for name in fixed:
-            code = pd.factorize(rows[name])[0]
-            differs |= code != code[first][user]
-        differs[first] = True
-        given, others = rows.loc[differs, [*keys, *fixed]], [user[differs]]
-    of, (variant, labels) = others[0], group_codes(given, role, [variant_col])
+    of, (variant, labels) = [*others, user][0], group_codes(given, role, [variant_col])
     users = Users.of(user, of, n, variant)
     if users.stranger.all():
         raise DataError(f"no user of {role} is in rows" if len(rows) else "rows has no rows")
@@ -307,7 +299,7 @@ class Exposures:
         # Strata are right without a ramp-up too, so that a hint is enough.
         self.ramped = bool(strata or self.changed.any() or p[-1] < UNEQUAL)
 
-    def within(self, users: ExperimentRows, arms: Pair) -> ExperimentRows:
+    def within(self, users: ExperimentRows, arms: Places) -> ExperimentRows:
         """The users in strata of two variants: days of exposure, small ones put together where the
         shares are alike."""
         if not self.ramped:

@@ -11,7 +11,6 @@ import pandas as pd
 
 from ...inputs.data_files import NeededColumns, needed_frame, users_in_parts
 from ...inputs.door import takes_options
-from ...inputs.options import Options, as_columns
 from ...judge.aggregates import FarNeeded, RowsNeeded
 from ...judge.cautions import HEALTH_ALPHA, UNEQUAL
 from ...judge.choices import (
@@ -20,13 +19,15 @@ from ...judge.choices import (
     Better,
     Columns,
     Correction,
-    Metrics,
-    Pair,
+    NamedMetrics,
+    Options,
+    Places,
     PlannedShares,
     RaiseOrDrop,
     Relative,
     Row,
     VariantTest,
+    as_columns,
     check_options_of_tests,
     check_value,
 )
@@ -113,7 +114,7 @@ def columns_of_users(
 
 def decide(
     arms: Arms,
-    test: Callable[[int, Pair, Surplus], list[Row]],
+    test: Callable[[int, Places, Surplus], list[Row]],
     ratio: SampleRatio,
     better: Mapping[str, Better | None],
     settings: Settings,
@@ -215,7 +216,7 @@ def _add_differences(
 @takes_options("user_col", "by", "weight_col")
 def compare_variants(
     data: Any,
-    metrics: Metrics,
+    metrics: NamedMetrics,
     *,
     control: Any,
     variant_col: str = "variant",
@@ -543,7 +544,7 @@ def compare_users(
     found, balance = users.unbalanced(arms.pairs)
     found += [*late, *users_in_both(head, health, users.n, arms)]
 
-    def test(group: int, pair: Pair, surplus: Surplus) -> list[Row]:
+    def test(group: int, pair: Places, surplus: Surplus) -> list[Row]:
         return users.compare(group, pair, settings, surplus)
 
     return decide(

@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ...errors import OptionError
-from ...inputs.options import as_columns
-from ...judge.choices import Alternative, Better, Columns, Correction
+from ...judge.choices import Alternative, Better, Columns, Correction, as_columns
 from ...judge.per_user_columns import (
     Codes,
     Floats,

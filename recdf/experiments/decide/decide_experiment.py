@@ -27,9 +27,8 @@ from ...inputs.constraints import (
     either,
     read_change,
 )
-from ...inputs.options import as_columns
 from ...judge.cautions.table import CAUTIONS, UNLIKE
-from ...judge.choices import Alternative, Row, VariantTest, check_value
+from ...judge.choices import Alternative, Row, VariantTest, as_columns, check_value
 from ...judge.comparisons import confidence_of, need_details
 from ...judge.per_user_columns import frame_of
 from ...judge.verdict import VERDICT_COLUMNS, by_rank, codes_of, has, sentence, warnings_of

@@ -14,27 +14,33 @@ import pandas as pd
 import pyarrow as pa
 
 from ...errors import DataError, OptionError, examples
-from ...inputs.codes import split
-from ...inputs.constraints import SHARE, a_number, check_value
 from ...inputs.door import takes_options
 from ...inputs.ids import IdColumn, read_ids
-from ...inputs.options import Options, as_columns
-from ...inputs.sorting import distinct
-from ...judge.choices import Columns, PlannedShares
+from ...judge.choices import (
+    SHARE,
+    Columns,
+    Options,
+    PlannedShares,
+    a_number,
+    as_columns,
+    check_value,
+)
 from ...judge.per_user_columns import (
     Codes,
+    Floats,
     Mask,
     by_columns,
     count_distinct,
+    distinct,
     frame_of,
     group_codes,
     key_codes,
     require,
+    split,
 )
 from ...judge.users import Users, in_several_variants, match_users
 from ...judge.verdict import add_verdicts
 from ...stats.many_tests import adjust
-from ...stats.numbers import Floats
 from ...stats.shares import equal_shares_test, seen_loss, share_tests
 
 

@@ -16,12 +16,11 @@ from ...inputs.codes import encode_keys, first_rows
 from ...inputs.constraints import check_record
 from ...inputs.door import takes_options
 from ...inputs.ids import read_by
-from ...inputs.options import Options, as_columns
-from ...inputs.sorting import distinct
-from ...judge.choices import Columns, Missing, MultiVariant, RaiseOrDrop, Roll
+from ...judge.choices import Columns, Missing, MultiVariant, Options, RaiseOrDrop, Roll, as_columns
 from ...judge.per_user_columns import (
     Codes,
     Mask,
+    distinct,
     evaluated,
     group_codes,
     is_metric,

@@ -16,13 +16,13 @@ from ...inputs.codes import COMPARED_ROWS
 from ...inputs.door import takes_options
 from ...inputs.frames import read_numbers
 from ...inputs.ids import read_ids
-from ...inputs.options import Options, as_columns
-from ...inputs.sorting import distinct, exact_sums
-from ...judge.choices import Columns, Roll, check_value
+from ...judge.choices import Columns, Options, Roll, as_columns, check_value
 from ...judge.per_user_columns import (
     Codes,
     Mask,
+    distinct,
     evaluated,
+    exact_sums,
     first_rows,
     frame_of,
     is_metric,

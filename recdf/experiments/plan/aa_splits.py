@@ -10,13 +10,27 @@ import numpy as np
 import pandas as pd
 
 from ...errors import OptionError
-from ...inputs.constraints import a_number, check_value
 from ...inputs.door import takes_options
-from ...inputs.options import Options, as_columns
-from ...inputs.sorting import exact_sums
-from ...judge.choices import Alternative, Columns, Metrics, RaiseOrDrop, Row
+from ...judge.choices import (
+    Alternative,
+    Columns,
+    NamedMetrics,
+    Options,
+    RaiseOrDrop,
+    Row,
+    a_number,
+    as_columns,
+    check_value,
+)
 from ...judge.effects.means import JACKKNIFE_BELOW
-from ...judge.per_user_columns import Codes, Floats, frame_of, metric_specs, warn_of_weights
+from ...judge.per_user_columns import (
+    Codes,
+    Floats,
+    exact_sums,
+    frame_of,
+    metric_specs,
+    warn_of_weights,
+)
 from ...judge.users import read_experiment_rows
 from ...judge.verdict import add_verdicts, remark
 from ...progress import Progress
@@ -35,7 +49,7 @@ Z_OF_SHARE = 2.5758293035489004
 @takes_options("user_col", engines="named")
 def aa_test(
     per_user: pd.DataFrame,
-    metrics: Metrics,
+    metrics: NamedMetrics,
     *,
     shares: Sequence[float] | Mapping[Any, float] = (0.5, 0.5),
     n: int = 1000,

@@ -24,8 +24,15 @@ from ...inputs.constraints import (
     either,
     read_change,
 )
-from ...inputs.options import as_columns
-from ...judge.choices import Alternative, Columns, Metrics, Pair, RaiseOrDrop, check_value
+from ...judge.choices import (
+    Alternative,
+    Columns,
+    NamedMetrics,
+    Places,
+    RaiseOrDrop,
+    as_columns,
+    check_value,
+)
 from ...judge.effects.means import slopes
 from ...judge.per_user_columns import (
     Codes,
@@ -146,7 +153,7 @@ Z95 = NormalDist().inv_cdf(0.975)
 
 def plan_experiment(
     per_user: pd.DataFrame,
-    metrics: Metrics,
+    metrics: NamedMetrics,
     *,
     n: int | None = None,
     rel_effect: float | None = None,
@@ -426,7 +433,7 @@ class _Design:
             return float(detectable_t(max(df, 1.0), level, self.power, self.alternative))
         return float(chance_beyond(df, level, errors, self.alternative))
 
-    def found(self, arms: Pair, size: float, scale: float, effect: float | None = None) -> float:
+    def found(self, arms: Places, size: float, scale: float, effect: float | None = None) -> float:
         """Chance of finding an effect; without one, the smallest effect found with the power."""
         error, df = math.sqrt(scale**2 / arms[0] + 1 / arms[1]), sum(arms) / size - 2
         return self._test(df) * error if effect is None else self._test(df, effect / error)
