@@ -20,7 +20,7 @@ PlannedShares = Mapping[Any, Any]
 AnySpec = Mapping[str, Any]
 Row = dict[str, Any]
 # Two models, or two variants, by their places among all: baseline and model, control and treatment.
-Places = tuple[int, int]
+TwoPlaces = tuple[int, int]
 
 VariantTest = Literal["t", "permutation", "bootstrap", "proportion"]
 PairTest = Literal["t", "randomization", "wilcoxon", "bootstrap"]

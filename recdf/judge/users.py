@@ -18,7 +18,7 @@ from ..inputs.codes import first_rows, strictly_ascends
 from ..inputs.options import as_columns
 from ..inputs.sorting import distinct
 from ..stats.numbers import Floats
-from .choices import Columns, PairMissing, Places
+from .choices import Columns, PairMissing, TwoPlaces
 from .per_user_columns import (
     Codes,
     Mask,
@@ -236,7 +236,7 @@ class ExperimentRows:
         """Whether the rows stand in the order of their users."""
         return self.users is not None and strictly_ascends(self.users)
 
-    def both(self, group: int, pair: Places) -> ArmRows:
+    def both(self, group: int, pair: TwoPlaces) -> ArmRows:
         """Rows of two variants in a group."""
         if (
             len(self.groups) == 1
@@ -547,7 +547,7 @@ def repeated_unit(frame: pd.DataFrame, keys: Sequence[str], n_lists: int) -> boo
     return False
 
 
-def model_pairs(models: list[Any], baseline: Any) -> list[Places]:
+def model_pairs(models: list[Any], baseline: Any) -> list[TwoPlaces]:
     """(baseline, model) as positions: all pairs without a baseline."""
     if baseline is None:
         return [*combinations(range(len(models)), 2)]
@@ -638,7 +638,7 @@ def read_model_rows(
 def paired_values(
     metric: str,
     table: Floats,
-    pair: Places,
+    pair: TwoPlaces,
     runs: ModelRows,
     missing: PairMissing,
     takes_zero: bool = True,

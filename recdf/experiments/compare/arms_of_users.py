@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ...judge.cautions import HEALTH_ALPHA, TINY
-from ...judge.choices import Alternative, Places, Row
+from ...judge.choices import Alternative, Row, TwoPlaces
 from ...judge.effects.means import (
     Farthest,
     MeanEffect,
@@ -90,11 +90,13 @@ class UsersInRows:
         """Units of every variant, in each group and over all of them."""
         return count_units(self.rows)
 
-    def unbalanced(self, pairs: Sequence[Places]) -> tuple[list[Difference], dict[str, Floats]]:
+    def unbalanced(self, pairs: Sequence[TwoPlaces]) -> tuple[list[Difference], dict[str, Floats]]:
         """Test every covariate, and the weights, of every pair of control and treatment."""
         return unbalanced(self.metrics, self.weights, self.rows, pairs)
 
-    def compare(self, group: int, pair: Places, settings: Settings, surplus: Surplus) -> list[Row]:
+    def compare(
+        self, group: int, pair: TwoPlaces, settings: Settings, surplus: Surplus
+    ) -> list[Row]:
         """One row per metric for one treatment in one group."""
         both_arms = self.rows.both(group, pair)
         return compare_arms(self.metrics, both_arms, self.rows, settings, surplus)

@@ -20,10 +20,10 @@ from ...judge.choices import (
     Correction,
     NamedMetrics,
     Options,
-    Places,
     PlannedShares,
     RaiseOrDrop,
     Row,
+    TwoPlaces,
     as_columns,
     check_value,
 )
@@ -493,7 +493,7 @@ def effect_over_time(
     def of_period(period: int) -> tuple[tuple[list[MetricRows], list[MetricRows]], list[ArmRows]]:
         return next(every), arms_of(periods.present(period))
 
-    def test(period: int, pair: Places, surplus: Surplus) -> list[Row]:
+    def test(period: int, pair: TwoPlaces, surplus: Surplus) -> list[Row]:
         (alone, so_far), there = of_period(period)
         at = arms.pairs.index(pair)
         for metric, of_metric in zip(alone, trends, strict=True):

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ...judge.choices import TESTS, PairMissing, Places, Row, as_columns
+from ...judge.choices import TESTS, PairMissing, Row, TwoPlaces, as_columns
 from ...judge.comparability import lists_shorter_than, other_truth, spec_of_each
 from ...judge.per_user_columns import (
     Floats,
@@ -64,7 +64,7 @@ class PairLists(NamedTuple):
 def read_pair(
     metric: str,
     table: Floats,
-    pair: Places,
+    pair: TwoPlaces,
     runs: ModelRows,
     missing: PairMissing,
     has: Mask | None,
@@ -96,7 +96,7 @@ def read_pair(
 def row_of_pair(
     metric: str,
     models: Sequence[Any],
-    pair: Places,
+    pair: TwoPlaces,
     found: PairSums,
     bounds: MetricBounds | None,
     settings: Settings,
@@ -291,7 +291,7 @@ def pairs_in_memory(
 def _labels_of_pair(
     metric: str,
     tables: tuple[Floats, Floats],
-    pair: Places,
+    pair: TwoPlaces,
     found: PairSums,
     lists: PairLists,
     runs: ModelRows,
@@ -370,7 +370,7 @@ def pairs_of_bucket(
     *,
     columns: ModelLists,
     models: list[Any],
-    pairs: list[Places],
+    pairs: list[TwoPlaces],
     metrics: list[str],
     cuts: list[int],
     missing: PairMissing,
@@ -485,7 +485,7 @@ class PairsInBuckets:
     def _rows(
         self,
         names: list[str],
-        pairs: list[Places],
+        pairs: list[TwoPlaces],
         settings: Settings,
         declared: Mapping[str, MetricBounds],
         parts: list[BucketPairs],

@@ -17,7 +17,7 @@ import pandas as pd
 
 from ...errors import DataError
 from ...judge.cautions import HEALTH_ALPHA, UNEQUAL
-from ...judge.choices import Places, RaiseOrDrop, as_columns
+from ...judge.choices import RaiseOrDrop, TwoPlaces, as_columns
 from ...judge.per_user_columns import (
     Codes,
     Floats,
@@ -299,7 +299,7 @@ class Exposures:
         # Strata are right without a ramp-up too, so that a hint is enough.
         self.ramped = bool(strata or self.changed.any() or p[-1] < UNEQUAL)
 
-    def within(self, users: ExperimentRows, arms: Places) -> ExperimentRows:
+    def within(self, users: ExperimentRows, arms: TwoPlaces) -> ExperimentRows:
         """The users in strata of two variants: days of exposure, small ones put together where the
         shares are alike."""
         if not self.ramped:

@@ -21,11 +21,11 @@ from ...judge.choices import (
     Correction,
     NamedMetrics,
     Options,
-    Places,
     PlannedShares,
     RaiseOrDrop,
     Relative,
     Row,
+    TwoPlaces,
     VariantTest,
     as_columns,
     check_options_of_tests,
@@ -114,7 +114,7 @@ def columns_of_users(
 
 def decide(
     arms: Arms,
-    test: Callable[[int, Places, Surplus], list[Row]],
+    test: Callable[[int, TwoPlaces, Surplus], list[Row]],
     ratio: SampleRatio,
     better: Mapping[str, Better | None],
     settings: Settings,
@@ -544,7 +544,7 @@ def compare_users(
     found, balance = users.unbalanced(arms.pairs)
     found += [*late, *users_in_both(head, health, users.n, arms)]
 
-    def test(group: int, pair: Places, surplus: Surplus) -> list[Row]:
+    def test(group: int, pair: TwoPlaces, surplus: Surplus) -> list[Row]:
         return users.compare(group, pair, settings, surplus)
 
     return decide(

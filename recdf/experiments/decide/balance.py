@@ -15,7 +15,7 @@ import pandas as pd
 
 from ...errors import OptionError
 from ...judge.cautions import HEALTH_ALPHA
-from ...judge.choices import Places
+from ...judge.choices import TwoPlaces
 from ...judge.per_user_columns import Codes, Floats, Mask, group_codes, require, split
 from ...judge.users import ArmRows, ExperimentRows
 from ...stats.arms import Sample, linearise
@@ -58,7 +58,7 @@ def unbalanced(
     metrics: list[MetricRows],
     weight: Mapping[str, Sample],
     rows: ExperimentRows,
-    pairs: Sequence[Places],
+    pairs: Sequence[TwoPlaces],
 ) -> tuple[list[Difference], dict[str, Floats]]:
     """Test every covariate, and the weights, of every pair of control and treatment.
 

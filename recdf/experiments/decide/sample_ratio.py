@@ -13,7 +13,7 @@ import pandas as pd
 
 from ...errors import OptionError, examples
 from ...judge.cautions import HEALTH_ALPHA, UNEQUAL
-from ...judge.choices import Places, PlannedShares
+from ...judge.choices import PlannedShares, TwoPlaces
 from ...judge.per_user_columns import (
     Codes,
     Floats,
@@ -50,7 +50,7 @@ class Arms:
 
     groups: pd.DataFrame
     variants: pd.Series
-    pairs: list[Places]
+    pairs: list[TwoPlaces]
 
     @classmethod
     def of(cls, groups: pd.DataFrame, variants: pd.Series, control: Any, role: str) -> Arms:
@@ -146,7 +146,7 @@ class SampleRatio(NamedTuple):
     of: Floats
     assigned: bool = False
 
-    def surplus(self, group: int, pair: Places, names: Sequence[Any]) -> Surplus:
+    def surplus(self, group: int, pair: TwoPlaces, names: Sequence[Any]) -> Surplus:
         """Compare the shares of their users that two variants have, where the ratio fits."""
         n, of = (one[group, list(pair)] for one in (self.units, self.of))
         left_out = self.assigned and bool((of > n).any())

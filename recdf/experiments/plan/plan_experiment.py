@@ -28,8 +28,8 @@ from ...judge.choices import (
     Alternative,
     Columns,
     NamedMetrics,
-    Places,
     RaiseOrDrop,
+    TwoPlaces,
     as_columns,
     check_value,
 )
@@ -433,7 +433,9 @@ class _Design:
             return float(detectable_t(max(df, 1.0), level, self.power, self.alternative))
         return float(chance_beyond(df, level, errors, self.alternative))
 
-    def found(self, arms: Places, size: float, scale: float, effect: float | None = None) -> float:
+    def found(
+        self, arms: TwoPlaces, size: float, scale: float, effect: float | None = None
+    ) -> float:
         """Chance of finding an effect; without one, the smallest effect found with the power."""
         error, df = math.sqrt(scale**2 / arms[0] + 1 / arms[1]), sum(arms) / size - 2
         return self._test(df) * error if effect is None else self._test(df, effect / error)
