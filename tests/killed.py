@@ -1,6 +1,7 @@
 """A process that is killed at one of its file operations, within the process of the test.
 
-From the operation on, no operation changes a file: what handlers of exceptions do is not done.
+From the operation on, no operation changes a file: what handlers of exceptions do is not done. A
+copy of the files just before the operation shows the same.
 """
 
 import builtins
@@ -32,18 +33,16 @@ def _changes(name, given, named):
 
 
 @contextmanager
-def killed_at(step, monkeypatch):
-    """Kill at an operation, from 1 on. Gives a list with all operations until then."""
-    done, opened = [], set()  # descriptors, which the system closes when a process ends
+def _watched(monkeypatch, before):
+    """Call `before` with the name of each operation that changes a file, just before it."""
+    opened = set()  # descriptors, which the system closes when a process ends
     with monkeypatch.context() as patch:
         for module, name in OPERATIONS:
             works = getattr(module, name)
 
             def operation(*given, works=works, name=name, **named):
                 if _changes(name, given, named):
-                    done.append(name)
-                    if len(done) >= step:
-                        raise Killed
+                    before(name)
                 found = works(*given, **named)
                 if isinstance(found, int) and name == "open":
                     opened.add(found)
@@ -53,9 +52,46 @@ def killed_at(step, monkeypatch):
         close = os.close
         patch.setattr(os, "close", lambda one: opened.discard(one) or close(one))
         with suppress(Killed):
-            yield done
+            yield
         for one in opened:
             close(one)
+
+
+@contextmanager
+def killed_at(step, monkeypatch):
+    """Kill at an operation, from 1 on. Gives a list with all operations until then."""
+    done = []
+
+    def before(name):
+        done.append(name)
+        if len(done) >= step:
+            raise Killed
+
+    with _watched(monkeypatch, before):
+        yield done
+
+
+@contextmanager
+def photographed(copies, wanted, monkeypatch):
+    """Copy the working folder into `copies` before each operation that is wanted, as a process
+    would leave it that is killed there: one run stands for many that are killed.
+
+    `wanted` takes the names of all operations so far. Gives a dictionary that is filled with these
+    names and the copy, by the number of the operation.
+    """
+    done, taken, copying = [], {}, []
+
+    def before(name):
+        if copying:
+            return
+        done.append(name)
+        if wanted(done):
+            copying.append(True)
+            taken[len(done)] = done[:], shutil.copytree(".", copies / str(len(done)), symlinks=True)
+            copying.clear()
+
+    with _watched(monkeypatch, before):
+        yield taken
 
 
 def is_killed(done, step):

@@ -11,7 +11,7 @@ from cases import case
 from cli.command import run
 from cli.frames import CALL, PRED, TRUE
 from cli.shop import GROUPS, SHOP, models, shown
-from killed import is_killed, killed_at, tree
+from killed import photographed, tree
 
 import recdf as rd
 from recdf.cli import main
@@ -127,22 +127,24 @@ def in_place(folder):
     return {name: data for name, data in found.items() if not is_record(name)}
 
 
-def steps_of(command, whole, by):
-    """The operations to be killed at, of all of a run, and the end of the run.
+def wanted(command, by):
+    """Whether a run is killed at the last of some operations.
 
     All commands write by the same module, so they share the operations among them: each begins at
     another one. Two commands are also killed after each operation that moves a name, since a reader
     sees no change by the others.
     """
-    steps = {*range(1 + list(RUNS).index(command) % by, len(whole) + 1, by), len(whole) + 1}
-    if command in AT_EACH_MOVE:
-        steps |= {number + 1 for number, name in enumerate(whole, 1) if name in MOVES}
-    return sorted(steps)
+    first = 1 + list(RUNS).index(command) % by
+    at_each_move = command in AT_EACH_MOVE
+    return lambda done: (
+        (len(done) >= first and (len(done) - first) % by == 0)
+        or (at_each_move and len(done) > 1 and done[-2] in MOVES)
+    )
 
 
 def check_each_kill(capsys, monkeypatch, tmp_path, inputs, command):
-    shutil.copytree(inputs, tmp_path, dirs_exist_ok=True)
-    monkeypatch.chdir(tmp_path)
+    shutil.copytree(inputs, tmp_path / "run")
+    monkeypatch.chdir(tmp_path / "run")
     older, newer = RUNS[command]
     states, verdicts = [], []
     for call in (older, newer):
@@ -150,28 +152,25 @@ def check_each_kill(capsys, monkeypatch, tmp_path, inputs, command):
         assert code in (0, 1, 3), err
         states.append(seen("out"))
         verdicts.append(in_place("ci"))
-        shutil.copytree("out", f"kept{len(states)}")
-        shutil.copytree("ci", f"ci{len(states)}") if Path("ci").exists() else None
+        for name in ("out", "ci"):
+            if Path(name).exists():
+                shutil.copytree(name, tmp_path / "kept" / f"{name}{len(states)}")
     for first in (False, True):
         old, new = ({}, states[1]) if first else states
-
-        def start(first=first):
-            for name in ("out", "ci"):
-                shutil.rmtree(name, ignore_errors=True)
-            if not first:
-                shutil.copytree("kept1", "out")
-                shutil.copytree("ci1", "ci") if Path("ci1").exists() else None
-
-        call = [*newer, *([] if first else ["--overwrite"]), "-q"]
-        start()
-        with killed_at(10**6, monkeypatch) as whole:
-            main(call)
+        monkeypatch.chdir(tmp_path / "run")
+        for name in ("out", "ci"):
+            shutil.rmtree(name, ignore_errors=True)
+            kept = tmp_path / "kept" / f"{name}1"
+            if kept.exists() and not first:
+                shutil.copytree(kept, name)
         by = (5 if first else 3) * (4 if command == "demo" else 1)  # it writes by other commands
-        for step in steps_of(command, whole, by):
-            start()
-            with killed_at(step, monkeypatch) as done:
-                main(call)
-            capsys.readouterr()
+        copies = tmp_path / f"first={first}"
+        with photographed(copies, wanted(command, by), monkeypatch) as taken:
+            main([*newer, *([] if first else ["--overwrite"]), "-q"])
+        assert (seen("out"), in_place("ci")) == (new, verdicts[1])
+        assert taken
+        for step, (done, folder) in taken.items():
+            monkeypatch.chdir(folder)
             with case(f"{command}: first={first}, killed at {step}: {done[-3:]}"):
                 before, found = tree("."), seen("out") if Path("out").exists() else {}
                 assert found in (old, new)
@@ -181,9 +180,9 @@ def check_each_kill(capsys, monkeypatch, tmp_path, inputs, command):
                     told = verdicts[1] if found == new else {} if first else verdicts[0]
                     assert verdict in told.items()
                 assert tree(".") == before
-                assert is_killed(done, step) or found == new
             if step % 4 == 0:
                 with case(f"{command}: the run after that at {step}"):
+                    capsys.readouterr()
                     assert run(capsys, *newer, "--overwrite")[0] in (0, 1, 3)
                     assert (seen("out"), in_place("ci")) == (new, verdicts[1])
                     assert not list(Path().rglob(f"{PREFIX}*"))
