@@ -26,6 +26,7 @@ from .effects.means import Cubes, FarRows, Linear, Units, UnitValues, slopes
 # because all are equally far, there is no sketch. Rows are looked at in runs, of which most have no
 # value that is far.
 _KEPT_FAR, _WAITING, _MOST, _RUN = 32, 2**7, 2**17, 2**9
+_UNKNOWN = np.zeros(_KEPT_FAR)
 Label = tuple[Any, ...]  # bits of what is null, and the values of the columns of labels
 
 # So many labels are looked for one by one, which is faster than counting them all.
@@ -40,8 +41,8 @@ _EQUAL_ARMS = 0.02
 
 class FarForm(NamedTuple):
     """A metric by its columns, and v = f·x + constant, about how far a unit is from the mean: those
-    of some groups (segments and strata), and those of all others. `near` has a distance of each
-    cell that enough units are known to have, which grows as threads see more of them."""
+    of some groups (segments and strata), and those of all others. `near` has distances of each
+    cell that so many units are known to have at least, which grow as threads see more of them."""
 
     metric: Linear
     covariates: tuple[Linear, ...]
@@ -49,7 +50,7 @@ class FarForm(NamedTuple):
     form: Floats
     constant: float
     of_groups: Mapping[Label, tuple[Floats, float]]
-    near: dict[Label, float]
+    near: dict[Label, Floats]
 
     @classmethod
     def of(cls, metric: Linear, covariates: tuple[Linear, ...], record: Aggregates) -> FarForm:
@@ -104,7 +105,8 @@ class Far:
     ) -> None:
         """Take what is far of some rows."""
         self.bound = _grown(self.bound, 0, len(labels))
-        self.bound = np.maximum(self.bound, [way.near.get(one, 0.0) for one in labels])
+        near = [way.near.get(one, _UNKNOWN)[0] for one in labels]
+        self.bound = np.maximum(self.bound, near)
         own, constant = [columns[i] for i in way.columns], 0.0
         if way.of_groups:
             forms, constants = way.at(labels)
@@ -144,15 +146,24 @@ class Far:
             self.add(kept, of, np.ones(len(of)))
         if len(self.cell) > max(_WAITING, 3 * _KEPT_FAR * len(labels)):
             self.cut(*way.at(labels))
-            way.near.update(zip(labels, self.bound.tolist(), strict=True))
 
     def add(self, rows: Floats, cell: Codes, count: Floats) -> None:
         self.rows = np.concatenate([self.rows, rows])
         self.cell = np.concatenate([self.cell, cell])
         self.count = np.concatenate([self.count, count])
 
-    def cut(self, forms: Floats, constants: Floats) -> None:
-        """Keep the farthest units of each cell."""
+    def tell(self, way: FarForm, labels: Sequence[Label]) -> None:
+        """Let other parts know how far the farthest units of this one are."""
+        forms, constants = way.at(labels)
+        far = self.cut(forms, constants)
+        for c, label in enumerate(labels):
+            mine = self.cell == c
+            few = np.minimum(self.count[mine], _KEPT_FAR).astype(np.int64)
+            known = np.append(way.near.get(label, _UNKNOWN), far[mine].repeat(few))
+            way.near[label] = np.sort(known)[-_KEPT_FAR:]
+
+    def cut(self, forms: Floats, constants: Floats) -> Floats:
+        """Keep the farthest units of each cell, and return how far they are."""
         far = np.abs((self.rows * forms[self.cell]).sum(axis=1) + constants[self.cell])
         order = np.lexsort((*self.rows.T, -far, self.cell))
         rows, cell, far = self.rows[order], self.cell[order], far[order]
@@ -173,6 +184,7 @@ class Far:
         self.rows, self.cell, self.count = rows[kept], cell[kept], count[kept]
         if len(self.cell) > _MOST:
             raise RowsNeeded
+        return np.asarray(far[kept])
 
 
 class SummedPart(NamedTuple):
@@ -219,7 +231,8 @@ class Summing:
         ways = []
         for way, far in zip(self.ways, found.far, strict=True):
             far.cut(*way.at(found.labels))
-            ways.append(way._replace(near=dict(zip(found.labels, far.bound.tolist(), strict=True))))
+            near = np.tile(far.bound[:, None], _KEPT_FAR)  # its units are seen again in their part
+            ways.append(way._replace(near=dict(zip(found.labels, near, strict=True))))
         return replace(self, ways=ways)
 
     def _sum(self, batches: Iterable[pa.RecordBatch]) -> SummedPart:
@@ -254,7 +267,11 @@ class Summing:
                 if batch.column(self.user).null_count:
                     raise RowsNeeded
                 ids.append(_ascends(batch.column(self.user)))
-        whole = in_steps(sums, self.grid.slices) if cells else None
+        if not cells:
+            return SummedPart([], None, empty, cubes, far, ids)
+        for one, way in zip(far, self.ways, strict=True):
+            one.tell(way, list(cells))
+        whole = in_steps(sums, self.grid.slices)
         return SummedPart(list(cells), whole, empty, cubes, far, ids)
 
     def _cells(self, batch: pa.RecordBatch, null: Codes | None, cells: dict[Label, int]) -> Codes:
@@ -291,7 +308,8 @@ def _codes_of_labels(column: pa.Array) -> tuple[Any, list[Any]]:
         ends = np.frombuffer(edges, np.int64)[column.offset : column.offset + len(column) + 1]
         if (np.diff(ends) == 1).all():
             own = np.frombuffer(text, np.uint8)[ends[0] : ends[-1]]
-            return own, [chr(i) for i in range(int(own.max()) + 1)]
+            first, last = int(own.min()), int(own.max())
+            return own - first, [chr(i) for i in range(first, last + 1)]
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
     if column.dictionary.null_count:
