@@ -11,7 +11,7 @@ import gc
 import os
 import sys
 import tempfile
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 import pytest
@@ -147,9 +147,32 @@ def _generate_each_shop_once():
     rd.sample_shop = sample_shop
 
 
+@contextmanager
+def _alone(path):
+    """Until the end of this block another worker waits that comes to the same file. So one of them
+    compiles a file, and the others read its bytecode; they follow one file behind."""
+    try:
+        import fcntl
+    except ImportError:  # Windows has no such locks: each worker compiles each file
+        yield
+        return
+    with open(path, "rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector):
+    if not isinstance(collector, pytest.Module):
+        return (yield)
+    with _alone(collector.path):
+        return (yield)
+
+
 def pytest_configure(config):
     if not config.getoption("numprocesses", None):  # a worker, or the only process
-        _generate_each_shop_once()
+        with _alone(__file__):
+            _generate_each_shop_once()
     config.pluginmanager.register(Leftovers())
     config.pluginmanager.register(ProcessorTime())
 

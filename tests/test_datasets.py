@@ -75,7 +75,7 @@ def test_schema(shop, name):
         assert frame["timestamp"].dtype == "datetime64[us]"
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", FRAMES)
 def test_foreign_keys(shop, name):
     frame = getattr(shop, name)

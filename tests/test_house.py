@@ -55,11 +55,16 @@ ALSO = {
 AT_THE_TOP = {"__init__", "__main__"}  # the public names and `python -m recdf`: they may import all
 
 
+@functools.cache
+def parsed(source: str) -> ast.Module:
+    return ast.parse(source)
+
+
 def imports_of(source: str, module: str) -> set[str]:
     """Modules of the package that the source of a module names in its imports, wherever in the file
     they stand."""
     found = set()
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parsed(source)):
         if isinstance(node, ast.ImportFrom):
             base = module.split(".")[: -node.level] if node.level else []
             names = [*base, *(node.module.split(".") if node.module else [])]
@@ -92,6 +97,7 @@ def forbidden(module: str, imported: str) -> bool:
     return other not in MAY_IMPORT[room].split() and imported not in ALSO.get(room, ())
 
 
+@functools.cache
 def modules() -> dict[str, str]:
     """Source of each module of the package by its dotted name; a room's `__init__` has the name of
     the room."""
@@ -134,9 +140,9 @@ def test_only_methods_of_a_result_import_experiments():
     found = {
         name
         for name, text in modules().items()
-        for node in ast.parse(text).body
         if name.startswith("evaluation.")
-        and isinstance(node, ast.ImportFrom)
+        for node in parsed(text).body
+        if isinstance(node, ast.ImportFrom)
         and any(one.startswith("experiments") for one in imports_of(ast.unparse(node), name))
     }
     assert not found
@@ -202,7 +208,7 @@ def defined_at_the_top(source: str) -> set[str]:
     found = set()
     for node in [
         one
-        for top in ast.parse(source).body
+        for top in parsed(source).body
         for one in (getattr(top, "body", []) if isinstance(top, ast.If) else [top])
     ]:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):

@@ -43,38 +43,58 @@ EXTRAS = {
     *("pyarrow.parquet", "pyarrow.dataset", "argparse", "multiprocessing", "seaborn"),
 }
 
+# Importing a module sets its name in the package, where it must not hide a function.
+ALL_MODULES = """
+import pkgutil, recdf, types
+for one in pkgutil.walk_packages(recdf.__path__, "recdf."):
+    if "__main__" not in one.name and "spark" not in one.name and "dask" not in one.name:
+        __import__(one.name)
+for space in ("", ".experiments", ".ope", ".logs", ".diagnostics"):
+    module = __import__("recdf" + space, fromlist=["x"])
+    for name in module.__all__:
+        assert not isinstance(getattr(module, name), types.ModuleType), (space, name)
+"""
+# One process runs these one after another, since pandas and pyarrow take longer to import than all
+# of recdf.
+STEPS = [
+    "import recdf",
+    "recdf.experiments, recdf.logs; dir(recdf.ope)",
+    "recdf.evaluate({1: [1]}, {1: [1]}, ['ndcg', 'mrr'])",
+    ALL_MODULES,
+]
 LOADED = """
 import json, sys
 import numpy, pandas, pyarrow, pyarrow.compute
 before = set(sys.modules)
-{}
-print(json.dumps(sorted(set(sys.modules) - before)))
+for step in json.loads(sys.argv[1]):
+    exec(step)
+    print(json.dumps(sorted(set(sys.modules) - before)))
 """
 
 
 @functools.cache
-def loaded(code):
-    """Modules that some code loads on top of pandas and pyarrow, in a process of its own."""
-    command = [sys.executable, "-c", LOADED.format(code)]
+def loaded_after_each_step():
+    """Modules that are loaded on top of pandas and pyarrow after each of the steps."""
+    command = [sys.executable, "-c", LOADED, json.dumps(STEPS)]
     done = subprocess.run(
         command, capture_output=True, text=True, check=True, cwd=Path(rd.__file__).parents[1]
     )
-    return json.loads(done.stdout)
+    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def test_import_loads_no_extra():
-    found = loaded("import recdf")
+    found = loaded_after_each_step()[0]
     assert "recdf.evaluation.evaluate" in found
     assert [name for name in found if name in EXTRAS or name.split(".")[0] in EXTRAS] == []
 
 
 def test_import_loads_little_beyond_itself():
-    others = {name.split(".")[0] for name in loaded("import recdf")}
+    others = {name.split(".")[0] for name in loaded_after_each_step()[0]}
     assert others - {"recdf", "numpy", "pandas", "pyarrow"} <= set(sys.stdlib_module_names)
 
 
 def test_evaluating_loads_no_extra():
-    found = loaded("import recdf; recdf.evaluate({1: [1]}, {1: [1]}, ['ndcg', 'mrr'])")
+    found = loaded_after_each_step()[2]
     extras = EXTRAS - {"pyarrow.dataset"}  # grouping a pyarrow table loads it
     assert [name for name in found if name in extras or name.split(".")[0] in extras] == []
 
@@ -191,22 +211,11 @@ def test_registries_and_classes_of_results_are_at_the_top_and_not_listed():
 
 
 def test_a_namespace_has_its_functions_whatever_was_imported_before():
-    """Importing a module sets its name in the package, where it must not hide a function."""
-    code = """
-import pkgutil, recdf, types
-for one in pkgutil.walk_packages(recdf.__path__, "recdf."):
-    if "__main__" not in one.name and "spark" not in one.name and "dask" not in one.name:
-        __import__(one.name)
-for space in ("", ".experiments", ".ope", ".logs", ".diagnostics"):
-    module = __import__("recdf" + space, fromlist=["x"])
-    for name in module.__all__:
-        assert not isinstance(getattr(module, name), types.ModuleType), (space, name)
-"""
-    loaded(code)
+    assert "recdf.display.report.page" in loaded_after_each_step()[3]
 
 
 def test_names_are_loaded_late_and_an_unknown_one_has_a_suggestion():
-    found = loaded("import recdf; recdf.experiments, recdf.logs; dir(recdf.ope)")
+    found = loaded_after_each_step()[1]
     rooms = {name.split(".")[1] for name in found if name.startswith("recdf.")}
     assert not rooms & {"off_policy", "partitions", "display"}
     with pytest.raises(AttributeError, match="has no attribute 'compare_model'") as error:
@@ -218,7 +227,7 @@ def test_names_are_loaded_late_and_an_unknown_one_has_a_suggestion():
 
 
 def test_importing_loads_no_room_that_evaluate_does_not_need():
-    found = loaded("import recdf")
+    found = loaded_after_each_step()[0]
     rooms = {name.split(".")[1] for name in found if name.startswith("recdf.")}
     assert not rooms & {"diagnostics", "display", "off_policy", "partitions", "cli"}
 

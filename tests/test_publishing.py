@@ -178,6 +178,7 @@ READERS = [
 ]
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("plant", PLANTED)
 def test_what_was_planted_is_not_believed(plant, place):
     """An error names the folder, and nothing was changed, in the folder or outside."""
@@ -219,7 +220,7 @@ def test_hidden_folders_without_a_manifest_are_passed_over(place, capsys):
         assert tree(".") == before
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("plant", [*HARMLESS, *PLANTED])
 def test_a_writer_goes_on_and_touches_nothing_outside(plant, place):
     """What recdf did not write is removed, and does not stop what comes after it."""
@@ -258,7 +259,7 @@ NO_FILES = {
 }
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("what", NO_FILES)
 @pytest.mark.parametrize("name", ["per_user.parquet", "summary.parquet", "profile.parquet"])
 def test_what_is_no_file_is_an_error_and_not_opened(what, name, place, capsys):
@@ -407,6 +408,7 @@ def test_a_verdict_comes_last_and_never_tells_of_another_run(tmp_path, monkeypat
     assert not list(tmp_path.rglob(f"{PREFIX}*"))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("n_old", "n_new"), [(1, 1), (2, 2), (1, 0), (2, 0), pytest.param(3, 2, marks=pytest.mark.long)]
 )

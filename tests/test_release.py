@@ -169,6 +169,7 @@ def test_a_release_is_built_where_everything_agrees(checkout):
     assert checkout() == (1, ".ci/release: the tag v0.2.0 is that of another commit\n")
 
 
+@pytest.mark.few(3)
 @needs_bash
 @pytest.mark.parametrize(
     ("change", "commit", "words"),

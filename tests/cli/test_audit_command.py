@@ -77,6 +77,7 @@ def test_columns_with_other_names(capsys):
     assert (code, "user_id" in err) == (2, True)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [

@@ -89,6 +89,7 @@ def test_prints_the_summary_and_writes_nothing_without_out(capsys, files):
     assert sorted(files.iterdir()) == before
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("kind", ["parquet", "csv", "csv.gz", "tsv"])
 def test_equals_the_call_from_python(capsys, files, kind):
     if kind == "csv.gz":
@@ -262,7 +263,7 @@ def test_one_file_with_text_ids_makes_both_text(capsys, files):
     assert table["user_id"].tolist() == [1, 2]  # the users are integers all the same
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "id_", ["NA", "null", "1.0", "1e3", " 1", "+1", "-0", "True", "2026-01-01", "Zoë", "१"]
 )
@@ -274,6 +275,7 @@ def test_text_ids_are_never_interpreted(capsys, files, id_):
     assert table["recall@9"].tolist() == [1.0]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("id_", [0, -5, 2**53 + 1, 2**63 - 1, -(2**63)])
 def test_integer_ids_stay_exact(capsys, files, id_):
     csv("t.csv", f"user_id,item_id\n{id_},1\n")
@@ -291,6 +293,7 @@ def test_integers_beyond_64_bits_are_text(capsys, files):
     ].tolist() == [str(2**64)]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("dtype", ["int32", "Int64", "str", "category"])
 def test_text_files_follow_the_type_of_a_parquet_file(capsys, files, dtype):
     kind = str if dtype in ("str", "category") else int
@@ -364,6 +367,7 @@ def test_usage_errors(capsys, arguments, expected):
     assert expected in fails(capsys, *arguments)
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
@@ -525,6 +529,7 @@ def test_installed_command(files):
     assert done.stderr.startswith("recdf evaluate: error: true has no column 'itm_id'")
 
 
+@pytest.mark.long
 def test_false_and_folds_of_true(capsys, files):
     """A flag with the word False stands for False, and one without a column for True; a file of
     options has both."""
@@ -538,6 +543,7 @@ def test_false_and_folds_of_true(capsys, files):
         assert written == rd.evaluate(true, pred, "mrr@2", **options, by_in_true=value)
 
 
+@pytest.mark.long
 def test_other_statistics_than_the_mean_are_printed(capsys, files):
     call = [
         "evaluate",

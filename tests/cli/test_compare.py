@@ -214,6 +214,7 @@ def test_compare_options_reach_the_comparison(capsys, folder):
     assert "effect (90% CI)" in rd.experiments.report_table(written("out/comparison.parquet")).frame
 
 
+@pytest.mark.long
 def test_compare_finds_labels_that_are_not_strings(capsys, folder):
     numbered = SHOP.pred.assign(
         model=SHOP.pred["model"].map({"knn": 1, "popularity": 2, "random": 10})
@@ -236,6 +237,7 @@ def test_compare_by_model_and_day(capsys, folder):
     )
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [

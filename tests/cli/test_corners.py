@@ -62,6 +62,7 @@ def test_a_path_that_is_not_utf8(capsys):
         assert "is not UTF-8" in err
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("stream", [[], ["--stream"]])
 def test_what_is_expected_of_models_and_of_true(capsys, stream):
     call = [*EVALUATE, *stream, "-q"]

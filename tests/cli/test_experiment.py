@@ -441,6 +441,7 @@ def test_ids_of_a_text_assignment_follow_the_result(capsys, folder):
     assert "can never match" in fails(capsys, *call)
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
@@ -684,6 +685,7 @@ def test_success_metrics_are_the_family_that_decides(capsys, folder):
     )
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("roles", "said"),
     [

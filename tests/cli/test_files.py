@@ -192,6 +192,7 @@ def test_side_tables_come_from_files(capsys):
     assert rd.read_parquet("out") == expected(metrics=metrics, **given, features=of_file)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("stream", [[], ["--stream"]])
 def test_seen_items_of_a_file_are_left_out(capsys, stream):
     seen = PRED[["user_id", "item_id"]].iloc[[1, 2, 4]]
@@ -289,6 +290,7 @@ def test_a_missing_file_of_options(capsys):
     assert "absent.toml: No such file" in fails(capsys, "evaluate", "--config", "absent.toml")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("number", ["1e400", "-1e400", "9" * 400])
 def test_a_number_beyond_floats_is_named_by_file_column_and_row(
     capsys, tmp_path, monkeypatch, number

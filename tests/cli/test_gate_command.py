@@ -185,6 +185,7 @@ def test_messages_are_in_the_words_of_the_command(capsys):
     )
 
 
+@pytest.mark.long
 def test_spaces_do_not_matter(capsys):
     code, out, _ = run(capsys, *GATE[:-1], " ndcg@10 = -2 % ")
     assert (code, out) == run(capsys, *GATE)[:2]

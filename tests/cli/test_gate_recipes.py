@@ -98,6 +98,7 @@ def functions():
     return found
 
 
+@pytest.mark.few(1)
 def test_pytest(folder):
     if folder:
         functions()["test_candidate_may_go_out"]()
@@ -106,6 +107,7 @@ def test_pytest(folder):
             functions()["test_candidate_may_go_out"]()
 
 
+@pytest.mark.few(1)
 def test_airflow(folder):
     gate = functions()["gate_candidate"]
     if folder:
@@ -115,6 +117,7 @@ def test_airflow(folder):
             gate("candidate", "production")
 
 
+@pytest.mark.few(1)
 def test_mlflow(folder, monkeypatch):
     logged = {}
     stand_in = types.ModuleType("mlflow")

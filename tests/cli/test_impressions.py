@@ -177,6 +177,7 @@ def test_options_of_the_command(shop, capsys):
     ]
 
 
+@pytest.mark.long
 def test_none_of_the_events_belongs_to_an_impression(shop, capsys):
     shop["purchases"].assign(item_id=99).to_parquet("others.parquet")
     files = ["log.parquet", "--purchases", "others.parquet", "--out", "lists"]
@@ -186,6 +187,7 @@ def test_none_of_the_events_belongs_to_an_impression(shop, capsys):
     assert err.count("\n") == 1
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

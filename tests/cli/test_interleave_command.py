@@ -63,6 +63,7 @@ def test_lists_are_those_of_python_and_clicks_decide(capsys):
     assert printed[0]["diff"] == pytest.approx(found["diff"].iloc[0])
 
 
+@pytest.mark.long
 def test_exit_codes(capsys):
     run(capsys, *MIX)
     clicks_on("a")

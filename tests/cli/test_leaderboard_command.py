@@ -75,6 +75,7 @@ def test_compare_and_report_take_several_folders(folders, capsys, tmp_path):
     assert code == 0
 
 
+@pytest.mark.long
 def test_folders_of_one_name_and_a_folder_twice(folders, capsys, tmp_path):
     for name in ("a", "b"):
         rd.read_parquet(folders / "knn").to_parquet(tmp_path / name / "results")

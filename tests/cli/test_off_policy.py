@@ -46,6 +46,7 @@ def files(tmp_path, kind="parquet"):
     return log, pred, tmp_path / f"log.{kind}", tmp_path / f"pred.{kind}"
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
 def test_recommendations_of_two_models(tmp_path, capsys, kind):
     log, pred, log_file, pred_file = files(tmp_path, kind)

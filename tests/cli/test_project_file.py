@@ -53,6 +53,7 @@ def summary(capsys, *words):
 EXPECTED = {"recall@1": (1 / 2 + 1) / 2, "recall@2": 1}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["recdf.toml", "pyproject.toml"])
 def test_what_a_project_states_counts_as_typed_and_is_said(capsys, name):
     tables = PROJECT.replace("[true", "[tool.recdf.true").replace("[pred", "[tool.recdf.pred")
@@ -177,6 +178,7 @@ def test_a_key_of_another_command_is_left_out_and_an_unknown_one_is_an_error(cap
     assert "no command has an option 'evalute'; did you mean 'evaluate'?" in fails(capsys, *CALL)
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -63,6 +63,7 @@ def test_check_expects_too(capsys):
     )
 
 
+@pytest.mark.few(1)
 @STREAM
 def test_days(capsys, stream):
     call = with_days("2026-11-18", "2026-11-19", "2026-11-20")

@@ -30,6 +30,7 @@ ONE_MODEL_OFF = PRED.assign(
 )
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("stream", [[], ["--stream"]])
 @pytest.mark.parametrize(
     ("true", "pred", "words"),
@@ -62,6 +63,7 @@ def test_a_bad_call_is_2_and_a_sound_result_0(capsys):
     assert run(capsys, *CALL)[0] == 2
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("fail_on", "code"), [([], 0), (["error"], 0), (["warning"], 1), (["error", "warning"], 1)]
 )
@@ -99,6 +101,7 @@ def test_check_writes_its_findings(capsys):
     assert "pass --overwrite" in fails(capsys, *call)
 
 
+@pytest.mark.long
 def test_an_invalid_experiment_fails_if_asked(capsys):
     shop = rd.sample_shop()
     shop.shown.to_parquet("shown.parquet")

@@ -355,7 +355,7 @@ def test_hits_on_items_that_train_lacks_are_a_warning_with_the_metric_without_th
     assert "cannot hit" not in " ".join(found["effect"])
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("n_hits", "n_items", "severity"),
     # Each of 50 users sees 2 items and wants one that train lacks: by chance 100 / n_items hits.
@@ -433,6 +433,7 @@ def test_findings_about_true_and_train_alone_stand_once_for_all_models() -> None
     assert set(per_model["by"]) == {"bad", "good"}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("train", "finding"),
     [

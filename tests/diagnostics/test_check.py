@@ -134,6 +134,7 @@ FAULTS = [
 ]
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize(("fault", "finding", "severity", "count"), FAULTS)
 def test_planted_fault_is_found(fault: str, finding: str, severity: str, count: int | None) -> None:
     true, pred, options = plant(fault)
@@ -143,6 +144,7 @@ def test_planted_fault_is_found(fault: str, finding: str, severity: str, count: 
         assert found[finding]["count"] == count
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("fault", sorted({fault for fault, *_ in FAULTS}))
 def test_a_fault_is_not_taken_for_others(fault: str) -> None:
     true, pred, options = plant(fault)
@@ -197,6 +199,7 @@ def test_no_overlap_and_empty() -> None:
     assert list(findings({}, {})) == ["true is empty", "pred is empty"]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("by", [None, "model"])
 def test_side_ids_that_cannot_match_or_are_null(by: str | None) -> None:
     true, pred = clean()
@@ -271,6 +274,7 @@ def test_constant_scores_beside_ranks() -> None:
     assert rd.check(true, one).empty
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("what", ["user", "item"])
 @pytest.mark.parametrize("text", [False, True])
 def test_one_model_with_nothing_in_common(what: str, text: bool) -> None:
@@ -334,6 +338,7 @@ def sampled(
     return pd.DataFrame({"user_id": range(n_lists), "item_id": [some[0] for some in items]}), pred
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("args", "n_lists"),
     [

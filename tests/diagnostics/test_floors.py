@@ -73,6 +73,7 @@ def of_six_items() -> pd.DataFrame:
     return over_all_orders(TRUE, dict.fromkeys("uvw", ITEMS), EXACT, [1, 3, 6, 9])
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("k", [1, 3, 6, 9])
 def test_exact_levels_are_means_over_all_orders(k: int) -> None:
     level = rd.chance_level(TRUE, EXACT, k, items=ITEMS)

@@ -87,6 +87,7 @@ def test_a_night_without_its_summary_is_named(tmp_path):
         rd.diagnostics.History(tmp_path)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", ["date", "job", "path", "column", "level", "verdict"])
 def test_models_in_a_column_of_the_history_are_refused(tmp_path, name):
     with pytest.raises(rd.DataError, match="columns of the history; rename"):
@@ -115,6 +116,7 @@ def test_another_option_is_another_definition(tmp_path):
 DAYS = [30, "30 days", "x", pd.NaT, 1.5, ["2026-10-01"]]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("since", DAYS)
 def test_what_is_no_day_is_named(tmp_path, since):
     job(tmp_path, ["2026-10-01"])
@@ -158,6 +160,7 @@ BAD_USERS = [
 ]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("options", "error", "words"), BAD_USERS)
 def test_users_that_do_not_fit_are_named(tmp_path, options, error, words):
     job(tmp_path, ["2026-10-01"])

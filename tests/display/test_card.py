@@ -83,6 +83,7 @@ def test_a_row_that_is_turned_twice_is_the_row():
     assert {row["effect"], other["effect"]} in ({"better", "worse"}, {"none"})
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("baseline", ["old", None])
 def test_which_names_all_that_are_not_shown_to_be_worse(tmp_path, baseline):
     result = evaluated({"new": 0.62, "old": 0.35, "near": 0.61, "far": 0.4})
@@ -106,6 +107,7 @@ def test_which_names_all_that_are_not_shown_to_be_worse(tmp_path, baseline):
         assert "it is not shown to be better than" in lines["So"]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("share", "kind"), [(0.67, "error"), (0.05, "warning"), (0.0, "better")], ids=str
 )
@@ -242,6 +244,7 @@ def test_a_gate_has_a_page_whose_badge_is_its_verdict(tmp_path, rate, verdict):
     assert "too few" in badge or ("the gate" in badge) == (verdict != "pass")
 
 
+@pytest.mark.long
 def test_a_page_of_several_tables_asks_for_what_the_worst_of_them_needs(tmp_path):
     true, pred = lists({"new": 0.6}, n=60)
     for night in range(1, 5):

@@ -46,6 +46,7 @@ def drawn_texts(drawn):
     return " | ".join(texts)
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_table_is_tidy_and_survives_parquet_and_a_join(name):
     table = experiment_tables()[name]
@@ -58,7 +59,7 @@ def test_a_table_is_tidy_and_survives_parquet_and_a_join(name):
     assert (again.merge(owners, on=key, how="left", validate="m:1")["owner"] == "search").all()
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "name", [name for name in NAMES if name not in ("decide_experiment", "effect_over_time")]
 )
@@ -135,7 +136,7 @@ def test_the_page_takes_every_table_by_its_columns(all_path):
     assert f"{inter['wins']:,} users prefer b, {inter['losses']:,} prefer a" in page
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_page_about_one_table(tmp_path, name):
     path = rd.report(

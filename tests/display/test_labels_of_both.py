@@ -151,6 +151,7 @@ BAD = [
 ]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("change", "options", "error", "words"), BAD)
 def test_bad_cheap_labels_of_a_leaderboard_are_named_errors(change, options, error, words):
     people, cheap = change(*results()[:2])

@@ -186,6 +186,7 @@ def test_several_by_columns_are_one_name():
 # -- bad input
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [

@@ -126,6 +126,7 @@ def test_every_period_has_the_look_and_the_words_of_its_verdict(kind):
     )
 
 
+@pytest.mark.long
 def test_over_time_draws_a_cumulative_effect_of_a_log(by_day):
     daily, _ = by_day
     tables = []

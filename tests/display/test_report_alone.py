@@ -279,6 +279,7 @@ def test_bounds_of_roles_are_named_wherever_they_stand(tmp_path):
     assert "two-sided" not in section(page, "experiment")
 
 
+@pytest.mark.long
 def test_a_decision_to_ship_waits_for_a_test_that_holds(tmp_path):
     frame = pair_of_arms()
     of = {"control": "A", "expected": {"A": 1, "B": 1}}

@@ -210,9 +210,9 @@ def test_a_place_that_takes_no_report(small, tmp_path):
         ({"segments": pd.DataFrame({"x": [1]})}, rd.ColumnError, "expected some of the key"),
     ],
 )
-def test_bad_input_says_what_to_change_and_writes_nothing(options, error, words, result, tmp_path):
+def test_bad_input_says_what_to_change_and_writes_nothing(options, error, words, small, tmp_path):
     with pytest.raises(error) as raised:
-        rd.report(result, tmp_path / "r.html", **options)
+        rd.report(small, tmp_path / "r.html", **options)
     assert words in str(raised.value)
     assert list(tmp_path.iterdir()) == []
 

@@ -31,7 +31,7 @@ def frames():
     return true, pred.sample(frac=0.9, random_state=1)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("users", ["true", "pred", "both", "all"])
 def test_each_fold_is_what_an_evaluation_of_its_rows_gives(frames, users):
     true, pred = frames
@@ -50,7 +50,7 @@ def test_each_fold_is_what_an_evaluation_of_its_rows_gives(frames, users):
         )
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("users", ["true", "both", "all"])
 @pytest.mark.parametrize("buckets", [1, 4])
 def test_files_give_the_same(frames, users, buckets, tmp_path):

@@ -379,6 +379,7 @@ def test_the_rows_of_a_whole_population_do_not_cross():
         result_bytes(measure(call, Part(TRUE, PRED)))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "items",
     [

@@ -35,7 +35,7 @@ def summarize(frame=PER_USER, by="model", **options):
     return rd.summarize(frame, by, user_col=["model", "user_id"], **options)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("stat", BY_HAND)
 def test_values_are_those_of_numpy(stat):
     table = summarize(stat=stat)
@@ -117,6 +117,7 @@ def test_the_seed_and_the_number_of_draws_are_the_callers_and_the_order_of_rows_
     )
 
 
+@pytest.mark.long
 def test_lists_of_one_unit_are_drawn_together():
     twice = pd.concat([PER_USER.assign(session=s) for s in range(4)])
     plain = summarize(stat="median")

@@ -20,7 +20,7 @@ import recdf as rd
 NO_PARQUET = ("object of huge int", "object of tuple")
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("label", few(LABELS, [*list(LABELS)[::3], *NO_PARQUET]))
 def test_ids_of_every_dtype_come_back(label, tmp_path):
     true, pred = (relabelled(frame, label) for frame in frames(5))
@@ -268,7 +268,7 @@ def by_result(column):
     )
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", few(COLUMNS, list(COLUMNS)[::3]))
 def test_by_columns_of_every_dtype_come_back(name, tmp_path):
     result = by_result(COLUMNS[name])

@@ -95,6 +95,7 @@ def test_an_address_is_no_folder(tmp_path, monkeypatch):
     assert names(tmp_path) == set()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("scheme", ["file://", "file:", "file://localhost"])
 def test_a_file_address_is_a_path_of_this_machine(tmp_path, monkeypatch, scheme):
     monkeypatch.chdir(tmp_path)

@@ -21,6 +21,7 @@ def per_user():
     return pd.concat(parts)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("options", "words"),
     [

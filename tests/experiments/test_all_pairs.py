@@ -29,7 +29,7 @@ PLAN = dict.fromkeys("ABC", 1)
 METRICS = {"m": "m", "ctr": ("clicks", "shown")}
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "options",
     [

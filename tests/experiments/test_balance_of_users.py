@@ -35,6 +35,7 @@ def compare(users, metric="spend", **options):
     ).iloc[0]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_ramp_up_within_the_strata_is_named(seed):
     within = {"strata": "week", "time_col": "week"}
@@ -96,6 +97,7 @@ def both_arms(seed, share, how):
     return rd.join_experiment(values, assigned, multi_variant="drop", **times), users
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", range(3))
 def test_users_of_both_arms_that_were_left_out_withhold_in_unequal_arms(seed):
     dropped, _ = both_arms(seed, 0.1, "drop")

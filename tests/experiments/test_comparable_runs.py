@@ -54,6 +54,7 @@ UNLIKE = {
 }
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", UNLIKE)
 def test_the_verdict_is_withheld_with_its_reason(name):
     other, code, words = UNLIKE[name]
@@ -128,6 +129,7 @@ def test_a_shorter_model_that_is_better_keeps_its_verdict():
     assert (row["effect"], row["withheld"]) == ("better", "")
 
 
+@pytest.mark.long
 def test_the_command_says_it_too(tmp_path, capsys):
     SAME.to_parquet(tmp_path / "A")
     UNLIKE["truth"][0].to_parquet(tmp_path / "B")

@@ -360,7 +360,7 @@ def test_bad_input(long, make, error, words):
 # whole-table properties
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("test", ["t", "randomization", "bootstrap", "wilcoxon"])
 def test_row_order_form_and_company_do_not_matter(wide, long, test):
     before = long.copy(deep=True)

@@ -37,6 +37,7 @@ def test_wilcoxons_verdict_follows_the_ranks():
     assert pair(d)["effect"] == "better"
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("test", ["t", "wilcoxon", "randomization"])
 def test_mostly_ties_are_named(test, rng):
     d = np.where(np.arange(400) < 20, rng.normal(size=400), 0.0)

@@ -319,6 +319,7 @@ def test_the_table_may_come_from_a_file_or_from_moments(tmp_path):
     pd.testing.assert_frame_equal(EX.decide_experiment(parts, roles=ROLES), found)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("roles", "said"),
     [

@@ -58,6 +58,7 @@ CALLS = {
 }
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", CALLS)
 def test_a_table_has_at_most_twenty_columns_beside_its_keys(name):
     short, whole = CALLS[name](), CALLS[name](details=True)
@@ -68,6 +69,7 @@ def test_a_table_has_at_most_twenty_columns_beside_its_keys(name):
     pd.testing.assert_frame_equal(pd.DataFrame(short), pd.DataFrame(whole[list(short.columns)]))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["compare_variants", "compare_models", "cheap", "interleaved"])
 def test_a_short_table_can_be_read_by_everything(name, tmp_path):
     table = CALLS[name]()
@@ -93,6 +95,7 @@ def test_roles_without_margins_need_no_details_and_guardrails_name_what_they_nee
         EX.decide_experiment(table, roles=roles)
 
 
+@pytest.mark.long
 def test_a_report_of_a_short_table_says_which_numbers_it_lacks(tmp_path):
     def page(table):
         rd.report(path=tmp_path / "page.html", experiment=table, overwrite=True)
@@ -131,6 +134,7 @@ def test_a_row_whose_numbers_are_details_is_turned_without_them():
     assert turned(row)["verdict"] == "better (no bounds)"
 
 
+@pytest.mark.long
 def test_the_command_has_a_flag(tmp_path, capsys):
     shop = rd.sample_shop()
     result = rd.evaluate(shop.true, shop.pred, "ndcg@10", by="model")

@@ -155,6 +155,7 @@ def test_two_users_an_arm_by_hand():
     assert table["period"].tolist() == [0, 1]
 
 
+@pytest.mark.long
 def test_the_day_is_that_of_join_and_compare(purchases):
     rows, users = purchases
     rows = rows.drop(columns=["variant", "exposed", "region"])
@@ -219,6 +220,7 @@ def test_the_trend_of_a_full_panel_is_welchs_test_of_the_users_slopes(rng):
         )
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("effect", "word"),
     [
@@ -283,6 +285,7 @@ def test_cumulative_bands_hold_on_all_days_together(rng, persistent):
     assert once > missed  # an interval for one day, read on every day, misses more often
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("size", [1e151, 1e180, 1e200])
 def test_huge_values_are_named_in_each_period_and_in_the_trend(size):
     """The squares of values from 1e150 on overflow, or come near it."""

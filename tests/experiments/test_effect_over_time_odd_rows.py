@@ -255,6 +255,7 @@ def test_what_cannot_be_is_an_error(purchases, change, error, words):
         effect_over_time(rows, "value", **{**ORDERS, **change}, details=True)
 
 
+@pytest.mark.long
 def test_users_in_two_variants_raise_or_are_left_out(purchases):
     rows, _ = purchases
     rows = rows.copy()

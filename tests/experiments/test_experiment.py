@@ -130,7 +130,7 @@ OPTIONS = [
 ]
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_row_order_index_and_id_type_do_not_matter(log, options):
     before = log.copy(deep=True)

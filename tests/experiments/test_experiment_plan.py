@@ -72,6 +72,7 @@ def test_a_plan_gives_the_roles_and_its_hash(read, users, tmp_path):
     assert judged["role"].tolist() == ["success", "guardrail", "diagnostic"]
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize(
     ("changes", "options", "ran", "said"),
     [

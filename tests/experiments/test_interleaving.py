@@ -58,7 +58,7 @@ CASES = [
 ]
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("a", "b", "k"), CASES)
 def test_team_draft_is_that_of_the_paper(a, b, k):
     log = mixed(list(a), list(b), k)
@@ -66,7 +66,7 @@ def test_team_draft_is_that_of_the_paper(a, b, k):
     assert log["rank"].tolist() == log.groupby("user_id").cumcount().add(1).tolist()
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("a", "b", "k"), [case for case in CASES if len(case[0]) == len(case[1]) >= case[2]]
 )
@@ -75,7 +75,7 @@ def test_balanced_is_that_of_the_paper(a, b, k):
     assert_same_shares(lists_of(mixed(a, b, k, "balanced"), "item_id"), oracle.balanced(a, b, k))
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("a", "b", "k"), CASES)
 def test_optimized_credit_is_zero_at_every_rank(a, b, k):
     a, b = list(a), list(b)
@@ -200,6 +200,7 @@ def fruit(n=3000, method="team_draft"):
     return log, clicked(log, liked / log["rank"])
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("credit", ["clicks", "binary", "price"])
 def test_tests_are_those_of_scipy(credit):
     stats = pytest.importorskip("scipy.stats")

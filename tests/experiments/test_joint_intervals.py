@@ -74,6 +74,7 @@ def test_a_family_of_m_tests_has_intervals_of_one_minus_alpha_over_m():
     assert [alone["ci_low"], alone["ci_high"]] == pytest.approx([*single], rel=1e-9)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("correction", "level"),
     [
@@ -147,6 +148,7 @@ def users(seed, n=400):
     )
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("relative", ["fieller", "log"])
 @pytest.mark.parametrize("alternative", ["two-sided", "greater"])
 def test_variants_have_the_intervals_of_a_higher_confidence(relative, alternative):
@@ -166,6 +168,7 @@ def test_variants_have_the_intervals_of_a_higher_confidence(relative, alternativ
     np.testing.assert_allclose(near, alone[["rel_ci_low", "rel_ci_high"]], rtol=0.05, atol=0.01)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "options", few([{}, {"strata": "half"}, {"cluster": "half"}, {"test": "permutation"}], 2)
 )

@@ -133,6 +133,7 @@ def test_an_empty_stream_is_an_empty_frame(stored):
         rd.compare_variants(empty, "level", control="A")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("names", [["variant", "count", "part"], None])
 def test_row_groups_are_read_at_the_same_time_as_one_after_another(tmp_path, names, resized):
     rng = np.random.default_rng(3)

@@ -35,6 +35,7 @@ def by_hand(frame, segments, **options):
     return pd.concat(calls, ignore_index=True)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("correction", "theirs"),
     few(

@@ -231,7 +231,7 @@ ASKED = [
 ]
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("metrics", "covariates"), ASKED)
 @pytest.mark.parametrize("by", [None, pytest.param("segment", marks=pytest.mark.long)])
 def test_ratios_and_covariates_are_those_of_the_users(metrics, covariates, by):

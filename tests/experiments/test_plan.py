@@ -225,6 +225,7 @@ def pilot(n=300, seed=0):
     return pd.concat(frames, ignore_index=True)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("options", "alpha", "side"),
     [

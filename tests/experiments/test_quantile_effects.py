@@ -33,6 +33,7 @@ def bootstrap_se(frame, p, n=600):
     return np.std([np.quantile(values, p) for values in drawn], ddof=1)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("p", [0.5, 0.9])
 def test_quantiles_and_their_spread_by_users(p):
     frame = requests()
@@ -79,6 +80,7 @@ def test_intervals_hold():
     assert 0.89 <= np.mean([one.iloc[1] for one in inside]) <= 1.0
 
 
+@pytest.mark.long
 def test_directions_segments_and_checks_are_those_of_compare_variants(tmp_path):
     frame = requests(slower=1.4).assign(
         country=lambda own: np.where(own["user_id"] % 4 < 2, "x", "y")
@@ -148,7 +150,7 @@ def test_what_the_values_cannot_tell_is_said():
     assert np.isnan(row["p_value"])
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("correction", ["none", "holm", "holm_sidak", "bh"])
 @pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
 def test_interval_and_verdict_never_disagree(correction, alternative):

@@ -62,6 +62,7 @@ def by_wls(data, num, den):
     return effect, np.sqrt(var)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("span", [False, True], ids=["nested", "in several strata"])
 @pytest.mark.parametrize("rows", [1, 3])
 def test_strata_and_clusters_are_the_regression_on_dummies(rng, rows, span):

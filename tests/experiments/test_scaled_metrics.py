@@ -31,7 +31,7 @@ def random_hits(seed, n=40):
     return np.random.default_rng(seed).integers(0, 6, (2, n)).astype(float)
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("alternative", few(["two-sided", "greater", "less"], 2))
 @pytest.mark.parametrize(
     ("test", "weights"),
@@ -51,7 +51,7 @@ def test_models_have_the_same_p_for_a_metric_times_a_constant(test, alternative,
         assert (counts == counts[0]).all()
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("alternative", few(["two-sided", "greater", "less"], 2))
 @pytest.mark.parametrize("test", ["t", "permutation", "bootstrap"])
 def test_variants_have_the_same_p_for_a_metric_times_a_constant(test, alternative):
@@ -65,6 +65,7 @@ def test_variants_have_the_same_p_for_a_metric_times_a_constant(test, alternativ
         assert found["p_value"].to_numpy() == pytest.approx(found["p_value"][0], rel=1e-9)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("test", ["wilcoxon", "randomization", "bootstrap"])
 def test_as_many_gains_as_losses_of_one_size_are_no_difference(test):
     """Half of the users gain a hit and half lose one, at every level of precision."""

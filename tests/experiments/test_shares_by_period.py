@@ -137,6 +137,7 @@ def by_scipy_of_first(users):
     return stats.chisquare(n, len(users) * np.array([0.9, 0.05, 0.05])).pvalue
 
 
+@pytest.mark.long
 def test_effects_over_time_count_clusters_in_their_period():
     users = ramped(n=4000)
     pair = pd.concat(
@@ -242,7 +243,7 @@ def test_clusters_are_counted_once_in_their_period():
         rd.compare_variants(moved, "clicks", **options, details=True)
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("call", "words"),
     [

@@ -17,7 +17,7 @@ from recdf.judge import in_parts
 
 METRICS = {"revenue": "revenue", "hit": "hit", "ctr": ("clicks", "views"), "clicks": "clicks"}
 PAST = {"revenue": "before", "ctr": [("clicks_before", "views_before"), "before"]}
-N = 4000
+N, MANY = 1600, 4000
 
 
 def some_users(shares=(0.5, 0.5), n=N):
@@ -103,15 +103,15 @@ GIVEN = {
 }
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("given", GIVEN.values(), ids=GIVEN)
 def test_files_are_compared_as_the_frame(given, parts, no_rows, tmp_path):
-    users = some_users()
+    users = some_users(n=MANY if "covariates" in given else N)
     found = same(written(users, tmp_path), users, **given)
     assert found["diff_without_top"].notna().all()
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("shares", "more"),
     [
@@ -155,7 +155,7 @@ def lazy_frame(users):
 
 @pytest.mark.parametrize("lazy", [relation, lazy_frame])
 def test_lazy_rows_that_take_much_memory_are_read_in_batches(lazy, parts, only_sums, monkeypatch):
-    users = some_users()
+    users = some_users(n=MANY)
     same(lazy(users), users, covariates=PAST)
     tables = []
     as_frame = data_files.frame_of_table
@@ -164,14 +164,14 @@ def test_lazy_rows_that_take_much_memory_are_read_in_batches(lazy, parts, only_s
         data_files, "frame_of_table", lambda table: tables.append(len(table)) or as_frame(table)
     )
     shuffled = users.sample(frac=1, random_state=1)
-    for given in ({"covariates": PAST}, {"by": "segment"}):
-        same(lazy(users), users, **given)
-        same(lazy(shuffled), users, **given)
+    same(lazy(users), users, by="segment")
+    same(lazy(shuffled), users, covariates=PAST)
     assert max(tables) < 100, "rows were brought into memory"
 
 
+@pytest.mark.long
 def test_codes_of_categories_have_room_for_their_products(parts, only_sums):
-    users = some_users()
+    users = some_users(n=MANY)
     for name, step in (("country", 1), ("device", 12)):
         users[name] = pd.Categorical.from_codes(users["user_id"] // step % 12, list("abcdefghijkl"))
     same(users, users, "revenue", by=["country", "device"])
@@ -186,7 +186,7 @@ def test_a_query_that_has_other_rows_each_time_is_read_once(parts, monkeypatch):
         some = connection.sql("SELECT * FROM users WHERE random() < 0.5")
         found = rd.compare_variants(some, "revenue", control="A", details=True)
         assert 0 < found["n_control"].iloc[0] < N
-        twice = connection.sql("SELECT * FROM users UNION ALL SELECT * FROM users LIMIT 4001")
+        twice = connection.sql(f"SELECT * FROM users UNION ALL SELECT * FROM users LIMIT {N + 1}")
         with pytest.raises(rd.DuplicateError, match="1 rows too many"):
             rd.compare_variants(twice, "revenue", control="A")
 
@@ -229,15 +229,16 @@ ROWS = {
 }
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("given", ROWS.values(), ids=ROWS)
 def test_what_needs_the_rows_has_them(given, parts, tmp_path):
     users = some_users(n=600)
     same(written(users, tmp_path), users, "revenue", **given)
 
 
+@pytest.mark.long
 def test_dates_come_into_memory_without_the_metrics(parts, no_rows, tmp_path):
-    users = some_users()
+    users = some_users(n=MANY)
     day = pd.Timestamp("2026-01-01") + pd.to_timedelta(users["user_id"] // 150, "D")
     steady = users.assign(day=day, before_day=day - pd.Timedelta("7D"))
     same(written(steady, tmp_path), steady)
@@ -268,6 +269,7 @@ def test_a_few_users_who_decide_in_strata_are_named(parts, no_rows, tmp_path):
     assert "few_units" in found["remarks"].iloc[0]
 
 
+@pytest.mark.long
 def test_what_a_health_check_found_is_asked(parts, no_rows, tmp_path):
     users = some_users()
     assigned = users[["user_id", "variant"]]
@@ -287,6 +289,7 @@ def with_nulls(users):
     return users.assign(revenue=users["revenue"].where(some % 9 > 0), clicks=clicks, views=views)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("given", [{}, {"by": "segment", "covariates": {"revenue": "before"}}])
 def test_nulls_are_left_out_of_their_metrics(given, parts, no_rows, tmp_path):
     users = with_nulls(some_users((0.7, 0.3)))
@@ -294,6 +297,7 @@ def test_nulls_are_left_out_of_their_metrics(given, parts, no_rows, tmp_path):
     assert (found["n_dropped"] > 0).tolist() == [m != "hit" for m in found["metric"]]
 
 
+@pytest.mark.long
 def test_far_units_of_segments_are_told_by_a_second_pass(parts, no_rows, tmp_path):
     users = some_users()
     users["revenue"] = users["user_id"] * 7 % N / N + (users["segment"] == "x")
@@ -301,6 +305,7 @@ def test_far_units_of_segments_are_told_by_a_second_pass(parts, no_rows, tmp_pat
     same(written(users, tmp_path), users, "revenue", strata="segment")
 
 
+@pytest.mark.long
 def test_more_nulls_in_one_arm_are_named(parts, no_rows, tmp_path):
     users = some_users()
     users["revenue"] = users["revenue"].where(
@@ -310,6 +315,7 @@ def test_more_nulls_in_one_arm_are_named(parts, no_rows, tmp_path):
     assert found["remarks"].str.contains("unequal_missing").tolist() == [True, False, False, False]
 
 
+@pytest.mark.long
 def test_other_nulls_need_the_rows(parts, tmp_path):
     users = with_nulls(some_users(n=600))
     same(written(users, tmp_path), users, "revenue", nan="drop", strata="week")

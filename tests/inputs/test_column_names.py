@@ -46,6 +46,7 @@ def same(one, two):
         assert one == two
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("call", calls(TRUE, PRED))
 def test_the_numbers_and_the_names_are_those_of_standard_frames(call):
     before = OTHER_TRUE.copy(), OTHER_PRED.copy()
@@ -258,6 +259,7 @@ def as_text(names):
     return [f"{name}={own}" for name, own in names.items()]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
 @pytest.mark.parametrize("stream", [[], ["--stream"]], ids=["whole", "stream"])
 def test_the_command(tmp_path, capsys, ending, stream):

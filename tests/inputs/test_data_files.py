@@ -232,6 +232,7 @@ def test_columns_that_nobody_needs_may_differ(tmp_path):
 # -- odd types and widths
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("buckets", [1, 3])
 @pytest.mark.parametrize("kind", ["string_view", "binary_view", "json_"])
 def test_ids_of_odd_types(kind, buckets, tmp_path):

@@ -93,6 +93,7 @@ def test_numbers_have_the_order_of_the_strings(texts, prefix, size):
     assert len(set(numbers.tolist())) == len(set(texts))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "form", ["u{:04d}", "{:d}", "item {:x}", "{:04d}\0", "a rather long prefix {:06d}"]
 )

@@ -146,7 +146,7 @@ def files(tmp_path, monkeypatch):
     return ["evaluate", "--true", "true.csv", "--pred", "pred.csv", "-m", "ndcg"]
 
 
-@pytest.mark.few(20)
+@pytest.mark.few(8)
 @pytest.mark.parametrize("sentence", SENTENCES)
 @pytest.mark.parametrize("part", PARTS)
 def test_a_sentence_in_other_words_is_still_right_for_every_reader(

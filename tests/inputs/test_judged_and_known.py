@@ -47,7 +47,7 @@ def call(request, tmp_path):
 # judgements
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_bpref_without_judged_negatives_says_that_it_is_recall(call):
     with pytest.warns(
         rd.JudgedWarning, match=r"2 of 2 lists .* none that true judges as not relevant, .*bpref@3"
@@ -58,7 +58,7 @@ def test_bpref_without_judged_negatives_says_that_it_is_recall(call):
     call("ndcg")
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_judged_only_with_positives_alone(call):
     with pytest.warns(
         rd.JudgedWarning, match=r"2 of 2 lists .* judgements that are all alike.*judged_only=False"

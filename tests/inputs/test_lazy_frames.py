@@ -90,7 +90,7 @@ def same(found, expected):
     pd.testing.assert_frame_equal(found, expected, check_dtype=False)
 
 
-@pytest.mark.few(7)
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("call", "kind"), crossed(CALLS, CARRIERS))
 def test_every_call_takes_every_carrier(kind, call):
     same(CALLS[call](CARRIERS[kind](TRUE), CARRIERS[kind](PRED)), of_pandas(call))
@@ -498,7 +498,7 @@ LISTS = {
 }
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("form", "kind"), crossed(LISTS, LAZY))
 def test_rows_that_hold_lists(kind, form):
     make, how = LISTS[form]
@@ -540,6 +540,7 @@ def test_tables_of_users(kind):
     same(found, rd.compare_variants(joined, "recall@5", control="A"))
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("kind", LAZY)
 def test_a_population_of_a_project(kind):
     some = pd.DataFrame({"user_id": USERS[:9]})

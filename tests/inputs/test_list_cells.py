@@ -121,7 +121,7 @@ if hasattr(pa, "list_view"):
     CARRIERS["Arrow large_list_view"] = lambda frame: with_lists(frame, pa.large_list_view)
 
 
-@pytest.mark.few(14)
+@pytest.mark.few(6)
 @pytest.mark.parametrize("carrier", CARRIERS)
 @pytest.mark.parametrize("users", ["true", "pred", "all"])
 def test_carriers(carrier, users):
@@ -291,7 +291,7 @@ def test_metrics_side_tables_check_and_tables_of_lists():
     assert rd.ndcg(TRUE, renamed, k=2, pred_cols=names) == rd.ndcg(true, long(one), k=2)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("buckets", [1, 3])
 @pytest.mark.parametrize("form", ["lists", "texts", "wide"])
 def test_files(tmp_path, buckets, form):
@@ -307,6 +307,7 @@ def test_files(tmp_path, buckets, form):
     assert found.per_user.to_dict("list") == expected.per_user.to_dict("list")
 
 
+@pytest.mark.long
 def test_a_metric_that_needs_the_largest_gain_of_files(tmp_path):
     for name, frame in (("true", TRUE), ("pred", PRED)):
         pq.write_table(table(frame), tmp_path / name)
@@ -375,7 +376,7 @@ def joined(frame, sep, form="{}"):
 TEXT_FORMS = [(" ", "{}"), (",", "{}"), ("|", "{}"), (";", "{};"), (", ", "[{}]"), ("  ", "[{}]")]
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("sep", "form"), TEXT_FORMS)
 @pytest.mark.parametrize("which", ["pred", "both"])
 @pytest.mark.parametrize("text", few([False, True], [True]))

@@ -33,6 +33,7 @@ FORMATS = [
 METRICS = ["ndcg@3", "recall@1", "mrr@3"]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("kind", FORMATS)
 def test_a_sparse_matrix_is_the_long_frame(kind):
     labels = {"users": USERS, "items": ITEMS}

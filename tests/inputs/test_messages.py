@@ -31,6 +31,7 @@ def test_all_columns_of_a_key_are_shown(tmp_path):
         )
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "dtype", ["datetime64[ns]", "datetime64[us]", "datetime64[s]", "datetime64[ns, UTC]"]
 )

@@ -12,7 +12,7 @@ PRED = pd.DataFrame(
 ITEMS = ["a", "b", "c"]
 
 
-@pytest.mark.few(9)
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     "name", ["metric", "k", "value", "std", "se", "ci_low", "ci_high", "n", "n_undefined"]
 )

@@ -56,6 +56,7 @@ CALLS = {
 }
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("call", CALLS)
 def test_options_of_a_project_are_those_of_the_call(call):
     same(CALLS[call](options=SHOP), CALLS[call](**COLUMNS))
@@ -202,6 +203,7 @@ def test_logs_take_the_columns():
     same(checked, rd.logs.check_log(log, user_col="customer", item_col="sku", list_cols=[]))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "key", ["customer", ["customer", "session"], ["session", "user_id"]], ids=str
 )

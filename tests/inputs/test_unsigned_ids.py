@@ -19,6 +19,7 @@ def frames(signed="int64", unsigned="uint64", last=B + 5):
     return true, pd.DataFrame({"user_id": ids, "item_id": [1, 1]})
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("last", [B + 5, 2**63 + 7])
 @pytest.mark.parametrize("unsigned", ["uint64", "UInt64", "uint64[pyarrow]"])
 @pytest.mark.parametrize("signed", ["int64", "Int64", "int64[pyarrow]"])
@@ -102,7 +103,7 @@ ASKED = {
 FLOATS = "'user_id'\\] is float64 and 40 ids are not whole numbers below 2\\*\\*53"
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("unsigned", ["uint64", "UInt64", "uint64[pyarrow]"])
 @pytest.mark.parametrize("asked", few(ASKED, ASKED.keys() - {"leaderboard"}))
 def test_tables_match_users_of_both_kinds(asked, unsigned):

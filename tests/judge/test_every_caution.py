@@ -710,7 +710,7 @@ def test_every_caution_appears_or_has_a_reason(name):
     assert all(reasons.values())
 
 
-@pytest.mark.few(80)
+@pytest.mark.few(40)
 @pytest.mark.parametrize(
     ("name", "code"),
     [(name, code) for name, (_, codes, _) in FUNCTIONS.items() for code in codes.split()],
@@ -771,7 +771,7 @@ def test_every_reader_keeps_a_verdict_withheld(tmp_path):
     assert {"invalid", "warning"} <= fails
 
 
-@pytest.mark.few(10)
+@pytest.mark.few(5)
 @pytest.mark.parametrize("code", [code for code in VARIANTS if CAUTIONS[code].withholds])
 def test_no_decision_ships_on_what_is_withheld(code):
     table = all_at_once()

@@ -239,6 +239,7 @@ def stores(null=0, crossed=0, whole=True, alike=0.5):
     return data.assign(store=data["store"].where(data.index >= null))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("faults", [{}, {"null": 1}, {"crossed": 1}, {"null": 5, "crossed": 3}])
 def test_stores_that_were_assigned_whole_are_the_units(faults):
     table = rd.compare_variants(stores(**faults), "y", control="A", expected=EQUAL, details=True)
@@ -361,7 +362,7 @@ def trapped():
     }
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("code", ["parts_unclear", "surplus", "unseen_units", "repeated_units"])
 def test_all_who_read_a_verdict_say_the_same_of_a_trap(code, tmp_path):
     data, metrics, options = trapped()[code]

@@ -19,6 +19,7 @@ def two(change, metric="ndcg@10", base=0.5, **columns):
     return {"a": frame.assign(**{metric: base}), "b": frame.assign(**{metric: base + change})}
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -174,6 +174,7 @@ PLANTED = {
 }
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("fault", PLANTED)
 def test_planted_faults_are_found(fault):
     plant, expected = PLANTED[fault]
@@ -288,6 +289,7 @@ def clicked(rng, rates, shown):
     return log, clicks.assign(time=clicks["time"] + pd.Timedelta("1s"))
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("spread", [0.0, 0.7])
 @pytest.mark.parametrize(("n", "shown"), [(10, 500), (10, 50), (60, 100)])
 def test_programs_that_click_on_everything_are_named(n, shown, spread):
@@ -304,6 +306,7 @@ def test_programs_that_click_on_everything_are_named(n, shown, spread):
     assert f"of {shown}" in row["examples"]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "draw",
     [

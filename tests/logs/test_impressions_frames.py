@@ -21,6 +21,7 @@ TIMES = {
 }
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("one", TIMES)
 @pytest.mark.parametrize("two", TIMES)
 def test_units_of_time_may_differ(one, two):

@@ -302,6 +302,7 @@ def test_files_are_alike(tmp_path, limit):
         pd.testing.assert_frame_equal(one, two, check_dtype=False, check_flags=False)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("options", "words"),
     [({"person_col": None}, "go together"), ({"person_col": "who"}, "persons has no column 'who'")],

@@ -59,7 +59,7 @@ def small(resized):
     resized(list_block_rows=4, dealt_rows=8)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 @pytest.mark.parametrize(("block_rows", "dealt_rows"), [(1, 1), (4, 3), (2**18, 2**19)])
 @given(codes=st.lists(CODES, max_size=40))

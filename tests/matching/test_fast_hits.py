@@ -16,6 +16,7 @@ from recdf.matching.pairing import pair_within
 # -- hits and statistics
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("cells", [1, 64, 2**18])
 def test_pairs_in_one_matrix_and_in_many(frames, cells, resized):
     fast = result(*frames)
@@ -80,6 +81,7 @@ def test_short_lists_that_share_a_row_give_the_same(n_pred, cells, resized):
     assert_same(result(true, pred), fast)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("cells", [1, 50, 2**20])
 def test_ranks_in_one_matrix_and_in_many(frames, cells, resized):
     true, pred = frames

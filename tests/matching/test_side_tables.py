@@ -105,6 +105,7 @@ def test_an_index_is_never_read_but_that_of_features():
     )
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("kind", ["big", "negative", "category", "date", "uuid"])
 def test_ids_of_every_kind(kind):
     import uuid
@@ -250,7 +251,7 @@ def grouped_items():
     )
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("users", ["true", "pred", "both", "all"])
 @pytest.mark.parametrize("by", [None, "model"])
 def test_within_a_group_is_with_the_truth_of_the_group(users, by):

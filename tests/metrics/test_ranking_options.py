@@ -269,6 +269,7 @@ def test_the_largest_gain_is_that_of_true():
     assert rd.intent_aware(true, {"u": ["a"]}, needs, metric="err", max_gain=3) == close(1 / 8)
 
 
+@pytest.mark.long
 def test_intents_of_several_recommenders_in_files(tmp_path):
     rng = np.random.default_rng(5)
     true = pd.DataFrame(

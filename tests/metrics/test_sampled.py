@@ -27,7 +27,7 @@ def expected(values, rank, n_items, n_sampled):
     return stats.binom.pmf(np.arange(n_sampled + 1), n_sampled, (rank - 1) / (n_items - 1)) @ values
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(2)
 @pytest.mark.filterwarnings("ignore::recdf.FewNegativesWarning")
 @pytest.mark.parametrize("metric", ["recall", "ndcg", "mrr"])
 @pytest.mark.parametrize("k", [3, None])

@@ -121,6 +121,7 @@ def test_what_clipping_takes_away():
 # -- against plain loops
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", few(range(3), 1))
 @pytest.mark.parametrize("kept", [None, "kept"])
 @pytest.mark.parametrize("cluster", few([None, "user_id"], ["user_id"]))
@@ -150,7 +151,7 @@ def test_rows_against_loops(seed, kept, cluster):
         assert row["lift_se"] == pytest.approx(standard_error(lift, units, clusters), rel=1e-7)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("ragged", [False, True])
 @pytest.mark.parametrize("kept", few([None, "kept"], ["kept"]))
 @pytest.mark.parametrize("interaction", ["independent", "cascade", "standard"])
@@ -273,6 +274,7 @@ FORMS = {
 }
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("form", FORMS)
 def test_dtypes(form):
     log = bandit_log().drop(columns="kept")
@@ -357,6 +359,7 @@ def test_the_table_is_tidy_and_goes_to_parquet(tmp_path):
     pd.testing.assert_frame_equal(table, pd.read_parquet(tmp_path / "ope.parquet"))
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("width", [60, 80, 120, 200])
 @pytest.mark.parametrize("most", [0, 4, 8, 20])
 def test_a_value_is_never_printed_without_its_flags(width, most):

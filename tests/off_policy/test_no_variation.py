@@ -24,6 +24,7 @@ def clicks(n=4000, seed=0):
     )
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("options", [{}, {"interval": "bootstrap"}, BOUNDS, {"cluster": None}])
 @pytest.mark.parametrize("value", [1.0, 0.25, [0.1 + 0.2, 0.3]])
 def test_clicked_rows_only(options, value):

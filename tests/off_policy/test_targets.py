@@ -238,7 +238,7 @@ def stacked(models=("x", "y"), make=bandit_log):
     return pd.concat(parts, ignore_index=True)
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["ips", "snips", "dr", "sndr", "dm"])
 @pytest.mark.parametrize("cluster", ["user_id", "row"])
 def test_differences_against_loops(name, cluster):

@@ -221,8 +221,10 @@ def _evaluate(
     except rd.DataError:
         if len(asked) == 1:
             return {}
-        parts = [_evaluate(true, pred, convention, {key: text}) for key, text in asked.items()]
-        return {key: value for part in parts for key, value in part.items()}
+        keys, half = list(asked), len(asked) // 2
+        parts = [{key: asked[key] for key in some} for some in (keys[:half], keys[half:])]
+        found = [_evaluate(true, pred, convention, part) for part in parts]
+        return {**found[0], **found[1]}
     users = result.per_user["user_id"].astype(str)
     means = result.summary["value"].tolist()
     lists = [

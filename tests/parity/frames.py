@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -186,6 +187,7 @@ def strings(frame: ParityFrame) -> ParityFrame:
     return ParityFrame(labelled(frame.true, "u{}", "i{}"), labelled(frame.pred, "u{}", "i{}"))
 
 
+@cache
 def parity_frames() -> dict[str, ParityFrame]:
     """Every frame by name. In `ties` the item ids have one length, so that they sort alike as
     numbers and as text; in `ties_strings` they do not. The lists of `ties_short` are so short that

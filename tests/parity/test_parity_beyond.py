@@ -60,6 +60,7 @@ def test_agrees(library, theirs, ours, given, name, k):
     np.testing.assert_allclose([p[0] for p in pairs], [p[1] for p in pairs], rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", ["plain", "holes"])
 @pytest.mark.parametrize("k", parity.K)
 def test_rectools_hamming_counts_positions(name, k):

@@ -16,7 +16,7 @@ pytestmark = [
 ]
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("by", few(["model", None], 1))
 @pytest.mark.parametrize("users", ["true", "pred", "both", "all", "ids"])
 def test_each_population(tmp_path, users, by):
@@ -28,7 +28,7 @@ def test_each_population(tmp_path, users, by):
     check(write(tmp_path, true, pred), users=users, by=by)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("duplicates", "judged_only"), [("drop", True), ("keep", False)])
 @pytest.mark.parametrize("ties", few(["item_desc", "worst", "item_asc", "row"], 2))
 def test_duplicates_ties_and_condensed_lists(tmp_path, duplicates, judged_only, ties):
@@ -38,6 +38,7 @@ def test_duplicates_ties_and_condensed_lists(tmp_path, duplicates, judged_only, 
     )
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "options", [{"rank_col": "rank"}, {"like": "trec_eval"}, {"value_col": "value"}]
 )
@@ -52,6 +53,7 @@ def test_default_order_and_no_grades(tmp_path):
     check(paths, ["ndcg", "err"], score_col=None, relevance_col=None)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("layout", ["sorted", "reversed", "grouped"])
 def test_order_of_rows(tmp_path, layout):
     true, pred = data()
@@ -79,7 +81,7 @@ KINDS = [
 ]
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("kind", "users"),
     few(
@@ -94,6 +96,7 @@ def test_each_kind_of_id(tmp_path, kind, users):
     check(write(tmp_path, true, pred), users=users, by="model")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("users", few(["true", "pred", "all", "both"], ["all"]))
 @pytest.mark.parametrize(
     ("one", "two"), [("int32", "Int64"), ("float", "int32"), ("category", "large_string")]
@@ -261,7 +264,7 @@ def test_progress_is_silent_unless_asked_for(tmp_path, capsys):
 EIGHT = pd.DataFrame({"user_id": range(8), "item_id": range(8)})
 
 
-@pytest.mark.few(8)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("buckets", [1, 5])
 @pytest.mark.parametrize("users", ["true", "pred", "all"])
 @pytest.mark.parametrize("model", [[0.0, -0.0], [True, False], [0.5, 1.0], [1.0, 2.0]])

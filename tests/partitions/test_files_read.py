@@ -32,6 +32,7 @@ def changed(result, **read):
     )
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("buckets", [1, 2])
 @pytest.mark.parametrize("kept", [True, False])
 def test_evaluate_parquet(paths, tmp_path, buckets, kept):

@@ -41,6 +41,7 @@ def in_order(frame):
     return frame.sort_values(["user_id", "item_id"], ignore_index=True)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("limit", ["1GB", "60KB"])
 def test_the_files_are_those_of_from_impressions(tmp_path, paths, limit):
     given = frames()

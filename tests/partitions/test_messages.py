@@ -16,6 +16,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("change", "error", "options"),
     [

@@ -86,6 +86,7 @@ def test_a_stored_result_is_not_mixed_with_one_that_was_written_over_it(tmp_path
         _ = stored.per_user
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["per_user", "summary", "spec"])
 def test_the_tables_of_a_result_cannot_be_replaced(tmp_path, name):
     stored = rd.evaluate_parquet(*write(tmp_path, *data()), "ndcg@5", out=tmp_path / "out", **USUAL)

@@ -49,6 +49,7 @@ def test_rows_stay_in_their_file(stored, monkeypatch):
     pd.testing.assert_frame_equal(found, expected, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.long
 def test_rows_that_another_result_replaced_are_not_read(stored):
     result = stored()
     stored(users="pred")

@@ -59,6 +59,7 @@ def test_the_oracle_check_catches_a_wrong_divisor(register):
     assert some_option_sets_fail(register(by_k)) == len(OPTION_SETS)
 
 
+@pytest.mark.long
 def test_the_oracle_check_catches_a_silent_zero(register):
     def zero_for_undefined(lists):
         return lists.n_hits / np.maximum(lists.n_true, 1)

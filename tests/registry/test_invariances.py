@@ -45,6 +45,7 @@ def test_every_dtype_of_ids(label):
     check_labels((rd.ndcg,), label)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("kind", KINDS, ids=[f"like {kind[0]}" for kind in KINDS])
 def test_dtypes_of_one_kind_match(kind):
     """Each beside the next of its kind."""

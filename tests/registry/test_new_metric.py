@@ -103,6 +103,7 @@ def seen(tmp_path_factory):
     return found
 
 
+@pytest.mark.slow
 def test_it_is_exported(seen):
     assert seen["exported"] == [True, True]
     assert seen["same"]

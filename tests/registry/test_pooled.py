@@ -41,6 +41,7 @@ def test_every_pooled_metric_has_an_oracle():
     assert POOLED.keys() == {metric.name for metric in METRICS}
 
 
+@pytest.mark.few(1)
 @every_metric
 def test_equals_the_sums_of_the_oracle(metric):
     for number, options in enumerate(OPTION_SETS):
@@ -112,6 +113,7 @@ def test_by_hand():
     )
 
 
+@pytest.mark.few(1)
 @every_metric
 def test_files_in_parts_and_by_values(metric, tmp_path):
     true, pred = distinct(5)

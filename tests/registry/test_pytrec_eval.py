@@ -87,7 +87,7 @@ def log(seed, n_users=60, n_items=40, label="d{:03d}", ties=True):
     )
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("ties", [True, False])
 def test_logs(seed, ties):

@@ -136,6 +136,7 @@ def assert_same_bytes(one, two):
     assert not differ
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", few(OPTIONS, ["propensities"]))
 @pytest.mark.parametrize("seed", [10, 20])
 def test_the_order_of_rows_changes_no_bit(kind, seed):

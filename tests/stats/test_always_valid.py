@@ -239,7 +239,7 @@ def collapse(rng, n):
     return d, -0.02 * (0.05 + 0.9 * 0.4)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("n", [30, 100, 1000])
 @pytest.mark.parametrize("draw", [rare_losses, reciprocal_ranks, collapse])
 def test_wrong_passes_at_the_boundary(draw, n):
