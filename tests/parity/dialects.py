@@ -377,17 +377,18 @@ def _cell(convention: str, metric: str, found: dict[tuple[str, str], str], notes
 
 
 @cache
+def _stored() -> set[tuple[str, str]]:
+    """Conventions and metrics of which golden numbers are stored."""
+    found = {(like, name.partition("@")[0]) for like, numbers in LIVE.items() for name in numbers}
+    with (UNION / "expected.csv").open(newline="") as file:
+        for row in csv.DictReader(file):
+            found.add((UNION_NAMES.get(row["library"], row["library"]), row["metric"]))
+    return found | {(one[0], one[2]) for one in BEYOND} | STORED_AS
+
+
 def how_known(convention: str, metric: str) -> str:
     """How a metric that no generated frame compares is known to be that of the library."""
-    with (UNION / "expected.csv").open(newline="") as file:
-        union = {
-            (like, name.partition("@")[0]) for like, numbers in LIVE.items() for name in numbers
-        }
-        union |= {
-            (UNION_NAMES.get(row["library"], row["library"]), row["metric"])
-            for row in csv.DictReader(file)
-        }
-    stored = (convention, metric) in {(one[0], one[2]) for one in BEYOND} | union | STORED_AS
+    stored = (convention, metric) in _stored()
     read = metric in READ.get(convention, "").split()
     assert stored != read, f"{convention} {metric}: say how it is known"
     return "stored" if stored else "read"
