@@ -63,6 +63,11 @@ LONG = {
         "experiments_plan",
         "designs",
         "judges_movielens",
+        "judges",
+        "large_data",
+        "results_in_files",
+        "segments",
+        "weights",
     )
 }
 

@@ -109,10 +109,8 @@ def intent_aware(one, *, metric="precision"):
     for aspect in one.world.aspects.get(one.user, []):
         if any(t.item in aspect for t in one.relevant):
             judged = [replace(t, gain=t.gain if t.item in aspect else 0.0) for t in one.judged]
-            ranked = [
-                replace(s, true=next((t for t in judged if t.item == s.item), None))
-                for s in one.ranked
-            ]
+            of_item = {t.item: t for t in reversed(judged)}
+            ranked = [replace(s, true=of_item.get(s.item)) for s in one.ranked]
             judged.sort(key=lambda t: -t.gain)
             values.append(
                 float(ORACLES[name](replace(one, judged=judged, ranked=ranked), **params))

@@ -16,20 +16,30 @@ def chance(model, i, share, so_far, one, p, T, beta):
         return 0.0
     insq = ((i + 2 * T - 1) / (i + 2 * T)) ** 2
     left = i + 2 * T - so_far
-    return {
-        "rbp": lambda: p,
-        "npv": lambda: p,
-        "precision": lambda: 1.0,
-        "sdcg": lambda: math.log2(i + 1) / math.log2(i + 2),
-        "insq": lambda: insq,
-        "inst": lambda: ((left - 1) / left) ** 2,
-        "bpm": lambda: 1.0 if so_far < T - 1e-12 else 0.0,
-        "nerr8": lambda: 1 - share,
-        "nerr9": lambda: (1 - share) * i / (i + 1),
-        "nerr10": lambda: p * (1 - share),
-        "nerr11": lambda: (1 - share) * insq,
-        "set": lambda: ((i + 2) ** beta - (i + 1) ** beta) / ((i + 1) ** beta - i**beta),
-    }[model]()
+    match model:
+        case "rbp" | "npv":
+            return p
+        case "precision":
+            return 1.0
+        case "sdcg":
+            return math.log2(i + 1) / math.log2(i + 2)
+        case "insq":
+            return insq
+        case "inst":
+            return ((left - 1) / left) ** 2
+        case "bpm":
+            return 1.0 if so_far < T - 1e-12 else 0.0
+        case "nerr8":
+            return 1 - share
+        case "nerr9":
+            return (1 - share) * i / (i + 1)
+        case "nerr10":
+            return p * (1 - share)
+        case "nerr11":
+            return (1 - share) * insq
+        case "set":
+            return ((i + 2) ** beta - (i + 1) ** beta) / ((i + 1) ** beta - i**beta)
+    raise ValueError(model)
 
 
 def seen_at(model, shares, costs, one, p, T, beta, halflife, length, weights):
