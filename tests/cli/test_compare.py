@@ -228,6 +228,7 @@ def test_compare_finds_labels_that_are_not_strings(capsys, folder):
     assert written("out/comparison.parquet")["model"].tolist() == [1, 10]
 
 
+@pytest.mark.long
 def test_compare_by_model_and_day(capsys, folder):
     pred = pd.concat([SHOP.pred.assign(day=day) for day in ("mon", "tue")])
     rd.evaluate(SHOP.true, pred, "ndcg@10", by=["model", "day"]).to_parquet("days")
@@ -281,6 +282,7 @@ def test_out_is_kept_unless_overwrite(capsys, folder):
     assert rd.read_parquet("models") == models()
 
 
+@pytest.mark.long
 def test_compare_within_segments_names_the_segment_of_each_sentence(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     true = {user: ["a"] for user in range(80)}

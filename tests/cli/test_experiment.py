@@ -132,6 +132,7 @@ def test_experiment_options_reach_the_comparison(capsys, folder):
     pd.testing.assert_frame_equal(written("out/comparison.parquet"), want, check_dtype=False)
 
 
+@pytest.mark.long
 def test_experiment_asks_which_share_of_the_assigned_users_is_compared(capsys, folder):
     """As many users of both variants have lists, of whom A has 60 more."""
     more = pd.DataFrame({"user_id": [f"more {i}" for i in range(60)], "variant": "A"})

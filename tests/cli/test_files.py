@@ -212,6 +212,7 @@ def test_columns_that_are_carried(capsys, stream):
     assert rd.read_parquet("out") == expected(pred=pred, carry={"time": "min", "day": "constant"})
 
 
+@pytest.mark.long
 def test_groups_of_items_of_streamed_files(capsys):
     items = pd.DataFrame({"item_id": [10, 20, 30, 40], "group": list("xxyy")})
     items.to_parquet("items.parquet")
@@ -247,6 +248,7 @@ def test_a_file_of_options_stands_for_the_flags(capsys):
     assert rd.read_parquet("out") == expected(metrics=["ndcg@1"])
 
 
+@pytest.mark.long
 def test_one_file_has_a_table_for_each_command(capsys):
     job = config(
         """

@@ -107,7 +107,7 @@ def test_pytest(folder):
             functions()["test_candidate_may_go_out"]()
 
 
-@pytest.mark.few(1)
+@pytest.mark.long
 def test_airflow(folder):
     gate = functions()["gate_candidate"]
     if folder:

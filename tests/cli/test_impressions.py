@@ -229,6 +229,7 @@ def test_fails_in_one_line(shop, capsys, arguments, words):
     assert not Path("lists").exists()
 
 
+@pytest.mark.long
 def test_what_a_killed_process_left_is_removed(shop, capsys):
     Path("lists/.recdf-writing-gone").mkdir(parents=True)
     shop["log"].to_csv("log.csv", index=False)
@@ -238,6 +239,7 @@ def test_what_a_killed_process_left_is_removed(shop, capsys):
     assert written == ["impressions.json", "pred.parquet", "run.json", "true.parquet"]
 
 
+@pytest.mark.long
 def test_a_result_that_is_there_is_kept(shop, capsys):
     command = ["impressions", "log.parquet", "--purchases", "purchases.parquet", "--out", "lists"]
     assert run(capsys, *command)[0] == 0

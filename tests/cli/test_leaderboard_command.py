@@ -120,6 +120,7 @@ def test_bounds_of_ones_own_metric_reach_the_tests(of_own_metric, capsys, tmp_pa
     assert stored["turned_by"].tolist() == board.comparisons["turned_by"].tolist()
 
 
+@pytest.mark.long
 def test_a_report_takes_bounds(of_own_metric, capsys, tmp_path):
     result, name = of_own_metric, "seconds_saved@10"
     with pytest.raises(rd.DataError, match="outside of"):

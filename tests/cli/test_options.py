@@ -103,7 +103,7 @@ def key_of(action):
     return action.option_strings[-1].lstrip("-")
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @by_command(LISTS)
 def test_a_list_is_one_call_however_it_is_given(called, command, actions):
     for action in actions:
@@ -140,7 +140,7 @@ def test_a_list_is_one_call_however_it_is_given(called, command, actions):
                 assert f"{key_of(action)} = []" in empty
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @by_command(SCALARS)
 def test_a_scalar_is_given_once(called, command, actions):
     for action in actions:

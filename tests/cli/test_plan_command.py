@@ -1,6 +1,7 @@
 """`recdf plan` gives the tables of `plan_experiment` and `plan_comparison`."""
 
 import pandas as pd
+import pytest
 from cli.command import fails, run
 from cli.shop import SHOP, sessions, shown, written
 
@@ -57,6 +58,7 @@ def test_plan_of_models(capsys, folder):
     assert "no column of models" in fails(capsys, "plan", "ab", "--baseline", "old", "--diff", "1")
 
 
+@pytest.mark.long
 def test_a_plan_counts_users_and_not_their_sessions(capsys, folder):
     visits = rd.evaluate(
         sessions(SHOP.true),

@@ -53,7 +53,7 @@ def summary(capsys, *words):
 EXPECTED = {"recall@1": (1 / 2 + 1) / 2, "recall@2": 1}
 
 
-@pytest.mark.few(1)
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["recdf.toml", "pyproject.toml"])
 def test_what_a_project_states_counts_as_typed_and_is_said(capsys, name):
     tables = PROJECT.replace("[true", "[tool.recdf.true").replace("[pred", "[tool.recdf.pred")

@@ -137,7 +137,7 @@ def test_keys_whose_types_clash(name, tmp_path, capsys):
         assert all(kind in said for kind in KINDS[name][1])
 
 
-@pytest.mark.few(1)
+@pytest.mark.long
 @pytest.mark.parametrize("first", [0, 1])
 def test_keys_with_and_without_a_sign_in_files_of_one_frame(first, tmp_path, capsys):
     ids = np.array([[B + 1, B + 3], [B + 5, B + 7]])

@@ -314,6 +314,7 @@ def test_a_report_of_a_changed_table_says_what_is_wrong(capsys, change, words):
     assert words in fails(capsys, "report", "night", "--comparison", "changed.parquet")
 
 
+@pytest.mark.long
 def test_a_report_of_a_table_without_rows_or_of_no_table(capsys):
     assert run(capsys, *CALL, "--out", "night")[0] == 0
     pd.DataFrame(columns=["variant"]).to_parquet("empty.parquet")

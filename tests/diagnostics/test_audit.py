@@ -414,6 +414,7 @@ def test_popularity_counts_no_leaked_row() -> None:
         assert found.floors["popularity"][0] == 0.5
 
 
+@pytest.mark.long
 def test_findings_about_true_and_train_alone_stand_once_for_all_models() -> None:
     users = np.arange(60)
     true = pd.DataFrame({"user_id": users, "item_id": "a"})

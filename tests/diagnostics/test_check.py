@@ -199,7 +199,7 @@ def test_no_overlap_and_empty() -> None:
     assert list(findings({}, {})) == ["true is empty", "pred is empty"]
 
 
-@pytest.mark.few(1)
+@pytest.mark.long
 @pytest.mark.parametrize("by", [None, "model"])
 def test_side_ids_that_cannot_match_or_are_null(by: str | None) -> None:
     true, pred = clean()

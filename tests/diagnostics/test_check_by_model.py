@@ -40,6 +40,7 @@ def test_lists_are_counted_by_model(shop, found):
     assert not table["finding"].str.contains("users").any()
 
 
+@pytest.mark.long
 def test_ties_have_the_range_of_each_model(shop):
     place = shop.pred.groupby(["model", "user_id"]).cumcount()
     pred = shop.pred.assign(score=np.where(shop.pred["model"] == "knn", 1.0, -place.astype(float)))

@@ -179,6 +179,7 @@ def test_lists_that_entered_and_left():
     assert "7 left" in repr(found)
 
 
+@pytest.mark.long
 def test_lists_of_sessions_and_other_columns():
     frames = [
         one.assign(session=one["user_id"].str[-1]).rename(columns={"item_id": "product"})

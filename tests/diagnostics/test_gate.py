@@ -529,6 +529,7 @@ def test_sampled_candidates_turn_a_verdict_into_undecided():
     ]
 
 
+@pytest.mark.long
 def test_items_that_stand_nowhere_in_the_truth_are_unjudged():
     """The candidate fails, and half of its items are new; nobody can have wanted them."""
     pred = lists_of("random")

@@ -54,7 +54,7 @@ def random_labels(seed: int, n: int = 60) -> tuple[pd.DataFrame, pd.DataFrame]:
     )
 
 
-@pytest.mark.few(1)
+@pytest.mark.long
 @pytest.mark.parametrize("level", ["nominal", "ordinal", "interval"])
 @pytest.mark.parametrize("seed", range(3))
 def test_agreement_equals_oracles(level: Any, seed: int) -> None:

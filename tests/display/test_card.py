@@ -83,7 +83,7 @@ def test_a_row_that_is_turned_twice_is_the_row():
     assert {row["effect"], other["effect"]} in ({"better", "worse"}, {"none"})
 
 
-@pytest.mark.few(1)
+@pytest.mark.long
 @pytest.mark.parametrize("baseline", ["old", None])
 def test_which_names_all_that_are_not_shown_to_be_worse(tmp_path, baseline):
     result = evaluated({"new": 0.62, "old": 0.35, "near": 0.61, "far": 0.4})
@@ -107,7 +107,7 @@ def test_which_names_all_that_are_not_shown_to_be_worse(tmp_path, baseline):
         assert "it is not shown to be better than" in lines["So"]
 
 
-@pytest.mark.few(1)
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("share", "kind"), [(0.67, "error"), (0.05, "warning"), (0.0, "better")], ids=str
 )
@@ -165,6 +165,7 @@ def test_carried_columns_are_segments(tmp_path):
     assert "shown to be worse in none of 2 segments" in lines["For whom worse"]
 
 
+@pytest.mark.long
 def test_a_model_without_rows_lacks_its_lists(tmp_path):
     true, pred = lists({"new": 0.6, "old": 0.4})
     some = pred[(pred["model"] == "old") | (pred["user_id"] < 125)]
@@ -185,6 +186,7 @@ def test_few_lists_say_how_many_more_are_needed(tmp_path):
     assert lines["So"] == "Collect 18 more lists at least: a verdict needs 30."
 
 
+@pytest.mark.long
 def test_an_open_difference_says_how_many_more_lists_would_show_it(tmp_path):
     result = evaluated({"new": 0.53, "old": 0.5}, n=300, seed=4)
     row = result.compare_models(baseline="old", details=True).iloc[0]
@@ -199,6 +201,7 @@ def test_an_open_difference_says_how_many_more_lists_would_show_it(tmp_path):
     assert lines["So"].startswith("Keep old")
 
 
+@pytest.mark.long
 def test_ties_that_move_nothing_have_no_span(tmp_path):
     true, pred = lists({"new": 0.6, "old": 0.4})
     pred = pred.assign(score=1.0)
@@ -210,6 +213,7 @@ def test_ties_that_move_nothing_have_no_span(tmp_path):
     assert "could be" not in lines["What could overturn it"]
 
 
+@pytest.mark.long
 def test_long_names_are_short_on_the_card_and_stay_different(tmp_path):
     one, two = "n" * 300 + "1", "n" * 300 + "2"
     lines, _, _ = card(tmp_path, evaluated({one: 0.6, two: 0.4}), baseline=two)
@@ -218,6 +222,7 @@ def test_long_names_are_short_on_the_card_and_stay_different(tmp_path):
     assert len(shown) == 2
 
 
+@pytest.mark.long
 def test_a_name_cannot_hold_the_marks_of_a_name(tmp_path):
     evil = "new\ue001<i>\ue000"
     path = rd.report(evaluated({evil: 0.6, "old": 0.4}), tmp_path / "r.html", baseline="old")
@@ -346,6 +351,7 @@ def test_another_truth_withholds_the_badge(tmp_path):
     assert "The comparison carries the warning “other truth”" in lines["How sure"]
 
 
+@pytest.mark.long
 def test_lists_that_both_lack_are_counted_as_what_they_are(tmp_path):
     true, pred = lists({"new": 0.6, "old": 0.4})
     result = rd.evaluate(true, pred[pred["user_id"] >= 25], "hitrate@1", by="model")
@@ -364,6 +370,7 @@ def arms(**metrics):
     return users.assign(**{name: draw.normal(1, 0.5, 600) + by * b for name, by in metrics.items()})
 
 
+@pytest.mark.long
 def test_a_harm_whose_verdict_is_withheld_tempers_the_badge(tmp_path):
     users = arms(clicks=0.4, sales=-0.4)
     users.loc[(users["variant"] == "B") & (users["user_id"] % 5 == 1), "sales"] = np.nan
@@ -378,6 +385,7 @@ def test_a_harm_whose_verdict_is_withheld_tempers_the_badge(tmp_path):
     assert card(tmp_path, experiment=gain)[2] == "better"
 
 
+@pytest.mark.long
 def test_a_withheld_loss_on_another_metric_tempers_the_badge_of_a_model(tmp_path):
     true, pred = lists({"new": 0.6, "old": 0.4})
     result = rd.evaluate(true, pred, ["hitrate@1", "recall@1"], by="model")
@@ -390,6 +398,7 @@ def test_a_withheld_loss_on_another_metric_tempers_the_badge_of_a_model(tmp_path
     assert (kind, badge) == ("warning", "better, but perhaps worse on recall@1")
 
 
+@pytest.mark.long
 def test_harms_of_every_table_are_told_and_those_of_other_treatments_temper_nothing(tmp_path):
     users = arms(clicks=0.4, ms=0.4)
     plan = {"control": "A", "expected": {"A": 1, "B": 1}}

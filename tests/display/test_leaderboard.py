@@ -71,6 +71,7 @@ def test_marks_against_a_baseline_are_those_of_the_comparison(result):
     assert set(board.comparisons["segment"]) == {"all"}
 
 
+@pytest.mark.long
 def test_letters_name_the_models_that_are_beaten(result):
     board = rd.leaderboard(result, k=10, metrics=["ndcg", "first_rank"])
     letters = dict(zip(dict.fromkeys(board.frame["model"]), "abc", strict=True))

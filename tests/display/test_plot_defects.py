@@ -66,6 +66,7 @@ def test_the_deciding_words_of_a_forest_are_whole(compared):
     assert all(label.get_window_extent().x1 <= ax.figure.bbox.x1 + 1 for label in texts)
 
 
+@pytest.mark.long
 def test_small_axes_say_which_rows_have_no_room_and_keep_those_that_are_worse(compared):
     rows = pd.concat([compared.assign(segment=f"part {i}") for i in range(40)], ignore_index=True)
     rows.insert(0, "segment", rows.pop("segment"))

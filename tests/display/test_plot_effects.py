@@ -17,6 +17,7 @@ def compared(result):
     )
 
 
+@pytest.mark.long
 def test_over_time_is_in_the_order_of_time():
     data = rd.plot.over_time.data(effects())
     assert data["time"].tolist() == [1, 2, 3, 4, 5]

@@ -260,6 +260,7 @@ def test_one_sided_bounds_are_named_and_what_they_cannot_show(tmp_path, side, ca
     assert lines["So"].startswith(so)
 
 
+@pytest.mark.long
 def test_bounds_of_roles_are_named_wherever_they_stand(tmp_path):
     of = {"control": "A", "expected": {"A": 1, "B": 1}, "smaller_is_better": "ms"}
     table = rd.compare_variants(pair_of_arms(), ["clicks", "ms"], **of, details=True)

@@ -70,7 +70,7 @@ def rows_of(kind):
         }
 
 
-@pytest.mark.few(1)
+@pytest.mark.long
 @pytest.mark.parametrize(("kind", "name"), [("models", "pairs"), ("variants", "experiment")])
 def test_a_sentence_of_a_comparison_says_its_row(kind, name):
     for row in rows_of(kind):

@@ -39,7 +39,7 @@ def test_amounts_and_dates_are_cut_into_four_bands(result, tmp_path):
     assert rd.report(result, tmp_path / "r.html", segments=segments).stat().st_size < 300_000
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("zone", [None, "UTC"])
 @pytest.mark.parametrize("unit", ["s", "ns"])
 def test_dates_of_any_kind_and_nulls_are_cut(result, zone, unit):

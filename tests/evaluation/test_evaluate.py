@@ -60,6 +60,7 @@ def test_confusion_has_four_columns():
         columns_of({"mine": "confusion"}, 2, items=list("abcx"))
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::recdf.UnknownWarning")
 def test_aliases_compute_the_same():
     side = {"log": TRUE, "features": {item: [len(item), ord(item)] for item in "abcx"}}

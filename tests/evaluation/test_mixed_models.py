@@ -74,6 +74,7 @@ def test_models_that_lack_some_lists_and_tables_without_counts(result):
             rd.summarize(some, by="segment", metrics=["ndcg@10"])
 
 
+@pytest.mark.long
 def test_two_columns_of_recommenders_and_folds(shop):
     folds = shop.pred.assign(fold=1)
     pred = pd.concat([folds, folds.assign(fold=2)])

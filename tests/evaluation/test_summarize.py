@@ -72,7 +72,7 @@ def assert_same(found, expected, by):
         np.testing.assert_allclose(found[name], expected[name], rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "by", [[], ["model"], ["segment"], ["model", "segment"], ["city", "age"], ["age", "model"]]
 )
@@ -147,6 +147,7 @@ def test_no_defined_list_has_no_value():
     assert found.loc[0, "std":"ci_high"].isna().all()
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("n", [2, 3, 12, 500])
 @pytest.mark.parametrize("value", [1.0, 0.1, 0.0])
 def test_equal_values_have_no_interval(n, value):
@@ -358,6 +359,7 @@ def test_units_of_an_empty_table():
     assert (found["n"], found["n_users"]) == (0, 0)
 
 
+@pytest.mark.long
 def test_sessions_of_a_user_are_not_independent_in_a_result():
     """The summary of evaluate takes lists for independent and says so; what is made of a result
     does not."""

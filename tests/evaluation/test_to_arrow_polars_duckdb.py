@@ -62,6 +62,7 @@ def test_dtypes_survive(kind):
         assert found.to_duckdb("found", database).project('"mrr@1"').fetchall() == [(1.0,)] * 3
 
 
+@pytest.mark.long
 def test_tables_of_duckdb():
     found = result()
     with duckdb.connect() as database:

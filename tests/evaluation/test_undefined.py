@@ -34,6 +34,7 @@ def own():
         del METRICS[one.name]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "options", [{"undefined": "zero"}, {"like": "trec_eval"}, {"like": "ranx"}]
 )

@@ -183,7 +183,7 @@ def test_a_covariate_measured_after_the_exposure_is_named(rng):
         compare(data.assign(measured_at=1), **options)
 
 
-@pytest.mark.few(1)
+@pytest.mark.long
 @pytest.mark.parametrize(
     "n", [(2000, 2000), pytest.param((1900, 100), marks=pytest.mark.long), (190, 10)]
 )

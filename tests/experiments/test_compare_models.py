@@ -360,7 +360,7 @@ def test_bad_input(long, make, error, words):
 # whole-table properties
 
 
-@pytest.mark.few(1)
+@pytest.mark.long
 @pytest.mark.parametrize("test", ["t", "randomization", "bootstrap", "wilcoxon"])
 def test_row_order_form_and_company_do_not_matter(wide, long, test):
     before = long.copy(deep=True)
@@ -396,6 +396,7 @@ def test_more_pairs_than_fit_one_batch():
     assert table["p_value"].notna().all()
 
 
+@pytest.mark.long
 def test_tables_go_to_parquet(long, tmp_path):
     for i, test in enumerate(("t", "bootstrap")):
         table = rd.compare_models(long, test=test, n_resamples=50, details=True)

@@ -45,6 +45,7 @@ def test_mostly_ties_are_named(test, rng):
     assert "mostly_zero" not in pair(rng.normal(size=400), test=test, n_resamples=200)["remarks"]
 
 
+@pytest.mark.long
 def test_better_within_the_margin(rng):
     # A difference of .001 with a margin of .01 was plainly "better".
     d = rng.normal(0.001, 0.001, 400)

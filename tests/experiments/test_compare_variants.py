@@ -318,6 +318,7 @@ def test_covariate_options(log):
     assert found["method"] == "welch+regression"
 
 
+@pytest.mark.long
 def test_segment_of_new_users_has_no_covariate(log):
     new = log.assign(pre_n_recs=log["pre_n_recs"].where(log.segment != "new", 0), pre_hits=0)
     specs = {"ctr": ("hits", "n_recs")}

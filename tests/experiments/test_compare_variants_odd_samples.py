@@ -36,6 +36,7 @@ def test_constant_arm_has_no_t_test():
     assert shares["verdict"] == "no difference shown (sample ratio not checked)"
 
 
+@pytest.mark.long
 def test_proportion_is_fisher_and_newcombe(rng):
     proportions = pytest.importorskip("statsmodels.stats.proportion")
     for n_c, n_t, p in ((15, 30, 0.1), (300, 250, 0.4)):

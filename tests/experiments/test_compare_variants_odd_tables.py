@@ -14,6 +14,7 @@ from recdf.stats.arms import arm, effect
 # -- the sample ratio
 
 
+@pytest.mark.long
 def test_an_unchecked_sample_ratio_is_said(rng):
     # 10,000 against 5,000 users and no planned shares: was plainly "better".
     data = arms(rng.normal(size=10_000), rng.normal(0.2, 1, 5_000))

@@ -160,6 +160,7 @@ def test_the_order_of_the_rows_does_not_matter_and_nothing_is_changed(purchases,
     pd.testing.assert_frame_equal(rows, before)
 
 
+@pytest.mark.long
 def test_clusters_are_the_units(purchases):
     rows, users = purchases
     variant = users.drop_duplicates("region").set_index("region")["variant"]

@@ -159,6 +159,7 @@ def test_bootstrap_without_ids_does_not_depend_on_row_order(log):
     )
 
 
+@pytest.mark.long
 def test_inputs_stay_as_they_are_and_tables_go_to_parquet(log, tmp_path):
     log.attrs["recdf"] = {
         "metrics": {"ndcg": {"name": "ndcg", "k": 10}},

@@ -284,6 +284,7 @@ def test_the_unit_is_the_user_and_not_the_list():
     assert row["p_value"] == pytest.approx(stats.ttest_1samp(d, 0).pvalue)
 
 
+@pytest.mark.long
 def test_balanced_lists_of_shifted_rankings_have_no_verdict():
     """b is a without its first item: a user who clicks at random would prefer b."""
     log = mixed(list("abcdef"), list("bcdefa"), 5, "balanced", 2000)

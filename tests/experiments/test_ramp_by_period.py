@@ -43,7 +43,7 @@ def variance(parts, stratum, unit):
     return math.fsum(one * one for one in units.values())
 
 
-@pytest.mark.few(1)
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["daily", "cumulative", "since_exposure"])
 @pytest.mark.parametrize(
     ("columns", "cluster"), few([(["x", "shown"], None), (["x"], None), (["x"], "shop")], 1)

@@ -158,6 +158,7 @@ def test_covariates_of_ratios_in_strata_and_clusters(rng, span):
         assert np.isfinite(found["theta"]) == (len(columns) == 1)
 
 
+@pytest.mark.long
 def test_a_covariate_that_says_nothing_new_changes_nothing(rng):
     data = ramped(rng).assign(same=1.0, twice=lambda d: 2 * d["x"])
     columns = ["diff", "se", "variance_reduction", "p_value"]
@@ -175,6 +176,7 @@ def test_a_covariate_that_says_nothing_new_changes_nothing(rng):
         pd.testing.assert_frame_equal(one, both[columns], rtol=1e-9)
 
 
+@pytest.mark.long
 def test_few_clusters_in_strata_have_the_jackknife(rng):
     data = ramped(rng, 36, phases=2)
     found = compared(data).loc["ctr"]

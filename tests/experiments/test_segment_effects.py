@@ -248,6 +248,7 @@ def test_what_cannot_be_is_an_error():
         segment_effects(table, confidence=95, details=True)
 
 
+@pytest.mark.long
 def test_the_table_is_drawn_and_goes_to_parquet(rng, tmp_path):
     users = users_of(rng, {"new": 1.5, "old": 0.0, "other": 0.0})
     compared = rd.compare_variants(

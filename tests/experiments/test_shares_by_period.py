@@ -299,6 +299,7 @@ def test_what_cannot_be_checked_says_what_to_pass(call, words):
         call(ramped())
 
 
+@pytest.mark.long
 def test_the_report_names_the_period_of_each_variant(tmp_path):
     users = ramped(n=20_000, lost=0.8)
     health = experiment_health(users[["user_id"]], users, expected=PLAN, by="period")

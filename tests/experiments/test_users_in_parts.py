@@ -126,6 +126,7 @@ def test_arms_of_different_sizes_need_third_moments(shares, more, parts, no_rows
     same(written(users, tmp_path), users, **more)
 
 
+@pytest.mark.long
 def test_several_files_without_ids(parts, no_rows, tmp_path):
     users = some_users().drop(columns="user_id")
     for i in range(3):
@@ -133,6 +134,7 @@ def test_several_files_without_ids(parts, no_rows, tmp_path):
     same(tmp_path, pd.concat([users.iloc[i::3] for i in range(3)]))
 
 
+@pytest.mark.long
 def test_a_dataset_is_read_as_its_files(parts, only_sums, tmp_path):
     users = some_users()
     data = dataset.dataset(written(users, tmp_path))
@@ -153,6 +155,7 @@ def lazy_frame(users):
     return pytest.importorskip("polars").from_pandas(users).lazy()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("lazy", [relation, lazy_frame])
 def test_lazy_rows_that_take_much_memory_are_read_in_batches(lazy, parts, only_sums, monkeypatch):
     users = some_users(n=MANY)
@@ -206,6 +209,7 @@ def test_a_few_users_who_decide_are_named(parts, no_rows, tmp_path):
     assert "few_units" in found["remarks"].iloc[0]
 
 
+@pytest.mark.long
 def test_stores_that_were_assigned_whole_are_seen_in_a_frame(resized):
     users = some_users(n=12_800)
     users["store"] = users["user_id"] // 20
@@ -229,7 +233,7 @@ ROWS = {
 }
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("given", ROWS.values(), ids=ROWS)
 def test_what_needs_the_rows_has_them(given, parts, tmp_path):
     users = some_users(n=600)
@@ -252,6 +256,7 @@ def test_dates_come_into_memory_without_the_metrics(parts, no_rows, tmp_path):
     assert not within["remarks"].str.contains("strata_differ").any()
 
 
+@pytest.mark.long
 def test_strata_that_the_treatment_moves_are_named(parts, no_rows, tmp_path):
     users, rng = some_users(), np.random.default_rng(0)
     users["level"] = rng.integers(0, 3, N) + (users["variant"] == "B") * rng.integers(0, 2, N)
@@ -261,6 +266,7 @@ def test_strata_that_the_treatment_moves_are_named(parts, no_rows, tmp_path):
     assert found["remarks"].str.contains("strata_moved").all()
 
 
+@pytest.mark.long
 def test_a_few_users_who_decide_in_strata_are_named(parts, no_rows, tmp_path):
     users = some_users()
     users["revenue"] = np.random.default_rng(1).normal(10, 1, N) + users["week"]

@@ -74,6 +74,7 @@ def test_models_by_t():
     np.testing.assert_allclose(equal[numbers], plain[numbers], rtol=1e-12)
 
 
+@pytest.mark.long
 def test_models_by_resampling():
     few = users(9, seed=3)
     few = few[few["w"] > 0]

@@ -118,6 +118,7 @@ def test_compare_models_takes_every_float_column_with_and_without():
     )
 
 
+@pytest.mark.long
 def test_comparisons_and_reports_do_not_need_attrs():
     data = pd.DataFrame(
         {"shopper": range(60), "variant": ["A", "B"] * 30, "m": [i % 7 for i in range(60)]}

@@ -21,6 +21,7 @@ def ranked(values, nan_score="raise", column="score", dtype=None):
 
 
 # "a" has the larger score by 1, or the smaller rank, but for a float64 they are equal.
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("values", "dtype"),
     [

@@ -498,7 +498,7 @@ LISTS = {
 }
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("form", "kind"), crossed(LISTS, LAZY))
 def test_rows_that_hold_lists(kind, form):
     make, how = LISTS[form]

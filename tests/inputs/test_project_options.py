@@ -169,6 +169,7 @@ def test_options_that_are_no_record_are_refused(call):
     same(CALLS[call](options=None, **COLUMNS), CALLS[call](**COLUMNS))
 
 
+@pytest.mark.long
 def test_tables_of_users_take_the_columns():
     project = SHOP.replace(by="model", weight_col="w")
     result = rd.evaluate(TRUE, PRED, "ndcg@2", options=project)

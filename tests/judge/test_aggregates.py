@@ -38,6 +38,7 @@ def test_they_are_those_of_a_slow_sum(n_cells):
         assert found.n[c] == (cell == c).sum()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("n", [3000, 300_000])
 @pytest.mark.parametrize("n_cells", [2, 30])
 def test_any_order_and_any_parts_give_the_same_bytes(n, n_cells):

@@ -194,6 +194,7 @@ def test_an_effect_of_users_whom_one_arm_brought_is_no_verdict():
     assert (row["withheld"], row["detail"], row["reject"]) == ("", "", True)
 
 
+@pytest.mark.long
 def test_quantiles_and_moments_ask_for_the_surplus_too():
     users, data = exposed(0.045)
     health = rd.experiments.experiment_health(data, users)
@@ -271,6 +272,7 @@ def test_columns_that_are_no_units(data, options):
     assert "repeated_units" not in row["remarks"]
 
 
+@pytest.mark.long
 def test_users_of_both_arms_are_named_by_every_comparison():
     """160 users in both arms are 8 % of 1,840 and 44 % of 200."""
     draw = np.random.default_rng(4)

@@ -194,6 +194,7 @@ ITEMS = pd.DataFrame(
 PAIR_MEAN = 1 / math.sqrt(2) / 3
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     "features",
     [
@@ -322,6 +323,7 @@ def test_bad_features_are_refused():
         rd.ild(pred, features={"a": 1.0, "b": 1.0}, similarity="cosin")
 
 
+@pytest.mark.long
 def test_blocks_do_not_matter(resized):
     rng = np.random.default_rng(2)
     features = pd.DataFrame(rng.normal(size=(40, 5))).round()

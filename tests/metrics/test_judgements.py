@@ -13,6 +13,7 @@ TRUE = {"u": {"a": 1, "x": 0, "y": -1}}
 PRED = {"u": ["a", "x", "y", "z"]}
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("of", "counts"),
     [

@@ -185,6 +185,7 @@ def test_pooled_auc_knows_one_class_and_the_threshold():
     assert rd.pooled_auc(true, pred, min_relevance=4) == 1.0
 
 
+@pytest.mark.long
 def test_pooled_losses_add_up_over_files_and_the_curve_does_not(tmp_path):
     true, pred = clicked(8)
     true.to_parquet(tmp_path / "true.parquet")

@@ -104,6 +104,7 @@ def test_rerankings_by_hand():
     assert rd.overlap(BASE, {"u": ["b", "q", "f"]}, k=3, base_k=4, divisor="base") == close(1 / 4)
 
 
+@pytest.mark.long
 def test_by_and_files_give_what_a_call_each_gives(tmp_path):
     true = pd.DataFrame(
         {"user_id": [1, 2, 3] * 4, "item_id": range(12), "relevance": [1.0, 2.0] * 6}

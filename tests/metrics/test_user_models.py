@@ -15,6 +15,7 @@ TRUE, PRED = {"u": {"a": 2, "b": 1, "x": 0}}, {"u": ["a", "x", "y", "b"]}
 # γ is 1, 0, 0, 1/2 at ranks 1 to 4; y is not judged.
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize(
     ("params", "measures"),
     [
@@ -100,6 +101,7 @@ def test_without_relevant_or_without_recommended_items():
             assert found[1] == close(1.0)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("model", ["tbg", "umeasure"])
 @pytest.mark.parametrize("measure", ["utility", "residual"])
 @pytest.mark.parametrize("depth", [3, 9, 30])

@@ -155,6 +155,7 @@ SLATES = [
 ]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(("name", "kind"), SLATES)
 def test_slates(name, kind):
     log = pd.read_csv(GOLDEN / "ope_slate.csv")

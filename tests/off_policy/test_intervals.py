@@ -156,6 +156,7 @@ def bounded_by_search(weight, term, weights, unseen_term, confidence):
     return ends
 
 
+@pytest.mark.long
 def test_bounded_interval_is_the_extreme_reweighting():
     rng = np.random.default_rng(5)
     log = bandit_log(n=25, seed=5).assign(reward=rng.random(25))

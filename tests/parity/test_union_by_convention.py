@@ -84,7 +84,7 @@ def compared(like):
 STORED = sorted({(like, metric) for like, metric, _ in union_rows()})
 
 
-@pytest.mark.few(22)
+@pytest.mark.few(8)
 @pytest.mark.filterwarnings("ignore::recdf.JudgedWarning")
 @pytest.mark.parametrize(("like", "metric"), STORED)
 def test_a_stored_number_has_the_parameters_of_the_convention(like, metric):

@@ -16,7 +16,7 @@ pytestmark = [
 ]
 
 
-@pytest.mark.few(1)
+@pytest.mark.long
 @pytest.mark.parametrize("by", few(["model", None], 1))
 @pytest.mark.parametrize("users", ["true", "pred", "both", "all", "ids"])
 def test_each_population(tmp_path, users, by):
@@ -28,7 +28,7 @@ def test_each_population(tmp_path, users, by):
     check(write(tmp_path, true, pred), users=users, by=by)
 
 
-@pytest.mark.few(1)
+@pytest.mark.long
 @pytest.mark.parametrize(("duplicates", "judged_only"), [("drop", True), ("keep", False)])
 @pytest.mark.parametrize("ties", few(["item_desc", "worst", "item_asc", "row"], 2))
 def test_duplicates_ties_and_condensed_lists(tmp_path, duplicates, judged_only, ties):
@@ -38,7 +38,7 @@ def test_duplicates_ties_and_condensed_lists(tmp_path, duplicates, judged_only, 
     )
 
 
-@pytest.mark.few(1)
+@pytest.mark.long
 @pytest.mark.parametrize(
     "options", [{"rank_col": "rank"}, {"like": "trec_eval"}, {"value_col": "value"}]
 )

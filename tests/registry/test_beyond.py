@@ -375,7 +375,7 @@ def relabelled(frame, label):
     return frame.assign(**columns)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("label", ["str", "category", "object", "Int64"])
 def test_labels_do_not_matter(label):
     true, pred = one_model(4)
@@ -387,7 +387,7 @@ def test_labels_do_not_matter(label):
     )
 
 
-@pytest.mark.few(7)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("metric", WITHOUT_TRUE, ids=lambda m: m.name)
 def test_a_call_without_true_has_the_same_invariances(metric):
     true, pred = one_model(4)
@@ -461,7 +461,7 @@ def test_one_call_for_all_recommenders_equals_a_call_each():
         pd.testing.assert_frame_equal(mine, alone, rtol=1e-12)
 
 
-@pytest.mark.few(17)
+@pytest.mark.few(6)
 @every_metric
 def test_a_call_equals_evaluate(metric):
     true, pred = one_model(7)

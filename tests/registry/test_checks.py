@@ -70,6 +70,7 @@ def test_the_oracle_check_catches_a_silent_zero(register):
     )  # where lists without truth count and undefined is not zero
 
 
+@pytest.mark.long
 def test_the_oracle_check_catches_hits_below_the_cut(register):
     def whole_list(lists):
         return np.divide(

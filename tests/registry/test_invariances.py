@@ -27,19 +27,20 @@ def test_invariance(name):
     CHECKS[name](tuple(BUILT_IN))
 
 
-@pytest.mark.few(14)
+@pytest.mark.few(6)
 @every_metric
 def test_a_metric_by_itself(metric):
     check_single_call(metric)
     check_own_columns(metric)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("label", ["object of str", "category of str", "uint64 beyond int64"])
 def test_labels_do_not_matter(label):
     check_labels(tuple(BUILT_IN), label)
 
 
-@pytest.mark.few(15)
+@pytest.mark.few(6)
 @pytest.mark.parametrize("label", LABELS)
 def test_every_dtype_of_ids(label):
     check_labels((rd.ndcg,), label)

@@ -72,7 +72,7 @@ def test_some_metrics_ask():
     assert {"bpref", "infap", "judged"} <= {metric.name for metric in ASKING}
 
 
-@pytest.mark.few(16)
+@pytest.mark.few(6)
 @pytest.mark.parametrize("metric", ASKING, ids=lambda metric: metric.name)
 @pytest.mark.parametrize("number", few(GRADED, GRADED[::2]))
 def test_equals_the_oracle(metric, number):

@@ -94,6 +94,7 @@ def test_logs(seed, ties):
     assert compare(*log(seed, ties=ties)) > 40
 
 
+@pytest.mark.long
 def test_string_ids_of_all_alphabets_tie_alike():
     """trec_eval compares bytes, which for UTF-8 is the order of code points."""
     alphabet = ["10", "9", "a", "B", "b", "é", "ß", "Ω", "ﬀ", "😀", "日", "~", "_", "-", " x"]

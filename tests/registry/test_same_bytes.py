@@ -214,7 +214,7 @@ SUMMED = {
 }
 
 
-@pytest.mark.few(8)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("make", SUMMED.values(), ids=SUMMED)
 @pytest.mark.parametrize("n", few([1, 3, 1000, 20_000, 70_000], 4))
 def test_a_sum_is_exact_and_rounded_once(make, n):

@@ -90,6 +90,7 @@ def test_clean_data_have_no_findings():
     assert clean._repr_html_() == "<p>no findings</p>"
 
 
+@pytest.mark.long
 def test_long_tables_are_cut(comparison):
     long = Comparison(pd.concat([comparison] * 100, ignore_index=True))
     assert len(repr(long).splitlines()) < 70
