@@ -222,7 +222,6 @@ def from_dict(
     users = as_series(list(lists))
     rows = [list(items) for items in lists.values()]
     lengths = np.fromiter((len(items) for items in rows), dtype=np.int64, count=len(rows))
-    frame = pd.DataFrame({user_col: users.take(run_of(lengths)).reset_index(drop=True)})
     ids = [item for items in rows for item in items]
     numbers = (
         [number for items in lists.values() for number in items.values()]
@@ -235,13 +234,12 @@ def from_dict(
         number = pd.api.types.infer_dtype([one for _, one in ids])
         if "float" in number or (number == "integer" and list in kinds):
             ids, numbers = map(list, zip(*ids, strict=True))
-    frame[item_col] = as_series(ids)
-    names = [value_name] if value_name else ["relevance", "score"]
-    return (
-        frame
-        if numbers is None
-        else frame.assign(**dict.fromkeys(names, pd.Series(numbers, dtype=float)))
-    )
+    of_rows = users.take(run_of(lengths)).reset_index(drop=True)
+    columns = {user_col: of_rows, item_col: as_series(ids)}
+    if numbers is not None:
+        names = [value_name] if value_name else ["relevance", "score"]
+        columns |= dict.fromkeys(names, pd.Series(numbers, dtype=float))
+    return pd.DataFrame(columns)
 
 
 def from_labelled(

@@ -244,15 +244,15 @@ def add_verdicts(table: pd.DataFrame, kind: str, effects: Iterable[str]) -> None
 
     `remarks` of the table, if there are any, hold the codes that the arithmetic met.
     """
-    if "remarks" not in table.columns:
-        table["remarks"] = ""
-    table["effect"] = pd.Series(list(effects), table.index, dtype=object)
-    columns = {*table.columns}
+    columns: dict[Any, Any] = dict(table.items())
+    columns.setdefault("remarks", pd.Series("", table.index, dtype=str))
+    columns["effect"] = pd.Series(list(effects), table.index, dtype=object)
     for code, (fires, needs) in FIRING.items():
-        if columns.issuperset(needs):
-            remark(table, fires(*(table[name] for name in needs)), code)
+        if columns.keys() >= {*needs}:
+            remark(columns, fires(*(columns[name] for name in needs)), code)
     found = []
-    for row in table.to_dict("records"):
+    for values in zip(*map(list, columns.values()), strict=True):
+        row = dict(zip(columns, values, strict=True))
         effect, remarks = row["effect"], codes_of(by_rank(codes_of(row["remarks"])))
         withheld = next((code for code in remarks if CAUTIONS[code].withheld(kind, row)), "")
         effect = "" if withheld else effect
@@ -260,7 +260,7 @@ def add_verdicts(table: pd.DataFrame, kind: str, effects: Iterable[str]) -> None
         found.append((effect, withheld, "; ".join(remarks), said))
     of_columns = list(zip(*found, strict=True)) or [()] * 4
     if [*table.columns[-4:]] != VERDICT_COLUMNS:  # they stand last
-        for name in columns.intersection(VERDICT_COLUMNS):
+        for name in table.columns.intersection(VERDICT_COLUMNS):
             table.pop(name)
     for name, values in zip(VERDICT_COLUMNS, of_columns, strict=True):
         table[name] = pd.Series(values, table.index, dtype=str)
