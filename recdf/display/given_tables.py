@@ -22,7 +22,7 @@ from ..diagnostics.history import History
 from ..errors import ColumnError, DataError, OptionError, closest, kind_of
 from ..evaluation.result import Evaluation, Result, join_results
 from ..evaluation.spec import better_of
-from ..evaluation.summary import Stat, summarize
+from ..evaluation.summary import summarize
 from ..evaluation.value_moments import CONFIDENCE, unit_codes
 from ..experiments.compare.cheap_labels import (
     JUDGED,
@@ -238,19 +238,6 @@ def restated(result: Result, own: pd.DataFrame, columns: list[str]) -> pd.DataFr
     for name in columns:
         summary[name] = summary[name].where(kept, found[name].to_numpy())
     return summary
-
-
-def with_stat(result: Evaluation, stat: Stat) -> Evaluation:
-    """Return the result with another statistic of the lists than their mean in the summary, named
-    in its spec."""
-    own = summarize(result, stat=stat, unit_col=result.spec.get("unit_col"))
-    words = {"gmean": "geometric mean", "min": "minimum", "max": "maximum"}
-    spec = dict(result.spec) | {
-        "stat": words.get(stat, stat) if isinstance(stat, str) else f"quantile {stat:g}"
-    }
-    return Evaluation(
-        result.per_user, restated(result, own, ["value", "se", "ci_low", "ci_high"]), spec
-    )
 
 
 def summary_of(result: Any, apart: str | None = None) -> pd.DataFrame:

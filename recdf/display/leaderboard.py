@@ -4,16 +4,14 @@ paper."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from ..errors import OptionError
 from ..evaluation.result import Evaluation, Result
 from ..evaluation.shown import NO_INTERVAL
-from ..evaluation.summary import STAT_OF_MODELS, Stat
 from ..experiments.compare.comparable_runs import sentence_of_both
 from ..experiments.decide.adjust_pvalues import adjustment
 from ..judge.cautions.table import CAUTIONS
@@ -43,7 +41,6 @@ from .given_tables import (
     summary_of,
     with_both_labels,
     with_bounds,
-    with_stat,
     with_units,
     words_of_tests,
 )
@@ -54,7 +51,6 @@ from .leaderboard_values import (
     RowsInBuckets,
     RowsInMemory,
     columns_of,
-    floor_rows,
     over_repeats,
     seed_sentences,
     segment_groups,
@@ -82,10 +78,6 @@ MARK_WEIGHTS = {
     "markdown": "The best value of a metric is bold, the second best is italic.",
     "text": "A star marks the best value of a metric.",
 }
-FLOORS_NOTE = (
-    "Chance is a random order of the catalogue, popularity the most popular items of train less "
-    "the seen ones, and the ceiling of a model the best order of the items in its lists."
-)
 LABEL_HEADS = ("segment", "model")
 CUT = 60  # rows that a notebook or a terminal shows
 
@@ -121,14 +113,8 @@ class Leaderboard:
             + "\n".join(f"* {markdown_text(note)}" for note in self._notes("markdown"))
         )
 
-    def to_latex(self, *, caption: str | None = None, label: str | None = None) -> str:
-        r"""Return a LaTeX tabular with the rules of booktabs, inside a `table` if a caption or
-        label is given.
-
-        Parameters
-        ----------
-        caption, label : str, optional
-            Caption and label of the table; the caption is LaTeX code and is not escaped.
+    def to_latex(self) -> str:
+        r"""Return a LaTeX tabular with the rules of booktabs.
 
         Returns
         -------
@@ -138,12 +124,7 @@ class Leaderboard:
         """
         table = to_latex(*self.head_and_cells(), booktabs=True)
         notes = rf"\par\smallskip{{\footnotesize {' '.join(map(latex_text, self.notes))}\par}}"
-        if caption is None and label is None:
-            return f"{table}\n{notes}"
-        lines = [r"\begin{table}", r"\centering", table]
-        lines += [rf"\caption{{{caption}}}"] if caption is not None else []
-        lines += [rf"\label{{{label}}}"] if label is not None else []
-        return "\n".join([*lines, notes, r"\end{table}"])
+        return f"{table}\n{notes}"
 
     def to_html(self) -> str:
         """Return an HTML table with its notes below."""
@@ -198,8 +179,6 @@ def leaderboard(
     correction: Correction | None = "holm",
     segments: pd.DataFrame | None = None,
     unit_col: str | Sequence[str] | None = None,
-    floors: pd.DataFrame | bool | None = None,
-    stat: Stat = "mean",
     cheap: Evaluation | None = None,
     fold: str | Sequence[str] | None = None,
     seed_col: str | None = None,
@@ -232,15 +211,6 @@ def leaderboard(
     unit_col : str or list of str, optional
         Columns that name who is independent of whom, for intervals and tests. Default: `user_id`,
         or else the first of the list key.
-    floors : DataFrame, optional
-        What `rd.audit` returned, or its table `floors`, of the same recommendations: chance,
-        popularity and the ceiling of each model become rows below the models. They have no place
-        and no tests. A result holds no frames, so that True is an error that names the call of
-        `rd.audit` to pass.
-    stat : {"mean", "sum", "median", "min", "max", "gmean"} or float, default "mean"
-        What the values are of the lists, as in `rd.summarize`; a number between 0 and 1 is a
-        quantile. Tests are of means, so that any other has none and no marks, and neither segments
-        nor floors.
     cheap : Evaluation, optional
         The same models on more lists under cheap labels, where people judged those of `result`, a
         random sample of them. Means, intervals and tests are then those of
@@ -289,28 +259,13 @@ def leaderboard(
     2  popularity    ndcg@10        0.139       0.012      2
     """
     check_value("correction", correction, Correction | None)
-    STAT_OF_MODELS.check("stat", stat)
-    if stat != "mean":
-        if cheap is not None:
-            raise OptionError(
-                f"⟦cheap=⟧ and ⟦stat={stat!r}⟧ exclude each other: both labels tell means alone"
-            )
-        if segments is not None or isinstance(floors, pd.DataFrame):
-            what = "floors" if segments is None else "segments"
-            raise OptionError(
-                f"⟦{what}=⟧ have means, not ⟦stat={stat!r}⟧; ⟦rd.summarize⟧ takes ⟦+stat=⟧ and "
-                "⟦+by=⟧"
-            )
-        correction = None
-    other = None if stat == "mean" else stat
-    of_rows = {"fold": fold, "seed_col": seed_col, "cheap": cheap, "stat": other}
+    of_rows = {"fold": fold, "seed_col": seed_col, "cheap": cheap}
     if in_buckets(result, of_rows):
         rows: RowsInMemory | RowsInBuckets = RowsInBuckets(result, segments, unit_col, bounds)
     else:
         found = with_bounds(over_repeats(as_result(result), fold, seed_col), bounds)
         found = with_units(found, unit_col)
         found = found if cheap is None else with_both_labels(found, cheap)
-        found = found if stat == "mean" else with_stat(found, stat)
         rows = RowsInMemory(found, {} if segments is None else segment_groups(found, segments))
     result = rows.result
     table = summary_of(result)
@@ -324,15 +279,7 @@ def leaderboard(
     if correction is not None and tested and len(models) > 1:
         tests = rows.tests(tested, base, correction)
         tests.attrs = {"recdf_comparison": {"correction": correction}}
-    board = board_of(result, values_frame(rows, table, columns), base, tests)
-    if floors is None or floors is False:
-        return board
-    levels = floor_rows(board.frame, floors)
-    return replace(
-        board,
-        frame=pd.concat([board.frame, levels], ignore_index=True),
-        notes=(*board.notes, FLOORS_NOTE),
-    )
+    return board_of(result, values_frame(rows, table, columns), base, tests)
 
 
 def board_of(
@@ -360,15 +307,15 @@ def marks(frame: pd.DataFrame, baseline: str | None, tests: pd.DataFrame) -> lis
     found: dict[tuple[Any, ...], str] = {}
     letters = dict(zip(frame["model"].unique(), LETTERS, strict=False))
     for row in tests.to_dict("records"):
-        sign, metric = sign_of(row), str(row["metric"])
-        model, other = str(row["model"]), str(row["baseline"])
-        if baseline is None and sign == "worse":
-            model, other = other, model
-        place = (row.get("segment", EVERYONE), row.get("group", ""), model, metric)
-        if sign != "open" and baseline is None:
-            found[place] = "".join(sorted(found.get(place, "") + letters.get(other, "")))
-        elif sign != "open":
-            found[place] = "+" if sign == "better" else "−"
+        sign, model, other = sign_of(row), str(row["model"]), str(row["baseline"])
+        if sign == "open":
+            continue
+        mark = "+" if sign == "better" else "−"
+        if baseline is None:
+            model, other = (model, other) if sign == "better" else (other, model)
+            mark = letters.get(other, "")
+        place = row.get("segment", EVERYONE), row.get("group", ""), model, str(row["metric"])
+        found[place] = "".join(sorted(found.get(place, "") + mark))
     return [found.get(tuple(row), "") for row in frame[LEADERBOARD_KEYS].itertuples(index=False)]
 
 
@@ -403,7 +350,6 @@ def notes(
     """Return sentences that say what the table shows, each only where the table has what it speaks
     of."""
     level = f"{100 * result.spec.get('confidence', 0.95):g} %"
-    stat = result.spec.get("stat", "mean")
     directed, placed = frame["better"] != "", frame["place"].notna()
     apart = frame.loc[directed & ~placed & frame["value"].notna(), "metric"].unique()
     over = " and ".join(result.spec.get(REPEATS, ()))
@@ -417,10 +363,9 @@ def notes(
         how = f"{words_of_tests(tests)}, {below}p-values {adjustment(tests).words}"
     weighted = "weighted " * ("weight" in result.spec)
     said = {
-        f"Values are the {stat} over lists, not means; no difference is tested.": stat != "mean",
         **dict.fromkeys(result.spec.get(LABELS, ()), True),
         f"A user counts once, with the mean over {over}.": over,
-        f"± is half of the {level} interval of the {weighted}{stat}.": frame["half_width"]
+        f"± is half of the {level} interval of the {weighted}mean.": frame["half_width"]
         .notna()
         .any(),
         "Arrows say whether higher or lower values are better.": directed.any(),

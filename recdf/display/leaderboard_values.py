@@ -46,7 +46,7 @@ from .given_tables import (
     restated,
     spec_with_bounds,
 )
-from .kinds import TABLE_KINDS, n_differs
+from .kinds import n_differs
 from .pairs import compare, compare_numbered, list_places, model_codes, model_rows
 from .row_words import EVERYONE
 
@@ -399,42 +399,6 @@ def values_frame(
     block = frame.groupby(["segment", "group"], sort=False).ngroup()
     order = frame["metric"].map(columns.index), frame["model"].map(best.index), block
     return frame.take(np.lexsort(order)).reset_index(drop=True)
-
-
-def floors_of(given: Any) -> pd.DataFrame:
-    """Return the table of levels of an audit, or raise and say what to pass."""
-    floors = getattr(given, "floors", given)
-    needed = TABLE_KINDS["floors"].columns
-    if isinstance(floors, pd.DataFrame) and {*needed} <= {*floors.columns}:
-        return floors
-    what = f"floors={given}" if isinstance(given, bool) else "floors has no levels"
-    raise OptionError(
-        f"{what}, and a result holds no frames to compute them from; pass "
-        "⟦+floors=rd.audit(true, pred, metrics, k, train=train, items=items, by=...)⟧, with the "
-        "frames, metrics and options of the result",
-        argument="floors",
-    )
-
-
-def floor_rows(frame: pd.DataFrame, given: Any) -> pd.DataFrame:
-    """Return rows of the levels of an audit for the metrics of a leaderboard; a ceiling is one of
-    each model."""
-    floors, blocks = floors_of(given), []
-    labels = floors.get("by", pd.Series("", floors.index)).astype(str)
-    for level in ("chance", "popularity", "ceiling"):
-        own = floors[["metric", "n"]].assign(model=level, value=floors[level])
-        if level != "ceiling":
-            own["model"] += " level"
-        elif labels.nunique() > 1:
-            own["model"] += " of " + labels
-        blocks.append(own.drop_duplicates(["model", "metric"]))
-    better = frame.drop_duplicates("metric").set_index("metric")["better"]
-    found = pd.concat(blocks, ignore_index=True)
-    found = found[found["metric"].isin(better.index) & found["value"].notna()]
-    found = found.assign(
-        segment=EVERYONE, group="", marks="", n_undefined=0, better=found["metric"].map(better)
-    )
-    return found.reindex(columns=frame.columns).astype(frame.dtypes)
 
 
 def columns_of(

@@ -287,52 +287,12 @@ def test_bad_input_is_a_named_error(options: dict[str, object], said: str) -> No
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("floors", [True, pd.DataFrame({"metric": ["ndcg@10"]})])
-def test_a_result_alone_has_no_floors_and_the_error_says_what_to_pass(floors: object) -> None:
-    shop = rd.sample_shop()
-    result = rd.evaluate(shop.true, shop.pred, "ndcg", k=[5, 10], by="model")
-    for show in (rd.leaderboard, rd.plot.curve):
-        with pytest.raises(
-            rd.OptionError, match=r"floors=rd\.audit\(true, pred, metrics, k, train=train"
-        ):
-            show(result, floors=floors)
-    assert str(rd.leaderboard(result, floors=False)) == str(rd.leaderboard(result))
-
-
-@pytest.mark.long
-def test_levels_are_drawn_at_their_values_with_their_names() -> None:
-    shop = rd.sample_shop()
-    result = rd.evaluate(shop.true, shop.pred, "ndcg", k=[5, 10], by="model")
-    found = rd.audit(
-        shop.true, shop.pred, "ndcg", k=[5, 10], train=shop.log, items=shop.items, by="model"
-    )
-    ax = rd.plot.curve(result, floors=found)
-    own = found.floors[found.floors["by"] == "knn"]
-    drawn = {
-        line.get_label(): line.get_ydata()
-        for line in ax.lines
-        if str(line.get_label()).startswith("_")
-    }
-    for level in ("chance", "popularity"):
-        np.testing.assert_allclose(drawn[f"_{level}"], own[level])
-        assert level in [text.get_text() for text in ax.texts]
-    board = rd.leaderboard(result, floors=found)
-    shown = board.frame.set_index(["model", "metric"])["value"]
-    for row in own.itertuples():
-        assert shown["chance level", row.metric] == row.chance
-        assert shown["popularity level", row.metric] == row.popularity
-        assert shown["ceiling of knn", row.metric] == row.ceiling
-        assert f"{row.chance:.4f}" in str(board)
-        assert f"{row.chance:.4f}" in board.to_html()
-
-
-@pytest.mark.long
 def test_a_report_shows_the_findings_of_an_audit_and_its_levels(tmp_path: Path) -> None:
     shop = rd.sample_shop()
     result = rd.evaluate(shop.true, shop.pred, "ndcg", by="model")
     found = rd.audit(shop.true, shop.pred, "ndcg", train=shop.log, items=shop.items, by="model")
     page = rd.report(result, tmp_path / "report.html", check=found).read_text(encoding="utf-8")
-    assert "What rd.audit found in the data" in page
+    assert "Data health: " in page
     assert "ndcg@10 is at chance" in page
     for name in ("chance", "popularity", "ceiling"):
         for number in found.floors[name]:

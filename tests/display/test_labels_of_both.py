@@ -145,7 +145,6 @@ def test_means_are_those_of_prediction_powered_and_segments_have_their_own():
 
 BAD = [
     (lambda p, c: (p, c.per_user), {}, TypeError, "cheap is"),
-    (lambda p, c: (p, c), {"stat": "median"}, rd.OptionError, "exclude each other"),
     (lambda p, c: (p, p), {}, rd.DataError, "no more lists"),
     (lambda p, c: (p, results(metrics=("ndcg@3",))[1]), {}, rd.OptionError, "differ in metrics"),
 ]

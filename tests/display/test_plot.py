@@ -287,11 +287,6 @@ def test_several_by_columns_are_one_name():
             "metric='ndgc' is",
         ),
         (
-            lambda r, e: rd.plot.pairs(r.compare_models(["ndcg@10"]), values="p"),
-            rd.OptionError,
-            "values='p'",
-        ),
-        (
             lambda r, e: rd.plot.pairs(r.summary),
             rd.ColumnError,
             "comparison has no column 'baseline'",

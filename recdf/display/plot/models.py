@@ -24,7 +24,6 @@ from ..given_tables import (
     summary_of,
 )
 from ..kinds import HEAD_ARROWS
-from ..leaderboard_values import floors_of
 from ..pairs import model_rows
 from .picture import TICK_NAME_LENGTH, Frame, Picture, new_frames
 from .style import BEST, BETTER, REST, WORSE, Axes, best_first, by_model, highlighted, spoken
@@ -42,7 +41,6 @@ def curve(
     *,
     x: str = "k",
     highlight: str | Sequence[str] | None = None,
-    floors: pd.DataFrame | None = None,
     ax: Any = None,
 ) -> Iterator[Any]:
     """Draw metrics over k, or over time, one line per model, one panel per metric.
@@ -62,9 +60,6 @@ def curve(
         that is best by the first metric at the largest k, or the last time, is always among them.
         Default: all models, if they are at most four. Beyond eight models, only these and the five
         best have a colour; the others are grey.
-    floors : DataFrame, optional
-        What `rd.audit` returned at the same k, or its table `floors`: chance and popularity become
-        dashed lines.
     {axes_returns_raises}
     ColumnError, OptionError
         If a metric, a model or the column of `x` is unknown, or no metric has several k.
@@ -127,8 +122,6 @@ def curve(
         of = part["model"].map(str) + (f", {name}@" if over_k else ", ") + labels
         part = part.assign(at=at, said=spoken(of, part))
         frame.lines(part, "at", "value", first)
-        if floors is not None and over_k:
-            _levels_over_k(frame.ax, floors_of(floors), str(name))
         frame.x_ticks(at, labels)
         if part["value"].min() >= 0:
             frame.ax.set_ylim(bottom=0)
@@ -145,18 +138,6 @@ def curve(
     first_of_last_row = frames[3 * ((len(frames) - 1) // 3)]
     first_of_last_row.caption(f"{said}; {count_text(data['n'], 'list')} per {per}", len(frames))
     yield axes
-
-
-def _levels_over_k(ax: Any, floors: pd.DataFrame, metric: str) -> None:
-    """Draw chance and popularity of an audit as light dashed lines with their names."""
-    names = floors["metric"].str.rpartition("@")
-    own = floors.assign(k=names[2].where(names[1] != "", "0").astype(int))
-    own = own[names[0] == metric].drop_duplicates("k")
-    for level in ("chance", "popularity"):
-        if own[level].notna().any():
-            ax.plot(own["k"], own[level], color="0.6", ls="--", linewidth=1, label=f"_{level}")
-            at, where = (own["k"].iloc[-1], own[level].iloc[-1]), {"textcoords": "offset points"}
-            ax.annotate(level, at, color="0.45", xytext=(0, 3), ha="right", **where)
 
 
 @Picture

@@ -12,7 +12,7 @@ import pandas as pd
 
 from ...errors import OptionError, closest
 from ...experiments.decide.adjust_pvalues import adjustment
-from ...judge.verdict import sign_of
+from ...judge.verdict import VERDICT_COLUMNS, sign_of, turned
 from ...tables.cells import amount, columns_before, form_of, number, short_names
 from ..given_tables import (
     JOINED_BY,
@@ -30,17 +30,7 @@ from .style import Axes, letters
 __all__ = ["heat", "lists", "pairs"]
 
 SHADES = ("#eb9d6a", "#f6f6f6", "#79b3d8")  # worse, equal, better: light enough for dark texts
-COMPARED_PAIRS = [
-    "metric",
-    "baseline",
-    "model",
-    "diff",
-    "effect",
-    "remarks",
-    "n_users",
-    "wins",
-    "losses",
-]
+COMPARED_PAIRS = ["metric", "baseline", "model", "diff", "n_users", *VERDICT_COLUMNS]
 HIT_TABLE = "what rd.diagnostics.hit_table returned"
 HIT = "#cfe6d6"  # light in a dark style too, so that dark texts stand on it
 ROW_HEIGHT = 0.3  # inches
@@ -164,11 +154,10 @@ def pairs(
     comparison: pd.DataFrame,
     *,
     metric: str | None = None,
-    values: str = "diff",
     ax: Axes | None = None,
 ) -> Iterator[Any]:
-    """Draw all pairs of models as a table of shades: by how much, or how often, the model of a row
-    beats another.
+    """Draw all pairs of models as a table of shades: by how much the model of a row beats
+    another.
 
     Parameters
     ----------
@@ -176,9 +165,6 @@ def pairs(
         What `rd.compare_models` returned without a baseline, so that every pair is in it.
     metric : str, optional
         The metric to draw. Needed where the comparison has several.
-    values : {"diff", "probability"}, default "diff"
-        The difference of the means (row − column), or the share of users for whom the model of the
-        row is better, users with equal values counting half.
     {ax_returns_raises}
     ColumnError, OptionError
         If a column is missing, a metric unknown, or a pair has several rows.
@@ -200,16 +186,14 @@ def pairs(
     >>> shop = rd.sample_shop()
     >>> result = rd.evaluate(shop.true, shop.pred, "ndcg@10", by="model")
     >>> compared = result.compare_models()
-    >>> rd.plot.pairs.data(compared, values="probability").head(3).round(3)
+    >>> rd.plot.pairs.data(compared).head(3).round(3)
             model       other  value   sign     n
-    0  popularity         knn  0.417  worse  1537
-    1      random         knn  0.296  worse  1537
-    2      random  popularity  0.340  worse  1537
+    0  popularity         knn -0.046  worse  1537
+    1      random         knn -0.174  worse  1537
+    2      random  popularity -0.128  worse  1537
     >>> ax = rd.plot.pairs(compared)
     """
     need(comparison, "comparison", COMPARED_PAIRS, "what compare_models returned")
-    if values not in ("diff", "probability"):
-        raise OptionError(f"values={values!r}; expected 'diff' or 'probability'")
     of_rows = comparison["metric"].map(str).tolist()
     rows, what = _of_metric(comparison, "comparison", of_rows, metric)
     if rows.duplicated(["baseline", "model"]).any():
@@ -217,24 +201,24 @@ def pairs(
             "comparison has several rows for one pair of models, such as segments; pass the rows "
             "of one"
         )
-    signs = pd.Series([sign_of(row) for row in rows.to_dict("records")], rows.index, dtype=object)
-    # Smaller values are better if a verdict says so, or else the name of the metric.
-    falls = (rows["diff"] < 0) == (signs == "better")
-    told, of_diff = falls[signs != "open"], values == "diff"
-    smaller = told.iloc[0] if len(told) else direction_word(None, what) == "smaller"
-    n, wins, losses = (rows[name].astype(float) for name in ("n_users", "wins", "losses"))
-    gains = (losses - wins) if smaller else (wins - losses)  # of model − baseline
-    value = rows["diff"] if of_diff else 0.5 + gains / (2 * n.clip(lower=1))
-    names = {"model": rows["model"].map(str), "other": rows["baseline"].map(str)}
-    one = pd.DataFrame({**names, "value": value, "sign": signs, "n": n.astype(np.int64)})
-    other = one.rename(columns={"model": "other", "other": "model"}).assign(
-        value=(0.0 if of_diff else 1.0) - value,
-        sign=signs.replace({"better": "worse", "worse": "better"}),
+    records = rows.to_dict("records")
+    data = pd.DataFrame(
+        {
+            "model": str(row["model"]),
+            "other": str(row["baseline"]),
+            "value": row["diff"],
+            "sign": sign_of(row),
+            "n": int(row["n_users"]),
+        }
+        for row in [*records, *map(turned, records)]
     )
-    data = pd.concat([one, other], ignore_index=True)
     yield data
 
-    good = (data["value"] - 0.5 * (not of_diff)) * (-1 if smaller and of_diff else 1)
+    # Smaller values are better if a verdict says so, or else the name of the metric.
+    told = data[data["sign"] != "open"]
+    falls = (told["value"] < 0) == (told["sign"] == "better")
+    smaller = falls.iloc[0] if len(told) else direction_word(None, what) == "smaller"
+    good = -data["value"] if smaller else data["value"]
     won = good.gt(0).groupby(data["model"], sort=False).sum()
     order = won.sort_values(ascending=False, kind="stable").index.tolist()
     frame = Frame(ax, 3.4 + 0.5 * len(order), 2.0 + 0.36 * len(order))
@@ -246,7 +230,7 @@ def pairs(
 
     shades = LinearSegmentedColormap.from_list("pairs", SHADES)
     cells["colour"] = [*map(tuple, shades(0.5 + 0.5 * good / (good.abs().max() or 1.0)))]
-    form = form_of(*data["value"], sign="+") if of_diff else ".0%"
+    form = form_of(*data["value"], sign="+")
     texts = cells["value"].map(lambda one: number(one, form))
     stars = cells["sign"].map({"open": ""}).fillna("*")
     fits = frame.cells_fit(len(shown), len(shown), texts.str.len().max() + 1)
@@ -259,7 +243,7 @@ def pairs(
     left = f"; the first {len(shown)} of {amount(len(order), 'model')}"
     left *= len(shown) < len(order)
     yield frame.finish(
-        f"{what}: {'row − column' if of_diff else 'users better off with the row'}",
+        f"{what}: row − column",
         "the same models",
         "",
         f"{count_text(data['n'], 'user')}; * holds, p-values {adjustment(comparison).words}; blue: "
