@@ -35,7 +35,7 @@ from ..tables.cells import (
 from .given_tables import (
     LABELS,
     as_result,
-    check_model,
+    chosen,
     direction_word,
     in_buckets,
     summary_of,
@@ -271,7 +271,7 @@ def leaderboard(
     table = summary_of(result)
     columns = columns_of(table, metrics, k)
     models = list(dict.fromkeys(table["model"]))
-    base = None if baseline is None else check_model("baseline", baseline, models)
+    base = None if baseline is None else chosen("baseline", baseline, models)
     tested = [
         name for name in columns if name in result.per_user.columns and direction_word(result, name)
     ]

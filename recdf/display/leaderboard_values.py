@@ -38,16 +38,21 @@ from ..tables.cells import form_of, number
 from .given_tables import (
     LABELS,
     RESTATED,
+    chosen,
     column_names,
+    compare,
+    compare_numbered,
     direction_word,
     each_name,
     labels,
+    list_places,
+    model_codes,
+    model_rows,
     powered_means,
     restated,
     spec_with_bounds,
 )
 from .kinds import n_differs
-from .pairs import compare, compare_numbered, list_places, model_codes, model_rows
 from .row_words import EVERYONE
 
 # Columns beside those of the rows.
@@ -415,9 +420,7 @@ def columns_of(
     for name in known if metrics is None else each_name(metrics):
         own = kept["column"][(kept["column"] == name) | (kept["metric"] == name)]
         if own.empty:
-            raise OptionError(
-                f"metrics names {name!r}; the result has {known}{closest(name, known)}"
-            )
+            chosen("metrics", name, known, "metric of the result")
         found += own.tolist()
     return list(dict.fromkeys(found))
 

@@ -283,7 +283,7 @@ def test_unknown_metrics_days_and_columns_are_refused(job):
     history = rd.diagnostics.History(job)
     with pytest.raises(rd.OptionError, match="no result has metrics="):
         history.changes("ndcg@5")
-    with pytest.raises(rd.OptionError, match="no result has metric="):
+    with pytest.raises(rd.OptionError, match="metric='ndcg@5' is not a metric of the job"):
         rd.plot.history.data(history, "ndcg@5")
     with pytest.raises(rd.DataError, match="no result is from"):
         rd.diagnostics.History(job, since="2027-01-01", until="2027-02-01")

@@ -16,7 +16,7 @@ from ...errors import DataError, OptionError
 from ...experiments.decide.proxy_metrics import error_columns
 from ...experiments.decide.proxy_metrics import proxy_metrics as relations
 from ...tables.cells import amount, columns_before, estimated
-from ..given_tables import count_text, labels, need, need_history
+from ..given_tables import chosen, count_text, labels, need, need_history
 from .picture import Frame, Picture
 from .style import (
     BEST,
@@ -424,9 +424,7 @@ def history(
     """
     need_history(history)
     known = history.summary["column"].drop_duplicates().tolist()
-    wanted = known[0] if metric is None else metric
-    if wanted not in known:
-        raise OptionError(f"no result has ⟦metric={metric!r}⟧; they have {known}")
+    wanted = known[0] if metric is None else chosen("metric", metric, known, "metric of the job")
     changes, rows = history.changes(wanted), history.summary[history.summary["column"] == wanted]
     keys = [name for name in columns_before(changes, "column") if rows[name].nunique() > 1]
     begun = changes[changes["changed"].notna() & ~changes["effect"].isin(["", "none"])]

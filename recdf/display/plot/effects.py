@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 
 from ...diagnostics.gate_records import Gate
-from ...errors import ColumnError, OptionError
+from ...errors import ColumnError
 from ...experiments.decide.adjust_pvalues import adjustment
 from ...judge.comparisons import COMPARISON_COLUMNS, confidence_of
 from ...judge.verdict import sign_of
 from ...tables.cells import amount, columns_before, estimated, shorten, visible
-from ..given_tables import JOINED_BY, count_text, each_name, labels, need, need_gate
+from ..given_tables import JOINED_BY, chosen, count_text, each_name, labels, need, need_gate
 from ..kinds import TABLE_KINDS, estimates_frame, table_kind
 from ..row_words import trend_words
 from .picture import Frame, Picture, new_frames
@@ -302,16 +302,10 @@ def over_time(
         ("treatment", treatment, " of "),
         ("control", control, " against "),
     ):
-        found = rows[name].drop_duplicates().tolist() if name in rows.columns else [wanted]
-        if wanted is None and len(found) > 1:
-            raise OptionError(
-                f"effect has {len(found)} values of {name!r}; name one of {found} in ⟦{name}=⟧"
-            )
-        if wanted is not None and wanted not in found:
-            raise OptionError(f"⟦{name}={wanted!r}⟧ is not in effect[{name!r}]; it has {found}")
-        if wanted is not None and name in rows.columns:
-            of += f"{word}{visible(wanted)}" * (bool(word) and effect[name].nunique() > 1)
-            rows = rows[rows[name] == wanted]
+        if name in rows.columns and len(rows):
+            label = chosen(name, wanted, rows[name], name)
+            of += f"{word}{visible(label)}" * (bool(word) and effect[name].nunique() > 1)
+            rows = rows[rows[name].map(str) == label]
     rows = rows.sort_values(time_col, kind="stable", ignore_index=True)
     records = rows.to_dict("records")
     data = rows[[time_col, "diff", "ci_low", "ci_high"]].rename(columns={time_col: "time"})

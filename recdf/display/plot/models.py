@@ -9,22 +9,22 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...errors import DataError, OptionError, closest
+from ...errors import DataError, OptionError
 from ...evaluation.result import Evaluation
 from ...evaluation.value_moments import CONFIDENCE
 from ...judge.per_user_columns import unit_of
 from ...tables.cells import doing, form_of, number, short_names
 from ..given_tables import (
-    check_model,
+    chosen,
     count_text,
     direction_word,
     each_name,
     interval_percent,
+    model_rows,
     model_values,
     summary_of,
 )
 from ..kinds import HEAD_ARROWS
-from ..pairs import model_rows
 from .picture import TICK_NAME_LENGTH, Frame, Picture, new_frames
 from .style import BEST, BETTER, REST, WORSE, Axes, best_first, by_model, highlighted, spoken
 
@@ -97,10 +97,7 @@ def curve(
             f"the result has no metric {what}; evaluate with ⟦+k=[5, 10, 20]⟧, for instance"
         )
     for name in names:
-        if name not in found:
-            raise OptionError(
-                f"metrics names {name!r}; metrics {what} are {found}{closest(name, found)}"
-            )
+        chosen("metrics", name, found, f"metric {what}")
     parts = [table[table["metric"] == name].sort_values(place, kind="stable") for name in names]
     data, models = pd.concat(parts, ignore_index=True), table["model"].unique().tolist()
     # The values of the first metric at the largest k, or at the last time, decide who is best.
@@ -190,10 +187,7 @@ def tradeoff(
     table = summary_of(result)
     known, parts, names = list(dict.fromkeys(table["column"])), [], {}
     for axis, name in (("x", x), ("y", y)):
-        if name not in known:
-            raise OptionError(
-                f"⟦{axis}={name!r}⟧ is not in the summary; it has {known}{closest(name, known)}"
-            )
+        chosen(axis, name, known, "metric of the summary")
         own = table[table["column"] == name].set_index("model")[["value", "ci_low", "ci_high", "n"]]
         parts.append(own.set_axis([axis, f"{axis}_low", f"{axis}_high", "n"], axis=1))
         names[axis] = name, direction_word(result, name)
@@ -434,8 +428,8 @@ def winners(
     >>> ax = rd.plot.winners(result, "ndcg@10", model="knn", baseline="popularity")
     """
     found, rows = model_values(result, metric), model_rows(result)
-    one = check_model("model", model, list(found))
-    other = check_model("baseline", baseline, list(found))
+    one = chosen("model", model, list(found))
+    other = chosen("baseline", baseline, list(found))
     if one == other:
         raise OptionError(f"model and baseline are both {one!r}; expected two models")
     keys = result.per_user[list(result.spec["user_col"])]

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...errors import OptionError, closest
+from ...errors import OptionError
 from ...experiments.decide.adjust_pvalues import adjustment
 from ...judge.verdict import VERDICT_COLUMNS, sign_of, turned
 from ...tables.cells import amount, columns_before, form_of, number, short_names
 from ..given_tables import (
     JOINED_BY,
-    check_model,
+    chosen,
     column_names,
     count_text,
     direction_word,
@@ -34,25 +34,6 @@ COMPARED_PAIRS = ["metric", "baseline", "model", "diff", "n_users", *VERDICT_COL
 HIT_TABLE = "what rd.diagnostics.hit_table returned"
 HIT = "#cfe6d6"  # light in a dark style too, so that dark texts stand on it
 ROW_HEIGHT = 0.3  # inches
-
-
-def _of_metric(
-    table: pd.DataFrame, role: str, names: Sequence[str], metric: str | None, drawn: bool = False
-) -> tuple[pd.DataFrame, str]:
-    """Return the rows of one metric, which the caller must name where there are several that are
-    not drawn beside each other, and its name, if there is one."""
-    known = list(dict.fromkeys(names))
-    if metric is None and len(known) == 1:
-        return table, known[0]
-    if metric is None and not drawn:
-        raise OptionError(
-            f"{role} has {len(known)} metrics; name the one to draw in metric=: {known}"
-        )
-    if metric is not None and metric not in known:
-        raise OptionError(
-            f"metric={metric!r} is not in the {role}; it has {known}{closest(metric, known)}"
-        )
-    return (table, "") if metric is None else (table[np.array(names) == metric], metric)
 
 
 @Picture
@@ -98,12 +79,13 @@ def heat(
     >>> ax = rd.plot.heat(segments, rows="model", columns="segment")
     """
     of_axes = {"row": each_name(rows), "column": each_name(columns)}
-    keys, what = [*of_axes["row"], *of_axes["column"]], metric or ""
+    keys, what = [*of_axes["row"], *of_axes["column"]], ""
     need(summary, "summary", [*keys, "value", "n"], "what rd.summarize returns")
     table = summary
-    if "metric" in summary.columns:
+    if "metric" in summary.columns and (metric is not None or "metric" not in keys):
         of_rows = column_names(summary)
-        table, what = _of_metric(summary, "summary", of_rows, metric, "metric" in keys)
+        what = chosen("metric", metric, of_rows, "metric of the summary")
+        table = summary[np.array(of_rows) == what]
     for name in keys[::-1]:
         if getattr(table[name].dtype, "ordered", False):
             table = table.sort_values(name, kind="stable")
@@ -194,8 +176,8 @@ def pairs(
     >>> ax = rd.plot.pairs(compared)
     """
     need(comparison, "comparison", COMPARED_PAIRS, "what compare_models returned")
-    of_rows = comparison["metric"].map(str).tolist()
-    rows, what = _of_metric(comparison, "comparison", of_rows, metric)
+    what = chosen("metric", metric, comparison["metric"], "metric of the comparison")
+    rows = comparison[comparison["metric"].map(str) == what]
     if rows.duplicated(["baseline", "model"]).any():
         raise OptionError(
             "comparison has several rows for one pair of models, such as segments; pass the rows "
@@ -319,7 +301,7 @@ def lists(
     )
     found = data["model"].unique().tolist()
     if models is not None:
-        found = list(dict.fromkeys(check_model("models", name, found) for name in models))
+        found = list(dict.fromkeys(chosen("models", name, found) for name in models))
     parts = [data[data["model"] == name].sort_values("rank", kind="stable") for name in found]
     data = pd.concat(parts, ignore_index=True)
     yield data

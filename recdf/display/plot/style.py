@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from ...tables.cells import estimated, visible
-from ..given_tables import check_model, each_name
+from ..given_tables import chosen, each_name
 
 if TYPE_CHECKING:  # matplotlib is an extra: only type checkers need its names
     from matplotlib.axes import Axes as Axes
@@ -87,7 +87,7 @@ def looks(
 def highlighted(highlight: Any, models: Iterable[Any]) -> list[str]:
     """Return the labels of the models that `highlight=` names."""
     known = list(map(str, models))
-    return [check_model("highlight", name, known) for name in each_name(highlight)]
+    return [chosen("highlight", name, known) for name in each_name(highlight)]
 
 
 def best_first(values: pd.Series, better: str, highlight: Any = None) -> list[str]:

@@ -26,10 +26,9 @@ from ...judge.comparisons import confidence_of
 from ...judge.verdict import is_withheld, says_worse, turned
 from ...tables.cells import NULL, amount, estimate_form, shorten, visible
 from .. import plot
-from ..given_tables import count_range, labels, need
+from ..given_tables import compare, count_range, labels, model_rows, need
 from ..kinds import TABLE_KINDS, harm_first, n_differs, page_part, record_of
 from ..leaderboard_values import RowsInMemory, segment_groups, values_frame
-from ..pairs import compare, model_rows
 from ..plot.style import BEST, REST, looks
 from ..row_words import EVERYONE, segment_of, sides_of
 from .page_blocks import (

@@ -39,10 +39,16 @@ from ...tables.cells import (
     number,
     visible,
 )
-from ..given_tables import ONLY, count_range, sides_of_tests, words_of_tests
+from ..given_tables import (
+    ONLY,
+    count_range,
+    list_places,
+    model_rows,
+    sides_of_tests,
+    words_of_tests,
+)
 from ..kinds import TABLE_KINDS
 from ..leaderboard_values import seed_sentences
-from ..pairs import list_places, model_rows
 from ..row_words import sides_of
 from .page_blocks import (
     BESIDE,

@@ -26,10 +26,9 @@ from ...judge.choices import POSITIVE, check_value
 from ...progress import Progress
 from ...publishing import publish_text, refuse_files
 from ...tables.cells import amount, visible
-from ..given_tables import as_result, with_bounds
+from ..given_tables import as_result, model_rows, with_bounds
 from ..kinds import record_of
 from ..leaderboard_values import over_repeats
-from ..pairs import model_rows
 from . import about_experiment, about_models
 from .about_models import Page, Sections
 from .card import card_section, models_card

@@ -23,7 +23,8 @@ from ...judge.verdict import codes_of, is_withheld, sentence, sign_of
 from ...publishing import refuse_two_runs
 from ...tables.cells import short_names
 from ..given_tables import (
-    check_model,
+    chosen,
+    compare,
     direction_word,
     need,
     need_gate,
@@ -35,7 +36,6 @@ from ..given_tables import (
 from ..kinds import TABLE_KINDS, page_part
 from ..leaderboard import board_of
 from ..leaderboard_values import RowsInMemory, columns_of, values_frame
-from ..pairs import compare
 from ..plot.effects import SOURCE
 from .page_blocks import NAME_LENGTH, marked, name_of
 
@@ -109,7 +109,7 @@ class Subject:
             of_all = set(comparison["baseline"].map(str))
             if baseline is None and len(of_all) == 1 and of_all < {*self.models}:
                 (baseline,) = of_all
-        base = None if baseline is None else check_model("baseline", baseline, self.models)
+        base = None if baseline is None else chosen("baseline", baseline, self.models)
         self.baseline = base
         if metrics is not None:
             wanted = columns_of(summary, metrics, None)
