@@ -99,14 +99,13 @@ class Kind(NamedTuple):
 
     columns : those that no other kind has together · title : heading of its section · said : what a
     row says · cells : the cells of every row, by the heads of their columns · read : what
-    `plot.forest` draws of a row (panel, label, effect, ...) · look : of the badge of a row · axis,
+    `plot.forest` draws of a row (panel, label, effect, ...) · axis,
     caption : of the picture · todo : what the worst badge asks for · ask : the function of the
     table that says it, where the badge alone does not · against : what a row that says worse has
     against an effect beside it: words of the badge, what to do, and the columns in which both must
     be alike · line : of the card that quotes it · mark, headline : the badge of a whole table and
     the sentence about it, where these are not those of its rows · part : where it stands among the
-    tables of an experiment: in an argument of `rd.report`, or "beside" the effects · noun : of its
-    rows
+    tables of an experiment: in an argument of `rd.report`, or "beside" the effects
     """
 
     columns: tuple[str, ...]
@@ -114,7 +113,6 @@ class Kind(NamedTuple):
     said: Callable[[TableRow], str]
     cells: Callable[[pd.DataFrame], RowCells]
     read: Callable[[TableRow], dict[str, Any]] | None = None
-    look: Callable[[TableRow], BadgeKind] = badge_of
     axis: str = ""
     caption: str = ""
     todo: Mapping[str, str] = {}
@@ -124,7 +122,6 @@ class Kind(NamedTuple):
     mark: Callable[[pd.DataFrame], Badge] | None = None
     headline: Callable[[pd.DataFrame], str] | None = None
     part: str = ""
-    noun: str = "estimate"
 
     def asks(self, table: pd.DataFrame, mark: Badge) -> str:
         """Return what a table with this badge asks for."""
@@ -405,7 +402,6 @@ TABLE_KINDS: dict[str, Kind] = {
         "Leaderboard",
         of_place,
         _board_cells,
-        noun="value",
     ),
     "aa": _estimates(
         "rejected recommended cap",
@@ -510,7 +506,6 @@ TABLE_KINDS: dict[str, Kind] = {
         of_comparison,
         _comparison_cells,
         part="segments",
-        noun="comparison",
     ),
     "over_time": Kind(
         ("metric", "diff", "ci_low", "ci_high", "trend_verdict"),
@@ -518,7 +513,6 @@ TABLE_KINDS: dict[str, Kind] = {
         lambda row: f"{trend_words(row).capitalize()}.",
         row_by_row(_plain_cells),
         part="over_time",
-        noun="period",
     ),
     "interleaved": Kind(
         (*PAIR, "model", "baseline", "preference"),
@@ -542,7 +536,6 @@ TABLE_KINDS: dict[str, Kind] = {
         of_comparison,
         _comparison_cells,
         part="experiment",
-        noun="comparison",
     ),
     "decision": Kind(
         ("decision", "reasons", "treatment"),
@@ -553,7 +546,6 @@ TABLE_KINDS: dict[str, Kind] = {
         ),
         row_by_row(_plain_cells),
         part="decision",
-        noun="treatment",
     ),
     "health": Kind(
         (
@@ -584,12 +576,10 @@ TABLE_KINDS: dict[str, Kind] = {
             f"{'' if is_useless(row) else ', ' + amount_of_estimate(row)}."
         ),
         _estimate_cells,
-        look=look_of_estimate,
         mark=lambda table: (
             Badge("warning", "flagged") if any(table["flags"]) else Badge("good", "no flag")
         ),
         headline=_flagged,
-        noun="off-policy estimate",
     ),
     "gate": Kind(
         ("budget", "effect", "change", "bound", "reason"),
@@ -597,7 +587,6 @@ TABLE_KINDS: dict[str, Kind] = {
         lambda row: f"{row_sentence(row)}.",
         row_by_row(_gate_cells),
         drawn_budget,
-        look=lambda row: GATE_LOOKS.get(row["effect"], "warning"),
         caption="upright line: the budget; filled: passes (blue) or fails (orange)",
         against=("the gate is not passed", "pass the gate first", ""),
         mark=_gate_mark,
@@ -607,7 +596,6 @@ TABLE_KINDS: dict[str, Kind] = {
             "error": "Do not replace the baseline.",
             "open": "Do not replace the baseline yet: the gate is undecided.",
         },
-        noun="budget",
     ),
     "check": Kind(
         ("finding", "severity", "count", "share", "effect", "code"),
@@ -617,7 +605,6 @@ TABLE_KINDS: dict[str, Kind] = {
             f"{row['effect']}."
         ),
         row_by_row(_finding_cells),
-        look=lambda row: SEVERITY.get(row["severity"], "info"),
         line=OVERTURN,
         mark=_findings_mark,
         headline=lambda table: f"{_findings_mark(table).text}.",
@@ -626,7 +613,6 @@ TABLE_KINDS: dict[str, Kind] = {
             "warning": "Look at the warnings before anything is compared.",
             "good": "Compare the models.",
         },
-        noun="finding",
     ),
     "floors": Kind(
         ("metric", "chance", "popularity", "ceiling"), "Levels", of_floor, row_by_row(_plain_cells)

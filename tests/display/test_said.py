@@ -8,6 +8,7 @@ import pytest
 
 from recdf.diagnostics.history import CHANGE_COLUMNS
 from recdf.display.kinds import TABLE_KINDS
+from recdf.display.row_words import look_of_estimate
 from recdf.judge.cautions.table import CAUTIONS
 from recdf.judge.verdict import EFFECTS, is_withheld, says_worse, sentence, sign_of, turned
 
@@ -152,7 +153,7 @@ def test_a_sentence_of_an_off_policy_estimate_says_its_row():
             row = base | {"effect": "" if held else effect or "ok", "withheld": held}
             row |= {"flags": flags, "trust": "do not use" if held else "ok"}
             said = TABLE_KINDS["off_policy"].said(row)
-            look = TABLE_KINDS["off_policy"].look(row)
+            look = look_of_estimate(row)
             assert ("0.0" in said) == (not held)  # a number that may not be used is not said
             assert look == "error" if held else look != "error"
             assert look not in ("better", "worse") or not flags
@@ -222,8 +223,7 @@ def test_a_sentence_of_a_gate_says_its_row():
         number = numbers(said.replace("%", ".0").replace("ndcg@10", ""))[0]
         assert number == pytest.approx(row["change"] * (100 if row["relative"] else 1), rel=0.05)
         assert said.endswith((f"budget {row['budget']}.", "budget – (few users)."))
-        assert kind.look(row) == looks.get(row["effect"], "warning")
-        assert cells["verdict"].badge == (kind.look(row), row["verdict"])
+        assert cells["verdict"].badge == (looks.get(row["effect"], "warning"), row["verdict"])
         assert sign_of(row) == {"pass": "better", "fail": "worse"}.get(row["effect"], "open")
 
 
@@ -289,8 +289,7 @@ def test_a_sentence_of_a_finding_says_its_row_and_the_badge_counts_them():
         found = row | {"severity": level, "code": code}
         assert kind.said(found) == "knn: equal scores (3, 25.0%): a tie."
         (cells,) = kind.cells(pd.DataFrame([found]))
-        assert cells["severity"].badge == (kind.look(found), level)
-        assert kind.look(found) == level
+        assert cells["severity"].badge == (level, level)
     for n in itertools.product(range(3), repeat=3):
         severities = [level for level, some in zip(levels, n, strict=True) for _ in range(some)]
         table = pd.DataFrame({"severity": severities})

@@ -147,19 +147,12 @@ def leaderboard_section(subject: Subject, page: Page) -> Sections:
         off=[i for i, name in enumerate(columns, 1) if name not in subject.columns],
     )
     rows = []
-    for row in summary.itertuples(index=False):
-        form = estimate_form(row.value, row.ci_low, row.ci_high, significant=4)
-        rows.append(
-            {
-                "model": text(row.model),
-                "metric": text(row.column),
-                "value": value(row.value, form),
-                "interval from": value(row.ci_low, form),
-                "to": value(row.ci_high, form),
-                "n": value(row.n, ",d"),
-                "undefined": value(row.n_undefined, ",d"),
-            }
-        )
+    for row in summary.to_dict("records"):
+        form = estimate_form(row["value"], row["ci_low"], row["ci_high"], significant=4)
+        numbers = {name: value(row[name], form) for name in ("value", "ci_low", "ci_high")}
+        counts = {name: value(row[name], ",d") for name in ("n", "n_undefined")}
+        names = {"model": text(row["model"]), "metric": text(row["column"])}
+        rows.append(names | numbers | counts)
     every = shown_table(
         "Every metric at every k",
         rows,

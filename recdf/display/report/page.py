@@ -7,7 +7,6 @@ import functools
 import hashlib
 import os
 import re
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
@@ -27,7 +26,6 @@ from ...progress import Progress
 from ...publishing import publish_text, refuse_files
 from ...tables.cells import amount, visible
 from ..given_tables import as_result, model_rows, with_bounds
-from ..kinds import record_of
 from ..leaderboard_values import over_repeats
 from . import about_experiment, about_models
 from .about_models import Page, Sections
@@ -310,30 +308,21 @@ def _report_sections(page: Page) -> list[Section]:
 def _heading(page: Page, sections: Sequence[Section]) -> tuple[str, str]:
     """Return the heading of a page, without a result that of its one section if there is one, and
     the line below it."""
-    tables, counts = page.tables, Counter[str]()
     if page.subject is not None:
         return "Evaluation of recommendations", _population(page.subject)
-    for table in tables.experiment.values():
+    for table in page.tables.experiment.values():
         arms = [table.set_index(side)[f"n_{side}"] for side in ("control", "treatment")]
         users = pd.concat(arms).groupby(level=0).max()
         n = amount(int(users.sum()), "user"), amount(table["metric"].nunique(), "metric")
         return "A/B test of recommendations", " · ".join([amount(len(users), "variant"), *n])
     shown = [one for one in sections if one.id not in ("validity", "verdict")]
-    heading = shown[0].title
+    blocks = [block for one in shown for block in one.tables]
+    n_rows = sum(len(block.rows) + block.more for block in blocks)
+    about = f"{amount(n_rows, 'row')} in {amount(len(blocks), 'table')}"
     if shown[0].id in ("gate", "off-policy", "history", "data-health"):
-        heading += " of recommendations"
-    else:
-        about = f": {heading[:1].lower()}{heading[1:]}" if len(shown) == 1 else ""
-        heading = f"Experiment on recommendations{about.replace('a/A', 'A/A')}"
-    if tables.history is not None and tables.off_policy is None and not tables.beside:
-        return heading, tables.history.headline
-    gate = None if tables.gate is None else tables.gate.table
-    own = (tables.off_policy, gate, tables.check, tables.decision, tables.segments)
-    for one in (*tables.beside.values(), *own):
-        if one is not None:
-            counts[record_of(one).noun] += len(one)
-    counts["period"] += 0 if tables.over_time is None else len(tables.over_time)
-    return heading, " · ".join(amount(n, noun) for noun, n in counts.items() if n)
+        return f"{shown[0].title} of recommendations", about
+    what = f": {shown[0].title.lower().replace('a/a', 'A/A')}" if len(shown) == 1 else ""
+    return f"Experiment on recommendations{what}", about
 
 
 def _population(subject: Subject) -> str:

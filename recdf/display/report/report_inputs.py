@@ -151,16 +151,15 @@ class Subject:
         values = self.summary.set_index(["model", "column"])["value"].to_dict()
         found = []
         for row in comparison.to_dict("records"):
-            sign, metric = sign_of(row), str(row["metric"])
-            own = {side: values.get((str(row[side]), metric), np.nan) for side in BOTH_SIDES}
+            sign, metric, code = sign_of(row), str(row["metric"]), ""
+            own = [values.get((str(row[side]), metric), np.nan) for side in BOTH_SIDES]
             powered = "n_human" in row  # then a difference need not be that of the means
-            better, up, code = direction_word(self.result, metric), row["diff"] > 0, ""
-            for side in BOTH_SIDES[powered:]:
-                mean = row.get(f"mean_{side}", np.nan)
-                alike = pd.isna([own[side], mean]).any() or np.isclose(own[side], mean, 1e-6, 1e-9)
-                if not alike and "different_lists" not in codes_of(row["remarks"]):
-                    code = "other_numbers"
-            if powered and sign != "open" and (own["model"] - own["baseline"]) * row["diff"] < 0:
+            means = [row.get(f"mean_{side}", np.nan) for side in BOTH_SIDES]
+            alike = np.isnan(own) | np.isnan(means) | np.isclose(own, means, 1e-6, 1e-9)
+            if not alike[powered:].all() and "different_lists" not in codes_of(row["remarks"]):
+                code = "other_numbers"
+            better, up = direction_word(self.result, metric), row["diff"] > 0
+            if powered and sign != "open" and (own[0] - own[1]) * row["diff"] < 0:
                 code = "labels_disagree"
             if better and sign != "open" and (up == (better == "larger")) != (sign == "better"):
                 code = "other_direction"
@@ -181,17 +180,13 @@ class Subject:
     def pairs(self) -> pd.DataFrame:
         """Return the comparison of every pair of models on the first metric, all one family, which
         may be the one that the page has."""
-        own = self.comparison
-        if own.empty or len(self.models) < 3 or self.primary not in self.result.per_user.columns:
-            return own
-        here = own[own["metric"].astype(str) == self.primary]
-        sides = zip(here["model"].map(str), here["baseline"].map(str), strict=True)
-        n = len({frozenset(pair) for pair in sides})
-        if n == len(here) == len(self.models) * (len(self.models) - 1) // 2:
+        own, metric = self.comparison, self.primary
+        few = self.baseline is None or len(self.models) < 3
+        if few or own.empty or metric not in self.result.per_user.columns:
             return own
         how: Any = adjustment(own).how
         how = "holm" if how in ("", "none") else how
-        return compare(self.result, [self.primary], baseline=None, correction=how)
+        return compare(self.result, [metric], baseline=None, correction=how)
 
     def better(self, column: str) -> str:
         """Return the direction of a column: "larger", "smaller" or an empty text."""
