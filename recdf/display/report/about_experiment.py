@@ -105,25 +105,21 @@ def experiment_section(page: Page, effects: Mapping[str, pd.DataFrame]) -> Secti
     mark, sound = _soundness(tables)
     parts, quoted = list[TableBlock](), [*decided]
     for i, (name, table) in enumerate(effects.items()):
-        controls, level = table["control"].unique().tolist(), confidence_of(table)
+        controls = table["control"].unique().tolist()
         what = f"differences from {controls[0]}" if len(controls) == 1 else "pairs of variants"
         caption = f"Effects{f', {name}' if name else ''}: {what}, harms first"
-        if not parts:
+        if i == 0:
+            quoted += [f"Experiment, {said}" for said in _words_of_table(table)]
             if tables.decision is not None and tables.roles is not None:
                 sided = "one" if sides_of_tests(table) else "two"
-                if level is not None:
-                    caption += f"; {sided}-sided {100 * level:g} % intervals, beside the bounds "
-                    caption += "of the roles"
+                level = confidence_of(table)
+                percent = "" if level is None else f"{100 * level:g} % "
+                caption += f"; {sided}-sided {percent}intervals, beside the bounds of the roles"
                 roles = role_verdicts(table, tables.roles)
-                one_sided_bounds = "Roles: bounds of a guardrail are one-sided, as its test is"
-                parts.append(page.block(roles, one_sided_bounds, "roles.csv"))
+                of_roles = "Roles: bounds of a guardrail are one-sided, as its test is"
+                parts.append(page.block(roles, of_roles, "roles.csv"))
                 drawings = [*page.forests(roles), *drawings]
-            first = harm_first(table)[:FEW].to_dict("records")
-            quoted += [f"Experiment, {TABLE_KINDS['experiment'].said(row)}" for row in first]
-            if (more := len(table) - FEW) > 0:
-                stand = f"{amount(more, 'more effect')} {'stands' if more == 1 else 'stand'}"
-                quoted.append(f"{stand} in the section Experiment.")
-        parts.append(page.block(table, caption, f"experiment{f'-{i}' if i else ''}.csv"))
+        parts.append(page.block(table, caption, f"experiment-{i}.csv"))
     if tables.health is not None:
         parts.append(page.block(tables.health, TABLE_KINDS["health"].title, "health.csv"))
     yield Section(

@@ -27,10 +27,10 @@ from ...judge.verdict import is_withheld, says_worse, turned
 from ...tables.cells import NULL, amount, estimate_form, shorten, visible
 from .. import plot
 from ..given_tables import compare, count_range, labels, model_rows, need
-from ..kinds import TABLE_KINDS, harm_first, n_differs, page_part, record_of
+from ..kinds import TABLE_KINDS, harm_first, page_part, record_of
 from ..leaderboard_values import RowsInMemory, segment_groups, values_frame
 from ..plot.style import BEST, REST, looks
-from ..row_words import EVERYONE, segment_of, sides_of
+from ..row_words import segment_of, sides_of
 from .page_blocks import (
     FOR_WHOM_WORSE,
     NAME_LENGTH,
@@ -38,7 +38,6 @@ from .page_blocks import (
     Drawing,
     Reason,
     Section,
-    Shown,
     TableBlock,
     badge_of,
     csv_of,
@@ -283,14 +282,9 @@ def segments_section(subject: Subject, page: Page) -> Sections:
         said = worse_for(compared.to_dict("records"), [*compared["segment"].map(str)])
     # The means of the metric, models by segments.
     means = values_frame(RowsInMemory(subject.result, groups), subject.summary, [metric])
-    rows: dict[str, dict[str, Shown]] = {}
-    for row, apart in zip(means.to_dict("records"), n_differs(means), strict=True):
-        part = "all lists" if row["segment"] == EVERYONE else f"{row['segment']} = {row['group']}"
-        form = estimate_form(row["value"], row["ci_low"], row["ci_high"])
-        cell = value(row["value"], form, small=f"n = {int(row['n']):,}" if apart else "")
-        rows.setdefault(row["model"], {"model": text(row["model"])})[part] = cell
-    shown, caption = [*rows.values()], f"Mean {metric} by segment"
-    parts.append(shown_table(caption, shown, page.most, means, "segment-means.csv"))
+    cells = TABLE_KINDS["leaderboard"].cells(means.assign(marks=""))
+    caption = f"Mean {metric} by segment"
+    parts.append(shown_table(caption, cells, page.most, means, "segment-means.csv"))
     yield Section("segments", "Segments", tables=parts, said=said)
 
 
