@@ -150,8 +150,8 @@ def leaderboard_section(subject: Subject, page: Page) -> Sections:
         form = estimate_form(row["value"], row["ci_low"], row["ci_high"], significant=4)
         numbers = {name: value(row[name], form) for name in ("value", "ci_low", "ci_high")}
         counts = {name: value(row[name], ",d") for name in ("n", "n_undefined")}
-        names = {"model": text(row["model"]), "metric": text(row["column"])}
-        rows.append(names | numbers | counts)
+        who = {"model": text(row["model"]), "metric": text(row["column"])}
+        rows.append(who | numbers | counts)
     every = shown_table(
         "Every metric at every k",
         rows,
