@@ -583,6 +583,7 @@ def try_kind(seed, folder):
     for wrong in GENERAL:
         assert not re.search(wrong, text), (wrong, text)
     assert list(lines)[-1] == "So"
+    assert not re.search(r"[a-z]\.[a-z]", lines["So"]), lines["So"]
     if POSITIVE.match(lines["So"]):  # never stronger than the badge
         other = kind == "worse" and lines["So"] == "Prefer a ."  # the one that b is worse than
         sound = kind in ("better", "good") or badge == "ship, not as planned" or other

@@ -211,6 +211,7 @@ def test_ties_that_move_nothing_have_no_span(tmp_path):
     check = rd.check(true, pred, 1, by="model")
     lines, _, _ = card(tmp_path, result, baseline="old", check=check)
     assert "could be" not in lines["What could overturn it"]
+    assert lines["So"] == "Ship new to a test."  # what changes nothing asks for nothing
 
 
 @pytest.mark.long

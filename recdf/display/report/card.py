@@ -124,7 +124,8 @@ def card_section(case: Case) -> Section:
         badge = Badge("warning", f"{badge.text}{beside}{' and '.join(words)}")
         action = f"Do not act yet: {next(actions, 'find out why')}."
     elif badge.kind == "better":
-        action += "".join(one.action for one in case.reasons if not one.badge)
+        watch = (one for one in case.reasons if one.line == FOR_WHOM_WORSE and not one.badge)
+        action += "".join(one.action for one in watch)
     lines = {"Which": which, "By how much": case.amounts, "How sure": case.sure}
     for line in (FOR_WHOM_WORSE, OVERTURN, BESIDE):
         lines[line] = [one.said for one in case.reasons if one.line == line and one.said]
