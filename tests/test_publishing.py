@@ -259,7 +259,7 @@ NO_FILES = {
 }
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("what", NO_FILES)
 @pytest.mark.parametrize("name", ["per_user.parquet", "summary.parquet", "profile.parquet"])
 def test_what_is_no_file_is_an_error_and_not_opened(what, name, place, capsys):
@@ -408,7 +408,7 @@ def test_a_verdict_comes_last_and_never_tells_of_another_run(tmp_path, monkeypat
     assert not list(tmp_path.rglob(f"{PREFIX}*"))
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("n_old", "n_new"), [(1, 1), (2, 2), (1, 0), (2, 0), pytest.param(3, 2, marks=pytest.mark.long)]
 )

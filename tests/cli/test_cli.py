@@ -122,6 +122,7 @@ def test_equals_the_call_from_python(capsys, files, kind):
     assert written == expected
 
 
+@pytest.mark.long
 def test_every_option_has_an_argument_that_reaches_the_result(capsys, files):
     given = {
         "user_col": "user_id",
@@ -177,6 +178,7 @@ def test_composite_keys_and_several_by_columns(capsys, files):
     )
 
 
+@pytest.mark.long
 def test_items_and_users_come_from_files(capsys, files):
     pd.DataFrame({"item_id": [10, 20, 30, 40, 50]}).to_csv("items.csv", index=False)
     pd.DataFrame({"user_id": [2, 7]}).to_csv("users.csv", index=False)

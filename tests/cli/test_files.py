@@ -204,6 +204,7 @@ def test_seen_items_of_a_file_are_left_out(capsys, stream):
     assert found != expected()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("stream", [[], ["--stream"]])
 def test_columns_that_are_carried(capsys, stream):
     pred = PRED.assign(time=range(8), day="mon")

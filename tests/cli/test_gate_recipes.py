@@ -117,7 +117,7 @@ def test_airflow(folder):
             gate("candidate", "production")
 
 
-@pytest.mark.few(1)
+@pytest.mark.long
 def test_mlflow(folder, monkeypatch):
     logged = {}
     stand_in = types.ModuleType("mlflow")

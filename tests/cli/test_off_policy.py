@@ -100,6 +100,7 @@ def test_an_excerpt_of_open_bandit(capsys):
     assert "too few to tell" in text
 
 
+@pytest.mark.long
 def test_slates_and_options(tmp_path, capsys):
     log = pd.read_csv(GOLDEN / "ope_slate.csv")
     options = [

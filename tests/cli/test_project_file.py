@@ -77,6 +77,7 @@ def test_what_a_project_states_counts_as_typed_and_is_said(capsys, name):
     assert run(capsys, *CALL, "-q")[2] == ""
 
 
+@pytest.mark.long
 def test_the_nearest_file_counts_and_the_search_ends_at_the_repository(capsys, folder, monkeypatch):
     write("k = 7", folder.parent / "recdf.toml")
     assert "recall@10" in summary(capsys, *CALL, *TYPED)[0]  # it is above the repository

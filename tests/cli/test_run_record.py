@@ -127,6 +127,7 @@ def test_what_cannot_be_read_is_a_bad_call(capsys, option, value, words):
 # -- the record
 
 
+@pytest.mark.few(1)
 @STREAM
 def test_the_record_of_a_run(capsys, stream):
     assert run(capsys, *CALL, *stream, "--out", "out")[0] == 0

@@ -351,6 +351,7 @@ def test_the_metric_of_a_few_lists_that_are_left_is_no_number() -> None:
     assert "mrr@2 1 with, – without (1 of 60 lists)" in said
 
 
+@pytest.mark.long
 def test_popularity_is_that_without_the_leaked_rows() -> None:
     users = np.arange(60)
     true = pd.DataFrame({"user_id": users, "item_id": "a"})
@@ -394,7 +395,7 @@ def test_findings_about_true_and_train_alone_stand_once_for_all_models() -> None
     assert set(per_model["by"]) == {"bad", "good"}
 
 
-@pytest.mark.few(1)
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("train", "finding"),
     [

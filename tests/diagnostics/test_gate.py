@@ -100,6 +100,7 @@ def test_every_row_must_pass():
     assert verdicts(gate) == ["fail", "pass, but worse"]
 
 
+@pytest.mark.long
 def test_failing_is_corrected_and_passing_is_not():
     own, base = sides(n=800, loss=0.03)
     copies = (
@@ -254,6 +255,7 @@ def test_other_data_are_undecided_with_the_reason():
         assert check in gate.to_markdown()
 
 
+@pytest.mark.long
 def test_truth_of_the_same_size_with_other_items_is_other_truth():
     """Leave one out, with another item left out: each list has one relevant item, and it is not the
     same."""
@@ -504,6 +506,7 @@ def test_seen_items_turn_a_verdict_into_undecided():
     assert both.checks.set_index("check").loc["seen items", "found"] == "no doubt"
 
 
+@pytest.mark.long
 def test_sampled_candidates_turn_a_verdict_into_undecided():
     rng = np.random.default_rng(0)
     true = pd.DataFrame({"user_id": range(300), "item_id": rng.integers(0, 4000, 300)})

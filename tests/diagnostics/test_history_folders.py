@@ -132,7 +132,7 @@ SAME_DAY = [
 ]
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("since", SAME_DAY)
 def test_a_day_may_be_given_in_many_ways(tmp_path, since):
     history = rd.diagnostics.History(

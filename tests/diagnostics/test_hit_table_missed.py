@@ -36,6 +36,7 @@ def test_missed_rows_by_hand():
     ]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("k", [1, 10])
 def test_hits_and_missed_rows_are_all_relevant_rows(shop, k):
     table = hit_table(shop.true, shop.pred, k, by="model", missed=True)

@@ -290,6 +290,7 @@ def test_a_sample_ratio_that_does_not_fit_was_checked(tmp_path):
     assert "Checked: the sample ratio. Not checked here: users without metrics" in said
 
 
+@pytest.mark.long
 def test_bounds_of_a_role_and_intervals_of_an_effect_are_told_apart(tmp_path):
     users = pd.DataFrame({"user_id": range(600), "variant": ["A", "B"] * 300})
     users["clicks"] = np.random.default_rng(0).normal(1, 0.5, 600)
@@ -335,6 +336,7 @@ def test_all_that_shows_a_comparison_says_the_same(tmp_path, capsys, seed):
     assert card_of(out)[2] == badge
 
 
+@pytest.mark.long
 def test_another_truth_withholds_the_badge(tmp_path):
     true, pred = lists({"new": 0.6, "old": 0.4})
     other = true.assign(item_id=np.where(true["user_id"] < 100, 7, 0))

@@ -59,7 +59,7 @@ def test_a_table_is_tidy_and_survives_parquet_and_a_join(name):
     assert (again.merge(owners, on=key, how="left", validate="m:1")["owner"] == "search").all()
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "name", [name for name in NAMES if name not in ("decide_experiment", "effect_over_time")]
 )

@@ -47,6 +47,7 @@ def test_a_user_counts_once_with_the_mean_over_folds(folds):
     assert "A user counts once, with the mean over fold." in board.notes
 
 
+@pytest.mark.long
 def test_differences_are_those_of_a_comparison_with_folds(folds):
     board = rd.leaderboard(folds, baseline="popularity", fold="fold", metrics="ndcg@10")
     table = folds.compare_models("ndcg@10", model_col="model", fold="fold", baseline="popularity")

@@ -255,6 +255,7 @@ def test_every_form_has_every_number(result):
     assert [latex.count(rule) for rule in (r"\toprule", r"\midrule", r"\bottomrule")] == [1, 1, 1]
 
 
+@pytest.mark.long
 def test_hostile_names_stay_letters(hostile):
     board = rd.leaderboard(hostile, correction=None)
     page = board.to_html()

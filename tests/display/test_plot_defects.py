@@ -37,7 +37,7 @@ def drawn_ticks(axis):
     return [label.get_text() for at, label in pairs if low <= at <= high]
 
 
-@pytest.mark.few(1)
+@pytest.mark.long
 @pytest.mark.parametrize("size", [1e-12, 1e-9, 1e-3, 1.0, 1e6, 1e12, 1e15])
 def test_ticks_are_short_and_differ_at_every_size(compared, size):
     ax = rd.plot.forest(scaled(compared, size))

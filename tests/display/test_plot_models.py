@@ -65,6 +65,7 @@ def test_tradeoff_marks_the_models_that_no_other_beats_on_both():
         assert data.loc[i, "pareto"] == (not beaten)
 
 
+@pytest.mark.long
 def test_curve_over_time_has_one_place_for_each_week(shop):
     weeks = pd.concat(
         [shop.pred.assign(week=f"2026-W{week}") for week in (9, 10, 11)], ignore_index=True
@@ -85,6 +86,7 @@ def test_curve_over_time_has_one_place_for_each_week(shop):
     assert dated["x"].tolist() == [pd.Timestamp("2026-03-02")]
 
 
+@pytest.mark.long
 def test_beyond_eight_models_the_highlighted_and_the_five_best_have_a_colour():
     ax = rd.plot.curve(many_models(12), highlight="m0")
     names = [text.get_text() for text in ax.get_legend().get_texts()]

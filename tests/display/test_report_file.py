@@ -18,6 +18,7 @@ from .conftest import HOSTILE
 from .page_read import Page, off_policy
 
 
+@pytest.mark.long
 def test_one_file_with_a_policy_of_its_own_digests(full):
     page, _ = full
     written = unescape(re.search(r'Security-Policy" content="([^"]+)"', page.source)[1])
@@ -187,6 +188,7 @@ def test_a_place_that_takes_no_report(small, tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
@@ -217,6 +219,7 @@ def test_bad_input_says_what_to_change_and_writes_nothing(options, error, words,
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("module", ["jinja2", "matplotlib"])
 def test_a_missing_extra_names_itself(module, small, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, module, None)

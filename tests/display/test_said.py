@@ -108,6 +108,7 @@ def test_the_trend_of_an_effect_says_its_row():
         assert said.lower() == f"trend: {verdict}{slope}.".lower()
 
 
+@pytest.mark.long
 def test_a_turned_row_says_the_opposite():
     opposite = {"better": "worse", "worse": "better", "higher": "lower", "lower": "higher"}
     opposite |= {"ranks_higher": "ranks_lower", "ranks_lower": "ranks_higher"}

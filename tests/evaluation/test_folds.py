@@ -111,6 +111,7 @@ def test_what_cannot_be_matched_is_named(frames):
         rd.evaluate(true, pred, "ndcg@5", by=BY, by_in_true=True, users=[1, 2])
 
 
+@pytest.mark.long
 def test_models_are_compared_within_users_and_folds(frames):
     result = rd.evaluate(*frames, "ndcg@5", by=BY, by_in_true=True)
     (pair,) = result.compare_models(model_col="model", fold="fold", baseline="a").itertuples()

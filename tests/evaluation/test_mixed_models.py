@@ -29,6 +29,7 @@ def joined(result):
     return table
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "call", [rd.summarize, lambda table, by: rd.experiments.bootstrap_ci(table, "ndcg@10", by=by)]
 )
@@ -100,6 +101,7 @@ def test_two_columns_of_recommenders_and_folds(shop):
     np.testing.assert_allclose(kept["value"], one["value"])
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("attrs", [True, False])
 def test_sessions_days_and_variants_are_no_models(attrs):
     rng = np.random.default_rng(0)

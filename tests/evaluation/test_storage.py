@@ -46,6 +46,7 @@ def test_ids_of_every_dtype_come_back(label, tmp_path):
     equal(rd.read_parquet(tmp_path), result)
 
 
+@pytest.mark.long
 def test_composite_keys_and_by_of_other_dtypes_come_back(tmp_path):
     true, pred = frames(11)
     pred = pred.assign(

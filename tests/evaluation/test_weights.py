@@ -84,6 +84,7 @@ def test_by_hand():
     assert equal["n_effective"] == pytest.approx(3)
 
 
+@pytest.mark.long
 def test_weights_stand_in_true_in_users_or_in_a_mapping():
     true, pred, users = weighted(2)
     expected = rd.evaluate(true, pred, METRICS, weight_col="w", **OPTIONS)

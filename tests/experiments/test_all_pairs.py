@@ -106,6 +106,7 @@ def test_a_control_is_still_asked_for_and_still_checked():
         rd.compare_variants(users().query("variant == 'A'"), "m", control=None, details=True)
 
 
+@pytest.mark.long
 def test_moments_quantiles_and_parts_compare_all_pairs():
     data = users(3)
     plain = rd.compare_variants(data, "m", control=None, details=True)

@@ -261,6 +261,7 @@ def test_dates_of_assignment_show_a_ramp_up_without_time_col(rng):
     withheld(compare(visits, cluster="user_id", expected=shares), "assigned_at", **CHANGES)
 
 
+@pytest.mark.long
 def test_other_dates_are_no_ramp_up(rng):
     metrics, groups = ramp_up(rng)
     groups["variant"] = rng.choice(["A", "B"], len(groups))

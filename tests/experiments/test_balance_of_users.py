@@ -144,6 +144,7 @@ def test_strata_that_the_treatment_moves_withhold_the_verdict():
     assert sum("strata" in remarks for remarks in still) <= 1
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("moved", [0.25, 0.0])
 def test_segments_that_the_treatment_moves_withhold_the_verdicts(moved):
     """Active users spend more, and B makes all of them visit more often. So its users of any number

@@ -293,6 +293,7 @@ def test_a_comparison_with_cheap_labels_is_that_of_prediction_powered():
     assert of_mapping["diff"].iloc[0] == pytest.approx(row["diff"], rel=1e-12)
 
 
+@pytest.mark.long
 def test_weights_and_units_of_a_comparison_count_under_both_labels():
     human, cheap, _ = two_models()
     plain = rd.compare_models(human, "ndcg@10", baseline="old", cheap=cheap, details=True).iloc[0]

@@ -108,6 +108,7 @@ def test_models_that_were_measured_alike_have_their_verdict():
     assert whole["remarks"].tolist() == table["remarks"].tolist()
 
 
+@pytest.mark.long
 def test_names_of_columns_and_how_they_are_written_are_no_difference():
     renamed = lists("popularity").rename(columns={"score": "points"})
     other = evaluated(pred=renamed, score_col="points")

@@ -221,6 +221,7 @@ def test_folds_of_a_user_are_one_unit():
     assert (found["n_users"], found["n_only_baseline"]) == (30, 1)
 
 
+@pytest.mark.long
 def test_composite_key_and_frames_of_evaluate():
     per_user = pd.DataFrame(
         {
@@ -379,6 +380,7 @@ def test_row_order_form_and_company_do_not_matter(wide, long, test):
     pd.testing.assert_frame_equal(long.drop(columns="other"), before)
 
 
+@pytest.mark.long
 def test_more_pairs_than_fit_one_batch():
     rng = np.random.default_rng(0)
     frames = {

@@ -24,6 +24,7 @@ def pair(d, **options):
     return rd.compare_models(frames, **options).iloc[0]
 
 
+@pytest.mark.long
 def test_wilcoxons_verdict_follows_the_ranks():
     # 115 wins and 385 losses were "better": the sign of the mean beside the p of the ranks.
     d = np.r_[np.full(115, 10.0), np.full(385, -1.0)] + np.linspace(0, 1e-3, 500)

@@ -193,6 +193,7 @@ def test_bootstrap_agrees_with_welch(log):
 # comparison
 
 
+@pytest.mark.long
 def test_segments_are_their_own_experiments(log):
     table = rd.compare_variants(
         log, ["ndcg", "hits"], control="A", by="segment", correction="none", details=True
@@ -362,6 +363,7 @@ def test_sample_ratio_counts_what_was_randomised():
     )
 
 
+@pytest.mark.long
 def test_cuped_with_strata_and_with_clusters(log):
     two = log[log.variant != "C"]
     strata = rd.compare_variants(

@@ -139,6 +139,7 @@ def test_health_may_be_of_more_users_than_are_compared(rng, tmp_path):
     )["verdict"].tolist() == ["better"]
 
 
+@pytest.mark.long
 def test_the_sample_ratio_is_that_of_the_users_compared(rng):
     # The treatment pulls light users into exposure; all assigned users fit the plan. Was "worse",
     # silently.

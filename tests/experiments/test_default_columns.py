@@ -58,7 +58,7 @@ CALLS = {
 }
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", CALLS)
 def test_a_table_has_at_most_twenty_columns_beside_its_keys(name):
     short, whole = CALLS[name](), CALLS[name](details=True)
@@ -69,7 +69,7 @@ def test_a_table_has_at_most_twenty_columns_beside_its_keys(name):
     pd.testing.assert_frame_equal(pd.DataFrame(short), pd.DataFrame(whole[list(short.columns)]))
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["compare_variants", "compare_models", "cheap", "interleaved"])
 def test_a_short_table_can_be_read_by_everything(name, tmp_path):
     table = CALLS[name]()

@@ -30,6 +30,7 @@ def test_users_who_are_not_assigned_yet_are_absent(purchases):
     )
 
 
+@pytest.mark.long
 def test_active_users_only_are_compared_where_it_is_asked_for(purchases):
     rows, _ = purchases
     table = effect_over_time(rows, "value", missing="drop", **ORDERS, details=True)
@@ -216,6 +217,7 @@ def test_days_of_one_variant_alone_are_left_out(rng):
         assert table["trend"].iloc[0] == pytest.approx(late["trend"].iloc[0], abs=0.2)
 
 
+@pytest.mark.long
 def test_a_broken_sample_ratio_invalidates_the_trend(rng):
     rows = panel(rng, n=2000, effect=lambda age: 3 - age)
     table = effect_over_time(rows, "x", expected={"A": 2, "B": 1}, **ORDERS, details=True)

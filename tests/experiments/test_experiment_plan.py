@@ -134,6 +134,7 @@ def test_several_deviations_stand_side_by_side(read, users):
     )
 
 
+@pytest.mark.long
 def test_users_whose_metric_is_null_and_clusters_are_counted(read, users):
     gaps = users.assign(
         **{name: users[name].where(users.index % 10 > 0) for name in ("ctr", "spend")}

@@ -75,7 +75,7 @@ def test_balanced_is_that_of_the_paper(a, b, k):
     assert_same_shares(lists_of(mixed(a, b, k, "balanced"), "item_id"), oracle.balanced(a, b, k))
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("a", "b", "k"), CASES)
 def test_optimized_credit_is_zero_at_every_rank(a, b, k):
     a, b = list(a), list(b)
@@ -265,6 +265,7 @@ def test_clicks_without_a_team_or_elsewhere_do_not_count():
         compare_interleaved(log, elsewhere, details=True)
 
 
+@pytest.mark.long
 def test_the_unit_is_the_user_and_not_the_list():
     stats = pytest.importorskip("scipy.stats")
     log = pd.concat([mixed(list("abc"), list("cde"), 3, n=200).assign(session=s) for s in range(4)])

@@ -168,7 +168,7 @@ def test_variants_have_the_intervals_of_a_higher_confidence(relative, alternativ
     np.testing.assert_allclose(near, alone[["rel_ci_low", "rel_ci_high"]], rtol=0.05, atol=0.01)
 
 
-@pytest.mark.few(1)
+@pytest.mark.long
 @pytest.mark.parametrize(
     "options", few([{}, {"strata": "half"}, {"cluster": "half"}, {"test": "permutation"}], 2)
 )

@@ -42,7 +42,7 @@ def assert_same(found, expected, rtol=1e-11):
     pd.testing.assert_frame_equal(found, expected, rtol=rtol, atol=1e-15)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("variants", [("A", "B"), ("A", "B", "C")])
 def test_rows_in_any_order_give_the_same_numbers(known, variants):

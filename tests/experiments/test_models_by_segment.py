@@ -35,7 +35,7 @@ def by_hand(frame, segments, **options):
     return pd.concat(calls, ignore_index=True)
 
 
-@pytest.mark.few(1)
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("correction", "theirs"),
     few(

@@ -344,6 +344,7 @@ def test_a_ratio_that_does_not_vary_has_no_verdict():
 # -- moments of other programs
 
 
+@pytest.mark.long
 def test_moments_without_the_optional_columns():
     stats = pytest.importorskip("scipy.stats")
     users, _ = people()

@@ -33,7 +33,7 @@ def bootstrap_se(frame, p, n=600):
     return np.std([np.quantile(values, p) for values in drawn], ddof=1)
 
 
-@pytest.mark.few(1)
+@pytest.mark.long
 @pytest.mark.parametrize("p", [0.5, 0.9])
 def test_quantiles_and_their_spread_by_users(p):
     frame = requests()
@@ -150,7 +150,7 @@ def test_what_the_values_cannot_tell_is_said():
     assert np.isnan(row["p_value"])
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("correction", ["none", "holm", "holm_sidak", "bh"])
 @pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
 def test_interval_and_verdict_never_disagree(correction, alternative):

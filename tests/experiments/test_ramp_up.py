@@ -255,6 +255,7 @@ def test_the_order_of_rows_says_nothing(rng):
     pd.testing.assert_frame_equal(found, want, rtol=1e-11)
 
 
+@pytest.mark.long
 def test_what_changes_over_the_phases_is_no_fault(rng):
     """Covariates, missing values and missing covariates that follow the phase do not differ between
     the arms of it."""

@@ -124,7 +124,7 @@ CALLS = {
 }
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("ids", few(IDS, ["text"]))
 @pytest.mark.parametrize("call", CALLS)
 def test_the_order_of_rows_changes_no_bit(call, ids):

@@ -31,7 +31,7 @@ def random_hits(seed, n=40):
     return np.random.default_rng(seed).integers(0, 6, (2, n)).astype(float)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("alternative", few(["two-sided", "greater", "less"], 2))
 @pytest.mark.parametrize(
     ("test", "weights"),

@@ -106,6 +106,7 @@ def test_a_segment_has_no_verdict_of_its_own(rng):
     assert found["diff"].tolist() == both["diff"].tolist()
 
 
+@pytest.mark.long
 def test_a_broken_sample_ratio_in_one_segment_withholds_the_verdict(rng):
     users = users_of(rng, {"new": 1.5, "old": 0.0, "other": 0.0}, n=2000)
     lost = (users["segment"] == "new") & (users["variant"] == "B") & (rng.random(len(users)) < 0.3)

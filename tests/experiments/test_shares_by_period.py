@@ -63,6 +63,7 @@ def over_time(users, kind="cumulative", days=4, **options):
     )
 
 
+@pytest.mark.long
 def test_each_period_has_its_plan():
     users = ramped(lost=0.5)
     options = {"control": "A", "strata": "period", "time_col": "period", "expected": PLAN}

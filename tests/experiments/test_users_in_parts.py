@@ -103,7 +103,7 @@ GIVEN = {
 }
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("given", GIVEN.values(), ids=GIVEN)
 def test_files_are_compared_as_the_frame(given, parts, no_rows, tmp_path):
     users = some_users(n=MANY if "covariates" in given else N)
@@ -111,7 +111,7 @@ def test_files_are_compared_as_the_frame(given, parts, no_rows, tmp_path):
     assert found["diff_without_top"].notna().all()
 
 
-@pytest.mark.few(1)
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("shares", "more"),
     [
@@ -142,6 +142,7 @@ def test_a_dataset_is_read_as_its_files(parts, only_sums, tmp_path):
     same(data.filter(dataset.field("user_id") < 900), users[:900])
 
 
+@pytest.mark.long
 def test_tables_of_arrow_are_read_as_frames(parts, only_sums):
     users = some_users()
     same(pa.table({name: pa.array(users[name]) for name in users}), users)

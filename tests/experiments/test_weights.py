@@ -36,6 +36,7 @@ def wls(values, weights):
     return sm.WLS(y, np.ones(len(y)), weights=w).fit(cov_type="HC1", use_t=True)
 
 
+@pytest.mark.long
 def test_models_by_t():
     frame = users()
     expected = wls(frame["b"] - frame["a"], frame["w"])

@@ -46,7 +46,7 @@ DOUBTFUL = {
 }
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("case", DOUBTFUL)
 @pytest.mark.parametrize("buckets", [None, 1, 3])
 def test_a_doubtful_order_is_a_warning_with_the_argument_to_pass(case, buckets, tmp_path):

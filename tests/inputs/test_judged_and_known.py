@@ -115,7 +115,7 @@ def test_a_side_table_without_an_item_of_the_frames(name, call):
     assert any(re.search(words, str(one.message)) for one in found)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_users_whom_a_log_does_not_know(call):
     log = pd.DataFrame({"user_id": [7, 8, 9], "item_id": ["a", "x", "c"]})
     with pytest.warns(
@@ -138,7 +138,7 @@ def test_given_users_that_are_not_in_pred():
         rd.evaluate(true, PRED, "recall@3", users=[5])
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_features_of_half_of_the_items_are_said_in_counts(call):
     features = pd.DataFrame({"item_id": ["x", "a"], "f": [1.0, 2.0]})
     with pytest.warns(

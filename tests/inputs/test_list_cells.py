@@ -175,6 +175,7 @@ def test_a_slice_of_a_table_has_its_own_rows():
     )
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("fields", [["item_id", "score"], ["movie", "score"]])
 def test_lists_of_records(fields):
     """As Spark's `recommendForAllUsers` gives them: the item is the field of its name, or the first

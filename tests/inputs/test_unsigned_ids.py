@@ -103,7 +103,7 @@ ASKED = {
 FLOATS = "'user_id'\\] is float64 and 40 ids are not whole numbers below 2\\*\\*53"
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("unsigned", ["uint64", "UInt64", "uint64[pyarrow]"])
 @pytest.mark.parametrize("asked", few(ASKED, ASKED.keys() - {"leaderboard"}))
 def test_tables_match_users_of_both_kinds(asked, unsigned):

@@ -97,6 +97,7 @@ def in_weeks(change, metric="ndcg@10"):
     return frame.assign(**{metric: 0.5 + noise + change * (frame["variant"] == "B")})
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("change", "withheld"), [(0.03, "unseen_units"), (0.05, "")])
 def test_unseen_users_of_a_thin_stratum_turn_what_is_said(change, withheld):
     row = rd.compare_variants(
@@ -364,7 +365,7 @@ def trapped():
     }
 
 
-@pytest.mark.few(1)
+@pytest.mark.long
 @pytest.mark.parametrize("code", ["parts_unclear", "surplus", "unseen_units", "repeated_units"])
 def test_all_who_read_a_verdict_say_the_same_of_a_trap(code, tmp_path):
     data, metrics, options = trapped()[code]
@@ -426,6 +427,7 @@ def test_a_trend_of_shares_in_a_thin_stratum_has_at_least_the_variance_of_both_a
     assert row["trend_se"] != pytest.approx(np.sqrt(own), rel=0.01)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("change", "withheld"), [(0.03, "unseen_units"), (0.2, "")])
 def test_unseen_users_of_a_thin_stratum_turn_a_trend(change, withheld):
     row = trend_in_weeks(in_thin_strata("ndcg@10", change), "ndcg@10")

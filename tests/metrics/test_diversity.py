@@ -231,6 +231,7 @@ def test_no_column_of_items_is_a_feature_unless_it_is_named():
     assert rd.ils(pred, items=items, features=["x", "y", "z"]) == close(PAIR_MEAN)
 
 
+@pytest.mark.long
 def test_spec_records_every_side_table():
     pred, log = {"u": ["a", "b", "c"]}, {"u": ["a"]}
 

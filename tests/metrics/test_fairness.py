@@ -158,6 +158,7 @@ def groups_of_users(seed):
 NAMES = [f"bias_disparity(user_group_col=segment,of={of})" for of in ("both", "lists", "log")]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_bias_disparity_equals_the_oracle(seed):
     true, pred, given = groups_of_users(seed)

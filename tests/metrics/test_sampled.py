@@ -114,6 +114,7 @@ STRONG = stats.norm(
 )  # scores of relevant items; those of the other items are standard normal
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("n_sampled", [20, 200])
 def test_how_low_the_values_of_a_strong_model_are(n_sampled):
     """k·m/n below 1 warns and is less than half; from 1 on recall is near, and ndcg and mrr are

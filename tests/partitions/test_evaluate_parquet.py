@@ -81,7 +81,7 @@ KINDS = [
 ]
 
 
-@pytest.mark.few(1)
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("kind", "users"),
     few(
@@ -96,7 +96,7 @@ def test_each_kind_of_id(tmp_path, kind, users):
     check(write(tmp_path, true, pred), users=users, by="model")
 
 
-@pytest.mark.few(1)
+@pytest.mark.long
 @pytest.mark.parametrize("users", few(["true", "pred", "all", "both"], ["all"]))
 @pytest.mark.parametrize(
     ("one", "two"), [("int32", "Int64"), ("float", "int32"), ("category", "large_string")]

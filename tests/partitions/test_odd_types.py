@@ -52,7 +52,7 @@ def test_by_columns_that_cannot_be_compared(tmp_path, by, words):
         rd.evaluate(TRUE, pd.read_parquet(paths[1]), "hits@1", by="by")
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "by",
     [
@@ -74,6 +74,7 @@ def test_by_columns_of_rare_types(tmp_path, by):
         assert found["hits@1"].tolist() == [1.0, 0.0, 0.0, 1.0]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @sized(Sizes(read_rows=2))
 def test_float_ids_of_several_row_groups(tmp_path, dtype):

@@ -186,11 +186,15 @@ def tables_for(metric, params, tables):
 
 def read_summary(summary, name, k):
     """The one value, or {group: value}, that a summary holds of a metric string."""
-    metric = summary["metric"].str.partition("[")
-    rows = (metric[0] == name) & (summary["k"] == k)
-    if list(summary.loc[rows, "metric"]) == [name]:
-        return summary.loc[rows, "value"].item()
-    return dict(zip(metric.loc[rows, 2].str[:-1], summary.loc[rows, "value"], strict=True))
+    rows = zip(summary["metric"], summary["k"], summary["value"], strict=True)
+    found = [
+        (metric, value)
+        for metric, at, value in rows
+        if metric.partition("[")[0] == name and at is not pd.NA and at == k
+    ]
+    if [metric for metric, _ in found] == [name]:
+        return found[0][1]
+    return {metric.partition("[")[2][:-1]: value for metric, value in found}
 
 
 @functools.cache
@@ -285,8 +289,9 @@ def check_oracle(metric, number):
 def check_one_cut_off(metric, k, result, name, expected):
     """The result holds what the oracle expects at k."""
     if metric.per == "list":
-        assert_close(result.per_user[[f"{name}@{k}"]], expected)
-        assert_within_bounds(metric, result.per_user[[f"{name}@{k}"]])
+        values = result.per_user[[f"{name}@{k}"]]
+        assert_close(values, expected)
+        assert_within_bounds(metric, values)
         return
     found = read_summary(result.summary, name, k)
     if isinstance(expected, dict):
