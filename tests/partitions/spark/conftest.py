@@ -57,7 +57,7 @@ def spark():
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYTHONPATH"] = os.pathsep.join(
-        filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])
+        filter(None, [str(ROOT), str(Path(__file__).parent), os.environ.get("PYTHONPATH")])
     )
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     made = SparkSession.builder.master("local[2, 2]")  # two cores; a task may fail once
@@ -68,6 +68,10 @@ def spark():
         "spark.driver.memory": "700m",
         "spark.sql.shuffle.partitions": "3",
         "spark.sql.session.timeZone": "UTC",
+        "spark.python.daemon.module": "warm_daemon",
+        # Compiling the code of a query takes longer than its few rows; test_cluster compiles.
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.memory.fraction": "0.05",  # 20 MB, so that a shuffle of twice as much spills
     }.items():
         made = made.config(name, value)
