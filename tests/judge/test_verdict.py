@@ -1,5 +1,6 @@
 """Codes of verdicts, and the one writer of their sentences."""
 
+import functools
 import itertools
 import re
 
@@ -30,9 +31,10 @@ NUMBERS = {
 }
 
 
+@functools.cache
 def pattern(words):
     """The words of a caution, its numbers written in any digits."""
-    return re.sub(r"\\{.*?\\}", ".+?", re.escape(words))
+    return re.compile(re.sub(r"\\{.*?\\}", ".+?", re.escape(words)))
 
 
 @pytest.mark.long
@@ -44,12 +46,12 @@ def test_every_product_of_codes_has_a_sentence(kind):
         for added in itertools.combinations(adding, n):
             said = sentence(kind, effect, "", added, NUMBERS)
             assert said.startswith(EFFECTS[kind][effect])
-            assert all(re.search(pattern(CAUTIONS[code].adds), said) for code in added)
+            assert all(pattern(CAUTIONS[code].adds).search(said) for code in added)
             assert "{" not in said
     for code in withholding:
         said = sentence(kind, "", code, [code], NUMBERS)
         assert said
-        assert re.fullmatch(pattern(CAUTIONS[code].words), said)
+        assert pattern(CAUTIONS[code].words).fullmatch(said)
 
 
 def test_every_caution_that_withholds_has_words_and_every_one_a_meaning():
