@@ -43,7 +43,6 @@ def clicks_on(team):
     )
 
 
-@pytest.mark.long
 def test_lists_are_those_of_python_and_clicks_decide(capsys):
     code, out, err = run(capsys, *MIX)
     assert (code, err) == (0, "")

@@ -14,6 +14,8 @@ import pytest
 
 import recdf as rd
 
+pytestmark = pytest.mark.slow
+
 NEW_FAMILY = '''"""A family of its own."""
 
 from __future__ import annotations
@@ -103,7 +105,6 @@ def seen(tmp_path_factory):
     return found
 
 
-@pytest.mark.slow
 def test_it_is_exported(seen):
     assert seen["exported"] == [True, True]
     assert seen["same"]
