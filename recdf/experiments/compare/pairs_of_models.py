@@ -216,7 +216,10 @@ class PairsInMemory:
         progress: bool | None,
     ) -> SegmentTables:
         """The label of every segment, with a row of numbers per metric and pair."""
-        with Progress(len(self.runs) * len(names), "compare_models", progress) as shown:
+        n_tests = [len(names) * len(model_pairs(own.models, self.baseline)) for _, own in self.runs]
+        resampled = TESTS[settings.tests[names[0]]].resampled
+        steps = [-(-n // PAIRS_AT_ONCE) if resampled else len(names) for n in n_tests]
+        with Progress(sum(steps), "compare_models", progress) as shown:
             return [
                 (label, pairs_in_memory(names, own, self.baseline, settings, declared, shown))
                 for label, own in self.runs
@@ -282,7 +285,9 @@ def pairs_in_memory(
             # memory.
             if len(waiting) == PAIRS_AT_ONCE:
                 resample()
-        progress.add()
+                progress.add()
+        if not TESTS[test].resampled:
+            progress.add()
     if waiting:
         resample()
     return rows
