@@ -155,6 +155,7 @@ LONG = {
 }
 
 
+@pytest.mark.parametrize("name", LONG)
 def test_long_calls_show_how_far_they_are(name, users, start):
     terminal = start(seconds=0.0)
     LONG[name](users)
