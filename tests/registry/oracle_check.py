@@ -118,16 +118,14 @@ def built_in_under(number):
     return columns_under(number, BUILT_IN)
 
 
-def check_oracle(metric, number):
+def check_oracle(metric, number, alone=False):
     """All variants of the metric at several k equal the oracle, list by list, under one set of
-    options."""
+    options. A metric that is evaluated alone cannot owe its numbers to another one."""
     ks, options, tried = KS[number % 3], OPTION_SETS[number], tried_under(metric, number)
     if not tried:
         return
-    # Under the first set a metric is evaluated alone, so it cannot owe its numbers to another one.
-    users, columns = (
-        built_in_under(number) if number and metric in BUILT_IN else columns_under(number, [metric])
-    )
+    together = metric in BUILT_IN and not alone
+    users, columns = built_in_under(number) if together else columns_under(number, [metric])
     found = columns[metric.name]
     assert users == list(oracle_lists(number, 1))
     if options["undefined"] == "nan":

@@ -265,20 +265,25 @@ def all_under(number):
 
 @pytest.mark.parametrize("metric", ORACLE_TOO, ids=lambda m: m.name)
 def test_equals_the_oracle(metric):
-    check_oracle(metric, 0)
+    check_oracle(metric, 0, all_under(0))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("metric", ORACLE_TOO, ids=lambda m: m.name)
+def test_alone_it_equals_the_oracle(metric):
+    """So it cannot owe its numbers to another one."""
+    check_oracle(metric, 0, evaluate_under(0, [metric]))
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("metric", ORACLE_TOO, ids=lambda m: m.name)
 def test_equals_the_oracle_under_more_options(metric):
     for number in range(1, len(OPTION_SETS)):
-        check_oracle(metric, number)
+        check_oracle(metric, number, all_under(number))
 
 
-def check_oracle(metric, number):
+def check_oracle(metric, number, result):
     """All that is to be tried of a metric equals the oracle, under one set of options."""
-    # Under the first set a metric is evaluated alone, so it cannot owe its numbers to another one.
-    result = all_under(number) if number else evaluate_under(number, [metric])
     for name, params in tried_under(metric, number).items():
         for k in KS:
             with case(f"{name}@{k}, option set {number}:", OPTION_SETS[number]):

@@ -36,6 +36,13 @@ def test_equals_the_oracle(metric):
 
 @pytest.mark.long
 @every_metric
+def test_alone_it_equals_the_oracle(metric):
+    with case(OPTION_SETS[0]):
+        check_oracle(metric, 0, alone=True)
+
+
+@pytest.mark.long
+@every_metric
 def test_equals_the_oracle_under_more_options(metric):
     for number in range(5, len(OPTION_SETS)):
         with case(f"option set {number}:", OPTION_SETS[number]):
