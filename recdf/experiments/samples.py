@@ -496,8 +496,8 @@ def unequal(flags: Mask, both: ArmRows, data: ExperimentRows) -> bool:
     if data.strata is None:
         some = np.bincount(both.arm[flags], minlength=2).tolist()
         return differ((some[0], some[1]), both.n)
-    sides, strata = both.split(flags.astype(np.float64)), both.split(both.take(data.strata[0]))
-    return random_split_p(*sides, strata) < UNEQUAL
+    values = flags.astype(np.float64)
+    return random_split_p(values, both.arm, both.take(data.strata[0])) < UNEQUAL
 
 
 def not_used(covariate: Sample, both: ArmRows, data: ExperimentRows) -> str:

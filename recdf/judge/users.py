@@ -287,7 +287,24 @@ def read_experiment_rows(
     named = [] if variant_col is None else [variant_col]
     variant, labels = group_codes(data, role, named)
     group, groups = group_codes(data, role, by_cols)
-    users = _user_codes(data, role, user_col, by_cols, list(cluster), variant, group)
+    keys, users = as_columns(user_col) or ["user_id"] * ("user_id" in data.columns), None
+    if keys:
+        (users,), n = key_codes([(role, data)], keys)
+        # Rows within other clusters (a region, an hour) may be assigned row by row.
+        if n < len(users) and (not cluster or {*cluster} == {*keys}):
+            several = in_several_variants(users, variant, n)
+            advice = "build data with join_experiment, which can drop them"
+            refuse_several(role, data, users, several, keys, advice)
+            if not cluster:
+                present, cell = np.unique(group * n + users, return_inverse=True)
+                rolled = "roll them up first with rd.experiments.roll_up"
+                apart = f", {rolled}, or name in ⟦+by=⟧ the columns that tell them apart"
+                advice = (
+                    ". Rows of one user are not independent: pass "
+                    f"⟦+cluster={keys[0] if len(keys) == 1 else keys!r}⟧"
+                    f"{apart if variant.any() else f' or {rolled}'}"
+                )
+                only_rows(role, data, cell, len(present), [*by_cols, *keys], advice)
     stratum = group_codes(data, role, strata) if strata else None
     clusters = key_codes([(role, data)], cluster)[0][0] if cluster else None
     used = {*named, *by_cols, *strata, *filter(None, numbers)}
@@ -373,48 +390,6 @@ def _assigned_whole(codes: Codes, variant: Codes) -> bool:
     q = ((n / n.sum())[:, None] ** size[again]).sum(axis=0)
     spread, above = np.sqrt((q * (1 - q)).sum()), (~crossed).sum() - q.sum()
     return bool(crossed.mean() <= _CROSSED and above > _BY_CHANCE * spread)
-
-
-def _user_codes(
-    data: pd.DataFrame,
-    role: str,
-    user_col: Columns | None,
-    by_cols: list[str],
-    cluster: list[str],
-    variant: Codes,
-    group: Codes,
-) -> Codes | None:
-    """Codes of the users if a key is known; a user in two variants, or in several rows without a
-    cluster, raises."""
-    keys = as_columns(user_col) or [name for name in ["user_id"] if name in data.columns]
-    if not keys:
-        return None
-    (codes,), n = key_codes([(role, data)], keys)
-    if n == len(codes):
-        return codes
-    # Rows within other clusters (a region, an hour) may be assigned row by row.
-    if cluster and set(cluster) != set(keys):
-        return codes
-    several = in_several_variants(codes, variant, n)
-    refuse_several(
-        role, data, codes, several, keys, "build data with join_experiment, which can drop them"
-    )
-    if cluster:
-        return codes
-    present, cell = np.unique(group * n + codes, return_inverse=True)
-    rolled = "roll them up first with rd.experiments.roll_up"
-    apart = f", {rolled}, or name in ⟦+by=⟧ the columns that tell them apart"
-    only_rows(
-        role,
-        data,
-        cell,
-        len(present),
-        [*by_cols, *keys],
-        ". Rows of one user are not independent: pass "
-        f"⟦+cluster={keys[0] if len(keys) == 1 else keys!r}⟧"
-        f"{apart if variant.any() else f' or {rolled}'}",
-    )
-    return codes
 
 
 FEW_VALUES = 20  # a column of the key with fewer values holds folds or weekdays rather than users

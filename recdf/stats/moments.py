@@ -37,16 +37,6 @@ class Moments(NamedTuple):
     low: Number
     high: Number
 
-    @property
-    def largest(self) -> Number:
-        """The largest absolute value, or that of the mean where the range is not known."""
-        return np.fmax(np.fmax(self.high, np.negative(self.low)), np.abs(self.mean))
-
-    @property
-    def of_each(self) -> list[Moments]:
-        """Those of each arm."""
-        return [Moments(*one) for one in zip(*self, strict=True)]  # type: ignore[arg-type]
-
 
 def moments_of(*arrays: Floats) -> Moments:
     """Return the moments of all values together; of huge ones, whose squares overflow, only mean
@@ -100,7 +90,9 @@ def add_moments(parts: Moments, arm: Integers, n_arms: int) -> Moments:
         delta = known.mean - mean[of]
         var = total(share * (known.var + delta * delta))
         var[~np.isfinite(var)] = np.nan
-        var[np.sqrt(var) <= MEAN_ROUNDING * Moments(n, mean, var, np.nan, low, high).largest] = 0.0
+        # The mean stands for a range that is not known.
+        largest = np.fmax(np.fmax(high, -low), np.abs(mean))
+        var[np.sqrt(var) <= MEAN_ROUNDING * largest] = 0.0
         scale = np.where(var > 0, np.sqrt(var), 1.0)[of]
         spread, delta = np.sqrt(known.var) / scale, delta / scale
         cubes = (
@@ -113,22 +105,23 @@ def add_moments(parts: Moments, arm: Integers, n_arms: int) -> Moments:
     return Moments(n, mean, var, skewness, low, high)
 
 
-def skewness_of_means(control: Moments, treatment: Moments) -> float:
+def skewness_of_means(n: Floats, var: Floats, skewness: Floats) -> float:
     """Return the skewness of the difference of two means: γ·(1/n_t² − 1/n_c²)/(1/n_t + 1/n_c)^1.5.
 
     γ is the skewness of the residuals of both arms together. With equal arms the skewness of the
     two means cancels. The result is 0 for values that are all equal.
     """
-    n = float(control.n + treatment.n)
-    spread = float(np.sqrt((control.n * control.var + treatment.n * treatment.var) / n))
+    spread = np.sqrt((n * var).sum() / n.sum())
     if not spread > 0:
         return 0.0
-    cubes = (
-        one.n * (np.sqrt(one.var) / spread) ** 3 * one.skewness
-        for one in (control, treatment)
-        if one.var > 0
-    )
-    return float(sum(cubes) / n * imbalance(control.n, treatment.n))
+    cubes = n * (np.sqrt(var) / spread) ** 3 * np.where(var > 0, skewness, 0.0)
+    return float(cubes.sum() / n.sum() * imbalance(n[0], n[1]))
+
+
+def skewness_of_arms(control: Floats, treatment: Floats) -> float:
+    """Return that of the values of both arms."""
+    n, _, var, skewness, *_ = np.transpose([moments_of(one) for one in (control, treatment)])
+    return skewness_of_means(n, var, skewness)
 
 
 def imbalance(n_control: Number, n_treatment: Number) -> float:

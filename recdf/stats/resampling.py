@@ -340,29 +340,25 @@ def permuted_t(
 SYMMETRIC, SKEWED = 1e-3, 0.2
 
 
-def random_split_p(
-    control: Floats,
-    treatment: Floats,
-    strata: tuple[Integers, Integers] | None = None,
-) -> float:
+def random_split_p(values: Floats, arm: Integers, stratum: Integers | None = None) -> float:
     """Return the two-sided p of the difference of two means over all splits of the units into arms
     of these sizes.
 
     Over these splits the difference has mean 0, a known variance and the skewness γ(N − 2n_t)√(N −
     1)/((N − 2)√(n_t n_c)), where γ is that of all N values. p is that of Pearson's distribution of
     type III with these moments (Mielke & Berry 2007). Where the skewness is large, the tail is of
-    another form, and ranks take the place of values. NaN where all values are equal. With `strata`,
-    the code of each unit, units are split within their strata, whose differences are added by their
-    number of units.
+    another form, and ranks take the place of values. NaN where all values are equal. With a code of
+    the stratum of each unit, units are split within their strata, whose differences are added by
+    their number of units.
     """
-    sides = [[control], [treatment]]
-    if strata is not None:
-        edges = np.arange(1, max(int(codes.max(initial=0)) for codes in strata) + 1)
-        for side, codes in enumerate(strata):
-            order = np.argsort(codes, kind="stable")
-            places = np.searchsorted(codes[order], edges)
-            sides[side] = np.split(sides[side][0][order], places)
-    parts = [part for part in zip(*sides, strict=True) if min(map(len, part)) >= 2]
+    cells = [values[arm == 0], values[arm == 1]]
+    if stratum is not None:
+        cell = 2 * stratum + arm
+        order = np.argsort(cell, kind="stable")
+        edges = np.arange(1, 2 * (int(stratum.max(initial=0)) + 1))
+        cells = np.split(values[order], np.searchsorted(cell[order], edges))
+    pairs = zip(cells[::2], cells[1::2], strict=True)
+    parts = [part for part in pairs if min(map(len, part)) >= 2]
     diff, var, skewness = _split_moments(parts)
     if abs(skewness) > SKEWED:
         ranked = []  # the values by their ranks among those of both arms

@@ -107,7 +107,7 @@ def test_a_mild_difference_is_a_remark_and_counts_all_tests(rng):
     # Each of the 11 is tested twice: as it is, and after a regression on the others.
     others = np.column_stack([np.ones(400), *(data[f"x{i}"] for i in range(10))])
     rest = data["pre"] - others @ np.linalg.lstsq(others, data["pre"], rcond=None)[0]
-    after = random_split_p(rest[data["variant"] == "A"], rest[data["variant"] == "B"], None)
+    after = random_split_p(rest.to_numpy(), (data["variant"] == "B").to_numpy(np.int64))
     assert many["balance_p"] == pytest.approx(22 * min(found["balance_p"], after))
     assert many["unbalanced"] == ""
 
@@ -192,19 +192,20 @@ def test_p_of_a_random_split_holds(n, values):
     rng = np.random.default_rng(5)
     total = sum(n)
     p = []
+    arm = np.repeat([0, 1], n)
     for _ in range(1000):
         x = {
             "normal": rng.normal(size=total),
             "payers": (rng.random(total) < 0.05) * rng.lognormal(0, 1.5, total),
             "rare": (rng.random(total) < 0.02) * 1.0,
         }[values]
-        p.append(random_split_p(x[: n[0]], x[n[0] :]))
+        p.append(random_split_p(x, arm))
     p = np.array(p)
     assert (p < 0.01).mean() < 0.02
     assert (p < 0.001).mean() <= 0.004
     shifted = np.r_[rng.normal(size=n[0]), rng.normal(size=n[1]) + 3]
-    assert random_split_p(shifted[: n[0]], shifted[n[0] :]) < 1e-6
-    assert np.isnan(random_split_p(np.ones(5), np.ones(5)))
+    assert random_split_p(shifted, arm) < 1e-6
+    assert np.isnan(random_split_p(np.ones(10), np.repeat([0, 1], 5)))
 
 
 # -- times of the assignment

@@ -24,14 +24,7 @@ from ...judge.per_user_columns import Codes, Floats, exact_sums
 from ...judge.users import ArmRows, ExperimentRows
 from ...progress import Progress
 from ...stats.arms import Arm, Sample, arm, both, effect, fieller, linearise, open_sided
-from ...stats.moments import (
-    HUGE,
-    Moments,
-    imbalance,
-    may_be_skewed,
-    moments_of,
-    skewness_of_means,
-)
+from ...stats.moments import HUGE, imbalance, may_be_skewed, skewness_of_arms, skewness_of_means
 from ...stats.numbers import scipy_module, undefined_is_nan
 from ...stats.resampling import (
     bootstrap_effect,
@@ -373,13 +366,10 @@ def _skewness(found: MeanEffect, far: Farthest | None) -> float:
     n = found.units.n
     if not may_be_skewed(n[0], n[1], SKEWED_SAMPLES):
         return 0.0
-    if far is None and found.units.moments:
-        known, nan = found.units.moments, np.full(2, np.nan)
+    if far is None and (known := found.units.moments):
         if known.mean.shape[1] > 1:
             return np.nan
-        both_var = known.central[:, 0, 0] / known.n
-        of = Moments(known.n, known.mean[:, 0], both_var, known.skewness[:, 0], nan, nan)
-        return skewness_of_means(*of.of_each)
+        return skewness_of_means(known.n, known.central[:, 0, 0] / known.n, known.skewness[:, 0])
     kept, record = found.units.kept, found.units.record
     if found.units.stratum is None and not found.units.clustered and far and len(found.forms):
         var = sum(one.var * k**2 for one, k in zip(found.arms, n, strict=True)) / sum(n)
@@ -388,12 +378,12 @@ def _skewness(found: MeanEffect, far: Farthest | None) -> float:
         if var > 0 and abs(imbalance(*n)) * beyond < SKEWED_SAMPLES * np.sqrt(var):
             return 0.0
     if kept is not None and kept.cubes is not None:
-        size, cells, nan = np.array(n, np.float64), found.units.cells, np.full(2, np.nan)
-        spread = np.sqrt(record.squares(found.forms)[cells].sum(axis=1) / size)
+        size, cells = np.array(n, np.float64), found.units.cells
+        var = record.squares(found.forms)[cells].sum(axis=1) / size
         third = kept.cubes.of(found.forms, record.mean)[cells].sum(axis=1) / size
-        skewness = np.divide(third, spread**3, out=np.zeros(2), where=spread > 0)
-        return skewness_of_means(*Moments(size, nan, spread**2, skewness, nan, nan).of_each)
-    return skewness_of_means(*both(moments_of, found.residuals()))
+        skewness = np.divide(third, var**1.5, out=np.zeros(2), where=var > 0)
+        return skewness_of_means(size, var, skewness)
+    return skewness_of_arms(*found.residuals())
 
 
 def _bootstrap(waiting: list[MeanEffect], unordered: bool, settings: Settings) -> list[Row]:

@@ -138,7 +138,7 @@ def cut_off(spec: AnySpec, metric: str) -> int | None:
 
 
 NUMBERS_OF_BOTH = ["n_both", "mean_baseline_both", "mean_model_both", "diff_both", "se_both"]
-COLUMNS = [
+COLUMNS_OF_BOTH = [
     "n_lacking_baseline",
     "n_lacking_model",
     *NUMBERS_OF_BOTH,

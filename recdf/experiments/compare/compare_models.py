@@ -33,14 +33,8 @@ from ..join.join_experiment import zero_is_worst
 from ..samples import Settings, declared_bounds, per_metric
 from .by_segment import Segments
 from .cheap_labels import CHEAP_COLUMNS, labels_of_both
-from .comparable_runs import (
-    COLUMNS,
-    frames_of_results,
-    judge_both,
-)
-from .paired import (
-    add_turned,
-)
+from .comparable_runs import frames_of_results, judge_both
+from .paired import MODEL_RESULT_COLUMNS, add_turned
 from .pairs_of_models import ModelLists, PairsInBuckets, PairsInMemory
 
 
@@ -328,47 +322,6 @@ def compare_models(
     cheap_columns = [name for name in CHEAP_COLUMNS if name in result.columns]
     shown = [*MODEL_RESULT_COLUMNS[:-4], *cheap_columns, *VERDICT_COLUMNS]
     return default_columns(settings.compared(result, shown, "models", by_cols), details)
-
-
-MODEL_RESULT_COLUMNS = [
-    "metric",
-    "baseline",
-    "model",
-    "n_users",
-    "n_lists",
-    "n_only_baseline",
-    "n_only_model",
-    "mean_baseline",
-    "mean_model",
-    "diff",
-    "diff_without_top",
-    "rel_diff",
-    "se",
-    "ci_low",
-    "ci_high",
-    "d_z",
-    "turned_by",
-    "turned_to",
-    "turning_value",
-    "unseen",
-    "wins",
-    "ties",
-    "losses",
-    "statistic",
-    "df",
-    "p_value",
-    "p_adj",
-    "reject",
-    "p_equivalence",
-    "p_equivalence_adj",
-    "confidence",
-    "test",
-    "n_resamples",
-    "seed",
-    *COLUMNS,
-    "unlike",
-    *VERDICT_COLUMNS,
-]
 
 
 def _refuse_zeros(table: pd.DataFrame, better: Mapping[str, str | None]) -> None:

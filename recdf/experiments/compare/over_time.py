@@ -41,7 +41,7 @@ from ...judge.users import ArmRows, ExperimentRows, read_experiment_rows
 from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, by_rank, has, remark
 from ...metrics.strings import direction_of
 from ...stats.arms import Arm, Effect, Sample, both, effect
-from ...stats.moments import HUGE, MEAN_ROUNDING, may_be_skewed, moments_of, skewness_of_means
+from ...stats.moments import HUGE, MEAN_ROUNDING, may_be_skewed, skewness_of_arms
 from ...stats.shares import is_binary
 from ...stats.turned import missing_by_chance
 from ..decide.adjust_pvalues import directions, read_together
@@ -173,8 +173,8 @@ class Trend:
         slope, units = test(1.0 / squares, -centre / squares, 0.0, 0.0)
         if may_be_skewed(*n, SKEWED_SAMPLES) and slope.se > 0:
             values = units.columns[0] * units.record.n[units.cell]  # in the scale of the slope
-            arms = both(lambda arm: moments_of(values[units.arm == arm]), (0, 1))
-            row["skewed_by"] = float(np.abs(skewness_of_means(*arms))) / SKEWED_SAMPLES
+            arms = both(lambda arm: values[units.arm == arm], (0, 1))
+            row["skewed_by"] = abs(skewness_of_arms(*arms)) / SKEWED_SAMPLES
         moved = float(np.abs(weights * (days - centre)) @ self.moved) / squares
         row |= {name: float(getattr(slope, name)) for name in SLOPE}
         if moved > 0 and not self.shares:

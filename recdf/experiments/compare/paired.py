@@ -11,7 +11,7 @@ import pandas as pd
 
 from ...judge.choices import TESTS, Better, Row
 from ...judge.per_user_columns import Floats, Mask
-from ...judge.verdict import remark
+from ...judge.verdict import VERDICT_COLUMNS, remark
 from ...stats.arms import Arm, arm, effective_number, linearise, one_sample
 from ...stats.moments import HUGE, MEAN_ROUNDING, moments_of
 from ...stats.numbers import Number, undefined_is_nan
@@ -28,6 +28,7 @@ from ...stats.resampling import (
 from ...stats.student import equivalence_p
 from ...stats.turned import Ends, missing_by_chance, turned_by, turning_value, typical_units
 from ..samples import Settings
+from .comparable_runs import COLUMNS_OF_BOTH
 from .two_sample import MOST_TOP_UNITS, but, n_top, top_units
 
 # Differences up to this part of the largest value are ties: they are rounding of equal metrics.
@@ -44,21 +45,45 @@ SKEWED_PAIRS = 0.14
 FEW_LISTS_CARRY = 30
 
 
-# Numbers of a pair that are null where nothing is tested; those of a resampling test are null until
-# it is made.
-PAIRED_NUMBERS = (
+MODEL_RESULT_COLUMNS = [
+    "metric",
+    "baseline",
+    "model",
+    "n_users",
+    "n_lists",
+    "n_only_baseline",
+    "n_only_model",
+    "mean_baseline",
+    "mean_model",
     "diff",
+    "diff_without_top",
+    "rel_diff",
     "se",
     "ci_low",
     "ci_high",
     "d_z",
+    "turned_by",
+    "turned_to",
+    "turning_value",
+    "unseen",
+    "wins",
+    "ties",
+    "losses",
     "statistic",
     "df",
     "p_value",
+    "p_adj",
+    "reject",
     "p_equivalence",
+    "p_equivalence_adj",
+    "confidence",
+    "test",
     "n_resamples",
-    "diff_without_top",
-)
+    "seed",
+    *COLUMNS_OF_BOTH,
+    "unlike",
+    *VERDICT_COLUMNS,
+]
 
 
 def without_rounding(
@@ -216,10 +241,10 @@ def paired_test(
     repeated: bool = False,
     powered: Ends | None = None,
 ) -> Row:
-    """Statistics of a pair but those of ranks. `powered` is an estimate from more than these units,
-    whose interval and p-values count."""
+    """Statistics of a pair but those of ranks and of resampling. `powered` is an estimate from more
+    than these units, whose interval and p-values count."""
     wins, losses = units.wins, units.losses
-    row: Row = dict.fromkeys(PAIRED_NUMBERS, np.nan)
+    row: Row = dict.fromkeys(MODEL_RESULT_COLUMNS, np.nan)
     row |= {"wins": wins, "ties": units.n - wins - losses, "losses": losses, "ranks_higher": False}
     row |= {"skewed_by": 0.0, "evenness": np.nan, "typical": units.typical}
     test, margin = settings.tests[metric], settings.margins.get(metric)

@@ -115,7 +115,7 @@ def row_of_pair(
     if labels:
         means, powered = labels[0]
     tested = paired_test(found.units, metric, settings, repeated, powered.pop("estimate", None))
-    row = {
+    row = tested | {
         "metric": metric,
         "baseline": models[pair[0]],
         "model": models[pair[1]],
@@ -129,8 +129,6 @@ def row_of_pair(
         "rel_diff": means[1] / means[0] - 1 if means[0] > 0 else np.nan,
         "n_lacking_baseline": base_lacks,
         "n_lacking_model": model_lacks,
-        **dict.fromkeys(NUMBERS_OF_BOTH, np.nan),
-        **tested,
         **unlike,
         **powered,
         "powered": bool(powered),
@@ -267,11 +265,19 @@ def pairs_in_memory(
         for pair in pairs:
             given = runs, settings.missing, has, PairUnits, cheap is None
             found, lists = read_pair(name, table, pair, *given)
-            labels = []
+            labels = []  # means and numbers under both kinds of labels: of all, of lists of both
             if cheap is not None:
-                labels = _labels_of_pair(
-                    name, (table, cheap), pair, found, lists, runs, has, bounds, settings
-                )
+                both = paired_values(cheap_column(name), cheap, pair, *given[:2], False)[:2]
+                known = [~np.isnan([one[i] for one in (table, cheap)]) for i in pair]
+                # Lists of one model alone are those without a value of one kind.
+                lone = ((one & ~other).any(axis=0).sum() for one, other in (known, known[::-1]))
+                found.counts[1:3] = [*lone]
+                ends = bounds or seen_bounds(table, cheap)
+                labels.append(powered_pair(lists.values, both, runs, settings.confidence, ends))
+                if has is not None and found.counts[3:5].any() and found.both.n > 2:
+                    shared = has[[*pair]].all(axis=0)
+                    both_have = [np.where(shared, one, np.nan) for one in both]
+                    labels.append(powered_pair(lists.of_both, both_have, runs, 0.95, ends))
             of = bounds, settings, runs.repeated, unlike(name, *pair), labels
             row = row_of_pair(name, runs.models, pair, found, *of)
             if test == "wilcoxon" and row["se"] > 0:
@@ -291,31 +297,6 @@ def pairs_in_memory(
     if waiting:
         resample()
     return rows
-
-
-def _labels_of_pair(
-    metric: str,
-    tables: tuple[Floats, Floats],
-    pair: TwoPlaces,
-    found: PairSums,
-    lists: PairLists,
-    runs: ModelRows,
-    has: Mask | None,
-    bounds: MetricBounds | None,
-    settings: Settings,
-) -> list[tuple[Any, Row]]:
-    """The means and the numbers of a pair under both kinds of labels: of all lists, and of those
-    that both models have. Lists of one model alone are those without a value of one kind."""
-    cheap = paired_values(cheap_column(metric), tables[1], pair, runs, settings.missing, False)[:2]
-    known = [~np.isnan([table[i] for table in tables]) for i in pair]
-    found.counts[1:3] = [(one & ~other).any(axis=0).sum() for one, other in (known, known[::-1])]
-    ends = bounds or seen_bounds(*tables)
-    labels = [powered_pair(lists.values, cheap, runs, settings.confidence, ends)]
-    if has is not None and found.counts[3:5].any() and found.both.n > 2:
-        shared = has[[*pair]].all(axis=0)
-        of_both = [np.where(shared, one, np.nan) for one in cheap]
-        labels.append(powered_pair(lists.of_both, of_both, runs, 0.95, ends))
-    return labels
 
 
 def has_lists(n_pred: Floats | None) -> Mask | None:

@@ -47,12 +47,12 @@ from ...stats.quantile_arms import (
 )
 from ...stats.student import beyond, t_p_value
 from ..decide.adjust_pvalues import directions
-from ..decide.balance import shares_change, users_in_both
-from ..decide.sample_ratio import Arms, Surplus, check_sample_ratio, count_rows, count_units
+from ..decide.balance import shares_change
+from ..decide.sample_ratio import Surplus
 from ..samples import MetricRows, Ready, Settings, make_units, read_metrics, subset
-from .arms_of_users import ALIKE, no_estimate, of_units, with_denominators
+from .arms_of_users import ALIKE, UsersInRows, no_estimate, of_units, with_denominators
 from .two_sample import POWER, VARIANT_RESULT_COLUMNS, but, first_row, without_estimate
-from .variants import compare_variants, decide
+from .variants import compare_users, compare_variants
 
 
 def compare_quantiles(
@@ -172,12 +172,7 @@ correction, family, primary, sequential_n, expected, health, time_col, user_col,
     rows = read_experiment_rows(
         data, variant_col, by_cols, user_col, (), as_columns(cluster), list(specs)
     )
-    arms = Arms.of(rows.groups, rows.variants, control, "data")
-    ratio = check_sample_ratio(
-        expected, health, arms, lambda within: count_rows(rows, within), rows
-    )
     moved = shares_change(data, time_col, [], [variant_col, *by_cols], rows)
-    moved += users_in_both(data, health, count_units(rows)[:-1], arms)
 
     def values_of(one: MetricRows, group: int, variant: int) -> list[Any]:
         """The values of an arm, and of each the cluster and the unit that rows repeat."""
@@ -217,8 +212,11 @@ correction, family, primary, sequential_n, expected, health, time_col, user_col,
                 found.append(row | {"quantile": p})
         return found
 
-    found = decide(arms, of_pair, ratio, better, settings, moved, intervals=_quantile_intervals)
-    return default_columns(found, details)
+    users, given = UsersInRows(columns, {}, rows), (control, expected, health, settings, better)
+    table = compare_users(
+        users, data, *given, late=moved, test=of_pair, intervals=_quantile_intervals
+    )
+    return default_columns(table, details)
 
 
 def _quantile_row(

@@ -50,7 +50,7 @@ from ...stats.arms import Sample
 from ...stats.numbers import undefined_is_nan
 from ...stats.shares import is_binary, seen_errors
 from ...stats.turned import missing_by_chance
-from ..decide.adjust_pvalues import directions, read_together
+from ..decide.adjust_pvalues import NewIntervals, directions, read_together
 from ..decide.balance import (
     Difference,
     in_time,
@@ -112,15 +112,19 @@ def columns_of_users(
     return needed
 
 
+# Takes a group, a pair and its surplus of users, and gives a row of numbers per metric.
+TestOfPair = Callable[[int, TwoPlaces, Surplus], list[Row]]
+
+
 def decide(
     arms: Arms,
-    test: Callable[[int, TwoPlaces, Surplus], list[Row]],
+    test: TestOfPair,
     ratio: SampleRatio,
     better: Mapping[str, Better | None],
     settings: Settings,
     differences: Sequence[Difference] = (),
     balance: Mapping[str, Floats] | None = None,
-    intervals: Callable[[Any, Floats, Alternative], None] | None = None,
+    intervals: NewIntervals | None = None,
     covariates_timed: bool = False,
     periods: str = "",
     progress: bool | None = None,
@@ -128,7 +132,6 @@ def decide(
     """Test every pair of variants in every group, and add what the checks found, the adjusted
     p-values and the verdicts: the table of every comparison of variants.
 
-    `test` takes a group, a pair and its surplus of users, and gives a row of numbers per metric.
     Groups that are the `periods` of another function hold the same users, so that no treatment
     moves users between them.
     """
@@ -530,9 +533,12 @@ def compare_users(
     timed: bool = False,
     late: Sequence[Difference] = (),
     progress: bool | None = None,
+    test: TestOfPair | None = None,
+    intervals: NewIntervals | None = None,
 ) -> pd.DataFrame:
     """The table of users, who may not be in memory; raises `RowsNeeded` where their sums do not
-    suffice. `late` is what times and strata say against their variants."""
+    suffice. `late` is what times and strata say against their variants; `test` and `intervals` are
+    those of `decide`, where they are others than those of means."""
     arms, rows = Arms.of(users.groups, users.variants, control, role), users.rows
 
     def count(within: bool) -> CountedUnits:
@@ -544,17 +550,8 @@ def compare_users(
     found, balance = users.unbalanced(arms.pairs)
     found += [*late, *users_in_both(head, health, users.n, arms)]
 
-    def test(group: int, pair: TwoPlaces, surplus: Surplus) -> list[Row]:
+    def compare(group: int, pair: TwoPlaces, surplus: Surplus) -> list[Row]:
         return users.compare(group, pair, settings, surplus)
 
-    return decide(
-        arms,
-        test,
-        ratio,
-        better,
-        settings,
-        found,
-        balance,
-        covariates_timed=timed,
-        progress=progress,
-    )
+    given = arms, test or compare, ratio, better, settings, found, balance, intervals
+    return decide(*given, covariates_timed=timed, progress=progress)

@@ -25,8 +25,10 @@ from ...stats.always_valid import always_valid_multiplier
 from ...stats.many_tests import adjust_within, joint_levels, t_quantiles, widened, widened_ratio
 from ..samples import Settings, subset
 
-# The columns of a table by their names, in a frame or without one.
+# The columns of a table by their names, in a frame or without one; and what makes its intervals
+# anew for so many standard errors.
 NamedColumns = MutableMapping[str, Any] | pd.DataFrame
+NewIntervals = Callable[[Any, Floats, Alternative], None]
 
 # ------------------------------------------------------------------------------------------
 # Many metrics and pairs read together: adjusted p-values, the intervals that agree with them, and
@@ -152,7 +154,7 @@ def _family_codes(table: NamedColumns, settings: Settings, n: int) -> Codes:
 def read_together(
     table: NamedColumns,
     settings: Settings,
-    intervals: Callable[[NamedColumns, Floats, Alternative], None] | None = None,
+    intervals: NewIntervals | None = None,
 ) -> None:
     """Put adjusted p-values, decisions and the intervals that agree with them in place of those of
     single tests.

@@ -112,16 +112,14 @@ def _p_values(covariates: Sequence[Sample], rows: ExperimentRows, both: ArmRows)
         columns[i] = one.num if one.den is None else linearise(one.num, one.den)[1]
     if not columns or np.bincount(arm, minlength=2).min() < 2:
         return p
-    strata = None if stratum is None else (stratum[arm == 0], stratum[arm == 1])
     for i, own in columns.items():
-        p[i] = random_split_p(own[arm == 0], own[arm == 1], strata)
+        p[i] = random_split_p(own, arm, stratum)
         if len(columns) > 1:
             beside = [one for j, one in columns.items() if j != i]
             others = np.column_stack([np.ones(len(arm)), *beside])
             rest = own - others @ np.linalg.lstsq(others, own, rcond=None)[0]
             if np.ptp(rest) > TINY_REST * np.ptp(own):
-                after = random_split_p(rest[arm == 0], rest[arm == 1], strata)
-                p[i] = 2 * np.fmin(p[i], after)
+                p[i] = 2 * np.fmin(p[i], random_split_p(rest, arm, stratum))
     return p
 
 

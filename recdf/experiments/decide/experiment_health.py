@@ -128,11 +128,10 @@ def experiment_health(
     group, groups = group_codes(assignment, "assignment", by_cols)
     shares = shares_of_plans(plans_of(expected, by_cols, groups, "by"), units.names)
     shape, alpha, users = shares.shape, 1 - confidence, units.users
-    with_metrics = np.zeros(units.n, bool)  # units any of whose users has metrics
     measured_user = np.isin(users.of_assignment, users.of_metric)
-    with_metrics[units.unit[measured_user]] = True
+    with_metrics = np.isin(units.unit, units.unit[measured_user])  # any of the unit's users has
     assigned = units.per_cell(group, shape)
-    measured = units.per_cell(group, shape, units.alone & with_metrics[units.unit])
+    measured = units.per_cell(group, shape, units.alone & with_metrics)
     several = units._replace(unit=users.of_assignment, n=users.n)
     in_both = several.per_cell(group, shape, ~units.alone)
     # A row for each group; the tests of a group stand in the rows of all its variants.

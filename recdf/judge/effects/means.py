@@ -432,7 +432,7 @@ def estimate(units: Units) -> MeanEffect:
     if units.clustered:
         few = both(lambda n: n < JACKKNIFE_BELOW, units.n_effective)
     whole = units.whole
-    raw, plain = _both_arms(whole, _NONE, _NONE, few)
+    raw, plain = _both_arms(whole, leave_out=few)
     if units.designs is not None:
         return _regression(units, units.designs, raw)
     covariates, strata = bool(units.covariates), units.stratum is not None
@@ -458,7 +458,7 @@ def arms_of_denominators(units: Units) -> tuple[tuple[float, float], tuple[Arm, 
     assert units.metric.den is not None
     size = units.record.n[units.cells].sum(axis=0)
     size /= size.sum()
-    found = _both_arms(units, _NONE, _NONE, (False, False), Linear(units.metric.den), size)[0]
+    found = _both_arms(units, metric=Linear(units.metric.den), weights=size)[0]
     control, treatment = units.whole.record.mean[:, 1].tolist()
     return (control, treatment), found
 
@@ -469,7 +469,7 @@ def arms_of_part(units: Units, column: int) -> tuple[Arm, Arm]:
     columns = dict.fromkeys(i for one in units.covariates for i in one if i is not None)
     covariates = tuple(Linear(i) for i in columns)
     own = replace(units, metric=Linear(column), covariates=covariates, known=units.record)
-    return _both_arms(own, *slopes(own), (False, False))[0]
+    return _both_arms(own, *slopes(own))[0]
 
 
 def influence(units: Units) -> tuple[Floats, Floats]:
@@ -482,7 +482,7 @@ def influence(units: Units) -> tuple[Floats, Floats]:
 def arms_of_sums(units: Units) -> tuple[Arm, Arm]:
     """Sums of the values of the units of both arms, within their strata."""
     size = units.record.n[units.cells]
-    return _both_arms(units, _NONE, _NONE, (False, False), Linear(0), size)[0]
+    return _both_arms(units, metric=Linear(0), weights=size)[0]
 
 
 def contributions(units: Units, z: Floats) -> Floats:
@@ -545,9 +545,9 @@ def _size_of_values(record: UnitsRecord, one: Linear, cells: Codes) -> Floats:
 
 def _both_arms(
     units: Units,
-    theta: Floats,
-    centre: Floats,
-    leave_out: tuple[bool, bool],
+    theta: Floats = _NONE,
+    centre: Floats = _NONE,
+    leave_out: tuple[bool, bool] = (False, False),
     metric: Linear | None = None,
     weights: Floats | None = None,
 ) -> tuple[tuple[Arm, Arm], Floats]:
@@ -574,11 +574,26 @@ def _both_arms(
     spread = np.sqrt(squares.sum(axis=1) / size.sum(axis=1))
     varies = spread > MEAN_ROUNDING * _size_of_values(record, metric, cells)
     parts, most = factor * squares, np.array(units.n) - 1.0
+    zs = [found[0].form, *(-t * x.form for t, x in zip(theta, found[1:], strict=True))]
     for arm in (0, 1):
-        if leave_out[arm] or (units.cluster is not None and units.stratum is not None):
-            forms = [found[0].form, *(-t * x.form for t, x in zip(theta, found[1:], strict=True))]
-            dens = [one.den for one in (metric, *covariates)]
-            parts[arm] = _parts_of_rows(units, forms, dens, factor[arm], arm, leave_out[arm])
+        if not leave_out[arm] and (units.cluster is None or units.stratum is None):
+            continue
+        rows = np.flatnonzero(units.arm == arm)
+        z = np.zeros(len(rows))
+        h = np.zeros(len(rows), np.int64) if units.stratum is None else units.stratum[rows]
+        for one, of in zip(zs, (metric, *covariates), strict=True):
+            part = units.scores(one, record.mean, rows)
+            if leave_out[arm] and of.den is not None:
+                total = (size[arm] * record.mean[cells[arm], of.den])[h]
+                with undefined_is_nan():
+                    left = total / (total - units.columns[of.den][rows])
+                    part = part * left * ((size[arm, h] - 1) / size[arm, h])
+            z += part
+        u = z * np.sqrt(factor[arm])[h]
+        whole = u
+        if units.cluster is not None:
+            whole = np.bincount(units.cluster[rows], u)[units.cluster[rows]]
+        parts[arm] = np.bincount(h, u * whole, len(factor[arm]))
     var = np.where(varies, parts.sum(axis=1), 0.0)
     with undefined_is_nan():
         # By shares, since the squares of large variances overflow.
@@ -588,32 +603,6 @@ def _both_arms(
         if leave_out[arm]:
             df[arm] = max(min(df[arm], units.n_effective[arm] - 1), 1.0)
     return (Arm(mean[0], var[0], df[0]), Arm(mean[1], var[1], df[1])), form
-
-
-def _parts_of_rows(
-    units: Units,
-    forms: Sequence[Floats],
-    dens: Sequence[int | None],
-    factor: Floats,
-    arm: int,
-    leave_out: bool,
-) -> Floats:
-    """The parts of the strata in the variance of an arm, from its rows; z is a sum of forms."""
-    rows = np.flatnonzero(units.arm == arm)
-    h = np.zeros(len(rows), np.int64) if units.stratum is None else units.stratum[rows]
-    record, size, z = units.record, units.record.n[units.cells[arm]], np.zeros(len(rows))
-    for form, den in zip(forms, dens, strict=True):
-        part = units.scores(form, record.mean, rows)
-        if leave_out and den is not None:
-            total = (size * record.mean[units.cells[arm], den])[h]
-            with undefined_is_nan():
-                left = total / (total - units.columns[den][rows])
-                part = part * left * ((size[h] - 1) / size[h])
-        z += part
-    u = z * np.sqrt(factor)[h]
-    of = None if units.cluster is None else units.cluster[rows]
-    whole = u if of is None else np.bincount(of, u)[of]
-    return np.bincount(h, u * whole, len(factor)).astype(np.float64)
 
 
 def _regression(units: Units, designs: Designs, raw: tuple[Arm, Arm]) -> MeanEffect:
