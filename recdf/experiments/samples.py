@@ -430,7 +430,7 @@ class Covariates:
         reasons = [not_used(one, both, data) for one in covariates]
         used = [one for one, reason in zip(covariates, reasons, strict=True) if not reason]
         missing = [one.missing for one in covariates]
-        n_missing = int(np.logical_or.reduce(missing).sum()) if missing else 0
+        n_missing = int(np.logical_or.reduce(missing).sum())
         return cls(used, both, n_missing, tuple(dict.fromkeys(filter(None, reasons))))
 
     @cached_property
@@ -541,18 +541,18 @@ def in_strata(
 ) -> Units:
     """The rows of both arms as units in strata: users, or clusters with a row in each of their
     strata. Too few units raise."""
-    arm, stratum, n_strata, cluster = kept.arm, None, 1, None
+    stratum, n_strata, cluster = None, 1, None
     if data.strata is not None:
         present, stratum = np.unique(kept.take(data.strata[0]), return_inverse=True)
         n_strata = len(present)
     if clusters is not None:
-        cell = (arm * (int(clusters.max(initial=-1)) + 1) + clusters) * n_strata
-        sample, cell = sum_by(sample, cell if stratum is None else cell + stratum)
+        n_clusters = int(clusters.max(initial=-1)) + 1
+        cell = (kept.arm * n_clusters + clusters) * n_strata + (0 if stratum is None else stratum)
+        sample, cell = sum_by(sample, cell)
         unit = cell // n_strata
-        arm = unit // (int(clusters.max(initial=-1)) + 1)
+        kept = ArmRows(None, unit // n_clusters)
         if stratum is not None:
             stratum, cluster = cell % n_strata, np.unique(unit, return_inverse=True)[1]
-    kept = ArmRows(None, arm) if clusters is not None else kept
     units = units_of(
         sample,
         kept,

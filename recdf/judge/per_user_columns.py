@@ -211,20 +211,16 @@ def key_codes(
     return rank_keys([known_ids(frame, role, name) for role, frame in tables] for name in names)
 
 
-def distinct_codes(codes: Codes, span: int) -> Codes:
-    """The distinct codes below `span`, ascending: by a table where that is small, else by
-    sorting."""
-    if span > 8 * len(codes) + 1024:
-        return distinct(codes)
-    present = np.zeros(span, bool)
-    present[codes] = True
-    return np.flatnonzero(present)
-
-
 def count_distinct(cell: Codes, n_cells: int, unit: Codes, n_units: int) -> Codes:
     """How many distinct units each cell has; repeated rows of a unit count once."""
-    once = distinct_codes(cell * n_units + unit, n_cells * n_units) // max(n_units, 1)
-    return np.bincount(once, minlength=n_cells)
+    keys, span = cell * n_units + unit, n_cells * n_units
+    if span > 8 * len(keys) + 1024:
+        once = distinct(keys)
+    else:  # a table of all keys takes less time than sorting
+        present = np.zeros(span, bool)
+        present[keys] = True
+        once = np.flatnonzero(present)
+    return np.bincount(once // max(n_units, 1), minlength=n_cells)
 
 
 def metric_specs(

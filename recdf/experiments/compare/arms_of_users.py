@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -35,7 +36,7 @@ from ...stats.resampling import (
 )
 from ...stats.student import beyond, detectable
 from ...tables.cells import interval, number
-from ..decide.balance import Difference, strata_moved, unbalanced
+from ..decide.balance import Difference, balance_of, p_of_balance, strata_moved
 from ..decide.sample_ratio import Surplus, count_units
 from ..samples import Covariates, MetricRows, Ready, Settings, make_units
 from .two_sample import (
@@ -84,8 +85,23 @@ class UsersInRows:
         return count_units(self.rows)
 
     def unbalanced(self, pairs: Sequence[TwoPlaces]) -> tuple[list[Difference], dict[str, Floats]]:
-        """Test every covariate, and the weights, of every pair of control and treatment."""
-        return unbalanced(self.metrics, self.weights, self.rows, pairs)
+        """Test every covariate, and the weights, of every pair of control and treatment.
+
+        Returns what differs, and by metric p of all tests together in an array (group, control,
+        treatment).
+        """
+        used: dict[str, Sample] = {}
+        of: dict[str, list[str]] = {}
+        for metric in self.metrics:
+            for name, one in {**metric.covariates, **self.weights}.items():
+                used[name] = one
+                of.setdefault(name, []).append(metric.name)
+        n_groups, n = len(self.groups), len(self.variants)
+        p = np.full((len(used), n_groups, n, n), np.nan)
+        for group, pair in itertools.product(range(n_groups), pairs):
+            both_arms = self.rows.both(group, pair)
+            p[:, group, *pair] = p_of_balance([*used.values()], self.rows, both_arms)
+        return balance_of(p, of, [metric.name for metric in self.metrics])
 
     def compare(
         self, group: int, pair: TwoPlaces, settings: Settings, surplus: Surplus
@@ -122,8 +138,8 @@ def with_moved(row: Row, code: str) -> Row:
 def compare_ready(
     every: Iterable[Ready],
     settings: Settings,
-    data: ExperimentRows | None = None,
-    surplus: Surplus | None = None,
+    data: ExperimentRows | None,
+    surplus: Surplus,
 ) -> list[Row]:
     """One row per metric; without `data`, units may be known by their moments alone."""
     rows: list[Row] = []
@@ -134,7 +150,7 @@ def compare_ready(
         units."""
         row = _with_turned(with_denominators(row, ready), ready, found)
         row = _with_parts(row, ready.pair, found, settings)
-        if surplus is not None and surplus.asked:
+        if surplus.asked:
             without = _without_surplus(found, surplus.arm, settings.alternative)
             given = (row["diff"], row["p_value"])
             n, sure = found.units.n[surplus.arm], found.units.moments is None

@@ -457,15 +457,28 @@ def compare_interleaved(
         bounds={metric: (0, 1)} if credit == "binary" else None,
         details=True,
     )
+    p_balance = np.nan
+    if n_units >= TINY:
+        # Of all items that were shown to a unit, and of the first of each list that has a team.
+        rank = metric_values(log, "log", "rank") if "rank" in log.columns else np.arange(len(log))
+        (lists,), _ = key_codes(tables[:1], keys)
+        teamed = np.flatnonzero(own != 0)
+        order = teamed[np.lexsort((rank[teamed], lists[teamed]))]
+        p = []
+        for rows in (teamed, order[np.diff(lists[order], prepend=-1) > 0]):
+            found = one_sample(arm(_summed(own[rows], unit[rows], n_units)))
+            constant = float(found.diff == 0)
+            p.append(constant if np.isnan(found.p_value) else float(found.p_value))
+        p_balance = min(1.0, 2 * min(p))
     more = _preference(b - a, confidence, alternative) | {
         "n_shown_a": int((own < 0).sum()),
         "n_shown_b": int((own > 0).sum()),
-        "p_balance": _balance(log, own, unit, key_codes(tables[:1], keys)[0][0], n_units),
+        "p_balance": p_balance,
         "n_clicks": len(clicks),
         "n_clicks_no_team": int((own[row[known]] == 0).sum()),
         "n_clicks_elsewhere": int((~known).sum()),
     }
-    if more["p_balance"] < HEALTH_ALPHA:
+    if p_balance < HEALTH_ALPHA:
         remark(table, [True] * len(table), "unbalanced_teams")
         add_verdicts(table, "models", table["effect"])
     before = [name for name in table.columns if name not in VERDICT_COLUMNS]
@@ -514,20 +527,3 @@ def _preference(d: Floats, confidence: float, alternative: Alternative) -> dict[
         "mde": mde,
         "n_needed": n_needed,
     }
-
-
-def _balance(log: pd.DataFrame, own: Floats, unit: Codes, lists: Codes, n_units: int) -> float:
-    """p of a mean credit of 0, of all items that were shown to a unit and of the first that has a
-    team."""
-    if n_units < TINY:
-        return np.nan
-    rank = metric_values(log, "log", "rank") if "rank" in log.columns else np.arange(len(log))
-    teamed = np.flatnonzero(own != 0)
-    order = teamed[np.lexsort((rank[teamed], lists[teamed]))]
-    first = order[np.diff(lists[order], prepend=-1) > 0]
-    p = []
-    for rows in (teamed, first):
-        found = one_sample(arm(_summed(own[rows], unit[rows], n_units)))
-        constant = 1.0 if found.diff == 0 else 0.0
-        p.append(constant if np.isnan(found.p_value) else float(found.p_value))
-    return min(1.0, 2 * min(p))

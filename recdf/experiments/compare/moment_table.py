@@ -261,35 +261,28 @@ def _read_numbers(moments: pd.DataFrame) -> tuple[Moments, list[Floats]]:
     huge = np.fmax(np.abs(mean), np.fmax(np.abs(low), np.abs(high))) >= HUGE
     slack = 1e-9 * np.fmax(np.abs(low), np.abs(high))
     with np.errstate(invalid="ignore"):
-        _refuse_moments(moments, "n", ~((n >= 0) & (n == np.floor(n))), "is not a number of users")
-        for name in ("n_null", "n_zero", "n_empty"):
-            wrong = (read[name] < 0) | (read[name] % 1 > 0)
-            _refuse_moments(moments, name, wrong, "is not a number of users")
-        _refuse_moments(moments, "mean", np.isnan(mean) & (n > 0), "is null beside users")
-        _refuse_moments(
-            moments, "std", np.isnan(std) & (n > 1) & ~huge, "is null beside two users or more"
-        )
-        _refuse_moments(moments, "std", std < 0, "is negative")
-        _refuse_moments(
-            moments,
-            "mean",
-            (mean < low - slack) | (mean > high + slack),
-            "is not between min and max",
-        )
+        users = {name: (read[name] < 0) | (read[name] % 1 > 0) for name in OPTIONAL if "n_" in name}
+        users["n"] = ~((n >= 0) & (n == np.floor(n)))
+        outside = (mean < low - slack) | (mean > high + slack)
+        rules = [
+            *((name, wrong, "is not a number of users") for name, wrong in users.items()),
+            ("mean", np.isnan(mean) & (n > 0), "is null beside users"),
+            ("std", np.isnan(std) & (n > 1) & ~huge, "is null beside two users or more"),
+            ("std", std < 0, "is negative"),
+            ("mean", outside, "is not between min and max"),
+        ]
+    for name, wrong, what in rules:
+        if wrong.any():
+            shown = moments.loc[wrong, name].head(3).tolist()
+            raise DataError(
+                f"moments[{name!r}] {what} in {int(wrong.sum()):,} of {len(moments):,} rows "
+                f"({examples(shown)})"
+            )
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         var = np.where(n > 1, std**2 * (n - 1) / n, np.where(n == 1, 0.0, np.nan))
     skewness = np.where(var == 0, 0.0, read["skewness"])
     zeros, empty = np.where(n == 0, 0.0, read["n_zero"]), np.nan_to_num(read["n_empty"])
     return Moments(n, mean, var, skewness, low, high), [read["n_null"], zeros, empty]
-
-
-def _refuse_moments(moments: pd.DataFrame, name: str, bad: Mask, what: str) -> None:
-    if bad.any():
-        shown = moments.loc[bad, name].head(3).tolist() if name in moments.columns else []
-        raise DataError(
-            f"moments[{name!r}] {what} in {int(bad.sum()):,} of {len(moments):,} rows "
-            f"({examples(shown)})"
-        )
 
 
 def _check_same_users(table: MomentTable, there: Mask) -> None:

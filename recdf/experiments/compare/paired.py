@@ -238,8 +238,8 @@ def paired_test(
     units: PairUnits,
     metric: str,
     settings: Settings,
-    repeated: bool = False,
-    powered: Ends | None = None,
+    repeated: bool,
+    powered: Ends | None,
 ) -> Row:
     """Statistics of a pair but those of ranks and of resampling. `powered` is an estimate from more
     than these units, whose interval and p-values count."""

@@ -4,7 +4,6 @@ weights, times, strata."""
 from __future__ import annotations
 
 import datetime
-import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -15,7 +14,6 @@ import pandas as pd
 
 from ...errors import OptionError
 from ...judge.cautions import HEALTH_ALPHA
-from ...judge.choices import TwoPlaces
 from ...judge.per_user_columns import Codes, Floats, Mask, group_codes, require, split
 from ...judge.users import ArmRows, ExperimentRows
 from ...stats.arms import Sample, linearise
@@ -54,30 +52,6 @@ class Difference(NamedTuple):
     metrics: Sequence[str] | None = None
 
 
-def unbalanced(
-    metrics: list[MetricRows],
-    weight: Mapping[str, Sample],
-    rows: ExperimentRows,
-    pairs: Sequence[TwoPlaces],
-) -> tuple[list[Difference], dict[str, Floats]]:
-    """Test every covariate, and the weights, of every pair of control and treatment.
-
-    Returns what differs, and by metric p of all tests together in an array (group, control,
-    treatment).
-    """
-    used: dict[str, Sample] = {}
-    of: dict[str, list[str]] = {}
-    for metric in metrics:
-        for name, one in {**metric.covariates, **weight}.items():
-            used[name] = one
-            of.setdefault(name, []).append(metric.name)
-    n_variants = len(rows.variants)
-    p = np.full((len(used), len(rows.groups), n_variants, n_variants), np.nan)
-    for group, pair in itertools.product(range(len(rows.groups)), pairs):
-        p[:, group, *pair] = _p_values([*used.values()], rows, rows.both(group, pair))
-    return balance_of(p, of, [metric.name for metric in metrics])
-
-
 def balance_of(
     p: Floats, used: Mapping[str, list[str]], metrics: Iterable[str]
 ) -> tuple[list[Difference], dict[str, Floats]]:
@@ -90,7 +64,7 @@ def balance_of(
     return found, of_metric
 
 
-def _p_values(covariates: Sequence[Sample], rows: ExperimentRows, both: ArmRows) -> Floats:
+def p_of_balance(covariates: Sequence[Sample], rows: ExperimentRows, both: ArmRows) -> Floats:
     """Compare units as they were assigned: users, or the sums of their clusters, within strata if
     there are any.
 
@@ -258,7 +232,7 @@ def moved_by_worth(worth: Floats, var: float, both: ArmRows, rows: ExperimentRow
     control, treatment = both.split(both.take(index))
     if abs(treatment.mean() - control.mean()) < HALF_AN_ERROR * np.sqrt(var):
         return ""
-    p = _p_values([Sample(index)], replace(rows, strata=None), both)[0]
+    p = p_of_balance([Sample(index)], replace(rows, strata=None), both)[0]
     codes = {"strata_moved": HEALTH_ALPHA, "strata_differ_in_worth": UNBALANCED}
     return next((code for code, limit in codes.items() if p < limit), "")
 
