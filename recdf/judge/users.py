@@ -419,7 +419,7 @@ class ModelRows:
         ids."""
         values = np.full(len(self.models) * self.n_cells, np.nan)
         read = [metric_values(frame, role, metric) for role, frame in self.parts]
-        values[self.place] = read[0] if len(read) == 1 else np.concatenate(read)
+        values[self.place] = np.concatenate(read)
         table = values.reshape(len(self.models), self.n_cells)
         if self.weights is None:
             return table

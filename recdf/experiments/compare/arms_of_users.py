@@ -152,10 +152,8 @@ def compare_ready(
         row = _with_parts(row, ready.pair, found, settings)
         if surplus.asked:
             without = _without_surplus(found, surplus.arm, settings.alternative)
-            given = (row["diff"], row["p_value"])
             n, sure = found.units.n[surplus.arm], found.units.moments is None
-            said = surplus.turns(given, without, n, settings.alpha, sure)
-            row = but(row, "surplus", detail=said) if said else row
+            row = surplus.asks(row, without, n, settings.alpha, sure)
         if data is not None and data.repeated is not None and ready.both is not None:
             codes = ready.both.take(data.repeated)
             of_arms = both(lambda arm: codes[found.units.arm == arm], (0, 1))

@@ -16,7 +16,7 @@ from ...judge.choices import SHARE, Columns, Correction, as_columns, check_value
 from ...judge.comparisons import confidence_of, default_columns
 from ...judge.per_user_columns import (
     Codes,
-    distinct,
+    first_rows,
     frame_of,
     group_codes,
     key_codes,
@@ -49,9 +49,7 @@ def segment_columns(segments: Any, user_col: Sequence[str]) -> tuple[list[str], 
 def known_segments(segments: pd.DataFrame, keys: list[str], names: list[str]) -> pd.DataFrame:
     """Return the rows with a key, one for each; amounts and dates become bands."""
     known = segments.dropna(subset=keys).reset_index(drop=True)
-    # By codes: ids that a float cannot hold are an error of their own.
-    (of_row,), _ = key_codes([("segments", known)], keys)
-    if twice := len(known) - len(distinct(of_row)):
+    if twice := int(known.duplicated(keys).sum()):
         raise OptionError(
             f"segments has several rows for {twice:,} keys of {keys}; expected one per user"
         )
@@ -63,9 +61,7 @@ def segments_of_lists(
 ) -> pd.DataFrame:
     """Return the segments of every list, null where its user has none."""
     (of_list, of_row), n = key_codes([("per_user", lists), ("segments", known)], keys)
-    row = np.full(n, -1)
-    row[of_row] = np.arange(len(known))
-    return known[names].reindex(row[of_list])
+    return known[names].reindex(first_rows(of_row, n)[of_list])
 
 
 class Segments(NamedTuple):

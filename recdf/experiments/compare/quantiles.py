@@ -206,9 +206,7 @@ correction, family, primary, sequential_n, expected, health, time_col, user_col,
                     values, unit, _ = values_of(one, group, pair[surplus.arm])
                     known = [x[i][0] for x in sides], surplus.arm, values, p, unit
                     without = functools.partial(_quantile_without, *known, alternative)
-                    effect = row["diff"], row["p_value"]
-                    said = surplus.turns(effect, without, len(values), settings.alpha)
-                    row = but(row, "surplus", detail=said) if said else row
+                    row = surplus.asks(row, without, len(values), settings.alpha)
                 found.append(row | {"quantile": p})
         return found
 

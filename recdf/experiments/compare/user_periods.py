@@ -101,11 +101,18 @@ def read_people(
     role, given = ("rows", rows) if assignment is None else ("assignment", assignment)
     require(rows, "rows", [*keys, time_col])
     require(given, role, fixed)
-    given = rows[fixed] if assignment is None else given
     tables = [("rows", rows), (role, given)][: 1 if assignment is None else 2]
     (user, *others), n = key_codes(tables, keys)
     user = user.astype(np.int32)
-    of, (variant, labels) = [*others, user][0], group_codes(given, role, [variant_col])
+    if assignment is None:
+        # The first row of every user, and the rows that differ from it.
+        first, differs = first_rows(user, n), np.zeros(len(rows), bool)
+        for name in fixed[len(keys) :]:
+            code = pd.factorize(rows[name])[0]
+            differs |= code != code[first][user]
+        differs[first] = True
+        given, others = rows.loc[differs, fixed], [user[differs]]
+    of, (variant, labels) = others[0], group_codes(given, role, [variant_col])
     users = Users.of(user, of, n, variant)
     if users.stranger.all():
         raise DataError(f"no user of {role} is in rows" if len(rows) else "rows has no rows")

@@ -13,7 +13,7 @@ import pandas as pd
 
 from ...errors import OptionError, examples
 from ...judge.cautions import HEALTH_ALPHA, UNEQUAL
-from ...judge.choices import PlannedShares, TwoPlaces
+from ...judge.choices import PlannedShares, Row, TwoPlaces
 from ...judge.per_user_columns import (
     Codes,
     Floats,
@@ -27,6 +27,7 @@ from ...judge.per_user_columns import (
 from ...judge.users import ExperimentRows, model_pairs
 from ...stats.shares import independence_test, seen_loss, share_tests
 from ...tables.cells import columns_before, number, p_value, visible
+from ..compare.two_sample import but
 from .experiment_health import (
     by_stratum,
     hash_users,
@@ -107,28 +108,28 @@ class Surplus(NamedTuple):
     arm: int
     words: str
 
-    def turns(
+    def asks(
         self,
-        found: tuple[float, float],
+        row: Row,
         without: Callable[[str, int], tuple[float, float]],
         n: int,
         alpha: float,
         sure: bool = True,
-    ) -> str:
-        """Say without which of the n units of the larger arm an effect (its difference and p) is
-        not there, once its lightest and once its heaviest are left out (Lee 2009); else nothing.
-        Bounds of what is left are not `sure`.
+    ) -> Row:
+        """Return the row, with a remark if its effect is not there without some of the n units of
+        the larger arm: once its lightest and once its heaviest are left out (Lee 2009), `without`
+        which an effect has a difference and p. Bounds of what is left are not `sure`.
 
         A smaller surplus can be chance, and asking always would take a third of all small effects.
         """
-        diff, p = found
         few = round(self.share * n)
-        for kind in self.asked if p <= alpha and n - few > 1 else ():
+        for kind in self.asked if row["p_value"] <= alpha and n - few > 1 else ():
             rest, p = without(kind, few)
-            if not p <= alpha or rest * diff < 0:
+            if not p <= alpha or rest * row["diff"] < 0:
                 may = "is" if sure else "may be"
-                return f"{self.words}; without its {kind} {few:,} there {may} no difference"
-        return ""
+                said = f"{self.words}; without its {kind} {few:,} there {may} no difference"
+                return but(row, "surplus", detail=said)
+        return row
 
 
 class SampleRatio(NamedTuple):
