@@ -100,7 +100,8 @@ def test_trust_is_the_badge_of_an_estimate(tmp_path):
     # The estimate that may be trusted leads, wherever it stands in the table.
     mixed, _, badge = card_of(rd.report(path=tmp_path / "m.html", off_policy=table))
     assert badge == "ok"
-    assert "new , estimated by dr, is the one of 3 estimates that may be trusted" in mixed["Which"]
+    said = "has the largest value of the estimates that may be trusted (1 of 3)."
+    assert f"new , estimated by dr, {said}" in mixed["Which"]
     assert mixed["So"] == "Test new online."
     path = rd.report(path=tmp_path / "r.html", off_policy=table.iloc[[0]])
     lines, kind, badge = card_of(path)

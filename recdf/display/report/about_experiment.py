@@ -464,17 +464,11 @@ def off_policy_section(page: Page, table: pd.DataFrame) -> Sections:
     known = trusted or usable
     row = max(known or rows, key=lambda one: float(one["value"]))
     flags, trust, name = flag_words(row["flags"]), trust_of(row), name_of(policy_of(row))
-    estimates, look, found = (
-        amount(len(rows), "estimate"),
-        look_of_estimate(row),
-        amount_of_estimate(row),
-    )
-    among = "that may be trusted" if trusted else "that may be used, each with a flag"
-    which = f"has the largest value of {len(known)} estimates {among}."
-    if not known:
-        which = f"is one of {estimates}; none should be used."
-    elif len(known) == 1:
-        which = f"is the one of {estimates} {among}."
+    look, found = look_of_estimate(row), amount_of_estimate(row)
+    among = "that may be used, each with a flag" if known else "of which none should be used"
+    among = "that may be trusted" if trusted else among
+    which = f"{name}, estimated by {row['estimator']}, has the largest value of the estimates "
+    which += f"{among} ({len(known)} of {len(rows)})."
     action = "Do not replace the logging policy: no gain is shown."
     if not known or flags:
         action = f"Do not act: {flag_meanings(row) or trust}."
@@ -492,7 +486,7 @@ def off_policy_section(page: Page, table: pd.DataFrame) -> Sections:
     worse = f"Worse than the logging policy: {below}." if below else NONE_BELOW
     case = Case(
         Badge("error" if not known else "warning" if flags else "good", trust),
-        [f"{name}, estimated by {row['estimator']}, {which}"],
+        [which],
         action,
         amounts=[f"{found[0].upper()}{found[1:]}." if known else NO_VALUE],
         sure=[f"Trust: {trust}.{effective}"],

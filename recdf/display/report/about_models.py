@@ -10,7 +10,6 @@ import hashlib
 import itertools
 import json
 import platform
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -379,27 +378,19 @@ def examples_section(subject: Subject, page: Page) -> Sections:
 
 
 def definitions_section(subject: Subject, page: Page) -> Sections:
-    """Show the formula and the options of every metric of the page, without the sentences about
-    options that are not in force."""
-    options = subject.result.spec.get("options", {})
+    """Show the formula and the options of every metric of the page."""
     direction = {"larger": "higher is better", "smaller": "lower is better"}
     shown = subject.meanings[subject.meanings["column"].isin(subject.columns)]
-    rows = []
-    for row in shown.to_dict("records"):
-        kept = []
-        for sentence in re.split(r"(?<=\.) (?=[A-Z])", row["formula"] or "–"):
-            known = [name for name in re.findall(r"`(\w+)`", sentence) if name in options]
-            if not known or any(options[name] not in (None, False, 0.0) for name in known):
-                kept.append(sentence)
-        rows.append(
-            {
-                "metric": text(row["column"]),
-                "meaning": text(row["meaning"] or "a metric of your own"),
-                "formula": formula(" ".join(kept)),
-                "definition with every option": text(row["definition"], code=True),
-                "direction": text(direction.get(row["better"], "no direction")),
-            }
-        )
+    rows = [
+        {
+            "metric": text(row["column"]),
+            "meaning": text(row["meaning"] or "a metric of your own"),
+            "formula": formula(row["formula"] or "–"),
+            "definition with every option": text(row["definition"], code=True),
+            "direction": text(direction.get(row["better"], "no direction")),
+        }
+        for row in shown.to_dict("records")
+    ]
     table = shown_table(
         "The metrics of this page",
         rows,

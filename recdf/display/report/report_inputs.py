@@ -190,8 +190,7 @@ class Subject:
 
     def better(self, column: str) -> str:
         """Return the direction of a column: "larger", "smaller" or an empty text."""
-        known = dict(zip(self.summary["column"], self.summary["better"], strict=True))
-        return str(known.get(column, ""))
+        return direction_word(self.result, column)
 
     def family(self, column: str) -> str:
         """Return the family of a metric, an empty text for one of the caller's own."""
