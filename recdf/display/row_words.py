@@ -29,6 +29,7 @@ from .report.page_blocks import (
 )
 
 EVERYONE = "all"  # the segment of all lists in a leaderboard
+WITHIN = "within"  # a column of segments that are named with their column
 
 
 def names_before(row: TableRow, column: str) -> list[str]:
@@ -47,7 +48,8 @@ def sides_of(row: TableRow | pd.DataFrame) -> tuple[str, str]:
 
 def segment_of(row: TableRow) -> str:
     """Return the segment of a row, which the columns before `metric` name."""
-    return " · ".join(f"{name} = {row[name]}" for name in names_before(row, "metric"))
+    names = names_before(row, "metric")
+    return " · ".join(f"{row[one]}" if one == WITHIN else f"{one} = {row[one]}" for one in names)
 
 
 def who_is_compared(row: TableRow) -> str:

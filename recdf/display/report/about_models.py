@@ -11,7 +11,7 @@ import itertools
 import json
 import platform
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -29,7 +29,7 @@ from ..given_tables import compare, count_range, labels, model_rows, need
 from ..kinds import TABLE_KINDS, harm_first, page_part, record_of
 from ..leaderboard_values import RowsInMemory, segment_groups, values_frame
 from ..plot.style import BEST, REST, looks
-from ..row_words import segment_of, sides_of
+from ..row_words import WITHIN, segment_of, sides_of
 from .page_blocks import (
     FOR_WHOM_WORSE,
     NAME_LENGTH,
@@ -48,7 +48,7 @@ from .page_blocks import (
     text,
     value,
 )
-from .report_inputs import ACCURACY, GivenTable, ReportTables, Subject
+from .report_inputs import ACCURACY, ReportTables, Subject
 from .svg import SIZE, drawing
 
 MANY_PANELS = 9
@@ -255,103 +255,79 @@ def drawn_sections(subject: Subject, page: Page) -> Sections:
 # -- segments
 
 
-def segments_section(subject: Subject, page: Page) -> Sections:
-    """Comparisons within segments, one family of tests, and for whom the best model is worse."""
-    given, metric, duel = page.tables.segments, subject.primary, subject.pair
-    if given is None or page_part(given):
-        yield from given_segments(page, given)
-        return
-    groups = segment_groups(subject.result, given)
-    parts: list[TableBlock] = []
-    said: list[Reason] = []
-    if duel is not None and metric in subject.tested:
-        of_model = model_rows(subject.result)
-        pair = np.sort(np.concatenate([of_model[one] for one in duel]))
-        within = {
-            f"{segment} = {group}": pair[of_segment.codes[pair] == code]
-            for segment, of_segment in groups.items()
-            for code, group in enumerate(of_segment.names)
-        }
-        compared = compare(
-            subject.result, [metric], baseline=duel[1], correction="holm", within=within
-        ).rename(columns={"group": "segment"})
-        caption = f"{duel[0]} against {duel[1]} within segments; p-values "
-        caption += adjustment(compared).words
-        parts.append(page.block(compared, caption, "segments.csv"))
-        said = worse_for(compared.to_dict("records"), [*compared["segment"].map(str)])
-    # The means of the metric, models by segments.
-    means = values_frame(RowsInMemory(subject.result, groups), subject.summary, [metric])
-    cells = TABLE_KINDS["leaderboard"].cells(means.assign(marks=""))
-    caption = f"Mean {metric} by segment"
-    parts.append(shown_table(caption, cells, page.most, means, "segment-means.csv"))
-    yield Section("segments", "Segments", tables=parts, said=said)
-
-
-def given_segments(page: Page, given: GivenTable) -> Sections:
-    """Show comparisons within segments, and say for whom the pair of the headline is worse on its
-    metric."""
-    subject = page.subject
+def segments_section(subject: Subject | None, page: Page) -> Sections:
+    """Show comparisons within segments, which are made of the users' segments if they are not
+    given, and say for whom the pair of the headline is worse on its metric."""
+    given, caption, tables = page.tables.segments, "Comparisons within segments", []
     if given is None:
         return
-    shrunken, caption = page_part(given) == "segments", "Comparisons within segments"
-    if shrunken:
-        caption += "; p and verdict are about the difference between all segments of a metric"
-    new, old = sides_of(given)
     pair, metric = (None, "") if subject is None else (subject.pair, subject.primary)
-    if new == "treatment":  # the pair and the metric of the experiment's first row
-        first = next(iter(page.tables.experiment.values()), given).iloc[0]
-        pair, metric = (str(first[new]), str(first[old])), str(first["metric"])
-    said: list[Reason] = []
-    if pair is not None and new in given.columns:
-        own = [row for row in given.to_dict("records") if str(row["metric"]) == metric]
-        if new == "model":
-            own = [turned(one) if str(one[old]) == pair[0] else one for one in own]
-        own = [one for one in own if (str(one[new]), str(one[old])) == pair]
-        # Shrunken effects have one verdict on all segments, and none of their own.
-        said = [] if shrunken else worse_for(own, [*map(segment_of, own)])
-        several = (
-            new == "treatment" and "se" in given.columns and segment_of(given.iloc[0].to_dict())
-        )
-        if shrunken or several:
-            about = segment_sentences(given).get((metric, *pair))
-            said += [] if about is None else [Reason(about, line=FOR_WHOM_WORSE)]
-        none = f"The comparisons within segments are not about {pair[0]} and {pair[1]} on {metric}."
-        said = said or [Reason(none, line=FOR_WHOM_WORSE)]
-    yield Section(
-        "segments",
-        "Segments",
-        tables=[page.block(given, caption, "segments.csv")],
-        drawings=page.forests(given) if shrunken else (),
-        said=said,
-    )
+    if subject is not None and not page_part(given):
+        groups, given = segment_groups(subject.result, given), None
+        means = values_frame(RowsInMemory(subject.result, groups), subject.summary, [metric])
+        cells = TABLE_KINDS["leaderboard"].cells(means.assign(marks=""))
+        of_means = f"Mean {metric} by segment", cells, page.most, means, "segment-means.csv"
+        tables.append(shown_table(*of_means))
+        if pair is not None and metric in subject.tested:
+            of_model = model_rows(subject.result)
+            both = np.sort(np.concatenate([of_model[one] for one in pair]))
+            within = {
+                f"{segment} = {group}": both[of_segment.codes[both] == code]
+                for segment, of_segment in groups.items()
+                for code, group in enumerate(of_segment.names)
+            }
+            of_pair = {"baseline": pair[1], "correction": "holm", "within": within}
+            given = compare(subject.result, [metric], **of_pair).rename(columns={"group": WITHIN})
+            caption = f"{pair[0]} against {pair[1]} within segments; p-values "
+            caption += adjustment(given).words
+    said, drawings = list[Reason](), list[Drawing]()
+    if given is not None:
+        new, old = sides_of(given)
+        if new == "treatment":  # the pair and the metric of the experiment's first row
+            first = next(iter(page.tables.experiment.values()), given).iloc[0]
+            pair, metric = (str(first[new]), str(first[old])), str(first["metric"])
+        if pair is not None and new in given.columns:
+            said = _for_whom(given, pair, metric)
+        if page_part(given) == "segments":
+            caption += "; p and verdict are about the difference between all segments of a metric"
+            drawings = page.forests(given)
+        tables.insert(0, page.block(given, caption, "segments.csv"))
+    yield Section("segments", "Segments", tables=tables, drawings=drawings, said=said)
 
 
-def worse_for(rows: Sequence[Mapping[Any, Any]], names: Sequence[str]) -> list[Reason]:
-    """Say in which segments a pair is worse, each with the form of its verdict, or that this is
-    shown in none."""
-    if not rows:
-        return []
-    new, old = (name_of(rows[0][side]) for side in sides_of(rows[0]))
-    worse = {
-        shorten(visible(name), NAME_LENGTH): row
-        for name, row in zip(names, rows, strict=True)
-        if says_worse(row)
-    }
-    withheld = sum(map(is_withheld, rows))
-    but = f" The verdict is withheld in {withheld} of them." if withheld and len(rows) > 1 else ""
-    if worse:
-        found = "; ".join(
-            f"{name}: {row['verdict']}, {effect_text(row)}" for name, row in worse.items()
-        )
-        said = f"worse in {len(worse)} of {amount(len(rows), 'segment')}: {found}.{but}"
-    elif withheld == len(rows):
-        said = "the verdict is withheld in each segment."
-    elif len(rows) == 1:
-        said = f"not shown to be worse in the one segment, {names[0]}."
-    else:
-        said = f"shown to be worse in none of {len(rows)} segments.{but}"
-    watch = f" Watch {listed([*worse], 3, 'segment')}, where it is worse." if worse else ""
-    return [Reason(f"{new} against {old}: {said}", action=watch, line=FOR_WHOM_WORSE)]
+def _for_whom(given: pd.DataFrame, pair: tuple[str, str], metric: str) -> list[Reason]:
+    """Say in which segments a pair is worse on a metric, each with the form of its verdict, or that
+    this is shown in none; and whether its effect differs between segments."""
+    new, old = sides_of(given)
+    rows = [row for row in given.to_dict("records") if str(row["metric"]) == metric]
+    if new == "model":
+        rows = [turned(row) if str(row[old]) == pair[0] else row for row in rows]
+    rows = [row for row in rows if (str(row[new]), str(row[old])) == pair]
+    found, shrunken = list[Reason](), page_part(given) == "segments"
+    if rows and not shrunken:  # shrunken effects have one verdict on all segments
+        worse = {
+            shorten(visible(segment_of(row)), NAME_LENGTH): f"{row['verdict']}, {effect_text(row)}"
+            for row in rows
+            if says_worse(row)
+        }
+        n, withheld = len(rows), sum(map(is_withheld, rows))
+        but = f" The verdict is withheld in {withheld} of them." if withheld and n > 1 else ""
+        said = f"shown to be worse in none of {n} segments.{but}"
+        if worse:
+            each = "; ".join(f"{name}: {words}" for name, words in worse.items())
+            said = f"worse in {len(worse)} of {amount(n, 'segment')}: {each}.{but}"
+        elif withheld == n:
+            said = "the verdict is withheld in each segment."
+        elif n == 1:
+            said = f"not shown to be worse in the one segment, {segment_of(rows[0])}."
+        watch = f" Watch {listed([*worse], 3, 'segment')}, where it is worse." if worse else ""
+        said = f"{name_of(pair[0])} against {name_of(pair[1])}: {said}"
+        found.append(Reason(said, action=watch, line=FOR_WHOM_WORSE))
+    if shrunken or (new == "treatment" and "se" in given.columns and rows and segment_of(rows[0])):
+        about = segment_sentences(given).get((metric, *pair))
+        found += [] if about is None else [Reason(about, line=FOR_WHOM_WORSE)]
+    none = f"The comparisons within segments are not about {pair[0]} and {pair[1]} on {metric}."
+    return found or [Reason(none, line=FOR_WHOM_WORSE)]
 
 
 # -- lists of users, definitions, how to get the same numbers

@@ -284,7 +284,7 @@ def _report_sections(page: Page) -> list[Section]:
         if (table := getattr(tables, name)) is not None
     ]
     if subject is None:
-        makers.insert(1, functools.partial(about_models.given_segments, page, tables.segments))
+        makers.insert(1, functools.partial(about_models.segments_section, None, page))
     else:
         before, after = (
             [functools.partial(make, subject, page) for make in makes]
