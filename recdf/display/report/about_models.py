@@ -276,8 +276,9 @@ def segments_section(subject: Subject | None, page: Page) -> Sections:
                 for segment, of_segment in groups.items()
                 for code, group in enumerate(of_segment.names)
             }
-            of_pair = {"baseline": pair[1], "correction": "holm", "within": within}
-            given = compare(subject.result, [metric], **of_pair).rename(columns={"group": WITHIN})
+            given = compare(
+                subject.result, [metric], baseline=pair[1], correction="holm", within=within
+            ).rename(columns={"group": WITHIN})
             caption = f"{pair[0]} against {pair[1]} within segments; p-values "
             caption += adjustment(given).words
     said, drawings = list[Reason](), list[Drawing]()
