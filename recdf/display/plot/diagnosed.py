@@ -191,22 +191,16 @@ def longtail(
     kept = list(dict.fromkeys([*marked, *shown]))[: BEST + len(marked)]
     parts = by_model(data[data["model"] != LOG], kept)
     parts.append((LOG, data[data["model"] == LOG], ModelLook(frame.tone(0.5), "|", "-")))
-    bars, many = len(parts), any(look is REST for _, _, look in parts)
+    few = all(look is not REST for _, _, look in parts)
     for i, (model, rows, look) in enumerate(parts):
-        # Bars of a band stand side by side; those of many models would be hairlines, so marks lie
-        # on one line.
-        places = np.arange(len(names)) + (0 if many else (i - (bars - 1) / 2) * 0.8 / bars)
+        # The marks of a band stand below each other; those of many models lie on one line.
+        step = few * (i - (len(parts) - 1) / 2) * 0.7 / len(parts)
         shares = zip(names, rows["share"], strict=True)
         words = [f"{model}, {band}: {estimated(share, sign='%')}" for band, share in shares]
-        if many:
-            size = {"markersize": 14 if model == LOG else 6, "linestyle": "none"}
-            frame.line(rows["share"], places, look, words, name=model, **size)
-        else:
-            drawn = frame.ax.barh(places, rows["share"], height=0.76 / bars, color=look.colour)
-            frame.bars(drawn, words, model, look)
+        size = {"markersize": 14 if model == LOG else 7, "linestyle": "none"}
+        frame.line(rows["share"], np.arange(len(names)) + step, look, words, name=model, **size)
     frame.tick_names(frame.ax.yaxis, names)
-    frame.ax.invert_yaxis()
-    frame.ax.grid(False, axis="y")
+    frame.ax.set_ylim(len(names) - 0.5, -0.5)
     yield frame.finish(
         "Popular items and the long tail",
         "share of impressions",

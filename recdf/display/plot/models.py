@@ -25,7 +25,7 @@ from ..given_tables import (
     summary_of,
 )
 from ..kinds import HEAD_ARROWS
-from .picture import TICK_NAME_LENGTH, Frame, Picture, new_frames
+from .picture import TICK_NAME_LENGTH, Frame, Picture, new_frames, says
 from .style import BEST, BETTER, REST, WORSE, Axes, best_first, by_model, highlighted, spoken
 
 __all__ = ["curve", "performance", "tradeoff", "users", "winners"]
@@ -462,12 +462,12 @@ def winners(
         own = data[data["side"] == side]
         look = {"edgecolor": frame.tone(0), "linewidth": 0.8, "color": colour, "hatch": hatch}
         bars = frame.ax.bar(own["low"], own["n"], own["high"] - own["low"], align="edge", **look)
-        words = []
-        for low, high, n in zip(own["low"].abs(), own["high"].abs(), own["n"], strict=True):
-            form, ends = form_of(low, high), sorted((low, high))
-            span = " to ".join(number(end, form) for end in ends)
-            words.append(f"{doing(n, verb, 'user')} {span}")
-        frame.bars(bars, words, doing(totals[side], verb, "user"))
+        ends = zip(bars, own["low"].abs(), own["high"].abs(), own["n"], strict=True)
+        for bar, low, high, n in ends:
+            form = form_of(low, high)
+            span = " to ".join(number(end, form) for end in sorted((low, high)))
+            says(bar, [f"{doing(n, verb, 'user')} {span}"])
+        frame.entries.append((bars, doing(totals[side], verb, "user"), None))
     frame.ax.axvline(0, color=frame.tone(), linewidth=1)
     one, other = short_names([model, baseline], TICK_NAME_LENGTH)
     across = f"difference of {metric} per user: {one} − {other}"

@@ -262,14 +262,6 @@ class Frame:
         ends = rows["ci_low"], rows["ci_high"]
         self.ax.fill_between(rows[x], *ends, color=colour, alpha=0.15, linewidth=0, **settings)
 
-    def bars(
-        self, drawn: Any, words: Iterable[str], name: str, look: ModelLook | None = None
-    ) -> None:
-        """Keep what each of some bars says, and their name for the legend."""
-        for bar, text in zip(drawn, words, strict=True):
-            says(bar, [text])
-        self.entries.append((drawn, name, look))
-
     def marks(
         self, x: pd.Series, y: Any, signs: pd.Series, said: Sequence[str], size: float, name: str
     ) -> None:
