@@ -309,13 +309,10 @@ def model_values(result: Any, metric: str) -> dict[str, FloatArray]:
 
 def words_of_tests(comparison: pd.DataFrame) -> str:
     """Return what the models of a comparison were tested with."""
-    known = {"t": "paired t tests", "wilcoxon": "Wilcoxon tests"}
+    known = {"t": "paired t", "wilcoxon": "Wilcoxon"}
     found = comparison.attrs.get("recdf_comparison", {}).get("tests", ())
-    tests = {*(comparison["test"] if "test" in comparison.columns else found)}
-    test = str(tests.pop()) if len(tests) == 1 else ""
-    if test in ("randomization", "bootstrap"):
-        known[test] = f"{test} tests"
-    words = known.get(test, "tests")
+    tests = [*{*(comparison["test"] if "test" in comparison.columns else found)}]
+    words = f"{known.get(tests[0], tests[0])} tests" if len(tests) == 1 else "tests"
     return f"one-sided {words}" if sides_of_tests(comparison) else words
 
 

@@ -292,20 +292,18 @@ def over_time(
     # The column of the period is `period`, or else the only one before `metric`, where `by=` puts
     # it.
     before, rows, of = columns_before(effect, "metric"), effect, ""
-    time_col = "period" if "period" in effect.columns else str(before[0]) if before else ""
-    if time_col != "period" and len(before) != 1:
+    before = ["period"] if "period" in effect.columns else before
+    if len(before) != 1:
         raise ColumnError(
             f"effect has no column 'period', nor one column before 'metric'; expected {BY_PERIOD}"
         )
-    for name, wanted, word in (
-        ("metric", metric, ""),
-        ("treatment", treatment, " of "),
-        ("control", control, " against "),
-    ):
+    time_col, sides = str(before[0]), {"treatment": " of ", "control": " against "}
+    for name, wanted in (("metric", metric), ("treatment", treatment), ("control", control)):
         if name in rows.columns and len(rows):
             label = chosen(name, wanted, rows[name], name)
-            of += f"{word}{visible(label)}" * (bool(word) and effect[name].nunique() > 1)
             rows = rows[rows[name].map(str) == label]
+            if name in sides and effect[name].nunique() > 1:
+                of += f"{sides[name]}{visible(label)}"
     rows = rows.sort_values(time_col, kind="stable", ignore_index=True)
     records = rows.to_dict("records")
     data = rows[[time_col, "diff", "ci_low", "ci_high"]].rename(columns={time_col: "time"})
@@ -331,8 +329,7 @@ def over_time(
         # The line of all data may climb where no trend of single periods is shown, and the reverse.
         trend = trend and f"of single periods, not of this line: {trend}"
     else:
-        reach = (data[["ci_low", "ci_high"]].astype(float).sub(data["diff"], axis=0)).abs().T
-        frame.ax.errorbar(data["time"], data["diff"], reach, ecolor=colour, fmt="none")
+        frame.ax.vlines(data["time"], data["ci_low"], data["ci_high"], color=colour)
         words = adjustment(effect).words if "p_adj" in effect.columns else ""
         promise = "bars: intervals, each of which holds for its own period alone"
         if words.startswith("adjusted by"):

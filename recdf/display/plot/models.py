@@ -13,7 +13,7 @@ from ...errors import DataError, OptionError
 from ...evaluation.result import Evaluation
 from ...evaluation.value_moments import CONFIDENCE
 from ...judge.per_user_columns import unit_of
-from ...tables.cells import doing, form_of, number, short_names
+from ...tables.cells import doing, estimated, form_of, number, short_names
 from ..given_tables import (
     chosen,
     count_text,
@@ -184,45 +184,40 @@ def tradeoff(
     2      random  1.000  0.011    True
     >>> ax = rd.plot.tradeoff(result)
     """
-    table = summary_of(result)
-    known, parts, names = list(dict.fromkeys(table["column"])), [], {}
+    table, parts = summary_of(result), []
     for axis, name in (("x", x), ("y", y)):
-        chosen(axis, name, known, "metric of the summary")
-        own = table[table["column"] == name].set_index("model")[["value", "ci_low", "ci_high", "n"]]
+        own = table[table["column"] == chosen(axis, name, table["column"], "metric of the summary")]
+        own = own.set_index("model")[["value", "ci_low", "ci_high", "n"]]
         parts.append(own.set_axis([axis, f"{axis}_low", f"{axis}_high", "n"], axis=1))
-        names[axis] = name, direction_word(result, name)
     data = parts[0].drop(columns="n").join(parts[1], how="inner").dropna(subset=["x", "y"])
     data = data.reset_index()
-    falls = [-1 if better == "smaller" else 1 for _, better in names.values()]
-    signed = data[["x", "y"]].to_numpy(np.float64) * falls
+    better = [direction_word(result, name) for name in (x, y)]
+    signed = data[["x", "y"]].to_numpy(np.float64) * [
+        -1 if one == "smaller" else 1 for one in better
+    ]
     one, other = signed[:, None], signed[None]
     beaten = np.all(other >= one, axis=2) & np.any(other > one, axis=2)
     data.insert(7, "pareto", ~np.any(beaten, axis=1))
     yield data
 
     frame, front = Frame(ax), data[data["pareto"]].sort_values("x")
-    for axis, (name, _) in names.items():
-        ends = {f"{axis}_low": "ci_low", f"{axis}_high": "ci_high"}
-        data[f"said_{axis}"] = spoken([name] * len(data), data.rename(columns=ends), axis)
-    data["said"] = data["model"].map(str) + ": " + data["said_x"] + "; " + data["said_y"]
-    best = best_first(data.set_index("model")["y"], names["y"][1], highlight)
+    best = best_first(data.set_index("model")["y"], better[1], highlight)
     for model, rows, look in by_model(data, best):
         if look is not REST:
-            reach = [
-                (rows[[f"{axis}_low", f"{axis}_high"]].T - rows[axis]).abs().to_numpy()
-                for axis in "yx"
-            ]
-            bars = {"ecolor": look.colour, "elinewidth": 1.4, "fmt": "none"}
-            frame.ax.errorbar(rows["x"], rows["y"], *reach, **bars)
+            frame.ax.hlines(rows["y"], rows["x_low"], rows["x_high"], color=look.colour)
+            frame.ax.vlines(rows["x"], rows["y_low"], rows["y_high"], color=look.colour)
+        at = rows.iloc[0]
+        said = f"{model}: {x}: {estimated(at['x'], at['x_low'], at['x_high'])}; "
+        said += f"{y}: {estimated(at['y'], at['y_low'], at['y_high'])}"
         points = {"name": model, "markersize": 8, "linestyle": "none"}
-        frame.line(rows["x"], rows["y"], look, rows["said"], **points)
+        frame.line(rows["x"], rows["y"], look, [said], **points)
     frame.reference(front["x"], front["y"], "not beaten on both", "--")
     frame.ax.margins(0.12)
     caption = (
         f"bars: {interval_percent(result)} where the metric has one; "
         f"{count_text(data['n'], 'list')}; dashed: models that no other beats on both metrics"
     )
-    across, up = (name + HEAD_ARROWS[better] for name, better in names.values())
+    across, up = (name + HEAD_ARROWS[way] for name, way in zip((x, y), better, strict=True))
     yield frame.finish(f"{y} against {x}", across, up, caption)
 
 
