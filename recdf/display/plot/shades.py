@@ -283,9 +283,7 @@ def lists(
             "last"
         )
     item, keys, by = before[-1], before[-1 - len(key) : -1], before[: -1 - len(key)]
-    rows = hit_table
-    for name, value in zip(keys, key, strict=True):
-        rows = rows[rows[name] == value]
+    rows = hit_table[(hit_table[keys] == list(key)).all(axis=1)]
     if not len(rows):
         raise OptionError(f"user={user!r} has no list in hit_table[{JOINED_BY.join(keys)!r}]")
     known = [*before, "rank", "hit", "gain", "value"]
