@@ -146,7 +146,8 @@ def arm_of(row: TableRow) -> str:
 
 def of_floor(row: TableRow) -> str:
     levels = (f"{name} {estimated(row[name])}" for name in ("chance", "popularity", "ceiling"))
-    return f"{row['metric']}: {estimated(row.get('value'))}, {', '.join(levels)}."
+    who = f"{row['by']}: " if row.get("by") else ""
+    return visible(f"{who}{row['metric']}: {estimated(row.get('value'))}, {', '.join(levels)}.")
 
 
 # -- rows of estimates, which a picture draws

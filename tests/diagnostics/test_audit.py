@@ -293,6 +293,7 @@ def test_a_report_shows_the_findings_of_an_audit_and_its_levels(tmp_path: Path) 
     found = rd.audit(shop.true, shop.pred, "ndcg", train=shop.log, items=shop.items, by="model")
     page = rd.report(result, tmp_path / "report.html", check=found).read_text(encoding="utf-8")
     assert "Data health: " in page
+    assert "Levels: " not in page  # they stand in a table, and not in the card
     assert "ndcg@10 is at chance" in page
     for name in ("chance", "popularity", "ceiling"):
         for number in found.floors[name]:

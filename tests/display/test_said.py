@@ -185,6 +185,8 @@ def test_health_findings_and_levels_have_sentences():
     level = {"metric": "ndcg@5", "value": 0.25, "chance": 0.04, "popularity": 0.2}
     said = TABLE_KINDS["floors"].said(level | {"ceiling": np.nan})
     assert said == "ndcg@5: 0.25, chance 0.04, popularity 0.2, ceiling –."
+    own = TABLE_KINDS["floors"].said(level | {"by": "knn", "ceiling": 0.5})
+    assert own == "knn: ndcg@5: 0.25, chance 0.04, popularity 0.2, ceiling 0.5."
 
 
 def gate_rows():

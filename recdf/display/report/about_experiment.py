@@ -420,10 +420,10 @@ def check_section(page: Page, table: pd.DataFrame) -> Sections:
     """Show the findings of `rd.check` with the whole text of their effects; ids of users only if
     they are asked for. Of an audit, show its levels too."""
     shown = table if page.examples is True else table.drop(columns="examples", errors="ignore")
-    tables, floors = {"Data health": shown}, getattr(table, "floors", None)
-    if floors is not None:
-        tables["Levels"] = floors
-    yield told_section(page, "data-health", "Data health", tables)
+    told = told_section(page, "data-health", "Data health", {"Data health": shown})
+    if (floors := getattr(table, "floors", None)) is not None:
+        told = replace(told, tables=[*told.tables, page.block(floors, "Levels", "levels.csv")])
+    yield told
 
 
 def history_section(page: Page, history: History) -> Sections:
