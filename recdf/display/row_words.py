@@ -29,7 +29,7 @@ from .report.page_blocks import (
 )
 
 EVERYONE = "all"  # the segment of all lists in a leaderboard
-WITHIN = "within"  # a column of segments that are named with their column
+IN_SEGMENT = "within"  # a column of segments that are named with their column
 
 
 def names_before(row: TableRow, column: str) -> list[str]:
@@ -49,7 +49,9 @@ def sides_of(row: TableRow | pd.DataFrame) -> tuple[str, str]:
 def segment_of(row: TableRow) -> str:
     """Return the segment of a row, which the columns before `metric` name."""
     names = names_before(row, "metric")
-    return " · ".join(f"{row[one]}" if one == WITHIN else f"{one} = {row[one]}" for one in names)
+    return " · ".join(
+        f"{row[one]}" if one == IN_SEGMENT else f"{one} = {row[one]}" for one in names
+    )
 
 
 def who_is_compared(row: TableRow) -> str:

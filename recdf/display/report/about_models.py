@@ -29,7 +29,7 @@ from ..given_tables import compare, count_range, labels, model_rows, need
 from ..kinds import TABLE_KINDS, harm_first, page_part, record_of
 from ..leaderboard_values import RowsInMemory, segment_groups, values_frame
 from ..plot.style import BEST, REST, looks
-from ..row_words import WITHIN, segment_of, sides_of
+from ..row_words import IN_SEGMENT, segment_of, sides_of
 from .page_blocks import (
     FOR_WHOM_WORSE,
     NAME_LENGTH,
@@ -278,7 +278,7 @@ def segments_section(subject: Subject | None, page: Page) -> Sections:
             }
             given = compare(
                 subject.result, [metric], baseline=pair[1], correction="holm", within=within
-            ).rename(columns={"group": WITHIN})
+            ).rename(columns={"group": IN_SEGMENT})
             caption = f"{pair[0]} against {pair[1]} within segments; p-values "
             caption += adjustment(given).words
     said, drawings = list[Reason](), list[Drawing]()
