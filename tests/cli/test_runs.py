@@ -3,6 +3,7 @@ not read as one."""
 
 import itertools
 import os
+import shutil
 from pathlib import Path
 
 import pandas as pd
@@ -100,10 +101,13 @@ def both(capsys, inputs):
 def test_a_failure_at_any_rename_keeps_the_files_of_one_run(capsys, both, monkeypatch, command):
     """The older files until the manifest is in its place, and then the newer ones."""
     old, new = both(command)
+    assert run(capsys, *RUNS[command][0], "--overwrite")[0] == 0
+    shutil.copytree("out", "kept")
     replace = os.replace
     for step, error in itertools.product(range(1, len(old) + 2), [FULL, KeyboardInterrupt()]):
         with case(f"step {step} {error!r}"):
-            run(capsys, *RUNS[command][0], "--overwrite")
+            shutil.rmtree("out")
+            shutil.copytree("kept", "out")
             fail_at(step, monkeypatch, (os, "replace"), error)
             code, out, err = run(capsys, *RUNS[command][1], "--overwrite")
             monkeypatch.setattr(os, "replace", replace)
