@@ -4,12 +4,13 @@ shop."""
 import contextlib
 import functools
 import io
+import os
 import shutil
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from cli.forked import Forks
+from cli.forked import Forks, in_shell
 from cli.frames import PRED, TRUE
 from cli.shop import GROUPS, models, shown
 
@@ -87,6 +88,12 @@ def recdf():
     calls = Forks()
     yield calls
     calls.close()
+
+
+@pytest.fixture
+def shell(request):
+    """Run a script in bash whose `recdf` is a process of its own."""
+    return request.getfixturevalue("recdf").shell if hasattr(os, "fork") else in_shell
 
 
 @pytest.fixture

@@ -9,9 +9,12 @@ real process.
 
 import json
 import os
+import select
+import shlex
 import socket
 import subprocess
 import sys
+import tempfile
 import traceback
 from pathlib import Path
 
@@ -59,11 +62,30 @@ def _become(call, streams):
     sys.argv = ["recdf", *call["words"]]
 
 
+# What a shell starts in place of `recdf`: it hands its words and streams on to a process that is
+# forked for them, and ends as that does.
+CLIENT = """
+import json, os, socket, sys
+
+call = {"words": sys.argv[2:], "closed": [], "folder": os.getcwd(), "script": "", "environment": {}}
+with socket.socket(socket.AF_UNIX) as door:
+    door.connect(sys.argv[1])
+    socket.send_fds(door, [json.dumps(call).encode()], [0, 1, 2])
+    os._exit(int(door.recv(100)))
+"""
+
+
 class Forked:
     """What a call left: exit code, stdout and stderr as bytes."""
 
     def __init__(self, code, out, err):
         self.returncode, self.stdout, self.stderr = code, out, err
+
+
+def in_shell(script):
+    """What bash does with a script that calls `recdf`, each time in a new Python."""
+    words = ["bash", "-c", f'recdf() {{ {sys.executable} -m recdf "$@"; }}\n{script}']
+    return subprocess.run(words, env=WITH_RECDF, capture_output=True, text=True, check=False)
 
 
 class Forks:
@@ -107,6 +129,34 @@ class Forks:
             os.close(to_out)
             os.close(to_err)
             return Forked(code, read_out.read(), read_err.read())
+
+    def shell(self, script):
+        """What bash does with a script that calls `recdf`, one call after another."""
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            socket.socket(socket.AF_UNIX) as door,
+            tempfile.TemporaryFile("w+", encoding="utf-8") as out,
+            tempfile.TemporaryFile("w+", encoding="utf-8") as err,
+        ):
+            door.bind(place := os.path.join(folder, "door"))
+            door.listen()
+            client = shlex.join([sys.executable, "-I", "-S", "-c", CLIENT, place])
+            words = ["bash", "-c", f'recdf() {{ {client} "$@"; }}\n{script}']
+            shell = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
+            while shell.poll() is None:
+                if select.select([door], [], [], 0.02)[0]:
+                    self._hand_on(door.accept()[0])
+            out.seek(0)
+            err.seek(0)
+            return subprocess.CompletedProcess(words, shell.returncode, out.read(), err.read())
+
+    def _hand_on(self, caller):
+        with caller:
+            data, streams, _, _ = socket.recv_fds(caller, 2**16, 3)
+            socket.send_fds(self.ours, [data], streams)
+            for stream in streams:
+                os.close(stream)
+            caller.sendall(self.ours.recv(100))
 
     def close(self):
         self.ours.close()

@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pandas as pd
@@ -96,7 +94,7 @@ def test_a_wrong_call_ends_with_two(capsys, words, code, said):
 
 @pytest.mark.long
 @pytest.mark.parametrize("leak", [False, True])
-def test_a_job_of_a_shell_goes_on_after_a_clean_split_and_stops_at_a_leak(leak):
+def test_a_job_of_a_shell_goes_on_after_a_clean_split_and_stops_at_a_leak(leak, shell):
     if not MOVIES.exists():
         pytest.skip(f"{MOVIES} is absent")
     log = pd.read_parquet(MOVIES)
@@ -127,10 +125,10 @@ def test_a_job_of_a_shell_goes_on_after_a_clean_split_and_stops_at_a_leak(leak):
     true.to_parquet("test.parquet")
     (pd.concat([train, true.head(50)]) if leak else train).to_parquet("past.parquet")
     job = f"""set -e
-    {sys.executable} -m recdf audit --true test.parquet --pred lists.parquet --train past.parquet \\
+    recdf audit --true test.parquet --pred lists.parquet --train past.parquet \\
         --time-col timestamp --cutoff '{cut}' --fail-on warning
     echo went on"""
-    done = subprocess.run(["sh", "-c", job], capture_output=True, text=True, check=False)
+    done = shell(job)
     assert (done.returncode, "went on" in done.stdout) == ((1, False) if leak else (0, True)), (
         done.stdout + done.stderr
     )

@@ -1,13 +1,11 @@
 """`recdf gate`, as a pipeline calls it, and `recdf compare --fail-on worse`."""
 
 import json
-import subprocess
-import sys
 from xml.etree import ElementTree
 
 import pandas as pd
 import pytest
-from cli.command import WITH_RECDF, fails, run
+from cli.command import fails, run
 from cli.shop import SHOP, models
 
 import recdf as rd
@@ -121,17 +119,11 @@ def test_segments_that_were_carried(capsys):
 
 
 @pytest.mark.slow
-def test_a_shell_stops_where_the_gate_does(tmp_path):
+def test_a_shell_stops_where_the_gate_does(shell):
     """With `set -e` the deployment behind the gate runs only if it passed."""
-    python = f"{sys.executable} -m recdf"
     for candidate, after in (("new", "deployed\n"), ("bad", "")):
-        script = (
-            f"set -e; {python} gate {candidate} --baseline old --budget ndcg@10=-2% -q; echo "
-            "deployed"
-        )
-        done = subprocess.run(
-            ["sh", "-c", script], cwd=tmp_path, env=WITH_RECDF, capture_output=True, text=True
-        )
+        gate = f"recdf gate {candidate} --baseline old --budget ndcg@10=-2% -q"
+        done = shell(f"set -e; {gate}; echo deployed")
         assert (done.stdout, done.returncode) == (after, 0 if after else 1)
 
 

@@ -2,14 +2,13 @@
 with one that does not."""
 
 import re
-import subprocess
 import sys
 import types
 from pathlib import Path
 
 import pandas as pd
 import pytest
-from cli.command import WITH_RECDF, run
+from cli.command import run
 from cli.shop import SHOP
 
 import recdf as rd
@@ -45,14 +44,6 @@ def folder(candidate):
     return candidate
 
 
-def in_shell(commands):
-    """Exit code of commands in a shell that stops at the first failure, as CI systems run them."""
-    script = f'recdf() {{ {sys.executable} -m recdf "$@"; }}\nset -e\n{commands}'
-    return subprocess.run(
-        ["bash", "-c", script], env=WITH_RECDF, capture_output=True, text=True, check=False
-    )
-
-
 @pytest.mark.long
 def test_the_first_ten_minutes(capsys, tmp_path, monkeypatch):
     """Each line of the page's shell ends with the code behind it."""
@@ -66,9 +57,11 @@ def test_the_first_ten_minutes(capsys, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_github(candidate):
+def test_github(candidate, shell):
     steps = WORKFLOWS[0]["jobs"]["gate"]["steps"]
-    done = in_shell(next(step["run"] for step in steps if step.get("name") == "Gate"))
+    # A shell stops at the first failure, as those of CI systems do.
+    gate = next(step["run"] for step in steps if step.get("name") == "Gate")
+    done = shell(f"set -e\n{gate}")
     assert done.returncode == (0 if candidate else 1)
     assert done.stderr.startswith("" if candidate else "recdf gate: exit code 1: ndcg@10: fail")
     assert done.stderr.count("\n") == (0 if candidate else 1)
@@ -80,9 +73,9 @@ def test_github(candidate):
 
 
 @pytest.mark.slow
-def test_gitlab(candidate):
+def test_gitlab(candidate, shell):
     job = WORKFLOWS[1]["gate"]
-    done = in_shell("\n".join(job["script"]))
+    done = shell("\n".join(["set -e", *job["script"]]))
     assert done.returncode == (0 if candidate else 1)
     assert done.stderr.startswith("" if candidate else "recdf gate: exit code 1: ndcg@10: fail")
     assert done.stderr.count("\n") == (0 if candidate else 1)
