@@ -355,6 +355,13 @@ def _findings_mark(table: pd.DataFrame) -> Badge:
     return Badge("error" if n[0] else "warning" if n[1] else "good", counted)
 
 
+def _findings_named(table: pd.DataFrame) -> str:
+    """Say how many errors and warnings were found, and name the first ones."""
+    serious = table[table["severity"].isin(["error", "warning"])].to_dict("records")
+    named = "; ".join([*map(finding_of, serious[:FEW]), *["…"] * (len(serious) > FEW)])
+    return f"{_findings_mark(table).text}{f' ({visible(named)})' if named else ''}."
+
+
 def _flagged(table: pd.DataFrame) -> str:
     """Say how many estimates carry a flag, and how many should not be used."""
     rows = table.to_dict("records")
@@ -607,7 +614,7 @@ TABLE_KINDS: dict[str, Kind] = {
         row_by_row(_finding_cells),
         line=OVERTURN,
         mark=_findings_mark,
-        headline=lambda table: f"{_findings_mark(table).text}.",
+        headline=_findings_named,
         todo={
             "error": "Mend the data before anything is compared.",
             "warning": "Look at the warnings before anything is compared.",

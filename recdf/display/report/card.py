@@ -216,7 +216,7 @@ def _of_pair(subject: Subject, row: TableRow, together: int) -> Case:
     if n > 2:
         counted = "taken into account" if together >= n - 1 else "not taken into account"
         how = adjustment(subject.comparison).words
-        said += [f"That it was picked among several is {counted}: the p-values are {how}."]
+        said[0] += f" That it was picked among several is {counted}: the p-values are {how}."
     if subject.baseline is None:
         said.append("No baseline was named, so the best model is compared with the second best.")
     else:
