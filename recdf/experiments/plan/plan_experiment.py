@@ -16,7 +16,6 @@ import pandas as pd
 from ...errors import DataError, OptionError
 from ...inputs.constraints import (
     NONE,
-    SHARE,
     Positive,
     Share,
     a_number,
@@ -265,7 +264,6 @@ def plan_experiment(
     subset("guardrails", list(margins), specs)
     if (n is None) == (rel_effect is None) and (n is not None or len(margins) < len(specs)):
         raise OptionError(f"n={n!r} and ⟦rel_effect={rel_effect!r}⟧; expected exactly one of them")
-    check_value("n_comparisons", n_comparisons, a_number(1, whole=True))
     planned = _Design(control_share, alpha, power, n_comparisons, alternative, sequential)
     # Each guardrail is tested against one side, and all of them are to be shown safe together.
     of_guardrail = replace(
@@ -547,10 +545,7 @@ def plan_comparison(
     check_value("n", n, either(a_number(3, whole=True), NONE))
     for name, given in (("diff", diff), ("rel_diff", rel_diff)):
         check_value(name, given, either(a_number(above=0), NONE))
-    for name, share in (("alpha", alpha), ("power", power)):
-        check_value(name, share, SHARE)
-    check_value("n_comparisons", n_comparisons, a_number(1, whole=True))
-    check_value("alternative", alternative, Alternative)
+    _Design(0.5, alpha, power, n_comparisons, alternative, False)  # which checks them
     level, keys = alpha / n_comparisons, as_columns(user_col)
     runs = read_model_rows(per_user, keys, [], model_col, as_columns(unit_col))
     warn_of_weights(per_user, "per_user", [model_col, *keys, *specs])
