@@ -155,19 +155,19 @@ def judge_both(table: pd.DataFrame, better: Mapping[str, Better | None]) -> None
 
     The interval is as many standard errors wide as the one beside it.
     """
-    low, high, se, diff = (
-        table[name].to_numpy(np.float64) for name in ("ci_low", "ci_high", "se", "diff")
+    names = ["ci_low", "ci_high", "se", "diff", "n_users", "typical", "reach"]
+    of_both = ["diff_both", "se_both", "n_both"]
+    low, high, se, diff, users, typical, reach, both, se_both, n = (
+        table[name].to_numpy(np.float64) for name in names + of_both
     )
     with undefined_is_nan():
-        table["ci_low_both"] = table["diff_both"] - (diff - low) / se * table["se_both"]
-        table["ci_high_both"] = table["diff_both"] + (high - diff) / se * table["se_both"]
-    shown = (table["ci_low_both"] > 0) | (table["ci_high_both"] < 0)
-    effects = effects_of(table.assign(diff=table["diff_both"]), shown.to_numpy(bool), better)
+        lower, upper = both - (diff - low) / se * se_both, both + (high - diff) / se * se_both
+    table["ci_low_both"], table["ci_high_both"] = lower, upper
+    shown = (lower > 0) | (upper < 0)
+    effects = effects_of(table.assign(diff=both), shown, better)
     lacking = table["n_lacking_baseline"] + table["n_lacking_model"] > 0
-    few = lacking & (table["n_both"] < FEW_LISTS)
-    names = ("diff_both", "n_both", "typical", "n_users", "reach")
-    diff, n, typical, users, reach = (table[name].to_numpy(np.float64) for name in names)
-    by = turned_by(diff, n * typical / np.maximum(users, 1), -reach, reach, 0.0)
+    few = lacking & (n < FEW_LISTS)
+    by = turned_by(both, n * typical / np.maximum(users, 1), -reach, reach, 0.0)
     table["turned_by_both"] = np.where(shown & ~table["powered"], by, np.nan)
     turned = lacking & ~few & (table["turned_by_both"] < table["unseen"])
     withheld = np.select([few, turned], ["few_lists", "unseen_units"], "")
