@@ -70,7 +70,6 @@ def test_the_headline_says_which_model_by_how_much_and_for_whom(full, result):
     assert "Data health:" in text
 
 
-@pytest.mark.long
 def test_the_tables_hold_the_numbers(full, result):
     page, tables = full
     head, *rows = page.tables["leaderboard"][0]
@@ -90,7 +89,6 @@ def test_the_tables_hold_the_numbers(full, result):
     assert names == ["ndcg@10", "recall@10", "first_rank@10", "coverage@10"]
 
 
-@pytest.mark.long
 def test_a_flagged_estimate_never_stands_without_its_flag(full):
     page, _ = full
     head, *rows = page.tables["off-policy"][0]

@@ -59,5 +59,5 @@ def test_rows_that_another_result_replaced_are_not_read(stored):
 
 def test_what_needs_all_rows_reads_them(stored):
     result = stored()
-    assert rd.leaderboard(result, stat="median").frame["value"].notna().all()
+    assert rd.summarize(result, stat="median")["value"].notna().all()
     assert not result.rows_stay  # they are in memory now
