@@ -361,8 +361,10 @@ def may_be_unit(some: pd.Series, variant: Codes | None) -> bool:
     kind = some.dtype
     if pd.api.types.is_bool_dtype(kind) or pd.api.types.is_datetime64_any_dtype(kind):
         return False
-    if pd.api.types.is_float_dtype(kind) and (some % 1 > 0).any():
-        return False  # ids of which some are, or were, unknown are whole numbers
+    if pd.api.types.is_float_dtype(kind):
+        values = some.to_numpy(np.float64, na_value=np.nan)
+        if (values % 1 > 0).any():
+            return False  # ids of which some are, or were, unknown are whole numbers
     try:
         codes = pd.factorize(some)[0]
     except TypeError:  # lists are no ids

@@ -83,7 +83,8 @@ def p_of_balance(covariates: Sequence[Sample], rows: ExperimentRows, both: ArmRo
         if cell is not None:
             one, present = sum_by(one, cell)
             arm, stratum = present % n % 2, None if stratum is None else present % n // 2
-        columns[i] = one.num if one.den is None else linearise(one.num, one.den)[1]
+        values = one.num if one.den is None else linearise(one.num, one.den)[1]
+        columns[i] = values - values[:1].sum()  # sums of huge values would lose their digits
     if not columns or np.bincount(arm, minlength=2).min() < 2:
         return p
     for i, own in columns.items():

@@ -39,6 +39,8 @@ MOST_DUMMIES = 10**8
 JACKKNIFE_BELOW = 40
 # Rows of which the farthest is told first.
 _NEAR = 2**11
+# Units are equally far if their distances differ by less, relatively: rounding.
+_TIED = 1e-12
 _NONE = np.zeros(0)
 
 
@@ -360,7 +362,8 @@ class UnitValues:
             sizes = np.repeat(np.abs(found.values), np.minimum(units, k).astype(np.int64))
             sizes.sort()
             left_out = self.shares * (known.bound + self.apart(known.form, known.constant))
-            if len(sizes) < k or sizes[-k] < left_out[known.bound > 0].max():
+            # Units that are left out and as far as the k-th would share its place.
+            if len(sizes) < k or sizes[-k] <= left_out[known.bound > 0].max() * (1 + _TIED):
                 raise FarNeeded
         return found._replace(units=units)
 
