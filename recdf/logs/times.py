@@ -173,7 +173,9 @@ def as_datetimes(series: pd.Series, where: str) -> pd.Series:
     dates."""
     if isinstance(series.dtype, pd.ArrowDtype):
         known = str(series.dtype.pyarrow_dtype).startswith(("timestamp", "date"))
-        series = pd.Series(series.array.__arrow_array__().to_pandas(), series.index)
+        # Values without an index: pandas would look for those of the same label.
+        values = series.array.__arrow_array__().to_pandas().array
+        series = pd.Series(values, series.index)
     else:
         kind = pd.api.types.infer_dtype(series, skipna=True)
         known = kind in ("date", "datetime", "datetime64")
