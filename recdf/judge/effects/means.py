@@ -40,7 +40,7 @@ JACKKNIFE_BELOW = 40
 # Rows of which the farthest is told first.
 _NEAR = 2**11
 # Units are equally far if their distances differ by less, relatively: rounding.
-_TIED = 1e-12
+_ROUNDED = 1e-12
 _NONE = np.zeros(0)
 
 
@@ -363,7 +363,7 @@ class UnitValues:
             sizes.sort()
             left_out = self.shares * (known.bound + self.apart(known.form, known.constant))
             # Units that are left out and as far as the k-th would share its place.
-            if len(sizes) < k or sizes[-k] <= left_out[known.bound > 0].max() * (1 + _TIED):
+            if len(sizes) < k or sizes[-k] <= left_out[known.bound > 0].max() * (1 + _ROUNDED):
                 raise FarNeeded
         return found._replace(units=units)
 
