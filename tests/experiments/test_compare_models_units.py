@@ -333,7 +333,7 @@ def result(weights, n_hits=(0.2, 0.9), seed=0):
 
 
 CASES = {
-    "few users": (np.ones(15), "check: too few lists", "fewer than 50 users differ"),
+    "few users": (np.ones(15), "check: too few lists", "fewer than 30 users are compared"),
     "one user": (
         np.r_[1e6, np.ones(400)],
         "check: few users carry it",
