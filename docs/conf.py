@@ -6,6 +6,7 @@ first page is taken when a build ends, where Playwright and Chromium are there; 
 of the repository.
 """
 
+import functools
 import inspect
 import json
 import os
@@ -336,7 +337,14 @@ def add_words(app, doctree):
         doctree.append(nodes.meta(name="keywords", content=", ".join(words)))
 
 
+def make_the_list_of_pages_once(app, page, template, context, doctree):
+    """The theme fills the template of the list twice, to see whether it is empty, and the list is a
+    third of the work of a page."""
+    context["toctree"] = functools.cache(context["toctree"])
+
+
 def setup(app):
+    app.connect("html-page-context", make_the_list_of_pages_once, priority=400)  # before the theme
     app.connect("doctree-read", add_words)
     app.connect("build-finished", shoot)
     app.connect("builder-inited", write_pages)
