@@ -188,7 +188,7 @@ def test_a_place_that_takes_no_report(small, tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [

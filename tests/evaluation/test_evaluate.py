@@ -22,6 +22,7 @@ def columns_of(metrics, k=10, **options):
     return list(rd.evaluate(TRUE, PRED, metrics, k, **options).per_user.columns[3:])
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize(
     ("metrics", "k", "expected"),
     [

@@ -234,7 +234,7 @@ ROWS = {
 }
 
 
-@pytest.mark.few(1)
+@pytest.mark.long
 @pytest.mark.parametrize("given", ROWS.values(), ids=ROWS)
 def test_what_needs_the_rows_has_them(given, parts, tmp_path):
     users = some_users(n=600)
@@ -296,7 +296,7 @@ def with_nulls(users):
     return users.assign(revenue=users["revenue"].where(some % 9 > 0), clicks=clicks, views=views)
 
 
-@pytest.mark.few(1)
+@pytest.mark.long
 @pytest.mark.parametrize("given", [{}, {"by": "segment", "covariates": {"revenue": "before"}}])
 def test_nulls_are_left_out_of_their_metrics(given, parts, no_rows, tmp_path):
     users = with_nulls(some_users((0.7, 0.3)))

@@ -95,6 +95,7 @@ def test_the_order_of_recdf_survives(tmp_path, kind):
     pd.testing.assert_frame_equal(again.drop(columns="iteration"), true, check_dtype=False)
 
 
+@pytest.mark.few(2)
 @pytest.mark.filterwarnings("ignore::recdf.errors.RecdfWarning")
 @pytest.mark.parametrize("kind", SCORES)
 def test_a_run_of_another_tool_has_the_values_of_trec_eval(tmp_path, kind):

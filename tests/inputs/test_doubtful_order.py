@@ -88,6 +88,7 @@ def test_audit_lists_it_too():
     assert not honest["finding"].str.contains("contradict").any()
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize(
     ("columns", "options"),
     [

@@ -70,7 +70,7 @@ def test_judged_only_with_positives_alone(call):
     call("ndcg", true=TRUE.assign(relevance=[5.0, 2.0, 4.0]), judged_only=True, min_relevance=3.0)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_a_convention_of_judged_only_warns_too(call):
     with pytest.warns(rd.JudgedWarning):
         call("ndcg", like=rd.Convention("condensed", options={"judged_only": True}))

@@ -337,7 +337,7 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.few(8)
+@pytest.mark.few(4)
 @pytest.mark.parametrize(("how", "error", "words"), MISTAKES)
 @pytest.mark.parametrize("kind", LAZY)
 def test_a_wrong_column_is_named_beside_all_columns(kind, how, error, words):
@@ -540,7 +540,7 @@ def test_tables_of_users(kind):
     same(found, rd.compare_variants(joined, "recall@5", control="A"))
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("kind", LAZY)
 def test_a_population_of_a_project(kind):
     some = pd.DataFrame({"user_id": USERS[:9]})

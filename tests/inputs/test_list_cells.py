@@ -121,7 +121,7 @@ if hasattr(pa, "list_view"):
     CARRIERS["Arrow large_list_view"] = lambda frame: with_lists(frame, pa.large_list_view)
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("carrier", CARRIERS)
 @pytest.mark.parametrize("users", ["true", "pred", "all"])
 def test_carriers(carrier, users):
@@ -131,7 +131,7 @@ def test_carriers(carrier, users):
     same(found, plain(TRUE, PRED, by="model", users=users))
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "labels", [{}, {"user_id": str, "item_id": lambda items: items and list(map(str, items))}]
 )
@@ -377,7 +377,7 @@ def joined(frame, sep, form="{}"):
 TEXT_FORMS = [(" ", "{}"), (",", "{}"), ("|", "{}"), (";", "{};"), (", ", "[{}]"), ("  ", "[{}]")]
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("sep", "form"), TEXT_FORMS)
 @pytest.mark.parametrize("which", ["pred", "both"])
 @pytest.mark.parametrize("text", few([False, True], [True]))
@@ -419,6 +419,7 @@ def test_ids_with_blanks_stay_ids():
     assert rd.recall(true.assign(item_id=["Matrix", "Sense"]), numbered, k=2) == 0
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("wide", ["top", "top_", ["top_1", "top_2", "top_10"]])
 def test_a_wide_table(wide):
     expected = rd.evaluate(LONG_TRUE, LONG, METRICS)

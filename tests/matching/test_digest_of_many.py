@@ -13,6 +13,7 @@ def digest(values, dtype=None):
     return described([pd.Series(values, name="item_id", dtype=dtype)])["digest"]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("place", [0, SUMMED, N_ROWS - 1])
 @pytest.mark.parametrize("other", [7, -1, 2**62, -(2**63)])
 def test_one_other_number_changes_the_digest(place, other):

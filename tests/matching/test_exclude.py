@@ -181,6 +181,7 @@ def test_as_if_the_rows_were_not_given(data, options, keys):
     assert result.spec.get("truth") == expected.spec.get("truth")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("kind", ["str", "category", "string", "int32", "Int64", "datetime64[ns]"])
 def test_ids_of_any_dtype(kind):
     def cast(frame, to):
@@ -311,6 +312,7 @@ def test_conventions_are_compared_without_the_rows():
     pd.testing.assert_frame_equal(table, rd.diagnostics.compare_conventions(*left, *given))
 
 
+@pytest.mark.long
 def test_a_gate_sees_another_exclusion():
     result = rd.evaluate(TRUE, PRED, "recall", k=2)
     one, more = (rd.evaluate(TRUE, PRED, "recall", k=2, exclude=SEEN[:n]) for n in (1, 2))
@@ -325,7 +327,7 @@ def test_a_gate_sees_another_exclusion():
     )
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("n_items", [7, 600], ids=["small catalogue", "large catalogue"])
 @pytest.mark.parametrize(
     "block_rows",

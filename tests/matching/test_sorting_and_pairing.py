@@ -200,6 +200,7 @@ def test_pair_within(both, random):
     assert_pairs(lists, wanted, order=random.sample(range(len(both)), len(both)))
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("cells", [1, 16, 2**18])
 @pytest.mark.parametrize("top", [5, 10**6, 2**24 - 30, 2**24, 2**31])
 def test_pair_within_by_codes_of_any_size(cells, top, resized):

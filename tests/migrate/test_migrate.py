@@ -31,7 +31,7 @@ def test_each_library_has_a_page_and_numbers():
             )
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.filterwarnings("ignore::recdf.RecdfWarning")
 @pytest.mark.parametrize("name", pages.DISTRIBUTIONS)
 def test_every_row_of_the_table_of_calls(name):

@@ -96,6 +96,7 @@ def test_closed_forms(case, clustered):
         assert snips[name] == pytest.approx(closed[name], **CLOSE), name
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("case", CASES)
 def test_clipped_closed_forms(case):
     make, golden, _ = CASES[case]

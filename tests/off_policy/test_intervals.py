@@ -50,6 +50,7 @@ ASKED = [
 ]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("name", "clip"), ASKED)
 def test_bootstrap_replicates_are_estimates_of_resampled_users(name, clip):
     log = bandit_log(n=25, users=6)

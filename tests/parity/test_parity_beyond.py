@@ -30,7 +30,7 @@ def call(name, frame, k, given, what="__call__"):
     return getattr(metric, what)(*arguments, k, **options)
 
 
-@pytest.mark.few(20)
+@pytest.mark.few(10)
 @pytest.mark.parametrize("k", parity.K)
 @pytest.mark.parametrize(
     ("library", "theirs", "ours", "given", "name"),

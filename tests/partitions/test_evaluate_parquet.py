@@ -131,6 +131,7 @@ def test_several_by_columns_of_categories(tmp_path):
     check(write(tmp_path, true, pred), by=["variant", "model"], users="both")
 
 
+@pytest.mark.long
 def test_null_ids_and_scores_dropped(tmp_path):
     true, pred = data()
     true = true.astype({"user_id": "Int64"}).mask(

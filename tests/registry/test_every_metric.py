@@ -49,6 +49,7 @@ def test_equals_the_oracle_under_more_options(metric):
             check_oracle(metric, number)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "metric",
     [m for m in BUILT_IN if any(counts_candidates(m, p) for p in variants(m))],

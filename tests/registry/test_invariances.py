@@ -27,7 +27,7 @@ def test_invariance(name):
     CHECKS[name](tuple(BUILT_IN))
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(3)
 @every_metric
 def test_a_metric_by_itself(metric):
     check_single_call(metric)

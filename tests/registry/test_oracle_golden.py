@@ -250,6 +250,7 @@ def compare_with_trec_eval(true, pred, level, measures):
         assert ours[user] == close(theirs[user]["set_F"])
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("seed", range(25))
 def test_pytrec_eval(seed):
     compare_with_trec_eval(*random_case(seed), 1, TREC)

@@ -42,7 +42,7 @@ def key_of(metric, params, library):
     return next((key for key in keys if key in ADAPTERS), None)
 
 
-@pytest.mark.few(45)
+@pytest.mark.few(30)
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: " | ".join(call))
 def test_equals_the_libraries(call):
     metric, text, library, _ = call
