@@ -110,7 +110,7 @@ def assert_same_board(evaluated, name):
 
 def assert_errors_of_boards(evaluated):
     result = evaluated(*with_columns(), {"by": "model", **SESSIONS})
-    with pytest.raises(rd.OptionError, match="^fold= needs the rows of all"):
+    with pytest.raises(rd.OptionError, match=r"^fold= needs the rows of all"):
         rd.leaderboard(result, fold="session")
     with pytest.raises(rd.OptionError, match="several rows for 1 keys"):
         rd.leaderboard(result, segments=pd.concat([OF_USERS, OF_USERS[:1]]))
