@@ -171,3 +171,24 @@ def test_a_form_of_frames_changes_no_number(name, form):
     found, own = (one.reset_index(drop=True).astype(object) for one in (found, expected(name)))
     found, own = (one.where(one.notna(), None) for one in (found, own))
     pd.testing.assert_frame_equal(found, own, rtol=1e-12)
+
+
+OF_PATHS = ("health", "find_srm", "over time", "aa_test", "compare_variants")
+
+
+@pytest.mark.parametrize("name", OF_PATHS)
+def test_a_path_is_read_as_its_frame(name, tmp_path):
+    class Files(dict):
+        """Users whose columns are in a file."""
+
+        def __getitem__(self, at):
+            frames()[at].to_parquet(tmp_path / at)
+            return InFile(tmp_path / at)
+
+    class InFile(type(tmp_path)):
+        def __getitem__(self, names):
+            pd.read_parquet(self)[names].to_parquet(f"{self}{len(names)}")
+            return f"{self}{len(names)}"
+
+    found = pd.DataFrame(CALLS[name](Files()))
+    pd.testing.assert_frame_equal(found, expected(name), check_dtype=False)

@@ -11,6 +11,7 @@ import functools
 import inspect
 import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from os import PathLike
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
@@ -175,8 +176,8 @@ def _lazy_as_frames(found: Mapping[str, Any], every_number: bool) -> dict[str, A
 
 
 def _of_engines(given: Mapping[str, Any], with_ids: bool) -> dict[str, Any]:
-    """Return the tables of users that are frames of Spark or Dask in memory: the columns that the
-    arguments name, and if they are asked for, those that may be ids.
+    """Return the tables of users that are frames of Spark or Dask or paths of files in memory: the
+    columns that the arguments name, and if they are asked for, those that may be ids.
 
     `given` has the defaults too.
     """
@@ -192,7 +193,11 @@ def _of_engines(given: Mapping[str, Any], with_ids: bool) -> dict[str, Any]:
 
         return needed_frame(given[name], name, needed)
 
-    return {name: read(name) for name in TABLES_OF_USERS if engine_of(given.get(name)) is not None}
+    elsewhere = {
+        name: engine_of(given.get(name)) is not None or isinstance(given.get(name), str | PathLike)
+        for name in TABLES_OF_USERS
+    }
+    return {name: read(name) for name, is_elsewhere in elsewhere.items() if is_elsewhere}
 
 
 def table_of_users(data: Any, role: str) -> Any:

@@ -237,14 +237,14 @@ def trend_table(
 
 @takes_options("user_col", engines="named and ids")
 def effect_over_time(
-    rows: pd.DataFrame,
+    rows: Any,
     metrics: NamedMetrics,
     *,
     control: Any,
     time_col: str,
     exposure_col: str | None,
     kind: PeriodKind = "daily",
-    assignment: pd.DataFrame | None = None,
+    assignment: Any = None,
     variant_col: str = "variant",
     user_col: Columns = "user_id",
     cluster: Columns | None = None,
@@ -281,7 +281,7 @@ def effect_over_time(
 
     Parameters
     ----------
-    rows : DataFrame
+    rows : DataFrame, frame of Spark or Dask, or path of parquet files
         Events, or one row per user and day: `user_col`, `time_col` and metrics.
     metrics : str, list of str or mapping
         Metric columns, or name → column, or name → (numerator, denominator): a ratio of sums.

@@ -46,8 +46,8 @@ from ...stats.shares import equal_shares_test, seen_loss, share_tests
 
 @takes_options("user_col", engines="named")
 def experiment_health(
-    per_user: pd.DataFrame,
-    assignment: pd.DataFrame,
+    per_user: Any,
+    assignment: Any,
     *,
     user_col: Columns = "user_id",
     variant_col: str = "variant",
@@ -269,7 +269,7 @@ def shares_of_plans(plans: Sequence[Mapping[Any, float] | None], names: list[Any
 
 @takes_options("user_col", engines="named")
 def find_srm(
-    assignment: pd.DataFrame,
+    assignment: Any,
     columns: Columns,
     *,
     expected: PlannedShares | None = None,
@@ -289,7 +289,7 @@ def find_srm(
 
     Parameters
     ----------
-    assignment : DataFrame
+    assignment : DataFrame, frame of Spark or Dask, or path
         One row per assigned user; users in two variants are left out.
     columns : str or list of str
         Columns of `assignment` that were known before the assignment. Null is a level of its own.

@@ -48,7 +48,7 @@ Z_OF_SHARE = 2.5758293035489004
 
 @takes_options("user_col", engines="named")
 def aa_test(
-    per_user: pd.DataFrame,
+    per_user: Any,
     metrics: NamedMetrics,
     *,
     shares: Sequence[float] | Mapping[Any, float] = (0.5, 0.5),
@@ -73,7 +73,7 @@ def aa_test(
 
     Parameters
     ----------
-    per_user : DataFrame
+    per_user : DataFrame, frame of Spark or Dask, or path
         One row per user of the past, or several with `cluster`.
     metrics : str, list of str or mapping
         As in `compare_variants`: columns, or name → (numerator, denominator).
