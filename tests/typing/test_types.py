@@ -39,12 +39,12 @@ def output_of(checker, *arguments):
     if subprocess.run([sys.executable, "-m", checker, "--version"], capture_output=True).returncode:
         pytest.skip(f"{checker} does not start on this machine")
     command = [sys.executable, "-m", checker, *arguments, str(RIGHT), str(WRONG)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=300).stdout
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=1800).stdout
 
 
 @pytest.mark.slow
 def test_mypy_accepts_right_lines_and_refuses_each_wrong_one():
-    output = output_of("mypy", "--strict", f"--cache-dir={CACHE}")
+    output = output_of("mypy", f"--cache-dir={CACHE}")  # strict, as pyproject.toml says
     found = re.findall(r"typing[\\/](\w+)\.py:(\d+): error: .*\[([\w-]+)\]$", output, flags=re.M)
     assert [one for one in found if one[0] == "right"] == []
     assert {int(line): code for name, line, code in found if name == "wrong"} == expected(), output
