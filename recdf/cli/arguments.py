@@ -1,4 +1,5 @@
-"""Arguments of the commands, made from the options and parameters that the functions document.
+"""Arguments of the commands, made from the options and parameters that the functions document, and
+which of those that were given a function takes.
 
 `EXAMPLES` are what the help of each command shows first: calls that a test runs in their order.
 """
@@ -418,6 +419,12 @@ def add_parameter(group: Any, function: Callable[..., Any], name: str) -> None:
     texts = _parameter_texts(compare_variants) | _parameter_texts(function)
     shape, default = shapes_of(function)[name]
     _add_documented(group, name, texts.get(name, ""), default, shape or {"metavar": "NAME"})
+
+
+def taken_by(function: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that a function takes."""
+    known = inspect.signature(function).parameters
+    return {name: value for name, value in options.items() if name in known}
 
 
 def given_files(given: Namespace, *names: str) -> dict[str, Any]:

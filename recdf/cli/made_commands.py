@@ -37,7 +37,7 @@ from ..off_policy.log_additions import target_from_recs
 from ..partitions.dealt_logs import IMPRESSION_FILES, impressions_parquet
 from ..publishing import PER_USER, is_there, made, staging_folder
 from ..tables.cells import amount, doing
-from .arguments import BOUNDS_FLAG, as_pairs, flag, given_files
+from .arguments import BOUNDS_FLAG, as_pairs, flag, given_files, taken_by
 from .commands import ESTIMATED, Command, Given, Reply, Tables, brief_text, plain_signs, texts_and
 from .deciding import compact, expected_arguments, metric_arguments, read_lists, side_of_folder
 from .stored_runs import (
@@ -48,7 +48,6 @@ from .stored_runs import (
     given_margins,
     label,
     read_results,
-    taken_by,
     with_times,
 )
 
@@ -504,8 +503,8 @@ MADE = (
         },
         METRIC
         | {
-            "--guardrail METRIC=MARGIN ...": "what is to be shown not to be lost, such as "
-            "revenue@10=-2%%",
+            "--guardrail METRIC=MARGIN ...": "a metric that must not fall by more than a margin, "
+            "such as revenue@10=-2%%",
             "--how RULE": "sum or mean: adds up the lists of a user, where a user has several "
             "(lists by session)",
             "--baseline NAME": "plan a comparison of models with this one",

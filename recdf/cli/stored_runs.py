@@ -183,12 +183,6 @@ def failing_decisions(decision: pd.DataFrame | None) -> Iterator[tuple[str, str]
             yield "warning", f"{pair}: {row['deviations']}"
 
 
-def taken_by(function: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that a function takes."""
-    known = inspect.signature(function).parameters
-    return {name: value for name, value in options.items() if name in known}
-
-
 def with_times(frame: pd.DataFrame, name: str | None) -> pd.DataFrame:
     """Return a frame with a text column read as times, if it holds times."""
     if name not in frame.columns or not pd.api.types.is_string_dtype(frame[name].dtype):

@@ -288,7 +288,7 @@ def _read_parts(
     rows: Path, empty: pd.DataFrame, summary: pd.DataFrame, spec: dict[str, Any]
 ) -> pd.DataFrame:
     """Read the rows of a result in parts, sorted by `by` value and list key; raise if a file of
-    them is missing, was changed, or is none of this result."""
+    them is missing, has another size, or is none of this result."""
     import pyarrow.dataset as ds
 
     try:

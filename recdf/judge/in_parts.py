@@ -22,9 +22,9 @@ from ..stats.numbers import Floats
 from .aggregates import Aggregates, Grid, RowsNeeded, in_steps, products_of
 from .effects.means import Cubes, FarRows, Linear, Units, UnitValues, slopes
 
-# Units that are kept of each cell. More are kept until so many wait, and if none can be left out
-# because all are equally far, there is no sketch. Rows are looked at in runs, of which most have no
-# value that is far.
+# The farthest units of each cell that are kept. When more than `_WAITING` have gathered, they are
+# cut back to these. If more than `_MOST` are left because all are equally far, the rows are needed.
+# Rows are looked at in runs of `_RUN`, of which most have no value that is far.
 _KEPT_FAR, _WAITING, _MOST, _RUN = 32, 2**7, 2**17, 2**9
 _UNKNOWN = np.zeros(_KEPT_FAR)
 Label = tuple[Any, ...]  # bits of what is null, and the values of the columns of labels
@@ -40,9 +40,10 @@ _EQUAL_ARMS = 0.02
 
 
 class FarForm(NamedTuple):
-    """A metric by its columns, and v = f·x + constant, about how far a unit is from the mean: those
-    of some groups (segments and strata), and those of all others. `near` has distances of each
-    cell that so many units are known to have at least, which grow as threads see more of them."""
+    """A metric by its columns, and v = f·x + constant, of which |v| is about how far a unit is from
+    the mean. `of_groups` has f and the constant of single groups (segments and strata). `near` has,
+    for each cell, distances that are at most the largest ones of its units; they grow as threads
+    see more of these."""
 
     metric: Linear
     covariates: tuple[Linear, ...]
@@ -54,7 +55,7 @@ class FarForm(NamedTuple):
 
     @classmethod
     def of(cls, metric: Linear, covariates: tuple[Linear, ...], record: Aggregates) -> FarForm:
-        """The way by a record of units. The form of the metric is on its own columns."""
+        """The form by the aggregates of some units. It is on the columns of the metric alone."""
         at = list(dict.fromkeys(i for one in (metric, *covariates) for i in one if i is not None))
         metric, *others = (
             Linear(at.index(one.num), None if one.den is None else at.index(one.den))
@@ -412,8 +413,8 @@ class SummedUsers:
         user: str | None,
         before: SummedUsers | None = None,
     ) -> SummedUsers:
-        """Add up all users; an id in several rows raises. What is far from the mean is told by the
-        first rows, or by what all users were `before`."""
+        """Add up all users; an id in several rows raises. The first rows, or the sums of an earlier
+        pass (`before`), say what is far from the mean."""
         sample, null = floats_of(parts.sample, columns, np.zeros(len(columns)))
         if null is not None:
             for i, values in enumerate(sample):  # a null is the mean of the others

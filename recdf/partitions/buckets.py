@@ -200,8 +200,7 @@ def narrowed(table: pa.Table, names: Collection[str] | None = None) -> pa.Table:
     wide again.
 
     A shuffle writes every byte, sends it and reads it again. Where `names` are given, only these
-    columns get narrow, and have 32 bits at least: threads that measure them as they are do so
-    fastest.
+    columns are narrowed, to 32 bits or more. Threads measure such columns fastest.
     """
     for place, (name, column) in enumerate(zip(table.column_names, table.columns, strict=True)):
         if not pa.types.is_integer(column.type) or (names is not None and name not in names):

@@ -108,8 +108,8 @@ def pair_row(table: pd.DataFrame, metric: str, model: str, rival: str) -> tuple[
 
 
 def card_section(case: Case) -> Section:
-    """Return a card: the lines that say something. A reason stands in its own line, and what it
-    has against the case in the badge."""
+    """Return a card with its lines that say something. Each reason is told in its line, and what
+    it objects to the case is added to the badge."""
     badge, action, which = case.badge, case.action, case.which
     stop = next((one.badge for one in case.reasons if one.stops), None)
     words = dict.fromkeys(one.badge for one in case.reasons if one.badge)

@@ -38,7 +38,7 @@ EXACT_UNITS = 16
 # Up to 8 % of equal models get a verdict where |γ|/√n is at most this, γ the skewness, and
 # FEW_DIFFER units differ.
 SKEWED_PAIRS = 0.14
-# Unequal weights that are worth fewer equal units than this withhold the verdict. Equal models get
+# The verdict is withheld if unequal weights are worth fewer equal units than this. Equal models get
 # one in 24 to 59 % of simulated comparisons at 3 to 5 effective units, 15 to 27 % at 7, 8 to 22 %
 # at 11, 7 to 20 % at 15, 7 to 15 % at 22, at most 8 % of those with 30 or more; weights are
 # lognormal, Pareto, or large for some units.
@@ -339,8 +339,8 @@ def add_turned(
     better: Mapping[str, Better | None],
     settings: Settings,
 ) -> None:
-    """Add what turns the effect of each row, which may change: a difference whose sign a few unseen
-    units could turn, and that is within the margin whatever they are, is equivalent.
+    """Add what turns the effect of each row. The effect may become "equivalent": if a few unseen
+    units could change the sign of a difference, but could not move it beyond the margin.
 
     `turned_by` units at a bound of the metric turn it, and K = `unseen` of them may be missing by
     chance; of a metric without bounds, K units of `turning_value` do. Both are null where nothing
