@@ -37,7 +37,7 @@ from ..judge.comparisons import report_table
 from ..judge.per_user_columns import unit_of
 from ..judge.verdict import has, warning_sentences
 from ..tables.cells import amount, columns_before
-from .arguments import BOUNDS_FLAG, as_bounds, as_pairs, given_files
+from .arguments import BOUNDS_FLAG, as_bounds, as_pairs, given_files, taken_by
 from .arguments import flag as as_flag
 from .commands import (
     COMPARED_RESULT,
@@ -61,7 +61,6 @@ from .stored_runs import (
     given_roles,
     label,
     read_results,
-    taken_by,
     with_times,
 )
 
