@@ -56,7 +56,7 @@ from .stored_runs import (
 
 def _interleave(given: Namespace, options: Given) -> Reply:
     lists = interleave(**frames_of_call(given, interleave, options, "a", "b"), **options)
-    n = lists.groupby(as_columns(options.get("user_col", "user_id"))).ngroups
+    n = lists.groupby(as_columns(options.get("user_col", "user_id")), observed=True).ngroups
     of_team = [f"{(lists['team'] == team).sum():,} of " for team in ("a", "b", "")]
     said = "{}team a, {}team b, {}no team".format(*of_team)
     return Reply(f"{amount(n, 'list')} with {amount(len(lists), 'item')}: {said}", {"lists": lists})

@@ -572,7 +572,7 @@ def assign_persons(
     given = {"assignment": raw_frame(assignment, "assignment")}
     found, _ = with_persons(given, persons, user_col, person_col, time_col)
     frame = found["assignment"].reset_index(drop=True)
-    frame["n_devices"] = frame.groupby(person_col)[user_col].transform("nunique")
+    frame["n_devices"] = frame.groupby(person_col, observed=True)[user_col].transform("nunique")
     if time_col is not None:
         column(frame, time_col, "assignment")
         frame = frame.sort_values(time_col, kind="stable")

@@ -326,7 +326,11 @@ def reward_table(
     # Distinct rows of what a prediction for all candidates depends on: context, the rest of the
     # cell, and the fold.
     rows = frame[[*context, *rest]].reset_index(drop=True).assign(**{"": fold})
-    of_row = rows.groupby(list(rows.columns), sort=False, dropna=False).ngroup().to_numpy()
+    of_row = (
+        rows.groupby(list(rows.columns), sort=False, dropna=False, observed=True)
+        .ngroup()
+        .to_numpy()
+    )
     rows = rows.iloc[np.unique(of_row, return_index=True)[1]]
     rows["context row"] = np.arange(len(rows))
     listed = offered[[*context, item]].assign(**{"target of candidate": target})
@@ -354,7 +358,7 @@ def _predicted(
     """Return the smoothed mean reward of the other folds in the cell of each row of the log, and of
     each pair of one of its contexts and a candidate."""
     cells = pd.concat([frame[names], pairs[names]], ignore_index=True)
-    cell = cells.groupby(names, sort=False, dropna=False).ngroup().to_numpy()
+    cell = cells.groupby(names, sort=False, dropna=False, observed=True).ngroup().to_numpy()
     own, others, n_cells = cell[: len(frame)], cell[len(frame) :], int(cell.max()) + 1
     joint, size = fold * n_cells + own, folds * n_cells
     n, total = (

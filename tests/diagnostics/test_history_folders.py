@@ -232,7 +232,7 @@ def test_what_is_missing_is_found_and_fails_the_job(tmp_path, capsys):
     assert "night 2026-10-14" in said.out
     assert "--fail-on drift: night 2026-10-14: missing (and 1 more)" in said.err
     page = rd.report(path=tmp_path / "page.html", history=history).read_text(encoding="utf-8")
-    assert "Model als: missing." in page
+    assert "Gaps: model als: missing." in page
     with pytest.raises(rd.OptionError, match="max_age"):
         history.gaps(max_age=-1)
 

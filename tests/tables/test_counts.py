@@ -23,7 +23,6 @@ NEVER_ONE = {
     ("about_models", "segments"),  # `worse_for` says "the one segment"
     ("adjust_pvalues", "families"),
     ("adjust_pvalues", "tests"),  # "not adjusted" for one
-    ("about_experiment", "estimates"),  # the card of one says so
     ("by_segment", "rows"),  # a warning of "1 of 5 rows"
     ("card", "models"),
     ("card", "values"),  # "larger values"

@@ -49,7 +49,9 @@ def segment_columns(segments: Any, user_col: Sequence[str]) -> tuple[list[str], 
 def known_segments(segments: pd.DataFrame, keys: list[str], names: list[str]) -> pd.DataFrame:
     """Return the rows with a key, one for each; amounts and dates become bands."""
     known = segments.dropna(subset=keys).reset_index(drop=True)
-    if twice := int(known.duplicated(keys).sum()):
+    # By codes: ids that a float cannot hold are an error of their own.
+    (of_row,), _ = key_codes([("segments", known)], keys)
+    if twice := len(known) - len(np.unique(of_row)):
         raise OptionError(
             f"segments has several rows for {twice:,} keys of {keys}; expected one per user"
         )
