@@ -527,7 +527,7 @@ def slopes(units: Units) -> tuple[Floats, Floats]:
         products = np.array(parts) @ np.array(parts).T
     else:
         products = np.einsum("h,ahi,hij,bhj->ab", share**2, forms, record.central, forms)
-    spread = np.sqrt(np.diag(products)[1:])
+    spread = np.sqrt(np.maximum(np.diag(products)[1:], 0.0))  # rounding may leave less than 0
     spread = np.where(spread > 0, spread, 1.0)
     inverse = np.linalg.pinv(
         products[1:, 1:] / spread[:, None] / spread, rcond=1e-10, hermitian=True
