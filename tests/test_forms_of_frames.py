@@ -24,6 +24,7 @@ def frames():
     users["views"] = rng.poisson(3, N) + 1
     users["clicks"] = rng.binomial(users["views"], 0.4)
     users["score"] = rng.random(N)  # beside the metrics
+    users.loc[3, "score"] = np.inf
     users["home"] = np.where(users["user_id"] % 7 == 0, None, "north")
     users["day"] = rng.choice(["mon", "tue"], N)
     users["since"] = start + pd.to_timedelta(rng.integers(0, 9 * 24, N), "h")

@@ -175,7 +175,7 @@ def _lazy_as_frames(found: Mapping[str, Any], every_number: bool) -> dict[str, A
     return {name: read(name, rows) for name, rows in lazy.items() if rows is not None}
 
 
-def _of_engines(given: Mapping[str, Any], with_ids: bool) -> dict[str, Any]:
+def _in_memory(given: Mapping[str, Any], with_ids: bool) -> dict[str, Any]:
     """Return the tables of users that are frames of Spark or Dask or paths of files in memory: the
     columns that the arguments name, and if they are asked for, those that may be ids.
 
@@ -321,7 +321,7 @@ def takes_options(
                 return function(*args, **kwargs)  # Python says what is wrong
             given = at_the_door(named | kwargs, names or NAMES, every_number)
             if engines is not None:
-                given |= _of_engines(defaults | given, with_ids=engines == "named and ids")
+                given |= _in_memory(defaults | given, with_ids=engines == "named and ids")
             return function(**given)
 
         found: Any = with_settled_arguments

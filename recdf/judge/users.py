@@ -363,7 +363,7 @@ def may_be_unit(some: pd.Series, variant: Codes | None) -> bool:
         return False
     if pd.api.types.is_float_dtype(kind):
         values = some.to_numpy(np.float64, na_value=np.nan)
-        if (values % 1 > 0).any():
+        if (values > np.floor(values)).any():
             return False  # ids of which some are, or were, unknown are whole numbers
     try:
         codes = pd.factorize(some)[0]

@@ -271,7 +271,7 @@ def _read_clicked(frame: pd.DataFrame, rules: Rules) -> np.ndarray | None:
         return None
     name = rules.clicked_col
     clicks = read_numbers(column(frame, name, "log"), f"log[{name!r}]").astype(np.float64)
-    bad = ~np.isfinite(clicks) | (clicks < 0) | (clicks % 1 > 0)
+    bad = ~np.isfinite(clicks) | (clicks < 0) | (clicks > np.floor(clicks))
     if bad.any():
         raise DataError(
             f"log[{name!r}] holds {bad.sum():,} values that are null, infinite, negative or "

@@ -162,6 +162,7 @@ BAD = [
     ({"position": np.nan}, CLICKED, rd.DataError, "4 in log['position']"),
     ({"clicked": None}, CLICKED, rd.DataError, "where null means no click"),
     ({"clicked": -1}, CLICKED, rd.DataError, "negative"),
+    ({"clicked": np.inf}, CLICKED, rd.DataError, "infinite"),
     ({"clicked": "yes"}, CLICKED, rd.DataError, "expected numbers"),
     ({"rank": 1}, CLICKED, rd.DataError, "log has a column 'rank'"),
     ({"user_id": 5}, BOUGHT, rd.IdTypeError, "purchases['user_id'] string ids"),

@@ -261,7 +261,11 @@ def _read_numbers(moments: pd.DataFrame) -> tuple[Moments, list[Floats]]:
     huge = np.fmax(np.abs(mean), np.fmax(np.abs(low), np.abs(high))) >= HUGE
     slack = 1e-9 * np.fmax(np.abs(low), np.abs(high))
     with np.errstate(invalid="ignore"):
-        users = {name: (read[name] < 0) | (read[name] % 1 > 0) for name in OPTIONAL if "n_" in name}
+        users = {
+            name: (read[name] < 0) | (read[name] > np.floor(read[name]))
+            for name in OPTIONAL
+            if "n_" in name
+        }
         users["n"] = ~((n >= 0) & (n == np.floor(n)))
         outside = (mean < low - slack) | (mean > high + slack)
         rules = [
