@@ -174,22 +174,40 @@ def test_a_form_of_frames_changes_no_number(name, form):
     pd.testing.assert_frame_equal(found, own, rtol=1e-12)
 
 
-OF_PATHS = ("health", "find_srm", "over time", "aa_test", "compare_variants")
+# Functions that take paths of parquet files: of users, of their values and of their variants.
+OF_PATHS = {
+    "compare_variants": lambda users, values, variants: rd.compare_variants(
+        users, ["spend"], covariates="before", details=True, **OF_USERS
+    ),
+    "health": lambda users, values, variants: rd.experiments.experiment_health(values, variants),
+    "find_srm": lambda users, values, variants: rd.experiments.find_srm(
+        users, ["segment"], expected={"A": 1, "B": 1}
+    ),
+    "over time": lambda users, values, variants: rd.experiments.effect_over_time(
+        users, ["spend"], **OVER_TIME, **OF_USERS
+    ),
+    "aa_test": lambda users, values, variants: rd.experiments.aa_test(values, ["spend"], n=20),
+}
 
 
 @pytest.mark.parametrize("name", OF_PATHS)
+@pytest.mark.filterwarnings("ignore::recdf.errors.RecdfWarning")
 def test_a_path_is_read_as_its_frame(name, tmp_path):
-    class Files(dict):
-        """Users whose columns are in a file."""
+    users = frames()["users"]
+    tables = [users, users[["user_id", "spend"]], users[["user_id", "variant"]]]
+    paths = [tmp_path / f"{i}.parquet" for i in range(len(tables))]
+    for table, path in zip(tables, paths, strict=True):
+        table.to_parquet(path)
+    found, expected = (pd.DataFrame(OF_PATHS[name](*given)) for given in (paths, tables))
+    pd.testing.assert_frame_equal(found, expected, check_dtype=False)
 
-        def __getitem__(self, at):
-            frames()[at].to_parquet(tmp_path / at)
-            return InFile(tmp_path / at)
 
-    class InFile(type(tmp_path)):
-        def __getitem__(self, names):
-            pd.read_parquet(self)[names].to_parquet(f"{self}{len(names)}")
-            return f"{self}{len(names)}"
-
-    found = pd.DataFrame(CALLS[name](Files()))
-    pd.testing.assert_frame_equal(found, expected(name), check_dtype=False)
+def test_a_misspelt_column_of_a_file_is_named_beside_all_that_it_has(tmp_path):
+    path = tmp_path / "users.parquet"
+    frames()["users"].to_parquet(path)
+    with pytest.raises(rd.ColumnError, match=r"'sgment'; it has .*did you mean 'segment'\?"):
+        rd.experiments.find_srm(path, ["sgment"])
+    with pytest.raises(rd.ColumnError, match=r"'spent'; it has .*did you mean 'spend'\?"):
+        rd.experiments.aa_test(path, ["spent"], n=20)
+    with pytest.raises(rd.ColumnError, match=r"'spent'; it has .*did you mean 'spend'\?"):
+        rd.experiments.effect_over_time(path, ["spent"], **OVER_TIME, **OF_USERS)

@@ -11,6 +11,7 @@ import functools
 import inspect
 import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from os import PathLike
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
@@ -19,7 +20,7 @@ import pandas as pd
 import pyarrow as pa
 
 from ..docstrings import Function, says_as
-from ..errors import ColumnError, OptionError, closest, kind_of
+from ..errors import ColumnError, DataError, OptionError, closest, kind_of
 from .frames import UNREAD, as_frame, engine_of, plain_table
 from .lazy_frames import LazyRows, lazy_rows
 from .list_cells import item_lists
@@ -175,29 +176,34 @@ def _lazy_as_frames(found: Mapping[str, Any], every_number: bool) -> dict[str, A
     return {name: read(name, rows) for name, rows in lazy.items() if rows is not None}
 
 
-def _in_memory(given: Mapping[str, Any], with_ids: bool) -> dict[str, Any]:
+def _in_memory(
+    given: Mapping[str, Any], with_ids: bool
+) -> tuple[dict[str, Any], dict[str, pd.DataFrame]]:
     """Return the tables of users that are frames of Spark or Dask or paths of files in memory: the
-    columns that the arguments name, and if they are asked for, those that may be ids.
+    columns that the arguments name, and if they are asked for, those that may be ids. Return also
+    the first row of each with all its columns.
 
     `given` has the defaults too.
     """
+    heads: dict[str, pd.DataFrame] = {}
     texts = _texts([one for name, one in given.items() if name not in TABLES_OF_USERS])
     texts |= {"user_id", "n_true", "n_rows", "weight"}
 
-    def needed(head: pd.DataFrame) -> list[str]:
+    def needed(name: str, head: pd.DataFrame) -> list[str]:
+        heads[name] = head
         others = head.select_dtypes(exclude=["float", "bool", "datetime", "datetimetz"]).columns
         return [name for name in head.columns if name in texts or (with_ids and name in others)]
 
     def read(name: str) -> Any:
         from .data_files import needed_frame  # loads what few calls need
 
-        return needed_frame(given[name], name, needed)
+        return needed_frame(given[name], name, functools.partial(needed, name))
 
     elsewhere = {
         name: engine_of(given.get(name)) is not None or isinstance(given.get(name), str | PathLike)
         for name in TABLES_OF_USERS
     }
-    return {name: read(name) for name, is_elsewhere in elsewhere.items() if is_elsewhere}
+    return {name: read(name) for name, is_elsewhere in elsewhere.items() if is_elsewhere}, heads
 
 
 def table_of_users(data: Any, role: str) -> Any:
@@ -320,9 +326,16 @@ def takes_options(
             if len(args) > len(order) or named.keys() & kwargs.keys():
                 return function(*args, **kwargs)  # Python says what is wrong
             given = at_the_door(named | kwargs, names or NAMES, every_number)
-            if engines is not None:
-                given |= _in_memory(defaults | given, with_ids=engines == "named and ids")
-            return function(**given)
+            if engines is None:
+                return function(**given)
+            read, heads = _in_memory(defaults | given, with_ids=engines == "named and ids")
+            try:
+                return function(**given | read)
+            except ColumnError:
+                if heads:  # the message names all columns, and not only those that were read
+                    with suppress(DataError, OptionError):
+                        function(**given | heads)
+                raise
 
         found: Any = with_settled_arguments
         if names:
