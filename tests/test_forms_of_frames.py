@@ -24,7 +24,6 @@ def frames():
     users["views"] = rng.poisson(3, N) + 1
     users["clicks"] = rng.binomial(users["views"], 0.4)
     users["score"] = rng.random(N)  # beside the metrics
-    users.loc[3, "score"] = np.inf
     users["home"] = np.where(users["user_id"] % 7 == 0, None, "north")
     users["day"] = rng.choice(["mon", "tue"], N)
     users["since"] = start + pd.to_timedelta(rng.integers(0, 9 * 24, N), "h")
@@ -211,3 +210,14 @@ def test_a_misspelt_column_of_a_file_is_named_beside_all_that_it_has(tmp_path):
         rd.experiments.aa_test(path, ["spent"], n=20)
     with pytest.raises(rd.ColumnError, match=r"'spent'; it has .*did you mean 'spend'\?"):
         rd.experiments.effect_over_time(path, ["spent"], **OVER_TIME, **OF_USERS)
+
+
+@pytest.mark.parametrize("kind", ["float64", "double[pyarrow]"])
+def test_infinite_values_beside_the_metrics_are_no_matter(kind):
+    users = frames()["users"].drop(columns=["since", "seen"])
+    score = users["score"].replace(users["score"].max(), np.inf).astype(kind)
+    found, expected = (
+        pd.DataFrame(rd.compare_variants(one, ["spend"], **OF_USERS))
+        for one in (users.assign(score=score), users)
+    )
+    pd.testing.assert_frame_equal(found, expected)
