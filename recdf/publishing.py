@@ -60,7 +60,7 @@ LONGEST_MANIFEST = 2**20
 RUN = "recdf_run"
 DAY = 24 * 60 * 60
 MOST_TRIES = 100  # to make a hidden folder while other processes remove the folder that it is in
-MOST_READS = 10  # of files that writers replace meanwhile
+MOST_READS = 100  # of files that writers replace meanwhile
 # What recdf never leaves in a hidden folder: folders in the way of files.
 STRANGE = (errno.EISDIR, errno.ENOTDIR, errno.ENOTEMPTY, errno.EEXIST, errno.EXDEV)
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -103,9 +103,14 @@ def is_folder(path: Path) -> bool:
 def read_table(path: Path) -> pd.DataFrame:
     """Read a parquet file that a run of recdf wrote beside others."""
     try:
-        return pd.read_parquet(plain_file(where(path)))
+        return steadily([path], lambda: pd.read_parquet(plain_file(where(path))))
     except (ValueError, TypeError, pa.ArrowException) as error:
         raise DataError(f"{path} cannot be read as a parquet file: {error}") from error
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return what is in a file that a run of recdf wrote."""
+    return steadily([path], lambda: plain_file(where(path)).read_bytes())
 
 
 def is_hidden(path: Path) -> bool:
@@ -125,29 +130,31 @@ def files_below(root: Path, pattern: str) -> Iterator[Path]:
 
 
 def steadily(paths: Sequence[Path], read: Callable[[], T]) -> T:
-    """Call a function that reads files, and again if a writer replaced one of them meanwhile."""
+    """Call a function that reads files, and again if a writer replaced one of them meanwhile, or
+    moved one that the function then did not find."""
     last: Exception | None = None
     for _ in range(MOST_READS):
-        before = [_identity(path) for path in paths]
+        before = [_found(path) for path in paths]
         try:
             found = read()
         except (OSError, ValueError) as error:
             stale = getattr(error, "errno", None) == errno.ESTALE  # of a network drive
-            if not stale and before == [_identity(path) for path in paths]:
+            if not stale and before == [_found(path) for path in paths]:
                 raise
             last = error
             continue
-        if before == [_identity(path) for path in paths]:
+        if all(one[1:] == _found(path)[1:] for one, path in zip(before, paths, strict=True)):
             return found
     raise last or DataError(f"{paths[0].parent} changes whenever it is read; read it again")
 
 
-def _identity(path: Path) -> tuple[int, int, int] | None:
-    """Return numbers that tell a file or folder from another one of the same name."""
+def _found(path: Path) -> tuple[Path | int, ...]:
+    """Return where a file or folder lies, and numbers that tell it from another one of the same
+    name."""
     with suppress(OSError):
-        found = os.lstat(where(path))
-        return found.st_ino, found.st_mtime_ns, found.st_size
-    return None
+        found = os.lstat(place := where(path))
+        return place, found.st_ino, found.st_mtime_ns, found.st_size
+    return ()
 
 
 def refuse_two_runs(tables: Mapping[Any, Any]) -> None:

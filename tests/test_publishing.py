@@ -1,6 +1,7 @@
 """Files appear as a whole, and what a stranger put into a folder does no harm: no reader and no
 writer touches what is outside, and neither hangs."""
 
+import itertools
 import json
 import os
 import shutil
@@ -456,7 +457,7 @@ def test_a_stream_is_written_to_and_not_replaced(tmp_path, capfd):
 def test_what_changes_whenever_it_is_read_is_an_error(tmp_path):
     path = tmp_path / "a"
     path.touch()
-    turn = iter(range(100))
+    turn = itertools.count()
     with pytest.raises(rd.DataError, match="changes whenever it is read"):
         steadily([path], lambda: os.utime(path, (0, next(turn))))
     assert steadily([path], path.read_bytes) == b""
@@ -470,3 +471,22 @@ def fails(error, path):
         raise error
 
     steadily([path], read)
+
+
+def test_a_file_that_a_writer_moves_between_finding_and_opening_is_read(tmp_path):
+    """A rename keeps all numbers of a file: only its place tells that it was moved."""
+    write({tmp_path / name: name for name in ("a", "b")})
+    staging = tmp_path / f"{PREFIX}1"
+    staging.mkdir()
+    for name in ("a", "b"):
+        (staging / name).write_text(f"new {name}")
+    manifest(staging, {"a": True, "b": True})
+    moves = iter([*(staging / name for name in ("b", "a")), None])
+
+    def read():
+        place = where(tmp_path / "b")
+        if (moved := next(moves)) is not None:
+            moved.rename(tmp_path / moved.name)
+        return place.read_text()
+
+    assert steadily([tmp_path / "a", tmp_path / "b"], read) == "new b"

@@ -29,9 +29,8 @@ from ..publishing import (
     SUMMARY_FILE,
     files_below,
     is_there,
-    plain_file,
+    read_bytes,
     read_table,
-    where,
 )
 
 COMPARED, HEALTH_FILE, DECIDED = "comparison.parquet", "health.parquet", "decision.parquet"
@@ -81,7 +80,7 @@ def past_runs(folder: Any) -> pd.DataFrame:
     root, rows = existing_folder(folder), []
     for path in files_below(root, "run*.json"):
         try:
-            found = json.loads(plain_file(where(path)).read_text(encoding="utf-8"))
+            found = json.loads(read_bytes(path))
             record = {name: found[name] for name in RUN_COLUMNS[1:-1]}
         except (ValueError, LookupError, TypeError, RecursionError) as error:
             raise DataError(

@@ -48,6 +48,7 @@ from ..publishing import (
     is_there,
     plain_file,
     published,
+    read_bytes,
     steadily,
     where,
 )
@@ -158,8 +159,8 @@ def part_sizes(rows: Path) -> dict[str, int]:
 
 def digest_of_result(*folders: Path) -> str:
     """Return a digest that tells a stored result, or several that are joined, from others."""
-    files = [plain_file(where(folder / SUMMARY_FILE)) for folder in folders]
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+    read = b"".join(read_bytes(folder / SUMMARY_FILE) for folder in folders)
+    return hashlib.sha256(read).hexdigest()
 
 
 def write_files(

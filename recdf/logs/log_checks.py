@@ -20,7 +20,7 @@ from ..inputs.door import takes_options
 from ..inputs.frames import as_frame, column, read_numbers
 from ..inputs.options import Options
 from ..inputs.sorting import dense_codes, distinct
-from ..publishing import plain_file, where
+from ..publishing import read_bytes
 from ..stats.many_tests import adjust
 from ..stats.shares import equal_shares_test
 from ..tables.cells import amount
@@ -442,7 +442,7 @@ def read_spec(path: Any) -> dict[str, Any]:
     file = Path(path)
     file = file / SPEC_FILE if file.is_dir() else file
     try:
-        found = json.loads(plain_file(where(file)).read_text(encoding="utf-8"))
+        found = json.loads(read_bytes(file))
         return {"counts": {"impressions": found["counts"]["impressions"]}, **found}
     except (ValueError, LookupError, TypeError, RecursionError):
         raise DataError(
