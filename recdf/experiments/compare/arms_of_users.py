@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ...judge.aggregates import Aggregates
 from ...judge.cautions import HEALTH_ALPHA, TINY
 from ...judge.choices import Alternative, Row, TwoPlaces
 from ...judge.effects.means import (
@@ -391,10 +392,10 @@ def _skewness(found: MeanEffect, far: Farthest | None) -> float:
         beyond = far.largest + max(found.values.apart(f, -float(f @ mean)).max() for f, mean in own)
         if var > 0 and abs(imbalance(*n)) * beyond < SKEWED_SAMPLES * np.sqrt(var):
             return 0.0
-    if kept is not None and kept.cubes is not None:
+    if kept is not None and kept.cubes is not None and isinstance(record, Aggregates):
         size, cells = np.array(n, np.float64), found.units.cells
         var = record.squares(found.forms)[cells].sum(axis=1) / size
-        third = kept.cubes.of(found.forms, record.mean)[cells].sum(axis=1) / size
+        third = kept.cubes.of(found.forms, record.grid.base, record.above)[cells].sum(axis=1) / size
         skewness = np.divide(third, var**1.5, out=np.zeros(2), where=var > 0)
         return skewness_of_means(size, var, skewness)
     return skewness_of_arms(*found.residuals())

@@ -348,13 +348,13 @@ class MomentArms(ArmsInCells):
     def record_of(self, columns: list[int], pair: Codes) -> KnownMoments:
         return self.table.record(columns, pair.ravel())
 
-    def third(self, form: Floats, mean: Floats, columns: list[int], pair: Codes) -> float:
+    def third(self, form: Floats, both: Any, columns: list[int], pair: Codes) -> float:
         used, *others = np.flatnonzero(form)
         arms = self.record_of(columns, pair)
         skewness = arms.skewness[:, used]
         if others or np.isnan(skewness).any():  # the test is then that of a normal mean
             return 0.0
-        var, apart = arms.central[:, used, used] / arms.n, arms.mean[:, used] - mean[used]
+        var, apart = arms.central[:, used, used] / arms.n, arms.mean[:, used] - both.mean[0, used]
         cubes = arms.n * (skewness * var**1.5 + 3 * apart * var + apart**3)
         return float(form[used] ** 3 * cubes.sum())
 

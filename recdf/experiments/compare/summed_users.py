@@ -68,7 +68,7 @@ class ArmsInCells:
         """Some columns in two cells."""
         raise NotImplementedError
 
-    def third(self, form: Floats, mean: Floats, columns: list[int], pair: Codes) -> float:
+    def third(self, form: Floats, both: Any, columns: list[int], pair: Codes) -> float:
         """Σ (f·(x − mean))³ of some columns over both arms; `RowsNeeded` where nobody knows it."""
         raise NotImplementedError
 
@@ -148,7 +148,7 @@ class ArmsInCells:
             if turn and not abs(turn) * (np.abs(form) @ np.where(used, half, 0)) < (
                 SYMMETRIC * math.sqrt(var)
             ):
-                skewness = turn * self.third(form, both.mean[0], columns, cells) / n / var**1.5
+                skewness = turn * self.third(form, both, columns, cells) / n / var**1.5
             if abs(skewness) > SKEWED:  # ranks take the place of values
                 skewness = self.without_ranks()
             se = math.sqrt(var * n / (n - 1) * (1 / n_c + 1 / n_t))
@@ -286,13 +286,13 @@ class SummedArms(ArmsInCells):
         warnings = unequal_missing(n_null, both(lambda *some: sum(some), units.n, dropped))
         return Ready(name, units, dropped, warnings, pair=of, bounds=bounds)
 
-    def third(self, form: Floats, mean: Floats, columns: list[int], pair: Codes) -> float:
+    def third(self, form: Floats, both: Any, columns: list[int], pair: Codes) -> float:
         cubes, past = self.users.cubes_of(-1, pair), self.users.past
         if cubes is None or not {*columns} <= {*past}:
             raise RowsNeeded
         own = [columns.index(i) for i in past]
-        tiled, middle = (np.tile(x[own], (2, 1)) for x in (form, mean))
-        return float(cubes.of(tiled, middle).sum())
+        tiled, above = (np.tile(x[own], (2, 1)) for x in (form, both.above[0]))
+        return float(cubes.of(tiled, both.grid.base[own], above).sum())
 
 
 def unequal_missing(n_null: tuple[int, int], of: tuple[float, float]) -> tuple[str, ...]:

@@ -80,9 +80,10 @@ class Cubes(NamedTuple):
     middle: Floats
     sums: Floats
 
-    def of(self, form: Floats, mean: Floats) -> Floats:
-        """Σ z³ of z = f·(x − mean) in each cell."""
-        z = np.column_stack([(form * (self.middle - mean)).sum(axis=1), form])
+    def of(self, form: Floats, base: Floats, above: Floats) -> Floats:
+        """Σ z³ of z = f·(x − mean) in each cell; the mean is `base` + `above`, since their sum has
+        not the digits of huge values."""
+        z = np.column_stack([(form * (self.middle - base - above)).sum(axis=1), form])
         found: Floats = np.einsum("cijk,ci,cj,ck->c", self.sums, z, z, z)
         return found
 
