@@ -7,13 +7,14 @@ before all others.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from ..diagnostics.gate_records import CHECK_COLUMNS, Gate, row_cells, row_sentence
+from ..diagnostics.gate_records import Gate, row_cells, row_sentence
 from ..diagnostics.history import GAP_COLUMNS
 from ..experiments.decide.adjust_pvalues import adjustment
 from ..experiments.decide.decide_experiment import change_text
@@ -46,10 +47,10 @@ from .report.page_blocks import (
     ShownRow,
     TableRow,
     badge,
-    badge_of,
     bars,
     flag_words,
     listed,
+    look_of,
     name_of,
     text,
     value,
@@ -71,7 +72,6 @@ from .row_words import (
     look_of_estimate,
     names_before,
     of_comparison,
-    of_drawn,
     of_floor,
     of_place,
     policy_of,
@@ -97,21 +97,23 @@ GATE_LOOKS: dict[str, BadgeKind] = {
 class Kind(NamedTuple):
     """One kind of table.
 
-    columns : those that no other kind has together · title : heading of its section · said : what a
-    row says · cells : the cells of every row, by the heads of their columns · read : what
-    `plot.forest` draws of a row (panel, label, effect, ...) · axis,
-    caption : of the picture · todo : what the worst badge asks for · ask : the function of the
-    table that says it, where the badge alone does not · against : what a row that says worse has
-    against an effect beside it: words of the badge, what to do, and the columns in which both must
-    be alike · line : of the card that quotes it · mark, headline : the badge of a whole table and
-    the sentence about it, where these are not those of its rows · part : where it stands among the
-    tables of an experiment: in an argument of `rd.report`, or "beside" the effects
+    names : columns that no other kind has together · title : heading of its section · sentence :
+    what a row says · row : the cells of a row, by the heads of their columns · table : the cells of
+    every row, where a row does not know its own · read : what `plot.forest` draws of a row (panel,
+    label, effect, ...), which gives it a sentence and cells too · axis, caption : of the picture ·
+    todo : what the worst badge asks for · ask : the function of the table that says it, where the
+    badge alone does not · against : what a row that says worse has against an effect beside it:
+    words of the badge, what to do, and the columns in which both must be alike · line : of the card
+    that quotes it · overall : the badge of a whole table and the sentence about it, where these are
+    not those of its rows · part : where it stands among the tables of an experiment: in an argument
+    of `rd.report`, or "beside" the effects
     """
 
-    columns: tuple[str, ...]
+    names: str
     title: str
-    said: Callable[[TableRow], str]
-    cells: Callable[[pd.DataFrame], RowCells]
+    sentence: Callable[[TableRow], str] | None = None
+    row: Callable[[TableRow], ShownRow] | None = None
+    table: Callable[[pd.DataFrame], RowCells] | None = None
     read: Callable[[TableRow], dict[str, Any]] | None = None
     axis: str = ""
     caption: str = ""
@@ -119,20 +121,50 @@ class Kind(NamedTuple):
     ask: Callable[[pd.DataFrame], str] | None = None
     against: tuple[str, str, str] = ("", "", "")
     line: str = BESIDE
-    mark: Callable[[pd.DataFrame], Badge] | None = None
-    headline: Callable[[pd.DataFrame], str] | None = None
+    overall: Callable[[pd.DataFrame], tuple[Badge, str]] | None = None
     part: str = ""
+
+    @property
+    def columns(self) -> list[str]:
+        return self.names.split()
+
+    def said(self, row: TableRow) -> str:
+        """Return the sentence of a row."""
+        if self.sentence is not None:
+            return self.sentence(row)
+        found = self.drawn(row)
+        verdict = f"{found['verdict']}, " if found["verdict"] else ""
+        return f"{found['label']}: {verdict}{found['numbers']}."
+
+    def cells(self, table: pd.DataFrame) -> RowCells:
+        """Return the cells of every row of a table."""
+        if self.table is not None:
+            return self.table(table)
+        return [(self.row or self._drawn_cells)(row) for row in table.to_dict("records")]
+
+    def _drawn_cells(self, row: TableRow) -> ShownRow:
+        drawn = self.drawn(row)
+        marks: dict[str, BadgeKind] = {"better": "good", "worse": "error"}
+        mark = marks.get(drawn["sign"], look_of(row))
+        cells = [text(drawn[name]) for name in ("metric", "label", "numbers")]
+        cells.append(badge(mark, drawn["verdict"]) if drawn["verdict"] else text(""))
+        return dict(zip(("what", "of", "estimate", "verdict"), cells, strict=True))
+
+    def drawn(self, row: TableRow) -> dict[str, Any]:
+        """Return what a picture draws of a row, as `plot.forest.data` says."""
+        assert self.read is not None
+        found = {"verdict": row.get("verdict", ""), "percent": False, "from_zero": False}
+        found |= self.read(row)
+        ratio = row.get("withheld") == "sample_ratio" and "role" not in row
+        own = {"words": f"{found['numbers']}  {found['verdict']}"}
+        own["sign"] = "worse" if ratio else sign_of(row)
+        return own | found
 
     def asks(self, table: pd.DataFrame, mark: Badge) -> str:
         """Return what a table with this badge asks for."""
         if self.ask is not None:
             return self.ask(table)
         return self.todo.get(mark.kind, "Look at what is open before acting.")
-
-
-def row_by_row(cells: Callable[[TableRow], ShownRow]) -> Callable[[pd.DataFrame], RowCells]:
-    """Return the cells of every row of a table, where a row knows its own."""
-    return lambda frame: [cells(row) for row in frame.to_dict("records")]
 
 
 def harm_first(table: pd.DataFrame) -> pd.DataFrame:
@@ -209,7 +241,7 @@ def _comparison_cells(given: pd.DataFrame) -> RowCells:
     pairs = given[new].map(str) + " vs. " + given[old].map(str)
     titles = pairs + " on " + given["metric"].map(str)
     rows, ends = given.to_dict("records"), given[["diff", "ci_low", "ci_high"]]
-    found, looks = [], [*map(badge_of, rows)]
+    found, looks = [], [*map(look_of, rows)]
     for row, look, bar, pair in zip(
         rows, looks, bars(ends, looks, titles, given["metric"].map(str)), pairs, strict=True
     ):
@@ -248,30 +280,13 @@ def _pairs_action(table: pd.DataFrame) -> str:
         return "Pass the result too: it says which of these pairs decides."
     if is_withheld(row):
         return f"Do not act: {CAUTIONS[row['withheld']].sentence}."
-    sign = badge_of(row)
+    sign = look_of(row)
     if sign in ("better", "worse"):
         return f"Prefer {name_of(row['model' if sign == 'better' else 'baseline'])}."
     return f"Keep {name_of(row['baseline'])}: no difference is shown."
 
 
 # -- tables around an experiment
-
-
-def _drawn_cells(frame: pd.DataFrame) -> RowCells:
-    """Return what a picture draws of each row as cells, with its verdict if there are any."""
-    drawn = estimates_frame(record_of(frame), frame).to_dict("records")
-    marks: dict[str, BadgeKind] = {"better": "good", "worse": "error"}
-    return [
-        {
-            "what": text(row["metric"]),
-            "of": text(row["label"]),
-            "estimate": text(row["numbers"]),
-            "verdict": badge(marks.get(row["sign"], badge_of(own)), row["verdict"])
-            if row["verdict"]
-            else text(""),
-        }
-        for row, own in zip(drawn, frame.to_dict("records"), strict=True)
-    ]
 
 
 def _with_ends(words: str, sort: Any) -> Shown:
@@ -339,40 +354,32 @@ def _gate_cells(row: TableRow) -> ShownRow:
     return {"verdict": mark} | shown | {one: Shown(Cell(cells[one]), sort[one]) for one in sort}
 
 
-def _whole_gate(table: pd.DataFrame) -> Gate:
-    return Gate(table, pd.DataFrame(columns=CHECK_COLUMNS))
+def _of_gate(table: pd.DataFrame) -> tuple[Badge, str]:
+    gate = Gate(table, pd.DataFrame())
+    return Badge(GATE_LOOKS[gate.verdict], gate.verdict), f"{gate.headline}."
 
 
-def _gate_mark(table: pd.DataFrame) -> Badge:
-    verdict = _whole_gate(table).verdict
-    return Badge(GATE_LOOKS[verdict], verdict)
-
-
-def _findings_mark(table: pd.DataFrame) -> Badge:
-    """Return how many errors and warnings were found."""
-    n = [int((table["severity"] == level).sum()) for level in ("error", "warning")]
-    counted = f"{amount(n[0], 'error')}, {amount(n[1], 'warning')}"
-    return Badge("error" if n[0] else "warning" if n[1] else "good", counted)
-
-
-def _findings_named(table: pd.DataFrame) -> str:
-    """Say how many errors and warnings were found, and name the first ones."""
+def _of_findings(table: pd.DataFrame) -> tuple[Badge, str]:
+    """Count errors and warnings, and name the first ones."""
     serious = table[table["severity"].isin(["error", "warning"])].to_dict("records")
+    n = Counter(row["severity"] for row in serious)
+    counted = f"{amount(n['error'], 'error')}, {amount(n['warning'], 'warning')}"
     named = "; ".join([*map(finding_of, serious[:FEW]), *["…"] * (len(serious) > FEW)])
-    return f"{_findings_mark(table).text}{f' ({visible(named)})' if named else ''}."
+    mark = Badge("error" if n["error"] else "warning" if n else "good", counted)
+    return mark, f"{counted}{f' ({visible(named)})' if named else ''}."
 
 
-def _flagged(table: pd.DataFrame) -> str:
+def _of_estimates(table: pd.DataFrame) -> tuple[Badge, str]:
     """Say how many estimates carry a flag, and how many should not be used."""
     rows = table.to_dict("records")
     flagged, useless = sum(bool(row["flags"]) for row in rows), sum(map(is_useless, rows))
     if not flagged:
-        return "No off-policy estimate is flagged."
-    carry = "carries" if flagged == 1 else "carry"
-    said = f"{flagged} of {amount(len(rows), 'off-policy estimate')} {carry} a flag: it can be far "
-    said += "off, and its interval holds the true value less often than it says."
+        return Badge("good", "no flag"), "No off-policy estimate is flagged."
+    said = f"{flagged} of {amount(len(rows), 'off-policy estimate')} "
+    said += f"{'carries' if flagged == 1 else 'carry'} a flag: it can be far off, and its interval "
+    said += "holds the true value less often than it says."
     not_used = f" {useless} of them should not be used; the column trust says why."
-    return said + not_used * bool(useless)
+    return Badge("warning", "flagged"), said + not_used * bool(useless)
 
 
 def _finding_cells(row: TableRow) -> ShownRow:
@@ -395,25 +402,20 @@ def _plain_cells(row: TableRow) -> ShownRow:
 
 
 CHANGED = "Find out what changed before trusting the newest numbers."
-PAIR = ("metric", "diff", "ci_low", "ci_high", "p_adj", "effect", "withheld", "remarks", "verdict")
-
-
-def _estimates(columns: str, title: str, read: Any, **more: Any) -> Kind:
-    names = tuple(columns.split())
-    return Kind(names, title, of_drawn(read), _drawn_cells, read, part="beside", **more)
+PAIR = "metric diff ci_low ci_high p_adj effect withheld remarks verdict"
 
 
 TABLE_KINDS: dict[str, Kind] = {
     "leaderboard": Kind(
-        (*LEADERBOARD_KEYS, "better", "half_width", "n_undefined", "place", "marks"),
+        "segment group model metric better half_width n_undefined place marks",
         "Leaderboard",
         of_place,
-        _board_cells,
+        table=_board_cells,
     ),
-    "aa": _estimates(
+    "aa": Kind(
         "rejected recommended cap",
         "A/A test",
-        drawn_splits,
+        read=drawn_splits,
         axis="share of splits",
         caption="99 % intervals; upright line: the level of the test; filled: holds (blue) or does "
         "not hold (orange)",
@@ -422,11 +424,12 @@ TABLE_KINDS: dict[str, Kind] = {
             "good": "Test as it was tried here.",
         },
         against=("its test does not hold", "take the test that is recommended", "metric cap"),
+        part="beside",
     ),
-    "ratio": _estimates(
+    "ratio": Kind(
         "column level n_expected p_without",
         "Sample ratio by level",
-        drawn_level,
+        read=drawn_level,
         axis="users more than planned",
         caption="the variant of each level that is farthest from its plan; filled: fits (blue) or "
         "does not fit (orange)",
@@ -435,23 +438,19 @@ TABLE_KINDS: dict[str, Kind] = {
             "good": "Read the effects: the users fit the plan.",
         },
         against=("a level breaks the sample ratio", "find out where its users are lost", ""),
+        part="beside",
     ),
     "role": Kind(
-        ("role", "margin", "change", "change_low"),
+        "role margin change change_low",
         "Roles",
-        of_drawn(drawn_role),
-        row_by_row(
-            lambda row: {
-                "metric": text(row["metric"]),
-                "role": text(row["role"]),
-                "treatment": text(row["treatment"]),
-                "margin": text(row["margin"] or NULL),
-                "change [bounds]": _with_ends(change_text(row), row["change"]),
-                "verdict": badge(badge_of(row), row["verdict"]),
-                "note": text(row["note"]),
-            }
-        ),
-        drawn_role,
+        row=lambda row: {
+            **{name: text(row[name]) for name in ("metric", "role", "treatment")},
+            "margin": text(row["margin"] or NULL),
+            "change [bounds]": _with_ends(change_text(row), row["change"]),
+            "verdict": badge(look_of(row), row["verdict"]),
+            "note": text(row["note"]),
+        },
+        read=drawn_role,
         axis="change, zero in the middle",
         caption="bounds of a guardrail are one-sided; upright line: the margin; filled: shown "
         "(blue: good, orange: bad)",
@@ -459,10 +458,10 @@ TABLE_KINDS: dict[str, Kind] = {
         against=("a metric is harmed", "weigh its loss first", "treatment control"),
         part="beside",
     ),
-    "proxy": _estimates(
+    "proxy": Kind(
         "offline slope naive_slope",
         "Which offline metric predicts",
-        drawn_proxy,
+        read=drawn_proxy,
         axis="slope of the true effects",
         caption="intervals over the experiments; filled: predicts (blue) or predicts the opposite "
         "(orange)",
@@ -470,11 +469,12 @@ TABLE_KINDS: dict[str, Kind] = {
             "error": "Do not choose by a metric that predicts the opposite.",
             "good": "Choose by a metric that predicts.",
         },
+        part="beside",
     ),
-    "changes": _estimates(
+    "changes": Kind(
         "changed found e_value",
         "Changes of level",
-        drawn_change,
+        read=drawn_change,
         axis="difference of level",
         caption="one row per change, or per series without one; filled: better (blue) or worse "
         "(orange)",
@@ -483,121 +483,106 @@ TABLE_KINDS: dict[str, Kind] = {
             **dict.fromkeys(("warning", "open"), "Do nothing now: wait for more nights."),
             **dict.fromkeys(("better", "good"), "Go on."),
         },
+        part="beside",
     ),
     **{
-        name: _estimates(
+        name: Kind(
             f"mde_abs n_low design_effect {unit}",
             "Plan",
-            drawn_plan,
+            read=drawn_plan,
             caption="a line, where there is one, is the 95 % interval of a number",
             ask=_plan_action,
+            part="beside",
         )
         for name, unit in (("plan", "role"), ("plan of models", "n_lists"))
     },
     "gaps": Kind(
-        tuple(GAP_COLUMNS),
+        " ".join(GAP_COLUMNS),
         "Gaps",
         lambda row: f"{row['what']}: {row['verdict']}.",
-        row_by_row(
-            lambda row: {
-                "of": text(row["what"]),
-                "last": text(brief(row["last"])),
-                "verdict": badge(badge_of(row), row["verdict"]),
-            }
-        ),
+        lambda row: {
+            "of": text(row["what"]),
+            "last": text(brief(row["last"])),
+            "verdict": badge(look_of(row), row["verdict"]),
+        },
         todo={"worse": CHANGED},
     ),
     "shrunken": Kind(
-        (*PAIR, "shrunken"),
-        "Segments",
-        of_comparison,
-        _comparison_cells,
-        part="segments",
+        f"{PAIR} shrunken", "Segments", of_comparison, table=_comparison_cells, part="segments"
     ),
     "over_time": Kind(
-        ("metric", "diff", "ci_low", "ci_high", "trend_verdict"),
+        "metric diff ci_low ci_high trend_verdict",
         "Over time",
         lambda row: f"{trend_words(row).capitalize()}.",
-        row_by_row(_plain_cells),
+        _plain_cells,
         part="over_time",
     ),
-    "interleaved": Kind(
-        (*PAIR, "model", "baseline", "preference"),
-        "Interleaved lists",
-        of_comparison,
-        _comparison_cells,
-        ask=_pairs_action,
-        part="beside",
-    ),
-    "pairs": Kind(
-        (*PAIR, "model", "baseline", "n_users", "wins", "losses"),
-        "Comparison of models",
-        of_comparison,
-        _comparison_cells,
-        ask=_pairs_action,
-        part="beside",
-    ),
+    **{
+        name: Kind(
+            f"{PAIR} model baseline {own}",
+            title,
+            of_comparison,
+            table=_comparison_cells,
+            ask=_pairs_action,
+            part="beside",
+        )
+        for name, title, own in (
+            ("interleaved", "Interleaved lists", "preference"),
+            ("pairs", "Comparison of models", "n_users wins losses"),
+        )
+    },
     "experiment": Kind(
-        (*PAIR, "control", "treatment", "n_control", "n_treatment", "rel_diff"),
+        f"{PAIR} control treatment n_control n_treatment rel_diff",
         "Effects",
         of_comparison,
-        _comparison_cells,
+        table=_comparison_cells,
         part="experiment",
     ),
     "decision": Kind(
-        ("decision", "reasons", "treatment"),
+        "decision reasons treatment",
         "Decision",
         lambda row: (
             f"{name_of(row['treatment'])}: "
             f"{'' if row['withheld'] else row['decision'] + '. '}{row['reasons']}."
         ),
-        row_by_row(_plain_cells),
+        _plain_cells,
         part="decision",
     ),
     "health": Kind(
-        (
-            *("variant", "n_assigned", "share", "expected_share", "missing_rate"),
-            *("srm_p", "srm_flag", "missing_flag"),
-        ),
+        "variant n_assigned share expected_share missing_rate srm_p srm_flag missing_flag",
         "Users per variant",
         lambda row: (
             f"{arm_of(row)} {int(row['n_assigned']):,} ({row['share']:.1%}, planned "
             f"{row['expected_share']:.1%})"
         ),
-        row_by_row(
-            lambda row: {
-                "variant": text(arm_of(row)),
-                "assigned": value(row["n_assigned"], ",d"),
-                "share": value(row["share"], ".1%"),
-                "planned share": value(row["expected_share"], ".1%"),
-                "without metrics": value(row["missing_rate"], ".1%"),
-                "p of the sample ratio": value(row["srm_p"], ".3g"),
-            }
-        ),
+        lambda row: {
+            "variant": text(arm_of(row)),
+            "assigned": value(row["n_assigned"], ",d"),
+            "share": value(row["share"], ".1%"),
+            "planned share": value(row["expected_share"], ".1%"),
+            "without metrics": value(row["missing_rate"], ".1%"),
+            "p of the sample ratio": value(row["srm_p"], ".3g"),
+        },
     ),
     "off_policy": Kind(
-        ("estimator", "value", "ci_low", "ci_high", "flags"),
+        "estimator value ci_low ci_high flags",
         "Off-policy estimates",
         lambda row: (
             f"{policy_of(row)} by {row['estimator']}: {trust_of(row)}"
             f"{'' if is_useless(row) else ', ' + amount_of_estimate(row)}."
         ),
-        _estimate_cells,
-        mark=lambda table: (
-            Badge("warning", "flagged") if any(table["flags"]) else Badge("good", "no flag")
-        ),
-        headline=_flagged,
+        table=_estimate_cells,
+        overall=_of_estimates,
     ),
     "gate": Kind(
-        ("budget", "effect", "change", "bound", "reason"),
+        "budget effect change bound reason",
         "Gate",
         lambda row: f"{row_sentence(row)}.",
-        row_by_row(_gate_cells),
-        drawn_budget,
+        _gate_cells,
+        read=drawn_budget,
         caption="upright line: the budget; filled: passes (blue) or fails (orange)",
         against=("the gate is not passed", "pass the gate first", ""),
-        mark=_gate_mark,
-        headline=lambda table: f"{_whole_gate(table).headline}.",
+        overall=_of_gate,
         todo={
             "good": "Replace the baseline: every budget is met.",
             "error": "Do not replace the baseline.",
@@ -605,25 +590,22 @@ TABLE_KINDS: dict[str, Kind] = {
         },
     ),
     "check": Kind(
-        ("finding", "severity", "count", "share", "effect", "code"),
+        "finding severity count share effect code",
         "Data health",
         lambda row: visible(
             f"{finding_of(row)} ({int(row['count']):,}, {number(row['share'], '.1%')}): "
             f"{row['effect']}."
         ),
-        row_by_row(_finding_cells),
+        _finding_cells,
         line=OVERTURN,
-        mark=_findings_mark,
-        headline=_findings_named,
+        overall=_of_findings,
         todo={
             "error": "Mend the data before anything is compared.",
             "warning": "Look at the warnings before anything is compared.",
             "good": "Compare the models.",
         },
     ),
-    "floors": Kind(
-        ("metric", "chance", "popularity", "ceiling"), "Levels", of_floor, row_by_row(_plain_cells)
-    ),
+    "floors": Kind("metric chance popularity ceiling", "Levels", of_floor, _plain_cells),
 }
 
 
@@ -646,13 +628,5 @@ def record_of(table: Any) -> Kind:
 
 def estimates_frame(kind: Kind, table: pd.DataFrame) -> pd.DataFrame:
     """Return one row per row of the table, as `plot.forest.data` says."""
-    assert kind.read is not None
-    drawn = []
-    for row in table.to_dict("records"):
-        found = {"verdict": row.get("verdict", ""), "percent": False, "from_zero": False}
-        found |= kind.read(row)
-        ratio = row.get("withheld") == "sample_ratio" and "role" not in row
-        own = {"words": f"{found['numbers']}  {found['verdict']}"}
-        own["sign"] = "worse" if ratio else sign_of(row)
-        drawn.append(own | found)
+    drawn = map(kind.drawn, table.to_dict("records"))
     return pd.DataFrame(drawn, columns=[*DRAWN, "percent", "from_zero", "withheld", "sign"])

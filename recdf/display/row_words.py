@@ -7,7 +7,6 @@ verdict is withheld, a sentence quotes no effect.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -153,17 +152,6 @@ def of_floor(row: TableRow) -> str:
 
 
 # -- rows of estimates, which a picture draws
-
-
-def of_drawn(read: Callable[[TableRow], dict[str, Any]]) -> Callable[[TableRow], str]:
-    """Return the sentence of a row of estimates: what it is of, its verdict, its numbers."""
-
-    def said(row: TableRow) -> str:
-        found = read(row)
-        verdict = f"{row['verdict']}, " if row.get("verdict") else ""
-        return f"{found['label']}: {verdict}{found['numbers']}."
-
-    return said
 
 
 def ends_of(row: TableRow, stem: str) -> dict[str, Any]:

@@ -236,13 +236,13 @@ def test_the_badge_of_a_gate_is_the_gravest_of_its_rows():
         found.setdefault(row["effect"], row)
     for two in itertools.product(found, repeat=2):
         table = pd.DataFrame([found[effect] for effect in two])
-        mark = kind.mark(table)
+        mark, said = kind.overall(table)
         bad = next((one for one in ("fail", "undecided") if one in two), "pass")
         bad = "undecided" if {*two} == {"not_gated"} else bad
         assert mark == ({"fail": "error", "undecided": "open", "pass": "good"}[bad], bad)
         asked = kind.asks(table, mark)
         assert asked.startswith("Replace") == (bad == "pass")
-        assert kind.headline(table).split(":")[0].lower().startswith(bad)
+        assert said.split(":")[0].lower().startswith(bad)
 
 
 def history_rows():
@@ -293,10 +293,12 @@ def test_a_sentence_of_a_finding_says_its_row_and_the_badge_counts_them():
         assert kind.said(found) == "knn: equal scores (3, 25.0%): a tie."
         (cells,) = kind.cells(pd.DataFrame([found]))
         assert cells["severity"].badge == (level, level)
+    columns = [*row, "severity"]
     for n in itertools.product(range(3), repeat=3):
         severities = [level for level, some in zip(levels, n, strict=True) for _ in range(some)]
-        table = pd.DataFrame({"severity": severities})
-        mark = kind.mark(table)
+        table = pd.DataFrame([row | {"severity": level} for level in severities], columns=columns)
+        mark, said = kind.overall(table)
+        assert said.startswith(mark.text)
         assert mark.kind == ("error" if n[0] else "warning" if n[1] else "good")
         assert [int(word) for word in mark.text.replace(",", "").split() if word.isdigit()] == [
             *n[:2]

@@ -374,24 +374,26 @@ def told_section(
     for caption, table in tables.items():
         kind = record_of(table)
         block = page.block(table, caption, f"{name}-{len(blocks)}.csv")
-        mark = kind.mark(table) if kind.mark else block.badge or Badge("info", "plan")
+        mark, whole = block.badge or Badge("info", "plan"), ""
+        if kind.overall is not None:
+            mark, whole = kind.overall(table)
         if len(table):
             blocks.append(block)
-        if len(table) or kind.mark:
-            parts.append((mark, caption, kind, table))
+        if len(table) or whole:
+            parts.append((mark, caption, kind, table, whole))
         if kind.read and not drawings:
             pictures += page.forests(table)
     parts.sort(key=lambda part: part[0].rank)
     text, which, said = list[str](), list[str](), list[Reason]()
-    for mark, caption, kind, table in parts:
-        rows, whole = _words_of_table(table), kind.headline
-        words = [f"{caption}: {one}" for one in ([whole(table)] if whole else rows)]
+    for mark, caption, kind, table, whole in parts:
+        rows = _words_of_table(table)
+        words = [f"{caption}: {one}" for one in ([whole] if whole else rows)]
         # The rows of a small table that are drawn say it themselves.
         text += words if whole or drawings or not kind.read or len(table) > FEW else []
         which += [*words, *(rows if whole else [])]
         badge, todo, _ = kind.against if mark.kind not in ("good", "info") else ("", "", "")
         said += [Reason(one, badge, todo, line=kind.line) for one in words]
-    mark, _, kind, table = parts[0]
+    mark, _, kind, table, _ = parts[0]
     return Section(
         name,
         title,

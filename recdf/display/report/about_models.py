@@ -38,11 +38,11 @@ from .page_blocks import (
     Reason,
     Section,
     TableBlock,
-    badge_of,
     csv_of,
     effect_text,
     formula,
     listed,
+    look_of,
     name_of,
     shown_table,
     text,
@@ -207,7 +207,7 @@ def _pair_matrix(subject: Subject, comparison: pd.DataFrame) -> TableBlock:
     column."""
     order = subject.order
     signs = {
-        (str(row["model"]), str(row["baseline"])): SIGNS[badge_of(row)]
+        (str(row["model"]), str(row["baseline"])): SIGNS[look_of(row)]
         for one in comparison[comparison["metric"].astype(str) == subject.primary].to_dict(
             "records"
         )

@@ -59,9 +59,9 @@ from .page_blocks import (
     Reason,
     Section,
     TableRow,
-    badge_of,
     effect_text,
     listed,
+    look_of,
     name_of,
     plain,
 )
@@ -138,7 +138,7 @@ def case_of_row(row: TableRow, new: str, than: str, ship: str, keep: str) -> Cas
     """Return what the row of a headline says before anything speaks against it. `than` names what
     is compared with and the metric; `ship` and `keep` are what to do where it is better, and where
     nothing is shown."""
-    verdict, kind = str(row["verdict"]), badge_of(row)
+    verdict, kind = str(row["verdict"]), look_of(row)
     which = f"{verdict[:1].upper()}{verdict[1:]}: {new} against {than}."
     badge, action = Badge("open", verdict), OPEN_ACTIONS.get(row["effect"], keep)
     if is_withheld(row):
@@ -246,7 +246,7 @@ def _baseline_stays(subject: Subject) -> tuple[Case, int]:
     found = [pair_row(table, subject.primary, one, base) for one in others]
     (first, together), rows = found[0], [row for row, _ in found if row is not None]
     shown = [subject.name(row["model"]) for row in rows if sign_of(row) != "worse"]
-    doubted = [row for row in rows if badge_of(row) == "warning"]
+    doubted = [row for row in rows if look_of(row) == "warning"]
     better = "shown to be better" if shown or len(rows) < len(found) else "better"
     which = f"No model is {better} than the baseline {keep}, which {_best_mean(subject)} of "
     case = Case(Badge("open", "keep the baseline"), [], f"Keep {keep}.", True, row=first)

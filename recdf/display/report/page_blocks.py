@@ -224,7 +224,7 @@ def flag_words(found: str) -> str:
     return found.replace("_", " ")
 
 
-def badge_of(row: TableRow) -> BadgeKind:
+def look_of(row: TableRow) -> BadgeKind:
     """Return the look of the badge of a verdict."""
     if is_withheld(row) or "missing_lists" in codes_of(row.get("remarks")):
         return "warning"
