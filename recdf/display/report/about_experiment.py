@@ -149,27 +149,28 @@ def _trends(given: GivenTable, row: TableRow | None = None) -> list[str]:
 def _checked(tables: ReportTables) -> list[str]:
     """Say which checks of the experiment stand behind its tables, and which do not."""
     table = next(iter(tables.experiment.values()), pd.DataFrame())
-    known = {*table.columns[table.notna().any()]}
-    if tables.health is not None:
-        known |= {*tables.health.columns[tables.health.notna().any()]}
-    short, sound = "srm_p" not in table.columns, _soundness(tables)[0].text
+    both = [table] if tables.health is None else [table, tables.health]
+    known = {name for one in both for name in one.columns[one.notna().any()]}
     found = {
-        "the sample ratio": "srm_p" in known or sound in ("sound", "sample ratio"),
+        "the sample ratio": "srm_p" in known
+        or _soundness(tables)[0].text in ("sound", "sample ratio"),
         "users without metrics": "missing_p" in known,
         "effects over time": tables.over_time is not None,
     }
-    if not short:
-        found |= {"covariates": "balance_p" in known, "denominators": "p_denominator" in known}
-    done = ", ".join(name for name, there in found.items() if there) or "nothing"
-    left = ", ".join(name for name, there in found.items() if not there) or "nothing"
     more = " With details=True the comparison also checks covariates and denominators."
-    return [f"Checked: {done}. Not checked here: {left}.{more if short else ''}"]
+    if "srm_p" in table.columns:
+        found |= {"covariates": "balance_p" in known, "denominators": "p_denominator" in known}
+        more = ""
+    done, left = (
+        ", ".join(name for name, there in found.items() if there == wanted) or "nothing"
+        for wanted in (True, False)
+    )
+    return [f"Checked: {done}. Not checked here: {left}.{more}"]
 
 
 def _soundness(tables: ReportTables) -> tuple[Badge, str]:
     """Say what the sample ratio and the users without metrics mean for the effects."""
-    health = tables.health
-    rows = [row for one in tables.experiment.values() for row in one.to_dict("records")]
+    health, rows = tables.health, tables.effects
     of_row = [codes_of(row["remarks"]) for row in rows]
     broken = [row for row, codes in zip(rows, of_row, strict=True) if "sample_ratio" in codes]
     wrong, good = Badge("error", "sample ratio"), Badge("good", "sound")
@@ -179,24 +180,21 @@ def _soundness(tables: ReportTables) -> tuple[Badge, str]:
         said = f"{_users(broken[0])}{_p(broken[0].get('srm_p', np.nan))}"
         return wrong, f"The users who are compared do not fit the plan: {said}. {why}"
     if health is None:
-        tested = [row["srm_p"] for row in rows if not pd.isna(row.get("srm_p", np.nan))]
-        said = "Sample ratio of the users who are compared as planned"
-        if tested:
-            return good, f"{said}{_p(min(tested))}{seen_words(rows, 'treatment')}."
-        # Tested against the plan, by a table that has its main columns.
-        if (
-            rows
-            and "srm_p" not in rows[0]
-            and not any("ratio_not_checked" in one for one in of_row)
-        ):
-            return good, f"{said}."
-        how = "pass health= (what rd.experiments.experiment_health returned)"
-        return Badge("warning", "not checked"), f"The sample ratio was not checked: {how}."
+        # Not in a table that has its main columns alone; its cautions know it then.
+        p = pd.Series([row.get("srm_p") for row in rows], dtype="float64").min()
+        untested = (
+            not rows or "srm_p" in rows[0] or any("ratio_not_checked" in one for one in of_row)
+        )
+        if pd.isna(p) and untested:
+            how = "pass health= (what rd.experiments.experiment_health returned)"
+            return Badge("warning", "not checked"), f"The sample ratio was not checked: {how}."
+        seen = "" if pd.isna(p) else seen_words(rows, "treatment")
+        return good, f"Sample ratio of the users who are compared as planned{_p(p)}{seen}."
     records, p = health.to_dict("records"), health["srm_p"].min()
     arms = ", ".join(map(TABLE_KINDS["health"].said, records))
     if flagged:
         return wrong, f"The users per variant do not fit the plan: {arms}{_p(p)}. {why}"
-    lost = _p(health["missing_p"].min() if "missing_p" in health.columns else np.nan)
+    lost = _p(health.get("missing_p", pd.Series(dtype="float64")).min())
     if health["missing_flag"].astype(bool).any():
         said = f"Users without metrics differ between the variants{lost}."
         return Badge("error", "missing metrics"), f"{said} The effects may come from that alone."
@@ -221,15 +219,19 @@ def _users(row: TableRow) -> str:
 def experiment_case(page: Page, segments: Sequence[Reason]) -> Case | None:
     """Return what is said about the first metric and treatment of an experiment, harms before
     everything open; `segments` is what the section of segments says of it."""
-    tables, given = page.tables, page.tables.experiment.values()
-    rows = [row for one in given for row in one.to_dict("records")]
+    tables, rows = page.tables, page.tables.effects
     if not rows:
         return None
-    row, table, (sound, soundness) = rows[0], next(iter(given)), _soundness(tables)
-    new, old = (name_of(row[side]) for side in PAIR_OF_EFFECT[1:])
-    held, codes = is_withheld(row), codes_of(row["remarks"])
+    row, table = rows[0], next(iter(tables.experiment.values()))
+    sound, soundness = _soundness(tables)
+    new, old = (name_of(row[side]) for side in ("treatment", "control"))
+    own = [
+        one
+        for one in rows[1:]
+        if (one["treatment"], one["control"]) == (row["treatment"], row["control"])
+    ]
     invalid = sound.kind == "error" or row["withheld"] in UNLIKE
-    believed = not invalid and not held
+    believed = not invalid and not is_withheld(row)
     the = "the control " if table["control"].nunique() == 1 else ""
     where = f" ({part})" if (part := segment_of(row)) else ""
     keep = f"Keep {old}. {collect(row, int(row['n_treatment'] + row['n_control']), 'user')}"
@@ -245,9 +247,6 @@ def experiment_case(page: Page, segments: Sequence[Reason]) -> Case | None:
     if tables.decision is not None:
         case = _decision_case(tables.decision)._replace(which=case.which)
     else:
-        own = [
-            one for one in rows[1:] if all(one[side] == row[side] for side in PAIR_OF_EFFECT[1:])
-        ]
         names = _metrics_of(filter(says_worse, own)) if believed else ""
         if names:
             reasons.append(Reason("", f"worse on {names}", f"weigh the loss on {names} first"))
@@ -256,19 +255,23 @@ def experiment_case(page: Page, segments: Sequence[Reason]) -> Case | None:
                 case = case._replace(badge=harm, action=f"Do not ship {new}.")
         if names := _metrics_of(one for one in own if hides_harm(one, one.get("better"))):
             reasons.append(undecided_harm(names)._replace(said=""))
-    if believed and "ratio_not_checked" in codes and sound.kind != "good":
-        todo = "check the sample ratio first (expected=, or health=)"
-        reasons.append(Reason("", "the sample ratio is not checked", todo))
+    amounts, p = [NO_EFFECT, *_checked(tables)], "; p-values "
+    if believed:
+        amounts, p = (
+            [f"{effect_text(row)}.", *_trends(tables.over_time, row)],
+            f"{_p(row['p_adj'])}, ",
+        )
+        if "ratio_not_checked" in codes_of(row["remarks"]) and sound.kind != "good":
+            todo = "check the sample ratio first (expected=, or health=)"
+            reasons.append(Reason("", "the sample ratio is not checked", todo))
     harmed = list(filter(says_worse, rows))
     worse = [f"Worse: {TABLE_KINDS['experiment'].said(one)}" for one in harmed]
     if invalid and harmed:
         unsaid = ", ".join(map(who_is_compared, harmed))
         worse = [f"Worse by the numbers as they stand: {unsaid}."]
+    held = filter(is_withheld, rows)
     worse = worse or ["No metric is shown to be worse."]
-    worse += [
-        f"Not decided: {who_is_compared(one)}: {one['verdict']}."
-        for one in filter(is_withheld, rows)
-    ]
+    worse += [f"Not decided: {who_is_compared(one)}: {one['verdict']}." for one in held]
     worse += [one.said for one in segments]
     warned = [one for one in rows if warnings_of(one["remarks"])]
     notes = [f"{who_is_compared(one)}: {note_of(one)}." for one in warned[:FEW]]
@@ -277,10 +280,6 @@ def experiment_case(page: Page, segments: Sequence[Reason]) -> Case | None:
         notes.append(f"{amount(more, 'more effect')} {carry} a warning.")
     reasons += [Reason(said, line=FOR_WHOM_WORSE) for said in worse]
     reasons += map(Reason, notes or ["No effect carries a warning."])
-    amounts = [NO_EFFECT, *_checked(tables)]
-    if believed:
-        amounts = [f"{effect_text(row)}.", *_trends(tables.over_time, row)]
-    p = f"{_p(row['p_adj'])}, " if believed else "; p-values "
     sure = [
         soundness,
         f"{_users(row)}{p}{adjustment(table).words}.",
@@ -465,37 +464,37 @@ def off_policy_section(page: Page, table: pd.DataFrame) -> Sections:
     trusted = [row for row in usable if not row["flags"]]
     known = trusted or usable
     row = max(known or rows, key=lambda one: float(one["value"]))
-    flags, trust, name = flag_words(row["flags"]), trust_of(row), name_of(policy_of(row))
-    look, found = look_of_estimate(row), amount_of_estimate(row)
-    among = "that may be used, each with a flag" if known else "of which none should be used"
-    among = "that may be trusted" if trusted else among
+    trust, name, found = trust_of(row), name_of(policy_of(row)), amount_of_estimate(row)
+    amounts, overturn = [f"{found[0].upper()}{found[1:]}."], "It carries no flag."
+    among, look = "that may be trusted", look_of_estimate(row)
+    kind: BadgeKind = "good"
+    action = {
+        "better": f"Test {name} online.",
+        "worse": "Keep the logging policy.",
+        "open": "Do not replace the logging policy: no gain is shown."
+        if lift_text(row)
+        else "Compare it with the value of the logging policy before acting on it.",
+    }.get(look, f"Do not act: {flag_meanings(row) or trust}.")
+    if row["flags"]:
+        kind, among = "warning", "that may be used, each with a flag"
+        overturn = f"Flags: {flag_words(row['flags'])}. {flag_meanings(row)}."
+    if not usable:
+        kind, among, amounts = "error", "of which none should be used", [NO_VALUE]
     which = f"{name}, estimated by {row['estimator']}, has the largest value of the estimates "
     which += f"{among} ({len(known)} of {len(rows)})."
-    action = "Do not replace the logging policy: no gain is shown."
-    if not known or flags:
-        action = f"Do not act: {flag_meanings(row) or trust}."
-    elif look != "open":
-        action = f"Test {name} online." if look == "better" else "Keep the logging policy."
-    elif not lift_text(row):
-        action = "Compare it with the value of the logging policy before acting on it."
-    below = ", ".join(
+    below = [
         f"{policy_of(one)} by {one['estimator']}"
         for one in trusted
         if look_of_estimate(one) == "worse"
-    )
+    ]
+    worse = f"Worse than the logging policy: {', '.join(below)}." if below else NONE_BELOW
     effective = f" {number(row['ess'], ',.0f')} effective rows." if "ess" in row else ""
-    overturn = f"Flags: {flags}. {flag_meanings(row)}." if flags else "It carries no flag."
-    worse = f"Worse than the logging policy: {below}." if below else NONE_BELOW
-    case = Case(
-        Badge("error" if not known else "warning" if flags else "good", trust),
-        [which],
-        action,
-        amounts=[f"{found[0].upper()}{found[1:]}." if known else NO_VALUE],
-        sure=[f"Trust: {trust}.{effective}"],
-        reasons=[Reason(worse, line=FOR_WHOM_WORSE), Reason(overturn)],
-    )
+    reasons = [Reason(worse, line=FOR_WHOM_WORSE), Reason(overturn)]
+    sure = [f"Trust: {trust}.{effective}"]
     told = told_section(page, "off-policy", "Off-policy estimates", {"Estimates": table})
-    yield replace(told, case=case)
+    yield replace(
+        told, case=Case(Badge(kind, trust), [which], action, False, amounts, sure, reasons)
+    )
 
 
 # -- the card of a page without a result

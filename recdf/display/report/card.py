@@ -44,6 +44,7 @@ from ..given_tables import (
     count_range,
     list_places,
     model_rows,
+    model_values,
     sides_of_tests,
     words_of_tests,
 )
@@ -98,52 +99,50 @@ def pair_row(table: pd.DataFrame, metric: str, model: str, rival: str) -> tuple[
     """Return the one row about two models as `model` sees it, None if it is not there, and how many
     tests of the metric were adjusted together with it."""
     on = (table["metric"].astype(str) == metric).to_numpy(bool)
-    sides = [*zip(table["model"].map(str), table["baseline"].map(str), strict=True)]
-    places = [i for i, two in enumerate(sides) if on[i] and {*two} == {model, rival}]
+    alike = table[[*BOTH_SIDES]].astype(str).isin([model, rival]).all(axis=1)
+    places = np.flatnonzero(on & alike)
     if len(places) != 1:  # no row, or rows of several segments, none of which is about all lists
         return None, 0
     row = table.iloc[places[0]].to_dict()
-    row = row if sides[places[0]] == (model, rival) else turned(row)
+    row = row if str(row["model"]) == model else turned(row)
     return row, adjustment(table).among(places[0], on)
 
 
 def card_section(case: Case) -> Section:
     """Return a card with its lines that say something. Each reason is told in its line, and what
     it objects to the case is added to the badge."""
-    badge, action, which = case.badge, case.action, case.which
-    stop = next((one.badge for one in case.reasons if one.stops), None)
-    words = dict.fromkeys(one.badge for one in case.reasons if one.badge)
-    if stop is not None:
+    badge, action, which, reasons = case.badge, case.action, [*case.which], case.reasons
+    against = [one for one in reasons if one.badge]
+    if stop := next((one.badge for one in against if one.stops), ""):
         badge, action = Badge("error", f"withheld: {stop}"), f"Do not act: {stop}."
         if case.stands:
-            first = f"Nothing is decided. By the numbers as they stand: {which[0]}"
-            which = [first, *which[1:]]
-    elif words and case.stands:
+            which[0] = f"Nothing is decided. By the numbers as they stand: {which[0]}"
+    elif against and case.stands:
         beside = " and " if badge.kind == "warning" else ", but "
-        actions = (one.action for one in case.reasons if one.badge and one.action)
-        badge = Badge("warning", f"{badge.text}{beside}{' and '.join(words)}")
+        words = " and ".join(dict.fromkeys(one.badge for one in against))
+        badge = Badge("warning", f"{badge.text}{beside}{words}")
+        actions = (one.action for one in against if one.action)
         action = f"Do not act yet: {next(actions, 'find out why')}."
     elif badge.kind == "better":
-        watch = (one for one in case.reasons if one.line == FOR_WHOM_WORSE and not one.badge)
+        watch = (one for one in reasons if one.line == FOR_WHOM_WORSE and one not in against)
         action += "".join(one.action for one in watch)
     lines = {"Which": which, "By how much": case.amounts, "How sure": case.sure}
     for line in (FOR_WHOM_WORSE, OVERTURN, BESIDE):
-        lines[line] = [one.said for one in case.reasons if one.line == line and one.said]
-    lines["So"] = [action]
+        lines[line] = [one.said for one in reasons if one.line == line and one.said]
     said = [(name, sentences) for name, sentences in lines.items() if sentences]
-    return Section("verdict", "Verdict", badge=badge, lines=said)
+    return Section("verdict", "Verdict", badge=badge, lines=[*said, ("So", [action])])
 
 
 def case_of_row(row: TableRow, new: str, than: str, ship: str, keep: str) -> Case:
     """Return what the row of a headline says before anything speaks against it. `than` names what
     is compared with and the metric; `ship` and `keep` are what to do where it is better, and where
     nothing is shown."""
-    verdict, kind = str(row["verdict"]), look_of(row)
-    which = f"{verdict[:1].upper()}{verdict[1:]}: {new} against {than}."
-    badge, action = Badge("open", verdict), OPEN_ACTIONS.get(row["effect"], keep)
-    if is_withheld(row):
+    verdict, kind, held = str(row["verdict"]), look_of(row), is_withheld(row)
+    which, word = f"{verdict[:1].upper()}{verdict[1:]}: {new} against {than}.", verdict
+    action = OPEN_ACTIONS.get(row["effect"], keep)
+    if held:
         few = row["withheld"] in TOO_FEW
-        badge = Badge("warning", "too few lists to tell" if few else "withheld")
+        word = "too few lists to tell" if few else "withheld"
         which = f"The verdict is withheld ({verdict}): {new} against {than}."
         action = f"Do not act: {CAUTIONS[row['withheld']].sentence}."
         if few:
@@ -152,12 +151,11 @@ def case_of_row(row: TableRow, new: str, than: str, ship: str, keep: str) -> Cas
             more = max(1, FEW_LISTS - int(row["n_users"]))
             action = f"Collect {amount(more, 'more list')} at least: a verdict needs {FEW_LISTS}."
     elif kind == "warning":
-        badge = Badge(kind, verdict)
         action = "Do not act on the mean: find out why lists are missing."
     elif kind != "open":
-        badge, which = Badge(kind, kind), f"{new} is {kind} than {than}."
+        word, which = kind, f"{new} is {kind} than {than}."
         action = ship if kind == "better" else f"Do not ship {new}."
-    return Case(badge, [which], action, not is_withheld(row), row=row)
+    return Case(Badge(kind, word), [which], action, not held, row=row)
 
 
 def models_card(subject: Subject, check: GivenTable, said: Sequence[Reason]) -> Section:
@@ -166,13 +164,13 @@ def models_card(subject: Subject, check: GivenTable, said: Sequence[Reason]) -> 
     row = case.row
     own = sorted(_overturning(subject, check, case), key=lambda one: (not one.stops, not one.badge))
     harms, others = _other_metrics(subject, row)
-    reasons = [*own, *harms, *said]
+    reasons, sure = [*own, *harms, *said], _belief(subject, row)
     if all(one.line != FOR_WHOM_WORSE for one in said):
         reasons.append(Reason("Not looked at: segments of users (segments=).", line=FOR_WHOM_WORSE))
-    shown = could_show(row, "With so many lists, a difference of {}", "cases")
-    amounts = [*([] if row is None else _amount(subject, row, together)), *others]
-    sure = [*_belief(subject, row), *shown]
-    return card_section(case._replace(amounts=amounts, sure=sure, reasons=reasons))
+    if row is not None:
+        others = [*_amount(subject, row, together), *others]
+        sure += could_show(row, "With so many lists, a difference of {}", "cases")
+    return card_section(case._replace(amounts=others, sure=sure, reasons=reasons))
 
 
 # -- which
@@ -189,21 +187,24 @@ def _case(subject: Subject) -> tuple[Case, int]:
         which += "evaluated: nothing is compared."
         todo = "Compare it with a baseline before acting on it."
         return Case(Badge("info", "one model"), [which], todo), 0
-    why = "has no value per user to test" if subject.comparison.empty else ""
-    why = why if subject.better(metric) else "has no better direction"
-    why = "is undefined for every list" if values["value"].isna().all() else why
-    which = f"the first metric, {named}, {why}."
     todo = "Name a metric first that has a direction and a value for each list."
-    if not why:
-        if best == pair[1]:
-            return _baseline_stays(subject)
+    if values["value"].isna().all():
+        why = "is undefined for every list"
+    elif not subject.better(metric):
+        why = "has no better direction"
+    elif subject.comparison.empty:
+        why = "has no value per user to test"
+    elif best == pair[1]:
+        return _baseline_stays(subject)
+    else:
         row, together = pair_row(subject.comparison, metric, *pair)
         if row is not None:
             return _of_pair(subject, row, together), together
-        which = "the comparison that was given has not one row of "
-        which += f"{subject.name(best)} and {subject.name(pair[1])} on {named}."
+        why = "has not one row of "
+        why += f"{subject.name(best)} and {subject.name(pair[1])} in the comparison that was given"
         todo = "Compare the two on all lists."
-    return Case(Badge("open", "no verdict"), [f"There is no verdict: {which}"], todo), 0
+    which = f"There is no verdict: the first metric, {named}, {why}."
+    return Case(Badge("open", "no verdict"), [which], todo), 0
 
 
 def _of_pair(subject: Subject, row: TableRow, together: int) -> Case:
@@ -222,18 +223,19 @@ def _of_pair(subject: Subject, row: TableRow, together: int) -> Case:
     else:
         against, keep = "the baseline ", f"Keep {rival}. "
     others = [one for one in subject.order if one not in (row["model"], row["baseline"])]
-    rows = {one: pair_row(table, subject.primary, row["model"], one)[0] for one in others}
-    known = {one: found for one, found in rows.items() if found is not None}
+    rows = [pair_row(table, subject.primary, one, row["model"])[0] for one in others]
+    known = [found for found in rows if found is not None]
     if known and row["withheld"] not in TOO_FEW:
-        how = f"over all {amount(len(table), 'pair')}, p-values {adjustment(table).words}"
-        alike = [subject.name(one) for one, found in known.items() if sign_of(found) != "better"]
-        named = f"Not shown to be worse than {best}: {listed(alike, MANY_NAMED, 'model')}"
+        alike = [subject.name(one["model"]) for one in known if sign_of(one) != "worse"]
         each = "The other model is" if len(known) == 1 else "Each of the others is"
-        said.append(f"{named if alike else f'{each} shown to be worse than {best}'} ({how}).")
+        named = f"{each} shown to be worse than {best}"
         if alike:
+            named = f"Not shown to be worse than {best}: {listed(alike, MANY_NAMED, 'model')}"
             also = f"; it is not shown to be better than {listed(alike, 2, 'model')}"
-    users = float(row["n_users"])
-    keep += collect(row, users, "list" if row.get("n_lists") == users else "user")
+        how = f"over all {amount(len(table), 'pair')}, p-values {adjustment(table).words}"
+        said.append(f"{named} ({how}).")
+    n_users = row["n_users"]
+    keep += collect(row, n_users, "list" if row.get("n_lists") == n_users else "user")
     than = f"{against}{rival} on {subject.name(subject.primary)}"
     case = case_of_row(row, best, than, f"Ship {best} to a test{also}.", keep)
     return case._replace(which=[*case.which, *said])
@@ -247,14 +249,15 @@ def _baseline_stays(subject: Subject) -> tuple[Case, int]:
     (first, together), rows = found[0], [row for row, _ in found if row is not None]
     shown = [subject.name(row["model"]) for row in rows if sign_of(row) != "worse"]
     doubted = [row for row in rows if look_of(row) == "warning"]
-    better = "shown to be better" if shown or len(rows) < len(found) else "better"
+    all_worse = not shown and len(rows) == len(found)
+    better = "better" if all_worse else "shown to be better"
     which = f"No model is {better} than the baseline {keep}, which {_best_mean(subject)} of "
     case = Case(Badge("open", "keep the baseline"), [], f"Keep {keep}.", True, row=first)
     said = [f"{which}{metric}."]
-    if better == "better":
+    if all_worse:
         each = "Each of the others" if len(rows) > 1 else subject.name(others[0])
-        return case._replace(which=[*said, f"{each} is shown to be worse."]), together
-    if doubted:  # what is better where both have lists comes first
+        said.append(f"{each} is shown to be worse.")
+    elif doubted:  # what is better where both have lists comes first
         row = min(doubted, key=lambda row: (is_withheld(row), row.get("effect_both") != "better"))
         case = case_of_row(row, subject.name(row["model"]), f"{keep} on {metric}", "", "")
         said += case.which
@@ -272,8 +275,8 @@ def collect(row: TableRow, n: float, unit: str) -> str:
     diff, least = row["diff"], least_shown(row)
     if (row["ci_low"] == -math.inf and diff > 0) or (row["ci_high"] == math.inf and diff < 0):
         return "Test it two-sided: this test cannot show a difference on this side."
-    more = n * ((least / diff) ** 2 - 1) if least is not None and diff else 0.0
-    if more <= 0:
+    more = n * ((least / diff) ** 2 - 1) if diff else 0.0
+    if not more > 0:
         return f"More {unit}s would show a difference only if there is one."
     if more >= OUT_OF_REACH * n:
         return f"The difference is too small for any number of {unit}s within reach."
@@ -283,15 +286,13 @@ def collect(row: TableRow, n: float, unit: str) -> str:
     return f"Collect about {amount(rounded, f'more {unit}')}: {enough}."
 
 
-def least_shown(row: TableRow) -> float | None:
+def least_shown(row: TableRow) -> float:
     """Return the difference that so many lists or users show in 8 of 10 cases, with the interval
-    of the row, which is adjusted as its test is."""
-    ends = [abs(row[end] - row["diff"]) for end in ("ci_low", "ci_high")]
-    finite, se = [end for end in ends if math.isfinite(end)], row.get("se")
-    half = sum(finite) / len(finite) if finite else 0.0
-    if half and pd.notna(se) and se > 0:
-        return float(half + POWER_Z * se)
-    return None if pd.isna(row.get("mde")) else float(row["mde"])
+    of the row, which is adjusted as its test is; NaN where that is not known."""
+    ends = (abs(row[end] - row["diff"]) for end in ("ci_low", "ci_high"))
+    finite, se = [end for end in ends if math.isfinite(end)], row.get("se", np.nan)
+    known = se > 0 and any(finite)
+    return float(np.mean(finite) + POWER_Z * se if known else row.get("mde", np.nan))
 
 
 def _best_mean(subject: Subject) -> str:
@@ -306,8 +307,9 @@ def _best_mean(subject: Subject) -> str:
 
 def _amount(subject: Subject, row: TableRow, together: int) -> list[str]:
     """Say the difference, its interval, how many gain and lose, and the warnings of the row."""
-    smaller, codes = subject.better(subject.primary) == "smaller", codes_of(row["remarks"])
-    gain, lose = (int(row.get(one, 0)) for one in ("wins", "losses")[:: -1 if smaller else 1])
+    gain, lose = (int(row.get(one, 0)) for one in ("wins", "losses"))
+    if subject.better(subject.primary) == "smaller":
+        gain, lose = lose, gain
     judged = " whose lists people judged" if "n_human" in row else ""
     new, old = (subject.name(row[side]) for side in BOTH_SIDES)
     text = f"{new} − {old}: {effect_text(row)}. {gain:,} of "
@@ -315,19 +317,17 @@ def _amount(subject: Subject, row: TableRow, together: int) -> list[str]:
     text += f"{'gains' if gain == 1 else 'gain'} and {doing(lose, 'lose')}."
     if together > 1:
         text += " The interval holds for all comparisons of the page together."
-    warned = [code for code in warnings_of(row["remarks"]) if code != row["withheld"]]
-    said = [text + "".join(f" Warning: {CAUTIONS[code].sentence}." for code in warned)]
-    if "different_lists" in codes and "n_lists" in row:
-        both = int(row["n_lists"])
-        n_new, n_old = (both + int(row[f"n_only_{side}"]) for side in BOTH_SIDES)
-        said.append(
-            f"{new} has a value for {amount(n_new, 'list')}, {old} for {n_old:,}, and both "
-            f"for {both:,}."
-        )
-    elif "different_lists" in codes:
+    for code in warnings_of(row["remarks"]):
+        text += f" Warning: {CAUTIONS[code].sentence}." if code != row["withheld"] else ""
+    if "different_lists" not in codes_of(row["remarks"]):
+        return [text]
+    if "n_lists" not in row:
         how_many = "a comparison with details=True says for how many (n_only_model)"
-        said.append(f"Some lists have a value for one of the two; {how_many}.")
-    return said
+        return [text, f"Some lists have a value for one of the two; {how_many}."]
+    both = int(row["n_lists"])
+    n_new, n_old = (both + int(row[f"n_only_{side}"]) for side in BOTH_SIDES)
+    has = f"{new} has a value for {amount(n_new, 'list')}, {old} for {n_old:,}"
+    return [text, f"{has}, and both for {both:,}."]
 
 
 def _belief(subject: Subject, row: TableRow | None) -> list[str]:
@@ -357,19 +357,18 @@ def one_sided(rows: pd.DataFrame) -> list[str]:
     if not (side := sides_of_tests(rows)):
         return []
     sides = sides_of(rows)
-    new, old = (rows[one].map(name_of).unique() for one in sides)
-    one = len(new) == len(old) == 1
-    who = (new[0], old[0]) if one else (f"a {sides[0]}", f"its {sides[1]}")
-    can = f"they can show that {who[0]} has {side} values than {who[1]}"
+    pairs, (new, old) = rows[[*sides]].drop_duplicates(), (f"a {sides[0]}", f"its {sides[1]}")
+    if len(pairs) == 1:
+        new, old = map(name_of, pairs.iloc[0])
+    can = f"they can show that {new} has {side} values than {old}"
     return [f"The tests are one-sided: {can}, and nothing else."]
 
 
-def could_show(row: TableRow | None, of_size: str, cases: str) -> list[str]:
+def could_show(row: TableRow, of_size: str, cases: str) -> list[str]:
     """Say which difference so many lists or users show in 8 of 10 cases."""
-    least = None if row is None else least_shown(row)
-    if row is None or least is None:
+    least, sign, ends = least_shown(row), "", (row["ci_low"], row["ci_high"])
+    if math.isnan(least):
         return []
-    sign, ends = "", (row["ci_low"], row["ci_high"])
     if is_one_sided(*ends):
         sign, least = "+", least if ends[1] == math.inf else -least
     return [f"{of_size.format(estimated(least, sign=sign))} is shown in 8 of 10 {cases}."]
@@ -382,15 +381,14 @@ def _other_metrics(subject: Subject, row: TableRow | None) -> tuple[list[Reason]
     """Return on which other metrics the model of the headline is worse, and what the others
     show."""
     harms, by_words = list[Reason](), dict[str, list[str]]()
-    model, rival = ("", "") if row is None else (str(row[side]) for side in BOTH_SIDES)
-    of_best = model == subject.order[0]
-    for column in subject.columns[1:]:
-        other, _ = pair_row(subject.comparison, column, model, rival)
+    for column in subject.columns[1:] if row is not None else ():
+        pair = [str(row[side]) for side in BOTH_SIDES]
+        other, _ = pair_row(subject.comparison, column, *pair)
         if other is None:
             continue
-        name = plain(subject.name(column))
+        of_best, name = pair[0] == subject.order[0], plain(subject.name(column))
         if says_worse(other):
-            who = f"{subject.name(model)} against {subject.name(rival)} on {subject.name(column)}"
+            who = f"{' against '.join(map(subject.name, pair))} on {subject.name(column)}"
             said = f"{who}: {other['verdict']}, {effect_text(other)}."
             worse, todo = f"worse on {name}" * of_best, f"weigh the loss on {name} first"
             harms.append(Reason(said, worse, todo * of_best, line=FOR_WHOM_WORSE))
@@ -400,9 +398,9 @@ def _other_metrics(subject: Subject, row: TableRow | None) -> tuple[list[Reason]
         verdict = "verdict withheld" if is_withheld(other) else str(other["verdict"])
         by_words.setdefault(verdict, []).append(name)
     parts = "; ".join(f"{words} on {', '.join(names)}" for words, names in by_words.items())
-    others = [f"On other metrics: {parts}."] if parts else []
-    nothing = "Nothing was compared beside the first metric."
-    nothing = "No other metric is shown to be worse." if others else nothing
+    nothing, others = "Nothing was compared beside the first metric.", list[str]()
+    if parts:
+        nothing, others = "No other metric is shown to be worse.", [f"On other metrics: {parts}."]
     return harms or [Reason(nothing, line=FOR_WHOM_WORSE)], others
 
 
@@ -421,79 +419,69 @@ def _overturning(subject: Subject, check: GivenTable, case: Case) -> Iterator[Re
     data."""
     row, rows, per_user = case.row, model_rows(subject.result), subject.result.per_user
     names = {model: plain(subject.name(model)) for model in rows}
-    models = list(subject.models) if row is None else [str(row[side]) for side in BOTH_SIDES]
-    if "n_pred" in per_user.columns and rows:
-        # How many of the lists of the population each model lacks.
-        n, n_pred = len(list_places(subject.result, rows).first_row), per_user["n_pred"].to_numpy()
-        lacks = {one: n - int(np.count_nonzero(n_pred[own])) for one, own in rows.items()}
+    models = list(rows) if row is None else [str(row[side]) for side in BOTH_SIDES]
+    n, n_pred = len(list_places(subject.result, rows).first_row), per_user.get("n_pred")
+    has = {} if n_pred is None else {one: int((n_pred.take(rows[one]) > 0).sum()) for one in rows}
+    if has:
         lacking = [
-            f"{names[one]} lacks {lost:,} of {n:,} ({lost / n:.1%})"
-            for one, lost in lacks.items()
-            if lost
+            f"{names[one]} lacks {n - there:,} of {n:,} ({(n - there) / n:.1%})"
+            for one, there in has.items()
+            if there < n
         ]
-        as_zero = any(len(own) == n for one, own in rows.items() if lacks[one])
+        as_zero = any(len(rows[one]) == n > there for one, there in has.items())
         counts = ", which count as 0" if as_zero and subject.of_accuracy else ""
         said = f"Lists without recommendations{counts}: {listed(lacking, MANY_NAMED, 'model')}."
         each = "Every model has" if len(rows) > 1 else "The model has"
         yield Reason(said if lacking else f"{each} recommendations for all lists.")
     if row is not None:
-        both = {side: plain(subject.name(row[side])) for side in BOTH_SIDES}
+        both = {side: names[str(row[side])] for side in BOTH_SIDES}
         yield Reason(sentence_of_both({**row, **both}))
         for i, said in enumerate(seed_sentences(subject.result, pd.DataFrame([row]))):
             beyond = "not beyond the spread over seeds" if i and sign_of(row) != "open" else ""
             yield Reason(said, beyond, "train each model with more seeds")
-    if subject.of_accuracy and {"n_pred", subject.primary} <= {*per_user.columns}:
+    if subject.of_accuracy and has and subject.primary in per_user.columns:
+        values = model_values(subject.result, subject.primary)
         # A model has lists and not one hit, as with ids of another kind.
-        for model in models:
-            own = per_user[["n_pred", subject.primary]].take(rows[model]).astype("Float64")
-            n = int((own["n_pred"] > 0).sum())
-            if n and not (own[subject.primary].abs() > 0).any():
-                name = names[model]
-                said = f"{name} has {amount(n, 'list')} and not one hit: are its ids those of true?"
-                yield Reason(said, f"{name} has no hit", f"check the ids of {name}")
+        for model in (one for one in models if has[one] and not np.any(values[one] > 0)):
+            name = names[model]
+            said = f"{name} has {amount(has[model], 'list')} and not one hit: are its ids those of "
+            yield Reason(f"{said}true?", f"{name} has no hit", f"check the ids of {name}")
     if check is None:
         yield Reason(
             "Not looked at: ties, ids, sampled candidates and leaks; check= takes what rd.check or "
             "rd.audit returned."
         )
         return
-    by = check["by"] if "by" in check.columns else pd.Series("", check.index)
-    known = check[by.isin(["", *models])]
+    found = [one for one in check.to_dict("records") if one.get("by", "") in ("", *models)]
     if row is not None:
-        yield from _of_ties(subject, known, row)
-    is_better = case.badge.kind == "better"
-    for one in known[known["severity"].isin(["error", "warning"])].to_dict("records"):
+        yield from _of_ties(subject, found, row)
+    for one in found:
+        code, share, badge, action = one["code"], one["share"], "", ""
         # Ties and lacking lists are said in sentences of their own.
-        if one["code"] not in (*TIE_FINDINGS, "no_recommendations"):
-            # Findings of an audit name their metric; those of a check have none.
-            of_best = (one.get("metric"), one.get("by")) == (subject.primary, models[0])
-            yield _of_finding(one, of_best and one["code"] in NO_BETTER, is_better)
+        own_sentence = code in (*TIE_FINDINGS, "no_recommendations")
+        if own_sentence or one["severity"] not in ("error", "warning"):
+            continue
+        # Findings of an audit name their metric; those of a check have none.
+        of_best = (one.get("metric"), one.get("by")) == (subject.primary, models[0])
+        no_better = of_best and code in NO_BETTER
+        leak, many_stop = LEAKS.get(code, ("", False))
+        if leak and share >= SOME:
+            badge, action = f"{number(share, '.0%')} {leak}", "take them out"
+        elif no_better and case.badge.kind == "better":
+            badge = code.replace("_", " ")
+            action = "find out why the model is no better than that"
+        elif one["severity"] == "error" and not no_better:
+            badge, action = "the data have errors", "mend the data"
+        elif code == "sampled":
+            badge, action = "among sampled candidates", "rank all items"
+        yield Reason(TABLE_KINDS["check"].said(one), badge, action, many_stop and share >= MANY)
 
 
-def _of_finding(one: TableRow, no_better: bool, is_better: bool) -> Reason:
-    """Return what was found in the data, with what it does to a verdict. `no_better` tells that the
-    best model is no better than chance or popularity."""
-    code, share, badge, action = one["code"], one["share"], "", ""
-    leak, many_stop = LEAKS.get(code, ("", False))
-    if leak and share >= SOME:
-        badge, action = f"{number(share, '.0%')} {leak}", "take them out"
-    elif no_better and is_better:
-        badge = code.replace("_", " ")
-        action = "find out why the model is no better than that"
-    elif one["severity"] == "error" and not no_better:
-        badge, action = "the data have errors", "mend the data"
-    elif code == "sampled":
-        badge, action = "among sampled candidates", "rank all items"
-    return Reason(TABLE_KINDS["check"].said(one), badge, action, many_stop and share >= MANY)
-
-
-def _of_ties(subject: Subject, check: pd.DataFrame, row: TableRow) -> Iterator[Reason]:
+def _of_ties(subject: Subject, check: Sequence[TableRow], row: TableRow) -> Iterator[Reason]:
     """Say how far other orders of equal scores could move the difference, and whether that changes
     the verdict."""
     column, moves, words = subject.primary, dict[str, tuple[float, float]](), []
-    for one in check[check["code"].isin(TIE_FINDINGS)].to_dict("records"):
-        if not one["ranges"]:
-            continue
+    for one in (one for one in check if one["code"] in TIE_FINDINGS and one["ranges"]):
         if one["by"] == "" and len(subject.models) > 1:
             effect = visible(one["effect"])
             yield Reason(f"Ties: {effect}, of all models together; pass by= to rd.check.")
@@ -510,8 +498,6 @@ def _of_ties(subject: Subject, check: pd.DataFrame, row: TableRow) -> Iterator[R
         low, high, is_now = (number(end, form) for end in (*found, at["value"]))
         moved = f"could be {low} to {high}, where it is {is_now}"
         words.append(f"{column} of {name} {f'stays at {low}' if low == high else moved}")
-    if not words:
-        return
     said, turns = f"Under other orders of equal scores: {'; '.join(words)}.", False
     if moves:
         own, other = (moves.get(str(row[side]), (0.0, 0.0)) for side in BOTH_SIDES)
@@ -527,5 +513,6 @@ def _of_ties(subject: Subject, check: pd.DataFrame, row: TableRow) -> Iterator[R
         what = "so that the verdict depends on it" if turns else "and the verdict stays"
         ends = f"could be {low} to {high}, {what}" if low != high else f"stays at {low}"
         said += f" The difference {ends}."
-    todo = "break the ties of the scores, and evaluate again"
-    yield Reason(said, "not robust: ties" if turns else "", todo)
+    if words:
+        todo = "break the ties of the scores, and evaluate again"
+        yield Reason(said, "not robust: ties" * turns, todo)

@@ -76,6 +76,11 @@ class ReportTables:
         default_factory=dict
     )  # other tables of the experiment, by their name
 
+    @property
+    def effects(self) -> list[dict[Any, Any]]:
+        """The rows of all effects of the experiment."""
+        return [row for table in self.experiment.values() for row in table.to_dict("records")]
+
 
 class Subject:
     """What the report is about: one result, the metrics at one k, one baseline, one comparison."""
