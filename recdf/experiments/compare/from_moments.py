@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, permutations
+from itertools import combinations
 from typing import Any, Never
 
 import numpy as np
@@ -35,7 +35,6 @@ from ...judge.effects.means import Units
 from ...judge.per_user_columns import (
     Codes,
     Floats,
-    Mask,
     MetricColumns,
     distinct,
     frame_of,
@@ -44,7 +43,7 @@ from ...judge.per_user_columns import (
 )
 from ...judge.users import ExperimentRows, read_experiment_rows
 from ...stats.arms import both
-from ...stats.moments import Moments, moments_of
+from ...stats.moments import moments_of
 from ..decide.adjust_pvalues import directions
 from ..samples import (
     MetricRows,
@@ -55,7 +54,7 @@ from ..samples import (
     subset,
     which_tests,
 )
-from .moment_table import MomentTable, label_columns, names_of_metrics, read_moments
+from .moment_table import NUMBERS, MomentTable, label_columns, names_of_metrics, read_moments
 from .summed_users import ArmsInCells, Specs, needs_regression, unequal_missing
 from .two_sample import measured_means, no_share
 from .variants import compare_users, compare_variants
@@ -199,7 +198,7 @@ def _moments_of_rows(
     """The moments of the columns of every metric in every group and variant."""
     values: dict[str, Floats] = {}
     of: dict[str, MetricRows] = {}
-    together: set[tuple[str, str]] = set()
+    together: list[set[str]] = []  # columns of which the covariances are needed
     for metric in metrics:
         pairs = [metric.pair or (metric.name, None), *past.get(metric.name, ())]
         samples = [metric.sample, *metric.covariates.values()]
@@ -215,43 +214,41 @@ def _moments_of_rows(
                     f"the covariate {name!r} is null for some users; fill its nulls, or {GIVE_ROWS}"
                 )
             first = of.setdefault(name, metric)
-            if first is not metric and not _equal_masks(first.defined, metric.defined):
+            if not _same_rows(first, metric):
                 raise DataError(
                     f"{first.name!r} and {metric.name!r} both use {name!r} and are null for "
                     "different users; make the moments and the comparison of each by itself"
                 )
         values |= own
-        together |= {*permutations(own, 2)}
-    names = list(values)
+        together.append({*own})
     before = {x for xs in past.values() for pair in xs for x in pair if x is not None}
-    together |= {
-        (a, b) for a, b in permutations(before, 2) if _equal_masks(of[a].defined, of[b].defined)
-    }
-    shape = len(rows.groups), len(rows.variants), len(names)
-    moments, counts = np.zeros((*shape, len(Moments._fields))), np.zeros((3, *shape))
-    n_null, n_zero, n_empty = counts
+    together += [{x for x in before if _same_rows(of[x], of[one])} for one in before]
+    names, n_variants = list(values), len(rows.variants)
+    shape = len(rows.groups) * n_variants, len(names)
+    numbers = np.zeros((len(NUMBERS), *shape))
     covariances = np.full((*shape, len(names)), np.nan)
-    for cell in np.ndindex(shape[:2]):
-        mine = rows.arm(*cell)
+    for cell in range(shape[0]):
+        mine = rows.arm(*divmod(cell, n_variants))
         for i, name in enumerate(names):
-            kept = of[name].kept(mine)
-            at, x = (*cell, i), values[name][kept]
-            moments[at] = moments_of(x)
-            n_null[at], n_zero[at] = of[name].n_null(mine), np.count_nonzero(x == 0)
-            n_empty[at] = len(mine) - len(kept) - n_null[at]
-            for j in [j for j in range(i) if (name, names[j]) in together and len(kept)]:
-                y = values[names[j]][kept]
-                with np.errstate(over="ignore", invalid="ignore"):
-                    covariance = (x - x.mean()) @ (y - y.mean()) / len(x)
-                covariances[(*cell, [i, j], [j, i])] = covariance
+            kept, n_null = of[name].kept(mine), of[name].n_null(mine)
+            x = values[name][kept]
+            counts = n_null, np.count_nonzero(x == 0), len(mine) - len(kept) - n_null
+            numbers[:, cell, i] = (*moments_of(x), *counts)
+            for j, other in enumerate(names[:i]):
+                if len(x) and any({name, other} <= one for one in together):
+                    y = values[other][kept]
+                    with np.errstate(over="ignore", invalid="ignore"):
+                        covariance = (x - x.mean()) @ (y - y.mean()) / len(x)
+                    covariances[cell, [i, j], [j, i]] = covariance
     covariances[np.isinf(covariances)] = np.nan
-    sides = Moments(*np.moveaxis(moments, -1, 0))
-    of_users = n_null, n_zero, n_empty
-    return MomentTable(rows.groups, rows.variants, names, sides, *of_users, covariances)
+    by_name = dict(zip(NUMBERS, numbers, strict=True))
+    return MomentTable(rows.groups, rows.variants, names, by_name, covariances)
 
 
-def _equal_masks(one: Mask | None, other: Mask | None) -> bool:
-    return one is other or (one is not None and other is not None and bool((one == other).all()))
+def _same_rows(one: MetricRows, other: MetricRows) -> bool:
+    """Whether two metrics have values in the same rows."""
+    masks = one.defined, other.defined
+    return masks[0] is masks[1] or (None not in masks and np.array_equal(*masks))
 
 
 @dataclass(frozen=True)
@@ -314,10 +311,11 @@ class MomentArms(ArmsInCells):
 
     @property
     def n(self) -> Floats:
-        return np.asarray(self.table.moments.n)[:, :, self.at[next(iter(self.specs.values()))[0]]]
+        of_first = self.table.numbers["n"][:, self.at[next(iter(self.specs.values()))[0]]]
+        return of_first[self.cells[..., 0, 0]]
 
     def counts(self, health: pd.DataFrame | None) -> Floats:
-        users = self.table.n_users[:, :, 0]
+        users = self.table.n_users[:, 0][self.cells[..., 0, 0]]
         if health is not None:
             users = np.where(np.isnan(users), self.n, users)
         if np.isnan(users).any():
@@ -334,15 +332,16 @@ class MomentArms(ArmsInCells):
         columns, forms = self.forms(self.needed(name))
         pair = pair.reshape(2)
         units = Units.of_moments(self.record_of(columns, pair), forms[0], tuple(forms[1:]))
+        of = self.table.numbers
+        null = of["n_null"]
         n_null, dropped = (
-            both(float, tuple(one.reshape(self.cells.size, -1)[pair, self.at[num]]))
-            for one in (self.table.n_null, self.table.n_null + self.table.n_empty)
+            both(float, tuple(one[pair, self.at[num]])) for one in (null, null + of["n_empty"])
         )
         warnings: tuple[str, ...] = ("missing_not_checked",)
         if not np.isnan(n_null).any():
             dropped = both(int, dropped)
-            of = both(lambda *some: sum(some), units.n, dropped)
-            warnings = unequal_missing(both(int, n_null), of)
+            whole = both(lambda *some: sum(some), units.n, dropped)
+            warnings = unequal_missing(both(int, n_null), whole)
         return Ready(name, units, dropped, warnings, pair=None if den is None else (num, den))
 
     def record_of(self, columns: list[int], pair: Codes) -> KnownMoments:
