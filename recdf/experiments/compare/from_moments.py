@@ -247,8 +247,8 @@ def _moments_of_rows(
 
 def _same_rows(one: MetricRows, other: MetricRows) -> bool:
     """Whether two metrics have values in the same rows."""
-    masks = one.defined, other.defined
-    return masks[0] is masks[1] or (None not in masks and np.array_equal(*masks))
+    masks: Any = one.defined, other.defined  # None where all rows have a value
+    return masks[0] is masks[1] or np.array_equal(*masks)
 
 
 @dataclass(frozen=True)

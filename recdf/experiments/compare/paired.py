@@ -12,8 +12,8 @@ import pandas as pd
 from ...judge.choices import TESTS, Better, Row
 from ...judge.per_user_columns import Floats, Mask
 from ...judge.verdict import VERDICT_COLUMNS, remark
-from ...stats.arms import Arm, arm, effective_number, linearise, one_sample
-from ...stats.moments import HUGE, MEAN_ROUNDING, moments_of
+from ...stats.arms import Arm, linearise, one_sample
+from ...stats.moments import HUGE, MEAN_ROUNDING
 from ...stats.numbers import Number, undefined_is_nan
 from ...stats.resampling import (
     bootstrap_effect,
@@ -26,7 +26,7 @@ from ...stats.resampling import (
     sign_sums,
 )
 from ...stats.student import equivalence_p
-from ...stats.turned import Ends, missing_by_chance, turned_by, turning_value, typical_units
+from ...stats.turned import Ends, missing_by_chance, turned_by, turning_value
 from ..samples import Settings
 from .comparable_runs import COLUMNS_OF_BOTH
 from .two_sample import MOST_TOP_UNITS, but, n_top, top_units
@@ -97,7 +97,7 @@ def without_rounding(
 
 
 class PairUnits(NamedTuple):
-    """What a t test reads of the units of one pair, from rows or from sums.
+    """What a t test reads of the units of one pair.
 
     typical : how many units of the typical weight they are · effective : how many equal units, None
     where all weigh the same · largest : absolute difference · spread : standard deviation of the
@@ -115,41 +115,14 @@ class PairUnits(NamedTuple):
     typical: float = 0.0
     effective: float | None = None
 
-    @classmethod
-    def of(cls, sums: Floats, weights: Floats | None) -> PairUnits:
-        """Those of units' sums of differences; `weights` are what each sum is divided by."""
-        d = sums if weights is None else sums / weights
-        n, wins, losses = len(d), int(np.count_nonzero(d > 0)), int(np.count_nonzero(d < 0))
-        largest = max(d.max(), -d.min()) if n else 0.0
-        units = float(n) if weights is None else typical_units(weights)
-        found = cls(n, wins, losses, largest, typical=units)
-        if n < 2 or found.largest >= HUGE:
-            mean = sums.sum() / (n if weights is None else weights.sum()) if n else np.nan
-            return found._replace(estimate=Arm(mean, np.nan, np.nan))
-        z = linearise(sums, weights)[1]
-        top, out, _ = top_units(np.arange(n), z, n_top(n))
-        if weights is None:
-            spread, values, of_top, total = float(d.std(ddof=1)), sums, out.sum(), float(n)
-        else:
-            total, values, of_top = weights.sum(), z, (out * weights[top]).sum()
-            # Σ w (d − mean)² / (Σ w − Σ w² / Σ w), whose root is the standard deviation.
-            squares = (weights * (d - sums.sum() / total) ** 2).sum()
-            spread = float(np.sqrt(squares / (total - (weights**2).sum() / total)))
-        return found._replace(
-            estimate=arm(sums, weights),
-            skewness=float(moments_of(values).skewness),
-            without_top=float((sums.sum() - out @ sums[top]) / (total - of_top)),
-            spread=spread,
-            effective=None if weights is None else effective_number(weights),
-        )
-
 
 class UnitSums(NamedTuple):
     """Units' sums D of differences and W of weights.
 
     mean (2), two (2, 2), three (2, 2, 2) : means, and sums of products of two and of three of the
     distances from them · counts : D above 0, D below 0, Σ D²/W · largest : of abs(D), of abs(D/W)
-    and of abs(W − 1) · far : the smallest and the largest D/W.
+    and of abs(W − 1) · far : the smallest and the largest D/W · without_top : the mean without the
+    farthest units, which only rows tell where weights are unequal.
     """
 
     n: Any
@@ -159,28 +132,34 @@ class UnitSums(NamedTuple):
     counts: Floats
     largest: Floats
     far: Floats
+    without_top: float = np.nan
 
     @classmethod
     def of(cls, sums: Floats, weights: Floats | None) -> UnitSums:
-        w = np.ones(len(sums)) if weights is None else weights
-        n, x, d = len(sums), np.array([sums, w]), sums / w
-        mean = x.mean(axis=1) if n else np.zeros(2)
-        z = x - mean[:, None]
-        two = (z[:, None] * z).reshape(4, n)
-        return cls(
-            n,
-            mean,
-            two.sum(axis=1).reshape(2, 2),
-            (two @ z.T).reshape(2, 2, 2),
-            np.array([(d > 0).sum(), (d < 0).sum(), sums @ d], np.float64),
-            np.array([np.abs(one).max(initial=0.0) for one in (sums, d, w - 1)]),
-            _farthest(d),
-        )
+        """Those of units' sums of differences; `weights` are what each sum is divided by."""
+        n, size, without = len(sums), 1 if weights is None else 2, np.nan
+        w = np.ones(1) if weights is None else weights
+        d = sums if weights is None else sums / w
+        mean, two, three = np.array([0.0, 1.0]), np.zeros((2, 2)), np.zeros((2, 2, 2))
+        with np.errstate(over="ignore", invalid="ignore"):  # of huge values, only the mean counts
+            x = np.array([sums, w][:size])
+            mean[:size] = x.mean(axis=1) if n else 0.0
+            z = x - mean[:size, None]
+            two[:size, :size] = np.einsum("an,bn->ab", z, z)
+            three[:size, :size, :size] = np.einsum("an,bn,cn->abc", z, z, z)
+            if weights is not None and n > 1:
+                around = linearise(sums, weights)[1]
+                top, out, _ = top_units(np.arange(n), around, n_top(n))
+                rest = sums.sum() - out @ sums[top], weights.sum() - out @ weights[top]
+                without = float(rest[0] / rest[1])
+            counts = np.array([(d > 0).sum(), (d < 0).sum(), np.einsum("n,n->", sums, d)])
+        largest = np.array([np.abs(one).max(initial=0.0) for one in (sums, d, w - 1)])
+        return cls(n, mean, two, three, counts, largest, _farthest(d), without)
 
     @classmethod
     def added(cls, parts: Sequence[UnitSums]) -> UnitSums:
         """Those of all parts, counted from the mean of all, h from that of each part."""
-        ns, means_of, two_of, three_of, counts, largest, far = zip(*parts, strict=True)
+        ns, means_of, two_of, three_of, counts, largest, far, _ = zip(*parts, strict=True)
         n, means, two = np.array(ns), np.array(means_of), np.array(two_of)
         mean = n @ means / max(n.sum(), 1)
         h = means - mean
@@ -198,25 +177,26 @@ class UnitSums(NamedTuple):
 
     def units(self) -> PairUnits:
         """What a test reads of them."""
-        n, weighted = int(self.n), self.largest[2] > 0
+        n, weighted, without = int(self.n), self.largest[2] > 0, self.without_top
         wins, losses, by_weight = self.counts.tolist()
         known = PairUnits(n, int(wins), int(losses), float(self.largest[1]))
         if n < 1:
             return known
-        ratio = self.mean[0] / self.mean[1]
+        ratio, total = self.mean[0] / self.mean[1], n * self.mean[1]
+        if known.largest >= HUGE:
+            return known._replace(estimate=Arm(ratio, np.nan, np.nan))
         form = np.array([1.0, -ratio]) / self.mean[1]
         squares = max(form @ self.two @ form, 0.0)
         varies = np.sqrt(squares / n) > MEAN_ROUNDING * self.largest[0] / self.mean[1]
         var = squares / n if varies else 0.0
         cubes = np.einsum("a,b,c,abc->", form, form, form, self.three) / n
-        total, far = n * self.mean[1], self.far
         weights = self.two[1, 1] + n * self.mean[1] ** 2  # Σ W²
-        spread, without = n * var / max(n - 1, 1), np.nan
+        spread = n * var / max(n - 1, 1)
         if weighted:
             spread = (by_weight - ratio**2 * total) / (total - weights / total) if n > 1 else 0.0
         else:  # which units are the farthest is known where all weigh the same
-            top, out, _ = top_units(np.arange(len(far)), far - ratio, n_top(n))
-            without = (total * ratio - out @ far[top]) / max(n - out.sum(), 1)
+            top, out, _ = top_units(np.arange(len(self.far)), self.far - ratio, n_top(n))
+            without = (total * ratio - out @ self.far[top]) / max(n - out.sum(), 1)
         return known._replace(
             estimate=Arm(ratio, np.float64(var / max(n - 1, 1)), np.float64(n - 1)),
             skewness=cubes / var**1.5 if var > 0 else 0.0,
@@ -229,9 +209,11 @@ class UnitSums(NamedTuple):
 
 def _farthest(d: Floats) -> Floats:
     """The smallest and the largest, all of a few."""
-    d = np.sort(d)
     k = MOST_TOP_UNITS
-    return d if len(d) <= 2 * k else np.concatenate([d[:k], d[-k:]])
+    if len(d) > 2 * k:
+        d = np.partition(d, [k - 1, len(d) - k])
+        d = np.concatenate([d[:k], d[-k:]])
+    return np.sort(d)
 
 
 def paired_test(

@@ -32,7 +32,7 @@ from ..samples import MetricBounds, Settings, bounds_of, seen_bounds
 from .by_segment import Segments, nothing_to_compare, warn_unknown
 from .cheap_labels import cheap_column, powered_pair
 from .comparable_runs import NUMBERS_OF_BOTH, comparing, cut_off
-from .paired import PairUnits, UnitSums, paired_resamples, paired_test, without_rounding
+from .paired import UnitSums, paired_resamples, paired_test, without_rounding
 
 # Pairs whose differences are resampled together: 32 columns of a million users are 256 MB.
 PAIRS_AT_ONCE = 32
@@ -47,8 +47,8 @@ class PairSums(NamedTuple):
     """
 
     counts: Floats
-    units: Any
-    both: Any
+    units: UnitSums
+    both: UnitSums
 
 
 class PairLists(NamedTuple):
@@ -68,23 +68,20 @@ def read_pair(
     runs: ModelRows,
     missing: PairMissing,
     has: Mask | None,
-    record: type[PairUnits] | type[UnitSums],
     takes_zero: bool = True,
 ) -> tuple[PairSums, PairLists]:
-    """The record of a metric and a pair. Those of parts are added, so that lists which both have
-    are summed even where neither lacks one."""
+    """The record of a metric and a pair, which adds up over parts."""
     base, model, only = paired_values(metric, table, pair, runs, missing, takes_zero)
     sums, divisor = runs.unit_sums(runs.per_list(model - base))
     sums, tolerance = without_rounding(sums, divisor, (base, model))
-    units = both = record.of(*runs.units_there(sums, divisor))
+    units = both = UnitSums.of(*runs.units_there(sums, divisor))
     there, lacking, values = ~np.isnan(base), [0, 0], [base, model]
     if has is not None:
         own = has[[*pair]]
         lacking = [int(np.count_nonzero(there & ~one & other)) for one, other in (own, own[::-1])]
         values = [np.where(own.all(axis=0), one, np.nan) for one in values]
-        if any(lacking) or record is UnitSums:
-            difference = runs.per_list(values[1] - values[0])
-            both = record.of(*runs.units_there(*runs.unit_sums(difference)))
+        difference = runs.per_list(values[1] - values[0])
+        both = UnitSums.of(*runs.units_there(*runs.unit_sums(difference)))
     counts = [np.count_nonzero(there), *only, *lacking]
     for one in ([base, model], values)[: 1 if both is units else 2]:
         counts += [runs.total(one[0])[1], *(runs.total(of)[0] for of in one)]
@@ -114,7 +111,9 @@ def row_of_pair(
     powered: Row = {}
     if labels:
         means, powered = labels[0]
-    tested = paired_test(found.units, metric, settings, repeated, powered.pop("estimate", None))
+    tested = paired_test(
+        found.units.units(), metric, settings, repeated, powered.pop("estimate", None)
+    )
     row = tested | {
         "metric": metric,
         "baseline": models[pair[0]],
@@ -134,7 +133,7 @@ def row_of_pair(
         "powered": bool(powered),
     }
     if base_lacks or model_lacks:
-        n, estimate = found.both.n, found.both.estimate
+        n, estimate = int(found.both.n), found.both.units().estimate
         numbers: list[Any] = [*of_both, np.nan, np.nan]
         if n > 1:
             numbers[2:] = float(estimate.mean), float(np.sqrt(estimate.var))
@@ -263,7 +262,7 @@ def pairs_in_memory(
             cheap = runs.table(cheap_column(name))
         bounds = bounds_of(name, declared, table, *([] if cheap is None else [cheap]))
         for pair in pairs:
-            given = runs, settings.missing, has, PairUnits, cheap is None
+            given = runs, settings.missing, has, cheap is None
             found, lists = read_pair(name, table, pair, *given)
             labels = []  # means and numbers under both kinds of labels: of all, of lists of both
             if cheap is not None:
@@ -374,7 +373,7 @@ def pairs_of_bucket(
         has, tables = has_lists(n_pred), {metric: runs.table(metric) for metric in metrics}
         return BucketPairs(
             {
-                (metric, *pair): read_pair(metric, table, pair, runs, missing, has, UnitSums)[0]
+                (metric, *pair): read_pair(metric, table, pair, runs, missing, has)[0]
                 for metric, table in tables.items()
                 for pair in pairs
             },
@@ -488,11 +487,7 @@ class PairsInBuckets:
             bounds = bounds_of(name, declared, np.array([one.seen[name] for one in parts]))
             for pair in pairs:
                 counts, units, both = zip(*(one.sums[name, *pair] for one in parts), strict=True)
-                found = PairSums(
-                    np.sum(counts, axis=0),
-                    UnitSums.added(units).units(),
-                    UnitSums.added(both).units(),
-                )
+                found = PairSums(np.sum(counts, axis=0), *map(UnitSums.added, (units, both)))
                 more = unlike(name, *pair)
                 rows.append(
                     row_of_pair(name, self.models, pair, found, bounds, settings, repeated, more)
