@@ -5,14 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from ...errors import (
     DataError,
-    DuplicateError,
     NoOverlapWarning,
     RecdfWarning,
     examples,
@@ -43,7 +42,6 @@ from ...judge.per_user_columns import (
     key_codes,
     metric_values,
     require,
-    some_keys,
 )
 from ...judge.users import only_rows
 from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, remark
@@ -164,37 +162,27 @@ def interleave(
     tables = [*zip("ab", frames, strict=True)]
     users, n_users = key_codes(tables, keys)
     items, n_items = key_codes(tables, [item_col])
-    lists = []  # of each recommender: codes of (user, item) by user and rank, and the ranks from 0
-    for (role, frame), user, item in zip(tables, users, items, strict=True):
+    pairs, n_pairs = key_codes(tables, [*keys, item_col])
+    ranks, lengths = np.full((2, n_pairs), -1), np.zeros((2, n_users), np.int64)
+    for own, (role, frame) in enumerate(tables):
         read = read_pred(frame, order_source(frame, chosen), chosen, role)
         number = np.arange(len(frame)) if read.number is None else read.number
         if read.number is not None and read.descending:
             # Ranks of the distinct numbers can be negated, which unsigned integers cannot.
             number = -np.unique(number, return_inverse=True)[1]
-        order = np.lexsort((-item, number, user))
-        pairs = pd.Index((user * n_items + item)[order])
-        again = order[pairs.duplicated()]
-        if len(again):
-            shown = some_keys(frame, again[:5], [*keys, item_col])
-            raise DuplicateError(
-                f"{role} has {len(again):,} repeated (list, item) rows of {len(frame):,}: {shown}; "
-                "drop them",
-                argument=role,
-                count=len(again),
-            )
-        length = np.bincount(user, minlength=n_users)
-        lists.append((pairs, place_in_run(length), length))
+        only_rows(role, frame, pairs[own], n_pairs, [*keys, item_col], "; drop them")
+        order = np.lexsort((-items[own], number, users[own]))
+        lengths[own] = np.bincount(users[own], minlength=n_users)
+        ranks[own, pairs[own][order]] = place_in_run(lengths[own])
     # The first k items of each recommender by user (−1: none), and the ranks that they have in the
     # whole list of the other; the rank in a list that lacks the item is the length of that list.
     first_k, elsewhere = np.full((2, n_users, k), -1), np.full((2, n_users, k), k)
-    for own, (pairs, rank, _) in enumerate(lists):
-        other_pairs, other_rank, other_length = lists[1 - own]
+    for own, other in ((0, 1), (1, 0)):
+        rank, there = ranks[:, pairs[own]][[own, other]]
+        there = np.where(there < 0, lengths[other, users[own]], there)
         top = rank < k
-        user, item = np.divmod(pairs.to_numpy()[top], n_items)
-        at = other_pairs.get_indexer(pairs[top])
-        first_k[own, user, rank[top]] = item
-        there = np.append(other_rank, 0)[at]  # for −1 the last, which does not count
-        elsewhere[own, user, rank[top]] = np.where(at < 0, other_length[user], there)
+        at = own, users[own][top], rank[top]
+        first_k[at], elsewhere[at] = items[own][top], there[top]
     labels = pd.concat([frame[keys] for frame in frames], ignore_index=True)
     labels = labels.iloc[first_rows(np.concatenate(users), n_users)]
     hashed = hash_users(labels, keys, "a and b")
@@ -442,12 +430,17 @@ def compare_interleaved(
         )
     earned = own * np.bincount(row[known], weights=weight[known], minlength=len(log))
     (unit,), n_units = key_codes(tables[:1], units)
-    a, b = (_summed(np.maximum(sign * earned, 0), unit, n_units) for sign in (-1, 1))
+
+    def of_units(values: Floats, rows: Any = slice(None)) -> Floats:
+        """Sum of each unit."""
+        return np.bincount(unit[rows], values[rows], n_units).astype(np.float64)
+
+    a, b = (of_units(np.maximum(sign * earned, 0)) for sign in (-1, 1))
     if credit == "binary":
         a, b = (a > b).astype(np.float64), (b > a).astype(np.float64)
-    frames = (pd.DataFrame({"unit": np.arange(n_units), metric: of}) for of in (a, b))
+    rows = np.arange(n_units)
     table = compare_models(
-        dict(zip("ab", frames, strict=True)),
+        {name: pd.DataFrame({"unit": rows, metric: of}) for name, of in (("a", a), ("b", b))},
         metric,
         baseline="a",
         user_col="unit",
@@ -465,8 +458,8 @@ def compare_interleaved(
         teamed = np.flatnonzero(own != 0)
         order = teamed[np.lexsort((rank[teamed], lists[teamed]))]
         p = []
-        for rows in (teamed, order[np.diff(lists[order], prepend=-1) > 0]):
-            found = one_sample(arm(_summed(own[rows], unit[rows], n_units)))
+        for some in (teamed, order[np.diff(lists[order], prepend=-1) > 0]):
+            found = one_sample(arm(of_units(own, some)))
             constant = float(found.diff == 0)
             p.append(constant if np.isnan(found.p_value) else float(found.p_value))
         p_balance = min(1.0, 2 * min(p))
@@ -489,8 +482,8 @@ def compare_interleaved(
 def _credit_of_items(log: pd.DataFrame) -> Floats:
     """What a click on each item counts: positive for b, negative for a, 0 for no team."""
     team = log["team"].astype(object).where(log["team"].notna(), "").astype(str)
-    unknown = team[~team.isin(["a", "b", ""])]
-    if len(unknown):
+    sign = team.map({"a": -1.0, "b": 1.0, "": 0.0}).astype(np.float64)
+    if len(unknown := team[sign.isna()]):
         raise DataError(
             f'log["team"] is neither "a", "b" nor "" in {len(unknown):,} of {len(log):,} rows '
             f"({examples(unknown)})",
@@ -499,31 +492,24 @@ def _credit_of_items(log: pd.DataFrame) -> Floats:
         )
     if "credit" in log.columns:
         return np.nan_to_num(metric_values(log, "log", "credit"))
-    return np.asarray(team.map({"a": -1.0, "b": 1.0, "": 0.0}), np.float64)
+    return sign.to_numpy()
 
 
-def _summed(values: Floats, unit: Codes, n_units: int) -> Floats:
-    """Sum of each unit."""
-    return np.bincount(unit, weights=values, minlength=n_units).astype(np.float64)
+_PREFERENCE = ["preference", "preference_low", "preference_high", "p_sign", "mde", "n_needed"]
 
 
 def _preference(d: Floats, confidence: float, alternative: Alternative) -> dict[str, float]:
     """Share of units that prefer b, the sign test, and how many units show how large a
     difference."""
     wins, n = int((d > 1e-12).sum()), int((np.abs(d) > 1e-12).sum())
-    p_sign = 2 * float(scipy_module("special").bdtr(min(wins, n - wins), n, 0.5))
-    share = wins / n if n else np.nan
-    low, high = wilson(share, n or np.nan, normal_quantile((1 + confidence) / 2))
-    mde = n_needed = np.nan
+    found = dict.fromkeys(_PREFERENCE, np.nan)
+    if n:
+        share, of_sign = wins / n, scipy_module("special").bdtr(min(wins, n - wins), n, 0.5)
+        ends = wilson(share, n, normal_quantile((1 + confidence) / 2))
+        found |= zip(_PREFERENCE, (share, *ends, min(1.0, 2 * float(of_sign))), strict=False)
     if len(d) > 1 and np.abs(d).max() < HUGE and (sd := float(np.std(d, ddof=1))) > 0:
         of_test, diff = (1 - confidence, POWER, alternative), abs(float(d.mean()))
-        mde = least_paired_effect(len(d), *of_test) * sd
-        n_needed = paired_units_needed(diff / sd, *of_test) if diff > 0 else np.nan
-    return {
-        "preference": share,
-        "preference_low": low,
-        "preference_high": high,
-        "p_sign": min(1.0, p_sign) if n else np.nan,
-        "mde": mde,
-        "n_needed": n_needed,
-    }
+        found["mde"] = least_paired_effect(len(d), *of_test) * sd
+        if diff > 0:
+            found["n_needed"] = paired_units_needed(diff / sd, *of_test)
+    return found
