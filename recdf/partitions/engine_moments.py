@@ -213,7 +213,8 @@ class MomentsCall:
         moments = as_dtypes(moments, self._dtypes(moments))
         if not len(moments):
             return moments
-        return read_moments(moments, self.reduction.join.variant_col, self.reduction.by).frame()
+        names, reduction = moments["metric"].unique().tolist(), self.reduction
+        return read_moments(moments, reduction.join.variant_col, reduction.by, names).frame()
 
     @property
     def in_memory(self) -> bool:

@@ -5,7 +5,9 @@ import pandas as pd
 import pytest
 
 import recdf as rd
-from recdf.experiments.compare.paired import PairUnits, UnitSums
+from recdf.experiments.compare.paired import UnitSums
+from recdf.stats.arms import arm, linearise
+from recdf.stats.moments import moments_of
 
 dask = pytest.importorskip("dask")
 dd = pytest.importorskip("dask.dataframe")
@@ -59,7 +61,12 @@ def test_sums_of_parts_are_those_of_all_units(n, weighted):
         UnitSums.of(sums[a:b], None if by is None else by[a:b])
         for a, b in zip([0, *ends], [*ends, n], strict=True)
     ]
-    found, expected = UnitSums.added(parts).units(), PairUnits.of(sums, by)
+    found, expected = UnitSums.added(parts).units(), UnitSums.of(sums, by).units()
+    wanted, values = arm(sums, by), linearise(sums, by)[1]
+    assert np.allclose(expected.estimate, wanted, rtol=1e-9)
+    assert expected.skewness == pytest.approx(moments_of(values).skewness, rel=1e-9)
+    if not weighted:
+        assert expected.spread == pytest.approx(d.std(ddof=1), rel=1e-9)
     if weighted:  # sums do not tell which units are the farthest
         expected = expected._replace(without_top=found.without_top)
     for one, other in zip(found, expected, strict=True):

@@ -181,8 +181,8 @@ def interleave(
         rank, there = ranks[:, pairs[own]][[own, other]]
         there = np.where(there < 0, lengths[other, users[own]], there)
         top = rank < k
-        at = own, users[own][top], rank[top]
-        first_k[at], elsewhere[at] = items[own][top], there[top]
+        own_place = own, users[own][top], rank[top]
+        first_k[own_place], elsewhere[own_place] = items[own][top], there[top]
     labels = pd.concat([frame[keys] for frame in frames], ignore_index=True)
     labels = labels.iloc[first_rows(np.concatenate(users), n_users)]
     hashed = hash_users(labels, keys, "a and b")
@@ -492,7 +492,7 @@ def _credit_of_items(log: pd.DataFrame) -> Floats:
         )
     if "credit" in log.columns:
         return np.nan_to_num(metric_values(log, "log", "credit"))
-    return sign.to_numpy()
+    return np.asarray(sign, np.float64)
 
 
 _PREFERENCE = ["preference", "preference_low", "preference_high", "p_sign", "mde", "n_needed"]

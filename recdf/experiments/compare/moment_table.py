@@ -68,9 +68,9 @@ class MomentTable:
         of = {name: values[cells][:, own] for name, values in self.numbers.items()}
         central = self.covariances[cells][:, own[:, None], own] * of["n"][:, :, None]
         central[:, at, at] = of["var"] * of["n"]
-        sides = (of[name] for name in ("skewness", "min", "max"))
-        zeros = np.where(of["min"] > 0, 0.0, of["n_zero"])
-        return KnownMoments(of["n"][:, 0], of["mean"], central, *sides, zeros)
+        n, mean, _, skewness, low, high, *_ = of.values()
+        zeros = np.where(low > 0, 0.0, of["n_zero"])
+        return KnownMoments(n[:, 0], mean, central, skewness, low, high, zeros)
 
     def frame(self) -> pd.DataFrame:
         """One row per (group, variant, metric) that has users, and per covariance."""
@@ -80,7 +80,7 @@ class MomentTable:
             of["std"] = np.where(of["n"] > 1, np.sqrt(of["var"] * of["n"] / (of["n"] - 1)), np.nan)
         of |= {name: of[name].astype(np.int64) for name in ("n", "n_null")}
 
-        def labelled(at: tuple[Codes, Codes], numbers: Mapping[str, Any]) -> pd.DataFrame:
+        def labelled(at: Any, numbers: Mapping[str, Any]) -> pd.DataFrame:
             group, variant = np.divmod(at[0], len(self.variants))
             labels = self.groups.take(group).reset_index(drop=True)
             labels[self.variants.name] = self.variants.array.take(variant)
@@ -162,7 +162,7 @@ def read_moments(
     pairs = other_names.notna().to_numpy()
     place, other = (names.get_indexer(pd.Index(one)) for one in (moments["metric"], other_names))
     chosen = (place >= 0) & (~pairs | (other >= 0))
-    place, other, pairs, moments = (one[chosen] for one in (place, other, pairs, moments))
+    moments, place, other, pairs = moments[chosen], place[chosen], other[chosen], pairs[chosen]
     variant, variants = group_codes(moments, "moments", [variant_col])
     group, groups = group_codes(moments, "moments", by_cols)
     cell, n = group * len(variants) + variant, len(names)
@@ -173,8 +173,8 @@ def read_moments(
     counted = (np.bincount(at, read[name], size) for name in COUNTS)
     every = zip(NUMBERS, (*added, *counted), strict=True)
     numbers = {name: np.asarray(one, np.float64).reshape(shape) for name, one in every}
-    arms = (one[pairs] for one in (cell, place, other))
-    covariances = _covariances(moments[pairs], *arms, numbers)
+    at_pairs = cell[pairs], place[pairs], other[pairs]
+    covariances = _covariances(moments[pairs], *at_pairs, numbers)
     table = MomentTable(groups[by_cols], variants[variant_col], [*metrics], numbers, covariances)
     _check_same_users(table, np.bincount(at, minlength=size).reshape(shape) > 0)
     return table
