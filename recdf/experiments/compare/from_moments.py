@@ -55,7 +55,7 @@ from ..samples import (
     which_tests,
 )
 from .moment_table import (
-    NUMBERS_OF_CELL,
+    CELL_NUMBERS,
     MomentTable,
     label_columns,
     names_of_metrics,
@@ -231,7 +231,7 @@ def _moments_of_rows(
     together += [{x for x in before if _same_rows(of[x], of[one])} for one in before]
     names, n_variants = list(values), len(rows.variants)
     shape = len(rows.groups) * n_variants, len(names)
-    numbers = np.zeros((len(NUMBERS_OF_CELL), *shape))
+    numbers = np.zeros((len(CELL_NUMBERS), *shape))
     covariances = np.full((*shape, len(names)), np.nan)
     for cell in range(shape[0]):
         mine = rows.arm(*divmod(cell, n_variants))
@@ -247,7 +247,7 @@ def _moments_of_rows(
                         covariance = (x - x.mean()) @ (y - y.mean()) / len(x)
                     covariances[cell, [i, j], [j, i]] = covariance
     covariances[np.isinf(covariances)] = np.nan
-    by_name = dict(zip(NUMBERS_OF_CELL, numbers, strict=True))
+    by_name = dict(zip(CELL_NUMBERS, numbers, strict=True))
     return MomentTable(rows.groups, rows.variants, names, by_name, covariances)
 
 

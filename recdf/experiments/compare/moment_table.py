@@ -39,8 +39,8 @@ MOMENT_COLUMNS = ["metric", "n", "n_null", "mean", "std", "skewness", "min", "ma
 # to count, and rows with the covariance of two metrics.
 PAIR_COLUMNS = ["n_zero", "n_empty", "other", "mean_other", "covariance"]
 # The numbers of a cell and metric: its moments, and users who are counted.
-COUNTS_OF_CELL = ("n_null", "n_zero", "n_empty")
-NUMBERS_OF_CELL = ("n", "mean", "var", "skewness", "min", "max", *COUNTS_OF_CELL)
+COUNTS = ("n_null", "n_zero", "n_empty")
+CELL_NUMBERS = ("n", "mean", "var", "skewness", "min", "max", *COUNTS)
 
 # Rounding may take a covariance so far beyond that of two equal columns.
 _SLACK = 1e-9
@@ -48,7 +48,7 @@ _SLACK = 1e-9
 
 @dataclass(frozen=True)
 class MomentTable:
-    """`numbers` has an array (cells, metrics) by each name of `NUMBERS_OF_CELL`, and `covariances` is
+    """`numbers` has an array (cells, metrics) by each name of `CELL_NUMBERS`, and `covariances` is
     (cells, metrics, metrics). A number that is not known is NaN."""
 
     groups: pd.DataFrame
@@ -169,9 +169,9 @@ def read_moments(
     shape = len(groups) * len(variants), n
     at, size = (cell * n + place)[~pairs], shape[0] * n
     read = _read_numbers(moments[~pairs])
-    added = add_moments(Moments(*(read[name] for name in NUMBERS_OF_CELL[:6])), at, size)
-    counted = (np.bincount(at, read[name], size) for name in COUNTS_OF_CELL)
-    every = zip(NUMBERS_OF_CELL, (*added, *counted), strict=True)
+    added = add_moments(Moments(*(read[name] for name in CELL_NUMBERS[:6])), at, size)
+    counted = (np.bincount(at, read[name], size) for name in COUNTS)
+    every = zip(CELL_NUMBERS, (*added, *counted), strict=True)
     numbers = {name: np.asarray(one, np.float64).reshape(shape) for name, one in every}
     at_pairs = cell[pairs], place[pairs], other[pairs]
     covariances = _covariances(moments[pairs], *at_pairs, numbers)
@@ -236,7 +236,7 @@ def _read_numbers(moments: pd.DataFrame) -> dict[str, Floats]:
     no_number = [
         (name, ~((of >= 0) & (of == np.floor(of))) & ((name == "n") | ~np.isnan(of)))
         for name, of in read.items()
-        if name in ("n", *COUNTS_OF_CELL)
+        if name in ("n", *COUNTS)
     ]
     rules = [
         *((name, wrong, "is not a number of users") for name, wrong in no_number),
