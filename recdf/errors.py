@@ -278,8 +278,9 @@ class WeightWarning(RecdfWarning):
 
 def closest(word: str, known: Iterable[object]) -> str:
     """Return `'; did you mean "x"?'` for the known word nearest to `word`, or an empty string."""
-    match = difflib.get_close_matches(word, [str(name) for name in known], n=1, cutoff=0.5)
-    return f"; did you mean {match[0]!r}?" if match else ""
+    names = {str(name): name for name in known}
+    match = difflib.get_close_matches(word, names, n=1, cutoff=0.5)
+    return f"; did you mean {names[match[0]]!r}?" if match else ""
 
 
 def valid(word: str, known: Iterable[str]) -> str:

@@ -20,7 +20,7 @@ from ..errors import ColumnError
 from ..evaluation.summary import recommender_columns, summarize
 from ..evaluation.value_moments import CONFIDENCE
 from ..inputs.codes import first_rows
-from ..inputs.door import takes_options
+from ..inputs.door import checks_names, takes_options
 from ..inputs.frames import as_frame, column, read_numbers
 from ..inputs.options import CallArguments, as_columns
 from ..inputs.sorting import run_of, spans
@@ -309,6 +309,7 @@ def exposure_table(
 
 
 @says_as(summarize)
+@checks_names
 def user_gap(
     per_user: pd.DataFrame,
     by: str | Sequence[str],

@@ -29,6 +29,7 @@ from ..experiments.samples import (
     seen_bounds,
 )
 from ..inputs.constraints import SHARE, Budget, Natural, Share, check_budget, read_budgets
+from ..inputs.door import checks_names
 from ..inputs.options import as_columns
 from ..judge.cautions import FEW_LISTS
 from ..judge.choices import Correction, check_value
@@ -90,6 +91,7 @@ class _Settings(NamedTuple):
     uneven: bool
 
 
+@checks_names
 def gate(
     candidate: Any,
     baseline: Any,

@@ -14,6 +14,7 @@ import pandas as pd
 from ..errors import OptionError
 from ..evaluation.spec import better_of
 from ..inputs.constraints import SHARE, Share, check_value
+from ..inputs.door import checks_names
 from ..inputs.frames import as_frame, column
 from ..inputs.options import as_columns
 from ..judge.users import read_model_rows
@@ -106,6 +107,7 @@ def _cell(value: Any) -> str:
     return value if isinstance(value, str) else "" if pd.isna(value) else f"{value:,.4g}"
 
 
+@checks_names
 def diff(
     before: Any,
     after: Any,

@@ -241,7 +241,7 @@ def summarize(
     0  median    mrr    0.5
     1     0.9    mrr    0.9
     """
-    stats = [stat] if isinstance(stat, str | float) else as_columns(stat)  # type: ignore[arg-type]
+    stats = [stat] if isinstance(stat, str | float) else as_columns(stat)
     base = None if base is None else per_user_table(base)
     how = ListReduction(stats, weight_by, base, alpha, n_resamples, seed)
     whole = not isinstance(per_user, pd.DataFrame)

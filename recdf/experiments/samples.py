@@ -63,7 +63,7 @@ from ..stats.shares import equal_shares_test
 
 def subset(name: str, chosen: str | Collection[str] | None, specs: Collection[str]) -> list[str]:
     """Metrics that an option names; one that is not compared raises."""
-    named = as_columns(chosen if chosen is None or isinstance(chosen, str) else list(chosen))
+    named = as_columns(chosen)
     unknown = [metric for metric in named if metric not in specs]
     if unknown:
         raise OptionError(

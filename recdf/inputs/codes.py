@@ -21,7 +21,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import DataError, IdTypeError, NullKeyError, examples
+from ..errors import ColumnError, DataError, IdTypeError, NullKeyError, examples
 from .frames import column
 from .ids import TEXTS, IdColumn, read_by, read_ids
 from .machine import each, n_threads, sizes
@@ -269,6 +269,8 @@ def group_codes(frame: pd.DataFrame, role: str, names: Sequence[str]) -> tuple[C
     columns = []
     for name in names:
         where = f"{role}[{name!r}]"
+        if list(names).count(name) > 1:
+            raise ColumnError(f"{where} is named twice; expected each column once", column=where)
         (ids,) = read_by([column(frame, name, role)], where)
         refuse_nulls(ids)
         if ids.kind == "label" and ids.dictionary is not None:

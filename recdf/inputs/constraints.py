@@ -14,7 +14,7 @@ import math
 import re
 import types
 import typing
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
@@ -116,7 +116,7 @@ def either(*constraints: Constraint) -> Constraint:
     """Return the constraint that a value keeps one of several."""
 
     def joined(words: Sequence[str]) -> str:
-        return ", ".join(words[:-1]) + " or " * (len(words) > 1) + words[-1]
+        return ", ".join(words[:-1]) + " or " * (len(words) > 1) + "".join(words[-1:])
 
     return Constraint(
         joined([one.words for one in constraints]),
@@ -127,7 +127,16 @@ def either(*constraints: Constraint) -> Constraint:
 
 
 def _is_name(value: Any) -> bool:
-    return isinstance(value, Hashable) and not isinstance(value, bool | np.bool_ | None)
+    return (
+        _is_label(value) and not isinstance(value, bool | np.bool_ | None) and not callable(value)
+    )
+
+
+def _is_label(value: Any) -> bool:
+    """Whether a value can be looked up: a tuple of lists cannot, nor can what equals nothing."""
+    with suppress(TypeError):
+        return hash(value) is not None and value is not pd.NA
+    return False
 
 
 ANY = Constraint("anything", lambda value: True)
@@ -149,6 +158,24 @@ COLUMN_KINDS: dict[Any, Constraint] = {
         lambda value: isinstance(value, Sequence) and all(map(_is_name, value)),
         "list of str",
     ),
+}
+# What arguments of comparisons name: columns, which may also stand in other collections than lists,
+# a mapping of columns or of labels, and one value of a column.
+LABEL = Constraint("one label", _is_label)
+OneLabel = Annotated[Any, LABEL]
+NAME_KINDS: dict[Any, Constraint] = {
+    str: PLAIN_KINDS[str],
+    Sequence[str]: Constraint(
+        "a list of names",
+        lambda value: (
+            isinstance(value, Collection | pd.Index)
+            and not isinstance(value, str | bytes | Mapping | pd.DataFrame)
+            and all(map(_is_name, value))
+        ),
+        "list of str",
+    ),
+    Mapping: Constraint("a mapping", lambda value: isinstance(value, Mapping), "mapping"),
+    types.NoneType: NONE,
 }
 SHARE, POSITIVE, NATURAL = (
     a_number(above=0, below=1),
@@ -181,6 +208,20 @@ def check_value(name: str, value: Any, hint: Any) -> Any:
 
 
 _plain_constraint = functools.cache(constraint_of)
+
+
+@functools.cache
+def names_taken(function: Callable[..., Any]) -> dict[str, Constraint]:
+    """Return the constraints of those arguments of a function that are names, mappings or labels by
+    their annotations."""
+    found = {}
+    for name, hint in typing.get_type_hints(function, include_extras=True).items():
+        union = typing.get_origin(hint) in (types.UnionType, typing.Union)
+        parts = typing.get_args(hint) if union else [hint]
+        told = any(one in (str, Sequence[str]) or hasattr(one, "__metadata__") for one in parts)
+        if name != "return" and told:
+            found[name] = constraint_of(hint, NAME_KINDS)
+    return found
 
 
 @functools.cache

@@ -16,11 +16,13 @@ from os import PathLike
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 
 from ..docstrings import Function, says_as
 from ..errors import ColumnError, DataError, OptionError, closest, kind_of
+from .constraints import names_taken
 from .frames import UNREAD, as_frame, engine_of, plain_table
 from .lazy_frames import LazyRows, lazy_rows
 from .list_cells import item_lists
@@ -61,6 +63,8 @@ class NamedFiles(NamedTuple):
 # engine.
 TABLES_OF_USERS = ("per_user", "assignment", "rows")
 EngineColumns = Literal["named", "named and ids"]
+
+ARRAYS = (np.ndarray, pd.Index, pd.Series)
 
 # Who is counted once, or what varies together, is the user of a project.
 OF_USER = ("cluster", "unit_col")
@@ -298,6 +302,33 @@ def renamed_columns(data: Any, names: Mapping[str, str], role: str) -> Any:
     return frame
 
 
+def checks_names(function: Function) -> Function:
+    """Let a function refuse arguments that cannot be names, mappings or labels, where its
+    annotations ask for them."""
+    order = list(inspect.signature(function).parameters)
+
+    @functools.wraps(function)
+    def with_checked_names(*args: Any, **kwargs: Any) -> Any:
+        named = dict(zip(order, args, strict=False))
+        if len(args) > len(order) or named.keys() & kwargs.keys():
+            return function(*args, **kwargs)  # Python says what is wrong
+        return function(**_with_names(function, named | kwargs))
+
+    found: Any = with_checked_names
+    return found
+
+
+def _with_names(function: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a function, of which those that name something are checked; names in
+    an array or an index are a list behind the door."""
+    found = dict(given)
+    for name, constraint in names_taken(function).items():
+        if name in found:
+            value = constraint.check(name, found[name])
+            found[name] = list(value) if isinstance(value, ARRAYS) else value
+    return found
+
+
 def takes_options(
     *names: str,
     every_number: bool = False,
@@ -326,6 +357,8 @@ def takes_options(
             if len(args) > len(order) or named.keys() & kwargs.keys():
                 return function(*args, **kwargs)  # Python says what is wrong
             given = at_the_door(named | kwargs, names or NAMES, every_number)
+            if names:
+                given = _with_names(function, given)
             if engines is None:
                 return function(**given)
             read, heads = _in_memory(defaults | given, with_ids=engines == "named and ids")

@@ -346,7 +346,7 @@ def column(
     """
     if name not in frame.columns:
         where = f"{role}[{name!r}]"
-        if name in frame.index.names:
+        if name is not None and name in frame.index.names:
             said = f"{role} has {name!r} in its index, which is not read; pass {role}.reset_index()"
             raise ColumnError(said, column=where)
         if name in (unread := frame.attrs.get(UNREAD, [])):

@@ -391,15 +391,14 @@ def _plain_value(name: str, value: Any) -> Any:
     return value.tolist() if several else value
 
 
-def as_columns(columns: str | Sequence[str] | None) -> list[str]:
+def as_columns(columns: Any) -> list[Any]:
     """Return an option that names one or more columns as a list of names."""
     if columns is None:
         return []
-    return (
-        [columns]
-        if isinstance(columns, str) or not isinstance(columns, Sequence | pd.Index)
-        else list(columns)
+    several = isinstance(columns, Collection | pd.Index) and not isinstance(
+        columns, str | bytes | Mapping
     )
+    return list(columns) if several else [columns]
 
 
 # What callers take for options of an evaluation: how an option is called here, or where it stands.

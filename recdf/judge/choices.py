@@ -4,10 +4,19 @@ time."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 from ..errors import OptionError
-from ..inputs.constraints import NATURAL, NONE, POSITIVE, SHARE, a_number, check_value, either
+from ..inputs.constraints import (
+    NATURAL,
+    NONE,
+    POSITIVE,
+    SHARE,
+    Constraint,
+    a_number,
+    check_value,
+    either,
+)
 from ..inputs.options import Options, as_columns
 from ..stats.arms import Relative
 from ..stats.numbers import Alternative, Correction
@@ -16,7 +25,10 @@ Columns = str | Sequence[str]
 # Metrics of a call, planned shares of variants, what a result was evaluated with, and the numbers
 # of a row of a table.
 NamedMetrics = Columns | Mapping[str, Any]
-PlannedShares = Mapping[Any, Any]
+PlannedShares = Annotated[
+    Mapping[Any, Any],
+    Constraint("a mapping of variants to shares", lambda given: isinstance(given, Mapping)),
+]
 AnySpec = Mapping[str, Any]
 Row = dict[str, Any]
 # Two models, or two variants, by their places among all: baseline and model, control and treatment.

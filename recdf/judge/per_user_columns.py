@@ -232,9 +232,8 @@ def metric_specs(
         raise OptionError(
             f"⟦{argument}=None⟧; expected a column of {role}, a list of them or a mapping"
         )
-    if isinstance(metrics, str):
-        metrics = [metrics]
-    pairs = metrics.items() if isinstance(metrics, Mapping) else ((name, name) for name in metrics)
+    named = isinstance(metrics, Mapping)
+    pairs = metrics.items() if named else [(name, name) for name in as_columns(metrics)]
     specs: dict[str, MetricColumns] = {}
     for name, value in pairs:
         columns = as_columns(value) if isinstance(value, str | list | tuple) else []

@@ -15,8 +15,8 @@ import pandas as pd
 from ..docstrings import says_as
 from ..errors import DataError, OptionError, closest
 from ..inputs.codes import first_rows
-from ..inputs.constraints import NONE, POSITIVE, check_value, either
-from ..inputs.door import takes_options
+from ..inputs.constraints import NONE, POSITIVE, OneLabel, check_value, either
+from ..inputs.door import checks_names, takes_options
 from ..inputs.options import Options, as_columns
 from ..stats.many_tests import adjust
 from ..stats.numbers import Floats, undefined_is_nan
@@ -211,6 +211,7 @@ UNEVEN_ALPHA = 0.01
 LEAST_SHOWN = 50
 
 
+@checks_names
 def propensity_check(
     log: Any,
     *,
@@ -283,7 +284,7 @@ def propensity_check(
     ['item, n_actions', 'item, n_actions']
     """
     frame = log_frame(log)
-    names = as_columns(by) if isinstance(by, str) else list(by)
+    names = as_columns(by)
     if not names:
         raise OptionError("by is empty; expected the item id, behind the columns of the strata")
     check_value("n_actions", n_actions, either(POSITIVE, NONE))
@@ -367,7 +368,7 @@ def ope_compare(
     log: Any,
     *,
     by: str = "model",
-    baseline: Any = None,
+    baseline: OneLabel = None,
     estimators: str | Sequence[str] = ("ips", "snips"),
     reward_col: str = "reward",
     propensity_col: str = "propensity",

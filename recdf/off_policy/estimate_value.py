@@ -59,6 +59,8 @@ UNSUPPORTED_Z = -2.0
 # A clipped estimate is flagged where clipping may have moved it by more than this share of its
 # standard error.
 CLIP_BIAS = 0.3
+# What rounding may change of a value, as a share of it.
+VALUE_ROUNDING = 1e-12
 # An interval is wide where its half-width is more than this share of the value.
 WIDE = 0.2
 
@@ -129,7 +131,7 @@ def find_flags(found: Record, request: EstimatorRequest, log: LogArrays) -> list
         "few_clusters": bool(log.plan.cluster) and found["n_clusters"] < FEW_CLUSTERS,
         "concentrated": found["ess_influence"] < LOW_ESS_INFLUENCE
         or abs(found["skewness"]) > SKEWED_WEIGHTS,
-        "clip_bias": moved > CLIP_BIAS * found["se"],
+        "clip_bias": moved > max(CLIP_BIAS * found["se"], VALUE_ROUNDING * abs(found["value"])),
         "model_only": request.estimator.rule == "model",
         "mean_weight_untestable": not testable,
         "same_policy": found["all_one"],
@@ -339,8 +341,8 @@ def ope_estimate(
         * `n_rows`, `n_units`, `n_clusters`;
         * `ess` = (Σw)²/Σw² of the weights after the clip, `ess_share` of the rows, `ess_reward` =
           (Σ|wr|)²/Σ(wr)², `ess_reward_expected` = ess·(Σw|r|)²/(Σw·Σwr²), which for a reward of 0
-          or 1 is ess times the value of snips, `ess_influence` = (Σψ²)²/Σψ⁴ over clusters; of
-          slates, those of the worst position;
+          or 1 is ess times the value of snips, `ess_influence` = (Σψ²)²/Σψ⁴ over clusters,
+          null where rewards do not vary; of slates, those of the worst position;
         * `weight_mean` and `weight_max` before the clip, `max_weight_share` after it, `n_clipped`,
           `clipped_mass` = mean of max(w − L, 0), `unsupported_mass` = max(1 − weight_mean, 0),
           `n_matched` (rows with w > 0);
@@ -513,6 +515,9 @@ def records(
             "clip": np.nan if request.clip is None else request.clip,
             "rel_lift": own["lift"] / logging if logging else np.nan,
         }
+        if weights["constant_reward"] is not None:
+            # Influence values are then 0 but for rounding, or say nothing of the rewards.
+            own |= {"ess_influence": np.nan, "skewness": np.nan}
         if request in plan.requests:
             own |= effective(request.estimator.rule, request.clip)
         found.append(own)

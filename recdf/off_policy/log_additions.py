@@ -3,18 +3,19 @@ model; and propensities from popularity."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ..errors import ColumnError, DataError, OptionError, RecdfWarning, warn_user
-from ..inputs.codes import check_kinds, encode_keys, first_rows, known_ids
+from ..errors import ColumnError, DataError, IdTypeError, OptionError, RecdfWarning, warn_user
+from ..inputs.codes import encode_keys, first_rows, known_ids, refuse_nulls
 from ..inputs.constraints import NONE, POSITIVE, a_number, check_value, either
+from ..inputs.door import checks_names
 from ..inputs.frames import as_frame, column, read_numbers
-from ..inputs.ids import read_ids
+from ..inputs.ids import IdColumn, read_by
 from ..inputs.options import Options, as_columns
 from ..inputs.sorting import distinct, place_in_run
 from ..inputs.true_and_pred import order_source
@@ -24,8 +25,8 @@ from .read_log import (
     log_frame,
     log_key_codes,
     read_finite,
-    read_floats,
     read_probabilities,
+    read_rewards,
     split_groups,
 )
 from .weighted_rows import Bools, IntCodes
@@ -46,6 +47,7 @@ def _refuse_to_overwrite(frame: pd.DataFrame, added: Sequence[str]) -> None:
             )
 
 
+@checks_names
 def target_from_recs(
     log: Any,
     pred: Any,
@@ -123,7 +125,7 @@ def target_from_recs(
     [1.0, 0.0, 0.0]
     """
     frame = log_frame(log)
-    keys = as_columns(on) if isinstance(on, str) else list(on)
+    keys = as_columns(on)
     if len(keys) < 2:
         raise OptionError(
             f"⟦on={on!r}⟧; expected the list key and the item id, such as ('user_id', 'item_id')"
@@ -195,6 +197,7 @@ LEAST_MISSING = 1e-3
 ADDED = ("q_logged", "q_target", "target_mass")
 
 
+@checks_names
 def reward_table(
     log: Any,
     *,
@@ -287,23 +290,23 @@ def reward_table(
         log_frame(log),
         log_frame(candidates, "candidates", "one row per item that may be shown"),
     )
-    names = as_columns(by) if isinstance(by, str) else list(by)
+    names = as_columns(by)
     if not names:
         raise OptionError(
             "by is empty; expected the item id first, then what else tells rewards apart"
         )
     check_value("prior", prior, a_number(0))
     check_value("folds", folds, POSITIVE)
-    if fold_by is None and folds > 1:
+    if not as_columns(fold_by) and folds > 1:
         raise OptionError(
-            f"⟦fold_by=None⟧ and ⟦folds={folds}⟧: name the key that stays in one fold, or pass "
-            "⟦+folds=1⟧"
+            f"⟦fold_by={fold_by}⟧ and ⟦folds={folds}⟧: name the key that stays in one fold, or "
+            "pass ⟦+folds=1⟧"
         )
     _refuse_to_overwrite(frame, ADDED)
     what = "the target policy's probability"
     column(offered, target_col, "candidates", suggest=())
     target = read_probabilities(offered, target_col, zero=True, what=what, role="candidates")
-    reward, fold = read_floats(frame, reward_col), np.zeros(len(frame), np.int64)
+    reward, fold = read_rewards(frame, reward_col), np.zeros(len(frame), np.int64)
     if folds > 1:  # keys in the order of their ids are dealt to the folds one after the other
         hint = "pass ⟦+fold_by=None⟧, ⟦+folds=1⟧ for one model"
         keys = log_key_codes(frame, as_columns(fold_by), "fold_by", hint, ordered=True)
@@ -316,27 +319,28 @@ def reward_table(
         fold = np.searchsorted(present, keys.codes) % folds
     item, own = names[0], (names[0], target_col, reward_col)
     column(offered, item, "candidates")
-    check_kinds(
-        [read_ids(frame[item], f"log[{item!r}]"), read_ids(offered[item], f"candidates[{item!r}]")]
-    )
     context = [name for name in offered.columns if name in frame.columns and name not in own]
-    rest = [name for name in names[1:] if name not in context]
-    for name in rest:
-        column(frame, name, "log")
+    # Codes of all columns under their numbers, equal where the ids of the two frames are equal.
+    numbers = {name: j for j, name in enumerate(dict.fromkeys([*names, *context]))}
+    coded, listed = pd.DataFrame(index=range(len(frame))), pd.DataFrame({"target": target})
+    for name, j in numbers.items():
+        both = name == item or name in context
+        frames = {"log": frame, "candidates": offered} if both else {"log": frame}
+        codes, _ = encode_keys([[one] for one in _ids_of(name, frames, name == item)])
+        coded[j] = codes[0].all()
+        if both:
+            listed[j] = codes[1].all()
+    cell = [numbers[name] for name in dict.fromkeys(names)]
+    on = [numbers[name] for name in context]
     # Distinct rows of what a prediction for all candidates depends on: context, the rest of the
     # cell, and the fold.
-    rows = frame[[*context, *rest]].reset_index(drop=True).assign(**{"": fold})
-    of_row = (
-        rows.groupby(list(rows.columns), sort=False, dropna=False, observed=True)
-        .ngroup()
-        .to_numpy()
-    )
-    rows = rows.iloc[np.unique(of_row, return_index=True)[1]]
+    rows = coded.drop(columns=numbers[item]).assign(fold=fold)
+    of_row = rows.groupby(list(rows.columns), sort=False).ngroup().to_numpy()
+    rows = rows.iloc[first_rows(of_row, int(of_row.max()) + 1)]
     rows["context row"] = np.arange(len(rows))
-    listed = offered[[*context, item]].assign(**{"target of candidate": target})
-    pairs = rows.merge(listed, on=context) if context else rows.merge(listed, how="cross")
-    logged, predicted = _predicted(frame, pairs, names, fold, folds, reward, float(prior))
-    of_pair, share = pairs["context row"].to_numpy(), pairs["target of candidate"].to_numpy()
+    pairs = rows.merge(listed, on=on) if on else rows.merge(listed, how="cross")
+    logged, predicted = _predicted(coded, pairs, cell, fold, folds, reward, float(prior))
+    of_pair, share = pairs["context row"].to_numpy(), pairs["target"].to_numpy()
     value, mass = (
         np.bincount(of_pair, of_each, len(rows)).astype(np.float64)[of_row]
         for of_each in (share * predicted, share)
@@ -346,10 +350,21 @@ def reward_table(
     return frame.reset_index(drop=True).assign(q_logged=logged, q_target=value, target_mass=mass)
 
 
+def _ids_of(name: str, frames: Mapping[str, pd.DataFrame], is_item: bool) -> list[IdColumn]:
+    """Return a key of the frames; what is no item may also be bools and fractions."""
+    try:
+        return [known_ids(frame, role, name) for role, frame in frames.items()]
+    except IdTypeError:
+        if is_item:
+            raise
+    columns = [column(frame, name, role) for role, frame in frames.items()]
+    return [refuse_nulls(ids) for ids in read_by(columns, f"log[{name!r}]")]
+
+
 def _predicted(
-    frame: pd.DataFrame,
+    coded: pd.DataFrame,
     pairs: pd.DataFrame,
-    names: list[str],
+    names: list[int],
     fold: IntCodes,
     folds: int,
     reward: Floats,
@@ -357,9 +372,9 @@ def _predicted(
 ) -> tuple[Floats, Floats]:
     """Return the smoothed mean reward of the other folds in the cell of each row of the log, and of
     each pair of one of its contexts and a candidate."""
-    cells = pd.concat([frame[names], pairs[names]], ignore_index=True)
-    cell = cells.groupby(names, sort=False, dropna=False, observed=True).ngroup().to_numpy()
-    own, others, n_cells = cell[: len(frame)], cell[len(frame) :], int(cell.max()) + 1
+    cells = pd.concat([coded[names], pairs[names]], ignore_index=True)
+    cell = cells.groupby(names, sort=False).ngroup().to_numpy()
+    own, others, n_cells = cell[: len(coded)], cell[len(coded) :], int(cell.max()) + 1
     joint, size = fold * n_cells + own, folds * n_cells
     n, total = (
         np.bincount(joint, of_each, size).astype(np.float64).reshape(folds, n_cells)
@@ -371,7 +386,7 @@ def _predicted(
     smoothed = (total + prior * mean) / np.maximum(n + prior, 1e-300)
     if prior == 0:  # a cell without rows in the other folds has nothing but the mean
         smoothed = np.where(n > 0, smoothed, mean)
-    return smoothed[fold, own], smoothed[pairs[""].to_numpy(), others]
+    return smoothed[fold, own], smoothed[pairs["fold"].to_numpy(), others]
 
 
 def _check_mass(mass: Floats, there: Bools, context: list[str]) -> None:
@@ -404,6 +419,7 @@ def _check_mass(mass: Floats, there: Bools, context: list[str]) -> None:
 # `popularity_propensity`: a stand-in where no propensities were logged.
 
 
+@checks_names
 def popularity_propensity(
     log: Any, *, item_col: str = "item_id", gamma: float = 1.5, floor: float = 0.0
 ) -> pd.DataFrame:
@@ -460,6 +476,10 @@ def popularity_propensity(
     frame = log_frame(log)
     check_value("gamma", gamma, a_number(above=-1))
     check_value("floor", floor, a_number(0, 1))
+    if item_col in ("n", "propensity"):
+        raise OptionError(
+            f"⟦item_col={item_col!r}⟧ is also a column of the result; rename it in log"
+        )
     keys = log_key_codes(frame, [item_col], "item_col", "name the column of the item id")
     counts = np.bincount(keys.codes, minlength=keys.n)
     present = np.flatnonzero(counts)

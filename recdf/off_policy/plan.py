@@ -15,6 +15,7 @@ import numpy as np
 
 from ..errors import OptionError, closest
 from ..inputs.constraints import NATURAL, SHARE, a_number, check_value, one_of
+from ..inputs.options import as_columns
 from ..stats.numbers import Floats
 
 # ------------------------------------------------------------------------------------------
@@ -224,10 +225,10 @@ def read_requests(
     check_value("propensity_kind", kind, SlateKind)
     check_value("ragged", ragged, one_of(RAGGED))
     check_value("interaction", interaction, Interaction | None)
-    names = [estimators] if isinstance(estimators, str) else list(estimators)
+    names = as_columns(estimators)
     if not names or len(set(names)) < len(names):
         raise OptionError(f"⟦estimators={estimators!r}⟧; expected one or more names, each once")
-    clips: list[Any] = [clip] if clip is None or np.isscalar(clip) else list(clip)
+    clips: list[Any] = [None] if clip is None else as_columns(clip)
     for one in clips:
         if one is not None and not a_number(above=0).holds(one):
             raise OptionError(

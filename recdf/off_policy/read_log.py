@@ -43,6 +43,10 @@ from .weighted_rows import Bools, IntCodes, LogGroup
 # Smaller numbers than this have lost digits, and their inverses are infinite.
 LEAST_PROPENSITY = float(np.finfo(np.float64).tiny)
 
+# Fourth powers of weight times reward are summed, and must stay below the largest float.
+LARGEST_WEIGHT = 1e15
+LARGEST_REWARD = 1e55
+
 # What rounding may add to probabilities that sum to 1.
 SUM_ROUNDING = 1e-6
 
@@ -107,6 +111,17 @@ def read_finite(frame: pd.DataFrame, name: str) -> np.ndarray:
 def read_floats(frame: pd.DataFrame, name: str) -> Floats:
     """The same as floats."""
     return read_finite(frame, name).astype(np.float64, copy=False)
+
+
+def read_rewards(frame: pd.DataFrame, name: str) -> Floats:
+    """A column of rewards, whose fourth powers are finite."""
+    values = read_floats(frame, name)
+    if (largest := max(abs(float(values.min())), abs(float(values.max())))) > LARGEST_REWARD:
+        raise DataError(
+            f"log[{name!r}] holds rewards up to {largest:.3g} in size; expected at most "
+            f"{LARGEST_REWARD:g}, whose powers are still numbers"
+        )
+    return values
 
 
 def read_probabilities(
@@ -206,9 +221,6 @@ WRITE_TARGET = (
     "recommender"
 )
 SLATE_TOLERANCE = 1e-9  # rounding that products of propensities may have
-# Fourth powers of weight times reward are summed, and must stay below the largest float.
-LARGEST_WEIGHT = 1e15
-LARGEST_REWARD = 1e55
 
 NO_UNIT = "pass ⟦+slate_col=None⟧ if every row is a decision of its own"
 
@@ -378,13 +390,8 @@ def read_log(frame: pd.DataFrame, plan: Plan, by: Sequence[str] = ()) -> LogArra
     target = read_probabilities(
         frame, plan.target, zero=True, what="the target policy's probability of the item"
     )
-    reward = read_floats(frame, plan.reward)
+    reward = read_rewards(frame, plan.reward)
     low, high = float(reward.min()), float(reward.max())
-    if (largest := max(abs(low), abs(high))) > LARGEST_REWARD:
-        raise DataError(
-            f"log[{plan.reward!r}] holds rewards up to {largest:.3g} in size; expected at most "
-            f"{LARGEST_REWARD:g}, whose powers are still numbers"
-        )
     least, most = plan.reward_range or (low, high)
     if outside := int(np.count_nonzero((reward < least) | (reward > most))):
         raise DataError(

@@ -538,6 +538,8 @@ def _bounded(
         low, high = cressie_read(weight, term, spread, rewards, less, confidence)
         width = rewards.high - rewards.low
         possible = rewards if not own else (-width, width)
+        if low > possible[1] or high < possible[0]:
+            low, high = possible  # rows that cannot have weights of mean 1 tell nothing
         found[f"{own}ci_low"] = max(low, possible[0])
         found[f"{own}ci_high"] = min(high, possible[1])
     return found

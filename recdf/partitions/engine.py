@@ -41,7 +41,7 @@ from ..inputs.ids import IdColumn, read_ids
 from ..inputs.list_cells import ItemLists, refuse_joined
 from ..inputs.machine import sizes
 from ..inputs.options import check_names
-from ..judge.choices import RaiseOrDrop
+from ..judge.choices import NamedMetrics, RaiseOrDrop
 from ..matching.list_keys import key_labels
 from ..matching.overlap import Overlap, samples_of
 from ..matching.side_tables.sides import as_frames, read_sides
@@ -354,7 +354,7 @@ class EngineEvaluation(Result):
         assignment: Any,
         metrics: str | Sequence[str] | Mapping[str, Any] | None = None,
         *,
-        covariates: str | Mapping[str, Any] | None = None,
+        covariates: NamedMetrics | None = None,
         user_col: str | Sequence[str] | None = None,
         variant_col: str = "variant",
         by: str | Sequence[str] | None = None,

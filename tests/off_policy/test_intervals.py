@@ -213,3 +213,23 @@ def test_bounded_interval_of_wider_rewards_is_wider():
         row = rd.ope.estimate(bandit_log(), estimators="ips", **options).iloc[0]
         widths.append(row["ci_high"] - row["ci_low"])
     assert widths[0] < widths[1] < widths[2] < math.inf
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_bounded_interval_has_its_ends_in_order(seed):
+    # Weights far above 1 throughout: no reweighting of the rows has a mean of 1.
+    rng = np.random.default_rng(seed)
+    log = pd.DataFrame(
+        {
+            "user_id": range(6),
+            "reward": rng.uniform(-1, 1, 6),
+            "propensity": 10.0 ** rng.uniform(-9, -3, 6),
+            "target_propensity": rng.uniform(0.1, 1, 6),
+        }
+    )
+    possible = {"reward_range": (-1.0, 1.0), "weight_range": (0.0, 1e10)}
+    table = rd.ope.estimate(log, interval="bounded", confidence=0.5, **possible)
+    assert (table["ci_low"] <= table["ci_high"]).all()
+    assert (table["lift_ci_low"] <= table["lift_ci_high"]).all()
+    assert table["ci_low"].ge(-1).all()
+    assert table["ci_high"].le(1).all()

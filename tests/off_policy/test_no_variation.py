@@ -97,3 +97,23 @@ def test_the_command_and_the_page_say_why(tmp_path, capsys):
     words = re.sub("<[^>]+>", " ", (tmp_path / "report.html").read_text(encoding="utf-8"))
     assert "2 of them should not be used" in words
     assert "no variation" in words
+
+
+@pytest.mark.parametrize("value", [-3.0, 1e12, 0.1])
+def test_flags_do_not_follow_the_rounding_of_rewards_that_do_not_vary(value):
+    rng = np.random.default_rng(0)
+    log = pd.DataFrame(
+        {
+            "user_id": rng.integers(0, 20, 60),
+            "reward": value,
+            "propensity": rng.uniform(0.05, 1, 60),
+            "target_propensity": rng.uniform(0, 1, 60),
+        }
+    )
+    tables = [
+        rd.ope.estimate(log.sample(frac=1, random_state=seed), clip=[None, 2.0])
+        for seed in range(20)
+    ]
+    for table in tables:
+        assert table["ess_influence"].isna().all()
+        assert table["flags"].tolist() == tables[0]["flags"].tolist()

@@ -310,3 +310,55 @@ def test_flags_of_either_target_stand_on_the_difference():
     assert row["flags"] == f"{flags[1]}, same_policy"
     assert flags[1] == "unsupported, mean_weight"
     assert row["trust"].startswith("do not use")
+
+
+# --------------------------------------------------------------------------------------
+# Keys of the log and of the candidates of reward_table
+
+
+def uniform(**columns):
+    return pd.DataFrame({"item_id": ["a", "b"] * 3, "target_propensity": 0.5, **columns})
+
+
+def test_keys_of_candidates_may_have_another_type_of_the_same_ids():
+    log = LOG.assign(item_id=list("ababa"))
+    users = [1, 1, 2, 2, 3, 3]
+    expected = rd.ope.reward_table(log, candidates=uniform(user_id=users), folds=1)
+    for ids in (
+        pd.Series(users, dtype="int64[pyarrow]"),
+        pd.Series(users, dtype="Int32"),
+        pd.Categorical(users),
+    ):
+        candidates = uniform(user_id=ids)
+        candidates.index = pd.Index(range(6), name="user_id")
+        found = rd.ope.reward_table(log, candidates=candidates, folds=1)
+        pd.testing.assert_frame_equal(found, expected)
+    bands = log.rename(columns={"position": "context row"}).assign(**{"": 0.5, "new": True})
+    candidates = uniform(**{"": 0.5, "new": True}).head(2)
+    found = rd.ope.reward_table(
+        bands, candidates=candidates, by=["item_id", "context row"], folds=1
+    )
+    assert found["target_mass"].tolist() == [1.0] * 5
+
+
+@pytest.mark.parametrize(
+    ("ids", "error", "said"),
+    [
+        (list("112233"), rd.IdTypeError, "integer ids .* string ids .*can never match"),
+        ([1, 1, 2, 2, 3, None], rd.NullKeyError, r"candidates\['user_id'\] is null in 1 of 6"),
+        ([1, 1, 2, 2, 3.5, 3.5], rd.DataError, "1 of 5 rows of log have no candidate"),
+    ],
+)
+def test_keys_of_candidates_that_cannot_match(ids, error, said):
+    with pytest.raises(error, match=said):
+        rd.ope.reward_table(LOG, candidates=uniform(user_id=ids), folds=1)
+
+
+def test_rewards_whose_sums_are_not_finite_are_refused():
+    with pytest.raises(rd.DataError, match=r"rewards up to 1e\+308"):
+        rd.ope.reward_table(LOG.assign(reward=1e308), candidates=uniform(), folds=1)
+
+
+def test_popularity_keeps_the_column_of_the_items():
+    with pytest.raises(rd.OptionError, match="item_col='n' is also a column of the result"):
+        rd.ope.popularity_propensity(LOG.rename(columns={"item_id": "n"}), item_col="n")

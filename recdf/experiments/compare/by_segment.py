@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ...errors import ColumnError, OptionError, UnknownWarning, warn_user
+from ...inputs.door import checks_names
 from ...judge.cautions.table import UNLIKE
 from ...judge.choices import SHARE, Columns, Correction, as_columns, check_value
 from ...judge.comparisons import confidence_of, default_columns
@@ -169,6 +170,7 @@ _KEPT = [
 ]
 
 
+@checks_names
 def segment_effects(
     comparison: pd.DataFrame,
     *,

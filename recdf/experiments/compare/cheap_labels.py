@@ -10,6 +10,8 @@ import numpy as np
 import pandas as pd
 
 from ...errors import DataError, OptionError
+from ...inputs.constraints import OneLabel
+from ...inputs.door import checks_names
 from ...judge.choices import SHARE, Columns, Row, as_columns, check_value
 from ...judge.per_user_columns import (
     Codes,
@@ -78,13 +80,14 @@ POWERED_COLUMNS = [
 ]
 
 
+@checks_names
 def prediction_powered(
     human: pd.DataFrame,
     cheap: pd.DataFrame,
     metrics: Columns | None = None,
     *,
     model_col: str = "model",
-    baseline: Any = None,
+    baseline: OneLabel = None,
     user_col: Columns | None = None,
     covariates: Columns | None = None,
     probability_col: str | None = None,

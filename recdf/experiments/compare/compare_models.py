@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ...errors import OptionError
+from ...inputs.constraints import OneLabel
 from ...inputs.door import takes_options
 from ...judge.choices import (
     TESTS,
@@ -43,7 +44,7 @@ def compare_models(
     per_user: Any,
     metrics: Columns | None = None,
     *,
-    baseline: Any = None,
+    baseline: OneLabel = None,
     user_col: Columns = "user_id",
     model_col: str = "model",
     fold: Columns | None = None,
@@ -293,7 +294,10 @@ def compare_models(
     for role, frame in runs.parts:
         require(frame, role, names)
     names = [name for name in dict.fromkeys(names) if name != weight_col]
-    margins = per_metric("margin", margin, names, a_number(above=0))
+    margins = {
+        name: float(one)
+        for name, one in per_metric("margin", margin, names, a_number(above=0)).items()
+    }
     settings = replace(settings, tests=dict.fromkeys(names, test), margins=margins)
     declared = declared_bounds(bounds, names)
     better = directions({name: name for name in names}, smaller_is_better, larger_is_better)

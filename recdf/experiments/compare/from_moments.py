@@ -13,7 +13,8 @@ import pandas as pd
 
 from ...docstrings import says_as
 from ...errors import DataError, DuplicateError, OptionError
-from ...inputs.door import takes_options
+from ...inputs.constraints import OneLabel
+from ...inputs.door import checks_names, takes_options
 from ...inputs.options import Options, check_names
 from ...judge.aggregates import KnownMoments
 from ...judge.choices import (
@@ -77,7 +78,7 @@ def variant_moments(
     data: pd.DataFrame,
     metrics: NamedMetrics,
     *,
-    covariates: str | Mapping[str, Any] | None = None,
+    covariates: NamedMetrics | None = None,
     variant_col: str = "variant",
     by: Columns | None = None,
     nan: RaiseOrDrop = "raise",
@@ -372,13 +373,14 @@ _ROUNDING = 1e-9
 
 
 @says_as(compare_variants)
+@checks_names
 def compare_variants_from_moments(
     moments: pd.DataFrame,
     metrics: NamedMetrics | None = None,
     *,
-    control: Any,
+    control: OneLabel,
     variant_col: str = "variant",
-    covariates: str | Mapping[str, Any] | None = None,
+    covariates: NamedMetrics | None = None,
     by: Columns | None = None,
     alternative: Alternative = "two-sided",
     confidence: float = 0.95,

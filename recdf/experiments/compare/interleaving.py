@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ...errors import (
+    ColumnError,
     DataError,
     NoOverlapWarning,
     RecdfWarning,
@@ -158,6 +159,7 @@ def interleave(
     check_value("method", method, Interleaving)
     chosen = Options(user_col=user_col, item_col=item_col, score_col=score_col, rank_col=rank_col)
     keys = as_columns(user_col)
+    _refuse_same(keys, item_col)
     frames = [as_frame(given, role, user_col, item_col) for given, role in ((a, "a"), (b, "b"))]
     tables = [*zip("ab", frames, strict=True)]
     users, n_users = key_codes(tables, keys)
@@ -306,6 +308,13 @@ def _chances(items: Codes, elsewhere: Codes) -> tuple[Floats, Mask]:
 # Which of the two recommenders do the users prefer?
 
 
+def _refuse_same(keys: list[str], item_col: str) -> None:
+    if item_col in keys:
+        raise ColumnError(
+            f"⟦item_col={item_col!r}⟧ is also a key of users, {keys}; they must be distinct columns"
+        )
+
+
 @takes_options("item_col")
 def compare_interleaved(
     log: pd.DataFrame,
@@ -406,6 +415,7 @@ def compare_interleaved(
     frame_of("clicks", clicks)
     units = as_columns(unit_col)
     keys = as_columns(user_col) or units
+    _refuse_same([*units, *keys], item_col)
     require(log, "log", [*units, *keys, item_col, "team"])
     require(clicks, "clicks", [*keys, item_col])
     weight, metric = np.ones(len(clicks)), "credit"

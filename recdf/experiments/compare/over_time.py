@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ...errors import OptionError
+from ...inputs.constraints import OneLabel
 from ...inputs.door import takes_options
 from ...judge.cautions import HEALTH_ALPHA
 from ...judge.cautions.table import UNLIKE
@@ -240,7 +241,7 @@ def effect_over_time(
     rows: Any,
     metrics: NamedMetrics,
     *,
-    control: Any,
+    control: OneLabel,
     time_col: str,
     exposure_col: str | None,
     kind: PeriodKind = "daily",

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...errors import ColumnError, DataError
+from ...errors import ColumnError, DataError, OptionError
+from ...inputs.constraints import OneLabel
+from ...inputs.door import checks_names
 from ...judge.choices import (
     SHARE,
     Alternative,
@@ -55,11 +57,12 @@ from .two_sample import POWER, VARIANT_RESULT_COLUMNS, but, first_row, without_e
 from .variants import compare_users, compare_variants
 
 
+@checks_names
 def compare_quantiles(
     data: pd.DataFrame,
     metrics: Columns,
     *,
-    control: Any,
+    control: OneLabel,
     quantiles: float | Sequence[float] = (0.5, 0.9, 0.99),
     variant_col: str = "variant",
     cluster: Columns | None = None,
@@ -154,6 +157,8 @@ correction, family, primary, sequential_n, expected, health, time_col, user_col,
     orders = [
         check_value("quantiles", p, SHARE) for p in np.atleast_1d(np.array(quantiles, object))
     ]
+    if not orders:
+        raise OptionError("quantiles is empty; expected at least one order between 0 and 1")
     by_cols = by_columns(frame_of("data", data), "data", by, ["quantile", *VARIANT_RESULT_COLUMNS])
     specs = metric_specs(metrics, data, "data")
     of = {f"{name} p{100 * p:g}": name for name in specs for p in orders}
@@ -315,11 +320,12 @@ def _ends(control: QuantileArm, treatment: QuantileArm, c: float, alternative: A
     }
 
 
+@checks_names
 def compare_zero_inflated(
     data: pd.DataFrame,
     metrics: Columns,
     *,
-    control: Any,
+    control: OneLabel,
     smaller_is_better: Columns | None = None,
     larger_is_better: Columns | None = None,
     **options: Any,

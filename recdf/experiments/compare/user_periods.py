@@ -72,7 +72,7 @@ class People(NamedTuple):
 
 
 class Periods(NamedTuple):
-    """Label, place in days and rows of every period; user i is in the periods from start[i] to
+    """OneLabel, place in days and rows of every period; user i is in the periods from start[i] to
     stop[i] − 1."""
 
     labels: Times
@@ -97,7 +97,7 @@ def read_people(
 ) -> People:
     """Match the rows to users, each with the variant and the earliest exposure that the assignment
     or the rows name."""
-    fixed = [*keys, variant_col, *labels_of, *as_columns(exposure_col)]
+    fixed = list(dict.fromkeys([*keys, variant_col, *labels_of, *as_columns(exposure_col)]))
     role, given = ("rows", rows) if assignment is None else ("assignment", assignment)
     require(rows, "rows", [*keys, time_col])
     require(given, role, fixed)

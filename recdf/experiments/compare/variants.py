@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ...inputs.constraints import OneLabel
 from ...inputs.data_files import NeededColumns, needed_frame, users_in_parts
 from ...inputs.door import takes_options
 from ...judge.aggregates import FarNeeded, RowsNeeded
@@ -221,9 +222,9 @@ def compare_variants(
     data: Any,
     metrics: NamedMetrics,
     *,
-    control: Any,
+    control: OneLabel,
     variant_col: str = "variant",
-    covariates: str | Mapping[str, Any] | None = None,
+    covariates: NamedMetrics | None = None,
     strata: Columns | None = None,
     cluster: Columns | None = None,
     by: Columns | None = None,
@@ -458,7 +459,7 @@ def compare_variants(
     needed = columns_of_users(metrics, covariates, variant_col, named, health)
     asked = test.values() if isinstance(test, Mapping) else [test]
     resampled = any(one in TESTS and TESTS[one].resampled for one in asked)
-    if not (cluster or weight_col or cap or resampled):
+    if not (cluster or weight_col or cap is not None or resampled):
         given, parts = users_in_parts(data, needed, variant_col)
     data = needed_frame(given, "data", needed) if parts is None else parts.head
     frame_of("data", data)
@@ -524,7 +525,7 @@ def compare_variants(
 def compare_users(
     users: ArmsInCells | UsersInRows,
     head: Any,
-    control: Any,
+    control: OneLabel,
     expected: PlannedShares | None,
     health: pd.DataFrame | None,
     settings: Settings,

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ...errors import OptionError
+from ...inputs.door import checks_names
 from ...judge.choices import Alternative, Better, Columns, Correction, as_columns
 from ...judge.per_user_columns import (
     Codes,
@@ -35,6 +36,7 @@ NewIntervals = Callable[[Any, Floats, Alternative], None]
 # in which direction each metric is better.
 
 
+@checks_names
 def adjust_pvalues(
     table: pd.DataFrame,
     *,

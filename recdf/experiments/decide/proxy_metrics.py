@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ...errors import DataError, DuplicateError, OptionError
+from ...inputs.door import checks_names
 from ...judge.choices import SHARE, Columns, Row, as_columns, check_value
 from ...judge.per_user_columns import Floats, frame_of, metric_values, require, some_keys
 from ...judge.verdict import add_verdicts, by_rank
@@ -21,6 +22,7 @@ LEAST_TESTS = 10  # fewer experiments say nothing about the next one
 Effects = str | Sequence[str] | Mapping[str, str]
 
 
+@checks_names
 def proxy_metrics(
     tests: pd.DataFrame,
     *,

@@ -204,7 +204,9 @@ def roll_up(
     units = require(per_user, "per_user", as_columns(unit_col))
     rolled_over = require(per_user, "per_user", as_columns(over))
     rules = (
-        _rules(per_user, units, how, rolled_over, rolled_by) if isinstance(how, str) else dict(how)
+        dict(how)
+        if isinstance(how, Mapping)
+        else _rules(per_user, units, how, rolled_over, rolled_by)
     )
     require(per_user, "per_user", list(rules))
     for name, rule in rules.items():

@@ -156,7 +156,7 @@ def aa_test(
     """
     settings = Settings(alternative=alternative, confidence=confidence, seed=seed)
     check_value("n", n, a_number(2, whole=True))
-    planned = list(shares.values() if isinstance(shares, Mapping) else shares)
+    planned = list(shares.values()) if isinstance(shares, Mapping) else as_columns(shares)
     if len(planned) != 2:
         raise OptionError(
             f"⟦shares={shares!r}⟧; expected two shares, of control and treatment", argument="shares"

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
 from statistics import NormalDist
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,6 +16,8 @@ import pandas as pd
 from ...errors import DataError, OptionError
 from ...inputs.constraints import (
     NONE,
+    Constraint,
+    OneLabel,
     Positive,
     Share,
     a_number,
@@ -23,6 +25,7 @@ from ...inputs.constraints import (
     either,
     read_change,
 )
+from ...inputs.door import checks_names
 from ...judge.choices import (
     Alternative,
     Columns,
@@ -71,6 +74,7 @@ from ..samples import (
 WEEK = 7
 
 
+@checks_names
 def arrivals_by_day(
     log: pd.DataFrame, *, time_col: str, user_col: Columns = "user_id"
 ) -> pd.DataFrame:
@@ -150,6 +154,16 @@ def _days_until(n: float, coming: Floats) -> float:
 Z95 = NormalDist().inv_cdf(0.975)
 
 
+Margins = Annotated[
+    Mapping[str, Any],
+    Constraint(
+        "a mapping of metrics to margins, as {'revenue': '-2%'}",
+        lambda given: isinstance(given, Mapping),
+    ),
+]
+
+
+@checks_names
 def plan_experiment(
     per_user: pd.DataFrame,
     metrics: NamedMetrics,
@@ -159,12 +173,12 @@ def plan_experiment(
     control_share: float = 0.5,
     alpha: float = 0.05,
     power: float = 0.8,
-    covariates: str | Mapping[str, Any] | None = None,
+    covariates: NamedMetrics | None = None,
     nan: RaiseOrDrop = "raise",
     cluster: Columns | None = None,
     arrivals: pd.DataFrame | Sequence[float] | None = None,
     sequential: bool = False,
-    guardrails: Mapping[str, Any] | None = None,
+    guardrails: Margins | None = None,
     n_comparisons: int = 1,
     alternative: Alternative = "two-sided",
 ) -> pd.DataFrame:
@@ -279,7 +293,7 @@ def plan_experiment(
     coming = None
     if arrivals is not None:
         if not isinstance(arrivals, pd.DataFrame):
-            arrivals = pd.DataFrame({"new_users": list(arrivals)})
+            arrivals = pd.DataFrame({"new_users": as_columns(arrivals)})
         coming = metric_values(arrivals, "arrivals", "new_users")
         if not len(coming) or not (coming >= 0).all():
             raise DataError("arrivals has no day, or days with a null or negative number of users")
@@ -456,11 +470,12 @@ class _Design:
 # How many lists a comparison of models needs, or what difference it can show.
 
 
+@checks_names
 def plan_comparison(
     per_user: pd.DataFrame,
     metrics: Columns,
     *,
-    baseline: Any,
+    baseline: OneLabel,
     n: int | None = None,
     diff: float | None = None,
     rel_diff: float | None = None,
