@@ -72,7 +72,7 @@ class People(NamedTuple):
 
 
 class Periods(NamedTuple):
-    """OneLabel, place in days and rows of every period; user i is in the periods from start[i] to
+    """Label, place in days and rows of every period; user i is in the periods from start[i] to
     stop[i] − 1."""
 
     labels: Times
