@@ -32,7 +32,7 @@ from ..inputs.options import as_columns
 from ..logs import from_impressions
 from ..logs.impression_tables import SPANS
 from ..off_policy.beside_estimates import ope_compare, ope_diagnostics
-from ..off_policy.estimate_value import MEANINGS, ope_estimate
+from ..off_policy.estimate_value import FLAGS, ope_estimate
 from ..off_policy.log_additions import target_from_recs
 from ..partitions.dealt_logs import IMPRESSION_FILES, impressions_parquet
 from ..publishing import PER_USER, is_there, made, staging_folder
@@ -223,7 +223,7 @@ def _ope(given: Namespace, options: Given) -> Reply:
         names = ["baseline", *by, "estimator", "clip", *numbers, "trust", "flags"]
         lines += [brief_text(tables["ope_comparison"], names), ""]
     found = set(tables["ope"]["flags"].str.split(", ").explode())
-    meant = [f"{name}: {text}" for name, text in MEANINGS.items() if name in found]
+    meant = [f"{name}: {text}" for name, (_, text) in FLAGS.items() if name in found]
     meant = meant or ["no flags: the intervals hold what they say if the propensities are right"]
     return Reply("\n".join([*lines, *meant]), tables)
 

@@ -16,7 +16,7 @@ from ..diagnostics.gate_records import row_cells
 from ..diagnostics.history import CHANGE_COLUMNS
 from ..experiments.decide.decide_experiment import allowed_of, change_text
 from ..judge.verdict import is_withheld
-from ..off_policy.estimate_value import MEANINGS
+from ..off_policy.estimate_value import FLAGS
 from ..tables.cells import amount, brief, doing, estimated, interval, number, p_value, visible
 from .report.page_blocks import (
     BadgeKind,
@@ -134,7 +134,7 @@ def trust_of(row: TableRow) -> str:
 
 def flag_meanings(row: TableRow) -> str:
     """Return what the flags of an estimate mean, in sentences."""
-    return "; ".join(MEANINGS[name] for name in row["flags"].split(", ") if name in MEANINGS)
+    return "; ".join(FLAGS[name][1] for name in row["flags"].split(", ") if name in FLAGS)
 
 
 # -- data

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from itertools import permutations
 from statistics import NormalDist
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,7 +21,7 @@ from ..inputs.options import Options, as_columns
 from ..stats.many_tests import adjust
 from ..stats.numbers import Floats, undefined_is_nan
 from .estimate_value import FLAGS, find_flags, ope_estimate, records, trust
-from .plan import EstimatorRequest, Interaction, Plan, SlateKind, model_columns, read_requests
+from .plan import EstimatorRequest, Interaction, Plan, Ragged, SlateKind
 from .read_log import (
     LARGEST_WEIGHT,
     LogArrays,
@@ -81,7 +81,7 @@ def ope_diagnostics(
     position_col: str = "position",
     interaction: Interaction | None = None,
     propensity_kind: SlateKind = "item",
-    ragged: Literal["raise", "as_logged"] = "raise",
+    ragged: Ragged = "raise",
     cluster: str | Sequence[str] | None = "user_id",
     weight_col: str | None = None,
     by: str | Sequence[str] | None = None,
@@ -146,21 +146,21 @@ def ope_diagnostics(
     0          1.0  2.439        1.22  do not use: few rewards
     """
     frame = log_frame(log)
-    requests = read_requests(
-        "ips", None, interaction, as_columns(slate_col), propensity_kind, ragged
-    )
     plan = Plan(
-        requests,
+        "ips",
+        None,
+        interaction,
+        slate_col,
+        propensity_kind,
+        ragged,
+        cluster,
         reward_col,
         propensity_col,
         target_col,
         position_col,
         weight_col,
-        unit=tuple(as_columns(slate_col)),
-        cluster=tuple(as_columns(cluster)),
-        kind=propensity_kind,
-        ragged=ragged == "as_logged",
     )
+    requests = plan.requests
     groups = split_groups(frame, by, WEIGHT_COLUMNS)
     arrays = read_log(frame, plan, as_columns(by))
     found = []
@@ -377,7 +377,7 @@ def ope_compare(
     position_col: str = "position",
     interaction: Interaction | None = None,
     propensity_kind: SlateKind = "item",
-    ragged: Literal["raise", "as_logged"] = "raise",
+    ragged: Ragged = "raise",
     cluster: str | Sequence[str] | None = "user_id",
     weight_col: str | None = None,
     q_logged: str | None = None,
@@ -458,28 +458,29 @@ def ope_compare(
     0        x     y -0.167  do not use: few rewards
     """
     frame = log_frame(log)
-    requests = read_requests(
-        estimators, clip, interaction, as_columns(slate_col), propensity_kind, ragged
-    )
-    if not as_columns(cluster) and not as_columns(slate_col):
-        raise OptionError(
-            "⟦cluster=None⟧ and ⟦slate_col=None⟧: name the key by which the rows of the targets "
-            "are paired"
-        )
     plan = Plan(
-        requests,
+        estimators,
+        clip,
+        interaction,
+        slate_col,
+        propensity_kind,
+        ragged,
+        cluster,
         reward_col,
         propensity_col,
         target_col,
         position_col,
         weight_col,
-        *model_columns(requests, q_logged, q_target),
-        tuple(as_columns(slate_col)),
-        tuple(as_columns(cluster)),
-        propensity_kind,
-        ragged == "as_logged",
+        q_logged,
+        q_target,
         confidence,
     )
+    requests = plan.requests
+    if not as_columns(cluster) and not plan.unit:
+        raise OptionError(
+            "⟦cluster=None⟧ and ⟦slate_col=None⟧: name the key by which the rows of the targets "
+            "are paired"
+        )
     groups = split_groups(frame, [by], ("baseline", *COMPARED_TARGET_COLUMNS))
     labels = groups.labels[by].tolist()
     if len(labels) < 2:

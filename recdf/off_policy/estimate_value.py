@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,10 +20,8 @@ from .plan import (
     Interaction,
     IntervalKind,
     Plan,
+    Ragged,
     SlateKind,
-    model_columns,
-    read_range,
-    read_requests,
 )
 from .read_log import LogArrays, Record, beside_groups, log_frame, read_log, split_groups
 from .weighted_rows import (
@@ -64,51 +62,71 @@ VALUE_ROUNDING = 1e-12
 # An interval is wide where its half-width is more than this share of the value.
 WIDE = 0.2
 
-# Each flag, and the word of `trust` that it gives; the first flag of an estimate that has a word
-# decides.
-FLAGS: dict[str, str] = {
-    "no_variation": "do not use: rewards do not vary",
-    "few_rewards": "do not use: few rewards",
-    "low_ess": "do not use: few effective rows",
-    "dominated": "do not use: one row dominates",
-    "unsupported": "do not use: unsupported actions, or wrong propensities",
-    "mean_weight": "do not use: propensities do not fit",
-    "model_mismatch": "do not use: reward model does not fit the target policy",
-    "few_clusters": "do not use: few clusters",
-    "concentrated": "do not use: few rows carry the interval",
-    "clip_bias": "do not use: clipping bias",
-    "model_only": "do not use alone: reward model only",
-    "mean_weight_untestable": "",
-    "same_policy": "",
-    "unclustered": "do not use the interval: users have several rows",
-}
-
-# What a flag means and what to do, in a sentence for those who meet it first.
-MEANINGS: dict[str, str] = {
-    "no_variation": "all rewards under the target policy are equal, as in a log of clicked rows "
-    "only, so there is no interval; log the rows without a reward too",
-    "few_rewards": "fewer than 100 effective rewards, seen or to be expected: too few to tell; "
-    "collect more of the log",
-    "low_ess": "few rows carry the weight: the target policy is too different from the logging "
-    "policy",
-    "dominated": "one row has more than a tenth of the weight, so the value rests on it",
-    "unsupported": "weights average less than 1: the target policy shows what the log never does, "
-    "or the propensities are wrong",
-    "mean_weight": "weights do not average 1: the propensities are not those of these rows; see "
-    "propensity_check",
-    "model_mismatch": "q_target is not the mean of q_logged under the target policy: candidates "
-    "are missing, or those of another policy, or the columns are swapped",
-    "few_clusters": "fewer than 50 clusters: standard errors are too small",
-    "concentrated": "few rows or clusters carry most of the variance, so the interval is not to be "
-    "believed",
-    "clip_bias": "clipping may have moved the value by 0.3 standard errors or more; use a larger "
-    "clip",
-    "model_only": "the interval knows nothing of errors of the reward model; compare with dr",
-    "mean_weight_untestable": "too few effective rows to test whether the propensities fit",
-    "same_policy": "all weights are 1, because target and propensity are equal: the value is that "
-    "of the log itself",
-    "unclustered": "cluster=None, but users have several rows, which are alike: the interval is "
-    "too narrow",
+# Each flag: the word of `trust` that it gives, and what it means and what to do, in a sentence for
+# those who meet it first. The first flag of an estimate that has a word decides.
+FLAGS: dict[str, tuple[str, str]] = {
+    "no_variation": (
+        "do not use: rewards do not vary",
+        "all rewards under the target policy are equal, as in a log of clicked rows only, so there "
+        "is no interval; log the rows without a reward too",
+    ),
+    "few_rewards": (
+        "do not use: few rewards",
+        "fewer than 100 effective rewards, seen or to be expected: too few to tell; collect more "
+        "of the log",
+    ),
+    "low_ess": (
+        "do not use: few effective rows",
+        "few rows carry the weight: the target policy is too different from the logging policy",
+    ),
+    "dominated": (
+        "do not use: one row dominates",
+        "one row has more than a tenth of the weight, so the value rests on it",
+    ),
+    "unsupported": (
+        "do not use: unsupported actions, or wrong propensities",
+        "weights average less than 1: the target policy shows what the log never does, or the "
+        "propensities are wrong",
+    ),
+    "mean_weight": (
+        "do not use: propensities do not fit",
+        "weights do not average 1: the propensities are not those of these rows; see "
+        "propensity_check",
+    ),
+    "model_mismatch": (
+        "do not use: reward model does not fit the target policy",
+        "q_target is not the mean of q_logged under the target policy: candidates are missing, or "
+        "those of another policy, or the columns are swapped",
+    ),
+    "few_clusters": (
+        "do not use: few clusters",
+        "fewer than 50 clusters: standard errors are too small",
+    ),
+    "concentrated": (
+        "do not use: few rows carry the interval",
+        "few rows or clusters carry most of the variance, so the interval is not to be believed",
+    ),
+    "clip_bias": (
+        "do not use: clipping bias",
+        "clipping may have moved the value by 0.3 standard errors or more; use a larger clip",
+    ),
+    "model_only": (
+        "do not use alone: reward model only",
+        "the interval knows nothing of errors of the reward model; compare with dr",
+    ),
+    "mean_weight_untestable": (
+        "",
+        "too few effective rows to test whether the propensities fit",
+    ),
+    "same_policy": (
+        "",
+        "all weights are 1, because target and propensity are equal: the value is that of the log "
+        "itself",
+    ),
+    "unclustered": (
+        "do not use the interval: users have several rows",
+        "cluster=None, but users have several rows, which are alike: the interval is too narrow",
+    ),
 }
 
 # What the bounded interval allows for, so that the interval may be used although the value may not.
@@ -152,12 +170,12 @@ def trust(
     fifth of the value, and else "ok". With a bounded interval, flags that it allows for give "use
     the interval only: <reason>".
     """
-    reasons = [name for name in flags if FLAGS[name]]
+    reasons = [name for name in flags if FLAGS[name][0]]
     wide = not (ci_high - ci_low) / 2 <= WIDE * abs(value)
     effect, withheld = "wide" if wide else "ok", ""
     said = effect
     if reasons:
-        effect, withheld, said = "", reasons[0], FLAGS[reasons[0]]
+        effect, withheld, said = "", reasons[0], FLAGS[reasons[0]][0]
         if interval == "bounded" and all(name in BOUNDED_COVERS for name in reasons):
             effect, said = "interval_only", said.replace("do not use", "use the interval only")
     return {
@@ -225,7 +243,7 @@ def ope_estimate(
     position_col: str = "position",
     interaction: Interaction | None = None,
     propensity_kind: SlateKind = "item",
-    ragged: Literal["raise", "as_logged"] = "raise",
+    ragged: Ragged = "raise",
     cluster: str | Sequence[str] | None = "user_id",
     weight_col: str | None = None,
     q_logged: str | None = None,
@@ -411,25 +429,25 @@ def ope_estimate(
     1     snips    6.0           3.75  2.25  do not use: few rewards
     """
     frame = log_frame(log)
-    ranges = read_range("reward_range", reward_range), read_range("weight_range", weight_range)
-    requests = read_requests(
-        estimators, clip, interaction, as_columns(slate_col), propensity_kind, ragged
-    )
     plan = Plan(
-        requests,
+        estimators,
+        clip,
+        interaction,
+        slate_col,
+        propensity_kind,
+        ragged,
+        cluster,
         reward_col,
         propensity_col,
         target_col,
         position_col,
         weight_col,
-        *model_columns(requests, q_logged, q_target),
-        tuple(as_columns(slate_col)),
-        tuple(as_columns(cluster)),
-        propensity_kind,
-        ragged == "as_logged",
+        q_logged,
+        q_target,
         confidence,
         interval,
-        *ranges,
+        reward_range,
+        weight_range,
         n_resamples,
         seed,
     )
@@ -475,7 +493,7 @@ def records(
     """Return what is known of each request without its interval; rows from which nothing can be
     estimated are refused."""
     plan, weights = log.plan, weight_numbers(rows)
-    target = f"log[{plan.target!r}]"
+    target = f"log[{plan.target_col!r}]"
     if not weights["n_matched"]:
         raise DataError(
             f"{target} is 0 in all {len(rows):,} rows: the log has nothing that the target policy "
@@ -494,8 +512,8 @@ def records(
     slack = 1e-9 * max(abs(low), abs(high))
     if outside := np.count_nonzero((rows.weight < low - slack) | (rows.weight > high + slack)):
         raise DataError(
-            f"{target}/log[{plan.propensity!r}] is outside ⟦weight_range=⟧({low:g}, {high:g}) in "
-            f"{outside:,} rows (from {rows.weight.min():g} to {rows.weight.max():g}); widen the "
+            f"{target}/log[{plan.propensity_col!r}] is outside ⟦weight_range=⟧({low:g}, {high:g}) "
+            f"in {outside:,} rows (from {rows.weight.min():g} to {rows.weight.max():g}); widen the "
             "range"
         )
     estimates = estimate_values(rows, asked)

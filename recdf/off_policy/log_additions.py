@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from ..errors import ColumnError, DataError, IdTypeError, OptionError, RecdfWarning, warn_user
@@ -17,7 +16,7 @@ from ..inputs.door import checks_names
 from ..inputs.frames import as_frame, column, read_numbers
 from ..inputs.ids import IdColumn, read_by
 from ..inputs.options import Options, as_columns
-from ..inputs.sorting import distinct, place_in_run
+from ..inputs.sorting import distinct
 from ..inputs.true_and_pred import order_source
 from ..stats.numbers import Floats
 from .read_log import (
@@ -149,7 +148,14 @@ def target_from_recs(
     if k is not None or position_col is not None:
         options = Options(user_col=keys[:-1], item_col=keys[-1], by=as_columns(by) or None)
         by_list = lists.all().astype(np.int64) * len(groups.labels) + groups.codes
-        ranks = _ranks(recs, options, by_list)
+        order, number = order_source(recs, options), np.arange(len(recs))
+        if (name := order["column"]) is not None:
+            number = read_numbers(column(recs, name, "pred"), f"pred[{name!r}]")
+            if n := np.count_nonzero(np.isnan(number)):
+                raise DataError(f"pred[{name!r}] is null in {n:,} rows; drop these rows")
+        # Equal scores are in the order of their rows.
+        by_score = order["by"] == "score"
+        ranks = pd.Series(number).groupby(by_list).rank("first", ascending=not by_score).to_numpy()
     position = None if position_col is None else read_finite(frame, position_col)
     found = []
     for some in groups.rows:
@@ -168,23 +174,6 @@ def target_from_recs(
     result = pd.concat([frame] * len(found), ignore_index=True).assign(**{TARGET: target})
     which = np.repeat(np.arange(len(found)), len(frame))
     return pd.concat([groups.labels.iloc[which].reset_index(drop=True), result], axis=1)
-
-
-def _ranks(recs: pd.DataFrame, options: Options, lists: IntCodes) -> npt.NDArray[np.int64]:
-    """Rank of every row of `pred` in its list: by rank, descending score, or row; equal ones in the
-    order of rows."""
-    order, rows = order_source(recs, options), np.argsort(lists, kind="stable")
-    if (name := order["column"]) is not None:
-        number = read_numbers(column(recs, name, "pred"), f"pred[{name!r}]")
-        is_float = number.dtype.kind == "f"
-        if is_float and (n := np.isnan(number).sum()):
-            raise DataError(f"pred[{name!r}] is null in {n:,} rows; drop these rows")
-        if order["by"] != "rank":  # flipping an integer bit by bit cannot overflow
-            number = -number if is_float else np.invert(number)
-        rows = np.lexsort((number, lists))
-    ranks = np.empty(len(recs), np.int64)
-    ranks[rows] = place_in_run(np.bincount(lists)) + 1
-    return ranks
 
 
 # ------------------------------------------------------------------------------------------

@@ -7,14 +7,23 @@ g·(reward − base of the log), where g is the row's importance weight after `e
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from functools import cached_property
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 
 from ..errors import OptionError, closest
-from ..inputs.constraints import NATURAL, SHARE, a_number, check_value, one_of
+from ..inputs.constraints import (
+    NONE,
+    Constraint,
+    Natural,
+    Share,
+    a_number,
+    check_record,
+    either,
+)
 from ..inputs.options import as_columns
 from ..stats.numbers import Floats
 
@@ -30,6 +39,8 @@ Interaction = Literal["independent", "cascade", "standard"]
 IntervalKind = Literal["delta", "bootstrap", "bounded"]
 
 SlateKind = Literal["item", "conditional", "prefix", "slate"]
+
+MODEL_COLUMNS = ("q_logged", "q_target")  # the arguments with the columns of a reward model
 
 # Which kinds of propensity give the weights of an interaction, and what the kind holds.
 ALLOWED: dict[Interaction, tuple[SlateKind, ...]] = {
@@ -124,52 +135,63 @@ def effective_weight(weight: Floats, rule: WeightRule, clip: float | None) -> Fl
 # row is read.
 
 
-RAGGED = ("raise", "as_logged")
-
-
-class ValueRange(NamedTuple):
-    """Smallest and largest value."""
-
-    low: float
-    high: float
+Ragged = Literal["raise", "as_logged"]
+LOW_AND_HIGH = Constraint(
+    "a pair of finite numbers (lowest, highest)",
+    lambda pair: (
+        isinstance(pair, list | tuple)
+        and len(pair) == 2
+        and all(map(a_number().holds, pair))
+        and pair[0] < pair[1]
+    ),
+    "pair of float",
+)
+Range = tuple[float, float] | None
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What one call asks, checked: which column of a log holds what, how its rows belong together,
-    what is estimated.
+    """What one call asks, under the names of its arguments, checked: which column of a log holds
+    what, how its rows belong together, what is estimated.
 
     Weights outside `weight_range` are an error, and so are rewards outside `reward_range`.
     """
 
-    requests: tuple[EstimatorRequest, ...] = ()
-    reward: str = "reward"
-    propensity: str = "propensity"
-    target: str = "target_propensity"
-    position: str = "position"
-    sample_weight: str | None = None
+    estimators: str | Sequence[str]
+    clip: float | Sequence[float | None] | None = None
+    interaction: Interaction | None = None
+    slate_col: str | Sequence[str] | None = None
+    propensity_kind: SlateKind = "item"
+    ragged: Ragged = "raise"
+    cluster: str | Sequence[str] | None = None
+    reward_col: str = "reward"
+    propensity_col: str = "propensity"
+    target_col: str = "target_propensity"
+    position_col: str = "position"
+    weight_col: str | None = None
     q_logged: str | None = None
     q_target: str | None = None
-    unit: tuple[str, ...] = ()
-    cluster: tuple[str, ...] = ()
-    kind: SlateKind = "item"
-    ragged: bool = False
-    confidence: float = 0.95
+    confidence: Share = 0.95
     interval: IntervalKind = "delta"
-    reward_range: ValueRange | None = None
-    weight_range: ValueRange | None = None
-    n_resamples: int = 2000
-    seed: int = 0
+    reward_range: Annotated[Range, either(LOW_AND_HIGH, NONE)] = None
+    weight_range: Annotated[Range, either(LOW_AND_HIGH, NONE)] = None
+    n_resamples: Annotated[int, a_number(2, whole=True)] = 2000
+    seed: Natural = 0
 
     def __post_init__(self) -> None:
-        check_value("interval", self.interval, IntervalKind)
-        check_value("confidence", self.confidence, SHARE)
-        check_value("n_resamples", self.n_resamples, a_number(2, whole=True))
-        check_value("seed", self.seed, NATURAL)
+        check_record(self)
+        needing = [one.label for one in self.requests if one.estimator.uses_q]
+        missing = [f"⟦{name}=⟧" for name in MODEL_COLUMNS if getattr(self, name) is None]
+        if needing and missing:
+            raise OptionError(
+                f"estimators names {needing[0]!r}, which needs {' and '.join(missing)}: columns of "
+                "a reward model at the logged item and on average under the target policy "
+                "(reward_table makes them)"
+            )
         if self.interval != "bounded":
             return
-        for name, given in vars(self).items():
-            if name.endswith("_range") and given is None:
+        for name in ("reward_range", "weight_range"):
+            if getattr(self, name) is None:
                 raise OptionError(
                     f"⟦interval='bounded'⟧ needs ⟦+{name}=⟧(lowest, highest), seen or not"
                 )
@@ -179,14 +201,81 @@ class Plan:
                     "⟦interval='bounded'⟧ is for ips and snips without a clip, not "
                     f"{request.label!r}"
                 )
-        if self.unit or self.sample_weight is not None:
+        if self.unit or self.weight_col is not None:
             raise OptionError(
                 "⟦interval='bounded'⟧ takes neither slates nor sample weights; use delta or "
                 "bootstrap"
             )
 
     @property
-    def all_requests(self) -> tuple[EstimatorRequest, ...]:
+    def unit(self) -> list[str]:
+        """The columns of the slate."""
+        return as_columns(self.slate_col)
+
+    @property
+    def model(self) -> list[str | None]:
+        """The columns of the reward model, None where no estimator uses it."""
+        used = any(request.estimator.uses_q for request in self.requests)
+        return [getattr(self, name) if used else None for name in MODEL_COLUMNS]
+
+    @cached_property
+    def requests(self) -> list[EstimatorRequest]:
+        """One request per estimator and clip, in the order in which they were asked for."""
+        given, unit = self.estimators, self.unit
+        names = as_columns(given)
+        if not names or len(set(names)) < len(names):
+            raise OptionError(f"⟦estimators={given!r}⟧; expected one or more names, each once")
+        clips: list[Any] = [None] if self.clip is None else as_columns(self.clip)
+        for one in clips:
+            if one is not None and not a_number(above=0).holds(one):
+                raise OptionError(
+                    f"⟦clip={self.clip!r}⟧ holds {one!r}; expected finite weights above 0, or None "
+                    "for no clip"
+                )
+        if not clips or len(set(clips)) < len(clips):
+            raise OptionError(f"⟦clip={self.clip!r}⟧; expected one or more weights, each once")
+        found = []
+        for name in names:
+            base, implied = SLATE_NAMES.get(name, (name, self.interaction))
+            if base not in ESTIMATORS:
+                known = [*ESTIMATORS, *SLATE_NAMES]
+                raise OptionError(
+                    f"estimators names {name!r}; valid are {', '.join(known)}"
+                    f"{closest(str(name), known)}"
+                )
+            estimator, kind = ESTIMATORS[base], self.propensity_kind
+            own = [None] if estimator.rule == "model" else clips
+            kinds = ("item",) if implied is None else ALLOWED[implied]
+            refused = {
+                f"names {name!r}, which means ⟦+interaction={implied!r}⟧, not "
+                f"{self.interaction!r}": self.interaction not in (None, implied),
+                f"names {name!r} with ⟦+interaction={implied!r}⟧, but ⟦+slate_col=⟧ names no "
+                "slate": implied is not None and not unit,
+                f"are of slates of ⟦slate_col={unit!r}⟧, so say which positions a reward depends "
+                "on: ⟦interaction='independent'⟧, 'cascade' or 'standard'": unit
+                and implied is None,
+                f"names {name!r}, which is not defined for slates; use ips and snips": unit
+                and estimator.uses_q,
+                f"of ⟦interaction={implied!r}⟧ cannot be computed from ⟦propensity_kind={kind!r}⟧ "
+                f"({MEANING[kind]}); it needs {' or '.join(map(repr, kinds))}": implied is not None
+                and kind not in kinds,
+                f"of ⟦propensity_kind={kind!r}⟧ are about slates; name the slate in "
+                "⟦+slate_col=⟧": implied is None and kind != "item",
+                f"names {name!r}, which needs ⟦+clip=⟧: the weight above which it uses the model": (
+                    estimator.rule in ("switch", "shrink") and None in own
+                ),
+            }
+            for words, holds in refused.items():
+                if holds:
+                    raise OptionError(f"estimators {words}")
+            found += [
+                EstimatorRequest(name, estimator, None if one is None else float(one), implied)
+                for one in own
+            ]
+        return found
+
+    @property
+    def all_requests(self) -> list[EstimatorRequest]:
         """The requests, and what each clipped one is compared with to find what clipping
         changed."""
         found = list(self.requests)
@@ -194,108 +283,4 @@ class Plan:
             whole = EstimatorRequest(label, ESTIMATORS[estimator.unclipped], None, interaction)
             if whole[1:] not in [other[1:] for other in found]:
                 found.append(whole)
-        return tuple(found)
-
-
-def read_range(name: str, given: Any) -> ValueRange | None:
-    """Return a pair of finite numbers, the first below the second."""
-    if given is None:
-        return None
-    try:
-        low, high = (float(end) for end in given)
-    except (TypeError, ValueError):
-        raise OptionError(f"⟦{name}={given!r}⟧; expected two numbers (lowest, highest)") from None
-    if not (np.isfinite([low, high]).all() and low < high):
-        raise OptionError(
-            f"⟦{name}={given!r}⟧; expected two finite numbers, the first below the second"
-        )
-    return ValueRange(low, high)
-
-
-def read_requests(
-    estimators: Any,
-    clip: Any,
-    interaction: Interaction | None,
-    unit: list[str],
-    kind: SlateKind,
-    ragged: str,
-) -> tuple[EstimatorRequest, ...]:
-    """Return one request per estimator and clip, in the order in which they were asked for; check
-    what slates are."""
-    check_value("propensity_kind", kind, SlateKind)
-    check_value("ragged", ragged, one_of(RAGGED))
-    check_value("interaction", interaction, Interaction | None)
-    names = as_columns(estimators)
-    if not names or len(set(names)) < len(names):
-        raise OptionError(f"⟦estimators={estimators!r}⟧; expected one or more names, each once")
-    clips: list[Any] = [None] if clip is None else as_columns(clip)
-    for one in clips:
-        if one is not None and not a_number(above=0).holds(one):
-            raise OptionError(
-                f"⟦clip={clip!r}⟧ holds {one!r}; expected finite weights above 0, or None for no "
-                "clip"
-            )
-    if not clips or len(set(clips)) < len(clips):
-        raise OptionError(f"⟦clip={clip!r}⟧; expected one or more weights, each once")
-    found = []
-    for name in names:
-        base, implied = SLATE_NAMES.get(name, (name, interaction))
-        if base not in ESTIMATORS:
-            known = [*ESTIMATORS, *SLATE_NAMES]
-            raise OptionError(
-                f"estimators names {name!r}; valid are {', '.join(known)}"
-                f"{closest(str(name), known)}"
-            )
-        estimator = ESTIMATORS[base]
-        own = [None] if estimator.rule == "model" else clips
-        kinds = ("item",) if implied is None else ALLOWED[implied]
-        refused = {
-            f"names {name!r}, which means ⟦+interaction={implied!r}⟧, not {interaction!r}": (
-                interaction not in (None, implied)
-            ),
-            f"names {name!r} with ⟦+interaction={implied!r}⟧, but ⟦+slate_col=⟧ names no slate": (
-                implied is not None and not unit
-            ),
-            f"are of slates of ⟦slate_col={unit!r}⟧, so say which positions a reward depends on: "
-            "⟦interaction='independent'⟧, 'cascade' or 'standard'": (unit and implied is None),
-            f"names {name!r}, which is not defined for slates; use ips and snips": (
-                unit and estimator.uses_q
-            ),
-            f"of ⟦interaction={implied!r}⟧ cannot be computed from ⟦propensity_kind={kind!r}⟧ "
-            f"({MEANING[kind]}); it needs {' or '.join(map(repr, kinds))}": (
-                implied is not None and kind not in kinds
-            ),
-            f"of ⟦propensity_kind={kind!r}⟧ are about slates; name the slate in ⟦+slate_col=⟧": (
-                implied is None and kind != "item"
-            ),
-            f"names {name!r}, which needs ⟦+clip=⟧: the weight above which it uses the model": (
-                estimator.rule in ("switch", "shrink") and None in own
-            ),
-        }
-        for words, holds in refused.items():
-            if holds:
-                raise OptionError(f"estimators {words}")
-        found += [
-            EstimatorRequest(name, estimator, None if one is None else float(one), implied)
-            for one in own
-        ]
-    return tuple(found)
-
-
-def model_columns(
-    requests: Iterable[EstimatorRequest], q_logged: str | None, q_target: str | None
-) -> tuple[str | None, str | None]:
-    """Return the columns of the reward model, where an estimator uses them."""
-    needing = [request.label for request in requests if request.estimator.uses_q]
-    if not needing:
-        return None, None
-    missing = [
-        name for name, given in (("q_logged", q_logged), ("q_target", q_target)) if given is None
-    ]
-    if missing:
-        raise OptionError(
-            f"estimators names {needing[0]!r}, which needs "
-            f"{' and '.join(f'⟦{name}=⟧' for name in missing)}: columns of a reward model at the "
-            "logged item and on average under the target policy (reward_table makes them)"
-        )
-    return q_logged, q_target
+        return found

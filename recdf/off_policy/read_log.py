@@ -308,7 +308,7 @@ class LogArrays:
                 "of the slate in ⟦+slate_col=⟧"
             )
         present, place = np.unique(position, return_inverse=True)
-        if not plan.ragged and not (lengths == len(present)).all():
+        if plan.ragged == "raise" and not (lengths == len(present)).all():
             shortest, longest = int(lengths.min()), int(lengths.max())
             found = (
                 f"{shortest} to {longest} rows"
@@ -324,16 +324,16 @@ class LogArrays:
         if rows.cluster is not None and (rows.cluster[1:] != rows.cluster[:-1])[inside].any():
             raise DataError(
                 f"a unit of log[{', '.join(map(repr, plan.unit))}] has rows of several "
-                f"clusters (⟦cluster={list(plan.cluster)}⟧); expected one cluster per unit"
+                f"clusters (⟦cluster={as_columns(plan.cluster)}⟧); expected one cluster per unit"
             )
         kept = self.sample_weight
         if kept is not None and (kept[1:] != kept[:-1])[inside].any():
             raise DataError(
-                f"log[{plan.sample_weight!r}] differs between the rows of a unit; slates are "
+                f"log[{plan.weight_col!r}] differs between the rows of a unit; slates are "
                 "kept or dropped whole, so expected one value per unit"
             )
         weight = rows.weight
-        if plan.kind == "conditional" and interaction != "independent":
+        if plan.propensity_kind == "conditional" and interaction != "independent":
             weight = weight.astype(np.float64, copy=True)
             for k in range(1, int(lengths.max(initial=0))):  # over positions, not over rows
                 below = starts[lengths > k] + k
@@ -344,8 +344,8 @@ class LogArrays:
 
     def _check_slates(self, first: Bools) -> None:
         """Refuse columns that cannot be what `propensity_kind` says."""
-        kind, both, inside = self.plan.kind, (self.propensity, self.target), ~first[1:]
-        names = [f"log[{name!r}]" for name in (self.plan.propensity, self.plan.target)]
+        kind, both, inside = self.plan.propensity_kind, (self.propensity, self.target), ~first[1:]
+        names = [f"log[{name!r}]" for name in (self.plan.propensity_col, self.plan.target_col)]
         if (
             kind in ("conditional", "prefix")
             and inside.any()
@@ -383,19 +383,19 @@ def read_log(frame: pd.DataFrame, plan: Plan, by: Sequence[str] = ()) -> LogArra
     _check_columns(frame, plan)
     propensity = read_probabilities(
         frame,
-        plan.propensity,
+        plan.propensity_col,
         zero=False,
         what="a logged item was shown, so its probability was above 0",
     )
     target = read_probabilities(
-        frame, plan.target, zero=True, what="the target policy's probability of the item"
+        frame, plan.target_col, zero=True, what="the target policy's probability of the item"
     )
-    reward = read_rewards(frame, plan.reward)
+    reward = read_rewards(frame, plan.reward_col)
     low, high = float(reward.min()), float(reward.max())
     least, most = plan.reward_range or (low, high)
     if outside := int(np.count_nonzero((reward < least) | (reward > most))):
         raise DataError(
-            f"log[{plan.reward!r}] is outside ⟦reward_range=⟧({least:g}, {most:g}) in "
+            f"log[{plan.reward_col!r}] is outside ⟦reward_range=⟧({least:g}, {most:g}) in "
             f"{outside:,} of {len(frame):,} rows (from {low:g} to {high:g}); widen the range"
         )
     unit, cluster = (
@@ -410,22 +410,20 @@ def read_log(frame: pd.DataFrame, plan: Plan, by: Sequence[str] = ()) -> LogArra
         else None
         for names, argument, hint in (
             (plan.unit, "slate_col", NO_UNIT),
-            (plan.cluster, "cluster", NO_CLUSTER),
+            (as_columns(plan.cluster), "cluster", NO_CLUSTER),
         )
     )
     # the tables of string ids, before the weights take memory
     pa.default_memory_pool().release_unused()
-    q_logged, q_target = (
-        0.0 if name is None else read_floats(frame, name) for name in (plan.q_logged, plan.q_target)
-    )
-    kept = None if plan.sample_weight is None else _sample_weight(frame, plan.sample_weight)
+    q_logged, q_target = (0.0 if name is None else read_floats(frame, name) for name in plan.model)
+    kept = None if plan.weight_col is None else _sample_weight(frame, plan.weight_col)
     position = None
     if unit is not None:
-        places = read_finite(frame, plan.position)
+        places = read_finite(frame, plan.position_col)
         if (places != np.floor(places)).any():
             raise DataError(
-                f"log[{plan.position!r}] holds fractions; expected whole positions, 1 for the top "
-                "of the slate"
+                f"log[{plan.position_col!r}] holds fractions; expected whole positions, 1 for the "
+                "top of the slate"
             )
         present, codes = np.unique(places, return_inverse=True)
         position = Keys(codes, len(present))
@@ -456,17 +454,17 @@ def _check_columns(frame: pd.DataFrame, plan: Plan) -> None:
     wrong in silence.
     """
     roles = {
-        "reward_col": plan.reward,
-        "propensity_col": plan.propensity,
-        "target_col": plan.target,
+        "reward_col": plan.reward_col,
+        "propensity_col": plan.propensity_col,
+        "target_col": plan.target_col,
     }
     for one, other in combinations(roles, 2):
         if roles[one] == roles[other]:
             raise OptionError(
                 f"{one} and {other} are both {roles[one]!r}; expected two columns. For "
-                f"{plan.target!r}, {WRITE_TARGET}"
+                f"{plan.target_col!r}, {WRITE_TARGET}"
             )
-    more = {name for name in (plan.q_logged, plan.q_target, plan.sample_weight) if name is not None}
+    more = {name for name in (*plan.model, plan.weight_col) if name is not None}
     taken = {*roles.values(), *more, "target_propensity", "q_logged", "q_target"}
     for argument, name in roles.items():
         # The target has no usual other name: what looks like one is a propensity.

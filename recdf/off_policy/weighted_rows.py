@@ -19,7 +19,7 @@ from ..inputs.machine import sizes
 from ..stats.numbers import Floats, undefined_is_nan
 from ..stats.resampling import bootstrap_effect, poisson_sums
 from ..stats.student import student_quantile
-from .plan import EstimatorRequest, Plan, ValueRange, WeightRule, effective_weight
+from .plan import EstimatorRequest, Plan, WeightRule, effective_weight
 
 # Contract of the rows: the arrays stand in one order. `first` marks the first row of each unit;
 # None says that each row is a unit. `cluster` holds integer codes below `n_codes`; None says that
@@ -445,11 +445,7 @@ def intervals(
     columns = found.columns
     if plan.interval == "bootstrap":
         return _bootstrapped(rows, requests, plan)
-    if (
-        plan.reward_range is not None
-        and plan.weight_range is not None
-        and (plan.interval == "bounded")
-    ):
+    if plan.interval == "bounded" and plan.reward_range and plan.weight_range:
         ends = _bounded(rows, plan.reward_range, plan.weight_range, plan.confidence)
         return columns | {name: np.full(len(requests), end) for name, end in ends.items()}
     z = NormalDist().inv_cdf((1 + plan.confidence) / 2)
@@ -515,7 +511,7 @@ def _per_cluster(rows: LogGroup, columns: Callable[[LogGroup], list[Floats]]) ->
 
 
 def _bounded(
-    rows: LogGroup, rewards: ValueRange, weights: ValueRange, confidence: float
+    rows: LogGroup, rewards: tuple[float, float], weights: tuple[float, float], confidence: float
 ) -> dict[str, float]:
     """Empirical-likelihood intervals of the value and of the lift.
 
@@ -532,12 +528,12 @@ def _bounded(
     )
     weight, gain, lift = (values / size.mean() for values in columns)
     least, largest = size.min() / size.mean(), size.max() / size.mean()
-    spread = ValueRange(weights.low * least, weights.high * largest)
+    spread = weights[0] * least, weights[1] * largest
     found = {}
     for own, term, less in (("", gain, 0.0), ("lift_", lift, largest)):
         low, high = cressie_read(weight, term, spread, rewards, less, confidence)
-        width = rewards.high - rewards.low
-        possible = rewards if not own else (-width, width)
+        width = rewards[1] - rewards[0]
+        possible = (-width, width) if own else rewards
         if low > possible[1] or high < possible[0]:
             low, high = possible  # rows that cannot have weights of mean 1 tell nothing
         found[f"{own}ci_low"] = max(low, possible[0])
@@ -548,8 +544,8 @@ def _bounded(
 def cressie_read(
     weight: Floats,
     term: Floats,
-    weights: ValueRange,
-    rewards: ValueRange,
+    weights: tuple[float, float],
+    rewards: tuple[float, float],
     less: float,
     confidence: float,
 ) -> tuple[float, float]:
@@ -568,7 +564,7 @@ def cressie_read(
     sums = np.array([weight.sum(), weight @ weight, term.sum(), weight @ term, term @ term])
     # How far a reweighting may be from equal weights: that of the likeliest one, and a quantile of
     # F(1, n).
-    unseen = weights.high if sums[0] < n else weights.low
+    unseen = weights[1] if sums[0] < n else weights[0]
     mean, square = (unseen + sums[0]) / (n + 1), (unseen**2 + sums[1]) / (n + 1)
     likeliest = (n + 1) * (mean - 1) ** 2 / (square - mean**2) if square > mean**2 else 0.0
     budget = (likeliest + student_quantile((1 + confidence) / 2, n) ** 2) / (2 * (n + 1))
