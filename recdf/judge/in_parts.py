@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +26,7 @@ from .effects.means import Cubes, FarRows, Linear, Units, UnitValues, slopes
 # cut back to these. If more than `_MOST` are left because all are equally far, the rows are needed.
 # Rows are looked at in runs of `_RUN`, of which most have no value that is far.
 _KEPT_FAR, _WAITING, _MOST, _RUN = 32, 2**7, 2**17, 2**9
+_UNKNOWN = np.zeros(_KEPT_FAR)
 Label = tuple[Any, ...]  # bits of what is null, and the values of the columns of labels
 
 # So many labels are looked for one by one, which is faster than counting them all.
@@ -40,7 +41,9 @@ _EQUAL_ARMS = 0.02
 
 class FarForm(NamedTuple):
     """A metric by its columns, and v = f·x + constant, of which |v| is about how far a unit is from
-    the mean. `of_groups` has f and the constant of single groups (segments and strata)."""
+    the mean. `of_groups` has f and the constant of single groups (segments and strata). `near` has,
+    for each cell, distances that are at most the largest ones of its units; they grow as threads
+    see more of these."""
 
     metric: Linear
     covariates: tuple[Linear, ...]
@@ -48,6 +51,7 @@ class FarForm(NamedTuple):
     form: Floats
     constant: float
     of_groups: Mapping[Label, tuple[Floats, float]]
+    near: dict[Label, Floats]
 
     @classmethod
     def of(cls, metric: Linear, covariates: tuple[Linear, ...], record: Aggregates) -> FarForm:
@@ -64,7 +68,7 @@ class FarForm(NamedTuple):
         values = UnitValues.around_both(units, slopes(units)[0])
         form = values.form[0]
         constant = -float(form @ values.mean[0]) - values.centre
-        return cls(metric, tuple(others), at, form, constant, {})
+        return cls(metric, tuple(others), at, form, constant, {}, {})
 
     def by_group(self, before: SummedUsers, of: tuple[Linear, tuple[Linear, ...]]) -> FarForm:
         """The same with what was added up before, in each group by itself."""
@@ -102,6 +106,8 @@ class Far:
     ) -> None:
         """Take what is far of some rows."""
         self.bound = _grown(self.bound, 0, len(labels))
+        near = [way.near.get(one, _UNKNOWN)[0] for one in labels]
+        self.bound = np.maximum(self.bound, near)
         own, constant = [columns[i] for i in way.columns], 0.0
         if way.of_groups:
             forms, constants = way.at(labels)
@@ -147,8 +153,18 @@ class Far:
         self.cell = np.concatenate([self.cell, cell])
         self.count = np.concatenate([self.count, count])
 
-    def cut(self, forms: Floats, constants: Floats) -> None:
-        """Keep the farthest units of each cell."""
+    def tell(self, way: FarForm, labels: Sequence[Label]) -> None:
+        """Let other parts know how far the farthest units of this one are."""
+        forms, constants = way.at(labels)
+        far = self.cut(forms, constants)
+        for c, label in enumerate(labels):
+            mine = self.cell == c
+            few = np.minimum(self.count[mine], _KEPT_FAR).astype(np.int64)
+            known = np.append(way.near.get(label, _UNKNOWN), far[mine].repeat(few))
+            way.near[label] = np.sort(known)[-_KEPT_FAR:]
+
+    def cut(self, forms: Floats, constants: Floats) -> Floats:
+        """Keep the farthest units of each cell, and return how far they are."""
         far = np.abs((self.rows * forms[self.cell]).sum(axis=1) + constants[self.cell])
         order = np.lexsort((*self.rows.T, -far, self.cell))
         rows, cell, far = self.rows[order], self.cell[order], far[order]
@@ -169,6 +185,7 @@ class Far:
         self.rows, self.cell, self.count = rows[kept], cell[kept], count[kept]
         if len(self.cell) > _MOST:
             raise RowsNeeded
+        return np.asarray(far[kept])
 
 
 class SummedPart(NamedTuple):
@@ -207,6 +224,18 @@ class Summing:
         except RowsNeeded:
             return None
 
+    def knowing(self, sample: pa.RecordBatch) -> Summing:
+        """The same, where the first rows tell how far the farthest units are at least."""
+        found = self([sample])
+        if found is None:
+            raise RowsNeeded
+        ways = []
+        for way, far in zip(self.ways, found.far, strict=True):
+            far.cut(*way.at(found.labels))
+            near = np.tile(far.bound[:, None], _KEPT_FAR)  # its units are seen again in their part
+            ways.append(way._replace(near=dict(zip(found.labels, near, strict=True))))
+        return replace(self, ways=ways)
+
     def _sum(self, batches: Iterable[pa.RecordBatch]) -> SummedPart:
         size = self.grid.slices * (1 + len(self.columns))
         sums, empty = np.zeros((2, 0, size, size), np.int64), np.zeros((0, len(self.columns)))
@@ -242,7 +271,7 @@ class Summing:
         if not cells:
             return SummedPart([], None, empty, cubes, far, ids)
         for one, way in zip(far, self.ways, strict=True):
-            one.cut(*way.at(list(cells)))
+            one.tell(way, list(cells))
         whole = in_steps(sums, self.grid.slices)
         return SummedPart(list(cells), whole, empty, cubes, far, ids)
 
@@ -416,6 +445,7 @@ class SummedUsers:
         ]
         ratios = [metric for metric, _ in metrics]
         summing = Summing(columns, ratios, labels, user, known, grid, ways, cubed)
+        summing = summing.knowing(parts.sample)
         found = parts.run(summing, [*labels, *columns, *filter(None, [user])])
         if any(one is None for one in found):
             raise RowsNeeded
