@@ -19,7 +19,7 @@ import time
 import traceback
 import warnings
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cache, partial
@@ -40,13 +40,15 @@ from ..errors import (
 )
 from ..formats.file_sets import FileSet, is_remote
 from ..publishing import (
+    PER_USER,
+    RESULT_FILES,
     is_hidden,
     plain_file,
     publish_text,
     refuse_files,
 )
 from .arguments import Parser, in_flags, with_formats
-from .commands import COMPARISON_FILES, STDOUT, complain, fail_on
+from .commands import STDOUT, complain, fail_on
 from .deciding import COMPARE, EXPERIMENT, GATE
 from .evaluating import AUDIT, CHECK, EVALUATE, Unexpected
 from .made_commands import MADE
@@ -164,7 +166,7 @@ def _run_command(given: Namespace, record: RunRecord) -> int:
     try:
         with_formats(given)
         record.check()
-        refuse_outputs(given)
+        refuse_outputs(given, record.states)
         code: int = given.run(given) or 0
         if changed := record.changed():
             what, code = f"error: {changed[0]} changed while it was read; run this again", 4
@@ -291,15 +293,34 @@ PASSING = {
 }
 
 
-def refuse_outputs(given: Namespace) -> None:
-    """Check all files that a command writes before it does any work."""
-    out, overwrite = getattr(given, "out", None), getattr(given, "overwrite", False)
-    if out is not None:
-        names = getattr(given, "writes", None)
-        refuse_files([out] if names is None else [out / name for name in names], overwrite)
-    for name in ("junit", "summary"):
-        if (path := getattr(given, name, None)) is not None:
-            refuse_files([path], True)
+def outputs_of(given: Namespace) -> list[Path]:
+    """Return the files that the run of a command may write into --out."""
+    out, names = getattr(given, "out", None), getattr(given, "writes", None)
+    if out is None:
+        return []
+    return [out] if names is None else [out / name for name in names]
+
+
+def refuse_outputs(given: Namespace, inputs: Iterable[str]) -> None:
+    """Check all files that a command writes before it does any work. None of them may be one of its
+    inputs, which would be lost."""
+    beside = {
+        name: path
+        for name in ("junit", "summary")
+        if (path := getattr(given, name, None)) is not None
+    }
+    read = {os.path.realpath(path): path for path in inputs}
+    rows_in_parts = {os.path.dirname(place): path for place, path in read.items()}
+    read |= {place: one for place, one in rows_in_parts.items() if place.endswith(PER_USER)}
+    named = [("out", path) for path in outputs_of(given)] + list(beside.items())
+    for name, path in named:
+        if (place := os.path.realpath(path)) in read:
+            raise OptionError(
+                f"--{name} {getattr(given, name)} would replace {read[place]}, which this command "
+                "reads; name another place"
+            )
+    refuse_files(outputs_of(given), getattr(given, "overwrite", False))
+    refuse_files(beside.values(), True)
 
 
 class RunRecord:
@@ -310,26 +331,21 @@ class RunRecord:
         # The arguments that name files of this machine; the command itself says what is wrong with
         # a name.
         self.inputs: dict[str, list[str]] = {}
+        self.out: Path | None = getattr(given, "out", None)
+        # What an earlier run of this command wrote beside a result is no input, and is replaced.
+        replaced = {os.path.realpath(path) for path in outputs_of(given)}
         for action in given.parser._actions:
             values = getattr(given, action.dest, None)
-            kinds = {"FILE", "LOG", "RESULTS", "TABLE"} & {*str(action.metavar).split()}
-            if values is None or action.dest == "out" or not kinds:
+            words_of_usage = {*str(action.metavar).split()}
+            of_runs = bool({"RESULTS", "BEFORE", "AFTER", "FOLDER"} & words_of_usage)
+            if values is None or action.dest == "out":
                 continue
-            found: list[str] = []
-            for value in map(str, values if isinstance(values, list) else [values]):
-                with suppress(OSError, RecdfError):
-                    found += [] if is_remote(value) else FileSet.of(value).files
-            # A record of an earlier run is no input.
-            self.inputs[action.dest] = [path for path in found if not path.endswith(".json")]
-        self.out: Path | None = getattr(given, "out", None)
-        # A comparison may replace an earlier one that stands beside the result.
-        own = [] if self.out is None else [self.out.absolute() / name for name in COMPARISON_FILES]
-        self.states = {
-            path: _state(path)
-            for paths in self.inputs.values()
-            for path in paths
-            if Path(path).absolute() not in own
-        }
+            if of_runs or {"FILE", "LOG", "TABLE"} & words_of_usage:
+                named = map(str, values if isinstance(values, list) else [values])
+                self.inputs[action.dest] = [
+                    path for one in named for path in _files_read(one, replaced if of_runs else ())
+                ]
+        self.states = {path: _state(path) for paths in self.inputs.values() for path in paths}
         self.older = {path: _state(path) for path in self._place()[1]}
 
     def check(self) -> None:
@@ -382,6 +398,29 @@ class RunRecord:
             if path.is_file() and not (path.is_symlink() or is_hidden(path))
         )
         return out / (RECORD if other == command else f"run-{command}.json"), files
+
+
+def _files_read(name: str, replaced: Collection[str]) -> list[str]:
+    """Return the files of this machine that a path stands for. In a folder of runs, the records of
+    runs, and what is replaced beside a result, are no input."""
+    found: list[str] = []
+    with suppress(OSError, RecdfError):
+        found += [] if is_remote(name) else FileSet.of(name).files
+    if not os.path.isdir(name):
+        return found
+    return [
+        path
+        for path in found
+        if not path.endswith(".json")
+        and not (os.path.realpath(path) in replaced and path not in _of_result(path))
+    ]
+
+
+def _of_result(path: str) -> set[str]:
+    """Return the files of the result that a file stands beside; none if no result is there."""
+    folder = os.path.dirname(path)
+    files = {os.path.join(folder, name) for name in RESULT_FILES}
+    return files if os.path.lexists(os.path.join(folder, PER_USER)) else set()
 
 
 def _state(path: str) -> tuple[int, int] | None:

@@ -226,7 +226,8 @@ def expected_arguments(
     """
     if given.expected is None:
         return None
-    variants, strata = rows[options.get("variant_col", "variant")], options.get("strata") or []
+    variants = column(rows, options.get("variant_col", "variant"), "assignment")
+    strata = options.get("strata") or []
     labels = variants.unique().tolist()
     shares = as_pairs("--expected", given.expected, "a variant and its share, as A=0.5", float)
 

@@ -14,7 +14,7 @@ import tempfile
 import time
 from argparse import Namespace
 from collections.abc import Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from ..errors import EmptyPopulationError, OptionError, RecdfError
 from ..evaluation.evaluate import evaluate
 from ..evaluation.shown import EXCLUDED
 from ..evaluation.storage import write_tables
+from ..evaluation.summary import ListReduction
 from ..formats.file_sets import FileSet, as_parquet, is_remote, read_beside, read_files
 from ..inputs.door import NamedFiles
 from ..inputs.frames import column
@@ -46,6 +47,7 @@ OPERATORS = {
     ">": operator.gt,
     "<": operator.lt,
 }
+MOST_DAYS = 100_000  # that a number of --expect-days may ask for
 UNIT_SECONDS = {"m": 60, "h": 3600, "d": 86400}
 
 
@@ -90,7 +92,7 @@ def check_age(given: Namespace) -> None:
 
 
 EXPECTED_ROWS = re.compile(
-    r"(?:(true|pred)\.)?rows(?:\[([^=\]]+)=([^\]]*)\])?\s*(>=|<=|==|>|<)\s*([\d_,]+)"
+    r"(?:(true|pred)\.)?rows(?:\[([^=\]]+)=([^\]]*)\])?\s*(>=|<=|==|>|<)\s*(\d[\d_,]*)"
 )
 EXPECTED_MODELS = re.compile(r"models\s*==?\s*(.+)")
 
@@ -133,20 +135,24 @@ def check_expected(given: Namespace, data: Mapping[str, pd.DataFrame | Source]) 
         if there.hasnans or there.empty:
             where = f"--{role} {getattr(given, role)}"
             raise Unexpected(f"{where} has no days in {given.day_col!r}, or values that are none")
-        first, between, last = asked.partition("..")
-        try:
-            wanted = (
-                pd.date_range(first, last)
-                if between
-                else pd.date_range(end=there[-1], periods=int(first))
-            )
-        except ValueError:
-            raise OptionError(
-                f"--expect-days {text}; expected 2026-11-01..2026-11-30 or a number"
-            ) from None
-        there = there if between else there[there >= wanted[0]]
+        wanted = _days_of(asked, there[-1])
+        if not len(wanted):
+            raise OptionError(f"--expect-days {text}; expected 2026-11-01..2026-11-30 or a number")
+        there = there if ".." in asked else there[there >= wanted[0]]
         days_wanted, days = (one.strftime("%Y-%m-%d") for one in (wanted, there))
         _refuse_others(given, role, given.day_col, days_wanted, days, f"--expect-days {text}")
+
+
+def _days_of(asked: str, latest: pd.Timestamp) -> pd.DatetimeIndex:
+    """Return the days of a text such as 2026-11-01..2026-11-30, or 7 for those up to the latest;
+    none if this is no such text."""
+    first, between, last = asked.partition("..")
+    with suppress(ValueError, AttributeError):  # which pandas raises for "nan..nan"
+        if between and first and last:
+            return pd.date_range(first, last)
+        if 0 < int(first) < MOST_DAYS:
+            return pd.date_range(end=latest, periods=int(first))
+    return pd.DatetimeIndex([])
 
 
 def _refuse_others(
@@ -174,6 +180,7 @@ def _counts(data: Mapping[str, pd.DataFrame | Source], role: str, name: str) -> 
     counts = []
     for values in pieces:
         found = values.value_counts(dropna=False)
+        found = found[found > 0]  # a category without rows is no value
         texts = found.index.astype(str)
         is_float = pd.api.types.is_float_dtype(values.dtype)
         counts.append(found.set_axis(texts.str.removesuffix(".0") if is_float else texts))
@@ -231,7 +238,9 @@ def _evaluate_files(given: Namespace, scratch: Path | None) -> Reply:
     )
     options |= {name: frame for name, frame in frames.items() if name not in ("true", "pred")}
     if "features" in frames:
-        options["features"] = frames["features"].set_index(id_columns(options)[-1])
+        item_col = id_columns(options)[-1]
+        column(frames["features"], item_col, "features")
+        options["features"] = frames["features"].set_index(item_col)
     if given.item_by is not None:
         options["item_by"] = given.item_by
     if given.carry is not None:
@@ -243,6 +252,14 @@ def _evaluate_files(given: Namespace, scratch: Path | None) -> Reply:
         named = " and ".join(f"--{name} {getattr(given, name)}" for name in empty)
         raise EmptyPopulationError(f"{named} {'have' if len(empty) > 1 else 'has'} no rows")
     check_expected(given, sources or frames)
+    stats = [
+        float(one) if re.fullmatch(r"[\d.]*\d[\d.]*", one) else one
+        for one in given.stat or ["mean"]
+    ]
+    # What cannot be printed is an error before the result is written.
+    ListReduction(stats, given.weight_by, None, 0, 1, 0).check_weights(
+        options.get("weight_col") is not None
+    )
     if sources:
         where: dict[str, Any] = {
             "out": given.out,
@@ -261,10 +278,6 @@ def _evaluate_files(given: Namespace, scratch: Path | None) -> Reply:
             write_tables(given.out, tables, overwrite=given.overwrite, profile=profile)
     summary = result.summary
     if given.stat or given.weight_by:
-        stats = [
-            float(one) if re.fullmatch(r"[\d.]*\d[\d.]*", one) else one
-            for one in given.stat or ["mean"]
-        ]
         summary = result.summarize(stat=stats, weight_by=given.weight_by)
         if given.item_by or set(result.spec["metrics"]) - set(result.per_user.columns):
             note(

@@ -28,6 +28,7 @@ from ..experiments import (
     roll_up,
 )
 from ..formats.file_sets import FileSet, is_remote, read_files
+from ..inputs.frames import column
 from ..inputs.options import as_columns
 from ..logs import from_impressions
 from ..logs.impression_tables import SPANS
@@ -100,7 +101,7 @@ def _quantiles(given: Namespace, options: Given) -> Reply:
     if not (given.metric or given.zero_inflated):
         raise OptionError("--metric and --zero-inflated are missing; name the columns to compare")
     rows = frames_of_call(given, compare_quantiles, options, "rows")["rows"]
-    variants = rows[options.get("variant_col", "variant")]
+    variants = column(rows, options.get("variant_col", "variant"), "rows")
     options |= {"expected": expected_arguments(given, options, rows), "details": True}
     options["control"] = label("control", given.control, variants)
     tables = {}

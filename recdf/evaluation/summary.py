@@ -88,6 +88,16 @@ class ListReduction:
                 '⟦stat="urisk"⟧ and ⟦+base=⟧, the per-user table of a baseline, are given together'
             )
 
+    def check_weights(self, weighted: bool) -> None:
+        """Raise if lists have weights, and a statistic is not one of a mean."""
+        refused = [one for one in self.stats if one not in OF_MEANS]
+        if refused and (weighted or self.weight_by is not None):
+            raise OptionError(
+                f"⟦stat={refused[0]!r}⟧ is of lists that count alike, and these have weights; "
+                "mean, gmean and urisk take weights. To leave them out, pass per_user without the "
+                "column of weights"
+            )
+
 
 class HasPerUser(Protocol):
     """The part of an `Evaluation` that is read here: its table of lists, whose `attrs` hold its
@@ -374,13 +384,7 @@ def reduced(
     """Return a row for each group, metric and statistic; `against` has the values of the
     baseline."""
     refuse_summary_names(by, ["stat"])
-    refused = [one for one in how.stats if one not in OF_MEANS]
-    if refused and (weights is not None or how.weight_by is not None):
-        raise OptionError(
-            f"⟦stat={refused[0]!r}⟧ is of lists that count alike, and these have weights; "
-            "mean, gmean and urisk take weights. To leave them out, pass per_user without the "
-            "column of weights"
-        )
+    how.check_weights(weights is not None)
     tables = []
     for name in names:
         k = spec["metrics"][name]["k"] if name in spec.get("metrics", {}) else split_column(name)[1]

@@ -15,7 +15,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import DataError, MissingExtraError, OptionError, RecdfError, kind_of
-from ..inputs.data_files import cast, data_files, folder_columns, hidden, pandas_metadata, unified
+from ..inputs.data_files import (
+    cast,
+    data_files,
+    folder_columns,
+    hidden,
+    pandas_metadata,
+    unified,
+    without_bare_index,
+)
 from ..inputs.door import new_names, takes_options
 from ..inputs.options import Options, as_columns
 from .format_records import TOO_LARGE, Format, InputFile, beyond_numbers, format_named, format_of
@@ -119,6 +127,7 @@ def _as_frames(
     kinds, frames = settled_kinds(texts, schemas, keys, by), {}
     for name, table in tables.items():
         whole = typed(table, kinds[name], [*keys, *by], sets[name]) if name in kinds else table
+        whole = without_bare_index(whole)
         written = json.dumps(pandas_metadata(whole.schema.metadata)).encode()
         try:
             described = whole.replace_schema_metadata({b"pandas": written})

@@ -15,6 +15,7 @@ import glob
 import json
 import os
 import pickle
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -36,6 +37,8 @@ from .frames import engine_of, plain_table
 from .ids import read_ids
 from .lazy_frames import LazyRows, lazy_rows, unwrapped
 from .machine import each, limited, memory_bytes, sizes, stream
+
+BARE_INDEX = re.compile(r"__index_level_\d+__")
 
 
 def data_files(path: str) -> list[str]:
@@ -170,6 +173,11 @@ def pandas_metadata(metadata: Mapping[bytes, bytes] | None) -> dict[str, Any]:
     return {"columns": [], **written, "index_columns": [], "column_indexes": []}
 
 
+def without_bare_index(table: pa.Table) -> pa.Table:
+    """Return the table without an index that pandas wrote and that has no name."""
+    return table.drop_columns([one for one in table.column_names if BARE_INDEX.fullmatch(one)])
+
+
 # Takes one row of all columns, and returns the names of the columns to read.
 NeededColumns = Callable[[pd.DataFrame], list[str]]
 
@@ -240,6 +248,7 @@ def _first_of_lazy(data: Any) -> pa.Table | None:
 
 def frame_of_table(table: pa.Table) -> pd.DataFrame:
     """The table with no column as an index, and with what pandas wrote of its attributes."""
+    table = without_bare_index(table)
     written = json.dumps(pandas_metadata(table.schema.metadata))
     frame: pd.DataFrame = (
         plain_table(table).replace_schema_metadata({"pandas": written}).to_pandas(split_blocks=True)

@@ -201,8 +201,8 @@ class AssignedUnits(NamedTuple):
         frame_of("per_user", per_user)
         frame_of("assignment", assignment)
         keys, clusters = as_columns(user_col), as_columns(cluster)
-        require(per_user, "per_user", keys)
         require(assignment, "assignment", [*keys, variant_col, *clusters])
+        require(per_user, "per_user", keys)
         if not len(assignment):
             raise DataError("assignment has no rows; expected one per assigned user")
         users = match_users(per_user, assignment, keys, variant_col)
