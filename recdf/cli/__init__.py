@@ -412,11 +412,11 @@ def _files_read(name: str, replaced: Collection[str]) -> list[str]:
         path
         for path in found
         if not path.endswith(".json")
-        and not (os.path.realpath(path) in replaced and path not in _of_result(path))
+        and not (os.path.realpath(path) in replaced and path not in _stored_beside(path))
     ]
 
 
-def _of_result(path: str) -> set[str]:
+def _stored_beside(path: str) -> set[str]:
     """Return the files of the result that a file stands beside; none if no result is there."""
     folder = os.path.dirname(path)
     files = {os.path.join(folder, name) for name in RESULT_FILES}

@@ -135,7 +135,7 @@ def check_expected(given: Namespace, data: Mapping[str, pd.DataFrame | Source]) 
         if there.hasnans or there.empty:
             where = f"--{role} {getattr(given, role)}"
             raise Unexpected(f"{where} has no days in {given.day_col!r}, or values that are none")
-        wanted = _days_of(asked, there[-1])
+        wanted = _asked_days(asked, there[-1])
         if not len(wanted):
             raise OptionError(f"--expect-days {text}; expected 2026-11-01..2026-11-30 or a number")
         there = there if ".." in asked else there[there >= wanted[0]]
@@ -143,7 +143,7 @@ def check_expected(given: Namespace, data: Mapping[str, pd.DataFrame | Source]) 
         _refuse_others(given, role, given.day_col, days_wanted, days, f"--expect-days {text}")
 
 
-def _days_of(asked: str, latest: pd.Timestamp) -> pd.DatetimeIndex:
+def _asked_days(asked: str, latest: pd.Timestamp) -> pd.DatetimeIndex:
     """Return the days of a text such as 2026-11-01..2026-11-30, or 7 for those up to the latest;
     none if this is no such text."""
     first, between, last = asked.partition("..")
