@@ -50,7 +50,6 @@ FloatArray = npt.NDArray[np.float64]
 # The label of a result that was evaluated without by=.
 ONLY = "all lists"
 JOINED_BY = " · "
-MANY_RUNS = 10_000  # more runs of equal values than this are no models that stand together
 LISTS_ARE_UNITS = "lists are units"  # in the spec: the caller says so
 LABELS = "labels"  # in the spec of such a result: sentences that say what the means are made of
 RESTATED = ["value", "se", "ci_low", "ci_high", "n", "n_undefined"]
@@ -104,11 +103,9 @@ def need(frame: Any, role: str, names: Iterable[str], source: str) -> pd.DataFra
                 f"{role} has no column {name!r}; it has {have}; expected "
                 f"{source}{closest(name, frame.columns)}"
             )
-    for name in frame.columns if len(frame) else ():
-        if name in NUMBER_COLUMNS and not pd.api.types.is_numeric_dtype(frame[name].dtype):
-            raise DataError(
-                f"{role}[{name!r}] is {frame[name].dtype}; expected numbers: pass {source}"
-            )
+    for name, column in frame[frame.columns.intersection(NUMBER_COLUMNS)].items():
+        if len(frame) and not pd.api.types.is_numeric_dtype(column.dtype):
+            raise DataError(f"{role}[{name!r}] is {column.dtype}; expected numbers: pass {source}")
     return frame
 
 
@@ -150,14 +147,12 @@ def rows_by(frame: pd.DataFrame, by: Sequence[str]) -> dict[str, npt.NDArray[np.
         return {ONLY: np.arange(len(frame))}
     # A null is unequal to everything.
     changes = [frame[name].ne(frame[name].shift()).fillna(True).to_numpy(bool) for name in by]
-    starts = np.flatnonzero(np.any(changes, axis=0))
-    names = labels(frame.take(starts), by) if len(starts) <= MANY_RUNS else []
-    order = np.arange(len(frame))
-    if not names or len({*names}) < len(names):  # rows of one value stand apart, which is rare
+    starts, order = np.flatnonzero(np.any(changes, axis=0)), np.arange(len(frame))
+    if frame.take(starts).duplicated(by).any():  # rows of one value stand apart, which is rare
         codes = frame.groupby(list(by), sort=False, dropna=False, observed=True).ngroup().to_numpy()
         order = np.argsort(codes, kind="stable")
         starts = np.searchsorted(codes[order], np.arange(codes.max(initial=-1) + 1))
-        names = labels(frame.take(order[starts]), by)
+    names = labels(frame.take(order[starts]), by)
     return dict(zip(names, np.split(order, starts[1:]), strict=True))
 
 
@@ -191,11 +186,6 @@ def in_buckets(given: Any, of_rows: Mapping[str, Any]) -> bool:
     return not asked
 
 
-def with_bounds(result: Evaluation, bounds: Any) -> Evaluation:
-    """Return the result with the bounds of its metrics that the caller declares in its spec."""
-    return Evaluation(result.per_user, result.summary, spec_with_bounds(result.spec, bounds))
-
-
 def spec_with_bounds(spec: dict[str, Any], bounds: Any) -> dict[str, Any]:
     """Return the record of a result with the bounds that the caller declares."""
     if bounds is None:
@@ -215,13 +205,15 @@ def with_units(result: Evaluation, unit_col: str | Sequence[str] | None = None) 
     units = each_name(unit_col) or unit_of(key)
     if "unit_col" in spec or LISTS_ARE_UNITS in spec:
         return result
-    first = per_user.take(next(iter(rows_by(per_user, by).values()))) if len(per_user) else per_user
-    if unit_col is None and repeated_unit(first, key, len(first)) and first[units[0]].is_unique:
-        spec["repeated_units"] = True
+    if unit_col is not None and units == key:
+        spec[LISTS_ARE_UNITS] = True
+    elif unit_col is None and len(per_user):
+        first = per_user.take(next(iter(model_rows(result).values())))
+        if repeated_unit(first, key, len(first)) and first[units[0]].is_unique:
+            spec["repeated_units"] = True
     names = [name for name in spec["metrics"] if name in per_user.columns]
     if units == key or not names:
-        named = {} if unit_col is None else {LISTS_ARE_UNITS: True}
-        return Evaluation(per_user, result.summary, spec | named)
+        return Evaluation(per_user, result.summary, spec)
     spec["unit_col"] = units
     plain = need(per_user, "per_user", units, "the column of unit_col=").copy(deep=False)
     plain.attrs = {"recdf": spec}
@@ -234,14 +226,11 @@ def with_units(result: Evaluation, unit_col: str | Sequence[str] | None = None) 
 
 def restated(result: Result, own: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
     """Return the summary with some columns of `own` in the rows of metrics over all lists."""
-    summary, spec = result.summary.copy(deep=False), result.spec
-    keys = [*spec["by"], "metric", "k"]
-    found = summary[keys].merge(
-        own[[*keys, *columns]], "left", keys, validate="m:1", indicator=True
-    )
+    summary, keys = result.summary.copy(deep=False), [*result.spec["by"], "metric", "k"]
+    found = summary[keys].merge(own[[*keys, *columns]], "left", validate="m:1", indicator=True)
     kept = found["_merge"].ne("both").to_numpy()
-    if "item_by" in spec:
-        kept |= summary[spec["item_by"]].notna().to_numpy()
+    if "item_by" in result.spec:
+        kept |= summary[result.spec["item_by"]].notna().to_numpy()
     for name in columns:
         summary[name] = summary[name].where(kept, found[name].to_numpy())
     return summary
@@ -354,11 +343,11 @@ def count_text(numbers: Iterable[Any], noun: str) -> str:
 
 def count_range(numbers: Iterable[Any], noun: str) -> str:
     """Return '1,537 users', or '1,200 to 1,537 users' when counts differ."""
-    found = sorted({int(n) for n in numbers if not pd.isna(n)})
+    found = [int(n) for n in numbers if not pd.isna(n)]
     if not found:
         return ""
-    least = "" if found[0] == found[-1] else f"{found[0]:,} to "
-    return f"{least}{amount(found[-1], noun)}"
+    least = "" if min(found) == max(found) else f"{min(found):,} to "
+    return f"{least}{amount(max(found), noun)}"
 
 
 # -- labels of people and cheap ones
@@ -382,7 +371,7 @@ def with_both_labels(people: Evaluation, cheap: Any) -> Evaluation:
     if by:  # models that people have not judged
         rows = rows[rows.groupby(by, observed=True)[JUDGED].transform("any")].reset_index(drop=True)
     rows.attrs = {}
-    item_by = [cheap.spec["item_by"]] if "item_by" in cheap.spec else []
+    item_by = each_name(cheap.spec.get("item_by"))
     # In the order of `people`.
     same = [*by, "metric", "k", *item_by]
     summary = people.summary[same].merge(cheap.summary, on=same).assign(std=np.nan)
@@ -392,39 +381,37 @@ def with_both_labels(people: Evaluation, cheap: Any) -> Evaluation:
     found = Evaluation(rows, summary, spec)
     at = pd.DataFrame({"model": labels(summary, by), "column": column_names(summary, found)})
     at = at[at["column"].isin(names) & summary[item_by].isna().all(axis=1)]
-    places = rows_by(rows, by)
+    places = model_rows(found)
     means = [(column, places[model]) for model, column in at.itertuples(index=False)]
     numbers = powered_means(found, means).set_index(at.index)
     summary.loc[at.index, RESTATED] = numbers[RESTATED]
     numbers["what"] = at["column"] + (" of " + at["model"] if by else "")
     first = numbers[at["column"] == names[0]]
-    said = label_sentences(first["n_human"], first["n_cheap"], first.to_dict("records"))
-    doubts = [one.sentence for one in CAUTIONS.values() if has(numbers["remarks"], one.code).any()]
-    spec[LABELS] = [
-        *said,
-        *(f"{text[0].upper()}{text[1:]}.".replace("verdict", "interval") for text in doubts),
-    ]
+    spec[LABELS] = label_sentences(first["n_human"], first["n_cheap"], first.to_dict("records"))
+    for one in CAUTIONS.values():
+        if has(numbers["remarks"], one.code).any():
+            doubt = one.sentence.replace("verdict", "interval")
+            spec[LABELS].append(f"{doubt[0].upper()}{doubt[1:]}.")
     return found
 
 
 def powered_means(result: Evaluation, means: Sequence[tuple[str, np.ndarray]]) -> pd.DataFrame:
     """Return the numbers of each mean, which is a column and the rows of some lists; in doubt it
     has no interval."""
-    spec, found = result.spec, []
+    spec, found, declared = result.spec, [], result.spec.get("bounds", {})
     for column, at in means:
         own = result.per_user.take(at)
         y, f = (own[name].to_numpy(np.float64) for name in (column, cheap_column(column)))
         weights = own[spec["weight"]].to_numpy(np.float64) if "weight" in spec else None
         unit = unit_codes(own, spec["unit_col"]) if "unit_col" in spec else None
         definition = spec["metrics"][column]["definition"]
-        declared = spec.get("bounds", {})
         bounds = bounds_of(column, declared, y, f, definition=definition) or seen_bounds(y, f)
-        judged, confidence = own[JUDGED].to_numpy(bool), spec.get("confidence", 0.95)
+        judged, confidence = own[JUDGED].to_numpy(bool), spec.get("confidence", CONFIDENCE)
         row = labelled_row(y, f, judged, bounds, confidence, weights, unit)
-        row["value"], row["n_undefined"] = row["mean"], int(np.isnan(f).sum())
-        row["n"] = len(f) - row["n_undefined"]
+        n_undefined = int(np.isnan(f).sum())
+        row |= {"value": row["mean"], "n": len(f) - n_undefined, "n_undefined": n_undefined}
         if row["remarks"]:
-            row |= dict.fromkeys(RESTATED[1:4], np.nan)
+            row |= dict.fromkeys(("se", "ci_low", "ci_high"), np.nan)
         found.append(row)
     return pd.DataFrame(found)
 
@@ -491,16 +478,12 @@ def compare(
     all groups are one family. Returns the columns of `compare_models`, with `group` before them
     where groups are given.
     """
-    rows = model_rows(result)
-    models = list(rows)
-    if len(models) < 2:
-        raise OptionError("the result has one model; evaluate with ⟦+by=⟧ for a comparison")
-    spec, per_user = result.spec, result.per_user
-    weight = spec.get("weight")
-    names = [*columns, JUDGED, *map(cheap_column, columns), "n_true", "n_pred", weight]
+    rows, spec, per_user = model_rows(result), result.spec, result.per_user
+    models, weight = list(rows), spec.get("weight")
+    names = [*columns, JUDGED, *map(cheap_column, columns), "n_true", "n_pred", *each_name(weight)]
     # Integers stand for models and lists: coding millions of labels again would take longer than
     # the tests.
-    frame = per_user[[name for name in dict.fromkeys(names) if name in per_user.columns]]
+    frame = per_user[per_user.columns.intersection(names, sort=False)]
     frame = frame.assign(**{MODEL: model_codes(rows), LIST: list_places(result, rows).of_row})
     options: dict[str, Any] = {"weight_col": weight}
     if "unit_col" in spec:

@@ -34,13 +34,11 @@ from ..tables.cells import (
 )
 from .given_tables import (
     LABELS,
-    as_result,
     chosen,
     direction_word,
     in_buckets,
     summary_of,
     with_both_labels,
-    with_bounds,
     with_units,
     words_of_tests,
 )
@@ -51,7 +49,7 @@ from .leaderboard_values import (
     RowsInBuckets,
     RowsInMemory,
     columns_of,
-    over_repeats,
+    read_result,
     seed_sentences,
     segment_groups,
     values_frame,
@@ -72,12 +70,6 @@ TIDY = [
     "place",
     "marks",
 ]
-# How each form marks the best and the second best value.
-MARK_WEIGHTS = {
-    "html": "The best value of a metric is bold, the second best is underlined.",
-    "markdown": "The best value of a metric is bold, the second best is italic.",
-    "text": "A star marks the best value of a metric.",
-}
 LABEL_HEADS = ("segment", "model")
 CUT = 60  # rows that a notebook or a terminal shows
 
@@ -107,11 +99,8 @@ class Leaderboard:
 
     def to_markdown(self) -> str:
         """Return a Markdown table with its notes below."""
-        return (
-            to_markdown(*self.head_and_cells())
-            + "\n\n"
-            + "\n".join(f"* {markdown_text(note)}" for note in self._notes("markdown"))
-        )
+        notes = (f"* {markdown_text(note)}" for note in self.notes)
+        return "\n".join([to_markdown(*self.head_and_cells()), "", *notes])
 
     def to_latex(self) -> str:
         r"""Return a LaTeX tabular with the rules of booktabs.
@@ -130,18 +119,11 @@ class Leaderboard:
         """Return an HTML table with its notes below."""
         return self._html(None)
 
-    def _html(self, rows: int | None) -> str:
+    def _html(self, most: int | None) -> str:
         head, body, align = self.head_and_cells()
-        notes = list(self.notes)
-        if rows is not None and len(body) > rows:
-            notes.append(
-                f"{amount(len(body) - rows, 'more row')} not shown; .frame and .to_html() have "
-                "all of them."
-            )
-            body = body[:rows]
-        return to_html(head, body, align) + "".join(
-            f"<p><small>{html_text(note)}</small></p>" for note in notes
-        )
+        left = len(body) - (most or len(body))
+        notes = "".join(f"<p><small>{html_text(note)}</small></p>" for note in self._notes(left))
+        return to_html(head, body[:most], align) + notes
 
     def head_and_cells(self) -> tuple[list[str], list[list[Cell]], list[Align]]:
         """Return the names of the columns, the rows of cells and the side of every column."""
@@ -150,22 +132,24 @@ class Leaderboard:
         align: list[Align] = ["left" if name in LABEL_HEADS else "right" for name in head]
         return head, [[one.cell for one in row.values()] for row in rows], align
 
-    def _notes(self, form: str) -> list[str]:
-        return [MARK_WEIGHTS[form] if note == MARK_WEIGHTS["html"] else note for note in self.notes]
+    def _notes(self, left: int) -> list[str]:
+        """Return the notes, and how many rows are left out."""
+        more = f"{amount(left, 'more row')} not shown; .frame has all of them."
+        return [*self.notes, *[more] * (left > 0)]
 
     def _repr_html_(self) -> str:
         return self._html(CUT)
 
     def __str__(self) -> str:
         head, body, align = self.head_and_cells()
-        more = f"... and {amount(len(body) - CUT, 'more row')}; .frame has all of them"
         # A terminal has neither bold nor underline: the best value has a star.
         starred = [
             [cell._replace(text=f"*{cell.text}") if cell.bold else cell for cell in row]
             for row in body[:CUT]
         ]
-        lines = [to_text(head, starred, align), *[more] * (len(body) > CUT), ""]
-        return "\n".join([*lines, *map(visible, self._notes("text"))])
+        return "\n".join(
+            [to_text(head, starred, align), "", *map(visible, self._notes(len(body) - CUT))]
+        )
 
     __repr__ = __str__
 
@@ -263,7 +247,7 @@ def leaderboard(
     if in_buckets(result, of_rows):
         rows: RowsInMemory | RowsInBuckets = RowsInBuckets(result, segments, unit_col, bounds)
     else:
-        found = with_bounds(over_repeats(as_result(result), fold, seed_col), bounds)
+        found = read_result(result, fold, seed_col, bounds)
         found = with_units(found, unit_col)
         found = found if cheap is None else with_both_labels(found, cheap)
         rows = RowsInMemory(found, {} if segments is None else segment_groups(found, segments))
@@ -369,7 +353,8 @@ def notes(
         .notna()
         .any(),
         "Arrows say whether higher or lower values are better.": directed.any(),
-        MARK_WEIGHTS["html"]: placed.any(),
+        "The best value of a metric is bold (in plain text: a star), the second best is underlined "
+        "(in Markdown: italic).": placed.any(),
         f"Models have values of {', '.join(apart)} for different lists, so that none is marked as "
         "best.": len(apart) and frame["model"].nunique() > 1,
         f"{mark} ({how}).": how,

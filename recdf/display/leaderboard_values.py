@@ -9,9 +9,8 @@ is small, and adds up. All columns of segments are read once; group 0 has all li
 from __future__ import annotations
 
 import functools
-import itertools
+import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,6 +37,7 @@ from ..tables.cells import form_of, number
 from .given_tables import (
     LABELS,
     RESTATED,
+    as_result,
     chosen,
     column_names,
     compare,
@@ -57,37 +57,28 @@ from .row_words import EVERYONE
 
 # Columns beside those of the rows.
 MODEL_NUMBER, GROUP_NUMBER = "recdf: model", "recdf: number of group"
+CELL = [GROUP_NUMBER, MODEL_NUMBER]
 
 
-# -- groups of lists, such as segments of users: read once per list, kept as one code per row
+# -- groups of lists, such as segments of users: read once per list
+
+Group = tuple[str, str]  # a column of segments, and one of its values
+ALL_LISTS: Group = (EVERYONE, "")
 
 
-class SegmentGroups(NamedTuple):
-    """The groups of one column of segments: their names, and a code for every row of `per_user`, −1
-    for no group."""
-
-    names: list[str]
-    codes: np.ndarray
-
-    def rows(self) -> dict[str, np.ndarray]:
-        """Return the rows of `per_user` of every group, in the order of the names."""
-        order = np.argsort(self.codes, kind="stable")
-        starts = np.searchsorted(self.codes[order], np.arange(len(self.names) + 1))
-        return dict(zip(self.names, np.split(order, starts)[1:-1], strict=True))
-
-
-def segment_groups(result: Evaluation, segments: pd.DataFrame) -> dict[str, SegmentGroups]:
-    """Return the groups of every column of segments; lists whose user has none are in no group."""
+def segment_groups(result: Evaluation, segments: pd.DataFrame) -> dict[Group, np.ndarray]:
+    """Return the rows of `per_user` of every group; lists whose user has no segment are in none."""
     known, keys, names = coded_segments(segments, result.spec["user_col"])
     # The ids of a list are looked up once, not once for every model.
     places = list_places(result, model_rows(result))
     lists = result.per_user[keys].take(places.first_row)
-    joined = segments_of_lists(lists, known, keys, list(names)).fillna(-1)
-    found = {}
+    joined, found = segments_of_lists(lists, known, keys, list(names)).fillna(-1), {}
     for name, own in names.items():
-        # Numbers of 16 bits are sorted many times faster than longer ones.
-        codes = joined[name].to_numpy(np.int16 if len(own) <= np.iinfo(np.int16).max else np.int64)
-        found[str(name)] = SegmentGroups(own, codes[places.of_row])
+        codes = joined[name].to_numpy(np.int64)[places.of_row]
+        order = np.argsort(codes, kind="stable")
+        ends = np.searchsorted(codes[order], np.arange(len(own) + 1))
+        rows = np.split(order, ends)[1:-1]
+        found |= {(str(name), one): at for one, at in zip(own, rows, strict=True)}
     return found
 
 
@@ -106,43 +97,21 @@ def coded_segments(
     return known, keys, labels_of
 
 
-def group_means(
-    result: Evaluation, groups: SegmentGroups, columns: list[str], segment: str
-) -> pd.DataFrame:
-    """Return means of every model within every group, in the columns of the leaderboard."""
-    spec, per_user, weights = result.spec, result.per_user, None
-    of_models, at = model_rows(result), np.flatnonzero(groups.codes >= 0)
-    models, codes = list(of_models), model_codes(of_models)
-    units, weight = spec.get("unit_col", []), each_name(spec.get("weight"))
-    rows = per_user[list(dict.fromkeys([*columns, *units, *weight]))].take(at)
-    rows = rows.assign(**{MODEL_NUMBER: codes[at], GROUP_NUMBER: groups.codes[at]})
-    if weight:
-        weights = rows[weight[0]].to_numpy(np.float64)
-    cells, confidence = [MODEL_NUMBER, GROUP_NUMBER], spec.get("confidence", CONFIDENCE)
-    found = means(rows, cells, columns, {}, confidence, units, weights)
-    table = named_cells(result, found, models, (segment, groups.names), columns)
-    if LABELS in spec:
-        grouped = rows.reset_index(drop=True).groupby(cells)
-        of_cells = [(name, at[own.index]) for _, own in grouped for name in columns]
-        table[RESTATED] = powered_means(result, of_cells)[RESTATED].to_numpy()
-    return table
-
-
 def named_cells(
     result: Evaluation,
     found: pd.DataFrame,
     models: list[str],
-    segment: tuple[str, list[str]],
+    groups: list[Group],
     columns: list[str],
 ) -> pd.DataFrame:
-    """Return means of the numbers of models and of the groups of a column of segments with the
-    names of both, model after model."""
-    found = found.sort_values([MODEL_NUMBER, GROUP_NUMBER], kind="stable", ignore_index=True)
+    """Return means of the numbers of models and of groups of segments with the names of both, group
+    after group."""
+    found = found.sort_values(CELL, kind="stable", ignore_index=True)
     n_cells = len(found) // max(len(columns), 1)
     return found[["value", "ci_low", "ci_high", "n", "n_undefined"]].assign(
         model=[models[i] for i in found[MODEL_NUMBER]],
-        segment=segment[0],
-        group=[segment[1][i] for i in found[GROUP_NUMBER]],
+        segment=[groups[i][0] for i in found[GROUP_NUMBER]],
+        group=[groups[i][1] for i in found[GROUP_NUMBER]],
         column=columns * n_cells,
         better=[direction_word(result, name) for name in columns] * n_cells,
     )
@@ -151,16 +120,33 @@ def named_cells(
 # -- the lists of a result with their groups
 
 
-@dataclass(frozen=True)
-class RowsInMemory:
-    """The lists of a result in memory, with their groups."""
+class RowsInMemory(NamedTuple):
+    """The lists of a result in memory, with the rows of their groups."""
 
     result: Evaluation
-    groups: dict[str, SegmentGroups]
+    groups: dict[Group, np.ndarray]
 
     def group_means(self, columns: list[str]) -> list[pd.DataFrame]:
-        """Return the means of every model within the groups of every column of segments."""
-        return [group_means(self.result, one, columns, name) for name, one in self.groups.items()]
+        """Return the means of every model within every group, in the columns of the leaderboard."""
+        if not self.groups:
+            return []
+        spec, per_user = self.result.spec, self.result.per_user
+        at, of_models = np.concatenate(list(self.groups.values())), model_rows(self.result)
+        units, weight = spec.get("unit_col", []), each_name(spec.get("weight"))
+        rows = per_user[list(dict.fromkeys([*columns, *units, *weight]))].take(at)
+        rows[MODEL_NUMBER] = model_codes(of_models)[at]
+        rows[GROUP_NUMBER] = np.repeat(
+            np.arange(len(self.groups)), [*map(len, self.groups.values())]
+        )
+        weights = rows[weight[0]].to_numpy(np.float64) if weight else None
+        confidence = spec.get("confidence", CONFIDENCE)
+        found = means(rows, CELL, columns, {}, confidence, units, weights)
+        table = named_cells(self.result, found, list(of_models), list(self.groups), columns)
+        if LABELS in spec:
+            grouped = rows.reset_index(drop=True).groupby(CELL)
+            of_cells = [(name, at[own.index]) for _, own in grouped for name in columns]
+            table[RESTATED] = powered_means(self.result, of_cells)[RESTATED].to_numpy()
+        return [table]
 
     def different_lists(self, columns: list[str]) -> list[str]:
         """Return the columns that have values for some lists of one model and not of another."""
@@ -174,50 +160,43 @@ class RowsInMemory:
         self, columns: list[str], baseline: str | None, correction: Correction
     ) -> pd.DataFrame:
         """Compare models over all lists and within every group; all tests are one family."""
-        within = {(EVERYONE, ""): np.arange(len(self.result.per_user))}
-        for segment, of_segment in self.groups.items():
-            within |= {(segment, group): rows for group, rows in of_segment.rows().items()}
-        rows = within if self.groups else None
-        table = compare(self.result, columns, baseline=baseline, correction=correction, within=rows)
-        return in_groups(table, list(within))
+        within = None
+        if self.groups:
+            within = {ALL_LISTS: np.arange(len(self.result.per_user)), **self.groups}
+        how: Any = {"baseline": baseline, "correction": correction, "within": within}
+        return in_groups(compare(self.result, columns, **how))
 
 
-def in_groups(table: pd.DataFrame, groups: list[tuple[str, str]]) -> pd.DataFrame:
+def in_groups(table: pd.DataFrame) -> pd.DataFrame:
     """Return comparisons with the column of segments and the group before them."""
     table = pd.DataFrame(table)
-    keys = table.pop("group").tolist() if "group" in table.columns else groups * len(table)
+    keys = table.pop("group").tolist() if "group" in table.columns else [ALL_LISTS] * len(table)
     for place, name in enumerate(("segment", "group")):
         table.insert(place, name, [key[place] for key in keys])
     return table
 
 
-@dataclass(frozen=True)
-class Labelling:
-    """Number the model of every row, and repeat the rows for each of their groups.
-
-    first : the number of the first group of each column of segments.
-    """
-
-    by_values: pd.DataFrame
-    segments: pd.DataFrame | None
-    keys: list[str]
-    first: Mapping[Any, int]
-
-    def __call__(self, rows: pd.DataFrame) -> pd.DataFrame:
-        by = list(self.by_values.columns)
-        models, model = pd.MultiIndex.from_frame, np.zeros(len(rows), np.int64)
-        if by:
-            model = models(self.by_values).get_indexer(models(rows[by]))
-        rows = rows.assign(**{MODEL_NUMBER: model, GROUP_NUMBER: np.zeros_like(model)})
-        if self.segments is None:
-            return rows
-        found = segments_of_lists(rows, self.segments, self.keys, list(self.first))
-        parts = [rows]
-        for name, first in self.first.items():
-            group = found[name].fillna(-1).to_numpy(np.int64)
-            own = np.flatnonzero(group >= 0)
-            parts.append(rows.take(own).assign(**{GROUP_NUMBER: first + group[own]}))
-        return pd.concat(parts, ignore_index=True)
+def numbered_rows(
+    rows: pd.DataFrame,
+    by_values: pd.DataFrame,
+    segments: pd.DataFrame | None,
+    keys: list[str],
+    first: Mapping[Any, int],
+) -> pd.DataFrame:
+    """Number the model of every row, and repeat the rows for each of their groups; `first` holds
+    the number of the first group of each column of segments."""
+    model = np.zeros(len(rows), np.int64)
+    if by := list(by_values.columns):
+        models = pd.MultiIndex.from_frame
+        model = models(by_values).get_indexer(models(rows[by]))
+    parts = [rows.assign(**{MODEL_NUMBER: model, GROUP_NUMBER: np.zeros_like(model)})]
+    if segments is not None:
+        found = segments_of_lists(rows, segments, keys, list(first)).fillna(-1).astype(np.int64)
+        for name, number_of_first in first.items():
+            own = np.flatnonzero(found[name] >= 0)
+            group = number_of_first + found[name].to_numpy()[own]
+            parts.append(parts[0].take(own).assign(**{GROUP_NUMBER: group}))
+    return pd.concat(parts, ignore_index=True)
 
 
 class BucketMeans(NamedTuple):
@@ -239,37 +218,33 @@ class BucketMeans(NamedTuple):
         )
 
 
-@dataclass(frozen=True)
-class MeansOfBucket:
+def means_of_bucket(
+    rows: pd.DataFrame,
+    *,
+    columns: list[str],
+    keys: list[str],
+    units: list[str],
+    weight_col: str | None,
+    n_models: int,
+    n_groups: int,
+) -> BucketMeans:
     """Add up the lists of one bucket."""
-
-    columns: list[str]
-    keys: list[str]
-    units: list[str]
-    weight: str | None
-    n_models: int
-    n_groups: int
-
-    def __call__(self, rows: pd.DataFrame) -> BucketMeans:
-        n_cells = self.n_models * self.n_groups
-        cell = rows[GROUP_NUMBER].to_numpy() * self.n_models + rows[MODEL_NUMBER].to_numpy()
-        values = [rows[name].to_numpy(np.float64, na_value=np.nan) for name in self.columns]
-        weight = None if self.weight is None else rows[self.weight].to_numpy(np.float64)
-        of_units = []
-        if self.units != self.keys:
-            unit = unit_codes(rows, self.units)
-            of_units = moments_of_units(values, cell, unit, n_cells, weight)
-        whole = (rows[GROUP_NUMBER] == 0).to_numpy()
-        (code,), _ = key_codes([("per_user", rows[whole])], self.keys)
-        counts = [np.bincount(code[~np.isnan(one[whole])]) for one in values]
-        first = rows[whole & (rows[MODEL_NUMBER] == rows[MODEL_NUMBER].min()).to_numpy()]
-        several = first.duplicated(self.units).any()
-        return BucketMeans(
-            GroupMoments.of(values, cell, n_cells, weight),
-            of_units,
-            np.array([bool((n[n > 0] < self.n_models).any()) for n in counts], bool),
-            np.array([several, repeated_unit(first, self.keys, len(first))]),
-        )
+    group, model = (rows[name].to_numpy() for name in (GROUP_NUMBER, MODEL_NUMBER))
+    cell, n_cells, of_units = group * n_models + model, n_models * n_groups, list[GroupMoments]()
+    values = [rows[name].to_numpy(np.float64, na_value=np.nan) for name in columns]
+    weight = None if weight_col is None else rows[weight_col].to_numpy(np.float64)
+    if units != keys:
+        of_units = moments_of_units(values, cell, unit_codes(rows, units), n_cells, weight)
+    whole = group == 0
+    (code,), _ = key_codes([("per_user", rows[whole])], keys)
+    counts = [np.bincount(code[~np.isnan(one[whole])]) for one in values]
+    first = rows[whole & (model == model.min(initial=0))]
+    return BucketMeans(
+        GroupMoments.of(values, cell, n_cells, weight),
+        of_units,
+        np.array([(n[n > 0] < n_models).any() for n in counts], bool),
+        np.array([first.duplicated(units).any(), repeated_unit(first, keys, len(first))]),
+    )
 
 
 class RowsInBuckets:
@@ -288,14 +263,15 @@ class RowsInBuckets:
         self.weight, self.key = spec.get("weight"), key
         self.models = labels(given.by_values, list(spec["by"]))
         known, keys, names = (None, [], {}) if segments is None else coded_segments(segments, key)
-        self.names = names
-        self.groups = [(EVERYONE, "")]
-        self.groups += [(str(name), one) for name, own in names.items() for one in own]
-        sizes = map(len, names.values())
-        self.first = dict(zip(names, itertools.accumulate(sizes, initial=1), strict=False))
-        label = Labelling(given.by_values, known, keys, self.first)
+        self.groups, first = [ALL_LISTS], dict[Any, int]()
+        for name, values in names.items():
+            first[name] = len(self.groups)
+            self.groups += [(str(name), one) for one in values]
+        label = functools.partial(
+            numbered_rows, by_values=given.by_values, segments=known, keys=keys, first=first
+        )
         reads = [*spec["by"], *keys, *key, *self.units]
-        numbers = {MODEL_NUMBER: "int64", GROUP_NUMBER: "int64"}
+        numbers = dict.fromkeys((MODEL_NUMBER, GROUP_NUMBER), "int64")
         self.rows = ChangedRows(given, label, reads, numbers)
         self.per_list = [name for name in spec["metrics"] if name in given.empty_rows.columns]
         self.rows.by_values = pd.DataFrame({MODEL_NUMBER: range(len(self.models))})
@@ -315,47 +291,42 @@ class RowsInBuckets:
     @functools.cached_property
     def _of_all(self) -> BucketMeans:
         """The sums of all buckets."""
-        work = MeansOfBucket(
-            self.per_list,
-            self.key,
-            self.units,
-            self.weight,
-            len(self.models),
-            len(self.groups),
+        work = functools.partial(
+            means_of_bucket,
+            columns=self.per_list,
+            keys=self.key,
+            units=self.units,
+            weight_col=self.weight,
+            n_models=len(self.models),
+            n_groups=len(self.groups),
         )
         used = [*self.per_list, *each_name(self.weight)]
         parts: list[BucketMeans] = self.rows.each_bucket(work, used, self.units)
-        return functools.reduce(lambda one, two: one + two, parts)
+        return functools.reduce(operator.add, parts)
 
     @property
     def _moments(self) -> GroupMoments:
         """The moments of every cell, with the errors of units where lists are not independent."""
-        found = self._of_all
-        return (
-            with_unit_errors(found.moments, found.of_units)[0] if found.of_units else found.moments
-        )
+        found, of_units = self._of_all.moments, self._of_all.of_units
+        return with_unit_errors(found, of_units)[0] if of_units else found
 
     def group_means(self, columns: list[str]) -> list[pd.DataFrame]:
-        """Return the means of every model within the groups of every column of segments."""
-        found, n_models = [], len(self.models)
-        confidence = self.result.spec.get("confidence", CONFIDENCE)
-        for name, own in self.names.items():
-            first = self.first[name] * n_models
-            cells = first + np.flatnonzero(self._moments.rows[first:][: len(own) * n_models])
-            groups, models = np.divmod(cells - first, n_models)
-            numbers = pd.DataFrame({MODEL_NUMBER: models, GROUP_NUMBER: groups})
-            table = mean_table(numbers, self.per_list, self._moments.take(cells), {}, confidence)
-            table = named_cells(self.result, table, self.models, (str(name), own), self.per_list)
-            found.append(table[table["column"].isin(columns)])
-        return found
+        """Return the means of every model within the groups of all columns of segments."""
+        if not self.groups[1:]:
+            return []
+        moments, confidence = self._moments, self.result.spec.get("confidence", CONFIDENCE)
+        cells = np.flatnonzero(moments.rows)
+        cells = cells[cells >= len(self.models)]
+        groups, models = np.divmod(cells, len(self.models))
+        numbers = pd.DataFrame({MODEL_NUMBER: models, GROUP_NUMBER: groups})
+        table = mean_table(numbers, self.per_list, moments.take(cells), {}, confidence)
+        table = named_cells(self.result, table, self.models, self.groups, self.per_list)
+        return [table[table["column"].isin(columns)]]
 
     def different_lists(self, columns: list[str]) -> list[str]:
         """Return the columns that have values for some lists of one model and not of another."""
-        return [
-            name
-            for name, apart in zip(self.per_list, self._of_all.apart, strict=True)
-            if apart and name in columns
-        ]
+        apart = {name for name, one in zip(self.per_list, self._of_all.apart, strict=True) if one}
+        return [name for name in columns if name in apart]
 
     def tests(
         self, columns: list[str], baseline: str | None, correction: Correction
@@ -372,11 +343,11 @@ class RowsInBuckets:
             model_col=MODEL_NUMBER,
             weight_col=self.weight,
             unit_col=self.units,
-            by=GROUP_NUMBER if self.names else None,
+            by=GROUP_NUMBER if self.groups[1:] else None,
         )
-        if self.names:
+        if self.groups[1:]:
             table["group"] = [self.groups[code] for code in table.pop(GROUP_NUMBER)]
-        return in_groups(table, self.groups[:1])
+        return in_groups(table)
 
 
 # -- values and places
@@ -427,6 +398,15 @@ def columns_of(
 
 SEEDS = "seeds"  # in the spec: the spread of a metric over the seeds of a model
 REPEATS = "repeats"  # in the spec: the columns of folds and seeds that were averaged
+
+
+def read_result(
+    given: Any, fold: str | Sequence[str] | None, seed_col: str | None, bounds: Any
+) -> Evaluation:
+    """Return the result that a caller gives, over its folds and seeds, with the bounds of its
+    metrics in its spec."""
+    found = over_repeats(as_result(given), fold, seed_col)
+    return Evaluation(found.per_user, found.summary, spec_with_bounds(found.spec, bounds))
 
 
 def over_repeats(

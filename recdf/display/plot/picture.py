@@ -31,6 +31,7 @@ from .style import (
     Axes,
     ModelLook,
     by_model,
+    in_order,
     letters,
     plain_text,
     points,
@@ -369,28 +370,31 @@ class Frame:
     def title(self, text: str, x: str = "", y: str = "") -> None:
         """Write the title and the names of the axes."""
         across = 1.22 * self.width - 0.4 - self.left_labels()
-        words = wrapped(text, across, 1.1) if PAGE.get() is None else visible(text)
         plain_text(
             self.ax.set_xlabel(wrapped(x, min(self.width, across))),
             self.ax.set_ylabel(wrapped(y, 0.9 * self.height)),
-            self.ax.set_title(words, loc="left", fontsize=points(1.1)),
         )
+        if (page := PAGE.get()) is not None:
+            page.title = in_order(visible(text))
+            return
+        title = wrapped(text, across, 1.1)
+        plain_text(self.ax.set_title(title, loc="left", fontsize=points(1.1)))
 
     def caption(self, text: str, panels: int = 1) -> None:
         """Write what the marks mean below the axes: intervals, counts, what is left out."""
+        if (page := PAGE.get()) is not None:
+            page.caption = in_order(text)
+            return
         ax, look = self.ax, {"ha": "left", "fontsize": points(0.85), "color": self.tone(MUTED)}
         if panels > 1 and self.is_own:  # below all panels, not below one
             across = ax.figure.bbox.width / ax.figure.dpi - 0.2
             below = ax.figure.supxlabel(wrapped(text, across, 0.85, 4), x=0.01, va="bottom", **look)
         else:
-            left = 0.0
-            if PAGE.get() is None:
-                left, text = self.left_labels(), wrapped(text, 1.2 * self.width - 0.2, 0.85, 8)
             below = ax.annotate(  # below the ticks and the name of the axis
-                text,
+                wrapped(text, 1.2 * self.width - 0.2, 0.85, 8),
                 xy=(0, 0),
                 xycoords=("axes fraction", ax.xaxis.label),
-                xytext=(-72 * left, -7),
+                xytext=(-72 * self.left_labels(), -7),
                 textcoords="offset points",
                 annotation_clip=False,
                 va="top",
@@ -416,6 +420,9 @@ class Frame:
         """Add a legend with the names, wrapped: beside the axes, so that it covers nothing, or
         above all of several. A figure of our own grows by its width or its height."""
         handles, names = self.legend_entries()
+        if (page := PAGE.get()) is not None:
+            page.legend = [*zip(handles, map(in_order, map(visible, names)), strict=True)]
+            return
         if not handles:
             return
         figure, holder, across, lines = self.ax.figure, self.ax, LEGEND_WIDTH, 4
@@ -440,7 +447,7 @@ class Frame:
                 across = min(LEGEND_WIDTH, letters(0.4 * self.width, 0.9))
         box = holder.legend(handles, legend_texts(names, across, lines), **look)
         plain_text(*box.get_texts())
-        if self.is_own and grows.any() and PAGE.get() is None:
+        if self.is_own and grows.any():
             extent = box.get_window_extent()
             needs = np.array([extent.width, extent.height]) / figure.dpi
             least = needs + 0.9 * grows[::-1]
@@ -461,15 +468,12 @@ class Frame:
 
 
 def legend_texts(names: Iterable[str], width: int, lines: int) -> list[str]:
-    """Return the names, wrapped; only a name of more lines than there are is cut. A page wraps them
-    itself."""
-    texts = [visible(name) for name in names]
-    if PAGE.get() is None:
-        # What stands in brackets behind a name is kept, so that what is cut is the name.
-        parts = [re.fullmatch(r"(.*?)( \([^(]*\))?", text) for text in texts]
-        heads, ends = zip(*[(part[1], part[2] or "") for part in parts if part], strict=True)
-        cut = short_names(heads, max(8, width * lines - max(map(len, ends))))
-        texts = [fill_text(head + end, width) for head, end in zip(cut, ends, strict=True)]
+    """Return the names, wrapped; only a name of more lines than there are is cut."""
+    # What stands in brackets behind a name is kept, so that what is cut is the name.
+    parts = [re.fullmatch(r"(.*?)( \([^(]*\))?", visible(name)) for name in names]
+    heads, ends = zip(*[(part[1], part[2] or "") for part in parts if part], strict=True)
+    cut = short_names(heads, max(8, width * lines - max(map(len, ends))))
+    texts = [fill_text(head + end, width) for head, end in zip(cut, ends, strict=True)]
     # matplotlib leaves out labels that start with an underscore.
     return [f" {text}" if text.startswith("_") else text or " " for text in texts]
 

@@ -11,6 +11,7 @@ import textwrap
 import unicodedata
 from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -38,9 +39,6 @@ MARK_OF_SIGN = {"open": (NEUTRAL, "o"), "better": (BETTER, "^"), "worse": (WORSE
 ON_LIGHT = "#111111"  # texts in boxes that stay light in a dark style
 
 MUTED, GRID = 0.68, 0.18  # shares of the ink in the colour of what stands back
-# The looks of all models of a page, where pictures stand on one; its titles, captions and legends
-# are HTML.
-PAGE: ContextVar[dict[str, Any] | None] = ContextVar("PAGE", default=None)
 
 
 class ModelLook(NamedTuple):
@@ -51,6 +49,19 @@ class ModelLook(NamedTuple):
     marker: str
     line: Any
 
+
+@dataclass
+class OnPage:
+    """A picture on a page: the looks of all models of the page, and the texts that it writes
+    itself, title, caption, and the artists and names of the legend."""
+
+    looks: dict[str, ModelLook]
+    title: str = ""
+    caption: str = ""
+    legend: list[tuple[Any, str]] = field(default_factory=list)
+
+
+PAGE: ContextVar[OnPage | None] = ContextVar("PAGE", default=None)
 
 TAKEN: dict[str, int] = {}  # the places in COLOURS of names that were drawn, of the whole session
 REST = ModelLook("#8a8a8a", ".", "-")  # models beyond those that have a colour
@@ -65,8 +76,8 @@ def looks(
     Beyond eight names, only those of `first` have a look of their own.
     """
     names, page = list(dict.fromkeys(names)), PAGE.get()
-    if page is not None and any(name in page for name in names):
-        return {name: page.get(name, REST) for name in names}
+    if page is not None and any(name in page.looks for name in names):
+        return {name: page.looks.get(name, REST) for name in names}
     own, most = names, len(COLOURS)
     if len(names) > most:
         own = list(dict.fromkeys(name for name in first if name in names))[:most]

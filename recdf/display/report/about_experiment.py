@@ -188,7 +188,7 @@ def _soundness(tables: ReportTables) -> tuple[Badge, str]:
         if pd.isna(p) and untested:
             how = "pass health= (what rd.experiments.experiment_health returned)"
             return Badge("warning", "not checked"), f"The sample ratio was not checked: {how}."
-        seen = "" if pd.isna(p) else seen_words(rows, "treatment")
+        seen: str = "" if pd.isna(p) else seen_words(rows, "treatment")
         return good, f"Sample ratio of the users who are compared as planned{_p(p)}{seen}."
     records, p = health.to_dict("records"), health["srm_p"].min()
     arms = ", ".join(map(TABLE_KINDS["health"].said, records))

@@ -104,16 +104,16 @@ class Page:
         the columns that say nothing; what all rows are about stands in the caption."""
         table = harm_first(given)
         cells = record_of(given).cells(table.head(self.most))
-        said = {
+        columns = {name: [row[name] for row in cells] for name in (cells[0] if cells else ())}
+        said = [
             name
-            for row in cells
-            for name, one in row.items()
-            if one.badge or one.bar or one.cell.text not in ("", NULL)
-        }
-        if len(what := {row["what"].cell.text for row in cells if "what" in row}) == 1:
+            for name, column in columns.items()
+            if any(one.badge or one.bar or one.cell.text not in ("", NULL) for one in column)
+        ]
+        if len(what := {one.cell.text for one in columns.get("what", ())}) == 1:
             caption = f"{caption}: {what.pop()}"
-            said.discard("what")
-        rows = [{name: one for name, one in row.items() if name in said} for row in cells]
+            said.remove("what")
+        rows = [{name: row[name] for name in said} for row in cells]
         left = len(table) - len(rows)
         return shown_table(caption, rows, self.most, table, file, left, stacked=True)
 
@@ -124,7 +124,7 @@ class Page:
 def leaderboard_section(subject: Subject, page: Page) -> Sections:
     """Show models by metrics, each at one k, and fold every value below."""
     frame, summary, most = subject.board.frame, subject.summary, page.most
-    cells, columns = TABLE_KINDS["leaderboard"].cells(frame), [*frame["metric"].unique()]
+    cells, columns = TABLE_KINDS["leaderboard"].cells(frame), frame["metric"].unique()
     names = summary.drop_duplicates("column").set_index("column").loc[columns]
     at_k = names["k"].astype("Int64").astype(str).replace("<NA>", "")
     n = summary.loc[summary["column"].isin(subject.columns), "n"]
@@ -169,13 +169,10 @@ def curves_section(subject: Subject, page: Page) -> Sections:
     if not metrics:
         return
     marked = subject.baseline if len(subject.models) > 4 else None
-    drawings = [
-        page.draw(plot.curve, subject.result, metric, highlight=marked)
-        for metric in metrics[:MANY_PANELS]
-    ]
+    drawn = metrics[:MANY_PANELS]
+    drawings = [page.draw(plot.curve, subject.result, one, highlight=marked) for one in drawn]
     left = f"The first {MANY_PANELS} of {len(metrics)} metrics are drawn; the table of all values "
-    left += "has the others."
-    said = [left] if len(metrics) > MANY_PANELS else []
+    said = [f"{left}has the others."] * (drawn != metrics)
     yield Section("curves", "Curves over k", text=said, drawings=drawings)
 
 
@@ -188,41 +185,33 @@ def comparison_section(subject: Subject, page: Page) -> Sections:
     table = subject.comparison
     if table.empty:
         return
-    if subject.baseline is None and len(subject.models) > MATRIX_ABOVE:
-        yield Section("comparison", "Comparison", tables=[_pair_matrix(subject, table)])
-        return
     confidence, bases = confidence_of(table), table["baseline"].map(str).unique()
     level = "" if confidence is None else f"{100 * confidence:g} % "
     against = f"from {bases[0]}" if len(bases) == 1 else "of pairs of models"
-    how = (
+    how = [
         "The data support the differences inside an interval, and not those outside. “No "
         "difference shown” is no proof that there is none."
-    )
-    shown = page.block(table, f"Differences {against}, {level}intervals", "comparison.csv")
-    yield Section("comparison", "Comparison", tables=[shown], text=[how])
-
-
-def _pair_matrix(subject: Subject, comparison: pd.DataFrame) -> TableBlock:
-    """Return pairs of many models as a matrix of signs: the model of the row against that of the
-    column."""
-    order = subject.order
-    signs = {
-        (str(row["model"]), str(row["baseline"])): SIGNS[look_of(row)]
-        for one in comparison[comparison["metric"].astype(str) == subject.primary].to_dict(
-            "records"
-        )
-        for row in (one, turned(one))
-    }
-    rows = [
-        {"model": text(f"{i} {model}")}
-        | {f"{j}": text(signs.get((model, one), "–")) for j, one in enumerate(order, 1)}
-        for i, model in enumerate(order, 1)
     ]
-    caption = (
-        f"{subject.primary}, the model of the row against that of the column, by their numbers: ▲ "
-        "better, ▼ worse, ● no difference shown, ! withheld"
-    )
-    return shown_table(caption, rows, len(rows), comparison, "comparison.csv")
+    if subject.baseline is None and len(subject.models) > MATRIX_ABOVE:
+        own = table[table["metric"].astype(str) == subject.primary].to_dict("records")
+        signs = {
+            (str(row["model"]), str(row["baseline"])): SIGNS[look_of(row)]
+            for row in [*own, *map(turned, own)]
+        }
+        rows = [
+            {"model": text(f"{i} {model}")}
+            | {
+                f"{j}": text(signs.get((model, one), NULL))
+                for j, one in enumerate(subject.order, 1)
+            }
+            for i, model in enumerate(subject.order, 1)
+        ]
+        caption = f"{subject.primary}, the model of the row against that of the column, by their "
+        caption += "numbers: ▲ better, ▼ worse, ● no difference shown, ! withheld"
+        shown, how = shown_table(caption, rows, len(rows), table, "comparison.csv"), []
+    else:
+        shown = page.block(table, f"Differences {against}, {level}intervals", "comparison.csv")
+    yield Section("comparison", "Comparison", tables=[shown], text=how)
 
 
 # -- trade-offs, users, exposure
@@ -235,7 +224,7 @@ def drawn_sections(subject: Subject, page: Page) -> Sections:
     metric, people, pair = subject.primary, subject.people, subject.pair
     others = [name for name in subject.columns[1:] if subject.family(name) not in ACCURACY]
     if pair is not None and others and subject.family(metric) in ACCURACY:
-        drawings = [page.draw(plot.tradeoff, subject.result, x=x, y=metric) for x in others[:3]]
+        drawings = [page.draw(plot.tradeoff, subject.result, x, metric) for x in others[:3]]
         yield Section("trade-offs", "Trade-offs", drawings=drawings)
     if metric in subject.result.per_user.columns:
         drawings = [page.draw(plot.users, people, metric)]
@@ -243,12 +232,12 @@ def drawn_sections(subject: Subject, page: Page) -> Sections:
             model, rival = pair
             drawings.append(page.draw(plot.winners, people, metric, model=model, baseline=rival))
         alone = "These are the lists that people judged, under their labels alone."
-        said = [] if people is subject.result else [alone]
+        said = [alone] * (people is not subject.result)
         yield Section("users", "Users", text=said, drawings=drawings)
-    exposure, log = page.tables.exposure, page.tables.log
-    if exposure is not None:
+    if (exposure := page.tables.exposure) is not None:
         drawings = [page.draw(plot.exposure, exposure)]
-        drawings += [] if log is None else [page.draw(plot.longtail, exposure, log)]
+        if page.tables.log is not None:
+            drawings.append(page.draw(plot.longtail, exposure, page.tables.log))
         yield Section("exposure", "Exposure", drawings=drawings)
 
 
@@ -272,9 +261,8 @@ def segments_section(subject: Subject | None, page: Page) -> Sections:
             of_model = model_rows(subject.result)
             both = np.sort(np.concatenate([of_model[one] for one in pair]))
             within = {
-                f"{segment} = {group}": both[of_segment.codes[both] == code]
-                for segment, of_segment in groups.items()
-                for code, group in enumerate(of_segment.names)
+                f"{segment} = {group}": np.intersect1d(both, rows)
+                for (segment, group), rows in groups.items()
             }
             given = compare(
                 subject.result, [metric], baseline=pair[1], correction="holm", within=within
@@ -384,35 +372,15 @@ def reproducibility_section(subject: Subject, page: Page) -> Sections:
     """Show what is needed to get the same numbers again: versions, rows, options and a digest."""
     result, spec = subject.result, subject.result.spec
     digest = hashlib.sha256(csv_of(result.summary).encode()).hexdigest()
-    column = spec.get("order", {}).get("column")
-    counts = (f"{name.replace('_', ' ')} {n:,}" for name, n in spec.get("counts", {}).items())
-    pairs = {
-        "recdf": f"{spec.get('recdf', '')} evaluated, {version_and_build()} wrote this page",
-        "Python, pandas, NumPy": f"{platform.python_version()}, {pd.__version__}, {np.__version__}",
-        "rows": f"{len(result.per_user):,} in per_user, {len(result.summary):,} in summary",
-        "list key": ", ".join(spec["user_col"]),
-        "models by": ", ".join(spec["by"]) or "one model",
-        "order of pred": f"by {spec.get('order', {}).get('by', '')}"
-        + (f", column {column}" if column else ""),
-        "counts": ", ".join(counts) or "–",
-        "digest of the summary": f"sha256 {digest}",
-    }
-    given = {name: found for name, found in spec.get("options", {}).items() if found is not None}
-    details = [
-        (
-            title,
-            "\n".join(
-                map(
-                    visible,
-                    json.dumps(found, indent=1, ensure_ascii=False, default=str).splitlines(),
-                )
-            ),
-        )
-        for title, found in (("Options", given), ("The whole spec", spec))
+    versions = f"{platform.python_version()}, {pd.__version__}, {np.__version__}"
+    written = f"{spec.get('recdf', '')} evaluated, {version_and_build()} wrote this page"
+    pairs = [
+        ("recdf", visible(written)),
+        ("Python, pandas, NumPy", versions),
+        ("rows", f"{len(result.per_user):,} in per_user, {len(result.summary):,} in summary"),
+        ("digest of the summary", f"sha256 {digest}"),
     ]
-    yield Section(
-        "reproducibility",
-        "Reproducibility",
-        pairs=[(name, visible(found)) for name, found in pairs.items()],
-        details=details,
-    )
+    # List key, models, order, options and counts: all that was recorded.
+    code = json.dumps(spec, indent=1, ensure_ascii=False, default=str)
+    details = [("The whole spec", "\n".join(map(visible, code.splitlines())))]
+    yield Section("reproducibility", "Reproducibility", pairs=pairs, details=details)

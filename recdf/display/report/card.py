@@ -381,8 +381,8 @@ def _other_metrics(subject: Subject, row: TableRow | None) -> tuple[list[Reason]
     """Return on which other metrics the model of the headline is worse, and what the others
     show."""
     harms, by_words = list[Reason](), dict[str, list[str]]()
-    for column in subject.columns[1:] if row is not None else ():
-        pair = [str(row[side]) for side in BOTH_SIDES]
+    pair = [] if row is None else [str(row[side]) for side in BOTH_SIDES]
+    for column in subject.columns[1:] if pair else ():
         other, _ = pair_row(subject.comparison, column, *pair)
         if other is None:
             continue

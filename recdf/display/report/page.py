@@ -25,8 +25,8 @@ from ...judge.choices import POSITIVE, check_value
 from ...progress import Progress
 from ...publishing import publish_text, refuse_files
 from ...tables.cells import amount, visible
-from ..given_tables import as_result, model_rows, with_bounds
-from ..leaderboard_values import over_repeats
+from ..given_tables import model_rows
+from ..leaderboard_values import read_result
 from . import about_experiment, about_models
 from .about_models import Page, Sections
 from .card import card_section, models_card
@@ -207,7 +207,7 @@ def report(
         subject = None
         beside = (experiment, off_policy, history, gate, check, health, over_time)
         if result is not None or all(one is None for one in beside):
-            result = with_bounds(over_repeats(as_result(result), fold, seed_col), bounds)
+            result = read_result(result, fold, seed_col, bounds)
             subject = Subject(result, baseline, k, comparison, unit_col, metrics, cheap)
             segments = carried_segments(subject.result) if segments is None else segments
         shown.add()
@@ -327,10 +327,7 @@ def _heading(page: Page, sections: Sequence[Section]) -> tuple[str, str]:
 
 def _population(subject: Subject) -> str:
     """Return how many models and lists a page is about, and which lists."""
-    lists, judged = (
-        max(map(len, model_rows(one).values()), default=0)
-        for one in (subject.result, subject.people)
-    )
+    lists = max(map(len, model_rows(subject.result).values()), default=0)
     options = subject.result.spec.get("options", {})
     known = {
         "true": "lists of true",
@@ -343,8 +340,6 @@ def _population(subject: Subject) -> str:
     said.append(f"population: {who}")
     if options.get("like"):
         said.append(f"as {options['like']} computes them")
-    if subject.people is not subject.result:
-        said.append(f"labels of people on {judged:,} of them, cheap labels on all")
     return " · ".join(said)
 
 

@@ -191,7 +191,6 @@ class Drawing:
     svg: str
     caption: str
     legend: Sequence[Entry] = ()
-    wide: bool = False
 
 
 @dataclass(frozen=True)

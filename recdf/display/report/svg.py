@@ -75,7 +75,8 @@ def drawing(
         "hatch.linewidth": 0.8,
         "axes.facecolor": "#ffffff",
     }
-    page = style.PAGE.set(looks or {})
+    page = style.OnPage(looks or {})
+    before = style.PAGE.set(page)
     try:
         with matplotlib.rc_context(settings), warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
@@ -84,16 +85,6 @@ def drawing(
             figure.patch.set_visible(False)
             ax.patch.set_visible(False)
             draw(ax)
-            # The title, the caption and the legend are taken out of the axes.
-            title, caption, entries, box = ax.get_title(loc="left"), "", [], ax.get_legend()
-            ax.set_title("", loc="left")
-            for text in [one for one in ax.texts if one.get_gid() == "caption"]:
-                caption = _words(text)
-                text.remove()
-            if box is not None:
-                names = map(_words, box.get_texts())
-                entries = list(map(_entry, box.legend_handles, names))
-                box.remove()
             # What an artist says is found again by its id.
             said: dict[str, tuple[str, list[str]]] = {}
             for i, artist in enumerate(ax.findobj(lambda one: hasattr(one, "recdf_says"))):
@@ -105,25 +96,23 @@ def drawing(
             canvas: Any = FigureCanvasSVG(figure)
             canvas.print_svg(stream, metadata={"Date": None, "Creator": None})
     finally:
-        style.PAGE.reset(page)
+        style.PAGE.reset(before)
     root = _root(stream.getvalue(), number, said, tones)
-    label = f"{title}. {caption}".strip(". ")
+    label = f"{page.title}. {page.caption}".strip(". ")
     root.attrib |= {"role": "img", "aria-label": label, "class": "picture"}
     svg = ElementTree.tostring(root, encoding="unicode")
-    return Drawing(title, svg, caption, entries, size[0] > SIZE[0])
-
-
-def _words(text: Any) -> str:
-    return " ".join(text.get_text().split())
+    entries = [_entry(handle, name) for handle, name in page.legend]
+    return Drawing(page.title, svg, page.caption, entries)
 
 
 def _entry(handle: Any, name: str) -> Entry:
-    """Return a line of the legend with its mark as the template draws it."""
+    """Return a line of the legend, or the first of some bars, with its mark as the template draws
+    it."""
     from matplotlib.colors import to_hex
     from matplotlib.lines import Line2D
 
     if not isinstance(handle, Line2D):
-        return Entry(name, to_hex(handle.get_facecolor()), filled=True)
+        return Entry(name, to_hex(handle[0].get_facecolor()), filled=True)
     known = {"--": "5 3", "-.": "6 2 1 2", ":": "1.5 2.5"}
     line, marker = str(handle.get_linestyle()), str(handle.get_marker())
     return Entry(
