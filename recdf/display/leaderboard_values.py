@@ -57,7 +57,7 @@ from .row_words import EVERYONE
 
 # Columns beside those of the rows.
 MODEL_NUMBER, GROUP_NUMBER = "recdf: model", "recdf: number of group"
-CELL = [GROUP_NUMBER, MODEL_NUMBER]
+GROUP_AND_MODEL = [GROUP_NUMBER, MODEL_NUMBER]
 
 
 # -- groups of lists, such as segments of users: read once per list
@@ -106,7 +106,7 @@ def named_cells(
 ) -> pd.DataFrame:
     """Return means of the numbers of models and of groups of segments with the names of both, group
     after group."""
-    found = found.sort_values(CELL, kind="stable", ignore_index=True)
+    found = found.sort_values(GROUP_AND_MODEL, kind="stable", ignore_index=True)
     n_cells = len(found) // max(len(columns), 1)
     return found[["value", "ci_low", "ci_high", "n", "n_undefined"]].assign(
         model=[models[i] for i in found[MODEL_NUMBER]],
@@ -140,10 +140,10 @@ class RowsInMemory(NamedTuple):
         )
         weights = rows[weight[0]].to_numpy(np.float64) if weight else None
         confidence = spec.get("confidence", CONFIDENCE)
-        found = means(rows, CELL, columns, {}, confidence, units, weights)
+        found = means(rows, GROUP_AND_MODEL, columns, {}, confidence, units, weights)
         table = named_cells(self.result, found, list(of_models), list(self.groups), columns)
         if LABELS in spec:
-            grouped = rows.reset_index(drop=True).groupby(CELL)
+            grouped = rows.reset_index(drop=True).groupby(GROUP_AND_MODEL)
             of_cells = [(name, at[own.index]) for _, own in grouped for name in columns]
             table[RESTATED] = powered_means(self.result, of_cells)[RESTATED].to_numpy()
         return [table]
