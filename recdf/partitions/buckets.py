@@ -109,7 +109,7 @@ class Packing:
     spread: str
     n_buckets: int
     schema: pa.Schema
-    kept: bool = True
+    kept: bool = False
     narrow: Collection[str] | None = None
     lists: ItemLists | None = None
 

@@ -6,9 +6,8 @@ checked, and the findings add up.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -25,11 +24,10 @@ from ..docstrings import says_as
 from ..inputs.frames import id_frame
 from ..inputs.options import as_columns
 from ..metrics.call import check_k
-from .buckets import PACKED, Cells, Packing, Schemas, add_in_pairs, by_role, working_on
+from .buckets import Packing, add_in_pairs
 from .engine import buckets_of, distinct_values
 from .engine_arguments import Watched, no_order
-from .engine_methods import Handle, opened
-from .in_buckets import OF_BUCKET, all_made, made_of, shared
+from .in_buckets import InBuckets, RowsByRole
 from .source import frame_of_arrow, plain_schema
 
 SAYS = """\
@@ -87,52 +85,27 @@ def check_on_engine(
             if items is not None:
                 items = id_frame(engine.local(items), "items", [settled.item_col]).dropna()
             schemas = {role: plain_schema(engine.schema(one)) for role, one in given.items()}
-            empty = {role: frame_of_arrow(one.empty_table()) for role, one in schemas.items()}
+            nothing = {role: one.empty_table() for role, one in schemas.items()}
+            empty = {role: frame_of_arrow(one) for role, one in nothing.items()}
             columns = columns_to_check(empty, settled)
             keys, by, item = as_columns(settled.user_col), as_columns(settled.by), settled.item_col
             if set(columns["pred"]) == {*keys, *by, item}:
                 raise no_order(settled, empty["pred"], engine.name)
             of_by = pa.schema([schemas["pred"].field(one) for one in by])
-            values = distinct_values(engine, pred, of_by) if by else None
-            by_values = None if values is None else frame_of_arrow(values)
-            work = partial(
-                findings_of_users, k=k, options=settled, items=items, by_values=by_values
-            )
-            read = {
-                role: pa.schema([schemas[role].field(one) for one in names], {"role": role})
-                for role, names in columns.items()
+            by_values = frame_of_arrow(distinct_values(engine, pred, of_by)) if by else None
+            read = {role: one.select(columns[role]) for role, one in nothing.items()}
+            packings = {
+                role: Packing(keys, item, n_buckets, one.schema) for role, one in read.items()
             }
-            packed = [
-                engine.each(
-                    given[role],
-                    schema.names,
-                    Packing(keys, item, n_buckets, schema, kept=False),
-                    PACKED,
-                )
-                for role, schema in read.items()
-            ]
-            on_users = CheckingUsers(shared(engine, work), read)
-            outcomes = engine.meet(packed, n_buckets, on_users, OF_BUCKET, False)
-            parts = all_made(engine.collect(outcomes), n_buckets)
-            nothing = work({role: one[columns[role]] for role, one in empty.items()})
-            return findings_of_parts(add_in_pairs(parts) if parts else nothing)
+            work = partial(findings_of_rows, k=k, options=settled, items=items, by_values=by_values)
+            parts, _ = InBuckets(engine, given, packings).made(work)
+            return findings_of_parts(add_in_pairs(parts or [work(read)]))
 
     check.__doc__ = SAYS
     check.__qualname__ = check.__name__
     return says_as({"Engine": name, "space": name.lower()})(check)
 
 
-@dataclass(frozen=True)
-class CheckingUsers:
+def findings_of_rows(rows: RowsByRole, **how: Any) -> Any:
     """Check the rows of one bucket of users."""
-
-    work: Handle
-    schemas: Schemas
-
-    def __call__(self, bucket: int, cells: Cells) -> pa.Table:
-        with working_on(bucket):
-            tables = by_role(cells, self.schemas)
-            frames: Mapping[str, pd.DataFrame] = {
-                role: frame_of_arrow(table) for role, table in tables.items()
-            }
-            return made_of(bucket, lambda: opened(self.work)(frames))
+    return findings_of_users({role: frame_of_arrow(one) for role, one in rows.items()}, **how)

@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, ExitStack, closing
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -28,8 +29,6 @@ import pyarrow as pa
 
 from ..docstrings import says_as
 from ..errors import LogWarning, OptionError, RecdfError, warn_user
-from ..evaluation.evaluate import told
-from ..evaluation.part import Failure
 from ..evaluation.storage import local_path
 from ..evaluation.summary_rows import common_type
 from ..inputs.machine import memory_bytes
@@ -39,25 +38,19 @@ from ..logs.log_checks import SPEC_FILE, moved_since, read_spec
 from ..publishing import published
 from .buckets import (
     HEAD_LENGTH,
-    PACKED,
-    Cells,
     Packing,
     Schemas,
     add_in_pairs,
     arrow_table_of,
     ascending,
     bucket_of,
-    by_role,
     cast_table,
-    cells_by_bucket,
-    dealt,
-    working_on,
 )
 from .engine import buckets_of
 from .engine_arguments import Watched
 from .engine_methods import Handle, Here, opened
-from .files_run import BucketCells, Memory
-from .in_buckets import OF_BUCKET, all_made, made_of, shared
+from .files_run import BATCH_ROWS, Memory, in_parts
+from .in_buckets import InBuckets, RowsByRole, shared
 from .needed import id_kind_of
 from .source import Source, frame_of_arrow, plain_schema
 
@@ -109,8 +102,7 @@ def packing_of(
 
 
 def joint_schemas(schemas: Schemas, rules: Rules) -> dict[str, pa.Schema]:
-    """Return the columns of each frame, with its role. Labels that end in one column of a table
-    get one type."""
+    """Return the columns of each frame. Labels that end in one column of a table get one type."""
     joint = [(rules.device_col, rules.user_col)] if rules.device_col else []
     if rules.unattributed == "true":
         joint += [(name, name) for name in (rules.user_col, rules.item_col, *rules.source_lists)]
@@ -120,63 +112,42 @@ def joint_schemas(schemas: Schemas, rules: Rules) -> dict[str, pa.Schema]:
         kind = common_type(own)
         kinds |= dict.fromkeys(names, kind) if kind is not None else {}
     return {
-        role: pa.schema(
-            [one.with_type(kinds.get(one.name, one.type)) for one in fields], {"role": role}
-        )
+        role: pa.schema([one.with_type(kinds.get(one.name, one.type)) for one in fields])
         for role, fields in schemas.items()
     }
 
 
 def check_schemas(
-    work: OfUsers, rules: Rules, schemas: Schemas, heads: Callable[[], Mapping[str, Any]]
+    work: OfUsers, rules: Rules, schemas: Schemas, head: Callable[[str], pa.Table]
 ) -> Any:
     """Return the result of `work` on no rows, which raises the errors that need none.
 
-    Where ids or times of two frames are of different kinds, some rows are read for the message: a
-    bucket might have the rows of one of the frames only.
+    Where ids or times of two frames are of different kinds, some rows (`head`, by role) are read
+    for the message: a bucket might have the rows of one of the frames only.
     """
     found = work({role: frame_of_arrow(one.empty_table()) for role, one in schemas.items()})
     shared = (rules.device_col, rules.user_col, rules.item_col, rules.time_col, *rules.list_cols)
     for name in filter(None, shared):
         kinds = {id_kind_of(one.field(name).type) for one in schemas.values() if name in one.names}
         if len(kinds - {"empty"}) > 1:
-            work(heads())
+            work({role: frame_of_arrow(head(role)) for role in schemas})
     return found
 
 
-@dataclass(frozen=True)
-class OnUsers:
-    """Run `work` on the users of one bucket, for its sums or for one of its tables.
-
-    schemas : of the log and its events, with the role of each in its metadata · persons : gives the
-    cells of the persons by bucket · table : the name and the columns of a table, None for the sums.
-    """
-
-    work: OfUsers
-    rules: Rules
-    schemas: Schemas
-    persons: Handle | None
-    table: tuple[str, pa.Schema] | None = None
-
-    def __call__(self, bucket: int, cells: Cells) -> pa.Table:
-        with working_on(bucket):
-            if self.table is not None:
-                name, schema = self.table
-                return table_of(self.work(self._frames(bucket, cells)), name, schema)
-            return made_of(bucket, lambda: without_tables(self.work(self._frames(bucket, cells))))
-
-    def _frames(self, bucket: int, cells: Cells) -> dict[str, pd.DataFrame]:
-        """Return the rows of each frame in an order that follows from their values alone."""
-        of_persons = opened(self.persons).get(bucket, []) if self.persons is not None else []
-        found = {}
-        for role, table in by_role((*cells, *of_persons), self.schemas).items():
-            schema = self.schemas[role]
-            if role != "persons":
-                first = [self.rules.time_col, self.rules.rank_col]
-                names = dict.fromkeys([name for name in first if name in schema.names])
-                table = ascending(table.select(list(names | dict.fromkeys(schema.names))))
-            found[role] = frame_of_arrow(table.select(schema.names))
-        return found
+def on_users(
+    rows: RowsByRole, work: OfUsers, rules: Rules, name: str | None = None, kinds: Any = None
+) -> Any:
+    """Run `work` on the users of one bucket, for its sums or for its table of this name, with these
+    columns. The order of rows follows from their values alone."""
+    frames = {}
+    for role, table in rows.items():
+        if role != "persons":
+            first = [one for one in (rules.time_col, rules.rank_col) if one in table.column_names]
+            names = list(dict.fromkeys([*first, *table.column_names]))
+            table = ascending(table.select(names)).select(table.column_names)
+        frames[role] = frame_of_arrow(table)
+    found = work(frames)
+    return without_tables(found) if name is None else table_of(found, name, kinds)
 
 
 def schemas_of_tables(found: Any) -> dict[str, pa.Schema]:
@@ -296,25 +267,29 @@ class LogOfEngine(LogInParts):
                 f"{self.engine.name} frame has no order of rows; pass ⟦+time_col=⟧ or "
                 "⟦+rank_col=⟧"
             )
-        of_persons = {} if self.persons is None else {"persons": self._persons()}
+        in_memory = {} if self.persons is None else {"persons": self._persons()}
+        given = {**self.frames, **in_memory}
         own = {role: plain_schema(self.engine.schema(one)) for role, one in self.frames.items()}
-        own |= {role: one.schema for role, one in of_persons.items()}
-        schemas = joint_schemas(own, rules)
+        schemas = joint_schemas(own | {role: one.schema for role, one in in_memory.items()}, rules)
 
-        def heads() -> dict[str, Any]:
-            tables = {
-                role: self.engine.head(frame, schemas[role].names, HEAD_LENGTH)
-                for role, frame in self.frames.items()
-            }
-            return {role: frame_of_arrow(one) for role, one in (tables | of_persons).items()}
+        def head(role: str) -> pa.Table:
+            if role in in_memory:
+                return in_memory[role]
+            return self.engine.head(given[role], schemas[role].names, HEAD_LENGTH)
 
-        empty = check_schemas(work, rules, schemas, heads)
-        cells, on_users = self._dealt(work, rules, schemas, of_persons.get("persons"))
-        every = (
-            self.persons is not None
-        )  # a bucket may have only persons, whose devices are counted
-        outcomes = self.engine.meet(cells, self.n_buckets, on_users, OF_BUCKET, every)
-        sums = all_made(self.engine.collect(outcomes), self.n_buckets)
+        empty = check_schemas(work, rules, schemas, head)
+        persons: dict[str, Any] = {}  # by which each frame is dealt
+        if in_memory:
+            known = Persons(frame_of_arrow(in_memory["persons"]), rules)
+            of_frames = shared(self.engine, known)
+            persons = dict.fromkeys(self.frames, of_frames) | {"persons": Here(known)}
+        packings = {
+            role: packing_of(rules, schema, self.n_buckets, persons.get(role))
+            for role, schema in schemas.items()
+        }
+        dealt = InBuckets(self.engine, given, packings)
+        of_users = partial(on_users, work=work, rules=rules)
+        sums, _ = dealt.made(of_users)
         total = add_in_pairs([without_tables(empty), *sums])
         # The tables without rows have the dtypes that they have in memory.
         none = {role: schema.empty_table() for role, schema in schemas.items()}
@@ -323,10 +298,10 @@ class LogOfEngine(LogInParts):
             frames[role] = self.engine.labels(none[role], frame)
         tables, of_tables = {}, schemas_of_tables(empty)
         likes = work(frames) if of_tables else None
-        for name, schema in of_tables.items():
-            on_table, like = replace(on_users, table=(name, schema)), getattr(likes, name)
+        for name, kinds in of_tables.items():
+            like = getattr(likes, name)
             like.attrs = {}
-            table = self.engine.meet(cells, self.n_buckets, on_table, schema, every)
+            table = dealt.tables(partial(of_users, name=name, kinds=kinds), kinds)
             tables[name] = self.engine.typed(table, like)
         return replace(total, **tables)
 
@@ -337,31 +312,9 @@ class LogOfEngine(LogInParts):
         table = cast_table(table, plain_schema(table.schema))
         return table if given is self.persons else ascending(table)
 
-    def _dealt(
-        self, work: OfUsers, rules: Rules, schemas: Schemas, persons: pa.Table | None
-    ) -> tuple[Any, OnUsers]:
-        """Return the packed rows of all frames, and the work on a bucket of them."""
-        by_person = of_persons = None
-        if persons is not None:
-            known = Persons(frame_of_arrow(persons), rules)
-            by_person = shared(self.engine, known)
-            packing = packing_of(rules, schemas["persons"], self.n_buckets, Here(known))
-            of_persons = shared(self.engine, cells_by_bucket(packing, persons))
-        packed = [
-            self.engine.each(
-                frame,
-                schemas[role].names,
-                packing_of(rules, schemas[role], self.n_buckets, by_person),
-                PACKED,
-            )
-            for role, frame in self.frames.items()
-        ]
-        return packed, OnUsers(work, rules, schemas, of_persons)
-
 
 IMPRESSION_FILES = ("true.parquet", "pred.parquet", SPEC_FILE)
 
-BATCH_ROWS = 2**18
 # Attribution needs this many bytes for each byte of a part, the part itself included.
 BYTES_PER_BYTE = 6
 MOST_LOG_BUCKETS = 2**15
@@ -497,44 +450,36 @@ class LogOfFiles(LogInParts):
     def run(self, work: OfUsers, rules: Rules) -> Any:
         import pyarrow.parquet as pq  # here, since it would make the import of recdf slower
 
-        own = {role: source.schema for role, source in self.sources.items()}
+        schemas = {role: source.schema for role, source in self.sources.items()}
 
-        def heads() -> dict[str, Any]:
-            return {
-                role: frame_of_arrow(next(source.batches(source.schema.names, HEAD_LENGTH)))
-                for role, source in self.sources.items()
-                if source.n_rows
-            }
+        def head(role: str) -> pa.Table:
+            rows = self.sources[role].batches(schemas[role].names, HEAD_LENGTH)
+            return next(rows, schemas[role].empty_table())
 
-        empty = check_schemas(work, rules, joint_schemas(own, rules), heads)
-        schemas, total = schemas_of_tables(empty), without_tables(empty)
+        empty = check_schemas(work, rules, joint_schemas(schemas, rules), head)
+        of_tables, total = schemas_of_tables(empty), without_tables(empty)
         persons, one = None, self.n_parts == 1
-        if "persons" in own and not one:  # they tell the part of a row
-            rows = self.sources["persons"].batches(own["persons"].names, BATCH_ROWS)
-            table = pa.concat_tables([own["persons"].empty_table(), *rows])
+        if "persons" in schemas and not one:  # they tell the part of a row
+            rows = self.sources["persons"].batches(schemas["persons"].names, BATCH_ROWS)
+            table = pa.concat_tables([schemas["persons"].empty_table(), *rows])
             persons = Here(Persons(frame_of_arrow(table), rules))
+        packings = {
+            role: replace(packing_of(rules, schema, self.n_parts, persons), narrow=())
+            for role, schema in schemas.items()
+        }
+        memory = Memory(np.inf if one else 0)
         with ExitStack() as stack:
-            cells = {}
-            for role, schema in own.items():
-                packing = packing_of(rules, schema, self.n_parts, persons)
-                memory = Memory(np.inf if one else 0)
-                kept = BucketCells(self.folder, self.n_parts, schema, memory)
-                cells[role] = stack.enter_context(closing(kept))
-                rows = self.sources[role].batches(schema.names, BATCH_ROWS)
-                kept.extend(dealt(table, packing.buckets(table), self.n_parts) for table in rows)
             writers = {
-                name: stack.enter_context(pq.ParquetWriter(self.folder / f"{name}.parquet", schema))
-                for name, schema in schemas.items()
+                name: stack.enter_context(pq.ParquetWriter(self.folder / f"{name}.parquet", kinds))
+                for name, kinds in of_tables.items()
             }
-            for part in range(self.n_parts):
-                frames = {role: frame_of_arrow(one.read(part)) for role, one in cells.items()}
-                if self.n_parts > 1 and not any(map(len, frames.values())):
-                    continue
-                try:
-                    found = work(frames)
-                except RecdfError as error:
-                    raise told(Failure(error, part), self.n_parts, "users") from error
-                for name, schema in schemas.items():
-                    writers[name].write_table(table_of(found, name, schema))
-                total += without_tables(found)
+
+            def attributed(rows: RowsByRole) -> Any:
+                found = work({role: frame_of_arrow(table) for role, table in rows.items()})
+                for name, kinds in of_tables.items():
+                    writers[name].write_table(table_of(found, name, kinds))
+                return without_tables(found)
+
+            for found in in_parts(self.sources, packings, self.folder, memory, attributed):
+                total += found
         return total

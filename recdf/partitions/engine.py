@@ -80,7 +80,7 @@ from .engine_methods import (
     labels_of_table,
     to_bytes,
 )
-from .engine_moments import MomentsCall
+from .engine_moments import moments_of_rows
 from .in_buckets import each_bucket
 from .needed import Needed
 from .source import frame_of_arrow
@@ -236,7 +236,7 @@ class Run:
         }
 
     def _packing(self, keys: Sequence[str], schema: pa.Schema) -> Packing:
-        return Packing(keys, self.call.options.item_col, self.n_buckets, schema)
+        return Packing(keys, self.call.options.item_col, self.n_buckets, schema, kept=True)
 
     def _meet(self, work: OnBucket, schema: pa.Schema) -> Any:
         every = self.needed.given is not None  # the caller may have given lists that have no row
@@ -427,9 +427,7 @@ class EngineEvaluation(Result):
         """
         of_users: dict[str, Any] = {"covariates": covariates, "user_col": user_col}
         of_users |= {"variant_col": variant_col, "by": by, "nan": nan}
-        return MomentsCall.of(
-            self._rows, self._spec, assignment, metrics, options | of_users
-        ).result()
+        return moments_of_rows(self._rows, self._spec, assignment, metrics, options | of_users)
 
     def to_parquet(self, folder: Any, *, overwrite: bool = False) -> None:
         """Write the result into a folder that `rd.read_parquet` reads.

@@ -103,7 +103,7 @@ def received(version: str, data: bytes) -> Sent:
     return Sent(loads(data))
 
 
-MOST_OPENED = 2
+MOST_OPENED = 3  # the work on a bucket, rows in memory, and who the persons of devices are
 
 
 def opened(handle: Handle | Here) -> Any:

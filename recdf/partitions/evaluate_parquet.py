@@ -14,7 +14,7 @@ import os
 import tempfile
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -23,9 +23,9 @@ from typing import Any, Unpack
 import pandas as pd
 import pyarrow as pa
 
-from ..errors import RecdfError, kind_of
-from ..evaluation.evaluate import EvaluateArguments, call_of, finish, takes_evaluate_arguments, told
-from ..evaluation.part import Failure, Part, PartResult, measure
+from ..errors import kind_of
+from ..evaluation.evaluate import EvaluateArguments, call_of, finish, takes_evaluate_arguments
+from ..evaluation.part import Part, PartResult, measure
 from ..evaluation.result import Evaluation, read_parquet
 from ..evaluation.storage import (
     Written,
@@ -47,7 +47,7 @@ from ..metrics.metric import Metric
 from ..progress import Progress
 from ..publishing import PER_USER, staging_folder
 from .buckets import Packing, rows_table
-from .files_run import BucketCells, Memory, evaluate_dealt
+from .files_run import Memory, evaluate_dealt, in_parts
 from .needed import Needed, NeededOfFiles
 from .source import OF_ARROW, Source, frame_of_arrow, labels_as, plain_schema, whole_table
 
@@ -94,7 +94,7 @@ def measure_whole(files: NeededOfFiles, progress: Progress, together_rows: int) 
     return replace(found, measured=replace(found.measured, by=by), rows=rows)
 
 
-MOST_DEALT, DEALT_ROWS = 2**12, 2**18
+MOST_DEALT = 2**12
 
 
 def _rows_of(folder: Path, digest: str) -> pd.DataFrame:
@@ -168,20 +168,15 @@ class StoredEvaluation(Evaluation):
         names = [name for name in columns if name in source.schema.names]
         n_bytes = sizes().working_copies * source.n_rows * source.row_bytes(names)
         n_buckets = int(min(n_bytes / (sizes().part_share * self._limit) + 1, MOST_DEALT))
-        packing, found = Packing(keys, keys[0], n_buckets, source.fields(names)), []
+        packing = Packing(keys, keys[0], n_buckets, source.fields(names))
         memory = Memory(sizes().kept_share * self._limit)
-        with (
-            tempfile.TemporaryDirectory() as folder,
-            closing(BucketCells(Path(folder), n_buckets, packing.schema, memory)) as cells,
-        ):
-            cells.extend(map(packing.dealt, source.batches(names, DEALT_ROWS)))
-            for bucket in range(n_buckets):
-                rows = source.as_pandas(cells.read(bucket))
-                try:
-                    found += [work(rows)] if len(rows) else []
-                except RecdfError as error:
-                    raise told(Failure(error, bucket), n_buckets, "users") from error
-        return found
+
+        def on_rows(rows: Mapping[str, pa.Table]) -> Any:
+            return work(source.as_pandas(rows["per_user"]))
+
+        with tempfile.TemporaryDirectory() as folder:
+            of_role = {"per_user": source}, {"per_user": packing}
+            return list(in_parts(*of_role, Path(folder), memory, on_rows))
 
     def _compared_rows(self, unused: str | None) -> Any:
         return self if self.rows_stay and unused is None else super()._compared_rows(unused)

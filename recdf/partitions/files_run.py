@@ -30,8 +30,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.ipc as ipc
 
-from ..errors import OptionError
-from ..evaluation.part import PartResult, measure
+from ..errors import OptionError, RecdfError
+from ..evaluation.evaluate import told
+from ..evaluation.part import Failure, PartResult, measure
 from ..evaluation.storage import Written, write_files
 from ..inputs.machine import Sizes, n_threads, stream
 from ..inputs.true_and_pred import BrokenRows, read_true
@@ -110,6 +111,34 @@ class BucketCells:
         """Remove the file."""
         if self._file is not None:
             self._file.close()
+
+
+BATCH_ROWS = 2**18  # are dealt to parts at a time
+
+
+def in_parts(
+    sources: Mapping[str, Source],
+    packings: Mapping[str, Packing],
+    folder: Path,
+    memory: Memory,
+    work: Callable[[dict[str, pa.Table]], Any],
+) -> Iterator[Any]:
+    """Deal the rows of files to parts by the packing of each role, and yield what `work` makes of
+    the rows of each part, by role."""
+    with ExitStack() as stack:
+        cells, n_parts = {}, 0
+        for role, packing in packings.items():
+            n_parts, schema = packing.n_buckets, packing.schema
+            kept = stack.enter_context(closing(BucketCells(folder, n_parts, schema, memory)))
+            kept.extend(map(packing.dealt, sources[role].batches(schema.names, BATCH_ROWS)))
+            cells[role] = kept
+        for part in range(n_parts):
+            rows = {role: one.read(part).cast(one.schema) for role, one in cells.items()}
+            if any(map(len, rows.values())):
+                try:
+                    yield work(rows)
+                except RecdfError as error:
+                    raise told(Failure(error, part), n_parts, "users") from error
 
 
 class Results:
