@@ -24,7 +24,7 @@ from ..experiments import (
 )
 from ..experiments.compare.by_segment import segment_sentences
 from ..experiments.compare.cheap_labels import compared_labels
-from ..experiments.compare.comparable_runs import sentence_of_both
+from ..experiments.compare.paired import sentence_of_both
 from ..experiments.compare.user_periods import PeriodKind
 from ..experiments.decide.adjust_pvalues import adjustment
 from ..experiments.decide.decide_experiment import ExperimentPlan

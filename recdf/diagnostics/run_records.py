@@ -19,7 +19,7 @@ from ..errors import DataError, DuplicateError, OptionError, kind_of
 from ..evaluation.result import read_parquet
 from ..evaluation.storage import PROFILED, digest_of_result, local_path
 from ..evaluation.summary import summarize
-from ..experiments.compare.comparable_runs import unlike_nights
+from ..experiments.compare.paired import unlike_nights
 from ..inputs.options import Options
 from ..judge.per_user_columns import frame_of, key_codes, require
 from ..judge.users import only_rows

@@ -12,7 +12,7 @@ import pandas as pd
 
 from ..evaluation.result import Evaluation, Result
 from ..evaluation.shown import NO_INTERVAL
-from ..experiments.compare.comparable_runs import sentence_of_both
+from ..experiments.compare.paired import sentence_of_both
 from ..experiments.decide.adjust_pvalues import adjustment
 from ..judge.cautions.table import CAUTIONS
 from ..judge.choices import Correction, check_value

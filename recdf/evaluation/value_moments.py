@@ -19,7 +19,7 @@ from ..errors import ColumnError, NullKeyError
 from ..inputs.ids import check_labels
 from ..inputs.machine import sizes
 from ..inputs.sorting import exact_sums
-from ..stats.moments import MEAN_ROUNDING
+from ..stats.arms import MEAN_ROUNDING
 from ..stats.numbers import undefined_is_nan
 from ..stats.student import interval_quantile
 

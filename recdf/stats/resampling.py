@@ -18,8 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..progress import Progress
-from .arms import Sample, open_sided
-from .moments import moments_of
+from .arms import Sample, moments_of, open_sided
 from .numbers import Alternative, Floats, Integers, scipy_module, undefined_is_nan
 
 # One number, or several where samples, such as the arms of an experiment, must have weights of

@@ -6,8 +6,7 @@ import pytest
 
 import recdf as rd
 from recdf.experiments.compare.paired import UnitSums
-from recdf.stats.arms import arm, linearise
-from recdf.stats.moments import moments_of
+from recdf.stats.arms import arm, linearise, moments_of
 
 dask = pytest.importorskip("dask")
 dd = pytest.importorskip("dask.dataframe")

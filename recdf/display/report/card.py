@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from ...experiments.compare.cheap_labels import compared_labels
-from ...experiments.compare.comparable_runs import sentence_of_both
+from ...experiments.compare.paired import sentence_of_both
 from ...experiments.decide.adjust_pvalues import adjustment
 from ...judge.cautions import FEW_LISTS
 from ...judge.cautions.table import CAUTIONS

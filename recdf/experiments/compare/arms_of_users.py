@@ -25,8 +25,20 @@ from ...judge.effects.means import (
 from ...judge.per_user_columns import Codes, Floats, exact_sums
 from ...judge.users import ArmRows, ExperimentRows
 from ...progress import Progress
-from ...stats.arms import Arm, Sample, arm, both, effect, fieller, linearise, open_sided
-from ...stats.moments import HUGE, imbalance, may_be_skewed, skewness_of_arms, skewness_of_means
+from ...stats.arms import (
+    HUGE,
+    Arm,
+    Sample,
+    arm,
+    both,
+    effect,
+    fieller,
+    imbalance,
+    may_be_skewed,
+    open_sided,
+    skewness_of_arms,
+    skewness_of_means,
+)
 from ...stats.numbers import scipy_module, undefined_is_nan
 from ...stats.resampling import (
     bootstrap_effect,
@@ -38,7 +50,7 @@ from ...stats.resampling import (
 from ...stats.student import beyond, detectable
 from ...tables.cells import interval, number
 from ..decide.balance import Difference, balance_of, p_of_balance, strata_moved
-from ..decide.sample_ratio import Surplus, count_units
+from ..decide.sample_ratio import Surplus, count_rows
 from ..samples import Covariates, MetricRows, Ready, Settings, make_units
 from .two_sample import (
     POWER,
@@ -79,11 +91,11 @@ class UsersInRows:
     @property
     def n(self) -> Floats:
         """Units of each group and variant."""
-        return count_units(self.rows)[:-1]
+        return self.counts(None)[:-1]
 
     def counts(self, health: pd.DataFrame | None) -> Floats:
         """Units of every variant, in each group and over all of them."""
-        return count_units(self.rows)
+        return count_rows(self.rows)[1][:, 0]
 
     def unbalanced(self, pairs: Sequence[TwoPlaces]) -> tuple[list[Difference], dict[str, Floats]]:
         """Test every covariate, and the weights, of every pair of control and treatment.
@@ -343,19 +355,12 @@ def no_estimate(units: Units) -> str:
 
 def _means(units: Units) -> tuple[float, float]:
     """Means, or ratios, of values that may be huge; NaN where there is none."""
-    if units.moments:
-        num, den = units.metric
-        means = units.moments.mean
-        with undefined_is_nan():
-            own = means[:, num] if den is None else means[:, num] / means[:, den]
-        return float(own[0]), float(own[1])
-
-    def mean(side: Sample) -> float:
-        empty = not len(side.num) or (side.den is not None and not side.den.any())
-        scale = max(1.0, float(np.abs(side.num).max(initial=0)))
-        return np.nan if empty else float(linearise(side.num / scale, side.den)[0]) * scale
-
-    return both(lambda arm: mean(units.whole.sample(arm)), (0, 1))
+    record = units.whole.record
+    num, *dens = record.mean.T
+    with undefined_is_nan():
+        den = np.where(record.n > 0, dens[0] if dens else 1.0, np.nan)
+        control, treatment = np.where(den != 0, num / den, np.nan).tolist()
+    return control, treatment
 
 
 def of_units(units: Units, test: str, skewness: float = 0.0) -> dict[str, float]:

@@ -34,8 +34,7 @@ from ...judge.per_user_columns import (
     warn_of_weights,
 )
 from ...progress import Progress
-from ...stats.arms import Sample, arm, linearise
-from ...stats.moments import HUGE
+from ...stats.arms import HUGE, Sample, arm, linearise
 from ...stats.resampling import quantile_interval, replicate_estimates, standard_error
 from ..samples import MetricRows, read_metrics, sum_by
 

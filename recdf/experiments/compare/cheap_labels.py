@@ -30,7 +30,7 @@ from ...judge.per_user_columns import (
 )
 from ...judge.users import ModelRows, model_pairs, only_rows, read_model_rows
 from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, by_rank, codes_of, effects_of
-from ...stats.moments import moments_of
+from ...stats.arms import moments_of
 from ...stats.prediction_powered import (
     Tuning,
     labelled_units,

@@ -34,8 +34,7 @@ from ..join.join_experiment import zero_is_worst
 from ..samples import Settings, declared_bounds, per_metric
 from .by_segment import Segments
 from .cheap_labels import CHEAP_COLUMNS, labels_of_both
-from .comparable_runs import frames_of_results, judge_both
-from .paired import MODEL_RESULT_COLUMNS, add_turned
+from .paired import MODEL_RESULT_COLUMNS, add_turned, frames_of_results, judge_both
 from .pairs_of_models import ModelLists, PairsInBuckets, PairsInMemory
 
 

@@ -43,8 +43,7 @@ from ...judge.per_user_columns import (
     warn_of_weights,
 )
 from ...judge.users import ExperimentRows, read_experiment_rows
-from ...stats.arms import both
-from ...stats.moments import moments_of
+from ...stats.arms import both, moments_of
 from ..decide.adjust_pvalues import directions
 from ..samples import (
     MetricRows,

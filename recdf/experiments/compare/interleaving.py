@@ -46,8 +46,7 @@ from ...judge.per_user_columns import (
 )
 from ...judge.users import only_rows
 from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, remark
-from ...stats.arms import arm, one_sample
-from ...stats.moments import HUGE
+from ...stats.arms import HUGE, arm, one_sample
 from ...stats.numbers import normal_quantile, scipy_module
 from ...stats.shares import wilson
 from ...stats.student import least_paired_effect, paired_units_needed

@@ -26,7 +26,7 @@ from ...judge.per_user_columns import (
     metric_values,
     require,
 )
-from ...stats.moments import HUGE, Moments, add_moments
+from ...stats.arms import HUGE, Moments, add_moments
 from ...stats.numbers import undefined_is_nan
 from .two_sample import VARIANT_RESULT_COLUMNS
 

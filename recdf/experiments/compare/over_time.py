@@ -41,8 +41,17 @@ from ...judge.per_user_columns import (
 from ...judge.users import ArmRows, ExperimentRows, read_experiment_rows
 from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, by_rank, has, remark
 from ...metrics.strings import direction_of
-from ...stats.arms import Arm, Effect, Sample, both, effect
-from ...stats.moments import HUGE, MEAN_ROUNDING, may_be_skewed, skewness_of_arms
+from ...stats.arms import (
+    HUGE,
+    MEAN_ROUNDING,
+    Arm,
+    Effect,
+    Sample,
+    both,
+    effect,
+    may_be_skewed,
+    skewness_of_arms,
+)
 from ...stats.shares import is_binary
 from ...stats.turned import missing_by_chance
 from ..decide.adjust_pvalues import directions, read_together

@@ -31,9 +31,17 @@ from ...stats.resampling import wilcoxon
 from ..samples import MetricBounds, Settings, bounds_of, seen_bounds
 from .by_segment import Segments, nothing_to_compare, warn_unknown
 from .cheap_labels import cheap_column, powered_pair
-from .comparable_runs import NUMBERS_OF_BOTH, comparing, cut_off
-from .paired import UnitSums, paired_resamples, paired_test, without_rounding
+from .paired import (
+    NUMBERS_OF_BOTH,
+    UnitSums,
+    comparing,
+    cut_off,
+    paired_resamples,
+    paired_test,
+)
 
+# Differences up to this part of the largest value are ties: they are rounding of equal metrics.
+TIE = 1e-12
 # Pairs whose differences are resampled together: 32 columns of a million users are 256 MB.
 PAIRS_AT_ONCE = 32
 
@@ -73,7 +81,9 @@ def read_pair(
     """The record of a metric and a pair, which adds up over parts."""
     base, model, only = paired_values(metric, table, pair, runs, missing, takes_zero)
     sums, divisor = runs.unit_sums(runs.per_list(model - base))
-    sums, tolerance = without_rounding(sums, divisor, (base, model))
+    tolerance = TIE * max(float(np.fmax.reduce(np.abs(one), initial=0.0)) for one in (base, model))
+    limit = tolerance if divisor is None else tolerance * divisor
+    sums = np.where(np.abs(sums) > limit, sums, 0.0)
     units = both = UnitSums.of(*runs.units_there(sums, divisor))
     there, lacking, values = ~np.isnan(base), [0, 0], [base, model]
     if has is not None:

@@ -218,8 +218,13 @@ class SummedArms(ArmsInCells):
             keys = [name for name in ["user_id"] if name in parts.head.columns]
         used = {variant_col, *by_cols, *strata}
         used |= {name for pair in specs.values() for name in pair if name}
-        _look_at_others(parts, used, variant_col, explicit)
-        if len(keys) > 1 or needs_regression(specs, covariates):
+        frame = parts.sample.to_pandas() if parts.some is None else parts.some
+        arm = group_codes(frame, "data", [variant_col])[0]
+        # Ids beside the key that may be the units that were assigned need the rows.
+        beside = explicit not in ([], ["user_id"]) and "user_id" in frame.columns
+        others = [frame[name] for name in frame.columns if name not in {*used, "user_id"}]
+        beside |= explicit != ["user_id"] and any(may_be_unit(one, arm) for one in others)
+        if beside or len(keys) > 1 or needs_regression(specs, covariates):
             raise RowsNeeded
         forms = [
             (linear(pair, at), tuple(linear(x, at) for x in covariates.get(name, ())))
@@ -298,18 +303,6 @@ class SummedArms(ArmsInCells):
 def unequal_missing(n_null: tuple[int, int], of: tuple[float, float]) -> tuple[str, ...]:
     """The code of the remark that one arm has more users without a value, if it does."""
     return ("unequal_missing",) if differ(n_null, of) else ()
-
-
-def _look_at_others(parts: UserParts, used: set[str], variant_col: str, keys: list[str]) -> None:
-    """Ids beside the key that may be the units that were assigned need the rows."""
-    frame = parts.sample.to_pandas() if parts.some is None else parts.some
-    variant = group_codes(frame, "data", [variant_col])[0]
-    others = [name for name in frame.columns if name not in {*used, "user_id"}]
-    other_key = keys and keys != ["user_id"] and "user_id" in frame.columns
-    if other_key:
-        raise RowsNeeded
-    if keys != ["user_id"] and any(may_be_unit(frame[name], variant) for name in others):
-        raise RowsNeeded
 
 
 def labels_in_memory(

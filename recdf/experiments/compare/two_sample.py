@@ -19,8 +19,7 @@ from ...judge.effects.means import Farthest, MeanEffect
 from ...judge.per_user_columns import Codes, Floats, MetricColumns, exact_sums
 from ...judge.verdict import VERDICT_COLUMNS
 from ...stats.always_valid import always_valid_multiplier, always_valid_p
-from ...stats.arms import Effect, effect
-from ...stats.moments import MEAN_ROUNDING
+from ...stats.arms import MEAN_ROUNDING, Effect, effect
 from ...stats.numbers import Number
 from ...stats.shares import compare_shares
 from ...stats.student import beyond, detectable, detectable_t, t_p_value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -498,11 +499,10 @@ def compare_variants(
             labels, late = labels_in_memory(given, data, variant_col, by_cols, times, health)
             of_parts = parts, specs, past, variant_col, by_cols, user_col, times[1], labels, nan
             sums = SummedArms.of(*of_parts)
-            try:
+            with suppress(FarNeeded):
                 return default_columns(compare_users(sums, data, *more, late), details)
-            except FarNeeded:
-                sums = SummedArms.of(*of_parts, sums.users)
-                return default_columns(compare_users(sums, data, *more, late), details)
+            sums = SummedArms.of(*of_parts, sums.users)
+            return default_columns(compare_users(sums, data, *more, late), details)
         except RowsNeeded:
             data = needed_frame(given, "data", needed)
     columns = read_metrics(data, specs, past, nan, cap=cap, weight_col=weight_col)

@@ -81,13 +81,11 @@ class ExperimentPlan:
         planned."""
         own = table[table["metric"].isin(list(self.roles))]
         always = own["method"].str.startswith("sequential")
-        test = own["method"].str.split("+").str[0].replace("welch", "t").where(~always, "t")
+        test = own["method"].str.split("+").str[0].replace(["welch", "sequential"], "t")
         # Users of all variants, also those whose metric is null; clusters where these are compared.
         rows = ~own["method"].str.endswith("+cluster")
         control, treatment = (
-            (own[f"n_{arm}"] + own[f"n_dropped_{arm}"].fillna(0).where(rows, 0)).groupby(
-                own["metric"]
-            )
+            (own[f"n_{arm}"] + own[f"n_dropped_{arm}"].where(rows).fillna(0)).groupby(own["metric"])
             for arm in ("control", "treatment")
         )
         n = int((control.max() + treatment.sum()).max()) if len(own) else 0

@@ -220,49 +220,34 @@ def _from_plan(shares: Floats, counts: Floats) -> SampleRatio:
     return SampleRatio(p < HEALTH_ALPHA, ~np.isnan(p), p, *own)
 
 
-def count_rows(rows: ExperimentRows, within: bool) -> CountedUnits:
+def count_rows(rows: ExperimentRows, within: bool = False) -> CountedUnits:
     """Distinct units of the rows, within their strata if that is wanted and there are any."""
-    if not within or rows.strata is None:
-        return without_strata(count_units(rows))
-    (strata, labels), count = rows.strata, _counter(rows)
-    n_strata = len(labels)
-    units = count(rows.group * n_strata + strata, len(rows.groups) * n_strata)
-    by_group = units.reshape(-1, n_strata, units.shape[1])
-    overall, known = count(strata, n_strata), count_units(rows)[-1].sum()
-    if known < overall.sum():
-        raise OptionError(
-            "shares of every stratum are planned, but users (or clusters) are in several strata; "
-            "give each of them the stratum of its assignment, or pass the shares of the variants"
-        )
-    overall = overall if known == overall.sum() else overall * np.nan
-    return labels, np.concatenate([by_group, overall[None]])
-
-
-def _counter(rows: ExperimentRows) -> Callable[[Codes, int], Floats]:
-    """Return a function that counts the distinct units of every variant in n groups of the rows."""
     n_variants, units = len(rows.variants), rows.randomised
     unit = np.arange(len(rows.variant)) if units is None else units
     n_units = int(unit.max(initial=-1)) + 1
+    stratum, labels = np.zeros_like(rows.group), pd.DataFrame(index=[0])
+    if within and rows.strata is not None:
+        stratum, labels = rows.strata
 
     def count(group: Codes, n: int) -> Floats:
         cell, n = group * n_variants + rows.variant, n * n_variants
         once = n_units == len(unit)  # no unit has two rows
         found = np.bincount(cell, minlength=n) if once else count_distinct(cell, n, unit, n_units)
-        return found.astype(np.float64).reshape(-1, n_variants)
+        return found.astype(np.float64)
 
-    return count
-
-
-def count_units(rows: ExperimentRows) -> Floats:
-    """Distinct units of every variant, in each group and over all of them."""
-    n_groups, count = len(rows.groups), _counter(rows)
-    overall = by_group = count(np.zeros_like(rows.group), 1)
+    n_strata, n_groups = len(labels), len(rows.groups)
+    overall = by_group = count(stratum, n_strata)
+    if n_strata > 1 and count(0 * stratum, 1).sum() < overall.sum():
+        raise OptionError(
+            "shares of every stratum are planned, but users (or clusters) are in several strata; "
+            "give each of them the stratum of its assignment, or pass the shares of the variants"
+        )
     if n_groups > 1:
-        by_group = count(rows.group, n_groups)
+        by_group = count(rows.group * n_strata + stratum, n_groups * n_strata)
         # Without a key, rows of several groups could be the same users, whose counts must not be
         # added.
-        overall = overall if rows.randomised is not None else overall * np.nan
-    return np.vstack([by_group, overall])
+        overall = overall if units is not None else overall * np.nan
+    return labels, np.concatenate([by_group, overall]).reshape(-1, n_strata, n_variants)
 
 
 def _from_health(

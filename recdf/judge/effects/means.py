@@ -20,8 +20,7 @@ import numpy as np
 from ...errors import OptionError
 from ...inputs.codes import Codes
 from ...inputs.sorting import exact_sums
-from ...stats.arms import Arm, Designs, Sample, both, regression_arm
-from ...stats.moments import MEAN_ROUNDING
+from ...stats.arms import MEAN_ROUNDING, Arm, Designs, Sample, both, regression_arm
 from ...stats.numbers import Floats, undefined_is_nan
 from ..aggregates import (
     Aggregates,
