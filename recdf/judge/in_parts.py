@@ -377,11 +377,6 @@ class _Ends:
         return found
 
 
-def _span_of_parts(parts: UserParts, columns: list[str]) -> tuple[Floats, Floats]:
-    low, high = zip(*itertools.chain(*parts.run(_Ends(columns), columns)), strict=True)
-    return np.fmin.reduce(low), np.fmax.reduce(high)
-
-
 def _ascends(ids: pa.Array) -> tuple[int, int, bool]:
     if not pa.types.is_integer(ids.type):
         return 0, 0, False
@@ -420,7 +415,11 @@ class SummedUsers:
             for i, values in enumerate(sample):  # a null is the mean of the others
                 there = null >> i & 1 == 0
                 sample[i] = np.where(there, values, values.sum() / max(np.count_nonzero(there), 1))
-        low, high = known = parts.spans(columns) or _span_of_parts(parts, columns)
+        if (known := parts.spans(columns)) is None:
+            ends = itertools.chain(*parts.run(_Ends(columns), columns))
+            lows, highs = zip(*ends, strict=True)
+            known = np.fmin.reduce(lows), np.fmax.reduce(highs)
+        low, high = known
         if (
             parts.sample.num_rows < 4
             or not max(high.max(), -low.min()) < 2.0**200

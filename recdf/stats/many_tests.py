@@ -9,12 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from .numbers import (
-    Alternative,
     Correction,
     Floats,
     Integers,
     Mask,
-    normal_quantile,
     scipy_module,
     undefined_is_nan,
 )
@@ -93,47 +91,6 @@ def joint_levels(
             -np.expm1(scale * one) if method in SIDAK else scale * one for one in (1 / m, share)
         )
         return np.where(reject & (p > first), later, first)
-
-
-def t_quantiles(df: Floats, level: Floats, alternative: Alternative) -> Floats:
-    """Return t quantiles of error levels, those of the normal distribution where there are no
-    degrees of freedom."""
-    tail = level / (2 if alternative == "two-sided" else 1)
-    found = np.array([-normal_quantile(one) if 0 < one < 1 else np.nan for one in tail])
-    by_t = np.isfinite(df)
-    if by_t.any():
-        found[by_t] = t_quantile(df[by_t], alternative, 1 - level[by_t])
-    return found
-
-
-def widened(
-    estimate: Floats,
-    low: Floats,
-    high: Floats,
-    p: Floats,
-    reject: Mask,
-    quantiles: Callable[[Floats], Floats],
-    level: Floats,
-    alpha: float,
-) -> tuple[Floats, Floats, Floats]:
-    """Return intervals of level α as intervals of other levels, and the ratios of the quantiles.
-
-    `quantiles` returns how many standard errors intervals of some levels reach; those of the test
-    itself are exact. Where p comes from resamples, a bound that would contradict the test is put
-    where a test with this p has it.
-    """
-    quantile = quantiles(level)
-    ratio = quantile / quantiles(np.full(len(level), alpha))
-    with undefined_is_nan():
-        ends = [estimate - (estimate - low) * ratio, estimate + (high - estimate) * ratio]
-        up = estimate > 0
-        near = np.where(up, *ends)
-        wrong = np.where(up, near > 0, near < 0) != reject
-        wrong &= np.isfinite(near) & (estimate != 0) & (p > 0) & (p < 1)
-        moved = estimate * (1 - quantile / quantiles(np.where(wrong, p, 0.5)))
-    ends[0] = np.where(wrong & up, moved, ends[0])
-    ends[1] = np.where(wrong & ~up, moved, ends[1])
-    return ends[0], ends[1], ratio
 
 
 def widened_ratio(

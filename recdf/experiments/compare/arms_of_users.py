@@ -295,33 +295,29 @@ def _without_surplus(
     s/(1 − s) times its distance from the least (or largest) value, and by √(s/(1 − s)) standard
     deviations.
     """
-    moments = found.units.moments
-    if moments is not None:
+    moments, arms = found.units.moments, list(found.arms)
+    sides = [] if moments else list(found.values.arms())
+    own = np.sort(sides[arm_of]) if sides else np.zeros(0)
 
-        def bound(kind: str, few: int) -> tuple[float, float]:
-            n, arms, far = moments.n[arm_of], list(found.arms), HUGE
-            odds, var = few / (n - few), arms[arm_of].var * (n - 1)
+    def without(kind: str, few: int) -> tuple[float, float]:
+        rest, lightest = list(arms), kind == "lightest"
+        if moments is None:
+            sides[arm_of] = own[few:] if lightest else own[: len(own) - few]
+            rest = [arm(one) for one in sides]
+        else:
+            n, (mean, var, df), far = moments.n[arm_of], arms[arm_of], HUGE
+            odds = few / (n - few)
             if moments.mean.shape[1] == 1:
-                mean, low, high = (
+                plain, low, high = (
                     one[arm_of, 0] for one in (moments.mean, moments.lows, moments.highs)
                 )
-                far = np.fmin(odds * (mean - low if kind == "lightest" else high - mean), HUGE)
-            moved = np.fmin(far, np.sqrt(odds * var))
-            sign = 1 if kind == "lightest" else -1
-            arms[arm_of] = arms[arm_of]._replace(mean=arms[arm_of].mean + sign * moved)
-            rest = effect(arms[0], arms[1], alternative)
-            return float(rest.diff), float(rest.p_value)
+                far = np.fmin(odds * (plain - low if lightest else high - plain), HUGE)
+            moved = np.fmin(far, np.sqrt(odds * var * (n - 1)))
+            rest[arm_of] = Arm(mean + moved if lightest else mean - moved, var, df)
+        tested = effect(rest[0], rest[1], alternative)
+        return float(tested.diff), float(tested.p_value)
 
-        return bound
-    sides = list(found.values.arms())
-    own = np.sort(sides[arm_of])
-
-    def trimmed(kind: str, few: int) -> tuple[float, float]:
-        sides[arm_of] = own[few:] if kind == "lightest" else own[: len(own) - few]
-        rest = effect(*both(arm, (sides[0], sides[1])), alternative)
-        return float(rest.diff), float(rest.p_value)
-
-    return trimmed
+    return without
 
 
 def with_denominators(row: Row, ready: Ready) -> Row:

@@ -302,7 +302,7 @@ def segment_effects(
         why = next(iter([*unlike, *rests]), "")
         effect = "" if why else "differs" if differs else "none"
         row = table.iloc[own[withheld[own] == why][0]].to_dict() if why else None
-        remarks = [*doubts, *["ratio_not_checked"] * bool(unchecked[own].any())]
+        remarks = doubts + ["ratio_not_checked"] * bool(unchecked[own].any())
         numbers = {
             "shrunken": one.shrunken,
             "shrunken_low": one.shrunken - reach * one.shrunken_se,

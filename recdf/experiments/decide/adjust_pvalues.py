@@ -23,7 +23,9 @@ from ...judge.per_user_columns import (
 )
 from ...metrics.strings import direction_of
 from ...stats.always_valid import always_valid_multiplier
-from ...stats.many_tests import adjust_within, joint_levels, t_quantiles, widened, widened_ratio
+from ...stats.many_tests import adjust_within, joint_levels, widened_ratio
+from ...stats.numbers import normal_quantile, undefined_is_nan
+from ...stats.student import t_quantile
 from ..samples import Settings, subset
 
 # The columns of a table by their names, in a frame or without one; and what makes its intervals
@@ -169,38 +171,50 @@ def read_together(
     def column(name: str) -> Floats:
         return np.asarray(table[name], np.float64)
 
-    p = column("p_value")
+    p, two_sided = column("p_value"), settings.alternative == "two-sided"
     p_adj, reject = adjusted_columns(table, settings, p)
     table["p_adj"], table["reject"] = p_adj, reject
     if settings.correction == "none" and intervals is None:
         return
-    level = np.full(len(p), settings.alpha)
+    level = single = np.full(len(p), settings.alpha)
     if settings.correction != "none":
         family = _family_codes(table, settings, len(p))
         level = joint_levels(p, p_adj, reject, family, settings.alpha, settings.correction)
 
     def quantiles(level: Floats) -> Floats:
-        if settings.sequential_n is None:
-            return t_quantiles(column("df"), level, settings.alternative)
-        n, planned = column("n_control") + column("n_treatment"), settings.sequential_n
-        n[n == 0] = np.nan  # without a unit there is no bound
-        return np.asarray(
-            always_valid_multiplier(n, planned, settings.confidence, settings.alternative, level)
-        )
+        """How many standard errors intervals of these levels reach: those of t, or of the normal
+        distribution where there are no degrees of freedom."""
+        if (planned := settings.sequential_n) is not None:
+            n = column("n_control") + column("n_treatment")
+            n[n == 0] = np.nan  # without a unit there is no bound
+            of_test = settings.confidence, settings.alternative
+            return np.asarray(always_valid_multiplier(n, planned, *of_test, level))
+        tails, df = level / (2 if two_sided else 1), column("df")
+        found = np.array([-normal_quantile(one) if 0 < one < 1 else np.nan for one in tails])
+        if (by_t := np.isfinite(df)).any():
+            found[by_t] = t_quantile(df[by_t], settings.alternative, 1 - level[by_t])
+        return found
 
+    reach = quantiles(level)
     if intervals is not None:
-        intervals(table, quantiles(level), settings.alternative)
+        intervals(table, reach, settings.alternative)
         return
-    table["ci_low"], table["ci_high"], ratio = widened(
-        column("diff"),
-        column("ci_low"),
-        column("ci_high"),
-        np.where(np.asarray(table["test"]) == "wilcoxon", np.nan, p) if "test" in table else p,
-        reject,
-        quantiles,
-        level,
-        settings.alpha,
+    diff, low, high, ratio = (
+        *map(column, ("diff", "ci_low", "ci_high")),
+        reach / quantiles(single),
     )
+    if "test" in table:
+        p = np.where(np.asarray(table["test"]) == "wilcoxon", np.nan, p)
+    # Where p comes from resamples, a bound that would contradict the test is put where a test with
+    # this p has it.
+    with undefined_is_nan():
+        low, high, up = diff - (diff - low) * ratio, diff + (high - diff) * ratio, diff > 0
+        near = np.where(up, low, high)
+        wrong = np.where(up, near > 0, near < 0) != reject
+        wrong &= np.isfinite(near) & (diff != 0) & (p > 0) & (p < 1)
+        moved = diff * (1 - reach / quantiles(np.where(wrong, p, 0.5)))
+    table["ci_low"] = np.where(wrong & up, moved, low)
+    table["ci_high"] = np.where(wrong & ~up, moved, high)
     if "rel_ci_low" in table:
         table["rel_ci_low"], table["rel_ci_high"] = widened_ratio(
             column("rel_diff"), column("rel_ci_low"), column("rel_ci_high"), ratio

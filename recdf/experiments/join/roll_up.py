@@ -12,7 +12,6 @@ import numpy.typing as npt
 import pandas as pd
 
 from ...errors import DataError, OptionError, examples
-from ...inputs.codes import COMPARED_ROWS
 from ...inputs.door import takes_options
 from ...inputs.frames import read_numbers
 from ...inputs.ids import read_ids
@@ -86,11 +85,7 @@ def read_exposure(
     # Of several values for one position the last is kept, so the earliest go in last.
     first_row[users.of_assignment[rows[::-1]]] = rows[::-1]
     of_user = exposed[(np.cumsum(known) - 1)[first_row]]
-    early = np.empty(len(times), bool)
-    for start in range(0, len(times), COMPARED_ROWS):
-        part = slice(start, start + COMPARED_ROWS)
-        user = users.of_metric[part]
-        early[part] = (first_row[user] >= 0) & (times[part] < of_user[user])
+    early = (first_row >= 0)[users.of_metric] & (times < of_user[users.of_metric])
     return Exposure(of_user, times, first_row, early)
 
 
