@@ -24,10 +24,13 @@ from .effects.means import Cubes, FarRows, Linear, Units, UnitValues, slopes
 
 # The farthest units of each cell that are kept. When more than `_WAITING` have gathered, they are
 # cut back to these. If more than `_MOST` are left because all are equally far, the rows are needed.
-_KEPT_FAR, _WAITING, _MOST = 32, 2**7, 2**17
+# Rows are looked at in runs of `_RUN`, of which most have no value that is far.
+_KEPT_FAR, _WAITING, _MOST, _RUN = 32, 2**7, 2**17, 2**9
 _UNKNOWN = np.zeros(_KEPT_FAR)
 Label = tuple[Any, ...]  # bits of what is null, and the values of the columns of labels
 
+# So many labels are looked for one by one, which is faster than counting them all.
+_FEW_LABELS = 8
 # Columns and ratios that have a bit each.
 _MOST_BITS = 62
 # Rows of which third moments are taken at a time, and the most columns of one table of them.
@@ -105,18 +108,37 @@ class Far:
         self.bound = _grown(self.bound, 0, len(labels))
         near = [way.near.get(one, _UNKNOWN)[0] for one in labels]
         self.bound = np.maximum(self.bound, near)
-        forms, constants = way.at(labels)
-        at: Any = cell if way.of_groups else 0  # without groups, all cells have one form
-        own = [columns[i] for i in way.columns]
-        far = np.abs(sum(f[at] * x for f, x in zip(forms.T, own, strict=True)) + constants[at])
-        out = far >= self.bound[cell]
+        own, constant = [columns[i] for i in way.columns], 0.0
+        if way.of_groups:
+            forms, constants = way.at(labels)
+            v = constants[cell]
+            for f, x in zip(forms.T, own, strict=True):
+                v += f[cell] * x
+        else:
+            constant = way.constant
+            v = own[0] if way.form[0] == 1 else own[0] * way.form[0]
+            for f, x in zip(way.form[1:], own[1:], strict=True):
+                v = v + f * x
+        starts = np.arange(0, len(v), _RUN)
+        ends = np.maximum(
+            np.maximum.reduceat(v, starts) + constant, -np.minimum.reduceat(v, starts) - constant
+        )
+        near = ends >= self.bound.min()
+        self.left = max(self.left, float(ends[~near].max(initial=0.0)))
+        if not near.any():
+            return
+        rows = (starts[near, None] + np.arange(_RUN)).ravel()
+        rows = rows[: np.searchsorted(rows, len(v))]
+        far, of = np.abs(v[rows] + constant), cell[rows]
+        out = far >= self.bound[of]
         if np.count_nonzero(out) > _WAITING:
-            for c in np.unique(cell[out]):
-                if len(mine := far[out & (cell == c)]) > _KEPT_FAR:
-                    self.bound[c] = np.partition(mine, -_KEPT_FAR)[-_KEPT_FAR]
-            out = far >= self.bound[cell]
-        self.left = max(self.left, float(far.max(where=~out, initial=0.0)))
-        kept, of = np.column_stack([x[out] for x in own]), cell[out]
+            for c in np.unique(of):
+                if len(mine := far[of == c]) > _KEPT_FAR:
+                    least = np.partition(mine, -_KEPT_FAR)[-_KEPT_FAR]
+                    self.bound[c] = max(self.bound[c], least)
+            out = far >= self.bound[of]
+        self.left = max(self.left, float(far[~out].max(initial=0.0)))
+        kept, of = np.column_stack([x[rows[out]] for x in own]), of[out]
         if len(kept) and (kept == kept[0]).all():  # such as the ones of a metric of zeros and ones
             count = np.bincount(of).astype(np.float64)
             of = np.flatnonzero(count)
@@ -124,7 +146,7 @@ class Far:
         else:
             self.add(kept, of, np.ones(len(of)))
         if len(self.cell) > max(_WAITING, 3 * _KEPT_FAR * len(labels)):
-            self.cut(forms, constants)
+            self.cut(*way.at(labels))
 
     def add(self, rows: Floats, cell: Codes, count: Floats) -> None:
         self.rows = np.concatenate([self.rows, rows])
@@ -266,12 +288,14 @@ class Summing:
                 raise RowsNeeded
             own, found = _codes_of_labels(column)
             values.append(found)
-            # Codes of four bytes may have no room for products.
+            # Codes of one byte have no room for products, and NumPy 1 would not make them wider.
             code = own if code is None else np.multiply(code, len(found), dtype=np.int64) + own
         assert code is not None  # the variant has a column
         shape = tuple(map(len, values))
         table = np.zeros(int(np.prod(shape)), np.int64)
-        for one in np.flatnonzero(np.bincount(code)):
+        few = len(table) <= _FEW_LABELS
+        there = [(code == i).any() for i in range(len(table))] if few else np.bincount(code)
+        for one in np.flatnonzero(there):
             places = np.unravel_index(one, shape)
             label = tuple(own[int(i)] for own, i in zip(values, places, strict=True))
             table[one] = cells.setdefault(label, len(cells))
@@ -279,7 +303,14 @@ class Summing:
 
 
 def _codes_of_labels(column: pa.Array) -> tuple[Any, list[Any]]:
-    """Codes of labels, and the labels."""
+    """Codes of labels, and the labels; those of one byte, such as A and B, are their own codes."""
+    if column.type == pa.large_string():
+        _, edges, text = column.buffers()
+        ends = np.frombuffer(edges, np.int64)[column.offset : column.offset + len(column) + 1]
+        if (np.diff(ends) == 1).all():
+            own = np.frombuffer(text, np.uint8)[ends[0] : ends[-1]]
+            first, last = int(own.min()), int(own.max())
+            return own - first, [chr(i) for i in range(first, last + 1)]
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
     if column.dictionary.null_count:
