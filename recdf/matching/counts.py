@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple, NoReturn
 import numpy as np
 
 from ..errors import OptionError
-from ..inputs.sorting import exact_sums, spans
+from ..inputs.sorting import exact_sums, offsets, order_of_codes, spans
 from .lists import Lists, Matched
 from .side_tables.sides import Sides
 
@@ -145,12 +145,14 @@ class ListCounts(Counts):
         self.lists: Lists = lists
         self.matched: Matched = matched
         # Lists are sorted by `by` value, so that a binary search finds those of one value.
-        self.first_and_end = np.searchsorted(matched.list_by, [by, by + 1])
-        self.mine = np.arange(*self.first_and_end)
+        self.by, self.mine = by, np.arange(*np.searchsorted(matched.list_by, [by, by + 1]))
 
-    def among(self, of_list: np.ndarray) -> slice:
-        """Return where the entries of these lists are among entries in the order of lists."""
-        return slice(*np.searchsorted(of_list, self.first_and_end))
+    def among(self, of_list: Callable[[Lists], np.ndarray]) -> np.ndarray:
+        """Return the places of the entries of these lists, where `of_list` gives the list of every
+        entry. Entries stand list after list, as `pred` has them: not always by `by` value."""
+        place, start = self.lists.once(_places_by_value, of_list)
+        mine: np.ndarray = place[start[self.by] : start[self.by + 1]]
+        return mine
 
     def _counted(self, one: Sum) -> np.ndarray:
         return one.counted(self)
@@ -184,6 +186,21 @@ class ListCounts(Counts):
         return exact_sums(weights, self.item, self.n_items)
 
 
+def _places_by_value(
+    lists: Lists, of_list: Callable[[Lists], np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Sort the places of entries by the `by` values of their lists, once for all values, and return
+    where each value starts."""
+    n_by = len(lists.matched.by)
+    value = lists.matched.list_by[of_list(lists)]
+    return order_of_codes(value, n_by), offsets(np.bincount(value, minlength=n_by))
+
+
+def list_of_hits(lists: Lists) -> np.ndarray:
+    """Return the list of every hit."""
+    return lists.hits.list
+
+
 # Attributes that only `ListCounts` has.
 LIST_ATTRIBUTES = (
     "lists",
@@ -213,7 +230,7 @@ def _lists_with(counts: ListCounts) -> np.ndarray:
 
 def _hits(counts: ListCounts) -> np.ndarray:
     hits = counts.lists.hits
-    mine = hits.place[counts.among(hits.list)]
+    mine = hits.place[counts.among(list_of_hits)]
     return np.bincount(counts.matched.item[mine], minlength=counts.n_items)
 
 

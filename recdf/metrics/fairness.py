@@ -15,7 +15,7 @@ from numpy import ndarray
 
 from ..docstrings import says_as
 from ..inputs.sorting import exact_sums, offsets
-from ..matching.counts import SUMS, Counts, ListCounts, Sum, user_group_sums
+from ..matching.counts import SUMS, Counts, ListCounts, Sum, list_of_hits, user_group_sums
 from ..matching.hits import ratio
 from ..matching.lists import Lists
 from ..matching.side_tables.catalogue import Head, Labels
@@ -307,7 +307,7 @@ def arp_ratio(lists: Lists, *, share_of: Literal["users", "events"] = "users") -
 
 def _gains_of_items(gain: str, counts: ListCounts) -> ndarray:
     hits = counts.lists.hits
-    mine = counts.among(hits.list)
+    mine = counts.among(list_of_hits)
     items = counts.matched.item[hits.place[mine]]
     return exact_sums(gain_values(gain, hits.gain[mine]), items, counts.n_items)
 

@@ -53,10 +53,15 @@ def rated_rows(lists: Lists) -> Rated:
     return Rated(judged.list[some], rating[some], score[some], judged.gain[some] > 0)
 
 
+def _list_of_rated(lists: Lists) -> ndarray:
+    rated: Rated = lists.once(rated_rows)
+    return rated.list
+
+
 def rated_of(counts: ListCounts) -> Rated:
     """Return the rated recommendations of one `by` value."""
     rated = counts.lists.once(rated_rows)
-    mine = counts.among(rated.list)
+    mine = counts.among(_list_of_rated)
     return Rated(*(array[mine] for array in rated))
 
 
