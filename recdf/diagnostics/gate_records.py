@@ -220,7 +220,20 @@ class Gate(ShownResult):
                 else []
             ),
         ]
-        return [*lines, *self._labels(), *self._seen(), said]
+        return [*lines, *self._alone(), *self._labels(), *self._seen(), said]
+
+    def _alone(self) -> list[str]:
+        """Say how many lists one side alone has."""
+        found = [
+            f"{visible(_where(row))} {row['n_only_candidate']:,} of the candidate and "
+            f"{row['n_only_baseline']:,} of the baseline"
+            for row in self._asked.to_dict("records")
+            if row["n_only_candidate"] or row["n_only_baseline"]
+        ]
+        more = ["..."] if len(found) > MOST_SEEN else []
+        words = ", ".join([*found[:MOST_SEEN], *more])
+        ruled = "they count as the worst value, and are left out where the metric has none"
+        return [f"Lists that one side alone has: {words}; {ruled}."] if found else []
 
     def _seen(self) -> list[str]:
         """Say which change each budget that was met by a t bound would have shown in 8 of 10

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ..errors import OptionError
+from ..errors import EmptyPopulationError, OptionError
 from ..experiments.compare.cheap_labels import (
     FEW_HUMAN,
     JUDGED,
@@ -67,7 +67,7 @@ from .gate_records import (
     runs_of_both_labels,
 )
 
-NO_DIFFERENCE = 1e-12  # differences up to this size are rounding
+NO_DIFFERENCE = 1e-12  # differences up to this share of the largest value are rounding
 
 Worst = Literal["pass", "undecided", "fail"]
 Looks = Literal["once", "any"]
@@ -277,6 +277,7 @@ def gate(
     )
     weight = weight_col or sides[0].spec.get("weight") or sides[1].spec.get("weight")
     runs = runs if weight is None else runs.weighted(weight)
+    _refuse_other_lists(sides, runs, metrics, keys)
     checks = checks_table(data_checks(sides, runs, metrics) | pairs)
     units = as_columns(unit_col) or unit_of(keys)
     if users is not None:
@@ -317,6 +318,20 @@ def gate(
     table["reason"] = pd.Series(reasons, dtype=str)
     add_verdicts(table, "gate", effects)
     return Gate(table, checks)
+
+
+def _refuse_other_lists(
+    sides: Sequence[Side], runs: ModelRows, metrics: Sequence[str], keys: Sequence[str]
+) -> None:
+    """Raise where a side has no list, or no list with a value of the other one."""
+    for side in sides:
+        if side.per_user.empty:
+            raise EmptyPopulationError(f"{side.role} has no rows; expected one row per list")
+    known = [~np.isnan(runs.table(name)) for name in metrics]
+    if known and all(of.any(axis=1).all() and not of.all(axis=0).any() for of in known):
+        raise EmptyPopulationError(
+            f"candidate and baseline share no list; compare their columns {list(keys)}"
+        )
 
 
 def _gate_row(
@@ -362,6 +377,7 @@ def _gate_row(
         ):
             change, (mean_baseline, mean_candidate), labelled["labels"] = more, means, "both"
     sign = -1 if change.smaller else 1
+    rounding = NO_DIFFERENCE * np.nanmax(np.abs(both), initial=0.0)
     low, high = sorted(sign * end for end in change.ends())
     row = {
         "metric": budget.metric,
@@ -382,7 +398,7 @@ def _gate_row(
         "provable": high if change.smaller else low,
         "n_users": change.n,
         "n_lists": int(np.count_nonzero(~np.isnan(both[0]))),
-        "n_differ": int(np.count_nonzero(np.abs(change.gain) > NO_DIFFERENCE)),
+        "n_differ": int(np.count_nonzero(np.abs(change.gain) > rounding * change.weight)),
         "n_only_candidate": n_only_candidate,
         "n_only_baseline": n_only_baseline,
         "p_pass": math.nan,

@@ -156,7 +156,9 @@ PROVEN_LATER = 2.0  # what a gambler has lost, in ln K, before the bets fit the 
 
 def _spread_of(z: Floats, loss: float) -> tuple[float, float]:
     root = math.sqrt(z @ z)
-    return (root / loss, float(((z / root) ** 3).sum()) / 6) if root > 1e-9 * loss else (0.0, 0.0)
+    if loss == 0 or root <= 1e-9 * loss:  # values that do not vary leave nothing but rounding
+        return 0.0, 0.0
+    return root / loss, float(((z / root) ** 3).sum()) / 6
 
 
 @dataclass(frozen=True)

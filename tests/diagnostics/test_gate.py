@@ -566,3 +566,36 @@ def test_a_gate_that_passes_says_which_losses_it_would_have_seen():
     assert found == pytest.approx(least, rel=0.01)
     failed = rd.gate(other.assign(**{"ndcg@10": 0.0}), base, {"ndcg@10": -0.05})
     assert not [note for note in failed.notes if "8 of 10" in note]
+
+
+def test_other_lists_are_no_comparison():
+    own, base = sides()
+    budget = {"ndcg@10": -0.02}
+    with pytest.raises(rd.EmptyPopulationError, match=r"share no list; .* \['user_id'\]"):
+        rd.gate(own, base.assign(user_id=base["user_id"] + 10_000), budget)
+    with pytest.raises(rd.EmptyPopulationError, match="candidate has no rows"):
+        rd.gate(own.head(0), base, budget)
+    with pytest.raises(rd.EmptyPopulationError, match="baseline has no rows"):
+        rd.gate(own, base.head(0), budget)
+    some = rd.gate(own.iloc[:300], base.iloc[100:], budget)
+    said = (
+        "alone has: ndcg@10 100 of the candidate and 100 of the baseline; they count as the worst"
+    )
+    assert said in some.to_markdown()
+    assert "alone has" not in rd.gate(own, base, budget).to_markdown()
+
+
+@pytest.mark.parametrize("factor", [1.0, 1e-14, 1e12])
+def test_users_that_differ_are_counted_at_every_scale(factor):
+    own, base = (one.assign(rev=one["ndcg@10"] * factor) for one in sides())
+    whole = rd.gate(own, base, {"ndcg@10": "-2%"}).table.iloc[0]
+    row = rd.gate(own, base, {"rev": "-2%"}, larger_is_better="rev").table.iloc[0]
+    assert row["n_differ"] == whole["n_differ"] > 0
+
+
+def test_a_large_constant_has_no_spread():
+    table = pd.DataFrame({"user_id": range(41), "rev": 3e11})
+    for value in (3e11, 0.1, 1 / 3):
+        same = table.assign(rev=value)
+        found = rd.gate(same, same, {"rev": "-1%"}, larger_is_better="rev")
+        assert found.verdict == "undecided"

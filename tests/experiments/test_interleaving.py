@@ -355,3 +355,35 @@ def test_bad_logs_are_refused():
         compare_interleaved(log.drop(columns="team"), clicks, details=True)
     with pytest.raises(rd.ColumnError):
         compare_interleaved(log, clicks, credit="price", details=True)
+
+
+def mixed_lists(**columns):
+    users = np.repeat(np.arange(40), 4)
+    return pd.DataFrame(
+        {"user_id": users, "item_id": list("abcd") * 40, "team": ["a", "b"] * 80, **columns}
+    )
+
+
+def test_a_credit_may_have_any_name_and_scale():
+    log = mixed_lists()
+    clicks = log[["user_id", "item_id"]].iloc[::3].assign(price=np.arange(54) % 7 + 1.0)
+    whole = rd.experiments.compare_interleaved(log, clicks, credit="price", details=True)
+    for name, factor in (("unit", 1.0), ("model", 1.0), ("price", 1e-14)):
+        other = clicks[["user_id", "item_id"]].assign(**{name: clicks["price"] * factor})
+        found = rd.experiments.compare_interleaved(log, other, credit=name, details=True)
+        assert found["diff"].item() == pytest.approx(whole["diff"].item() * factor, rel=1e-12)
+        for column in ("wins", "losses", "preference", "p_sign", "p_value"):
+            assert found[column].item() == pytest.approx(whole[column].item(), rel=1e-9), column
+
+
+@pytest.mark.parametrize("credit", [np.nan, 1.0])
+def test_a_credit_of_the_other_team_is_refused(credit):
+    log = mixed_lists(credit=credit)
+    with pytest.raises(rd.DataError, match=r'log."credit".* is null, or has the sign of the other'):
+        rd.experiments.compare_interleaved(log, log)
+
+
+def test_k_may_be_longer_than_all_lists():
+    log = mixed_lists().drop(columns="team")
+    found = rd.experiments.interleave(log, log.iloc[::-1], k=10**12)
+    pd.testing.assert_frame_equal(found, rd.experiments.interleave(log, log.iloc[::-1], k=4))

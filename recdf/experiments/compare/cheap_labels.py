@@ -231,9 +231,6 @@ def prediction_powered(
     pairs = [(model, model) for model in range(len(runs.models))]
     if baseline is not None:
         pairs = model_pairs(runs.models, baseline)
-    if by:  # models stand as they first appear
-        seen = joined[model_col].drop_duplicates().tolist()
-        pairs.sort(key=lambda pair: seen.index(runs.models[pair[1]]))
     better = directions({name: name for name in names}, smaller_is_better, larger_is_better)
     declared = declared_bounds(bounds, names)
     table_of = {name: runs.table(name) for name in (JUDGED, *tested, *chance)}

@@ -159,10 +159,10 @@ def compare_models(
     DataFrame
         One row per (`by`, metric, pair), with the columns of `by` first: `metric`, `baseline`,
         `model`, `n_users` (units of both), `mean_baseline`, `mean_model`, `diff`, `rel_diff` (null
-        unless the baseline's mean is positive), `se`, `ci_low`, `ci_high`, `wins`, `ties` (|d| ≤
-        1e-12), `losses` (of the model), `p_value`, `p_adj`, `effect`, `withheld`, `remarks`,
-        `verdict` (see `compare_variants`). With `cheap=`, `n_human` and `n_cheap` stand in place of
-        `rel_diff` and `ties`.
+        unless the baseline's mean is positive), `se`, `ci_low`, `ci_high`, `wins`, `ties` (|d|
+        ≤ 1e-12 of the largest value), `losses` (of the model), `p_value`, `p_adj`, `effect`,
+        `withheld`, `remarks`, `verdict` (see `compare_variants`). With `cheap=`, `n_human` and
+        `n_cheap` stand in place of `rel_diff` and `ties`.
 
         With `details` also `n_lists` (of both), `n_only_baseline`, `n_only_model` (lists),
         `diff_without_top` (without the ten units whose differences are farthest from the mean, 5 %

@@ -52,6 +52,7 @@ from ...stats.shares import wilson
 from ...stats.student import least_paired_effect, paired_units_needed
 from ..decide.experiment_health import Hashes, hash_users
 from .compare_models import compare_models
+from .paired import TIE
 from .two_sample import POWER
 
 # ------------------------------------------------------------------------------------------
@@ -164,6 +165,7 @@ def interleave(
     users, n_users = key_codes(tables, keys)
     items, n_items = key_codes(tables, [item_col])
     pairs, n_pairs = key_codes(tables, [*keys, item_col])
+    k = min(k, n_items)  # no list is longer
     ranks, lengths = np.full((2, n_pairs), -1), np.zeros((2, n_users), np.int64)
     for own, (role, frame) in enumerate(tables):
         read = read_pred(frame, order_source(frame, chosen), chosen, role)
@@ -447,12 +449,12 @@ def compare_interleaved(
     a, b = (of_units(np.maximum(sign * earned, 0)) for sign in (-1, 1))
     if credit == "binary":
         a, b = (a > b).astype(np.float64), (b > a).astype(np.float64)
-    rows = np.arange(n_units)
+    key, rows = f"unit of {metric}", np.arange(n_units)
     table = compare_models(
-        {name: pd.DataFrame({"unit": rows, metric: of}) for name, of in (("a", a), ("b", b))},
+        {name: pd.DataFrame({key: rows, metric: of}) for name, of in (("a", a), ("b", b))},
         metric,
         baseline="a",
-        user_col="unit",
+        user_col=key,
         alternative=alternative,
         confidence=confidence,
         larger_is_better=metric,
@@ -499,9 +501,18 @@ def _credit_of_items(log: pd.DataFrame) -> Floats:
             column="team",
             count=len(unknown),
         )
-    if "credit" in log.columns:
-        return np.nan_to_num(metric_values(log, "log", "credit"))
-    return np.asarray(sign, np.float64)
+    if "credit" not in log.columns:
+        return np.asarray(sign, np.float64)
+    credit = metric_values(log, "log", "credit")
+    if wrong := int(np.count_nonzero(~(credit * sign >= 0) & (sign != 0))):
+        raise DataError(
+            f'log["credit"] is null, or has the sign of the other team, in {wrong:,} of '
+            f"{len(log):,} rows; interleave(method='optimized') writes it: positive for items of "
+            "b, negative for those of a",
+            column="credit",
+            count=wrong,
+        )
+    return np.nan_to_num(credit)
 
 
 _PREFERENCE = ["preference", "preference_low", "preference_high", "p_sign", "mde", "n_needed"]
@@ -510,7 +521,8 @@ _PREFERENCE = ["preference", "preference_low", "preference_high", "p_sign", "mde
 def _preference(d: Floats, confidence: float, alternative: Alternative) -> dict[str, float]:
     """Share of units that prefer b, the sign test, and how many units show how large a
     difference."""
-    wins, n = int((d > 1e-12).sum()), int((np.abs(d) > 1e-12).sum())
+    rounding = TIE * np.abs(d).max(initial=0.0)
+    wins, n = int((d > rounding).sum()), int((np.abs(d) > rounding).sum())
     found = dict.fromkeys(_PREFERENCE, np.nan)
     if n:
         share, of_sign = wins / n, scipy_module("special").bdtr(min(wins, n - wins), n, 0.5)
