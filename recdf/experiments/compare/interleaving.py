@@ -52,7 +52,7 @@ from ...stats.shares import wilson
 from ...stats.student import least_paired_effect, paired_units_needed
 from ..decide.experiment_health import Hashes, hash_users
 from .compare_models import compare_models
-from .paired import TIE
+from .pairs_of_models import TIE
 from .two_sample import POWER
 
 # ------------------------------------------------------------------------------------------
