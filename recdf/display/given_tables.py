@@ -131,6 +131,11 @@ def need_history(history: Any) -> History:
     return need_a(History, history, "history", "rd.diagnostics.History(folder)")
 
 
+def picked(frame: pd.DataFrame, names: Iterable[str]) -> pd.DataFrame:
+    """Return some columns as a frame of its own, without what pandas keeps beside them."""
+    return pd.DataFrame({name: frame[name].array for name in names})
+
+
 def labels(frame: pd.DataFrame, by: Sequence[str]) -> list[str]:
     """Return the text of the `by` values of every row, several columns joined by a dot."""
     if not by:
@@ -251,8 +256,7 @@ def summary_of(result: Any, apart: str | None = None) -> pd.DataFrame:
     else:
         frame = need(result, "result", SUMMARY_VALUES, "an Evaluation or its summary")
         by = columns_before(frame, "metric")
-    table = frame[list(SUMMARY_VALUES)].reset_index(drop=True)
-    table.attrs = {}
+    table = picked(frame, SUMMARY_VALUES)
     if apart is not None:
         need(frame, "result", [apart], f"an evaluation with by=[..., {apart!r}], or its summary")
         table["x"] = frame[apart].to_numpy() if frame[apart].dtype == object else frame[apart].array

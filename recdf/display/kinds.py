@@ -47,11 +47,12 @@ from .report.page_blocks import (
     ShownRow,
     TableRow,
     badge,
-    bars,
     flag_words,
+    interval_bar,
     listed,
     look_of,
     name_of,
+    reaches,
     text,
     value,
 )
@@ -204,7 +205,7 @@ def _board_cells(given: pd.DataFrame) -> RowCells:
         found.append(
             {
                 **({"segment": part} if in_parts else {}),
-                "model": text(model)._replace(cell=Cell(visible(model), mark=mark)),
+                "model": text(model)._replace(cell=Cell(str(model), mark=mark)),
                 **dict.fromkeys(heads.values(), Shown(Cell(NULL))),  # it may lack a metric
                 **{
                     heads[row["metric"]]: _level_cell(row, beside[row["metric"]])
@@ -238,28 +239,24 @@ def _comparison_cells(given: pd.DataFrame) -> RowCells:
     one_base = given[old].map(str).nunique() == 1  # the caption names it
     p = "p" if "not adjusted" in adjustment(given).words else "p (adjusted)"
     users = "users gain / same / lose" if new == "model" else "users"
-    pairs = given[new].map(str) + " vs. " + given[old].map(str)
-    titles = pairs + " on " + given["metric"].map(str)
-    rows, ends = given.to_dict("records"), given[["diff", "ci_low", "ci_high"]]
-    found, looks = [], [*map(look_of, rows)]
-    for row, look, bar, pair in zip(
-        rows, looks, bars(ends, looks, titles, given["metric"].map(str)), pairs, strict=True
-    ):
-        form = estimate_form(row["diff"], row["ci_low"], row["ci_high"], "+")
+    ends = given[["diff", "ci_low", "ci_high"]].astype("float64")
+    reach, found = reaches(ends, given["metric"].map(str)), []
+    for row, around, far in zip(given.to_dict("records"), ends.values.tolist(), reach, strict=True):
+        look, pair, (diff, low, high) = look_of(row), f"{row[new]} vs. {row[old]}", around
+        form = estimate_form(diff, low, high, "+")
         n = row["n_users"] if new == "model" else row["n_treatment"]
         counts = f"{n:,.0f} vs. {row['n_control']:,.0f}" if new == "treatment" else f"{n:,.0f}"
         if "wins" in row:
             same = n - row["wins"] - row["losses"]
             counts = f"{row['wins']:,.0f}/{same:,.0f}/{row['losses']:,.0f}"
-        around = interval(row["ci_low"], row["ci_high"], form)
+        compared = {new: row[new]} if one_base else {"comparison": pair}
+        title = f"{pair} on {row['metric']}"
         found.append(
             {
                 **{name: _short(row[name]) for name in [*names_before(row, "metric"), "metric"]},
-                new if one_base else "comparison": _short(
-                    row[new] if one_base else pair, 2 * CELL_NAME_LENGTH
-                ),
-                "difference": bar,
-                "effect [interval]": value(row["diff"], form, small=around),
+                **{head: _short(one, 2 * CELL_NAME_LENGTH) for head, one in compared.items()},
+                "difference": interval_bar(around, far, look, title),
+                "effect [interval]": value(diff, form, small=interval(low, high, form)),
                 "relative": value(row.get("rel_diff"), form_of(row.get("rel_diff"), sign="+%")),
                 p: Shown(Cell(p_value(row["p_adj"])), value(row["p_adj"]).sort),
                 users: Shown(Cell(counts), float(n)),
@@ -311,26 +308,27 @@ def _plan_action(table: pd.DataFrame) -> str:
 
 def _estimate_cells(given: pd.DataFrame) -> RowCells:
     """Return the cells of estimates; what says whether to believe one stands before it."""
-    rows = given.to_dict("records")
-    lifts = given.reindex(columns=["lift", "lift_ci_low", "lift_ci_high"])
-    looks: list[BadgeKind] = ["warning" if row["flags"] else look_of_estimate(row) for row in rows]
-    drawn = bars(lifts, looks, given["estimator"].map(str), [""] * len(rows))
-    found = []
-    for row, bar in zip(rows, drawn, strict=True):
-        words = flag_words(row["flags"])
-        around = estimated(row["value"], row["ci_low"], row["ci_high"])
+    columns = ["lift", "lift_ci_low", "lift_ci_high"]
+    lifts, found = given.reindex(columns=columns).astype("float64"), []
+    reach = reaches(lifts, [""] * len(given))
+    ends = lifts.values.tolist()
+    for row, around, far in zip(given.to_dict("records"), ends, reach, strict=True):
+        words, estimator = flag_words(row["flags"]), str(row["estimator"])
+        look: BadgeKind = "warning" if words else look_of_estimate(row)
+        estimate = estimated(row["value"], row["ci_low"], row["ci_high"])
+        trust = row.get("trust")
         found.append(
             {
                 **{
                     name: text(row[name]) for name in [*names_before(row, "estimator"), "estimator"]
                 },
                 "clip": value(row.get("clip"), "g"),
-                "trust": text(trust if isinstance(trust := row.get("trust"), str) else ""),
+                "trust": text(trust if isinstance(trust, str) else ""),
                 "flags": badge(
                     "warning" if words else "good", words or "no flag", flag_meanings(row)
                 ),
-                "value [interval]": _with_ends(around, row["value"]),
-                "lift over the logging policy": bar,
+                "value [interval]": _with_ends(estimate, row["value"]),
+                "lift over the logging policy": interval_bar(around, far, look, estimator),
                 "lift [interval]": _with_ends(lift_text(row) or NULL, value(row.get("lift")).sort),
                 "effective rows": value(row.get("ess"), ",.0f"),
             }
@@ -344,14 +342,12 @@ def _estimate_cells(given: pd.DataFrame) -> RowCells:
 def _gate_cells(row: TableRow) -> ShownRow:
     cells = row_cells(row)
     mark = badge(GATE_LOOKS.get(row["effect"], "warning"), cells.pop("verdict"))
-    sort = {
-        "change": row["change"],
-        "baseline": row["mean_baseline"],
-        "candidate": row["mean_candidate"],
-        "users": row["n_users"],
+    means = {"baseline": "mean_baseline", "candidate": "mean_candidate"}
+    numbers = {"change": "change", **means, "users": "n_users"}
+    return {"verdict": mark} | {
+        head: Shown(Cell(words), row[numbers[head]]) if head in numbers else text(words)
+        for head, words in cells.items()
     }
-    shown = {name: text(one) for name, one in cells.items()}
-    return {"verdict": mark} | shown | {one: Shown(Cell(cells[one]), sort[one]) for one in sort}
 
 
 def _of_gate(table: pd.DataFrame) -> tuple[Badge, str]:
@@ -366,7 +362,7 @@ def _of_findings(table: pd.DataFrame) -> tuple[Badge, str]:
     counted = f"{amount(n['error'], 'error')}, {amount(n['warning'], 'warning')}"
     named = "; ".join([*map(finding_of, serious[:FEW]), *["…"] * (len(serious) > FEW)])
     mark = Badge("error" if n["error"] else "warning" if n else "good", counted)
-    return mark, f"{counted}{f' ({visible(named)})' if named else ''}."
+    return mark, f"{counted}{f' ({named})' if named else ''}."
 
 
 def _of_estimates(table: pd.DataFrame) -> tuple[Badge, str]:
@@ -592,7 +588,7 @@ TABLE_KINDS: dict[str, Kind] = {
     "check": Kind(
         "finding severity count share effect code",
         "Data health",
-        lambda row: visible(
+        lambda row: (
             f"{finding_of(row)} ({int(row['count']):,}, {number(row['share'], '.1%')}): "
             f"{row['effect']}."
         ),

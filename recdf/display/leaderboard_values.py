@@ -42,6 +42,7 @@ from .given_tables import (
     column_names,
     compare,
     compare_numbered,
+    count_range,
     direction_word,
     each_name,
     labels,
@@ -72,7 +73,8 @@ def segment_groups(result: Evaluation, segments: pd.DataFrame) -> dict[Group, np
     # The ids of a list are looked up once, not once for every model.
     places = list_places(result, model_rows(result))
     lists = result.per_user[keys].take(places.first_row)
-    joined, found = segments_of_lists(lists, known, keys, list(names)).fillna(-1), {}
+    joined = segments_of_lists(lists, known, keys, list(names)).fillna(-1)
+    found: dict[Group, np.ndarray] = {}
     for name, own in names.items():
         codes = joined[name].to_numpy(np.int64)[places.of_row]
         order = np.argsort(codes, kind="stable")
@@ -485,9 +487,8 @@ def seed_sentences(result: Evaluation, tests: pd.DataFrame) -> list[str]:
     seeds = result.spec.get(SEEDS)
     if seeds is None:
         return []
-    counts = sorted({*seeds["n"].values()})
-    n = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    said = [f"The ± over seeds is the standard deviation over {n} trainings ({seeds['column']})."]
+    n = count_range(seeds["n"].values(), "training")
+    said = [f"The ± over seeds is the standard deviation over {n} ({seeds['column']})."]
     for row in tests.to_dict("records"):
         if row.get("group", ""):
             continue

@@ -53,11 +53,16 @@ def segment_of(row: TableRow) -> str:
     )
 
 
+def metric_of(row: TableRow) -> str:
+    """Return the metric of a row, with its segment."""
+    where = segment_of(row)
+    return name_of(row["metric"]) + (f" ({name_of(where)})" if where else "")
+
+
 def who_is_compared(row: TableRow) -> str:
     """Return the two sides of a row, its metric and its segment."""
-    new, old, metric = (name_of(row[name]) for name in (*sides_of(row), "metric"))
-    where = f" ({name_of(part)})" if (part := segment_of(row)) else ""
-    return plain(f"{new} against {old} on {metric}{where}")
+    new, old = (name_of(row[side]) for side in sides_of(row))
+    return plain(f"{new} against {old} on {metric_of(row)}")
 
 
 def of_comparison(row: TableRow) -> str:
@@ -86,7 +91,7 @@ def of_place(row: TableRow) -> str:
     where = "" if row["segment"] == EVERYONE else f" ({row['segment']} = {row['group']})"
     place: str = "" if pd.isna(row["place"]) else f", place {row['place']}"
     found = estimated(row["value"], row["ci_low"], row["ci_high"])
-    return visible(f"{row['model']} on {row['metric']}{where}: {found}{place}.")
+    return f"{row['model']} on {row['metric']}{where}: {found}{place}."
 
 
 # -- off-policy
@@ -129,7 +134,7 @@ def look_of_estimate(row: TableRow) -> BadgeKind:
 
 def trust_of(row: TableRow) -> str:
     """Return whether to believe an estimate, in words."""
-    return visible(row.get("trust") or flag_words(row["flags"]) or "no flag")
+    return str(row.get("trust") or flag_words(row["flags"]) or "no flag")
 
 
 def flag_meanings(row: TableRow) -> str:
@@ -148,7 +153,7 @@ def arm_of(row: TableRow) -> str:
 def of_floor(row: TableRow) -> str:
     levels = (f"{name} {estimated(row[name])}" for name in ("chance", "popularity", "ceiling"))
     who = f"{row['by']}: " if row.get("by") else ""
-    return visible(f"{who}{row['metric']}: {estimated(row.get('value'))}, {', '.join(levels)}.")
+    return f"{who}{row['metric']}: {estimated(row.get('value'))}, {', '.join(levels)}."
 
 
 # -- rows of estimates, which a picture draws
@@ -200,34 +205,27 @@ def drawn_role(row: TableRow) -> dict[str, Any]:
 
 def drawn_plan(row: TableRow) -> dict[str, Any]:
     """Users or lists that are needed; the effect that is found, if their number was given."""
-    models = "n_lists" in row
-    n, unit = (row["n"], "lists") if models else (row["n_control"] + row["n_treatment"], "users")
-    label = f"{row['metric']}, {row['model']}" if models else row["metric"]
-    beside = f", beside {row['baseline']}" if models else ""
+    metric, beside, unit = row["metric"], "", "users"
+    if "n_lists" in row:
+        n, unit, beside = row["n"], "lists", f", beside {row['baseline']}"
+        metric = f"{metric}, {row['model']}"
+    else:
+        n = row["n_control"] + row["n_treatment"]
     share: str = f" ({estimated(row['mde_rel'], sign='%')})" if pd.notna(row["mde_rel"]) else ""
-    found = f"{estimated(row['mde_abs'])}{share}"
+    found, needed = f"{estimated(row['mde_abs'])}{share}", f"{number(n, ',d')} {unit}"
     days: str = f", {amount(row['days'], 'day')}" if pd.notna(row.get("days", np.nan)) else ""
-    numbers = f"{number(n, ',d')} {unit} {interval(row['n_low'], row['n_high'], ',.0f')}".rstrip()
-    guards = not models and row["role"] == "guardrail"
-    verb = "shows a loss below" if guards else "finds"
-    chance = ""
-    drawn = {
-        "metric": f"{unit.capitalize()} that are needed{beside}",
-        "diff": n,
-        "ci_low": row["n_low"],
-        "ci_high": row["n_high"],
-        "words": f"{number(n, ',d')} {unit}{days}",
-    }
+    guards = row.get("role") == "guardrail"
+    said = f"{needed} {interval(row['n_low'], row['n_high'], ',.0f')}".rstrip() + days
+    said += f"; {'shows a loss below' if guards else 'finds'} {found}"
+    drawn = {"label": metric, "from_zero": True}
     if pd.isna(row["n_low"]):
         chance = f"; its margin with power {number(row['power'], '.0%')}" if guards else ""
-        drawn = {
-            "metric": f"Smallest change that is found{beside}",
-            "diff": row["mde_rel"],
-            "percent": True,
-            "words": found,
-        }
-    numbers += f"{days}; {verb} {found}{chance}"
-    return {"label": label, "from_zero": True, "numbers": numbers} | drawn
+        what = f"Smallest change that is found{beside}"
+        drawn |= {"metric": what, "diff": row["mde_rel"], "percent": True, "words": found}
+        return drawn | {"numbers": f"{said}{chance}"}
+    what = f"{unit.capitalize()} that are needed{beside}"
+    ends = {"diff": n, "ci_low": row["n_low"], "ci_high": row["n_high"]}
+    return drawn | ends | {"metric": what, "words": f"{needed}{days}", "numbers": said}
 
 
 def drawn_proxy(row: TableRow) -> dict[str, Any]:

@@ -91,6 +91,47 @@ def test_segments_are_counted_for_the_pair_of_the_headline(tmp_path):
     assert "C against A: " not in said
 
 
+def test_hidden_characters_of_a_segment_are_shown_by_their_numbers(tmp_path):
+    frame = users(effects=(("ndcg", 0.4), ("clicks", -0.4))).assign(land="x\u202ey")
+    path = rd.report(path=tmp_path / "r.html", experiment=compared(frame, by="land"))
+    assert "\u202e" not in path.read_text(encoding="utf-8")
+    lines, _, badge = card_of(path)
+    assert "B is better than the control A on ndcg ( land = x⟨U+202E⟩y )" in lines["Which"]
+    assert badge == "better, but worse on clicks (land = x⟨U+202E⟩y)"
+
+
+@pytest.mark.long
+def test_no_page_has_a_hidden_character_of_a_name(tmp_path):
+    hidden = "a\u202eb"
+    frame = users(effects=((f"m{hidden}", 0.4), (f"c{hidden}", -0.4))).replace("x", f"x{hidden}")
+    frame["variant"] += hidden
+    arms = {"control": f"A{hidden}", "expected": {f"{arm}{hidden}": 1 for arm in "ABC"}}
+    table, within = (compared(frame, **arms, **by) for by in ({}, {"by": "land"}))
+    roles = {f"m{hidden}": "success", f"c{hidden}": ("guardrail", "-2%")}
+    x = rd.experiments
+    health = x.experiment_health(frame, frame, expected=arms["expected"])
+    alone = [
+        {"experiment": {hidden: table, "land": x.segment_effects(within, details=True)}},
+        {"experiment": table, "segments": within, "health": health, "roles": roles},
+        {"experiment": x.role_verdicts(table, roles)},
+        {"experiment": x.find_srm(frame, ["land"], expected=arms["expected"])},
+        {"experiment": x.plan_experiment(frame, [*roles], rel_effect=0.05)},
+        {"off_policy": off_policy().assign(policy=hidden, lift_ci_high=-0.001)},
+    ]
+    for i, given in enumerate(alone):
+        path = rd.report(path=tmp_path / f"{i}.html", **given)
+        assert "\u202e" not in path.read_text(encoding="utf-8"), given
+    true = pd.DataFrame({"user_id": range(100), "item_id": 0})
+    pred = pd.concat([true.assign(model=f"{i}{hidden}", item_id=true.index % i) for i in (1, 2)])
+    result = rd.evaluate(true, pred, {f"m{hidden}": "hitrate@1"}, by="model")
+    groups = pd.DataFrame({"user_id": range(100), "part": hidden})
+    for baseline in (None, *result.per_user["model"].unique()):
+        path = rd.report(
+            result, tmp_path / "r.html", baseline=baseline, segments=groups, overwrite=True
+        )
+        assert "\u202e" not in path.read_text(encoding="utf-8"), baseline
+
+
 def test_trust_is_the_badge_of_an_estimate(tmp_path):
     table = off_policy().assign(
         trust=["do not use: few rewards", "ok", "ok"],

@@ -16,7 +16,7 @@ from ...errors import DataError, OptionError
 from ...experiments.decide.proxy_metrics import error_columns
 from ...experiments.decide.proxy_metrics import proxy_metrics as relations
 from ...tables.cells import amount, columns_before, estimated
-from ..given_tables import chosen, count_text, labels, need, need_history
+from ..given_tables import chosen, count_text, labels, need, need_history, picked
 from .picture import Frame, Picture
 from .style import (
     BEST,
@@ -246,8 +246,7 @@ def position(
     """
     columns = ["rank", "hit_rate", "ci_low", "ci_high"]
     need(position_table, "position_table", columns, "what rd.diagnostics.position_table returned")
-    data = position_table[columns].reset_index(drop=True)
-    data.attrs = {}
+    data = picked(position_table, columns)
     data.insert(0, "model", labels(position_table, columns_before(position_table, "rank")))
     counted = [name for name in ("shown", "n_pred", "n") if name in position_table.columns]
     data["n"] = position_table[counted[0]].to_numpy() if counted else np.nan
@@ -423,11 +422,10 @@ def history(
     keys = [name for name in columns_before(changes, "column") if rows[name].nunique() > 1]
     begun = changes[changes["changed"].notna() & ~changes["effect"].isin(["", "none"])]
     own, at = (labels(one, keys) if keys else [wanted] * len(one) for one in (rows, begun))
-    data = rows[["date", "value", "ci_low", "ci_high"]].reset_index(drop=True)
+    data = picked(rows, ["date", "value", "ci_low", "ci_high"])
     data.insert(0, "model", own)
     levels = set(zip(at, begun["changed"], strict=True))
     data["changed"] = [pair in levels for pair in zip(own, data["date"], strict=True)]
-    data.attrs = {}
     yield data
 
     frame, said = Frame(ax), spoken(data["date"].dt.strftime("%Y-%m-%d"), data)

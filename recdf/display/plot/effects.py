@@ -15,7 +15,7 @@ from ...experiments.decide.adjust_pvalues import adjustment
 from ...judge.comparisons import COMPARISON_COLUMNS, confidence_of
 from ...judge.verdict import sign_of
 from ...tables.cells import amount, columns_before, estimated, shorten, visible
-from ..given_tables import JOINED_BY, chosen, count_text, each_name, labels, need, need_gate
+from ..given_tables import JOINED_BY, chosen, count_text, each_name, labels, need, need_gate, picked
 from ..kinds import TABLE_KINDS, estimates_frame, table_kind
 from ..row_words import trend_words
 from .picture import Frame, Picture, new_frames
@@ -96,9 +96,7 @@ def forest(
         both = zip(parts, names, strict=True)
         names = parts if pairs.nunique() == 1 else [JOINED_BY.join(pair) for pair in both]
     n = comparison["n_users"] if models else comparison["n_control"] + comparison["n_treatment"]
-    data = comparison[["metric", "diff", "ci_low", "ci_high", "p_adj", "verdict"]]
-    data = data.reset_index(drop=True)
-    data.attrs = {}
+    data = picked(comparison, ["metric", "diff", "ci_low", "ci_high", "p_adj", "verdict"])
     data.insert(1, "label", names)
     data["sign"] = [sign_of(row) for row in comparison.to_dict("records")]
     data["n"] = n.to_numpy()
@@ -306,8 +304,7 @@ def over_time(
                 of += f"{sides[name]}{visible(label)}"
     rows = rows.sort_values(time_col, kind="stable", ignore_index=True)
     records = rows.to_dict("records")
-    data = rows[[time_col, "diff", "ci_low", "ci_high"]].rename(columns={time_col: "time"})
-    data.attrs = {}
+    data = picked(rows, [time_col, "diff", "ci_low", "ci_high"]).rename(columns={time_col: "time"})
     data["n"] = rows.reindex(columns=["n_control", "n_treatment"]).sum(axis=1, min_count=1)
     data["verdict"] = [str(row.get("verdict", "")) for row in records]
     data["sign"] = list(map(sign_of, records))

@@ -221,8 +221,8 @@ class Frame:
     def line(self, x: Any, y: Any, look: ModelLook, words: Iterable[str], **settings: Any) -> Any:
         """Draw a line or its points, of which each says a text; its name is that of the legend."""
         name = settings.pop("name", "")
-        looks_like = {"color": look.colour, "marker": look.marker, "linestyle": look.line}
-        (drawn,) = self.ax.plot(x, y, **{**looks_like, "markersize": 5, **settings})
+        own = {"color": look.colour, "marker": look.marker, "linestyle": look.line, "markersize": 5}
+        (drawn,) = self.ax.plot(x, y, **own | settings)
         says(drawn, words, name)
         self.entries += [(drawn, name, look)] if name else []
         return drawn
@@ -383,7 +383,7 @@ class Frame:
     def caption(self, text: str, panels: int = 1) -> None:
         """Write what the marks mean below the axes: intervals, counts, what is left out."""
         if (page := PAGE.get()) is not None:
-            page.caption = in_order(text)
+            page.caption = in_order(visible(text))
             return
         ax, look = self.ax, {"ha": "left", "fontsize": points(0.85), "color": self.tone(MUTED)}
         if panels > 1 and self.is_own:  # below all panels, not below one

@@ -23,6 +23,7 @@ from ..given_tables import (
     each_name,
     labels,
     need,
+    picked,
 )
 from .picture import TICK_NAME_LENGTH, Frame, Picture
 from .style import Axes, letters
@@ -89,8 +90,7 @@ def heat(
     for name in keys[::-1]:
         if getattr(table[name].dtype, "ordered", False):
             table = table.sort_values(name, kind="stable")
-    data = table[["value", "n"]].astype({"value": "float64"}).reset_index(drop=True)
-    data.attrs = {}
+    data = picked(table, ["value", "n"]).astype({"value": "float64"})
     for place, (axis, own) in enumerate(of_axes.items()):
         data.insert(place, axis, labels(table, own))
     twice = data[data.duplicated(["row", "column"])]

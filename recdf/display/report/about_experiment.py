@@ -25,7 +25,7 @@ from ...experiments.decide.sample_ratio import seen_words
 from ...judge.cautions.table import UNLIKE
 from ...judge.comparisons import confidence_of, note_of
 from ...judge.verdict import codes_of, hides_harm, is_withheld, says_worse, sentence, warnings_of
-from ...tables.cells import amount, number, p_value, visible
+from ...tables.cells import amount, number, p_value
 from .. import plot
 from ..given_tables import sides_of_tests
 from ..kinds import (
@@ -43,8 +43,8 @@ from ..row_words import (
     is_useless,
     lift_text,
     look_of_estimate,
+    metric_of,
     policy_of,
-    segment_of,
     trust_of,
     who_is_compared,
 )
@@ -233,9 +233,8 @@ def experiment_case(page: Page, segments: Sequence[Reason]) -> Case | None:
     invalid = sound.kind == "error" or row["withheld"] in UNLIKE
     believed = not invalid and not is_withheld(row)
     the = "the control " if table["control"].nunique() == 1 else ""
-    where = f" ({part})" if (part := segment_of(row)) else ""
     keep = f"Keep {old}. {collect(row, int(row['n_treatment'] + row['n_control']), 'user')}"
-    than = f"{the}{old} on {name_of(row['metric'])}{where}"
+    than = f"{the}{old} on {metric_of(row)}"
     case = case_of_row(row, new, than, f"Ship {new}.", keep)
     if not believed and sound.text in WHY_UNSOUND:
         case = case._replace(action=f"Do not act: find out why {WHY_UNSOUND[sound.text]}.")
@@ -292,11 +291,7 @@ def experiment_case(page: Page, segments: Sequence[Reason]) -> Case | None:
 
 def _metrics_of(rows: Iterable[TableRow]) -> str:
     """Name the metrics of some effects, each with its segment."""
-    names = (
-        plain(name_of(one["metric"])) + (f" ({visible(part)})" if (part := segment_of(one)) else "")
-        for one in rows
-    )
-    return ", ".join(dict.fromkeys(names))
+    return plain(", ".join(dict.fromkeys(map(metric_of, rows))))
 
 
 # -- decisions, and tables beside the effects

@@ -375,12 +375,12 @@ def reproducibility_section(subject: Subject, page: Page) -> Sections:
     versions = f"{platform.python_version()}, {pd.__version__}, {np.__version__}"
     written = f"{spec.get('recdf', '')} evaluated, {version_and_build()} wrote this page"
     pairs = [
-        ("recdf", visible(written)),
+        ("recdf", written),
         ("Python, pandas, NumPy", versions),
         ("rows", f"{len(result.per_user):,} in per_user, {len(result.summary):,} in summary"),
         ("digest of the summary", f"sha256 {digest}"),
     ]
     # List key, models, order, options and counts: all that was recorded.
     code = json.dumps(spec, indent=1, ensure_ascii=False, default=str)
-    details = [("The whole spec", "\n".join(map(visible, code.splitlines())))]
+    details = [("The whole spec", code)]
     yield Section("reproducibility", "Reproducibility", pairs=pairs, details=details)

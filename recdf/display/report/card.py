@@ -37,7 +37,6 @@ from ...tables.cells import (
     estimated,
     is_one_sided,
     number,
-    visible,
 )
 from ..given_tables import (
     ONLY,
@@ -483,8 +482,8 @@ def _of_ties(subject: Subject, check: Sequence[TableRow], row: TableRow) -> Iter
     column, moves, words = subject.primary, dict[str, tuple[float, float]](), []
     for one in (one for one in check if one["code"] in TIE_FINDINGS and one["ranges"]):
         if one["by"] == "" and len(subject.models) > 1:
-            effect = visible(one["effect"])
-            yield Reason(f"Ties: {effect}, of all models together; pass by= to rd.check.")
+            said = f"Ties: {one['effect']}, of all models together; pass by= to rd.check."
+            yield Reason(said)
             return
         model = one["by"] or ONLY
         name, found = plain(subject.name(model)), json.loads(one["ranges"]).get(column)

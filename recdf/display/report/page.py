@@ -360,7 +360,7 @@ def _page_text(title: str, about: str, sections: Sequence[Section], examples: bo
     )
     return str(
         _template().render(
-            title=visible(title),
+            title=title,
             about=about,
             sections=sections,
             examples=examples,
@@ -382,11 +382,23 @@ def _template() -> Any:
     except ImportError as error:
         raise not_loaded("rd.report", "Jinja2", "recdf[report]", error) from error
     environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        autoescape=True,
+        finalize=_inert,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     environment.filters["amount"] = amount
     environment.filters["pieces"] = lambda text: re.split(f"[{OPEN}{CLOSE}]", text)
     return environment.from_string(_file("report.html"))
+
+
+def _inert(found: Any) -> Any:
+    """Return a text of the page with its hidden characters as numbers, but for line breaks and the
+    mark of direction that pictures write. Markup is the page's own."""
+    if not isinstance(found, str) or hasattr(found, "__html__"):
+        return found
+    return re.sub("[^\n\u200e]+", lambda part: visible(part[0]), found)
 
 
 def _file(name: str) -> str:

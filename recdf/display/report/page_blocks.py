@@ -1,12 +1,14 @@
 """What a report is made of, as plain records: sections of sentences, tables and pictures.
 
-Contract: a record holds texts and numbers, never markup. The template escapes every text.
+Contract: a record holds texts and numbers, never markup. The template escapes every text, and shows
+its hidden characters by their numbers.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -155,8 +157,8 @@ class TableBlock:
     head: Sequence[str]
     align: Sequence[str]
     rows: Sequence[Sequence[Shown]]
-    csv: str = ""
-    file: str = "table.csv"
+    csv: str
+    file: str
     stacked: bool = False  # on a phone each row becomes a card
     more: int = 0  # rows that are left out
     folded: str = ""  # the text to unfold it by, if it is folded
@@ -167,7 +169,8 @@ class TableBlock:
     @property
     def badge(self) -> Badge | None:
         """The badge of its rows that a reader has to see first."""
-        return worst(shown.badge for row in self.rows for shown in row)
+        marks = [one.badge for row in self.rows for one in row if one.badge is not None]
+        return min(marks, key=lambda one: one.rank, default=None)
 
 
 class Entry(NamedTuple):
@@ -212,12 +215,6 @@ class Section:
     case: Case | None = None  # of a page that is about it alone
 
 
-def worst(marks: Iterable[Badge | None]) -> Badge | None:
-    """Return the badge that a reader has to see first."""
-    known = [mark for mark in marks if mark is not None]
-    return min(known, key=lambda one: one.rank, default=None)
-
-
 def flag_words(found: str) -> str:
     """Return the flags of an estimate in words."""
     return found.replace("_", " ")
@@ -248,14 +245,12 @@ def effect_text(row: TableRow) -> str:
 
 def text(value: Any, *, code: bool = False) -> Shown:
     """Return a cell of a text, sorted by its letters."""
-    words = visible(value)
-    return Shown(Cell(words), words.casefold(), code=code)
+    return Shown(Cell(str(value)), str(value).casefold(), code=code)
 
 
 def formula(words: str) -> Shown:
     """Return a cell of a formula whose subscripts and superscripts are MathML: x_{i ≤ k}, y_i,
     z^2."""
-    words = visible(words)
     bearing = r"([^\W_]+|[ΣΠ√)])([_^])(\{[^{}]*\}|\([^()]*\)|[^\s{}()·,;/+−|]+)"
     first, *found = re.split(bearing, words)
     parts = [("", "", first)]
@@ -270,40 +265,37 @@ def value(found: Any, form: Form | str | None = None, *, small: str = "") -> Sho
     return Shown(Cell(number(found, form), small=small), None if pd.isna(found) else float(found))
 
 
-def badge(kind: BadgeKind, words: Any, small: str = "") -> Shown:
+def badge(kind: BadgeKind, words: str, small: str = "") -> Shown:
     """Return a cell of a badge, with a note behind it."""
-    words = visible(words)
     return Shown(Cell(words, small=small), words.casefold(), Badge(kind, words))
 
 
-def bars(
-    ends: pd.DataFrame, kinds: Iterable[BadgeKind], names: Iterable[str], scales: Iterable[str]
-) -> list[Shown]:
-    """Return the interval pictures of the rows of one table, zero in their middle; rows of equal
-    `scales` are drawn to one scale. `ends` has the estimate and its two bounds."""
-    numbers = ends.to_numpy(np.float64, na_value=np.nan)
-    widest = np.abs(numbers).max(axis=1, initial=0, where=np.isfinite(numbers))
-    reach = pd.Series(widest).groupby([*scales]).transform("max").replace(0, 1).to_numpy()
-    half, cells = BAR_WIDTH / 2, []
-    places = half + np.clip(numbers / reach[:, None], -1, 1) * (half - BAR_EDGE)
-    places = np.where(np.isnan(places), places[:, :1], places).round(1)
-    for (diff, low, high), (middle, left, right), kind, name in zip(
-        numbers.tolist(), places.tolist(), kinds, names, strict=True
-    ):
-        form = estimate_form(diff, low, high, "+")
-        point, *around = (number(one, form) for one in (diff, low, high))
-        label = f"{visible(name)}: {point}, from {' to '.join(around)}"
-        bar = None if pd.isna(middle) else Bar(left, right, middle, kind, label)
-        cells.append(Shown(Cell("" if bar else point), diff if bar else None, bar=bar))
-    return cells
+def reaches(ends: pd.DataFrame, scales: Any) -> pd.Series:
+    """Return how far the intervals of each row reach from zero on its scale; `ends` has the
+    estimates and their bounds."""
+    sizes = ends.abs().replace(np.inf, np.nan).max(axis=1)
+    return sizes.groupby(scales).transform("max").fillna(0).replace(0, 1)
+
+
+def interval_bar(ends: list[float], reach: float, kind: BadgeKind, name: str) -> Shown:
+    """Return an estimate and its bounds as a picture from −`reach` to `reach`."""
+    (diff, low, high), half = ends, BAR_WIDTH / 2
+    form = estimate_form(diff, low, high, "+")
+    point, *around = (number(one, form) for one in ends)
+    if math.isnan(diff):
+        return Shown(Cell(point))
+    places = half + np.clip(np.array(ends) / reach, -1, 1) * (half - BAR_EDGE)
+    middle, low, high = np.where(np.isnan(places), places[0], places).round(1).tolist()
+    label = f"{name}: {point}, from {' to '.join(around)}"
+    return Shown(Cell(""), diff, bar=Bar(low, high, middle, kind, label))
 
 
 def shown_table(
     caption: str,
     rows: Sequence[ShownRow],
     most: int,
-    frame: pd.DataFrame | None = None,
-    file: str = "",
+    frame: pd.DataFrame,
+    file: str,
     more: int = 0,
     **look: Any,
 ) -> TableBlock:
@@ -317,10 +309,10 @@ def shown_table(
     ]
     return TableBlock(
         caption,
-        [*map(visible, head)],
+        head,
         ["right" if one else "left" for one in right],
         cells,
-        "" if frame is None else csv_of(frame),
+        csv_of(frame),
         file,
         more=more + len(rows) - len(cells),
         **look,
@@ -328,6 +320,5 @@ def shown_table(
 
 
 def csv_of(frame: pd.DataFrame) -> str:
-    """Return a frame as CSV text with full numbers, hidden characters of names shown by their
-    numbers."""
-    return "\n".join(map(visible, frame.to_csv(index=False, lineterminator="\n").split("\n")))
+    """Return a frame as CSV text with full numbers."""
+    return frame.to_csv(index=False, lineterminator="\n")

@@ -46,7 +46,6 @@ EXPERIMENT_SOURCE = (
     "what rd.compare_variants or a function of rd.experiments returned, or a mapping of names to "
     "such"
 )
-ONE_PAGE = "or make a page for each experiment"
 BOTH_SIDES = ("model", "baseline")
 MANY_SEGMENTS = 12  # a carried column of more values names no segments
 
@@ -259,17 +258,16 @@ def read_report_tables(experiment: Any, given: ReportTables) -> ReportTables:
     parts: dict[str, Any] = {"experiment": {}, "beside": {}}
     for name, table in by_name.items() if experiment is not None else ():
         role = f"experiment[{name!r}]" if name else "experiment"
-        if isinstance(table, Mapping):
-            raise OptionError(
-                f"{role} is a mapping of tables; name each table in experiment= itself, {ONE_PAGE}"
-            )
         part = page_part(table)
         if part in ("experiment", "beside"):
             parts[part][str(name)] = table
         elif not part:
             need(table, role, TABLE_KINDS["experiment"].columns, EXPERIMENT_SOURCE)
         elif part in parts or getattr(given, part) is not None:
-            raise OptionError(f"{role} is a second table for {part}=; pass one of them, {ONE_PAGE}")
+            raise OptionError(
+                f"{role} is a second table for {part}=; pass one of them, or make a page for each "
+                "experiment"
+            )
         else:
             parts[part] = table
     given = replace(given, **parts)
