@@ -105,7 +105,7 @@ PUBLIC: dict[str, NamesByModule] = {
         "logs.impressions": ["Impressions", "assign_persons", "from_impressions"],
         "logs.log_checks": ["check_log"],
         "logs.times": ["time_slice"],
-        "partitions.dealt_logs": ["impressions_parquet"],
+        "partitions.dealt_users": ["impressions_parquet"],
     },
     "recdf.diagnostics": {
         "diagnostics.conventions_compared": ["compare_conventions"],

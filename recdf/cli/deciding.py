@@ -135,7 +135,7 @@ def _experiment(given: Namespace, options: Given) -> Reply:
         cluster=options.get("cluster"),
         by=options["strata"] if by_stratum(expected) else None,
     )
-    specs = metric_arguments(given.metric, joined.columns, result)
+    specs = metric_arguments(given, joined.columns, result)
     covariates: dict[str, list[Any]] = {}
     for text in given.covariate or []:
         metric, _, named = text.rpartition("=")
@@ -247,12 +247,12 @@ def expected_arguments(
 
 
 def metric_arguments(
-    given: Sequence[str] | None, columns: Iterable[str], result: Evaluation
+    given: Namespace, columns: Iterable[str], result: Evaluation
 ) -> dict[str, Any]:
     """Name → column, or → (numerator, denominator) from name=numerator/denominator; by default all
     of the result."""
     metrics: dict[str, Any] = {}
-    for text in given or []:
+    for text in given.metric or []:
         name, _, ratio = text.partition("=")
         value = text if text in columns else _column_or_pair(ratio, columns)
         name, value = (name, value) if isinstance(value, tuple) else (text, text)
@@ -341,16 +341,11 @@ def _gate(given: Namespace, options: Given) -> Reply:
     expected = "a metric and what it may lose, as ndcg@10=-2%"
     budgets = as_pairs("--budget", given.budget, expected)
     flags = {"candidate": "model", "baseline": "baseline_model"}
-
-    def read_sides(folders: Iterable[Path]) -> list[Side]:
-        named = zip(flags.items(), folders, strict=True)
-        return [side_of_folder(given, role, folder, flag) for (role, flag), folder in named]
-
-    sides = read_sides([given.results, given.baseline])
-    paths = given_files(given, "true", "log")
-    frames = read_lists(given, sides, paths, [*flags.values()])
+    sides = sides_of_folders(given, flags, [given.results, given.baseline])
+    frames = read_lists(given, sides, given_files(given, "true", "log"), flags)
     if given.cheap is not None:
-        frames["cheap"] = read_sides(pair_of(given.cheap, [*flags], "cheap", "results").values())
+        folders = pair_of(given.cheap, [*flags], "cheap", "results").values()
+        frames["cheap"] = sides_of_folders(given, flags, folders)
     if given.users is not None:
         unit = options.get("unit_col", unit_of(sides[0].spec["user_col"]))
         frames |= read_files({"users": given.users}, unit, [])
@@ -373,14 +368,23 @@ def _gate(given: Namespace, options: Given) -> Reply:
     )
 
 
-def side_of_folder(given: Namespace, role: str, folder: Path, flag: str) -> Side:
-    """Return the result in a folder; of several recommenders the rows of the one that was named."""
-    result = read_parquet(folder)
-    by, rows = result.spec["by"], _rows_of_named(given, flag, result.per_user, result.spec["by"])
-    if by and (models := rows[by[0]].unique().tolist())[1:]:
-        several = f"{folder} has several {by[0]}s ({', '.join(map(str, models))})"
-        raise OptionError(f"{several}; name one: {as_flag(flag)}")
-    return read_side(role, Side(role, rows, result.spec))
+def sides_of_folders(
+    given: Namespace, flags: Mapping[str, str], folders: Iterable[Path]
+) -> list[Side]:
+    """Return the result in the folder of each role; of several recommenders the rows of the one
+    that its flag names."""
+    sides = []
+    for (role, flag), folder in zip(flags.items(), folders, strict=True):
+        result = read_parquet(folder)
+        by, rows = (
+            result.spec["by"],
+            _rows_of_named(given, flag, result.per_user, result.spec["by"]),
+        )
+        if by and (models := rows[by[0]].unique().tolist())[1:]:
+            several = f"{folder} has several {by[0]}s ({', '.join(map(str, models))})"
+            raise OptionError(f"{several}; name one: {as_flag(flag)}")
+        sides.append(read_side(role, Side(role, rows, result.spec)))
+    return sides
 
 
 def _rows_of_named(
@@ -398,7 +402,7 @@ def _rows_of_named(
 
 
 def read_lists(
-    given: Namespace, sides: Sequence[Side], paths: Mapping[str, str], flags: Sequence[str]
+    given: Namespace, sides: Sequence[Side], paths: Mapping[str, str], flags: Mapping[str, str]
 ) -> dict[str, Any]:
     """Read the recommendations of both sides, those of the model that was named, and other files
     beside them."""
@@ -408,10 +412,9 @@ def read_lists(
     keys = [*sides[0].spec["user_col"], sides[0].options.get("item_col", "item_id")]
     frames: dict[str, Any] = read_files({**paths, **pairs}, keys, [], ["score", "rank"])
     if pairs:
-        of_both = zip(sides, flags, strict=True)
         frames["pred"] = [
-            _rows_of_named(given, flag, frames.pop(side.role), side.spec["by"])
-            for side, flag in of_both
+            _rows_of_named(given, flags[side.role], frames.pop(side.role), side.spec["by"])
+            for side in sides
         ]
     return frames
 

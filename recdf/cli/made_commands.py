@@ -6,13 +6,14 @@ import ast
 from argparse import Namespace
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from ..diagnostics import History, diff, past_runs, past_tests
 from ..display.leaderboard import leaderboard
 from ..errors import OptionError
-from ..evaluation.result import read_parquet
+from ..evaluation.result import Evaluation, read_parquet
 from ..evaluation.storage import local_path
 from ..experiments import (
     aa_test,
@@ -35,12 +36,12 @@ from ..logs.impression_tables import SPANS
 from ..off_policy.beside_estimates import ope_compare, ope_diagnostics
 from ..off_policy.estimate_value import FLAGS, ope_estimate
 from ..off_policy.log_additions import target_from_recs
-from ..partitions.dealt_logs import IMPRESSION_FILES, impressions_parquet
+from ..partitions.dealt_users import IMPRESSION_FILES, impressions_parquet
 from ..publishing import PER_USER, is_there, made, staging_folder
 from ..tables.cells import amount, doing
 from .arguments import BOUNDS_FLAG, as_pairs, flag, given_files, taken_by
 from .commands import ESTIMATED, Command, Given, Reply, Tables, brief_text, plain_signs, texts_and
-from .deciding import compact, expected_arguments, metric_arguments, read_lists, side_of_folder
+from .deciding import compact, expected_arguments, metric_arguments, read_lists, sides_of_folders
 from .stored_runs import (
     ONE_RESULT,
     RUNS,
@@ -79,11 +80,16 @@ def _interleaved(given: Namespace, options: Given) -> Reply:
     return Reply("\n".join(lines), {"interleaved": table})
 
 
-def _aa(given: Namespace, options: Given) -> Reply:
+def _users_and_metrics(given: Namespace) -> tuple[Evaluation, pd.DataFrame, dict[str, Any]]:
+    """Return a result, its users, and the columns of the metrics that are asked for."""
     result = read_parquet(given.results)
-    users, keys = result.per_user, result.spec["user_col"]
-    specs = metric_arguments(given.metric, users.columns, result)
-    table = aa_test(users, specs, user_col=keys, **options)
+    users = result.per_user
+    return result, users, metric_arguments(given, users.columns, result)
+
+
+def _aa(given: Namespace, options: Given) -> Reply:
+    result, users, specs = _users_and_metrics(given)
+    table = aa_test(users, specs, user_col=result.spec["user_col"], **options)
     names = texts_and(table, "cap", "rejected", "rejected_low", "rejected_high")
     return Reply(brief_text(table, names), {"aa": table})
 
@@ -114,9 +120,8 @@ def _quantiles(given: Namespace, options: Given) -> Reply:
 
 
 def _plan(given: Namespace, options: Given) -> Reply:
-    result = read_parquet(given.results)
-    users, keys = result.per_user, result.spec["user_col"]
-    specs = metric_arguments(given.metric, users.columns, result)
+    result, users, specs = _users_and_metrics(given)
+    keys = result.spec["user_col"]
     if given.baseline is not None:
         if len(result.spec["by"]) != 1:
             raise OptionError(
@@ -142,6 +147,8 @@ def _plan(given: Namespace, options: Given) -> Reply:
             )
         coming = None
         if given.log is not None:
+            if given.time_col is None:
+                raise OptionError("--log needs --time-col, the column of its times")
             log = read_files({"log": given.log}, keys, [given.time_col])["log"]
             log = with_times(log, given.time_col)
             coming = arrivals_by_day(log, time_col=given.time_col, user_col=keys)
@@ -177,11 +184,8 @@ def _diff(given: Namespace, options: Given) -> Reply:
             "of recommendations"
         )
     if not others:
-        before, after = sides = [
-            side_of_folder(given, role, Path(path), flags[role])
-            for role, path in zip(flags, paths, strict=True)
-        ]
-        found = diff(before, after, **read_lists(given, sides, {}, [*flags.values()]), **options)
+        before, after = sides = sides_of_folders(given, flags, map(Path, paths))
+        found = diff(before, after, **read_lists(given, sides, {}, flags), **options)
     elif given.before_model or given.after_model:
         raise OptionError(
             "--before-model and --after-model choose from results, and these are no results"

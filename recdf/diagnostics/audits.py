@@ -28,8 +28,7 @@ from ..metrics.call import Call
 from ..metrics.compute import per_user_frame
 from ..stats.numbers import Floats
 from ..tables.cells import amount, form_of, number
-from ..tables.findings import Findings, ShownFindings, row_objects
-from .data_checks import check_doubts
+from ..tables.findings import Findings, ShownFindings, findings_text, row_objects
 from .leaks import (
     KNOWN,
     KNOWN_BY_MODEL,
@@ -39,6 +38,7 @@ from .leaks import (
     UserItemPairs,
     beyond_chance,
     clock_of,
+    cold_hits_by_chance,
     item_history,
     rows_of_findings,
 )
@@ -50,6 +50,7 @@ from .levels import (
     matched_quietly,
     values_of,
 )
+from .order_findings import check_doubts
 
 LEAST_LISTS = 30  # the metric of fewer lists that are left is not shown
 LEVEL_WORDS = {
@@ -88,12 +89,18 @@ class Audited(ShownFindings):
     floors: pd.DataFrame
 
     def __repr__(self) -> str:
-        levels = self.floors.to_string(index=False) if hasattr(self, "floors") else ""
-        return f"{super().__repr__()}\n\n{levels}".rstrip("\n")
+        text = findings_text(self) if self._whole() else super().__repr__()
+        return (
+            f"{text}\n\n{self.floors.to_string(index=False)}" if hasattr(self, "floors") else text
+        )
 
     def _repr_html_(self) -> str | None:
-        levels = pd.DataFrame(self.floors).to_html(index=False) if hasattr(self, "floors") else ""
-        return (super()._repr_html_() or "") + levels
+        html = super()._repr_html_()
+        return (
+            (html or "") + pd.DataFrame(self.floors).to_html(index=False)
+            if hasattr(self, "floors")
+            else html
+        )
 
 
 def _measured(
@@ -247,11 +254,8 @@ def _add_leaks(
             if by not in apart:  # one finding for all models, whose numbers stand in its words
                 both = {one: [np.nan, np.nan] for one in both}
             if key == "hits_cold":
-                # A random order of the catalogue hits each cold row of true once in n_items.
-                of_cold = pairs.users["true"][marks["true_cold"][1]]
-                n_cold = np.bincount(of_cold, minlength=pairs.n_users)
-                chance = float((n_cold[pairs.users["pred"][own]] / pairs.n_items).sum())
-                if not beyond_chance(len(rows), chance):
+                by_chance = cold_hits_by_chance(marks["true_cold"][1], pairs)
+                if not beyond_chance(len(rows), chance := float(by_chance[own].sum())):
                     severity = "info"
                     effect = (
                         "no more than by chance: a random order hits about "
@@ -352,7 +356,8 @@ def audit(
     call = call_of_levels(audit, {**options, "items": side}, metrics, k, refused)
     if cutoff is not None and time_col is None:
         raise OptionError(
-            "⟦cutoff=⟧ needs ⟦+time_col=⟧ (the column of times in train, log or true)"
+            "⟦cutoff=⟧ needs ⟦+time_col=⟧ (the column of times in train, log or true)",
+            argument="cutoff",
         )
     asked = Question(call, items if counted else None, time_col, cutoff)
     names = (*asked.keys, call.options.item_col)

@@ -414,6 +414,6 @@ def _refuse_changes(
     raise DataError(
         f"pred[{values.name!r}] is not constant within {len(lists):,} lists; {label} has {some}. "
         "Carry one of its "
-        f'values, e.g. ⟦+carry=⟧{{{values.name!r}: "first"}} (or "last", "min", "max"), or make it '
+        f'values, e.g. ⟦+carry={{{values.name!r}: "first"}}⟧ (or "last", "min", "max"), or make it '
         "part of the list key"
     )

@@ -11,7 +11,7 @@ from ..logs.impressions import assign_persons as assign_persons
 from ..logs.impressions import from_impressions as from_impressions
 from ..logs.log_checks import check_log as check_log
 from ..logs.times import time_slice as time_slice
-from ..partitions.dealt_logs import impressions_parquet as impressions_parquet
+from ..partitions.dealt_users import impressions_parquet as impressions_parquet
 
 __all__ = [
     "Impressions",

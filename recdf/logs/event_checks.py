@@ -21,16 +21,16 @@ from .attribution import (
     NEVER_SHOWN,
     OUTSIDE_WINDOW,
     UNKNOWN_LIST,
-    Candidates,
     find_candidates,
     rows_of_pairs,
 )
 from .impression_rows import (
+    SOON,
     EventRows,
     ImpressionRows,
     LogRows,
     Rules,
-    candidates_by_list,
+    attribute_events,
     lists_of_events,
 )
 from .times import TICKS_PER_SECOND, Clock
@@ -43,9 +43,6 @@ from .times import TICKS_PER_SECOND, Clock
 # So many events are compared with their impressions to find out whether two clocks differ by some
 # hours.
 SAMPLE = 20_000
-# An event that follows an impression of its item within so many seconds is taken to be caused by
-# it.
-SOON = 600
 # Offsets between time zones, in half hours.
 OFFSETS = range(-28, 29)
 # Two clocks differ if after a shift by some offset at least ENOUGH events follow soon, which must
@@ -134,9 +131,7 @@ WHAT_COPIES_DO = (
 )
 
 
-def odd_events(
-    rows: ImpressionRows, events: EventRows, window: float | None, rules: Rules
-) -> Iterator[OddRow]:
+def odd_events(rows: ImpressionRows, events: EventRows, rules: Rules) -> Iterator[OddRow]:
     """Yield events that belong to no impression, by the reason; events that belong to the
     impression of another list than the one that they name, by time; and prices below 0, such as
     refunds."""
@@ -147,12 +142,8 @@ def odd_events(
         return code, finding, "warning", len(some), of, first, effect
 
     [lists] = lists_of_events(log, [events])
-    followed = lists if rules.follows_lists(what) else np.full(n, -1)
-    outcome, ahead = np.empty(n, np.int8), []
-    for event, candidates in candidates_by_list(log, events, followed, window, 0):
-        outcome[event] = candidates.outcome
-        ahead.append(ahead_of_impression(log, events, event, candidates, rows.clock))
-    skew = words_of_skew(skew_of(np.concatenate(ahead), rows.clock))
+    followed, _, outcome, ahead = attribute_events(rows, events, lists, rules)
+    skew = words_of_skew(skew_of(ahead, rows.clock))
     names = [rules.user_col, rules.item_col, str(rules.time_col)]
     for reason, code, finding, effect in (
         (
@@ -184,6 +175,7 @@ def odd_events(
         yield odd(code, finding, np.flatnonzero(outcome == reason), n, names, effect)
     lists[outcome == UNKNOWN_LIST] = -1
     if (lists >= 0).any():
+        window = rows.clock.span(rules.window, "window")
         by_time = find_candidates(log.moments, events.moments, window)
         named = np.flatnonzero((by_time.outcome == ATTRIBUTED) & (lists >= 0))
         last = by_time.row[by_time.high[named] - 1]
@@ -206,21 +198,6 @@ def odd_events(
         )
         below, names = np.flatnonzero(events.paid < 0), [str(rules.value_col)]
         yield odd("negative_prices", "prices below 0", below, n, names, effect)
-
-
-def ahead_of_impression(
-    log: LogRows, events: EventRows, event: slice | np.ndarray, found: Candidates, clock: Clock
-) -> np.ndarray:
-    """Return by how many seconds some events came before the first impression of their item, where
-    they belong to none for it.
-
-    An impression more than twice SOON seconds later is another one than that which caused the
-    event, and is left out. Plain numbers that count no time since 1970 have no such limit.
-    """
-    lost = np.flatnonzero(found.outcome == BEFORE_IMPRESSION)
-    first = log.moments.time[found.row[found.low[lost]]]
-    ahead: np.ndarray = (first - events.moments.time[event][lost]) / (clock.second or 1)
-    return ahead if clock.second is None else ahead[ahead <= 2 * SOON]
 
 
 def skew_of(ahead: np.ndarray, clock: Clock) -> dict[str, Any]:

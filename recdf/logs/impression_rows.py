@@ -3,7 +3,7 @@ events that name their list, and refunds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -17,6 +17,7 @@ from ..inputs.ids import read_ids
 from ..inputs.options import as_columns
 from ..inputs.sorting import dense_codes, distinct, stable_order
 from .attribution import (
+    BEFORE_IMPRESSION,
     UNKNOWN_LIST,
     Attribution,
     Candidates,
@@ -399,27 +400,59 @@ def lists_of_events(log: LogRows, all_events: Sequence[EventRows]) -> list[np.nd
     return np.split(found, np.cumsum([n_lists, *map(len, none)])[:-1])[1:]
 
 
-def candidates_by_list(
-    log: LogRows, events: EventRows, lists: np.ndarray, window: float | None, skew: float
-) -> Iterator[tuple[slice | np.ndarray, Candidates]]:
-    """Yield some events and the impressions they may belong to: first those that name no list, then
-    the others.
+class Attributed(NamedTuple):
+    """What becomes of the events of one kind.
 
-    `lists` are the codes of the lists that the events name, -1 for none.
+    named : the code of the list that each event names and follows, -1 for none · parts : the events
+    without such a list, then the others, with the impressions that they may belong to · outcome :
+    of each event, by its number · ahead : by how many seconds events came before the first
+    impression of their item, where they belong to none for it.
     """
-    named = lists >= 0
-    free = np.flatnonzero(~named) if named.any() else slice(None)
-    yield free, find_candidates(log.moments, events.moments.take(free), window, skew)
-    if isinstance(free, slice):
-        return
-    event = np.flatnonzero(named)
-    code = lists[event]
-    # In its list, the impression may be later than the event by any difference of two clocks.
-    shown = log.moments._replace(user=log.lists.code)
-    own = events.moments.take(event)._replace(user=code)
-    found = find_candidates(shown, own, None, np.inf)
-    found.outcome[code > log.lists.code.max(initial=-1)] = UNKNOWN_LIST
-    yield event, found
+
+    named: np.ndarray
+    parts: list[tuple[np.ndarray, Candidates]]
+    outcome: np.ndarray
+    ahead: np.ndarray
+
+
+# An event that follows an impression of its item within so many seconds is taken to be caused by
+# it.
+SOON = 600
+
+
+def attribute_events(
+    rows: ImpressionRows, events: EventRows, lists: np.ndarray, rules: Rules
+) -> Attributed:
+    """Find the impressions that events may belong to. `lists` are the codes of the lists that the
+    events name, -1 for none.
+
+    An impression more than twice SOON seconds later is another one than that which caused the
+    event, and is left out of `ahead`. Plain numbers that count no time since 1970 have no such
+    limit.
+    """
+    log, clock, moments = rows.log, rows.clock, events.moments
+    window = clock.span(rules.window, "window")
+    skew = clock.span(rules.clock_skew, "clock_skew") or 0
+    named = lists if rules.follows_lists(events.name) else np.full(len(lists), -1)
+    free, by_list = np.flatnonzero(named < 0), np.flatnonzero(named >= 0)
+    parts = [(free, find_candidates(log.moments, moments.take(free), window, skew))]
+    if len(by_list):
+        # In its list, the impression may be later than the event by any difference of two clocks.
+        shown = log.moments._replace(user=log.lists.code)
+        own = moments.take(by_list)._replace(user=named[by_list])
+        found = find_candidates(shown, own, None, np.inf)
+        found.outcome[own.user > log.lists.code.max(initial=-1)] = UNKNOWN_LIST
+        parts.append((by_list, found))
+    outcome, ahead = np.empty(len(lists), np.int8), np.empty(0)
+    for event, found in parts:
+        outcome[event] = found.outcome
+        lost = np.flatnonzero(found.outcome == BEFORE_IMPRESSION)
+        first = log.moments.time[found.row[found.low[lost]]]
+        early = (first - moments.time[event[lost]]) / (clock.second or 1)
+        ahead = np.append(ahead, early)
+    if clock.second is not None:
+        ahead = ahead[ahead <= 2 * SOON]
+    return Attributed(named, parts, outcome, ahead)
 
 
 # ------------------------------------------------------------------------------------------

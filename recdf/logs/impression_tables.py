@@ -28,14 +28,14 @@ from .attribution import (
     rows_of_pairs,
     standing_rows,
 )
-from .event_checks import Copies, ahead_of_impression, logged_twice, skews
+from .event_checks import Copies, logged_twice, skews
 from .impression_rows import (
     SESSION,
     EventRows,
     ImpressionRows,
     LogRows,
     Rules,
-    candidates_by_list,
+    attribute_events,
     lists_of_events,
     without_refunded,
 )
@@ -166,27 +166,22 @@ def _respond(
 ) -> tuple[Response, dict[str, np.ndarray], dict[str, Any], dict[str, np.ndarray]]:
     """Return the response of every row of the log, what became of every event, the counts of that,
     and by how many seconds events were ahead of their impression."""
-    log, clock, n = rows.log, rows.clock, len(rows.log)
-    window = clock.span(rules.window, "window")
-    skew = clock.span(rules.clock_skew, "clock_skew") or 0
+    log, n = rows.log, len(rows.log)
     depth, sums, outcomes, counts, ahead = np.zeros(n, np.int8), {}, {}, {}, {}
     if log.clicks is not None:
         sums[CLICKS] = log.clicks
         depth[log.clicks > 0] = CLICKED
     for events, lists in zip(all_events, named, strict=True):
-        followed = lists if rules.follows_lists(events.name) else np.full(len(lists), -1)
-        outcome, early = np.empty(len(lists), np.int8), []
+        followed, parts, outcome, early = attribute_events(rows, events, lists, rules)
         amount = events.kept if events.paid is None else events.paid
-        for event, candidates in candidates_by_list(log, events, followed, window, skew):
-            early.append(ahead_of_impression(log, events, event, candidates, clock))
+        for event, candidates in parts:
             worth = None if amount is None else amount[event]
             credit = give_credit(candidates, rules.attribution, worth)
             depth[credit.row] = CLICKED if events.name == CLICKS else BOUGHT
             for name, part in ((events.name, credit.share), (VALUE, credit.value)):
                 if name != VALUE or amount is not None:
                     sums.setdefault(name, np.zeros(n))[credit.row] += part
-            outcome[event] = candidates.outcome
-        outcomes[events.name] = outcome
+        outcomes[events.name], ahead[events.name] = outcome, early
         of_each = np.bincount(outcome, minlength=len(OUTCOMES)).tolist()
         by_list = np.count_nonzero((outcome == ATTRIBUTED) & (followed >= 0))
         counts[events.name] = {
@@ -194,7 +189,6 @@ def _respond(
             **dict(zip(OUTCOMES, of_each, strict=True)),
             "by_list": int(by_list),
         }
-        ahead[events.name] = np.concatenate(early)
     if rules.value_col is not None and rules.value == "shown" and PURCHASES in sums:
         bought = sums.get(VALUE, sums[PURCHASES])  # without the share that was paid back
         sums[VALUE] = read_values(log.frame, rules.value_col, "log") * bought
@@ -288,7 +282,7 @@ def _unattributed(
         heads = order[run_heads([log.lists.code[order]])]  # the earliest row of each list
         heads = heads[stable_order([log.user[heads], log.time[heads]])]
         owner = log.user[heads]
-        low, high = (np.searchsorted(owner, user, side=side) for side in ("left", "right"))
+        low, high = (np.searchsorted(owner, user, side) for side in ("left", "right"))
         last = bisect(log.time[heads], low, high, time, right=True) - 1
         found = heads[np.minimum(np.maximum(last, low), len(heads) - 1)]
         log_row[by_time] = np.where(high > low, found, -1)

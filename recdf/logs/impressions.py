@@ -80,8 +80,7 @@ class Impressions:
     def __add__(self, other: Impressions) -> Impressions:
         """Return the counts of the users of both, without tables. No user may be in both."""
         ahead = {
-            name: np.concatenate([one._ahead[name] for one in (self, other) if name in one._ahead])
-            for name in {**self._ahead, **other._ahead}
+            name: np.append(seconds, other._ahead[name]) for name, seconds in self._ahead.items()
         }
         one, two = self.spec, other.spec
         seen = [spec for spec in (one, two) if spec["counts"]["impressions"]] or [one]

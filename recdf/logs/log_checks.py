@@ -15,6 +15,7 @@ import pandas as pd
 
 from ..errors import ColumnError, DataError, OptionError, RecdfError
 from ..inputs.codes import first_rows
+from ..inputs.constraints import check_value
 from ..inputs.door import takes_options
 from ..inputs.frames import as_frame, column, read_numbers
 from ..inputs.options import Options
@@ -179,6 +180,7 @@ persons, person_col, value_col, window, session_gap, named_lists
                            finding severity  count  share     examples
     0  items shown twice in a list  warning      1    0.5  (1, 1, 'a')
     """
+    check_value("named_lists", named_lists, Literal["clicks", "all", "none"])
     lists = key_of_lists(list_cols, session_gap, user_col, person_col)
     rules = Rules(
         person_col or user_col,
@@ -252,7 +254,7 @@ def _odd_rows(
         read, devices = read_persons({**frames, "persons": persons}, rules)
         rows = read_log_rows(read.pop("log"), read, rules)
         remaining, refunded = without_refunded(rows.events, rules)
-        span = rows.clock.span(rules.window, "window")
+        rows.clock.span(rules.window, "window")
     except (ColumnError, OptionError):
         raise
     except RecdfError as error:
@@ -262,7 +264,7 @@ def _odd_rows(
     if whole and not len(rows.log):
         return
     for one in remaining:
-        yield from odd_events(rows, one, span, rules)
+        yield from odd_events(rows, one, rules)
         if whole and one.name == "clicks":
             yield from odd_click_rates(rows.log, one, rules.user_col)
     for name, copies in logged_twice(rows, rules).items():

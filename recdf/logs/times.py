@@ -79,7 +79,7 @@ class Clock:
         if re.fullmatch(r"\s*[+-]?[\d.]*(e[+-]?\d+)?\s*", str(value)):
             raise OptionError(
                 f"⟦{name}={value!r}⟧ has no unit, but the times are datetimes; write "
-                f'⟦{name}=⟧"{value}s", "24h" or "7D"'
+                f'⟦{name}="{value}s"⟧, "24h" or "7D"'
             )
         try:
             nanoseconds = pd.Timedelta(value).as_unit("ns").value

@@ -43,8 +43,7 @@ from ..inputs.sorting import offsets, spans
 from ..inputs.true_and_pred import gains, read_relevance
 from ..matching.list_keys import key_labels
 from ..matching.match import match
-from .engine_arguments import IN_BUCKET
-from .engine_methods import Handle, Here, Shared, opened
+from .engines import IN_BUCKET, Handle, Here, Shared, opened
 from .source import frame_of_arrow, labels_as
 
 Schemas = Mapping[str, pa.Schema]

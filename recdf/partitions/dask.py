@@ -19,18 +19,18 @@ from ..inputs.options import as_columns, id_columns
 from ..logs import impressions, log_checks
 from ..metrics.metric import Metric
 from .buckets import PACKED, adding_up, arrow_table_of
-from .dealt_checks import check_on_engine
-from .dealt_logs import on_engine
+from .dealt_users import check_on_engine, on_engine
 from .engine import EngineEvaluation, evaluate_frames
-from .engine_arguments import check_frames, takes_engine_arguments
-from .engine_methods import (
+from .engines import (
     Handle,
     OnBucket,
     OnChunk,
     Sent,
     as_dtypes,
+    check_frames,
     inline_handle,
     labels_of_table,
+    takes_engine_arguments,
 )
 from .needed import decoded
 from .source import frame_of_arrow

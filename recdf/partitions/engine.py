@@ -67,21 +67,21 @@ from .buckets import (
     part_of_bucket,
     places_by_bucket,
 )
-from .engine_arguments import Watched, no_order, ties_by_row
-from .engine_methods import (
+from .engines import (
     Engine,
-    EngineRows,
     Handle,
     Here,
     InParts,
     OnBucket,
     Shared,
+    Watched,
     as_dtypes,
     labels_of_table,
+    no_order,
+    ties_by_row,
     to_bytes,
 )
-from .engine_moments import moments_of_rows
-from .in_buckets import each_bucket
+from .in_buckets import EngineRows, each_bucket, moments_of_rows
 from .needed import Needed
 from .source import frame_of_arrow
 
@@ -255,14 +255,12 @@ class Run:
             return overlap
         nothing, item = not overlap.n_judged.any(), self.call.options.item_col
         if nothing:
-            pred = self._distinct("pred", [item])
+            pred = self._distinct_items("pred")
         else:
             listed = pa.schema([("by", pa.int64()), self.needed.schemas["pred"].field(item)])
             work = Listing(self.handle, self.needed.schemas, listed, overlap.silent)
             pred = self.engine.collect(self._meet(work, listed))
-        both = [
-            frame_of_arrow(one.select([item])) for one in (self._distinct("true", [item]), pred)
-        ]
+        both = [frame_of_arrow(one.select([item])) for one in (self._distinct_items("true"), pred)]
         of_true, of_pred = encode([read_ids(one[item], item) for one in both]).columns
         in_true = np.isin(of_pred.all(), of_true.all())
         if nothing:
@@ -272,9 +270,9 @@ class Run:
         shares[pred["by"].to_numpy()[in_true]] = True
         return replace(overlap, by_shares_item=shares)
 
-    def _distinct(self, role: str, names: list[str]) -> pa.Table:
-        """Return the distinct values of some columns of the long form of a frame."""
-        schema = pa.schema([self.needed.schemas[role].field(name) for name in names])
+    def _distinct_items(self, role: str) -> pa.Table:
+        """Return the distinct items of the long form of a frame."""
+        schema = pa.schema([self.needed.schemas[role].field(self.call.options.item_col)])
         return distinct_values(self.engine, self.frames[role], schema, self.needed.lists[role])
 
     def _samples(self) -> dict[str, str]:
@@ -511,9 +509,7 @@ def evaluate_frames(
     `options` are the shared options and the side tables, by name, which may be frames of the engine
     too, and `partitions` is the number of buckets, or None for the default of the engine.
     """
-    given = {role: frame for role, frame in frames.items() if frame is not None}
-    n_buckets = buckets_of(engine, given, partitions)
-    engine = Watched(engine, n_buckets)
+    engine, given, n_buckets = watched(engine, frames, partitions)
     known = signature(function).parameters.values()
     names = ["k", *(one.name for one in known if one.kind is one.KEYWORD_ONLY)]
     check_names(options, names, f"rd.{engine.name.lower()}.evaluate")
@@ -532,11 +528,18 @@ def evaluate_frames(
     return run.result()
 
 
-def buckets_of(engine: Engine, frames: Mapping[str, Any], given: int | None) -> int:
-    """Return the number of buckets that the caller asked for, or else the default of the engine."""
-    if given is None:
-        return max(1, min(engine.n_buckets(*frames.values()), MOST_BUCKETS))
-    return int(check_value("partitions", given, a_number(1, MOST_BUCKETS, whole=True)))
+def watched(
+    engine: Any, frames: Mapping[str, Any], partitions: int | None
+) -> tuple[Any, dict[str, Any], int]:
+    """Return the engine, which tells why a job failed, the frames that were given, and the number
+    of buckets that the caller asked for, or else the default of the engine."""
+    given = {role: frame for role, frame in frames.items() if frame is not None}
+    if partitions is None:
+        n_buckets = max(1, min(engine.n_buckets(*given.values()), MOST_BUCKETS))
+    else:
+        rule = a_number(1, MOST_BUCKETS, whole=True)
+        n_buckets = int(check_value("partitions", partitions, rule))
+    return Watched(engine, n_buckets), given, n_buckets
 
 
 class EngineRun(Run):

@@ -19,7 +19,6 @@ import tempfile
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from itertools import groupby
 from pathlib import Path
 from typing import Any, TypeVar
@@ -40,7 +39,7 @@ from ..matching.overlap import Overlap
 from ..progress import Progress
 from .buckets import Dealt, Packing, dealt, known_rows, part_of_bucket, rows_table
 from .engine import Run
-from .engine_methods import Here, OnBucket, OnChunk
+from .engines import Here, OnBucket, OnChunk
 from .needed import PLACE, ROW, NeededOfFiles
 from .source import Source, frame_of_arrow
 
@@ -389,15 +388,11 @@ class FilesRun(Run):
         rows, placed = found.rows, []
         if rows is not None and len(rows):
             place = rows.list_by * self.span + self._first_seen(bucket, tables, rows.first)
-            placed = [rows_table(rows, self._stored).append_column(PLACE, pa.array(place))]
+            # The place of a list tells its other labels.
+            keys = self.needed.key_fields if self.needed.given is None else []
+            kept = rows_table(rows, pa.schema([*keys, *self.needed.other_fields]))
+            placed = [kept.append_column(PLACE, pa.array(place))]
         return sum(map(len, tables.values())), replace(found, rows=None), placed
-
-    @cached_property
-    def _stored(self) -> pa.Schema:
-        """The columns of results that are kept until all are merged. The place of a list tells the
-        others."""
-        keys = self.needed.key_fields if self.needed.given is None else []
-        return pa.schema([*keys, *self.needed.other_fields])
 
     def _first_seen(
         self, bucket: int, tables: Mapping[str, pa.Table], first: Mapping[str, np.ndarray]

@@ -156,9 +156,8 @@ class Needed:
         beside = {name: checked.key_ids(name) for name in self.keys}
         beside[options.item_col] = list(checked.item_ids.values())
         for name, sides in beside.items():
-            kinds = {id_kind_of(schema.field(name).type) for schema in self.schemas.values()}
-            kinds |= {ids.kind for ids in sides if len(ids)}
-            if len(kinds - {"empty"}) > 1:
+            kinds = {*id_kinds(self.schemas, name).values()}
+            if len(kinds | {ids.kind for ids in sides if len(ids)}) > 1:
                 return True
         return False
 
@@ -314,13 +313,15 @@ def decoded(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
-def id_kind_of(kind: pa.DataType) -> str:
-    """Return the kind of ids that a column of this type holds, or "empty" if the type does not
-    tell."""
-    for value in (0, "a"):
-        try:
-            table = pa.table({"id": pa.array([value]).cast(kind)})
-            return read_ids(frame_of_arrow(table)["id"], "id").kind
-        except (pa.ArrowException, TypeError):  # IdTypeError is a TypeError: the rows will raise it
-            continue
-    return "empty"
+def id_kinds(schemas: Schemas, name: str) -> dict[str, str]:
+    """Return the kind of ids that a column holds in each frame, by role. A frame without the
+    column, or whose type does not tell the kind, is left out."""
+    found = {}
+    for role, schema in schemas.items():
+        for value in (0, "a") if name in schema.names else ():
+            # IdTypeError is a TypeError: the rows will raise it.
+            with suppress(pa.ArrowException, TypeError):
+                table = pa.table({"id": pa.array([value]).cast(schema.field(name).type)})
+                found[role] = read_ids(frame_of_arrow(table)["id"], "id").kind
+                break
+    return found

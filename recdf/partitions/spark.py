@@ -31,11 +31,18 @@ from ..inputs.machine import sizes
 from ..logs import impressions, log_checks
 from ..metrics.metric import Metric
 from .buckets import PACKED, Distinct, Packing, adding_up
-from .dealt_checks import check_on_engine
-from .dealt_logs import on_engine
+from .dealt_users import check_on_engine, on_engine
 from .engine import EngineEvaluation, evaluate_frames
-from .engine_arguments import check_frames, takes_engine_arguments
-from .engine_methods import Handle, OnBucket, OnChunk, Sent, inline_handle, labels_of_table
+from .engines import (
+    Handle,
+    OnBucket,
+    OnChunk,
+    Sent,
+    check_frames,
+    inline_handle,
+    labels_of_table,
+    takes_engine_arguments,
+)
 
 __all__ = ["check", "check_log", "evaluate", "from_impressions"]
 __dir__ = __all__.copy

@@ -211,6 +211,7 @@ def test_columns_that_are_carried(capsys, stream):
     pred.to_parquet("pred.parquet", index=False)
     assert run(capsys, *CALL, "--carry", "time=min", "day", "--out", "out", *stream)[0] == 0
     assert rd.read_parquet("out") == expected(pred=pred, carry={"time": "min", "day": "constant"})
+    assert "--carry time=first (or" in fails(capsys, *CALL, "--carry", "time", *stream)
 
 
 @pytest.mark.long

@@ -222,6 +222,10 @@ def test_none_of_the_events_belongs_to_an_impression(shop, capsys):
             ["log.parquet", "--purchases", "purchases.parquet", "--window", "x", "--out", "lists"],
             "is no span of time",
         ),
+        (
+            ["log.parquet", "--purchases", "purchases.parquet", "--window", "60", "--out", "lists"],
+            'write --window 60s, "24h"',
+        ),
     ],
 )
 def test_fails_in_one_line(shop, capsys, arguments, words):

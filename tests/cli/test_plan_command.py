@@ -80,6 +80,7 @@ def test_a_plan_counts_users_and_not_their_sessions(capsys, folder):
         "timestamp",
     ]
     assert "several rows of a user_id, and a plan counts users; --how sum" in fails(capsys, *call)
+    assert "--log needs --time-col" in fails(capsys, *call[:-2], "--how", "sum")
     assert run(capsys, *call, "--how", "sum", "--out", "out")[0] == 0
     users = EX.roll_up(visits.per_user, "user_id", {"hits@10": "sum"})
     want = EX.plan_experiment(

@@ -19,7 +19,7 @@ from recdf.partitions.buckets import (
     narrowed,
     of_cells,
 )
-from recdf.partitions.engine_methods import (
+from recdf.partitions.engines import (
     MOST_OPENED,
     Shared,
     inline_handle,

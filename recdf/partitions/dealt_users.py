@@ -1,9 +1,10 @@
-"""Raw logs whose users are in parts: deal the rows of a log and of its events by user, run a
-function on each bucket of users, and add up what it returns.
+"""Raw logs, and lists to be checked, whose users are in parts: deal the rows of all frames by user,
+run a function on each bucket of users, and add up what it returns.
 
 Contract: a hash of the user, or of the person, decides the bucket of a row, so that a bucket has
-all rows of its users. `from_impressions` and `check_log` run on each bucket as they do in memory.
-Their counts are added; an error of a bucket is raised by the call.
+all rows of its users. `from_impressions`, `check_log` and the findings of `check` that add up run
+on each bucket as they do in memory. Their counts are added; an error of a bucket is raised by the
+call.
 
     log, clicks, ... ─ each: pack ─► cells by bucket ─ meet: attribute ─► counts ─ add up ─► spec
                                                     └ meet: attribute ─► true, pred
@@ -27,14 +28,23 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from ..diagnostics.data_checks import (
+    check_options,
+    columns_to_check,
+    findings_of_parts,
+    findings_of_users,
+)
 from ..docstrings import says_as
 from ..errors import LogWarning, OptionError, RecdfError, warn_user
 from ..evaluation.storage import local_path
 from ..evaluation.summary_rows import common_type
+from ..inputs.frames import id_frame
 from ..inputs.machine import memory_bytes
+from ..inputs.options import as_columns
 from ..logs.impression_rows import LogInParts, Rules, raw_frame, with_persons
 from ..logs.impressions import Impressions, from_impressions
 from ..logs.log_checks import SPEC_FILE, moved_since, read_spec
+from ..metrics.call import check_k
 from ..publishing import published
 from .buckets import (
     HEAD_LENGTH,
@@ -46,12 +56,11 @@ from .buckets import (
     bucket_of,
     cast_table,
 )
-from .engine import buckets_of
-from .engine_arguments import Watched
-from .engine_methods import Handle, Here, opened
+from .engine import distinct_values, watched
+from .engines import Handle, Here, no_order, opened
 from .files_run import BATCH_ROWS, Memory, in_parts
 from .in_buckets import InBuckets, RowsByRole, shared
-from .needed import id_kind_of
+from .needed import id_kinds
 from .source import Source, frame_of_arrow, plain_schema
 
 Found = TypeVar("Found")
@@ -128,8 +137,7 @@ def check_schemas(
     found = work({role: frame_of_arrow(one.empty_table()) for role, one in schemas.items()})
     shared = (rules.device_col, rules.user_col, rules.item_col, rules.time_col, *rules.list_cols)
     for name in filter(None, shared):
-        kinds = {id_kind_of(one.field(name).type) for one in schemas.values() if name in one.names}
-        if len(kinds - {"empty"}) > 1:
+        if len({*id_kinds(schemas, name).values()}) > 1:
             work({role: frame_of_arrow(head(role)) for role in schemas})
     return found
 
@@ -204,7 +212,7 @@ Examples
 >>> lists = rd.{space}.from_impressions(log, clicks=clicks, time_col="time")  # doctest: +SKIP
 >>> rd.{space}.evaluate(*lists, "ctr", **lists.options).summary  # doctest: +SKIP"""
 
-CHECK_SAYS = """\
+LOG_CHECK_SAYS = """\
 Find what is unusual in a raw log in {Engine}: those findings of `rd.logs.check_log` that add up
 over users.
 
@@ -240,14 +248,13 @@ def on_engine(
     ) -> Found:
         frames = {"log": log, "clicks": clicks, "purchases": purchases, "refunds": refunds}
         with engine_of(frames, options) as engine:
-            given = {role: frame for role, frame in frames.items() if frame is not None}
-            n_buckets = buckets_of(engine, given, partitions)
-            found = LogOfEngine(Watched(engine, n_buckets), given, persons, n_buckets)
+            engine, given, n_buckets = watched(engine, frames, partitions)
+            found = LogOfEngine(engine, given, persons, n_buckets)
             roles = [*given, *(["persons"] if persons is not None else [])]
             return function(**dict.fromkeys(roles, found), **options)
 
     of_log.__name__ = of_log.__qualname__ = function.__name__
-    of_log.__doc__ = IMPRESSIONS_SAY if function is from_impressions else CHECK_SAYS
+    of_log.__doc__ = IMPRESSIONS_SAY if function is from_impressions else LOG_CHECK_SAYS
     return says_as({"Engine": name, "space": name.lower()})(of_log)
 
 
@@ -311,6 +318,86 @@ class LogOfEngine(LogInParts):
         table = arrow_table_of(raw_frame(given, "persons"), "persons has")
         table = cast_table(table, plain_schema(table.schema))
         return table if given is self.persons else ascending(table)
+
+
+CHECK_SAYS = """\
+Find what is unusual in frames of {Engine}, and how it affects the metrics: those findings of
+`rd.check` that add up over users.
+
+Parameters
+----------
+true, pred, log : DataFrame of {Engine}
+    As in `rd.check`.
+k : int, default 10
+    Cut-off that the findings refer to.
+items : DataFrame, list, Series or Index, optional
+    Catalogue, which must fit in memory.
+partitions : int, optional
+    Number of buckets that the users are distributed to, as in `rd.{space}.evaluate`.
+**options
+    The shared options, as in `rd.check`.
+
+Returns
+-------
+DataFrame
+    As `rd.check` returns it, in memory: null ids, scores and ranks, broken relevance and weights,
+    rows twice, lists without recommendations, truth or relevant items, short lists, ties, ranks
+    that do not start at 1 or have gaps, items outside the catalogue or in the log already. What
+    needs all rows together is left out: ids without overlap, columns that nothing uses, candidates
+    that look sampled, orders that contradict each other, and what ties do to the metrics. The
+    examples are those of the first buckets.
+
+Examples
+--------
+>>> rd.{space}.check(true, pred, by="model")  # doctest: +SKIP"""
+
+
+def check_on_engine(
+    engine_of: Callable[..., AbstractContextManager[Any]], name: str
+) -> Callable[..., pd.DataFrame]:
+    """Return `check` for frames of an engine."""
+
+    def check(
+        true: Any,
+        pred: Any,
+        k: int = 10,
+        *,
+        log: Any = None,
+        items: Any = None,
+        partitions: int | None = None,
+        **options: Any,
+    ) -> pd.DataFrame:
+        settled, k = check_options(options), check_k(k)
+        frames = {"true": true, "pred": pred} | ({} if log is None else {"log": log})
+        with engine_of(frames, options) as engine:
+            engine, given, n_buckets = watched(engine, frames, partitions)
+            if items is not None:
+                items = id_frame(engine.local(items), "items", [settled.item_col]).dropna()
+            schemas = {role: plain_schema(engine.schema(one)) for role, one in given.items()}
+            nothing = {role: one.empty_table() for role, one in schemas.items()}
+            empty = {role: frame_of_arrow(one) for role, one in nothing.items()}
+            columns = columns_to_check(empty, settled)
+            keys, by, item = as_columns(settled.user_col), as_columns(settled.by), settled.item_col
+            if set(columns["pred"]) == {*keys, *by, item}:
+                raise no_order(settled, empty["pred"], engine.name)
+            of_by = pa.schema([schemas["pred"].field(one) for one in by])
+            by_values = frame_of_arrow(distinct_values(engine, pred, of_by)) if by else None
+            read = {role: one.select(columns[role]) for role, one in nothing.items()}
+            packings = {
+                role: Packing(keys, item, n_buckets, one.schema) for role, one in read.items()
+            }
+            work = partial(findings_of_rows, k=k, options=settled, items=items, by_values=by_values)
+            parts, _ = InBuckets(engine, given, packings).made(work)
+            return findings_of_parts(add_in_pairs(parts or [work(read)]))
+
+    check.__doc__ = CHECK_SAYS
+    check.__qualname__ = check.__name__
+    return says_as({"Engine": name, "space": name.lower()})(check)
+
+
+def findings_of_rows(rows: RowsByRole, **how: Any) -> Any:
+    """Check the rows of one bucket of users."""
+    return findings_of_users({role: frame_of_arrow(one) for role, one in rows.items()}, **how)
 
 
 IMPRESSION_FILES = ("true.parquet", "pred.parquet", SPEC_FILE)
