@@ -10,6 +10,7 @@ text.
 
 from __future__ import annotations
 
+import codecs
 import importlib
 import io
 import json
@@ -123,6 +124,8 @@ def delimited(
     def read_fields(file: InputFile, piece: int | None) -> Iterator[Any]:
         from pyarrow import csv  # costs import time that other calls need not pay
 
+        if file.head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            raise DataError(f"{file.path} is encoded as UTF-16; save it as UTF-8")
         columns = names
         quote: Any = '"' if quoted else False
         layout = csv.ParseOptions(delimiter=separator, newlines_in_values=quoted, quote_char=quote)

@@ -308,3 +308,13 @@ def test_predictions_of_several_splits_are_not_mixed():
     write("a.json", '{"default": {"dev": {"q": {"d1": 1.5}}, "test": {"q": {"d2": 2.5}}}}')
     with pytest.raises(rd.DataError, match="holds the lists of dev, test; expected those of one"):
         rd.read("a.json")
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("order", ["utf-16-le", "utf-16-be"])
+def test_a_file_in_utf_16_is_named_as_such(order):
+    for name, data in (("true.csv", TRUE), ("true.csv.gz", TRUE)):
+        text = f"\ufeff{data}".encode(order)
+        write(name, gzip.compress(text) if name.endswith("gz") else text)
+        with pytest.raises(rd.DataError, match=rf"{name} is encoded as UTF-16; save it as UTF-8"):
+            rd.read(name)
