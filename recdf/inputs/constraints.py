@@ -212,13 +212,18 @@ _plain_constraint = functools.cache(constraint_of)
 
 @functools.cache
 def names_taken(function: Callable[..., Any]) -> dict[str, Constraint]:
-    """Return the constraints of those arguments of a function that are names, mappings or labels by
-    their annotations."""
+    """Return the constraints of those arguments of a function that are names, mappings or labels,
+    have a few values, or keep a constraint by their annotations."""
     found = {}
     for name, hint in typing.get_type_hints(function, include_extras=True).items():
         union = typing.get_origin(hint) in (types.UnionType, typing.Union)
         parts = typing.get_args(hint) if union else [hint]
-        told = any(one in (str, Sequence[str]) or hasattr(one, "__metadata__") for one in parts)
+        told = any(
+            one in (str, Sequence[str])
+            or typing.get_origin(one) is Literal
+            or hasattr(one, "__metadata__")
+            for one in parts
+        )
         if name != "return" and told:
             found[name] = constraint_of(hint, NAME_KINDS)
     return found

@@ -303,8 +303,8 @@ def renamed_columns(data: Any, names: Mapping[str, str], role: str) -> Any:
 
 
 def checks_names(function: Function) -> Function:
-    """Let a function refuse arguments that cannot be names, mappings or labels, where its
-    annotations ask for them."""
+    """Let a function refuse arguments that are not what its annotations ask for: names, mappings,
+    labels, one of a few values, or numbers within limits."""
     order = list(inspect.signature(function).parameters)
 
     @functools.wraps(function)
@@ -319,8 +319,8 @@ def checks_names(function: Function) -> Function:
 
 
 def _with_names(function: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a function, of which those that name something are checked; names in
-    an array or an index are a list behind the door."""
+    """Return the arguments of a function, of which those that its annotations limit are checked;
+    names in an array or an index are a list behind the door."""
     found = dict(given)
     for name, constraint in names_taken(function).items():
         if name in found:

@@ -15,7 +15,6 @@ import pandas as pd
 
 from ..errors import ColumnError, DataError, OptionError, RecdfError
 from ..inputs.codes import first_rows
-from ..inputs.constraints import check_value
 from ..inputs.door import takes_options
 from ..inputs.frames import as_frame, column, read_numbers
 from ..inputs.options import Options
@@ -180,7 +179,6 @@ persons, person_col, value_col, window, session_gap, named_lists
                            finding severity  count  share     examples
     0  items shown twice in a list  warning      1    0.5  (1, 1, 'a')
     """
-    check_value("named_lists", named_lists, Literal["clicks", "all", "none"])
     lists = key_of_lists(list_cols, session_gap, user_col, person_col)
     rules = Rules(
         person_col or user_col,

@@ -15,7 +15,7 @@ import pandas as pd
 from ..docstrings import says_as
 from ..errors import DataError, OptionError, closest
 from ..inputs.codes import first_rows
-from ..inputs.constraints import NONE, POSITIVE, OneLabel, check_value, either
+from ..inputs.constraints import OneLabel, Positive, Share
 from ..inputs.door import checks_names, takes_options
 from ..inputs.options import Options, as_columns
 from ..stats.many_tests import adjust
@@ -216,7 +216,7 @@ def propensity_check(
     log: Any,
     *,
     by: str | Sequence[str] = ("position", "item_id"),
-    n_actions: int | None = None,
+    n_actions: Positive | None = None,
     propensity_col: str = "propensity",
 ) -> pd.DataFrame:
     """Test whether logged propensities are those with which the items of the log were shown.
@@ -287,7 +287,6 @@ def propensity_check(
     names = as_columns(by)
     if not names:
         raise OptionError("by is empty; expected the item id, behind the columns of the strata")
-    check_value("n_actions", n_actions, either(POSITIVE, NONE))
     what = "expected the probability of a shown item"
     inverse = 1 / read_probabilities(
         frame, propensity_col, zero=False, what=what, least=1 / LARGEST_WEIGHT
@@ -383,7 +382,7 @@ def ope_compare(
     q_logged: str | None = None,
     q_target: str | None = None,
     clip: float | Sequence[float | None] | None = None,
-    confidence: float = 0.95,
+    confidence: Share = 0.95,
     options: Options | None = None,
 ) -> pd.DataFrame:
     """Compare target policies with each other on the same logged rows: paired differences with

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import DataError
+from ..inputs.constraints import Natural, Share
 from ..inputs.door import takes_options
 from ..inputs.options import Options, as_columns
 from ..progress import Progress
@@ -21,6 +22,8 @@ from .plan import (
     IntervalKind,
     Plan,
     Ragged,
+    Range,
+    Resamples,
     SlateKind,
 )
 from .read_log import LogArrays, Record, beside_groups, log_frame, read_log, split_groups
@@ -250,12 +253,12 @@ def ope_estimate(
     q_target: str | None = None,
     clip: float | Sequence[float | None] | None = None,
     by: str | Sequence[str] | None = None,
-    confidence: float = 0.95,
+    confidence: Share = 0.95,
     interval: IntervalKind = "delta",
-    reward_range: tuple[float, float] | None = None,
-    weight_range: tuple[float, float] | None = None,
-    n_resamples: int = 2000,
-    seed: int = 0,
+    reward_range: Range = None,
+    weight_range: Range = None,
+    n_resamples: Resamples = 2000,
+    seed: Natural = 0,
     progress: bool | None = None,
     options: Options | None = None,
 ) -> pd.DataFrame:

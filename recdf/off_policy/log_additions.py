@@ -4,14 +4,14 @@ model; and propensities from popularity."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
 
 from ..errors import ColumnError, DataError, IdTypeError, OptionError, RecdfWarning, warn_user
 from ..inputs.codes import encode_keys, first_rows, known_ids, refuse_nulls
-from ..inputs.constraints import NONE, POSITIVE, a_number, check_value, either
+from ..inputs.constraints import Positive, a_number
 from ..inputs.door import checks_names
 from ..inputs.frames import as_frame, column, read_numbers
 from ..inputs.ids import IdColumn, read_by
@@ -53,7 +53,7 @@ def target_from_recs(
     *,
     on: str | Sequence[str] = ("user_id", "item_id"),
     position_col: str | None = None,
-    k: int | None = None,
+    k: Positive | None = None,
     by: str | Sequence[str] | None = None,
 ) -> pd.DataFrame:
     """Add to a log the 0/1 probabilities with which a deterministic recommender would have shown
@@ -130,7 +130,6 @@ def target_from_recs(
             f"⟦on={on!r}⟧; expected the list key and the item id, such as ('user_id', 'item_id')"
         )
     _refuse_to_overwrite(frame, [TARGET])
-    check_value("k", k, either(POSITIVE, NONE))
     recs = as_frame(pred, "pred", keys[0] if len(keys) == 2 else keys[:-1], keys[-1])
     clash = [name for name in as_columns(by) if name in frame.columns]
     if clash:
@@ -192,8 +191,8 @@ def reward_table(
     *,
     candidates: Any,
     by: str | Sequence[str] = ("item_id", "position"),
-    prior: float = 50,
-    folds: int = 5,
+    prior: Annotated[float, a_number(0)] = 50,
+    folds: Positive = 5,
     fold_by: str | Sequence[str] | None = "user_id",
     reward_col: str = "reward",
     target_col: str = "target_propensity",
@@ -284,8 +283,6 @@ def reward_table(
         raise OptionError(
             "by is empty; expected the item id first, then what else tells rewards apart"
         )
-    check_value("prior", prior, a_number(0))
-    check_value("folds", folds, POSITIVE)
     if not as_columns(fold_by) and folds > 1:
         raise OptionError(
             f"⟦fold_by={fold_by}⟧ and ⟦folds={folds}⟧: name the key that stays in one fold, or "
@@ -410,7 +407,11 @@ def _check_mass(mass: Floats, there: Bools, context: list[str]) -> None:
 
 @checks_names
 def popularity_propensity(
-    log: Any, *, item_col: str = "item_id", gamma: float = 1.5, floor: float = 0.0
+    log: Any,
+    *,
+    item_col: str = "item_id",
+    gamma: Annotated[float, a_number(above=-1)] = 1.5,
+    floor: Annotated[float, a_number(0, 1)] = 0.0,
 ) -> pd.DataFrame:
     """Guess from popularity how likely a relevant item was observed, where no propensities were
     logged.
@@ -463,8 +464,6 @@ def popularity_propensity(
     1       b  1        0.25
     """
     frame = log_frame(log)
-    check_value("gamma", gamma, a_number(above=-1))
-    check_value("floor", floor, a_number(0, 1))
     if item_col in ("n", "propensity"):
         raise OptionError(
             f"⟦item_col={item_col!r}⟧ is also a column of the result; rename it in log"

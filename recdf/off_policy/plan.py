@@ -18,10 +18,7 @@ from ..errors import OptionError, closest
 from ..inputs.constraints import (
     NONE,
     Constraint,
-    Natural,
-    Share,
     a_number,
-    check_record,
     either,
 )
 from ..inputs.options import as_columns
@@ -146,12 +143,13 @@ LOW_AND_HIGH = Constraint(
     ),
     "pair of float",
 )
-Range = tuple[float, float] | None
+Range = Annotated[tuple[float, float] | None, either(LOW_AND_HIGH, NONE)]
+Resamples = Annotated[int, a_number(2, whole=True)]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What one call asks, under the names of its arguments, checked: which column of a log holds
+    """What one call asks, under the names of its arguments: which column of a log holds
     what, how its rows belong together, what is estimated.
 
     Weights outside `weight_range` are an error, and so are rewards outside `reward_range`.
@@ -171,15 +169,14 @@ class Plan:
     weight_col: str | None = None
     q_logged: str | None = None
     q_target: str | None = None
-    confidence: Share = 0.95
+    confidence: float = 0.95
     interval: IntervalKind = "delta"
-    reward_range: Annotated[Range, either(LOW_AND_HIGH, NONE)] = None
-    weight_range: Annotated[Range, either(LOW_AND_HIGH, NONE)] = None
-    n_resamples: Annotated[int, a_number(2, whole=True)] = 2000
-    seed: Natural = 0
+    reward_range: Range = None
+    weight_range: Range = None
+    n_resamples: int = 2000
+    seed: int = 0
 
     def __post_init__(self) -> None:
-        check_record(self)
         needing = [one.label for one in self.requests if one.estimator.uses_q]
         missing = [f"⟦{name}=⟧" for name in MODEL_COLUMNS if getattr(self, name) is None]
         if needing and missing:

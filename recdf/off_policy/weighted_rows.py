@@ -442,17 +442,38 @@ def intervals(
     """Return `se`, `ci_low` and `ci_high` of the values, and `lift_se`, ... of their lifts, by the
     kind of interval that the call asks for. A bounded one has the standard errors of the delta
     method."""
-    columns = found.columns
+    columns, limits = found.columns, dict[str, Floats]()
     if plan.interval == "bootstrap":
         return _bootstrapped(rows, requests, plan)
-    if plan.interval == "bounded" and plan.reward_range and plan.weight_range:
-        ends = _bounded(rows, plan.reward_range, plan.weight_range, plan.confidence)
-        return columns | {name: np.full(len(requests), end) for name, end in ends.items()}
-    z = NormalDist().inv_cdf((1 + plan.confidence) / 2)
-    limits: dict[str, Floats] = {}
-    for name, own in (("value", ""), ("lift", "lift_")):
-        half = z * columns[f"{own}se"]
-        limits |= {f"{own}ci_low": columns[name] - half, f"{own}ci_high": columns[name] + half}
+    if plan.interval == "delta" or plan.reward_range is None or plan.weight_range is None:
+        z = NormalDist().inv_cdf((1 + plan.confidence) / 2)
+        for name, own in (("value", ""), ("lift", "lift_")):
+            half = z * columns[f"{own}se"]
+            limits |= {f"{own}ci_low": columns[name] - half, f"{own}ci_high": columns[name] + half}
+        return columns | limits
+    # Clusters are divided by their mean number of rows, so that their weights have mean 1.
+    size, *sums = _per_cluster(
+        rows,
+        lambda one: [
+            np.ones(len(one)),
+            one.weight,
+            one.weight * one.reward,
+            (one.weight - 1) * one.reward,
+        ],
+    )
+    weight, gain, lift = (values / size.mean() for values in sums)
+    sizes_of = size.min() / size.mean(), size.max() / size.mean()
+    weights = tuple(end * own for end, own in zip(plan.weight_range, sizes_of, strict=True))
+    rewards, width = plan.reward_range, plan.reward_range[1] - plan.reward_range[0]
+    for own, term, less, possible in (
+        ("", gain, 0.0, rewards),
+        ("lift_", lift, sizes_of[1], (-width, width)),
+    ):
+        low, high = cressie_read(weight, term, weights, rewards, less, plan.confidence)
+        if low > possible[1] or high < possible[0]:
+            low, high = possible  # rows that cannot have weights of mean 1 tell nothing
+        limits[f"{own}ci_low"] = np.full(len(requests), max(low, possible[0]))
+        limits[f"{own}ci_high"] = np.full(len(requests), min(high, possible[1]))
     return columns | limits
 
 
@@ -510,42 +531,11 @@ def _per_cluster(rows: LogGroup, columns: Callable[[LogGroup], list[Floats]]) ->
     return [values[present] for values in found]
 
 
-def _bounded(
-    rows: LogGroup, rewards: tuple[float, float], weights: tuple[float, float], confidence: float
-) -> dict[str, float]:
-    """Empirical-likelihood intervals of the value and of the lift.
-
-    Clusters are divided by the mean number of rows of a cluster, so that their weights have mean 1.
-    """
-    size, *columns = _per_cluster(
-        rows,
-        lambda one: [
-            np.ones(len(one)),
-            one.weight,
-            one.weight * one.reward,
-            (one.weight - 1) * one.reward,
-        ],
-    )
-    weight, gain, lift = (values / size.mean() for values in columns)
-    least, largest = size.min() / size.mean(), size.max() / size.mean()
-    spread = weights[0] * least, weights[1] * largest
-    found = {}
-    for own, term, less in (("", gain, 0.0), ("lift_", lift, largest)):
-        low, high = cressie_read(weight, term, spread, rewards, less, confidence)
-        width = rewards[1] - rewards[0]
-        possible = (-width, width) if own else rewards
-        if low > possible[1] or high < possible[0]:
-            low, high = possible  # rows that cannot have weights of mean 1 tell nothing
-        found[f"{own}ci_low"] = max(low, possible[0])
-        found[f"{own}ci_high"] = min(high, possible[1])
-    return found
-
-
 def cressie_read(
     weight: Floats,
     term: Floats,
-    weights: tuple[float, float],
-    rewards: tuple[float, float],
+    weights: Sequence[float],
+    rewards: Sequence[float],
     less: float,
     confidence: float,
 ) -> tuple[float, float]:

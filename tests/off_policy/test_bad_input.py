@@ -75,7 +75,7 @@ TABLE = [
         {"a": 1},
         {},
         TypeError,
-        ["log is a dict; expected a table of rows: pass pandas.DataFrame(log)"],
+        ["log is a dict; expected a DataFrame, or an object with the Arrow stream"],
     ),
     (
         LOG.rename(columns={"target_propensity": "propensity_score"}),

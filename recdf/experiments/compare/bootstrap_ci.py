@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from operator import itemgetter
+from typing import Annotated
 
 import numpy as np
 import pandas as pd
@@ -10,15 +11,14 @@ import pandas as pd
 from ...errors import EmptyPopulationError
 from ...inputs.door import takes_options
 from ...judge.choices import (
-    NATURAL,
-    SHARE,
     Columns,
     NamedMetrics,
+    Natural,
     Options,
     Row,
+    Share,
     a_number,
     as_columns,
-    check_value,
 )
 from ...judge.per_user_columns import (
     Codes,
@@ -46,9 +46,9 @@ def bootstrap_ci(
     *,
     by: Columns | None = None,
     cluster: Columns = "user_id",
-    n_resamples: int = 2000,
-    confidence: float = 0.95,
-    seed: int = 0,
+    n_resamples: Annotated[int, a_number(2, whole=True)] = 2000,
+    confidence: Share = 0.95,
+    seed: Natural = 0,
     progress: bool | None = None,
     options: Options | None = None,
 ) -> pd.DataFrame:
@@ -114,9 +114,6 @@ def bootstrap_ci(
         metric  value    se  n_units
     0  ndcg@10    0.4  0.12        6
     """
-    check_value("confidence", confidence, SHARE)
-    check_value("n_resamples", n_resamples, a_number(2, whole=True))
-    check_value("seed", seed, NATURAL)
     frame_of("per_user", per_user)
     if not len(per_user):
         raise EmptyPopulationError("per_user has no rows; there is nothing to take a mean over")

@@ -13,7 +13,7 @@ import pandas as pd
 from ...errors import ColumnError, OptionError, UnknownWarning, warn_user
 from ...inputs.door import checks_names
 from ...judge.cautions.table import UNLIKE
-from ...judge.choices import SHARE, Columns, Correction, as_columns, check_value
+from ...judge.choices import Columns, Correction, Share, as_columns
 from ...judge.comparisons import confidence_of, default_columns
 from ...judge.per_user_columns import (
     Codes,
@@ -176,7 +176,7 @@ def segment_effects(
     *,
     by: Columns | None = None,
     correction: Correction = "holm",
-    confidence: float = 0.95,
+    confidence: Share = 0.95,
     details: bool = False,
 ) -> pd.DataFrame:
     """Test whether the effect on each metric differs between segments, and shrink the effects of
@@ -261,8 +261,6 @@ def segment_effects(
     2      no -0.06    -0.036  16.0      0.0  differs between segments
     """
     frame_of("comparison", comparison)
-    check_value("correction", correction, Correction)
-    check_value("confidence", confidence, SHARE)
     require(comparison, "comparison", ["metric", "diff", "se"])
     before = columns_before(comparison, "metric")
     segments = require(comparison, "comparison", as_columns(by)) or before

@@ -12,7 +12,7 @@ import pandas as pd
 from ...errors import DataError, OptionError
 from ...inputs.constraints import OneLabel
 from ...inputs.door import checks_names
-from ...judge.choices import SHARE, Columns, Row, as_columns, check_value
+from ...judge.choices import Columns, Row, Share, as_columns
 from ...judge.per_user_columns import (
     Codes,
     Floats,
@@ -94,7 +94,7 @@ def prediction_powered(
     tuning: Tuning = "open",
     smaller_is_better: Columns | None = None,
     larger_is_better: Columns | None = None,
-    confidence: float = 0.95,
+    confidence: Share = 0.95,
     bounds: Mapping[str, tuple[float, float]] | None = None,
 ) -> pd.DataFrame:
     """Estimate means, or differences of models, from few lists that people judged and many that a
@@ -207,8 +207,6 @@ def prediction_powered(
         mean  ci_low  ci_high  ci_low_human  ci_high_human  mean_cheap  n_effective
     0  0.391   0.359    0.437         0.337          0.418       0.599      107.017
     """
-    check_value("confidence", confidence, SHARE)
-    check_value("tuning", tuning, Tuning)
     if probability_col is not None and tuning == "clipped":
         raise OptionError(
             '⟦probability_col=⟧ and ⟦tuning="clipped"⟧ exclude each other; leave out one of them'

@@ -29,7 +29,6 @@ from ...judge.choices import (
     Relative,
     VariantTest,
     check_options_of_tests,
-    check_value,
 )
 from ...judge.comparisons import default_columns
 from ...judge.effects.means import Units
@@ -163,7 +162,6 @@ def variant_moments(
     1       B   hits  2       0   4.0  2.828       0.0
     """
     frame_of("data", data)
-    check_value("nan", nan, RaiseOrDrop)
     specs = metric_specs(metrics, data, "data")
     for name, (num, den) in specs.items():
         if den is None and num != name:

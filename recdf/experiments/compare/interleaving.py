@@ -25,13 +25,12 @@ from ...inputs.sorting import place_in_run
 from ...inputs.true_and_pred import order_source, read_pred
 from ...judge.cautions import HEALTH_ALPHA, TINY
 from ...judge.choices import (
-    NATURAL,
-    POSITIVE,
     Alternative,
     Columns,
+    Natural,
     Options,
+    Positive,
     as_columns,
-    check_value,
 )
 from ...judge.comparisons import Comparison, default_columns
 from ...judge.per_user_columns import (
@@ -69,10 +68,10 @@ USERS_AT_ONCE = 2**13
 def interleave(
     a: pd.DataFrame,
     b: pd.DataFrame,
-    k: int = 10,
+    k: Positive = 10,
     *,
     method: Interleaving = "team_draft",
-    seed: int = 0,
+    seed: Natural = 0,
     user_col: Columns = "user_id",
     item_col: str = "item_id",
     score_col: str | Literal[False] | None = None,
@@ -154,9 +153,6 @@ def interleave(
     >>> lists["item_id"].tolist(), lists["team"].tolist()
     (['tea', 'ham', 'jam'], ['', 'b', 'a'])
     """
-    check_value("k", k, POSITIVE)
-    check_value("seed", seed, NATURAL)
-    check_value("method", method, Interleaving)
     chosen = Options(user_col=user_col, item_col=item_col, score_col=score_col, rank_col=rank_col)
     keys = as_columns(user_col)
     _refuse_same(keys, item_col)

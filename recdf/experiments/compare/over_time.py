@@ -424,14 +424,11 @@ def effect_over_time(
     1       1         20  2.90  -3.05  fades (sample ratio not checked)
     2       2         20 -0.15  -3.05  fades (sample ratio not checked)
     """
-    check_value("kind", kind, PeriodKind)
     if kind == "since_exposure" and exposure_col is None:
         raise OptionError(
             '⟦kind="since_exposure"⟧ counts days since the exposure; name its column in '
             "⟦+exposure_col=⟧"
         )
-    check_value("nan", nan, RaiseOrDrop)
-    check_value("multi_variant", multi_variant, RaiseOrDrop)
     rows = named_frame("rows", rows)
     specs = metric_specs(metrics, rows, "rows")
     cumulative = kind == "cumulative"

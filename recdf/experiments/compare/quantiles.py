@@ -153,7 +153,6 @@ correction, family, primary, sequential_n, expected, health, time_col, user_col,
     0  latency p50          85.3            79.8  no difference shown
     1  latency p95         230.8           323.7                worse
     """
-    check_value("nan", nan, RaiseOrDrop)
     orders = [
         check_value("quantiles", p, SHARE) for p in np.atleast_1d(np.array(quantiles, object))
     ]

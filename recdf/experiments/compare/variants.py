@@ -31,7 +31,6 @@ from ...judge.choices import (
     VariantTest,
     as_columns,
     check_options_of_tests,
-    check_value,
 )
 from ...judge.comparisons import default_columns
 from ...judge.per_user_columns import (
@@ -485,7 +484,6 @@ def compare_variants(
         weight_col=weight_col,
         sequential_n=sequential_n,
     )
-    check_value("nan", nan, RaiseOrDrop)
     by_cols = by_columns(data, "data", by, VARIANT_RESULT_COLUMNS)
     if weight_col is None:
         used = [name for pair in specs.values() for name in pair]

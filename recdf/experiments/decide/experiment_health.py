@@ -17,10 +17,10 @@ from ...errors import DataError, OptionError, examples
 from ...inputs.door import takes_options
 from ...inputs.ids import IdColumn, read_ids
 from ...judge.choices import (
-    SHARE,
     Columns,
     Options,
     PlannedShares,
+    Share,
     a_number,
     as_columns,
     check_value,
@@ -53,7 +53,7 @@ def experiment_health(
     variant_col: str = "variant",
     expected: PlannedShares | None = None,
     by: Columns | None = None,
-    confidence: float = 0.999,
+    confidence: Share = 0.999,
     cluster: Columns | None = None,
     options: Options | None = None,
 ) -> pd.DataFrame:
@@ -122,7 +122,6 @@ def experiment_health(
     0       A          30      16.0  sample_ratio
     1       B          70      16.0  sample_ratio
     """
-    check_value("confidence", confidence, SHARE)
     units = AssignedUnits.of(per_user, assignment, user_col, variant_col, cluster)
     by_cols = by_columns(assignment, "assignment", by, ["variant"])
     group, groups = group_codes(assignment, "assignment", by_cols)
@@ -277,7 +276,7 @@ def find_srm(
     variant_col: str = "variant",
     cluster: Columns | None = None,
     strata: Columns | None = None,
-    confidence: float = 0.999,
+    confidence: Share = 0.999,
     options: Options | None = None,
 ) -> pd.DataFrame:
     """Find the levels of columns (browser, country, day) in which the users per variant do not fit
@@ -348,7 +347,6 @@ def find_srm(
     0     y      240       B         40        1.0      True  invalid: sample ratio
     1     x      600       A        300        0.0     False                   fits
     """
-    check_value("confidence", confidence, SHARE)
     frame_of("assignment", assignment)
     looked_at = dict.fromkeys(require(assignment, "assignment", as_columns(columns)))
     if not looked_at:

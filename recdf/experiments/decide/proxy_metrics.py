@@ -11,7 +11,7 @@ import pandas as pd
 
 from ...errors import DataError, DuplicateError, OptionError
 from ...inputs.door import checks_names
-from ...judge.choices import SHARE, Columns, Row, as_columns, check_value
+from ...judge.choices import Columns, Row, Share, as_columns
 from ...judge.per_user_columns import Floats, frame_of, metric_values, require, some_keys
 from ...judge.verdict import add_verdicts, by_rank
 from ...stats.many_tests import launches_by_sign, true_effects
@@ -32,7 +32,7 @@ def proxy_metrics(
     experiment_col: Columns | None = None,
     smaller_is_better: Columns | None = None,
     larger_is_better: Columns | None = None,
-    confidence: float = 0.95,
+    confidence: Share = 0.95,
 ) -> pd.DataFrame:
     """Say which offline metric predicts the online effect, from past experiments that measured
     both.
@@ -128,7 +128,6 @@ def proxy_metrics(
     0   0.59       0.44        0.96         0.36          0.82  predicts
     """
     frame_of("tests", tests)
-    check_value("confidence", confidence, SHARE)
     sides = error_columns("offline", offline), error_columns("online", online)
     if twice := sorted(set(sides[0]) & set(sides[1])):
         raise OptionError(

@@ -268,7 +268,6 @@ def plan_experiment(
     0  revenue  10.0       3141         3141  11.0      1.0
     """
     frame_of("per_user", per_user)
-    check_value("nan", nan, RaiseOrDrop)
     check_value("rel_effect", rel_effect, either(a_number(above=0), NONE))
     specs = metric_specs(metrics, per_user, "per_user")
     margins = {
