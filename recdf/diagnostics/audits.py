@@ -28,7 +28,8 @@ from ..metrics.call import Call
 from ..metrics.compute import per_user_frame
 from ..stats.numbers import Floats
 from ..tables.cells import amount, form_of, number
-from ..tables.findings import Findings, ShownFindings, findings_text, row_objects
+from ..tables.findings import Findings, ShownFindings, row_objects
+from .data_checks import check_doubts
 from .leaks import (
     KNOWN,
     KNOWN_BY_MODEL,
@@ -38,7 +39,6 @@ from .leaks import (
     UserItemPairs,
     beyond_chance,
     clock_of,
-    cold_hits_by_chance,
     item_history,
     rows_of_findings,
 )
@@ -50,7 +50,6 @@ from .levels import (
     matched_quietly,
     values_of,
 )
-from .order_findings import check_doubts
 
 LEAST_LISTS = 30  # the metric of fewer lists that are left is not shown
 LEVEL_WORDS = {
@@ -89,18 +88,12 @@ class Audited(ShownFindings):
     floors: pd.DataFrame
 
     def __repr__(self) -> str:
-        text = findings_text(self) if self._whole() else super().__repr__()
-        return (
-            f"{text}\n\n{self.floors.to_string(index=False)}" if hasattr(self, "floors") else text
-        )
+        levels = self.floors.to_string(index=False) if hasattr(self, "floors") else ""
+        return f"{super().__repr__()}\n\n{levels}".rstrip("\n")
 
     def _repr_html_(self) -> str | None:
-        html = super()._repr_html_()
-        return (
-            (html or "") + pd.DataFrame(self.floors).to_html(index=False)
-            if hasattr(self, "floors")
-            else html
-        )
+        levels = pd.DataFrame(self.floors).to_html(index=False) if hasattr(self, "floors") else ""
+        return (super()._repr_html_() or "") + levels
 
 
 def _measured(
@@ -254,8 +247,11 @@ def _add_leaks(
             if by not in apart:  # one finding for all models, whose numbers stand in its words
                 both = {one: [np.nan, np.nan] for one in both}
             if key == "hits_cold":
-                by_chance = cold_hits_by_chance(marks["true_cold"][1], pairs)
-                if not beyond_chance(len(rows), chance := float(by_chance[own].sum())):
+                # A random order of the catalogue hits each cold row of true once in n_items.
+                of_cold = pairs.users["true"][marks["true_cold"][1]]
+                n_cold = np.bincount(of_cold, minlength=pairs.n_users)
+                chance = float((n_cold[pairs.users["pred"][own]] / pairs.n_items).sum())
+                if not beyond_chance(len(rows), chance):
                     severity = "info"
                     effect = (
                         "no more than by chance: a random order hits about "
@@ -356,8 +352,7 @@ def audit(
     call = call_of_levels(audit, {**options, "items": side}, metrics, k, refused)
     if cutoff is not None and time_col is None:
         raise OptionError(
-            "⟦cutoff=⟧ needs ⟦+time_col=⟧ (the column of times in train, log or true)",
-            argument="cutoff",
+            "⟦cutoff=⟧ needs ⟦+time_col=⟧ (the column of times in train, log or true)"
         )
     asked = Question(call, items if counted else None, time_col, cutoff)
     names = (*asked.keys, call.options.item_col)

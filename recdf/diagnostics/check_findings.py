@@ -1,7 +1,7 @@
 """Findings of `check`: about ids (nulls, kinds that cannot match), numbers, lists (repeated rows,
 users in only one frame, lengths, sampled candidates) and side tables.
 
-Those about the order of `pred` are in `order_findings`.
+Those about the order of `pred` are in `data_checks`.
 """
 
 from __future__ import annotations

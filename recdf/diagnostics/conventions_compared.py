@@ -138,7 +138,7 @@ def compare_conventions(
                     value, n, n_undefined = measure(metric, at, record)
                     if base is None:
                         base, start = record, value
-                    rule = _rule(measure, metric, at, base, record, value)
+                    rule = _rule(measure, metric, at, base, record, start, value)
                 except REFUSALS as error:
                     value, n, n_undefined, rule = np.nan, 0, measure.n_lists(record), str(error)
                 rows.append((metric, at, record.name, value, value - start, n, n_undefined, rule))
@@ -186,10 +186,15 @@ class _Measure:
 
 
 def _rule(
-    measure: _Measure, metric: str, k: int, base: Convention, other: Convention, value: float
+    measure: _Measure,
+    metric: str,
+    k: int,
+    base: Convention,
+    other: Convention,
+    start: float,
+    value: float,
 ) -> str:
     """Describe the settings of `other` that, each applied alone to `base`, change the value."""
-    start = measure(metric, k, base)[0]
     if _same(start, value):
         return ""
     changes = _single_changes(metric, base, other)

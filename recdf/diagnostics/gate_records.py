@@ -212,15 +212,9 @@ class Gate(ShownResult):
             f"Bounds of the change hold one-sided with {self.confidence:.0%}{looks}; users are the "
             "units."
         )
-        lines = [
-            *differs,
-            *(
-                [f"Not compared, since nothing records them: {', '.join(unknown)}."]
-                if unknown
-                else []
-            ),
-        ]
-        return [*lines, *self._alone(), *self._labels(), *self._seen(), said]
+        words = f"Not compared, since nothing records them: {', '.join(unknown)}."
+        lines = [*differs, *([words] if unknown else []), *self._alone()]
+        return [*lines, *self._labels(), *self._seen(), said]
 
     def _alone(self) -> list[str]:
         """Say how many lists one side alone has."""
@@ -230,10 +224,9 @@ class Gate(ShownResult):
             for row in self._asked.to_dict("records")
             if row["n_only_candidate"] or row["n_only_baseline"]
         ]
-        more = ["..."] if len(found) > MOST_SEEN else []
-        words = ", ".join([*found[:MOST_SEEN], *more])
         ruled = "they count as the worst value, and are left out where the metric has none"
-        return [f"Lists that one side alone has: {words}; {ruled}."] if found else []
+        words = f"Lists that one side alone has: {_first_of(found)}; {ruled}."
+        return [words] if found else []
 
     def _seen(self) -> list[str]:
         """Say which change each budget that was met by a t bound would have shown in 8 of 10
@@ -246,28 +239,22 @@ class Gate(ShownResult):
             least = reach * (1 + normal(CHANCE_SEEN) / normal(1 - row["alpha"]))
             worse = least if row["better"] == "smaller" else -least
             seen.append(f"{_where(row)} {estimated(worse, sign='+%' if row['relative'] else '+')}")
-        more = ["..."] if len(seen) > MOST_SEEN else []
-        words = ", ".join([*seen[:MOST_SEEN], *more])
-        return [f"Losses that would have been seen in 8 of 10 tests: {words}."] if seen else []
+        words = f"Losses that would have been seen in 8 of 10 tests: {_first_of(seen)}."
+        return [words] if seen else []
 
     def _labels(self) -> list[str]:
         """Say which labels decided, if there were cheap ones."""
         if "labels" not in self.table.columns:
             return []
-        rows = self.table.assign(
-            what=[f"{_where(row)}, candidate − baseline" for row in self.table.to_dict("records")]
-        )
-        alone = ", ".join(
-            visible(_where(row)) for row in rows[rows["labels"] == "people"].to_dict("records")
-        )
-        why = (
-            "the cheap ones tell too little, or one large loss more among these lists could decide"
-        )
-        both = label_sentences(rows["n_users"], rows["n_cheap"], rows.to_dict("records"))
-        return [
-            *both,
-            *([f"The labels of people count alone for {alone}: {why}."] if alone else []),
-        ]
+        rows = self.table.to_dict("records")
+        named = [row | {"what": f"{_where(row)}, candidate − baseline"} for row in rows]
+        said = [*label_sentences(self.table["n_users"], self.table["n_cheap"], named)]
+        if alone := ", ".join(visible(_where(row)) for row in rows if row["labels"] == "people"):
+            said.append(
+                f"The labels of people count alone for {alone}: the cheap ones tell too little, or "
+                "one large loss more among these lists could decide."
+            )
+        return said
 
 
 def junit_text(found: Gate, undecided: Literal["error", "skipped"]) -> str:
@@ -293,6 +280,11 @@ def junit_text(found: Gate, undecided: Literal["error", "skipped"]) -> str:
     xml.indent(suites)
     text: str = xml.tostring(suites, encoding="utf-8", xml_declaration=True).decode()
     return f"{text}\n"
+
+
+def _first_of(words: Sequence[str]) -> str:
+    """Return the words of a few budgets, and dots for others."""
+    return ", ".join([*words[:MOST_SEEN], *(["..."] if len(words) > MOST_SEEN else [])])
 
 
 def _where(row: Mapping[Any, Any]) -> str:
@@ -476,18 +468,10 @@ def look_at_frames(
         }
         findings = check(true, frame, k, log=log, **options, **own)
         shares.append(dict(zip(findings["code"], findings["share"], strict=True)))
-        of_list = (
-            frame[item_col]
-            .isin(judged)
-            .groupby([frame[name] for name in keys])
-            .mean()
-            .rename("judged in true")
-        )
-        found.append(
-            side._replace(
-                per_user=side.per_user.merge(of_list.reset_index(), on=list(keys), how="left")
-            )
-        )
+        is_judged = frame[list(keys)].assign(**{"judged in true": frame[item_col].isin(judged)})
+        of_list = is_judged.groupby(list(keys), as_index=False).mean()
+        per_user = side.per_user.merge(of_list, on=list(keys), how="left")
+        found.append(side._replace(per_user=per_user))
     sampled = [f"sampled in {one.get('sampled', 0):.0%} of the lists" for one in shares]
     pairs: dict[str, Pair] = {"candidates": (*sampled, any("sampled" in one for one in shares))}
     if log is not None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -28,11 +28,11 @@ from ..experiments.samples import (
     defined_bounds,
     seen_bounds,
 )
-from ..inputs.constraints import SHARE, Budget, Natural, Share, check_budget, read_budgets
+from ..inputs.constraints import Budget, Natural, Share, check_budget, read_budgets
 from ..inputs.door import checks_names
 from ..inputs.options import as_columns
 from ..judge.cautions import FEW_LISTS
-from ..judge.choices import Correction, check_value
+from ..judge.choices import Correction
 from ..judge.per_user_columns import (
     Floats,
     Mask,
@@ -98,7 +98,7 @@ def gate(
     budgets: Mapping[str, str | float],
     *,
     by: str | Sequence[str] | None = None,
-    alpha: Annotated[float, SHARE] = 0.05,
+    alpha: Share = 0.05,
     correction: Correction = "holm",
     min_lists: Natural = FEW_LISTS,
     looks: Looks | None = None,
@@ -241,14 +241,6 @@ def gate(
         metric budget  change  change_low  n_users bound verdict
     0  ndcg@10    −2%   0.334       0.236     1537     t    pass
     """
-    for name, value, kind in (
-        ("alpha", alpha, Share),
-        ("correction", correction, Correction),
-        ("min_lists", min_lists, Natural),
-        ("looks", looks, Looks | None),
-        ("worst", worst, Worst),
-    ):
-        check_value(name, value, kind)
     read = read_budgets(budgets)
     used = {*(one.metric for one in read), *(one.segment for one in read if one.segment)}
     used |= {*as_columns(by), *as_columns(user_col), *as_columns(unit_col), *as_columns(weight_col)}
@@ -365,11 +357,8 @@ def _gate_row(
             1 - settings.alpha,
             values or seen_bounds(both, of_cheap),
         )
-        labelled = {
-            name: found[name]
-            for name in ("n_cheap", "bias", "bias_low", "bias_high", "weight", "p_random")
-        }
-        labelled["labels"] = "people"
+        shown = ("n_cheap", "bias", "bias_low", "bias_high", "weight", "p_random")
+        labelled = {name: found[name] for name in shown} | {"labels": "people"}
         if (
             change.bound == "t"
             and found["weight"] > 0
@@ -443,16 +432,16 @@ def _gate_row(
             row["n_needed"] = change.needed()
         unseen = row["unseen_weight"]
         if unseen > 0 and values is not None:
-            row["reason"] = next(
-                (
+            turned = any(
+                row[f"p_{name}"] <= settings.alpha
+                and not change.outweighs(unseen, better=name == PASS)
+                for name in (PASS, FAIL)
+            )
+            if turned:
+                row["reason"] = (
                     f"{unseen:.1%} of the weight is of users heavier than any here, who could turn "
                     "it"
-                    for name in (PASS, FAIL)
-                    if row[f"p_{name}"] <= settings.alpha
-                    and not change.outweighs(unseen, better=name == PASS)
-                ),
-                "",
-            )
+                )
     return row
 
 
@@ -532,12 +521,9 @@ def _judged(runs: ModelRows, settings: _Settings) -> dict[str, str]:
         change = _change_of_units(both, budget, (0.0, 1.0), "larger", runs, once)
         for better, verdict, less in ((False, FAIL, "candidate"), (True, PASS, "baseline")):
             if change.p_value(0.0, better=better) <= settings.alpha:
-                shares = (
-                    f"{np.nanmean(own):.1%} of the candidate and {np.nanmean(base):.1%} of the "
-                    "baseline"
-                )
                 found[verdict] = (
-                    f"fewer items of the {less} are judged ({name}: {shares}), so that it is "
+                    f"fewer items of the {less} are judged ({name}: {np.nanmean(own):.1%} of the "
+                    f"candidate and {np.nanmean(base):.1%} of the baseline), so that it is "
                     "underrated"
                 )
     return found

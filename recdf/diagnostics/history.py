@@ -3,6 +3,8 @@ changed."""
 
 from __future__ import annotations
 
+import functools
+import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 from typing import Annotated, Any
@@ -13,6 +15,7 @@ import pandas as pd
 from ..errors import DataError, OptionError
 from ..evaluation.spec import better_of
 from ..evaluation.storage import read_summary
+from ..experiments.compare.paired import unlike_nights
 from ..inputs.constraints import SHARE, a_number, check_value
 from ..inputs.options import as_columns
 from ..judge.verdict import VERDICT_COLUMNS, add_verdicts, by_rank, codes_of
@@ -30,10 +33,8 @@ from .run_records import (
     past_runs,
     quantities,
     read_day,
-    results_until,
     stacked,
     summary_of_result,
-    unlike_the_newest,
 )
 
 MOST_APART = 3  # outlier nights that a verdict names, the latest
@@ -138,32 +139,47 @@ class History(ShownResult):
         by: str | Sequence[str] | None = None,
         without: str | date | Sequence[str] | Sequence[date] | None = None,
     ) -> None:
-        root = existing_folder(folder)
-        segments = as_columns(by)
+        root, segments = existing_folder(folder), as_columns(by)
         if bool(segments) != (users is not None):
             raise OptionError(
                 "⟦by=⟧ names columns of ⟦+users=⟧, one row per user; pass both, or neither"
             )
         found, self.left_out = dated_results(root, without)
-        dated, self.since = results_until(found, since, until)
-        self._dated, self.until = dated, None if until is None else read_day("until", until, None)
-        read = {path: read_summary(root / path) for path in dated["path"]}
-        tables = [
-            summary_of_result(root / path, *one, segments, users) for path, one in read.items()
-        ]
+        first, newest = found["date"].min(), found["date"].max()
+        self.until = None if until is None else read_day("until", until)
+        last = newest if self.until is None else self.until
+        if days := re.fullmatch(r"(\d+)d", str(since)):
+            first = last - pd.Timedelta(days=int(days[1]) - 1)
+        elif since is not None:
+            first = read_day("since", since)
+        if not found["date"].between(first, last).any():
+            raise DataError(
+                f"no result is from {first:%Y-%m-%d} to {last:%Y-%m-%d}; the latest is of "
+                f"{newest:%Y-%m-%d}"
+            )
+        self.since, self._dated = first, found[found["date"] <= last].reset_index(drop=True)
+        read = {path: read_summary(root / path) for path in self._dated["path"]}
+        tables = {
+            path: summary_of_result(root / path, *one, segments, users)
+            for path, one in read.items()
+        }
         names = dict.fromkeys(
-            name for one in tables for name in one.columns[: one.columns.get_loc("metric")]
+            name for one in tables.values() for name in one.columns[: one.columns.get_loc("metric")]
         )
         if taken := [name for name in names if name in OWN_COLUMNS]:
             raise DataError(
                 f"results tell models or segments apart by {taken}, columns of the history; rename "
                 "them"
             )
-        rows, self._series = stacked(dated, tables), ["job", *names]
-        self._values = rows[list(dict.fromkeys([*dated.columns, *names, *rows.columns]))]
-        specs = {path: spec for path, (_, spec) in read.items()}
-        self._values["unlike"] = unlike_the_newest(self._values, specs)
-        self._data = stacked(dated, [quantities(root / path, *one) for path, one in read.items()])
+        rows, self._series = stacked(self._dated, tables), ["job", *names]
+        rows = rows[list(dict.fromkeys([*self._dated.columns, *names, *rows.columns]))]
+        newest_of = rows.groupby(["job", "column"], sort=False)["path"].transform("last")
+        unlike = functools.cache(
+            lambda own, base, name: unlike_nights(read[own][1], read[base][1], name)
+        )
+        self._values = rows.assign(unlike=[*map(unlike, rows["path"], newest_of, rows["column"])])
+        of_data = {path: quantities(root / path, *one) for path, one in read.items()}
+        self._data = stacked(self._dated, of_data)
         self.summary, self.data = (
             one[one["date"] >= self.since].reset_index(drop=True)
             for one in (self._values, self._data)
@@ -232,9 +248,7 @@ class History(ShownResult):
         known = self._values["column"].drop_duplicates().tolist()
         wanted = as_columns(metrics) or known
         if unknown := [name for name in wanted if name not in known]:
-            raise OptionError(
-                f"no result has ⟦metrics={unknown}⟧; they have {known}", argument="metrics"
-            )
+            raise OptionError(f"no result has ⟦metrics={unknown}⟧; they have {known}")
         rows = self._values[self._values["column"].isin(wanted)]
         return self._changes(rows, [*self._series, "column"], weekly, confidence)
 
@@ -312,9 +326,9 @@ class History(ShownResult):
         found, newest = [], self._dated["date"].max()
         for job, nights in self._dated.groupby("job", sort=False):
             rows = self._values[self._values["job"] == job]
-            found += [{"job": job, **one} for one in _gone(rows, self._series[1:])]
+            found += [(job, *one, "missing") for one in _gone(rows, self._series[1:])]
             found += [
-                {"job": job, "what": f"night {day:%Y-%m-%d}", "date": day, "effect": "missing"}
+                (job, f"night {day:%Y-%m-%d}", pd.NaT, day, "missing")
                 for day in _missing_nights(nights["date"], self.left_out, newest)
                 if day >= self.since
             ]
@@ -322,19 +336,11 @@ class History(ShownResult):
             check_value("max_age", max_age, Annotated[float, a_number(0)])
             today = self.until or pd.Timestamp.now("UTC").tz_localize(None).normalize()
             if (today - newest).days > max_age:
-                found.append(
-                    {
-                        "job": "",
-                        "what": f"newest night {newest:%Y-%m-%d}",
-                        "date": newest,
-                        "effect": "too_old",
-                    }
-                )
+                found.append(("", f"newest night {newest:%Y-%m-%d}", pd.NaT, newest, "too_old"))
         for job, day in zip(self.left_out["job"], self.left_out["date"], strict=True):
             if day >= self.since:
-                what = f"night {day:%Y-%m-%d}"
-                found.append({"job": job, "what": what, "date": day, "effect": "left_out"})
-        table = pd.DataFrame(found, columns=GAP_COLUMNS)
+                found.append((job, f"night {day:%Y-%m-%d}", pd.NaT, day, "left_out"))
+        table = pd.DataFrame(found, columns=["job", "what", "last", "date", "effect"])
         days = dict.fromkeys(["last", "date"], self.summary["date"].dtype)
         add_verdicts(table, "history", table["effect"].tolist())
         return table.astype(days)[GAP_COLUMNS]
@@ -357,8 +363,9 @@ class History(ShownResult):
 # -- what is missing
 
 
-def _gone(rows: pd.DataFrame, names: list[str]) -> Iterator[dict[str, Any]]:
-    """Give the models, or metrics of a model, of recent results that the newest one lacks."""
+def _gone(rows: pd.DataFrame, names: list[str]) -> Iterator[tuple[str, Any, Any]]:
+    """Give the models, or metrics of a model, of recent results that the newest one lacks, with the
+    last night that has them and the newest."""
     dates = np.sort(rows["date"].unique())[-RECENT_RUNS - 1 :]
     recent = rows[rows["date"] >= dates[0]]
     gone: set[tuple[Any, ...]] = set()
@@ -373,7 +380,7 @@ def _gone(rows: pd.DataFrame, names: list[str]) -> Iterator[dict[str, Any]]:
             gone |= {labels} if keys == names else set()
             named = zip([*names, ""], labels, strict=False)
             what = ", ".join(f"{name} {label}".strip() for name, label in named)
-            yield {"what": what, "last": day, "date": dates[-1], "effect": "missing"}
+            yield what, day, dates[-1]
 
 
 def _missing_nights(

@@ -4,7 +4,7 @@ next."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Unpack
+from typing import Annotated, Any, Literal, Unpack
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ from ..errors import DataError, EmptyPopulationError, OptionError
 from ..experiments.compare.interleaving import user_coin
 from ..experiments.decide.experiment_health import hash_users
 from ..inputs.codes import Codes, first_rows, group_codes
-from ..inputs.constraints import NATURAL, NONE, POSITIVE, SHARE, a_number, check_value, either
+from ..inputs.constraints import NATURAL, NONE, POSITIVE, Share, a_number, check_value, either
 from ..inputs.door import takes_options
 from ..inputs.frames import as_frame, from_dict, read_values
 from ..inputs.options import CallArguments, Options, as_columns
@@ -62,8 +62,8 @@ def label_agreement(
     *,
     by: str | Sequence[str] | None = None,
     level: LabelLevel = "ordinal",
-    min_relevance: float | None = None,
-    confidence: float = 0.95,
+    min_relevance: Annotated[float | None, either(NONE, a_number())] = None,
+    confidence: Share = 0.95,
     user_col: str | Sequence[str] = "user_id",
     item_col: str = "item_id",
     relevance_col: str = "relevance",
@@ -158,9 +158,6 @@ def label_agreement(
        n_pairs  equal  kappa  weighted_kappa  alpha  bias  recall_0
     0        4   0.75  0.636             0.8   0.79  0.25       0.5
     """
-    check_value("level", level, LabelLevel)
-    check_value("confidence", confidence, SHARE)
-    check_value("min_relevance", min_relevance, either(NONE, a_number()))
     pair = [*as_columns(user_col), item_col]
     frames = {
         role: from_dict(data, user_col=pair[0], item_col=item_col, value_name=relevance_col)
@@ -222,24 +219,9 @@ def _agreement(
     row |= {"n_pairs": n, "n_users": n_users, "n_not_paired": n_not_paired}
     if not n:
         return row
-    reach = (
-        interval_quantile(n_users - 1, confidence) * np.sqrt(n_users / (n_users - 1)) / n
-        if n_users > 1
-        else np.nan
-    )
-
-    def say(name: str, low: str, high: str, value: float, off: Floats) -> None:
-        """Write a value and its interval, from what each pair adds to it."""
-        of_user = np.bincount(user, weights=off)
-        half = reach * np.sqrt(of_user @ of_user)
-        row.update(
-            {
-                name: value,
-                low: value - half,
-                high: value + half if name == "bias" else min(value + half, 1.0),
-            }
-        )
-
+    bias = float((y - x).mean())
+    # Each value, and what each pair adds to it.
+    measured: dict[str, tuple[float, Floats]] = {"bias": (bias, y - x - bias)}
     together = np.concatenate([x, y])
     _, of_grade, counts = np.unique(together, return_inverse=True, return_counts=True)
     unequal = np.asarray(x != y, np.float64)
@@ -266,9 +248,15 @@ def _agreement(
             by_chance = chance.mean() / 2
             share = found.mean() / by_chance
             off = (share * (chance - chance.mean()) - (found - found.mean())) / by_chance
-            say(name, f"{name}_low", f"{name}_high", 1 - share, off)
-    bias = float((y - x).mean())
-    say("bias", "ci_low", "ci_high", bias, y - x - bias)
+            measured[name] = float(1 - share), off
+    reach = np.nan
+    if n_users > 1:
+        reach = interval_quantile(n_users - 1, confidence) * np.sqrt(n_users / (n_users - 1)) / n
+    for name, (value, off) in measured.items():
+        of_user = np.bincount(user, weights=off)
+        half = reach * np.sqrt(of_user @ of_user)
+        own, most = ("ci", np.inf) if name == "bias" else (name, 1.0)
+        row |= {name: value, f"{own}_low": value - half, f"{own}_high": min(value + half, most)}
     return row
 
 
@@ -370,11 +358,8 @@ def sample_to_judge(
     2     tea    paid          1.0
     3     tea    paid          1.0
     """
-    for name, value, hint in (
-        ("n", n, POSITIVE),
-        ("seed", seed, NATURAL),
-    ):
-        check_value(name, value, hint)
+    check_value("n", n, POSITIVE)
+    check_value("seed", seed, NATURAL)
     call = Call.from_arguments(sample_to_judge, options)
     keys, item_col = as_columns(call.options.user_col), call.options.item_col
     frame = as_frame(pred, "pred", call.options.user_col, item_col)
@@ -466,7 +451,6 @@ def _allocate(n: int, size: Codes, weight: Floats) -> Codes:
             f"⟦n={n}⟧ of {size.sum():,} lists in {len(size):,} strata; expected at least two of "
             f"each stratum that has them, and no more than there are: from {least.sum():,} to "
             f"{size.sum():,}",
-            argument="n",
             value=n,
         )
     more = size - least

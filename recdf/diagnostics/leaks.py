@@ -230,7 +230,7 @@ def clock_of(frames: AuditFrames, history: pd.DataFrame, asked: Question) -> dic
                 f"⟦cutoff={cutoff!r}⟧; expected "
                 f"{'a number' if plain else 'a time such as 2026-11-01'}"
             )
-            raise OptionError(words, argument="cutoff", value=cutoff) from None
+            raise OptionError(words, value=cutoff) from None
     read = read_times(list(columns.values()))[1]
     return {
         role: np.where(one.isna().to_numpy(bool), np.nan, own.values.astype(float))
@@ -283,13 +283,6 @@ def rows_of_findings(
     hits = np.isin(pairs.of("pred"), pairs.of("true")[relevant])
     found["hits_cold"] = "pred", found["pred_cold"][1] & hits, hits
     return found
-
-
-def cold_hits_by_chance(cold: np.ndarray, pairs: UserItemPairs) -> Floats:
-    """Return how many hits on the `cold` rows of `true` a random order of the catalogue would have,
-    by row of `pred`."""
-    wanted = np.bincount(pairs.users["true"][cold], minlength=pairs.n_users)
-    return np.asarray(wanted[pairs.users["pred"]] / pairs.n_items)
 
 
 def beyond_chance(count: int, chance: float) -> bool:

@@ -76,7 +76,7 @@ def call_of_levels(
             raise OptionError(words, argument="metrics")
     for name in refused:
         if getattr(call.options, name):
-            raise OptionError(f"{function.__name__} takes no ⟦{name}=⟧", argument=name)
+            raise OptionError(f"{function.__name__} takes no ⟦{name}=⟧")
     return call
 
 
@@ -93,11 +93,11 @@ def levels_table(
     matched: Matched,
     call: Call,
     found: Mapping[str, Floats],
-    lengths: Mapping[str, np.ndarray],
-    more: Callable[[str], Mapping[str, Any]],
+    errors: Mapping[str, float] | None = None,
+    **lengths: np.ndarray,
 ) -> Levels:
-    """Return the means of the levels of each list by `by` value; `more` returns further cells of a
-    metric's column."""
+    """Return the means of the levels of each list by `by` value, where chance was simulated with
+    their standard `errors`. The table of each list has the `lengths` too."""
     rows, of = [], np.repeat(np.arange(len(matched.by)), len(call.requests))
     for number in range(len(matched.by)):
         mine = matched.list_by == number
@@ -110,7 +110,10 @@ def levels_table(
                 "k": request.k,
                 "value": mean(values, weight),
             }
-            rows.append({**cells, **more(name), "n": int(np.count_nonzero(~np.isnan(values)))})
+            if errors is not None:
+                cells["se"] = errors.get(name, 0.0)
+                cells["how"] = "simulated" if name in errors else "exact"
+            rows.append({**cells, "n": int(np.count_nonzero(~np.isnan(values)))})
     table = Levels(rows)
     for place, name in enumerate(matched.by.columns):
         table.insert(place, str(name), matched.by[name].take(of).array)
@@ -239,10 +242,8 @@ def ceiling(
     """
     call = call_of_levels(ceiling, {**options, "items": items, "exclude": exclude}, metrics, k)
     with matched_quietly(call, true, pred) as matched:
-        lengths = {"n_true": matched.n_true, "n_pred": matched.n_pred}
-        return levels_table(
-            matched, call, values_of(best_order(matched), call), lengths, lambda _: {}
-        )
+        found = values_of(best_order(matched), call)
+        return levels_table(matched, call, found, n_true=matched.n_true, n_pred=matched.n_pred)
 
 
 # ------------------------------------------------------------------------------------------
@@ -482,14 +483,5 @@ def chance_level(
     call = replace(call, options=call.options.updated(score_col=False, rank_col=None, users=users))
     none = as_frame(true, "true", call.options.user_col, call.options.item_col).iloc[:0]
     with matched_quietly(call, true, none) as matched:
-        found, errors = chance_of(matched, call, int(items) if counted else None, seed)
-        return levels_table(
-            matched,
-            call,
-            found,
-            {},
-            lambda name: {
-                "se": errors.get(name, 0.0),
-                "how": "simulated" if name in errors else "exact",
-            },
-        )
+        found = chance_of(matched, call, int(items) if counted else None, seed)
+        return levels_table(matched, call, *found)

@@ -6,14 +6,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from ..errors import OptionError
 from ..evaluation.spec import better_of
-from ..inputs.constraints import SHARE, Share, check_value
+from ..inputs.constraints import Share
 from ..inputs.door import checks_names
 from ..inputs.frames import as_frame, column
 from ..inputs.options import as_columns
@@ -114,7 +114,7 @@ def diff(
     *,
     pred: Sequence[Any] | None = None,
     k: int = 10,
-    p: Annotated[float, SHARE] = 0.9,
+    p: Share = 0.9,
     user_col: str | Sequence[str] | None = None,
     item_col: str | None = None,
     rank_col: str | None = None,
@@ -177,7 +177,6 @@ def diff(
       user_id status  n_common  overlap@3  rbo@3
     0     ann   both         2      0.667  0.531
     """
-    check_value("p", p, Share)
     k, keys = check_k(k), as_columns(user_col)
     is_pred = pred is None and item_col is not None
     results = [_is_result(one, item_col or "item_id", is_pred) for one in (before, after)]

@@ -3,11 +3,10 @@ differences online."""
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,6 @@ from ..errors import DataError, DuplicateError, OptionError, kind_of
 from ..evaluation.result import read_parquet
 from ..evaluation.storage import PROFILED, digest_of_result, local_path
 from ..evaluation.summary import summarize
-from ..experiments.compare.paired import unlike_nights
 from ..inputs.options import Options
 from ..judge.per_user_columns import frame_of, key_codes, require
 from ..judge.users import only_rows
@@ -270,7 +268,7 @@ def dated_results(root: Path, without: Any) -> tuple[pd.DataFrame, pd.DataFrame]
     out, with `why`."""
     started = past_runs(root).groupby("folder")["started"].min()
     given = [] if without is None else without if isinstance(without, list | tuple) else [without]
-    bad = [read_day("without", one, None) for one in given]
+    bad = [read_day("without", one) for one in given]
     rows = []
     for rows_of_lists in files_below(root, PER_USER):
         folder = rows_of_lists.parent
@@ -293,9 +291,7 @@ def dated_results(root: Path, without: Any) -> tuple[pd.DataFrame, pd.DataFrame]
     table = pd.DataFrame(rows, columns=["date", "job", "path", "why"])
     table = table.sort_values(["job", "date"], kind="stable", ignore_index=True)
     if unknown := [f"{day:%Y-%m-%d}" for day in bad if day not in set(table["date"])]:
-        raise OptionError(
-            f"⟦without={unknown}⟧: there is no result of that day", argument="without"
-        )
+        raise OptionError(f"⟦without={unknown}⟧: there is no result of that day")
     kept, left_out = (table[table["why"].ne("") == out] for out in (False, True))
     if not len(kept):
         raise DataError(
@@ -310,9 +306,7 @@ def dated_results(root: Path, without: Any) -> tuple[pd.DataFrame, pd.DataFrame]
     return kept.drop(columns="why").reset_index(drop=True), left_out.reset_index(drop=True)
 
 
-def read_day(argument: str, given: Any, default: Any) -> Any:
-    if given is None and default is not None:
-        return default
+def read_day(argument: str, given: Any) -> Any:
     day = (
         pd.to_datetime(given, errors="coerce")
         if isinstance(given, str | date | np.datetime64)
@@ -321,28 +315,9 @@ def read_day(argument: str, given: Any, default: Any) -> Any:
     if pd.isna(day):
         more = ", or 30d for the last 30 days" if argument == "since" else ""
         raise OptionError(
-            f"⟦{argument}={given!r}⟧ is no day; expected one such as 2026-11-01{more}",
-            argument=argument,
+            f"⟦{argument}={given!r}⟧ is no day; expected one such as 2026-11-01{more}"
         )
     return day.tz_localize(None).normalize()
-
-
-def results_until(dated: pd.DataFrame, since: Any, until: Any) -> tuple[pd.DataFrame, pd.Timestamp]:
-    """Return the results up to a day, and the first day that is looked at."""
-    last = read_day("until", until, dated["date"].max())
-    days = re.fullmatch(r"(\d+)d", str(since))
-    first = (
-        last - pd.Timedelta(days=int(days[1]) - 1)
-        if days
-        else read_day("since", since, dated["date"].min())
-    )
-    if not dated["date"].between(first, last).any():
-        latest = dated["date"].max()
-        raise DataError(
-            f"no result is from {first:%Y-%m-%d} to {last:%Y-%m-%d}; the latest is of "
-            f"{latest:%Y-%m-%d}"
-        )
-    return dated[dated["date"] <= last].reset_index(drop=True), first
 
 
 def summary_of_result(
@@ -360,9 +335,7 @@ def summary_of_result(
         require(known, "users", [*keys, *segments])
         codes, n = key_codes([("per_user", result.per_user), ("users", known)], keys)
         only_rows("users", known, codes[1], n, keys)
-        joined = result.per_user.merge(
-            users[[*keys, *segments]], on=keys, how="left", validate="many_to_one"
-        )
+        joined = result.per_user.merge(known[[*keys, *segments]], on=keys, how="left")
         by, metrics = [*spec["by"], *segments], [name for name in spec["metrics"] if name in joined]
         summary = summarize(joined, by=by, metrics=metrics, user_col=spec["user_col"])
     definitions = definitions_of(spec)
@@ -374,13 +347,6 @@ def summary_of_result(
     return summary.assign(
         column=columns, definition=[definitions.get(name, "") for name in columns]
     )
-
-
-def unlike_the_newest(values: pd.DataFrame, specs: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Say of each row how its run was evaluated where the newest of its job and column was not."""
-    newest = values.groupby(["job", "column"], sort=False)["path"].transform("last")
-    unlike = functools.cache(lambda own, base, name: unlike_nights(specs[own], specs[base], name))
-    return [*map(unlike, values["path"], newest, values["column"])]
 
 
 def quantities(folder: Path, summary: pd.DataFrame, spec: Mapping[str, Any]) -> pd.DataFrame:
@@ -397,9 +363,7 @@ def quantities(folder: Path, summary: pd.DataFrame, spec: Mapping[str, Any]) -> 
     return table
 
 
-def stacked(dated: pd.DataFrame, tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Put the tables of all results below each other, behind date and job."""
-    both = zip(dated.to_dict("records"), tables, strict=True)
-    return pd.concat(
-        [pd.DataFrame({**row, **dict(table.items())}) for row, table in both], ignore_index=True
-    )
+def stacked(dated: pd.DataFrame, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Put the tables of all results, by path, below each other, behind date and job."""
+    rows = [table.assign(path=path) for path, table in tables.items()]
+    return dated.merge(pd.concat(rows, ignore_index=True), on="path")

@@ -271,13 +271,10 @@ class FileSet:
         A file that lacks one of the `columns` that another file has is refused: its rows would be
         null there. Columns whose types do not go together are left out if nobody needs them.
         """
-        tables = []
-        for path in self.paths:
-            pieces = list(self._tables(path, None))
-            one = pieces[0]
-            if len(pieces) > 1:
-                one = pa.concat_tables(pieces, promote_options="permissive")
-            tables.append(one)
+        tables = [
+            pa.concat_tables(self._tables(path, None), promote_options="permissive")
+            for path in self.paths
+        ]
         for name in columns:
             has = [name in table.column_names for table in tables]
             if any(has) and not all(has):

@@ -106,8 +106,6 @@ def write_trec(
                 '⟦+kind="qrels"⟧'
             )
         kind = "run" if relevance is None else "qrels"
-    if kind not in ("run", "qrels"):
-        raise OptionError(f"⟦kind={kind!r}⟧; expected 'run' or 'qrels'")
     read_pred(
         frame, order if kind == "run" else {"by": "row", "column": None}, own, role
     )  # refuses nulls
@@ -224,24 +222,24 @@ def write_trec_values(
             f"trec_eval prints one run, whose queries have one id, and the result has ⟦{several}⟧; "
             "evaluate one model, with one id per list"
         )
-    users = per_user[spec["user_col"][0]].astype(str)
-    parts = []
+    called = dict[str, str]()
     longest = int(per_user["n_pred"].max()) if len(per_user) else 0
-    for number, (name, mean) in enumerate(zip(spec["metrics"], summary["value"], strict=True)):
-        metric = spec["metrics"][name]
-        k, called = metric["k"], name
+    for name, metric in spec["metrics"].items():
+        k, called[name] = metric["k"], name
         at_k, whole = TREC_MEASURES.get(metric["definition"].partition("@")[0], (None, None))
         if whole is not None and (k is None or (k >= longest and (k >= TREC_DEPTH or not at_k))):
-            called = whole
+            called[name] = whole
         elif at_k is not None:
-            called = at_k.format(k)
-        value = per_user[name] if name in per_user.columns else pd.Series(dtype=float)
-        rows = pd.DataFrame(
-            {"user": users.reindex(value.index), "value": value, "last": False}
-        ).dropna()
-        rows = pd.concat([rows, pd.DataFrame({"user": ["all"], "value": [mean], "last": [True]})])
-        parts.append(rows.assign(metric=called, number=number, row=range(len(rows))))
-    found = pd.concat(parts).sort_values(["last", "row", "number"], kind="stable")
-    values = np.char.mod("%6.4f", found["value"].to_numpy(dtype=float))
-    fields: list[Any] = [found["metric"].str.ljust(22), found["user"], values]
+            called[name] = at_k.format(k)
+    words = [name.ljust(22) for name in called.values()]
+    users = np.repeat(per_user[spec["user_col"][0]].astype(str).to_numpy(object), len(words))
+    values = per_user.reindex(columns=list(called)).to_numpy(float).ravel()
+    there = ~np.isnan(values)
+    metrics = np.tile(np.array(words, object), len(per_user))
+    numbers = np.append(values[there], summary["value"].to_numpy(float))
+    fields = (
+        [*metrics[there], *words],
+        [*users[there], *(["all"] * len(words))],
+        np.char.mod("%6.4f", numbers),
+    )
     _write_lines(path, [pa.array(list(one), pa.large_string()) for one in fields], "\t")

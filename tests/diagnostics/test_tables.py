@@ -225,3 +225,11 @@ def test_profile_counts_the_judged_rows_of_each_model_whatever_the_order_of_user
     judged = table[table["quantity"] == "judged"].set_index("model")["value"]
     assert judged.to_dict() == {"x": pytest.approx(2 / 3), "y": 0.5}
     assert table[table["quantity"] == "unknown_users"]["value"].tolist() == [1 / 3, 0]
+
+
+def test_profile_of_empty_pred_with_scores_has_no_quantiles():
+    true = pd.DataFrame({"user_id": [1], "item_id": [2]})
+    pred = pd.DataFrame({"user_id": [1], "item_id": [2], "score": [0.5]}).iloc[:0]
+    table = rd.diagnostics.data_profile(true, pred).set_index("quantity")["value"]
+    assert table["rows_pred"] == 0
+    assert table.loc["score_q01":"score_q99"].isna().tolist() == [True] * 5

@@ -248,3 +248,13 @@ def test_a_negative_relevance_is_no_error_for_trec_eval(tmp_path):
 def test_a_frame_without_rows_is_a_file_without_lines(tmp_path):
     rd.write_trec(pd.DataFrame({"user_id": [], "item_id": [], "score": []}), tmp_path / "a.run")
     assert (tmp_path / "a.run").read_text() == ""
+
+
+def test_values_of_a_list_stand_together_where_another_one_is_undefined(tmp_path):
+    true = pd.DataFrame(
+        {"user_id": list("abc"), "item_id": ["x"] * 3, "relevance": [1, 0, 1]}
+    )  # b has no relevant item, and so no recall
+    pred = pd.DataFrame({"user_id": list("abc"), "item_id": ["x"] * 3})
+    rd.evaluate(true, pred, ["recall", "precision"], k=1).to_trec(tmp_path / "values.txt")
+    lines = (tmp_path / "values.txt").read_text().splitlines()
+    assert [line.split()[1] for line in lines] == ["a", "a", "b", "c", "c", "all", "all"]
