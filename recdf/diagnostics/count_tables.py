@@ -24,6 +24,7 @@ from ..inputs.door import checks_names, takes_options
 from ..inputs.frames import as_frame, column, read_numbers
 from ..inputs.options import CallArguments, as_columns
 from ..inputs.sorting import run_of, spans
+from ..judge.choices import Columns
 from ..matching.counts import ListCounts
 from ..matching.hits import ratio
 from ..matching.lists import Matched
@@ -58,7 +59,7 @@ def hit_table(
     *,
     items: Any = None,
     exclude: Any = None,
-    carry: str | Sequence[str] = (),
+    carry: Columns = (),
     missed: bool = False,
     **options: Unpack[CallArguments],
 ) -> pd.DataFrame:
@@ -312,10 +313,10 @@ def exposure_table(
 @checks_names
 def user_gap(
     per_user: pd.DataFrame,
-    by: str | Sequence[str],
+    by: Columns,
     *,
     metrics: Sequence[str] | None = None,
-    within: str | Sequence[str] | None = None,
+    within: Columns | None = None,
 ) -> pd.DataFrame:
     """How far apart groups of users are: largest minus smallest mean of each metric, and mean
     absolute difference.

@@ -32,7 +32,7 @@ from ..inputs.constraints import Budget, Natural, Share, check_budget, read_budg
 from ..inputs.door import checks_names
 from ..inputs.options import as_columns
 from ..judge.cautions import FEW_LISTS
-from ..judge.choices import Correction
+from ..judge.choices import Columns, Correction
 from ..judge.per_user_columns import (
     Floats,
     Mask,
@@ -97,14 +97,14 @@ def gate(
     baseline: Any,
     budgets: Mapping[str, str | float],
     *,
-    by: str | Sequence[str] | None = None,
+    by: Columns | None = None,
     alpha: Share = 0.05,
     correction: Correction = "holm",
     min_lists: Natural = FEW_LISTS,
     looks: Looks | None = None,
     worst: Worst = "pass",
-    user_col: str | Sequence[str] | None = None,
-    unit_col: str | Sequence[str] | None = None,
+    user_col: Columns | None = None,
+    unit_col: Columns | None = None,
     weight_col: str | None = None,
     pred: Sequence[Any] | None = None,
     true: Any = None,

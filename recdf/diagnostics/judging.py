@@ -3,7 +3,7 @@ next."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Unpack
 
 import numpy as np
@@ -18,6 +18,7 @@ from ..inputs.door import takes_options
 from ..inputs.frames import as_frame, from_dict, read_values
 from ..inputs.options import CallArguments, Options, as_columns
 from ..inputs.sorting import place_in_run, run_of, spans
+from ..judge.choices import Columns
 from ..judge.per_user_columns import by_columns, key_codes, require, some_keys
 from ..judge.users import only_rows
 from ..matching.hits import ratio
@@ -60,11 +61,11 @@ def label_agreement(
     human: Any,
     cheap: Any,
     *,
-    by: str | Sequence[str] | None = None,
+    by: Columns | None = None,
     level: LabelLevel = "ordinal",
     min_relevance: Annotated[float | None, either(NONE, a_number())] = None,
     confidence: Share = 0.95,
-    user_col: str | Sequence[str] = "user_id",
+    user_col: Columns = "user_id",
     item_col: str = "item_id",
     relevance_col: str = "relevance",
     options: Options | None = None,

@@ -18,6 +18,7 @@ from ..inputs.codes import first_rows
 from ..inputs.constraints import OneLabel, Positive, Share
 from ..inputs.door import checks_names, takes_options
 from ..inputs.options import Options, as_columns
+from ..judge.choices import Columns
 from ..stats.many_tests import adjust
 from ..stats.numbers import Floats, undefined_is_nan
 from .estimate_value import FLAGS, find_flags, ope_estimate, records, trust
@@ -77,14 +78,14 @@ def ope_diagnostics(
     reward_col: str = "reward",
     propensity_col: str = "propensity",
     target_col: str = "target_propensity",
-    slate_col: str | Sequence[str] | None = None,
+    slate_col: Columns | None = None,
     position_col: str = "position",
     interaction: Interaction | None = None,
     propensity_kind: SlateKind = "item",
     ragged: Ragged = "raise",
-    cluster: str | Sequence[str] | None = "user_id",
+    cluster: Columns | None = "user_id",
     weight_col: str | None = None,
-    by: str | Sequence[str] | None = None,
+    by: Columns | None = None,
     options: Options | None = None,
 ) -> pd.DataFrame:
     """Show whether a log can tell what a target policy would have earned: overlap, support and
@@ -215,7 +216,7 @@ LEAST_SHOWN = 50
 def propensity_check(
     log: Any,
     *,
-    by: str | Sequence[str] = ("position", "item_id"),
+    by: Columns = ("position", "item_id"),
     n_actions: Positive | None = None,
     propensity_col: str = "propensity",
 ) -> pd.DataFrame:
@@ -372,12 +373,12 @@ def ope_compare(
     reward_col: str = "reward",
     propensity_col: str = "propensity",
     target_col: str = "target_propensity",
-    slate_col: str | Sequence[str] | None = None,
+    slate_col: Columns | None = None,
     position_col: str = "position",
     interaction: Interaction | None = None,
     propensity_kind: SlateKind = "item",
     ragged: Ragged = "raise",
-    cluster: str | Sequence[str] | None = "user_id",
+    cluster: Columns | None = "user_id",
     weight_col: str | None = None,
     q_logged: str | None = None,
     q_target: str | None = None,

@@ -14,6 +14,7 @@ from ..errors import DataError
 from ..inputs.constraints import Natural, Share
 from ..inputs.door import takes_options
 from ..inputs.options import Options, as_columns
+from ..judge.choices import Columns
 from ..progress import Progress
 from ..stats.resampling import by_row
 from .plan import (
@@ -242,17 +243,17 @@ def ope_estimate(
     reward_col: str = "reward",
     propensity_col: str = "propensity",
     target_col: str = "target_propensity",
-    slate_col: str | Sequence[str] | None = None,
+    slate_col: Columns | None = None,
     position_col: str = "position",
     interaction: Interaction | None = None,
     propensity_kind: SlateKind = "item",
     ragged: Ragged = "raise",
-    cluster: str | Sequence[str] | None = "user_id",
+    cluster: Columns | None = "user_id",
     weight_col: str | None = None,
     q_logged: str | None = None,
     q_target: str | None = None,
     clip: float | Sequence[float | None] | None = None,
-    by: str | Sequence[str] | None = None,
+    by: Columns | None = None,
     confidence: Share = 0.95,
     interval: IntervalKind = "delta",
     reward_range: Range = None,

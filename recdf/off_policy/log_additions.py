@@ -18,6 +18,7 @@ from ..inputs.ids import IdColumn, read_by
 from ..inputs.options import Options, as_columns
 from ..inputs.sorting import distinct
 from ..inputs.true_and_pred import order_source
+from ..judge.choices import Columns
 from ..stats.numbers import Floats
 from .read_log import (
     SUM_ROUNDING,
@@ -51,10 +52,10 @@ def target_from_recs(
     log: Any,
     pred: Any,
     *,
-    on: str | Sequence[str] = ("user_id", "item_id"),
+    on: Columns = ("user_id", "item_id"),
     position_col: str | None = None,
     k: Positive | None = None,
-    by: str | Sequence[str] | None = None,
+    by: Columns | None = None,
 ) -> pd.DataFrame:
     """Add to a log the 0/1 probabilities with which a deterministic recommender would have shown
     the same items.
@@ -190,10 +191,10 @@ def reward_table(
     log: Any,
     *,
     candidates: Any,
-    by: str | Sequence[str] = ("item_id", "position"),
+    by: Columns = ("item_id", "position"),
     prior: Annotated[float, a_number(0)] = 50,
     folds: Positive = 5,
-    fold_by: str | Sequence[str] | None = "user_id",
+    fold_by: Columns | None = "user_id",
     reward_col: str = "reward",
     target_col: str = "target_propensity",
 ) -> pd.DataFrame:

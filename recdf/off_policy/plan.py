@@ -22,6 +22,7 @@ from ..inputs.constraints import (
     either,
 )
 from ..inputs.options import as_columns
+from ..judge.choices import Columns
 from ..stats.numbers import Floats
 
 # ------------------------------------------------------------------------------------------
@@ -158,10 +159,10 @@ class Plan:
     estimators: str | Sequence[str]
     clip: float | Sequence[float | None] | None = None
     interaction: Interaction | None = None
-    slate_col: str | Sequence[str] | None = None
+    slate_col: Columns | None = None
     propensity_kind: SlateKind = "item"
     ragged: Ragged = "raise"
-    cluster: str | Sequence[str] | None = None
+    cluster: Columns | None = None
     reward_col: str = "reward"
     propensity_col: str = "propensity"
     target_col: str = "target_propensity"
