@@ -190,7 +190,7 @@ def test_a_comparison_of_other_numbers_decides_nothing(result, tmp_path):
     lacking = result.compare_models("recall@1", baseline="old", details=True)
     text = section(rd.report(result, tmp_path / "3.html", baseline="old", comparison=lacking))
     assert (
-        "There is no verdict: the first metric, ndcg@1, has not one row of new and old in the "
+        "There is no verdict: the first metric, ndcg@1 , has not one row of new and old in the "
         "comparison that was given." in text
     )
     halves = pd.concat(
