@@ -52,7 +52,7 @@ from ..judge.per_user_columns import (
 )
 from ..judge.users import ArmRows, ExperimentRows
 from ..metrics.strings import direction_of
-from ..stats.arms import Designs, Sample
+from ..stats.arms import HUGE, Designs, Sample
 from ..stats.numbers import undefined_is_nan
 from ..stats.resampling import random_split_p
 from ..stats.shares import equal_shares_test
@@ -291,6 +291,16 @@ def covariate_specs(
                 "ratio of sums, and the metric is a mean; pass several covariates as a list"
             )
     return found
+
+
+def refuse_huge(metric: MetricRows) -> None:
+    """Raise where the squares of the values of a metric are no numbers."""
+    for values in (metric.sample.num, metric.sample.den):
+        if values is not None and np.abs(values).max(initial=0.0) >= HUGE:
+            raise DataError(
+                f"metric {metric.name!r} has values of {HUGE:g} or more in size, whose squares are "
+                "no numbers"
+            )
 
 
 def read_metrics(

@@ -251,6 +251,9 @@ def metric_specs(
     return specs
 
 
+LARGEST = 1e300
+
+
 def metric_values(frame: pd.DataFrame, role: str, name: str) -> Floats:
     """Return a metric column as float64 with NaN for null; infinite or not numeric values raise."""
     values = column(frame, name, role)
@@ -263,6 +266,11 @@ def metric_values(frame: pd.DataFrame, role: str, name: str) -> Floats:
     if infinite.any():
         raise DataError(
             f"{role}[{name!r}] is infinite in {int(infinite.sum()):,} of {len(frame):,} rows"
+        )
+    ends = np.fmax.reduce(numbers, initial=0.0), np.fmin.reduce(numbers, initial=0.0)
+    if max(ends[0], -ends[1]) > LARGEST:
+        raise DataError(
+            f"{role}[{name!r}] holds values above {LARGEST:g} in size, whose sums are no numbers"
         )
     return numbers
 

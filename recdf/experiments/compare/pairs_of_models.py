@@ -23,6 +23,7 @@ from ...judge.per_user_columns import (
     evaluated,
     frame_of,
     group_codes,
+    require,
     unit_of,
 )
 from ...judge.users import ModelRows, model_pairs, paired_values, read_model_rows
@@ -192,12 +193,14 @@ class PairsInMemory:
         taken: Sequence[str],
     ) -> None:
         self.baseline, parts = baseline, [(pd.DataFrame(index=[0]), per_user)]
-        if within.names:
+        if within.names and not (isinstance(per_user, Mapping) and not per_user):
             mapped = isinstance(per_user, Mapping)
             given = per_user if mapped else {"per_user": per_user}
             frames = {
                 name: within.of_rows(frame_of("per_user", one)) for name, one in given.items()
             }
+            if not mapped:
+                require(frames["per_user"], "per_user", [columns.model_col])
             for frame in frames.values():
                 by_columns(frame, "per_user", within.names, taken)
             unknown, found = within.split([*frames.values()])
@@ -207,7 +210,10 @@ class PairsInMemory:
                 pairs = zip(frames.items(), rows, strict=True)
                 own = {name: frame.take(of) for (name, frame), of in pairs if len(of)}
                 part = own if mapped else own["per_user"]
-                models = set(own if mapped else part[columns.model_col])
+                models = list(own)
+                if not mapped:
+                    _, named = group_codes(part, "per_user", [columns.model_col])
+                    models = named[columns.model_col].tolist()
                 if len(models) > 1 and (baseline is None or baseline in models):
                     parts.append((label, part))
             if not parts:

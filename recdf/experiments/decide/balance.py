@@ -114,6 +114,8 @@ def shares_change(
     within them shows in columns of dates that refine them. Unknown dates are a time of their own.
     """
     names = [] if time_col is None else [time_col]
+    if data.empty:  # no variant either, which the caller says
+        return []
     if time_col is None or time_col in strata:
         names = [name for name in data.columns if name not in skip]
     found = []
@@ -285,6 +287,8 @@ def _as_dates(values: pd.Series) -> pd.Series | None:
         return None
     if pd.api.types.is_datetime64_any_dtype(values.dtype):
         return values
+    if pd.api.types.infer_dtype(known).startswith("mixed"):
+        return None  # dates beside numbers
     dates = pd.to_datetime(values, format="ISO8601", utc=True, errors="coerce")
     return dates if dates.notna().sum() == len(known) else None
 

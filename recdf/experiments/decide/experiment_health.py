@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from ...errors import DataError, OptionError, examples
 from ...inputs.door import takes_options
-from ...inputs.ids import IdColumn, read_ids
+from ...inputs.ids import IdColumn, check_labels, read_ids
 from ...judge.choices import (
     Columns,
     Options,
@@ -358,6 +358,7 @@ def find_srm(
     planned = shares_of_plans(plans, units.names)
     total, parts, labelled = units.per_cell(stratum, planned.shape), [], []
     for name in looked_at:
+        check_labels(assignment[name], f"assignment[{name!r}]")
         text = assignment[name].astype(object).where(assignment[name].notna(), "(null)").astype(str)
         level, found = pd.factorize(text, sort=True)
         shape = len(found), *planned.shape

@@ -38,7 +38,7 @@ from ...stats.arms import Arm, effect, effective_number
 from ...stats.numbers import scipy_module, undefined_is_nan
 from ...stats.resampling import distinct_columns, split_sums
 from ...stats.shares import is_binary, wilson
-from ..samples import MetricRows, Settings, read_metrics
+from ..samples import MetricRows, Settings, read_metrics, refuse_huge
 
 # Caps that are tried beside the plain metric, the mildest first.
 CAPS = (0.999, 0.99, 0.98)
@@ -206,6 +206,7 @@ def _unit_columns(metric: MetricRows, code: Codes) -> list[Floats]:
 
     A mean is the ratio of the sum to the number of rows.
     """
+    refuse_huge(metric)
     own, n = code, int(code.max(initial=-1)) + 1
     den_of_rows = metric.sample.den
     sums = [metric.sample.num, np.ones(len(code)) if den_of_rows is None else den_of_rows]

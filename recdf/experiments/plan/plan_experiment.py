@@ -26,6 +26,7 @@ from ...inputs.constraints import (
     read_change,
 )
 from ...inputs.door import checks_names
+from ...inputs.sorting import distinct
 from ...judge.choices import (
     Alternative,
     Columns,
@@ -40,6 +41,7 @@ from ...judge.per_user_columns import (
     Codes,
     Floats,
     frame_of,
+    key_codes,
     metric_specs,
     metric_values,
     require,
@@ -47,7 +49,7 @@ from ...judge.per_user_columns import (
 )
 from ...judge.users import ArmRows, model_pairs, read_experiment_rows, read_model_rows
 from ...stats.always_valid import always_valid_multiplier
-from ...stats.arms import Sample, arm, linearise
+from ...stats.arms import MEAN_ROUNDING, Sample, arm, linearise
 from ...stats.student import (
     beyond,
     chance_beyond,
@@ -60,6 +62,7 @@ from ..samples import (
     MetricRows,
     covariate_specs,
     read_metrics,
+    refuse_huge,
     subset,
     sum_by,
     units_of,
@@ -127,13 +130,15 @@ def arrivals_by_day(
             f"log[{time_col!r}] is {times.dtype} with {int(times.isna().sum()):,} nulls; expected "
             "times"
         )
-    day = times.dt.tz_localize(None).dt.normalize().rename("⟦day⟧")
-    rows = pd.concat([log[keys], day], axis=1).drop_duplicates()
-    first = rows.groupby(keys, dropna=False, observed=True)["⟦day⟧"].min()
+    (user,), n_users = key_codes([("log", log)], keys)
+    day = times.dt.tz_localize(None).dt.normalize()
     every = pd.date_range(day.min(), day.max(), freq="D")
+    at = every.get_indexer(pd.DatetimeIndex(day))
+    first = np.full(n_users, len(every))
+    np.minimum.at(first, user, at)
+    user_days = distinct(user * len(every) + at)
     new, there = (
-        days.value_counts().reindex(every, fill_value=0).to_numpy()
-        for days in (first, rows["⟦day⟧"])
+        np.bincount(days, minlength=len(every) + 1)[:-1] for days in (first, user_days % len(every))
     )
     return pd.DataFrame({"day": every, "new_users": new, "users": there})
 
@@ -370,6 +375,7 @@ def read_past(metric: MetricRows, n_rows: int, clusters: Codes | None) -> Past:
     kept = metric.kept(np.arange(n_rows))
     take = itemgetter(kept)
     sample = metric.sample.each(take)
+    refuse_huge(metric)
     by_rows = float(arm(sample.num, sample.den).var) if len(kept) > 1 else math.nan
     # As the experiment will see it, with its covariates or without what they explain.
     xs = [one.each(take) for one in metric.covariates.values()]
@@ -396,7 +402,7 @@ def read_past(metric: MetricRows, n_rows: int, clusters: Codes | None) -> Past:
     influence = z_seen**2 * ((n_units - 1) / max(float(z_seen @ z_seen), 1e-300))
     of_both = influence - (2 * z / mean if mean else 0.0)
     error, error_std = (float(np.std(one)) / math.sqrt(n_units) for one in (of_both, influence))
-    if not planned > 0:
+    if not planned > MEAN_ROUNDING * abs(mean):
         raise DataError(
             f"metric {metric.name!r} has the same value for all; nothing says how it varies"
         )

@@ -1,0 +1,106 @@
+"""Frames that are empty, huge or mixed: a named error, and never one of Python, NumPy or pandas."""
+
+import datetime
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import recdf as rd
+
+X = rd.experiments
+N = 60
+USERS = pd.DataFrame(
+    {
+        "user_id": range(N),
+        "variant": ["A", "B"] * (N // 2),
+        "x": np.random.default_rng(0).random(N),
+        "g": ["p", "q", "r"] * (N // 3),
+        "day": pd.Timestamp("2026-01-01") + pd.to_timedelta(np.arange(N) % 10, "D"),
+    }
+)
+MODELS = pd.concat([USERS.assign(model=name) for name in "ab"])
+
+
+@pytest.mark.parametrize("options", [{"strata": "g"}, {"by": "g", "time_col": "day"}, {}])
+@pytest.mark.parametrize("function", [rd.compare_variants, X.compare_quantiles])
+def test_no_rows(function, options):
+    options = {
+        name: one for name, one in options.items() if name != "strata" or "var" in str(function)
+    }
+    with pytest.raises(rd.OptionError, match="its variants are"):
+        function(USERS.head(0), "x", control="A", **options)
+
+
+def test_models_within_segments_without_models():
+    with pytest.raises(rd.ColumnError, match="per_user has no column 'model'"):
+        rd.compare_models(USERS, "x", by="g")
+    with pytest.raises(rd.OptionError, match="per_user has 0 models"):
+        rd.compare_models({}, "x", by="g")
+    with pytest.raises(rd.IdTypeError, match=r"per_user\['model'\]"):
+        rd.compare_models(USERS.assign(model=[["a"]] * N), "x", by="g")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda users: rd.compare_variants(users, "x", control="A"),
+        lambda users: X.compare_quantiles(users, "x", control="A"),
+        lambda users: rd.compare_models({"a": USERS, "b": users}, "x"),
+        lambda users: X.aa_test(users, "x", n=10),
+        lambda users: X.plan_experiment(users, "x", rel_effect=0.1),
+        lambda users: X.bootstrap_ci(users, "x", n_resamples=10),
+    ],
+)
+@pytest.mark.parametrize("all_rows", [True, False])
+def test_values_whose_sums_are_no_numbers(call, all_rows):
+    values = USERS["x"].where(USERS["user_id"] != 1, 1e308) if not all_rows else 1e308
+    with pytest.raises(rd.DataError, match=r"holds values above 1e\+300 in size"):
+        call(USERS.assign(x=values))
+
+
+def test_values_whose_squares_are_no_numbers():
+    users = USERS.assign(x=USERS["x"].where(USERS["user_id"] != 1, 1e200))
+    for call in (
+        lambda: X.plan_experiment(users, "x", rel_effect=0.1),
+        lambda: X.plan_experiment(users, "x", rel_effect=0.1, sequential=True),
+        lambda: X.aa_test(users, "x", n=10),
+        lambda: X.aa_test(users, {"ratio": ("user_id", "x")}, n=10),
+    ):
+        with pytest.raises(rd.DataError, match=r"values of 1e\+150 or more"):
+            call()
+
+
+@pytest.mark.parametrize("value", [0.1, 1 / 3, 7e12, 0.5])
+def test_a_plan_of_a_constant(value):
+    with pytest.raises(rd.DataError, match="has the same value for all"):
+        X.plan_experiment(USERS.assign(x=value), "x", n=100)
+
+
+def test_dates_beside_a_number_are_no_dates():
+    plain = rd.compare_variants(USERS, "x", control="A")
+    mixed = USERS.assign(seen=[datetime.date(2026, 1, 1)] * (N - 1) + [3])
+    pd.testing.assert_frame_equal(rd.compare_variants(mixed, "x", control="A"), plain)
+
+
+def test_levels_with_lone_surrogates():
+    with pytest.raises(rd.IdTypeError, match=r"assignment\['g'\] has .*lone surrogate"):
+        X.find_srm(USERS.assign(g=pd.Series(["\ud800"] * N, dtype=object)), "g")
+
+
+def test_arrivals_of_ids_of_every_kind():
+    rng = np.random.default_rng(0)
+    user, hour = rng.integers(0, 20, 90), pd.to_timedelta(rng.integers(0, 400, 90), "h")
+    log = pd.DataFrame({"user_id": user, "at": pd.Timestamp("2026-01-01") + hour})
+    found = X.arrivals_by_day(log, time_col="at")
+    seen = log.assign(day=log["at"].dt.normalize()).drop_duplicates(["user_id", "day"])
+    users = seen["day"].value_counts().reindex(found["day"], fill_value=0)
+    new = seen.groupby("user_id")["day"].min().value_counts().reindex(found["day"], fill_value=0)
+    assert found["users"].tolist() == users.tolist()
+    assert found["new_users"].tolist() == new.tolist()
+    for ids in (log["user_id"].astype(str).astype("category"), log["user_id"].astype("Int64")):
+        other = log.assign(user_id=ids)
+        other.index = pd.Index(range(90), name="user_id")
+        pd.testing.assert_frame_equal(X.arrivals_by_day(other, time_col="at"), found)
+    with pytest.raises(rd.NullKeyError, match=r"log\['user_id'\] is null in 1 of 90"):
+        X.arrivals_by_day(log.assign(user_id=[None, *user[1:]]), time_col="at")
