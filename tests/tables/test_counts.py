@@ -37,7 +37,6 @@ NEVER_ONE = {
     ("impressions", "refunds"),
     ("interleaving", "clicks"),
     ("leaderboard", "comparisons"),
-    ("leaderboard_values", "trainings"),
     ("card", "recommendations"),
     ("storage", "bytes"),
     ("picture", "others"),
