@@ -104,3 +104,11 @@ def test_arrivals_of_ids_of_every_kind():
         pd.testing.assert_frame_equal(X.arrivals_by_day(other, time_col="at"), found)
     with pytest.raises(rd.NullKeyError, match=r"log\['user_id'\] is null in 1 of 90"):
         X.arrivals_by_day(log.assign(user_id=[None, *user[1:]]), time_col="at")
+
+
+def test_no_labels_of_people():
+    for human, cheap, role in ((USERS.head(0), USERS, "human"), (USERS, USERS.head(0), "cheap")):
+        with pytest.raises(rd.EmptyPopulationError, match=f"{role} has no rows"):
+            X.prediction_powered(human, cheap, "x")
+    with pytest.raises(rd.EmptyPopulationError, match="has no rows"):
+        rd.compare_models(MODELS.head(0), "x", cheap=MODELS)

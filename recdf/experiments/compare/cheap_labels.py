@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...errors import DataError, OptionError
+from ...errors import DataError, EmptyPopulationError, OptionError
 from ...inputs.constraints import OneLabel
 from ...inputs.door import checks_names
 from ...judge.choices import Columns, Row, Share, as_columns
@@ -318,6 +318,9 @@ def join_labels(
 
     Rows of `cheap` whose model people have not judged are left out.
     """
+    for name, one in ((role, human), ("cheap", cheap)):
+        if one.empty:
+            raise EmptyPopulationError(f"{name} has no rows; expected one per list")
     (own, other), n = key_codes([(role, human), ("cheap", cheap)], keys)
     advice = "; name the list key in ⟦+user_col=⟧"
     row = only_rows(role, human, own, n, keys, advice)[other]
