@@ -122,7 +122,8 @@ class Question(NamedTuple):
 
 
 def item_history(frames: AuditFrames, asked: Question) -> pd.DataFrame:
-    """Return one row per item of all frames: `n`, and the `first` and `last` time if there is.
+    """Return one row per item of all frames, which is the index: `n`, and the `first` and `last`
+    time if there is.
 
     `n` counts rows of train, which has the last times; the first times are those of `log` if that
     is given. Without train, `n` counts the rows of `log`.
@@ -142,7 +143,7 @@ def item_history(frames: AuditFrames, asked: Question) -> pd.DataFrame:
         )
     rows = pd.concat(parts)
     found = rows.groupby(level=0).agg({name: how[name] for name in rows.columns})
-    return found.rename_axis(item).reset_index()
+    return found
 
 
 class UserItemPairs:
@@ -166,7 +167,7 @@ class UserItemPairs:
         users, self.n_users = encode_keys(
             [[known_ids(one, role, key) for key in own] for role, one in frames.items()]
         )
-        held = {**frames, "items": history}
+        held = {**frames, "items": history.index.to_frame(index=False, name=item)}
         del held["lists"]
         items = encode([known_ids(one, role, item) for role, one in held.items()])
         self.users = {
@@ -215,7 +216,8 @@ def clock_of(frames: AuditFrames, history: pd.DataFrame, asked: Question) -> dic
         role: (f"{role}[{name!r}]", one[name]) for role, one in frames.items() if name in one
     }
     if "first" in history:
-        columns["items"] = "the first times of items", history["first"]
+        first = history["first"].reset_index(drop=True)
+        columns["items"] = "the first times of items", first
     if "last" in history:
         columns["end"] = "the last time of train", pd.Series([history["last"].max()])
     if cutoff is not None:

@@ -429,3 +429,16 @@ def test_a_report_takes_no_finding_of_an_audit_for_ties(tmp_path: Path) -> None:
     page = rd.report(result, tmp_path / "report.html", check=found).read_text(encoding="utf-8")
     assert "of all models together" not in page
     assert "to ndcg@10 is not known" not in page
+
+
+@pytest.mark.parametrize("name", ["n", "first", "last"])
+def test_items_may_have_the_name_of_a_number_of_the_audit(name):
+    true = pd.DataFrame({"user_id": [1, 1, 2], "item_id": [1, 2, 3], "time": [8, 9, 9]})
+    pred = pd.DataFrame({"user_id": [1, 1, 2, 2], "item_id": [1, 4, 3, 2], "rank": [1, 2, 1, 2]})
+    train = pd.DataFrame({"user_id": [1, 2, 2], "item_id": [2, 4, 1], "time": [1, 2, 3]})
+    want = rd.audit(true, pred, k=2, train=train, time_col="time")
+    renamed = [one.rename(columns={"item_id": name}) for one in (true, pred, train)]
+    found = rd.audit(*renamed[:2], k=2, train=renamed[2], time_col="time", item_col=name)
+    pd.testing.assert_frame_equal(found.floors, want.floors)
+    assert found["finding"].tolist() == want["finding"].tolist()
+    assert found["count"].tolist() == want["count"].tolist()
