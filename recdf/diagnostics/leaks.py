@@ -142,8 +142,7 @@ def item_history(frames: AuditFrames, asked: Question) -> pd.DataFrame:
             rows.groupby(ids, observed=True).agg({name: how[name] for name in rows.columns})
         )
     rows = pd.concat(parts)
-    found = rows.groupby(level=0).agg({name: how[name] for name in rows.columns})
-    return found
+    return rows.groupby(level=0).agg({name: how[name] for name in rows.columns})
 
 
 class UserItemPairs:
