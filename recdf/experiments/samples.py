@@ -35,7 +35,6 @@ from ..judge.choices import (
     Relative,
     VariantTest,
     as_columns,
-    check_test,
 )
 from ..judge.comparisons import Comparison
 from ..judge.effects.means import Linear, Units
@@ -131,9 +130,9 @@ class Settings:
 def which_tests(test: Any, specs: Mapping[str, Any]) -> dict[str, Any]:
     """Test of every metric; Student's t for those that a mapping does not name."""
     if not isinstance(test, Mapping):
-        return dict.fromkeys(specs, check_test("test", test, VariantTest))
+        return dict.fromkeys(specs, check_value("test", test, VariantTest))
     subset("test", list(test), specs)
-    named = {name: check_test(f"test[{name!r}]", one, VariantTest) for name, one in test.items()}
+    named = {name: check_value(f"test[{name!r}]", one, VariantTest) for name, one in test.items()}
     return dict.fromkeys(specs, "t") | named
 
 

@@ -4,7 +4,7 @@ time."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, Literal, NamedTuple, get_args
+from typing import Annotated, Any, Literal, NamedTuple
 
 from ..errors import OptionError
 from ..inputs.constraints import (
@@ -88,21 +88,6 @@ TESTS = {
     "randomization": KnownTest(_CHEAP, resampled=True),
     "wilcoxon": KnownTest({"weight_col": "signed ranks take no weights"} | _CHEAP),
 }
-# Why one of the two comparisons has not the tests of the other.
-_NOT_OF = {
-    VariantTest: "is about the differences of users whom both models served, and a user is in one "
-    "variant",
-    PairTest: "is about two groups of users, and models are compared on the same users",
-}
-
-
-def check_test(name: str, value: Any, tests: Any) -> Any:
-    """Return the word of a test that a comparison has."""
-    if isinstance(value, str) and value in TESTS and value not in get_args(tests):
-        valid = ", ".join(map(repr, get_args(tests)))
-        raise OptionError(f"⟦{name}={value!r}⟧ {_NOT_OF[tests]}; valid are {valid}")
-    check_value(name, value, tests)
-    return value
 
 
 def check_options_of_tests(tests: Iterable[str], **given: Any) -> None:

@@ -101,11 +101,11 @@ def default_columns(table: pd.DataFrame, details: bool = False) -> pd.DataFrame:
     return Comparison.of(shown) if type(table) is Comparison else shown
 
 
-def need_details(table: pd.DataFrame, role: str, names: Iterable[str]) -> None:
+def need_details(table: pd.DataFrame, names: Iterable[str]) -> None:
     """Raise if a comparison lacks columns that it has with details=True alone."""
     if missing := [name for name in names if name not in table.columns]:
         raise ColumnError(
-            f"{role} has no column {missing[0]!r}; make the comparison with ⟦+details=True⟧",
+            f"table has no column {missing[0]!r}; make the comparison with ⟦+details=True⟧",
             column=missing[0],
         )
 

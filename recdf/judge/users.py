@@ -590,14 +590,7 @@ def read_model_rows(
         of_row, n_lists = key_codes(parts, keys)
         list_of_cell[cell] = np.concatenate(of_row)
     named = list(units) or unit_of(keys)
-    if (
-        not units and len(keys) > 1 and len(parts) == 1
-    ):  # one row tells the unit of a list, since it is in the key
-        first = np.zeros(n_lists, np.int64)
-        first[cell if list_of_cell is None else list_of_cell[cell]] = np.arange(len(cell))
-        (found,), n_units = key_codes([("per_user", parts[0][1][named].take(first))], named)
-        unit_of_list = found if n_units < n_lists else None
-    elif named != keys:
+    if named != keys:
         for role, frame in parts:
             require(frame, role, named)
         coded, n_units = key_codes(parts, named)

@@ -24,7 +24,7 @@ from ...judge.choices import (
     a_number,
     as_columns,
     check_options_of_tests,
-    check_test,
+    check_value,
 )
 from ...judge.comparisons import default_columns
 from ...judge.per_user_columns import float_columns, require, warn_of_weights
@@ -257,7 +257,7 @@ def compare_models(
     0  new   als       30  0.453  better
     1  old   als       50  0.448  better
     """
-    test = check_test("test", test, PairTest)
+    check_value("test", test, PairTest)
     per_user = frames_of_results(per_user, in_buckets=TESTS[test].of_sums and cheap is None)
     settings = Settings(
         alternative=alternative,

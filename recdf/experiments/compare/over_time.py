@@ -498,7 +498,7 @@ def effect_over_time(
 
     @lru_cache(maxsize=1)  # the pairs of a period stand together
     def of_period(period: int) -> tuple[tuple[list[MetricRows], list[MetricRows]], list[ArmRows]]:
-        return next(every), arms_of(periods.present(period))
+        return next(every), arms_of((periods.start <= period) & (period < periods.stop))
 
     def test(period: int, pair: TwoPlaces, surplus: Surplus) -> list[Row]:
         (alone, so_far), there = of_period(period)

@@ -81,9 +81,6 @@ class Periods(NamedTuple):
     start: Codes
     stop: Codes
 
-    def present(self, period: int) -> Mask:
-        return np.asarray((self.start <= period) & (period < self.stop))
-
 
 def read_people(
     rows: pd.DataFrame,

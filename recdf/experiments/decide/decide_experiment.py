@@ -269,7 +269,7 @@ def role_verdicts(table: pd.DataFrame, roles: Roles) -> pd.DataFrame:
     named = _read_roles(table, roles)
     if "confidence" not in table.columns:
         if confidence_of(table) is None:
-            need_details(table, "table", ["confidence"])
+            need_details(table, ["confidence"])
         table = table.assign(confidence=confidence_of(table))
     # The success metrics are corrected at least for all of them together; others have no p.
     success = table["metric"].isin([name for name, of in named.items() if of[0] == "success"])
@@ -423,7 +423,7 @@ def _read_roles(table: pd.DataFrame, roles: Any) -> dict[str, tuple[str, Budget 
         )
     metrics = dict.fromkeys(table["metric"])
     if isinstance(roles, ExperimentPlan):  # what was not compared is a deviation
-        need_details(table, "table", [*_DETAILS, "n_dropped_control", "n_dropped_treatment"])
+        need_details(table, [*_DETAILS, "n_dropped_control", "n_dropped_treatment"])
         roles = {name: role for name, role in roles.roles.items() if name in metrics}
     if not isinstance(roles, Mapping) or not roles:
         raise OptionError(
@@ -433,7 +433,7 @@ def _read_roles(table: pd.DataFrame, roles: Any) -> dict[str, tuple[str, Budget 
     subset("guardrails", guarded, metrics)
     subset("roles", list(roles), metrics)
     if guarded:
-        need_details(table, "table", _DETAILS)
+        need_details(table, _DETAILS)
         metrics = dict(zip(table["metric"], table["better"], strict=True))
     found: dict[str, tuple[str, Budget | None]] = {}
     for metric, given in roles.items():
