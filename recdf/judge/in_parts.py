@@ -416,8 +416,8 @@ class SummedUsers:
                 there = null >> i & 1 == 0
                 sample[i] = np.where(there, values, values.sum() / max(np.count_nonzero(there), 1))
         if (known := parts.spans(columns)) is None:
-            ends = itertools.chain(*parts.run(_Ends(columns), columns))
-            lows, highs = zip(*ends, strict=True)
+            spans = itertools.chain(*parts.run(_Ends(columns), columns))
+            lows, highs = zip(*spans, strict=True)
             known = np.fmin.reduce(lows), np.fmax.reduce(highs)
         low, high = known
         if (

@@ -212,7 +212,7 @@ class PairsInMemory:
                 part = own if mapped else own["per_user"]
                 models = list(own)
                 if not mapped:
-                    _, named = group_codes(part, "per_user", [columns.model_col])
+                    _, named = group_codes(own["per_user"], "per_user", [columns.model_col])
                     models = named[columns.model_col].tolist()
                 if len(models) > 1 and (baseline is None or baseline in models):
                     parts.append((label, part))

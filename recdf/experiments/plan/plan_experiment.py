@@ -402,7 +402,7 @@ def read_past(metric: MetricRows, n_rows: int, clusters: Codes | None) -> Past:
     influence = z_seen**2 * ((n_units - 1) / max(float(z_seen @ z_seen), 1e-300))
     of_both = influence - (2 * z / mean if mean else 0.0)
     error, error_std = (float(np.std(one)) / math.sqrt(n_units) for one in (of_both, influence))
-    if not planned > MEAN_ROUNDING * abs(mean):
+    if not planned > MEAN_ROUNDING * abs(float(mean)):
         raise DataError(
             f"metric {metric.name!r} has the same value for all; nothing says how it varies"
         )
