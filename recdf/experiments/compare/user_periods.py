@@ -102,7 +102,12 @@ def read_people(
     (user, *others), n = key_codes(tables, keys)
     user = user.astype(np.int32)
     if assignment is None:
-        differs = ~rows[fixed].duplicated().to_numpy()
+        # The first row of every user, and the rows that differ from it.
+        first, differs = first_rows(user, n), np.zeros(len(rows), bool)
+        for name in fixed[len(keys) :]:
+            code = pd.factorize(rows[name])[0]
+            differs |= code != code[first][user]
+        differs[first] = True
         given, others = rows.loc[differs, fixed], [user[differs]]
     of, (variant, labels) = others[0], group_codes(given, role, [variant_col])
     users = Users.of(user, of, n, variant)
