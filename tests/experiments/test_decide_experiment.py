@@ -360,3 +360,22 @@ def test_tables_that_are_no_whole_experiment_are_refused():
     )
     with pytest.raises(OptionError, match="smaller_is_better"):
         EX.decide_experiment(hits, roles={"hits": ("guardrail", "-2%")})
+
+
+@pytest.mark.long
+def test_every_column_that_a_decision_reads_is_asked_for_by_name():
+    table = compared(experiment(400, clicks=0.5, spend=0.0), ["clicks", "spend"])
+    roles, read = {"clicks": "success", "spend": ("guardrail", "-5%")}, 0
+    for name in table.columns:
+        try:
+            EX.decide_experiment(table.drop(columns=name), roles=roles)
+        except ColumnError as error:
+            assert f"no column {name!r}" in str(error)
+            read += 1
+        if pd.api.types.is_float_dtype(table[name]):
+            try:
+                EX.decide_experiment(table.assign(**{name: "many"}), roles=roles)
+            except DataError as error:
+                assert f"table[{name!r}] holds string values" in str(error)
+                read += 1
+    assert read > 30

@@ -27,6 +27,7 @@ from ...inputs.constraints import (
     either,
     read_change,
 )
+from ...inputs.frames import float_column
 from ...judge.cautions.table import CAUTIONS, UNLIKE
 from ...judge.choices import Alternative, Row, VariantTest, as_columns, check_value
 from ...judge.comparisons import confidence_of, need_details
@@ -183,19 +184,14 @@ RoleWord = Literal["success", "guardrail", "diagnostic"]
 Roles = Mapping[str, Any] | ExperimentPlan
 
 SAFE, WITHIN, HARMED, NOT_SAFE = "safe", "within_margin", "harmed", "not_safe"
-_NEEDED = [
-    "metric",
-    "control",
-    "treatment",
-    "mean_control",
-    "mean_treatment",
-    "diff",
-    "p_value",
-    "p_adj",
-    *VERDICT_COLUMNS,
-]
+_BOTH_ARMS = ["n_control", "n_treatment", "mean_control", "mean_treatment"]
+_NUMBERS = [*_BOTH_ARMS, "diff", "ci_low", "ci_high", "p_value", "p_adj"]
+_NEEDED = ["metric", "control", "treatment", *_NUMBERS, *VERDICT_COLUMNS]
 # What the test of a guardrail asks for, and a plan.
-_DETAILS = ["se_control", "se_treatment", "df", "reject", "confidence", "method", "better"]
+_ADJUSTED = ["mean_control_adjusted", "mean_treatment_adjusted"]
+_RELATIVE = ["rel_diff", "rel_ci_low", "rel_ci_high"]
+_MORE_NUMBERS = ["se_control", "se_treatment", "df", *_ADJUSTED, *_RELATIVE]
+_DETAILS = [*_MORE_NUMBERS, "reject", "confidence", "method", "better"]
 
 
 def role_verdicts(table: pd.DataFrame, roles: Roles) -> pd.DataFrame:
@@ -416,6 +412,8 @@ def _read_roles(table: pd.DataFrame, roles: Any) -> dict[str, tuple[str, Budget 
         raise ColumnError(
             f"table has no column {missing[0]!r}; expected what rd.compare_variants returns"
         )
+    for name in table.columns.intersection([*_NUMBERS, *_MORE_NUMBERS, "confidence"]):
+        float_column(table, name, "table")  # raises where it holds no numbers
     if segments := columns_before(table, "metric"):
         raise OptionError(
             f"table compares within {segments}; a decision is of all users: pass what "
