@@ -179,6 +179,7 @@ def _diff(given: Namespace, options: Given) -> Reply:
         path for path in paths if is_remote(path) or not is_there(local_path(path) / PER_USER)
     ]
     if len(others) == 1:
+        FileSet.of(others[0])  # raises where nothing has this name
         raise OptionError(
             f"{others[0]} is no result, and the other side is one; name two results, or two files "
             "of recommendations"

@@ -53,7 +53,7 @@ def test_results_with_their_recommendations(capsys):
 
 
 def test_bad_calls_are_named(capsys):
-    assert "nowhere" in fails(capsys, "diff", "nowhere", "new")
+    assert "nowhere: no such file" in fails(capsys, "diff", "nowhere", "new")
     assert "new.parquet is no result, and the other side is one" in fails(
         capsys, "diff", "old", "new.parquet"
     )
