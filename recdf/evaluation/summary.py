@@ -127,7 +127,7 @@ def summarize(
     by: str | Sequence[str] | None = None,
     *,
     user_col: str | Sequence[str] | None = None,
-    metrics: Sequence[str] | None = None,
+    metrics: str | Sequence[str] | None = None,
     confidence: float = CONFIDENCE,
     weight_col: str | None = None,
     unit_col: str | Sequence[str] | None = None,
@@ -177,7 +177,7 @@ def summarize(
         default those that the evaluation recorded, or, where a join has lost its attrs, all columns
         before `n_true`. Columns that are named here and not in `by` are averaged over, such as
         folds.
-    metrics : list of str, optional
+    metrics : str or list of str, optional
         Metric columns. By default those that the evaluation recorded. A merge loses that record;
         then all columns named like `ndcg@10` or `rprecision`, so that metrics under names of your
         own must be given here.
