@@ -38,7 +38,7 @@ from ..experiments.compare.cheap_labels import (
 from ..experiments.compare.compare_models import compare_models
 from ..experiments.samples import bounds_of, bounds_of_result, declared_bounds, seen_bounds
 from ..judge.cautions.table import CAUTIONS
-from ..judge.choices import Correction
+from ..judge.choices import Correction, as_columns
 from ..judge.comparability import spec_of_each
 from ..judge.per_user_columns import unit_of
 from ..judge.users import repeated_unit
@@ -161,11 +161,6 @@ def rows_by(frame: pd.DataFrame, by: Sequence[str]) -> dict[str, npt.NDArray[np.
     return dict(zip(names, np.split(order, starts[1:]), strict=True))
 
 
-def each_name(given: str | Sequence[str] | None) -> list[str]:
-    """Return an option that names a column, or several, as a list."""
-    return [given] if isinstance(given, str) else list(given or ())
-
-
 def as_result(given: Any) -> Evaluation:
     """Return a result, or several by model as one; anything else raises."""
     if isinstance(given, Mapping):
@@ -207,7 +202,7 @@ def with_units(result: Evaluation, unit_col: str | Sequence[str] | None = None) 
     """
     spec, per_user = dict(result.spec), result.per_user
     key, by = list(spec["user_col"]), list(spec["by"])
-    units = each_name(unit_col) or unit_of(key)
+    units = as_columns(unit_col) or unit_of(key)
     if "unit_col" in spec or LISTS_ARE_UNITS in spec:
         return result
     if unit_col is not None and units == key:
@@ -375,7 +370,7 @@ def with_both_labels(people: Evaluation, cheap: Any) -> Evaluation:
     if by:  # models that people have not judged
         rows = rows[rows.groupby(by, observed=True)[JUDGED].transform("any")].reset_index(drop=True)
     rows.attrs = {}
-    item_by = each_name(cheap.spec.get("item_by"))
+    item_by = as_columns(cheap.spec.get("item_by"))
     # In the order of `people`.
     same = [*by, "metric", "k", *item_by]
     summary = people.summary[same].merge(cheap.summary, on=same).assign(std=np.nan)
@@ -484,7 +479,7 @@ def compare(
     """
     rows, spec, per_user = model_rows(result), result.spec, result.per_user
     models, weight = list(rows), spec.get("weight")
-    names = [*columns, JUDGED, *map(cheap_column, columns), "n_true", "n_pred", *each_name(weight)]
+    names = [*columns, JUDGED, *map(cheap_column, columns), "n_true", "n_pred", *as_columns(weight)]
     # Integers stand for models and lists: coding millions of labels again would take longer than
     # the tests.
     frame = per_user[per_user.columns.intersection(names, sort=False)]

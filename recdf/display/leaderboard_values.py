@@ -29,7 +29,7 @@ from ..evaluation.value_moments import (
 )
 from ..experiments.compare.by_segment import known_segments, segment_columns, segments_of_lists
 from ..experiments.compare.pairs_of_models import ChangedRows
-from ..judge.choices import Correction
+from ..judge.choices import Correction, as_columns
 from ..judge.comparability import spec_of_each
 from ..judge.per_user_columns import Mask, key_codes, unit_of
 from ..judge.users import repeated_unit
@@ -44,7 +44,6 @@ from .given_tables import (
     compare_numbered,
     count_range,
     direction_word,
-    each_name,
     labels,
     list_places,
     model_codes,
@@ -134,7 +133,7 @@ class RowsInMemory(NamedTuple):
             return []
         spec, per_user = self.result.spec, self.result.per_user
         at, of_models = np.concatenate(list(self.groups.values())), model_rows(self.result)
-        units, weight = spec.get("unit_col", []), each_name(spec.get("weight"))
+        units, weight = spec.get("unit_col", []), as_columns(spec.get("weight"))
         rows = per_user[list(dict.fromkeys([*columns, *units, *weight]))].take(at)
         rows[MODEL_NUMBER] = model_codes(of_models)[at]
         rows[GROUP_NUMBER] = np.repeat(
@@ -261,7 +260,7 @@ class RowsInBuckets:
         bounds: Any = None,
     ) -> None:
         spec, key = dict(spec_with_bounds(given.spec, bounds)), list(given.spec["user_col"])
-        self.units = each_name(unit_col) or unit_of(key)
+        self.units = as_columns(unit_col) or unit_of(key)
         self.weight, self.key = spec.get("weight"), key
         self.models = labels(given.by_values, list(spec["by"]))
         known, keys, names = (None, [], {}) if segments is None else coded_segments(segments, key)
@@ -302,7 +301,7 @@ class RowsInBuckets:
             n_models=len(self.models),
             n_groups=len(self.groups),
         )
-        used = [*self.per_list, *each_name(self.weight)]
+        used = [*self.per_list, *as_columns(self.weight)]
         parts: list[BucketMeans] = self.rows.each_bucket(work, used, self.units)
         return functools.reduce(operator.add, parts)
 
@@ -390,7 +389,7 @@ def columns_of(
             f"the result has no metric at ⟦k={k}⟧; it has k of {sorted(set(table['k'].dropna()))}"
         )
     found: list[str] = []
-    for name in known if metrics is None else each_name(metrics):
+    for name in known if metrics is None else as_columns(metrics):
         own = kept["column"][(kept["column"] == name) | (kept["metric"] == name)]
         if own.empty:
             chosen("metrics", name, known, "metric of the result")
@@ -418,7 +417,7 @@ def over_repeats(
     over seeds."""
     by, key, columns = list(result.spec["by"]), list(result.spec["user_col"]), []
     for argument, given in (("fold", fold), ("seed_col", seed_col)):
-        for name in each_name(given):
+        for name in as_columns(given):
             columns.append(name)
             if name not in (*by, *key[1:]):
                 raise OptionError(

@@ -270,6 +270,8 @@ def covariate_specs(
     tuple of two."""
     if covariates is None:
         return {}
+    if isinstance(covariates, Collection) and not isinstance(covariates, str | tuple | Mapping):
+        covariates = list(covariates)
     if isinstance(covariates, str | list | tuple):
         covariates = dict.fromkeys(specs, covariates)
     if not isinstance(covariates, Mapping):

@@ -65,12 +65,14 @@ class Constraint:
 
 
 def one_of(values: Sequence[Any]) -> Constraint:
-    """Return the constraint that a value is one of a few, of the same type."""
+    """Return the constraint that a value is one of a few, of the same type: 1 is not True."""
     shown = ", ".join(map(repr, values))
     typed = "{" + shown.replace("'", '"') + "}" if len(values) > 1 else shown
     return Constraint(
         shown,
-        lambda given: any(type(given) is type(one) and given == one for one in values),
+        lambda given: any(
+            (isinstance(given, str) or type(given) is type(one)) and given == one for one in values
+        ),
         typed,
         tuple(one for one in values if isinstance(one, str)),
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import re
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from os import PathLike
 from types import MappingProxyType
@@ -324,7 +324,8 @@ def _with_names(function: Callable[..., Any], given: Mapping[str, Any]) -> dict[
     found = dict(given)
     for name, constraint in names_taken(function).items():
         if name in found:
-            value = constraint.check(name, found[name])
+            given_once = isinstance(found[name], Iterator)  # a generator is read here alone
+            value = constraint.check(name, list(found[name]) if given_once else found[name])
             found[name] = list(value) if isinstance(value, ARRAYS) else value
     return found
 

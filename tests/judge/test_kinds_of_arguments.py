@@ -1,6 +1,8 @@
 """Arguments that name columns, metrics or labels: what cannot be a name is refused by the name of
 the argument, in all comparisons, estimates and gates."""
 
+import enum
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -125,11 +127,35 @@ def test_no_name(name, argument):
         assert argument in said or "has no column 3.5" in said or "names [3.5]" in said, said
 
 
-def test_names_in_an_array_or_an_index():
-    whole = rd.compare_variants(USERS, ["x"], control="A", by=["g"])
-    for several in (np.array, pd.Index, pd.Series, tuple):
-        found = rd.compare_variants(USERS, several(["x"]), control="A", by=several(["g"]))
-        pd.testing.assert_frame_equal(found, whole)
+def keys_of(names):
+    return dict.fromkeys(names).keys()
+
+
+SEVERAL = [np.array, pd.Index, pd.Series, pd.Categorical, tuple, set, iter, keys_of]
+
+
+@pytest.mark.parametrize("several", SEVERAL)
+def test_names_in_any_collection(several):
+    given = {"metrics": "x", "by": "g", "covariates": "before", "smaller_is_better": "x"}
+    users = USERS.assign(before=USERS["x"].to_numpy()[::-1])
+    whole = rd.compare_variants(users, control="A", **{name: [one] for name, one in given.items()})
+    more = {name: several([one]) for name, one in given.items()}
+    if several is tuple:  # a tuple of two covariates is a ratio
+        more["covariates"] = ["before"]
+    pd.testing.assert_frame_equal(rd.compare_variants(users, control="A", **more), whole)
+
+
+def test_metrics_of_a_leaderboard_in_an_index():
+    shop = rd.sample_shop()
+    result = rd.evaluate(shop.true, shop.pred, ["ndcg@10", "recall@10"], by="model")
+    found = rd.leaderboard(result, metrics=pd.Index(["ndcg@10"]))
+    assert str(found) == str(rd.leaderboard(result, metrics=["ndcg@10"]))
+
+
+def test_words_of_options_may_be_of_a_class_of_str():
+    whole = rd.compare_variants(USERS, "x", control="A", alternative="greater", nan="drop")
+    given = {"alternative": np.str_("greater"), "nan": enum.StrEnum("Nan", {"DROP": "drop"}).DROP}
+    pd.testing.assert_frame_equal(rd.compare_variants(USERS, "x", control="A", **given), whole)
 
 
 @pytest.mark.parametrize(

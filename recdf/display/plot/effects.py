@@ -12,10 +12,11 @@ import pandas as pd
 from ...diagnostics.gate_records import Gate
 from ...errors import ColumnError
 from ...experiments.decide.adjust_pvalues import adjustment
+from ...judge.choices import as_columns
 from ...judge.comparisons import COMPARISON_COLUMNS, confidence_of
 from ...judge.verdict import sign_of
 from ...tables.cells import amount, columns_before, estimated, shorten, visible
-from ..given_tables import JOINED_BY, chosen, count_text, each_name, labels, need, need_gate, picked
+from ..given_tables import JOINED_BY, chosen, count_text, labels, need, need_gate, picked
 from ..kinds import TABLE_KINDS, estimates_frame, table_kind
 from ..row_words import trend_words
 from .picture import Frame, Picture, new_frames
@@ -87,7 +88,7 @@ def forest(
     models = "baseline" in comparison.columns
     old, new = ("baseline", "model") if models else ("control", "treatment")
     own = columns_before(comparison, "metric")
-    segments = own if by is None else each_name(by)
+    segments = own if by is None else as_columns(by)
     need(comparison, "comparison", [old, new, *segments], SOURCE)
     pairs = comparison[new].map(str) + " vs. " + comparison[old].map(str)
     names = pairs.tolist()

@@ -12,13 +12,13 @@ import pandas as pd
 from ...errors import DataError, OptionError
 from ...evaluation.result import Evaluation
 from ...evaluation.value_moments import CONFIDENCE
+from ...judge.choices import as_columns
 from ...judge.per_user_columns import unit_of
 from ...tables.cells import doing, estimated, form_of, number, short_names
 from ..given_tables import (
     chosen,
     count_text,
     direction_word,
-    each_name,
     interval_percent,
     model_rows,
     model_values,
@@ -91,7 +91,7 @@ def curve(
         known = table["metric"] = table["column"]
     what = "with values at two k or more" if over_k else "of the result"
     found = known.unique().tolist()
-    names = list(dict.fromkeys(each_name(metrics) or found))
+    names = list(dict.fromkeys(as_columns(metrics) or found))
     if not names:
         raise OptionError(
             f"the result has no metric {what}; evaluate with ⟦+k=[5, 10, 20]⟧, for instance"

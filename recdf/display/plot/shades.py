@@ -12,6 +12,7 @@ import pandas as pd
 
 from ...errors import OptionError
 from ...experiments.decide.adjust_pvalues import adjustment
+from ...judge.choices import as_columns
 from ...judge.verdict import VERDICT_COLUMNS, sign_of, turned
 from ...tables.cells import amount, columns_before, form_of, number, short_names
 from ..given_tables import (
@@ -20,7 +21,6 @@ from ..given_tables import (
     column_names,
     count_text,
     direction_word,
-    each_name,
     labels,
     need,
     picked,
@@ -79,7 +79,7 @@ def heat(
     2  knn    loyal  0.239  364
     >>> ax = rd.plot.heat(segments, rows="model", columns="segment")
     """
-    of_axes = {"row": each_name(rows), "column": each_name(columns)}
+    of_axes = {"row": as_columns(rows), "column": as_columns(columns)}
     keys, what = [*of_axes["row"], *of_axes["column"]], ""
     need(summary, "summary", [*keys, "value", "n"], "what rd.summarize returns")
     table = summary

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from ...judge.choices import as_columns
 from ...tables.cells import estimated, visible
-from ..given_tables import chosen, each_name
+from ..given_tables import chosen
 
 if TYPE_CHECKING:  # matplotlib is an extra: only type checkers need its names
     from matplotlib.axes import Axes as Axes
@@ -98,7 +99,7 @@ def looks(
 def highlighted(highlight: Any, models: Iterable[Any]) -> list[str]:
     """Return the labels of the models that `highlight=` names."""
     known = list(map(str, models))
-    return [chosen("highlight", name, known) for name in each_name(highlight)]
+    return [chosen("highlight", name, known) for name in as_columns(highlight)]
 
 
 def best_first(values: pd.Series, better: str, highlight: Any = None) -> list[str]:
