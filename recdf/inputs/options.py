@@ -9,6 +9,7 @@ from collections.abc import (
     Callable,
     Collection,
     Iterable,
+    Iterator,
     Mapping,
     Sequence,
     Sized,
@@ -395,7 +396,7 @@ def as_columns(columns: Any) -> list[Any]:
     """Return an option that names one or more columns as a list of names."""
     if columns is None:
         return []
-    several = isinstance(columns, Collection | pd.Index) and not isinstance(
+    several = isinstance(columns, Collection | Iterator | pd.Index) and not isinstance(
         columns, str | bytes | Mapping
     )
     return list(columns) if several else [columns]

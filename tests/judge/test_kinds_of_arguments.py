@@ -145,6 +145,12 @@ def test_names_in_any_collection(several):
     pd.testing.assert_frame_equal(rd.compare_variants(users, control="A", **more), whole)
 
 
+def test_numbers_of_a_plan_in_a_generator():
+    whole = X.plan_experiment(USERS, "x", n=50, arrivals=[30.0, 20.0])
+    found = X.plan_experiment(USERS, "x", n=50, arrivals=iter([30.0, 20.0]))
+    pd.testing.assert_frame_equal(found, whole)
+
+
 def test_metrics_of_a_leaderboard_in_an_index():
     shop = rd.sample_shop()
     result = rd.evaluate(shop.true, shop.pred, ["ndcg@10", "recall@10"], by="model")
