@@ -37,6 +37,19 @@ def test_winners_counts_what_compare_models_counts(result, metric):
     assert data["low"].is_monotonic_increasing
 
 
+def test_winners_are_the_same_in_another_unit_of_money():
+    """Ties are differences that are small beside the values."""
+    shop, counts = rd.sample_shop(), []
+    for unit in (1, 1e-14, 1e14):
+        pred = shop.pred.assign(value=shop.pred["value"] * unit)
+        true = shop.true.assign(value=shop.true["value"] * unit)
+        result = rd.evaluate(true, pred, "revenue@10", by="model", value_col="value")
+        data = rd.plot.winners.data(result, "revenue@10", model="knn", baseline="popularity")
+        counts.append(data.groupby("side")["n"].sum().to_dict())
+    assert counts[0]["gains"] > 100
+    assert counts[0] == counts[1] == counts[2]
+
+
 def test_performance_is_the_share_that_reaches_each_value(result):
     data = rd.plot.performance.data(result, "ndcg@10")
     for model, rows in data.groupby("model"):

@@ -12,6 +12,7 @@ import pandas as pd
 from ...errors import DataError, OptionError
 from ...evaluation.result import Evaluation
 from ...evaluation.value_moments import CONFIDENCE
+from ...experiments.compare.pairs_of_models import TIE
 from ...judge.choices import as_columns
 from ...judge.per_user_columns import unit_of
 from ...tables.cells import doing, estimated, form_of, number, short_names
@@ -224,7 +225,6 @@ def tradeoff(
 # -- users
 
 USER_POINTS, BARS = 200, 10  # of a curve of shares; on each side of zero
-TIED_BELOW = 1e-12  # as in compare_models
 
 
 def _value_shares(
@@ -434,9 +434,10 @@ def winners(
             f"{one!r} and {other!r} were not evaluated on the same lists; evaluate them in one "
             "call with ⟦+by=⟧"
         )
-    moved = found[one] - found[other]
+    both = np.array([found[one], found[other]])
+    moved, largest = both[0] - both[1], np.nanmax(np.abs(both), initial=0.0)
     moved = moved[~np.isnan(moved)]
-    n, moved = len(moved), moved[np.abs(moved) > TIED_BELOW]
+    n, moved = len(moved), moved[np.abs(moved) > TIE * largest]
     edges = np.linspace(0.0, np.abs(moved).max(initial=0) or 1.0, BARS + 1)
     losses, gains = (np.histogram(moved[moved * sign > 0] * sign, edges)[0] for sign in (-1, 1))
     data = pd.DataFrame(

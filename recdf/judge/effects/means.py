@@ -80,8 +80,8 @@ class Cubes(NamedTuple):
     sums: Floats
 
     def of(self, form: Floats, base: Floats, above: Floats) -> Floats:
-        """Σ z³ of z = f·(x − mean) in each cell; the mean is `base` + `above`, since their sum has
-        not the digits of huge values."""
+        """Σ z³ of z = f·(x − mean) in each cell. The mean comes as `base` and `above`, which add up
+        to it: the sum of huge numbers would lose digits."""
         z = np.column_stack([(form * (self.middle - base - above)).sum(axis=1), form])
         found: Floats = np.einsum("cijk,ci,cj,ck->c", self.sums, z, z, z)
         return found
