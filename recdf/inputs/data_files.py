@@ -16,11 +16,13 @@ import json
 import os
 import pickle
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from itertools import chain
 from pathlib import Path
+from threading import Lock
 from typing import Any
 from urllib.parse import unquote
 
@@ -324,13 +326,13 @@ def _parts_of_lazy(rows: LazyRows, names: list[str]) -> pd.DataFrame | UserParts
         held = [*held, table] if n_bytes <= most or not held else held[:1]
     if n_bytes <= most:
         return frame_of_table(pa.concat_tables(held) if held else rows.table(names, "data"))
-    sample = held[0].slice(0, sizes().read_rows).combine_chunks()
+    sample = held[0].slice(0, sizes().summed_batch // 4).combine_chunks()
 
     def run(function: OfBatches, columns: list[str]) -> list[Any]:
         def of(table: pa.Table) -> Any:
-            return function(iter(table.to_batches(sizes().read_rows)))
+            return function(iter(table.to_batches(sizes().summed_batch)))
 
-        return list(stream(of, rows.batches(columns, "data")))
+        return list(stream(of, rows.batches(columns, "data"), most=1))
 
     def distinct(name: str) -> bool:
         tables = rows.batches([name], "data")
@@ -365,15 +367,12 @@ def _parts_of_frame(data: pd.DataFrame, needed: NeededColumns) -> UserParts | No
         table = pa.table(dict(zip(names, each(as_arrow, names), strict=True)))
     except (pa.ArrowException, TypeError, ValueError):  # a column of mixed or odd values
         return None
-    most = sizes().coded_rows
-    work = [table.slice(at, most) for at in range(0, len(table), most)]
 
     def run(function: OfBatches, columns: list[str]) -> list[Any]:
-        return each(
-            lambda part: function(iter(part.select(columns).to_batches(sizes().read_rows))), work
-        )
+        # Not in threads: these would wait for Python's lock between their short steps.
+        return [function(iter(table.select(columns).to_batches(sizes().summed_batch)))]
 
-    sample = table.slice(0, sizes().read_rows).combine_chunks().to_batches()[0]
+    sample = table.slice(0, sizes().summed_batch // 4).combine_chunks().to_batches()[0]
     starts = np.linspace(0, len(data) - _ROWS_OF_PLACE, _PLACES).astype(np.int64)
     some = data.take((starts[:, None] + np.arange(_ROWS_OF_PLACE)).ravel())
 
@@ -405,16 +404,28 @@ def _parts_of_files(
     ]
     work = [(i, g) for i, meta in enumerate(metas) for g in range(meta.num_row_groups)]
 
-    def batches(part: tuple[int, int], names: list[str]) -> Iterator[pa.RecordBatch]:
+    # One thread computes while others read: in short steps they would wait for Python's lock.
+    turn = Lock()
+
+    def batches(part: tuple[int, int], names: list[str]) -> Generator[pa.RecordBatch, None, None]:
         file, group = part
         texts = [name for name in read if name in names]
         # Mapped into memory, so that the first rows do not bring the whole row group there.
         with pq.ParquetFile(
             files[file], metadata=metas[file], read_dictionary=texts, memory_map=True
         ) as opened:
-            yield from opened.iter_batches(
-                sizes().read_rows, row_groups=[group], columns=names, use_threads=False
-            )
+            for batch in opened.iter_batches(
+                sizes().summed_batch, row_groups=[group], columns=names, use_threads=False
+            ):
+                with turn:
+                    yield batch
+
+    def run(function: OfBatches, columns: list[str]) -> list[Any]:
+        def of(part: tuple[int, int]) -> Any:
+            with closing(batches(part, columns)) as rows:
+                return function(rows)
+
+        return each(of, work)
 
     def spans(names: list[str]) -> tuple[np.ndarray, np.ndarray] | None:
         places = {metas[0].schema.column(i).path: i for i in range(metas[0].num_columns)}
@@ -435,8 +446,8 @@ def _parts_of_files(
     return UserParts(
         n,
         head[names],
-        next(batches(work[0], names)),
-        lambda function, columns: each(lambda part: function(batches(part, columns)), work),
+        next(batches(work[0], names)).slice(0, sizes().summed_batch // 4),
+        run,
         distinct,
         spans,
     )
@@ -450,7 +461,7 @@ def _parts_of_dask(data: Any, needed: NeededColumns) -> UserParts | None:
     def run(function: OfBatches, columns: list[str]) -> list[Any]:
         def of(rows: pd.DataFrame) -> pd.Series:
             table = pa.Table.from_pandas(rows, preserve_index=False)
-            return pd.Series([function(iter(table.to_batches(sizes().read_rows)))], dtype=object)
+            return pd.Series([function(iter(table.to_batches(sizes().summed_batch)))], dtype=object)
 
         empty = pd.Series([], dtype=object)
         return list(data[columns].map_partitions(of, meta=empty).compute())

@@ -64,7 +64,8 @@ class Sizes:
     inline_bytes : a call of more bytes is sent once to each executor of Spark, instead of
     with every task · bucket_bytes : bytes of a bucket of Spark, as Spark expects them: a million
     rows in files that compress well, and a hundred thousand in memory · summed_rows : users in
-    files and engines are added up part by part if they are at least so many.
+    files and engines are added up part by part if they are at least so many · summed_batch : users
+    that are added up at a time; a quarter of the first ones shows what is far from the mean.
 
     The rest are shares of the memory limit. whole_copies : files are read whole if the limit is at
     least so many times their size in memory · kept_share : rows that stay in memory · part_share :
@@ -105,6 +106,7 @@ class Sizes:
     inline_bytes: int = 2**18
     bucket_bytes: int = 2**21
     summed_rows: int = 2**20
+    summed_batch: int = 2**17
     whole_copies: float = 4
     kept_share: float = 0.15
     part_share: float = 0.3

@@ -24,7 +24,7 @@ from ..inputs.machine import each, sizes
 from ..stats.numbers import Floats
 
 # Bits of a slice, rows of a block, and rows that a thread takes at a time.
-_BITS, _BLOCK_ROWS, _PIECE = 19, 2**14, 2**19
+_BITS, _BLOCK_ROWS, _PIECE = 19, 2**15, 2**19
 # Two slices tell values to 4·10⁻¹² of their range. Fewer rows than this are told to the last bit.
 _THREE_SLICES = 2**17
 # Sums are kept as hi · 2^27 + lo.
@@ -257,23 +257,25 @@ def products_of(columns: Sequence[Floats], cell: Codes, n_cells: int, grid: Grid
     """Products of the slices of 1 and of the columns in every cell: hi and lo."""
     size = grid.slices * (1 + len(columns))
     sums = np.zeros((2, n_cells, size, size), np.int64)
-    block = np.empty((size + _LANES, min(_BLOCK_ROWS, len(cell))))
+    most = min(_BLOCK_ROWS, len(cell))
+    block, rest = np.empty((size + _LANES, most)), np.empty((len(columns), most))
     block[0], fine = 1, np.zeros(len(columns), bool)
     for start in range(0, len(cell), _BLOCK_ROWS):
-        rows = slice(start, start + _BLOCK_ROWS)
-        at, found = cell[rows], np.zeros((n_cells, size, size))
+        of = [x[start : start + _BLOCK_ROWS] for x in columns]
+        at, found = cell[start : start + _BLOCK_ROWS], np.zeros((n_cells, size, size))
         if n_cells <= _FEW_CELLS:
             for c in range(n_cells):
                 (mine,) = (at == c).nonzero()
-                used = _sliced([x[rows].take(mine) for x in columns], grid, block, fine)
+                used = _sliced(of, mine, grid, block, rest[:, : len(mine)], fine)
                 n = len(used)
                 block[n : n + _LANES] = 0
                 own = block[: -(-n // _LANES) * _LANES, : len(mine)]
                 found[c, used[:, None], used] = _squared(own)[:n, :n]
         else:
-            order = np.argsort(at, kind="stable")
+            # NumPy sorts short integers by their digits.
+            order = np.argsort(at.astype(np.min_scalar_type(n_cells)), kind="stable")
             present, first = np.unique(at[order], return_index=True)
-            used = _sliced([x[rows].take(order) for x in columns], grid, block, fine)
+            used = _sliced(of, order, grid, block, rest[:, : len(at)], fine)
             own = block[: len(used), : len(at)]
             for one, i in zip(own, used.tolist(), strict=True):
                 of_cells = np.add.reduceat(one * own, first, axis=1)
@@ -311,24 +313,26 @@ def in_steps(products: Codes, slices: int) -> Any:
     return sums
 
 
-def _sliced(columns: list[Floats], grid: Grid, block: Floats, fine: Codes) -> Codes:
-    """Write the slices of the columns into the rows of the block after the first, which is 1, and
-    return their places. The columns are overwritten. Columns that are not `fine` yet have one slice
-    as long as all others are 0."""
-    used = [grid.slices - 1]  # the place of 1
-    for j, rest in enumerate(columns):
-        if grid.base[j]:
-            rest -= grid.base[j]
-        rest *= 1 / grid.unit[j]
-        for i in range(grid.slices):
-            if i == 1 and not fine[j]:
-                fine[j] = rest.any()
-                if not fine[j]:
-                    break
-            if i:
-                rest *= 2.0**_BITS
-            own = np.rint(rest, out=block[len(used), : len(rest)])
+def _sliced(
+    columns: list[Floats], rows: Codes, grid: Grid, block: Floats, rest: Floats, fine: Codes
+) -> Codes:
+    """Write the slices of some rows into the rows of the block after the first, which is 1, and
+    return their places. Columns that are not `fine` yet have one slice as long as all others are 0.
+    `rest` is used for what is left of the values."""
+    n, size = len(rows), 1 + len(columns)
+    for own, column in zip(rest, columns, strict=True):
+        column.take(rows, out=own, mode="clip")  # the default mode would copy once more
+    if grid.base.any():
+        rest -= grid.base[:, None]
+    rest *= 1 / grid.unit[:, None]
+    rest -= np.rint(rest, out=block[1:size, :n])
+    used = [grid.slices - 1, *range(grid.slices, grid.slices * size, grid.slices)]  # of 1, of each
+    for j, own in enumerate(rest):
+        fine[j] = fine[j] or own.any()
+        for i in range(1, grid.slices if fine[j] else 1):
+            own *= 2.0**_BITS
+            whole = np.rint(own, out=block[len(used), :n])
             used.append(grid.slices * (j + 1) + i)
             if i + 1 < grid.slices:
-                rest -= own
+                own -= whole
     return np.array(used)

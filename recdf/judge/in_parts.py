@@ -105,9 +105,9 @@ class Far:
         self, way: FarForm, columns: Sequence[Floats], cell: Codes, labels: Sequence[Label]
     ) -> None:
         """Take what is far of some rows."""
-        self.bound = _grown(self.bound, 0, len(labels))
-        near = [way.near.get(one, _UNKNOWN)[0] for one in labels]
-        self.bound = np.maximum(self.bound, near)
+        if len(self.bound) < len(labels):
+            near = [way.near.get(one, _UNKNOWN)[0] for one in labels]
+            self.bound = np.maximum(_grown(self.bound, 0, len(labels)), near)
         own, constant = [columns[i] for i in way.columns], 0.0
         if way.of_groups:
             forms, constants = way.at(labels)
@@ -116,34 +116,34 @@ class Far:
                 v += f[cell] * x
         else:
             constant = way.constant
-            v = own[0] if way.form[0] == 1 else own[0] * way.form[0]
+            v = own[0] if len(own) == 1 and way.form[0] == 1 else own[0] * way.form[0]
             for f, x in zip(way.form[1:], own[1:], strict=True):
-                v = v + f * x
+                v += f * x
         starts = np.arange(0, len(v), _RUN)
         ends = np.maximum(
             np.maximum.reduceat(v, starts) + constant, -np.minimum.reduceat(v, starts) - constant
         )
         near = ends >= self.bound.min()
-        self.left = max(self.left, float(ends[~near].max(initial=0.0)))
+        self.left = float(ends.max(initial=self.left, where=~near))
         if not near.any():
             return
         rows = (starts[near, None] + np.arange(_RUN)).ravel()
-        rows = rows[: np.searchsorted(rows, len(v))]
-        far, of = np.abs(v[rows] + constant), cell[rows]
-        out = far >= self.bound[of]
+        if near[-1]:
+            rows = rows[rows < len(v)]
+        far, of = np.abs(v.take(rows) + constant), cell.take(rows)
+        out = far >= self.bound.take(of)
         if np.count_nonzero(out) > _WAITING:
-            for c in np.unique(of):
-                if len(mine := far[of == c]) > _KEPT_FAR:
-                    least = np.partition(mine, -_KEPT_FAR)[-_KEPT_FAR]
-                    self.bound[c] = max(self.bound[c], least)
-            out = far >= self.bound[of]
-        self.left = max(self.left, float(far[~out].max(initial=0.0)))
-        kept, of = np.column_stack([x[rows[out]] for x in own]), of[out]
-        if len(kept) and (kept == kept[0]).all():  # such as the ones of a metric of zeros and ones
+            for c in np.flatnonzero(np.bincount(of[out]) > _KEPT_FAR):
+                self.bound[c] = np.partition(far[out & (of == c)], -_KEPT_FAR)[-_KEPT_FAR]
+            out = far >= self.bound.take(of)
+        self.left = float(far.max(initial=self.left, where=~out))
+        rows, of = rows[out], of[out]
+        kept = np.array([x.take(rows) for x in own]).T
+        if len(kept) > 1 and (kept == kept[0]).all():  # such as the ones of zeros and ones
             count = np.bincount(of).astype(np.float64)
             of = np.flatnonzero(count)
             self.add(np.tile(kept[:1], (len(of), 1)), of, count[of])
-        else:
+        elif len(kept):
             self.add(kept, of, np.ones(len(of)))
         if len(self.cell) > max(_WAITING, 3 * _KEPT_FAR * len(labels)):
             self.cut(*way.at(labels))

@@ -102,7 +102,7 @@ def test_files_parts_and_dask_give_the_table_of_the_rows(seed, tmp_path, monkeyp
         tmp_path / "users.parquet", index=False, row_group_size=max(50, len(users) // 3)
     )
     forms = [users, tmp_path / "users.parquet", dask.from_pandas(users, npartitions=3, sort=False)]
-    with sized(replace(USUAL_SIZES, summed_rows=50, read_rows=128)):
+    with sized(replace(USUAL_SIZES, summed_rows=50, summed_batch=128)):
         for found in (table(one, given) for one in forms):
             if isinstance(expected, str):
                 assert found == expected

@@ -37,7 +37,7 @@ def some_users(shares=(0.5, 0.5), n=N):
 def parts(monkeypatch):
     """Small parts, of which few units are kept."""
     monkeypatch.setattr(in_parts, "_WAITING", 120)
-    with sized(replace(sizes(), summed_rows=100, read_rows=512)):
+    with sized(replace(sizes(), summed_rows=100, summed_batch=512)):
         yield
 
 
@@ -239,6 +239,23 @@ ROWS = {
 def test_what_needs_the_rows_has_them(given, parts, tmp_path):
     users = some_users(n=600)
     same(written(users, tmp_path), users, "revenue", **given)
+
+
+def test_a_part_that_fails_does_not_stop_the_others(parts, tmp_path):
+    users = some_users()
+    path = written(users, tmp_path)
+    found = data_files.users_in_parts(path, lambda head: list(head.columns), "variant")[1]
+
+    def fail(batches):
+        next(batches)
+        raise ZeroDivisionError
+
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError):
+            found.run(fail, ["revenue"])
+    rows = found.run(lambda batches: sum(map(len, batches)), ["revenue"])
+    assert len(rows) > 1
+    assert sum(rows) == len(users)
 
 
 @pytest.mark.long
