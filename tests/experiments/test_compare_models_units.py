@@ -132,6 +132,29 @@ def test_folds_are_the_same_as_method_and_as_function():
     assert flat["se"].item() == pytest.approx(method["se"].item())
 
 
+def test_a_result_tells_its_key_and_its_column_of_models():
+    true = pd.DataFrame({"customer": range(40), "sku": 1})
+    hit = {"good": 30, "bad": 10}  # lists with the item that was wanted
+    pred = pd.concat(
+        pd.DataFrame({"algorithm": name, "customer": range(40), "sku": np.arange(40) >= n})
+        for name, n in hit.items()
+    )
+    pred["sku"] = 1 + pred["sku"]
+    named = {"user_col": "customer", "item_col": "sku"}
+    result = rd.evaluate(true, pred, "hitrate@1", by="algorithm", **named)
+    ages = pd.DataFrame({"customer": range(40), "age": ["new"] * 20 + ["old"] * 20})
+    found = rd.compare_models(result, baseline="bad")
+    assert (found["n_users"].item(), found["diff"].item()) == (40, 0.5)
+    within = rd.compare_models(result, baseline="bad", segments=ages)
+    assert dict(zip(within["age"], within["diff"], strict=True)) == {"new": 0.5, "old": 0.5}
+    each_by_itself = {
+        name: rd.evaluate(true, one.drop(columns="algorithm"), "hitrate@1", **named)
+        for name, one in pred.groupby("algorithm")
+    }
+    found = rd.compare_models(each_by_itself, baseline="bad")
+    assert (found["model"].item(), found["diff"].item()) == ("good", 0.5)
+
+
 def test_the_unit_may_be_another_column(rng):
     frame = sessions(rng, 200, np.ones(200, int))
     frame["household"] = frame["user_id"] // 4

@@ -34,7 +34,13 @@ from ..join.join_experiment import zero_is_worst
 from ..samples import Settings, declared_bounds, per_metric
 from .by_segment import Segments
 from .cheap_labels import CHEAP_COLUMNS, labels_of_both
-from .paired import MODEL_RESULT_COLUMNS, add_turned, frames_of_results, judge_both
+from .paired import (
+    MODEL_RESULT_COLUMNS,
+    add_turned,
+    columns_of_results,
+    frames_of_results,
+    judge_both,
+)
 from .pairs_of_models import ModelLists, PairsInBuckets, PairsInMemory
 
 
@@ -44,8 +50,8 @@ def compare_models(
     metrics: Columns | None = None,
     *,
     baseline: OneLabel = None,
-    user_col: Columns = "user_id",
-    model_col: str = "model",
+    user_col: Columns | None = None,
+    model_col: str | None = None,
     fold: Columns | None = None,
     test: PairTest = "t",
     missing: PairMissing = "raise",
@@ -95,8 +101,9 @@ def compare_models(
     baseline : label, optional
         The model that all others are compared with. Default: all pairs, the earlier in the order of
         names (or of the mapping) as the baseline.
-    user_col, model_col : default "user_id", "model"
-        Key of a list (string or list of strings), column of the model in a long frame.
+    user_col, model_col : optional
+        Key of a list (string or list of strings), column of the model in a long frame. Default:
+        those of a result, such as `by="algorithm"` in `rd.evaluate`; else "user_id" and "model".
     unit_col : str or list of str, optional
         Columns that name who is independent of whom, such as the user of a session. Default:
         `user_id` if `user_col` has it, else its first column.
@@ -258,6 +265,10 @@ def compare_models(
     1  old   als       50  0.448  better
     """
     check_value("test", test, PairTest)
+    lists, folds, units, by_cols = map(as_columns, (user_col, fold, unit_col, by))
+    key, own = columns_of_results(per_user)
+    lists = lists or [name for name in key if name not in folds]
+    model_col = model_col or own
     per_user = frames_of_results(per_user, in_buckets=TESTS[test].of_sums and cheap is None)
     settings = Settings(
         alternative=alternative,
@@ -271,7 +282,6 @@ def compare_models(
     check_options_of_tests([test], weight_col=weight_col, cheap=cheap)
     if cheap is not None and missing == "zero":
         raise OptionError('⟦cheap=⟧ and ⟦missing="zero"⟧ exclude each other: a label is no 0')
-    lists, folds, units, by_cols = map(as_columns, (user_col, fold, unit_col, by))
     keys = [*lists, *folds]
     if cheap is not None:
         others = [*units, *as_columns(weight_col), *(by_cols if segments is None else [])]

@@ -52,6 +52,17 @@ def frames_of_results(per_user: Any, in_buckets: bool = False) -> Any:
     return table
 
 
+def columns_of_results(per_user: Any) -> tuple[list[str], str]:
+    """Return the list key of a result, or of the first of several, and the column of its models;
+    "user_id" and "model" where none is named."""
+    several = isinstance(per_user, Mapping)
+    given = per_user.values() if several else [per_user]
+    specs = [one.spec for one in given if hasattr(one, "per_user")]
+    by = list(specs[0]["by"]) if specs and not several else []
+    key = list(specs[0]["user_col"]) if specs else ["user_id"]
+    return key, by[0] if len(by) == 1 else "model"
+
+
 def comparing(
     models: Sequence[Any],
     specs: Sequence[AnySpec],
