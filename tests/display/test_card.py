@@ -290,6 +290,17 @@ def test_a_sample_ratio_that_does_not_fit_was_checked(tmp_path):
     assert "Checked: the sample ratio. Not checked here: users without metrics" in said
 
 
+def test_users_without_metrics_were_looked_for_where_there_are_none(tmp_path):
+    users = pd.DataFrame({"user_id": range(600), "variant": ["A", "B"] * 300})
+    health = rd.experiments.experiment_health(users[["user_id"]], users, expected={"A": 1, "B": 1})
+    assert health["missing_p"].isna().all()
+    path = rd.report(path=tmp_path / "r.html", health=health)
+    said = section(path, "validity")
+    assert "Users without metrics: 0.0%, 0.0%." in said
+    assert "Checked: the sample ratio, users without metrics. Not checked here: effects" in said
+    assert "the comparison also checks" not in said
+
+
 @pytest.mark.long
 def test_bounds_of_a_role_and_intervals_of_an_effect_are_told_apart(tmp_path):
     users = pd.DataFrame({"user_id": range(600), "variant": ["A", "B"] * 300})

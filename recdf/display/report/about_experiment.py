@@ -154,13 +154,14 @@ def _checked(tables: ReportTables) -> list[str]:
     found = {
         "the sample ratio": "srm_p" in known
         or _soundness(tables)[0].text in ("sound", "sample ratio"),
-        "users without metrics": "missing_p" in known,
+        "users without metrics": "missing_rate" in known,
         "effects over time": tables.over_time is not None,
     }
-    more = " With details=True the comparison also checks covariates and denominators."
+    more = ""
     if "srm_p" in table.columns:
         found |= {"covariates": "balance_p" in known, "denominators": "p_denominator" in known}
-        more = ""
+    elif tables.experiment:
+        more = " With details=True the comparison also checks covariates and denominators."
     done, left = (
         ", ".join(name for name, there in found.items() if there == wanted) or "nothing"
         for wanted in (True, False)
