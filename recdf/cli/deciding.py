@@ -402,14 +402,18 @@ def _rows_of_named(
 
 
 def read_lists(
-    given: Namespace, sides: Sequence[Side], paths: Mapping[str, str], flags: Mapping[str, str]
+    given: Namespace,
+    sides: Sequence[Side],
+    paths: Mapping[str, str],
+    flags: Mapping[str, str],
+    item_col: str | None = None,
 ) -> dict[str, Any]:
     """Read the recommendations of both sides, those of the model that was named, and other files
     beside them."""
     pairs = {} if given.pred is None else pair_of(given.pred, [side.role for side in sides])
     if not paths and not pairs:
         return {}
-    keys = [*sides[0].spec["user_col"], sides[0].options.get("item_col", "item_id")]
+    keys = [*sides[0].spec["user_col"], item_col or sides[0].options.get("item_col", "item_id")]
     frames: dict[str, Any] = read_files({**paths, **pairs}, keys, [], ["score", "rank"])
     if pairs:
         frames["pred"] = [

@@ -186,7 +186,12 @@ def _diff(given: Namespace, options: Given) -> Reply:
         )
     if not others:
         before, after = sides = sides_of_folders(given, flags, map(Path, paths))
-        found = diff(before, after, **read_lists(given, sides, {}, flags), **options)
+        if given.pred is None and given.project:  # it names the columns of all its jobs
+            for name in ("item_col", "rank_col", "score_col"):
+                options.pop(name, None)
+        found = diff(
+            before, after, **read_lists(given, sides, {}, flags, options.get("item_col")), **options
+        )
     elif given.before_model or given.after_model:
         raise OptionError(
             "--before-model and --after-model choose from results, and these are no results"

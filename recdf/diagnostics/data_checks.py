@@ -410,7 +410,10 @@ def columns_to_check(frames: Mapping[str, pd.DataFrame], options: Options) -> di
     of_true += [options.weight_name, *by_in_true(frames["true"], options)]
     of_pred = [*as_columns(options.by), order_source(frames["pred"], options)["column"]]
     more = {"true": of_true, "pred": of_pred, "log": []}
-    found = {role: list(dict.fromkeys([*pair, *filter(None, more[role])])) for role in frames}
+    found = {
+        role: [*dict.fromkeys(one for one in [*pair, *more[role]] if one is not None)]
+        for role in frames
+    }
     for role, names in found.items():
         require(frames[role], role, names)
     return found
@@ -515,7 +518,8 @@ def data_profile(
     4               judged    0.5
     """
     call = Call.from_arguments(data_profile, {**options, "items": items, "users": "all"})
-    item_col, score_col = call.options.item_col, call.options.score_col or "score"
+    item_col, score_col = call.options.item_col, call.options.score_col
+    score_col = "score" if score_col in (None, False) else score_col
     frame = as_frame(pred, "pred", call.options.user_col, item_col)
     with call.match(true, frame) as matched:
         n_models = len(matched.by)

@@ -26,6 +26,7 @@ from ..inputs.constraints import Budget
 from ..inputs.data_files import needed_frame
 from ..inputs.door import table_of_users
 from ..inputs.frames import as_frame, column, engine_of
+from ..inputs.ids import label_codes
 from ..inputs.sorting import distinct
 from ..judge.comparability import facts_of, other_truth
 from ..judge.per_user_columns import Codes, Mask, evaluated
@@ -571,7 +572,7 @@ def _segment_of_lists(runs: ModelRows, name: str) -> tuple[Codes, Any]:
     except ColumnError as error:
         how = " (evaluate both with carry=, --carry in a shell, which copies it from pred)"
         raise error.within(after=how) from None
-    codes, labels = pd.factorize(pd.concat(read), sort=True)
+    codes, labels = label_codes(pd.concat(read), repr(name), sort=True)
     some = codes >= 0  # a side without recommendations carries nothing
     codes, cell, of_cell = codes[some], runs.place[some] % runs.n_cells, np.full(runs.n_cells, -1)
     of_cell[cell] = codes

@@ -154,7 +154,8 @@ def diff(
     Raises
     ------
     OptionError
-        If only one of the two is a result, or nothing can be compared.
+        If only one of the two is a result, or nothing can be compared; a column of recommendations
+        beside results without `pred`.
     ColumnError, IdTypeError, NullKeyError, DataError
         As `rd.evaluate` does.
 
@@ -189,6 +190,13 @@ def diff(
         raise OptionError(
             "⟦pred=⟧ stands beside two results; before and after are recommendations themselves"
         )
+    named = {"item_col": item_col, "rank_col": rank_col, "score_col": score_col}
+    for name, value in named.items() if all(results) and pred is None else ():
+        if value is not None:
+            raise OptionError(
+                f"⟦{name}={value!r}⟧ names a column of recommendations, and before and after are "
+                "results; pass their recommendations as ⟦+pred=⟧, or leave it out"
+            )
     if all(results):
         sides = read_side("before", before), read_side("after", after)
         keys, item_col = (

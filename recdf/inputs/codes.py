@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from ..errors import ColumnError, DataError, IdTypeError, NullKeyError, examples
 from .frames import column
-from .ids import TEXTS, IdColumn, read_by, read_ids
+from .ids import TEXTS, IdColumn, not_apart, read_by, read_ids
 from .machine import each, n_threads, sizes
 from .sorting import order_of_codes
 
@@ -105,11 +105,15 @@ class IdCodes:
         return self._rank
 
 
+# Files hold UUIDs as bytes, and frames as objects.
+UUIDS = {"bytes", "uuid.UUID"}
+
+
 def check_kinds(columns: Sequence[IdColumn]) -> None:
     """Raise IdTypeError if ids of two columns can never be equal."""
     known = [ids for ids in columns if ids.kind != "empty" and len(ids)]
     two = next(((known[0], ids) for ids in known[1:] if ids.kind != known[0].kind), None)
-    if two is None:
+    if two is None or {ids.kind for ids in known} == UUIDS:
         return
     text = next((ids for ids in two if ids.kind == "string"), two[1])
     other = two[two[0] is text]
@@ -145,7 +149,18 @@ def encode(columns: Sequence[IdColumn]) -> IdCodes:
     check_kinds(columns)
     leaves = [ids if ids.dictionary is None else ids.dictionary for ids in columns]
     filled = [leaf for leaf in leaves if leaf.kind != "empty" and len(leaf)]
-    coded = _encode_values([leaf.values for leaf in filled]) if filled else IdCodes([], 0)
+    arrays = [leaf.values for leaf in filled]
+    if {leaf.kind for leaf in filled} == UUIDS:
+        arrays = [
+            np.array(
+                [getattr(one, "bytes", one) for one in leaf.show(np.arange(len(leaf)))], object
+            )
+            for leaf in filled
+        ]
+    try:
+        coded = _encode_values(arrays) if filled else IdCodes([], 0)
+    except TypeError as error:  # tuples of lists
+        raise not_apart(filled[0].where, error) from error
     rest, result = iter(coded.columns), []
     for ids, leaf in zip(columns, leaves, strict=True):
         column = next(rest) if leaf.kind != "empty" and len(leaf) else Coded.none(len(leaf))

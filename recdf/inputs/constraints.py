@@ -179,8 +179,14 @@ NAME_KINDS: dict[Any, Constraint] = {
     Mapping: Constraint("a mapping", lambda value: isinstance(value, Mapping), "mapping"),
     types.NoneType: NONE,
 }
+# Nearer to 0 or 1 the arithmetic of quantiles and numbers of users has no digits left.
+NEAREST = 1e-12
 SHARE, POSITIVE, NATURAL = (
-    a_number(above=0, below=1),
+    Constraint(
+        f"a number between 0 and 1, at least {NEAREST} from both",
+        a_number(NEAREST, 1 - NEAREST).holds,
+        "float",
+    ),
     a_number(1, whole=True),
     a_number(0, whole=True),
 )

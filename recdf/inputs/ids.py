@@ -229,19 +229,24 @@ def _plain_labels(series: pd.Series, where: str) -> IdColumn:
     return _dictionary_ids(where, codes, IdColumn(where, "label", np.asarray(labels, dtype=object)))
 
 
-def label_codes(series: pd.Series, where: str) -> tuple[np.ndarray, Any]:
+def label_codes(series: pd.Series, where: str, *, sort: bool = False) -> tuple[np.ndarray, Any]:
     """Return a number for each value that is equal for equal values, and the value of each number;
     -1 for null."""
     refuse_nested(series.dtype, where)
     check_labels(series, where)
     try:
-        return pd.factorize(series)
+        return pd.factorize(series, sort=sort)
     except TypeError as error:  # lists, arrays and dicts as Python objects
-        raise IdTypeError(
-            f"{where} holds values that cannot tell rows apart ({error}); expected strings, "
-            "numbers, dates or other hashable labels. Convert the column, e.g. ⟦with .astype(str)⟧",
-            column=where,
-        ) from error
+        raise not_apart(where, error) from error
+
+
+def not_apart(where: str, error: TypeError) -> IdTypeError:
+    """Return the error for a column of values that have no hash, or no order."""
+    return IdTypeError(
+        f"{where} holds values that cannot tell rows apart ({error}); expected strings, "
+        "numbers, dates or other hashable labels. Convert the column, e.g. ⟦with .astype(str)⟧",
+        column=where,
+    )
 
 
 def is_nested(dtype: Any) -> bool:

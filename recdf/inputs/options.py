@@ -494,7 +494,7 @@ class Options:
         for name in {**defaults, **stated}:
             OPTIONS[name].constraint.check(name, values[name])
         vars(self).update(values, _given=stated)
-        if self.score_col and self.rank_col is not None:
+        if self.score_col not in (None, False) and self.rank_col is not None:
             raise OptionError(
                 f"⟦score_col={self.score_col!r}⟧ and ⟦rank_col={self.rank_col!r}⟧ are both given; "
                 "the order of `pred` has one source",

@@ -420,7 +420,7 @@ def order_source(frame: pd.DataFrame, options: Options) -> Order:
     """Find out what orders `pred`, and in which column it is."""
     if options.rank_col is not None:
         return {"by": "rank", "column": options.rank_col}
-    if options.score_col:
+    if options.score_col not in (None, False):
         return {"by": "score", "column": options.score_col}
     first = "rank" if options.convention is None else options.convention.order
     known: tuple[Literal["score", "rank"], ...] = ("score", "rank")

@@ -22,7 +22,7 @@ from ..tables.cells import (
     p_value,
     visible,
 )
-from .verdict import VERDICT_COLUMNS, warnings_of
+from .verdict import VERDICT_COLUMNS, warnings_of, with_known_codes
 
 COMPARISON_COLUMNS = ("metric", "diff", "ci_low", "ci_high", "p_adj", *VERDICT_COLUMNS)
 # The columns that a reader of a decision needs, by a column that no other comparison has; all
@@ -169,7 +169,7 @@ def report_table(comparison: pd.DataFrame) -> ReportTable:
             f"comparison has no column {missing[0]!r}; expected what compare_variants or "
             "compare_models returns"
         )
-    confidence = confidence_of(comparison)
+    comparison, confidence = with_known_codes(comparison, "comparison"), confidence_of(comparison)
     level = "CI" if confidence is None else f"{100 * confidence:g}% CI"
     have = {*comparison.columns}
 

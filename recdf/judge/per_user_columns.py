@@ -25,6 +25,7 @@ from ..errors import (
 )
 from ..inputs.codes import Codes, first_rows, group_codes, known_ids, rank_keys, split
 from ..inputs.frames import column, read_numbers, refuse_engine_frame
+from ..inputs.ids import label_codes
 from ..inputs.options import Options, as_columns
 from ..inputs.sorting import distinct, exact_sums
 from ..inputs.true_and_pred import read_weights
@@ -176,6 +177,13 @@ def require(frame: pd.DataFrame, role: str, names: Sequence[str]) -> list[str]:
     """Return the names if all are columns of the frame."""
     for name in names:
         column(frame, name, role)
+    return list(names)
+
+
+def require_labels(frame: pd.DataFrame, role: str, names: Sequence[str]) -> list[str]:
+    """Return the names if all are columns whose values tell rows apart."""
+    for name in names:
+        label_codes(column(frame, name, role), f"{role}[{name!r}]")
     return list(names)
 
 

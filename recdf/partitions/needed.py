@@ -257,8 +257,8 @@ class NeededOfFiles(Needed):
         likes = [like for like in likes if len(like)] or likes[:1]
         frame: pd.DataFrame = keys.to_pandas()
         source = self.sources[roles[0]]
-        # pandas would read the integers of periods as dates.
-        for name in source.periods.keys() & frame.columns:
+        # pandas would read the integers of periods as dates, and UUIDs as bytes.
+        for name in (source.periods.keys() | source.uuids) & {*frame.columns}:
             frame[name] = source.as_pandas(keys.select([name]))[name]
         return frame.astype(pd.concat(likes).dtypes.to_dict())
 
@@ -305,7 +305,7 @@ def _read_names(
                 column(frame, options.value_col, role)
             if options.value_col in frame.columns:
                 names[role] = [*names[role], options.value_col]
-    return {role: list(dict.fromkeys(filter(None, names[role]))) for role in empty}
+    return {role: [*dict.fromkeys(one for one in names[role] if one is not None)] for role in empty}
 
 
 def decoded(kind: pa.DataType) -> pa.DataType:

@@ -35,7 +35,7 @@ class Source:
     `schema` has the type of each column. For a dictionary column this is the type of its values.
     `categories` has the values of the dictionaries that were read so far. `null` has the columns in
     which a null was read. `periods` has the frequency of each column of pandas periods, which are
-    stored as integers.
+    stored as integers. `uuids` are the columns of UUIDs, which are stored as bytes.
     """
 
     def __init__(self, path: Any, role: str, read_rows: int = Sizes.read_rows) -> None:
@@ -92,6 +92,11 @@ class Source:
         ]
         self.schema, self._odd = unified([*map(plain_schema, kinds), plain_schema(folders)])
         self.periods = _periods(kinds, role)
+        of_column: dict[str, set[str]] = {}
+        for one in (field for schema in kinds for field in schema):
+            kind = getattr(one.type, "extension_name", "")
+            of_column.setdefault(one.name, set()).add(kind)
+        self.uuids = {name for name, found in of_column.items() if found == {"arrow.uuid"}}
         self.categories: dict[str, pa.Array] = {}
         self._last: dict[str, pa.Array] = {}
         self.null: set[str] = set()
@@ -215,6 +220,8 @@ class Source:
                 column = pa.chunked_array(
                     [pa.DictionaryArray.from_arrays(places, values, ordered=kind.ordered)]
                 )
+            if name in self.uuids:
+                column = pa.uuid().wrap_array(column.cast(pa.binary(16)))
             if name in self.null:  # another row has a null: pandas must see one too (removed below)
                 column = pa.chunked_array([*column.chunks, pa.nulls(1, column.type)])
             own = [one for one in self._pandas["columns"] if one["name"] == name]

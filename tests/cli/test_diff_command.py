@@ -92,3 +92,13 @@ def test_one_of_several_recommenders(capsys):
     code, out, _ = run(capsys, *call, "--pred", "all.parquet", "all.parquet")
     same = ("diff", "old", "new", "--pred", "old.parquet", "new.parquet", "--format", "csv")
     assert (code, out) == run(capsys, *same)[:2]
+
+
+@pytest.mark.parametrize("flag", ["--item-col", "--rank-col", "--score-col"])
+def test_columns_of_recommendations_need_them(flag, capsys):
+    said = fails(capsys, "diff", "old", "new", flag, "sku")
+    assert f"{flag} sku names a column of recommendations" in said
+    assert "pass their recommendations as --pred" in said
+    Path("recdf.toml").write_text(f"{flag.strip('-')} = 'sku'\n", encoding="utf-8")
+    code, out, _ = run(capsys, "diff", "old", "new")  # a project names the columns of all its jobs
+    assert (code, out) == run(capsys, "diff", "old", "new", "--no-project")[:2]

@@ -211,3 +211,12 @@ def test_bad_calls():
         rd.diff(OLD, NEW.assign(user_id=range(len(NEW))))
     with pytest.raises(FileNotFoundError, match="nowhere"):
         rd.diff("nowhere", result)
+
+
+def test_columns_of_recommendations_beside_results_alone_are_refused(tmp_path):
+    old = rd.evaluate({"a": [1]}, {"a": [1]}, "ndcg@1")
+    old.to_parquet(tmp_path / "old")
+    for name in ("item_col", "rank_col", "score_col"):
+        for one in (old, tmp_path / "old"):
+            with pytest.raises(rd.OptionError, match=f"{name}='sku' names a column of recomm"):
+                rd.diff(one, one, **{name: "sku"})

@@ -599,3 +599,11 @@ def test_a_large_constant_has_no_spread():
         same = table.assign(rev=value)
         found = rd.gate(same, same, {"rev": "-1%"}, larger_is_better="rev")
         assert found.verdict == "undecided"
+
+
+@pytest.mark.parametrize("budgets", [{"ndcg@10": -0.02}, {"ndcg@10[country]": -0.02}])
+@pytest.mark.parametrize("label", [["DE"], (["DE"],)])
+def test_segments_that_have_no_hash_are_named(budgets, label):
+    two = [one.assign(country=pd.Series([label] * 40, dtype=object)) for one in sides(40)]
+    with pytest.raises(rd.IdTypeError, match="'country' holds values that cannot tell rows apart"):
+        rd.gate(*two, budgets, by="country")

@@ -8,7 +8,7 @@ from scipy import stats
 from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
 
 import recdf as rd
-from recdf.errors import ColumnError, DataError, OptionError
+from recdf.errors import ColumnError, DataError, IdTypeError, OptionError
 
 HALF = {"A": 1, "B": 1}
 EX = rd.experiments
@@ -378,3 +378,44 @@ def test_every_column_that_a_decision_reads_is_asked_for_by_name():
             said[words] = str(error)
     assert len(said) > 30
     assert all(words in text for words, text in said.items())
+
+
+@pytest.mark.parametrize(
+    ("column", "cell", "said"),
+    [
+        ("effect", "best", r"table\['effect'\] holds 'best', which is no code of a comparison"),
+        ("effect", ["better"], r"table\['effect'\] holds \['better'\]"),
+        ("effect", None, "no 'effect', and nothing in 'withheld', in 1 of 1 rows"),
+        ("withheld", "later", r"table\['withheld'\] holds 'later'"),
+        ("remarks", "tiny; later", r"table\['remarks'\] holds 'tiny; later'"),
+        ("remarks", "\ud800", r"table\['remarks'\] holds"),
+    ],
+)
+def test_a_cell_that_is_no_code_is_named(column, cell, said):
+    table = compared(experiment(40, ctr=0.5), "ctr").astype({column: object})
+    table[column] = pd.Series([cell], dtype=object)
+    for call in (EX.decide_experiment, EX.role_verdicts):
+        with pytest.raises(DataError, match=said):
+            call(table, roles={"ctr": "success"})
+    with pytest.raises(DataError, match=said.replace("table", "comparison")):
+        EX.report_table(table)
+
+
+def test_a_table_that_was_written_as_text_decides_the_same(tmp_path):
+    users = experiment(400, ctr=3.0, load=0.0).assign(one=0.0)
+    table = compared(users, ["ctr", "load", "one"])
+    assert table["withheld"].tolist()[:2] == ["", ""]
+    table.to_csv(tmp_path / "table.csv", index=False)
+    read = pd.read_csv(tmp_path / "table.csv")
+    assert read["withheld"].isna().any()
+    roles = {"ctr": "success", "load": ("guardrail", "-9%"), "one": "success"}
+    want, found = (EX.decide_experiment(one, roles=roles) for one in (table, read))
+    pd.testing.assert_frame_equal(found, want, check_dtype=False)
+
+
+@pytest.mark.parametrize("column", ["metric", "control", "treatment"])
+def test_labels_of_a_table_that_have_no_hash_are_named(column):
+    table = compared(experiment(40, ctr=0.5), "ctr").astype({column: object})
+    table[column] = pd.Series([["B"]], dtype=object)
+    with pytest.raises(IdTypeError, match=rf"table\['{column}'\] holds values that cannot tell"):
+        EX.decide_experiment(table, roles={"ctr": "success"})

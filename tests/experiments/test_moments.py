@@ -567,3 +567,12 @@ def test_weights_of_the_evaluation_warn():
     users.attrs["recdf"] = {"weight": "weight"}
     with pytest.warns(rd.WeightWarning, match="weight"):
         rd.experiments.variant_moments(users, "m")
+
+
+@pytest.mark.parametrize("column", ["metric", "other", "variant", "segment"])
+def test_labels_of_moments_that_have_no_hash_are_named(column):
+    users, _ = people(60)
+    moments = rd.experiments.variant_moments(users, ["hit", "count"], by="segment")
+    moments[column] = pd.Series([[1]] * len(moments), dtype=object)
+    with pytest.raises(rd.IdTypeError, match=rf"moments\['{column}'\] holds values that cannot"):
+        rd.experiments.compare_variants_from_moments(moments, "hit", control="A", by="segment")

@@ -266,3 +266,22 @@ def test_the_table_is_drawn_and_goes_to_parquet(rng, tmp_path):
     crosses = [line for line in ax.lines if line.get_marker() == "x"]
     drawn = [float(x) for line in crosses for x in line.get_xdata()]
     assert drawn == found["shrunken"].tolist()
+
+
+@pytest.mark.parametrize("column", ["segment", "metric", "control", "treatment"])
+@pytest.mark.parametrize("cells", [[["a"], ["b"]], [(["a"],), (["b"],)], ["\ud800", "b"]])
+def test_labels_that_tell_no_rows_apart_are_named(column, cells):
+    table = table_of([1.0, 0.0], [0.5, 0.5], **{column: pd.Series(cells, dtype=object)})
+    with pytest.raises(rd.IdTypeError, match=rf"comparison\['{column}'\] "):
+        segment_effects(table)
+
+
+def test_codes_of_a_comparison_are_read_or_named():
+    table = table_of([1.0, 0.0], [0.5, 0.5])
+    plain = segment_effects(table)
+    for nothing in (None, np.nan, pd.NA):
+        empty = pd.Series([nothing, nothing], dtype=object)
+        found = segment_effects(table.assign(withheld=empty, remarks=empty))
+        pd.testing.assert_frame_equal(found, plain)
+    with pytest.raises(rd.DataError, match=r"comparison\['withheld'\] holds 'later'"):
+        segment_effects(table.assign(withheld="later"))

@@ -9,7 +9,7 @@ import pytest
 from inputs.small_frames import PRED, TRUE
 
 import recdf as rd
-from recdf.inputs.constraints import a_number, check_value, constraint_of, either, one_of
+from recdf.inputs.constraints import SHARE, a_number, check_value, constraint_of, either, one_of
 from recdf.inputs.options import NAMES, OPTIONS, Options
 
 VALUES = [
@@ -167,6 +167,12 @@ def test_a_parameter_refuses_wrong_values_and_names_them(metric):
             [0.5],
             [0, 1, math.nan],
             "a number between 0 and 1, both excluded",
+        ),
+        (
+            SHARE,
+            [1e-12, 0.5, 1 - 1e-12],
+            [0, 1, 1e-13, 1e-320, 1 - 1e-13],
+            "a number between 0 and 1, at least 1e-12 from both",
         ),
         (a_number(above=0, most=1), [1, 0.1], [0, 1.5], "a number above 0 and at most 1"),
         (

@@ -108,17 +108,64 @@ def test_periods_in_files_beside_periods_of_a_catalogue(tmp_path):
     assert found.summary["value"].tolist() == [0.5]
 
 
-@pytest.mark.skipif(not hasattr(pa, "uuid"), reason="this pyarrow has no type of UUIDs")
-def test_uuids_in_files_beside_uuids_of_a_catalogue(tmp_path):
-    ids = [uuid.UUID(int=number) for number in range(4)]
+NEEDS_UUID = pytest.mark.skipif(not hasattr(pa, "uuid"), reason="this pyarrow has no type of UUIDs")
+
+
+@NEEDS_UUID
+@pytest.mark.long
+@pytest.mark.parametrize("buckets", [1, 3])
+def test_uuids_in_files_are_those_of_frames(tmp_path, buckets):
+    """Arrow stores them as bytes. They come back as UUIDs, beside ids of frames and of calls."""
+    ids = [uuid.UUID(int=10**37 + number) for number in range(4)]
     stored = pa.array([one.bytes for one in ids], pa.uuid())
-    true = pa.table({"user_id": [1, 2], "item_id": stored[:2]})
-    pred = pa.table({"user_id": [1, 1, 2, 2], "item_id": stored, "score": [4.0, 3.0, 2.0, 1.0]})
-    paths = write(tmp_path, true, pred)
-    with pytest.raises(rd.IdTypeError, match=r"items\['item_id'\] uuid.UUID ids.*astype\(str\)"):
-        rd.evaluate_parquet(*paths, "coverage@1", items=ids, buckets=3)
-    found = rd.evaluate_parquet(*paths, "coverage@1", items=[one.bytes for one in ids], buckets=3)
-    assert found.summary["value"].tolist() == [0.5]
+    true = pa.table({"user_id": stored[:2], "item_id": stored[:2]})
+    pred = {"user_id": stored.take([0, 0, 1, 1]), "item_id": stored, "score": [4.0, 3.0, 2.0, 1.0]}
+    paths = write(tmp_path, true, pa.table(pred | {"by": stored.take([2] * 4)}))
+    frames = [pd.read_parquet(path) for path in paths]
+    for options in ({}, {"users": ids[:2]}, {"users": "all", "carry": {"score": "first"}}):
+        options |= {"by": "by", "items": ids}
+        found = rd.evaluate_parquet(*paths, ["hits@1", "coverage@1"], buckets=buckets, **options)
+        assert found == rd.evaluate(*frames, ["hits@1", "coverage@1"], **options)
+        assert {type(one) for one in found.per_user["user_id"]} == {uuid.UUID}
+        assert set(found.per_user["by"]) == {ids[2]}
+        found.to_parquet(tmp_path / "kept", overwrite=True)
+        assert rd.read_parquet(tmp_path / "kept") == found
+
+
+@NEEDS_UUID
+def test_uuids_never_match_texts(tmp_path):
+    ids = [uuid.UUID(int=number) for number in range(2)]
+    true = pa.table({"user_id": [1, 2], "item_id": pa.array([one.bytes for one in ids], pa.uuid())})
+    paths = write(tmp_path, true, PRED.assign(item_id=[*map(str, ids)] * 2))
+    with pytest.raises(rd.IdTypeError, match="can never match"):
+        rd.evaluate_parquet(*paths, "hits@1")
+
+
+@pytest.mark.parametrize(
+    ("column", "options"),
+    [
+        ("user_id", {"user_col": ""}),
+        ("item_id", {"item_col": ""}),
+        ("by", {"by": ""}),
+        ("score", {"score_col": ""}),
+        ("rank", {"rank_col": ""}),
+        ("weight", {"weight_col": ""}),
+        ("by", {"carry": [""]}),
+    ],
+)
+def test_a_column_without_a_name(tmp_path, column, options):
+    """Of three items, the only hit stands first by the score alone."""
+    pred = pd.DataFrame({"user_id": 1, "item_id": [8, 9, 1], "score": [1.5, 2, 9], "by": "a"})
+    if column == "rank":
+        pred = pred.drop(columns="score").assign(rank=[3, 2, 1])
+    true = TRUE.assign(weight=2.0)
+    frames = [frame.rename(columns={column: ""}) for frame in (true, pred)]
+    want = rd.evaluate(*frames, "hits@1", **options)
+    assert want.summary["value"].tolist() == [0.5]
+    paths = write(tmp_path, *frames)
+    for buckets in (1, 2):
+        found = rd.evaluate_parquet(*paths, "hits@1", buckets=buckets, **options)
+        assert found == want
 
 
 @pytest.mark.parametrize("name", ["user_id", "item_id", "score"])

@@ -23,9 +23,10 @@ from ...judge.per_user_columns import (
     key_codes,
     metric_values,
     require,
+    require_labels,
     split,
 )
-from ...judge.verdict import by_rank, codes_of, has, sentence
+from ...judge.verdict import by_rank, codes_of, has, sentence, with_known_codes
 from ...stats.many_tests import adjust, heterogeneity
 from ...stats.numbers import normal_quantile
 from ...tables.cells import amount, columns_before, p_value
@@ -270,13 +271,15 @@ def segment_effects(
             "'metric'"
         )
     pair = [name for name in _LABELS if name in comparison.columns]
+    require_labels(comparison, "comparison", [*segments, *pair])
     if twice := int(comparison.duplicated([*segments, *pair]).sum()):
         raise OptionError(
             f"comparison has {twice:,} rows too many for one per {[*segments, *pair]}; name all "
             "columns of segments in ⟦+by=⟧"
         )
     diff, se = (metric_values(comparison, "comparison", name) for name in ("diff", "se"))
-    table = comparison.reset_index(drop=True).assign(confidence=confidence_of(comparison))
+    table = with_known_codes(comparison, "comparison").reset_index(drop=True)
+    table = table.assign(confidence=confidence_of(comparison))
     judged = table.reindex(columns=["withheld", "remarks"], fill_value="")
     withheld = judged["withheld"].to_numpy(object)
     doubted, unchecked = withheld != "", has(judged["remarks"], "ratio_not_checked")

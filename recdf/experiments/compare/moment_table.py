@@ -25,6 +25,7 @@ from ...judge.per_user_columns import (
     group_codes,
     metric_values,
     require,
+    require_labels,
 )
 from ...stats.arms import HUGE, Moments, add_moments
 from ...stats.numbers import undefined_is_nan
@@ -141,6 +142,7 @@ def names_of_metrics(moments: pd.DataFrame, variant_col: str, by: Any) -> list[s
         )
     if not len(moments):
         raise DataError("moments has no rows; expected one per variant and metric")
+    require_labels(moments, "moments", [one for one in ("metric", "other") if one in moments])
     names = moments["metric"]
     if null := int(names.isna().sum()):
         raise NullKeyError(f"moments['metric'] is null in {null:,} of {len(moments):,} rows")

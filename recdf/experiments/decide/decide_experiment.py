@@ -31,8 +31,16 @@ from ...inputs.frames import float_column
 from ...judge.cautions.table import CAUTIONS, UNLIKE
 from ...judge.choices import Alternative, Row, VariantTest, as_columns, check_value
 from ...judge.comparisons import confidence_of, need_details
-from ...judge.per_user_columns import frame_of
-from ...judge.verdict import VERDICT_COLUMNS, by_rank, codes_of, has, sentence, warnings_of
+from ...judge.per_user_columns import frame_of, require_labels
+from ...judge.verdict import (
+    VERDICT_COLUMNS,
+    by_rank,
+    codes_of,
+    has,
+    sentence,
+    warnings_of,
+    with_known_codes,
+)
 from ...stats.arms import Arm, effect, fieller
 from ...stats.many_tests import adjust
 from ...stats.student import t_quantile
@@ -263,6 +271,7 @@ def role_verdicts(table: pd.DataFrame, roles: Roles) -> pd.DataFrame:
     0  spend    −2%   0.002      -0.012    safe
     """
     named = _read_roles(table, roles)
+    table = with_known_codes(table, "table")
     if "confidence" not in table.columns:
         if confidence_of(table) is None:
             need_details(table, ["confidence"])
@@ -386,7 +395,7 @@ def decide_experiment(
             "table has several rows of a metric and treatment; pass what one compare_variants "
             "returned"
         )
-    withheld = table["withheld"].reset_index(drop=True)
+    withheld = with_known_codes(table, "table")["withheld"].reset_index(drop=True)
     plan = roles if isinstance(roles, ExperimentPlan) else None
     deviations = plan.deviations(table, ran) if plan else []
     decided = pd.DataFrame(
@@ -412,6 +421,7 @@ def _read_roles(table: pd.DataFrame, roles: Any) -> dict[str, tuple[str, Budget 
         raise ColumnError(
             f"table has no column {missing[0]!r}; expected what rd.compare_variants returns"
         )
+    require_labels(table, "table", ["metric", "control", "treatment"])
     for name in table.columns.intersection([*_NUMBERS, *_MORE_NUMBERS, "confidence"]):
         float_column(table, name, "table")  # raises where it holds no numbers
     if segments := columns_before(table, "metric"):

@@ -12,7 +12,7 @@ import pandas as pd
 from ...errors import DataError, DuplicateError, OptionError
 from ...inputs.door import checks_names
 from ...judge.choices import Columns, Row, Share, as_columns
-from ...judge.per_user_columns import Floats, frame_of, metric_values, require, some_keys
+from ...judge.per_user_columns import Floats, frame_of, metric_values, require_labels, some_keys
 from ...judge.verdict import add_verdicts, by_rank
 from ...stats.many_tests import launches_by_sign, true_effects
 from ...stats.student import t_quantile
@@ -137,7 +137,7 @@ def proxy_metrics(
         raise DataError(
             f"tests has {len(tests)} rows; a line needs at least 3 experiments", count=len(tests)
         )
-    if keys := require(tests, "tests", as_columns(experiment_col)):
+    if keys := require_labels(tests, "tests", as_columns(experiment_col)):
         again = tests.duplicated(keys, keep=False).to_numpy()
         if again.any():
             raise DuplicateError(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Any, TypedDict
+from uuid import UUID
 
 import numpy as np
 import pandas as pd
@@ -109,6 +110,8 @@ def _add_values(total: Any, series: pd.Series) -> None:
 def hashes(labels: pd.Series) -> np.ndarray:
     """Return a hash of each label, equal for equal labels, whatever their dtype."""
     numeric = pd.api.types.is_numeric_dtype(labels.dtype)
+    if len(labels) and isinstance(labels.iloc[0], UUID):  # as files hold them
+        labels = pd.Series([getattr(one, "bytes", one) for one in labels], dtype=object)
     texts = (
         ()
         if numeric
