@@ -8,7 +8,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,10 +16,10 @@ import pandas as pd
 from ..errors import DataError, OptionError
 from ..inputs.constraints import (
     SHARE,
+    AtLeast2,
     Natural,
     Positive,
     Share,
-    a_number,
     check_record,
     check_value,
 )
@@ -96,7 +96,7 @@ class Settings:
     primary: Sequence[str] = ()
     n_resamples: Positive = 2000
     seed: Natural = 0
-    sequential_n: Annotated[int, a_number(2, whole=True)] | None = None
+    sequential_n: AtLeast2 | None = None
     relative: Relative = "fieller"
     missing: PairMissing = "raise"
     margins: Mapping[str, float] = field(default_factory=dict)

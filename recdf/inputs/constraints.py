@@ -193,6 +193,8 @@ SHARE, POSITIVE, NATURAL = (
 Share = Annotated[float, SHARE]
 Positive = Annotated[int, POSITIVE]
 Natural = Annotated[int, NATURAL]
+AtLeast2 = Annotated[int, a_number(2, whole=True)]
+Above0 = Annotated[float, a_number(above=0)]
 
 
 def constraint_of(hint: Any, plain: Mapping[Any, Constraint] = PLAIN_KINDS) -> Constraint:

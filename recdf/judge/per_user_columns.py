@@ -173,11 +173,12 @@ def named_frame(role: str, data: Any) -> pd.DataFrame:
     return renamed
 
 
-def require(frame: pd.DataFrame, role: str, names: Sequence[str]) -> list[str]:
-    """Return the names if all are columns of the frame."""
-    for name in names:
-        column(frame, name, role)
-    return list(names)
+def require(frame: Any, role: str, names: Any) -> list[str]:
+    """Return one or several names as a list if all are columns of `frame`, which is a DataFrame."""
+    table, found = frame_of(role, frame), as_columns(names)
+    for name in found:
+        column(table, name, role)
+    return found
 
 
 def require_labels(frame: pd.DataFrame, role: str, names: Sequence[str]) -> list[str]:
@@ -190,7 +191,7 @@ def require_labels(frame: pd.DataFrame, role: str, names: Sequence[str]) -> list
 def by_columns(frame: pd.DataFrame, role: str, by: Any, taken: Sequence[str]) -> list[str]:
     """Return the columns of `by` if they are there and do not have the name of a column of the
     result."""
-    names = require(frame, role, as_columns(by))
+    names = require(frame, role, by)
     clash = [name for name in names if name in taken]
     if clash:
         raise OptionError(f"⟦by={clash[0]!r}⟧ is also a column of the result; rename it in {role}")

@@ -17,7 +17,7 @@ import numpy as np
 from numpy import ndarray
 
 from ..errors import DataError, OptionError, examples
-from ..inputs.constraints import Share, a_number
+from ..inputs.constraints import Above0, Share, a_number
 from ..inputs.frames import read_values
 from ..inputs.sorting import distinct, place_in_run, run_of, spans
 from ..matching.hits import Hits, in_turn, ratio, running
@@ -25,7 +25,6 @@ from ..matching.lists import Lists
 from .metric import NOT_NEGATIVE, metric
 from .ranking.dcg import Discount, as_key, discounts_of, largest_gain
 
-Above0 = Annotated[float, a_number(above=0)]
 Depth = Annotated[int, a_number(1, 10**7, whole=True)]
 Chance = Literal[
     "rbp",

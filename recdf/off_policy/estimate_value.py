@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import DataError
-from ..inputs.constraints import Natural, Share
+from ..inputs.constraints import AtLeast2, Natural, Share
 from ..inputs.door import takes_options
 from ..inputs.options import Options, as_columns
 from ..judge.choices import Columns
@@ -24,7 +24,6 @@ from .plan import (
     Plan,
     Ragged,
     Range,
-    Resamples,
     SlateKind,
 )
 from .read_log import LogArrays, Record, beside_groups, log_frame, read_log, split_groups
@@ -258,7 +257,7 @@ def ope_estimate(
     interval: IntervalKind = "delta",
     reward_range: Range = None,
     weight_range: Range = None,
-    n_resamples: Resamples = 2000,
+    n_resamples: AtLeast2 = 2000,
     seed: Natural = 0,
     progress: bool | None = None,
     options: Options | None = None,

@@ -145,7 +145,6 @@ LOW_AND_HIGH = Constraint(
     "pair of float",
 )
 Range = Annotated[tuple[float, float] | None, either(LOW_AND_HIGH, NONE)]
-Resamples = Annotated[int, a_number(2, whole=True)]
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from operator import itemgetter
-from typing import Annotated
 
 import numpy as np
 import pandas as pd
 
 from ...errors import EmptyPopulationError
+from ...inputs.constraints import AtLeast2
 from ...inputs.door import takes_options
 from ...judge.choices import (
     Columns,
@@ -17,8 +17,6 @@ from ...judge.choices import (
     Options,
     Row,
     Share,
-    a_number,
-    as_columns,
 )
 from ...judge.per_user_columns import (
     Codes,
@@ -35,7 +33,7 @@ from ...judge.per_user_columns import (
 )
 from ...progress import Progress
 from ...stats.arms import HUGE, Sample, arm, linearise
-from ...stats.resampling import quantile_interval, replicate_estimates, standard_error
+from ...stats.resampling import bootstrap_effect, by_row, replicate_estimates
 from ..samples import MetricRows, read_metrics, sum_by
 
 
@@ -46,7 +44,7 @@ def bootstrap_ci(
     *,
     by: Columns | None = None,
     cluster: Columns = "user_id",
-    n_resamples: Annotated[int, a_number(2, whole=True)] = 2000,
+    n_resamples: AtLeast2 = 2000,
     confidence: Share = 0.95,
     seed: Natural = 0,
     progress: bool | None = None,
@@ -118,7 +116,7 @@ def bootstrap_ci(
     if not len(per_user):
         raise EmptyPopulationError("per_user has no rows; there is nothing to take a mean over")
     by_cols = by_columns(per_user, "per_user", by, INTERVAL_COLUMNS)
-    units = require(per_user, "per_user", as_columns(cluster))
+    units = require(per_user, "per_user", cluster)
     specs = metric_specs(metrics, per_user, "per_user")
     refuse_mixed_models(per_user, by_cols, units, "drop them from per_user")
     used = [*by_cols, *(name for pair in specs.values() for name in pair)]
@@ -149,11 +147,10 @@ def bootstrap_ci(
                 rows.append({"metric": metric.name, **row, **counts})
             if samples:  # all metrics of a group have one set of replicates
                 replicates = replicate_estimates(samples, n_resamples, seed)
-                ends = quantile_interval(replicates, alternative="two-sided", confidence=confidence)
+                found = by_row(**bootstrap_effect(replicates, "two-sided", confidence))
                 tested = [row for row in rows[-len(columns) :] if not row["remarks"]]
-                found = zip(tested, standard_error(replicates), *ends, strict=True)
-                for row, se, low, high in found:
-                    row |= {"se": se, "ci_low": low, "ci_high": high}
+                for row, numbers in zip(tested, found, strict=True):
+                    row |= numbers
             shown.add()
     which = np.repeat(np.arange(len(groups)), len(columns))
     table = pd.DataFrame(rows).assign(method="percentile", n_resamples=n_resamples, seed=seed)

@@ -13,7 +13,7 @@ import pandas as pd
 from ...errors import ColumnError, OptionError, UnknownWarning, warn_user
 from ...inputs.door import checks_names
 from ...judge.cautions.table import UNLIKE
-from ...judge.choices import Columns, Correction, Share, as_columns
+from ...judge.choices import Columns, Correction, Share
 from ...judge.comparisons import confidence_of, default_columns
 from ...judge.per_user_columns import (
     Codes,
@@ -261,10 +261,9 @@ def segment_effects(
     1      se  0.02     0.021  16.0      0.0  differs between segments
     2      no -0.06    -0.036  16.0      0.0  differs between segments
     """
-    frame_of("comparison", comparison)
     require(comparison, "comparison", ["metric", "diff", "se"])
     before = columns_before(comparison, "metric")
-    segments = require(comparison, "comparison", as_columns(by)) or before
+    segments = require(comparison, "comparison", by) or before
     if not segments:
         raise OptionError(
             "comparison has no column of segments; make it with ⟦+by=⟧, which puts them before "

@@ -214,9 +214,9 @@ def prediction_powered(
     names = shared_metrics(human, cheap, metrics)
     listed = [one for one in list_columns(cheap) if one != model_col]
     keys = as_columns(user_col) or listed or ["user_id"]
-    tested = require(cheap, "cheap", as_columns(covariates))
+    tested = require(cheap, "cheap", covariates)
     by = [model_col] if model_col in cheap.columns and model_col not in keys else []
-    chance = require(human, "human", as_columns(probability_col))
+    chance = require(human, "human", probability_col)
     for name in chance:
         values = metric_values(human, "human", name)
         if not ((values > 0) & (values <= 1)).all():
@@ -355,7 +355,7 @@ def labels_of_both(
     own, more = per_user, given
     if not mapped:
         models = frame_of("per_user", per_user)[model_col]
-        require(frame_of("cheap", given), "cheap", [model_col])
+        require(given, "cheap", model_col)
         own, more = {"": per_user}, {"": given[given[model_col].isin(models)]}
         keys = [model_col, *keys]
     elif not isinstance(given, Mapping) or set(per_user) != set(given):
@@ -365,7 +365,7 @@ def labels_of_both(
     first = next(iter(own))
     names, joined = shared_metrics(own[first], more[first], metrics, "per_user"), {}
     for name, one in own.items():
-        require(frame_of("cheap", more[name]), "cheap", others)
+        require(more[name], "cheap", others)
         joined[name] = join_labels(one, more[name], names, keys, "per_user")
     return joined if mapped else joined[""], names
 

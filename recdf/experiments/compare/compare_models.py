@@ -24,7 +24,6 @@ from ...judge.choices import (
     a_number,
     as_columns,
     check_options_of_tests,
-    check_value,
 )
 from ...judge.comparisons import default_columns
 from ...judge.per_user_columns import float_columns, require, warn_of_weights
@@ -264,7 +263,6 @@ def compare_models(
     0  new   als       30  0.453  better
     1  old   als       50  0.448  better
     """
-    check_value("test", test, PairTest)
     lists, folds, units, by_cols = map(as_columns, (user_col, fold, unit_col, by))
     key, own = columns_of_results(per_user)
     lists = lists or [name for name in key if name not in folds]

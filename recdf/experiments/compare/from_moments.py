@@ -37,7 +37,6 @@ from ...judge.per_user_columns import (
     Floats,
     MetricColumns,
     distinct,
-    frame_of,
     metric_specs,
     warn_of_weights,
 )
@@ -161,7 +160,6 @@ def variant_moments(
     0       A   hits  2       0   2.0  1.414       0.0
     1       B   hits  2       0   4.0  2.828       0.0
     """
-    frame_of("data", data)
     specs = metric_specs(metrics, data, "data")
     for name, (num, den) in specs.items():
         if den is None and num != name:

@@ -38,7 +38,6 @@ from ...judge.per_user_columns import (
     Floats,
     Mask,
     first_rows,
-    frame_of,
     key_codes,
     metric_values,
     require,
@@ -408,8 +407,6 @@ def compare_interleaved(
        n_users   diff  ci_low  ci_high  wins  losses  preference  effect
     0       60  0.667   0.544    0.789    40       0         1.0  better
     """
-    frame_of("log", log)
-    frame_of("clicks", clicks)
     units = as_columns(unit_col)
     keys = as_columns(user_col) or units
     _refuse_same([*units, *keys], item_col)

@@ -109,7 +109,7 @@ class MomentTable:
 def label_columns(frame: pd.DataFrame, role: str, by: Any, variant_col: str) -> list[str]:
     """Return the columns of `by`. Neither they nor the variant may have the name of a column of a
     result."""
-    require(frame, role, [variant_col])
+    require(frame, role, variant_col)
     if variant_col in MOMENT_COLUMNS:
         raise OptionError(
             f"⟦variant_col={variant_col!r}⟧ is also a column of moments; rename it in {role}"

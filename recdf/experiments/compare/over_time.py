@@ -26,7 +26,6 @@ from ...judge.choices import (
     Row,
     TwoPlaces,
     as_columns,
-    check_value,
 )
 from ...judge.comparisons import Comparison, default_columns
 from ...judge.effects.means import Units, arms_of_sums, influence, quantity
@@ -441,7 +440,7 @@ def effect_over_time(
     role, given = "rows", None
     if assignment is not None:
         role, given = "assignment", named_frame("assignment", assignment)
-    keys, strata_cols, clusters = as_columns(user_col), as_columns(strata), as_columns(cluster)
+    keys, strata_cols, clusters = map(as_columns, (user_col, strata, cluster))
     labels, times = [*clusters, *strata_cols], (time_col, exposure_col)
     people = read_people(rows, given, keys, variant_col, labels, *times, multi_variant)
     read = [
@@ -549,7 +548,6 @@ def _values_of_users(
         adds_up = adds_up or column.partition("@")[0] == "revenue"
         values[name] = "sum" if adds_up else "mean"
     values |= per_metric("how", how, specs, UserValue)
-    check_value("missing", missing, AbsentUsers)
     if missing == "drop":
         return {name: (value, False) for name, value in values.items()}
     means = {

@@ -200,7 +200,7 @@ class PairsInMemory:
                 name: within.of_rows(frame_of("per_user", one)) for name, one in given.items()
             }
             if not mapped:
-                require(frames["per_user"], "per_user", [columns.model_col])
+                require(frames["per_user"], "per_user", columns.model_col)
             for frame in frames.values():
                 by_columns(frame, "per_user", within.names, taken)
             unknown, found = within.split([*frames.values()])

@@ -158,7 +158,7 @@ correction, family, primary, sequential_n, expected, health, time_col, user_col,
     ]
     if not orders:
         raise OptionError("quantiles is empty; expected at least one order between 0 and 1")
-    by_cols = by_columns(frame_of("data", data), "data", by, ["quantile", *VARIANT_RESULT_COLUMNS])
+    by_cols = by_columns(data, "data", by, ["quantile", *VARIANT_RESULT_COLUMNS])
     specs = metric_specs(metrics, data, "data")
     of = {f"{name} p{100 * p:g}": name for name in specs for p in orders}
     settings = Settings(

@@ -11,12 +11,11 @@ import pandas as pd
 
 from ...errors import OptionError
 from ...inputs.door import checks_names
-from ...judge.choices import Alternative, Better, Columns, Correction, as_columns
+from ...judge.choices import Alternative, Better, Columns, Correction
 from ...judge.per_user_columns import (
     Codes,
     Floats,
     Mask,
-    frame_of,
     group_codes,
     metric_values,
     require,
@@ -100,7 +99,7 @@ def adjust_pvalues(
     2     0.03   0.06   False
     """
     settings = Settings(confidence=confidence, correction=correction, family=family)
-    require(frame_of("table", table), "table", as_columns(family))
+    require(table, "table", family)
     p = metric_values(table, "table", p_col)
     outside = p[(p < 0) | (p > 1)].tolist()
     if outside:
@@ -149,7 +148,7 @@ def _family_codes(table: NamedColumns, settings: Settings, n: int) -> Codes:
     if not settings.family and not settings.primary:
         return np.zeros(n, np.int64)
     frame = pd.DataFrame(table)
-    labelled = frame[require(frame, "the comparison", as_columns(settings.family))].copy()
+    labelled = frame[require(frame, "the comparison", settings.family)].copy()
     if settings.primary:
         labelled["primary metric"] = frame["metric"].isin(list(settings.primary)).to_numpy()
     return group_codes(labelled, "table", list(labelled.columns))[0]

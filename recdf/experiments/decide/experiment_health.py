@@ -32,7 +32,6 @@ from ...judge.per_user_columns import (
     by_columns,
     count_distinct,
     distinct,
-    frame_of,
     group_codes,
     key_codes,
     require,
@@ -197,8 +196,6 @@ class AssignedUnits(NamedTuple):
         cluster: Columns | None,
     ) -> AssignedUnits:
         """Clusters count where each is in one variant, else users do."""
-        frame_of("per_user", per_user)
-        frame_of("assignment", assignment)
         keys, clusters = as_columns(user_col), as_columns(cluster)
         require(assignment, "assignment", [*keys, variant_col, *clusters])
         require(per_user, "per_user", keys)
@@ -347,11 +344,10 @@ def find_srm(
     0     y      240       B         40        1.0      True  invalid: sample ratio
     1     x      600       A        300        0.0     False                   fits
     """
-    frame_of("assignment", assignment)
-    looked_at = dict.fromkeys(require(assignment, "assignment", as_columns(columns)))
+    looked_at = dict.fromkeys(require(assignment, "assignment", columns))
     if not looked_at:
         raise OptionError("columns is empty; expected columns of assignment, such as browser")
-    periods = require(assignment, "assignment", as_columns(strata))
+    periods = require(assignment, "assignment", strata)
     stratum, labels = group_codes(assignment, "assignment", periods)
     plans = plans_of(expected, periods, labels, "strata")
     units = AssignedUnits.of(assignment, assignment, user_col, variant_col, cluster)

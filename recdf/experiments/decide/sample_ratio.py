@@ -19,7 +19,6 @@ from ...judge.per_user_columns import (
     Floats,
     Mask,
     count_distinct,
-    frame_of,
     key_codes,
     require,
     split,
@@ -264,7 +263,7 @@ def _from_health(
     """
     variants = arms.names
     require(
-        frame_of("health", health),
+        health,
         "health",
         ["variant", "n_assigned", "expected_share", "srm_p", "srm_flag"],
     )

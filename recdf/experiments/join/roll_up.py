@@ -23,7 +23,6 @@ from ...judge.per_user_columns import (
     evaluated,
     exact_sums,
     first_rows,
-    frame_of,
     is_metric,
     key_codes,
     list_columns,
@@ -195,9 +194,8 @@ def roll_up(
     0        1       2      15      0.7           2
     1        2       1      10      NaN           0
     """
-    frame_of("per_user", per_user)
-    units = require(per_user, "per_user", as_columns(unit_col))
-    rolled_over = require(per_user, "per_user", as_columns(over))
+    units = require(per_user, "per_user", unit_col)
+    rolled_over = require(per_user, "per_user", over)
     rules = (
         dict(how)
         if isinstance(how, Mapping)
@@ -272,7 +270,6 @@ def _rules(
             f"⟦how={how!r}⟧, but per_user was rolled up by ⟦how={before!r}⟧; use one rule for all "
             "steps"
         )
-    check_value("how", how, Roll)
     spec = evaluated(per_user)
     by, keys = as_columns(spec.get("by")), as_columns(spec.get("user_col"))
     if mixed := [name for name in by if name in per_user.columns and name not in units]:

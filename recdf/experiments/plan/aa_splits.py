@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ...errors import OptionError
+from ...inputs.constraints import AtLeast2
 from ...inputs.door import takes_options
 from ...judge.choices import (
     Alternative,
@@ -27,7 +28,6 @@ from ...judge.per_user_columns import (
     Codes,
     Floats,
     exact_sums,
-    frame_of,
     metric_specs,
     warn_of_weights,
 )
@@ -52,7 +52,7 @@ def aa_test(
     metrics: NamedMetrics,
     *,
     shares: Sequence[float] | Mapping[Any, float] = (0.5, 0.5),
-    n: int = 1000,
+    n: AtLeast2 = 1000,
     user_col: Columns | None = None,
     cluster: Columns | None = None,
     cap: Mapping[str, float] | None = None,
@@ -155,7 +155,6 @@ def aa_test(
     3  0.980     0.063         0.046          0.086              holds  t, cap=0.98
     """
     settings = Settings(alternative=alternative, confidence=confidence, seed=seed)
-    check_value("n", n, a_number(2, whole=True))
     planned = list(shares.values()) if isinstance(shares, Mapping) else as_columns(shares)
     if len(planned) != 2:
         raise OptionError(
@@ -163,7 +162,6 @@ def aa_test(
         )
     for one in planned:
         check_value("shares", one, a_number(above=0))
-    frame_of("per_user", per_user)
     specs = metric_specs(metrics, per_user, "per_user")
     past = read_experiment_rows(
         per_user, None, [], user_col, cluster=as_columns(cluster), role="per_user"

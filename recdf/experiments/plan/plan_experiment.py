@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from operator import itemgetter
 from statistics import NormalDist
 from typing import Annotated, Any, NamedTuple
@@ -15,14 +14,12 @@ import pandas as pd
 
 from ...errors import DataError, OptionError
 from ...inputs.constraints import (
-    NONE,
+    Above0,
     Constraint,
     OneLabel,
     Positive,
     Share,
     a_number,
-    check_record,
-    either,
     read_change,
 )
 from ...inputs.door import checks_names
@@ -40,7 +37,6 @@ from ...judge.effects.means import slopes
 from ...judge.per_user_columns import (
     Codes,
     Floats,
-    frame_of,
     key_codes,
     metric_specs,
     metric_values,
@@ -122,8 +118,8 @@ def arrivals_by_day(
     1 2026-11-03          0      0
     2 2026-11-04          1      2
     """
-    keys = require(frame_of("log", log), "log", as_columns(user_col))
-    require(log, "log", [time_col])
+    keys = require(log, "log", user_col)
+    require(log, "log", time_col)
     times = log[time_col]
     if not pd.api.types.is_datetime64_any_dtype(times.dtype) or times.isna().any() or not len(log):
         raise DataError(
@@ -174,17 +170,17 @@ def plan_experiment(
     metrics: NamedMetrics,
     *,
     n: int | None = None,
-    rel_effect: float | None = None,
-    control_share: float = 0.5,
-    alpha: float = 0.05,
-    power: float = 0.8,
+    rel_effect: Above0 | None = None,
+    control_share: Share = 0.5,
+    alpha: Share = 0.05,
+    power: Share = 0.8,
     covariates: NamedMetrics | None = None,
     nan: RaiseOrDrop = "raise",
     cluster: Columns | None = None,
     arrivals: pd.DataFrame | Sequence[float] | None = None,
     sequential: bool = False,
     guardrails: Margins | None = None,
-    n_comparisons: int = 1,
+    n_comparisons: Positive = 1,
     alternative: Alternative = "two-sided",
 ) -> pd.DataFrame:
     """Say how small an effect `n` users can show, or how many users, and days, a relative effect
@@ -272,8 +268,6 @@ def plan_experiment(
         metric  mean  n_control  n_treatment  days  mde_abs
     0  revenue  10.0       3141         3141  11.0      1.0
     """
-    frame_of("per_user", per_user)
-    check_value("rel_effect", rel_effect, either(a_number(above=0), NONE))
     specs = metric_specs(metrics, per_user, "per_user")
     margins = {
         name: read_change(f"guardrails[{name!r}]", given)
@@ -284,8 +278,7 @@ def plan_experiment(
         raise OptionError(f"n={n!r} and ⟦rel_effect={rel_effect!r}⟧; expected exactly one of them")
     planned = _Design(control_share, alpha, power, n_comparisons, alternative, sequential)
     # Each guardrail is tested against one side, and all of them are to be shown safe together.
-    of_guardrail = replace(
-        planned,
+    of_guardrail = planned._replace(
         power=1 - (1 - power) / max(len(margins), 1),
         n_comparisons=1,
         alternative="two-sided" if sequential else "greater",
@@ -412,20 +405,16 @@ def read_past(metric: MetricRows, n_rows: int, clusters: Codes | None) -> Past:
     return Past(float(mean), std, planned, size, error, error_std, reduction, design_effect)
 
 
-@dataclass(frozen=True)
-class _Design:
+class _Design(NamedTuple):
     """How the experiment will be run and tested. Effects are in standard deviations; `size` users
     are a unit, and `scale` is what the control's mean is multiplied by."""
 
-    control_share: Share
-    alpha: Share
-    power: Share
-    n_comparisons: Positive
+    control_share: float
+    alpha: float
+    power: float
+    n_comparisons: int
     alternative: Alternative
     sequential: bool
-
-    def __post_init__(self) -> None:
-        check_record(self)
 
     def arms(self, n: int) -> tuple[int, int]:
         """Users of both arms of an experiment of n users."""
@@ -481,15 +470,15 @@ def plan_comparison(
     metrics: Columns,
     *,
     baseline: OneLabel,
-    n: int | None = None,
-    diff: float | None = None,
-    rel_diff: float | None = None,
+    n: Annotated[int, a_number(3, whole=True)] | None = None,
+    diff: Above0 | None = None,
+    rel_diff: Above0 | None = None,
     model_col: str = "model",
     user_col: Columns = "user_id",
     unit_col: Columns | None = None,
-    alpha: float = 0.05,
-    power: float = 0.8,
-    n_comparisons: int = 1,
+    alpha: Share = 0.05,
+    power: Share = 0.8,
+    n_comparisons: Positive = 1,
     alternative: Alternative = "two-sided",
 ) -> pd.DataFrame:
     """Say how many lists a difference of two models needs, or how small a difference `n` lists can
@@ -556,16 +545,11 @@ def plan_comparison(
     0     knn     1537  0.290  6600
     1  random     1537  0.243  4633
     """
-    frame_of("per_user", per_user)
     specs = metric_specs(metrics, per_user, "per_user")
     if sum(one is not None for one in (n, diff, rel_diff)) != 1:
         raise OptionError(
             f"n={n!r}, ⟦diff={diff!r}⟧ and ⟦rel_diff={rel_diff!r}⟧; expected exactly one of them"
         )
-    check_value("n", n, either(a_number(3, whole=True), NONE))
-    for name, given in (("diff", diff), ("rel_diff", rel_diff)):
-        check_value(name, given, either(a_number(above=0), NONE))
-    _Design(0.5, alpha, power, n_comparisons, alternative, False)  # which checks them
     level, keys = alpha / n_comparisons, as_columns(user_col)
     runs = read_model_rows(per_user, keys, [], model_col, as_columns(unit_col))
     warn_of_weights(per_user, "per_user", [model_col, *keys, *specs])
