@@ -90,7 +90,7 @@ def note_of(row: Mapping[Any, Any], beside: str = "") -> str:
     return "; ".join(said) + unbalanced
 
 
-def default_columns(table: pd.DataFrame, details: bool = False) -> pd.DataFrame:
+def default_columns(table: pd.DataFrame, details: bool) -> pd.DataFrame:
     """Return a comparison without the columns that few readers need, unless these are asked for."""
     if details:
         return table

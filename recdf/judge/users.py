@@ -313,7 +313,7 @@ def read_experiment_rows(
         data,
         labels[variant_col] if named else pd.Series([""]),
         variant,
-        groups[by_cols],
+        groups,
         group,
         users,
         stratum,

@@ -402,7 +402,7 @@ def log_ratio(
     treatment: Arm,
     alternative: Alternative,
     confidence: float,
-    multiplier: Number | None = None,
+    multiplier: Number | None,
 ) -> tuple[Number, Number]:
     """Return the interval (m_t/m_c)·exp(∓ t_q·√(v_c/m_c² + v_t/m_t²)) − 1.
 

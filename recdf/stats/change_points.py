@@ -303,7 +303,8 @@ def second_look(before: Nights, after: Nights, more: float) -> tuple[float, floa
     off, _ = off_levels(before, [0, n])
     long_run = max(1.0, float(likeness(off)[3]) + more * 2 * math.sqrt(4.5 / n))
     middle, tau2 = _by_day(before)
-    var, reach = variances(before, tau2), CLIP * np.sqrt(variances(before, tau2))
+    var = variances(before, tau2)
+    reach = CLIP * np.sqrt(var)
     level = _weighted_means(
         np.clip(before.x, middle - reach, middle + reach), _days(before), 1 / var
     )

@@ -28,8 +28,8 @@ class PoweredMean(NamedTuple):
     var: float
     df: float
     weight: float
-    cheap_mean: float = 0.0
-    cheap_var: float = 0.0
+    cheap_mean: float
+    cheap_var: float
 
 
 class LabelledUnits(NamedTuple):
@@ -46,11 +46,11 @@ class LabelledUnits(NamedTuple):
     f: Floats
     rest: Floats
     share: float
-    same: Sequence[Integers] = ()
-    beside: Sequence[tuple[Floats, Floats]] = ()
-    n: int = 0
-    typical: float = 0.0
-    plain: bool = False
+    same: Sequence[Integers]
+    beside: Sequence[tuple[Floats, Floats]]
+    n: int
+    typical: float
+    plain: bool
 
 
 def labelled_units(

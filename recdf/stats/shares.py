@@ -158,9 +158,8 @@ def wilson(share: Any, n: Any, z: float) -> tuple[Any, Any]:
 def compare_shares(
     yes: tuple[int, int],
     n: tuple[int, int],
-    *,
-    alternative: Alternative = "two-sided",
-    confidence: float = 0.95,
+    alternative: Alternative,
+    confidence: float,
 ) -> Effect:
     """Compare the shares of "yes" in control and treatment by Fisher's p and an interval that needs
     no variance.

@@ -113,9 +113,7 @@ def beyond(quantile: Number, power: float) -> Number:
     return quantile + normal_quantile(power)
 
 
-def detectable_t(
-    df: Number, alpha: float, power: float, alternative: Alternative = "two-sided"
-) -> Number:
+def detectable_t(df: Number, alpha: float, power: float, alternative: Alternative) -> Number:
     """Return `detectable` for a t test with `df` degrees of freedom.
 
     It is the noncentrality δ for which a noncentral t exceeds the test's quantile with probability
@@ -126,9 +124,7 @@ def detectable_t(
     return scipy_module("special").nctdtrinc(df, 1 - power, quantile)
 
 
-def chance_beyond(
-    df: Number, alpha: float, errors: Number, alternative: Alternative = "two-sided"
-) -> Number:
+def chance_beyond(df: Number, alpha: float, errors: Number, alternative: Alternative) -> Number:
     """Return the chance that a t test finds a true effect of so many standard errors."""
     return 1 - scipy_module("special").nctdtr(df, errors, t_quantile(df, alternative, 1 - alpha))
 

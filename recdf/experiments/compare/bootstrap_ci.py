@@ -154,7 +154,7 @@ def bootstrap_ci(
             shown.add()
     which = np.repeat(np.arange(len(groups)), len(columns))
     table = pd.DataFrame(rows).assign(method="percentile", n_resamples=n_resamples, seed=seed)
-    result = pd.concat([groups[by_cols].iloc[which].reset_index(drop=True), table], axis=1)
+    result = pd.concat([groups.iloc[which].reset_index(drop=True), table], axis=1)
     return result[[*by_cols, *INTERVAL_COLUMNS]]
 
 

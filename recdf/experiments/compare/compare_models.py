@@ -311,9 +311,9 @@ def compare_models(
     if weight_col is None:
         warn_of_weights(frames[0], runs.parts[0][0], [*keys, model_col, *as_columns(metrics)])
     parts, rows = zip(*runs.tables(names, settings, declared, progress), strict=True)
-    result = pd.DataFrame(list(chain.from_iterable(rows))).astype({"n_resamples": "Int64"})
-    used = seed if TESTS[test].resampled else pd.NA
-    result = result.assign(test=test, seed=pd.array([used] * len(result), dtype="Int64"))
+    used = seed if TESTS[test].resampled else None
+    result = pd.DataFrame(list(chain.from_iterable(rows))).assign(test=test, seed=used)
+    result = result.astype(dict.fromkeys(["n_resamples", "seed"], "Int64"))
     of_row = np.repeat(np.arange(len(parts)), [*map(len, rows)])
     result[by_cols] = pd.concat(parts).take(of_row).reset_index(drop=True)
     if missing == "zero":

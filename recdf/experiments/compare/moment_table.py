@@ -177,7 +177,7 @@ def read_moments(
     numbers = {name: np.asarray(one, np.float64).reshape(shape) for name, one in every}
     at_pairs = cell[pairs], place[pairs], other[pairs]
     covariances = _covariances(moments[pairs], *at_pairs, numbers)
-    table = MomentTable(groups[by_cols], variants[variant_col], [*metrics], numbers, covariances)
+    table = MomentTable(groups, variants[variant_col], [*metrics], numbers, covariances)
     _check_same_users(table, np.bincount(at, minlength=size).reshape(shape) > 0)
     return table
 

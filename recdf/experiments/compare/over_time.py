@@ -154,8 +154,7 @@ class Trend:
         if of is not None:
             n = both(lambda own: len(distinct(own)), kept.split(kept.take(of)))
         row: Row = dict.fromkeys([*SLOPE, "early", "late", "turned_by"], np.nan)
-        row |= {"n_counted": min(n), "turns": False}
-        row |= {"skewed_by": 0.0, "turned_to": "lose or gain"}
+        row |= {"n_counted": min(n), "turns": False, "skewed_by": 0.0, "turned_to": "lose or gain"}
         if np.count_nonzero(self.weights) < 2 or min(n) < 2:
             return row
         days, weights = self.days, self.weights

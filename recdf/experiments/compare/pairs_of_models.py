@@ -466,19 +466,17 @@ class PairsInBuckets:
         for _, found in given:
             for label, one in found.items():
                 by_label.setdefault(label, []).append(one)
-        labels, places = [pd.DataFrame(index=[0])], np.zeros(1, np.int64)
-        if by:
-            frame = pd.DataFrame(list(by_label), columns=by)
-            frame = frame.astype(dict(self.result.empty_rows[by].dtypes))
-            code, found = group_codes(frame, "per_user", by)
-            labels, places = [found.iloc[[i]] for i in range(len(found))], np.argsort(code)
+        frame = pd.DataFrame(list(by_label), columns=by)
+        frame = frame.astype(dict(self.result.empty_rows[by].dtypes))
+        code, labels = group_codes(frame, "per_user", by)
         tables, given = [], list(by_label.values())
-        for label, place in zip(labels, places, strict=True):
+        for i, place in enumerate(np.argsort(code)):
             parts = given[place]
             there = np.any([one.there for one in parts], axis=0)
             own = [pair for pair in pairs if there[[*pair]].all()]
             if own:
-                tables.append((label, self._rows(names, own, settings, declared, parts)))
+                found = self._rows(names, own, settings, declared, parts)
+                tables.append((labels.iloc[[i]], found))
         if not tables:
             raise nothing_to_compare(by, self.baseline)
         return tables

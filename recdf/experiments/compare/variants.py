@@ -187,10 +187,7 @@ def decide(
             "srm_p": ratio.p[group_of],
             "seen_loss": ratio.seen[group_of, treatment],
             "better": [better[metric] or "" for metric in metrics],
-            "effect": "",
-            "withheld": "",
             "remarks": table["remarks"],
-            "verdict": "",
         }
     )
     add_verdicts(result, "variants", effects_of(result, table["reject"], better))

@@ -32,6 +32,8 @@ UNBALANCED = 0.01
 PERIODS = 10
 
 HALF_AN_ERROR = 0.5
+# What users in strata that are worth more are said to be, by the level of the test that shows them.
+MOVED_LEVELS = ("strata_moved", HEALTH_ALPHA), ("strata_differ_in_worth", UNBALANCED)
 # A covariate of which the others leave less than this is one of them.
 TINY_REST = 1e-9
 
@@ -236,8 +238,7 @@ def moved_by_worth(worth: Floats, var: float, both: ArmRows, rows: ExperimentRow
     if abs(treatment.mean() - control.mean()) < HALF_AN_ERROR * np.sqrt(var):
         return ""
     p = p_of_balance([Sample(index)], replace(rows, strata=None), both)[0]
-    codes = {"strata_moved": HEALTH_ALPHA, "strata_differ_in_worth": UNBALANCED}
-    return next((code for code, limit in codes.items() if p < limit), "")
+    return next((code for code, limit in MOVED_LEVELS if p < limit), "")
 
 
 def segments_moved(arms: Arms, table: Mapping[str, Any], ratio: SampleRatio) -> list[Difference]:
@@ -262,7 +263,7 @@ def segments_moved(arms: Arms, table: Mapping[str, Any], ratio: SampleRatio) -> 
     half = HALF_AN_ERROR * np.sqrt(((share * se) ** 2).sum(axis=0))
     least = np.maximum(half, TINY_REST)  # of equal values, rounding moves a little
     found, metrics = [], table["metric"][: len(moved)]
-    for code, p in (("strata_moved", HEALTH_ALPHA), ("strata_differ_in_worth", UNBALANCED)):
+    for code, p in MOVED_LEVELS:
         shown = (moved > -normal_quantile(p / 2) * error) & (moved >= least)
         for i in np.flatnonzero(shown):
             where = arms.nowhere()

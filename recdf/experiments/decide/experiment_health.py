@@ -165,7 +165,7 @@ def experiment_health(
             "missing_flag": np.where(lost[1] < alpha, "missing_metrics", ""),
             "users_digest": digests,
         }
-    labels = groups[by_cols].iloc[repeat].reset_index(drop=True)
+    labels = groups.iloc[repeat].reset_index(drop=True)
     table = pd.concat([labels, pd.DataFrame(columns)], axis=1)
     # Groups stand as they are, and in each the variants in order.
     order = np.lexsort([pd.factorize(table["variant"], sort=True)[0], repeat])

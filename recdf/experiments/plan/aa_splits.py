@@ -191,11 +191,11 @@ def aa_test(
                 rows.append({**of, **row, "recommended": recommended})
             shown.add()
     table = pd.DataFrame(rows)
-    recommended_of = table.pop("recommended")
     remark(table, table["n_splits"] == 0, "not_tested")
     remark(table, [past.repeated is not None] * len(table), "repeated_units")
     add_verdicts(table, "aa", table["effect"])
-    return table.assign(recommended=recommended_of)
+    table["recommended"] = table.pop("recommended")  # it stands last
+    return table
 
 
 def _unit_columns(metric: MetricRows, code: Codes) -> list[Floats]:
