@@ -498,7 +498,7 @@ def effect_over_time(
     def of_period(period: int) -> tuple[tuple[list[MetricRows], list[MetricRows]], list[ArmRows]]:
         return next(every), arms_of((periods.start <= period) & (period < periods.stop))
 
-    def test(period: int, pair: TwoPlaces, surplus: Surplus) -> list[Row]:
+    def test(period: int, pair: TwoPlaces, settings: Settings, surplus: Surplus) -> list[Row]:
         (alone, so_far), there = of_period(period)
         at = arms.pairs.index(pair)
         for metric, of_metric in zip(alone, trends, strict=True):

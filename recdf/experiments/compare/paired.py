@@ -288,14 +288,13 @@ class PairUnits(NamedTuple):
     """What a t test reads of the units of one pair.
 
     typical : how many units of the typical weight they are · effective : how many equal units, None
-    where all weigh the same · largest : absolute difference · spread : standard deviation of the
-    differences.
+    where all weigh the same · spread : standard deviation of the differences. The variance of the
+    estimate is null where differences are huge.
     """
 
     n: int
     wins: int
     losses: int
-    largest: float
     estimate: Arm = Arm(np.nan, np.nan, np.nan)
     skewness: float = 0.0
     without_top: float = np.nan
@@ -367,11 +366,11 @@ class UnitSums(NamedTuple):
         """What a test reads of them."""
         n, weighted, without = int(self.n), self.largest[2] > 0, self.without_top
         wins, losses, by_weight = self.counts.tolist()
-        known = PairUnits(n, int(wins), int(losses), float(self.largest[1]))
+        known = PairUnits(n, int(wins), int(losses))
         if n < 1:
             return known
         ratio, total = self.mean[0] / self.mean[1], n * self.mean[1]
-        if known.largest >= HUGE:
+        if self.largest[1] >= HUGE:
             return known._replace(estimate=Arm(ratio, np.nan, np.nan))
         form = np.array([1.0, -ratio]) / self.mean[1]
         squares = max(form @ self.two @ form, 0.0)
@@ -421,7 +420,7 @@ def paired_test(
     row["remarks"] = "repeated_units" * repeated
     if units.n < 2:
         return but(row, "too_few_users", diff=units.estimate.mean)
-    if units.largest >= HUGE:
+    if np.isnan(units.estimate.var):
         return but(row, "huge_values")
     constant = not units.estimate.var > 0 or not wins + losses  # ties differ by rounding alone
     row["diff"], row["diff_without_top"] = float(units.estimate.mean), units.without_top

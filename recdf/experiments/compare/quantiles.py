@@ -194,7 +194,7 @@ correction, family, primary, sequential_n, expected, health, time_col, user_col,
             for one in found
         ]
 
-    def of_pair(group: int, pair: TwoPlaces, surplus: Surplus) -> list[Row]:
+    def of_pair(group: int, pair: TwoPlaces, settings: Settings, surplus: Surplus) -> list[Row]:
         names, found, both_arms = iter(of), [], rows.both(group, pair)
         for metric, one in enumerate(columns):
             ready = make_units(one, both_arms, rows)

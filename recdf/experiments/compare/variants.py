@@ -113,8 +113,9 @@ def columns_of_users(
     return needed
 
 
-# Takes a group, a pair and its surplus of users, and gives a row of numbers per metric.
-TestOfPair = Callable[[int, TwoPlaces, Surplus], list[Row]]
+# Takes a group, a pair, the settings and the pair's surplus of users, and gives a row of numbers
+# per metric.
+TestOfPair = Callable[[int, TwoPlaces, Settings, Surplus], list[Row]]
 
 
 def decide(
@@ -142,7 +143,7 @@ def decide(
         for group in range(len(arms.groups)):
             of_pairs = []
             for pair in arms.pairs:
-                of_pairs.append(test(group, pair, ratio.surplus(group, pair, arms.names)))
+                of_pairs.append(test(group, pair, settings, ratio.surplus(group, pair, arms.names)))
                 bar.add()
             found += itertools.chain.from_iterable(zip(*of_pairs, strict=True))
     at = group_of, control, treatment = arms.of_rows(len(found))
@@ -546,8 +547,5 @@ def compare_users(
     found, balance = users.unbalanced(arms.pairs)
     found += [*late, *users_in_both(head, health, users.n, arms)]
 
-    def compare(group: int, pair: TwoPlaces, surplus: Surplus) -> list[Row]:
-        return users.compare(group, pair, settings, surplus)
-
-    given = arms, test or compare, ratio, better, settings, found, balance, intervals
+    given = arms, test or users.compare, ratio, better, settings, found, balance, intervals
     return decide(*given, covariates_timed=timed, progress=progress)

@@ -18,13 +18,11 @@ import pandas as pd
 
 from ...errors import ColumnError, DataError, OptionError, closest
 from ...inputs.constraints import (
-    NONE,
     Budget,
     Share,
     a_number,
     check_budget,
     check_record,
-    either,
     read_change,
 )
 from ...inputs.frames import float_column
@@ -70,7 +68,7 @@ class ExperimentPlan:
     unit: tuple[str, ...] | None = None
     segments: tuple[str, ...] | None = None
     method: VariantTest | None = None
-    n: Annotated[int | None, either(a_number(4, whole=True), NONE)] = None
+    n: Annotated[int, a_number(4, whole=True)] | None = None
     looks: int | str | None = None
     confidence: Share = 0.95
 
