@@ -406,10 +406,12 @@ class SummedUsers:
         columns: list[str],
         labels: list[str],
         user: str | None,
+        beside: Sequence[str] = (),
         before: SummedUsers | None = None,
     ) -> SummedUsers:
         """Add up all users; an id in several rows raises. The first rows, or the sums of an earlier
-        pass (`before`), say what is far from the mean."""
+        pass (`before`), say what is far from the mean. Columns `beside` the metrics are tested as
+        covariates are."""
         sample, null = floats_of(parts.sample, columns, np.zeros(len(columns)))
         if null is not None:
             for i, values in enumerate(sample):  # a null is the mean of the others
@@ -433,6 +435,7 @@ class SummedUsers:
             ways = [way.by_group(before, one) for way, one in zip(ways, metrics, strict=True)]
         past = sorted(
             {w.columns[i] for w in ways for x in w.covariates for i in x if i is not None}
+            | set(map(columns.index, beside))
         )
         past = past if len(past) <= _MOST_CUBED else []
         share = np.array(parts.sample.column(labels[-1]).value_counts().field("counts"))

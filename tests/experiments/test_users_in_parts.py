@@ -27,6 +27,7 @@ def some_users(shares=(0.5, 0.5), n=N):
     users["revenue"], users["hit"] = rng.gamma(2, 3, n), rng.binomial(1, 0.2, n)
     users["week"] = np.arange(n) * 3 // n
     users["before"] = users["revenue"] / 3 + rng.normal(0, 1, n)
+    users["weight"] = rng.integers(1, 5, n) / 4
     for name in ("", "_before"):
         users[f"views{name}"] = rng.poisson(3, n)
         users[f"clicks{name}"] = rng.binomial(users[f"views{name}"], 0.3).astype(float)
@@ -94,6 +95,9 @@ GIVEN = {
     "segments": {"by": "segment"},
     "shares": {"test": {"hit": "proportion"}},
     "looks": {"sequential_n": 2 * N},
+    "weights": {"weight_col": "weight"},
+    "weights of 0": {"weight_col": "views"},
+    "weights and covariates": {"weight_col": "weight", "covariates": PAST, "by": "segment"},
     "strata": {"strata": "week"},
     "strata in segments": {"strata": ["week"], "by": "segment", "correction": "bh"},
     "shares by stratum": {
@@ -106,7 +110,7 @@ GIVEN = {
 @pytest.mark.few(1)
 @pytest.mark.parametrize("given", GIVEN.values(), ids=GIVEN)
 def test_files_are_compared_as_the_frame(given, parts, no_rows, tmp_path):
-    users = some_users(n=MANY if "covariates" in given else N)
+    users = some_users(n=MANY if {"covariates", "weight_col"} & {*given} else N)
     found = same(written(users, tmp_path), users, **given)
     assert found["diff_without_top"].notna().all()
 
@@ -227,11 +231,35 @@ def test_stores_that_were_assigned_whole_are_seen_in_a_frame(resized):
 ROWS = {
     "covariates in strata": {"strata": "segment", "covariates": "before"},
     "clusters": {"cluster": "segment"},
-    "weights": {"weight_col": "views"},
+    "weights in strata": {"strata": "segment", "weight_col": "weight"},
     "caps": {"cap": {"revenue": 0.99}},
     "shuffled": {"test": "permutation", "n_resamples": 50},
     "a regression": {"covariates": {"revenue": ["before", "views_before"]}},
 }
+
+
+@pytest.mark.long
+def test_nulls_beside_weights(parts, no_rows, tmp_path):
+    users = some_users(n=MANY)
+    rng = np.random.default_rng(8)
+    for name in ("revenue", "clicks", "views"):
+        users[name] = users[name].where(rng.random(MANY) < 0.9)
+    users["weight"] = users["weight"].where(rng.random(MANY) < 0.8, 0.0)
+    found = same(written(users, tmp_path), users, weight_col="weight", nan="drop")
+    assert (found["n_dropped"] > 0.2 * MANY).all()
+
+
+BAD_WEIGHTS = {"null": np.nan, "negative": -1.0, "infinite": np.inf}
+
+
+@pytest.mark.parametrize("bad", BAD_WEIGHTS.values(), ids=BAD_WEIGHTS)
+def test_a_weight_that_is_none_is_refused(bad, parts, tmp_path):
+    users = some_users()
+    users.loc[900, ["weight", "revenue"]] = bad, np.nan
+    path = written(users, tmp_path)
+    for data in (users, path):
+        with pytest.raises(rd.DataError, match="weight"):
+            rd.compare_variants(data, "revenue", control="A", weight_col="weight", nan="drop")
 
 
 @pytest.mark.long

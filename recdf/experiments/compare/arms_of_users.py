@@ -395,8 +395,11 @@ def _skewness(found: MeanEffect, far: Farthest | None) -> float:
             return 0.0
     if kept is not None and kept.cubes is not None and isinstance(record, Aggregates):
         size, cells = np.array(n, np.float64), found.units.cells
-        var = record.squares(found.forms)[cells].sum(axis=1) / size
-        third = kept.cubes.of(found.forms, record.grid.base, record.above)[cells].sum(axis=1) / size
+        squares = record.squares(found.forms)
+        var, half = squares[cells].sum(axis=1) / size, (record.high - record.low) / 2
+        spread = np.sqrt(squares / np.maximum(record.n, 1))
+        third = kept.cubes.of(found.forms, record.grid.base, record.above, half, spread)
+        third = third[cells].sum(axis=1) / size
         skewness = np.divide(third, var**1.5, out=np.zeros(2), where=var > 0)
         return skewness_of_means(size, var, skewness)
     return skewness_of_arms(*found.residuals())

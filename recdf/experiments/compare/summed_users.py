@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
-from ...inputs.data_files import UserParts, needed_frame
+from ...inputs.data_files import OfBatches, UserParts, needed_frame
 from ...inputs.options import as_columns
 from ...judge.aggregates import RowsNeeded, UnitsRecord
 from ...judge.choices import Columns, RaiseOrDrop, Row
 from ...judge.effects.means import Linear, quantity
-from ...judge.in_parts import SummedUsers
+from ...judge.in_parts import SummedUsers, floats_of
 from ...judge.per_user_columns import Codes, Floats, MetricColumns, group_codes
 from ...judge.users import ExperimentRows, may_be_unit, read_experiment_rows
 from ...stats.arms import both
@@ -55,6 +56,10 @@ class ArmsInCells:
     def n(self) -> Floats:
         """Users of each group and variant."""
         raise NotImplementedError
+
+    def tested(self, metric: str) -> dict[str, MetricColumns]:
+        """What is to be alike in both arms of a metric, by its name."""
+        return {"/".join(filter(None, pair)): pair for pair in self.covariates.get(metric, ())}
 
     def counts(self, health: pd.DataFrame | None) -> Floats:
         """Users of every variant, in each group and over all of them."""
@@ -109,10 +114,7 @@ class ArmsInCells:
         self, pairs: Sequence[tuple[int, int]]
     ) -> tuple[list[Difference], dict[str, Floats]]:
         """Test every covariate of every pair of control and treatment."""
-        names = {
-            name: {a if b is None else f"{a}/{b}": (a, b) for a, b in self.covariates.get(name, ())}
-            for name in self.specs
-        }
+        names = {name: self.tested(name) for name in self.specs}
         used = {x: pair for own in names.values() for x, pair in own.items()}
         n_groups, n_variants, n_strata, _ = self.cells.shape
         if used and n_strata > 1:
@@ -178,13 +180,74 @@ def needs_regression(specs: Specs, covariates: Mapping[str, Sequence[MetricColum
     return any(len(xs) > 1 and specs[name][1] is None for name, xs in covariates.items())
 
 
+# Ends of the names of products with the weight. Where it is 0, a numerator is null and a
+# denominator 0, whatever they are; a covariate is known or null as ever.
+_NUM, _DEN, _PAST = "\0num", "\0den", "\0past"
+
+
+@dataclass(frozen=True)
+class Weighing:
+    """Gives a function batches with products of columns and the users' `weight` beside these. A
+    weight that is no number of at least 0 becomes NaN, with which nothing adds up."""
+
+    function: OfBatches
+    made: list[str]
+    weight: str
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Any:
+        return self.function(map(self.of, batches))
+
+    def of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        read = [self.weight, *(name.partition("\0")[0] for name in self.made)]
+        (weight, *values), null = floats_of(batch, read, np.full(len(read), np.nan))
+        weight = np.where((weight >= 0) & (weight < np.inf), weight, np.nan)
+        columns = {name: batch.column(name) for name in batch.schema.names}
+        columns[self.weight] = pa.array(weight)
+        for i, (name, one) in enumerate(zip(self.made, values, strict=True), 1):
+            gaps = np.zeros(len(one), bool) if null is None else null >> i & 1 == 1
+            if not name.endswith(_PAST):
+                one = np.where(weight == 0, 0.0, one)
+                gaps = gaps & (weight != 0) if name.endswith(_DEN) else gaps | (weight == 0)
+            columns[name] = pa.array(one * weight, mask=gaps)
+        return pa.RecordBatch.from_arrays([*columns.values()], [*columns])
+
+
+def weighed(
+    parts: UserParts, specs: Specs, covariates: Mapping[str, Sequence[MetricColumns]], weight: str
+) -> tuple[UserParts, Specs, dict[str, list[MetricColumns]]]:
+    """The parts with their weighted columns, and metrics and covariates as ratios of these: Σ w y /
+    Σ w, or Σ w N / Σ w D. A user of weight 0 has nothing to count."""
+
+    def ratio(pair: MetricColumns, ends: tuple[str, str]) -> MetricColumns:
+        num, den = pair
+        return num + ends[0], weight if den is None else den + ends[1]
+
+    own = {name: ratio(pair, (_NUM, _DEN)) for name, pair in specs.items()}
+    past = {name: [ratio(x, (_PAST, _PAST)) for x in xs] for name, xs in covariates.items()}
+    if any("\0" in name for name in [weight, *parts.head.columns]):
+        raise RowsNeeded
+    every = [*own.values(), *itertools.chain.from_iterable(past.values())]
+    made = list(dict.fromkeys(name for pair in every for name in pair if name != weight and name))
+
+    def run(function: OfBatches, columns: list[str]) -> list[Any]:
+        products = [name for name in columns if name in made]
+        sources = (name.partition("\0")[0] for name in columns)
+        return parts.run(Weighing(function, products, weight), [*dict.fromkeys([weight, *sources])])
+
+    sample = Weighing(iter, made, weight).of(parts.sample)
+    return replace(parts, sample=sample, run=run, spans=lambda _: None), own, past
+
+
 @dataclass(frozen=True)
 class SummedArms(ArmsInCells):
-    """Users in parts, by their aggregates."""
+    """Users in parts, by their aggregates. `named` are the columns of the metrics without
+    weights."""
 
     users: SummedUsers
     identified: bool
     kinds: Codes
+    named: Specs
+    weight: str | None
 
     @property
     def n(self) -> Floats:
@@ -205,26 +268,31 @@ class SummedArms(ArmsInCells):
         strata: list[str],
         rows: ExperimentRows | None,
         nan: RaiseOrDrop,
+        weight: str | None,
         before: SummedUsers | None = None,
     ) -> SummedArms:
         """Add up the users; `RowsNeeded` if that does not suffice. `rows` have their labels and
         times, if these matter."""
-        pairs = [*specs.values(), *itertools.chain.from_iterable(covariates.values())]
+        named, beside = specs, [*filter(None, [weight])]
+        used = {variant_col, *by_cols, *strata, *beside}
+        used |= {name for pair in specs.values() for name in pair if name}
+        frame = parts.sample.to_pandas() if parts.some is None else parts.some
+        if weight is not None:
+            parts, specs, covariates = weighed(parts, specs, covariates, weight)
+        pairs: list[MetricColumns] = [(name, None) for name in beside]
+        pairs += [*specs.values(), *itertools.chain.from_iterable(covariates.values())]
         columns = list(dict.fromkeys(name for pair in pairs for name in pair if name is not None))
         at = {name: i for i, name in enumerate(columns)}
         if explicit := as_columns(user_col):
             keys = explicit
         else:
             keys = [name for name in ["user_id"] if name in parts.head.columns]
-        used = {variant_col, *by_cols, *strata}
-        used |= {name for pair in specs.values() for name in pair if name}
-        frame = parts.sample.to_pandas() if parts.some is None else parts.some
         arm = group_codes(frame, "data", [variant_col])[0]
         # Ids beside the key that may be the units that were assigned need the rows.
-        beside = explicit not in ([], ["user_id"]) and "user_id" in frame.columns
+        guessed = explicit not in ([], ["user_id"]) and "user_id" in frame.columns
         others = [frame[name] for name in frame.columns if name not in {*used, "user_id"}]
-        beside |= explicit != ["user_id"] and any(may_be_unit(one, arm) for one in others)
-        if beside or len(keys) > 1 or needs_regression(specs, covariates):
+        guessed |= explicit != ["user_id"] and any(may_be_unit(one, arm) for one in others)
+        if guessed or len(keys) > 1 or needs_regression(specs, covariates):
             raise RowsNeeded
         forms = [
             (linear(pair, at), tuple(linear(x, at) for x in covariates.get(name, ())))
@@ -232,7 +300,7 @@ class SummedArms(ArmsInCells):
         ]
         labels = [*by_cols, *strata, variant_col]
         key = keys[0] if keys else None
-        users = SummedUsers.of(parts, forms, columns, labels, key, before)
+        users = SummedUsers.of(parts, forms, columns, labels, key, beside, before)
         variant, variants = group_codes(users.labels, "data", [variant_col])
         group, groups = group_codes(users.labels, "data", by_cols)
         stratum, levels = group_codes(users.labels, "data", strata)
@@ -240,7 +308,10 @@ class SummedArms(ArmsInCells):
         last = len(users.cells)
         cells = np.full((len(groups), len(variants), len(levels), len(kinds)), last)
         cells[group, variant, stratum, kind] = np.arange(last)
-        lost = kinds.any() and (nan == "raise" or bool(strata))
+        lost = bool(strata) and bool(kinds.any())
+        for i, pair in enumerate(specs.values()):
+            null = np.logical_or.reduce([kinds >> at[name] & 1 for name in pair if name])
+            lost |= nan == "raise" and bool((null & ~(kinds >> (len(at) + i) & 1)).any())
         past = {name for xs in covariates.values() for x in xs for name in x if name is not None}
         if lost or any((kinds >> at[name] & 1).any() for name in past):
             raise RowsNeeded
@@ -249,8 +320,8 @@ class SummedArms(ArmsInCells):
         ):
             raise RowsNeeded
         if rows is not None:
-            named = rows.variants.tolist(), rows.groups.to_numpy().tolist()
-            if named != (variants[variant_col].tolist(), groups[by_cols].to_numpy().tolist()):
+            same = rows.variants.tolist(), rows.groups.to_numpy().tolist()
+            if same != (variants[variant_col].tolist(), groups[by_cols].to_numpy().tolist()):
                 raise RowsNeeded
             rows = replace(rows, users=np.arange(len(rows.variant))) if keys else rows
         return cls(
@@ -264,7 +335,16 @@ class SummedArms(ArmsInCells):
             users,
             bool(keys),
             kinds,
+            named,
+            weight,
         )
+
+    def tested(self, metric: str) -> dict[str, MetricColumns]:
+        found = {}
+        for pair in self.covariates.get(metric, ()):
+            names = [name.partition("\0")[0] for name in pair if name and name != self.weight]
+            found["/".join(names)] = pair
+        return found if self.weight is None else {**found, self.weight: (self.weight, None)}
 
     def counts(self, health: pd.DataFrame | None) -> Floats:
         known = self.identified or len(self.n) == 1
@@ -286,6 +366,7 @@ class SummedArms(ArmsInCells):
         n_null, dropped = (
             both(int, tuple(n[:, :, of].sum(axis=(1, 2)))) for of in (null & ~empty, null)
         )
+        num, den = self.named[name]
         bounds = defined_bounds(num) if den in (None, f"{num}__n") else None
         of = None if den is None else (num, den)
         warnings = unequal_missing(n_null, both(lambda *some: sum(some), units.n, dropped))
@@ -297,7 +378,8 @@ class SummedArms(ArmsInCells):
             raise RowsNeeded
         own = [columns.index(i) for i in past]
         tiled, above = (np.tile(x[own], (2, 1)) for x in (form, both.above[0]))
-        return float(cubes.of(tiled, both.grid.base[own], above).sum())
+        half, spread = (both.high - both.low)[own] / 2, np.sqrt(both.squares(form[None]) / both.n)
+        return float(cubes.of(tiled, both.grid.base[own], above, half, spread.repeat(2)).sum())
 
 
 def unequal_missing(n_null: tuple[int, int], of: tuple[float, float]) -> tuple[str, ...]:

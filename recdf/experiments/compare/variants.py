@@ -457,7 +457,7 @@ def compare_variants(
     needed = columns_of_users(metrics, covariates, variant_col, named, health)
     asked = test.values() if isinstance(test, Mapping) else [test]
     resampled = any(one in TESTS and TESTS[one].resampled for one in asked)
-    if not (cluster or weight_col or cap is not None or resampled):
+    if not (cluster or cap is not None or resampled):
         given, parts = users_in_parts(data, needed, variant_col)
     data = needed_frame(given, "data", needed) if parts is None else parts.head
     frame_of("data", data)
@@ -494,10 +494,10 @@ def compare_variants(
         try:
             labels, late = labels_in_memory(given, data, variant_col, by_cols, times, health)
             of_parts = parts, specs, past, variant_col, by_cols, user_col, times[1], labels, nan
-            sums = SummedArms.of(*of_parts)
+            sums = SummedArms.of(*of_parts, weight_col)
             with suppress(FarNeeded):
                 return default_columns(compare_users(sums, data, *more, late), details)
-            sums = SummedArms.of(*of_parts, sums.users)
+            sums = SummedArms.of(*of_parts, weight_col, sums.users)
             return default_columns(compare_users(sums, data, *more, late), details)
         except RowsNeeded:
             data = needed_frame(given, "data", needed)

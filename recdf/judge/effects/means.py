@@ -38,6 +38,8 @@ MOST_DUMMIES = 10**8
 JACKKNIFE_BELOW = 40
 # Rows of which the farthest is told first.
 _NEAR = 2**11
+# Third moments of columns that reach as far as so many standard deviations of z are exact to 1e-6.
+_MOST_SPREADS = 1000
 # Units are equally far if their distances differ by less, relatively: rounding.
 _ROUNDED = 1e-12
 _NONE = np.zeros(0)
@@ -79,9 +81,12 @@ class Cubes(NamedTuple):
     middle: Floats
     sums: Floats
 
-    def of(self, form: Floats, base: Floats, above: Floats) -> Floats:
+    def of(self, form: Floats, base: Floats, above: Floats, half: Floats, spread: Floats) -> Floats:
         """Σ z³ of z = f·(x − mean) in each cell. The mean comes as `base` and `above`, which add up
-        to it: the sum of huge numbers would lose digits."""
+        to it: the sum of huge numbers would lose digits. So does a small `spread` of z whose
+        columns have large ranges, of which `half` is given, and the rows are needed."""
+        if (np.abs(form) @ half > _MOST_SPREADS * spread)[spread > 0].any():
+            raise RowsNeeded
         z = np.column_stack([(form * (self.middle - base - above)).sum(axis=1), form])
         found: Floats = np.einsum("cijk,ci,cj,ck->c", self.sums, z, z, z)
         return found
