@@ -230,12 +230,58 @@ def test_stores_that_were_assigned_whole_are_seen_in_a_frame(resized):
 # What sums do not tell: the rows are read, and the table and the errors are theirs.
 ROWS = {
     "covariates in strata": {"strata": "segment", "covariates": "before"},
-    "clusters": {"cluster": "segment"},
+    "clusters in both arms": {"cluster": "segment"},
+    "clusters with weights": {"cluster": "user_id", "weight_col": "weight"},
     "weights in strata": {"strata": "segment", "weight_col": "weight"},
     "caps": {"cap": {"revenue": 0.99}},
     "shuffled": {"test": "permutation", "n_resamples": 50},
     "a regression": {"covariates": {"revenue": ["before", "views_before"]}},
 }
+
+
+CLUSTERS = {
+    "plain": {},
+    "covariates": {"covariates": PAST},
+    "segments": {"by": "segment", "expected": {"A": 1, "B": 1}},
+    "strata": {"strata": "week", "covariates": {"revenue": "before"}},
+    "several columns": {"cluster": ["store", "segment"], "user_col": []},
+    "few": {"cluster": "region"},
+    "looks": {"sequential_n": 400, "alternative": "less"},
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("given", CLUSTERS.values(), ids=CLUSTERS)
+def test_clusters_are_added_up_where_they_are(given, parts, no_rows, tmp_path):
+    users = some_users(n=MANY)
+    arm = (users["variant"] == "B").astype(int)
+    users["store"] = users["user_id"] % 97 * 2 + arm
+    users["region"] = "r" + (users["user_id"] % 15 * 2 + arm).astype(str)
+    users = users.sample(frac=1, random_state=2)
+    same(written(users, tmp_path), users, **{"cluster": "store", **given})
+
+
+@pytest.mark.long
+def test_sessions_of_a_user_are_added_up_where_they_are(parts, no_rows, tmp_path):
+    users = some_users(n=MANY)
+    users["user_id"] //= 5
+    users["variant"] = np.where(users["user_id"] % 2 == 0, "A", "B")
+    users["day"] = pd.Timestamp("2026-01-01") + pd.to_timedelta(users["user_id"] % 7, "D")
+    same(written(users, tmp_path), users, cluster="user_id")
+
+
+@pytest.mark.long
+def test_a_cluster_in_both_arms_is_told_by_its_rows(parts, tmp_path):
+    users = some_users()
+    users["user_id"] //= 5
+    users["variant"] = np.where(users["user_id"] % 2 == 0, "A", "B")
+    users.loc[17, "variant"] = "B" if users["variant"][17] == "A" else "A"
+    messages = []
+    for data in (users, written(users, tmp_path)):
+        with pytest.raises(rd.DataError) as error:
+            rd.compare_variants(data, "revenue", control="A", cluster="user_id")
+        messages.append(str(error.value))
+    assert messages[0] == messages[1]
 
 
 @pytest.mark.long

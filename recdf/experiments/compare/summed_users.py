@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from ...inputs.data_files import OfBatches, UserParts, needed_frame
+from ...inputs.data_files import OfBatches, UserParts, frame_of_table, needed_frame
 from ...inputs.options import as_columns
 from ...judge.aggregates import RowsNeeded, UnitsRecord
 from ...judge.choices import Columns, RaiseOrDrop, Row
@@ -33,7 +33,7 @@ from ..decide.balance import (
 )
 from ..decide.experiment_health import key_of
 from ..decide.sample_ratio import Surplus
-from ..samples import Ready, Settings, defined_bounds, differ
+from ..samples import MetricRows, Ready, Settings, defined_bounds, differ, read_metrics
 from .arms_of_users import compare_ready, no_estimate, with_moved
 
 Specs = Mapping[str, MetricColumns]
@@ -380,6 +380,82 @@ class SummedArms(ArmsInCells):
         tiled, above = (np.tile(x[own], (2, 1)) for x in (form, both.above[0]))
         half, spread = (both.high - both.low)[own] / 2, np.sqrt(both.squares(form[None]) / both.n)
         return float(cubes.of(tiled, both.grid.base[own], above, half, spread.repeat(2)).sum())
+
+
+_ROWS = "\0rows"  # the column of their number
+# Sums that reach as far as so many of their standard deviations are exact to 1e-11 of these.
+_MOST_SPREADS = 5e4
+
+
+@dataclass(frozen=True)
+class ClusterSums:
+    """Sums of the numbers and the number of rows, for each combination of the keys; NaN where a
+    number is null, or one of `dens` is negative."""
+
+    keys: list[str]
+    numbers: list[str]
+    dens: set[str | None]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> pa.Table | None:
+        own = []
+        for batch in batches:
+            made = {name: batch.column(name) for name in self.keys}
+            for name, kind in zip(self.keys, map(batch.schema.field, self.keys), strict=True):
+                if pa.types.is_dictionary(kind.type):
+                    made[name] = made[name].dictionary_decode()
+            values, _ = floats_of(batch, self.numbers, np.full(len(self.numbers), np.nan))
+            for name, one in zip(self.numbers, values, strict=True):
+                made[name] = pa.array(np.where(one < 0, np.nan, one) if name in self.dens else one)
+            made[_ROWS] = pa.array(np.ones(len(batch)))
+            own.append(self.of(pa.table(made)))
+        return self.of(pa.concat_tables(own)) if own else None
+
+    def of(self, rows: pa.Table) -> pa.Table:
+        added = [*self.numbers, _ROWS]
+        found = rows.group_by(self.keys, use_threads=False).aggregate([(x, "sum") for x in added])
+        columns = [found[name] for name in [*self.keys, *(f"{x}_sum" for x in added)]]
+        return pa.table(columns, names=[*self.keys, *added])
+
+
+def clusters_in_parts(
+    parts: UserParts,
+    specs: Specs,
+    covariates: Mapping[str, Sequence[MetricColumns]],
+    keys: list[str],
+) -> tuple[pd.DataFrame, list[MetricRows]]:
+    """A row for each cluster and combination of the other keys, and the metrics of these rows."""
+    every = [*specs.values(), *itertools.chain.from_iterable(covariates.values())]
+    numbers = list(dict.fromkeys(name for pair in every for name in pair if name is not None))
+    if {*numbers} & {*keys}:
+        raise RowsNeeded
+    sums = ClusterSums(keys, numbers, {den for _, den in specs.values()})
+    try:
+        found = filter(None, parts.run(sums, [*keys, *numbers]))
+        data = frame_of_table(sums.of(pa.concat_tables(found)))
+    except pa.ArrowException:  # such as keys that are lists
+        raise RowsNeeded from None
+    rows = data[_ROWS]
+    if not np.isfinite(data[numbers].to_numpy()).all() or rows.sum() != parts.n:
+        raise RowsNeeded
+    for sums_of in (data[name] for name in numbers):
+        # Sums of huge numbers lose the digits of a small spread; those of whole numbers are exact.
+        apart = sums_of - rows * (sums_of.sum() / parts.n)
+        if sums_of.abs().max() > _MOST_SPREADS * apart.std() and (sums_of % 1 != 0).any():
+            raise RowsNeeded
+
+    def counted(pair: MetricColumns) -> MetricColumns:
+        return pair[0], pair[1] or _ROWS
+
+    own = {name: counted(pair) for name, pair in specs.items()}
+    past = {name: [*map(counted, xs)] for name, xs in covariates.items()}
+    metrics = []
+    for one, (num, den) in zip(read_metrics(data, own, past, "raise"), specs.values(), strict=True):
+        names = ["/".join(filter(None, pair)) for pair in covariates.get(one.name, ())]
+        xs = dict(zip(names, one.covariates.values(), strict=True))
+        bounds = defined_bounds(num) if den in (None, f"{num}__n") else None
+        pair = None if den is None else (num, den)
+        metrics.append(replace(one, covariates=xs, bounds=bounds, pair=pair))
+    return data, metrics
 
 
 def unequal_missing(n_null: tuple[int, int], of: tuple[float, float]) -> tuple[str, ...]:

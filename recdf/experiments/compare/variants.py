@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ...errors import RecdfError
 from ...inputs.constraints import OneLabel
-from ...inputs.data_files import NeededColumns, needed_frame, users_in_parts
+from ...inputs.data_files import NeededColumns, UserParts, needed_frame, users_in_parts
 from ...inputs.door import takes_options
 from ...judge.aggregates import FarNeeded, RowsNeeded
 from ...judge.cautions import HEALTH_ALPHA, UNEQUAL
@@ -36,6 +37,7 @@ from ...judge.comparisons import default_columns
 from ...judge.per_user_columns import (
     Codes,
     Floats,
+    MetricColumns,
     by_columns,
     evaluated,
     frame_of,
@@ -71,7 +73,7 @@ from ..decide.sample_ratio import (
 )
 from ..samples import Settings, covariate_specs, read_metrics, subset, which_tests
 from .arms_of_users import UsersInRows
-from .summed_users import ArmsInCells, SummedArms, labels_in_memory
+from .summed_users import ArmsInCells, Specs, SummedArms, clusters_in_parts, labels_in_memory
 from .two_sample import VARIANT_RESULT_COLUMNS, measured_means, no_share
 
 
@@ -457,7 +459,7 @@ def compare_variants(
     needed = columns_of_users(metrics, covariates, variant_col, named, health)
     asked = test.values() if isinstance(test, Mapping) else [test]
     resampled = any(one in TESTS and TESTS[one].resampled for one in asked)
-    if not (cluster or cap is not None or resampled):
+    if not (cap is not None or resampled or (cluster and weight_col)):
         given, parts = users_in_parts(data, needed, variant_col)
     data = needed_frame(given, "data", needed) if parts is None else parts.head
     frame_of("data", data)
@@ -490,8 +492,14 @@ def compare_variants(
     past = covariate_specs(covariates, specs, data)
     times = time_col, as_columns(strata), covariate_time_col
     more = control, expected, health, settings, better, "data", covariate_time_col is not None
+    clusters = as_columns(cluster)
     if parts is not None:
         try:
+            if clusters:
+                users, late = _clusters_of_parts(
+                    parts, specs, past, variant_col, by_cols, user_col, clusters, times, health
+                )
+                return default_columns(compare_users(users, data, *more, late, progress), details)
             labels, late = labels_in_memory(given, data, variant_col, by_cols, times, health)
             of_parts = parts, specs, past, variant_col, by_cols, user_col, times[1], labels, nan
             sums = SummedArms.of(*of_parts, weight_col)
@@ -508,7 +516,6 @@ def compare_variants(
         ):
             raise no_share(metric.name)
     numbers = [weight_col, *(name for pair in specs.values() for name in pair)]
-    clusters = as_columns(cluster)
     rows = read_experiment_rows(data, variant_col, by_cols, user_col, times[1], clusters, numbers)
     rows, late = in_time(data, rows, [variant_col, *by_cols], *times)
     weights = (
@@ -516,6 +523,34 @@ def compare_variants(
     )
     users = UsersInRows(columns, weights, rows)
     return default_columns(compare_users(users, data, *more, late, progress), details)
+
+
+def _clusters_of_parts(
+    parts: UserParts,
+    specs: Specs,
+    covariates: Mapping[str, Sequence[MetricColumns]],
+    variant_col: str,
+    by_cols: list[str],
+    user_col: Columns | None,
+    clusters: list[str],
+    times: tuple[str | None, list[str], str | None],
+    health: pd.DataFrame | None,
+) -> tuple[UsersInRows, list[Difference]]:
+    """The sums of clusters in parts, and what times and strata say against their variants."""
+    if health is not None:  # it knows users, who are in several rows of a cluster
+        raise RowsNeeded
+    dates = [name for name in parts.head.columns if looks_like_date(parts.head[name])]
+    keys = [variant_col, *by_cols, *times[1], *clusters, *dates, *filter(None, times[::2])]
+    data, metrics = clusters_in_parts(parts, specs, covariates, list(dict.fromkeys(keys)))
+    own = user_col if {*as_columns(user_col)} <= {*data.columns} else None
+    try:
+        rows = read_experiment_rows(data, variant_col, by_cols, own, times[1], clusters)
+        if rows.randomised is not rows.clusters:
+            raise RowsNeeded
+        rows, late = in_time(data, rows, [variant_col, *by_cols], *times)
+    except RecdfError:  # the rows tell more of what is wrong
+        raise RowsNeeded from None
+    return UsersInRows(metrics, {}, rows), late
 
 
 def compare_users(
