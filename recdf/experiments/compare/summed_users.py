@@ -384,7 +384,7 @@ class SummedArms(ArmsInCells):
 
 _ROWS = "\0rows"  # the column of their number
 # Sums that reach as far as so many of their standard deviations are exact to 1e-11 of these.
-_MOST_SPREADS = 5e4
+_MOST_DEVIATIONS = 5e4
 
 
 @dataclass(frozen=True)
@@ -440,7 +440,7 @@ def clusters_in_parts(
     for sums_of in (data[name] for name in numbers):
         # Sums of huge numbers lose the digits of a small spread; those of whole numbers are exact.
         apart = sums_of - rows * (sums_of.sum() / parts.n)
-        if sums_of.abs().max() > _MOST_SPREADS * apart.std() and (sums_of % 1 != 0).any():
+        if sums_of.abs().max() > _MOST_DEVIATIONS * apart.std() and (sums_of % 1 != 0).any():
             raise RowsNeeded
 
     def counted(pair: MetricColumns) -> MetricColumns:
