@@ -40,6 +40,7 @@ from .run_records import (
 MOST_APART = 3  # outlier nights that a verdict names, the latest
 NEWEST_APART = 10  # standard deviations from which on the newest night of a metric is a finding
 RECENT_RUNS = 14  # a model, or a day of the week, that these have is expected in the next one
+DAYS_BACK = 100_000  # of since=; no calendar of pandas goes back further from any day
 CHANGE_COLUMNS = [
     "n_runs",
     "first",
@@ -148,8 +149,10 @@ class History(ShownResult):
         first, newest = found["date"].min(), found["date"].max()
         self.until = None if until is None else read_day("until", until)
         last = newest if self.until is None else self.until
-        if days := re.fullmatch(r"(\d+)d", str(since)):
-            first = last - pd.Timedelta(days=int(days[1]) - 1)
+        if self.until is not None:
+            self.left_out = self.left_out[~(self.left_out["date"] > last)].reset_index(drop=True)
+        if days := re.fullmatch(r"(\d{1,9})d", str(since)):
+            first = last - pd.Timedelta(days=min(int(days[1]), DAYS_BACK) - 1)
         elif since is not None:
             first = read_day("since", since)
         if not found["date"].between(first, last).any():
@@ -326,10 +329,12 @@ class History(ShownResult):
         found, newest = [], self._dated["date"].max()
         for job, nights in self._dated.groupby("job", sort=False):
             rows = self._values[self._values["job"] == job]
+            # What `without` names is left out on purpose in every job.
+            own = self.left_out[(self.left_out["job"] == job) | (self.left_out["why"] == "without")]
             found += [(job, *one, "missing") for one in _gone(rows, self._series[1:])]
             found += [
                 (job, f"night {day:%Y-%m-%d}", pd.NaT, day, "missing")
-                for day in _missing_nights(nights["date"], self.left_out, newest)
+                for day in _missing_nights(nights["date"], own["date"], newest)
                 if day >= self.since
             ]
         if max_age is not None:
@@ -337,9 +342,10 @@ class History(ShownResult):
             today = self.until or pd.Timestamp.now("UTC").tz_localize(None).normalize()
             if (today - newest).days > max_age:
                 found.append(("", f"newest night {newest:%Y-%m-%d}", pd.NaT, newest, "too_old"))
-        for job, day in zip(self.left_out["job"], self.left_out["date"], strict=True):
-            if day >= self.since:
-                found.append((job, f"night {day:%Y-%m-%d}", pd.NaT, day, "left_out"))
+        for day, job, path, _ in self.left_out.itertuples(index=False):
+            if not day < self.since:
+                what = path if pd.isna(day) else f"night {day:%Y-%m-%d}"
+                found.append((job, what, pd.NaT, day, "left_out"))
         table = pd.DataFrame(found, columns=["job", "what", "last", "date", "effect"])
         days = dict.fromkeys(["last", "date"], self.summary["date"].dtype)
         add_verdicts(table, "history", table["effect"].tolist())
@@ -349,7 +355,8 @@ class History(ShownResult):
     def headline(self) -> str:
         """How many runs there are, of which days, and which were left out."""
         dates, n = self.summary["date"], self.summary["path"].nunique()
-        out = ", ".join(f"{day:%Y-%m-%d}" for day in self.left_out["date"].unique())
+        names = self.left_out["date"].dt.strftime("%Y-%m-%d").fillna(self.left_out["path"])
+        out = ", ".join(names.unique())
         said = f"{n} result{'s' * (n > 1)}, {dates.min():%Y-%m-%d} to {dates.max():%Y-%m-%d}"
         return f"{said}; left out: {out}" if out else said
 
@@ -384,13 +391,13 @@ def _gone(rows: pd.DataFrame, names: list[str]) -> Iterator[tuple[str, Any, Any]
 
 
 def _missing_nights(
-    dates: pd.Series, left_out: pd.DataFrame, newest: pd.Timestamp
+    dates: pd.Series, left_out: pd.Series, newest: pd.Timestamp
 ) -> list[pd.Timestamp]:
     """Return the days without a result of a daily job, on days of the week that mostly have one."""
     if len(dates) < 3 or (dates.diff().dt.days == 1).sum() * 2 < len(dates) - 1:
         return []
     days = pd.date_range(dates.min(), newest)
-    there = pd.Series(days.isin([*dates, *left_out["date"]]), days)
+    there = pd.Series(days.isin([*dates, *left_out]), days)
     missing = []
     for day in days[~there]:
         weeks = [day + pd.Timedelta(weeks=w) for w in range(-4, 5) if w]

@@ -295,8 +295,8 @@ def dated_results(root: Path, without: Any) -> tuple[pd.DataFrame, pd.DataFrame]
     kept, left_out = (table[table["why"].ne("") == out] for out in (False, True))
     if not len(kept):
         raise DataError(
-            f"{root} holds no result; expected folders that Evaluation.to_parquet or recdf "
-            "evaluate wrote"
+            f"{root} holds no result{' that is not left out' * bool(rows)}; expected folders that "
+            "Evaluation.to_parquet or recdf evaluate wrote"
         )
     again = kept[kept.duplicated(["job", "date"], keep=False)]
     if len(again):

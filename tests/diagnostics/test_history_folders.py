@@ -274,3 +274,44 @@ def test_a_bad_night_is_left_out_and_the_table_says_so(tmp_path, capsys):
         rd.diagnostics.History(tmp_path, without="2026-11-05")
     with pytest.raises(rd.OptionError, match="without='x' is no day"):
         rd.diagnostics.History(tmp_path, without="x")
+
+
+@pytest.mark.long
+def test_a_night_of_one_job_is_left_out_in_that_job_alone(tmp_path):
+    days = [f"2026-10-{day:02}" for day in range(1, 29)]
+    for name in ("a", "b"):
+        job(tmp_path / name, days if name == "a" else [day for day in days if day != days[19]])
+    (tmp_path / "a" / days[19] / "quarantined").touch()
+    found = rd.diagnostics.History(tmp_path).gaps()
+    assert found[["job", "what", "verdict"]].to_numpy().tolist() == [
+        ["b", "night 2026-10-20", "missing"],
+        ["a", "night 2026-10-20", "left out"],
+    ]
+    (tmp_path / "a" / days[19] / "quarantined").unlink()
+    meant = rd.diagnostics.History(tmp_path, without=days[19]).gaps()
+    assert meant["effect"].tolist() == ["left_out"]  # in all jobs, on purpose
+
+
+@pytest.mark.long
+def test_what_is_left_out_may_have_no_date_and_is_not_of_later(tmp_path):
+    job(tmp_path, ["2026-10-01", "2026-10-02", "2026-10-05", "tried"])
+    for name in ("2026-10-05", "tried"):
+        (tmp_path / name / "quarantined").touch()
+    history = rd.diagnostics.History(tmp_path)
+    assert history.headline.endswith("left out: 2026-10-05, tried")
+    assert history.gaps()["what"].tolist() == ["night 2026-10-05", "tried"]
+    early = rd.diagnostics.History(tmp_path, until="2026-10-02")
+    assert early.headline == "2 results, 2026-10-01 to 2026-10-02; left out: tried"
+    assert early.gaps()["what"].tolist() == ["tried"]
+    (tmp_path / "tried" / "quarantined").unlink()
+    with pytest.raises(rd.DataError, match="tried has no date in its path"):
+        rd.diagnostics.History(tmp_path)
+
+
+def test_since_of_any_number_of_days(tmp_path):
+    job(tmp_path, ["2026-10-01"])
+    assert len(rd.diagnostics.History(tmp_path, since="999999999d").summary) == 1
+    with pytest.raises(rd.OptionError, match="since='9999999999999d' is no day"):
+        rd.diagnostics.History(tmp_path, since="9999999999999d")
+    with pytest.raises(rd.DataError, match="holds no result that is not left out"):
+        rd.diagnostics.History(tmp_path, without="2026-10-01")

@@ -144,6 +144,8 @@ def test_users_whose_metric_is_null_and_clusters_are_counted(read, users):
     shops = users.assign(shop=users.index // 8 * 2 + (users["variant"] == "B"))
     table = compared(shops, cluster="shop")
     assert EX.decide_experiment(table, roles=read(n="1000"), ran=RAN)["deviations"].tolist() == [""]
+    found = EX.decide_experiment(table, roles=read(n="2000"), ran=RAN)["deviations"].tolist()
+    assert found == ["stopped early: 1,000 clusters instead of 2,000"]
 
 
 @pytest.mark.parametrize(

@@ -258,3 +258,14 @@ def test_directions_and_nulls_go_to_all_parts():
             control="A",
             details=True,
         )
+
+
+def test_orders_are_named_apart_and_once():
+    frame = requests(40)
+    table = compare_quantiles(
+        frame, "ms", control="A", quantiles=[1 / 3, 0.9999999], cluster="user_id"
+    )
+    assert table["metric"].tolist() == ["ms p33.3333", "ms p99.99999"]
+    for twice in ([0.5, 0.5], [0.5, 0.5 + 1e-10]):
+        with pytest.raises(rd.OptionError, match="names the same order twice: p50, p50"):
+            compare_quantiles(frame, "ms", control="A", quantiles=twice)

@@ -160,7 +160,10 @@ correction, family, primary, sequential_n, expected, health, time_col, user_col,
         raise OptionError("quantiles is empty; expected at least one order between 0 and 1")
     by_cols = by_columns(data, "data", by, ["quantile", *VARIANT_RESULT_COLUMNS])
     specs = metric_specs(metrics, data, "data")
-    of = {f"{name} p{100 * p:g}": name for name in specs for p in orders}
+    names = [f"p{100 * p:.12g}" if round(p, 6) == 1 else f"p{100 * p:g}" for p in orders]
+    if len({*names}) < len(names):
+        raise OptionError(f"quantiles names the same order twice: {', '.join(names)}")
+    of = {f"{name} {order}": name for name in specs for order in names}
     settings = Settings(
         dict.fromkeys(of, "t"),
         alternative,

@@ -112,7 +112,8 @@ class ExperimentPlan:
                 found.append(f"{name} {' instead of '.join(of_both)}")
         if self.n is not None and not self.n <= n <= (1 + RAN_ON) * self.n:
             how = "stopped early" if n < self.n else "ran on"
-            found.append(f"{how}: {amount(n, 'user')} instead of {self.n:,}")
+            unit = "user" if rows.any() else "cluster"
+            found.append(f"{how}: {amount(n, unit)} instead of {self.n:,}")
         if self.looks == "any" and not always.all():
             found.append("the test does not hold at every look (sequential_n), as planned")
         elif isinstance(self.looks, int) and looks is not None and looks > self.looks:
