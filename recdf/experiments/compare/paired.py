@@ -284,25 +284,6 @@ MODEL_RESULT_COLUMNS = [
 ]
 
 
-class PairUnits(NamedTuple):
-    """What a t test reads of the units of one pair.
-
-    typical : how many units of the typical weight they are · effective : how many equal units, None
-    where all weigh the same · spread : standard deviation of the differences. The variance of the
-    estimate is null where differences are huge.
-    """
-
-    n: int
-    wins: int
-    losses: int
-    estimate: Arm = Arm(np.nan, np.nan, np.nan)
-    skewness: float = 0.0
-    without_top: float = np.nan
-    spread: float = np.nan
-    typical: float = 0.0
-    effective: float | None = None
-
-
 class UnitSums(NamedTuple):
     """Units' sums D of differences and W of weights.
 
@@ -362,36 +343,39 @@ class UnitSums(NamedTuple):
             _farthest(np.concatenate(far)),
         )
 
-    def units(self) -> PairUnits:
-        """What a test reads of them."""
+    def tested(self) -> tuple[Row, Arm]:
+        """What they say in a row, and the estimate of which a test is made, whose variance is null
+        of one unit and of huge differences.
+
+        `typical` is how many units of the typical weight they are.
+        """
         n, weighted, without = int(self.n), self.largest[2] > 0, self.without_top
         wins, losses, by_weight = self.counts.tolist()
-        known = PairUnits(n, int(wins), int(losses))
-        if n < 1:
-            return known
+        row: Row = {"n_users": n, "wins": int(wins), "ties": n - int(wins + losses)}
+        row |= {"losses": int(losses), "skewed_by": 0.0, "evenness": np.nan, "typical": 0.0}
+        if n < 2 or self.largest[1] >= HUGE:
+            return row, Arm(self.mean[0] / self.mean[1] if n else np.nan, np.nan, np.nan)
         ratio, total = self.mean[0] / self.mean[1], n * self.mean[1]
-        if self.largest[1] >= HUGE:
-            return known._replace(estimate=Arm(ratio, np.nan, np.nan))
         form = np.array([1.0, -ratio]) / self.mean[1]
         squares = max(form @ self.two @ form, 0.0)
         varies = np.sqrt(squares / n) > MEAN_ROUNDING * self.largest[0] / self.mean[1]
         var = squares / n if varies else 0.0
         cubes = np.einsum("a,b,c,abc->", form, form, form, self.three) / n
         weights = self.two[1, 1] + n * self.mean[1] ** 2  # Σ W²
-        spread = n * var / max(n - 1, 1)
+        spread = n * var / (n - 1)
         if weighted:
-            spread = (by_weight - ratio**2 * total) / (total - weights / total) if n > 1 else 0.0
+            spread = (by_weight - ratio**2 * total) / (total - weights / total)
         else:  # which units are the farthest is known where all weigh the same
             top, out, _ = top_units(np.arange(len(self.far)), self.far - ratio, n_top(n))
             without = (total * ratio - out @ self.far[top]) / max(n - out.sum(), 1)
-        return known._replace(
-            estimate=Arm(ratio, np.float64(var / max(n - 1, 1)), np.float64(n - 1)),
-            skewness=cubes / var**1.5 if var > 0 else 0.0,
-            without_top=without,
-            spread=float(np.sqrt(max(spread, 0.0))),
-            typical=total / np.sqrt(weights / n),
-            effective=total**2 / weights if weighted else None,
-        )
+        row |= {"diff": float(ratio), "diff_without_top": without}
+        row["typical"] = total / np.sqrt(weights / n)
+        if var > 0 and wins + losses:  # ties differ by rounding alone
+            row["skewed_by"] = abs(cubes / var**1.5) / SKEWED_PAIRS / np.sqrt(n)
+            row["d_z"] = row["diff"] / float(np.sqrt(max(spread, 0.0)))
+            if weighted:
+                row["evenness"] = total**2 / weights / min(FEW_LISTS_CARRY, n / 2)
+        return row, Arm(ratio, np.float64(var / (n - 1)), np.float64(n - 1))
 
 
 def _farthest(d: Floats) -> Floats:
@@ -404,7 +388,7 @@ def _farthest(d: Floats) -> Floats:
 
 
 def paired_test(
-    units: PairUnits,
+    units: UnitSums,
     metric: str,
     settings: Settings,
     repeated: bool,
@@ -412,23 +396,14 @@ def paired_test(
 ) -> Row:
     """Statistics of a pair but those of ranks and of resampling. `powered` is an estimate from more
     than these units, whose interval and p-values count."""
-    wins, losses = units.wins, units.losses
-    row: Row = dict.fromkeys(MODEL_RESULT_COLUMNS, np.nan)
-    row |= {"wins": wins, "ties": units.n - wins - losses, "losses": losses, "ranks_higher": False}
-    row |= {"skewed_by": 0.0, "evenness": np.nan, "typical": units.typical}
-    test, margin = settings.tests[metric], settings.margins.get(metric)
+    numbers, estimate = units.tested()
+    row: Row = dict.fromkeys(MODEL_RESULT_COLUMNS, np.nan) | {"ranks_higher": False} | numbers
     row["remarks"] = "repeated_units" * repeated
+    test, margin = settings.tests[metric], settings.margins.get(metric)
     if units.n < 2:
-        return but(row, "too_few_users", diff=units.estimate.mean)
-    if np.isnan(units.estimate.var):
+        return but(row, "too_few_users", diff=estimate.mean)
+    if np.isnan(estimate.var):
         return but(row, "huge_values")
-    constant = not units.estimate.var > 0 or not wins + losses  # ties differ by rounding alone
-    row["diff"], row["diff_without_top"] = float(units.estimate.mean), units.without_top
-    if not constant:
-        row["skewed_by"] = abs(units.skewness) / SKEWED_PAIRS / np.sqrt(units.n)
-        if units.effective is not None:
-            row["evenness"] = units.effective / min(FEW_LISTS_CARRY, units.n / 2)
-        row["d_z"] = row["diff"] / units.spread
     if powered is not None:  # what it would be without some of these units says nothing of it
         row["ci_low"], row["ci_high"] = powered.interval(settings.confidence, settings.alternative)
         if margin is not None:
@@ -442,19 +417,17 @@ def paired_test(
             "statistic": powered.mean / powered.se if powered.se > 0 else np.nan,
             "p_value": powered.p_value(settings.alternative),
         }
-    if constant:
+    if "d_z" not in numbers:
         return but(row, "zero_variance")
-    row["se"] = se = float(np.sqrt(units.estimate.var))
+    row["se"] = se = float(np.sqrt(estimate.var))
     if margin is not None:
-        row["p_equivalence"] = float(equivalence_p(row["diff"], se, units.estimate.df, margin))
+        row["p_equivalence"] = float(equivalence_p(row["diff"], se, estimate.df, margin))
     if TESTS[test].resampled:
         return row
-    t = one_sample(
-        units.estimate, alternative=settings.alternative, confidence=settings.confidence
-    )._asdict()
+    t = one_sample(estimate, alternative=settings.alternative, confidence=settings.confidence)
     used = ["ci_low", "ci_high"]
     used += [] if test == "wilcoxon" else ["statistic", "df", "p_value"]
-    return row | {name: float(t[name]) for name in used}
+    return row | {name: float(getattr(t, name)) for name in used}
 
 
 def paired_resamples(

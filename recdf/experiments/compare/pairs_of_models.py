@@ -122,14 +122,11 @@ def row_of_pair(
     powered: Row = {}
     if labels:
         means, powered = labels[0]
-    tested = paired_test(
-        found.units.units(), metric, settings, repeated, powered.pop("estimate", None)
-    )
+    tested = paired_test(found.units, metric, settings, repeated, powered.pop("estimate", None))
     row = tested | {
         "metric": metric,
         "baseline": models[pair[0]],
         "model": models[pair[1]],
-        "n_users": tested["wins"] + tested["ties"] + tested["losses"],
         "n_lists": n_lists,
         "n_only_baseline": only[0],
         "n_only_model": only[1],
@@ -144,7 +141,7 @@ def row_of_pair(
         "powered": bool(powered),
     }
     if base_lacks or model_lacks:
-        n, estimate = int(found.both.n), found.both.units().estimate
+        n, estimate = int(found.both.n), found.both.tested()[1]
         numbers: list[Any] = [*of_both, np.nan, np.nan]
         if n > 1:
             numbers[2:] = float(estimate.mean), float(np.sqrt(estimate.var))
