@@ -282,8 +282,8 @@ def segment_effects(
     judged = table.reindex(columns=["withheld", "remarks"], fill_value="")
     withheld = judged["withheld"].to_numpy(object)
     doubted, unchecked = withheld != "", has(judged["remarks"], "ratio_not_checked")
-    group, pairs = group_codes(table, "comparison", pair)
-    rows = split(group, len(pairs))
+    group = table.groupby(pair, sort=False, dropna=False).ngroup().to_numpy().astype(np.int64)
+    rows = split(group, int(group.max(initial=-1)) + 1)
     found = [heterogeneity(diff[own], se[own]) for own in rows]
     # A difference has to be shown without the segments that should not be read.
     sound = [heterogeneity(diff[own], np.where(doubted[own], np.nan, se[own])) for own in rows]
