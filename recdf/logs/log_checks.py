@@ -362,7 +362,7 @@ def _odd_variants(log: LogRows, name: str, rules: Rules) -> Iterator[OddRow]:
         "these impressions belong to no arm",
     )
     yield "null_variants", "null variants", "warning", null, len(log), where, effect
-    variant = pd.factorize(values)[0]
+    variant, known = pd.factorize(values)[0], np.flatnonzero(values.notna())
     names = [rules.user_col, *rules.source_lists]
     within = "the list belongs to no arm: leave it out"
     across = 'join_experiment refuses them, or leaves them out with ⟦+multi_variant="drop"⟧'
@@ -370,10 +370,11 @@ def _odd_variants(log: LogRows, name: str, rules: Rules) -> Iterator[OddRow]:
         ("mixed_lists", "variants that change within a list", log.lists.code, names, within),
         ("mixed_users", "users in several variants", log.user, [rules.user_col], across),
     ):
-        pairs, n = dense_codes([unit, variant])
+        unit = unit[known]
+        pairs, n = dense_codes([unit, variant[known]])
         row = first_rows(pairs, n)
         several = np.flatnonzero(np.bincount(unit[row]) > 1)
-        some = row[np.isin(unit[row], several[:5])]
+        some = known[row[np.isin(unit[row], several[:5])]]
         examples = dict.fromkeys(row_objects(log.frame[labels].take(some[:5])))
         yield code, what, "warning", len(several), len(distinct(unit[row])), examples, effect
 

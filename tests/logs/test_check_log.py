@@ -398,3 +398,25 @@ def test_devices_refunds_and_named_lists_are_those_of_from_impressions():
         less = {left_out: None} | ({"value_col": None} if left_out == "purchases" else {})
         with pytest.raises(rd.OptionError, match=words):
             rd.logs.check_log(log, **{**told, **less})
+
+
+def test_a_null_is_no_further_variant():
+    log = pd.DataFrame(
+        {
+            "user_id": [1, 1, 2, 2, 3],
+            "session_id": 1,
+            "item_id": [1, 2, 1, 2, 1],
+            "position": [1, 2, 1, 2, 1],
+            "variant": ["A", None, "A", "B", None],
+        }
+    )
+    found = rd.logs.check_log(log, variant_col="variant").set_index("code")
+    assert found["count"].to_dict() == {"null_variants": 2, "mixed_lists": 1, "mixed_users": 1}
+    # One of the two users, and of the two lists, of whom a variant is known.
+    assert found["share"].to_dict() == {
+        "null_variants": 0.4,
+        "mixed_lists": 0.5,
+        "mixed_users": 0.5,
+    }
+    none = rd.logs.check_log(log.assign(variant=None), variant_col="variant")
+    assert none["code"].tolist() == ["null_variants"]
