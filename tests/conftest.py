@@ -33,6 +33,10 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     # of threads itself.
     os.environ["OMP_NUM_THREADS"] = "1"
 
+# What a test writes need not survive a loss of power. The command waits for the disk at each of its
+# files, which takes longer than writing them; processes that a test starts still do.
+os.fsync = lambda descriptor: None
+
 IN_CI = bool(os.environ.get("CI"))
 QUICK = {
     "max_examples": 30 if IN_CI else 10,
@@ -198,6 +202,16 @@ def pytest_collect_file():
     long as the collection of the tests themselves."""
     found = yield
     return [one for one in found if not isinstance(one, DoctestModule)]
+
+
+@pytest.fixture
+def without_pictures(monkeypatch):
+    """Pages that draw no picture, for tests that read their words: pictures take half the time of a
+    page. `test_picture_matrix` and `test_report` of tests/display draw those of odd data, too."""
+    from recdf.display.report import about_models
+    from recdf.display.report.page_blocks import Drawing
+
+    monkeypatch.setattr(about_models, "drawing", lambda *_, **__: Drawing("", "<svg/>", "", []))
 
 
 @pytest.fixture

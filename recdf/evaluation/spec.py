@@ -19,6 +19,7 @@ import pandas as pd
 
 from .._version import version_and_build
 from ..errors import DataError, OptionError
+from ..inputs.frames import OneRecord
 from ..inputs.options import OPTIONS, as_columns
 from ..inputs.true_and_pred import Order
 from ..matching.side_tables.digest import DescribedSide
@@ -205,22 +206,7 @@ def spec_of(
         "files": dict(call.files),
         "carry": {str(name): str(rule) for name, rule in call.carry.items()},
     }
-    return cast(Spec, OneSpec(spec | {name: one for name, one in more.items() if one}))
-
-
-class OneSpec(dict[str, Any]):
-    """A spec of which there is one for all frames: a deep copy is the spec itself, and no part of
-    it may be changed.
-
-    pandas copies `attrs` deeply for each column that is taken out of a frame, which would take
-    longer than the work on the column. A pickle holds a plain dict.
-    """
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> OneSpec:
-        return self
-
-    def __reduce__(self) -> tuple[type, tuple[dict[str, Any]]]:
-        return dict, (dict(self),)
+    return cast(Spec, OneRecord(spec | {name: one for name, one in more.items() if one}))
 
 
 METRIC_FIELDS = ("name", "k", "definition")  # of a metric in a spec

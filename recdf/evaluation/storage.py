@@ -38,6 +38,7 @@ import pandas as pd
 import pyarrow as pa
 
 from ..errors import DataError, OptionError
+from ..inputs.frames import OneRecord
 from ..publishing import (
     HIDDEN_NAME,
     PER_USER,
@@ -61,7 +62,6 @@ from .dtypes import (
     restore,
     to_table,
 )
-from .spec import OneSpec
 
 SPEC, DTYPES = b"recdf", b"recdf_dtypes"  # keys of the schema metadata
 PROFILED = "recdf_result"  # in the attrs of a profile: the digest of the result beside it
@@ -263,7 +263,7 @@ def _read_sealed(sealed: Sealed, path: Path) -> tuple[pd.DataFrame, dict[str, An
     with _understood(path, "result that this recdf can read"):
         table = pq.ParquetFile(sealed.handle).read()
         metadata = table.schema.metadata
-        spec, described = OneSpec(json.loads(metadata[SPEC])), json.loads(metadata[DTYPES])
+        spec, described = OneRecord(json.loads(metadata[SPEC])), json.loads(metadata[DTYPES])
         categories = read_categories(sealed.categories)
         columns = {
             name: restore(table[name], dtype, categories.get(name))

@@ -23,6 +23,7 @@ from ..inputs.constraints import (
     check_record,
     check_value,
 )
+from ..inputs.frames import OneRecord
 from ..judge.cautions import UNEQUAL
 from ..judge.choices import (
     Alternative,
@@ -113,17 +114,19 @@ class Settings:
     ) -> pd.DataFrame:
         """Return all columns of a comparison, which shows itself and says how it was made."""
         result = table.assign(confidence=self.confidence)[[*by, *columns]]
-        result.attrs["recdf_comparison"] = {
-            "kind": kind,
-            "by": list(by),
-            "confidence": self.confidence,
-            "tests": sorted({*self.tests.values()}),
-            "alternative": self.alternative,
-            "correction": self.correction,
-            "family": as_columns(self.family),
-            "primary": list(self.primary),
-            "sequential_n": self.sequential_n,
-        }
+        result.attrs["recdf_comparison"] = OneRecord(
+            {
+                "kind": kind,
+                "by": list(by),
+                "confidence": self.confidence,
+                "tests": sorted({*self.tests.values()}),
+                "alternative": self.alternative,
+                "correction": self.correction,
+                "family": as_columns(self.family),
+                "primary": list(self.primary),
+                "sequential_n": self.sequential_n,
+            }
+        )
         return Comparison.of(result)
 
 

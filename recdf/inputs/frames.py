@@ -27,6 +27,21 @@ from .sorting import run_of
 UNREAD = "unread columns"  # in `attrs`, for messages
 
 
+class OneRecord(dict[str, Any]):
+    """A record in `attrs` of which there is one for all frames: a deep copy is the record itself,
+    and no part of it may be changed.
+
+    pandas copies `attrs` deeply for each column that is taken out of a frame, which would take
+    longer than the work on the column. A pickle holds a plain dict.
+    """
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> OneRecord:
+        return self
+
+    def __reduce__(self) -> tuple[type, tuple[dict[str, Any]]]:
+        return dict, (dict(self),)
+
+
 def as_frame(
     data: Any,
     role: str,

@@ -20,7 +20,7 @@ from ..errors import (
 )
 from ..inputs.constraints import a_number, check_record, check_value
 from ..inputs.door import takes_options
-from ..inputs.frames import column
+from ..inputs.frames import OneRecord, column
 from ..inputs.options import Options, as_columns
 from ..progress import Progress
 from ..tables.cells import amount
@@ -417,7 +417,7 @@ def attribute(frames: Mapping[str, Any], rules: Rules) -> Impressions:
         true, pred, spec, ahead = make_tables(read.pop(), rules)
     spec["counts"] |= devices
     for frame in (true, pred):
-        frame.attrs = {"recdf_impressions": spec}
+        frame.attrs = {"recdf_impressions": OneRecord(spec)}
     return Impressions(true, pred, spec, ahead)
 
 

@@ -33,10 +33,10 @@ from ..errors import IdTypeError, OptionError
 from ..evaluation.evaluate import call_of, checked, evaluate, finish_summary
 from ..evaluation.part import Measured, PartResult, measure, nullable
 from ..evaluation.result import Evaluation, Result
-from ..evaluation.spec import OneSpec
 from ..evaluation.storage import local_path, part_sizes, sorted_rows, staged_parts
 from ..inputs.codes import check_kinds, encode
 from ..inputs.constraints import a_number, check_value
+from ..inputs.frames import OneRecord
 from ..inputs.ids import IdColumn, read_ids
 from ..inputs.list_cells import ItemLists, refuse_joined
 from ..inputs.machine import sizes
@@ -301,7 +301,7 @@ class EngineEvaluation(Result):
     """
 
     def __init__(self, rows: EngineRows, summary: pd.DataFrame, spec: Mapping[str, Any]) -> None:
-        self._rows, self._summary, self._spec = rows, summary, OneSpec(spec)
+        self._rows, self._summary, self._spec = rows, summary, OneRecord(spec)
 
     @property
     def per_user(self) -> Any:

@@ -40,6 +40,12 @@ def demo(tmp_path_factory):
     return Demo(folder, code, out.getvalue(), err.getvalue())
 
 
+@pytest.fixture(autouse=True)
+def _words_of_pages(without_pictures):
+    """Pages of commands draw no picture in the process of a test. `demo`, which stands for all
+    tests, and commands in processes of their own draw them."""
+
+
 @functools.wraps(demo_command.report)  # flags are made from its signature
 def empty_page(_, path, **__):
     path.parent.mkdir()

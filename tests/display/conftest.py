@@ -4,8 +4,6 @@ import pandas as pd
 import pytest
 
 import recdf as rd
-from recdf.display.report import about_models
-from recdf.display.report.page_blocks import Drawing
 
 from .page_read import Page, off_policy
 
@@ -21,13 +19,6 @@ HOSTILE = [
     "line\nbreak\tand\x00\x1bcontrols",
     "{{ 7 * 7 }}{% raw %}</style></title>",
 ]
-
-
-@pytest.fixture
-def without_pictures(monkeypatch):
-    """Pages that draw no picture, for tests that read their words: pictures take half the time of a
-    page. `test_picture_matrix`, `test_report` and `test_verdicts` draw those of odd data, too."""
-    monkeypatch.setattr(about_models, "drawing", lambda *_, **__: Drawing("", "<svg/>", "", []))
 
 
 @pytest.fixture(scope="session")

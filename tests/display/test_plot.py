@@ -6,7 +6,6 @@ import inspect
 import io
 import runpy
 import sys
-import tempfile
 from pathlib import Path
 
 import matplotlib as mpl
@@ -43,7 +42,8 @@ def a_history(folder, model="a"):
     return rd.diagnostics.History(folder)
 
 
-def pictures(shop, result, exposed):
+@pytest.fixture(scope="module")
+def pictures(shop, result, exposed, tmp_path_factory):
     """Every picture with a call of its function and of its data."""
     users = result.per_user.merge(shop.users, on="user_id", validate="many_to_one")
     segments = rd.summarize(users, by=["model", "segment"], metrics=["ndcg@10"])
@@ -65,7 +65,7 @@ def pictures(shop, result, exposed):
         "pairs": ((result.compare_models("ndcg@10"),), {}),
         "lists": ((rd.diagnostics.hit_table(shop.true, shop.pred, k=5, by="model"), "u0004"), {}),
         "proxy_metrics": ((past_experiments(),), {"offline": "x", "online": "y"}),
-        "history": ((a_history(tempfile.mkdtemp()),), {}),
+        "history": ((a_history(tmp_path_factory.mktemp("nights")),), {}),
     }
 
 
@@ -101,8 +101,8 @@ def test_there_are_sixteen_pictures_and_each_is_documented():
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", few(NAMES, ["forest"]))
-def test_a_picture_serves_a_slide_and_changes_nothing_else(name, shop, result, exposed):
-    args, options = pictures(shop, result, exposed)[name]
+def test_a_picture_serves_a_slide_and_changes_nothing_else(name, pictures):
+    args, options = pictures[name]
     before = [one.copy() for one in args if isinstance(one, pd.DataFrame)]
     settings = dict(mpl.rcParams)
     _, given = plt.subplots()
@@ -126,8 +126,8 @@ def test_a_picture_serves_a_slide_and_changes_nothing_else(name, shop, result, e
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", few(NAMES, ["forest"]))
-def test_data_is_a_plain_frame_and_needs_no_matplotlib(name, shop, result, exposed, monkeypatch):
-    args, options = pictures(shop, result, exposed)[name]
+def test_data_is_a_plain_frame_and_needs_no_matplotlib(name, pictures, monkeypatch):
+    args, options = pictures[name]
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     data = getattr(rd.plot, name).data(*args, **options)

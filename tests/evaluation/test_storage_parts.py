@@ -1,9 +1,7 @@
 """A result in parts replaces another one, or leaves it as it was, also if the process is killed
 between two renames."""
 
-import itertools
 import os
-import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from cases import case
 from evaluation.stored import NEW, OLD, equal, names
-from killed import is_killed, killed_at, tree
+from killed import photographed, tree
 
 import recdf as rd
 from recdf.evaluation.storage import staged_parts
@@ -42,22 +40,20 @@ KINDS = [(write_parts, write_parts), (write_parts, write_file), (write_file, wri
 @pytest.mark.parametrize(("older", "newer"), KINDS)
 def test_a_kill_at_any_operation_leaves_one_result(older, newer, tmp_path, monkeypatch):
     """A reader changes nothing, and the next writer leaves nothing behind."""
-    older(OLD, tmp_path / "old")
-    for step in itertools.count(1):
-        shutil.rmtree(tmp_path / "out", ignore_errors=True)
-        shutil.copytree(tmp_path / "old", tmp_path / "out")
-        with killed_at(step, monkeypatch) as done:
-            newer(NEW, tmp_path / "out")
+    (tmp_path / "run").mkdir()
+    monkeypatch.chdir(tmp_path / "run")
+    older(OLD, Path("out"))
+    with photographed(tmp_path / "killed", lambda done: True, monkeypatch) as taken:
+        newer(NEW, Path("out"))
+    equal(rd.read_parquet("out"), NEW)
+    for step, (done, folder) in taken.items():
         with case(f"killed at {step}: {done[-3:]}"):
-            before = tree(tmp_path)
-            found = rd.read_parquet(tmp_path / "out")
+            before = tree(folder)
+            found = rd.read_parquet(folder / "out")
             equal(found, NEW if found.spec == NEW.spec else OLD)
-            assert tree(tmp_path) == before
-            older(OLD, tmp_path / "out")
-            assert names(tmp_path / "out") == FILES
-        if not is_killed(done, step):
-            break
-    equal(found, NEW)
+            assert tree(folder) == before
+            older(OLD, folder / "out")
+            assert names(folder / "out") == FILES
 
 
 @pytest.mark.long

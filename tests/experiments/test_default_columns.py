@@ -83,6 +83,12 @@ def test_a_short_table_can_be_read_by_everything(name, tmp_path):
     rd.report(path=tmp_path / "page.html", experiment=back)
 
 
+def test_the_record_of_a_comparison_travels_without_being_copied():
+    """pandas copies `attrs` for each column that is taken out of a frame."""
+    table = CALLS["compare_variants"]()
+    assert table["diff"].attrs["recdf_comparison"] is table.attrs["recdf_comparison"]
+
+
 def test_roles_without_margins_need_no_details_and_guardrails_name_what_they_need():
     table, roles = CALLS["compare_variants"](), {"clicks": "success"}
     whole = CALLS["compare_variants"](details=True)

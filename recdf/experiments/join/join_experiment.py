@@ -15,6 +15,7 @@ from ...errors import DataError, OptionError
 from ...inputs.codes import encode_keys, first_rows
 from ...inputs.constraints import check_record
 from ...inputs.door import takes_options
+from ...inputs.frames import OneRecord
 from ...inputs.ids import read_by
 from ...judge.choices import Columns, Missing, MultiVariant, Options, RaiseOrDrop, Roll, as_columns
 from ...judge.per_user_columns import (
@@ -263,21 +264,23 @@ def join_frames(
     if options.time:
         result["n_before_exposure"] = np.bincount(cell[early], minlength=len(rows))[at[kept]]
     result.attrs = copy.deepcopy(per_user.attrs)
-    result.attrs["recdf_experiment"] = {
-        "user_col": keys,
-        "variant_col": options.variant_col,
-        "by": by,
-        "missing": missing,
-        "n_assigned": len(assigned),
-        "n_missing": len(lacking),
-        "n_unassigned": users.n_unassigned,
-        "n_multi_variant": int((~kept_users).sum()),
-        "n_repeated": len(assignment) - users.n_assigned,
-        "n_before_exposure": int(early.sum()),
-        "n_unexposed": int(((first >= 0) & (chosen < 0) & kept_users).sum()),
-        "n_cells_before_exposure": int((~present).sum()),
-        "null_for_missing": [name for name, value in fills.items() if value is None],
-    }
+    result.attrs["recdf_experiment"] = OneRecord(
+        {
+            "user_col": keys,
+            "variant_col": options.variant_col,
+            "by": by,
+            "missing": missing,
+            "n_assigned": len(assigned),
+            "n_missing": len(lacking),
+            "n_unassigned": users.n_unassigned,
+            "n_multi_variant": int((~kept_users).sum()),
+            "n_repeated": len(assignment) - users.n_assigned,
+            "n_before_exposure": int(early.sum()),
+            "n_unexposed": int(((first >= 0) & (chosen < 0) & kept_users).sum()),
+            "n_cells_before_exposure": int((~present).sum()),
+            "null_for_missing": [name for name, value in fills.items() if value is None],
+        }
+    )
     return result
 
 

@@ -13,7 +13,7 @@ import pandas as pd
 
 from ...errors import DataError, OptionError, examples
 from ...inputs.door import takes_options
-from ...inputs.frames import read_numbers
+from ...inputs.frames import OneRecord, read_numbers
 from ...inputs.ids import read_ids
 from ...judge.choices import Columns, Options, Roll, as_columns, check_value
 from ...judge.per_user_columns import (
@@ -242,10 +242,12 @@ def roll_up(
     result = per_user[units].iloc[first[order]].reset_index(drop=True)
     result = pd.concat([result, pd.DataFrame(data).take(order).reset_index(drop=True)], axis=1)
     result.attrs = copy.deepcopy(per_user.attrs)
-    result.attrs["recdf_roll_up"] = {
-        "unit": units,
-        "how": how if isinstance(how, str) else dict(how),
-    }
+    result.attrs["recdf_roll_up"] = OneRecord(
+        {
+            "unit": units,
+            "how": how if isinstance(how, str) else dict(how),
+        }
+    )
     return result
 
 
