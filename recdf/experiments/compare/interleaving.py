@@ -30,6 +30,7 @@ from ...judge.choices import (
     Natural,
     Options,
     Positive,
+    Row,
     as_columns,
 )
 from ...judge.comparisons import Comparison, default_columns
@@ -44,13 +45,12 @@ from ...judge.per_user_columns import (
 )
 from ...judge.users import only_rows
 from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, remark
-from ...stats.arms import HUGE, arm, one_sample
+from ...stats.arms import arm, one_sample
 from ...stats.numbers import normal_quantile, scipy_module
 from ...stats.shares import wilson
 from ...stats.student import least_paired_effect, paired_units_needed
 from ..decide.experiment_health import Hashes, hash_users
 from .compare_models import compare_models
-from .pairs_of_models import TIE
 from .two_sample import POWER
 
 # ------------------------------------------------------------------------------------------
@@ -467,7 +467,7 @@ def compare_interleaved(
             constant = float(found.diff == 0)
             p.append(constant if np.isnan(found.p_value) else float(found.p_value))
         p_balance = min(1.0, 2 * min(p))
-    more = _preference(b - a, confidence, alternative) | {
+    more = _preference(table.to_dict("records")[0], confidence, alternative) | {
         "n_shown_a": int((own < 0).sum()),
         "n_shown_b": int((own > 0).sum()),
         "p_balance": p_balance,
@@ -511,19 +511,19 @@ def _credit_of_items(log: pd.DataFrame) -> Floats:
 _PREFERENCE = ["preference", "preference_low", "preference_high", "p_sign", "mde", "n_needed"]
 
 
-def _preference(d: Floats, confidence: float, alternative: Alternative) -> dict[str, float]:
+def _preference(row: dict[Any, Any], confidence: float, alternative: Alternative) -> Row:
     """Share of units that prefer b, the sign test, and how many units show how large a
-    difference."""
-    rounding = TIE * np.abs(d).max(initial=0.0)
-    wins, n = int((d > rounding).sum()), int((np.abs(d) > rounding).sum())
+    difference, from the row of a and b as two models."""
+    wins, n, n_units = row["wins"], row["wins"] + row["losses"], row["n_users"]
     found = dict.fromkeys(_PREFERENCE, np.nan)
     if n:
         share, of_sign = wins / n, scipy_module("special").bdtr(min(wins, n - wins), n, 0.5)
         ends = wilson(share, n, normal_quantile((1 + confidence) / 2))
         found |= zip(_PREFERENCE, (share, *ends, min(1.0, 2 * float(of_sign))), strict=False)
-    if len(d) > 1 and np.abs(d).max() < HUGE and (sd := float(np.std(d, ddof=1))) > 0:
-        of_test, diff = (1 - confidence, POWER, alternative), abs(float(d.mean()))
-        found["mde"] = least_paired_effect(len(d), *of_test) * sd
+    if row["se"] > 0:
+        of_test, diff = (1 - confidence, POWER, alternative), abs(row["diff"])
+        sd = row["se"] * np.sqrt(n_units)
+        found["mde"] = least_paired_effect(n_units, *of_test) * sd
         if diff > 0:
             found["n_needed"] = paired_units_needed(diff / sd, *of_test)
     return found

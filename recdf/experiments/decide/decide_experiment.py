@@ -460,13 +460,9 @@ def _read_roles(table: pd.DataFrame, roles: Any) -> dict[str, tuple[str, Budget 
 
 def _guardrail(row: Mapping[Any, Any], budget: Budget) -> Row:
     """Return whether a guardrail is safe."""
-    sign, allowed, relative = (
-        1 if row["better"] == "larger" else -1,
-        budget.allowed,
-        budget.relative,
-    )
-    names = ("rel_diff", "rel_ci_low", "rel_ci_high") if relative else ("diff", "ci_low", "ci_high")
-    change, low, high = (row[name] for name in names)
+    sign = 1 if row["better"] == "larger" else -1
+    allowed, relative = budget.allowed, budget.relative
+    change, low, high = (row["rel_" * relative + one] for one in ("diff", "ci_low", "ci_high"))
     p_safe = p_harmed = math.nan
     if str(row["method"]).startswith("welch") and row["df"] > 0:
         # Both arms as the table compares them. Their degrees of freedom are those of their units,
