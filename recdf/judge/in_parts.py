@@ -20,6 +20,7 @@ from ..inputs.codes import Codes
 from ..inputs.data_files import UserParts
 from ..stats.numbers import Floats
 from .aggregates import Aggregates, Grid, RowsNeeded, in_steps, products_of
+from .effects.fits import Fit
 from .effects.means import Cubes, FarRows, Linear, Units, UnitValues, slopes
 
 # The farthest units of each cell that are kept. When more than `_WAITING` have gathered, they are
@@ -245,11 +246,7 @@ class Summing:
         for batch in batches:
             if not batch.num_rows:
                 continue
-            columns, null = floats_of(batch, self.columns, self.span[0])
-            for i, (num, den) in enumerate(self.ratios, len(columns)):
-                if den is not None and null is not None:
-                    null |= ((null >> num & 1 == 1) & (columns[den] == 0)).astype(np.int64) << i
-            cell = self._cells(batch, null, cells)
+            columns, cell = self.read(batch, cells)
             n = len(cells)
             sums = _grown(sums, 1, n)
             sums += products_of(columns, cell, n, self.grid)
@@ -274,6 +271,14 @@ class Summing:
             one.tell(way, list(cells))
         whole = in_steps(sums, self.grid.slices)
         return SummedPart(list(cells), whole, empty, cubes, far, ids)
+
+    def read(self, batch: pa.RecordBatch, cells: dict[Label, int]) -> tuple[list[Floats], Codes]:
+        """The columns and the cell of each row."""
+        columns, null = floats_of(batch, self.columns, self.span[0])
+        for i, (num, den) in enumerate(self.ratios, len(columns)):
+            if den is not None and null is not None:
+                null |= ((null >> num & 1 == 1) & (columns[den] == 0)).astype(np.int64) << i
+        return columns, self._cells(batch, null, cells)
 
     def _cells(self, batch: pa.RecordBatch, null: Codes | None, cells: dict[Label, int]) -> Codes:
         """The cell of each row; new labels become new cells."""
@@ -384,6 +389,36 @@ def _ascends(ids: pa.Array) -> tuple[int, int, bool]:
     return int(values[0]), int(values[-1]), bool((values[1:] > values[:-1]).all())
 
 
+class Regressed(NamedTuple):
+    """The columns of a regression, and the fit of each cell that has one."""
+
+    columns: list[int]
+    of_cells: list[Fit | None]
+
+
+@dataclass(frozen=True)
+class Spreads:
+    """Adds up what the variance of a regression needs, by its columns and its fit in each cell."""
+
+    summing: Summing
+    cells: list[Label]
+    regressions: list[Regressed]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> list[Floats] | None:
+        known = {label: i for i, label in enumerate(self.cells)}
+        found = [np.zeros((len(known) + 1, *(len(at),) * 2)) for at, _ in self.regressions]
+        for batch in batches:
+            columns, cell = self.summing.read(batch, known)
+            if len(known) > len(self.cells):  # a query that has other rows each time
+                return None
+            for total, (at, of_cells) in zip(found, self.regressions, strict=True):
+                own = np.array([columns[i] for i in at])
+                for c in np.unique(cell):
+                    if (fit := of_cells[c]) is not None:
+                        total[c] += fit.spread(own[:, cell == c])
+        return found
+
+
 @dataclass(frozen=True)
 class SummedUsers:
     """Aggregates of all users by cell, of which the last has no users. `labels` are those of the
@@ -397,6 +432,7 @@ class SummedUsers:
     far: list[Far]
     ways: list[FarForm]
     past: list[int]
+    summing: Summing
 
     @classmethod
     def of(
@@ -484,7 +520,15 @@ class SummedUsers:
             raise RowsNeeded
         third = [Cubes(one, of) for (_, one), of in zip(cubed, cubes, strict=True)]
         record = Aggregates(summing.grid, sums, low, high)
-        return cls(frame, [*place], record, empty, third, far, ways, past)
+        return cls(frame, [*place], record, empty, third, far, ways, past, summing)
+
+    def spreads(self, parts: UserParts, regressions: list[Regressed]) -> list[Floats]:
+        """What the variance of each regression needs, by cell, from another pass."""
+        one, names = self.summing, [*self.summing.labels, *self.summing.columns]
+        found = parts.run(Spreads(one, self.cells, regressions), names)
+        if any(part is None for part in found):
+            raise RowsNeeded
+        return [np.sum(of, axis=0) for of in zip(*found, strict=True)]
 
     def cubes_of(self, which: int, cells: Codes) -> Cubes | None:
         """Third moments of the columns of a metric, or (−1) of all covariates, in the cells of each

@@ -233,11 +233,12 @@ def varying_columns(control: Floats, treatment: Floats) -> list[int]:
     most = min(len(control), len(treatment)) - 2
     left, least = [], []
     for design in (control, treatment):
-        centred = design - design.mean(axis=0)
+        centred = design - design[:1]  # sums of huge values would lose their digits
+        centred -= centred.mean(axis=0)
         left.append(
             centred.T @ centred
         )  # sums of products that the columns taken so far do not explain
-        rounding = len(design) * (_CONSTANT * np.abs(design).max(axis=0, initial=0)) ** 2
+        rounding = len(design) * (MEAN_ROUNDING * np.abs(design).max(axis=0, initial=0)) ** 2
         at_first = np.diag(left[-1])
         least.append(np.where(at_first <= rounding, np.inf, 1e-10 * at_first))
     kept: list[int] = []
@@ -276,8 +277,9 @@ class Designs:
     @cached_property
     def ready(self) -> tuple[Regressors, Regressors, Regressors]:
         """Of each arm and of both: the columns that vary, around their means over both arms."""
-        columns = varying_columns(*self.arms)
-        control, treatment = (one[:, columns] for one in self.arms)
+        columns, first = varying_columns(*self.arms), self.arms[0][:1].sum(axis=0)
+        # Sums of huge values would lose their digits.
+        control, treatment = ((one - first)[:, columns] for one in self.arms)
         together = np.concatenate([control, treatment])
         centre = together.mean(axis=0)
         return (
@@ -303,7 +305,9 @@ def regression_arm(values: Floats, of: Regressors) -> Arm:
     the weight of y_i in a. The difference of two arms is the coefficient of the treatment in the
     regression in which it is interacted with every centred covariate.
     """
-    squares = np.square(values - of.q @ (of.q.T @ values))
+    mean = values.mean()
+    apart = values - mean
+    squares = np.square(apart - of.q @ (of.q.T @ apart))
     free = (
         of.leverage < 1 - 1e-10
     )  # a unit that is fitted exactly has no residual to learn a variance from
@@ -311,8 +315,8 @@ def regression_arm(values: Floats, of: Regressors) -> Arm:
     var = float(np.einsum("i,i,i->", of.weights, of.weights, spread))
     if np.sqrt(squares.mean()) <= _CONSTANT * max(values.max(), -values.min()):
         var = 0.0
-    mean = values.mean()  # the weights have the sum 1
-    return Arm(float(mean + of.weights @ (values - mean)), var, float(len(values) - of.q.shape[1]))
+    # The weights have the sum 1.
+    return Arm(float(mean + of.weights @ apart), var, float(len(values) - of.q.shape[1]))
 
 
 # ------------------------------------------------------------------------------------------

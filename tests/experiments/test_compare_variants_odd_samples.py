@@ -373,3 +373,21 @@ def test_planning_small_experiments_has_the_power_it_says(effect, share):
     assert power.power(back["mde_abs"] / std, n_c, 0.05, ratio=n_t / n_c) == pytest.approx(
         0.8, abs=1e-5
     )
+
+
+@pytest.mark.parametrize("strata", [None, "week"])
+@pytest.mark.parametrize("huge", ["spend", "before", "visits"])
+def test_a_regression_keeps_the_digits_of_huge_values(huge, strata):
+    rng = np.random.default_rng(5)
+    users = pd.DataFrame({"user_id": range(400), "variant": ["A", "B"] * 200})
+    users["week"] = users["user_id"] // 2 % 2
+    before, visits = rng.normal(0, 1, 400), rng.gamma(2, 1, 400)
+    spend = before + visits + rng.normal(0, 1, 400)
+    for name, values in {"spend": spend, "before": before, "visits": visits}.items():
+        users[name] = np.rint(values * 2**12) / 2**12  # adding 1e12 loses no digit of it
+    given = {"control": "A", "covariates": ["before", "visits"], "strata": strata, "details": True}
+    expected = rd.compare_variants(users, "spend", **given)
+    users[huge] += 1e12
+    found = rd.compare_variants(users, "spend", **given)
+    for name in ("diff", "se", "p_value", "variance_reduction", "balance_p"):
+        assert found[name].item() == pytest.approx(expected[name].item(), rel=1e-9), name

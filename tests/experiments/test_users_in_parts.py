@@ -93,6 +93,13 @@ GIVEN = {
     "planned shares": {"expected": {"A": 1, "B": 1}},
     "covariates": {"covariates": PAST},
     "segments": {"by": "segment"},
+    "regressions": {
+        "covariates": {
+            "revenue": ["before", "views_before"],
+            "clicks": ["before", "clicks_before"],
+        },
+        "by": "segment",
+    },
     "shares": {"test": {"hit": "proportion"}},
     "looks": {"sequential_n": 2 * N},
     "weights": {"weight_col": "weight"},
@@ -235,7 +242,7 @@ ROWS = {
     "weights in strata": {"strata": "segment", "weight_col": "weight"},
     "caps": {"cap": {"revenue": 0.99}},
     "shuffled": {"test": "permutation", "n_resamples": 50},
-    "a regression": {"covariates": {"revenue": ["before", "views_before"]}},
+    "a regression in strata": {"strata": "week", "covariates": ["before", "views_before"]},
 }
 
 

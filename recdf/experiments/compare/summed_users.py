@@ -17,8 +17,9 @@ from ...inputs.data_files import OfBatches, UserParts, frame_of_table, needed_fr
 from ...inputs.options import as_columns
 from ...judge.aggregates import RowsNeeded, UnitsRecord
 from ...judge.choices import Columns, RaiseOrDrop, Row
+from ...judge.effects.fits import Fit, fits
 from ...judge.effects.means import Linear, quantity
-from ...judge.in_parts import SummedUsers, floats_of
+from ...judge.in_parts import Regressed, SummedUsers, floats_of
 from ...judge.per_user_columns import Codes, Floats, MetricColumns, group_codes
 from ...judge.users import ExperimentRows, may_be_unit, read_experiment_rows
 from ...stats.arms import both
@@ -248,6 +249,7 @@ class SummedArms(ArmsInCells):
     kinds: Codes
     named: Specs
     weight: str | None
+    spreads: Mapping[int, Floats]
 
     @property
     def n(self) -> Floats:
@@ -292,7 +294,8 @@ class SummedArms(ArmsInCells):
         guessed = explicit not in ([], ["user_id"]) and "user_id" in frame.columns
         others = [frame[name] for name in frame.columns if name not in {*used, "user_id"}]
         guessed |= explicit != ["user_id"] and any(may_be_unit(one, arm) for one in others)
-        if guessed or len(keys) > 1 or needs_regression(specs, covariates):
+        tested = [*beside, *itertools.chain.from_iterable(covariates.values())]
+        if guessed or len(keys) > 1 or (strata and tested):
             raise RowsNeeded
         forms = [
             (linear(pair, at), tuple(linear(x, at) for x in covariates.get(name, ())))
@@ -324,12 +327,12 @@ class SummedArms(ArmsInCells):
             if same != (variants[variant_col].tolist(), groups[by_cols].to_numpy().tolist()):
                 raise RowsNeeded
             rows = replace(rows, users=np.arange(len(rows.variant))) if keys else rows
-        return cls(
+        labels_of = groups[by_cols], variants[variant_col]
+        found = cls(
             specs,
             covariates,
             at,
-            groups[by_cols],
-            variants[variant_col],
+            *labels_of,
             cells,
             rows,
             users,
@@ -337,7 +340,25 @@ class SummedArms(ArmsInCells):
             kinds,
             named,
             weight,
+            {},
         )
+        regressed = [i for i, (one, xs) in enumerate(forms) if one.den is None and len(xs) > 1]
+        if not regressed:
+            return found
+        spreads = users.spreads(parts, [found.regression(i, *forms[i]) for i in regressed])
+        return replace(found, spreads=dict(zip(regressed, spreads, strict=True)))
+
+    def regression(self, metric: int, one: Linear, covariates: Sequence[Linear]) -> Regressed:
+        """That of a metric on its covariates, in each group and variant."""
+        columns = [one.num, *(x.num for x in covariates)]
+        known = self.kinds >> one.num & 1 == 0
+        arms = self.cells[:, :, 0, known].reshape(-1, np.count_nonzero(known))
+        found: list[Fit | None] = [None] * len(self.users.record.n)
+        for cells, fit in zip(arms, fits(self.users.record.cells(arms), columns), strict=True):
+            for cell in cells.tolist():
+                found[cell] = fit
+        found[-1] = None  # that of no users
+        return Regressed(columns, found)
 
     def tested(self, metric: str) -> dict[str, MetricColumns]:
         found = {}
@@ -362,6 +383,9 @@ class SummedArms(ArmsInCells):
         odd = share and (den is not None or not self.users.record.only_0_and_1(self.at[num]))
         if odd or no_estimate(units):
             raise RowsNeeded
+        if metric in self.spreads:
+            of_arms = self.spreads[metric][pair[:, 0, ~null]].sum(axis=1)
+            units = replace(units, spreads=of_arms)
         n = self.users.record.n[pair]
         n_null, dropped = (
             both(int, tuple(n[:, :, of].sum(axis=(1, 2)))) for of in (null & ~empty, null)
@@ -384,7 +408,7 @@ class SummedArms(ArmsInCells):
 
 _ROWS = "\0rows"  # the column of their number
 # Sums that reach as far as so many of their standard deviations are exact to 1e-11 of these.
-_MOST_DEVIATIONS = 5e4
+_MOST_OF_SUMS = 5e4
 
 
 @dataclass(frozen=True)
@@ -440,7 +464,7 @@ def clusters_in_parts(
     for sums_of in (data[name] for name in numbers):
         # Sums of huge numbers lose the digits of a small spread; those of whole numbers are exact.
         apart = sums_of - rows * (sums_of.sum() / parts.n)
-        if sums_of.abs().max() > _MOST_DEVIATIONS * apart.std() and (sums_of % 1 != 0).any():
+        if sums_of.abs().max() > _MOST_OF_SUMS * apart.std() and (sums_of % 1 != 0).any():
             raise RowsNeeded
 
     def counted(pair: MetricColumns) -> MetricColumns:

@@ -5,7 +5,8 @@ has D = 1), less θ·(x − x of both arms) for each covariate x, which is estim
 Everything is a linear form z = Σ f·(column − mean): the variance is Σ z²/(n − 1)/n.
 
 Contract: the record of the units suffices, but for clusters in several strata, the jackknife of few
-clusters, and regressions, which need the rows.
+clusters, and regressions in strata, which need the rows; other regressions need sums of a second
+pass over them (`fits`).
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from ..aggregates import (
     UnitsRecord,
     span_of,
 )
+from .fits import fits
 from .stratified_shares import ScoreTest, score_test
 
 # Cells of the strata's dummies beside covariates: 800 MB.
@@ -113,6 +115,7 @@ class Units:
 
     `cluster` is the unit of each row where it may be in several strata, None where rows are units.
     `designs` are the covariates of a regression, and `counted` the rows of each arm, if known.
+    `spreads` are those of `Fit` of both arms: without rows, they make it a regression.
     """
 
     columns: Sequence[Floats]
@@ -127,6 +130,7 @@ class Units:
     counted: tuple[int, int] | None = None
     known: UnitsRecord | None = None
     kept: FarRows | None = None
+    spreads: Floats | None = None
 
     @classmethod
     def of_moments(
@@ -443,6 +447,8 @@ def estimate(units: Units) -> MeanEffect:
     raw, plain = _both_arms(whole, leave_out=few)
     if units.designs is not None:
         return _regression(units, units.designs, raw)
+    if units.spreads is not None:
+        return _regression_of_sums(units, units.spreads, raw)
     covariates, strata = bool(units.covariates), units.stratum is not None
     how = "+".join(["cuped"] * covariates + ["strata"] * strata)
     theta, centre = slopes(units)
@@ -615,7 +621,10 @@ def _both_arms(
 
 def _regression(units: Units, designs: Designs, raw: tuple[Arm, Arm]) -> MeanEffect:
     """Lin's regression on all covariates, with the strata as dummies."""
-    numbers = both(lambda arm: units.columns[units.metric.num][units.arm == arm], (0, 1))
+    values = units.columns[units.metric.num]
+    base = float(values[:1].sum())  # sums of huge values would lose their digits
+    values = values - base
+    numbers = both(lambda arm: values[units.arm == arm], (0, 1))
     if units.stratum is not None:
         if units.n_strata * sum(units.n) > MOST_DUMMIES:
             raise OptionError(
@@ -631,6 +640,30 @@ def _regression(units: Units, designs: Designs, raw: tuple[Arm, Arm]) -> MeanEff
     values = values - values.mean()
     ordered = np.empty(len(values))
     ordered[np.argsort(units.arm, kind="stable")] = values - q @ (q.T @ values)
+    return _effect_of_regression(raw, arms, base, units, UnitValues.of(ordered, units))
+
+
+def _effect_of_regression(
+    raw: tuple[Arm, Arm],
+    arms: tuple[Arm, Arm],
+    base: float,
+    units: Units,
+    values: UnitValues,
+    forms: Floats = _NONE,
+) -> MeanEffect:
+    """The effect of both arms, whose means are less a common base."""
     how = "regression" if units.stratum is None else "regression+strata"
     diff = float(arms[1].mean - arms[0].mean)
-    return MeanEffect(raw, arms, diff, how, units, UnitValues.of(ordered, units))
+    arms = both(lambda one: one._replace(mean=one.mean + base), arms)
+    return MeanEffect(raw, arms, diff, how, units, values, forms=forms)
+
+
+def _regression_of_sums(units: Units, spreads: Floats, raw: tuple[Arm, Arm]) -> MeanEffect:
+    """The same, of units whose sums are known."""
+    assert isinstance(units.record, Aggregates)
+    of_arms = fits(units.record, [units.metric.num, *(one.num for one in units.covariates)])
+    n, above = (np.array([getattr(one, of) for one in of_arms]) for of in ("n", "above"))
+    centre, base = n @ above / n.sum(), of_arms[0].base[0]
+    arms = both(lambda side: of_arms[side].arm(centre, spreads[side]), (0, 1))
+    values = UnitValues.around_both(units, slopes(units)[0])
+    return _effect_of_regression(raw, arms, base, units, values, values.form)
