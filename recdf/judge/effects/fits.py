@@ -38,7 +38,7 @@ class Fit(NamedTuple):
             raise RowsNeeded
         if np.linalg.eigvalsh(inner / (n * spread[1:, None] * spread[1:]))[0] < _ALIKE:
             raise RowsNeeded
-        inverse: Floats = np.linalg.inv(inner)
+        inverse = np.asarray(np.linalg.inv(inner), np.float64)
         return cls(n, base, above, largest, inverse @ central[1:, 0], inverse)
 
     def spread(self, columns: Floats) -> Floats:
