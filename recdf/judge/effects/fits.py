@@ -12,7 +12,7 @@ from ...stats.numbers import Floats
 from ..aggregates import Aggregates, RowsNeeded
 
 # Covariates whose correlations have a smaller eigenvalue nearly follow from each other.
-_ALIKE = 1e-6
+_LEAST_EIGENVALUE = 1e-6
 # Values that reach farther lose digits of the distances from their mean.
 _MOST_OF_VALUES = 1e5
 
@@ -36,7 +36,7 @@ class Fit(NamedTuple):
         inner, spread = central[1:, 1:], np.sqrt(np.diag(central) / n)
         if n < len(base) + 2 or not (largest < _MOST_OF_VALUES * spread).all():
             raise RowsNeeded
-        if np.linalg.eigvalsh(inner / (n * spread[1:, None] * spread[1:]))[0] < _ALIKE:
+        if np.linalg.eigvalsh(inner / (n * spread[1:, None] * spread[1:]))[0] < _LEAST_EIGENVALUE:
             raise RowsNeeded
         inverse = np.asarray(np.linalg.inv(inner), np.float64)
         return cls(n, base, above, largest, inverse @ central[1:, 0], inverse)
