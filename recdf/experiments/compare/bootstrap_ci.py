@@ -32,7 +32,7 @@ from ...judge.per_user_columns import (
     warn_of_weights,
 )
 from ...progress import Progress
-from ...stats.arms import HUGE, Sample, arm, linearise
+from ...stats.arms import HUGE, Sample, arm
 from ...stats.resampling import by_row, quantile_interval, replicate_estimates, standard_error
 from ..samples import MetricRows, read_metrics, sum_by
 
@@ -130,17 +130,14 @@ def bootstrap_ci(
             samples = []
             for metric in columns:
                 sample, n_units = _unit_sums(metric, members, code)
-                row, remarks = dict.fromkeys(INTERVAL_COLUMNS[1:5], np.nan), ""
-                if n_units and np.abs(sample.num).max() >= HUGE:
-                    remarks = "huge_values"
-                elif n_units:
-                    row["value"] = float(linearise(sample.num, sample.den)[0])
-                if not remarks and n_units < 2:
-                    remarks = "too_few_units"
-                elif not remarks and np.isnan(row["value"]):
-                    remarks = "zero_denominator"
-                elif not remarks and not arm(sample.num, sample.den).var > 0:
-                    remarks = "zero_variance"
+                row, remarks = dict.fromkeys(INTERVAL_COLUMNS[1:5], np.nan), "huge_values"
+                if np.abs(sample.num).max() < HUGE:
+                    value, var, _ = arm(sample.num, sample.den)
+                    row["value"], remarks = float(value), "" if var > 0 else "zero_variance"
+                    if n_units < 2:
+                        remarks = "too_few_units"
+                    elif np.isnan(value):
+                        remarks = "zero_denominator"
                 samples += [] if remarks else [sample]
                 undefined = 0 if metric.defined is None else int((~metric.defined[members]).sum())
                 counts = {"n_units": n_units, "n_undefined": undefined, "remarks": remarks}
