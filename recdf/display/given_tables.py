@@ -38,9 +38,10 @@ from ..experiments.compare.cheap_labels import (
 from ..experiments.compare.compare_models import compare_models
 from ..experiments.samples import bounds_of, bounds_of_result, declared_bounds, seen_bounds
 from ..judge.cautions.table import CAUTIONS
-from ..judge.choices import Correction, as_columns
+from ..judge.choices import as_columns
 from ..judge.comparability import spec_of_each
-from ..judge.per_user_columns import unit_of
+from ..judge.comparisons import confidence_of
+from ..judge.per_user_columns import split, unit_of
 from ..judge.users import repeated_unit
 from ..judge.verdict import has, remark
 from ..tables.cells import amount, columns_before
@@ -96,13 +97,11 @@ def need(frame: Any, role: str, names: Iterable[str], source: str) -> pd.DataFra
     should come from.
     """
     need_a(pd.DataFrame, frame, role, source)
-    for name in names:
-        if name not in frame.columns:
-            have = ", ".join(map(repr, frame.columns))
-            raise ColumnError(
-                f"{role} has no column {name!r}; it has {have}; expected "
-                f"{source}{closest(name, frame.columns)}"
-            )
+    if missing := [name for name in names if name not in frame]:
+        raise ColumnError(
+            f"{role} has no column {missing[0]!r}; it has {', '.join(map(repr, frame.columns))}; "
+            f"expected {source}{closest(missing[0], frame.columns)}"
+        )
     for name, column in frame[frame.columns.intersection(NUMBER_COLUMNS)].items():
         if len(frame) and not pd.api.types.is_numeric_dtype(column.dtype):
             raise DataError(f"{role}[{name!r}] is {column.dtype}; expected numbers: pass {source}")
@@ -140,10 +139,10 @@ def labels(frame: pd.DataFrame, by: Sequence[str]) -> list[str]:
     """Return the text of the `by` values of every row, several columns joined by a dot."""
     if not by:
         return [ONLY] * len(frame)
-    parts = [
+    parts = (
         frame[name].astype(object).where(frame[name].notna(), "(null)").map(str) for name in by
-    ]
-    return [JOINED_BY.join(row) for row in zip(*parts, strict=True)]
+    )
+    return list(map(JOINED_BY.join, zip(*parts, strict=True)))
 
 
 def rows_by(frame: pd.DataFrame, by: Sequence[str]) -> dict[str, npt.NDArray[np.int64]]:
@@ -152,22 +151,20 @@ def rows_by(frame: pd.DataFrame, by: Sequence[str]) -> dict[str, npt.NDArray[np.
         return {ONLY: np.arange(len(frame))}
     # A null is unequal to everything.
     changes = [frame[name].ne(frame[name].shift()).fillna(True).to_numpy(bool) for name in by]
-    starts, order = np.flatnonzero(np.any(changes, axis=0)), np.arange(len(frame))
-    if frame.take(starts).duplicated(by).any():  # rows of one value stand apart, which is rare
-        codes = frame.groupby(list(by), sort=False, dropna=False, observed=True).ngroup().to_numpy()
-        order = np.argsort(codes, kind="stable")
-        starts = np.searchsorted(codes[order], np.arange(codes.max(initial=-1) + 1))
-    names = labels(frame.take(order[starts]), by)
-    return dict(zip(names, np.split(order, starts[1:]), strict=True))
+    starts = np.flatnonzero(np.any(changes, axis=0))
+    first, rows = frame.take(starts), np.split(np.arange(len(frame)), starts[1:])
+    if first.duplicated(by).any():  # rows of one value stand apart, which is rare
+        codes: Any = frame.groupby(list(by), sort=False, dropna=False, observed=True).ngroup()
+        first, rows = first.drop_duplicates(by), split(codes.to_numpy(), codes.max() + 1)
+    return dict(zip(labels(first, by), rows, strict=True))
 
 
 def as_result(given: Any) -> Evaluation:
     """Return a result, or several by model as one; anything else raises."""
     if isinstance(given, Mapping):
         return join_results(given)
-    in_memory = getattr(given, "to_pandas", None)
-    if isinstance(given, Result) and in_memory is not None:  # that of an engine
-        given = in_memory()
+    if isinstance(given, Result) and hasattr(given, "to_pandas"):  # that of an engine
+        given = given.to_pandas()
     return need_a(Evaluation, given, "result", EVALUATION)
 
 
@@ -201,7 +198,7 @@ def with_units(result: Evaluation, unit_col: str | Sequence[str] | None = None) 
     another.
     """
     spec, per_user = dict(result.spec), result.per_user
-    key, by = list(spec["user_col"]), list(spec["by"])
+    key = list(spec["user_col"])
     units = as_columns(unit_col) or unit_of(key)
     if "unit_col" in spec or LISTS_ARE_UNITS in spec:
         return result
@@ -211,22 +208,28 @@ def with_units(result: Evaluation, unit_col: str | Sequence[str] | None = None) 
         first = per_user.take(next(iter(model_rows(result).values())))
         if repeated_unit(first, key, len(first)) and first[units[0]].is_unique:
             spec["repeated_units"] = True
-    names = [name for name in spec["metrics"] if name in per_user.columns]
+    names = [name for name in spec["metrics"] if name in per_user]
     if units == key or not names:
         return Evaluation(per_user, result.summary, spec)
     spec["unit_col"] = units
     plain = need(per_user, "per_user", units, "the column of unit_col=").copy(deep=False)
     plain.attrs = {"recdf": spec}
-    level = spec.get("confidence", CONFIDENCE)
     own = summarize(
-        plain, by, metrics=names, unit_col=units, weight_col=spec.get("weight"), confidence=level
+        plain,
+        spec["by"],
+        metrics=names,
+        unit_col=units,
+        weight_col=spec.get("weight"),
+        confidence=spec.get("confidence", CONFIDENCE),
     )
-    return Evaluation(per_user, restated(result, own, ["se", "ci_low", "ci_high"]), spec)
+    return Evaluation(per_user, restated(result, own), spec)
 
 
-def restated(result: Result, own: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
-    """Return the summary with some columns of `own` in the rows of metrics over all lists."""
+def restated(result: Result, own: pd.DataFrame) -> pd.DataFrame:
+    """Return the summary with the errors and intervals of `own` in the rows of metrics over all
+    lists."""
     summary, keys = result.summary.copy(deep=False), [*result.spec["by"], "metric", "k"]
+    columns = ["se", "ci_low", "ci_high"]
     found = summary[keys].merge(own[[*keys, *columns]], "left", validate="m:1", indicator=True)
     kept = found["_merge"].ne("both").to_numpy()
     if "item_by" in result.spec:
@@ -278,30 +281,27 @@ def column_names(summary: pd.DataFrame, result: Any = None) -> list[str]:
     an own name."""
     spec = result.spec["metrics"] if isinstance(result, Evaluation) else {}
     known = {(found["name"], found["k"]): column for column, found in spec.items()}
-    names = []
-    for metric, k in zip(summary["metric"].map(str), summary["k"], strict=True):
-        key = metric, None if pd.isna(k) else int(k)
-        names.append(known.get(key, metric if pd.isna(k) else f"{metric}@{int(k)}"))
-    return names
+    rows = zip(summary["metric"].map(str), summary["k"], strict=True)
+    keys = [(metric, None if pd.isna(k) else int(k)) for metric, k in rows]
+    return [known.get(key, key[0] if key[1] is None else f"{key[0]}@{key[1]}") for key in keys]
 
 
 def model_values(result: Any, metric: str) -> dict[str, FloatArray]:
     """Return the values of one metric for every model: one number per list, NaN where the metric is
     undefined."""
     found = as_result(result)
-    per_user, by = found.per_user, list(found.spec["by"])
-    need(per_user, "per_user", [metric], "a metric column of the evaluation")
+    per_user = need(found.per_user, "per_user", [metric], "a metric column of the evaluation")
     values = per_user[metric].to_numpy(dtype=np.float64, na_value=np.nan)
-    return {label: values[rows] for label, rows in rows_by(per_user, by).items()}
+    return {label: values[rows] for label, rows in model_rows(found).items()}
 
 
 def words_of_tests(comparison: pd.DataFrame) -> str:
     """Return what the models of a comparison were tested with."""
-    known = {"t": "paired t", "wilcoxon": "Wilcoxon"}
+    known = {"t": "paired t ", "wilcoxon": "Wilcoxon "}
     found = comparison.attrs.get("recdf_comparison", {}).get("tests", ())
-    tests = [*{*(comparison["test"] if "test" in comparison.columns else found)}]
-    words = f"{known.get(tests[0], tests[0])} tests" if len(tests) == 1 else "tests"
-    return f"one-sided {words}" if sides_of_tests(comparison) else words
+    tests = {*comparison.get("test", found)}
+    words = "".join(known.get(one, f"{one} ") for one in tests) * (len(tests) == 1)
+    return f"{'one-sided ' * bool(sides_of_tests(comparison))}{words}tests"
 
 
 def sides_of_tests(comparison: pd.DataFrame) -> str:
@@ -319,19 +319,25 @@ def chosen(argument: str, wanted: Any, known: Iterable[Any], what: str = "model"
     if wanted is None:
         raise OptionError(f"⟦+{argument}=⟧ is not given; name one of {names}")
     text = JOINED_BY.join(map(str, wanted)) if isinstance(wanted, tuple) else str(wanted)
-    if text not in names:
-        raise OptionError(
-            f"⟦{argument}={wanted!r}⟧ is not a {what}; expected one of "
-            f"{names}{closest(text, names)}"
-        )
-    return text
+    if text in names:
+        return text
+    raise OptionError(
+        f"⟦{argument}={wanted!r}⟧ is not a {what}; expected one of {names}{closest(text, names)}"
+    )
+
+
+def level_of(comparison: pd.DataFrame) -> str:
+    """Return the confidence of a comparison before a word, such as '95 % ', if it has one."""
+    confidence = confidence_of(comparison)
+    return "" if confidence is None else f"{100 * confidence:g} % "
 
 
 def interval_percent(result: Any) -> str:
     """Return the confidence of the intervals of a result for a caption, such as '95 %
     intervals'."""
-    known = isinstance(result, Evaluation)
-    return f"{100 * result.spec.get('confidence', 0.95):g} % intervals" if known else "intervals"
+    if not isinstance(result, Evaluation):
+        return "intervals"
+    return f"{100 * result.spec.get('confidence', 0.95):g} % intervals"
 
 
 def count_text(numbers: Iterable[Any], noun: str) -> str:
@@ -342,11 +348,9 @@ def count_text(numbers: Iterable[Any], noun: str) -> str:
 
 def count_range(numbers: Iterable[Any], noun: str) -> str:
     """Return '1,537 users', or '1,200 to 1,537 users' when counts differ."""
-    found = [int(n) for n in numbers if not pd.isna(n)]
-    if not found:
-        return ""
-    least = "" if min(found) == max(found) else f"{min(found):,} to "
-    return f"{least}{amount(max(found), noun)}"
+    found = {int(n) for n in numbers if pd.notna(n)}
+    least = f"{min(found):,} to " if len(found) > 1 else ""
+    return f"{least}{amount(max(found), noun)}" if found else ""
 
 
 # -- labels of people and cheap ones
@@ -364,7 +368,7 @@ def with_both_labels(people: Evaluation, cheap: Any) -> Evaluation:
             f"result and cheap differ in metrics: cheap lacks {unlike}, or defines them in another "
             "way"
         )
-    names = [name for name in metrics if name in people.per_user.columns]
+    names = [name for name in metrics if name in people.per_user]
     keys = [*by, *cheap.spec["user_col"]]
     rows = join_labels(people.per_user, cheap.per_user, names, keys, "result")
     if by:  # models that people have not judged
@@ -397,15 +401,21 @@ def with_both_labels(people: Evaluation, cheap: Any) -> Evaluation:
 def powered_means(result: Evaluation, means: Sequence[tuple[str, np.ndarray]]) -> pd.DataFrame:
     """Return the numbers of each mean, which is a column and the rows of some lists; in doubt it
     has no interval."""
-    spec, found, declared = result.spec, [], result.spec.get("bounds", {})
+    spec, found = result.spec, []
     for column, at in means:
         own = result.per_user.take(at)
         y, f = (own[name].to_numpy(np.float64) for name in (column, cheap_column(column)))
         weights = own[spec["weight"]].to_numpy(np.float64) if "weight" in spec else None
         unit = unit_codes(own, spec["unit_col"]) if "unit_col" in spec else None
-        definition = spec["metrics"][column]["definition"]
-        bounds = bounds_of(column, declared, y, f, definition=definition) or seen_bounds(y, f)
+        known = bounds_of(
+            column,
+            spec.get("bounds", {}),
+            y,
+            f,
+            definition=spec["metrics"][column]["definition"],
+        )
         judged, confidence = own[JUDGED].to_numpy(bool), spec.get("confidence", CONFIDENCE)
+        bounds = known or seen_bounds(y, f)
         row = labelled_row(y, f, judged, bounds, confidence, weights, unit)
         n_undefined = int(np.isnan(f).sum())
         row |= {"value": row["mean"], "n": len(f) - n_undefined, "n_undefined": n_undefined}
@@ -446,8 +456,7 @@ class Places(NamedTuple):
 def list_places(result: Evaluation, rows: Mapping[str, np.ndarray]) -> Places:
     """Return where the lists of every model stand."""
     keys = result.per_user[list(result.spec["user_col"])]
-    sizes = {len(own) for own in rows.values()}
-    if len(sizes) == 1:
+    if len({*map(len, rows.values())}) == 1:
         first, *others = (keys.take(own).reset_index(drop=True) for own in rows.values())
         if all(first.equals(other) for other in others):
             places = np.empty(len(keys), np.int64)
@@ -465,13 +474,11 @@ def list_places(result: Evaluation, rows: Mapping[str, np.ndarray]) -> Places:
 def compare(
     result: Evaluation,
     columns: Sequence[str],
-    *,
-    baseline: str | None,
-    correction: Correction,
     within: Mapping[Any, np.ndarray] | None = None,
+    **options: Any,
 ) -> pd.DataFrame:
     """Compare models on their common lists, all pairs or each with a baseline, over all lists or
-    within groups.
+    within groups; options are those of `compare_models`.
 
     `within` holds the rows of `per_user` of every group, and a row may be in several; the tests of
     all groups are one family. Returns the columns of `compare_models`, with `group` before them
@@ -484,7 +491,7 @@ def compare(
     # the tests.
     frame = per_user[per_user.columns.intersection(names, sort=False)]
     frame = frame.assign(**{MODEL: model_codes(rows), LIST: list_places(result, rows).of_row})
-    options: dict[str, Any] = {"weight_col": weight}
+    options["weight_col"] = weight
     if "unit_col" in spec:
         frame[UNIT], options["unit_col"] = unit_codes(per_user, spec["unit_col"]), UNIT
     # The comparison reads there whether two models were measured alike.
@@ -494,20 +501,10 @@ def compare(
         frame = frame.take(np.concatenate(list(within.values())))
         frame["group"] = np.repeat(np.arange(len(within)), [len(own) for own in within.values()])
         options["by"] = "group"
-    table = compare_numbered(
-        frame,
-        result,
-        models,
-        columns,
-        baseline=baseline,
-        correction=correction,
-        user_col=LIST,
-        model_col=MODEL,
-        **options,
-    )
+    options |= {"user_col": LIST, "model_col": MODEL}
+    table = compare_numbered(frame, result, models, columns, **options)
     if within is not None:
-        groups = list(within)
-        table["group"] = [groups[code] for code in table["group"]]
+        table["group"] = table["group"].map([*within].__getitem__)
     return table
 
 
@@ -516,9 +513,7 @@ def compare_numbered(
     result: Evaluation,
     models: list[str],
     columns: Sequence[str],
-    *,
     baseline: str | None,
-    correction: Correction,
     **options: Any,
 ) -> pd.DataFrame:
     """Compare the models of some rows, in which numbers stand for the models."""
@@ -528,7 +523,6 @@ def compare_numbered(
         list(columns),
         baseline=None if baseline is None else models.index(baseline),
         missing="drop",
-        correction=correction,
         smaller_is_better=[name for name in columns if better[name] == "smaller"],
         larger_is_better=[name for name in columns if better[name] == "larger"],
         bounds=bounds_of_result(result.spec, getattr(rows, "empty_rows", rows), list(columns)),

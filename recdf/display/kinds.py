@@ -74,7 +74,6 @@ from .row_words import (
     names_before,
     of_comparison,
     of_floor,
-    of_place,
     policy_of,
     sides_of,
     trend_words,
@@ -83,10 +82,10 @@ from .row_words import (
 
 RowCells = Sequence[ShownRow]
 DRAWN = ["metric", "label", "diff", "ci_low", "ci_high", "allowed", "verdict", "numbers", "words"]
+DRAWN += ["percent", "from_zero", "withheld", "sign"]
 CELL_NAME_LENGTH = 48  # of a name in a cell
 FEW = 4  # rows that are sentences too
 AS_OFTEN_AS_NOT = 0.5  # power of a plan that fails as often as not
-SEVERITY: dict[str, BadgeKind] = {"error": "error", "warning": "warning", "info": "info"}
 GATE_LOOKS: dict[str, BadgeKind] = {
     "pass": "good",
     "fail": "error",
@@ -134,8 +133,8 @@ class Kind(NamedTuple):
         if self.sentence is not None:
             return self.sentence(row)
         found = self.drawn(row)
-        verdict = f"{found['verdict']}, " if found["verdict"] else ""
-        return f"{found['label']}: {verdict}{found['numbers']}."
+        words = filter(None, (found["verdict"], found["numbers"]))
+        return f"{found['label']}: {', '.join(words)}."
 
     def cells(self, table: pd.DataFrame) -> RowCells:
         """Return the cells of every row of a table."""
@@ -146,10 +145,13 @@ class Kind(NamedTuple):
     def _drawn_cells(self, row: TableRow) -> ShownRow:
         drawn = self.drawn(row)
         marks: dict[str, BadgeKind] = {"better": "good", "worse": "error"}
-        mark = marks.get(drawn["sign"], look_of(row))
-        cells = [text(drawn[name]) for name in ("metric", "label", "numbers")]
-        cells.append(badge(mark, drawn["verdict"]) if drawn["verdict"] else text(""))
-        return dict(zip(("what", "of", "estimate", "verdict"), cells, strict=True))
+        mark, verdict = marks.get(drawn["sign"], look_of(row)), drawn["verdict"]
+        return {
+            "what": text(drawn["metric"]),
+            "of": text(drawn["label"]),
+            "estimate": text(drawn["numbers"]),
+            "verdict": badge(mark, verdict) if verdict else text(""),
+        }
 
     def drawn(self, row: TableRow) -> dict[str, Any]:
         """Return what a picture draws of a row, as `plot.forest.data` says."""
@@ -221,11 +223,11 @@ def _level_cell(row: TableRow, beside: pd.Series) -> Shown:
     n = f"n = {int(row['n']):,}" if row["apart"] else ""
     if pd.isna(row["value"]):
         return Shown(Cell(NULL, small=n))
-    words, half = plus_minus(row["value"], row["half_width"], beside)
-    # A spread has the digits of its value; none is not written as 0.
-    spread = row.get(SEED_SD, np.nan)
-    digits = number(spread or np.nan, form_of(row["value"], half=row["half_width"]))
-    seeds = "" if pd.isna(spread) else f"± {digits} over seeds"
+    (words, half), seeds = plus_minus(row["value"], row["half_width"], beside), ""
+    if pd.notna(spread := row.get(SEED_SD, np.nan)):
+        # A spread has the digits of its value; none is not written as 0.
+        form = form_of(row["value"], half=row["half_width"])
+        seeds = f"± {number(spread or np.nan, form)} over seeds"
     small, place = ", ".join(filter(None, [half, seeds, n])), row["place"]
     return Shown(Cell(words, place == 1, place == 2, row["marks"], small), float(row["value"]))
 
@@ -244,18 +246,17 @@ def _comparison_cells(given: pd.DataFrame) -> RowCells:
     for row, around, far in zip(given.to_dict("records"), ends.values.tolist(), reach, strict=True):
         look, pair, (diff, low, high) = look_of(row), f"{row[new]} vs. {row[old]}", around
         form = estimate_form(diff, low, high, "+")
-        n = row["n_users"] if new == "model" else row["n_treatment"]
-        counts = f"{n:,.0f} vs. {row['n_control']:,.0f}" if new == "treatment" else f"{n:,.0f}"
+        n = row["n_users" if new == "model" else "n_treatment"]
+        counts = f"{n:,.0f}" if new == "model" else f"{n:,.0f} vs. {row['n_control']:,.0f}"
         if "wins" in row:
-            same = n - row["wins"] - row["losses"]
-            counts = f"{row['wins']:,.0f}/{same:,.0f}/{row['losses']:,.0f}"
+            same = f"{n - row['wins'] - row['losses']:,.0f}"
+            counts = f"{row['wins']:,.0f}/{same}/{row['losses']:,.0f}"
         compared = {new: row[new]} if one_base else {"comparison": pair}
-        title = f"{pair} on {row['metric']}"
         found.append(
             {
                 **{name: _short(row[name]) for name in [*names_before(row, "metric"), "metric"]},
                 **{head: _short(one, 2 * CELL_NAME_LENGTH) for head, one in compared.items()},
-                "difference": interval_bar(around, far, look, title),
+                "difference": interval_bar(around, far, look, f"{pair} on {row['metric']}"),
                 "effect [interval]": value(diff, form, small=interval(low, high, form)),
                 "relative": value(row.get("rel_diff"), form_of(row.get("rel_diff"), sign="+%")),
                 p: Shown(Cell(p_value(row["p_adj"])), value(row["p_adj"]).sort),
@@ -294,12 +295,12 @@ def _with_ends(words: str, sort: Any) -> Shown:
 
 def _plan_action(table: pd.DataFrame) -> str:
     """Say how many users or lists a plan asks for, or which guardrail they would not show safe."""
-    unit = "list" if "n_lists" in table.columns else "user"
+    unit = "list" if "n_lists" in table else "user"
     n = table["n"] if unit == "list" else table["n_control"] + table["n_treatment"]
-    weak = table["metric"][table["power"] < AS_OFTEN_AS_NOT] if "power" in table.columns else ()
+    weak = table["metric"][table["power"] < AS_OFTEN_AS_NOT] if "power" in table else ()
     if len(weak):
-        named = listed(list(map(name_of, weak)), FEW, "metric")
-        return f"Plan more {unit}s first: with so few, nothing is likely to be shown on {named}."
+        said = f"Plan more {unit}s first: with so few, nothing is likely to be shown on "
+        return f"{said}{listed([*map(name_of, weak)], FEW, 'metric')}."
     return f"Run it with {amount(int(n.max()), unit)}, and decide at the end alone."
 
 
@@ -310,18 +311,16 @@ def _estimate_cells(given: pd.DataFrame) -> RowCells:
     """Return the cells of estimates; what says whether to believe one stands before it."""
     columns = ["lift", "lift_ci_low", "lift_ci_high"]
     lifts, found = given.reindex(columns=columns).astype("float64"), []
-    reach = reaches(lifts, [""] * len(given))
-    ends = lifts.values.tolist()
+    reach, ends = reaches(lifts, [""] * len(given)), lifts.values.tolist()
     for row, around, far in zip(given.to_dict("records"), ends, reach, strict=True):
-        words, estimator = flag_words(row["flags"]), str(row["estimator"])
+        words, estimator = flag_words(row), str(row["estimator"])
         look: BadgeKind = "warning" if words else look_of_estimate(row)
         estimate = estimated(row["value"], row["ci_low"], row["ci_high"])
         trust = row.get("trust")
         found.append(
             {
-                **{
-                    name: text(row[name]) for name in [*names_before(row, "estimator"), "estimator"]
-                },
+                **{name: text(row[name]) for name in names_before(row, "estimator")},
+                "estimator": text(estimator),
                 "clip": value(row.get("clip"), "g"),
                 "trust": text(trust if isinstance(trust, str) else ""),
                 "flags": badge(
@@ -374,14 +373,15 @@ def _of_estimates(table: pd.DataFrame) -> tuple[Badge, str]:
     said = f"{flagged} of {amount(len(rows), 'off-policy estimate')} "
     said += f"{'carries' if flagged == 1 else 'carry'} a flag: it can be far off, and its interval "
     said += "holds the true value less often than it says."
-    not_used = f" {useless} of them should not be used; the column trust says why."
-    return Badge("warning", "flagged"), said + not_used * bool(useless)
+    if useless:
+        said += f" {useless} of them should not be used; the column trust says why."
+    return Badge("warning", "flagged"), said
 
 
 def _finding_cells(row: TableRow) -> ShownRow:
-    severity = str(row["severity"])
+    severity: Any = row["severity"] if row["severity"] in ("error", "warning") else "info"
     return {
-        "severity": badge(SEVERITY.get(severity, "info"), severity),
+        "severity": badge(severity, str(row["severity"])),
         "finding": text(finding_of(row)),
         "count": value(row["count"], ",d"),
         "share": value(row["share"], ".1%"),
@@ -405,7 +405,6 @@ TABLE_KINDS: dict[str, Kind] = {
     "leaderboard": Kind(
         "segment group model metric better half_width n_undefined place marks",
         "Leaderboard",
-        of_place,
         table=_board_cells,
     ),
     "aa": Kind(
@@ -605,24 +604,17 @@ TABLE_KINDS: dict[str, Kind] = {
 }
 
 
-def table_kind(table: Any) -> str:
-    """Return the key of the record of a table, or an empty text where there is none."""
-    columns = {*getattr(table, "columns", ())}
-    return next((key for key, kind in TABLE_KINDS.items() if columns >= {*kind.columns}), "")
-
-
-def page_part(table: Any) -> str:
-    """Return where a table stands among those of an experiment; an empty text for any other."""
-    found = TABLE_KINDS.get(table_kind(table))
-    return found.part if found else ""
+OF_NO_KIND = Kind("", "")
 
 
 def record_of(table: Any) -> Kind:
-    """Return the record of a table; one of no known kind raises KeyError."""
-    return TABLE_KINDS[table_kind(table)]
+    """Return the record of a table, which is `OF_NO_KIND` for one of no known kind."""
+    columns = {*getattr(table, "columns", ())}
+    known = (kind for kind in TABLE_KINDS.values() if columns >= {*kind.columns})
+    return next(known, OF_NO_KIND)
 
 
 def estimates_frame(kind: Kind, table: pd.DataFrame) -> pd.DataFrame:
     """Return one row per row of the table, as `plot.forest.data` says."""
     drawn = map(kind.drawn, table.to_dict("records"))
-    return pd.DataFrame(drawn, columns=[*DRAWN, "percent", "from_zero", "withheld", "sign"])
+    return pd.DataFrame(drawn, columns=DRAWN)

@@ -3,7 +3,7 @@ paper."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -55,8 +55,6 @@ from .leaderboard_values import (
     values_frame,
 )
 from .row_words import EVERYONE
-
-__all__ = ["Leaderboard", "leaderboard"]
 
 TIDY = [
     *LEADERBOARD_KEYS,
@@ -111,9 +109,8 @@ class Leaderboard:
             Needs `\usepackage{booktabs}`. The notes stand below it in small type. Names in scripts
             other than Latin need XeLaTeX or LuaLaTeX with a font that has them.
         """
-        table = to_latex(*self.head_and_cells(), booktabs=True)
         notes = rf"\par\smallskip{{\footnotesize {' '.join(map(latex_text, self.notes))}\par}}"
-        return f"{table}\n{notes}"
+        return f"{to_latex(*self.head_and_cells(), booktabs=True)}\n{notes}"
 
     def to_html(self) -> str:
         """Return an HTML table with its notes below."""
@@ -144,12 +141,10 @@ class Leaderboard:
         head, body, align = self.head_and_cells()
         # A terminal has neither bold nor underline: the best value has a star.
         starred = [
-            [cell._replace(text=f"*{cell.text}") if cell.bold else cell for cell in row]
-            for row in body[:CUT]
+            [cell._replace(text="*" * cell.bold + cell.text) for cell in row] for row in body[:CUT]
         ]
-        return "\n".join(
-            [to_text(head, starred, align), "", *map(visible, self._notes(len(body) - CUT))]
-        )
+        notes = map(visible, self._notes(len(body) - CUT))
+        return "\n".join([to_text(head, starred, align), "", *notes])
 
     __repr__ = __str__
 
@@ -247,8 +242,7 @@ def leaderboard(
     if in_buckets(result, of_rows):
         rows: RowsInMemory | RowsInBuckets = RowsInBuckets(result, segments, unit_col, bounds)
     else:
-        found = read_result(result, fold, seed_col, bounds)
-        found = with_units(found, unit_col)
+        found = with_units(read_result(result, fold, seed_col, bounds), unit_col)
         found = found if cheap is None else with_both_labels(found, cheap)
         rows = RowsInMemory(found, {} if segments is None else segment_groups(found, segments))
     result = rows.result
@@ -256,12 +250,10 @@ def leaderboard(
     columns = columns_of(table, metrics, k)
     models = list(dict.fromkeys(table["model"]))
     base = None if baseline is None else chosen("baseline", baseline, models)
-    tested = [
-        name for name in columns if name in result.per_user.columns and direction_word(result, name)
-    ]
+    tested = [name for name in columns if name in result.per_user and direction_word(result, name)]
     tests = pd.DataFrame()
-    if correction is not None and tested and len(models) > 1:
-        tests = rows.tests(tested, base, correction)
+    if correction and tested and len(models) > 1:
+        tests = rows.tests(tested, baseline=base, correction=correction)
         tests.attrs = {"recdf_comparison": {"correction": correction}}
     return board_of(result, values_frame(rows, table, columns), base, tests)
 
@@ -272,7 +264,7 @@ def board_of(
     """Return the leaderboard of some values, with the marks of comparisons and the notes that
     follow from both."""
     frame["marks"] = marks(frame, baseline, tests)
-    said = notes(result, frame, baseline, tests) + cautions(result, tests)
+    said = (*notes(result, frame, baseline, tests), *cautions(result, tests))
     columns = TIDY
     if SEEDS in result.spec:
         spread = result.spec[SEEDS]["sd"]
@@ -303,37 +295,38 @@ def marks(frame: pd.DataFrame, baseline: str | None, tests: pd.DataFrame) -> lis
     return [found.get(tuple(row), "") for row in frame[LEADERBOARD_KEYS].itertuples(index=False)]
 
 
-def cautions(result: Evaluation, tests: pd.DataFrame) -> tuple[str, ...]:
-    """Return sentences that say what the intervals rest on, and where the tests are not to be
+def cautions(result: Evaluation, tests: pd.DataFrame) -> Iterator[str]:
+    """Yield sentences that say what the intervals rest on, and where the tests are not to be
     trusted."""
-    found = []
     if "repeated_units" in result.spec:
-        found.append(f"± takes all lists for independent: {CAUTIONS['repeated_units'].sentence}.")
+        yield f"± takes all lists for independent: {CAUTIONS['repeated_units'].sentence}."
     elif "unit_col" in result.spec:
-        unit = " and ".join(result.spec["unit_col"])
-        found.append(f"Intervals and tests do not take the lists of one {unit} for independent.")
+        yield (
+            f"Intervals and tests do not take the lists of one "
+            f"{' and '.join(result.spec['unit_col'])} for independent."
+        )
     if (result.summary["ci_low"].isna() & (result.summary["std"] == 0)).any():
-        found.append(NO_INTERVAL)
+        yield NO_INTERVAL
     if not len(tests):
-        return tuple(found)
+        return
     for row in tests.to_dict("records"):
         lacks = "missing_lists" in codes_of(row["remarks"])
         if lacks and row.get("segment", EVERYONE) == EVERYONE and (said := sentence_of_both(row)):
-            found.append(said)
+            yield said
     withheld = tests["withheld"][tests["withheld"] != ""].value_counts()
     if len(withheld):
-        why = ", ".join(f"{n} {CAUTIONS[str(code)].topic}" for code, n in withheld.items())
-        of_all = f", in {withheld.sum()} of {len(tests)} comparisons" * (len(tests) > 1)
-        found.append(f"Where a verdict is withheld there is no mark{of_all} ({why}).")
-    return (*found, *warning_sentences(tests))
+        said = "Where a verdict is withheld there is no mark"
+        said += f", in {withheld.sum()} of {len(tests)} comparisons" * (len(tests) > 1)
+        why = (f"{n} {CAUTIONS[str(code)].topic}" for code, n in withheld.items())
+        yield f"{said} ({', '.join(why)})."
+    yield from warning_sentences(tests)
 
 
 def notes(
     result: Evaluation, frame: pd.DataFrame, baseline: str | None, tests: pd.DataFrame
-) -> tuple[str, ...]:
+) -> list[str]:
     """Return sentences that say what the table shows, each only where the table has what it speaks
     of."""
-    level = f"{100 * result.spec.get('confidence', 0.95):g} %"
     directed, placed = frame["better"] != "", frame["place"].notna()
     apart = frame.loc[directed & ~placed & frame["value"].notna(), "metric"].unique()
     over = " and ".join(result.spec.get(REPEATS, ()))
@@ -342,16 +335,14 @@ def notes(
         mark = f"+ is better and − is worse than {baseline}"
     how = ""
     if len(tests):
-        confidence = confidence_of(tests)
-        below = "" if confidence is None else f"p ≤ {1 - confidence:.2g}, "
+        below = "" if (sure := confidence_of(tests)) is None else f"p ≤ {1 - sure:.2g}, "
         how = f"{words_of_tests(tests)}, {below}p-values {adjustment(tests).words}"
-    weighted = "weighted " * ("weight" in result.spec)
+    half = f"± is half of the {100 * result.spec.get('confidence', 0.95):g} % interval of the "
+    half += f"{'weighted ' * ('weight' in result.spec)}mean."
     said = {
         **dict.fromkeys(result.spec.get(LABELS, ()), True),
         f"A user counts once, with the mean over {over}.": over,
-        f"± is half of the {level} interval of the {weighted}mean.": frame["half_width"]
-        .notna()
-        .any(),
+        half: frame["half_width"].notna().any(),
         "Arrows say whether higher or lower values are better.": directed.any(),
         "The best value of a metric is bold (in plain text: a star), the second best is underlined "
         "(in Markdown: italic).": placed.any(),
@@ -359,4 +350,4 @@ def notes(
         "best.": len(apart) and frame["model"].nunique() > 1,
         f"{mark} ({how}).": how,
     }
-    return tuple(text for text, there in said.items() if there)
+    return [text for text, there in said.items() if there]

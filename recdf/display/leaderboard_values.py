@@ -29,9 +29,9 @@ from ..evaluation.value_moments import (
 )
 from ..experiments.compare.by_segment import known_segments, segment_columns, segments_of_lists
 from ..experiments.compare.pairs_of_models import ChangedRows
-from ..judge.choices import Correction, as_columns
+from ..judge.choices import as_columns
 from ..judge.comparability import spec_of_each
-from ..judge.per_user_columns import Mask, key_codes, unit_of
+from ..judge.per_user_columns import Mask, key_codes, split, unit_of
 from ..judge.users import repeated_unit
 from ..tables.cells import form_of, number
 from .given_tables import (
@@ -76,9 +76,7 @@ def segment_groups(result: Evaluation, segments: pd.DataFrame) -> dict[Group, np
     found: dict[Group, np.ndarray] = {}
     for name, own in names.items():
         codes = joined[name].to_numpy(np.int64)[places.of_row]
-        order = np.argsort(codes, kind="stable")
-        ends = np.searchsorted(codes[order], np.arange(len(own) + 1))
-        rows = np.split(order, ends)[1:-1]
+        _, *rows = split(codes + 1, len(own) + 1)
         found |= {(str(name), one): at for one, at in zip(own, rows, strict=True)}
     return found
 
@@ -92,9 +90,8 @@ def coded_segments(
     known = known_segments(segments, keys, names)
     labels_of = {}
     for name in names:
-        codes, values = pd.factorize(known[name])
+        known[name], values = pd.factorize(known[name])
         labels_of[name] = labels(pd.DataFrame({name: values}), [name])
-        known[name] = codes
     return known, keys, labels_of
 
 
@@ -125,7 +122,7 @@ class RowsInMemory(NamedTuple):
     """The lists of a result in memory, with the rows of their groups."""
 
     result: Evaluation
-    groups: dict[Group, np.ndarray]
+    groups: Mapping[Group, np.ndarray] = {}
 
     def group_means(self, columns: list[str]) -> list[pd.DataFrame]:
         """Return the means of every model within every group, in the columns of the leaderboard."""
@@ -134,7 +131,7 @@ class RowsInMemory(NamedTuple):
         spec, per_user = self.result.spec, self.result.per_user
         at, of_models = np.concatenate(list(self.groups.values())), model_rows(self.result)
         units, weight = spec.get("unit_col", []), as_columns(spec.get("weight"))
-        rows = per_user[list(dict.fromkeys([*columns, *units, *weight]))].take(at)
+        rows = per_user[[*{*columns, *units, *weight}]].take(at)
         rows[MODEL_NUMBER] = model_codes(of_models)[at]
         rows[GROUP_NUMBER] = np.repeat(
             np.arange(len(self.groups)), [*map(len, self.groups.values())]
@@ -154,24 +151,20 @@ class RowsInMemory(NamedTuple):
         per_user, rows = self.result.per_user, model_rows(self.result)
         partly = [name for name in columns if name in per_user and per_user[name].isna().any()]
         places = list_places(self.result, rows).of_row if partly else np.zeros(0, np.int64)
-        counts = {name: np.bincount(places[per_user[name].notna().to_numpy()]) for name in partly}
+        counts = {name: np.bincount(places[per_user[name].notna()]) for name in partly}
         return [name for name, n in counts.items() if (n[n > 0] < len(rows)).any()]
 
-    def tests(
-        self, columns: list[str], baseline: str | None, correction: Correction
-    ) -> pd.DataFrame:
+    def tests(self, columns: list[str], **options: Any) -> pd.DataFrame:
         """Compare models over all lists and within every group; all tests are one family."""
-        within = None
         if self.groups:
-            within = {ALL_LISTS: np.arange(len(self.result.per_user)), **self.groups}
-        how: Any = {"baseline": baseline, "correction": correction, "within": within}
-        return in_groups(compare(self.result, columns, **how))
+            options["within"] = {ALL_LISTS: np.arange(len(self.result.per_user)), **self.groups}
+        return in_groups(compare(self.result, columns, **options))
 
 
 def in_groups(table: pd.DataFrame) -> pd.DataFrame:
     """Return comparisons with the column of segments and the group before them."""
     table = pd.DataFrame(table)
-    keys = table.pop("group").tolist() if "group" in table.columns else [ALL_LISTS] * len(table)
+    keys = table.pop("group") if "group" in table else [ALL_LISTS] * len(table)
     for place, name in enumerate(("segment", "group")):
         table.insert(place, name, [key[place] for key in keys])
     return table
@@ -186,34 +179,33 @@ def numbered_rows(
 ) -> pd.DataFrame:
     """Number the model of every row, and repeat the rows for each of their groups; `first` holds
     the number of the first group of each column of segments."""
-    model = np.zeros(len(rows), np.int64)
+    model: Any = 0
     if by := list(by_values.columns):
         models = pd.MultiIndex.from_frame
         model = models(by_values).get_indexer(models(rows[by]))
-    parts = [rows.assign(**{MODEL_NUMBER: model, GROUP_NUMBER: np.zeros_like(model)})]
+    parts = [rows.assign(**{MODEL_NUMBER: model, GROUP_NUMBER: 0})]
     if segments is not None:
         found = segments_of_lists(rows, segments, keys, list(first)).fillna(-1).astype(np.int64)
         for name, number_of_first in first.items():
             own = np.flatnonzero(found[name] >= 0)
-            group = number_of_first + found[name].to_numpy()[own]
+            group = number_of_first + found[name].array[own]
             parts.append(parts[0].take(own).assign(**{GROUP_NUMBER: group}))
     return pd.concat(parts, ignore_index=True)
 
 
 class BucketMeans(NamedTuple):
-    """What a bucket gives of its lists: moments by cell (group · models + model), of each column
-    those of units if lists are not independent, the columns whose values are of different lists,
-    and whether a unit stands in several rows of a model, and whether another column repeats."""
+    """What a bucket gives of its lists: moments by cell (group · models + model), and behind them
+    those of units of each column if lists are not independent, the columns whose values are of
+    different lists, and whether a unit stands in several rows of a model, and whether another
+    column repeats."""
 
-    moments: GroupMoments
-    of_units: list[GroupMoments]
+    moments: list[GroupMoments]
     apart: Mask
     repeated: Mask
 
     def __add__(self, other: BucketMeans) -> BucketMeans:  # type: ignore[override]
         return BucketMeans(
-            self.moments + other.moments,
-            [one + two for one, two in zip(self.of_units, other.of_units, strict=True)],
+            [one + two for one, two in zip(self.moments, other.moments, strict=True)],
             self.apart | other.apart,
             self.repeated | other.repeated,
         )
@@ -231,18 +223,18 @@ def means_of_bucket(
 ) -> BucketMeans:
     """Add up the lists of one bucket."""
     group, model = (rows[name].to_numpy() for name in (GROUP_NUMBER, MODEL_NUMBER))
-    cell, n_cells, of_units = group * n_models + model, n_models * n_groups, list[GroupMoments]()
+    cell, n_cells = group * n_models + model, n_models * n_groups
     values = [rows[name].to_numpy(np.float64, na_value=np.nan) for name in columns]
     weight = None if weight_col is None else rows[weight_col].to_numpy(np.float64)
+    moments = [GroupMoments.of(values, cell, n_cells, weight)]
     if units != keys:
-        of_units = moments_of_units(values, cell, unit_codes(rows, units), n_cells, weight)
+        moments += moments_of_units(values, cell, unit_codes(rows, units), n_cells, weight)
     whole = group == 0
     (code,), _ = key_codes([("per_user", rows[whole])], keys)
     counts = [np.bincount(code[~np.isnan(one[whole])]) for one in values]
     first = rows[whole & (model == model.min(initial=0))]
     return BucketMeans(
-        GroupMoments.of(values, cell, n_cells, weight),
-        of_units,
+        moments,
         np.array([(n[n > 0] < n_models).any() for n in counts], bool),
         np.array([first.duplicated(units).any(), repeated_unit(first, keys, len(first))]),
     )
@@ -255,9 +247,9 @@ class RowsInBuckets:
     def __init__(
         self,
         given: Any,
-        segments: pd.DataFrame | None = None,
-        unit_col: str | Sequence[str] | None = None,
-        bounds: Any = None,
+        segments: pd.DataFrame | None,
+        unit_col: str | Sequence[str] | None,
+        bounds: Any,
     ) -> None:
         spec, key = dict(spec_with_bounds(given.spec, bounds)), list(given.spec["user_col"])
         self.units = as_columns(unit_col) or unit_of(key)
@@ -274,7 +266,7 @@ class RowsInBuckets:
         reads = [*spec["by"], *keys, *key, *self.units]
         numbers = dict.fromkeys((MODEL_NUMBER, GROUP_NUMBER), "int64")
         self.rows = ChangedRows(given, label, reads, numbers)
-        self.per_list = [name for name in spec["metrics"] if name in given.empty_rows.columns]
+        self.per_list = [name for name in spec["metrics"] if name in given.empty_rows]
         self.rows.by_values = pd.DataFrame({MODEL_NUMBER: range(len(self.models))})
         specs = spec_of_each(spec, self.models)
         self.rows.spec = {"joined": {str(code): one for code, one in enumerate(specs)}}
@@ -282,9 +274,10 @@ class RowsInBuckets:
         if self.units != key and self.per_list:
             spec["unit_col"] = self.units
             moments = self._moments.take(np.arange(len(self.models)))
-            confidence = spec.get("confidence", CONFIDENCE)
-            own = mean_table(given.by_values, self.per_list, moments, spec, confidence)
-            summary = restated(given, own, ["se", "ci_low", "ci_high"])
+            own = mean_table(
+                given.by_values, self.per_list, moments, spec, spec.get("confidence", CONFIDENCE)
+            )
+            summary = restated(given, own)
         elif unit_col is None and self._of_all.repeated.tolist() == [False, True]:
             spec["repeated_units"] = True
         self.result = Evaluation(given.empty_rows, summary, spec)
@@ -302,13 +295,12 @@ class RowsInBuckets:
             n_groups=len(self.groups),
         )
         used = [*self.per_list, *as_columns(self.weight)]
-        parts: list[BucketMeans] = self.rows.each_bucket(work, used, self.units)
-        return functools.reduce(operator.add, parts)
+        return functools.reduce(operator.add, self.rows.each_bucket(work, used, self.units))
 
     @property
     def _moments(self) -> GroupMoments:
         """The moments of every cell, with the errors of units where lists are not independent."""
-        found, of_units = self._of_all.moments, self._of_all.of_units
+        found, *of_units = self._of_all.moments
         return with_unit_errors(found, of_units)[0] if of_units else found
 
     def group_means(self, columns: list[str]) -> list[pd.DataFrame]:
@@ -320,31 +312,28 @@ class RowsInBuckets:
         cells = cells[cells >= len(self.models)]
         groups, models = np.divmod(cells, len(self.models))
         numbers = pd.DataFrame({MODEL_NUMBER: models, GROUP_NUMBER: groups})
-        table = mean_table(numbers, self.per_list, moments.take(cells), {}, confidence)
-        table = named_cells(self.result, table, self.models, self.groups, self.per_list)
+        found = mean_table(numbers, self.per_list, moments.take(cells), {}, confidence)
+        table = named_cells(self.result, found, self.models, self.groups, self.per_list)
         return [table[table["column"].isin(columns)]]
 
     def different_lists(self, columns: list[str]) -> list[str]:
         """Return the columns that have values for some lists of one model and not of another."""
-        apart = {name for name, one in zip(self.per_list, self._of_all.apart, strict=True) if one}
-        return [name for name in columns if name in apart]
+        apart = dict(zip(self.per_list, self._of_all.apart, strict=True))
+        return [name for name in columns if apart.get(name)]
 
-    def tests(
-        self, columns: list[str], baseline: str | None, correction: Correction
-    ) -> pd.DataFrame:
+    def tests(self, columns: list[str], **options: Any) -> pd.DataFrame:
         """Compare models over all lists and within every group; all tests are one family."""
         table = compare_numbered(
             self.rows,
             self.result,
             self.models,
             columns,
-            baseline=baseline,
-            correction=correction,
             user_col=self.key,
             model_col=MODEL_NUMBER,
             weight_col=self.weight,
             unit_col=self.units,
             by=GROUP_NUMBER if self.groups[1:] else None,
+            **options,
         )
         if self.groups[1:]:
             table["group"] = [self.groups[code] for code in table.pop(GROUP_NUMBER)]
@@ -360,7 +349,7 @@ def values_frame(
     """Return the values of all lists and of every group: models stand in the order of the first
     metric, the best first, and each group has places of its own."""
     blocks = [table[table["column"].isin(columns)].assign(segment=EVERYONE, group="")]
-    blocks += rows.group_means([name for name in columns if name in rows.result.per_user.columns])
+    blocks += rows.group_means([name for name in columns if name in rows.result.per_user])
     names = ["segment", "group", "model", "column", "better", "value", "ci_low", "ci_high"]
     frame = pd.concat([block[[*names, "n", "n_undefined"]] for block in blocks], ignore_index=True)
     frame = frame.rename(columns={"column": "metric"})
@@ -390,10 +379,8 @@ def columns_of(
         )
     found: list[str] = []
     for name in known if metrics is None else as_columns(metrics):
-        own = kept["column"][(kept["column"] == name) | (kept["metric"] == name)]
-        if own.empty:
-            chosen("metrics", name, known, "metric of the result")
-        found += own.tolist()
+        own = kept["column"][(kept["column"] == name) | (kept["metric"] == name)].tolist()
+        found += own or [chosen("metrics", name, known, "metric of the result")]
     return list(dict.fromkeys(found))
 
 
@@ -404,20 +391,13 @@ REPEATS = "repeats"  # in the spec: the columns of folds and seeds that were ave
 def read_result(
     given: Any, fold: str | Sequence[str] | None, seed_col: str | None, bounds: Any
 ) -> Evaluation:
-    """Return the result that a caller gives, over its folds and seeds, with the bounds of its
-    metrics in its spec."""
-    found = over_repeats(as_result(given), fold, seed_col)
-    return Evaluation(found.per_user, found.summary, spec_with_bounds(found.spec, bounds))
-
-
-def over_repeats(
-    result: Evaluation, fold: str | Sequence[str] | None, seed_col: str | None
-) -> Evaluation:
-    """Return the result with the mean over folds and seeds of every list; its spec tells the spread
-    over seeds."""
-    by, key, columns = list(result.spec["by"]), list(result.spec["user_col"]), []
-    for argument, given in (("fold", fold), ("seed_col", seed_col)):
-        for name in as_columns(given):
+    """Return the result that a caller gives, with the mean over the folds and seeds of every list;
+    its spec tells the bounds of its metrics and the spread over seeds."""
+    result, columns = as_result(given), list[str]()
+    spec = spec_with_bounds(result.spec, bounds)
+    by, key = list(spec["by"]), list(spec["user_col"])
+    for argument, names in (("fold", fold), ("seed_col", seed_col)):
+        for name in as_columns(names):
             columns.append(name)
             if name not in (*by, *key[1:]):
                 raise OptionError(
@@ -427,21 +407,24 @@ def over_repeats(
                     value=name,
                 )
     if not columns:
-        return result
+        return Evaluation(result.per_user, result.summary, spec)
     models, lists = ([name for name in names if name not in columns] for names in (by, key))
     if not models:
         raise OptionError(
             f"the result is by {by} alone, so that no models are left; evaluate with ⟦+by=⟧ for "
             "models too"
         )
-    spec = {name: value for name, value in result.spec.items() if name != SEEDS}
+    spec = {name: value for name, value in spec.items() if name != SEEDS}
     spec |= {"by": models, "user_col": lists, REPEATS: columns}
-    metrics = [name for name in spec["metrics"] if name in result.per_user.columns]
+    metrics, weight = (
+        [name for name in spec["metrics"] if name in result.per_user],
+        spec.get("weight"),
+    )
     if seed_col is not None:
         spec[SEEDS] = _spread(result, models, seed_col, metrics)
-    per_user = _averaged_lists(result.per_user, [*models, *lists], metrics, spec.get("weight"))
+    per_user = _averaged_lists(result.per_user, [*models, *lists], metrics, weight)
     confidence = spec.get("confidence", CONFIDENCE)
-    weights = None if "weight" not in spec else per_user[spec["weight"]].to_numpy(np.float64)
+    weights = per_user[weight].to_numpy(np.float64) if weight else None
     parts = [means(per_user, models, metrics, spec, confidence, (), weights)] if metrics else []
     # Metrics that are one number for all lists, as means over folds and seeds.
     summary = result.summary
@@ -449,8 +432,8 @@ def over_repeats(
     if "item_by" in spec:
         own = own[own[spec["item_by"]].isna()]
     grouped = own.groupby([*models, "metric", "k"], sort=False, dropna=False, observed=True)
-    found = grouped.agg(value=("value", "mean"), n=("n", "max"), n_undefined=("n_undefined", "max"))
-    of_all = found.reset_index().reindex(columns=(parts[0] if parts else summary).columns)
+    found = grouped.agg({"value": "mean", "n": "max", "n_undefined": "max"}).reset_index()
+    of_all = found.reindex(columns=(parts[0] if parts else summary).columns)
     parts.append(of_all.astype({"n": "int64", "n_undefined": "int64"}))
     summary = pd.concat(parts, ignore_index=True)
     per_user.attrs = {"recdf": spec}
@@ -475,8 +458,8 @@ def _spread(
     keys = [*models, seed_col]
     of_seeds = _averaged_lists(result.per_user, [*keys, *result.spec["user_col"]], metrics, None)
     each = of_seeds.groupby(keys, sort=False, dropna=False, observed=True)[metrics]
-    means_of_seeds = each.mean().reset_index()
-    grouped = means_of_seeds.groupby(pd.Series(labels(means_of_seeds, models)), sort=False)
+    of_seed = each.mean().reset_index()
+    grouped = of_seed.groupby(pd.Series(labels(of_seed, models)), sort=False)
     sd = {name: grouped[name].std().dropna().to_dict() for name in metrics}
     return {"column": seed_col, "n": grouped.size().to_dict(), "sd": sd}
 
@@ -486,19 +469,20 @@ def seed_sentences(result: Evaluation, tests: pd.DataFrame) -> list[str]:
     seeds = result.spec.get(SEEDS)
     if seeds is None:
         return []
-    n = count_range(seeds["n"].values(), "training")
-    said = [f"The ± over seeds is the standard deviation over {n} ({seeds['column']})."]
+    said = [
+        "The ± over seeds is the standard deviation over "
+        f"{count_range(seeds['n'].values(), 'training')} ({seeds['column']})."
+    ]
     for row in tests.to_dict("records"):
         if row.get("group", ""):
             continue
         of_metric = seeds["sd"].get(row["metric"], {})
         pair = [of_metric.get(str(row[name]), np.nan) for name in ("baseline", "model")]
-        spread = float(np.nanmax([*pair, 0.0]))
-        if abs(row["diff"]) < spread:
-            form = form_of(row["diff"], half=spread)
-            apart, own = (number(size, form) for size in (abs(row["diff"]), spread))
+        spread, apart = float(np.nanmax([*pair, 0.0])), abs(row["diff"])
+        if apart < spread:
+            form = form_of(apart, half=spread)
             said.append(
-                f"{row['model']} and {row['baseline']} differ by {apart} in {row['metric']}, "
-                f"less than the spread over seeds ({own})."
+                f"{row['model']} and {row['baseline']} differ by {number(apart, form)} in "
+                f"{row['metric']}, less than the spread over seeds ({number(spread, form)})."
             )
     return said

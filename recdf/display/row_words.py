@@ -48,9 +48,7 @@ def sides_of(row: TableRow | pd.DataFrame) -> tuple[str, str]:
 def segment_of(row: TableRow) -> str:
     """Return the segment of a row, which the columns before `metric` name."""
     names = names_before(row, "metric")
-    return " · ".join(
-        f"{row[one]}" if one == IN_SEGMENT else f"{one} = {row[one]}" for one in names
-    )
+    return " · ".join(f"{'' if one == IN_SEGMENT else f'{one} = '}{row[one]}" for one in names)
 
 
 def metric_of(row: TableRow) -> str:
@@ -71,8 +69,8 @@ def of_comparison(row: TableRow) -> str:
     said = f"{who_is_compared(row)}: {row['verdict']}, {effect_text(row)}."
     if "preference" in row:
         new, old = (plain(name_of(row[name])) for name in sides_of(row))
-        for_new, for_old = doing(row["wins"], "prefer", "user"), doing(row["losses"], "prefer")
-        said += f" {for_new} {new}, {for_old} {old} (sign test, p {p_value(row['p_sign'])})."
+        said += f" {doing(row['wins'], 'prefer', 'user')} {new}, {doing(row['losses'], 'prefer')} "
+        said += f"{old} (sign test, p {p_value(row['p_sign'])})."
     return said
 
 
@@ -84,23 +82,18 @@ def trend_words(row: TableRow) -> str:
     if row.get("trend_withheld"):
         return said
     slope = estimated(row["trend"], row["trend_ci_low"], row["trend_ci_high"], "+")
-    return said + (f", {slope} per day" if slope else "")
-
-
-def of_place(row: TableRow) -> str:
-    where = "" if row["segment"] == EVERYONE else f" ({row['segment']} = {row['group']})"
-    place: str = "" if pd.isna(row["place"]) else f", place {row['place']}"
-    found = estimated(row["value"], row["ci_low"], row["ci_high"])
-    return f"{row['model']} on {row['metric']}{where}: {found}{place}."
+    return f"{said}, {slope} per day"
 
 
 # -- off-policy
+
+LIFT = ("lift", "lift_ci_low", "lift_ci_high")
 
 
 def policy_of(row: TableRow) -> str:
     """Return the policy of an estimate, which the columns before `estimator` name."""
     names = names_before(row, "estimator")
-    return " · ".join(str(row[name]) for name in names) or "The target policy"
+    return " · ".join(f"{row[name]}" for name in names) or "The target policy"
 
 
 def is_useless(row: TableRow) -> bool:
@@ -110,31 +103,29 @@ def is_useless(row: TableRow) -> bool:
 
 def lift_text(row: TableRow) -> str:
     """Return the lift of an estimate over the logging policy with its interval."""
-    if pd.isna(row.get("lift", np.nan)):
-        return ""
-    ends = (row.get(f"lift_ci_{end}", np.nan) for end in ("low", "high"))
-    return estimated(row["lift"], *ends, "+")
+    lift, low, high = (row.get(name, np.nan) for name in LIFT)
+    return "" if pd.isna(lift) else estimated(lift, low, high, "+")
 
 
 def amount_of_estimate(row: TableRow) -> str:
     """Return the value of an estimate with its interval, and its lift where it has one."""
-    lift = f", {lift_text(row)} beside the logging policy" if lift_text(row) else ""
-    return f"value {estimated(row['value'], row['ci_low'], row['ci_high'])}{lift}"
+    said = f"value {estimated(row['value'], row['ci_low'], row['ci_high'])}"
+    return said + (f", {lift} beside the logging policy" if (lift := lift_text(row)) else "")
 
 
 def look_of_estimate(row: TableRow) -> BadgeKind:
     """Return the look of an estimate; a flagged one never looks like a result."""
     if is_useless(row):
         return "error"
-    if flag_words(row["flags"]):
+    if flag_words(row):
         return "warning"
-    low, high = (row.get(f"lift_ci_{end}", np.nan) for end in ("low", "high"))
+    _, low, high = (row.get(name, np.nan) for name in LIFT)
     return "better" if low > 0 else "worse" if high < 0 else "open"
 
 
 def trust_of(row: TableRow) -> str:
     """Return whether to believe an estimate, in words."""
-    return str(row.get("trust") or flag_words(row["flags"]) or "no flag")
+    return str(row.get("trust") or flag_words(row) or "no flag")
 
 
 def flag_meanings(row: TableRow) -> str:
@@ -178,14 +169,14 @@ def drawn_splits(row: TableRow) -> dict[str, Any]:
 
 
 def drawn_level(row: TableRow) -> dict[str, Any]:
-    explains = ", explains the whole" if row["explains"] else ""
-    planned = f"planned {number(row['n_expected'], ',.0f')}; p {p_value(row['p_adj'])}"
+    numbers = f"{amount(int(row['n_variant']), 'user')}, planned "
+    numbers += f"{number(row['n_expected'], ',.0f')}; p {p_value(row['p_adj'])}"
     return {
         "metric": "Users of a variant, beside the plan",
         "label": f"{row['column']} = {row['level']}: {row['variant']}",
         "diff": row["n_variant"] / row["n_expected"] - 1,
         "percent": True,
-        "numbers": f"{amount(int(row['n_variant']), 'user')}, {planned}{explains}",
+        "numbers": numbers + ", explains the whole" * bool(row["explains"]),
     }
 
 
@@ -229,12 +220,12 @@ def drawn_plan(row: TableRow) -> dict[str, Any]:
 
 
 def drawn_proxy(row: TableRow) -> dict[str, Any]:
-    slope = estimated(row["slope"], row["slope_low"], row["slope_high"])
-    called = f"{number(row['called_right'], '.0%')} called right"
+    numbers = f"{estimated(row['slope'], row['slope_low'], row['slope_high'])}; "
+    numbers += f"{amount(row['n_tests'], 'experiment')}, "
     return {
         "metric": f"{row['online']} per unit of the offline metric",
         "label": str(row["offline"]),
-        "numbers": f"{slope}; {amount(row['n_tests'], 'experiment')}, {called}",
+        "numbers": f"{numbers}{number(row['called_right'], '.0%')} called right",
         **ends_of(row, "slope"),
     }
 

@@ -117,6 +117,9 @@ def test_a_single_series_without_a_colour_has_its_own_name():
     frame = Frame(None)
     frame.line([0, 1], [0, 1], style.ModelLook("#0b77b8", "o", "-"), ["a"], name="a")
     frame.line([0, 1], [0, 1], style.REST, ["b"], name="popularity · new")
-    assert frame.legend_entries()[1] == ["a", "popularity · new"]
+    frame.legend()
+    texts = frame.ax.get_legend().get_texts()
+    assert [one.get_text() for one in texts] == ["a", "popularity · new"]
     frame.line([0, 1], [0, 1], style.REST, ["c"], name="c")
-    assert frame.legend_entries()[1] == ["a", "2 others"]
+    frame.legend()
+    assert [one.get_text() for one in frame.ax.get_legend().get_texts()] == ["a", "2 others"]

@@ -19,7 +19,6 @@ from ...tables.cells import amount, columns_before, estimated
 from ..given_tables import chosen, count_text, labels, need, need_history, picked
 from .picture import Frame, Picture
 from .style import (
-    BEST,
     COLOURS,
     MUTED,
     REST,
@@ -27,11 +26,8 @@ from .style import (
     ModelLook,
     best_first,
     by_model,
-    highlighted,
     spoken,
 )
-
-__all__ = ["exposure", "history", "longtail", "position", "proxy_metrics"]
 
 ITEM_POINTS = 200
 # Upper edges of the bands of popularity, as shares of the items of the log.
@@ -44,8 +40,7 @@ def _shown(exposure_table: pd.DataFrame) -> tuple[str, dict[str, pd.Series]]:
     shows each item."""
     source = "what rd.diagnostics.exposure_table returned"
     need(exposure_table, "exposure_table", ("shown", "share"), source)
-    before = columns_before(exposure_table, "shown")
-    if not before:
+    if not (before := columns_before(exposure_table, "shown")):
         raise OptionError(f"exposure_table has no item column before 'shown'; expected {source}")
     *by, item = before
     shown = exposure_table.set_index(item)["shown"].groupby(labels(exposure_table, by), sort=False)
@@ -95,14 +90,9 @@ def exposure(
             continue
         places = np.unique(np.linspace(0, n, min(n, ITEM_POINTS) + 1).astype(np.int64))
         ginis[model] = float(((2 * np.arange(1, n + 1) - n - 1) * shown).sum() / (n * total))
-        own = {
-            "model": model,
-            "share_of_items": places / n,
-            "share_of_impressions": np.append(0.0, np.cumsum(shown) / total)[places],
-            "gini": ginis[model],
-            "n_items": n,
-        }
-        parts.append(pd.DataFrame(own))
+        impressions = np.append(0.0, np.cumsum(shown) / total)[places]
+        own = {"share_of_items": places / n, "share_of_impressions": impressions}
+        parts.append(pd.DataFrame({"model": model, **own, "gini": ginis[model], "n_items": n}))
     if not parts:
         raise DataError("exposure_table has no impressions; there is nothing to draw")
     data = pd.concat(parts, ignore_index=True)
@@ -187,9 +177,8 @@ def longtail(
     data = pd.concat(frames, ignore_index=True)
     yield data
 
-    frame, marked = Frame(ax), highlighted(highlight, shown)
-    kept = list(dict.fromkeys([*marked, *shown]))[: BEST + len(marked)]
-    parts = by_model(data[data["model"] != LOG], kept)
+    frame, first = Frame(ax), best_first(pd.Series(0.0, [*shown]), "smaller", highlight)
+    parts = by_model(data[data["model"] != LOG], first)
     parts.append((LOG, data[data["model"] == LOG], ModelLook(frame.tone(0.5), "|", "-")))
     few = all(look is not REST for _, _, look in parts)
     for i, (model, rows, look) in enumerate(parts):
@@ -197,8 +186,15 @@ def longtail(
         step = few * (i - (len(parts) - 1) / 2) * 0.7 / len(parts)
         shares = zip(names, rows["share"], strict=True)
         words = [f"{model}, {band}: {estimated(share, sign='%')}" for band, share in shares]
-        size = {"markersize": 14 if model == LOG else 7, "linestyle": "none"}
-        frame.line(rows["share"], np.arange(len(names)) + step, look, words, name=model, **size)
+        frame.line(
+            rows["share"],
+            np.arange(len(names)) + step,
+            look,
+            words,
+            model,
+            markersize=14 if model == LOG else 7,
+            linestyle="none",
+        )
     frame.tick_names(frame.ax.yaxis, names)
     frame.ax.set_ylim(len(names) - 0.5, -0.5)
     yield frame.finish(
@@ -244,12 +240,10 @@ def position(
     1   knn     2     0.095
     >>> ax = rd.plot.position(table)
     """
-    columns = ["rank", "hit_rate", "ci_low", "ci_high"]
+    columns = ["rank", "hit_rate", "ci_low", "ci_high", "shown"]
     need(position_table, "position_table", columns, "what rd.diagnostics.position_table returned")
-    data = picked(position_table, columns)
+    data = picked(position_table, columns).rename(columns={"shown": "n"})
     data.insert(0, "model", labels(position_table, columns_before(position_table, "rank")))
-    counted = [name for name in ("shown", "n_pred", "n") if name in position_table.columns]
-    data["n"] = position_table[counted[0]].to_numpy() if counted else np.nan
     yield data
 
     tops = data[data["rank"] == data["rank"].min()].set_index("model")["hit_rate"]
@@ -268,9 +262,13 @@ def position(
     frame.x_ticks(data["rank"], ranks)
     frame.ax.set_ylim(bottom=0)
     frame.ax.grid(False, axis="x")
-    caption = f"bars: 95 % Wilson intervals; {count_text(data['n'], 'list')} per rank"
-    names = "Hit rate by rank", "rank", "hits per recommended item"
-    yield frame.finish(*names, caption, shares="y")
+    yield frame.finish(
+        "Hit rate by rank",
+        "rank",
+        "hits per recommended item",
+        f"bars: 95 % Wilson intervals; {count_text(data['n'], 'list')} per rank",
+        shares="y",
+    )
 
 
 @Picture
@@ -340,8 +338,7 @@ def proxy_metrics(
     data["label"] = data.index.astype(str)
     for axis, role, given in (("x", "offline", offline), ("y", "online", online)):
         names = next(iter(error_columns(role, given).items()))
-        for name, of in zip((axis, f"{axis}_se"), names, strict=True):
-            data[name] = tests[of].to_numpy(np.float64)
+        data[[axis, f"{axis}_se"]] = tests[[*names]].to_numpy(np.float64)
     data["cov"] = tests[cov].to_numpy(np.float64) if cov else 0.0
     for column, slope in (("line", row["slope"]), ("naive", row["naive_slope"])):
         data[column] = data["y"].mean() + slope * (data["x"] - data["x"].mean())
@@ -359,19 +356,19 @@ def proxy_metrics(
         frame.ax.plot(*ends, color=COLOURS[0], linewidth=0.8, alpha=0.35)
         said.append(f"{one.label}: offline: {estimated(one.x)}; online: {estimated(one.y)}")
     points = ModelLook(COLOURS[0], "o", "none")
-    frame.line(data["x"], data["y"], points, said, name="experiments")
+    frame.line(data["x"], data["y"], points, said, "experiments")
     ordered = data.sort_values("x")
     if pd.notna(row["slope"]):
         name, look = "true effects", ModelLook(COLOURS[1], "", "-")
-        frame.line(ordered["x"], ordered["line"], look, [name], name=name, linewidth=2)
+        frame.line(ordered["x"], ordered["line"], look, [name], name, linewidth=2)
     if pd.notna(row["naive_slope"]):
         frame.reference(ordered["x"], ordered["naive"], "naive regression", "--")
-    slope = estimated(row["slope"], row["slope_low"], row["slope_high"])
+    slope = f"slope {estimated(row['slope'], row['slope_low'], row['slope_high'])}; "
     yield frame.finish(
         f"{row['online']} against {row['offline']}: {row['verdict']}",
         f"offline difference of {row['offline']}",
         f"online effect on {row['online']}",
-        f"slope {slope}; {amount(row['n_tests'], 'experiment')}; ellipses: one standard error",
+        f"{slope}{amount(row['n_tests'], 'experiment')}; ellipses: one standard error",
     )
 
 
@@ -424,16 +421,15 @@ def history(
     own, at = (labels(one, keys) if keys else [wanted] * len(one) for one in (rows, begun))
     data = picked(rows, ["date", "value", "ci_low", "ci_high"])
     data.insert(0, "model", own)
-    levels = set(zip(at, begun["changed"], strict=True))
+    levels = {*zip(at, begun["changed"], strict=True)}
     data["changed"] = [pair in levels for pair in zip(own, data["date"], strict=True)]
     yield data
 
     frame, said = Frame(ax), spoken(data["date"].dt.strftime("%Y-%m-%d"), data)
     frame.lines(data.assign(band=True, said=said), "date", "value", markersize=4)
-    rings = {"marker": "o", "markersize": 13, "markerfacecolor": "none", "linestyle": "none"}
     for _, rows, look in by_model(data):
-        begun = rows[rows["changed"]]
-        frame.ax.plot(begun["date"], begun["value"], color=look.colour, **rings)
+        begun, ring = rows[rows["changed"]], {"markersize": 13, "markerfacecolor": "none"}
+        frame.ax.plot(begun["date"], begun["value"], "o", color=look.colour, **ring)
     frame.date_ticks()
     caption = "bands: intervals of single nights; rings: a new level begins"
     yield frame.finish(f"{wanted} by date", "date", wanted, caption)

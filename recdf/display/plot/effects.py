@@ -13,16 +13,23 @@ from ...diagnostics.gate_records import Gate
 from ...errors import ColumnError
 from ...experiments.decide.adjust_pvalues import adjustment
 from ...judge.choices import as_columns
-from ...judge.comparisons import COMPARISON_COLUMNS, confidence_of
+from ...judge.comparisons import COMPARISON_COLUMNS
 from ...judge.verdict import sign_of
 from ...tables.cells import amount, columns_before, estimated, shorten, visible
-from ..given_tables import JOINED_BY, chosen, count_text, labels, need, need_gate, picked
-from ..kinds import TABLE_KINDS, estimates_frame, table_kind
-from ..row_words import trend_words
+from ..given_tables import (
+    JOINED_BY,
+    chosen,
+    count_text,
+    labels,
+    level_of,
+    need,
+    need_gate,
+    picked,
+)
+from ..kinds import TABLE_KINDS, estimates_frame, record_of
+from ..row_words import sides_of, trend_words
 from .picture import Frame, Picture, new_frames
 from .style import COLOURS, MARK_OF_SIGN, Axes, plain_text, points, spoken
-
-__all__ = ["forest", "gate", "over_time"]
 
 BY_PERIOD = "one row per period, such as rd.experiments.effect_over_time returns"
 SOURCE = "what compare_models or compare_variants returned"
@@ -78,15 +85,14 @@ def forest(
     1  random vs. popularity -0.128   worse
     >>> ax = rd.plot.forest(compared)
     """
-    kind = TABLE_KINDS.get(table_kind(comparison))
-    if kind and kind.read:
+    kind = record_of(comparison)
+    if kind.read:
         data = estimates_frame(kind, comparison)
         yield data
         yield _rows_of_panels(data, "{}", kind.axis, kind.caption, ax)
         return
     need(comparison, "comparison", COMPARISON_COLUMNS, SOURCE)
-    models = "baseline" in comparison.columns
-    old, new = ("baseline", "model") if models else ("control", "treatment")
+    new, old = sides_of(comparison)
     own = columns_before(comparison, "metric")
     segments = own if by is None else as_columns(by)
     need(comparison, "comparison", [old, new, *segments], SOURCE)
@@ -94,40 +100,39 @@ def forest(
     names = pairs.tolist()
     if segments:
         parts = labels(comparison, segments)
-        both = zip(parts, names, strict=True)
-        names = parts if pairs.nunique() == 1 else [JOINED_BY.join(pair) for pair in both]
-    n = comparison["n_users"] if models else comparison["n_control"] + comparison["n_treatment"]
+        both = map(JOINED_BY.join, zip(parts, names, strict=True))
+        names = parts if pairs.nunique() == 1 else list(both)
+    counts = ["n_users"] if new == "model" else ["n_control", "n_treatment"]
     data = picked(comparison, ["metric", "diff", "ci_low", "ci_high", "p_adj", "verdict"])
     data.insert(1, "label", names)
     data["sign"] = [sign_of(row) for row in comparison.to_dict("records")]
-    data["n"] = n.to_numpy()
+    data["n"] = comparison[counts].sum(axis=1).to_numpy()
     marks = f"filled: better (blue) or worse (orange), p-values {adjustment(comparison).words}"
-    if "shrunken" in comparison.columns:
+    if "shrunken" in comparison:
         data["shrunken"] = comparison["shrunken"].to_numpy()
         marks = (
             "crosses: effects shrunken to their mean; the verdict is about all segments of a metric"
         )
     yield data
 
-    confidence = confidence_of(comparison)
-    level = "intervals" if confidence is None else f"{100 * confidence:g} % intervals"
-    caption = f"{level}; {count_text(data['n'], 'user')}; {marks}"
+    caption = f"{level_of(comparison)}intervals; {count_text(data['n'], 'user')}; {marks}"
     across = "difference in units of the metric, zero in the middle"
     yield _rows_of_panels(data, "Difference of {}", across, caption, ax)
 
 
 def _rows_of_panels(data: pd.DataFrame, name: str, across: str, caption: str, ax: Any) -> Any:
     """Draw rows of effects below each other, one panel for each metric, zero in the middle."""
-    if "words" in data.columns:
+    if "words" in data:
         said = data["words"].tolist()
     else:
-        numbers = zip(data["diff"], data["ci_low"], data["ci_high"], strict=True)
-        verdicts = [shorten(visible(verdict), VERDICT_LENGTH) for verdict in data["verdict"]]
-        effects = [estimated(*one, "+") for one in numbers]
-        said = ["  ".join(filter(None, both)) for both in zip(effects, verdicts, strict=True)]
+        cells = zip(data["diff"], data["ci_low"], data["ci_high"], data["verdict"], strict=True)
+        said = [
+            f"{estimated(one, low, high, '+')}  {shorten(visible(words), VERDICT_LENGTH)}".rstrip()
+            for one, low, high, words in cells
+        ]
     data = data.assign(said=said)
     parts = list(data.groupby("metric", sort=False))
-    longest = max([*map(len, data["said"]), 30]) + max([*map(len, data["label"]), 10])
+    longest = max(30, *map(len, data["said"])) + max(10, *map(len, data["label"]))
     sizes = [len(rows) for _, rows in parts]
     frames, axes = new_frames(ax, len(parts), sizes, 3.6 + 0.075 * longest)
     left = 0
@@ -140,8 +145,8 @@ def _rows_of_panels(data: pd.DataFrame, name: str, across: str, caption: str, ax
         _effects(frame, rows)
         frame.title(name.format(metric), across if frame is frames[-1] else "")
     if left:
-        of_all = amount(len(data), "row")
-        caption += f"; no room here for {left} of {of_all}: rows that are worse come first"
+        caption += f"; no room here for {left} of {amount(len(data), 'row')}: rows that are worse "
+        caption += "come first"
     frames[-1].caption(caption)
     return axes
 
@@ -161,10 +166,10 @@ def _effects(frame: Frame, rows: pd.DataFrame) -> None:
     ax.hlines(places, low, high, colors=colours, linewidth=2)
     for place, side in np.argwhere(np.isinf(ends[:, 1:3])):
         at, arrow = ((-reach, "<"), (reach, ">"))[side]
-        ax.plot([at], [place], color=colours[place], marker=arrow, clip_on=False)
-    said = (rows["label"] + ": " + rows["said"]).tolist()
+        ax.plot(at, place, color=colours[place], marker=arrow, clip_on=False)
+    said = rows["label"] + ": " + rows["said"]
     frame.marks(rows["diff"], places, rows["sign"], said, 8, "")
-    if "shrunken" in rows.columns:
+    if "shrunken" in rows:
         ax.plot(ends[:, 4], places, color=ink, marker="x", markersize=7, linestyle="none")
     ax.vlines(ends[:, 3], places - 0.32, places + 0.32, color=ink)
     ax.set_ylim(len(rows) - 0.4, -0.6)
@@ -219,11 +224,8 @@ def gate(gate: Gate, *, ax: Any = None) -> Iterator[Any]:
     """
     data = estimates_frame(TABLE_KINDS["gate"], need_gate(gate).table)
     yield data
-    caption = (
-        f"bounds hold one-sided with {gate.confidence:.0%}; "
-        f"{count_text(gate.table['n_users'], 'user')}; upright line: the budget; filled: passes "
-        "(blue) or fails (orange)"
-    )
+    caption = f"bounds hold one-sided with {gate.confidence:.0%}; "
+    caption += f"{count_text(gate.table['n_users'], 'user')}; {TABLE_KINDS['gate'].caption}"
     yield _rows_of_panels(data, "{}", "", caption, ax)
 
 
@@ -290,19 +292,19 @@ def over_time(
     need(effect, "effect", ["metric", "diff", "ci_low", "ci_high"], BY_PERIOD)
     # The column of the period is `period`, or else the only one before `metric`, where `by=` puts
     # it.
-    before, rows, of = columns_before(effect, "metric"), effect, ""
-    before = ["period"] if "period" in effect.columns else before
+    before = ["period"] if "period" in effect else columns_before(effect, "metric")
     if len(before) != 1:
         raise ColumnError(
             f"effect has no column 'period', nor one column before 'metric'; expected {BY_PERIOD}"
         )
-    time_col, sides = str(before[0]), {"treatment": " of ", "control": " against "}
-    for name, wanted in (("metric", metric), ("treatment", treatment), ("control", control)):
-        if name in rows.columns and len(rows):
+    time_col, rows, of = str(before[0]), effect, ""
+    sides = ("treatment", treatment, " of "), ("control", control, " against ")
+    for name, wanted, word in (("metric", metric, ""), *sides):
+        if name in rows and len(rows):
             label = chosen(name, wanted, rows[name], name)
             rows = rows[rows[name].map(str) == label]
-            if name in sides and effect[name].nunique() > 1:
-                of += f"{sides[name]}{visible(label)}"
+            if word and effect[name].nunique() > 1:
+                of += f"{word}{visible(label)}"
     rows = rows.sort_values(time_col, kind="stable", ignore_index=True)
     records = rows.to_dict("records")
     data = picked(rows, [time_col, "diff", "ci_low", "ci_high"]).rename(columns={time_col: "time"})
@@ -315,29 +317,26 @@ def over_time(
     frame, colour, first = Frame(ax), COLOURS[0], records[0] if records else {}
     frame.ax.axhline(0, color=frame.tone(), linewidth=1)
     what, kind = metric or str(first.get("metric", "")), str(first.get("kind", ""))
-    trend = data["trend"].iloc[0] if records else ""
+    trend = trend_words(first)
     if kind == "cumulative":
         frame.band(data, "time", colour)
         frame.ax.plot(data["time"], data["diff"], color=colour, linewidth=2)
-        promise = "made with sequential_n, the band may be read every day"
+        promise = "each point holds all data up to its period; "
         planned = effect.attrs.get("recdf_comparison", {}).get("sequential_n")
         if planned or str(first.get("method", "")).startswith("sequential"):
-            promise = "the band holds on all days together"
-        promise = f"each point holds all data up to its period; {promise}"
+            promise += "the band holds on all days together"
+        else:
+            promise += "made with sequential_n, the band may be read every day"
         # The line of all data may climb where no trend of single periods is shown, and the reverse.
         trend = trend and f"of single periods, not of this line: {trend}"
     else:
         frame.ax.vlines(data["time"], data["ci_low"], data["ci_high"], color=colour)
-        words = adjustment(effect).words if "p_adj" in effect.columns else ""
+        words = adjustment(effect).words if "p_adj" in effect else ""
         promise = "bars: intervals, each of which holds for its own period alone"
         if words.startswith("adjusted by"):
             promise = f"bars: intervals that hold together, {words}"
-    said = [
-        ", ".join(filter(None, both))
-        for both in zip(
-            spoken(data["time"].map(str), data, "diff"), data["verdict"].map(visible), strict=True
-        )
-    ]
+    found = zip(spoken(data["time"].map(str), data, "diff"), data["verdict"], strict=True)
+    said = [f"{one}, {visible(verdict)}".removesuffix(", ") for one, verdict in found]
     frame.marks(data["time"], data["diff"], data["sign"], said, 6, what)
     if data["time"].dtype.kind == "M":
         frame.date_ticks()

@@ -29,8 +29,6 @@ from ..kinds import HEAD_ARROWS
 from .picture import TICK_NAME_LENGTH, Frame, Picture, new_frames, says
 from .style import BEST, BETTER, REST, WORSE, Axes, best_first, by_model, highlighted, spoken
 
-__all__ = ["curve", "performance", "tradeoff", "users", "winners"]
-
 MANY_MODELS = 4  # beyond these, bands of all models would hide one another
 DIRECTION = {"larger": "higher is better", "smaller": "lower is better", "": ""}
 
@@ -92,13 +90,12 @@ def curve(
         known = table["metric"] = table["column"]
     what = "with values at two k or more" if over_k else "of the result"
     found = known.unique().tolist()
-    names = list(dict.fromkeys(as_columns(metrics) or found))
-    if not names:
+    wanted = as_columns(metrics) or found
+    if not wanted:
         raise OptionError(
             f"the result has no metric {what}; evaluate with ⟦+k=[5, 10, 20]⟧, for instance"
         )
-    for name in names:
-        chosen("metrics", name, found, f"metric {what}")
+    names = list(dict.fromkeys(chosen("metrics", one, found, f"metric {what}") for one in wanted))
     parts = [table[table["metric"] == name].sort_values(place, kind="stable") for name in names]
     data, models = pd.concat(parts, ignore_index=True), table["model"].unique().tolist()
     # The values of the first metric at the largest k, or at the last time, decide who is best.
@@ -127,10 +124,10 @@ def curve(
         frame.title(f"{name}@k" if over_k else str(name), below, DIRECTION[part["better"].iloc[0]])
     frames[0].entries = frames[-1].entries
     frames[0].legend(len(frames))
-    some = data.groupby("model")["band"].any().nunique() > 1
+    has_band = data.groupby("model")["band"].any()
     said = "one number for all lists, without interval"
-    if data["band"].any():
-        of_some = " (of the best and the highlighted models)" * some
+    if has_band.any():
+        of_some = " (of the best and the highlighted models)" * (not has_band.all())
         said = f"bands{of_some}: {interval_percent(result)}"
     per = "model" if over_k else f"model and {x}"
     first_of_last_row = frames[3 * ((len(frames) - 1) // 3)]
@@ -193,9 +190,8 @@ def tradeoff(
     data = parts[0].drop(columns="n").join(parts[1], how="inner").dropna(subset=["x", "y"])
     data = data.reset_index()
     better = [direction_word(result, name) for name in (x, y)]
-    signed = data[["x", "y"]].to_numpy(np.float64) * [
-        -1 if one == "smaller" else 1 for one in better
-    ]
+    signs = [-1 if one == "smaller" else 1 for one in better]
+    signed = data[["x", "y"]].to_numpy(np.float64) * signs
     one, other = signed[:, None], signed[None]
     beaten = np.all(other >= one, axis=2) & np.any(other > one, axis=2)
     data.insert(7, "pareto", ~np.any(beaten, axis=1))
@@ -210,16 +206,16 @@ def tradeoff(
         at = rows.iloc[0]
         said = f"{model}: {x}: {estimated(at['x'], at['x_low'], at['x_high'])}; "
         said += f"{y}: {estimated(at['y'], at['y_low'], at['y_high'])}"
-        points = {"name": model, "markersize": 8, "linestyle": "none"}
-        frame.line(rows["x"], rows["y"], look, [said], **points)
+        frame.line(rows["x"], rows["y"], look, [said], model, markersize=8, linestyle="none")
     frame.reference(front["x"], front["y"], "not beaten on both", "--")
     frame.ax.margins(0.12)
-    caption = (
+    yield frame.finish(
+        f"{y} against {x}",
+        x + HEAD_ARROWS[better[0]],
+        y + HEAD_ARROWS[better[1]],
         f"bars: {interval_percent(result)} where the metric has one; "
-        f"{count_text(data['n'], 'list')}; dashed: models that no other beats on both metrics"
+        f"{count_text(data['n'], 'list')}; dashed: models that no other beats on both metrics",
     )
-    across, up = (name + HEAD_ARROWS[way] for name, way in zip((x, y), better, strict=True))
-    yield frame.finish(f"{y} against {x}", across, up, caption)
 
 
 # -- users
@@ -294,16 +290,18 @@ def users(
     yield data
 
     frame, first = Frame(ax), data.groupby("model", sort=False).first()
-    at_zero = first["share"].where(first["value"] == 0, 0.0)
-    frame.suffix = {str(model): f"{100 * share:.3g} % at 0" for model, share in at_zero.items()}
+    at_zero = 100 * first["share"].where(first["value"] == 0, 0.0)
+    frame.suffix = {str(model): f"{share:.3g} % at 0" for model, share in at_zero.items()}
     frame.lines(data, "value", "share", best, step="post", markevery=[0])
     frame.ax.set_ylim(0, 1.02)
-    caption = (
+    yield frame.finish(
+        "Who gets nothing",
+        metric,
+        "share of users with at most this value",
         f"all users with a defined {metric}; {count_text(data['n'], 'user')} per model; the mark "
-        "is the share at the smallest value"
+        "is the share at the smallest value",
+        shares="y",
     )
-    across = "share of users with at most this value"
-    yield frame.finish("Who gets nothing", metric, across, caption, shares="y")
 
 
 @Picture
@@ -378,10 +376,13 @@ def performance(
     step = "post" if smaller else "pre"
     frame.lines(data.assign(band=band), "value", "share", first, step=step, every=6)
     frame.ax.set_ylim(0, 1.02)
-    across = f"share of lists with at {'most' if smaller else 'least'} this value"
-    caption = f"bands: 95 %, for the whole curve; {count_text(data['n'], 'list')} per model"
-    name = f"Lists that reach a value of {metric}"
-    yield frame.finish(name, metric, across, caption, shares="y")
+    yield frame.finish(
+        f"Lists that reach a value of {metric}",
+        metric,
+        f"share of lists with at {'most' if smaller else 'least'} this value",
+        f"bands: 95 %, for the whole curve; {count_text(data['n'], 'list')} per model",
+        shares="y",
+    )
 
 
 @Picture
@@ -456,19 +457,28 @@ def winners(
         ("loses", "lose", WORSE, "//"),
     ):
         own = data[data["side"] == side]
-        look = {"edgecolor": frame.tone(0), "linewidth": 0.8, "color": colour, "hatch": hatch}
-        bars = frame.ax.bar(own["low"], own["n"], own["high"] - own["low"], align="edge", **look)
-        ends = zip(bars, own["low"].abs(), own["high"].abs(), own["n"], strict=True)
-        for bar, low, high, n in ends:
+        bars = frame.ax.bar(
+            own["low"],
+            own["n"],
+            own["high"] - own["low"],
+            align="edge",
+            edgecolor=frame.tone(0),
+            linewidth=0.8,
+            color=colour,
+            hatch=hatch,
+        )
+        ends = np.sort(own[["low", "high"]].abs()).tolist()
+        for bar, (low, high), n in zip(bars, ends, own["n"], strict=True):
             form = form_of(low, high)
-            span = " to ".join(number(end, form) for end in sorted((low, high)))
-            says(bar, [f"{doing(n, verb, 'user')} {span}"])
+            says(bar, [f"{doing(n, verb, 'user')} {number(low, form)} to {number(high, form)}"])
         frame.entries.append((bars, doing(totals[side], verb, "user"), None))
     frame.ax.axvline(0, color=frame.tone(), linewidth=1)
-    one, other = short_names([model, baseline], TICK_NAME_LENGTH)
-    across = f"difference of {metric} per user: {one} − {other}"
-    caption = (
+    names = " − ".join(short_names([model, baseline], TICK_NAME_LENGTH))
+    yield frame.finish(
+        "Who gains and who loses",
+        f"difference of {metric} per user: {names}",
+        "users",
         f"{count_text([totals.sum()], 'user')} with a value for both; not drawn: "
-        f"{totals['ties']:,} with the same value"
+        f"{totals['ties']:,} with the same value",
+        beside=False,
     )
-    yield frame.finish("Who gains and who loses", across, "users", caption, beside=False)

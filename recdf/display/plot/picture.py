@@ -28,7 +28,6 @@ from .style import (
     ON_LIGHT,
     PAGE,
     REST,
-    Axes,
     ModelLook,
     by_model,
     in_order,
@@ -152,6 +151,7 @@ class Frame:
             figure, ax = made.subplots(figsize=(width, height), layout="constrained")
             figure.set_gid(OWN)
         self.ax = ax  # any type, since matplotlib's own know fewer settings than it takes
+        self.page = PAGE.get()
         self.entries: list[tuple[Any, str, ModelLook | None]] = []
         self.suffix: dict[str, str] = {}
         from matplotlib.ticker import AutoLocator, ScalarFormatter
@@ -166,8 +166,10 @@ class Frame:
         self.ax.grid(True, color=self.tone(GRID), linewidth=0.6)
         self.ax.set_axisbelow(True)
         for axis, fit in ((self.ax.xaxis, self.x_axis / 0.62), (self.ax.yaxis, self.height / 0.35)):
-            locator, formatter = axis.get_major_locator(), axis.get_major_formatter()
-            if isinstance(locator, AutoLocator) and isinstance(formatter, ScalarFormatter):
+            ticks = axis.major
+            if isinstance(ticks.locator, AutoLocator) and isinstance(
+                ticks.formatter, ScalarFormatter
+            ):
                 axis.set_major_locator(AutoLocator())
                 axis.get_major_locator().set_params(nbins=int(np.clip(fit, 2, 9)))
                 self.number_ticks(axis)  # no "+1e3" in a corner, where the title is
@@ -198,18 +200,18 @@ class Frame:
     @property
     def x_axis(self) -> float:
         """How long the x axis is, about: in the caller's axes a legend takes its part of them."""
-        return (0.85 if PAGE.get() is not None or self.is_own else 0.5) * self.width
+        return (0.85 if self.page or self.is_own else 0.5) * self.width
 
     @property
     def rows_that_fit(self) -> int:
         """How many lines of text stand in the axes, below each other."""
-        share = 0.65 if PAGE.get() is None else 0.95
+        share = 0.95 if self.page else 0.65
         return max(2, int(share * 72 * self.height / points(1.3)))
 
     def cells_fit(self, rows: int, columns: int, length: int) -> bool:
         """Return whether a text of some letters stands in one cell of a table of shades."""
-        wide = letters(self.width / columns, 0.9) > max(length, 6)
-        return wide and rows <= self.rows_that_fit
+        across = letters(self.width / columns, 0.9)
+        return across > max(length, 6) and rows <= self.rows_that_fit
 
     def left_labels(self) -> float:
         """Return how wide the labels of the ticks left of the axes are, about."""
@@ -218,9 +220,16 @@ class Frame:
 
     # -- marks
 
-    def line(self, x: Any, y: Any, look: ModelLook, words: Iterable[str], **settings: Any) -> Any:
+    def line(
+        self,
+        x: Any,
+        y: Any,
+        look: ModelLook,
+        words: Iterable[str],
+        name: str = "",
+        **settings: Any,
+    ) -> Any:
         """Draw a line or its points, of which each says a text; its name is that of the legend."""
-        name = settings.pop("name", "")
         own = {"color": look.colour, "marker": look.marker, "linestyle": look.line, "markersize": 5}
         (drawn,) = self.ax.plot(x, y, **own | settings)
         says(drawn, words, name)
@@ -230,7 +239,7 @@ class Frame:
     def reference(self, x: Any, y: Any, name: str, line: Any) -> None:
         """Draw a light line behind the others, to compare them with."""
         look = ModelLook(self.tone(MUTED), "", line)
-        self.line(x, y, look, [name], name=name, linewidth=1, zorder=1)
+        self.line(x, y, look, [name], name, linewidth=1, zorder=1)
 
     def lines(
         self,
@@ -254,8 +263,8 @@ class Frame:
                 given["markevery"] = max(1, len(rows) // every)
             if step:
                 given["drawstyle"] = f"steps-{step}"
-            words = [": ".join(filter(None, (model, self.suffix.get(model))))]
-            self.line(rows[x], rows[y], look, rows.get("said", words), name=model, **given)
+            words = f"{model}: {self.suffix[model]}" if model in self.suffix else model
+            self.line(rows[x], rows[y], look, rows.get("said", [words]), model, **given)
             if own.any():
                 self.band(rows[own], x, look.colour, step=step)
 
@@ -264,17 +273,19 @@ class Frame:
         self.ax.fill_between(rows[x], *ends, color=colour, alpha=0.15, linewidth=0, **settings)
 
     def marks(
-        self, x: pd.Series, y: Any, signs: pd.Series, said: Sequence[str], size: float, name: str
+        self, x: pd.Series, y: Any, signs: pd.Series, said: Any, size: float, name: str
     ) -> None:
         """Draw one mark per difference with the look of its sign, hollow where it is open."""
-        places, texts = np.asarray(y), np.array(said, dtype=object)
+        marks = pd.DataFrame({"x": x, "y": y, "said": said, "sign": signs}).dropna()
         for sign, (colour, marker) in MARK_OF_SIGN.items():
-            own = np.flatnonzero((signs == sign) & x.notna() & pd.notna(y))
+            own = marks[marks["sign"] == sign]
             if len(own):
                 fill = "none" if sign == "open" else colour
-                look, words = ModelLook(colour, marker, "none"), texts[own]
-                given = {"markersize": size, "markerfacecolor": fill}
-                says(self.line(x.iloc[own], places[own], look, words, **given), words, name)
+                look, words = ModelLook(colour, marker, "none"), own["said"]
+                drawn = self.line(
+                    own["x"], own["y"], look, words, markersize=size, markerfacecolor=fill
+                )
+                says(drawn, words, name)
 
     def tiles(self, cells: pd.DataFrame, *, left: bool = False) -> None:
         """Draw a table from the top: one box for each row of `x`, `y`, `colour`, `text` and `said`,
@@ -312,20 +323,20 @@ class Frame:
         narrow. Where there are more names than lines, every second, third, ... one is written.
         `before` holds what stands before each name.
         """
-        texts, fits, upright = short_names(names, length), len(names), False
+        texts, fits, turned = short_names(names, length), len(names), 0
         across, longest = letters(self.width / max(fits, 1)) - 1, max(map(len, texts), default=0)
         if axis is self.ax.yaxis:
             texts = short_names(names, min(length, letters(0.5 * self.width)))
             texts = [*map("".join, zip(before, texts, strict=True))] if before else texts
             fits = self.rows_that_fit
         elif across < min(8, longest):
-            texts, upright = short_names(names, letters(0.4 * self.height)), True
+            texts, turned = short_names(names, letters(0.4 * self.height)), 90
             fits = int(72 * self.width / points(1.3))
         elif across < longest:
             texts = [fill_text(text, across) for text in short_names(names, 3 * across)]
         step = -(-len(names) // fits)
         axis.set_ticks(range(0, len(names), step))
-        plain_text(*axis.set_ticklabels(texts[::step], rotation=90 if upright else 0))
+        plain_text(*axis.set_ticklabels(texts[::step], rotation=turned))
 
     def x_ticks(self, at: pd.Series, labels: Iterable[str]) -> None:
         """Write the texts of places of the x axis from the last one back, without those that would
@@ -340,9 +351,8 @@ class Frame:
             half = 0.32 * points() / 72 * (len(text) + len(kept[0][1]) + 2)
             if self.x_axis * (kept[0][0] - place) / span >= half:
                 kept.insert(0, (place, text))
-        places, texts = zip(*kept, strict=True)
-        self.ax.set_xticks(places)
-        plain_text(*self.ax.set_xticklabels(texts))
+        self.ax.set_xticks(*zip(*kept, strict=True))
+        plain_text(*self.ax.get_xticklabels())
 
     def date_ticks(self) -> None:
         """Write dates in short, with the year once."""
@@ -367,23 +377,23 @@ class Frame:
 
     # -- what stands around
 
-    def title(self, text: str, x: str = "", y: str = "") -> None:
+    def title(self, text: str, x: str, y: str = "") -> None:
         """Write the title and the names of the axes."""
         across = 1.22 * self.width - 0.4 - self.left_labels()
         plain_text(
             self.ax.set_xlabel(wrapped(x, min(self.width, across))),
             self.ax.set_ylabel(wrapped(y, 0.9 * self.height)),
         )
-        if (page := PAGE.get()) is not None:
-            page.title = in_order(visible(text))
+        if self.page:
+            self.page.title = in_order(visible(text))
             return
         title = wrapped(text, across, 1.1)
         plain_text(self.ax.set_title(title, loc="left", fontsize=points(1.1)))
 
     def caption(self, text: str, panels: int = 1) -> None:
         """Write what the marks mean below the axes: intervals, counts, what is left out."""
-        if (page := PAGE.get()) is not None:
-            page.caption = in_order(visible(text))
+        if self.page:
+            self.page.caption = in_order(visible(text))
             return
         ax, look = self.ax, {"ha": "left", "fontsize": points(0.85), "color": self.tone(MUTED)}
         if panels > 1 and self.is_own:  # below all panels, not below one
@@ -403,34 +413,22 @@ class Frame:
         below.set_gid("caption")
         plain_text(below)
 
-    def legend_entries(self) -> tuple[list[Any], list[str]]:
-        """Return the artists and names of the legend: those with a colour, and one line for all
-        others."""
-        shown = sorted(self.entries, key=lambda one: one[2] is REST)
-        names = [
-            f"{name} ({told})" if (told := self.suffix.get(name)) else name for _, name, _ in shown
-        ]
-        rest = sum(look is REST for _, _, look in shown)
-        if rest > 1:
-            shown = shown[: 1 - rest]
-            names = [*[name for _, name, _ in shown[:-1]], f"{rest} others"]
-        return [one[0] for one in shown], names
-
     def legend(self, panels: int = 1, beside: bool = True) -> None:
-        """Add a legend with the names, wrapped: beside the axes, so that it covers nothing, or
-        above all of several. A figure of our own grows by its width or its height."""
-        handles, names = self.legend_entries()
-        if (page := PAGE.get()) is not None:
-            page.legend = [*zip(handles, map(in_order, map(visible, names)), strict=True)]
-            return
-        if not handles:
+        """Add a legend with the names, wrapped, those with a colour before one line for all others:
+        beside the axes, so that it covers nothing, or above all of several. A figure of our own
+        grows by its width or its height."""
+        shown = sorted(self.entries, key=lambda one: one[2] is REST)
+        told, handles, names = self.suffix, [one[0] for one in shown], [one[1] for one in shown]
+        if (rest := sum(look is REST for _, _, look in shown)) > 1:
+            handles, names = handles[: 1 - rest], [*names[:-rest], f"{rest} others"]
+        else:
+            names = [f"{one} ({told[one]})" if one in told else one for one in names]
+        if self.page:
+            self.page.legend = [*zip(handles, map(in_order, map(visible, names)), strict=True)]
+        if self.page or not handles:
             return
         figure, holder, across, lines = self.ax.figure, self.ax, LEGEND_WIDTH, 4
-        look: dict[str, Any] = {
-            "frameon": False,
-            "fontsize": points(0.9),
-            "labelcolor": self.tone(),
-        }
+        look: dict[str, Any] = {"fontsize": points(0.9), "labelcolor": self.tone()}
         grows = np.array([beside, 0])
         if panels > 1 and figure is not None and len(figure.axes) == panels:
             fits = letters(figure.bbox.width / figure.dpi, 0.9)
@@ -445,7 +443,7 @@ class Frame:
                 room = 0.6 * 72 * self.height / points(1.2) / len(handles)
                 lines = int(np.clip(room, 1, 4))
                 across = min(LEGEND_WIDTH, letters(0.4 * self.width, 0.9))
-        box = holder.legend(handles, legend_texts(names, across, lines), **look)
+        box = holder.legend(handles, legend_texts(names, across, lines), frameon=False, **look)
         plain_text(*box.get_texts())
         if self.is_own and grows.any():
             extent = box.get_window_extent()
@@ -455,7 +453,7 @@ class Frame:
 
     def finish(
         self, name: str, x: str, y: str, below: str, *, shares: str = "", beside: bool = True
-    ) -> Axes:
+    ) -> Any:
         """Write legend, names of the axes, title and caption. `shares` names the axes that show
         per cents."""
         for letter in shares:
@@ -463,8 +461,7 @@ class Frame:
         self.legend(beside=beside)
         self.title(name, x, y)
         self.caption(below)
-        axes: Axes = self.ax
-        return axes
+        return self.ax
 
 
 def legend_texts(names: Iterable[str], width: int, lines: int) -> list[str]:
@@ -489,15 +486,15 @@ def new_frames(
         inches = max(3.6 * shape[1], 4.8), 3.1 * shape[0] + 0.6
         if rows:
             inches = max(8.0, width), 1.0 + sum(0.36 * one + 0.62 for one in rows)
-        heights = {"height_ratios": [one + 0.6 for one in rows] or None}
+        heights = [one + 0.6 for one in rows] or None
         figure, made = pyplot().subplots(
-            *shape, figsize=inches, layout="constrained", squeeze=False, gridspec_kw=heights
+            *shape, figsize=inches, layout="constrained", height_ratios=heights
         )
         figure.set_gid(OWN)
-        for spare in made.ravel()[n:]:
-            figure.delaxes(spare)
-        axes = made.ravel()[:n]
-    found = np.atleast_1d(np.asarray(axes, dtype=object)).ravel()
+        axes, spare = np.split(np.ravel(made), [n])
+        for one in spare:
+            one.remove()
+    found = np.asarray(axes, dtype=object).ravel()
     if len(found) != n:
         raise OptionError(
             f"ax holds {len(found)} axes; this picture has {n} panels, one per metric: pass {n} "

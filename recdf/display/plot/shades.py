@@ -28,11 +28,8 @@ from ..given_tables import (
 from .picture import TICK_NAME_LENGTH, Frame, Picture
 from .style import Axes, letters
 
-__all__ = ["heat", "lists", "pairs"]
-
 SHADES = ("#eb9d6a", "#f6f6f6", "#79b3d8")  # worse, equal, better: light enough for dark texts
 COMPARED_PAIRS = ["metric", "baseline", "model", "diff", "n_users", *VERDICT_COLUMNS]
-HIT_TABLE = "what rd.diagnostics.hit_table returned"
 HIT = "#cfe6d6"  # light in a dark style too, so that dark texts stand on it
 ROW_HEIGHT = 0.3  # inches
 
@@ -83,13 +80,12 @@ def heat(
     keys, what = [*of_axes["row"], *of_axes["column"]], ""
     need(summary, "summary", [*keys, "value", "n"], "what rd.summarize returns")
     table = summary
-    if "metric" in summary.columns and (metric is not None or "metric" not in keys):
+    if "metric" in summary and (metric is not None or "metric" not in keys):
         of_rows = column_names(summary)
         what = chosen("metric", metric, of_rows, "metric of the summary")
         table = summary[np.array(of_rows) == what]
-    for name in keys[::-1]:
-        if getattr(table[name].dtype, "ordered", False):
-            table = table.sort_values(name, kind="stable")
+    if ordered := [name for name in keys if getattr(table[name].dtype, "ordered", False)]:
+        table = table.sort_values(ordered, kind="stable")
     data = picked(table, ["value", "n"]).astype({"value": "float64"})
     for place, (axis, own) in enumerate(of_axes.items()):
         data.insert(place, axis, labels(table, own))
@@ -116,18 +112,19 @@ def heat(
     cells["text"] = [number(value, form) for value in values]
     both = pd.Series(map(", ".join, itertools.product(*names)))
     cells["said"] = both + ": " + cells["text"]
-    cells["colour"] = list(map(tuple, colormaps["Blues"](shade(values))))
+    cells["colour"] = [*map(tuple, colormaps["Blues"](shade(values)))]
     fits = frame.cells_fit(*grid.shape, cells["text"].str.len().max())
     frame.tiles(cells if fits else cells.assign(text=""))
     frame.tick_names(frame.ax.xaxis, names[1])
     frame.tick_names(frame.ax.yaxis, names[0])
-    span = "" if fits else f": {number(low, form)} to {number(high, form)}"
-    stats = " and ".join(table["stat"].unique()) if "stat" in table.columns else "mean"
+    said = " and ".join(table["stat"].unique()) if "stat" in table else "mean"
+    said += " of each cell, darker is larger"
+    said += "" if fits else f": {number(low, form)} to {number(high, form)}"
     yield frame.finish(
         what or "value",
         JOINED_BY.join(of_axes["column"]),
         JOINED_BY.join(of_axes["row"]),
-        f"{stats} of each cell, darker is larger{span}; {count_text(data['n'], 'list')} per cell",
+        f"{said}; {count_text(data['n'], 'list')} per cell",
     )
 
 
@@ -223,14 +220,11 @@ def pairs(
     frame.tick_names(frame.ax.yaxis, shown, before=[f"{place}  " for place in places])
     frame.tick_names(frame.ax.xaxis, places)
     left = f"; the first {len(shown)} of {amount(len(order), 'model')}"
-    left *= len(shown) < len(order)
-    yield frame.finish(
-        f"{what}: row − column",
-        "the same models",
-        "",
+    caption = (
         f"{count_text(data['n'], 'user')}; * holds, p-values {adjustment(comparison).words}; blue: "
-        f"the row is better, orange: worse{left}",
+        f"the row is better, orange: worse{left * (len(shown) < len(order))}"
     )
+    yield frame.finish(f"{what}: row − column", "the same models", "", caption)
 
 
 @Picture
@@ -274,7 +268,7 @@ def lists(
     2   knn     3  i0185  False
     >>> ax = rd.plot.lists(hits, "u0001", models=["knn", "popularity"])
     """
-    need(hit_table, "hit_table", ["rank", "hit"], HIT_TABLE)
+    need(hit_table, "hit_table", ["rank", "hit"], "what rd.diagnostics.hit_table returned")
     before = columns_before(hit_table, "rank")
     key = user if isinstance(user, tuple) else (user,)
     if len(before) < len(key) + 1:
@@ -287,8 +281,7 @@ def lists(
     if not len(rows):
         raise OptionError(f"user={user!r} has no list in hit_table[{JOINED_BY.join(keys)!r}]")
     known = [*before, "rank", "hit", "gain", "value"]
-    carried = hit_table.columns.difference(known, sort=False)
-    shown = rows[[*carried, item][0]]
+    shown = rows[[*hit_table.columns.difference(known, sort=False), item][0]]
     data = pd.DataFrame(
         {
             "model": labels(rows, by),
@@ -304,8 +297,7 @@ def lists(
     data = pd.concat(parts, ignore_index=True)
     yield data
 
-    missing = data["rank"].isna()
-    depth = int(data["rank"].fillna(0).max())
+    missing, depth = data["rank"].isna(), int(data["rank"].fillna(0).max())
     below = depth + 0.5 + missing.groupby(data["model"]).cumsum()
     place = data["rank"].astype("float64").where(~missing, below)
     last = float(place.max())
@@ -326,6 +318,8 @@ def lists(
     cells["colour"] = np.where(data["hit"], HIT, "none")
     frame.tiles(cells, left=True)
     frame.tick_names(frame.ax.xaxis, found)
-    ranks, missed = range(1, depth + 1), int(data["rank"].isna().any())
-    frame.ax.set_yticks([*ranks, *[depth + 1.5] * missed], [*map(str, ranks), *["missed"] * missed])
+    ticks: dict[float, str] = {rank: str(rank) for rank in range(1, depth + 1)}
+    if data["rank"].isna().any():
+        ticks[depth + 1.5] = "missed"
+    frame.ax.set_yticks([*ticks], ticks.values())
     yield frame.finish(f"Lists of {JOINED_BY.join(map(str, key))}", "", "rank", caption)

@@ -31,7 +31,7 @@ else:
 # white and on the dark background of the report. The first three and the last are those of Okabe
 # and Ito (2008) or close to them.
 COLOURS = ("#0b77b8", "#d55e00", "#0a9a72", "#b05aa0", "#a87b00", "#6b6ecf", "#a0522d", "#7d7d7d")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
+MARKERS = "os^DvPX<"
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 BEST = 5  # models that keep a colour where there are more models than colours
 
@@ -77,13 +77,13 @@ def looks(
     Beyond eight names, only those of `first` have a look of their own.
     """
     names, page = list(dict.fromkeys(names)), PAGE.get()
-    if page is not None and any(name in page.looks for name in names):
+    if page and any(name in page.looks for name in names):
         return {name: page.looks.get(name, REST) for name in names}
     own, most = names, len(COLOURS)
     if len(names) > most:
-        own = list(dict.fromkeys(name for name in first if name in names))[:most]
+        own = [name for name in dict.fromkeys(first) if name in names][:most]
     if drawn is None:
-        drawn = TAKEN if page is None else {}  # a page is the same whatever was drawn before
+        drawn = {} if page else TAKEN  # a page is the same whatever was drawn before
     some = most - (own is not names)  # the last colour is grey, as the others are
     places: dict[str, int] = {}
     for name in sorted(own, key=lambda one: one not in drawn):  # those that have one keep it
@@ -98,7 +98,7 @@ def looks(
 
 def highlighted(highlight: Any, models: Iterable[Any]) -> list[str]:
     """Return the labels of the models that `highlight=` names."""
-    known = list(map(str, models))
+    known = [*map(str, models)]
     return [chosen("highlight", name, known) for name in as_columns(highlight)]
 
 
@@ -177,5 +177,5 @@ def tone(ax: Any, share: float = 1.0) -> str:
     backs = [to_rgba(one.get_facecolor()) for one in (ax, ax.figure) if one is not None]
     back = np.array(next((one for one in backs if one[3] > 0), (1.0, 1.0, 1.0, 1.0)))
     ink = np.array(to_rgba(ax.xaxis.label.get_color()))
-    red, green, blue, _ = share * ink + (1 - share) * back
-    return str(to_hex((red, green, blue)))
+    mixed: Any = share * ink + (1 - share) * back
+    return str(to_hex(mixed))

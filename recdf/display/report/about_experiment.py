@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,18 +22,17 @@ from ...experiments.decide.adjust_pvalues import adjustment
 from ...experiments.decide.decide_experiment import plan_sentence, role_verdicts
 from ...experiments.decide.sample_ratio import seen_words
 from ...judge.cautions.table import UNLIKE
-from ...judge.comparisons import confidence_of, note_of
+from ...judge.comparisons import note_of
 from ...judge.verdict import codes_of, hides_harm, is_withheld, says_worse, sentence, warnings_of
 from ...tables.cells import amount, number, p_value
 from .. import plot
-from ..given_tables import sides_of_tests
+from ..given_tables import level_of, sides_of_tests
 from ..kinds import (
     FEW,
     TABLE_KINDS,
     Kind,
     estimates_frame,
     harm_first,
-    page_part,
     record_of,
 )
 from ..row_words import (
@@ -92,7 +90,7 @@ def experiment_section(page: Page, effects: Mapping[str, pd.DataFrame]) -> Secti
     tables, over_time, alone = page.tables, page.tables.over_time, page.subject is None
     drawings = [] if tables.position is None else [page.draw(plot.position, tables.position)]
     if over_time is not None:  # a picture for each metric and pair of variants
-        names = [name for name in PAIR_OF_EFFECT if name in over_time.columns]
+        names = [name for name in PAIR_OF_EFFECT if name in over_time]
         shown: list[Any] = over_time[names].drop_duplicates().to_dict("records")
         drawings += [page.draw(plot.over_time, over_time, **one) for one in shown]
     decided = _decision_said(tables)
@@ -100,21 +98,19 @@ def experiment_section(page: Page, effects: Mapping[str, pd.DataFrame]) -> Secti
         if drawings or decided:
             title = "Decision" if decided else "Positions" if over_time is None else "Over time"
             said = [Reason(one, line=BESIDE) for one in decided or _trends(over_time)]
-            yield Section("positions", title, text=decided, drawings=drawings, said=said)
+            yield Section("positions", title, decided, drawings=drawings, said=said)
         return
     mark, sound = _soundness(tables)
     parts, quoted = list[TableBlock](), [*decided]
     for i, (name, table) in enumerate(effects.items()):
-        controls = table["control"].unique().tolist()
+        controls = table["control"].unique()
         what = f"differences from {controls[0]}" if len(controls) == 1 else "pairs of variants"
         caption = f"Effects{f', {name}' if name else ''}: {what}, harms first"
         if i == 0:
-            quoted += [f"Experiment, {said}" for said in _words_of_table(table)]
+            quoted += map("Experiment, {}".format, _words_of_table(table))
             if tables.decision is not None and tables.roles is not None:
-                sided = "one" if sides_of_tests(table) else "two"
-                level = confidence_of(table)
-                percent = "" if level is None else f"{100 * level:g} % "
-                caption += f"; {sided}-sided {percent}intervals, beside the bounds of the roles"
+                caption += f"; {'one' if sides_of_tests(table) else 'two'}-sided {level_of(table)}"
+                caption += "intervals, beside the bounds of the roles"
                 roles = role_verdicts(table, tables.roles)
                 of_roles = "Roles: bounds of a guardrail are one-sided, as its test is"
                 parts.append(page.block(roles, of_roles, "roles.csv"))
@@ -125,8 +121,8 @@ def experiment_section(page: Page, effects: Mapping[str, pd.DataFrame]) -> Secti
     yield Section(
         "experiment",
         "Effects" if alone else "Experiment",
-        text=() if alone else (*decided, sound, *_checked(tables)),
-        badge=None if alone else mark,
+        () if alone else (*decided, sound, *_checked(tables)),
+        None if alone else mark,
         tables=parts,
         drawings=drawings,
         said=[Reason(one, line=BESIDE) for one in (*quoted, sound)],
@@ -138,9 +134,9 @@ PAIR_OF_EFFECT = ["metric", "treatment", "control"]
 
 def _trends(given: GivenTable, row: TableRow | None = None) -> list[str]:
     """Say whether effects fade, if a table of periods knows: all, or that of a row."""
-    if given is None or page_part(given) != "over_time":
+    if given is None or record_of(given).part != "over_time":
         return []
-    names = [name for name in PAIR_OF_EFFECT if name in given.columns]
+    names = [name for name in PAIR_OF_EFFECT if name in given]
     rows = given.drop_duplicates(names).to_dict("records")
     known = [one for one in rows if row is None or all(one[name] == row[name] for name in names)]
     return list(map(TABLE_KINDS["over_time"].said, known))
@@ -149,7 +145,7 @@ def _trends(given: GivenTable, row: TableRow | None = None) -> list[str]:
 def _checked(tables: ReportTables) -> list[str]:
     """Say which checks of the experiment stand behind its tables, and which do not."""
     table = next(iter(tables.experiment.values()), pd.DataFrame())
-    both = [table] if tables.health is None else [table, tables.health]
+    both = (one for one in (table, tables.health) if one is not None)
     known = {name for one in both for name in one.columns[one.notna().any()]}
     found = {
         "the sample ratio": "srm_p" in known
@@ -158,12 +154,12 @@ def _checked(tables: ReportTables) -> list[str]:
         "effects over time": tables.over_time is not None,
     }
     more = ""
-    if "srm_p" in table.columns:
+    if "srm_p" in table:
         found |= {"covariates": "balance_p" in known, "denominators": "p_denominator" in known}
     elif tables.experiment:
         more = " With details=True the comparison also checks covariates and denominators."
     done, left = (
-        ", ".join(name for name, there in found.items() if there == wanted) or "nothing"
+        ", ".join(name for name in found if found[name] == wanted) or "nothing"
         for wanted in (True, False)
     )
     return [f"Checked: {done}. Not checked here: {left}.{more}"]
@@ -172,8 +168,8 @@ def _checked(tables: ReportTables) -> list[str]:
 def _soundness(tables: ReportTables) -> tuple[Badge, str]:
     """Say what the sample ratio and the users without metrics mean for the effects."""
     health, rows = tables.health, tables.effects
-    of_row = [codes_of(row["remarks"]) for row in rows]
-    broken = [row for row, codes in zip(rows, of_row, strict=True) if "sample_ratio" in codes]
+    remarks = {code for row in rows for code in codes_of(row["remarks"])}
+    broken = [row for row in rows if "sample_ratio" in codes_of(row["remarks"])]
     wrong, good = Badge("error", "sample ratio"), Badge("good", "sound")
     why = "Find out why before reading an effect."
     flagged = health is not None and health["srm_flag"].astype(bool).any()
@@ -183,12 +179,12 @@ def _soundness(tables: ReportTables) -> tuple[Badge, str]:
     if health is None:
         # Not in a table that has its main columns alone; its cautions know it then.
         p = pd.Series([row.get("srm_p") for row in rows], dtype="float64").min()
-        untested = (
-            not rows or "srm_p" in rows[0] or any("ratio_not_checked" in one for one in of_row)
-        )
+        untested = not rows or "srm_p" in rows[0] or "ratio_not_checked" in remarks
         if pd.isna(p) and untested:
-            how = "pass health= (what rd.experiments.experiment_health returned)"
-            return Badge("warning", "not checked"), f"The sample ratio was not checked: {how}."
+            return Badge("warning", "not checked"), (
+                "The sample ratio was not checked: pass health= (what "
+                "rd.experiments.experiment_health returned)."
+            )
         seen: str = "" if pd.isna(p) else seen_words(rows, "treatment")
         return good, f"Sample ratio of the users who are compared as planned{_p(p)}{seen}."
     records, p = health.to_dict("records"), health["srm_p"].min()
@@ -199,12 +195,11 @@ def _soundness(tables: ReportTables) -> tuple[Badge, str]:
     if health["missing_flag"].astype(bool).any():
         said = f"Users without metrics differ between the variants{lost}."
         return Badge("error", "missing metrics"), f"{said} The effects may come from that alone."
-    missing = ", ".join(map("{:.1%}".format, health["missing_rate"]))
     said = "Sample ratio as planned"
     if pd.isna(p):
         said, good = "The sample ratio could not be tested", Badge("warning", "not tested")
-    said += f": {arms}{_p(p)}{seen_words([*records, *rows], 'variant')}."
-    return good, f"{said} Users without metrics: {missing}{lost}."
+    said += f": {arms}{_p(p)}{seen_words([*records, *rows], 'variant')}. Users without metrics: "
+    return good, f"{said}{', '.join(map('{:.1%}'.format, health['missing_rate']))}{lost}."
 
 
 def _p(p: Any) -> str:
@@ -225,30 +220,25 @@ def experiment_case(page: Page, segments: Sequence[Reason]) -> Case | None:
         return None
     row, table = rows[0], next(iter(tables.experiment.values()))
     sound, soundness = _soundness(tables)
-    new, old = (name_of(row[side]) for side in ("treatment", "control"))
-    own = [
-        one
-        for one in rows[1:]
-        if (one["treatment"], one["control"]) == (row["treatment"], row["control"])
-    ]
+    sides = ("treatment", "control")
+    new, old = (name_of(row[side]) for side in sides)
+    own = [one for one in rows[1:] if all(one[side] == row[side] for side in sides)]
     invalid = sound.kind == "error" or row["withheld"] in UNLIKE
     believed = not invalid and not is_withheld(row)
-    the = "the control " if table["control"].nunique() == 1 else ""
+    than = f"{'the control ' * (table['control'].nunique() == 1)}{old} on {metric_of(row)}"
     keep = f"Keep {old}. {collect(row, int(row['n_treatment'] + row['n_control']), 'user')}"
-    than = f"{the}{old} on {metric_of(row)}"
     case = case_of_row(row, new, than, f"Ship {new}.", keep)
     if not believed and sound.text in WHY_UNSOUND:
         case = case._replace(action=f"Do not act: find out why {WHY_UNSOUND[sound.text]}.")
     if invalid:
-        which = f"The verdict is withheld ({row['verdict']}): {new} against {than}."
-        case = case._replace(badge=Badge("error", "invalid"), which=[which])
+        which = [f"The verdict is withheld ({row['verdict']}): {new} against {than}."]
+        case = case._replace(badge=Badge("error", "invalid"), which=which)
     case = case._replace(stands=case.badge.kind == "better")
     reasons = _doubts_beside(tables.beside, row)
     if tables.decision is not None:
         case = _decision_case(tables.decision)._replace(which=case.which)
     else:
-        names = _metrics_of(filter(says_worse, own)) if believed else ""
-        if names:
+        if believed and (names := _metrics_of(filter(says_worse, own))):
             reasons.append(Reason("", f"worse on {names}", f"weigh the loss on {names} first"))
             if case.badge.kind == "open":
                 harm = Badge("worse", f"harm on {names}")
@@ -257,27 +247,24 @@ def experiment_case(page: Page, segments: Sequence[Reason]) -> Case | None:
             reasons.append(undecided_harm(names)._replace(said=""))
     amounts, p = [NO_EFFECT, *_checked(tables)], "; p-values "
     if believed:
-        amounts, p = (
-            [f"{effect_text(row)}.", *_trends(tables.over_time, row)],
-            f"{_p(row['p_adj'])}, ",
-        )
+        amounts = [f"{effect_text(row)}.", *_trends(tables.over_time, row)]
+        p = f"{_p(row['p_adj'])}, "
         if "ratio_not_checked" in codes_of(row["remarks"]) and sound.kind != "good":
             todo = "check the sample ratio first (expected=, or health=)"
             reasons.append(Reason("", "the sample ratio is not checked", todo))
     harmed = list(filter(says_worse, rows))
     worse = [f"Worse: {TABLE_KINDS['experiment'].said(one)}" for one in harmed]
     if invalid and harmed:
-        unsaid = ", ".join(map(who_is_compared, harmed))
-        worse = [f"Worse by the numbers as they stand: {unsaid}."]
-    held = filter(is_withheld, rows)
+        worse = [f"Worse by the numbers as they stand: {', '.join(map(who_is_compared, harmed))}."]
     worse = worse or ["No metric is shown to be worse."]
-    worse += [f"Not decided: {who_is_compared(one)}: {one['verdict']}." for one in held]
+    for one in filter(is_withheld, rows):
+        worse.append(f"Not decided: {who_is_compared(one)}: {one['verdict']}.")
     worse += [one.said for one in segments]
     warned = [one for one in rows if warnings_of(one["remarks"])]
     notes = [f"{who_is_compared(one)}: {note_of(one)}." for one in warned[:FEW]]
     if (more := len(warned) - FEW) > 0:
-        carry = "carries" if more == 1 else "carry"
-        notes.append(f"{amount(more, 'more effect')} {carry} a warning.")
+        who = amount(more, "more effect")
+        notes.append(f"{who} {'carries' if more == 1 else 'carry'} a warning.")
     reasons += [Reason(said, line=FOR_WHOM_WORSE) for said in worse]
     reasons += map(Reason, notes or ["No effect carries a warning."])
     sure = [
@@ -286,8 +273,8 @@ def experiment_case(page: Page, segments: Sequence[Reason]) -> Case | None:
         *one_sided(table),
         *could_show(row, "An effect of {}", "experiments of this size"),
     ]
-    said = [*_decision_said(tables), *case.which]
-    return case._replace(which=said, amounts=amounts, sure=sure, reasons=reasons)
+    which = [*_decision_said(tables), *case.which]
+    return case._replace(which=which, amounts=amounts, sure=sure, reasons=reasons)
 
 
 def _metrics_of(rows: Iterable[TableRow]) -> str:
@@ -310,17 +297,15 @@ DECISIONS: dict[str, tuple[BadgeKind, str]] = {
 def _decision_said(tables: ReportTables) -> list[str]:
     """Say the decision about every treatment, with its reasons."""
     rows = [] if tables.decision is None else tables.decision.to_dict("records")
-    planned = [f"{said}." for row in rows[:1] if (said := plan_sentence(row))]
+    planned = (f"{said}." for row in rows[:1] if (said := plan_sentence(row)))
     return [*map(TABLE_KINDS["decision"].said, rows), *planned]
 
 
 def _decision_case(decision: pd.DataFrame) -> Case:
     """Return the badge and the action of a decision: its look is that of the first treatment, and
     its words tell treatments apart."""
-    names: dict[str, list[str]] = {}
-    for row in decision.to_dict("records"):
-        names.setdefault(row["effect"], []).append(name_of(row["treatment"]))
-    who = {effect: " and ".join(treatments) for effect, treatments in names.items()}
+    names = decision["treatment"].map(name_of).groupby(decision["effect"], sort=False)
+    who = {str(effect): " and ".join(treatments) for effect, treatments in names}
     words = [
         f"{plain(of)}: " * (len(who) > 1) + sentence("decision", effect)
         for effect, of in who.items()
@@ -337,9 +322,8 @@ def _doubts_beside(tables: Mapping[str, pd.DataFrame], effect: TableRow) -> list
     found = []
     for name, table in tables.items():
         kind = record_of(table)
-        if kind.read is None:
-            continue
-        bad = table[(estimates_frame(kind, table)["sign"] == "worse").to_numpy(bool)]
+        signs = estimates_frame(kind, table)["sign"] if kind.read else pd.Series("", table.index)
+        bad = table[signs.eq("worse").to_numpy(bool)]
         if not len(bad):
             continue
         said = f"{_titled(kind, name)}: {' '.join(_words_of_table(bad))}"
@@ -392,8 +376,8 @@ def told_section(
     return Section(
         name,
         title,
-        text=[*text, *notes],
-        badge=mark,
+        [*text, *notes],
+        mark,
         tables=blocks,
         drawings=pictures,
         said=said,
@@ -405,7 +389,7 @@ def beside_sections(page: Page, tables: Mapping[str, pd.DataFrame]) -> Sections:
     """Show the tables that stand beside the effects, which say nothing of models."""
     for i, (name, table) in enumerate(tables.items()):
         title = _titled(record_of(table), name)
-        yield replace(told_section(page, f"beside-{i}", title, {title: table}), said=())
+        yield told_section(page, f"beside-{i}", title, {title: table})._replace(said=())
 
 
 def gate_section(page: Page, gate: Gate) -> Sections:
@@ -419,17 +403,21 @@ def check_section(page: Page, table: pd.DataFrame) -> Sections:
     shown = table if page.examples is True else table.drop(columns="examples", errors="ignore")
     told = told_section(page, "data-health", "Data health", {"Data health": shown})
     if (floors := getattr(table, "floors", None)) is not None:
-        told = replace(told, tables=[*told.tables, page.block(floors, "Levels", "levels.csv")])
+        told = told._replace(tables=[*told.tables, page.block(floors, "Levels", "levels.csv")])
     yield told
 
 
 def history_section(page: Page, history: History) -> Sections:
     """Show when the metrics and the data of a job changed, what is missing, and the metrics by
     date."""
-    tables = {"Metrics": history.changes(), "Data": history.drift(), "Gaps": history.gaps()}
-    columns = history.summary["column"].unique()[:FEW]
-    drawings = [page.draw(plot.history, history, column) for column in columns]
-    yield told_section(page, "history", "History", tables, [f"{history.headline}."], drawings)
+    yield told_section(
+        page,
+        "history",
+        "History",
+        {"Metrics": history.changes(), "Data": history.drift(), "Gaps": history.gaps()},
+        [f"{history.headline}."],
+        [page.draw(plot.history, history, one) for one in history.summary["column"].unique()[:FEW]],
+    )
 
 
 def _words_of_table(table: pd.DataFrame) -> list[str]:
@@ -437,10 +425,10 @@ def _words_of_table(table: pd.DataFrame) -> list[str]:
     that say worse."""
     kind, words = record_of(table), list[str]()
     rows = harm_first(table).to_dict("records")
-    if len(rows) > FEW and "verdict" in table.columns:
+    if len(rows) > FEW and "verdict" in table:
         counts = Counter(str(row["verdict"]) for row in rows)
         words = ["; ".join(f"{n} of {len(rows)}: {verdict}" for verdict, n in counts.items()) + "."]
-        rows = [row for row in rows if says_worse(row)]
+        rows = list(filter(says_worse, rows))
     return [*words, *map(kind.said, rows[:FEW])]
 
 
@@ -473,24 +461,21 @@ def off_policy_section(page: Page, table: pd.DataFrame) -> Sections:
     }.get(look, f"Do not act: {flag_meanings(row) or trust}.")
     if row["flags"]:
         kind, among = "warning", "that may be used, each with a flag"
-        overturn = f"Flags: {flag_words(row['flags'])}. {flag_meanings(row)}."
+        overturn = f"Flags: {flag_words(row)}. {flag_meanings(row)}."
     if not usable:
         kind, among, amounts = "error", "of which none should be used", [NO_VALUE]
     which = f"{name}, estimated by {row['estimator']}, has the largest value of the estimates "
     which += f"{among} ({len(known)} of {len(rows)})."
-    below = [
-        f"{policy_of(one)} by {one['estimator']}"
-        for one in trusted
-        if look_of_estimate(one) == "worse"
-    ]
-    worse = f"Worse than the logging policy: {', '.join(below)}." if below else NONE_BELOW
-    effective = f" {number(row['ess'], ',.0f')} effective rows." if "ess" in row else ""
+    below = (one for one in trusted if look_of_estimate(one) == "worse")
+    named = ", ".join(f"{policy_of(one)} by {one['estimator']}" for one in below)
+    worse = f"Worse than the logging policy: {named}." if named else NONE_BELOW
+    sure = f"Trust: {trust}."
+    if "ess" in row:
+        sure += f" {number(row['ess'], ',.0f')} effective rows."
     reasons = [Reason(worse, line=FOR_WHOM_WORSE), Reason(overturn)]
-    sure = [f"Trust: {trust}.{effective}"]
     told = told_section(page, "off-policy", "Off-policy estimates", {"Estimates": table})
-    yield replace(
-        told, case=Case(Badge(kind, trust), [which], action, False, amounts, sure, reasons)
-    )
+    case = Case(Badge(kind, trust), [which], action, False, amounts, [sure], reasons)
+    yield told._replace(case=case)
 
 
 # -- the card of a page without a result
@@ -500,21 +485,22 @@ def alone_sections(page: Page, sections: Sequence[Section]) -> Sections:
     """Yield what stands before the sections of a page without a result: whether the experiment is
     sound, and the card about its effects; else about what all tables say, with the badge and the
     action of the one that a reader has to see first."""
-    tables, cases = page.tables, [one.case for one in sections if one.case is not None]
+    tables, cases = page.tables, [one.case for one in sections if one.case]
     if tables.experiment or tables.health is not None:
         mark, said = _soundness(tables)
-        text = [said, *_checked(tables)]
-        yield Section("validity", "Is it sound?", text=text, badge=mark)
+        yield Section("validity", "Is it sound?", [said, *_checked(tables)], mark)
     segments = next((one.said for one in sections if one.id == "segments"), ())
     if case := experiment_case(page, segments):
         yield card_section(case)
         return
     which = [said for case in cases for said in case.which]
     which = which or [reason.said for one in sections for reason in one.said]
-    alone = "Do not act on this alone: pass the effects too (experiment=)."
-    case = min(
-        cases, key=lambda one: one.badge.rank, default=Case(Badge("info", "no verdict"), (), alone)
+    nothing = Case(
+        Badge("info", "no verdict"),
+        (),
+        "Do not act on this alone: pass the effects too (experiment=).",
     )
+    case = min(cases, key=lambda one: one.badge.rank, default=nothing)
     reasons = [reason for one in cases for reason in one.reasons]
     if tables.decision is not None:
         decided = _decision_case(tables.decision)

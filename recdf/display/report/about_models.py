@@ -12,7 +12,6 @@ import json
 import platform
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,12 +20,11 @@ import pandas as pd
 from ..._version import version_and_build
 from ...experiments.compare.by_segment import segment_sentences
 from ...experiments.decide.adjust_pvalues import adjustment
-from ...judge.comparisons import confidence_of
 from ...judge.verdict import is_withheld, says_worse, turned
 from ...tables.cells import NULL, amount, estimate_form, shorten, visible
 from .. import plot
-from ..given_tables import compare, count_range, labels, model_rows, need
-from ..kinds import TABLE_KINDS, harm_first, page_part, record_of
+from ..given_tables import compare, count_range, labels, level_of, model_rows, need
+from ..kinds import TABLE_KINDS, harm_first, record_of
 from ..leaderboard_values import RowsInMemory, segment_groups, values_frame
 from ..plot.style import BEST, REST, looks
 from ..row_words import IN_SEGMENT, segment_of, sides_of
@@ -67,7 +65,7 @@ class Page:
         self.subject, self.tables, self.most, self.examples = subject, tables, most, examples
         self.drawn, self.looks = 0, {}
         # Names and colours that the legend of an earlier picture has.
-        self.shown: set[tuple[str, str]] = set()
+        self.shown = set[tuple[str, str]]()
         if subject is not None:
             base = [] if subject.baseline is None else [subject.baseline]
             marked = [*dict.fromkeys([*base, *subject.order])]
@@ -80,17 +78,18 @@ class Page:
         """Return a picture of `rd.plot`, as high as its lines need. Where some models are grey, a
         legend leaves out what an earlier one has said."""
         self.drawn += 1
-        size = (SIZE[0], 1.2 + 0.4 * lines) if lines else SIZE
         made = drawing(
-            lambda ax: picture(*args, **options, ax=ax), self.drawn, size=size, looks=self.looks
+            lambda ax: picture(*args, **options, ax=ax),
+            self.drawn,
+            size=(SIZE[0], 1.2 + 0.4 * lines) if lines else SIZE,
+            looks=self.looks,
         )
-        legend = [one for one in made.legend if (one.name, one.colour) not in self.shown]
+        legend = [one for one in made.legend if one[:2] not in self.shown]
         if REST in self.looks.values():
-            self.shown |= {(one.name, one.colour) for one in legend}
-        if len(legend) == len(made.legend):
-            return made
-        caption = f"{made.caption}; colours of the models as in the first picture"
-        return replace(made, legend=legend, caption=caption)
+            self.shown |= {one[:2] for one in legend}
+        caption = "; colours of the models as in the first picture"
+        caption = made.caption + caption * (len(legend) < len(made.legend))
+        return made._replace(legend=legend, caption=caption)
 
     def forests(self, table: pd.DataFrame) -> list[Drawing]:
         """Draw a table as `plot.forest` does, a picture for each of its panels."""
@@ -114,8 +113,8 @@ class Page:
             caption = f"{caption}: {what.pop()}"
             said.remove("what")
         rows = [{name: row[name] for name in said} for row in cells]
-        left = len(table) - len(rows)
-        return shown_table(caption, rows, self.most, table, file, left, stacked=True)
+        more = len(table) - len(rows)
+        return shown_table(caption, rows, self.most, table, file, more, stacked=True)
 
 
 # -- leaderboard, curves
@@ -124,20 +123,20 @@ class Page:
 def leaderboard_section(subject: Subject, page: Page) -> Sections:
     """Show models by metrics, each at one k, and fold every value below."""
     frame, summary, most = subject.board.frame, subject.summary, page.most
-    cells, columns = TABLE_KINDS["leaderboard"].cells(frame), frame["metric"].unique()
+    columns = frame["metric"].unique()
     names = summary.drop_duplicates("column").set_index("column").loc[columns]
     at_k = names["k"].astype("Int64").astype(str).replace("<NA>", "")
     n = summary.loc[summary["column"].isin(subject.columns), "n"]
-    mean = "weighted mean" if "weight" in subject.result.spec else "mean"
-    caption = f"Metrics{'' if subject.k is None else f' at k = {subject.k}'}, {mean} over "
-    caption += count_range(n, "list")
-    if n.nunique() > 1:
-        caption += ", those where the metric is defined"
-    if page.tables.experiment and len(subject.models) == 1:
-        caption += ", all variants together"
+    alone = page.tables.experiment and len(subject.models) == 1
+    caption = f"Metrics{'' if subject.k is None else f' at k = {subject.k}'}, "
+    caption += (
+        f"{'weighted ' * ('weight' in subject.result.spec)}mean over {count_range(n, 'list')}"
+    )
+    caption += ", those where the metric is defined" * (n.nunique() > 1)
+    caption += ", all variants together" * bool(alone)
     board = shown_table(
         caption,
-        cells,
+        TABLE_KINDS["leaderboard"].cells(frame),
         most,
         frame,
         "leaderboard.csv",
@@ -147,10 +146,9 @@ def leaderboard_section(subject: Subject, page: Page) -> Sections:
     rows = []
     for row in summary.to_dict("records"):
         form = estimate_form(row["value"], row["ci_low"], row["ci_high"], significant=4)
-        numbers = {name: value(row[name], form) for name in ("value", "ci_low", "ci_high")}
-        counts = {name: value(row[name], ",d") for name in ("n", "n_undefined")}
-        who = {"model": text(row["model"]), "metric": text(row["column"])}
-        rows.append(who | numbers | counts)
+        cells = {"model": text(row["model"]), "metric": text(row["column"])}
+        cells |= {name: value(row[name], form) for name in ("value", "ci_low", "ci_high")}
+        rows.append(cells | {name: value(row[name], ",d") for name in ("n", "n_undefined")})
     every = shown_table(
         "Every metric at every k",
         rows,
@@ -171,9 +169,11 @@ def curves_section(subject: Subject, page: Page) -> Sections:
     marked = subject.baseline if len(subject.models) > 4 else None
     drawn = metrics[:MANY_PANELS]
     drawings = [page.draw(plot.curve, subject.result, one, highlight=marked) for one in drawn]
-    left = f"The first {MANY_PANELS} of {len(metrics)} metrics are drawn; the table of all values "
-    said = [f"{left}has the others."] * (drawn != metrics)
-    yield Section("curves", "Curves over k", text=said, drawings=drawings)
+    said = [
+        f"The first {MANY_PANELS} of {len(metrics)} metrics are drawn; the table of all values has "
+        "the others."
+    ]
+    yield Section("curves", "Curves over k", said * (drawn != metrics), drawings=drawings)
 
 
 # -- comparison
@@ -185,33 +185,31 @@ def comparison_section(subject: Subject, page: Page) -> Sections:
     table = subject.comparison
     if table.empty:
         return
-    confidence, bases = confidence_of(table), table["baseline"].map(str).unique()
-    level = "" if confidence is None else f"{100 * confidence:g} % "
+    bases = table["baseline"].map(str).unique()
     against = f"from {bases[0]}" if len(bases) == 1 else "of pairs of models"
     how = [
         "The data support the differences inside an interval, and not those outside. “No "
         "difference shown” is no proof that there is none."
     ]
     if subject.baseline is None and len(subject.models) > MATRIX_ABOVE:
-        own = table[table["metric"].astype(str) == subject.primary].to_dict("records")
+        own = table[table["metric"].map(str) == subject.primary].to_dict("records")
         signs = {
             (str(row["model"]), str(row["baseline"])): SIGNS[look_of(row)]
             for row in [*own, *map(turned, own)]
         }
+        order = [*enumerate(subject.order, 1)]
         rows = [
             {"model": text(f"{i} {model}")}
-            | {
-                f"{j}": text(signs.get((model, one), NULL))
-                for j, one in enumerate(subject.order, 1)
-            }
-            for i, model in enumerate(subject.order, 1)
+            | {f"{j}": text(signs.get((model, one), NULL)) for j, one in order}
+            for i, model in order
         ]
         caption = f"{subject.primary}, the model of the row against that of the column, by their "
         caption += "numbers: ▲ better, ▼ worse, ● no difference shown, ! withheld"
         shown, how = shown_table(caption, rows, len(rows), table, "comparison.csv"), []
     else:
-        shown = page.block(table, f"Differences {against}, {level}intervals", "comparison.csv")
-    yield Section("comparison", "Comparison", tables=[shown], text=how)
+        caption = f"Differences {against}, {level_of(table)}intervals"
+        shown = page.block(table, caption, "comparison.csv")
+    yield Section("comparison", "Comparison", how, tables=[shown])
 
 
 # -- trade-offs, users, exposure
@@ -231,9 +229,9 @@ def drawn_sections(subject: Subject, page: Page) -> Sections:
         if pair is not None and subject.values(metric)["n"].nunique() == 1:
             model, rival = pair
             drawings.append(page.draw(plot.winners, people, metric, model=model, baseline=rival))
-        alone = "These are the lists that people judged, under their labels alone."
-        said = [alone] * (people is not subject.result)
-        yield Section("users", "Users", text=said, drawings=drawings)
+        said = ["These are the lists that people judged, under their labels alone."]
+        said *= people is not subject.result
+        yield Section("users", "Users", said, drawings=drawings)
     if (exposure := page.tables.exposure) is not None:
         drawings = [page.draw(plot.exposure, exposure)]
         if page.tables.log is not None:
@@ -251,19 +249,16 @@ def segments_section(subject: Subject | None, page: Page) -> Sections:
     if given is None:
         return
     pair, metric = (None, "") if subject is None else (subject.pair, subject.primary)
-    if subject is not None and not page_part(given):
+    if subject is not None and not record_of(given).part:
         groups, given = segment_groups(subject.result, given), None
         means = values_frame(RowsInMemory(subject.result, groups), subject.summary, [metric])
         cells = TABLE_KINDS["leaderboard"].cells(means.assign(marks=""))
         of_means = f"Mean {metric} by segment", cells, page.most, means, "segment-means.csv"
-        tables.append(shown_table(*of_means))
+        tables = [shown_table(*of_means)]
         if pair is not None and metric in subject.tested:
             of_model = model_rows(subject.result)
             both = np.sort(np.concatenate([of_model[one] for one in pair]))
-            within = {
-                f"{segment} = {group}": np.intersect1d(both, rows)
-                for (segment, group), rows in groups.items()
-            }
+            within = {" = ".join(one): np.intersect1d(both, rows) for one, rows in groups.items()}
             given = compare(
                 subject.result, [metric], baseline=pair[1], correction="holm", within=within
             ).rename(columns={"group": IN_SEGMENT})
@@ -275,9 +270,9 @@ def segments_section(subject: Subject | None, page: Page) -> Sections:
         if new == "treatment":  # the pair and the metric of the experiment's first row
             first = next(iter(page.tables.experiment.values()), given).iloc[0]
             pair, metric = (str(first[new]), str(first[old])), str(first["metric"])
-        if pair is not None and new in given.columns:
+        if pair is not None and new in given:
             said = _for_whom(given, pair, metric)
-        if page_part(given) == "segments":
+        if record_of(given).part == "segments":
             caption += "; p and verdict are about the difference between all segments of a metric"
             drawings = page.forests(given)
         tables.insert(0, page.block(given, caption, "segments.csv"))
@@ -292,7 +287,7 @@ def _for_whom(given: pd.DataFrame, pair: tuple[str, str], metric: str) -> list[R
     if new == "model":
         rows = [turned(row) if str(row[old]) == pair[0] else row for row in rows]
     rows = [row for row in rows if (str(row[new]), str(row[old])) == pair]
-    found, shrunken = list[Reason](), page_part(given) == "segments"
+    found, shrunken = list[Reason](), record_of(given).part == "segments"
     if rows and not shrunken:  # shrunken effects have one verdict on all segments
         worse = {
             shorten(visible(segment_of(row)), NAME_LENGTH): f"{row['verdict']}, {effect_text(row)}"
@@ -303,7 +298,7 @@ def _for_whom(given: pd.DataFrame, pair: tuple[str, str], metric: str) -> list[R
         but = f" The verdict is withheld in {withheld} of them." if withheld and n > 1 else ""
         said = f"shown to be worse in none of {n} segments.{but}"
         if worse:
-            each = "; ".join(f"{name}: {words}" for name, words in worse.items())
+            each = "; ".join(map(": ".join, worse.items()))
             said = f"worse in {len(worse)} of {amount(n, 'segment')}: {each}.{but}"
         elif withheld == n:
             said = "the verdict is withheld in each segment."
@@ -312,7 +307,7 @@ def _for_whom(given: pd.DataFrame, pair: tuple[str, str], metric: str) -> list[R
         watch = f" Watch {listed([*worse], 3, 'segment')}, where it is worse." if worse else ""
         said = f"{name_of(pair[0])} against {name_of(pair[1])}: {said}"
         found.append(Reason(said, action=watch, line=FOR_WHOM_WORSE))
-    if shrunken or (new == "treatment" and "se" in given.columns and rows and segment_of(rows[0])):
+    if shrunken or (new == "treatment" and "se" in given and rows and segment_of(rows[0])):
         about = segment_sentences(given).get((metric, *pair))
         found += [] if about is None else [Reason(about, line=FOR_WHOM_WORSE)]
     none = f"The comparisons within segments are not about {pair[0]} and {pair[1]} on {metric}."
@@ -324,8 +319,7 @@ def _for_whom(given: pd.DataFrame, pair: tuple[str, str], metric: str) -> list[R
 
 def examples_section(subject: Subject, page: Page) -> Sections:
     """Draw the lists of the first users of a hit table, the models of the headline side by side."""
-    examples = page.examples
-    if isinstance(examples, bool) or examples is None:
+    if isinstance(examples := page.examples, bool | None):
         return
     by, key = list(subject.result.spec["by"]), list(subject.result.spec["user_col"])
     source = "True, or what rd.diagnostics.hit_table returned"
@@ -335,11 +329,10 @@ def examples_section(subject: Subject, page: Page) -> Sections:
     lists = examples[np.isin(names, models)].groupby(key, sort=False)
     for user, own in itertools.islice(lists, MANY_LISTS_SHOWN):
         n_items = Counter(labels(own, by))
-        there = [one for one in models if one in n_items]
-        most = max(n_items.values())
+        there, most = [one for one in models if one in n_items], max(n_items.values())
         drawings.append(page.draw(plot.lists, own, user, models=there, lines=most))
     said = "These are rows of users: this page was made with examples=, and is not for everybody."
-    yield Section("examples", "Examples", text=[said], drawings=drawings)
+    yield Section("examples", "Examples", [said], drawings=drawings)
 
 
 def definitions_section(subject: Subject, page: Page) -> Sections:
@@ -350,7 +343,7 @@ def definitions_section(subject: Subject, page: Page) -> Sections:
         {
             "metric": text(row["column"]),
             "meaning": text(row["meaning"] or "a metric of your own"),
-            "formula": formula(row["formula"] or "–"),
+            "formula": formula(row["formula"] or NULL),
             "definition with every option": text(row["definition"], code=True),
             "direction": text(direction.get(row["better"], "no direction")),
         }
@@ -371,16 +364,13 @@ def definitions_section(subject: Subject, page: Page) -> Sections:
 def reproducibility_section(subject: Subject, page: Page) -> Sections:
     """Show what is needed to get the same numbers again: versions, rows, options and a digest."""
     result, spec = subject.result, subject.result.spec
-    digest = hashlib.sha256(csv_of(result.summary).encode()).hexdigest()
-    versions = f"{platform.python_version()}, {pd.__version__}, {np.__version__}"
-    written = f"{spec.get('recdf', '')} evaluated, {version_and_build()} wrote this page"
-    pairs = [
-        ("recdf", written),
-        ("Python, pandas, NumPy", versions),
-        ("rows", f"{len(result.per_user):,} in per_user, {len(result.summary):,} in summary"),
-        ("digest of the summary", f"sha256 {digest}"),
-    ]
+    digest = hashlib.sha256(csv_of(result.summary).encode())
+    pairs = {
+        "recdf": f"{spec.get('recdf', '')} evaluated, {version_and_build()} wrote this page",
+        "Python, pandas, NumPy": f"{platform.python_version()}, {pd.__version__}, {np.__version__}",
+        "rows": f"{len(result.per_user):,} in per_user, {len(result.summary):,} in summary",
+        "digest of the summary": f"sha256 {digest.hexdigest()}",
+    }
     # List key, models, order, options and counts: all that was recorded.
     code = json.dumps(spec, indent=1, ensure_ascii=False, default=str)
-    details = [("The whole spec", code)]
-    yield Section("reproducibility", "Reproducibility", pairs=pairs, details=details)
+    yield Section("reproducibility", "Reproducibility", pairs=pairs, code=code)

@@ -97,7 +97,7 @@ OPEN_ACTIONS = {
 def pair_row(table: pd.DataFrame, metric: str, model: str, rival: str) -> tuple[Any, int]:
     """Return the one row about two models as `model` sees it, None if it is not there, and how many
     tests of the metric were adjusted together with it."""
-    on = (table["metric"].astype(str) == metric).to_numpy(bool)
+    on = table["metric"].map(str).eq(metric).to_numpy(bool)
     alike = table[[*BOTH_SIDES]].astype(str).isin([model, rival]).all(axis=1)
     places = np.flatnonzero(on & alike)
     if len(places) != 1:  # no row, or rows of several segments, none of which is about all lists
@@ -120,16 +120,17 @@ def card_section(case: Case) -> Section:
         beside = " and " if badge.kind == "warning" else ", but "
         words = " and ".join(dict.fromkeys(one.badge for one in against))
         badge = Badge("warning", f"{badge.text}{beside}{words}")
-        actions = (one.action for one in against if one.action)
-        action = f"Do not act yet: {next(actions, 'find out why')}."
+        action = next((one.action for one in against if one.action), "find out why")
+        action = f"Do not act yet: {action}."
     elif badge.kind == "better":
         watch = (one for one in reasons if one.line == FOR_WHOM_WORSE and one not in against)
         action += "".join(one.action for one in watch)
     lines = {"Which": which, "By how much": case.amounts, "How sure": case.sure}
     for line in (FOR_WHOM_WORSE, OVERTURN, BESIDE):
         lines[line] = [one.said for one in reasons if one.line == line and one.said]
-    said = [(name, sentences) for name, sentences in lines.items() if sentences]
-    return Section("verdict", "Verdict", badge=badge, lines=[*said, ("So", [action])])
+    lines["So"] = [action]
+    said = [one for one in lines.items() if one[1]]
+    return Section("verdict", "Verdict", badge=badge, lines=said)
 
 
 def case_of_row(row: TableRow, new: str, than: str, ship: str, keep: str) -> Case:
@@ -166,7 +167,7 @@ def models_card(subject: Subject, check: GivenTable, said: Sequence[Reason]) -> 
     reasons, sure = [*own, *harms, *said], _belief(subject, row)
     if all(one.line != FOR_WHOM_WORSE for one in said):
         reasons.append(Reason("Not looked at: segments of users (segments=).", line=FOR_WHOM_WORSE))
-    if row is not None:
+    if row:
         others = [*_amount(subject, row, together), *others]
         sure += could_show(row, "With so many lists, a difference of {}", "cases")
     return card_section(case._replace(amounts=others, sure=sure, reasons=reasons))
@@ -197,10 +198,10 @@ def _case(subject: Subject) -> tuple[Case, int]:
         return _baseline_stays(subject)
     else:
         row, together = pair_row(subject.comparison, metric, *pair)
-        if row is not None:
+        if row:
             return _of_pair(subject, row, together), together
-        why = "has not one row of "
-        why += f"{subject.name(best)} and {subject.name(pair[1])} in the comparison that was given"
+        why = f"has not one row of {' and '.join(map(subject.name, pair))} in the comparison that "
+        why += "was given"
         todo = "Compare the two on all lists."
     which = f"There is no verdict: the first metric, {named}, {why}."
     return Case(Badge("open", "no verdict"), [which], todo), 0
@@ -214,25 +215,24 @@ def _of_pair(subject: Subject, row: TableRow, together: int) -> Case:
     table, also, against, keep = subject.pairs, "", "the second best, ", ""
     said = [f"It {_best_mean(subject)} of {n} models."]
     if n > 2:
-        counted = "taken into account" if together >= n - 1 else "not taken into account"
-        how = adjustment(subject.comparison).words
-        said[0] += f" That it was picked among several is {counted}: the p-values are {how}."
+        said[0] += f" That it was picked among several is {'not ' * (together < n - 1)}taken into "
+        said[0] += f"account: the p-values are {adjustment(subject.comparison).words}."
     if subject.baseline is None:
         said.append("No baseline was named, so the best model is compared with the second best.")
     else:
         against, keep = "the baseline ", f"Keep {rival}. "
-    others = [one for one in subject.order if one not in (row["model"], row["baseline"])]
-    rows = [pair_row(table, subject.primary, one, row["model"])[0] for one in others]
-    known = [found for found in rows if found is not None]
+    others = (one for one in subject.order if one not in (row["model"], row["baseline"]))
+    rows = (pair_row(table, subject.primary, one, row["model"])[0] for one in others)
+    known = [found for found in rows if found]
     if known and row["withheld"] not in TOO_FEW:
         alike = [subject.name(one["model"]) for one in known if sign_of(one) != "worse"]
-        each = "The other model is" if len(known) == 1 else "Each of the others is"
-        named = f"{each} shown to be worse than {best}"
+        named = f"{'The other model' if len(known) == 1 else 'Each of the others'} is shown to be "
+        named += f"worse than {best}"
         if alike:
             named = f"Not shown to be worse than {best}: {listed(alike, MANY_NAMED, 'model')}"
             also = f"; it is not shown to be better than {listed(alike, 2, 'model')}"
-        how = f"over all {amount(len(table), 'pair')}, p-values {adjustment(table).words}"
-        said.append(f"{named} ({how}).")
+        named += f" (over all {amount(len(table), 'pair')}, p-values {adjustment(table).words})."
+        said.append(named)
     n_users = row["n_users"]
     keep += collect(row, n_users, "list" if row.get("n_lists") == n_users else "user")
     than = f"{against}{rival} on {subject.name(subject.primary)}"
@@ -245,14 +245,13 @@ def _baseline_stays(subject: Subject) -> tuple[Case, int]:
     base, *others = subject.order
     table, keep, metric = subject.comparison, subject.name(base), subject.name(subject.primary)
     found = [pair_row(table, subject.primary, one, base) for one in others]
-    (first, together), rows = found[0], [row for row, _ in found if row is not None]
+    (first, together), rows = found[0], [row for row, _ in found if row]
     shown = [subject.name(row["model"]) for row in rows if sign_of(row) != "worse"]
     doubted = [row for row in rows if look_of(row) == "warning"]
     all_worse = not shown and len(rows) == len(found)
-    better = "better" if all_worse else "shown to be better"
-    which = f"No model is {better} than the baseline {keep}, which {_best_mean(subject)} of "
+    which = f"No model is {'' if all_worse else 'shown to be '}better than the baseline {keep}, "
     case = Case(Badge("open", "keep the baseline"), [], f"Keep {keep}.", True, row=first)
-    said = [f"{which}{metric}."]
+    said = [f"{which}which {_best_mean(subject)} of {metric}."]
     if all_worse:
         each = "Each of the others" if len(rows) > 1 else subject.name(others[0])
         said.append(f"{each} is shown to be worse.")
@@ -260,7 +259,7 @@ def _baseline_stays(subject: Subject) -> tuple[Case, int]:
         row = min(doubted, key=lambda row: (is_withheld(row), row.get("effect_both") != "better"))
         case = case_of_row(row, subject.name(row["model"]), f"{keep} on {metric}", "", "")
         said += case.which
-    elif first is not None:
+    elif first:
         said.append(f"The next best is {subject.name(first['model'])}: {first['verdict']}.")
     if len(shown) > 1 and not (doubted and case.row and case.row["withheld"] in TOO_FEW):
         named = f"Not shown to be worse than {keep}: {listed(shown, MANY_NAMED, 'model')}"
@@ -280,16 +279,17 @@ def collect(row: TableRow, n: float, unit: str) -> str:
     if more >= OUT_OF_REACH * n:
         return f"The difference is too small for any number of {unit}s within reach."
     step = 10 ** max(0, math.floor(math.log10(more)) - 1)
-    rounded = max(1, math.ceil(more / step) * step)
-    enough = "with so many, a difference of this size is shown in 8 of 10 cases"
-    return f"Collect about {amount(rounded, f'more {unit}')}: {enough}."
+    said = (
+        f"Collect about {amount(math.ceil(more / step) * step, f'more {unit}')}: with so many, a "
+    )
+    return f"{said}difference of this size is shown in 8 of 10 cases."
 
 
 def least_shown(row: TableRow) -> float:
     """Return the difference that so many lists or users show in 8 of 10 cases, with the interval
     of the row, which is adjusted as its test is; NaN where that is not known."""
     ends = (abs(row[end] - row["diff"]) for end in ("ci_low", "ci_high"))
-    finite, se = [end for end in ends if math.isfinite(end)], row.get("se", np.nan)
+    finite, se = list(filter(math.isfinite, ends)), row.get("se", np.nan)
     known = se > 0 and any(finite)
     return float(np.mean(finite) + POWER_Z * se if known else row.get("mde", np.nan))
 
@@ -297,8 +297,8 @@ def least_shown(row: TableRow) -> float:
 def _best_mean(subject: Subject) -> str:
     """Say whether the model with the best mean has it alone."""
     values = subject.values(subject.primary)["value"]
-    alone = (values == values[subject.order[0]]).sum() == 1
-    return "has the best mean" if alone else "shares the best mean"
+    n = (values == values[subject.order[0]]).sum()
+    return f"{'has' if n == 1 else 'shares'} the best mean"
 
 
 # -- by how much, how sure
@@ -309,24 +309,23 @@ def _amount(subject: Subject, row: TableRow, together: int) -> list[str]:
     gain, lose = (int(row.get(one, 0)) for one in ("wins", "losses"))
     if subject.better(subject.primary) == "smaller":
         gain, lose = lose, gain
-    judged = " whose lists people judged" if "n_human" in row else ""
     new, old = (subject.name(row[side]) for side in BOTH_SIDES)
-    text = f"{new} − {old}: {effect_text(row)}. {gain:,} of "
-    text += f"{amount(row['n_users'], 'user')}{judged} "
+    text = f"{new} − {old}: {effect_text(row)}. {gain:,} of {amount(row['n_users'], 'user')} "
+    text += "whose lists people judged " * ("n_human" in row)
     text += f"{'gains' if gain == 1 else 'gain'} and {doing(lose, 'lose')}."
-    if together > 1:
-        text += " The interval holds for all comparisons of the page together."
+    text += " The interval holds for all comparisons of the page together." * (together > 1)
     for code in warnings_of(row["remarks"]):
-        text += f" Warning: {CAUTIONS[code].sentence}." if code != row["withheld"] else ""
+        text += f" Warning: {CAUTIONS[code].sentence}." * (code != row["withheld"])
     if "different_lists" not in codes_of(row["remarks"]):
         return [text]
-    if "n_lists" not in row:
-        how_many = "a comparison with details=True says for how many (n_only_model)"
-        return [text, f"Some lists have a value for one of the two; {how_many}."]
-    both = int(row["n_lists"])
-    n_new, n_old = (both + int(row[f"n_only_{side}"]) for side in BOTH_SIDES)
-    has = f"{new} has a value for {amount(n_new, 'list')}, {old} for {n_old:,}"
-    return [text, f"{has}, and both for {both:,}."]
+    has = "Some lists have a value for one of the two; a comparison with details=True says for how "
+    has += "many (n_only_model)."
+    if "n_lists" in row:
+        both = int(row["n_lists"])
+        n_new, n_old = (both + int(row[f"n_only_{side}"]) for side in BOTH_SIDES)
+        has = f"{new} has a value for {amount(n_new, 'list')}, {old} for {n_old:,}, and both for "
+        has += f"{both:,}."
+    return [text, has]
 
 
 def _belief(subject: Subject, row: TableRow | None) -> list[str]:
@@ -335,16 +334,16 @@ def _belief(subject: Subject, row: TableRow | None) -> list[str]:
     table = subject.comparison
     if table.empty:
         return []
-    rows = table if row is None else pd.DataFrame([row])
-    units = [unit for unit in ("list", "user") if f"n_{unit}s" in rows.columns]
+    rows = pd.DataFrame([row]) if row else table
+    units = [unit for unit in ("list", "user") if f"n_{unit}s" in rows]
     if len(units) == 2 and {*rows["n_lists"]} == {*rows["n_users"]}:
         units = ["list"]
     n = " of ".join(count_range(rows[f"n_{unit}s"], unit) for unit in units)
-    empty = subject.result.per_user.get("n_pred", pd.Series(1)).eq(0).any() and subject.of_accuracy
-    counted = ", where a list without recommendations counts as 0" if empty else ""
-    tests, words = words_of_tests(table), adjustment(table).words
+    if subject.of_accuracy and subject.result.per_user.get("n_pred", pd.Series(1)).eq(0).any():
+        n += ", where a list without recommendations counts as 0"
+    tests = words_of_tests(table)
     return [
-        f"{tests[:1].upper()}{tests[1:]} on {n}{counted}; p-values {words}.",
+        f"{tests[:1].upper()}{tests[1:]} on {n}; p-values {adjustment(table).words}.",
         *one_sided(rows),
         *compared_labels(table),
         *(warning_sentences(table) or ["No comparison carries a warning."]),
@@ -355,21 +354,21 @@ def one_sided(rows: pd.DataFrame) -> list[str]:
     """Say what one-sided tests can show: nothing on the other side."""
     if not (side := sides_of_tests(rows)):
         return []
-    sides = sides_of(rows)
-    pairs, (new, old) = rows[[*sides]].drop_duplicates(), (f"a {sides[0]}", f"its {sides[1]}")
-    if len(pairs) == 1:
-        new, old = map(name_of, pairs.iloc[0])
+    pairs = rows[[*sides_of(rows)]].drop_duplicates()
+    new, old = map(name_of, pairs.iloc[0])
+    if len(pairs) > 1:
+        new, old = f"a {pairs.columns[0]}", f"its {pairs.columns[1]}"
     can = f"they can show that {new} has {side} values than {old}"
     return [f"The tests are one-sided: {can}, and nothing else."]
 
 
 def could_show(row: TableRow, of_size: str, cases: str) -> list[str]:
     """Say which difference so many lists or users show in 8 of 10 cases."""
-    least, sign, ends = least_shown(row), "", (row["ci_low"], row["ci_high"])
+    least, low, high = least_shown(row), row["ci_low"], row["ci_high"]
     if math.isnan(least):
         return []
-    if is_one_sided(*ends):
-        sign, least = "+", least if ends[1] == math.inf else -least
+    if sign := "+" * is_one_sided(low, high):
+        least = -least if low == -math.inf else least
     return [f"{of_size.format(estimated(least, sign=sign))} is shown in 8 of 10 {cases}."]
 
 
@@ -380,15 +379,15 @@ def _other_metrics(subject: Subject, row: TableRow | None) -> tuple[list[Reason]
     """Return on which other metrics the model of the headline is worse, and what the others
     show."""
     harms, by_words = list[Reason](), dict[str, list[str]]()
-    pair = [] if row is None else [str(row[side]) for side in BOTH_SIDES]
+    pair = [str(row[side]) for side in BOTH_SIDES] if row else []
     for column in subject.columns[1:] if pair else ():
         other, _ = pair_row(subject.comparison, column, *pair)
-        if other is None:
+        if not other:
             continue
         of_best, name = pair[0] == subject.order[0], plain(subject.name(column))
         if says_worse(other):
-            who = f"{' against '.join(map(subject.name, pair))} on {subject.name(column)}"
-            said = f"{who}: {other['verdict']}, {effect_text(other)}."
+            said = f"{' against '.join(map(subject.name, pair))} on {subject.name(column)}: "
+            said += f"{other['verdict']}, {effect_text(other)}."
             worse, todo = f"worse on {name}" * of_best, f"weigh the loss on {name} first"
             harms.append(Reason(said, worse, todo * of_best, line=FOR_WHOM_WORSE))
             continue
@@ -405,9 +404,12 @@ def _other_metrics(subject: Subject, row: TableRow | None) -> tuple[list[Reason]
 
 def undecided_harm(names: str) -> Reason:
     """Return what speaks against a verdict where the numbers of a withheld one say worse."""
-    said = f"By numbers whose verdict is withheld, it is worse on {names}."
-    todo = f"settle first whether {names} is worse"
-    return Reason(said, f"perhaps worse on {names}", todo, line=FOR_WHOM_WORSE)
+    return Reason(
+        f"By numbers whose verdict is withheld, it is worse on {names}.",
+        f"perhaps worse on {names}",
+        f"settle first whether {names} is worse",
+        line=FOR_WHOM_WORSE,
+    )
 
 
 # -- what could overturn it
@@ -418,27 +420,25 @@ def _overturning(subject: Subject, check: GivenTable, case: Case) -> Iterator[Re
     data."""
     row, rows, per_user = case.row, model_rows(subject.result), subject.result.per_user
     names = {model: plain(subject.name(model)) for model in rows}
-    models = list(rows) if row is None else [str(row[side]) for side in BOTH_SIDES]
+    models = [str(row[side]) for side in BOTH_SIDES] if row else list(rows)
     n, n_pred = len(list_places(subject.result, rows).first_row), per_user.get("n_pred")
     has = {} if n_pred is None else {one: int((n_pred.take(rows[one]) > 0).sum()) for one in rows}
     if has:
-        lacking = [
-            f"{names[one]} lacks {n - there:,} of {n:,} ({(n - there) / n:.1%})"
-            for one, there in has.items()
-            if there < n
-        ]
-        as_zero = any(len(rows[one]) == n > there for one, there in has.items())
-        counts = ", which count as 0" if as_zero and subject.of_accuracy else ""
-        said = f"Lists without recommendations{counts}: {listed(lacking, MANY_NAMED, 'model')}."
-        each = "Every model has" if len(rows) > 1 else "The model has"
-        yield Reason(said if lacking else f"{each} recommendations for all lists.")
-    if row is not None:
+        lacks = {one: n - there for one, there in has.items() if there < n}
+        lacking = [f"{names[one]} lacks {k:,} of {n:,} ({k / n:.1%})" for one, k in lacks.items()]
+        said = f"{'Every' if len(rows) > 1 else 'The'} model has recommendations for all lists."
+        if lacks:
+            as_zero = subject.of_accuracy and any(len(rows[one]) == n for one in lacks)
+            said = f"Lists without recommendations{', which count as 0' * as_zero}: "
+            said += f"{listed(lacking, MANY_NAMED, 'model')}."
+        yield Reason(said)
+    if row:
         both = {side: names[str(row[side])] for side in BOTH_SIDES}
         yield Reason(sentence_of_both({**row, **both}))
         for i, said in enumerate(seed_sentences(subject.result, pd.DataFrame([row]))):
             beyond = "not beyond the spread over seeds" if i and sign_of(row) != "open" else ""
             yield Reason(said, beyond, "train each model with more seeds")
-    if subject.of_accuracy and has and subject.primary in per_user.columns:
+    if subject.of_accuracy and has and subject.primary in per_user:
         values = model_values(subject.result, subject.primary)
         # A model has lists and not one hit, as with ids of another kind.
         for model in (one for one in models if has[one] and not np.any(values[one] > 0)):
@@ -452,7 +452,7 @@ def _overturning(subject: Subject, check: GivenTable, case: Case) -> Iterator[Re
         )
         return
     found = [one for one in check.to_dict("records") if one.get("by", "") in ("", *models)]
-    if row is not None:
+    if row:
         yield from _of_ties(subject, found, row)
     for one in found:
         code, share, badge, action = one["code"], one["share"], "", ""
@@ -482,21 +482,22 @@ def _of_ties(subject: Subject, check: Sequence[TableRow], row: TableRow) -> Iter
     column, moves, words = subject.primary, dict[str, tuple[float, float]](), []
     for one in (one for one in check if one["code"] in TIE_FINDINGS and one["ranges"]):
         if one["by"] == "" and len(subject.models) > 1:
-            said = f"Ties: {one['effect']}, of all models together; pass by= to rd.check."
-            yield Reason(said)
+            yield Reason(f"Ties: {one['effect']}, of all models together; pass by= to rd.check.")
             return
         model = one["by"] or ONLY
         name, found = plain(subject.name(model)), json.loads(one["ranges"]).get(column)
         if found is None:
-            lists = amount(one["count"], "list")
-            words.append(f"{lists} of {name}; what that does to {column} is not known")
+            said = (
+                f"{amount(one['count'], 'list')} of {name}; what that does to {column} is not known"
+            )
+            words.append(said)
             continue
         at: Any = subject.values(column).loc[model]
         moves[model] = (min(found[0] - at["value"], 0.0), max(found[1] - at["value"], 0.0))
         form = estimate_form(at["value"], at["ci_low"], at["ci_high"])
-        low, high, is_now = (number(end, form) for end in (*found, at["value"]))
-        moved = f"could be {low} to {high}, where it is {is_now}"
-        words.append(f"{column} of {name} {f'stays at {low}' if low == high else moved}")
+        low, high = (number(end, form) for end in found)
+        said = f"could be {low} to {high}, where it is {number(at['value'], form)}"
+        words.append(f"{column} of {name} {f'stays at {low}' if low == high else said}")
     said, turns = f"Under other orders of equal scores: {'; '.join(words)}.", False
     if moves:
         own, other = (moves.get(str(row[side]), (0.0, 0.0)) for side in BOTH_SIDES)

@@ -17,7 +17,7 @@ import pandas as pd
 from ..._version import __version__
 from ...diagnostics.gate_records import Gate
 from ...diagnostics.history import History
-from ...errors import not_loaded
+from ...errors import OptionError, not_loaded
 from ...evaluation.result import Evaluation
 from ...evaluation.storage import local_path
 from ...experiments.decide.decide_experiment import ExperimentPlan
@@ -26,6 +26,7 @@ from ...progress import Progress
 from ...publishing import publish_text, refuse_files
 from ...tables.cells import amount, visible
 from ..given_tables import model_rows
+from ..kinds import record_of
 from ..leaderboard_values import read_result
 from . import about_experiment, about_models
 from .about_models import Page, Sections
@@ -35,11 +36,8 @@ from .report_inputs import (
     ReportTables,
     Subject,
     carried_segments,
-    check_alone,
     read_report_tables,
 )
-
-__all__ = ["report"]
 
 
 def report(
@@ -205,8 +203,8 @@ def report(
     check_value("max_rows", max_rows, POSITIVE)
     with Progress(2, "report", progress) as shown:
         subject = None
-        beside = (experiment, off_policy, history, gate, check, health, over_time)
-        if result is not None or all(one is None for one in beside):
+        alone = (experiment, off_policy, history, gate, check, health, over_time)
+        if result is not None or all(one is None for one in alone):
             result = read_result(result, fold, seed_col, bounds)
             subject = Subject(result, baseline, k, comparison, unit_col, metrics, cheap)
             segments = carried_segments(subject.result) if segments is None else segments
@@ -228,20 +226,24 @@ def report(
         )
         tables = read_report_tables(experiment, given)
         if subject is None:
-            check_alone(
-                tables,
-                {
-                    "baseline": baseline,
-                    "comparison": comparison,
-                    "metrics": metrics,
-                    "exposure": exposure,
-                    "unit_col": unit_col,
-                    "cheap": cheap,
-                    "fold": fold,
-                    "seed_col": seed_col,
-                    "bounds": bounds,
-                },
-            )
+            of_models = {
+                "baseline": baseline,
+                "comparison": comparison,
+                "metrics": metrics,
+                "exposure": exposure,
+                "unit_col": unit_col,
+                "cheap": cheap,
+                "fold": fold,
+                "seed_col": seed_col,
+                "bounds": bounds,
+                "segments": None if record_of(segments).part else segments,
+            }
+            for name, found in of_models.items():
+                if found is not None:
+                    raise OptionError(
+                        f"{name}= is about the models of a result, and the page has none; leave it "
+                        "out"
+                    )
         page = Page(subject, tables, max_rows, examples)
         sections = _report_sections(page)
         heading, about = _heading(page, sections)
@@ -278,22 +280,22 @@ def _report_sections(page: Page) -> list[Section]:
     it quotes them. A page without a result is about the experiment, or the off-policy estimates:
     validity comes first."""
     subject, tables, sections = page.subject, page.tables, list[Section]()
-    makers: list[Callable[[], Sections]] = [
-        functools.partial(make, page, table)
+    # Each makes its sections when it is read.
+    makers = [
+        make(page, table)
         for name, make in OF_TABLES.items()
         if (table := getattr(tables, name)) is not None
     ]
     if subject is None:
-        makers.insert(1, functools.partial(about_models.segments_section, None, page))
+        makers.insert(1, about_models.segments_section(None, page))
     else:
         before, after = (
-            [functools.partial(make, subject, page) for make in makes]
-            for makes in (OF_MODELS, AT_THE_END)
+            [make(subject, page) for make in makes] for makes in (OF_MODELS, AT_THE_END)
         )
         makers = [*before, *makers, *after]
     with Progress(len(makers), "the sections") as progress:
-        for make in makers:
-            sections += make()
+        for made in makers:
+            sections += made
             progress.add()
     if subject is None:
         return [*about_experiment.alone_sections(page, sections), *sections]
@@ -313,16 +315,19 @@ def _heading(page: Page, sections: Sequence[Section]) -> tuple[str, str]:
     for table in page.tables.experiment.values():
         arms = [table.set_index(side)[f"n_{side}"] for side in ("control", "treatment")]
         users = pd.concat(arms).groupby(level=0).max()
-        n = amount(int(users.sum()), "user"), amount(table["metric"].nunique(), "metric")
-        return "A/B test of recommendations", " · ".join([amount(len(users), "variant"), *n])
+        about = f"{amount(len(users), 'variant')} · {amount(int(users.sum()), 'user')} · "
+        about += amount(table["metric"].nunique(), "metric")
+        return "A/B test of recommendations", about
     shown = [one for one in sections if one.id not in ("validity", "verdict")]
     blocks = [block for one in shown for block in one.tables]
     n_rows = sum(len(block.rows) + block.more for block in blocks)
     about = f"{amount(n_rows, 'row')} in {amount(len(blocks), 'table')}"
     if shown[0].id in ("gate", "off-policy", "history", "data-health"):
         return f"{shown[0].title} of recommendations", about
-    what = f": {shown[0].title.lower().replace('a/a', 'A/A')}" if len(shown) == 1 else ""
-    return f"Experiment on recommendations{what}", about
+    heading = "Experiment on recommendations"
+    if len(shown) == 1:
+        heading += f": {shown[0].title.lower().replace('a/a', 'A/A')}"
+    return heading, about
 
 
 def _population(subject: Subject) -> str:
@@ -335,12 +340,11 @@ def _population(subject: Subject) -> str:
         "both": "lists in true and pred",
         "all": "all lists",
     }
-    said = [amount(len(subject.models), "model"), amount(lists, "list")]
     who = known.get(str(options.get("users", "true")), "lists that were given")
-    said.append(f"population: {who}")
+    said = f"{amount(len(subject.models), 'model')} · {amount(lists, 'list')} · population: {who}"
     if options.get("like"):
-        said.append(f"as {options['like']} computes them")
-    return " · ".join(said)
+        said += f" · as {options['like']} computes them"
+    return said
 
 
 # -- the page
@@ -349,24 +353,18 @@ def _population(subject: Subject) -> str:
 def _page_text(title: str, about: str, sections: Sequence[Section], examples: bool) -> str:
     """Return the page. Its policy names the digests of its own style and script, so that nothing
     else runs."""
-    files = {
-        "report.css": _file("report.css"),
-        "report.js": _file("report.js") + _file("pictures.js"),
-    }
-    style, script = _policy_digest(files["report.css"]), _policy_digest(files["report.js"])
-    policy = (
-        f"default-src 'none'; style-src {style}; script-src {script}; base-uri 'none'; form-action "
-        "'none'"
-    )
+    css, js = _file("report.css"), _file("report.js") + _file("pictures.js")
+    style, script = map(_policy_digest, (css, js))
     return str(
         _template().render(
             title=title,
             about=about,
             sections=sections,
             examples=examples,
-            policy=policy,
-            css=files["report.css"],
-            js=files["report.js"],
+            policy=f"default-src 'none'; style-src {style}; script-src {script}; base-uri 'none'; "
+            "form-action 'none'",
+            css=css,
+            js=js,
             version=__version__,
             bar_width=BAR_WIDTH,
             bar_height=BAR_HEIGHT,

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -32,18 +31,17 @@ from ...tables.cells import (
 TableRow = Mapping[Any, Any]
 BadgeKind = Literal["better", "worse", "open", "warning", "error", "info", "good"]
 
-# The mark beside the word of a badge, so that its colour says nothing alone.
+# The mark beside the word of a badge, so that its colour says nothing alone; the badge that a
+# reader has to see first stands first.
 SIGNS = {
-    "better": "▲",
+    "error": "✕",
+    "warning": "!",
     "worse": "▼",
     "open": "●",
-    "warning": "!",
-    "error": "✕",
-    "info": "i",
+    "better": "▲",
     "good": "✓",
+    "info": "i",
 }
-
-SEVEREST: list[BadgeKind] = ["error", "warning", "worse", "open", "better", "good", "info"]
 BAR_WIDTH, BAR_HEIGHT, BAR_EDGE = 160, 18, 6
 
 
@@ -70,9 +68,10 @@ def plain(sentence: str) -> str:
 
 def listed(names: Sequence[str], most: int, noun: str) -> str:
     """Return names joined by commas, those beyond the first ones as a number."""
-    more = len(names) - most
-    rest = f" and {amount(more, f'more {noun}')}" if more > 0 else ""
-    return ", ".join(names[:most]) + rest
+    said = ", ".join(names[:most])
+    if (more := len(names) - most) > 0:
+        said += f" and {amount(more, f'more {noun}')}"
+    return said
 
 
 # Lines of a card that hold what speaks against its verdict, and what stands beside it.
@@ -104,7 +103,7 @@ class Badge(NamedTuple):
     @property
     def rank(self) -> int:
         """The place among badges, of which a reader has to see the first."""
-        return SEVEREST.index(self.kind)
+        return [*SIGNS].index(self.kind)
 
 
 class Case(NamedTuple):
@@ -148,8 +147,7 @@ class Shown(NamedTuple):
 ShownRow = Mapping[str, Shown]  # the cells of a row by the heads of their columns
 
 
-@dataclass(frozen=True)
-class TableBlock:
+class TableBlock(NamedTuple):
     """A table: its caption, columns with their sides, rows, and the frame that can be saved as
     CSV."""
 
@@ -169,25 +167,22 @@ class TableBlock:
     @property
     def badge(self) -> Badge | None:
         """The badge of its rows that a reader has to see first."""
-        marks = [one.badge for row in self.rows for one in row if one.badge is not None]
+        marks = [one.badge for row in self.rows for one in row if one.badge]
         return min(marks, key=lambda one: one.rank, default=None)
 
 
 class Entry(NamedTuple):
-    """One line of a legend, and its mark: a filled box, or a line with its dashes and the round or
-    the corners of its marker."""
+    """One line of a legend, and its mark: a filled box, or a line and a marker as matplotlib names
+    them."""
 
     name: str
     colour: str
     filled: bool = False
-    line: bool = False
-    dashes: str = ""
-    round: bool = False
-    points: str = ""
+    line: str = "None"
+    marker: str = ""
 
 
-@dataclass(frozen=True)
-class Drawing:
+class Drawing(NamedTuple):
     """A picture as SVG, its texts outside of it."""
 
     title: str
@@ -196,8 +191,7 @@ class Drawing:
     legend: Sequence[Entry] = ()
 
 
-@dataclass(frozen=True)
-class Section:
+class Section(NamedTuple):
     """One section of the page."""
 
     id: str
@@ -209,15 +203,15 @@ class Section:
     tables: Sequence[TableBlock] = ()
     drawings: Sequence[Drawing] = ()
     lists: Sequence[str] = ()
-    pairs: Sequence[tuple[str, str]] = ()
-    details: Sequence[tuple[str, str]] = ()  # folded texts: heading and code
+    pairs: Mapping[str, str] = {}
+    code: str = ""  # the whole spec, folded
     said: Sequence[Reason] = ()  # what the card quotes of it
     case: Case | None = None  # of a page that is about it alone
 
 
-def flag_words(found: str) -> str:
+def flag_words(row: TableRow) -> str:
     """Return the flags of an estimate in words."""
-    return found.replace("_", " ")
+    return str(row["flags"]).replace("_", " ")
 
 
 def look_of(row: TableRow) -> BadgeKind:
@@ -233,11 +227,11 @@ def effect_text(row: TableRow) -> str:
     form = estimate_form(diff, low, high, "+")
     words = number(diff, form)
     if interval(low, high, form):
-        kind = "one-sided interval" if is_one_sided(low, high) else "interval"
-        words += f" ({kind} {number(low, form)} to {number(high, form)})"
-    relative = row.get("rel_diff", np.nan)
-    share: str = "" if pd.isna(relative) else f", {estimated(relative, sign='+%', significant=2)}"
-    return words + share
+        sided = "one-sided " * is_one_sided(low, high)
+        words += f" ({sided}interval {number(low, form)} to {number(high, form)})"
+    if pd.notna(relative := row.get("rel_diff", np.nan)):
+        words += f", {estimated(relative, sign='+%', significant=2)}"
+    return words
 
 
 # -- cells
@@ -303,20 +297,13 @@ def shown_table(
     the right. `frame` can be saved, and has `more` rows that have no cells."""
     head = list(dict.fromkeys(name for row in rows[:most] for name in row))
     cells = [[row.get(name, value(np.nan)) for name in head] for row in rows[:most]]
-    right = [
-        all(one.bar is None and not isinstance(one.sort, str) for one in column)
+    more += len(rows) - len(cells)
+    words = [
+        any(one.bar or isinstance(one.sort, str) for one in column)
         for column in zip(*cells, strict=True)
     ]
-    return TableBlock(
-        caption,
-        head,
-        ["right" if one else "left" for one in right],
-        cells,
-        csv_of(frame),
-        file,
-        more=more + len(rows) - len(cells),
-        **look,
-    )
+    align = ["left" if one else "right" for one in words]
+    return TableBlock(caption, head, align, cells, csv_of(frame), file, more=more, **look)
 
 
 def csv_of(frame: pd.DataFrame) -> str:

@@ -4,9 +4,8 @@ beside it."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -33,7 +32,7 @@ from ..given_tables import (
     with_both_labels,
     with_units,
 )
-from ..kinds import TABLE_KINDS, page_part
+from ..kinds import TABLE_KINDS, record_of
 from ..leaderboard import board_of
 from ..leaderboard_values import RowsInMemory, columns_of, values_frame
 from ..plot.effects import SOURCE
@@ -53,8 +52,7 @@ MANY_SEGMENTS = 12  # a carried column of more values names no segments
 GivenTable = pd.DataFrame | None  # None where its section is left out
 
 
-@dataclass(frozen=True)
-class ReportTables:
+class ReportTables(NamedTuple):
     """Tables that a caller gave beside the result, each None where its section is left out."""
 
     experiment: Mapping[str, pd.DataFrame]
@@ -71,9 +69,7 @@ class ReportTables:
     ran: Mapping[str, Any] | None = None
     decision: GivenTable = None
     history: History | None = None
-    beside: Mapping[str, pd.DataFrame] = field(
-        default_factory=dict
-    )  # other tables of the experiment, by their name
+    beside: Mapping[str, pd.DataFrame] = {}  # other tables of the experiment, by their name
 
     @property
     def effects(self) -> list[dict[Any, Any]]:
@@ -117,8 +113,8 @@ class Subject:
         self.baseline = base
         if metrics is not None:
             wanted = columns_of(summary, metrics, None)
-            parts = [summary[summary["column"] == name] for name in wanted]
-            summary = pd.concat(parts, ignore_index=True)
+            by_column = summary.set_index("column", drop=False)
+            summary = by_column.loc[wanted].reset_index(drop=True)
         self.summary, self.meanings = summary, definitions(self.result.spec)
         # Each metric at its cut-off nearest to k, of two that are as near the first one.
         known = summary[["metric", "column", "k"]].drop_duplicates("column")
@@ -130,23 +126,23 @@ class Subject:
         self.k = int(cutoffs[0]) if len(cutoffs) == 1 else None
         # Every metric that has a direction is compared with the baseline; without one, all pairs
         # by the first such metric.
-        in_rows = self.result.per_user.columns
+        in_rows = self.result.per_user
         self.tested = [name for name in self.columns if self.better(name) and name in in_rows]
         if comparison is not None:
             comparison = self._of_this_result(comparison)
         elif len(self.models) > 1 and self.tested:
             tested = self.tested if base is not None else self.tested[:1]
             comparison = compare(self.result, tested, baseline=base, correction="holm")
-        # Without rows where nothing is compared.
-        nothing = pd.DataFrame(columns=TABLE_KINDS["pairs"].columns)
-        self.comparison = nothing if comparison is None else comparison
+        if comparison is None:  # nothing is compared
+            comparison = pd.DataFrame(columns=TABLE_KINDS["pairs"].columns)
+        self.comparison = comparison
         # With a baseline, the marks of the leaderboard are those of the comparison; no test is
         # made twice.
         tests = pd.DataFrame()
         if base is not None and self.comparison.columns[0] == "metric":
             tests = self.comparison
-        every = dict.fromkeys([*self.columns, *summary["column"]])
-        values = values_frame(RowsInMemory(self.result, {}), summary, [*every])
+        every = [*dict.fromkeys([*self.columns, *summary["column"]])]
+        values = values_frame(RowsInMemory(self.result), summary, every)
         self.board = board_of(self.result, values, base, tests)
 
     def _of_this_result(self, comparison: pd.DataFrame) -> pd.DataFrame:
@@ -162,7 +158,7 @@ class Subject:
             alike = np.isnan(own) | np.isnan(means) | np.isclose(own, means, 1e-6, 1e-9)
             if not alike[powered:].all() and "different_lists" not in codes_of(row["remarks"]):
                 code = "other_numbers"
-            better, up = direction_word(self.result, metric), row["diff"] > 0
+            better, up = self.better(metric), row["diff"] > 0
             if powered and sign != "open" and (own[0] - own[1]) * row["diff"] < 0:
                 code = "labels_disagree"
             if better and sign != "open" and (up == (better == "larger")) != (sign == "better"):
@@ -186,7 +182,7 @@ class Subject:
         may be the one that the page has."""
         own, metric = self.comparison, self.primary
         few = self.baseline is None or len(self.models) < 3
-        if few or own.empty or metric not in self.result.per_user.columns:
+        if few or own.empty or metric not in self.result.per_user:
             return own
         how: Any = adjustment(own).how
         how = "holm" if how in ("", "none") else how
@@ -232,22 +228,11 @@ def carried_segments(result: Evaluation) -> GivenTable:
     names = [
         name
         for name in spec.get("carry", {})
-        if name in table.columns and table[name].nunique() <= MANY_SEGMENTS
+        if name in table and table[name].nunique() <= MANY_SEGMENTS
     ]
     keys = list(spec["user_col"])
     found = table[[*keys, *names]].drop_duplicates()
     return found if names and not found.duplicated(keys).any() else None
-
-
-def check_alone(tables: ReportTables, beside: Mapping[str, Any]) -> None:
-    """Refuse what speaks of models on a page that has no result."""
-    named = [name for name, found in beside.items() if found is not None]
-    if tables.segments is not None and not page_part(tables.segments):
-        named.append("segments")
-    if named:
-        raise OptionError(
-            f"{named[0]}= is about the models of a result, and the page has none; leave it out"
-        )
 
 
 def read_report_tables(experiment: Any, given: ReportTables) -> ReportTables:
@@ -258,7 +243,7 @@ def read_report_tables(experiment: Any, given: ReportTables) -> ReportTables:
     parts: dict[str, Any] = {"experiment": {}, "beside": {}}
     for name, table in by_name.items() if experiment is not None else ():
         role = f"experiment[{name!r}]" if name else "experiment"
-        part = page_part(table)
+        part = record_of(table).part
         if part in ("experiment", "beside"):
             parts[part][str(name)] = table
         elif not part:
@@ -270,7 +255,7 @@ def read_report_tables(experiment: Any, given: ReportTables) -> ReportTables:
             )
         else:
             parts[part] = table
-    given = replace(given, **parts)
+    given = given._replace(**parts)
     if isinstance(experiment, pd.DataFrame) and given.health is not None:
         # Of several tables, some may be of another run over the same users.
         refuse_two_runs({"experiment": experiment, "health": given.health})
@@ -300,4 +285,4 @@ def read_report_tables(experiment: Any, given: ReportTables) -> ReportTables:
     if not given.experiment:
         raise OptionError("⟦roles=⟧ is about the metrics of an experiment; pass ⟦+experiment=⟧ too")
     table = next(iter(given.experiment.values()))
-    return replace(given, decision=decide_experiment(table, roles=given.roles, ran=given.ran))
+    return given._replace(decision=decide_experiment(table, roles=given.roles, ran=given.ran))

@@ -26,18 +26,6 @@ FONT = 9.5
 # background.
 INK = "#1f2328"
 TONES = {1.0: "ink", style.MUTED: "muted", style.GRID: "grid", 0.0: "paper"}
-# The corners of the mark of a legend, by matplotlib's marker.
-CORNERS = {
-    "s": "9.0,2.0 17.0,2.0 17.0,10.0 9.0,10.0",
-    "^": "13.0,1.5 18.0,10.5 8.0,10.5",
-    "v": "13.0,10.5 18.0,1.5 8.0,1.5",
-    "D": "13.0,0.8 18.2,6.0 13.0,11.2 7.8,6.0",
-    "|": "12.0,1.0 14.0,1.0 14.0,11.0 12.0,11.0",
-    "<": "8.0,6.0 17.5,1.0 17.5,11.0",
-    "P": "11.0,1.0 15.0,1.0 15.0,4.0 18.0,4.0 18.0,8.0 15.0,8.0 "
-    "15.0,11.0 11.0,11.0 11.0,8.0 8.0,8.0 8.0,4.0 11.0,4.0",
-    "X": "13.0,1.0 17.8,4.5 15.9,10.0 10.1,10.0 8.2,4.5",
-}
 
 
 def drawing(
@@ -60,11 +48,8 @@ def drawing(
         raise not_loaded("rd.report", "matplotlib", "recdf[report]", error) from error
     # The page's fonts draw the letters, so that a letter that matplotlib's font lacks is no problem
     # here.
-    inks = (
-        "text.color",
-        "axes.labelcolor",
-        *(f"{axis}tick.{what}" for axis in "xy" for what in ("color", "labelcolor")),
-    )
+    inks = ["text.color", "xtick.color", "ytick.color"]
+    inks += ["axes.labelcolor", "xtick.labelcolor", "ytick.labelcolor"]
     sizes = ("font.size", "axes.labelsize", "xtick.labelsize", "ytick.labelsize")
     settings: dict[Any, Any] = {
         **dict.fromkeys(inks, INK),
@@ -106,23 +91,15 @@ def drawing(
 
 
 def _entry(handle: Any, name: str) -> Entry:
-    """Return a line of the legend, or the first of some bars, with its mark as the template draws
-    it."""
+    """Return a line of the legend, or the first of some bars, with what the template draws as its
+    mark."""
     from matplotlib.colors import to_hex
     from matplotlib.lines import Line2D
 
     if not isinstance(handle, Line2D):
         return Entry(name, to_hex(handle[0].get_facecolor()), filled=True)
-    known = {"--": "5 3", "-.": "6 2 1 2", ":": "1.5 2.5"}
-    line, marker = str(handle.get_linestyle()), str(handle.get_marker())
-    return Entry(
-        name,
-        to_hex(handle.get_color()),
-        line=line != "None",
-        dashes=known.get(line, ""),
-        round=marker in ("o", "."),
-        points=CORNERS.get(marker, ""),
-    )
+    look = str(handle.get_linestyle()), str(handle.get_marker())
+    return Entry(name, to_hex(handle.get_color()), False, *look)
 
 
 # -- markup
@@ -161,14 +138,11 @@ def _root(
             # Two decimals of a point are enough to draw, and halve the page.
             value = re.sub(r"-?\d+\.\d{3,}", lambda found: f"{round(float(found[0]), 2):g}", value)
             own[name] = re.sub(r"(^|\()#(?![0-9a-f]{6}$)", rf"\1#p{number}-", value)
-        classes = [
-            f"{name}-{tones[own.pop(name)]}"
-            for name in ("fill", "stroke")
-            if own.get(name) in tones
-        ]
+        inked = [name for name in ("fill", "stroke") if own.get(name) in tones]
+        classes = [f"{name}-{tones[own.pop(name)]}" for name in inked]
         if element.tag == "text" and "fill" not in own and not classes:
             classes = ["fill-ink"]
-        own |= {"class": " ".join(classes)}
+        own["class"] = " ".join(classes)
         element.attrib = {name: value for name, value in own.items() if value}
     for name in ("width", "height", "version"):
         root.attrib.pop(name, None)
