@@ -12,6 +12,8 @@ import pytest
 
 import recdf as rd
 
+pytestmark = pytest.mark.usefixtures("without_pictures")
+
 MOVIES = Path(__file__).parents[3] / "shared/data/movielens_latest_small/ratings.parquet"
 CUTOFF = pd.Timestamp("2026-08-31 23:59:59")
 KEYS = ["user_id", "item_id"]

@@ -18,6 +18,8 @@ from recdf.stats.change_points import (
     log_evidence,
 )
 
+pytestmark = pytest.mark.usefixtures("without_pictures")
+
 NIGHTS = 40
 
 

@@ -11,6 +11,8 @@ import recdf as rd
 from recdf.cli import main
 from recdf.stats.change_points import Nights, changes_of_level
 
+pytestmark = pytest.mark.usefixtures("without_pictures")
+
 USERS = 40
 SEGMENTS = pd.DataFrame({"user_id": range(USERS), "kind": np.repeat(["a", "b"], USERS // 2)})
 

@@ -6,6 +6,8 @@ import pytest
 
 import recdf as rd
 
+pytestmark = pytest.mark.usefixtures("without_pictures")
+
 SHOP = rd.sample_shop()
 LISTS = SHOP.pred.query("model != 'random'")
 

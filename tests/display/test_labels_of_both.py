@@ -12,6 +12,8 @@ from recdf.cli import main
 
 from .two_labels import results
 
+pytestmark = pytest.mark.usefixtures("without_pictures")
+
 BIAS = "The cheap labels are off by "
 
 

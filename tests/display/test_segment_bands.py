@@ -6,6 +6,8 @@ import pytest
 
 import recdf as rd
 
+pytestmark = pytest.mark.usefixtures("without_pictures")
+
 
 @pytest.fixture(scope="module")
 def result():

@@ -8,6 +8,8 @@ from cli.command import run
 
 import recdf as rd
 
+pytestmark = pytest.mark.usefixtures("without_pictures")
+
 SHOP = rd.sample_shop()
 METRIC = "ndcg@10"
 

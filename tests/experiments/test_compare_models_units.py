@@ -11,7 +11,7 @@ from scipy import stats
 import recdf as rd
 from recdf.errors import DataError, NullKeyError
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("without_pictures")]
 
 KEY = ["user_id", "session_id"]
 

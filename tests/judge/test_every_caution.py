@@ -17,6 +17,8 @@ from recdf.cli.commands import failing_verdicts
 from recdf.judge.cautions.table import CAUTIONS, UNLIKE
 from recdf.judge.verdict import add_verdicts, codes_of
 
+pytestmark = pytest.mark.usefixtures("without_pictures")
+
 EXPERIMENTS = rd.experiments
 EQUAL = {"A": 1, "B": 1}
 CTR = {"ctr": ("clicks", "shown")}
