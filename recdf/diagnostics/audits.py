@@ -19,6 +19,7 @@ from ..errors import ColumnError, EmptyPopulationError, OptionError
 from ..evaluation.summary_rows import population_within, within
 from ..evaluation.value_moments import CONFIDENCE, means
 from ..inputs.codes import encode, known_ids
+from ..inputs.constraints import check_value
 from ..inputs.door import takes_options
 from ..inputs.frames import as_frame, id_frame
 from ..inputs.options import CallArguments
@@ -350,6 +351,7 @@ def audit(
     side = None if counted else id_frame(items, "items", [options.get("item_col", "item_id")])
     refused = ("by_in_true", "judged_only")
     call = call_of_levels(audit, {**options, "items": side}, metrics, k, refused)
+    check_value("time_col", time_col, str | None)
     if cutoff is not None and time_col is None:
         raise OptionError(
             "⟦cutoff=⟧ needs ⟦+time_col=⟧ (the column of times in train, log or true)"
@@ -360,7 +362,7 @@ def audit(
     frames = {
         role: as_frame(one, role, call.options.user_col, call.options.item_col)
         for role, one in given.items()
-        if one is not None
+        if one is not None or role in ("true", "pred")
     }
     if call.options.null_keys == "drop":
         frames = {

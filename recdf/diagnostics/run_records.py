@@ -307,11 +307,8 @@ def dated_results(root: Path, without: Any) -> tuple[pd.DataFrame, pd.DataFrame]
 
 
 def read_day(argument: str, given: Any) -> Any:
-    day = (
-        pd.to_datetime(given, errors="coerce")
-        if isinstance(given, str | date | np.datetime64)
-        else pd.NaT
-    )
+    given = str(given) if isinstance(given, np.datetime64) else given
+    day = pd.to_datetime(given, errors="coerce") if isinstance(given, str | date) else pd.NaT
     if pd.isna(day):
         more = ", or 30d for the last 30 days" if argument == "since" else ""
         raise OptionError(

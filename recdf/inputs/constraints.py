@@ -184,7 +184,9 @@ NEAREST = 1e-12
 SHARE, POSITIVE, NATURAL = (
     Constraint(
         f"a number between 0 and 1, at least {NEAREST} from both",
-        a_number(NEAREST, 1 - NEAREST).holds,
+        lambda value: (
+            a_number(NEAREST, 1 - NEAREST).holds(value) and not isinstance(value, Decimal)
+        ),
         "float",
     ),
     a_number(1, whole=True),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -15,6 +15,7 @@ import pandas as pd
 
 from ..errors import ColumnError, DataError, OptionError, RecdfError
 from ..inputs.codes import first_rows
+from ..inputs.constraints import NATURAL, check_value
 from ..inputs.door import takes_options
 from ..inputs.frames import as_frame, column, read_numbers
 from ..inputs.options import Options
@@ -104,7 +105,7 @@ def check_log(
     user_col: str = "user_id",
     item_col: str = "item_id",
     rank_col: str | None = "position",
-    list_cols: Any = (SESSION,),
+    list_cols: str | Sequence[str] = (SESSION,),
     time_col: str | None = None,
     clicks: Any = None,
     purchases: Any = None,
@@ -179,6 +180,7 @@ persons, person_col, value_col, window, session_gap, named_lists
                            finding severity  count  share     examples
     0  items shown twice in a list  warning      1    0.5  (1, 1, 'a')
     """
+    check_value("many", many, NATURAL)
     lists = key_of_lists(list_cols, session_gap, user_col, person_col)
     rules = Rules(
         person_col or user_col,
@@ -234,7 +236,9 @@ def _odd_rows(
 ) -> Iterator[OddRow]:
     """Yield each finding. Without `whole` the frames are those of some users, and findings that
     need all users are left out."""
-    frames = {role: as_frame(one, role) for role, one in given.items() if one is not None}
+    frames = {
+        role: as_frame(one, role) for role, one in given.items() if one is not None or role == "log"
+    }
     persons, log = frames.pop("persons", None), frames["log"]
     effect = "there is nothing to evaluate"
     yield "empty", "log is empty", "error", not len(log), 1, "0 rows", effect

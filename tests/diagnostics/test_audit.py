@@ -444,3 +444,12 @@ def test_items_may_have_the_name_of_a_number_of_the_audit(name):
     pd.testing.assert_frame_equal(found.floors, want.floors)
     assert found["finding"].tolist() == want["finding"].tolist()
     assert found["count"].tolist() == want["count"].tolist()
+
+
+def test_arguments_of_an_audit_are_named():
+    lists = {"ann": ["a"]}
+    for role in ("true", "pred"):
+        with pytest.raises(TypeError, match=f"{role} is None; expected a DataFrame"):
+            rd.audit(**{"true": lists, "pred": lists} | {role: None})
+    with pytest.raises(rd.OptionError, match=r"time_col=\['time'\]; expected a name"):
+        rd.audit(lists, lists, train=lists, time_col=["time"])

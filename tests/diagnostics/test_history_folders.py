@@ -315,5 +315,8 @@ def test_since_of_any_number_of_days(tmp_path):
     assert len(rd.diagnostics.History(tmp_path, since="999999999d").summary) == 1
     with pytest.raises(rd.OptionError, match="since='9999999999999d' is no day"):
         rd.diagnostics.History(tmp_path, since="9999999999999d")
+    for argument in ("since", "until", "without"):
+        with pytest.raises(rd.OptionError, match=f"{argument}='NaT' is no day"):
+            rd.diagnostics.History(tmp_path, **{argument: np.datetime64("NaT")})
     with pytest.raises(rd.DataError, match="holds no result that is not left out"):
         rd.diagnostics.History(tmp_path, without="2026-10-01")

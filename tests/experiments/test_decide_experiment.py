@@ -419,3 +419,10 @@ def test_labels_of_a_table_that_have_no_hash_are_named(column):
     table[column] = pd.Series([["B"]], dtype=object)
     with pytest.raises(IdTypeError, match=rf"table\['{column}'\] holds values that cannot tell"):
         EX.decide_experiment(table, roles={"ctr": "success"})
+
+
+@pytest.mark.parametrize("role", [None, (), 0.5, {"guardrail": "-2%"}, (None, "-2%")])
+def test_what_is_no_role_is_named(role):
+    table = compared(experiment(40, ctr=0.5), "ctr")
+    with pytest.raises(OptionError, match=r"roles\['ctr'\]="):
+        EX.decide_experiment(table, roles={"ctr": role})

@@ -2,6 +2,7 @@
 names it as data."""
 
 import math
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -171,7 +172,7 @@ def test_a_parameter_refuses_wrong_values_and_names_them(metric):
         (
             SHARE,
             [1e-12, 0.5, 1 - 1e-12],
-            [0, 1, 1e-13, 1e-320, 1 - 1e-13],
+            [0, 1, 1e-13, 1e-320, 1 - 1e-13, Decimal("0.5")],
             "a number between 0 and 1, at least 1e-12 from both",
         ),
         (a_number(above=0, most=1), [1, 0.1], [0, 1.5], "a number above 0 and at most 1"),

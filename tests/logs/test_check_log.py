@@ -420,3 +420,17 @@ def test_a_null_is_no_further_variant():
     }
     none = rd.logs.check_log(log.assign(variant=None), variant_col="variant")
     assert none["code"].tolist() == ["null_variants"]
+
+
+def test_arguments_of_a_log_check_are_named():
+    log = pd.DataFrame({"user_id": [1], "session_id": 1, "item_id": 1, "position": 1})
+    for many in (None, float("inf"), "10", -1):
+        with pytest.raises(rd.OptionError, match=r"many=.*; expected an integer of at least 0"):
+            rd.logs.check_log(log, many=many)
+    with pytest.raises(TypeError, match="log is None; expected a DataFrame"):
+        rd.logs.check_log(None)
+    for call in (rd.logs.check_log, rd.from_impressions):
+        with pytest.raises(
+            rd.OptionError, match=r"list_cols=\[\['a'\]\]; expected a name or a list"
+        ):
+            call(log.assign(clicked=1), list_cols=[["a"]])

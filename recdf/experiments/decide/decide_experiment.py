@@ -444,7 +444,7 @@ def _read_roles(table: pd.DataFrame, roles: Any) -> dict[str, tuple[str, Budget 
         metrics = dict(zip(table["metric"], table["better"], strict=True))
     found: dict[str, tuple[str, Budget | None]] = {}
     for metric, given in roles.items():
-        word, *margin = [given] if isinstance(given, str) else list(given)
+        word, *margin = given if isinstance(given, list | tuple) and given else [given]
         check_value(f"roles[{metric!r}]", word, RoleWord)
         if len(margin) != (word == "guardrail"):
             expected = "'success', 'diagnostic' or ('guardrail', '-2%')"
