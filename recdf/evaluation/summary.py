@@ -262,7 +262,7 @@ def summarize(
     weights = None
     if weight_col is not None:
         weights = read_weight(per_user, "per_user", weight_col)
-    keys = as_columns(user_col)
+    keys = require(per_user, "per_user", as_columns(user_col))
     if by is None:
         _refuse_repeated_lists(per_user, keys, spec)
         by = recommender_columns(per_user, "by", weight_col)
@@ -330,7 +330,9 @@ def _metric_columns(
     per_user: pd.DataFrame, metrics: Sequence[str] | None, spec: Mapping[str, Any]
 ) -> list[str]:
     if metrics is not None:
-        return as_columns(metrics)
+        if not (asked := as_columns(metrics)):
+            raise OptionError("metrics is empty; expected at least one column of per_user")
+        return asked
     names = [name for name in spec.get("metrics", {}) if name in per_user.columns]
     # A join loses attrs. Then only columns named like metrics count, so that a joined column of
     # numbers does not.

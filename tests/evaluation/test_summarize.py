@@ -417,3 +417,12 @@ def test_degrees_of_freedom_of_weights():
     row = rd.summarize(table, weight_col="w", **options).iloc[0]
     assert row["ci_high"] - row["value"] == pytest.approx(math.tan(0.475 * math.pi) * 0.36)
     assert rd.summarize(table, unit_col="of", **options)["ci_high"].isna().all()
+
+
+def test_columns_that_are_not_there_are_named():
+    per_user = pd.DataFrame({"user_id": [1, 2], "n_true": 1, "ndcg@10": [0.5, 0.2]})
+    with pytest.raises(rd.ColumnError, match="per_user has no column 'user'"):
+        rd.summarize(per_user, user_col="user")
+    for none in ([], ()):
+        with pytest.raises(rd.OptionError, match="metrics is empty"):
+            rd.summarize(per_user, metrics=none)

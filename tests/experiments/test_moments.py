@@ -576,3 +576,20 @@ def test_labels_of_moments_that_have_no_hash_are_named(column):
     moments[column] = pd.Series([[1]] * len(moments), dtype=object)
     with pytest.raises(rd.IdTypeError, match=rf"moments\['{column}'\] holds values that cannot"):
         rd.experiments.compare_variants_from_moments(moments, "hit", control="A", by="segment")
+
+
+def test_a_covariate_is_a_metric_too():
+    """Without metrics=, all metrics of the moments are compared, and the covariate is one."""
+    rng = np.random.default_rng(0)
+    users = pd.DataFrame({"user_id": range(60), "variant": ["A", "B"] * 30})
+    users["before"] = rng.normal(size=60)
+    users["clicks"] = users["before"] + rng.normal(size=60)
+    moments = rd.experiments.variant_moments(users, "clicks", covariates="before")
+    options = {"control": "A", "covariates": "before", "details": True}
+    found = rd.experiments.compare_variants_from_moments(moments, **options)
+    want = rd.compare_variants(users, ["clicks", "before"], **options)
+    assert found["metric"].tolist() == ["clicks", "before"]
+    for name in ("mean_control", "diff", "ci_low", "p_value", "variance_reduction"):
+        assert found[name].tolist() == pytest.approx(want[name].tolist(), rel=1e-9, nan_ok=True)
+    assert found["effect"].tolist() == want["effect"].tolist()
+    assert np.isnan(found["p_value"].iloc[1])  # the covariate explains all of itself

@@ -194,7 +194,8 @@ class Units:
         """One row per unit, as if there were no strata and covariates."""
         at = [i for i in self.metric if i is not None]
         columns, metric = [self.columns[i] for i in at], Linear(*range(len(at)))
-        if self.cluster is None and self.stratum is None and len(columns) == len(self.columns):
+        plain = self.cluster is None and self.stratum is None and not self.covariates
+        if plain and len(columns) == len(self.columns):
             return self
         if self.cluster is None:
             record = self.record.cells(self.cells).columns(at)
