@@ -527,17 +527,22 @@ def test_spark_connect(spark):
     assert done.stdout.split("\n")[-2:] == ["equal, and DuplicateError", ""], done.stderr[-3000:]
 
 
-def test_users_are_added_up_where_they_are(spark, monkeypatch):
+IN_SPARK = {
+    "a covariate": {"covariates": "before"},
+    "a regression": {"covariates": {"clicks": ["before", "views"]}},
+    "weights": {"weight_col": "weight"},
+    "clusters": {"cluster": "store"},
+}
+
+
+@pytest.mark.parametrize("given", IN_SPARK.values(), ids=IN_SPARK)
+def test_users_are_added_up_where_they_are(given, spark, monkeypatch):
     rng, n = np.random.default_rng(1), 500
     users = pd.DataFrame({"user.id": rng.permutation(n), "variant": ["A", "B"] * (n // 2)})
     users["views"] = rng.integers(1, 9, n)
     users["clicks"], users["before"] = rng.binomial(users["views"], 0.3), rng.random(n)
-    given = {
-        "control": "A",
-        "covariates": "before",
-        "user_col": "user.id",
-        "expected": {"A": 1, "B": 1},
-    }
+    users["weight"], users["store"] = rng.integers(1, 4, n), np.arange(n) % 100
+    given = {"control": "A", "user_col": "user.id", "expected": {"A": 1, "B": 1}, **given}
     metrics = {"ctr": ("clicks", "views"), "clicks": "clicks"}
     expected = rd.compare_variants(users, metrics, **given)
     monkeypatch.setattr(variants, "needed_frame", None)  # no rows come into memory
